@@ -57,7 +57,7 @@ func (as *askers) ask(name string, sink Sink, want *attunev1.Want) {
 		a := &asker{teller: as.teller, numbers: map[wish]uint32{}, follows: map[wish]bool{}}
 		a.holder = holder{name: name, points: map[wish]*point{}, hears: a}
 		as.list = append(as.list, a)
-		as.wants.parties[a] = true
+		as.wants.join(a)
 	}
 	a := as.list[i]
 	before := a.want.GetTables()

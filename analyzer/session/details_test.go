@@ -38,7 +38,7 @@ func (l *link) asked() (last asked, times int) {
 // wants has a tunlet of the session ask for details.
 func (r *rig) wants(tunlet string, process uint64, kinds ...uint32) {
 	r.session.post(func() {
-		r.session.react(r.session.tunlets[tunlet], &attunev1.Reaction{
+		r.session.tunlets.react(r.session.tunlets.running[tunlet], &attunev1.Reaction{
 			Wants: []*attunev1.TableWant{{Process: process, Tables: kinds}},
 		})
 	})

@@ -5,6 +5,8 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
 )
 
@@ -54,8 +56,8 @@ func (b *inbox) post(f func()) bool {
 	}
 }
 
-// do has the loop run a function and waits until it has, or for the end of ctx or of
-// the session: then the loop may run it nevertheless.
+// do has the loop run a function and waits until it has. With ctx's error the loop may
+// run it yet, with ErrEnded it does not any more.
 func (b *inbox) do(ctx context.Context, f func()) error {
 	ran := make(chan struct{})
 	if !b.post(func() { f(); close(ran) }) {
@@ -64,7 +66,7 @@ func (b *inbox) do(ctx context.Context, f func()) error {
 	return b.wait(ctx, ran)
 }
 
-// wait waits for a channel that the loop closes, as do does.
+// wait waits for a channel that the loop closes, or for the end of ctx or the session.
 func (b *inbox) wait(ctx context.Context, closed <-chan struct{}) error {
 	select {
 	case <-closed:
@@ -92,4 +94,46 @@ func (b *inbox) postData(events uint64, size int, f func()) bool {
 		b.lost.Add(events)
 		return false
 	}
+}
+
+// waiters wait for conditions of the loop's state. The list belongs to the loop.
+type waiters struct {
+	inbox *inbox
+	list  []waiter
+}
+
+// waiter waits for a condition.
+type waiter struct {
+	met  func() bool
+	done chan struct{}
+}
+
+// Await returns when a condition of what the sinks have taken is met, which is looked
+// at in the loop, or with ctx's error.
+func (ws *waiters) Await(ctx context.Context, met func() bool) error {
+	return ws.until(ctx, "await it", func() {}, met)
+}
+
+// until has the loop begin something and waits until its condition is met.
+func (ws *waiters) until(ctx context.Context, what string, begin func(), met func() bool) error {
+	w := waiter{met: met, done: make(chan struct{})}
+	if !ws.inbox.post(func() { begin(); ws.list = append(ws.list, w) }) {
+		return ErrEnded
+	}
+	err := ws.inbox.wait(ctx, w.done)
+	if err == nil || errors.Is(err, ErrEnded) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// release lets those go on whose condition is met.
+func (ws *waiters) release() {
+	ws.list = slices.DeleteFunc(ws.list, func(w waiter) bool {
+		met := w.met()
+		if met {
+			close(w.done)
+		}
+		return met
+	})
 }

@@ -2,37 +2,43 @@
 
 package session
 
-import "github.com/attune-hpc/attune/analyzer/core"
+import (
+	"sync"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+)
+
+// knowledge is what earlier runs have learnt. It belongs to the loop, but for what
+// waits for it.
+type knowledge struct {
+	inbox    *inbox
+	workers  *sync.WaitGroup
+	decider  *decider
+	sleepers *sleepers
+	known    func(application string) []core.Known // may wait; nil: nothing is known
+	recalled map[string]bool                       // executables that it was asked for
+}
 
 // recall asks, once for each executable, what earlier runs have learnt about it.
-func (s *Session) recall(p *process) {
+func (k *knowledge) recall(p *process) {
 	sum := p.info.GetExecutableSha256()
-	if s.cfg.Known == nil || sum == "" || s.recalled[sum] {
+	if k.known == nil || sum == "" || k.recalled[sum] {
 		return
 	}
-	s.recalled[sum] = true
-	s.workers.Go(func() {
-		known := s.cfg.Known(sum)
-		if len(known) > 0 {
-			s.post(func() { s.remember(known) })
+	k.recalled[sum] = true
+	k.workers.Go(func() {
+		if known := k.known(sum); len(known) > 0 {
+			k.inbox.post(func() { k.remember(known) })
 		}
 	})
 }
 
-// remember starts the tunlets that helped before, and tells the core.
-func (s *Session) remember(known []core.Known) {
-	s.step(core.Knowledge{Known: known})
-	for _, k := range known {
-		if !k.Helped() || s.useful[k.Tunlet] {
-			continue
-		}
-		s.useful[k.Tunlet] = true
-		if wake := s.sleepers.wake[k.Tunlet]; wake != nil {
-			s.emitSleeper(k.Tunlet, true, 0, "woken: it helped this program before")
-			delete(s.sleepers.wake, k.Tunlet)
-			s.sleepers.waking[k.Tunlet] = nil
-			s.sleepers.watch.Remove(k.Tunlet)
-			wake()
+// remember tells the core, and starts the tunlets that helped before.
+func (k *knowledge) remember(known []core.Known) {
+	k.decider.step(core.Knowledge{Known: known})
+	for _, one := range known {
+		if one.Helped() {
+			k.sleepers.need(one.Tunlet, ": it helped this program before")
 		}
 	}
 }

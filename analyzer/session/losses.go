@@ -3,50 +3,43 @@
 package session
 
 import (
-	"google.golang.org/protobuf/proto"
-
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// losses are what the sinks know of what was lost here.
+// losses tells the sinks what was lost in the Analyzer. It belongs to the loop.
 type losses struct {
-	analyzer uint64
+	inbox    *inbox
+	teller   *teller
+	analyzer uint64            // events dropped in the inbox, as told
 	told     map[string]uint64 // events not delivered, by tunlet
 	before   map[string]uint64 // those of earlier instances
 }
 
-// emitLosses tells what has been lost in the Analyzer since it was told last.
-func (s *Session) emitLosses() {
+// add adds what an instance of a tunlet did not get to what the earlier ones did not.
+// The tunlet is listed from then on.
+func (l *losses) add(tunlet string, events uint64) { l.before[tunlet] += events }
+
+// emit tells what has been lost since it was told last; running is what the running
+// instance of a tunlet did not get.
+func (l *losses) emit(running func(tunlet string) uint64) {
 	var lost *attunev1.RecordedLosses
-	if n := s.lost.Load(); n != s.lossesTold.analyzer {
-		s.lossesTold.analyzer = n
+	if n := l.inbox.lost.Load(); n != l.analyzer {
+		l.analyzer = n
 		lost = &attunev1.RecordedLosses{}
 	}
-	for name, before := range s.lossesTold.before {
-		n := before
-		if t := s.tunlets[name]; t != nil {
-			n += t.worker.lost()
-		}
-		if n == s.lossesTold.told[name] {
+	for name, before := range l.before {
+		n := before + running(name)
+		if n == l.told[name] {
 			continue
 		}
-		s.lossesTold.told[name] = n
+		l.told[name] = n
 		if lost == nil {
 			lost = &attunev1.RecordedLosses{}
 		}
 		lost.Tunlets = append(lost.Tunlets, &attunev1.TunletLoss{Tunlet: name, Events: n})
 	}
 	if lost != nil {
-		lost.Analyzer = s.lossesTold.analyzer
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Losses{Losses: lost}})
+		lost.Analyzer = l.analyzer
+		l.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Losses{Losses: lost}})
 	}
-}
-
-// addLosses notes what a controller's events tell of losses.
-func (s *Session) addLosses(c *controller, lost *attunev1.ControllerStatus) {
-	if proto.Size(lost) == 0 {
-		return
-	}
-	c.addLosses(lost)
-	s.emitStatus(c.id, c.account())
 }

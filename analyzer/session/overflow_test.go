@@ -50,7 +50,7 @@ func TestNewsOverflow(t *testing.T) {
 	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{}}})
 	r.session.post(func() {
 		for i := range maxNews + 2 {
-			r.session.tunlets["a"].processStarted(&attunev1.Process{Handle: uint64(i)}, true)
+			r.session.tunlets.running["a"].processStarted(&attunev1.Process{Handle: uint64(i)}, true)
 		}
 	})
 	r.until("killed", func(*report.Report) bool {

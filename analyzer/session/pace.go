@@ -31,91 +31,97 @@ const (
 	creditShare = 0.05
 )
 
-// haste is for how long every tick is sampled.
-type haste struct {
-	until  time.Duration // of the session
-	credit time.Duration
-	at     time.Duration // when that was reckoned
+// audience is whom samples are of use to, and how often.
+type audience struct {
+	decides bool          // something is about to be decided by samples
+	watched bool          // somebody beside the sleeping tunlets uses them
+	expects bool          // a sleeping tunlet expects to be woken
+	any     bool          // somebody wants anything at all
+	period  time.Duration // the longest between two that askers allow; 0: as it comes
 }
 
-// reckon takes off the credit what was spent until now, or adds what has come.
-func (h *haste) reckon(now time.Duration, spent bool) {
-	passed := now - h.at
-	h.at = now
-	if spent {
-		h.credit = max(0, h.credit-passed)
-		return
-	}
-	h.credit = min(maxCredit, h.credit+time.Duration(creditShare*float64(passed)))
+// pace is how often there is a tick and processes are sampled. It belongs to the loop.
+type pace struct {
+	clock    *clock
+	tick     time.Duration   // the shortest period
+	audience func() audience // looks at it anew
+	changed  func()          // is told of each new period
+	period   time.Duration   // at present; 0: nobody was there yet
+	until    time.Duration   // of the session: for so long every tick is sampled
+	credit   time.Duration
+	at       time.Duration // when that was reckoned
 }
 
 // hurry samples every tick for a while, as far as there is credit.
-func (s *Session) hurry() {
-	s.haste.reckon(s.now(), s.spends())
-	if s.haste.credit < leastCredit && s.now() >= s.haste.until {
+func (p *pace) hurry() {
+	a, now := p.audience(), p.clock.now()
+	p.reckon(a, now)
+	if p.credit < leastCredit && now >= p.until {
 		return
 	}
-	s.haste.until = s.now() + min(hurryFor, s.haste.credit)
-	s.setPace(s.quickest())
+	p.until = now + min(hurryFor, p.credit)
+	p.set(a, p.quickest(a))
 }
-
-// watched says whether somebody beside the sleeping tunlets uses samples.
-func (s *Session) watched() bool { return len(s.tunlets) > 0 || len(s.askers.list) > 0 }
-
-// quickest is the pace while something happens.
-func (s *Session) quickest() time.Duration {
-	if s.watched() || s.sleepers.watch.Expects() {
-		return s.cfg.Tick
-	}
-	return glance * s.cfg.Tick
-}
-
-// rest is the pace while nothing happens and nobody asks for another one.
-func (s *Session) rest() time.Duration {
-	if s.watched() {
-		return restPeriod
-	}
-	quiet := time.Duration(restShare * float64(s.now()-s.haste.until))
-	return min(longestRest, max(restPeriod, quiet.Truncate(restPeriod)))
-}
-
-// spends says whether every tick is sampled without need.
-func (s *Session) spends() bool {
-	return s.now() < s.haste.until && !s.decides() && s.slowest() > s.cfg.Tick
-}
-
-// decides says whether something is about to be decided by samples.
-func (s *Session) decides() bool { return s.core.Busy() || s.core.Deciding() }
 
 // relax goes back to the slower pace when nothing has happened for a while, and
 // nothing is about to be decided by samples.
-func (s *Session) relax() {
-	s.haste.reckon(s.now(), s.spends())
+func (p *pace) relax() {
+	a, now := p.audience(), p.clock.now()
+	p.reckon(a, now)
 	switch {
-	case s.decides():
-		s.haste.until = s.now() + min(hurryFor, s.haste.credit)
-		s.setPace(s.cfg.Tick)
-	case s.now() >= s.haste.until:
-		s.setPace(s.slowest())
+	case a.decides:
+		p.until = now + min(hurryFor, p.credit)
+		p.set(a, p.tick)
+	case now >= p.until:
+		p.set(a, p.slowest(a, now))
 	default:
-		s.setPace(s.quickest())
+		p.set(a, p.quickest(a))
 	}
+}
+
+// reckon takes off the credit what was spent since it did last, or adds what has come.
+// It is spent when every tick is sampled without need.
+func (p *pace) reckon(a audience, now time.Duration) {
+	passed := now - p.at
+	p.at = now
+	if now < p.until && !a.decides && p.slowest(a, now) > p.tick {
+		p.credit = max(0, p.credit-passed)
+		return
+	}
+	p.credit = min(maxCredit, p.credit+time.Duration(creditShare*float64(passed)))
+}
+
+// quickest is the pace while something happens.
+func (p *pace) quickest(a audience) time.Duration {
+	if a.watched || a.expects {
+		return p.tick
+	}
+	return glance * p.tick
+}
+
+// rest is the pace while nothing happens and nobody asks for another one.
+func (p *pace) rest(a audience, now time.Duration) time.Duration {
+	if a.watched {
+		return restPeriod
+	}
+	quiet := time.Duration(restShare * float64(now-p.until))
+	return min(longestRest, max(restPeriod, quiet.Truncate(restPeriod)))
 }
 
 // slowest is the pace while nothing happens: as slow as the askers allow.
-func (s *Session) slowest() time.Duration {
-	period := s.rest()
-	if wanted := s.askers.period(); wanted > 0 {
-		period = min(period, wanted)
+func (p *pace) slowest(a audience, now time.Duration) time.Duration {
+	period := p.rest(a, now)
+	if a.period > 0 {
+		period = min(period, a.period)
 	}
-	return max(s.cfg.Tick, period)
+	return max(p.tick, period)
 }
 
-// setPace changes the pace, as soon as somebody is there to use samples.
-func (s *Session) setPace(period time.Duration) {
-	if s.pace == period || !s.users() {
+// set changes the pace, as soon as somebody is there to use samples.
+func (p *pace) set(a audience, period time.Duration) {
+	if p.period == period || !a.any {
 		return
 	}
-	s.pace = period
-	s.wants.changedForAll()
+	p.period = period
+	p.changed()
 }

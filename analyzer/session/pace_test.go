@@ -35,9 +35,9 @@ func TestPaceWhileJudging(t *testing.T) {
 	for range 2 * hurryFor / (50 * time.Millisecond) {
 		r.tick()
 	}
-	pace, err := View(context.Background(), r.session, func(time.Duration) time.Duration { return r.session.pace })
-	if err != nil || pace != r.session.cfg.Tick {
-		t.Errorf("pace %v, %v; want %v", pace, err, r.session.cfg.Tick)
+	pace, err := View(context.Background(), r.session, func(time.Duration) time.Duration { return r.session.pace.period })
+	if err != nil || pace != r.session.tickEvery {
+		t.Errorf("pace %v, %v; want %v", pace, err, r.session.tickEvery)
 	}
 }
 
@@ -52,14 +52,14 @@ func TestPaceWithoutEnd(t *testing.T) {
 		var ticks, all int
 		for range during / (50 * time.Millisecond) {
 			if all++; all%20 == 0 {
-				r.session.post(r.session.hurry)
+				r.session.post(r.session.pace.hurry)
 			}
 			r.tick()
-			pace, err := View(context.Background(), r.session, func(time.Duration) time.Duration { return r.session.pace })
+			pace, err := View(context.Background(), r.session, func(time.Duration) time.Duration { return r.session.pace.period })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if pace == r.session.cfg.Tick {
+			if pace == r.session.tickEvery {
 				ticks++
 			}
 		}
@@ -85,7 +85,7 @@ func TestPaceOfSleepers(t *testing.T) {
 		for range after / (50 * time.Millisecond) {
 			r.tick()
 		}
-		pace, err := View(context.Background(), r.session, func(time.Duration) time.Duration { return r.session.pace })
+		pace, err := View(context.Background(), r.session, func(time.Duration) time.Duration { return r.session.pace.period })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestPaceOfWhatIsExpected(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.tick()
-			pace, err := View(context.Background(), r.session, func(time.Duration) time.Duration { return r.session.pace })
+			pace, err := View(context.Background(), r.session, func(time.Duration) time.Duration { return r.session.pace.period })
 			if err != nil || pace != tt.want {
 				t.Errorf("pace %v, %v, want %v", pace, err, tt.want)
 			}

@@ -47,8 +47,8 @@ func TestRequestsOfOneReactionAreBounded(t *testing.T) {
 	refused := make(chan int, 1)
 	r.session.post(func() {
 		s := r.session
-		s.react(s.tunlets["a"], reaction)
-		refused <- s.tunlets["a"].refusedPoints
+		s.tunlets.react(s.tunlets.running["a"], reaction)
+		refused <- s.tunlets.running["a"].refusedPoints
 	})
 	if got := <-refused; got != maxRequests-maxPoints {
 		t.Errorf("%d points refused, want %d", got, maxRequests-maxPoints)
@@ -69,7 +69,7 @@ func TestEndedProcessStaysEnded(t *testing.T) {
 		ProcessChanged: &attunev1.Process{Handle: 1, Executable: "/bin/app", ExecutableSha256: "abc"},
 	}})
 	r.session.post(func() {
-		r.session.step(core.Propose{Tunlet: "a", Proposal: &attunev1.Proposal{Id: "p", Changes: []*attunev1.Change{{
+		r.session.decider.step(core.Propose{Tunlet: "a", Proposal: &attunev1.Proposal{Id: "p", Changes: []*attunev1.Change{{
 			Knob: "k", Process: 1, Action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{Name: "k"}}},
 		}}}})
 	})

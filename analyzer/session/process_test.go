@@ -35,8 +35,8 @@ func TestManyChangedProcesses(t *testing.T) {
 		if n := len(r.session.processes.changedIn); n != maxChanged {
 			t.Errorf("%d changes are remembered, want %d", n, maxChanged)
 		}
-		r.session.undo(core.Undo{Request: "r1", Changes: []string{"c1"}})
-		if n := len(r.session.requests); n != 0 {
+		r.session.decider.undo(core.Undo{Request: "r1", Changes: []string{"c1"}})
+		if n := len(r.session.decider.requests); n != 0 {
 			t.Error("the undo in a process that is forgotten is never answered")
 		}
 	})
@@ -90,7 +90,7 @@ func TestShortProcessesCostNoHurry(t *testing.T) {
 	}}})
 	r.grow()
 	r.settle("a")
-	want := []time.Duration{r.session.cfg.Tick, restPeriod, r.session.cfg.Tick}
+	want := []time.Duration{r.session.tickEvery, restPeriod, r.session.tickEvery}
 	if diff := cmp.Diff(want, l.paces()); diff != "" {
 		t.Errorf("told to sample every (-want +got):\n%s", diff)
 	}

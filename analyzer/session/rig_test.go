@@ -324,7 +324,7 @@ func (r *rig) settle(names ...string) {
 	for _, name := range names {
 		answered := make(chan struct{})
 		r.session.post(func() {
-			r.session.tunlets[name].worker.push(call{
+			r.session.tunlets.running[name].worker.push(call{
 				method: "test", do: func(context.Context) (*attunev1.Reaction, error) { return nil, nil },
 				done: func(error) { r.session.post(func() { close(answered) }) },
 			})
@@ -348,7 +348,7 @@ func (r *rig) records(id string, process uint64, points ...uint16) {
 
 // react does what a tunlet wants, as if it had answered a call with it.
 func (r *rig) react(tunlet string, reaction *attunev1.Reaction) {
-	r.session.post(func() { r.session.react(r.session.tunlets[tunlet], reaction) })
+	r.session.post(func() { r.session.tunlets.react(r.session.tunlets.running[tunlet], reaction) })
 }
 
 // ask says all that somebody wants.

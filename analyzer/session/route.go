@@ -3,139 +3,194 @@
 package session
 
 import (
+	"sync"
+
 	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
+// router takes what the event channels carry to those who want it. Publish is safe for
+// use by several goroutines; the rest belongs to the loop.
+type router struct {
+	inbox       *inbox
+	teller      *teller
+	controllers *controllers
+	processes   *processes
+	population  *population
+	sleepers    *sleepers
+	tunlets     *tunlets
+	sampled     func() // is told of each round of samples, when all have it
+	dropped     dropped
+}
+
 // Publish takes a message of a controller's event channel, over which the
 // session then rules. It returns how many records it carries. Measured data is
 // dropped and counted if the session does not keep up; for news it waits.
-func (s *Session) Publish(id string, m *attunev1.PublishRequest) (records uint64) {
+func (r *router) Publish(id string, m *attunev1.PublishRequest) (records uint64) {
 	switch k := m.GetEvent().(type) {
 	case *attunev1.PublishRequest_Records:
-		return s.publishRecords(id, k.Records)
+		return r.publishRecords(id, k.Records)
 	case *attunev1.PublishRequest_Aggregates:
 		n := uint64(len(k.Aggregates.GetAggregates()))
-		s.postData(n, proto.Size(k.Aggregates), func() { s.routeAggregates(s.controllers.get(id), k.Aggregates) })
+		r.inbox.postData(n, proto.Size(k.Aggregates), func() { r.aggregates(r.controllers.get(id), k.Aggregates) })
 	case *attunev1.PublishRequest_Samples:
 		n := uint64(len(k.Samples.GetSamples()))
-		s.postData(n, proto.Size(k.Samples), func() { s.routeSamples(s.controllers.get(id), k.Samples) })
+		r.inbox.postData(n, proto.Size(k.Samples), func() { r.samples(r.controllers.get(id), k.Samples) })
+	case *attunev1.PublishRequest_News:
+		r.inbox.post(func() {
+			c := r.controllers.get(id)
+			for _, one := range k.News.GetNews() {
+				r.news(c, one)
+			}
+		})
 	default:
-		s.post(func() { s.news(s.controllers.get(id), m) })
+		r.inbox.post(func() { r.news(r.controllers.get(id), m) })
+	}
+	return 0
+}
+
+// publishRecords hands a batch to the loop with what was dropped before it, or
+// drops it. It returns how many records the batch has.
+func (r *router) publishRecords(id string, b *attunev1.RecordBatch) (records uint64) {
+	records = attunev1.RecordsIn(b)
+	from := source{id, b.GetProcess()}
+	before := r.dropped.take(from)
+	if !r.inbox.postData(records, len(b.GetRecords()), func() { r.records(r.controllers.get(id), b, before) }) {
+		r.dropped.add(from, before+records+lostBefore(b))
 	}
 	return records
 }
 
-// news handles what is never dropped.
-func (s *Session) news(c *controller, m *attunev1.PublishRequest) {
-	switch k := m.GetEvent().(type) {
-	case *attunev1.PublishRequest_News:
-		for _, one := range k.News.GetNews() {
-			s.newsOfOne(c, one)
-		}
-	default:
-		s.newsOfOne(c, m)
-	}
+// lostBefore is what a batch tells of that was lost on its way.
+func lostBefore(b *attunev1.RecordBatch) uint64 {
+	return b.GetLostRing() + b.GetLostQueue() + b.GetLostBpf()
 }
 
-// newsOfOne handles news of one process.
-func (s *Session) newsOfOne(c *controller, m *attunev1.PublishRequest) {
+// news handles news of one process, which are never dropped.
+func (r *router) news(c *controller, m *attunev1.PublishRequest) {
 	switch k := m.GetEvent().(type) {
 	case *attunev1.PublishRequest_ProcessStarted:
-		s.startProcess(c, k.ProcessStarted)
+		r.population.start(c, k.ProcessStarted)
 	case *attunev1.PublishRequest_ProcessChanged:
-		s.startProcess(c, k.ProcessChanged)
+		r.population.start(c, k.ProcessChanged)
 	case *attunev1.PublishRequest_ProcessEnded:
 		process := k.ProcessEnded.GetProcess()
-		if before := s.dropped.take(source{c.id, process}); before > 0 {
-			s.routeRecords(c, &attunev1.RecordBatch{Process: process}, before)
+		if before := r.dropped.take(source{c.id, process}); before > 0 {
+			r.records(c, &attunev1.RecordBatch{Process: process}, before)
 		}
-		s.addLosses(c, &attunev1.ControllerStatus{
+		r.addLosses(c, &attunev1.ControllerStatus{
 			RecordsLostRing: k.ProcessEnded.GetLostRing(), RecordsLostSlot: k.ProcessEnded.GetLostNoSlot(), RecordsLostBpf: k.ProcessEnded.GetLostBpf(),
 		})
-		if p := s.processes.byID[c.local[k.ProcessEnded.GetProcess()]]; p != nil {
-			s.endProcess(p, k.ProcessEnded)
+		if p := r.processes.of(c, process); p != nil {
+			r.population.end(p, k.ProcessEnded)
 		}
 	}
 }
 
-// routeAggregates hands aggregates to the tunlets that asked for their points.
-func (s *Session) routeAggregates(c *controller, b *attunev1.AggregateBatch) {
+// aggregates hands aggregates to the tunlets that asked for their points.
+func (r *router) aggregates(c *controller, b *attunev1.AggregateBatch) {
 	known := b.Aggregates[:0]
 	for _, a := range b.GetAggregates() {
-		if id, ok := c.local[a.GetProcess()]; ok {
-			a.Process = id
+		if p := r.processes.of(c, a.GetProcess()); p != nil {
+			a.Process = p.id
 			known = append(known, a)
-			s.introduce(s.processes.byID[id])
+			r.population.introduce(p)
 		}
 	}
 	if len(known) == 0 {
 		return
 	}
 	b.Aggregates = known
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Aggregates{Aggregates: b}})
-	for _, t := range s.tunlets {
-		if own := t.feed.Aggregates(b); own != nil {
-			t.handleEvents(uint64(len(own.GetAggregates())), own)
-		}
+	r.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Aggregates{Aggregates: b}})
+	for _, t := range r.tunlets.running {
+		t.handleAggregates(b)
 	}
 }
 
-// routeRecords hands the records of one process to the tunlets that asked for
-// their points. So many were dropped before them in this Analyzer.
-func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch, before uint64) {
-	id, ok := c.local[b.GetProcess()]
-	data := b.GetRecords()
-	if !ok { // nobody can be told whose they are
-		s.lost.Add(attunev1.RecordsIn(b))
+// records hands the records of one process to the tunlets that asked for their points.
+// So many were dropped before them in this Analyzer.
+func (r *router) records(c *controller, b *attunev1.RecordBatch, before uint64) {
+	p := r.processes.of(c, b.GetProcess())
+	if p == nil { // nobody can be told whose they are
+		r.inbox.lost.Add(attunev1.RecordsIn(b))
 		return
 	}
-	s.introduce(s.processes.byID[id])
-	if b.GetLostQueue() > 0 {
-		s.addLosses(c, &attunev1.ControllerStatus{RecordsLostQueue: b.GetLostQueue()})
+	r.population.introduce(p)
+	r.addLosses(c, &attunev1.ControllerStatus{RecordsLostQueue: b.GetLostQueue()})
+	all := &attunev1.NamedRecords{
+		Process: p.id, Records: b.GetRecords(), Lost: before + lostBefore(b), MonotonicToUnixNano: b.GetMonotonicToUnixNano(),
 	}
-	lost := before + lostBefore(b)
-	all := &attunev1.NamedRecords{Process: id, Records: data, Lost: lost, MonotonicToUnixNano: b.GetMonotonicToUnixNano()}
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Records{Records: all}})
-	for _, t := range s.tunlets {
-		if own, records := t.feed.Records(all); own != nil {
-			t.handleRecords(records, own)
-		}
+	r.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Records{Records: all}})
+	for _, t := range r.tunlets.running {
+		t.handleRecords(all)
 	}
 }
 
-// routeSamples hands samples of the processes that they know to the tunlets that
-// want them.
-func (s *Session) routeSamples(c *controller, b *attunev1.SampleBatch) {
+// samples hands samples to the tunlets that want them, of the processes that they know.
+func (r *router) samples(c *controller, b *attunev1.SampleBatch) {
 	kept := b.Samples[:0]
-	for _, sm := range b.GetSamples() {
-		if id, ok := c.local[sm.GetProcess()]; ok {
-			sm.Process = id
-			kept = append(kept, sm)
+	introduced := &attunev1.SampleBatch{UnixNano: b.GetUnixNano()}
+	for _, sample := range b.GetSamples() {
+		p := r.processes.of(c, sample.GetProcess())
+		if p == nil {
+			continue
+		}
+		sample.Process = p.id
+		kept = append(kept, sample)
+		if p.introduced {
+			introduced.Samples = append(introduced.Samples, sample)
 		}
 	}
 	b.Samples = kept
 	if len(kept) > 0 {
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Samples{Samples: b}})
+		r.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Samples{Samples: b}})
 	}
-	b = s.ofIntroduced(b)
-	s.rouse(b)
-	for _, t := range s.tunlets {
-		for _, own := range t.feed.Samples(b) { // shares what passes with other tunlets
-			t.handleEvents(uint64(len(own.GetSamples().GetSamples())), own)
-		}
+	r.sleepers.see(introduced)
+	for _, t := range r.tunlets.running {
+		t.handleSamples(introduced)
 	}
-	s.tickWithSamples()
+	r.sampled()
 }
 
-// ofIntroduced returns the samples of processes that the tunlets know.
-func (s *Session) ofIntroduced(b *attunev1.SampleBatch) *attunev1.SampleBatch {
-	known := &attunev1.SampleBatch{UnixNano: b.GetUnixNano()}
-	for _, sm := range b.GetSamples() {
-		if p := s.processes.byID[sm.GetProcess()]; p != nil && p.introduced {
-			known.Samples = append(known.Samples, sm)
-		}
+// addLosses notes what a controller's events tell of losses.
+func (r *router) addLosses(c *controller, lost *attunev1.ControllerStatus) {
+	if proto.Size(lost) > 0 {
+		c.addLosses(lost)
+		r.teller.emitStatus(c.id, c.account())
 	}
-	return known
+}
+
+// source is where records come from: a process of a controller, by the handle
+// that it has there.
+type source struct {
+	controller string
+	process    uint64
+}
+
+// dropped counts records that found the inbox full, by source, until somebody
+// tells of them. The zero value is ready; safe for use by several goroutines.
+type dropped struct {
+	mu      sync.Mutex
+	records map[source]uint64
+}
+
+func (d *dropped) add(from source, records uint64) {
+	if records == 0 {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.records == nil {
+		d.records = make(map[source]uint64)
+	}
+	d.records[from] += records
+}
+
+func (d *dropped) take(from source) uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	records := d.records[from]
+	delete(d.records, from)
+	return records
 }

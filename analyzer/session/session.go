@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,76 +23,30 @@ type Session struct {
 	*inbox
 	*waiters
 	*askers
+	*connections
+	*router
 
-	cfg     Config
-	log     *slog.Logger
-	workers sync.WaitGroup
+	tickEvery time.Duration
+	ticks     <-chan time.Time // nil: a ticker makes them
+	workers   sync.WaitGroup
 
 	// What follows belongs to the loop, and after done to everybody.
-	*teller
-
-	core        *core.Core
-	events      []core.Event // to be stepped
-	stepping    bool
+	teller      *teller
 	controllers *controllers
-	dropped     dropped
-	wants       *wants
-	refused     map[string]bool // hosts of which people were told that a controller is refused
 	processes   *processes
-	newcomers   []*process // that the tunlets have not heard of yet
+	wants       *wants
 	points      *points
-	tunlets     map[string]*tunlet
-	sleepers    sleepers
-	lossesTold  losses
-	requests    map[string]*request
-	inherited   map[string]*attunev1.KeptChange // whose process is not there yet, by id
-	recalled    map[string]bool                 // executables whose knowledge was asked for
-	useful      map[string]bool                 // tunlets that helped in an earlier run
+	pace        *pace
+	decider     *decider
+	inheritance *inheritance
+	losses      *losses
+	sleepers    *sleepers
+	tunlets     *tunlets
+	population  *population
 	renewed     time.Time
-	haste       haste
-	pace        time.Duration // of ticks and samples at present; 0: the tick
 	ticker      *time.Ticker  // nil in tests, which tick by hand
 	ticked      time.Duration // when the last tick was
-	omittedTold int           // proposals of which the sinks know that they are forgotten
-	keep        bool          // Settle leaves what was kept
-	settling    bool          // nothing is decided any more
-	finishing   bool          // the tunlets have been told of the end
 	closing     bool
-}
-
-// New returns a session that starts now. Run makes it work.
-func New(cfg Config) *Session {
-	cfg = cfg.withDefaults()
-	s := &Session{
-		clock: &clock{start: cfg.now(), wall: cfg.now}, inbox: newInbox(), cfg: cfg, log: cfg.Log,
-		core:       core.New(cfg.Core),
-		refused:    map[string]bool{},
-		processes:  newProcesses(),
-		tunlets:    map[string]*tunlet{},
-		sleepers:   sleepers{wake: map[string]func(){}, waking: map[string][]*attunev1.SampleBatch{}},
-		lossesTold: losses{before: map[string]uint64{}, told: map[string]uint64{}},
-		requests:   map[string]*request{},
-		inherited:  map[string]*attunev1.KeptChange{},
-		recalled:   map[string]bool{},
-		useful:     map[string]bool{},
-	}
-	s.waiters = &waiters{inbox: s.inbox}
-	s.controllers = &controllers{byID: map[string]*controller{}, made: func(c *controller) { s.points.offer(c) }}
-	s.wants = &wants{
-		clock: s.clock, controllers: s.controllers, processes: s.processes,
-		parties: map[party]bool{&s.sleepers: true}, due: map[*controller]bool{},
-	}
-	s.teller = &teller{clock: s.clock, sinks: cfg.Sinks, others: func(yield func(Sink) bool) { s.askers.sinks(yield) }}
-	s.points = &points{pointSet: newPointSet(), clock: s.clock, teller: s.teller, wants: s.wants}
-	s.askers = &askers{
-		inbox: s.inbox, teller: s.teller, processes: s.processes, points: s.points, wants: s.wants, hurry: s.hurry,
-	}
-	for _, k := range cfg.Inherit {
-		s.inherited[k.GetId()] = k
-	}
-	s.renewed, s.haste.credit = s.start, maxCredit
-	s.emitHeader()
-	return s
 }
 
 // Run works until Close or the end of ctx, then waits for the tunlets' workers.
@@ -104,9 +56,9 @@ func (s *Session) Run(ctx context.Context) {
 	defer s.workers.Wait()
 	defer cancel()
 	defer close(s.done)
-	ticks := s.cfg.ticks
+	ticks := s.ticks
 	if ticks == nil {
-		s.ticker = time.NewTicker(s.cfg.Tick)
+		s.ticker = time.NewTicker(s.tickEvery)
 		defer s.ticker.Stop()
 		ticks = s.ticker.C
 	}
@@ -119,13 +71,11 @@ func (s *Session) Run(ctx context.Context) {
 		case <-ticks:
 			s.tick()
 		}
-		s.wants.tell(s.pace)
+		s.wants.tell(s.pace.period)
 		s.waiters.release()
 	}
 	s.emitChanged()
-	for _, t := range s.tunlets {
-		t.worker.stop()
-	}
+	s.tunlets.stop()
 }
 
 // View has the loop compute something of what the sinks have taken, which know all
@@ -144,71 +94,115 @@ func View[T any](ctx context.Context, s *Session, f func(at time.Duration) T) (T
 	return v, nil
 }
 
+// Tell gives the sinks frames of what the session does not know itself, unless it has
+// ended.
+func (s *Session) Tell(frames ...*attunev1.RecordingFrame) {
+	s.post(func() {
+		for _, f := range frames {
+			s.teller.emit(f)
+		}
+	})
+}
+
+// TunletReady tells of a tunlet that answers calls.
+func (s *Session) TunletReady(tn Tunlet) {
+	s.post(func() { s.tunlets.add(tn) })
+}
+
+// TunletGone tells that a tunlet's process has ended, or that one which was
+// asleep cannot be started. final is set if it will not be started again.
+func (s *Session) TunletGone(name, reason string, final bool) {
+	s.post(func() { s.tunlets.remove(name, reason, final) })
+}
+
+// TunletAsleep tells of a tunlet that need not run before one of the conditions
+// in its description holds. wake then starts it: TunletReady follows, or a final
+// TunletGone. It must not wait.
+func (s *Session) TunletAsleep(info *attunev1.DescribeResponse, wake func()) {
+	s.post(func() { s.sleepers.add(info, wake) })
+}
+
 // tickWithSamples makes time pass when samples come: who is awake then need not be
 // woken for a tick besides, which the ticker gives only where no samples come.
 func (s *Session) tickWithSamples() {
-	if s.ticker != nil && s.now()-s.ticked >= s.pace/2 {
+	if s.ticker != nil && s.now()-s.ticked >= s.pace.period/2 {
 		s.tick()
 	}
 }
 
 // tick makes time pass for everybody.
 func (s *Session) tick() {
-	now := s.cfg.now()
 	s.ticked = s.now()
 	if s.ticker != nil {
-		defer func() { s.ticker.Reset(cmp.Or(s.pace*3/2, s.cfg.Tick)) }()
+		defer func() { s.ticker.Reset(cmp.Or(s.pace.period*3/2, s.tickEvery)) }()
 	}
-	s.step(core.Tick{})
-	s.introduceGrown()
-	s.await()
-	s.relax()
+	s.decider.step(core.Tick{})
+	s.population.introduceGrown()
+	s.connections.loseLate()
+	s.pace.relax()
 	s.emitChanged()
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Tick{Tick: &attunev1.RecordedTick{}}})
-	for _, t := range s.tunlets {
-		t.tick(now)
-	}
-	if now.Sub(s.renewed) >= renewEvery {
+	s.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Tick{Tick: &attunev1.RecordedTick{}}})
+	s.tunlets.tick()
+	if now := s.wall(); now.Sub(s.renewed) >= renewEvery {
 		s.renewed = now
-		s.renew()
+		s.connections.renew()
 	}
 }
 
-// Tell gives the sinks frames of what the session does not know itself, unless it has
-// ended.
-func (s *Session) Tell(frames ...*attunev1.RecordingFrame) {
-	s.post(func() {
-		for _, f := range frames {
-			s.emit(f)
-		}
-	})
-}
-
-func (s *Session) emitHeader() {
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Header{Header: &attunev1.RecordingHeader{
-		Version: s.cfg.Version, StartUnixNano: s.start.UnixNano(), Application: s.application(), Inherited: s.cfg.Inherit,
-	}}})
-}
-
-// application is what tunlets are told of the application.
-func (s *Session) application() *attunev1.Application {
-	return &attunev1.Application{
-		SessionId: s.cfg.ID, Command: slices.Clone(s.cfg.Command), Mode: s.cfg.Core.Mode.String(), TickNanos: int64(s.cfg.Tick),
+// audience is whom samples are of use to at present.
+func (s *Session) audience() audience {
+	a := audience{
+		decides: s.decider.busy(),
+		watched: len(s.tunlets.running)+len(s.askers.list) > 0,
+		expects: s.sleepers.watch.Expects(),
+		period:  s.askers.period(),
 	}
+	a.any = len(s.tunlets.running) > 0 || !s.sleepers.watch.Empty() || s.askers.wantAny()
+	return a
 }
 
 // emitChanged tells what is not told when it changes, because it changes often: how
 // proposals stand, and what was lost.
 func (s *Session) emitChanged() {
-	changed, forgotten := s.core.Changed()
-	for _, v := range changed {
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Proposal{Proposal: proposalOf(v)}})
+	s.decider.emitProposals()
+	s.losses.emit(s.tunlets.lost)
+}
+
+// Keep has a later Settle leave changes in force that were kept, and returns
+// their ids: the session's own, and those that it took over and whose processes it
+// awaits.
+func (s *Session) Keep(ctx context.Context) ([]string, error) {
+	return View(ctx, s, func(time.Duration) []string {
+		s.decider.keep = true
+		return s.inheritance.kept()
+	})
+}
+
+// Settle undoes what was changed in processes that still run; nothing is
+// decided from then on. Controllers go on delivering. It returns when all is
+// undone, or with ctx's error when that takes too long.
+func (s *Session) Settle(ctx context.Context) error {
+	return s.until(ctx, "settle the session", func() {
+		s.sleepers.over = true
+		s.decider.finish()
+	}, func() bool { return !s.decider.core.Busy() })
+}
+
+// Finish tells the tunlets that the application has ended; what controllers
+// deliver later does not come before that. It includes Settle. It returns when
+// the tunlets have answered, or with ctx's error when that takes too long. The
+// session itself goes on until Close.
+func (s *Session) Finish(ctx context.Context) error {
+	if err := s.Settle(ctx); err != nil {
+		return err
 	}
-	if n := s.core.Forgotten(); n != s.omittedTold {
-		s.omittedTold = n
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Omission{
-			Omission: &attunev1.RecordedOmission{Proposals: forgotten, ProposalsOmitted: uint64(n)},
-		}})
-	}
-	s.emitLosses()
+	return s.until(ctx, "finish the session", func() {
+		s.connections.over = true
+		s.tunlets.end()
+	}, s.tunlets.toldEnd)
+}
+
+// Close ends the loop. It does not wait; Run returns soon afterwards.
+func (s *Session) Close() {
+	s.post(func() { s.closing = true })
 }

@@ -13,75 +13,83 @@ import (
 // being started; the oldest go first.
 const maxWaking = 64
 
-// sleepers are the tunlets that are not of use yet, or are being started.
+// sleepers are the tunlets that are not of use yet, or are being started. They belong
+// to the loop.
 type sleepers struct {
+	teller *teller
+	wants  *wants
+	hurry  func()
+
 	watch  samplefilter.Wakes
 	wake   map[string]func()                  // starts one that sleeps; it does not wait
 	waking map[string][]*attunev1.SampleBatch // what one that is being started is to get
-}
-
-// TunletAsleep tells of a tunlet that need not run before one of the conditions
-// in its description holds. wake then starts it: TunletReady follows, or a final
-// TunletGone. It must not wait.
-func (s *Session) TunletAsleep(info *attunev1.DescribeResponse, wake func()) {
-	s.post(func() { s.addSleeper(info, wake) })
-}
-
-// addSleeper has a tunlet sleep, unless a change that the session goes on with is
-// its own: somebody has to watch over that.
-func (s *Session) addSleeper(info *attunev1.DescribeResponse, wake func()) {
-	name := info.GetName()
-	if s.useful[name] {
-		wake()
-		return
-	}
-	if slices.ContainsFunc(s.cfg.Inherit, func(k *attunev1.KeptChange) bool { return k.GetTunlet() == name }) {
-		wake()
-		return
-	}
-	s.sleepers.wake[name] = wake
-	s.sleepers.watch.Add(name, info.GetWake())
-	s.emitSleeper(name, false, 0, "asleep, version "+info.GetVersion())
-	s.hurry()
-}
-
-// rouse gives a round of samples to the tunlets that are being started, and has
-// those started that are of use from now on.
-func (s *Session) rouse(b *attunev1.SampleBatch) {
-	if s.settling {
-		return
-	}
-	for name, batches := range s.sleepers.waking {
-		s.sleepers.waking[name] = append(batches[max(0, len(batches)-maxWaking+1):], b)
-	}
-	woken, before := s.sleepers.watch.Round(b)
-	for _, sample := range b.GetSamples() { // details that would wake a tunlet are read, and no longer
-		s.wants.mergeTables(sample.GetProcess())
-	}
-	for _, w := range woken {
-		s.emitSleeper(w.Tunlet, true, w.Process, "woken by a process with "+w.Reason)
-		s.sleepers.waking[w.Tunlet] = append(slices.Clone(before), b)
-		s.sleepers.wake[w.Tunlet]()
-		delete(s.sleepers.wake, w.Tunlet)
-		s.hurry()
-	}
-}
-
-// awake gives a tunlet that has been started what it missed meanwhile.
-func (s *Session) awake(t *tunlet) {
-	s.sleepers.watch.Remove(t.name)
-	for _, b := range s.sleepers.waking[t.name] {
-		for _, own := range t.feed.Samples(b) { // without details that others asked for
-			t.handleEvents(uint64(len(own.GetSamples().GetSamples())), own)
-		}
-	}
-	delete(s.sleepers.waking, t.name)
+	needed map[string]bool                    // tunlets that do not sleep: see need
+	over   bool                               // samples wake nobody any more
 }
 
 // tables implements party.
 func (s *sleepers) tables(process uint64) []uint32 { return s.watch.Details(process) }
 
-// users says whether there is anybody whom samples are of use to.
-func (s *Session) users() bool {
-	return len(s.tunlets) > 0 || !s.sleepers.watch.Empty() || s.askers.wantAny()
+// add has a tunlet sleep, unless it is needed.
+func (s *sleepers) add(info *attunev1.DescribeResponse, wake func()) {
+	name := info.GetName()
+	if s.needed[name] {
+		wake()
+		return
+	}
+	s.wake[name] = wake
+	s.watch.Add(name, info.GetWake())
+	s.teller.emitSleeper(name, false, 0, "asleep, version "+info.GetVersion())
+	s.hurry()
+}
+
+// need has a tunlet not sleep any more, because of what is known of the application.
+// A tunlet is needed from the start if a change that the session goes on with is its
+// own: somebody has to watch over that.
+func (s *sleepers) need(name, reason string) {
+	if s.needed[name] {
+		return
+	}
+	s.needed[name] = true
+	if s.wake[name] != nil {
+		s.watch.Remove(name)
+		s.rouse(name, 0, reason, nil)
+	}
+}
+
+// rouse has a tunlet started, with the samples that it is to get first.
+func (s *sleepers) rouse(name string, process uint64, reason string, first []*attunev1.SampleBatch) {
+	s.teller.emitSleeper(name, true, process, "woken"+reason)
+	s.waking[name] = first
+	wake := s.wake[name]
+	delete(s.wake, name)
+	wake()
+}
+
+// see gives a round of samples to the tunlets that are being started, and has
+// those started that are of use from now on.
+func (s *sleepers) see(b *attunev1.SampleBatch) {
+	if s.over {
+		return
+	}
+	for name, batches := range s.waking {
+		s.waking[name] = append(batches[max(0, len(batches)-maxWaking+1):], b)
+	}
+	woken, before := s.watch.Round(b)
+	for _, sample := range b.GetSamples() { // details that would wake a tunlet are read, and no longer
+		s.wants.mergeTables(sample.GetProcess())
+	}
+	for _, w := range woken {
+		s.rouse(w.Tunlet, w.Process, " by a process with "+w.Reason, append(slices.Clone(before), b))
+		s.hurry()
+	}
+}
+
+// leave forgets a tunlet that has been started, or cannot be, and returns the samples
+// that came meanwhile.
+func (s *sleepers) leave(name string) (missed []*attunev1.SampleBatch) {
+	s.watch.Remove(name)
+	missed = s.waking[name]
+	delete(s.waking, name)
+	return missed
 }

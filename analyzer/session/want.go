@@ -110,6 +110,9 @@ func (w *wants) removePoint(index uint32) {
 	}
 }
 
+// join has a party's wants merged with those of the others.
+func (w *wants) join(p party) { w.parties[p] = true }
+
 // leave forgets a party, and what nobody else wants.
 func (w *wants) leave(p party) {
 	delete(w.parties, p)

@@ -59,7 +59,7 @@ func TestWholeWantAfterReconnect(t *testing.T) {
 		Points: []*attunev1.PointWant{
 			{Index: 1, Point: hook("stays", "stays")}, {Index: 3, Point: there}, {Index: 4, Point: hook("new", "new")},
 		},
-		PeriodNanos: int64(r.session.cfg.Tick),
+		PeriodNanos: int64(r.session.tickEvery),
 		Tables:      []*attunev1.TableWant{{Process: 70, Tables: []uint32{threadKind}}, {Process: 80, Tables: []uint32{socketKind}}},
 	}}
 	if diff := cmp.Diff(want, after.wanted(), protocmp.Transform()); diff != "" {
@@ -112,7 +112,7 @@ func TestLargeWantsAreRare(t *testing.T) {
 		r.tick()
 	}
 	if told := len(l.wanted()) - before; told != 1 && told != 2 {
-		t.Errorf("told %d times in %v", told, 40*r.session.cfg.Tick)
+		t.Errorf("told %d times in %v", told, 40*r.session.tickEvery)
 	}
 	r.pass(2 * time.Second)
 	if got := len(l.indexes()); got != 41 {

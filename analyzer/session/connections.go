@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// connections are those of the controllers, which come, break, come back or do not.
+// The exported methods are safe for use by several goroutines; the rest belongs to the
+// loop.
+type connections struct {
+	clock       *clock
+	inbox       *inbox
+	waiters     *waiters
+	teller      *teller
+	log         *slog.Logger
+	controllers *controllers
+	processes   *processes
+	wants       *wants
+	points      *points
+	decider     *decider
+	inheritance *inheritance
+	population  *population
+	hurry       func()
+	grace       time.Duration   // for how long one is awaited
+	refused     map[string]bool // hosts of which people were told that a controller is refused
+	over        bool            // the application has ended: connections may break
+}
+
+// ControllerConnected tells of a management channel, a controller's first or one
+// after it lost the last.
+func (cs *connections) ControllerConnected(hello *attunev1.ControllerHello, channel Controller) {
+	cs.inbox.post(func() {
+		cs.replaceLost(hello)
+		c := cs.controllers.get(hello.GetControllerId())
+		text := "%s on %s connected"
+		if c.hello != nil {
+			text = "%s on %s is back"
+		}
+		c.hello, c.channel, c.awaited = hello, channel, false
+		cs.wants.connected(c)
+		cs.teller.emitController(c.id, attunev1.ControllerState_CONTROLLER_STATE_CONNECTED, fmt.Sprintf(text, c.id, hello.GetHost()))
+		cs.hurry()
+		cs.inheritance.reconcile(c)
+	})
+}
+
+// EventsConnected tells of an event channel, a controller's first or one after
+// it lost the last: what it does not have any more has ended meanwhile.
+func (cs *connections) EventsConnected(hello *attunev1.StreamHello) {
+	cs.inbox.post(func() {
+		for _, p := range cs.processes.running(cs.controllers.get(hello.GetControllerId())) {
+			if !slices.Contains(hello.GetProcesses(), p.handle) {
+				cs.population.end(p, nil)
+			}
+		}
+	})
+}
+
+// ControllerGone tells that a management channel has ended: parted if the
+// controller wanted that, else broken, and the controller is awaited for the
+// time of Config.Grace. Processes of one that does not come are out of reach: it
+// undoes their changes when their leases end.
+func (cs *connections) ControllerGone(id string, channel Controller, parted bool) {
+	cs.inbox.post(func() {
+		c := cs.controllers.byID[id]
+		if c == nil || c.channel != channel {
+			return // another one has taken its place
+		}
+		c.channel = nil
+		cs.decider.gone(c)
+		switch {
+		case parted:
+			cs.emitGone(c, "disconnected")
+			cs.endAll(c)
+		case cs.grace == 0:
+			cs.lose(c, "disconnected")
+		default:
+			c.awaited, c.lostAt = true, cs.clock.now()
+			cs.teller.emitController(id, attunev1.ControllerState_CONTROLLER_STATE_AWAITED, id+" is out of reach")
+		}
+	})
+}
+
+// ControllerRefused tells of a controller that cannot serve the session, and why. It
+// tries again and again; people are told once of each host.
+func (cs *connections) ControllerRefused(host, why string) {
+	cs.inbox.post(func() {
+		if cs.refused[host] {
+			return
+		}
+		cs.refused[host] = true
+		cs.log.Warn("controller refused; nothing is measured or changed there", "host", host, "reason", why)
+		cs.teller.emitRemark(ownName, 0, fmt.Sprintf("nothing is measured or changed on %s: %s", host, why))
+	})
+}
+
+// Manage takes a message of a management channel.
+func (cs *connections) Manage(id string, m *attunev1.ManageRequest) {
+	cs.inbox.post(func() {
+		c := cs.controllers.get(id)
+		switch k := m.GetMessage().(type) {
+		case *attunev1.ManageRequest_Result:
+			cs.decider.result(c, k.Result)
+		case *attunev1.ManageRequest_Done:
+			cs.decider.done(c, k.Done.GetRequestId())
+		case *attunev1.ManageRequest_Point:
+			cs.points.setStatus(c, k.Point)
+		case *attunev1.ManageRequest_Status:
+			c.status = k.Status
+			cs.teller.emitStatus(c.id, c.account())
+		}
+	})
+}
+
+// Dismiss tells the controllers that the session is over: they give back all but
+// the changes to be kept and leave. It returns when they have left, or with
+// ctx's error.
+func (cs *connections) Dismiss(ctx context.Context, keep []string) error {
+	return cs.waiters.until(ctx, "dismiss the controllers", func() {
+		for _, c := range cs.controllers.byID {
+			c.send(&attunev1.ManageResponse{RequestId: "end", Request: &attunev1.ManageResponse_End{End: &attunev1.EndSession{Keep: keep}}})
+		}
+	}, func() bool {
+		for _, c := range cs.controllers.byID {
+			if c.channel != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// renew renews all leases.
+func (cs *connections) renew() {
+	for _, c := range cs.controllers.byID {
+		c.send(&attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{}}})
+	}
+}
+
+// loseLate gives up controllers that did not come back in time.
+func (cs *connections) loseLate() {
+	for _, c := range cs.controllers.byID {
+		if c.awaited && cs.clock.now()-c.lostAt >= cs.grace {
+			cs.lose(c, "did not come back")
+		}
+	}
+}
+
+// replaceLost gives up an awaited controller whose node has another one by now:
+// it has died, and a node has one for a session.
+func (cs *connections) replaceLost(hello *attunev1.ControllerHello) {
+	for _, c := range cs.controllers.byID {
+		if c.awaited && c.id != hello.GetControllerId() && c.hello.GetHost() == hello.GetHost() {
+			cs.lose(c, "was replaced")
+		}
+	}
+}
+
+// lose gives up a controller that never said that it goes. Unless the session is over,
+// the report says why its processes count as ended.
+func (cs *connections) lose(c *controller, why string) {
+	cs.emitGone(c, why)
+	if running := len(cs.processes.running(c)); running > 0 && !cs.over {
+		cs.teller.emitRemark(ownName, 0, fmt.Sprintf(
+			"the connection to controller %s on %s broke: processes out of reach, which count as ended: %d", c.id, c.hello.GetHost(), running))
+	}
+	cs.endAll(c)
+}
+
+// endAll ends what a controller has that will not come back.
+func (cs *connections) endAll(c *controller) {
+	c.awaited = false
+	for _, p := range cs.processes.running(c) {
+		cs.population.end(p, nil)
+	}
+}
+
+func (cs *connections) emitGone(c *controller, why string) {
+	cs.teller.emitController(c.id, attunev1.ControllerState_CONTROLLER_STATE_GONE, c.id+" "+why)
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/internal/queue"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// The limits of one reaction. What exceeds them is ignored.
+const (
+	maxObjectives = 8192
+	maxProposals  = 256
+	maxRequests   = 2 * maxPoints // of points: all that a tunlet may have, and as many refusals
+	maxInterests  = 65536         // in processes
+	maxLevels     = 256           // of one interest
+	tunletRemarks = 50            // of one instance
+)
+
+// tunlets are those that run. Each is told what happens, and has done what it answers.
+// They belong to the loop.
+type tunlets struct {
+	clock       *clock
+	inbox       *inbox
+	teller      *teller
+	log         *slog.Logger
+	processes   *processes
+	points      *points
+	wants       *wants
+	decider     *decider
+	sleepers    *sleepers
+	losses      *losses
+	hurry       func()
+	application *attunev1.Application
+	timeout     time.Duration // of a call
+	workers     *sync.WaitGroup
+
+	running map[string]*tunlet
+	ended   bool // they have been told of the end of the application
+}
+
+// add takes in a tunlet and tells it what there is already.
+func (ts *tunlets) add(tn Tunlet) {
+	t := &tunlet{
+		teller: ts.teller, post: ts.inbox.post, judge: func(v core.Verdict) { ts.decider.step(v) },
+		service: tn.Service(),
+	}
+	t.holder = holder{name: tn.Info().GetName(), points: map[wish]*point{}, hears: t}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.worker = &worker{
+		timeout: ts.timeout, ctx: ctx, cancel: cancel, wake: queue.NewBell(),
+		hung:   tn.Kill,
+		react:  func(r *attunev1.Reaction) { ts.inbox.post(func() { ts.react(t, r) }) },
+		failed: func(method string, err error) { ts.inbox.post(func() { ts.callFailed(t, method, err) }) },
+	}
+	ts.running[t.name] = t
+	ts.wants.join(t)
+	ts.losses.add(t.name, 0)
+	ts.workers.Go(t.worker.run)
+	ts.decider.step(core.TunletReady{Info: tn.Info()})
+	t.applicationStarted(&attunev1.ApplicationStartedRequest{
+		UnixNano: ts.clock.start.UnixNano(), Application: proto.CloneOf(ts.application),
+	})
+	for _, p := range ts.processes.order {
+		if p.introduced && !p.ended {
+			t.processStarted(p.info, false)
+		}
+	}
+	for _, b := range ts.sleepers.leave(t.name) {
+		t.handleSamples(b) // without details that others asked for
+	}
+	ts.hurry()
+	if ts.ended {
+		t.applicationEnded(ts.clock.wall())
+	}
+}
+
+// remove drops a tunlet and what it asked for.
+func (ts *tunlets) remove(name, reason string, final bool) {
+	t := ts.running[name]
+	if t == nil {
+		ts.sleepers.leave(name)
+		return
+	}
+	t.worker.stop()
+	delete(ts.running, name)
+	ts.losses.add(name, t.worker.lost())
+	ts.points.releaseAll(&t.holder)
+	ts.wants.leave(t)
+	ts.decider.step(core.TunletGone{Tunlet: name, Reason: reason, Final: final})
+}
+
+// stop ends the workers.
+func (ts *tunlets) stop() {
+	for _, t := range ts.running {
+		t.worker.stop()
+	}
+}
+
+// adviser is a tunlet for the core; nil: it does not run.
+func (ts *tunlets) adviser(name string) adviser {
+	if t := ts.running[name]; t != nil {
+		return t
+	}
+	return nil
+}
+
+// lost is how much a tunlet did not get, since it was started last.
+func (ts *tunlets) lost(name string) uint64 {
+	if t := ts.running[name]; t != nil {
+		return t.worker.lost()
+	}
+	return 0
+}
+
+// callFailed notes a call that was answered with an error. It is logged once:
+// a tunlet that fails at one tick fails at all of them.
+func (ts *tunlets) callFailed(t *tunlet, method string, err error) {
+	if t.errors++; t.errors == 1 {
+		ts.log.Warn("tunlet answers with an error; further ones are not logged", "tunlet", t.name, "method", method, "error", err)
+		ts.teller.emitRemark(ownName, 0, fmt.Sprintf("tunlet %s answered %s with an error: %v", t.name, method, err))
+	}
+}
+
+// react does what a tunlet wants.
+func (ts *tunlets) react(t *tunlet, r *attunev1.Reaction) {
+	if ts.running[t.name] != t {
+		return // it has gone meanwhile
+	}
+	ts.teller.emitReaction(t.name, r)
+	for _, i := range limit(r.GetInterests(), maxInterests) {
+		if ts.processes.lives(i.GetProcess()) {
+			t.feed.Set(&attunev1.SampleInterest{Process: i.GetProcess(), All: i.GetAll(), Levels: limit(i.GetLevels(), maxLevels)})
+		}
+	}
+	for _, w := range limit(r.GetWants(), maxInterests) {
+		if ts.processes.lives(w.GetProcess()) && t.feed.SetDetails(w) {
+			ts.wants.mergeTables(w.GetProcess())
+			ts.hurry()
+		}
+	}
+	for _, id := range limit(r.GetRemovePoints(), maxRequests) {
+		ts.points.release(&t.holder, wish{id: id})
+	}
+	if len(r.GetAddPoints())+len(r.GetProposals()) > 0 {
+		ts.hurry()
+	}
+	for _, spec := range limit(r.GetAddPoints(), maxRequests) {
+		ts.points.request(&t.holder, wish{id: spec.GetId()}, spec)
+	}
+	for _, o := range limit(r.GetObjectives(), maxObjectives) {
+		ts.decider.step(core.Sample{Tunlet: t.name, Scope: o.GetScope(), Value: o.GetValue(), At: ts.clock.sinceUnix(o.GetUnixNano())})
+	}
+	for _, w := range limit(r.GetWithdrawals(), maxProposals) {
+		ts.decider.step(core.Withdraw{Tunlet: t.name, Proposal: w.GetProposalId(), Processes: w.GetProcesses(), Reason: w.GetReason()})
+	}
+	for _, p := range limit(r.GetProposals(), maxProposals) {
+		ts.decider.step(core.Propose{Tunlet: t.name, Proposal: p})
+	}
+	for _, m := range r.GetRemarks() {
+		if t.remarks++; t.remarks <= tunletRemarks {
+			ts.teller.emitRemark(t.name, m.GetProcess(), m.GetText())
+		}
+	}
+}
+
+// limit returns at most the first n elements.
+func limit[T any](list []T, n int) []T { return list[:min(n, len(list))] }
+
+// processStarted tells of a process, or tells of it anew.
+func (ts *tunlets) processStarted(info *attunev1.Process, update bool) {
+	for _, t := range ts.running {
+		t.processStarted(info, update)
+	}
+}
+
+// forget forgets what tunlets want of a process that has ended.
+func (ts *tunlets) forget(process uint64) {
+	for _, t := range ts.running {
+		t.feed.Forget(process)
+	}
+}
+
+// processEnded tells of the end of a process.
+func (ts *tunlets) processEnded(ended *attunev1.ProcessEnded) {
+	for _, t := range ts.running {
+		t.processEnded(ended)
+	}
+}
+
+// tick tells the time.
+func (ts *tunlets) tick() {
+	now := ts.clock.wall()
+	for _, t := range ts.running {
+		t.tick(now)
+	}
+}
+
+// end tells of the end of the application, once.
+func (ts *tunlets) end() {
+	if ts.ended {
+		return
+	}
+	ts.ended = true
+	ts.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Finish{Finish: &attunev1.RecordedFinish{}}})
+	for _, t := range ts.running {
+		t.applicationEnded(ts.clock.wall())
+	}
+}
+
+// toldEnd says whether every tunlet has heard of the end.
+func (ts *tunlets) toldEnd() bool {
+	for _, t := range ts.running {
+		if !t.toldEnd {
+			return false
+		}
+	}
+	return true
+}
