@@ -193,8 +193,8 @@ func (as *askers) shrink(p *process) {
 	}
 }
 
-// sinks yields the sinks of those who watch.
-func (as *askers) sinks(yield func(Sink) bool) {
+// watchers yields the sinks of those who watch.
+func (as *askers) watchers(yield func(Sink) bool) {
 	for _, a := range as.list {
 		if a.sink != nil && !yield(a.sink) {
 			return
@@ -202,11 +202,11 @@ func (as *askers) sinks(yield func(Sink) bool) {
 	}
 }
 
-// wantAny says whether anything is wanted at present.
-func (as *askers) wantAny() bool { return slices.ContainsFunc(as.list, (*asker).wantsAny) }
+// anythingAsked says whether anything is wanted at present.
+func (as *askers) anythingAsked() bool { return slices.ContainsFunc(as.list, (*asker).wantsAny) }
 
-// period is the shortest that is wanted between samples; 0: none is.
-func (as *askers) period() (period time.Duration) {
+// periodAsked is the shortest that is wanted between samples; 0: none is.
+func (as *askers) periodAsked() (period time.Duration) {
 	for _, a := range as.list {
 		if wanted := time.Duration(a.want.GetPeriodNanos()); wanted > 0 && (period == 0 || wanted < period) {
 			period = wanted

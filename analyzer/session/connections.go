@@ -31,7 +31,7 @@ type connections struct {
 	hurry       func()
 	grace       time.Duration   // for how long one is awaited
 	refused     map[string]bool // hosts of which people were told that a controller is refused
-	over        bool            // the application has ended: connections may break
+	ending      bool            // the application has ended: connections may break
 }
 
 // ControllerConnected tells of a management channel, a controller's first or one
@@ -138,8 +138,8 @@ func (cs *connections) Dismiss(ctx context.Context, keep []string) error {
 	})
 }
 
-// renew renews all leases.
-func (cs *connections) renew() {
+// renewLeases renews all leases.
+func (cs *connections) renewLeases() {
 	for _, c := range cs.controllers.byID {
 		c.send(&attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{}}})
 	}
@@ -168,7 +168,7 @@ func (cs *connections) replaceLost(hello *attunev1.ControllerHello) {
 // the report says why its processes count as ended.
 func (cs *connections) lose(c *controller, why string) {
 	cs.emitGone(c, why)
-	if running := len(cs.processes.running(c)); running > 0 && !cs.over {
+	if running := len(cs.processes.running(c)); running > 0 && !cs.ending {
 		cs.teller.emitRemark(ownName, 0, fmt.Sprintf(
 			"the connection to controller %s on %s broke: processes out of reach, which count as ended: %d", c.id, c.hello.GetHost(), running))
 	}

@@ -127,8 +127,8 @@ func (ws *waiters) until(ctx context.Context, what string, begin func(), met fun
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// release lets those go on whose condition is met.
-func (ws *waiters) release() {
+// releaseMet lets those go on whose condition is met.
+func (ws *waiters) releaseMet() {
 	ws.list = slices.DeleteFunc(ws.list, func(w waiter) bool {
 		met := w.met()
 		if met {

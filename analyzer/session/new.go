@@ -76,7 +76,7 @@ func New(cfg Config) *Session {
 	s := &Session{tickEvery: cfg.Tick, ticks: cfg.ticks, clock: &clock{start: cfg.now(), wall: cfg.now}, inbox: newInbox()}
 	s.renewed = s.start
 	s.waiters = &waiters{inbox: s.inbox}
-	s.teller = &teller{clock: s.clock, sinks: cfg.Sinks, others: func(yield func(Sink) bool) { s.askers.sinks(yield) }}
+	s.teller = &teller{clock: s.clock, sinks: cfg.Sinks, others: func(yield func(Sink) bool) { s.watchers(yield) }}
 	s.pace = &pace{clock: s.clock, tick: cfg.Tick, audience: s.audience, changed: func() { s.wants.changedForAll() }, credit: maxCredit}
 
 	s.processes = newProcesses()

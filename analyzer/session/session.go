@@ -72,7 +72,7 @@ func (s *Session) Run(ctx context.Context) {
 			s.tick()
 		}
 		s.wants.tell(s.pace.period)
-		s.waiters.release()
+		s.releaseMet()
 	}
 	s.emitChanged()
 	s.tunlets.stop()
@@ -138,14 +138,14 @@ func (s *Session) tick() {
 	}
 	s.decider.step(core.Tick{})
 	s.population.introduceGrown()
-	s.connections.loseLate()
+	s.loseLate()
 	s.pace.relax()
 	s.emitChanged()
 	s.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Tick{Tick: &attunev1.RecordedTick{}}})
 	s.tunlets.tick()
 	if now := s.wall(); now.Sub(s.renewed) >= renewEvery {
 		s.renewed = now
-		s.connections.renew()
+		s.renewLeases()
 	}
 }
 
@@ -155,9 +155,9 @@ func (s *Session) audience() audience {
 		decides: s.decider.busy(),
 		watched: len(s.tunlets.running)+len(s.askers.list) > 0,
 		expects: s.sleepers.watch.Expects(),
-		period:  s.askers.period(),
+		period:  s.periodAsked(),
 	}
-	a.any = len(s.tunlets.running) > 0 || !s.sleepers.watch.Empty() || s.askers.wantAny()
+	a.any = len(s.tunlets.running) > 0 || !s.sleepers.watch.Empty() || s.anythingAsked()
 	return a
 }
 
@@ -197,7 +197,7 @@ func (s *Session) Finish(ctx context.Context) error {
 		return err
 	}
 	return s.until(ctx, "finish the session", func() {
-		s.connections.over = true
+		s.ending = true
 		s.tunlets.end()
 	}, s.tunlets.toldEnd)
 }
