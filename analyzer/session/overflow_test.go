@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/analyzer/session/calls"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -20,13 +21,13 @@ func TestSlowTunletLosesData(t *testing.T) {
 	a := newScripted(t, "a", nil)
 	a.block = make(chan struct{})
 	r.session.TunletReady(a)
-	const batches = 3 * maxData
+	const batches = 3 * calls.MaxData
 	for range batches {
 		r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{Samples: []*attunev1.Sample{{Process: 1}}}}})
 		r.report() // one by one, so that nothing is lost at the inbox
 	}
 	rep := r.until("hung", func(*report.Report) bool { return get(a, func() bool { return a.killed != "" }) })
-	if rep.Events.Samples != batches || rep.Events.Lost.Tunlet < maxData || rep.Events.Lost.Analyzer != 0 {
+	if rep.Events.Samples != batches || rep.Events.Lost.Tunlet < calls.MaxData || rep.Events.Lost.Analyzer != 0 {
 		t.Errorf("events %+v", rep.Events)
 	}
 	if got := get(a, func() string { return a.killed }); got != "no answer to HandleEvents within 200ms" {
@@ -49,7 +50,7 @@ func TestNewsOverflow(t *testing.T) {
 	r.connect("ac1", 1)
 	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{}}})
 	r.session.post(func() {
-		for i := range maxNews + 2 {
+		for i := range calls.MaxNews + 2 {
 			r.session.tunlets.running["a"].processStarted(&attunev1.Process{Handle: uint64(i)}, true)
 		}
 	})

@@ -22,6 +22,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/analyzer/session/calls"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -324,9 +325,9 @@ func (r *rig) settle(names ...string) {
 	for _, name := range names {
 		answered := make(chan struct{})
 		r.session.post(func() {
-			r.session.tunlets.running[name].worker.push(call{
-				method: "test", do: func(context.Context) (*attunev1.Reaction, error) { return nil, nil },
-				done: func(error) { r.session.post(func() { close(answered) }) },
+			r.session.tunlets.running[name].worker.Push(calls.Call{
+				Method: "test", Do: func(context.Context) (*attunev1.Reaction, error) { return nil, nil },
+				Done: func(error) { r.session.post(func() { close(answered) }) },
 			})
 		})
 		select {

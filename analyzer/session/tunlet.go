@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/session/calls"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk/feed"
 )
@@ -31,7 +32,7 @@ type tunlet struct {
 	post    func(func()) bool  // hands to the loop
 	judge   func(core.Verdict) // takes over what it thinks of a proposal, in the loop
 	service attunev1.TunletServiceClient
-	worker  *worker
+	worker  *calls.Worker
 	feed    feed.Feed // what it gets
 
 	tickQueued    bool
@@ -73,7 +74,7 @@ func (t *tunlet) tables(process uint64) []uint32 { return t.feed.Details(process
 
 // news queues a call that must not get lost.
 func (t *tunlet) news(method string, do func(context.Context) (*attunev1.Reaction, error)) {
-	t.worker.push(call{method: method, do: do})
+	t.worker.Push(calls.Call{Method: method, Do: do})
 }
 
 func (t *tunlet) applicationStarted(req *attunev1.ApplicationStartedRequest) {
@@ -92,12 +93,12 @@ func (t *tunlet) processStarted(info *attunev1.Process, update bool) {
 
 // processEnded tells of the end, and before it of what the tunlet did not get.
 func (t *tunlet) processEnded(ended *attunev1.ProcessEnded) {
-	if lost := t.worker.takeUntold(ended.GetProcess()); lost > 0 {
+	if lost := t.worker.TakeUntold(ended.GetProcess()); lost > 0 {
 		c := t.eventsCall(0, &attunev1.HandleEventsRequest{
 			Records: []*attunev1.NamedRecords{{Process: ended.GetProcess(), Lost: lost}},
 		})
-		c.data = false // it must not get lost itself
-		t.worker.push(c)
+		c.Data = false // it must not get lost itself
+		t.worker.Push(c)
 	}
 	t.news("ProcessEnded", func(ctx context.Context) (*attunev1.Reaction, error) {
 		resp, err := t.service.ProcessEnded(ctx, &attunev1.ProcessEndedRequest{Ended: ended})
@@ -123,14 +124,14 @@ func (t *tunlet) proposalChanged(req *attunev1.ProposalChangedRequest) {
 // evaluate asks for a verdict. An error is no opinion.
 func (t *tunlet) evaluate(req *attunev1.EvaluateRequest) {
 	verdict := core.Verdict{Tunlet: t.name, Proposal: req.GetProposalId()}
-	t.worker.push(call{
-		method: "Evaluate",
-		do: func(ctx context.Context) (*attunev1.Reaction, error) {
+	t.worker.Push(calls.Call{
+		Method: "Evaluate",
+		Do: func(ctx context.Context) (*attunev1.Reaction, error) {
 			resp, err := t.service.Evaluate(ctx, req)
 			verdict.Verdict, verdict.Reason = resp.GetVerdict(), resp.GetReason()
 			return nil, err
 		},
-		done: func(error) { t.post(func() { t.judge(verdict) }) },
+		Done: func(error) { t.post(func() { t.judge(verdict) }) },
 	})
 }
 
@@ -138,14 +139,14 @@ func (t *tunlet) evaluate(req *attunev1.EvaluateRequest) {
 // the samples with other tunlets.
 func (t *tunlet) handleSamples(round *attunev1.SampleBatch) {
 	for _, own := range t.feed.Samples(round) {
-		t.worker.push(t.eventsCall(uint64(len(own.GetSamples().GetSamples())), own))
+		t.worker.Push(t.eventsCall(uint64(len(own.GetSamples().GetSamples())), own))
 	}
 }
 
 // handleAggregates delivers those of its points, if it keeps up.
 func (t *tunlet) handleAggregates(b *attunev1.AggregateBatch) {
 	if own := t.feed.Aggregates(b); own != nil {
-		t.worker.push(t.eventsCall(uint64(len(own.GetAggregates())), own))
+		t.worker.Push(t.eventsCall(uint64(len(own.GetAggregates())), own))
 	}
 }
 
@@ -158,14 +159,14 @@ func (t *tunlet) handleRecords(all *attunev1.NamedRecords) {
 	}
 	req := &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{own}}
 	c := t.eventsCall(records, req)
-	c.records = req
-	t.worker.push(c)
+	c.Records = req
+	t.worker.Push(c)
 }
 
-func (t *tunlet) eventsCall(events uint64, req *attunev1.HandleEventsRequest) call {
-	return call{
-		method: "HandleEvents", data: true, events: events, size: int64(proto.Size(req)),
-		do: func(ctx context.Context) (*attunev1.Reaction, error) {
+func (t *tunlet) eventsCall(events uint64, req *attunev1.HandleEventsRequest) calls.Call {
+	return calls.Call{
+		Method: "HandleEvents", Data: true, Events: events, Size: int64(proto.Size(req)),
+		Do: func(ctx context.Context) (*attunev1.Reaction, error) {
 			resp, err := t.service.HandleEvents(ctx, req)
 			return resp.GetReaction(), err
 		},
@@ -178,24 +179,24 @@ func (t *tunlet) tick(now time.Time) {
 		return
 	}
 	t.tickQueued = true
-	t.worker.push(call{
-		method: "Tick",
-		do: func(ctx context.Context) (*attunev1.Reaction, error) {
+	t.worker.Push(calls.Call{
+		Method: "Tick",
+		Do: func(ctx context.Context) (*attunev1.Reaction, error) {
 			resp, err := t.service.Tick(ctx, &attunev1.TickRequest{UnixNano: now.UnixNano()})
 			return resp.GetReaction(), err
 		},
-		done: func(error) { t.post(func() { t.tickQueued = false }) },
+		Done: func(error) { t.post(func() { t.tickQueued = false }) },
 	})
 }
 
 // applicationEnded tells the end, and makes Finish wait for the answer.
 func (t *tunlet) applicationEnded(now time.Time) {
-	t.worker.push(call{
-		method: "ApplicationEnded",
-		do: func(ctx context.Context) (*attunev1.Reaction, error) {
+	t.worker.Push(calls.Call{
+		Method: "ApplicationEnded",
+		Do: func(ctx context.Context) (*attunev1.Reaction, error) {
 			_, err := t.service.ApplicationEnded(ctx, &attunev1.ApplicationEndedRequest{UnixNano: now.UnixNano()})
 			return nil, err
 		},
-		done: func(error) { t.post(func() { t.toldEnd = true }) },
+		Done: func(error) { t.post(func() { t.toldEnd = true }) },
 	})
 }

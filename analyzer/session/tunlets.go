@@ -3,7 +3,6 @@
 package session
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -12,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/core"
-	"github.com/attune-hpc/attune/internal/queue"
+	"github.com/attune-hpc/attune/analyzer/session/calls"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -55,17 +54,16 @@ func (ts *tunlets) add(tn Tunlet) {
 		service: tn.Service(),
 	}
 	t.holder = holder{name: tn.Info().GetName(), points: map[wish]*point{}, hears: t}
-	ctx, cancel := context.WithCancel(context.Background())
-	t.worker = &worker{
-		timeout: ts.timeout, ctx: ctx, cancel: cancel, wake: queue.NewBell(),
-		hung:   tn.Kill,
-		react:  func(r *attunev1.Reaction) { ts.inbox.post(func() { ts.react(t, r) }) },
-		failed: func(method string, err error) { ts.inbox.post(func() { ts.callFailed(t, method, err) }) },
-	}
+	t.worker = calls.New(calls.Config{
+		Timeout: ts.timeout,
+		Hung:    tn.Kill,
+		React:   func(r *attunev1.Reaction) { ts.inbox.post(func() { ts.react(t, r) }) },
+		Failed:  func(method string, err error) { ts.inbox.post(func() { ts.callFailed(t, method, err) }) },
+	})
 	ts.running[t.name] = t
 	ts.wants.join(t)
 	ts.losses.add(t.name, 0)
-	ts.workers.Go(t.worker.run)
+	ts.workers.Go(t.worker.Run)
 	ts.decider.step(core.TunletReady{Info: tn.Info()})
 	t.applicationStarted(&attunev1.ApplicationStartedRequest{
 		UnixNano: ts.clock.start.UnixNano(), Application: proto.CloneOf(ts.application),
@@ -91,9 +89,9 @@ func (ts *tunlets) remove(name, reason string, final bool) {
 		ts.sleepers.leave(name)
 		return
 	}
-	t.worker.stop()
+	t.worker.Stop()
 	delete(ts.running, name)
-	ts.losses.add(name, t.worker.lost())
+	ts.losses.add(name, t.worker.Lost())
 	ts.points.releaseAll(&t.holder)
 	ts.wants.leave(t)
 	ts.decider.step(core.TunletGone{Tunlet: name, Reason: reason, Final: final})
@@ -102,7 +100,7 @@ func (ts *tunlets) remove(name, reason string, final bool) {
 // stop ends the workers.
 func (ts *tunlets) stop() {
 	for _, t := range ts.running {
-		t.worker.stop()
+		t.worker.Stop()
 	}
 }
 
@@ -117,7 +115,7 @@ func (ts *tunlets) adviser(name string) adviser {
 // lost is how much a tunlet did not get, since it was started last.
 func (ts *tunlets) lost(name string) uint64 {
 	if t := ts.running[name]; t != nil {
-		return t.worker.lost()
+		return t.worker.Lost()
 	}
 	return 0
 }

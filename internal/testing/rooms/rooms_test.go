@@ -28,7 +28,7 @@ func TestRooms(t *testing.T) {
 	for _, dir := range []string{
 		"controller", "controller/admit", "controller/change", "controller/link", "controller/member",
 		"controller/meter", "controller/source", "analyzer/channel", "analyzer/core", "analyzer/core/trial",
-		"analyzer/probes", "analyzer/recorder", "analyzer/session",
+		"analyzer/probes", "analyzer/recorder", "analyzer/session", "analyzer/session/calls",
 	} {
 		t.Run(dir, func(t *testing.T) {
 			r := read(t, filepath.Join("../../..", dir))

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package calls
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/attune-hpc/attune/internal/queue"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// errAbsent stands for the answer of a tunlet that is known not to have a
+// method.
+var errAbsent = status.Error(codes.Unimplemented, "not implemented by the tunlet")
+
+// Config is how a worker calls, and whom it tells. The functions are called in Run,
+// but Hung in Push as well.
+type Config struct {
+	Timeout time.Duration                  // of a call
+	React   func(*attunev1.Reaction)       // takes over what a call returned
+	Hung    func(reason string)            // the tunlet does not answer, or not keep up
+	Failed  func(method string, err error) // a call was answered with an error
+}
+
+// Worker makes the calls to one tunlet, one at a time, in order.
+type Worker struct {
+	backlog
+	cfg    Config
+	ctx    context.Context // of all calls; ends with Stop
+	cancel context.CancelFunc
+	absent map[string]bool // methods that the tunlet does not implement; Run's own
+	wake   queue.Bell      // rung when there is a call
+}
+
+// New returns a worker whose calls Run makes. Its owner calls Stop.
+func New(cfg Config) *Worker {
+	w := &Worker{cfg: cfg, wake: queue.NewBell()}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	return w
+}
+
+// Run makes calls until Stop. It is called once, in a goroutine of its own.
+func (w *Worker) Run() {
+	for {
+		c, ok := w.next()
+		if !ok {
+			return
+		}
+		w.make(c)
+	}
+}
+
+// next waits for a call; false: there is none any more.
+func (w *Worker) next() (Call, bool) {
+	for {
+		c, state := w.take()
+		if state != empty {
+			return c, state == taken
+		}
+		select {
+		case <-w.wake:
+		case <-w.ctx.Done():
+			return Call{}, false
+		}
+	}
+}
+
+// make makes one call. A tunlet that does not answer in time is hung; one that
+// does not implement the method is not interested.
+func (w *Worker) make(c Call) {
+	if w.absent[c.Method] {
+		if c.Done != nil {
+			c.Done(errAbsent)
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Timeout)
+	defer cancel()
+	reaction, err := c.Do(ctx)
+	switch code := status.Code(err); {
+	case err == nil:
+		if reaction != nil {
+			w.cfg.React(reaction)
+		}
+	case code == codes.Unimplemented:
+		if w.absent == nil {
+			w.absent = make(map[string]bool)
+		}
+		w.absent[c.Method] = true
+	case code == codes.DeadlineExceeded && w.ctx.Err() == nil:
+		w.cfg.Hung("no answer to " + c.Method + " within " + w.cfg.Timeout.String())
+	case code != codes.Unavailable && code != codes.Canceled:
+		if c.Data {
+			w.drop(c)
+		}
+		w.cfg.Failed(c.Method, err)
+	}
+	if c.Done != nil {
+		c.Done(err)
+	}
+}
+
+// Push queues a call. It never waits: data that does not fit is dropped and
+// counted, and a queue full of news means that the tunlet is hung.
+func (w *Worker) Push(c Call) {
+	if !w.put(c) {
+		w.cfg.Hung("it does not keep up with what it is told")
+		return
+	}
+	w.wake.Ring()
+}
+
+// Stop ends the worker; a call under way is given up.
+func (w *Worker) Stop() {
+	w.close()
+	w.cancel()
+}
