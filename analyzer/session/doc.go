@@ -13,10 +13,22 @@
 // else posts functions to its bounded inbox. The loop never waits for anybody:
 // sending to a controller or a tunlet either succeeds at once or counts as that
 // party's failure. Each tunlet has a worker goroutine of its own that makes the
-// calls, one at a time, from a bounded queue; it may wait for the inbox, never
-// the other way round. Of what was measured, the inbox and the queues drop what
-// does not fit, and count it; news about processes, points and proposals are
-// never dropped, and a tunlet that does not keep up with them is killed.
+// calls, one at a time, from a bounded queue (package calls); it may wait for the
+// inbox, never the other way round. Of what was measured, the inbox and the queues
+// drop what does not fit, and count it; news about processes, points and proposals
+// are never dropped, and a tunlet that does not keep up with them is killed.
+//
+// The files have an order. A file uses those below it; those above it, it calls only
+// by functions that [New] gives it:
+//
+//	session                               the loop and its ticks
+//	route, connections                    what comes in by the channels of controllers
+//	population                            who is told of processes, and in which order
+//	tunlets, sleep, knowledge, inherit    who runs, who sleeps, what is taken over
+//	decide, pace                          the core and its requests; how often to sample
+//	askers, points, want                  what is wanted, merged for each controller
+//	process, program, controller          who there is
+//	losses, frames, inbox, clock          the way out and the way in
 //
 // A tunlet that sleeps has no process yet: the session watches for what wakes it
 // in the samples, see [Session.TunletAsleep], and keeps those that come until it

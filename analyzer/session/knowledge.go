@@ -38,7 +38,7 @@ func (k *knowledge) remember(known []core.Known) {
 	k.decider.step(core.Knowledge{Known: known})
 	for _, one := range known {
 		if one.Helped() {
-			k.sleepers.need(one.Tunlet, ": it helped this program before")
+			k.sleepers.need(one.Tunlet, "woken: it helped this program before")
 		}
 	}
 }

@@ -46,20 +46,20 @@ func (s *sleepers) add(info *attunev1.DescribeResponse, wake func()) {
 // need has a tunlet not sleep any more, because of what is known of the application.
 // A tunlet is needed from the start if a change that the session goes on with is its
 // own: somebody has to watch over that.
-func (s *sleepers) need(name, reason string) {
+func (s *sleepers) need(name, text string) {
 	if s.needed[name] {
 		return
 	}
 	s.needed[name] = true
 	if s.wake[name] != nil {
 		s.watch.Remove(name)
-		s.rouse(name, 0, reason, nil)
+		s.rouse(name, 0, text, nil)
 	}
 }
 
 // rouse has a tunlet started, with the samples that it is to get first.
-func (s *sleepers) rouse(name string, process uint64, reason string, first []*attunev1.SampleBatch) {
-	s.teller.emitSleeper(name, true, process, "woken"+reason)
+func (s *sleepers) rouse(name string, process uint64, text string, first []*attunev1.SampleBatch) {
+	s.teller.emitSleeper(name, true, process, text)
 	s.waking[name] = first
 	wake := s.wake[name]
 	delete(s.wake, name)
@@ -80,7 +80,7 @@ func (s *sleepers) see(b *attunev1.SampleBatch) {
 		s.wants.mergeTables(sample.GetProcess())
 	}
 	for _, w := range woken {
-		s.rouse(w.Tunlet, w.Process, " by a process with "+w.Reason, append(slices.Clone(before), b))
+		s.rouse(w.Tunlet, w.Process, "woken by a process with "+w.Reason, append(slices.Clone(before), b))
 		s.hurry()
 	}
 }
