@@ -42,7 +42,7 @@ func (p *plan) call(t tracee) (*conversation, error) {
 	if err != nil {
 		return nil, errors.Join(err, t.letGo(0))
 	}
-	c := &conversation{talk: talk{plan: p}, tracee: t, saved: s}
+	c := &conversation{talk: talk{plan: p}, tracee: t, saved: s, besides: t.idle}
 	err = c.make()
 	switch {
 	case errors.Is(err, ErrTimeout), errors.Is(err, ErrInterrupted), errors.Is(err, errDied):

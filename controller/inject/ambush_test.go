@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package inject
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
+)
+
+// handling comes to a function all the time, and has another thread that handles a
+// signal.
+const handling = `
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+unsigned long started, handled;
+
+__attribute__((noinline)) void visited(void) { __asm__ volatile(""); }
+
+static void handle(int signal) { handled = signal; }
+
+static void *other(void *argument) {
+    for (;;)
+        pause();
+    return argument;
+}
+
+int main(void) {
+    pthread_t thread;
+    signal(SIGUSR1, handle);
+    pthread_create(&thread, NULL, other, NULL);
+    puts("ready");
+    fflush(stdout);
+    for (;;) {
+        visited();
+        usleep(1000);
+    }
+}
+`
+
+// waiting returns code that sets one word and returns another one when that is not 0.
+func waiting(started, handled uint64) []byte {
+	code := binary.LittleEndian.AppendUint64([]byte{0x48, 0xb8}, started) // movabs $started,%rax
+	code = append(code, 0xff, 0x00, 0x48, 0xb8)                           // incl (%rax); movabs $handled,%rax
+	code = binary.LittleEndian.AppendUint64(code, handled)
+	// 1: pause; mov (%rax),%rcx; test %rcx,%rcx; je 1b; mov %rcx,%rax; ret
+	return append(code, 0xf3, 0x90, 0x48, 0x8b, 0x08, 0x48, 0x85, 0xc9, 0x74, 0xf6, 0x48, 0x89, 0xc8, 0xc3)
+}
+
+// TestOthersGoOnDuringExecution: what is executed where a thread comes by itself may
+// wait for another thread, which gets a signal meanwhile.
+func TestOthersGoOnDuringExecution(t *testing.T) {
+	target := targets.Start(t, targets.BuildText(t, "handling.c", handling, "-O1"))
+	process := mustOpen(t, target.PID)
+	at := func(name string, kind objfile.SymbolKind) uint64 {
+		t.Helper()
+		found, err := objfile.Resolve(target.PID, "handling*", name, kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.Address
+	}
+	started := at("started", objfile.Variable)
+	value := make(chan uint64, 1)
+	go func() {
+		defer close(value)
+		code := waiting(started, at("handled", objfile.Variable))
+		v, _, err := Execute(t.Context(), process, code, patiently(ExecuteOptions{At: at("visited", objfile.Function), Timeout: 10 * time.Second}))
+		if err != nil {
+			t.Error(err)
+		}
+		value <- v
+	}()
+	patience.Until(t, "the code to begin", func() bool {
+		var word [8]byte
+		return process.Read(started, word[:]) == nil && word != [8]byte{}
+	})
+	tids, err := procid.Threads(target.PID)
+	if err != nil || len(tids) != 2 {
+		t.Fatalf("threads %v, %v", tids, err)
+	}
+	if err := unix.Tgkill(target.PID, tids[1], unix.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-value; got != uint64(unix.SIGUSR1) {
+		t.Errorf("value %d, want %d", got, unix.SIGUSR1)
+	}
+}
