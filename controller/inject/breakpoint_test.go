@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/internal/debugregs"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -151,7 +149,7 @@ func TestExecuteAtEntryInOneThread(t *testing.T) { eachBreakpoint(t, testExecute
 
 func testExecuteAtEntryInOneThread(t *testing.T) {
 	target := startVisits(t, 3)
-	tids, err := candidates(target.PID)
+	tids, err := procid.Threads(target.PID)
 	if err != nil || len(tids) != 4 {
 		t.Fatalf("threads %v, %v", tids, err)
 	}
@@ -285,38 +283,6 @@ func testKilledInAmbush(t *testing.T) {
 	}
 }
 
-// A child of the controller has all of its descriptors from its fork to its exec.
-// A breakpoint is away nonetheless when it has been closed: a thread that hits one
-// and is not traced is killed.
-func TestBreakpointThatAForkHolds(t *testing.T) {
-	target := startVisits(t, 1)
-	at := addressOf(t, target.PID, "visited", objfile.Function)
-	signal := func(s unix.Signal) {
-		t.Helper()
-		if err := unix.Kill(target.PID, s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	signal(unix.SIGSTOP)
-	for _, tid := range tasks(t, target.PID) {
-		waitStopped(t, target.PID, tid)
-		b := registers{at, make(map[int]int)}
-		if err := b.set(tid); err != nil {
-			t.Fatal(err)
-		}
-		held, err := unix.Dup(b.events[tid])
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { unix.Close(held) })
-		b.disable()
-	}
-	signal(unix.SIGCONT)
-	if got := target.Ask(t, "check"); got != allWell {
-		t.Error(got)
-	}
-}
-
 func waitStopped(t *testing.T, pid, tid int) {
 	t.Helper()
 	patience.Until(t, fmt.Sprintf("thread %d to stop", tid), func() bool {
@@ -329,6 +295,7 @@ func waitStopped(t *testing.T, pid, tid int) {
 func waitTraced(t *testing.T, pid int) {
 	t.Helper()
 	patience.Until(t, "its tracer", func() bool {
-		return tracerOf(pid) != 0
+		s, err := procid.ReadStatus(pid)
+		return err == nil && s.Tracer != 0
 	})
 }

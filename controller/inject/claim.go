@@ -15,9 +15,6 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// ErrHeld says that another controller has the process.
-var ErrHeld = errors.New("another attune controls the process")
-
 // claim makes sure that one controller at a time enters a process: a lock that
 // ends with its owner, on a file that every process has, and that nobody else
 // locks. The caller calls release.

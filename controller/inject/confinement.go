@@ -5,6 +5,7 @@ package inject
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 
 	"github.com/attune-hpc/attune/controller/shm"
@@ -79,4 +80,25 @@ func Unfiltered(pid int) error {
 		err = fmt.Errorf("%w: it has some", ErrOtherFilters)
 	}
 	return errors.Join(err, checkFilters(pid))
+}
+
+// checkFilters refuses a process of whose threads some are under more seccomp
+// filters than others: what one of them may do another, which comes to a hook
+// later, may not. Those with as many are taken to have the same, since filters
+// are inherited.
+func checkFilters(pid int) error {
+	tids, err := procid.Threads(pid)
+	if err != nil {
+		return err
+	}
+	least, most := math.MaxInt, 0
+	for _, tid := range tids {
+		if s, err := procid.ReadThread(pid, tid); err == nil { // else it has ended
+			least, most = min(least, s.Filters), max(most, s.Filters)
+		}
+	}
+	if least < most {
+		return fmt.Errorf("%w: its threads are under different seccomp filters", ErrUnsuited)
+	}
+	return nil
 }

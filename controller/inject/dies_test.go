@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/inject/tracer"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -45,8 +46,8 @@ func everyDeath(t *testing.T, enter func(died func(string) bool) error, right fu
 		case d.where == "" && err == nil:
 			right()
 			return places
-		case d.where == "" || !errors.Is(err, errDied):
-			t.Fatalf("place %d, %q: %v, want %v", n, d.where, err, errDied)
+		case d.where == "" || !errors.Is(err, tracer.ErrDied):
+			t.Fatalf("place %d, %q: %v, want %v", n, d.where, err, tracer.ErrDied)
 		}
 		places = append(places, d.where)
 		right()
@@ -100,17 +101,12 @@ func allRight(t *testing.T, target *targets.Target, threads int) {
 func executeDying(t *testing.T, pid int, died func(string) bool, o ExecuteOptions) error {
 	t.Helper()
 	process := mustOpen(t, pid)
-	status, err := checkState(pid)
+	e, err := newExecution(process, ownThread(), o, died)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := newExecution(process, status, ownThread(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan.options.died = died
-	_, err = plan.runAlone(t.Context())
-	return errors.Join(err, plan.close())
+	_, err = e.run(t.Context())
+	return err
 }
 
 // The borrowed thread does all of the work, takes the mapping away, and it is
@@ -171,21 +167,17 @@ func TestTorturer(t *testing.T) {
 		return // it runs in a process of its own
 	}
 	process := mustOpen(t, pid)
-	status, err := checkState(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var plans [2]*plan // made once: the more of the time a thread is held
-	for i := range plans {
-		if plans[i], err = newExecution(process, status, ownThread(), ExecuteOptions{Anywhere: i == 1, Patience: patience.Limit}); err != nil {
+	var executions [2]*execution // made once: the more of the time a thread is held
+	for i := range executions {
+		if executions[i], err = newExecution(process, ownThread(), ExecuteOptions{Anywhere: i == 1, Patience: patience.Limit}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := 0; ; i++ {
-		if _, err := plans[i%len(plans)].runAlone(t.Context()); err != nil {
+		if _, err := executions[i%len(executions)].run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if i == len(plans) {
+		if i == len(executions) {
 			fmt.Println("works")
 		}
 	}

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inject brings DMLib into a process that is running already.
+// Package inject has what is done in a process that is running already, one type per
+// operation: an injection brings DMLib in, an execution has code called, where a thread
+// stands well or comes by itself (ambush), a meeting has a visitor look at threads at the
+// entries of functions, and a rewriting changes code. Which threads may be stopped and
+// borrowed for that, and how they are let go, is up to package tracer below.
 //
-// One thread of the process is stopped by ptrace(2) at a place where it could
-// itself have called pthread_create(3), is made to call it, and gets its
-// registers, vector state and signal mask back. The thread that it has started
-// (dmlib/entry) loads DMLib and attaches while the program runs, blocks all
-// signals but those of faults, has a descriptor table of its own, and ends. No
+// To follow an injection from the request to where DMLib answers, read inject.go,
+// tracer/search_amd64.go (which thread), call_amd64.go and tracer/borrowed_amd64.go (what
+// it is made to do), dmlib/entry/start_x86_64.S and entry.c (which it executes), talk.go
+// (our side of the conversation), and dmlib/src/attach.c.
+//
+// One thread of the process is stopped at a place where it could
+// itself have called pthread_create(3), is made to call it, and is put back. The thread
+// that it has started (dmlib/entry) loads DMLib and attaches while the program runs, blocks
+// all signals but those of faults, has a descriptor table of its own, and ends. No
 // other thread is stopped, but for a look at whether it is at a safe place.
 //
 // In a program that never had a second thread the borrowed one does all of it:
@@ -18,19 +26,11 @@
 // runs outside the C library; if no frame next to it is the allocator's or the
 // dynamic loader's; if it owns none of the loader's locks, which tell their
 // owner; and if it is not in a signal handler that interrupted the C library.
-// A thread that is not at a safe place is let go at once and looked at again
-// later.
 //
 // No byte of the process' own code, data or stacks is changed. What the call
-// needs lies in one mapping that is removed afterwards. All signals but SIGURG
-// and those of faults are blocked in the thread meanwhile, so the kernel keeps them, in their
-// order, for the moment when the thread is back. If the controller is killed
-// in between, the thread finishes the call and restores itself by
-// rt_sigreturn(2), and a nanosleep or futex with a timeout that it was in
-// returns EINTR; what was started ends when it hears nothing for two seconds.
-// Where the thread is not yet in the mapping, or not any more, the frame for
-// that lies below its stack meanwhile, where the kernel would put one; a thread
-// on a stack of unknown bounds is borrowed without, if there is no other.
+// needs lies in one mapping that is removed afterwards. If the controller is killed
+// in between, the thread finishes the call and restores itself; what was started ends
+// when it hears nothing for two seconds.
 //
 // The two sides talk through words in that mapping. The process makes the file
 // that is shared with DMLib, and one for the library itself where it belongs to

@@ -14,7 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/inject/tracer"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -87,7 +89,7 @@ func TestExecuteFarFromLibraries(t *testing.T) {
 
 func TestExecuteInOneThread(t *testing.T) {
 	target := start(t, "compute", 2)
-	tids, err := candidates(target.PID)
+	tids, err := procid.Threads(target.PID)
 	if err != nil || len(tids) != 3 {
 		t.Fatalf("threads %v, %v", tids, err)
 	}
@@ -168,7 +170,7 @@ func waitAsleep(t *testing.T, pid int) {
 func waitCall(t *testing.T, tid int, want int64) {
 	t.Helper()
 	patience.Until(t, fmt.Sprintf("thread %d to be in system call %d", tid, want), func() bool {
-		call, ok := currentCall(tid, tid)
+		call, ok := tracer.CurrentCall(tid, tid)
 		return ok && call == want
 	})
 }

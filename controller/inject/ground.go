@@ -3,39 +3,33 @@
 package inject
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/attune-hpc/attune/controller/inject/tracer"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// span is a range of addresses.
-type span struct{ start, end uint64 }
-
-func (s span) has(address uint64) bool { return address-s.start < s.end-s.start }
-
 // holding is code that holds, or may hold, locks that dlopen takes and that do
 // not tell who holds them: the allocator's. The loader is here too, for it must
 // not be entered twice.
 type holding struct {
-	span
+	tracer.Span
 	code []byte // the bytes of the span, to tell return addresses by
 }
 
 // ground knows where in a process a thread may be made to call dlopen.
 type ground struct {
-	libc     span // a thread in here must be in a system call
-	holding  []holding
-	loader   span   // the loader's variables, its locks with their owners among them
-	gadget   uint64 // a system call instruction, in libc
-	restorer uint64 // where libc's signal handlers return to; 0: not found
-	// returning says that the gadget is followed by a return instruction.
-	returning bool
+	process *proc.Handle
+	libc    tracer.Span // a thread in here must be in a system call
+	holding []holding
+	loader  tracer.Span   // the loader's variables, its locks with their owners among them
+	gadget  tracer.Gadget // in libc
 	// foreign says that there is another allocator than libc's.
 	foreign bool
 }
@@ -59,147 +53,124 @@ func isLoader(image objfile.Image) bool {
 }
 
 // newGround maps the ground of a process.
-func newGround(process *proc.Handle, images []objfile.Image) (g ground, err error) {
+func newGround(process *proc.Handle, images []objfile.Image) (*ground, error) {
+	g := &ground{process: process}
 	for _, image := range images {
-		switch {
-		case isLoader(image):
-			err = g.holdLoader(process, image)
-		case image.Matches("libattune-dm*"):
-			err = g.hold(process, executable(process.PID(), image))
-		case image.Matches("libc.so.6") || image.Matches("libc-*.so"):
-			err = g.holdLibc(process, image)
-		default:
-			err = g.holdAllocator(process, image)
-		}
-		if err != nil {
-			return g, err
+		if err := g.add(image); err != nil {
+			return nil, err
 		}
 	}
-	if g.libc.end == 0 || g.loader.end == 0 {
-		return g, fmt.Errorf("%w: it has no glibc", ErrUnsuited)
+	if g.libc.End == 0 || g.loader.End == 0 {
+		return nil, fmt.Errorf("%w: it has no glibc", ErrUnsuited)
 	}
-	err = g.findGadget(process)
+	var err error
+	if g.gadget, err = tracer.FindGadget(process, g.libc); errors.Is(err, tracer.ErrNoGadget) {
+		err = fmt.Errorf("%w: %w in its libc", ErrUnsuited, err)
+	}
 	return g, err
 }
 
+// add maps the ground of one image.
+func (g *ground) add(image objfile.Image) error {
+	switch {
+	case isLoader(image):
+		return g.holdLoader(image)
+	case image.Matches("libattune-dm*"):
+		return g.hold(executable(g.process.PID(), image))
+	case image.Matches("libc.so.6") || image.Matches("libc-*.so"):
+		return g.holdLibc(image)
+	}
+	return g.holdAllocator(image)
+}
+
 // executable is the part of an image that holds code.
-func executable(pid int, image objfile.Image) (s span) {
+func executable(pid int, image objfile.Image) (s tracer.Span) {
 	mappings, err := objfile.Mappings(pid)
 	if err != nil {
-		return span{}
+		return tracer.Span{}
 	}
 	for _, m := range mappings {
 		if m.Exec && m.Inode == image.Inode && m.Device == image.Device && m.Start >= image.Start && m.Start < image.End {
-			if s.end == 0 {
-				s.start = m.Start
+			if s.End == 0 {
+				s.Start = m.Start
 			}
-			s.end = m.End
+			s.End = m.End
 		}
 	}
 	return s
 }
 
 // hold adds a range whose code is remembered.
-func (g *ground) hold(process *proc.Handle, s span) error {
-	if s.end <= s.start {
+func (g *ground) hold(s tracer.Span) error {
+	if s.End <= s.Start {
 		return nil
 	}
-	code := make([]byte, s.end-s.start)
-	if err := process.Read(s.start, code); err != nil {
+	code := make([]byte, s.End-s.Start)
+	if err := g.process.Read(s.Start, code); err != nil {
 		return err
 	}
 	g.holding = append(g.holding, holding{s, code})
 	return nil
 }
 
-func (g *ground) holdLoader(process *proc.Handle, image objfile.Image) error {
+func (g *ground) holdLoader(image objfile.Image) error {
 	s, err := image.Symbol("_rtld_global", objfile.Variable)
 	if err != nil {
 		return fmt.Errorf("locks of the loader: %w", err)
 	}
 	at := image.Address(s.Value)
-	g.loader = span{at, at + s.Size}
-	return g.hold(process, executable(process.PID(), image))
+	g.loader = tracer.Span{Start: at, End: at + s.Size}
+	return g.hold(executable(g.process.PID(), image))
 }
 
-func (g *ground) holdLibc(process *proc.Handle, image objfile.Image) error {
-	g.libc = executable(process.PID(), image)
+func (g *ground) holdLibc(image objfile.Image) error {
+	g.libc = executable(g.process.PID(), image)
 	file, err := image.Open()
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	var malloc span
+	var malloc tracer.Span
 	for _, name := range allocators {
 		if s, err := file.SymbolOf(name, objfile.Function); err == nil {
 			at := image.Address(s.Value)
-			if malloc.end == 0 {
-				malloc = span{at, at}
+			if malloc.End == 0 {
+				malloc = tracer.Span{Start: at, End: at}
 			}
-			malloc = span{min(malloc.start, at), max(malloc.end, at)}
+			malloc = tracer.Span{Start: min(malloc.Start, at), End: max(malloc.End, at)}
 		}
 	}
-	if malloc.end == 0 {
+	if malloc.End == 0 {
 		return fmt.Errorf("%w: its libc has no malloc", ErrUnsuited)
 	}
-	malloc = span{max(malloc.start-allocatorBefore, g.libc.start), min(malloc.end+allocatorAfter, g.libc.end)}
-	return g.hold(process, malloc)
+	malloc = tracer.Span{Start: max(malloc.Start-allocatorBefore, g.libc.Start), End: min(malloc.End+allocatorAfter, g.libc.End)}
+	return g.hold(malloc)
 }
 
 // holdAllocator holds the whole of a library that brings an allocator of its
 // own. Where that is the program itself, nothing tells its code from the rest.
-func (g *ground) holdAllocator(process *proc.Handle, image objfile.Image) error {
+func (g *ground) holdAllocator(image objfile.Image) error {
 	if _, ok := exported(image, "malloc"); !ok {
 		return nil
 	}
-	own := executable(process.PID(), image)
-	if isProgram(process.PID(), image) {
+	own := executable(g.process.PID(), image)
+	if isProgram(g.process.PID(), image) {
 		return fmt.Errorf("%w: %s brings its own allocator: start it with `attune run`", ErrUnsuited, image.Name())
 	}
 	g.foreign = true
-	return g.hold(process, own)
-}
-
-// What is looked for in libc's code: a system call, with a return behind it if
-// there is one, and mov $15,%rax; syscall.
-var (
-	syscallCode   = []byte{0x0f, 0x05}
-	returningCode = []byte{0x0f, 0x05, 0xc3}
-	restorerCode  = []byte{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}
-)
-
-// findGadget finds a system call instruction to borrow, and the code that
-// signal handlers return to.
-func (g *ground) findGadget(process *proc.Handle) error {
-	code := make([]byte, g.libc.end-g.libc.start)
-	if err := process.Read(g.libc.start, code); err != nil {
-		return err
-	}
-	i := bytes.Index(code, returningCode)
-	g.returning = i >= 0
-	if !g.returning {
-		i = bytes.Index(code, syscallCode)
-	}
-	if i < 0 {
-		return fmt.Errorf("%w: no system call instruction in its libc", ErrUnsuited)
-	}
-	g.gadget = g.libc.start + uint64(i)
-	if i := bytes.Index(code, restorerCode); i >= 0 {
-		g.restorer = g.libc.start + uint64(i)
-	}
-	return nil
+	return g.hold(own)
 }
 
 // held says whether an address lies in code that may hold locks.
 func (g *ground) held(address uint64) bool {
-	return slices.ContainsFunc(g.holding, func(h holding) bool { return h.has(address) })
+	return slices.ContainsFunc(g.holding, func(h holding) bool { return h.Has(address) })
 }
 
 // returns says whether a word of a stack is the address behind a call in code
 // that may hold locks.
 func (g *ground) returns(word uint64) bool {
 	return slices.ContainsFunc(g.holding, func(h holding) bool {
-		return h.has(word) && afterCall(h.code[:word-h.start])
+		return h.Has(word) && afterCall(h.code[:word-h.Start])
 	})
 }
 

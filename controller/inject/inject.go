@@ -6,32 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/inject/tracer"
 	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-)
-
-// Errors of Inject; each comes with its particulars.
-var (
-	// ErrUnsuited says that DMLib cannot be brought into such a process.
-	ErrUnsuited = errors.New("not injectable")
-	// ErrDenied says that the kernel does not let this user do it.
-	ErrDenied = errors.New("not permitted to control the process")
-	// ErrNoSafePoint says that no thread was found at a safe place in time.
-	ErrNoSafePoint = errors.New("no thread came to a safe place")
-	// ErrTimeout says that the call did not return in time. The thread goes on
-	// with it and restores itself.
-	ErrTimeout = errors.New("the injected call did not return in time")
-	// ErrCall says that the library could not be loaded or did not attach.
-	ErrCall = errors.New("injected call")
-	// ErrInterrupted says that the process ended or executed another program
-	// meanwhile.
-	ErrInterrupted = errors.New("process ended or executed another program meanwhile")
 )
 
 // Defaults of Options.
@@ -39,10 +24,6 @@ const (
 	defaultPatience = 2 * time.Second
 	defaultTimeout  = 5 * time.Second
 )
-
-// controllerPatience is how long what runs in the process waits for us to fill
-// its files, and to read its answer.
-const controllerPatience = 2 * time.Second
 
 // Options says what is brought in. Library is required.
 type Options struct {
@@ -79,36 +60,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Slot is a GOT slot that leads to one of DMLib's hooks now.
-type Slot struct {
-	// Address of the slot, Hook where it leads, Old what it held.
-	Address, Hook, Old uint64
-	// RELRO says that its page is read-only.
-	RELRO bool
-
-	real   uint64         // the function behind the hook; 0: not known
-	origin objfile.Origin // in an object that is loaded at bias
-	bias   uint64
-}
-
 // Result tells what an injection did and cost.
 type Result struct {
-	// Thread is the thread of the program that was borrowed.
-	Thread int
+	tracer.Cost
 	// Helper is the thread that was started to load DMLib, and has ended; 0:
 	// Thread did that itself.
 	Helper int
 	// Loaded says that DMLib was not in the process before.
 	Loaded bool
-	// Attempts is how many times a thread was stopped until one was at a safe
-	// place.
-	Attempts int
-	// Stopped is how long Thread did not do its own work, from the last look
-	// that found it running. No other thread is ever stopped, but for a look
-	// (Disturbed).
-	Stopped time.Duration
-	// Disturbed is how long threads were stopped in vain, altogether.
-	Disturbed time.Duration
 	// Slots lead to hooks now.
 	Slots []Slot
 	// Memory is shared with DMLib, which is ready. It belongs to the caller; to
@@ -145,38 +104,126 @@ func Inject(ctx context.Context, process *proc.Handle, o Options) (Result, error
 	}
 }
 
+// check refuses what must not or cannot be injected into.
+func check(pid int) (procid.Status, error) {
+	s, err := tracer.Check(pid)
+	if err != nil {
+		return s, err
+	}
+	if why := objfile.Inspect(fmt.Sprintf("/proc/%d/exe", pid)).PreloadRefusal(); why != "" {
+		return s, fmt.Errorf("%w: %s", ErrUnsuited, why)
+	}
+	return s, checkFilters(pid)
+}
+
 func injectOnce(ctx context.Context, process *proc.Handle, s procid.Status, o Options) (Result, error) {
-	plan, err := newPlan(process, s, o)
+	i, err := newInjection(process, s, o)
 	if err != nil && (ending(process) || errors.Is(err, unix.ESRCH)) {
 		return Result{}, fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)
 	}
 	if err != nil {
 		return Result{}, err
 	}
-	defer plan.close()
-	return plan.runAlone(ctx)
+	return i.run(ctx)
 }
 
-// runAlone runs the plan in an OS thread of its own. It ends with the
-// goroutine, and the kernel lets go of whatever it may still trace.
-func (p *plan) runAlone(ctx context.Context) (result Result, err error) {
-	p.until = time.Now().Add(p.options.patience)
-	for err = errHeld; errors.Is(err, errHeld); {
-		clear(p.late) // the kernel has let them go with the OS thread before
-		onOwnThread(func() { err = p.run(ctx, &result) })
-	}
-	if err != nil && !errors.Is(err, procid.ErrGone) && (ending(p.process) || errors.Is(err, proc.ErrImageGone)) {
-		err = fmt.Errorf("%w: %w", ErrInterrupted, err)
-	}
-	return result, err
+// injection brings DMLib into a process by a thread that is borrowed.
+type injection struct {
+	options Options
+	caller  caller
+	ground  *ground // where a thread may be borrowed
+	request *request
+	job     *job
+	handout handout
+	talk    *talk // with what was called, once it was
 }
 
-// ending says whether a process has ended, or is about to: its memory goes first,
-// and with it all that was to be read and written there.
-func ending(process *proc.Handle) bool {
-	if !process.Process.Alive() {
-		return true
+// newInjection looks for everything that can be known before anything is stopped.
+func newInjection(process *proc.Handle, s procid.Status, o Options) (*injection, error) {
+	pid := process.PID()
+	images, err := o.Cache.Images(pid)
+	if err != nil {
+		return nil, err
 	}
-	stat, err := procid.ReadStat(process.PID())
-	return err == nil && procid.Dying(process.PID(), stat)
+	i := &injection{options: o, job: &job{path: o.Library}, request: &request{geometry: o.Geometry, socket: o.Socket}}
+	i.handout = handout{library: o.Library, geometry: o.Geometry, user: int(s.Users.Files)}
+	if i.job.image, err = dmlib.Entry(); err != nil {
+		return nil, err
+	}
+	if i.handout.owner, err = shm.ThisProcess(); err != nil {
+		return nil, err
+	}
+	if i.request.orphan, err = orphaned(process); err != nil {
+		return nil, err
+	}
+	if i.job.calls, err = findCalls(pid, images); err != nil {
+		return nil, err
+	}
+	if i.ground, err = newGround(process, images); err != nil {
+		return nil, err
+	}
+	library, err := findLibrary(process, images, s, o.Library)
+	if err != nil {
+		return nil, err
+	}
+	i.job.attach, i.job.bytes = library.attach, library.fromMemory
+	i.request.reals = findReals(pid, images, library.hooks)
+	i.request.slots = findSlots(images, library.hooks, i.request.reals)
+	i.job.request = i.request.encode()
+	i.caller = caller{process: process, timeout: o.timeout, borrower: tracer.NewBorrower(process, s, tracer.BorrowerOptions{
+		Gadget: i.ground.gadget, Needs: slices.Concat(callNeeds, attachNeeds), Died: o.died,
+	})}
+	return i, nil
+}
+
+// run finds a thread at a safe place, makes the call there, and sees the process through
+// the rest.
+func (i *injection) run(ctx context.Context) (result Result, err error) {
+	process := i.caller.process
+	search := tracer.NewSearch(i.caller.borrower, tracer.SearchOptions{
+		Suits: i.ground.safe, Patience: i.options.patience, Among: i.options.among,
+	})
+	err = tracer.Run(process, func(t *tracer.Tracer) error {
+		if err := search.Find(ctx, t, &result.Cost, i.enter); err != nil {
+			return err
+		}
+		return i.finish(ctx, &result)
+	})
+	return result, interrupted(process, err)
+}
+
+// enter makes a thread, which stands, load DMLib, or start a thread that will.
+func (i *injection) enter(t *tracer.Thread) (done bool, err error) {
+	c, err := i.caller.open(t, i.job)
+	if c == nil {
+		return false, errors.Join(err, t.LetGo())
+	}
+	i.talk = &talk{call: c, handout: i.handout}
+	if err == nil {
+		err = c.make(func() { i.talk.look(t.ID) })
+	}
+	if err == nil && !c.apart() {
+		err = i.talk.collect()
+	}
+	return c.end(err)
+}
+
+// finish waits for the thread that does the work, if there is one, and reads
+// what came of it.
+func (i *injection) finish(ctx context.Context, result *Result) error {
+	k := i.talk
+	if k.apart() {
+		if err := k.attend(ctx); err != nil {
+			return err
+		}
+		result.Helper = k.helper
+	}
+	defer k.dismiss()
+	if err := k.problem(); err != nil {
+		return errors.Join(err, k.drop())
+	}
+	result.Loaded = i.job.attach == 0
+	result.Slots = i.request.slotsOf(k.reply, k.shared.App().Base)
+	result.Memory = k.shared
+	return nil
 }

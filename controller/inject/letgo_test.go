@@ -6,7 +6,6 @@ package inject
 
 import (
 	"errors"
-	"runtime"
 	"testing"
 	"time"
 
@@ -28,28 +27,6 @@ func callers(t *testing.T, target *targets.Target) (tids []int) {
 		}
 	}
 	return tids
-}
-
-// TestLookAtCalls: a thread that is stopped and let go does what it would have done.
-func TestLookAtCalls(t *testing.T) {
-	target := targets.StartProgram(t, "timeouts")
-	runtime.LockOSThread() // the tracer; it ends with the goroutine
-	for range targets.Fewer(100) {
-		for _, tid := range callers(t, target) {
-			thread := tracee{tid: tid}
-			if err := thread.seize(); err != nil {
-				t.Fatal(err)
-			}
-			if err := thread.interrupt(time.Now().Add(time.Minute)); err != nil {
-				t.Fatal(err)
-			}
-			if err := thread.letGo(0); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	target.Right(t)
-	target.Finish(t)
 }
 
 // TestAttachToCalls enters the program by each of its threads that can be borrowed.

@@ -126,8 +126,7 @@ func TestOtherTracer(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // ends with the goroutine, and tracing with it
-		other := &tracee{tid: h.PID}
-		if err := other.seize(); err != nil {
+		if err := unix.PtraceSeize(h.PID); err != nil {
 			done <- err
 			return
 		}
@@ -194,7 +193,7 @@ func childOf(t *testing.T, pid int) int {
 
 func tasks(t *testing.T, pid int) (tids []int) {
 	t.Helper()
-	tids, err := candidates(pid)
+	tids, err := procid.Threads(pid)
 	if err != nil {
 		t.Fatal(err)
 	}

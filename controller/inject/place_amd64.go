@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/inject/tracer"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -20,49 +21,41 @@ const (
 	nearStack = 1 << 10
 	// maxStack is how much is searched for interrupted frames.
 	maxStack = 1 << 20
-	// frameRip is where a signal frame keeps the place that was interrupted,
-	// from the handler's return address on.
-	frameRip = 8 + frameContext + 16*8
 )
 
 // safe says whether a stopped thread could call dlopen where it stands.
-func (p *plan) safe(t tracee, regs *unix.PtraceRegs) bool {
+func (g *ground) safe(t *tracer.Thread, regs *unix.PtraceRegs) bool {
 	switch {
-	case regs.Cs != userCode || p.ground.held(regs.Rip):
+	case regs.Cs != tracer.UserCode || g.held(regs.Rip):
 		return false
-	case int64(regs.Orig_rax) >= 0 && !inCall(regs), p.ground.libc.has(regs.Rip) && !inCall(regs):
+	case int64(regs.Orig_rax) >= 0 && !tracer.InCall(regs), g.libc.Has(regs.Rip) && !tracer.InCall(regs):
 		return false
-	case t.inSequence(p.read) || p.ownsLock(t.inner):
+	case t.InSequence(g.process.Read) || g.ownsLock(t.Inner):
 		return false
-	case regs.Orig_rax == unix.SYS_FUTEX && (waitsOnOwnFrame(regs) || p.changesIDs()):
+	case regs.Orig_rax == unix.SYS_FUTEX && (waitsOnOwnFrame(regs) || g.changesIDs()):
 		return false
 	}
 	near := uint64(nearStack)
-	if inCall(regs) && p.ground.waitsOutside(int64(regs.Orig_rax)) {
+	if tracer.InCall(regs) && g.waitsOutside(int64(regs.Orig_rax)) {
 		near = 0
 	}
-	return p.stackClear(regs.Rsp, near)
+	return g.stackClear(regs.Rsp, near)
 }
 
 // waitsOutside says whether a thread in a system call is certainly not in an
 // allocator nor in the loader.
 func (g *ground) waitsOutside(call int64) bool {
-	return traits[call]&outside != 0 || traits[call]&sleeping != 0 && !g.foreign
+	return tracer.TraitsOf(call)&tracer.Outside != 0 || tracer.TraitsOf(call)&tracer.Sleeping != 0 && !g.foreign
 }
-
-// userCode is the code segment of 64-bit programs.
-const userCode = 0x33
-
-func (p *plan) read(address uint64, into []byte) error { return p.process.Read(address, into) }
 
 // ownsLock says whether the thread holds one of the loader's locks: these are
 // mutexes that keep their owner's id, as the process numbers it, and nothing else
 // in the loader's variables looks like one. It does while a constructor runs, or
 // a callback of dl_iterate_phdr.
-func (p *plan) ownsLock(tid int) bool {
+func (g *ground) ownsLock(tid int) bool {
 	own := uint32(tid)
-	variables := make([]byte, p.ground.loader.end-p.ground.loader.start)
-	if p.read(p.ground.loader.start, variables) != nil {
+	variables := make([]byte, g.loader.End-g.loader.Start)
+	if g.process.Read(g.loader.Start, variables) != nil {
 		return true
 	}
 	for i := 8; i+4 <= len(variables); i += 4 {
@@ -98,10 +91,10 @@ func waitsOnOwnFrame(regs *unix.PtraceRegs) bool {
 // the kernel block both. The thread that called setuid waits for the others and holds
 // the lock of the thread stacks, which has no owner's id. Nothing changes that while
 // the thread is stopped.
-func (p *plan) changesIDs() bool {
-	tids, err := procid.Threads(p.pid)
+func (g *ground) changesIDs() bool {
+	tids, err := procid.Threads(g.process.PID())
 	return err != nil || slices.ContainsFunc(tids, func(tid int) bool {
-		s, err := procid.ReadThread(p.pid, tid)
+		s, err := procid.ReadThread(g.process.PID(), tid)
 		return err == nil && (s.Pending.Has(signalSetID) || s.Blocked.Has(signalSetID) && !s.Blocked.Has(signalCancel))
 	})
 }
@@ -111,15 +104,15 @@ func (p *plan) changesIDs() bool {
 // frames whose handler interrupted such code. The end of a stack is where
 // nothing is mapped; beyond the frames of a thread its descriptor or the
 // environment is searched too, which does no harm.
-func (p *plan) stackClear(top, near uint64) bool {
+func (g *ground) stackClear(top, near uint64) bool {
 	const first, next = 16 << 10, 256 << 10
 	buffer := make([]byte, first)
 	for at := top &^ 7; at < top+maxStack; {
-		n := p.readSome(at, buffer)
+		n := g.process.ReadSome(at, buffer) &^ 7
 		if n == 0 {
 			return at > top
 		}
-		if !p.wordsClear(top+near, at, buffer[:n]) {
+		if !g.wordsClear(top+near, at, buffer[:n]) {
 			return false
 		}
 		if n < len(buffer) {
@@ -133,30 +126,25 @@ func (p *plan) stackClear(top, near uint64) bool {
 
 // wordsClear searches one piece that lies at an address; what is near ends at
 // another.
-func (p *plan) wordsClear(near, at uint64, piece []byte) bool {
+func (g *ground) wordsClear(near, at uint64, piece []byte) bool {
 	for i := 0; i+8 <= len(piece); i += 8 {
 		word := binary.LittleEndian.Uint64(piece[i:])
 		place := at + uint64(i)
-		if place < near && p.ground.returns(word) ||
-			word == p.ground.restorer && word != 0 && p.interruptedHeld(place) {
+		if place < near && g.returns(word) ||
+			word == g.gadget.Restorer && word != 0 && g.interruptedHeld(place) {
 			return false
 		}
 	}
 	return true
 }
 
-// readSome reads up to where nothing is mapped, and returns how many bytes.
-func (p *plan) readSome(at uint64, into []byte) int {
-	return p.process.ReadSome(at, into) &^ 7
-}
-
 // interruptedHeld says whether the handler whose signal frame begins at an
 // address interrupted code that may hold locks, libc's own among them.
-func (p *plan) interruptedHeld(frame uint64) bool {
+func (g *ground) interruptedHeld(frame uint64) bool {
 	word := make([]byte, 8)
-	if p.read(frame+frameRip, word) != nil {
+	if g.process.Read(frame+tracer.InterruptedAt, word) != nil {
 		return false
 	}
 	rip := binary.LittleEndian.Uint64(word)
-	return p.ground.held(rip) || p.ground.libc.has(rip)
+	return g.held(rip) || g.libc.Has(rip)
 }

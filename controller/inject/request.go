@@ -6,24 +6,33 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
-// request encodes what attune_dm_attach is asked for; which descriptor the
-// memory file has is known in the process only.
-func (p *plan) request() []byte {
+// request is what attune_dm_attach is asked for; which descriptor the memory file has
+// is known in the process only.
+type request struct {
+	slots    []Slot // Hook is an offset from DMLib's load address
+	reals    []realFunction
+	orphan   bool // the controller that the process is under is dead
+	geometry shm.Geometry
+	socket   string
+}
+
+func (r *request) encode() []byte {
 	order := binary.LittleEndian
-	b := make([]byte, abi.AttachBytes+abi.AttachSlotBytes*len(p.slots)+abi.AttachRealBytes*len(p.reals))
+	b := make([]byte, abi.AttachBytes+abi.AttachSlotBytes*len(r.slots)+abi.AttachRealBytes*len(r.reals))
 	order.PutUint64(b, abi.ABIMagic)
 	order.PutUint32(b[abi.AttachVersionAt:], abi.AttachVersion)
-	if p.orphan {
+	if r.orphan {
 		order.PutUint32(b[abi.AttachFlagsAt:], abi.AttachTakeOver)
 	}
-	order.PutUint32(b[abi.AttachSlotCountAt:], uint32(len(p.slots)))
-	order.PutUint32(b[abi.AttachRealCountAt:], uint32(len(p.reals)))
-	order.PutUint64(b[abi.AttachMemorySizeAt:], uint64(p.options.Geometry.Bytes()))
-	copy(b[abi.AttachSocketAt:abi.AttachSocketAt+abi.AttachSocket-1], p.options.Socket)
-	for i, slot := range p.slots {
+	order.PutUint32(b[abi.AttachSlotCountAt:], uint32(len(r.slots)))
+	order.PutUint32(b[abi.AttachRealCountAt:], uint32(len(r.reals)))
+	order.PutUint64(b[abi.AttachMemorySizeAt:], uint64(r.geometry.Bytes()))
+	copy(b[abi.AttachSocketAt:abi.AttachSocketAt+abi.AttachSocket-1], r.socket)
+	for i, slot := range r.slots {
 		at := b[abi.AttachBytes+abi.AttachSlotBytes*i:]
 		order.PutUint64(at[abi.AttachSlotAddressAt:], slot.Address)
 		order.PutUint64(at[abi.AttachSlotHookAt:], slot.Hook)
@@ -37,10 +46,10 @@ func (p *plan) request() []byte {
 		}
 		order.PutUint64(at[abi.AttachSlotInitialAt:], initial)
 	}
-	for i, r := range p.reals {
-		at := b[abi.AttachBytes+abi.AttachSlotBytes*len(p.slots)+abi.AttachRealBytes*i:]
-		copy(at[:abi.AttachName-1], r.name)
-		order.PutUint64(at[abi.AttachName:], r.address)
+	for i, behind := range r.reals {
+		at := b[abi.AttachBytes+abi.AttachSlotBytes*len(r.slots)+abi.AttachRealBytes*i:]
+		copy(at[:abi.AttachName-1], behind.name)
+		order.PutUint64(at[abi.AttachName:], behind.address)
 	}
 	return b
 }
@@ -56,9 +65,9 @@ func (s Slot) putOrigin(b []byte) {
 
 // slotsOf returns the slots that were written, from the request as it came back.
 // base is where DMLib is loaded.
-func (p *plan) slotsOf(b []byte, base uint64) []Slot {
+func (r *request) slotsOf(b []byte, base uint64) []Slot {
 	var led []Slot
-	for i, slot := range p.slots {
+	for i, slot := range r.slots {
 		at := b[abi.AttachBytes+abi.AttachSlotBytes*i:]
 		if binary.LittleEndian.Uint32(at[abi.AttachSlotErrorAt:]) != 0 {
 			continue

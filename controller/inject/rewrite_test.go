@@ -164,7 +164,7 @@ func TestRewriteRefuses(t *testing.T) {
 		t.Fatalf("%v (needs: apt-get install strace)", err)
 	}
 	defer func() { _ = tracer.Process.Kill(); _ = tracer.Wait() }()
-	patience.Until(t, "strace to trace it", func() bool { return tracerOf(r.PID) != 0 })
+	waitTraced(t, r.PID)
 	if _, err := Rewrite(t.Context(), r.process, r.address(t, "value"), codeOfValue, otherCode); !errors.Is(err, ErrUnsuited) ||
 		!strings.Contains(err.Error(), fmt.Sprintf("process %d traces it", tracer.Process.Pid)) {
 		t.Errorf("under strace: %v", err)

@@ -4,7 +4,6 @@ package inject
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/inject/tracer"
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
@@ -19,33 +19,25 @@ import (
 // helperPause is between looks at what a thread of its own does: nobody waits.
 const helperPause = 100 * time.Microsecond
 
-// talk is our side of the conversation with what runs in the process
+// handout is what the files that the process makes are filled with.
+type handout struct {
+	library  string       // path of DMLib as this process sees it
+	geometry shm.Geometry // of the memory that is shared
+	owner    shm.Owner    // of that memory
+	user     int          // who the files must belong to
+}
+
+// talk is our side of the conversation with what loads DMLib in the process
 // (dmlib/entry): it opens files, we fill them, it attaches. Each side writes
 // words of its own into the mapping, and looks at those of the other.
 type talk struct {
-	*plan
-	base      uint64 // of the mapping
-	at        uint64 // of struct attune_entry
-	requestAt uint64 // of struct attune_attach, from there
-	answer    entryAnswer
-	reply     []byte // the attach request as it came back
-	helper    int    // the thread that opened the files, as we number it
-	filled    bool   // the files have been filled, or it was tried
-	shared    *shm.Memory
-	failed    error
-}
-
-func (a entryAnswer) started() bool { return a.state != 0 }
-
-// listen reads what there is to read. False: the mapping is not there any more,
-// as the process has ended or executed another program.
-func (k *talk) listen() bool {
-	block := make([]byte, abi.EntryBytes)
-	if k.process.Read(k.at, block) != nil || binary.LittleEndian.Uint64(block[abi.EntryBaseAt:]) != k.base {
-		return false
-	}
-	k.answer = decodeEntry(block)
-	return true
+	*call
+	handout handout
+	reply   []byte // the attach request as it came back
+	helper  int    // the thread that opened the files, as we number it
+	filled  bool   // the files have been filled, or it was tried
+	shared  *shm.Memory
+	failed  error
 }
 
 // look listens, and fills the files when it is time. tid is the thread that does
@@ -59,7 +51,7 @@ func (k *talk) look(tid int) (there bool) {
 	}
 	k.filled = true
 	if tid == 0 {
-		tid = outerID(k.pid, k.answer.thread)
+		tid = tracer.OuterID(k.process.PID(), k.answer.thread)
 	}
 	k.helper = tid
 	k.failed = k.fill(tid)
@@ -68,35 +60,30 @@ func (k *talk) look(tid int) (there bool) {
 	return true
 }
 
-// say lets the process go on. It may be gone.
-func (k *talk) say(word uint32) {
-	_ = k.process.Write(k.at+abi.EntryGoAt, binary.LittleEndian.AppendUint32(nil, word))
-}
-
 // fill makes the files that a thread has opened what they are to be.
 func (k *talk) fill(tid int) error {
-	if k.library.fromMemory {
+	if k.job.bytes {
 		if err := k.fillLibrary(tid); err != nil {
 			return fmt.Errorf("hand over DMLib: %w", err)
 		}
 	}
-	file, err := openMemory(k.pid, tid, k.answer.memory, int(k.status.Users.Files))
+	file, err := openMemory(k.process.PID(), tid, k.answer.memory, k.handout.user)
 	if err != nil {
 		return err
 	}
-	if k.shared, err = shm.NewIn(file, k.options.Geometry); err != nil {
+	if k.shared, err = shm.NewIn(file, k.handout.geometry); err != nil {
 		return err
 	}
-	k.shared.SetOwner(k.owner)
+	k.shared.SetOwner(k.handout.owner)
 	return k.shared.CloseFile()
 }
 
 func (k *talk) fillLibrary(tid int) error {
-	content, err := os.ReadFile(k.options.Library)
+	content, err := os.ReadFile(k.handout.library)
 	if err != nil {
 		return err
 	}
-	file, err := openMemory(k.pid, tid, k.answer.library, int(k.status.Users.Files))
+	file, err := openMemory(k.process.PID(), tid, k.answer.library, k.handout.user)
 	if err != nil {
 		return err
 	}
@@ -112,7 +99,7 @@ func (k *talk) fillLibrary(tid int) error {
 // attend waits for the thread that does the work. The process goes on
 // meanwhile, and may end or execute another program.
 func (k *talk) attend(ctx context.Context) error {
-	until := time.Now().Add(k.options.timeout)
+	until := time.Now().Add(k.timeout)
 	for {
 		there := k.look(0)
 		switch {
@@ -132,8 +119,8 @@ func (k *talk) attend(ctx context.Context) error {
 // collect reads what the process has written into the request, while it is
 // there.
 func (k *talk) collect() error {
-	k.reply = make([]byte, len(k.encoded))
-	return k.process.Read(k.at+k.requestAt, k.reply)
+	k.reply = make([]byte, len(k.job.request))
+	return k.process.Read(k.base+uint64(k.region.request), k.reply)
 }
 
 // drop lets go of memory that nobody came to share.
@@ -154,21 +141,9 @@ const endPatience = time.Second
 func (k *talk) dismiss() {
 	k.say(abi.EntryGoRead)
 	until := time.Now().Add(endPatience)
-	for k.calls.create != 0 && k.helper != 0 && exists(k.pid, k.helper) && time.Now().Before(until) {
+	for k.apart() && k.helper != 0 && tracer.Exists(k.process.PID(), k.helper) && time.Now().Before(until) {
 		time.Sleep(helperPause)
 	}
-}
-
-// outcome reads the answer of a process that is done.
-func (k *talk) outcome(result *Result) error {
-	defer k.dismiss()
-	if err := k.problem(); err != nil {
-		return errors.Join(err, k.drop())
-	}
-	result.Loaded = k.library.attach == 0
-	result.Slots = k.slotsOf(k.reply, k.shared.App().Base)
-	result.Memory = k.shared
-	return nil
 }
 
 // problem says what went wrong, nil if nothing did.
@@ -188,7 +163,7 @@ func (k *talk) problem() error {
 	case abi.EntryWait:
 		return fmt.Errorf("%w: this command was too slow for it", ErrCall)
 	case abi.EntryLoad:
-		return fmt.Errorf("%w: load %s: %s", ErrCall, k.options.Library, k.text(k.answer.text))
+		return fmt.Errorf("%w: load %s: %s", ErrCall, k.handout.library, k.text(k.answer.text))
 	case abi.EntryAttach:
 		return attachError(errno)
 	}

@@ -26,8 +26,9 @@ const (
 // the files have an order: none needs another one that needs it, however far around.
 func TestRooms(t *testing.T) {
 	for _, dir := range []string{
-		"controller", "controller/admit", "controller/change", "controller/link", "controller/member",
-		"controller/meter", "controller/source", "analyzer/channel", "analyzer/core", "analyzer/core/trial",
+		"controller", "controller/admit", "controller/change", "controller/inject", "controller/inject/breakpoint",
+		"controller/inject/tracer", "controller/link", "controller/member", "controller/meter", "controller/source",
+		"analyzer/channel", "analyzer/core", "analyzer/core/trial",
 		"analyzer/probes", "analyzer/recorder", "analyzer/session", "analyzer/session/calls",
 	} {
 		t.Run(dir, func(t *testing.T) {

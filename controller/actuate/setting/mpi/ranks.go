@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/inject/tracer"
 	"github.com/attune-hpc/attune/internal/proc"
 )
 
@@ -42,7 +43,7 @@ type member struct {
 	held    *proc.Handle
 	library *mpiLibrary
 	facts   mpiFacts
-	result  inject.Result
+	result  tracer.Cost
 	came    bool // to a call of a collective operation
 	err     error
 }

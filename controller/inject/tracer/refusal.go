@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// Errors of this package; each comes with its particulars.
+var (
+	// ErrUnsuited says that a process must not or cannot be entered.
+	ErrUnsuited = errors.New("not injectable")
+	// ErrDenied says that the kernel does not let this user do it.
+	ErrDenied = errors.New("not permitted to control the process")
+	// ErrNoSafePoint says that no thread was found at a safe place in time.
+	ErrNoSafePoint = errors.New("no thread came to a safe place")
+	// ErrTimeout says that what a borrowed thread executes did not end in time. The
+	// thread goes on with it and restores itself.
+	ErrTimeout = errors.New("the injected call did not return in time")
+	// ErrCall says that what a borrowed thread executed went wrong.
+	ErrCall = errors.New("injected call")
+	// ErrInterrupted says that the thread or the process ended or executed another
+	// program meanwhile.
+	ErrInterrupted = errors.New("process ended or executed another program meanwhile")
+	// ErrBusy says that the threads of a process could not all be stopped in time, or
+	// were not where they were to be.
+	ErrBusy = errors.New("code cannot be changed while its threads run")
+	// ErrDied is what tests make happen (BorrowerOptions.Died).
+	ErrDied = errors.New("the tracer has died")
+)
+
+var (
+	// errLate says that a thread did not stop in time.
+	errLate = errors.New("thread did not stop in time")
+	// errHeld says that an OS thread must end before another one goes on.
+	errHeld = errors.New("a thread of the process is still held")
+)
+
+// Check refuses a process whose threads must not or cannot be stopped.
+func Check(pid int) (procid.Status, error) {
+	s, err := procid.ReadStatus(pid)
+	if err != nil {
+		return s, err
+	}
+	if why := refusal(s); why != "" {
+		return s, fmt.Errorf("%w: %s", ErrUnsuited, why)
+	}
+	if same, err := sharesMemory(pid, s.Parent); same && err == nil && s.Parent > 0 {
+		return s, fmt.Errorf("%w: it runs in the memory of its parent, process %d, until it executes a program (vfork)", ErrUnsuited, s.Parent)
+	}
+	return s, nil
+}
+
+// refusal says why a process in this state is left alone; "" if it need not be.
+func refusal(s procid.Status) string {
+	switch {
+	case s.Ended():
+		return "it has ended"
+	case s.Tracer != 0:
+		return traced(s.Tracer)
+	case s.State == 'T' || s.State == 't':
+		return "it is stopped: continue it first (kill -CONT), it would have to run"
+	case s.ShadowStack:
+		return "it has a shadow stack, on which a thread cannot be put back if this command is killed"
+	case s.Seccomp == 1:
+		return "it is in seccomp's strict mode and would be killed by the first system call of ours"
+	}
+	return ""
+}
+
+// traced tells of a tracer, of which the kernel names a thread.
+func traced(tracer int) string {
+	if s, err := procid.ReadStatus(tracer); err == nil {
+		tracer = s.Process
+	}
+	return fmt.Sprintf("process %d traces it: end that debugger or tracer first", tracer)
+}
+
+// sharesMemory says whether two processes have one address space, or why the kernel
+// does not tell.
+func sharesMemory(pid, other int) (bool, error) {
+	const vm = 1 // KCMP_VM
+	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(pid), uintptr(other), vm, 0, 0, 0)
+	if errno != 0 {
+		return false, errno
+	}
+	return order == 0, nil
+}
+
+// deniedError explains a ptrace or an access to memory that was refused.
+// ErrInterrupted if that was because the thread is ending.
+func deniedError(tid int, err error) error {
+	s, e := procid.ReadStatus(tid)
+	switch {
+	case e != nil || s.Ended():
+		return ErrInterrupted
+	case s.Tracer != 0:
+		return fmt.Errorf("%w: %s", ErrDenied, traced(s.Tracer))
+	}
+	remedy := "needs the same user and a dumpable process, or CAP_SYS_PTRACE"
+	if scope, e := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); e == nil && len(scope) > 0 && scope[0] != '0' {
+		remedy = "kernel.yama.ptrace_scope is " + strings.TrimSpace(string(scope)) +
+			": start the program with `attune run`, run attune with CAP_SYS_PTRACE, or set it to 0"
+	}
+	return fmt.Errorf("%w: thread %d: %w: %s", ErrDenied, tid, err, remedy)
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracer
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// CurrentCall tells which system call a thread sleeps in.
+func CurrentCall(pid, tid int) (number int64, ok bool) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
+	if err != nil {
+		return 0, false
+	}
+	word, _, _ := strings.Cut(string(content), " ")
+	number, err = strconv.ParseInt(word, 10, 64)
+	return number, err == nil && number >= 0
+}
+
+// innerID is [procid.InnerID], or the id as we have it if that is not known.
+func innerID(pid, tid int) int {
+	if inner, err := procid.InnerID(pid, tid); err == nil {
+		return inner
+	}
+	return tid
+}
+
+// OuterID is the id of a thread as this process numbers it, from the one that the
+// thread itself has; 0 if there is no such thread.
+func OuterID(pid, inner int) int {
+	if innerID(pid, inner) == inner && Exists(pid, inner) {
+		return inner
+	}
+	tids, err := procid.Threads(pid)
+	if err != nil {
+		return 0
+	}
+	for _, tid := range tids {
+		if innerID(pid, tid) == inner {
+			return tid
+		}
+	}
+	return 0
+}
+
+// Exists says whether a process has a thread.
+func Exists(pid, tid int) bool {
+	_, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", pid, tid))
+	return err == nil
+}
+
+// runnable says whether a thread runs, or would if it had a processor.
+func runnable(pid, tid int) bool {
+	s, err := procid.ReadThread(pid, tid)
+	return err == nil && s.State == 'R'
+}
