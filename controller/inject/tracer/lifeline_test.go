@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -24,11 +23,7 @@ func TestLifelineNeedsRoom(t *testing.T) {
 	memory := make([]byte, 16<<10)
 	start := uint64(uintptr(unsafe.Pointer(&memory[0])))
 	pid := os.Getpid()
-	process, err := proc.Open(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = process.Close() })
+	process := mustOpen(t, pid)
 	known := Gadget{Restorer: restorer, Returning: true}
 	for _, row := range []struct {
 		name    string
