@@ -4,10 +4,12 @@ package inject
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,19 +34,20 @@ type Rewritten struct {
 	Tries   int
 }
 
-// Rewrite writes to at an address of a process' code where from stands, both
-// equally long, with all threads stopped, none of them within the bytes: at
-// neither address but the first, nor, as far as stacks and signal frames show,
-// to come back to one. It is like letting a debugger in for a moment: no thread
-// executes anything for us, what was interrupted is restarted, and if this
+// Rewrite makes changes to a process' code with all threads stopped, none of them
+// within the bytes: at neither address but the first, nor, as far as stacks and signal
+// frames show, to come back to one. It is like letting a debugger in for a moment: no
+// thread executes anything for us, what was interrupted is restarted, and if this
 // process is killed the kernel lets all of them go.
 //
-// Nothing has changed if the error is not nil. It wraps [ErrBusy], or
-// [ErrUnsuited] for a process that has more than [tracer.MaxHeld] threads, is stopped
-// or traced, or shares its memory with another one; else [ErrDenied] or
-// [proc.ErrImageGone] or procid.ErrGone.
-func Rewrite(ctx context.Context, process *proc.Handle, address uint64, from, to []byte) (result Rewritten, err error) {
-	w := &rewriting{process: process, address: address, from: from, to: to}
+// Each change is made or not by itself, and those that a thread is in the way of are
+// tried again. If the error is not nil at least one was not made. It wraps [ErrBusy], or
+// [ErrUnsuited] for code that is not what it was, and a process that has more than
+// [tracer.MaxHeld] threads, is stopped or traced, or shares its memory with another one;
+// else [ErrDenied] or [proc.ErrImageGone] or procid.ErrGone.
+func Rewrite(ctx context.Context, process *proc.Handle, changes ...proc.Change) (result Rewritten, err error) {
+	w := &rewriting{process: process, left: slices.Clone(changes)}
+	slices.SortFunc(w.left, func(a, b proc.Change) int { return cmp.Compare(a.Address, b.Address) })
 	err = ErrBusy
 	for result.Tries < holdTries && errors.Is(err, ErrBusy) && ctx.Err() == nil {
 		if result.Tries > 0 {
@@ -53,6 +56,7 @@ func Rewrite(ctx context.Context, process *proc.Handle, address uint64, from, to
 		result.Tries++
 		err = tracer.Run(process, func(t *tracer.Tracer) error { return w.try(t, &result) })
 	}
+	err = errors.Join(w.failed, err)
 	if gone := process.Gone(); err != nil && gone != nil {
 		err = gone
 	}
@@ -61,23 +65,25 @@ func Rewrite(ctx context.Context, process *proc.Handle, address uint64, from, to
 
 // rewriting is code that is to be written over other code.
 type rewriting struct {
-	process  *proc.Handle
-	address  uint64
-	from, to []byte
-	piece    [8 << 10]byte // of a stack that is looked at
+	process *proc.Handle
+	left    []proc.Change // not made yet, by address; they do not overlap
+	busy    map[uint64]int
+	failed  error         // why some will not be made
+	piece   [8 << 10]byte // of a stack that is looked at
 }
 
 // try does it once, and lets all threads go.
 func (w *rewriting) try(t *tracer.Tracer, result *Rewritten) error {
+	w.busy = make(map[uint64]int)
 	all, err := t.StopAll()
 	if err == nil {
-		err = all.Each(w.outside)
+		err = all.Each(w.look)
 	}
 	if err == nil {
 		err = all.Check()
 	}
 	if err == nil {
-		err = w.write()
+		err = w.writeAll()
 	}
 	all.LetGo()
 	threads, since := all.Stopped()
@@ -87,32 +93,47 @@ func (w *rewriting) try(t *tracer.Tracer, result *Rewritten) error {
 	return err
 }
 
-// outside says why a thread would be harmed.
-func (w *rewriting) outside(tid int, regs *unix.PtraceRegs) error {
-	if w.within(regs.Rip) || !w.stacksClear(regs.Rsp) {
-		return fmt.Errorf("%w: thread %d is within the bytes, or was when a signal came", ErrBusy, tid)
+// look notes which changes a thread would be harmed by. There is no more to look at
+// where that is all of them.
+func (w *rewriting) look(tid int, regs *unix.PtraceRegs) error {
+	w.note(tid, regs.Rip)
+	w.noteStacks(tid, regs.Rsp)
+	if len(w.busy) == len(w.left) {
+		return w.errBusy()
 	}
 	return nil
 }
 
-// within says whether a thread that goes on at an address would find other
-// instructions than it should.
-func (w *rewriting) within(address uint64) bool {
-	return address > w.address && address < w.address+uint64(len(w.to))
+func (w *rewriting) errBusy() error {
+	for address, tid := range w.busy {
+		return fmt.Errorf("%w: thread %d is within the bytes at %#x, or was when a signal came", ErrBusy, tid, address)
+	}
+	return nil
+}
+
+// note remembers the change that a thread would be harmed by which goes on at an
+// address: it would find other instructions than it should.
+func (w *rewriting) note(tid int, address uint64) {
+	if len(w.left) == 0 || address <= w.left[0].Address {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(w.left, address, func(c proc.Change, at uint64) int { return cmp.Compare(c.Address, at) })
+	if c := w.left[i-1]; address < c.Address+uint64(len(c.To)) {
+		w.busy[c.Address] = tid
+	}
 }
 
 // In a signal frame the word of the segments follows the flags, the place that
 // was interrupted, and its stack.
 const (
 	segmentsWord = 0x2b<<48 | tracer.UserCode
-	backToRIP    = 2
 	backToRSP    = 3
 	maxStacks    = 8
 )
 
-// stacksClear looks for addresses within the bytes on a thread's stack, and on
-// those that signal handlers with a stack of their own have left.
-func (w *rewriting) stacksClear(top uint64) bool {
+// noteStacks looks for addresses within the bytes on a thread's stack, and on those
+// that signal handlers with a stack of their own have left.
+func (w *rewriting) noteStacks(tid int, top uint64) {
 	stacks := []uint64{top}
 	for i := 0; i < len(stacks) && i < maxStacks; i++ {
 		end := stacks[i] + maxStack
@@ -120,10 +141,8 @@ func (w *rewriting) stacksClear(top uint64) bool {
 			n := w.process.ReadSome(at, w.piece[:]) &^ 7
 			for j := 0; j+8 <= n; j += 8 {
 				word := binary.LittleEndian.Uint64(w.piece[j:])
-				switch {
-				case w.within(word):
-					return false
-				case word == segmentsWord && j >= 8*backToRSP:
+				w.note(tid, word)
+				if word == segmentsWord && j >= 8*backToRSP {
 					stacks = append(stacks, binary.LittleEndian.Uint64(w.piece[j-8*backToRSP:]))
 				}
 			}
@@ -133,17 +152,30 @@ func (w *rewriting) stacksClear(top uint64) bool {
 			at += uint64(n)
 		}
 	}
-	return true
+}
+
+// writeAll makes the changes that no thread is in the way of.
+func (w *rewriting) writeAll() error {
+	var left []proc.Change
+	for _, c := range w.left {
+		if _, busy := w.busy[c.Address]; busy {
+			left = append(left, c)
+		} else {
+			w.failed = errors.Join(w.failed, w.write(c))
+		}
+	}
+	w.left = left
+	return w.errBusy()
 }
 
 // write changes the code, if it is what it was.
-func (w *rewriting) write() error {
-	now := make([]byte, len(w.from))
-	if err := w.process.Read(w.address, now); err != nil {
+func (w *rewriting) write(c proc.Change) error {
+	now := make([]byte, len(c.From))
+	if err := w.process.Read(c.Address, now); err != nil {
 		return err
 	}
-	if !bytes.Equal(now, w.from) {
-		return fmt.Errorf("%w: the code at %#x is not what it was", ErrUnsuited, w.address)
+	if !bytes.Equal(now, c.From) {
+		return fmt.Errorf("%w: the code at %#x is not what it was", ErrUnsuited, c.Address)
 	}
-	return w.process.Write(w.address, w.to)
+	return w.process.Write(c.Address, c.To)
 }

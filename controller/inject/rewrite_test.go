@@ -60,7 +60,7 @@ func (r *rewritten) exchange(t *testing.T, name string, from, to []byte) (result
 	t.Helper()
 	patience.Until(t, "threads that can be stopped", func() bool {
 		var err error
-		if result, err = Rewrite(t.Context(), r.process, r.address(t, name), from, to); err != nil && !errors.Is(err, ErrBusy) {
+		if result, err = Rewrite(t.Context(), r.process, proc.Change{Address: r.address(t, name), From: from, To: to}); err != nil && !errors.Is(err, ErrBusy) {
 			t.Fatal(err)
 		}
 		return err == nil
@@ -112,7 +112,7 @@ func TestRewriteSparesWhoIsWithin(t *testing.T) {
 		if where == "signal" {
 			r.Ask(t, where)
 		}
-		_, err := Rewrite(t.Context(), r.process, r.address(t, "circle"), codeOfCircle, otherCode)
+		_, err := Rewrite(t.Context(), r.process, proc.Change{Address: r.address(t, "circle"), From: codeOfCircle, To: otherCode})
 		if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "within the bytes") && !strings.Contains(err.Error(), "did not stop") {
 			t.Errorf("%s: %v", where, err)
 		}
@@ -126,6 +126,35 @@ func TestRewriteSparesWhoIsWithin(t *testing.T) {
 	r.mustStand(t, "circle", otherCode)
 }
 
+// Of several changes those are made that nobody is in the way of, in one stop; the error
+// is about the others.
+func TestRewriteSeveral(t *testing.T) {
+	r := startRewritten(t)
+	r.Ask(t, "park")
+	value := proc.Change{Address: r.address(t, "value"), From: codeOfValue, To: otherCode}
+	circle := proc.Change{Address: r.address(t, "circle"), From: codeOfCircle, To: otherCode}
+	if _, err := Rewrite(t.Context(), r.process, circle, value); !errors.Is(err, ErrBusy) {
+		t.Errorf("with a thread within one of two: %v", err)
+	}
+	r.mustStand(t, "value", otherCode)
+	r.mustStand(t, "circle", codeOfCircle)
+	r.Ask(t, "leave")
+	if got := r.Ask(t, "halt"); got != "0 wrong, 0 interrupted" {
+		t.Error(got)
+	}
+	back := proc.Change{Address: value.Address, From: otherCode, To: codeOfValue}
+	result, err := Rewrite(t.Context(), r.process, back, circle)
+	if err != nil || result.Tries != 1 {
+		t.Errorf("with nobody within: %+v, %v", result, err)
+	}
+	r.mustStand(t, "value", codeOfValue)
+	r.mustStand(t, "circle", otherCode)
+	if _, err := Rewrite(t.Context(), r.process, value, circle); !errors.Is(err, ErrUnsuited) {
+		t.Errorf("one of two is other code: %v", err)
+	}
+	r.mustStand(t, "value", otherCode)
+}
+
 // Many threads are held together, too many are refused before any is stopped.
 func TestRewriteManyThreads(t *testing.T) {
 	r := startRewritten(t)
@@ -136,7 +165,7 @@ func TestRewriteManyThreads(t *testing.T) {
 		t.Errorf("%d threads were held, want 301", result.Threads)
 	}
 	r.Ask(t, "sleep 1700")
-	result, err := Rewrite(t.Context(), r.process, r.address(t, "value"), otherCode, codeOfValue)
+	result, err := Rewrite(t.Context(), r.process, proc.Change{Address: r.address(t, "value"), From: otherCode, To: codeOfValue})
 	if !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "2001 threads") || result.Stopped != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -152,7 +181,7 @@ func TestRewriteManyThreads(t *testing.T) {
 // work.
 func TestRewriteRefuses(t *testing.T) {
 	r := startRewritten(t)
-	if _, err := Rewrite(t.Context(), r.process, r.address(t, "value"), otherCode, codeOfValue); !errors.Is(err, ErrUnsuited) {
+	if _, err := Rewrite(t.Context(), r.process, proc.Change{Address: r.address(t, "value"), From: otherCode, To: codeOfValue}); !errors.Is(err, ErrUnsuited) {
 		t.Errorf("other code: %v", err)
 	}
 	r.mustStand(t, "value", codeOfValue)
@@ -165,7 +194,7 @@ func TestRewriteRefuses(t *testing.T) {
 	}
 	defer func() { _ = tracer.Process.Kill(); _ = tracer.Wait() }()
 	waitTraced(t, r.PID)
-	if _, err := Rewrite(t.Context(), r.process, r.address(t, "value"), codeOfValue, otherCode); !errors.Is(err, ErrUnsuited) ||
+	if _, err := Rewrite(t.Context(), r.process, proc.Change{Address: r.address(t, "value"), From: codeOfValue, To: otherCode}); !errors.Is(err, ErrUnsuited) ||
 		!strings.Contains(err.Error(), fmt.Sprintf("process %d traces it", tracer.Process.Pid)) {
 		t.Errorf("under strace: %v", err)
 	}

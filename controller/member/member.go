@@ -125,8 +125,8 @@ func (m *Member) Map(ctx context.Context, start, size uint64) error {
 }
 
 // Rewrite changes code while all threads are stopped.
-func (m *Member) Rewrite(ctx context.Context, address uint64, from, to []byte) error {
-	return access.RewriteStopped(ctx, m, address, from, to)
+func (m *Member) Rewrite(ctx context.Context, changes ...proc.Change) error {
+	return access.RewriteStopped(ctx, m, changes...)
 }
 
 // Mailbox is DMLib's, nil without DMLib.

@@ -20,6 +20,21 @@ type Aims struct {
 	searches atomic.Int64 // of all code, so far
 	once     sync.Once
 	index    []aimIndex // of far ones, by part; made once it pays
+
+	layouts sync.Map // of functions, by address
+}
+
+// layout is layoutOf, which takes milliseconds for large functions; nil forgets it.
+func (a *Aims) layout(part Part) []placed {
+	if a == nil {
+		return layoutOf(part)
+	}
+	if all, ok := a.layouts.Load(part.Address); ok {
+		return all.([]placed) //nolint:forcetypeassert // nothing else is stored
+	}
+	all := layoutOf(part)
+	a.layouts.Store(part.Address, all)
+	return all
 }
 
 // patientSearches is how many searches of all code cost as much as the index that

@@ -3,6 +3,7 @@
 package patch
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -130,22 +131,47 @@ func (s Surroundings) accidental(at uint64) bool {
 	if !ok {
 		return false
 	}
-	all, err := steps(part)
-	if err != nil || !consistent(part, all) {
+	all := s.Aims.layout(part)
+	if all == nil {
 		return false
 	}
-	i, found := begins(all, at)
+	i, found := slices.BinarySearchFunc(all, at, func(p placed, at uint64) int { return cmp.Compare(p.at, at) })
 	if !found {
 		i--
 	}
-	switch step := all[i]; {
-	case at+4 > step.at+uint64(step.length):
+	switch p := all[i]; {
+	case at+4 > p.at+uint64(p.length):
 		return true
-	case vectorLength(step.code) > 0:
+	case p.vector:
 		return false // its operands are not decoded
 	default:
-		return step.PCRel != 4 || at != step.at+uint64(step.PCRelOff)
+		return p.relative == 0 || at != p.at+uint64(p.relative)
 	}
+}
+
+// placed is an instruction of a function, as far as [Surroundings.accidental] needs it.
+type placed struct {
+	at       uint64
+	length   uint8
+	relative uint8 // where its distance of four bytes is; 0: it has none
+	vector   bool
+}
+
+// layoutOf lists the instructions of a function; nil if they are not understood, or a
+// branch leads into one.
+func layoutOf(part Part) (all []placed) {
+	decoded, err := steps(part)
+	if err != nil || !consistent(part, decoded) {
+		return nil
+	}
+	for _, s := range decoded {
+		p := placed{at: s.at, length: uint8(s.length), vector: vectorLength(s.code) > 0}
+		if s.PCRel == 4 {
+			p.relative = uint8(s.PCRelOff)
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 // anyTouches says whether a part has something between two addresses.

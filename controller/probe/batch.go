@@ -140,7 +140,7 @@ func (t *tenant) patches() *sites.Batch {
 
 // prepare does for many points together what has to wait for a safe point: GOT
 // slots are led to stubs, which pass calls through until their points are set,
-// and memory for patches is mapped. What fails here is tried again, and
+// memory for patches is mapped, and whole jumps are written. What fails here is tried again, and
 // reported, by the point that needs it. The returned function gives back what
 // no point needed. The caller holds t.mu.
 func (t *tenant) prepare(ctx context.Context, wanted []wish, held bool) (unneeded func()) {
@@ -157,6 +157,7 @@ func (t *tenant) prepare(ctx context.Context, wanted []wish, held bool) (unneede
 	}
 	if len(functions) > 0 {
 		t.patches().Reserve(ctx, functions)
+		t.patches().Lead(ctx, functions)
 	}
 	writer := t.slotWriter(held)
 	stubs := t.leadAll(ctx, writer, slots)

@@ -29,12 +29,14 @@ type Batch struct {
 type seen struct {
 	objects  map[file]*object // those that are open
 	mappings []objfile.Mapping
-	mapped   time.Time // when they were read
+	stale    time.Time       // when they are to be read again
+	refused  map[place]error // why entries cannot be patched
+	leaving  []*spot         // with whole jumps that may not be needed any more
 }
 
-// mappingsAge is how old they may be: a library that is unloaded meanwhile must
-// not be written to for long, and reading them takes a twentieth of that.
-const mappingsAge = time.Millisecond
+// mappingsAge is how old they may be, in multiples of the time that reading them takes:
+// a library that is unloaded meanwhile must not be written to for long.
+const mappingsAge = 20
 
 // file tells files apart.
 type file struct{ device, inode uint64 }
@@ -65,12 +67,13 @@ func (s *Sites) Batch() *Batch {
 	if b.w, b.err = s.writer(); b.err == nil && b.w.memory == nil {
 		b.err = ErrNoDMLib
 	}
-	b.w.seen = &seen{}
+	b.w.seen = &seen{refused: make(map[place]error)}
 	return b
 }
 
 // Close ends the batch.
 func (b *Batch) Close() {
+	b.leave()
 	for _, o := range b.w.seen.objects {
 		_ = o.Close() // read only
 	}

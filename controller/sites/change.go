@@ -33,7 +33,18 @@ func (s *Sites) need(ctx context.Context, w writer, fn *function, entry, exits b
 	if !entry || fn.entry != nil {
 		return nil
 	}
-	return s.findEntry(ctx, w, fn)
+	if w.seen == nil {
+		return s.findEntry(ctx, w, fn)
+	}
+	key := placeOf(fn.Function)
+	if err := w.seen.refused[key]; err != nil {
+		return err
+	}
+	err := s.findEntry(ctx, w, fn)
+	if errors.Is(err, patch.ErrUnpatchable) {
+		w.seen.refused[key] = err
+	}
+	return err
 }
 
 // findEntry prepares the entry of a function. The caller holds s.mu.
@@ -233,6 +244,9 @@ func (s *Sites) turnOne(ctx context.Context, w writer, f Function, p *spot, do p
 			giveBack()
 		}
 		return err
+	case mapped && w.seen != nil && p.site.Wide():
+		w.seen.leaving = append(w.seen.leaving, p)
+		return nil
 	case mapped:
 		if err := p.deactivate(ctx, w); errors.Is(err, errStopping) {
 			return fmt.Errorf("%w: %w", errStays, err)

@@ -37,9 +37,9 @@ type Mapper interface {
 // more than one byte of its code is changed. Then functions are patched too of
 // which one byte does not do.
 type Rewriter interface {
-	// Rewrite writes to at an address where from stands, both equally long, while
-	// no thread is within. The error says why not, and then nothing has changed.
-	Rewrite(ctx context.Context, address uint64, from, to []byte) error
+	// Rewrite makes changes while no thread is within. The error says why some were
+	// not made.
+	Rewrite(ctx context.Context, changes ...proc.Change) error
 }
 
 // Function is a function in a process, as objfile.ResolveIn finds it.

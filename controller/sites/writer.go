@@ -83,9 +83,9 @@ func (w writer) mappings() (found []objfile.Mapping, err error) {
 	if w.seen == nil {
 		return objfile.Mappings(w.pid)
 	}
-	if now := time.Now(); now.Sub(w.seen.mapped) > mappingsAge {
-		w.seen.mapped = now
+	if now := time.Now(); now.After(w.seen.stale) {
 		w.seen.mappings, err = objfile.Mappings(w.pid)
+		w.seen.stale = time.Now().Add(mappingsAge * time.Since(now))
 	}
 	return w.seen.mappings, err
 }
@@ -109,7 +109,7 @@ func (w writer) exchange(ctx context.Context, address uint64, from, to []byte) e
 	if w.rewriter == nil {
 		return errNoRewriter
 	}
-	if err := w.rewriter.Rewrite(ctx, address, from[:last+1], to[:last+1]); err != nil {
+	if err := w.rewriter.Rewrite(ctx, proc.Change{Address: address, From: from[:last+1], To: to[:last+1]}); err != nil {
 		return fmt.Errorf("%w: %w", errStopping, err)
 	}
 	return w.check(address, to)
@@ -121,7 +121,7 @@ func (w writer) rehearse(ctx context.Context, p *spot) error {
 	if !p.site.Wide() || p.active {
 		return nil
 	}
-	if err := w.rewriter.Rewrite(ctx, p.site.Address, p.site.Original, p.site.Original); err != nil {
+	if err := w.rewriter.Rewrite(ctx, proc.Change{Address: p.site.Address, From: p.site.Original, To: p.site.Original}); err != nil {
 		return fmt.Errorf("%w: %w", errStopping, err)
 	}
 	return nil

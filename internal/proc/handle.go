@@ -218,6 +218,13 @@ type Holder interface {
 	Hold() (*Handle, error)
 }
 
+// Change is code of a process, or other memory, that is to be written over what stands
+// there. From and To are equally long.
+type Change struct {
+	Address  uint64
+	From, To []byte
+}
+
 // Read is [Handle.Read] for whoever has one.
 func Read(of Holder, address uint64, buf []byte) error {
 	h, err := of.Hold()

@@ -36,12 +36,12 @@ func MapStopped(ctx context.Context, process Process, start, size uint64) error 
 	return fmt.Errorf("map %d bytes at %#x: the kernel chose %#x", size, start, result)
 }
 
-// RewriteStopped writes code where from stands while all threads of the process
-// are stopped, see [inject.Rewrite].
-func RewriteStopped(ctx context.Context, process Process, address uint64, from, to []byte) error {
+// RewriteStopped changes code while all threads of the process are stopped, see
+// [inject.Rewrite].
+func RewriteStopped(ctx context.Context, process Process, changes ...proc.Change) error {
 	held, err := process.Hold()
 	if err == nil {
-		_, err = inject.Rewrite(ctx, held, address, from, to)
+		_, err = inject.Rewrite(ctx, held, changes...)
 	}
 	return err
 }
@@ -100,8 +100,8 @@ type Outside struct{ Process }
 func (Outside) Memory() *shm.Memory { return nil }
 
 // Rewrite implements [sites.Rewriter].
-func (o Outside) Rewrite(ctx context.Context, address uint64, from, to []byte) error {
-	return RewriteStopped(ctx, o.Process, address, from, to)
+func (o Outside) Rewrite(ctx context.Context, changes ...proc.Change) error {
+	return RewriteStopped(ctx, o.Process, changes...)
 }
 
 // Map implements [sites.Mapper].
