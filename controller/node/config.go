@@ -95,3 +95,9 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
+
+// gates is the directory of the sessions' start gates.
+func (c Config) gates() string { return filepath.Join(c.RunDir, "gates") }
+
+// journals is the directory of the sessions' undo journals.
+func (c Config) journals() string { return filepath.Join(c.StateDir, "journals") }

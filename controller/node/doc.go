@@ -9,10 +9,26 @@
 // has in the registry, and answers who looks for processes. Nothing ends when
 // the registry or an Analyzer is away.
 //
+// # Files
+//
+// The files have an order. A file uses those below it, and those after it in its line;
+// the others it calls only by functions that [New] gives it:
+//
+//	node                              joins the others; Run
+//	local                             what is answered at the local socket
+//	handover, found                   how processes come in
+//	record, switch, trouble           what the node tells of itself, and what it watches
+//	serve, maker                      one session from its controller's start to its end
+//	list                              which sessions there are, and who has which process
+//	registrations                     what is registered, and telling Analyzers of it
+//	audit                             who asks for what
+//	session, task, grant              a session, what is handed over, what is allowed
+//	workers, notes, owner, config     goroutines, troubles, who has which registration
+//
 // # Goroutines
 //
 // Each session has one, which makes its controller, hands processes to it, and
-// ends it. Node.mu guards the list of sessions and what waits for each. Beneath
-// it only those locks are taken that a controller's list of processes has, and
-// nothing waits: discovery asks while it holds up the node's events.
+// ends it. The list of sessions has a mutex, which also guards what waits for each.
+// Beneath it only those locks are taken that a controller's list of processes and the
+// workers have, and nothing waits: discovery asks while it holds up the node's events.
 package node

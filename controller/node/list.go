@@ -3,38 +3,68 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/queue"
 )
 
-// take gives a session a process, which belongs to it from then on. Who knows
+// sessions are those that have processes here. Each process is of one of them. Its
+// methods may be called from any goroutine.
+type sessions struct {
+	log     *slog.Logger
+	workers *workers
+	// serve runs a session until nothing is left of it here. It is set before workers may
+	// start.
+	serve func(context.Context, *session)
+
+	// mu guards what follows, and what waits for each session; it is held while
+	// controllers are asked what they have.
+	mu     sync.Mutex
+	off    string // why Attune is switched off; empty: it is not
+	all    map[sessionKey]*session
+	over   map[sessionKey]time.Time // since when the Analyzer does not want them
+	number int                      // of sessions so far
+}
+
+func newSessions(w *workers, log *slog.Logger) *sessions {
+	return &sessions{
+		log: log, workers: w, all: make(map[sessionKey]*session), over: make(map[sessionKey]time.Time),
+	}
+}
+
+// takeProcess gives a session a process, which belongs to it from then on. Who knows
 // that the session is unwanted is told so.
-func (n *Node) take(o order, process *procid.Process) (*session, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (l *sessions) takeProcess(o order, process *procid.Process) (*session, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	key := o.key()
 	switch {
-	case n.closed || n.ctx == nil:
+	case !l.workers.opened():
 		return nil, errClosed
-	case n.off != "":
-		return nil, errors.New(n.off)
-	case n.unwanted(key):
+	case l.off != "":
+		return nil, errors.New(l.off)
+	case l.unwanted(key):
 		return nil, errors.New("the analyzer has just ended this session")
 	}
-	s := n.sessions[key]
-	switch holder := n.holder(process); {
+	s := l.all[key]
+	switch holder := l.holder(process); {
 	case holder != nil && holder == s:
 		return s, process.Close() // it was given twice
 	case holder != nil:
 		return nil, fmt.Errorf("process %d belongs to the session of registration %s already", process.PID(), holder.key.registration)
-	case s == nil && key.uid != 0 && n.sessionsOf(key.uid) >= maxSessionsOfUser:
+	case s == nil && key.uid != 0 && l.countOf(key.uid) >= maxSessionsOfUser:
 		return nil, errTooMany
 	case s == nil:
-		s = n.begin(o)
+		if s = l.begin(o); s == nil {
+			return nil, errClosed
+		}
 	}
 	s.waiting = append(s.waiting, process)
 	s.woken.Ring()
@@ -48,9 +78,9 @@ const maxSessionsOfUser = 64
 // errTooMany refuses one session more.
 var errTooMany = fmt.Errorf("the user has %d sessions on this node, which is the most", maxSessionsOfUser)
 
-// sessionsOf counts those of a user. The caller holds mu.
-func (n *Node) sessionsOf(uid uint32) (count int) {
-	for key := range n.sessions {
+// countOf counts those of a user. The caller holds mu.
+func (l *sessions) countOf(uid uint32) (count int) {
+	for key := range l.all {
 		if key.uid == uid {
 			count++
 		}
@@ -60,8 +90,8 @@ func (n *Node) sessionsOf(uid uint32) (count int) {
 
 // holder is the session that has a process, nil if none has: one process has one
 // controller, whoever hands it over once more. The caller holds mu.
-func (n *Node) holder(process *procid.Process) *session {
-	for _, s := range n.sessions {
+func (l *sessions) holder(process *procid.Process) *session {
+	for _, s := range l.all {
 		if s.has(process) {
 			return s
 		}
@@ -69,60 +99,63 @@ func (n *Node) holder(process *procid.Process) *session {
 	return nil
 }
 
-// has says whether a process is the session's. The caller holds Node.mu.
-func (s *session) has(process *procid.Process) bool {
-	for _, other := range s.waiting {
-		if same(other.Identity(), process.Identity()) {
-			return true
-		}
+// begin makes a session and has it served; nil if the node is ending. The caller
+// holds mu.
+func (l *sessions) begin(o order) *session {
+	s := newSession(l.number+1, o, l.log)
+	if !l.workers.start(func(ctx context.Context) { l.serve(ctx, s) }) {
+		return nil
 	}
-	select {
-	case <-s.ready:
-		return s.controller.Has(process.Identity())
-	default:
-		return false
-	}
-}
-
-// same tells processes apart, whatever they execute.
-func same(a, b procid.Identity) bool {
-	return a.PID == b.PID && a.StartTicks == b.StartTicks && a.BootID == b.BootID
-}
-
-// begin makes a session. The caller holds mu.
-func (n *Node) begin(o order) *session {
-	n.number++
-	s := &session{
-		node: n, order: o, key: o.key(), number: n.number,
-		woken: queue.NewBell(), ready: make(chan struct{}), ended: make(chan conclusion, 1),
-		switched: make(chan string, 1),
-		log:      n.log.With("registration", o.registration.GetId(), "job", o.job.Key(), "uid", o.uid),
-	}
-	n.sessions[s.key] = s
-	ctx := n.ctx
-	n.work.Go(func() { s.run(ctx) })
+	l.number++
+	l.all[s.key] = s
 	return s
 }
 
-// retire takes the session out of the list if no process waits for it, or if
+// waiting returns the processes that a session's controller is to follow. They stay
+// in the list until followed, so that nobody takes one twice.
+func (l *sessions) waiting(s *session) []*procid.Process {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(s.waiting)
+}
+
+// followed takes the first of those that wait off the list: the controller has them.
+func (l *sessions) followed(s *session, many int) {
+	l.mu.Lock()
+	followed := s.waiting[:many]
+	s.waiting = s.waiting[many:] // more may have come
+	l.mu.Unlock()
+	for _, process := range followed {
+		_ = process.Close() // it is open until here
+	}
+}
+
+// retire takes a session out of the list if no process waits for it, or if
 // those that do have ended, where that is enough.
-func (s *session) retire(endedIsEnough bool) bool {
-	n := s.node
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (l *sessions) retire(s *session, endedIsEnough bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, process := range s.waiting {
 		if !endedIsEnough || process.Alive() {
 			return false
 		}
 	}
-	s.forget()
+	l.drop(s)
 	return true
 }
 
-// forget takes the session out of the list. The caller holds Node.mu.
-func (s *session) forget() {
-	if s.node.sessions[s.key] == s {
-		delete(s.node.sessions, s.key)
+// forget takes a session out of the list.
+func (l *sessions) forget(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(s)
+}
+
+// drop takes a session out of the list, with those that wait for it. The caller holds
+// mu.
+func (l *sessions) drop(s *session) {
+	if l.all[s.key] == s {
+		delete(l.all, s.key)
 	}
 	for _, process := range s.waiting {
 		_ = process.Close() // it is open until here
@@ -131,10 +164,10 @@ func (s *session) forget() {
 }
 
 // conclude notes that an Analyzer does not want a session.
-func (n *Node) conclude(key sessionKey) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.over[key] = time.Now()
+func (l *sessions) conclude(key sessionKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over[key] = time.Now()
 }
 
 // overTime is how long nothing of a session is taken that the Analyzer has
@@ -143,12 +176,46 @@ const overTime = 10 * time.Second
 
 // unwanted says whether the Analyzer has just ended a session. The caller holds
 // mu.
-func (n *Node) unwanted(key sessionKey) bool {
-	for k, since := range n.over {
+func (l *sessions) unwanted(key sessionKey) bool {
+	for k, since := range l.over {
 		if time.Since(since) > overTime {
-			delete(n.over, k)
+			delete(l.over, k)
 		}
 	}
-	_, unwanted := n.over[key]
+	_, unwanted := l.over[key]
 	return unwanted
+}
+
+// list returns the sessions, in the order of their beginning.
+func (l *sessions) list() []*session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.SortedFunc(maps.Values(l.all), func(a, b *session) int { return a.number - b.number })
+}
+
+// switchedOff says whether Attune is switched off here, and why.
+func (l *sessions) switchedOff() (why string, off bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.off, l.off != ""
+}
+
+// switchOff ends all sessions, which gives everything back, and none begins.
+func (l *sessions) switchOff(why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.off = why
+	for _, s := range l.all {
+		select {
+		case s.switched <- why:
+		default: // it is ending for the same reason
+		}
+	}
+}
+
+// switchOn lets sessions begin again.
+func (l *sessions) switchOn() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.off = ""
 }

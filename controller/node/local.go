@@ -17,8 +17,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/internal/peercred"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
@@ -51,12 +51,24 @@ func Listen(path string) (*net.UnixListener, error) {
 // peerKey is the key of the peer's user id in a request's context.
 type peerKey struct{}
 
+// local is what answers at the local socket. Its methods may be called from any
+// goroutine.
+type local struct {
+	log       *slog.Logger
+	status    func() discover.Status
+	connected func() bool // whether the registry is there
+	sessions  *sessions
+	recorder  *recorder
+	handover  *handover
+	auditor   auditor
+}
+
 // ServeLocal answers at the local socket, by HTTP/1, until ctx ends, and closes
 // it.
-func (n *Node) ServeLocal(ctx context.Context, listener *net.UnixListener) error {
+func (l *local) ServeLocal(ctx context.Context, listener *net.UnixListener) error {
 	server := &http.Server{
-		Handler: n.handler(), ReadTimeout: localTimeout, WriteTimeout: 2 * localTimeout, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
+		Handler: l.handler(), ReadTimeout: localTimeout, WriteTimeout: 2 * localTimeout, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(l.log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			peer, err := peercred.Of(conn.(syscall.Conn))
 			if err != nil {
@@ -73,37 +85,37 @@ func (n *Node) ServeLocal(ctx context.Context, listener *net.UnixListener) error
 	return nil
 }
 
-func (n *Node) handler() http.Handler {
+func (l *local) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", n.serveReady)
-	mux.HandleFunc("GET /v1/status", n.serveStatus)
-	mux.HandleFunc("GET /metrics", n.serveMetrics)
-	mux.HandleFunc("POST /v1/task", n.serveTask)
+	mux.HandleFunc("GET /readyz", l.serveReady)
+	mux.HandleFunc("GET /v1/status", l.serveStatus)
+	mux.HandleFunc("GET /metrics", l.serveMetrics)
+	mux.HandleFunc("POST /v1/task", l.serveTask)
 	return mux
 }
 
 // serveReady says whether processes are found. A registry that is away is told,
 // and is no reason to be unready: what is registered is still known.
-func (n *Node) serveReady(w http.ResponseWriter, _ *http.Request) {
-	if err := n.Ready(); err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+func (l *local) serveReady(w http.ResponseWriter, _ *http.Request) {
+	if l.status().Mode == "" {
+		http.Error(w, "processes are not watched yet", http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = fmt.Fprintln(w, "ok")
-	if !n.config.Registry.Connected() {
+	if !l.connected() {
 		_, _ = fmt.Fprintln(w, "the registry is away")
 	}
 }
 
 // serveStatus tells what the node has: root everything, others what is theirs.
-func (n *Node) serveStatus(w http.ResponseWriter, r *http.Request) {
+func (l *local) serveStatus(w http.ResponseWriter, r *http.Request) {
 	uid, ok := r.Context().Value(peerKey{}).(uint32)
 	if !ok {
 		http.Error(w, "the kernel does not say who asks", http.StatusForbidden)
 		return
 	}
-	text, err := protojson.Marshal(n.recordFor(uid))
+	text, err := protojson.Marshal(l.recorder.recordFor(uid))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -111,37 +123,13 @@ func (n *Node) serveStatus(w http.ResponseWriter, r *http.Request) {
 	answer := struct {
 		Registry bool            `json:"registry_connected"`
 		Record   json.RawMessage `json:"record"`
-	}{n.config.Registry.Connected(), text}
+	}{l.connected(), text}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer) // whoever asked is gone
 }
 
-// recordFor is the record as far as a user may see it.
-func (n *Node) recordFor(uid uint32) *attunev1.ControllerRecord {
-	record := n.record()
-	if uid == 0 {
-		return record
-	}
-	record.Shares, record.Mismatches = nil, filter(record.GetMismatches(), func(m *attunev1.Mismatch) bool { return m.GetUid() == uid })
-	for _, s := range n.list() {
-		if s.key.uid == uid {
-			record.Shares = append(record.Shares, s.share())
-		}
-	}
-	return record
-}
-
-func filter[T any](list []T, keep func(T) bool) (kept []T) {
-	for _, item := range list {
-		if keep(item) {
-			kept = append(kept, item)
-		}
-	}
-	return kept
-}
-
 // serveTask takes a task that is handed over.
-func (n *Node) serveTask(w http.ResponseWriter, r *http.Request) {
+func (l *local) serveTask(w http.ResponseWriter, r *http.Request) {
 	uid, ok := r.Context().Value(peerKey{}).(uint32)
 	if !ok {
 		http.Error(w, "the kernel does not say who asks", http.StatusForbidden)
@@ -154,26 +142,16 @@ func (n *Node) serveTask(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), localTimeout)
 	defer cancel()
-	answered := n.noteTask(uid, task)
-	env, err := n.TakeTask(ctx, uid, task)
+	answered := l.auditor.noteTask(uid, task)
+	env, err := l.handover.takeTask(ctx, uid, task)
 	answered(err)
 	if err != nil {
-		n.log.Info("task is not taken", "pid", task.PID, "uid", task.UID, "by", uid, "reason", err)
+		l.log.Info("task is not taken", "pid", task.PID, "uid", task.UID, "by", uid, "reason", err)
 		http.Error(w, err.Error(), statusOf(err))
 		return
 	}
-	n.log.Info("task is taken", "pid", task.PID, "uid", task.UID, "job", task.Job.Kind+"/"+task.Job.ID, "rank", task.Rank)
+	l.log.Info("task is taken", "pid", task.PID, "uid", task.UID, "job", task.Job.Kind+"/"+task.Job.ID, "rank", task.Rank)
 	writeEnvironment(w, r, env)
-}
-
-func statusOf(err error) int {
-	switch {
-	case errors.Is(err, errBadTask):
-		return http.StatusBadRequest
-	case errors.Is(err, errDenied):
-		return http.StatusForbidden
-	}
-	return http.StatusServiceUnavailable
 }
 
 // writeEnvironment answers with a line per variable, or with JSON for whoever
@@ -191,9 +169,9 @@ func writeEnvironment(w http.ResponseWriter, r *http.Request, env []string) {
 }
 
 // serveMetrics tells figures of the node in the text form of Prometheus.
-func (n *Node) serveMetrics(w http.ResponseWriter, _ *http.Request) {
-	status := n.watcher.Status()
-	sessions := n.list()
+func (l *local) serveMetrics(w http.ResponseWriter, _ *http.Request) {
+	status := l.status()
+	sessions := l.sessions.list()
 	processes := 0
 	for _, s := range sessions {
 		processes += s.living()
@@ -207,7 +185,7 @@ func (n *Node) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 		{"attune_processes", "gauge", "Processes under control.", uint64(processes)},
 		{"attune_processes_found_total", "counter", "Processes that were found and taken.", status.Found},
 		{"attune_process_events_lost_total", "counter", "Process events that were lost.", status.Lost},
-		{"attune_registry_connected", "gauge", "Whether the registry is there.", oneIf(n.config.Registry.Connected())},
+		{"attune_registry_connected", "gauge", "Whether the registry is there.", oneIf(l.connected())},
 	} {
 		_, _ = fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", m.name, m.help, m.name, m.kind, m.name, m.value)
 	}

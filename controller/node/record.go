@@ -4,72 +4,39 @@ package node
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/discover"
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
-	// maxMismatches and maxTroubles bound what is announced of each; the newest
-	// stay.
-	maxMismatches = 64
-	maxTroubles   = 16
 	// announcePause bounds how often the record is announced anew.
 	announcePause = 200 * time.Millisecond
 	// announceInterval is how often it is, though nothing was told to change.
 	announceInterval = 10 * time.Second
 )
 
-// notes are what the node has to tell that is no session. Its methods may be
-// called from any goroutine.
-type notes struct {
-	changed func()
-
-	mu         sync.Mutex // guards what follows; a leaf lock
-	mismatches []*attunev1.Mismatch
-	troubles   []string
-}
-
-// mismatch notes a process that is left alone.
-func (n *notes) mismatch(m *attunev1.Mismatch) {
-	n.mu.Lock()
-	n.mismatches = append(n.mismatches, m)
-	n.mismatches = slices.Delete(n.mismatches, 0, max(0, len(n.mismatches)-maxMismatches))
-	n.mu.Unlock()
-	n.changed()
-}
-
-// trouble notes what went wrong and was survived, with its time.
-func (n *notes) trouble(text string) {
-	n.mu.Lock()
-	n.troubles = append(n.troubles, time.Now().UTC().Format(time.RFC3339)+" "+text)
-	n.troubles = slices.Delete(n.troubles, 0, max(0, len(n.troubles)-maxTroubles))
-	n.mu.Unlock()
-	n.changed()
-}
-
-// current returns what is noted, of mismatches those whose process runs.
-func (n *notes) current() (mismatches []*attunev1.Mismatch, troubles []string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.mismatches = slices.DeleteFunc(n.mismatches, func(m *attunev1.Mismatch) bool { return !alive(m.GetPid()) })
-	return slices.Clone(n.mismatches), slices.Clone(n.troubles)
-}
-
-// touch has the record announced anew.
-func (n *Node) touch() {
-	n.touched.Ring()
+// recorder tells what the node has. Its methods may be called from any goroutine.
+type recorder struct {
+	config   Config
+	log      *slog.Logger
+	watcher  *discover.Watcher
+	sessions *sessions
+	notes    *notes
+	started  time.Time
+	touched  queue.Bell // rung when the record is to be announced anew
 }
 
 // announce keeps the record in the registry.
-func (n *Node) announce(ctx context.Context) error {
-	announcement, err := n.config.Registry.Announce(ctx, n.record())
+func (r *recorder) announce(ctx context.Context) error {
+	announcement, err := r.config.Registry.Announce(ctx, r.record())
 	if err != nil {
-		return ended(ctx, err)
+		return err
 	}
 	tick := time.NewTicker(announceInterval)
 	defer tick.Stop()
@@ -78,76 +45,80 @@ func (n *Node) announce(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-		case <-n.touched:
+		case <-r.touched:
 			select { // more may come
 			case <-ctx.Done():
 				return nil
 			case <-time.After(announcePause):
 			}
 		}
-		if err := announcement.Update(n.record()); err != nil && ctx.Err() == nil {
-			n.log.Debug("not announced", "error", err)
+		if err := announcement.Update(r.record()); err != nil && ctx.Err() == nil {
+			r.log.Debug("not announced", "error", err)
 		}
 	}
 }
 
 // record is what the node has now.
-func (n *Node) record() *attunev1.ControllerRecord {
-	status := n.watcher.Status()
-	r := &attunev1.ControllerRecord{
-		Id: n.config.ID, Host: n.config.Host, Version: n.config.Version, Cpus: uint32(runtime.NumCPU()),
-		Modes: []string{status.Mode, "batch"}, Reason: status.Reason, StartedUnixNano: n.started.UnixNano(),
-		Mechanisms: n.config.Mechanisms,
+func (r *recorder) record() *attunev1.ControllerRecord {
+	status := r.watcher.Status()
+	record := &attunev1.ControllerRecord{
+		Id: r.config.ID, Host: r.config.Host, Version: r.config.Version, Cpus: uint32(runtime.NumCPU()),
+		Modes: []string{status.Mode, "batch"}, Reason: status.Reason, StartedUnixNano: r.started.UnixNano(),
+		Mechanisms: r.config.Mechanisms,
 	}
 	if status.Mode == "" {
-		r.Modes = []string{discover.ModePoll}
-		r.Reason = "it is starting"
+		record.Modes = []string{discover.ModePoll}
+		record.Reason = "it is starting"
 	}
-	for _, s := range n.list() {
-		r.Shares = append(r.Shares, s.share())
+	for _, s := range r.sessions.list() {
+		record.Shares = append(record.Shares, s.share())
 	}
-	r.Mismatches, r.Troubles = n.notes.current()
-	return r
-}
-
-// share is the session's part here.
-func (s *session) share() *attunev1.SessionShare {
-	return &attunev1.SessionShare{Registration: s.key.registration, Job: s.order.job, Processes: uint32(s.living())}
-}
-
-// living counts the session's processes.
-func (s *session) living() int {
-	select {
-	case <-s.ready:
-		return s.controller.Living()
-	default:
-		return 0
-	}
+	record.Mismatches, record.Troubles = r.notes.current()
+	return record
 }
 
 // locate answers who looks for processes.
-func (n *Node) locate(request *attunev1.LocateRequest) *attunev1.LocateResponse {
-	if request.GetHost() != "" && request.GetHost() != n.config.Host {
+func (r *recorder) locate(request *attunev1.LocateRequest) *attunev1.LocateResponse {
+	if request.GetHost() != "" && request.GetHost() != r.config.Host {
 		return nil
 	}
-	response := &attunev1.LocateResponse{Controller: n.config.ID, Host: n.config.Host}
+	response := &attunev1.LocateResponse{Controller: r.config.ID, Host: r.config.Host}
 	meant := func(registration string) bool {
 		return request.GetRegistration() == "" || request.GetRegistration() == registration
 	}
-	for _, s := range n.list() {
-		select {
-		case <-s.ready:
-		default:
-			continue
-		}
+	for _, s := range r.sessions.list() {
 		if !meant(s.key.registration) {
 			continue
 		}
-		for _, process := range s.controller.Processes() {
+		for _, process := range s.processes() {
 			response.Processes = append(response.Processes, &attunev1.LocatedProcess{Registration: s.key.registration, Process: process})
 		}
 	}
-	mismatches, _ := n.notes.current()
+	mismatches, _ := r.notes.current()
 	response.Mismatches = slices.DeleteFunc(mismatches, func(m *attunev1.Mismatch) bool { return !meant(m.GetRegistration()) })
 	return response
+}
+
+// recordFor is the record as far as a user may see it.
+func (r *recorder) recordFor(uid uint32) *attunev1.ControllerRecord {
+	record := r.record()
+	if uid == 0 {
+		return record
+	}
+	record.Shares, record.Mismatches = nil, filter(record.GetMismatches(), func(m *attunev1.Mismatch) bool { return m.GetUid() == uid })
+	for _, s := range r.sessions.list() {
+		if s.key.uid == uid {
+			record.Shares = append(record.Shares, s.share())
+		}
+	}
+	return record
+}
+
+func filter[T any](list []T, keep func(T) bool) (kept []T) {
+	for _, item := range list {
+		if keep(item) {
+			kept = append(kept, item)
+		}
+	}
+	return kept
 }

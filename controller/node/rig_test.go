@@ -116,10 +116,10 @@ func inBubble(t *testing.T, test func(*bench)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
+		b.registrations.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
 			return nil, errors.New("the registry is away")
 		}
-		b.control = func(config controller.Config) (controlled, error) {
+		b.maker.create = func(config controller.Config) (controlled, error) {
 			if b.refuse != nil {
 				if err := b.refuse(); err != nil {
 					return nil, err
@@ -129,10 +129,8 @@ func inBubble(t *testing.T, test func(*bench)) {
 			b.made = append(b.made, c)
 			return c, nil
 		}
-		ctx, stop := context.WithCancel(t.Context())
-		b.ctx = ctx
-		defer b.work.Wait()
-		defer stop()
+		b.workers.open(t.Context())
+		defer b.workers.end()
 		test(b)
 	})
 }
@@ -150,7 +148,7 @@ func (b *bench) give(job string, uid uint32, pid int) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := b.take(order{
+	s, err := b.sessions.takeProcess(order{
 		registration: &attunev1.Registration{Id: "r"}, job: &attunev1.Job{Kind: "slurm", Id: job},
 		uid: uid, executable: "/bin/cat", grant: grant{mode: "tune"},
 	}, held)
@@ -178,7 +176,7 @@ func (b *bench) mustOffer(job string, uid uint32, pid int) *steered {
 func (b *bench) after(d time.Duration) int {
 	time.Sleep(d)
 	synctest.Wait()
-	return len(b.list())
+	return len(b.sessions.list())
 }
 
 // mustStart starts so many processes that live until the test ends, or the

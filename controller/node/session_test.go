@@ -109,7 +109,7 @@ func TestUnwantedSession(t *testing.T) {
 		c := b.mustOffer("1", 1000, pids[0])
 		c.config.Over(nil, errors.New("stopped by its owner"))
 		synctest.Wait()
-		if len(b.list()) != 0 || !c.hasStopped() {
+		if len(b.sessions.list()) != 0 || !c.hasStopped() {
 			t.Fatal("the session does not end at the Analyzer's word")
 		}
 		b.mustOffer("2", 1000, pids[1]) // which the Analyzer said nothing of
@@ -188,7 +188,7 @@ func TestFollowWhileProcessesCome(t *testing.T) {
 				t.Errorf("process %d was followed as number %d, want %d", identity.PID, n, pids[n])
 			}
 		}
-		if s := b.list()[0]; len(s.waiting) != 0 {
+		if s := b.sessions.list()[0]; len(s.waiting) != 0 {
 			t.Errorf("%d still wait", len(s.waiting))
 		}
 	})
@@ -199,14 +199,14 @@ func TestSwitchedOff(t *testing.T) {
 	pids, _ := mustStart(t, 1)
 	inBubble(t, func(b *bench) {
 		c := b.mustOffer("1", 1000, pids[0])
-		b.turn("maintenance", true)
+		b.mainSwitch.turn("maintenance", true)
 		if b.after(0) != 0 || !c.hasStopped() {
 			t.Error("the session does not end, or gives nothing back")
 		}
 		if _, err := b.offer("1", 1000, pids[0]); err == nil || !strings.Contains(err.Error(), "maintenance") {
 			t.Errorf("offered a process: %v", err)
 		}
-		b.turn("", false)
+		b.mainSwitch.turn("", false)
 		b.mustOffer("1", 1000, pids[0])
 	})
 }

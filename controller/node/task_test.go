@@ -74,9 +74,9 @@ func TestRegistersUntilTaken(t *testing.T) {
 	far := &analyzers{refuse: 2}
 	address := far.mustServe(t)
 	inBubble(t, func(b *bench) {
-		b.config.Credentials = authn.New(authn.Options{})
+		b.registrations.credentials = authn.New(authn.Options{})
 		asked := 0
-		b.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
+		b.registrations.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
 			if asked++; asked == 1 {
 				return nil, nil // none is there yet
 			}
@@ -84,9 +84,9 @@ func TestRegistersUntilTaken(t *testing.T) {
 				{Id: "near", Host: "host", Addresses: []string{address}}}, nil
 		}
 		r := &attunev1.Registration{Id: "slurm-12-1000"}
-		b.register(r)
-		b.register(r)
-		b.work.Wait()
+		b.registrations.register(r)
+		b.registrations.register(r)
+		b.workers.group.Wait()
 		if asked != 4 || len(far.asked) != 3 || far.asked[2] != r.GetId() {
 			t.Errorf("the registry was asked %d times, the Analyzer for %q", asked, far.asked)
 		}
@@ -101,25 +101,25 @@ func TestRegistersUntilTaken(t *testing.T) {
 func TestRegistersNotForEver(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		asked, began := 0, time.Now()
-		b.analyzers = func(ctx context.Context) ([]*attunev1.AnalyzerRecord, error) {
+		b.registrations.analyzers = func(ctx context.Context) ([]*attunev1.AnalyzerRecord, error) {
 			asked++
 			<-ctx.Done() // as when the registry is away
 			return nil, ctx.Err()
 		}
 		r := &attunev1.Registration{Id: "slurm-12-1000"}
-		b.register(r)
-		b.work.Wait()
+		b.registrations.register(r)
+		b.workers.group.Wait()
 		if took := time.Since(began); asked != registerTries || took > 30*time.Minute {
 			t.Errorf("%d tries in %v, want %d", asked, took, registerTries)
 		}
 		if _, troubles := b.notes.current(); len(troubles) != 1 || !strings.Contains(troubles[0], r.GetId()) {
 			t.Errorf("told: %q", troubles)
 		}
-		b.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
+		b.registrations.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
 			asked = 0
 			return nil, errors.New("away")
 		}
-		b.register(r)
+		b.registrations.register(r)
 		synctest.Wait()
 		if asked != 0 {
 			t.Error("handed over again, it is not told of again")
@@ -158,14 +158,14 @@ service:
 			{"without a policy", nil, 1000, "/bin/cat", "observe", "", "no rule"},
 		} {
 			b.policy = row.policy
-			got := b.granted(&attunev1.Registration{Owner: owner, Mode: row.asked}, row.uid, row.executable)
+			got := b.rules.granted(&attunev1.Registration{Owner: owner, Mode: row.asked}, row.uid, row.executable)
 			if got.mode != row.want || !strings.Contains(got.untouched(), row.untouched) {
 				t.Errorf("%s: %q, untouched because %q; want %q, %q", row.name, got.mode, got.untouched(), row.want, row.untouched)
 			}
 		}
 		b.policy = rules
-		b.turn("maintenance", true)
-		if got := b.granted(&attunev1.Registration{Owner: owner}, 1000, "/bin/cat"); got.mode != "" || !strings.Contains(got.reason, "maintenance") {
+		b.mainSwitch.turn("maintenance", true)
+		if got := b.rules.granted(&attunev1.Registration{Owner: owner}, 1000, "/bin/cat"); got.mode != "" || !strings.Contains(got.reason, "maintenance") {
 			t.Errorf("switched off: %+v", got)
 		}
 	})

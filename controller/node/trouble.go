@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -21,34 +22,38 @@ const (
 	clockJump = time.Second
 )
 
-// watchTroubles looks for what a node survives and its people should know.
-func (n *Node) watchTroubles(ctx context.Context) {
+// health looks for what a node survives and its people should know. It belongs to one
+// goroutine.
+type health struct {
+	dir   string // where undo journals are written
+	notes *notes
+	log   *slog.Logger
+	// How clock and disk were at the last look.
+	offset time.Duration
+	full   bool
+}
+
+// watch looks until ctx ends.
+func (h *health) watch(ctx context.Context) {
 	tick := time.NewTicker(troubleInterval)
 	defer tick.Stop()
-	h := health{node: n, offset: clockOffset()}
+	h.offset = clockOffset()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 			h.clock(clockOffset())
-			h.disk(writable(n.config.StateDir))
+			h.disk(writable(h.dir))
 		}
 	}
-}
-
-// health is how clock and disk were at the last look.
-type health struct {
-	node   *Node
-	offset time.Duration
-	full   bool
 }
 
 // clock takes the present offset of the clock.
 func (h *health) clock(now time.Duration) {
 	if jump := now - h.offset; jump.Abs() > clockJump {
-		h.node.log.Warn("the clock of the node was set", "by", jump)
-		h.node.notes.trouble(fmt.Sprintf("the clock was set by %v: times before and after differ by that", jump.Round(time.Millisecond)))
+		h.log.Warn("the clock of the node was set", "by", jump)
+		h.notes.trouble(fmt.Sprintf("the clock was set by %v: times before and after differ by that", jump.Round(time.Millisecond)))
 	}
 	h.offset = now
 }
@@ -57,10 +62,10 @@ func (h *health) clock(now time.Duration) {
 func (h *health) disk(err error) {
 	switch {
 	case err != nil && !h.full:
-		h.node.log.Error("nothing is changed any more, for no undo journal can be written", "error", err)
-		h.node.notes.trouble("nothing is changed any more, for no undo journal can be written: " + err.Error())
+		h.log.Error("nothing is changed any more, for no undo journal can be written", "error", err)
+		h.notes.trouble("nothing is changed any more, for no undo journal can be written: " + err.Error())
 	case err == nil && h.full:
-		h.node.log.Info("undo journals can be written again", "directory", h.node.config.StateDir)
+		h.log.Info("undo journals can be written again", "directory", h.dir)
 	}
 	h.full = err != nil
 }

@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-func newNotes() (n *Node, told func() []string) {
-	n = &Node{log: slog.New(slog.DiscardHandler)}
-	n.notes = &notes{changed: func() {}}
-	return n, func() []string {
-		_, troubles := n.notes.current()
+func newHealth() (h *health, told func() []string) {
+	h = &health{notes: &notes{changed: func() {}}, log: slog.New(slog.DiscardHandler)}
+	return h, func() []string {
+		_, troubles := h.notes.current()
 		return troubles
 	}
 }
@@ -22,8 +21,8 @@ func newNotes() (n *Node, told func() []string) {
 // A clock that drifts is adjusted and tells nothing; one that is set is told
 // of, in either direction, once.
 func TestClockThatIsSet(t *testing.T) {
-	n, told := newNotes()
-	h := health{node: n, offset: time.Hour}
+	h, told := newHealth()
+	h.offset = time.Hour
 	for _, step := range []struct {
 		by   time.Duration
 		told string // in the latest trouble; empty: nothing new
@@ -48,8 +47,7 @@ func TestClockThatIsSet(t *testing.T) {
 
 // A full disk is told of when it begins, not for as long as it lasts.
 func TestFullDiskIsToldOnce(t *testing.T) {
-	n, told := newNotes()
-	h := health{node: n}
+	h, told := newHealth()
 	full := errors.New("no space left on device")
 	for _, err := range []error{nil, full, full, nil, nil, full} {
 		h.disk(err)
@@ -70,11 +68,11 @@ func TestWritable(t *testing.T) {
 }
 
 func TestNotesAreBounded(t *testing.T) {
-	n, told := newNotes()
+	h, told := newHealth()
 	for range 3 * maxTroubles {
-		n.notes.trouble("again")
+		h.notes.trouble("again")
 	}
-	n.notes.trouble("last")
+	h.notes.trouble("last")
 	if got := told(); len(got) != maxTroubles || !strings.HasSuffix(got[len(got)-1], "last") {
 		t.Errorf("%d troubles, the latest %q", len(got), got[len(got)-1])
 	}

@@ -27,9 +27,9 @@ const (
 func TestRooms(t *testing.T) {
 	for _, dir := range []string{
 		"controller", "controller/admit", "controller/change", "controller/inject", "controller/inject/breakpoint",
-		"controller/inject/tracer", "controller/link", "controller/member", "controller/meter", "controller/source",
-		"analyzer/channel", "analyzer/core", "analyzer/core/trial",
-		"analyzer/probes", "analyzer/recorder", "analyzer/session", "analyzer/session/calls",
+		"controller/inject/tracer", "controller/link", "controller/member", "controller/meter", "controller/node",
+		"controller/source", "analyzer/channel", "analyzer/core", "analyzer/core/trial", "analyzer/probes",
+		"analyzer/recorder", "analyzer/session", "analyzer/session/calls",
 	} {
 		t.Run(dir, func(t *testing.T) {
 			r := read(t, filepath.Join("../../..", dir))

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/attune-hpc/attune/controller/policy"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// grant is what the policy allows in a session.
+type grant struct {
+	mode   string // the most; "": nothing
+	reason string
+}
+
+// untouched is why nothing may be changed; empty: the policy of actions decides.
+func (g grant) untouched() string {
+	switch g.mode {
+	case "tune":
+		return ""
+	case "":
+		return g.reason
+	}
+	return fmt.Sprintf("the policy of this node allows to %s: %s", g.mode, g.reason)
+}
+
+// rules say what may be done to whom: the policy of the day, and nothing where Attune
+// is switched off. Its methods may be called from any goroutine.
+type rules struct {
+	policy func() *policy.Policy
+	// off says whether Attune is switched off, and why.
+	off func() (why string, off bool)
+}
+
+// granted asks what may be done to a process of a user for a registration.
+func (r rules) granted(registration *attunev1.Registration, uid uint32, executable string) grant {
+	if why, off := r.off(); off {
+		return grant{reason: why}
+	}
+	mode, reason := r.policy().Service(policy.Asking{Owner: registration.GetOwner(), UID: uid, Executable: executable})
+	if asked := slices.Index(policy.Modes, registration.GetMode()); asked >= 0 && asked < slices.Index(policy.Modes, mode) {
+		return grant{mode: registration.GetMode(), reason: "no more is asked for"}
+	}
+	return grant{mode: mode, reason: reason}
+}

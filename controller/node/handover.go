@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// handover takes tasks. Its methods may be called from any goroutine.
+type handover struct {
+	rules         rules
+	sessions      *sessions
+	registrations *registrations
+}
+
+// takeTask takes a task into the session of its job and returns the variables
+// with which its program comes to the start gate. by is who hands it over: root,
+// or the task's own user. The Analyzer is told beside.
+func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (env []string, err error) {
+	if err := t.validate(); err != nil {
+		return nil, err
+	}
+	held, err := procid.Open(t.PID)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errBadTask, err)
+	}
+	if err := mayHandOver(by, t); err != nil {
+		return nil, errors.Join(err, held.Close())
+	}
+	r := t.registration()
+	o := order{registration: r, job: r.GetJob(), uid: t.UID, executable: handedOver, grant: h.rules.granted(r, t.UID, handedOver)}
+	if o.grant.mode == "" {
+		return nil, errors.Join(fmt.Errorf("%w: %s", errDenied, o.grant.reason), held.Close())
+	}
+	s, err := h.sessions.takeProcess(o, held)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", errDenied, err), held.Close())
+	}
+	h.registrations.register(r)
+	select {
+	case <-s.ready:
+		return s.controller.Environment(), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the controller is not ready: %w", ctx.Err())
+	}
+}
+
+// mayHandOver lets root hand over anything, and others their own.
+func mayHandOver(by uint32, t Task) error {
+	if by == 0 {
+		return nil
+	}
+	owner, err := procid.Owner(t.PID)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errBadTask, err)
+	}
+	if by != t.UID || by != owner {
+		return fmt.Errorf("%w: user %d may hand over processes of their own", errDenied, by)
+	}
+	return nil
+}

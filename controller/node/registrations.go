@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// registerTimeout bounds one attempt to tell an Analyzer, registerPause
+	// follows one in vain, and registerTries bounds them: half an hour.
+	registerTimeout = 5 * time.Second
+	registerPause   = 5 * time.Second
+	registerTries   = 180
+)
+
+// registrations knows what is registered, and has Analyzers know of what is handed
+// over: of each registration one goroutine tells them, and of none that is known. Its
+// methods may be called from any goroutine.
+type registrations struct {
+	host        string
+	credentials credentials.TransportCredentials
+	analyzers   func(context.Context) ([]*attunev1.AnalyzerRecord, error) // those of the site
+	workers     *workers
+	notes       *notes
+	log         *slog.Logger
+
+	mu      sync.Mutex // guards what follows; only that of workers is taken beneath it
+	known   map[string]*attunev1.Registration
+	telling map[string]bool // whom an Analyzer is being told of
+}
+
+// set takes what is registered now.
+func (r *registrations) set(known map[string]*attunev1.Registration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known = known
+}
+
+// registered says whether a registration is there.
+func (r *registrations) registered(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known[id] != nil
+}
+
+// register has an Analyzer know of a handed over job, once per registration.
+func (r *registrations) register(registration *attunev1.Registration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := registration.GetId()
+	if r.telling[id] || r.known[id] != nil {
+		return
+	}
+	r.telling[id] = r.workers.start(func(ctx context.Context) {
+		r.tellAnalyzer(ctx, registration)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.telling, id)
+	})
+}
+
+// tellAnalyzer asks one of the site's Analyzers after the other to take a
+// registration.
+func (r *registrations) tellAnalyzer(ctx context.Context, registration *attunev1.Registration) {
+	said := ""
+	for range registerTries {
+		err := r.askAny(ctx, registration)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if said != err.Error() {
+			r.log.Warn("no analyzer takes what was handed over; trying again", "registration", registration.GetId(), "error", err)
+			said = err.Error()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(registerPause):
+		}
+	}
+	if ctx.Err() == nil {
+		r.log.Error("no analyzer has taken what was handed over; not trying any more", "registration", registration.GetId(), "error", said)
+		r.notes.trouble(fmt.Sprintf("registration %s was handed over, and no analyzer has taken it: %s", registration.GetId(), said))
+	}
+}
+
+func (r *registrations) askAny(ctx context.Context, registration *attunev1.Registration) error {
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
+	defer cancel()
+	analyzers, err := r.analyzers(ctx)
+	if err != nil {
+		return err
+	}
+	errs := []error{errors.New("there is no analyzer that can be reached")}
+	for _, analyzer := range analyzers {
+		for _, address := range reachable(analyzer, r.host) {
+			err := r.ask(ctx, address, registration)
+			if err == nil {
+				return nil
+			}
+			errs = append(errs, fmt.Errorf("%s: %w", address, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *registrations) ask(ctx context.Context, address string, registration *attunev1.Registration) (err error) {
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(r.credentials), grpc.WithDisableServiceConfig())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	_, err = attunev1.NewSessionServiceClient(conn).StartSession(ctx, &attunev1.StartSessionRequest{Registration: registration})
+	return err
+}

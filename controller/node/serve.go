@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+const (
+	// lookInterval is how often a session looks whether it is needed.
+	lookInterval = time.Second
+	// idleLooks is at how many of them nothing has to be there before it ends:
+	// the processes of a job often come and go.
+	idleLooks = 3
+	// withdrawnLooks is how many it waits for the Analyzer's word when its
+	// registration was withdrawn.
+	withdrawnLooks = 15
+	// retryInterval follows a controller that could not be made.
+	retryInterval = 5 * time.Second
+)
+
+// server serves one session, in a goroutine of its own: it makes its controller, hands
+// processes to it, and ends it.
+type server struct {
+	*session
+
+	sessions      *sessions
+	registrations *registrations
+	maker         *maker
+	notes         *notes
+	// kept opens the journal of changes that stay; nil: none does.
+	kept  func(context.Context) (*actuate.Kept, error)
+	touch func() // has the node's record announced anew
+}
+
+// run serves the session until nothing is left of it here.
+func (s *server) run(ctx context.Context) {
+	defer s.touch()
+	if err := os.Mkdir(s.maker.folder(s.session), 0o711); err != nil && !errors.Is(err, os.ErrExist) {
+		s.log.Warn("folder of the start gate", "error", err) // the gate will say so, too
+	}
+	defer func() {
+		if err := os.RemoveAll(s.maker.folder(s.session)); err != nil {
+			s.log.Debug("folder of the start gate", "error", err)
+		}
+	}()
+	if !s.open(ctx) {
+		return
+	}
+	s.touch()
+	end := s.serve(ctx)
+	s.log.Info("session ends here", "reason", end.reason)
+	s.close(ctx, end)
+}
+
+// open makes the controller, for as long as it takes; false if nobody needs it
+// any more.
+func (s *server) open(ctx context.Context) bool {
+	for {
+		c, err := s.maker.makeController(s.session)
+		if err == nil {
+			err = c.Start(ctx)
+		}
+		if err == nil {
+			s.controller = c
+			close(s.ready)
+			s.log.Info("session begins here", "mode", s.order.registration.GetMode(), "allowed", s.order.grant.mode)
+			return true
+		}
+		s.log.Error("processes are not controlled", "error", err)
+		s.notes.trouble("session cannot begin: " + err.Error())
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryInterval):
+		}
+		if ctx.Err() != nil || s.sessions.retire(s.session, true) {
+			return false
+		}
+	}
+}
+
+// serve hands processes to the controller until the session ends.
+func (s *server) serve(ctx context.Context) conclusion {
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	idle, withdrawn, known := 0, 0, false
+	for {
+		select {
+		case <-ctx.Done():
+			return conclusion{reason: errClosed}
+		case end := <-s.ended:
+			s.sessions.conclude(s.key)
+			return end
+		case why := <-s.switched:
+			return conclusion{reason: errors.New(why)}
+		case <-s.woken:
+			s.follow()
+			idle = 0
+		case <-look.C:
+			idle, withdrawn = idle+1, withdrawn+1
+			if s.controller.Living() > 0 {
+				idle = 0
+			}
+			if s.registrations.registered(s.key.registration) {
+				withdrawn, known = 0, true
+			}
+			if idle >= idleLooks && s.sessions.retire(s.session, false) {
+				return conclusion{reason: errors.New("its processes have ended")}
+			}
+			if known && withdrawn >= withdrawnLooks {
+				return conclusion{reason: errors.New("its registration was withdrawn")}
+			}
+		}
+	}
+}
+
+// follow hands the processes that wait to the controller. They wait until it
+// has them, so that nobody takes one twice.
+func (s *server) follow() {
+	waiting := s.sessions.waiting(s.session)
+	for _, process := range waiting {
+		if err := s.controller.FollowProcess(process); err != nil && !errors.Is(err, procid.ErrGone) {
+			s.log.Warn("process is not followed", "pid", process.PID(), "error", err)
+		}
+	}
+	s.sessions.followed(s.session, len(waiting))
+	s.touch()
+}
+
+// stopTimeout bounds how long a session may take to give everything back.
+const stopTimeout = 10 * time.Second
+
+// close gives everything back.
+func (s *server) close(ctx context.Context, end conclusion) {
+	s.sessions.forget(s.session)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	s.keep(ctx, end.keep)
+	if err := s.controller.Stop(ctx); err != nil {
+		s.log.Warn("not everything was given back in time; the journal has the rest", "error", err)
+		s.notes.trouble("session could not give everything back: " + err.Error())
+	}
+}
+
+// keep leaves changes in force that are to outlive their session.
+func (s *server) keep(ctx context.Context, ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	err := errors.New("the node has no journal for them")
+	var kept []string
+	if s.kept != nil {
+		kept, err = s.handOver(ctx, ids)
+	}
+	if err != nil {
+		s.log.Warn("changes are given back that were to be kept", "error", err)
+		s.notes.trouble("changes could not be kept: " + err.Error())
+	}
+	s.log.Info("changes stay in force: attune undo takes them back", "ids", kept)
+}
+
+func (s *server) handOver(ctx context.Context, ids []string) ([]string, error) {
+	journal, err := s.kept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := s.controller.KeepOnly(ctx, journal, ids)
+	return kept, errors.Join(err, journal.Close())
+}
