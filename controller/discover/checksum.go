@@ -5,10 +5,12 @@ package discover
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -32,9 +34,23 @@ func (c *checksum) differs(wanted string) string {
 	return fmt.Sprintf("its checksum is %s, registered is %s", c.sum, wanted)
 }
 
+// checker has files read, beside everything else: by the goroutine of hash, whose
+// results another one receives from hashed. The other methods are that one's.
+type checker struct {
+	digests *objfile.Digests
+	log     *slog.Logger
+
+	unchecked chan *candidate // wait for their checksum
+	hashed    chan checksum
+}
+
+func newChecker(digests *objfile.Digests, log *slog.Logger) *checker {
+	return &checker{digests: digests, log: log, unchecked: make(chan *candidate, checksQueued), hashed: make(chan checksum)}
+}
+
 // knownSum returns the checksum if it is remembered.
-func (s *state) knownSum(c *candidate) *checksum {
-	sum, ok := s.digests.Known(c.file)
+func (k *checker) knownSum(c *candidate) *checksum {
+	sum, ok := k.digests.Known(c.file)
 	if !ok || c.held != nil && !c.held.Alive() {
 		return nil // or another process has the number by now
 	}
@@ -43,27 +59,27 @@ func (s *state) knownSum(c *candidate) *checksum {
 
 // check has the file read, beside everything else. If too many wait it returns
 // false.
-func (s *state) check(c *candidate) bool {
+func (k *checker) check(c *candidate) bool {
 	select {
-	case s.unchecked <- c:
+	case k.unchecked <- c:
 		return true
 	default:
-		s.log.Warn("process is not looked at", "pid", c.process.GetIdentity().GetPid(), "error", "too many wait for their checksum")
+		k.log.Warn("process is not looked at", "pid", c.process.GetIdentity().GetPid(), "error", "too many wait for their checksum")
 		return false
 	}
 }
 
 // hash reads files until ctx ends.
-func (s *state) hash(ctx context.Context) {
+func (k *checker) hash(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case c := <-s.unchecked:
+		case c := <-k.unchecked:
 			result := checksum{of: c}
-			result.sum, result.err = s.sumOf(ctx, c)
+			result.sum, result.err = k.sumOf(ctx, c)
 			select {
-			case s.hashed <- result:
+			case k.hashed <- result:
 			case <-ctx.Done():
 				c.close()
 				return
@@ -74,9 +90,9 @@ func (s *state) hash(ctx context.Context) {
 
 // sumOf reads the file through the process or, if that has ended meanwhile, by
 // its name, as long as that is the file that ran.
-func (s *state) sumOf(ctx context.Context, c *candidate) (string, error) {
+func (k *checker) sumOf(ctx context.Context, c *candidate) (string, error) {
 	if c.held != nil {
-		sum, err := s.digests.Digest(ctx, c.file)
+		sum, err := k.digests.Digest(ctx, c.file)
 		if c.held.Alive() {
 			return sum, err
 		}
@@ -89,13 +105,17 @@ func (s *state) sumOf(ctx context.Context, c *candidate) (string, error) {
 	if st.Dev != identity.GetExeDevice() || st.Ino != identity.GetExeInode() {
 		return "", procid.ErrGone
 	}
-	return s.digests.Digest(ctx, c.process.GetExecutable())
+	return k.digests.Digest(ctx, c.process.GetExecutable())
 }
 
-// checked goes on with a process whose checksum is there.
-func (s *state) checked(result checksum) {
-	c := result.of
-	if !s.decide(c, &result) {
-		c.close()
+// close lets go of what waits for a checksum.
+func (k *checker) close() {
+	for {
+		select {
+		case c := <-k.unchecked:
+			c.close()
+		default:
+			return
+		}
 	}
 }

@@ -16,44 +16,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// Ways to learn of processes, as [Status] names them.
-const (
-	// ModeWatch is by events of the kernel: no process is too short-lived.
-	ModeWatch = "watch"
-	// ModePoll is by looking through /proc.
-	ModePoll = "poll"
-)
-
 // DefaultPollInterval is how often /proc is looked through without events.
 const DefaultPollInterval = time.Second
-
-// Found is a process that a registration means.
-type Found struct {
-	// Registration that it is given to. It must not be changed.
-	Registration *attunev1.Registration
-	// Process as far as it is known: no handle, host, objects or mechanisms,
-	// the digest only if it is known already.
-	Process *attunev1.Process
-	// Held is the process, open; the handler closes it. Nil for one that ended
-	// before it could be held; others may have ended by now as well.
-	Held *procid.Process
-	// Job is the execution that it belongs to.
-	Job *attunev1.Job
-	// Batch says that the batch system started it.
-	Batch bool
-}
-
-// Handler is told of processes, one call at a time. It must neither block nor
-// call the Watcher's methods.
-type Handler interface {
-	// Found gives a process. If the handler takes it, it and what it forks are
-	// given to nobody else; if not (it returns false), another registration may
-	// have it.
-	Found(Found) (taken bool)
-	// Mismatch tells of a process that has the name of a registered application
-	// and another checksum, once.
-	Mismatch(*attunev1.Mismatch)
-}
 
 // Options of a Watcher.
 type Options struct {
@@ -74,11 +38,11 @@ type Options struct {
 // Watcher finds processes. Its methods may be called from any goroutine but
 // that of the Handler.
 type Watcher struct {
-	options Options
-	log     *slog.Logger
-	ways    []way
-	hub     *hub
-	state   *state
+	hub      *hub
+	listener *listener
+	checker  *checker
+	board    *statusBoard
+	state    *state
 
 	registered chan []*attunev1.Registration // the newest set, at most one
 }
@@ -108,9 +72,17 @@ func New(options Options) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	hub := newHub(log)
+	boot, _ := procid.BootID() // the same for all: only for other nodes
+	hub, registered, board, checker := newHub(), new(registered), new(statusBoard), newChecker(options.Digests, log)
+	decide := &decider{
+		registered: registered, gifts: make(gifts), hub: hub,
+		describer: &describer{boot: boot, batch: batchLookup{profiles: options.Batch, known: make(map[key]time.Time)}},
+		checker:   checker, own: own, board: board, handler: options.Handler, log: log,
+	}
 	return &Watcher{
-		options: options, log: log, ways: waysOf(options), hub: hub, state: newState(options, hub, own, log),
+		hub: hub, listener: &listener{ways: waysOf(options.Prefer, options.PollInterval), hub: hub, log: log},
+		checker: checker, board: board,
+		state:      &state{log: log, hub: hub, registered: registered, decider: decide, board: board, sweepAt: leastSweep},
 		registered: make(chan []*attunev1.Registration, 1),
 	}, nil
 }
@@ -139,8 +111,8 @@ func (w *Watcher) Source() track.Source { return w.hub.newView() }
 // Run finds processes until ctx ends, and then returns nil.
 func (w *Watcher) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return w.stream(ctx) })
-	group.Go(func() error { w.state.hash(ctx); return nil })
+	group.Go(func() error { return w.listener.run(ctx) })
+	group.Go(func() error { w.checker.hash(ctx); return nil })
 	group.Go(func() error { w.loop(ctx); return nil })
 	return group.Wait()
 }
@@ -151,7 +123,7 @@ const lostInterval = time.Second
 // loop is the only goroutine that touches the state.
 func (w *Watcher) loop(ctx context.Context) {
 	s := w.state
-	defer s.close()
+	defer w.checker.close()
 	tick := time.NewTicker(lostInterval)
 	defer tick.Stop()
 	for {
@@ -161,13 +133,20 @@ func (w *Watcher) loop(ctx context.Context) {
 		case registrations := <-w.registered:
 			s.register(registrations)
 		case e := <-w.hub.candidates:
-			s.executed(e)
+			s.decider.executed(e)
 		case <-w.hub.rescan:
 			s.scan()
-		case result := <-s.hashed:
-			s.checked(result)
+		case result := <-w.checker.hashed:
+			s.decider.checked(result)
 		case <-tick.C:
 			s.tick(w.hub.lost())
 		}
 	}
+}
+
+// Status returns how things are.
+func (w *Watcher) Status() Status {
+	status, running := w.hub.status()
+	w.board.addTo(&status, running)
+	return status
 }

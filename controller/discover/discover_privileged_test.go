@@ -42,7 +42,7 @@ func mustRunBy(t *testing.T, way int, options Options) *running {
 	if r.Watcher, err = New(options); err != nil {
 		t.Fatal(err)
 	}
-	r.ways = r.ways[way : way+1]
+	r.listener.ways = r.listener.ways[way : way+1]
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()

@@ -27,6 +27,21 @@
 //
 // The stream has a goroutine, which also feeds the views; the state of who is
 // known belongs to another one, which calls the Handler; checksums are computed
-// by a third. The hub's mutex is the only lock that they share, and is held for
-// look-ups in memory only.
+// by a third. The hub's mutex is the only lock that they share, beside that of what
+// [Watcher.Status] tells, and is held for look-ups in memory only.
+//
+// # Files
+//
+// The files have an order. A file uses those below it, and those after it in its line;
+// the others it calls only by interfaces:
+//
+//	discover                              joins the others; Run
+//	state, ways                           who was looked at; which stream feeds the hub
+//	decide                                who gets a process
+//	hub                                   between the stream of the day and the views
+//	poll, kernel, view                    the streams, and who listens to them
+//	registered, gift, checksum            what is looked for, what was given, what is read
+//	registration, candidate, batch        one registration, one process
+//	process, stream, users                what /proc, the kernel and the directory tell
+//	handler, status                       what others are told
 package discover

@@ -5,7 +5,6 @@ package discover
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"sync"
 
@@ -14,17 +13,6 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/queue"
 )
-
-// event is one of the node's.
-type event struct {
-	track.Event
-	// tagged says that the stream knows who is a member of which view, and view
-	// which one that is; 0: of none.
-	tagged bool
-	view   uint32
-	// program is what was executed, if the stream tells.
-	program *procevent.Program
-}
 
 // member is a process of a view.
 type member struct {
@@ -40,25 +28,21 @@ const candidatesQueued = 1024
 // hub stands between the stream of the day and all who listen: it survives
 // every stream, and tells the next one whom to follow.
 type hub struct {
-	log        *slog.Logger
 	candidates chan event
 	rescan     queue.Bell // rung when something may have been missed
 
 	mu      sync.Mutex // guards what follows
-	stream  stream     // nil before the first
-	mode    string
-	reason  string // why not by the best way
+	current current
 	names   []procevent.Name
 	views   map[uint32]*view
 	lastID  uint32
 	members map[int]member
 	added   uint64 // members so far
-	before  uint64 // events that earlier streams have lost
 }
 
-func newHub(log *slog.Logger) *hub {
+func newHub() *hub {
 	return &hub{
-		log: log, candidates: make(chan event, candidatesQueued), rescan: queue.NewBell(),
+		candidates: make(chan event, candidatesQueued), rescan: queue.NewBell(),
 		views: make(map[uint32]*view), members: make(map[int]member),
 	}
 }
@@ -76,11 +60,8 @@ func (h *hub) use(s stream, reason string) error {
 			return err
 		}
 	}
-	if h.mode != "" { // what happened since the last one is lost
-		h.before++
-	}
-	h.stream, h.mode, h.reason = s, s.mode(), reason
-	h.missed()
+	h.current.use(s, reason)
+	h.rescan.Ring()
 	return nil
 }
 
@@ -88,13 +69,7 @@ func (h *hub) use(s stream, reason string) error {
 func (h *hub) leave(s stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.before += s.lost()
-	h.stream = nil
-}
-
-// missed has the state look at all processes.
-func (h *hub) missed() {
-	h.rescan.Ring()
+	h.current.leave(s)
 }
 
 // want says which names matter.
@@ -102,20 +77,21 @@ func (h *hub) want(names []procevent.Name) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.names = names
-	if h.stream == nil {
-		return nil
-	}
-	return h.stream.want(names)
+	return h.current.want(names)
 }
 
 // lost returns how many events all streams have lost.
 func (h *hub) lost() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stream == nil {
-		return h.before
-	}
-	return h.before + h.stream.lost()
+	return h.current.lost()
+}
+
+// status tells by which way events come, and whether they do at present.
+func (h *hub) status() (status Status, running bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return Status{Mode: h.current.mode, Reason: h.current.reason, Lost: h.current.lost()}, h.current.stream != nil
 }
 
 // taken says whether a view has the process.
@@ -209,10 +185,7 @@ func (h *hub) add(pid int, view uint32) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.join(pid, m)
-	if h.stream == nil {
-		return nil
-	}
-	return h.stream.follow(pid, view)
+	return h.current.follow(pid, view)
 }
 
 // remove ends the membership of a process in a view.
@@ -223,10 +196,7 @@ func (h *hub) remove(pid int, view uint32) error {
 		return nil
 	}
 	delete(h.members, pid)
-	if h.stream == nil {
-		return nil
-	}
-	return h.stream.unfollow(pid)
+	return h.current.unfollow(pid)
 }
 
 // newView adds a view.
@@ -234,27 +204,25 @@ func (h *hub) newView() *view {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lastID++
-	v := &view{hub: h, id: h.lastID, events: queue.New[track.Event](viewQueue)}
+	v := &view{of: h, id: h.lastID, events: queue.New[track.Event](viewQueue)}
 	h.views[v.id] = v
 	return v
 }
 
 // drop forgets a view and lets its processes go: another registration may mean
 // them.
-func (h *hub) drop(v *view) error {
+func (h *hub) drop(view uint32) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.views, v.id)
+	delete(h.views, view)
 	var errs []error
 	for pid, m := range h.members {
-		if m.view != v.id {
+		if m.view != view {
 			continue
 		}
-		h.missed()
+		h.rescan.Ring()
 		delete(h.members, pid)
-		if h.stream != nil {
-			errs = append(errs, h.stream.unfollow(pid))
-		}
+		errs = append(errs, h.current.unfollow(pid))
 	}
 	return errors.Join(errs...)
 }

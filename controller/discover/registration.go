@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
@@ -188,10 +187,4 @@ func (r *registration) exactness() (score int) {
 		}
 	}
 	return score
-}
-
-// numeric is a user given by id.
-func numeric(name string) (uint32, bool) {
-	id, err := strconv.ParseUint(name, 10, 32)
-	return uint32(id), err == nil && id < uint64(procevent.AnyUser)
 }

@@ -2,7 +2,11 @@
 
 package discover
 
-import "maps"
+import (
+	"log/slog"
+	"maps"
+	"sync"
+)
 
 // Status says how processes are found.
 type Status struct {
@@ -25,19 +29,56 @@ type Status struct {
 	Unusable map[string]string
 }
 
-// Status returns how things are.
-func (w *Watcher) Status() Status {
-	status := Status{Lost: w.hub.lost()}
-	w.hub.mu.Lock()
-	status.Mode, status.Reason = w.hub.mode, w.hub.reason
-	running := w.hub.stream != nil
-	w.hub.mu.Unlock()
-	b := &w.state.status
+// statusBoard is what is told of the search. Its methods may be called from any
+// goroutine.
+type statusBoard struct {
+	mu            sync.Mutex // guards what follows
+	found         uint64
+	missed        uint64
+	registrations int
+	unusable      map[string]string // registration to why
+}
+
+// countMissed counts a process that had ended before it could be looked at.
+func (b *statusBoard) countMissed() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.missed++
+}
+
+// countFound counts a process that was given and taken.
+func (b *statusBoard) countFound() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.found++
+}
+
+// setRegistrations notes that whoever runs was looked at, for so many registrations.
+func (b *statusBoard) setRegistrations(registrations int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.registrations = registrations
+}
+
+// setUnusable takes the registrations that mean nobody, and logs what is new among them.
+func (b *statusBoard) setUnusable(unusable map[string]string, log *slog.Logger) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, reason := range unusable {
+		if b.unusable[id] != reason {
+			log.Warn("registration means nobody on this node", "registration", id, "reason", reason)
+		}
+	}
+	b.unusable = unusable
+}
+
+// addTo adds what is known here to a status. Whoever comes is found only while a stream
+// runs.
+func (b *statusBoard) addTo(status *Status, running bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	status.Found, status.Missed, status.Unusable = b.found, b.missed, maps.Clone(b.unusable)
 	if running {
 		status.Registrations = b.registrations
 	}
-	return status
 }

@@ -4,12 +4,29 @@ package discover
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 )
+
+// Ways to learn of processes, as [Status] names them.
+const (
+	// ModeWatch is by events of the kernel: no process is too short-lived.
+	ModeWatch = "watch"
+	// ModePoll is by looking through /proc.
+	ModePoll = "poll"
+)
+
+// event is one of the node's.
+type event struct {
+	track.Event
+	// tagged says that the stream knows who is a member of which view, and view
+	// which one that is; 0: of none.
+	tagged bool
+	view   uint32
+	// program is what was executed, if the stream tells.
+	program *procevent.Program
+}
 
 // stream is one way to learn what the processes of the node do. follow,
 // unfollow and want come from any goroutine.
@@ -28,124 +45,54 @@ type stream interface {
 	close() error
 }
 
-// way makes a stream.
-type way struct {
-	name string
-	open func() (stream, error)
+// current is the stream of the day, if there is one: without one nobody is followed.
+// The mutex of the hub guards it.
+type current struct {
+	stream stream // nil: none
+	mode   string // of this or the last one; "" before the first
+	reason string // why not by the best way
+	before uint64 // events that earlier streams have lost
 }
 
-// waysOf lists them, the best first.
-func waysOf(o Options) []way {
-	poll := way{"poll", func() (stream, error) { return newPoller(o.PollInterval), nil }}
-	if o.Prefer == ModePoll {
-		return []way{poll}
+// use makes a stream the current one.
+func (c *current) use(s stream, reason string) {
+	if c.mode != "" { // what happened since the last one is lost
+		c.before++
 	}
-	return []way{{"bpf", openBPF}, {"connector", openConnector}, poll}
+	c.stream, c.mode, c.reason = s, s.mode(), reason
 }
 
-// stream runs the best way there is, and when it fails the next one.
-func (w *Watcher) stream(ctx context.Context) error {
-	var reasons error
-	for _, way := range w.ways {
-		err := w.listen(ctx, way, reasons)
-		if ctx.Err() != nil {
-			return nil
-		}
-		w.log.Warn("processes are found another way from now on", "without", way.name, "reason", err)
-		reasons = errors.Join(reasons, fmt.Errorf("%s: %w", way.name, err))
+// leave is the end of a stream.
+func (c *current) leave(s stream) {
+	c.before += s.lost()
+	c.stream = nil
+}
+
+func (c *current) want(names []procevent.Name) error {
+	if c.stream == nil {
+		return nil
 	}
-	return reasons // polling does not fail
+	return c.stream.want(names)
 }
 
-// listen runs one way until it fails. reasons say why not a better one.
-func (w *Watcher) listen(ctx context.Context, way way, reasons error) (err error) {
-	s, err := way.open()
-	if err != nil {
-		return err
+func (c *current) follow(pid int, view uint32) error {
+	if c.stream == nil {
+		return nil
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	var reason string
-	if reasons != nil {
-		reason = reasons.Error()
+	return c.stream.follow(pid, view)
+}
+
+func (c *current) unfollow(pid int) error {
+	if c.stream == nil {
+		return nil
 	}
-	if err := w.hub.use(s, reason); err != nil {
-		return err
+	return c.stream.unfollow(pid)
+}
+
+// lost returns how many events all streams have lost.
+func (c *current) lost() uint64 {
+	if c.stream == nil {
+		return c.before
 	}
-	defer w.hub.leave(s)
-	w.log.Info("processes are found", "mode", s.mode(), "by", way.name)
-	if err := s.run(ctx, func(e event) { w.hub.event(ctx, e) }); err != nil {
-		return err
-	}
-	return errEnded
+	return c.before + c.stream.lost()
 }
-
-// errEnded says that a stream has ended by itself.
-var errEnded = errors.New("its events have ended")
-
-// bpfStream is BPF process events: the kernel knows who is a member of which
-// view, and which names matter.
-type bpfStream struct{ *procevent.ProcessEvents }
-
-// nodeRing holds the events of a burst: 1,200 of wanted names.
-const nodeRing = 1 << 20
-
-func openBPF() (stream, error) {
-	events, err := procevent.New(procevent.Options{NodeWide: true, RingBytes: nodeRing})
-	if err != nil {
-		return nil, err
-	}
-	return bpfStream{events}, nil
-}
-
-func (bpfStream) mode() string { return ModeWatch }
-
-func (b bpfStream) follow(pid int, view uint32) error { return b.AddTo(pid, view) }
-
-func (b bpfStream) unfollow(pid int) error { return b.Remove(pid) }
-
-func (b bpfStream) want(names []procevent.Name) error { return b.Want(names) }
-
-func (b bpfStream) run(ctx context.Context, handle func(event)) error {
-	return b.Run(ctx, func(e procevent.Event) {
-		tagged := event{Event: track.EventOf(e), tagged: true, program: e.Program}
-		if e.Member {
-			tagged.view = e.Slot
-		}
-		handle(tagged)
-	})
-}
-
-func (b bpfStream) lost() uint64 {
-	events, members := b.Lost()
-	return events + members
-}
-
-func (b bpfStream) close() error { return b.Close() }
-
-// connectorStream is the kernel's process connector: everything that every
-// process does.
-type connectorStream struct{ track.Source }
-
-func openConnector() (stream, error) {
-	source, err := track.NewConnector()
-	if err != nil {
-		return nil, err
-	}
-	return connectorStream{source}, nil
-}
-
-func (connectorStream) mode() string { return ModeWatch }
-
-func (connectorStream) follow(int, uint32) error { return nil }
-
-func (connectorStream) unfollow(int) error { return nil }
-
-func (connectorStream) want([]procevent.Name) error { return nil }
-
-func (c connectorStream) run(ctx context.Context, handle func(event)) error {
-	return c.Run(ctx, func(e track.Event) { handle(event{Event: e}) })
-}
-
-func (c connectorStream) lost() uint64 { return c.Lost() }
-
-func (c connectorStream) close() error { return c.Close() }

@@ -5,7 +5,6 @@ package discover
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -66,13 +65,13 @@ func TestFallback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.ways = []way{
+	w.listener.ways = []way{
 		{"none", func() (stream, error) { return nil, errors.New("not on this kernel") }},
 		{"first", func() (stream, error) { return first, nil }},
 		{"second", func() (stream, error) { return second, nil }},
-		waysOf(Options{Prefer: ModePoll, PollInterval: 1})[0],
+		waysOf(ModePoll, 1)[0],
 	}
-	r := &running{Watcher: w, recorder: w.state.handler.(*recorder)}
+	r := &running{Watcher: w, recorder: w.state.decider.handler.(*recorder)}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
@@ -106,7 +105,7 @@ func TestFallback(t *testing.T) {
 // Each view hears of its own processes and their descendants.
 func TestViews(t *testing.T) {
 	for _, tagged := range []bool{false, true} {
-		h := newHub(slog.New(slog.DiscardHandler))
+		h := newHub()
 		one, two := h.newView(), h.newView()
 		if err := errors.Join(one.Add(101), two.Add(102)); err != nil {
 			t.Fatal(err)
@@ -166,7 +165,7 @@ func pids(t *testing.T, v *view) string {
 // A listener that does not listen loses events and hears of it, and holds up
 // nobody.
 func TestSlowView(t *testing.T) {
-	h := newHub(slog.New(slog.DiscardHandler))
+	h := newHub()
 	slow := h.newView()
 	if err := slow.Add(101); err != nil {
 		t.Fatal(err)
@@ -181,7 +180,7 @@ func TestSlowView(t *testing.T) {
 
 // A number that was a member's and is somebody else's by now is no member.
 func TestPrune(t *testing.T) {
-	h := newHub(slog.New(slog.DiscardHandler))
+	h := newHub()
 	v := h.newView()
 	for pid, start := range map[int]uint64{1: 10, 2: 20, 3: 0} {
 		h.join(pid, member{view: v.id, start: start})

@@ -4,8 +4,10 @@ package discover
 
 import (
 	"context"
+	"strconv"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/internal/users"
 )
 
@@ -41,4 +43,10 @@ func lookupUser(ctx context.Context, name string) (uint32, error) {
 		return id, nil
 	}
 	return users.UserID(ctx, name)
+}
+
+// numeric is a user given by id.
+func numeric(name string) (uint32, bool) {
+	id, err := strconv.ParseUint(name, 10, 32)
+	return uint32(id), err == nil && id < uint64(procevent.AnyUser)
 }

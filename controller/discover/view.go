@@ -14,9 +14,20 @@ import (
 // loses events, and hears of it: it must not hold up the others.
 const viewQueue = 4096
 
+// membership is who is in which view.
+type membership interface {
+	// add makes a process and what it forks from now on members of a view.
+	add(pid int, view uint32) error
+	remove(pid int, view uint32) error
+	// lost is how many events were lost of anybody.
+	lost() uint64
+	// drop ends a view.
+	drop(view uint32) error
+}
+
 // view is a track.Source of some of the node's processes.
 type view struct {
-	hub    *hub
+	of     membership
 	id     uint32
 	events *queue.Queue[track.Event]
 	close  sync.Once
@@ -28,13 +39,13 @@ func (v *view) put(e track.Event) {
 }
 
 // Add implements track.Source.
-func (v *view) Add(pid int) error { return v.hub.add(pid, v.id) }
+func (v *view) Add(pid int) error { return v.of.add(pid, v.id) }
 
 // Remove implements track.Source.
-func (v *view) Remove(pid int) error { return v.hub.remove(pid, v.id) }
+func (v *view) Remove(pid int) error { return v.of.remove(pid, v.id) }
 
 // Lost implements track.Source. What the stream loses may have been anybody's.
-func (v *view) Lost() uint64 { return v.events.Dropped() + v.hub.lost() }
+func (v *view) Lost() uint64 { return v.events.Dropped() + v.of.lost() }
 
 // Run implements track.Source. When ctx ends, what is queued is handed over
 // first.
@@ -56,7 +67,7 @@ func (v *view) Run(ctx context.Context, handle func(track.Event)) error {
 func (v *view) Close() (err error) {
 	v.close.Do(func() {
 		v.events.Close()
-		err = v.hub.drop(v)
+		err = v.of.drop(v.id)
 	})
 	return err
 }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"context"
+
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
+	"github.com/attune-hpc/attune/controller/track"
+)
+
+// bpfStream is BPF process events: the kernel knows who is a member of which
+// view, and which names matter.
+type bpfStream struct{ *procevent.ProcessEvents }
+
+// nodeRing holds the events of a burst: 1,200 of wanted names.
+const nodeRing = 1 << 20
+
+func openBPF() (stream, error) {
+	events, err := procevent.New(procevent.Options{NodeWide: true, RingBytes: nodeRing})
+	if err != nil {
+		return nil, err
+	}
+	return bpfStream{events}, nil
+}
+
+func (bpfStream) mode() string { return ModeWatch }
+
+func (b bpfStream) follow(pid int, view uint32) error { return b.AddTo(pid, view) }
+
+func (b bpfStream) unfollow(pid int) error { return b.Remove(pid) }
+
+func (b bpfStream) want(names []procevent.Name) error { return b.Want(names) }
+
+func (b bpfStream) run(ctx context.Context, handle func(event)) error {
+	return b.Run(ctx, func(e procevent.Event) {
+		tagged := event{Event: track.EventOf(e), tagged: true, program: e.Program}
+		if e.Member {
+			tagged.view = e.Slot
+		}
+		handle(tagged)
+	})
+}
+
+func (b bpfStream) lost() uint64 {
+	events, members := b.Lost()
+	return events + members
+}
+
+func (b bpfStream) close() error { return b.Close() }
+
+// connectorStream is the kernel's process connector: everything that every
+// process does.
+type connectorStream struct{ track.Source }
+
+func openConnector() (stream, error) {
+	source, err := track.NewConnector()
+	if err != nil {
+		return nil, err
+	}
+	return connectorStream{source}, nil
+}
+
+func (connectorStream) mode() string { return ModeWatch }
+
+func (connectorStream) follow(int, uint32) error { return nil }
+
+func (connectorStream) unfollow(int) error { return nil }
+
+func (connectorStream) want([]procevent.Name) error { return nil }
+
+func (c connectorStream) run(ctx context.Context, handle func(event)) error {
+	return c.Run(ctx, func(e track.Event) { handle(event{Event: e}) })
+}
+
+func (c connectorStream) lost() uint64 { return c.Lost() }
+
+func (c connectorStream) close() error { return c.Close() }

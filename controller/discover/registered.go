@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// registered is what is looked for. It belongs to one goroutine.
+type registered struct {
+	usable []*registration // in the order of who comes first
+	asked  []*attunev1.Registration
+}
+
+// set takes a new set of registrations. It returns those that there are, those that
+// are as they were, and those that mean nobody, with the reason; all by id.
+func (l *registered) set(registrations []*attunev1.Registration) (there, same map[string]bool, unusable map[string]string) {
+	before := make(map[string]*registration, len(l.usable))
+	for _, r := range l.usable {
+		before[r.GetId()] = r
+	}
+	there, same = make(map[string]bool, len(registrations)), make(map[string]bool, len(registrations))
+	unusable = make(map[string]string)
+	l.asked, l.usable = registrations, nil
+	ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
+	defer cancel()
+	directory := newDirectory(ctx)
+	for _, r := range registrations {
+		there[r.GetId()] = true
+		compiled := before[r.GetId()]
+		if same[r.GetId()] = compiled != nil && proto.Equal(compiled.Registration, r); !same[r.GetId()] {
+			var err error
+			if compiled, err = compile(r, directory.id); err != nil {
+				unusable[r.GetId()] = err.Error()
+				continue
+			}
+		}
+		compiled.follow()
+		l.usable = append(l.usable, compiled)
+	}
+	slices.SortFunc(l.usable, precedes)
+	return there, same, unusable
+}
+
+// wants says whether somebody who goes under this name may be meant.
+func (l *registered) wants(name string) bool {
+	return slices.ContainsFunc(l.usable, func(r *registration) bool { return r.fits(name, r.uid) })
+}
+
+// names are the file names by which the kernel finds what is meant.
+func (l *registered) names() (names []procevent.Name) {
+	for _, r := range l.usable {
+		names = append(names, r.names()...)
+	}
+	return names
+}
