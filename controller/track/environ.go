@@ -8,33 +8,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
-
-// JobVariable carries Attune's own job id in the environment of a job.
-const JobVariable = "ATTUNE_JOB"
-
-// OffVariable with the value Off keeps a process, and what inherits it, out of
-// Attune's hands.
-const (
-	OffVariable = "ATTUNE"
-	Off         = "off"
-)
-
-// jobKind is the kind of a job that has it.
-const jobKind = "attune"
-
-// rankVariables tell an MPI process its rank, in the order of precedence.
-func rankVariables() []string {
-	return []string{"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}
-}
-
-// slurmRank is the rank of a task of srun where no launcher tells another: under
-// mpirun it is that of mpirun's own daemon, and in the batch script it means
-// nothing.
-const slurmRank, slurmStep = "SLURM_PROCID", "SLURM_STEP_ID"
 
 // environment holds the variables that say where a process belongs.
 type environment map[string]string
+
+func readEnviron(pid int) environment {
+	data, err := procid.ReadFile(pid, "environ", procid.MaxEnvironBytes)
+	if err != nil {
+		return environment{}
+	}
+	return parseEnviron(data)
+}
 
 // parseEnviron picks those variables from the content of /proc/PID/environ.
 // The program may have overwritten it with anything.

@@ -84,6 +84,15 @@ type member struct {
 	suspected bool // was not alive at the last scan
 }
 
+// linkedIn lists what is in the executable as an object would be. That does not
+// change as long as the process runs it.
+func (m *member) linkedIn() []string {
+	if m.linked == nil {
+		m.linked = readLinked(m.pid)
+	}
+	return m.linked
+}
+
 // exit says that the process of held has ended.
 type exit struct {
 	member *member
