@@ -32,7 +32,7 @@ func BenchmarkScan(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		tracker.state.scan()
+		tracker.state.scanner.scan()
 	}
 	b.ReportMetric(float64(len(pids)), "processes")
 }

@@ -23,12 +23,29 @@
 // What most processes are too short-lived for is put off: the list of objects
 // is read 10 ms after an image was told of, or on Refresh, and is empty until then.
 //
+// # Files
+//
+// The files have an order. A file uses those below it, and those after it in its line:
+//
+//	tracker                             the goroutines, and what others may ask
+//	requests, state                     what is asked for, what happens
+//	scan, refresh                       what nobody tells, what becomes known later
+//	admit                               who belongs to the job
+//	image                               what the Handler is told
+//	members, outsiders                  who belongs, who does not
+//	due, digest, member                 when to look at whom; sums of executables; a process
+//	programs, usable, describe, job     what is found out about a process
+//	environ, procfs, variables, clock   what /proc tells
+//	options                             what a Tracker is given
+//	feed                                the source, while it tells
+//	connector, wire, bpfsource, event   where events come from
+//
 // # Goroutines
 //
-// All state is the type state of state.go and belongs to one goroutine of Run;
-// there is no lock. Everybody else posts a closure to that goroutine and waits for it.
-// Handlers are called by it, one call at a time and in order, so they must
-// neither block nor call the Tracker's methods. Reading /proc for one process
-// (0.06 ms) happens there, too, between events that wait in the source
-// meanwhile; hashing executables does not.
+// All state is that of the type state, with all that it has, and belongs to one
+// goroutine of Run; there is no lock. Everybody else posts a closure to that goroutine
+// and waits for it. Handlers are called by it, one call at a time and in order, so they
+// must neither block nor call the Tracker's methods. Reading /proc for one process
+// (0.06 ms) happens there, too, between events that wait in the source meanwhile;
+// hashing executables does not.
 package track

@@ -3,36 +3,29 @@
 package track
 
 import (
-	"context"
-	"errors"
-
 	"google.golang.org/protobuf/proto"
 
-	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// look describes a process's present image and tells of it. What the process
-// has left no time to describe is told as far as the event knows it.
-func (s *state) look(m *member, e Event) {
-	d, err := describe(m.pid, e)
-	switch {
-	case err == nil:
-		if isAnother(d.message, e.Program) {
-			s.tell(m, s.remains(m, e)) // it executes another one by now
-		}
-		s.present(m, d)
-		return
-	case !errors.Is(err, procid.ErrGone):
-		s.log.Warn("process cannot be described", "pid", m.pid, "error", err)
-	}
-	s.tell(m, s.remains(m, e))
+// images tells the Handler of images, and how they end.
+type images struct {
+	host, boot string
+	handler    Handler
+	feed       *feed
+	members    *members
+	agenda     *agenda
+	watchers   *watchers
+	hasher     *hasher
+
+	programs programs
+	handle   uint64 // last one given
 }
 
 // remains is all that is known of a process that was too short-lived to be
 // read: a fork is what its parent was, an exec has the name that came with the
 // event.
-func (s *state) remains(m *member, e Event) *description {
+func (i *images) remains(m *member, e Event) *description {
 	before := m.message
 	if before == nil {
 		before = m.inherited
@@ -46,7 +39,7 @@ func (s *state) remains(m *member, e Event) *description {
 		if e.Command != "" {
 			message.CommandLine = []string{e.Command}
 		}
-		s.programs.describe(message, e.Program)
+		i.programs.describe(message, e.Program)
 	}
 	message.ParentPid = int32(m.born.Parent)
 	for _, from := range []Event{m.born, e} {
@@ -56,145 +49,71 @@ func (s *state) remains(m *member, e Event) *description {
 	}
 	start := max(e.StartTicks, m.born.StartTicks, m.message.GetIdentity().GetStartTicks())
 	message.Identity = &attunev1.ProcessIdentity{
-		BootId: s.boot, Pid: int32(m.pid), StartTicks: start,
+		BootId: i.boot, Pid: int32(m.pid), StartTicks: start,
 		ExeDevice: message.GetIdentity().GetExeDevice(), ExeInode: message.GetIdentity().GetExeInode(),
 	}
 	return &description{message: message, at: max(m.known, e.Time)}
 }
 
-// present tells of a description unless its process is none of the job's.
-func (s *state) present(m *member, d *description) {
-	start := m.message.GetIdentity().GetStartTicks()
+// bequest is what the children of a process inherit; nil: nothing is known of it.
+func (i *images) bequest(m *member) *attunev1.Process {
 	switch {
-	case m.message != nil && start != d.message.GetIdentity().GetStartTicks():
-		root := m.root
-		s.end(m) // another process has the pid by now
-		if m = s.add(m.pid); m == nil {
-			d.held.Close()
-			return
-		}
-		m.root = root
-	case d.off, !m.root && s.foreign(d):
-		s.leave(m, d)
-		return
+	case m.pending != nil:
+		return i.remains(m, *m.pending).message
+	case m.message != nil:
+		return m.message
 	}
-	s.tell(m, d)
-}
-
-// foreign says whether a description is of Attune itself or another job.
-func (s *state) foreign(d *description) bool {
-	identity := d.message.GetIdentity()
-	return s.isOwn(identity.GetExeDevice(), identity.GetExeInode()) || d.job != "" && d.job != s.options.JobID
-}
-
-// leave forgets a process that has left the job by its last exec.
-func (s *state) leave(m *member, d *description) {
-	d.held.Close()
-	identity := d.message.GetIdentity()
-	if m.message != nil {
-		s.replaced(m, 0)
-	}
-	s.forget(m)
-	if s.isOwn(identity.GetExeDevice(), identity.GetExeInode()) {
-		s.exclude(m.pid)
-		return
-	}
-	s.unfollow(m.pid)
+	return m.inherited
 }
 
 // tell makes a description the member's image, with a new handle.
-func (s *state) tell(m *member, d *description) {
+func (i *images) tell(m *member, d *description) {
 	began := d.at
 	if m.message != nil {
-		s.replaced(m, 0)
+		i.replaced(m, 0)
 	} else if e := m.latest(); e.Time != 0 {
 		began = e.Time
 	}
 	m.pending = nil
-	s.handle++
+	i.handle++
 	m.message, m.held, m.image, m.virtual = d.message, d.held, d.image, 0
 	m.linked = nil
 	m.known, m.registered, m.refreshes, m.status = max(m.known, d.at), false, 0, nil
 	m.watched, m.suspected, m.digesting, m.final = false, false, false, false
-	m.message.Handle, m.message.Host, m.message.SeenUnixNano = s.handle, s.host, unixNano(began)
+	m.message.Handle, m.message.Host, m.message.SeenUnixNano = i.handle, i.host, unixNano(began)
 	if m.held != nil {
-		if sum, ok := s.options.Digests.Known(procPath(m.pid, "exe")); ok {
+		if sum, ok := i.hasher.known(m.pid); ok {
 			m.message.ExecutableSha256 = sum
 		}
 	}
-	s.handles[s.handle] = m
-	s.setSession(m, d.session)
-	s.options.Handler.Started(m.message, m.held)
+	i.members.byHandle[i.handle] = m
+	i.members.setSession(m, d.session)
+	i.handler.Started(m.message, m.held)
 	if m.held == nil {
 		return
 	}
-	s.requestDigest(m)
-	s.schedule(m, refreshDelay(0))
-	if !s.sourced {
-		s.watch(m)
-	}
-}
-
-// setSession remembers the sessions that processes of the job lead.
-func (s *state) setSession(m *member, session int) {
-	m.session = session
-	if session == m.pid {
-		s.sessions[session] = true
+	i.hasher.request(m)
+	i.agenda.schedule(m, refreshDelay(0))
+	if !i.feed.on {
+		i.watchers.watch(m)
 	}
 }
 
 // replaced tells that an exec has ended the present image, then (CLOCK_MONOTONIC)
 // or just now (0).
-func (s *state) replaced(m *member, at uint64) {
-	delete(s.handles, m.message.GetHandle())
-	s.options.Handler.Ended(&attunev1.ProcessEnded{
+func (i *images) replaced(m *member, at uint64) {
+	delete(i.members.byHandle, m.message.GetHandle())
+	i.handler.Ended(&attunev1.ProcessEnded{
 		Process: m.message.GetHandle(), ReplacedByExec: true, EndedUnixNano: m.over(at),
 	})
 	m.message = nil
-	s.release(m)
-}
-
-// over is when the image ended: not before it was seen, though the clocks are read
-// one after the other.
-func (m *member) over(at uint64) int64 { return max(unixNano(at), m.message.GetSeenUnixNano()) }
-
-func (s *state) release(m *member) {
-	if m.held != nil {
-		m.held.Close()
-		m.held = nil
-	}
-}
-
-// watch waits for the process's end by its pidfd.
-func (s *state) watch(m *member) {
-	if m.watched || m.held == nil {
-		return
-	}
-	m.watched = true
-	held := m.held
-	s.watchers.Go(func() {
-		// The context need not end: release closes what nobody needs any more.
-		if held.Wait(context.Background()) != nil {
-			return
-		}
-		select {
-		case s.exits <- exit{m, held}:
-		case <-s.stop:
-		}
-	})
-}
-
-// exited handles the end that watch has seen.
-func (s *state) exited(e exit) {
-	if s.members[e.member.pid] == e.member && e.member.held == e.held {
-		s.end(e.member)
-	}
+	m.release()
 }
 
 // end tells that a process has ended and forgets it.
-func (s *state) end(m *member) {
+func (i *images) end(m *member) {
 	if m.message == nil {
-		s.tell(m, s.remains(m, m.latest()))
+		i.tell(m, i.remains(m, m.latest()))
 	}
 	if m.held != nil && !m.final {
 		// The kernel's own account is right also where the first thread ended
@@ -203,16 +122,16 @@ func (s *state) end(m *member) {
 			m.status = &status
 		}
 	}
-	s.options.Handler.Ended(&attunev1.ProcessEnded{
+	i.handler.Ended(&attunev1.ProcessEnded{
 		Process: m.message.GetHandle(), WaitStatus: m.status, EndedUnixNano: m.over(m.endedAt),
 	})
-	s.forget(m)
+	i.members.forget(m)
 }
 
-func (s *state) forget(m *member) {
-	s.release(m)
-	if m.message != nil {
-		delete(s.handles, m.message.GetHandle())
-	}
-	delete(s.members, m.pid)
+// change replaces the message by a changed copy and tells of it.
+func (i *images) change(m *member, change func(*attunev1.Process)) {
+	changed := proto.CloneOf(m.message)
+	change(changed)
+	m.message = changed
+	i.handler.Changed(changed)
 }

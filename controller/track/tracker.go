@@ -14,31 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
-)
-
-// Errors of a Tracker's methods.
-var (
-	// ErrStopped says that Run has returned.
-	ErrStopped = errors.New("tracker has stopped")
-	// ErrForeign says that a process does not belong to the job.
-	ErrForeign = errors.New("process does not belong to the job")
-	// ErrOff says that a process is to be left alone.
-	ErrOff = errors.New("ATTUNE=off is in its environment: it is left alone")
-	// ErrTooMany says that the job has more processes than are followed.
-	ErrTooMany = errors.New("too many processes")
-)
-
-// Defaults of Options.
-const (
-	// DefaultPollInterval is how often /proc is scanned without a source.
-	DefaultPollInterval = 100 * time.Millisecond
-	// DefaultResyncInterval is how often it is scanned beside a source, for
-	// what the source may have lost. A scan takes milliseconds of CPU time.
-	DefaultResyncInterval = 5 * time.Second
-	// DefaultMaxProcesses bounds the processes followed at a time.
-	DefaultMaxProcesses = 16384
 )
 
 // queued bounds the events between source and state; more wait in the source,
@@ -47,27 +23,6 @@ const queued = 256
 
 // lastEvents bounds how long the end waits for a source that ends.
 const lastEvents = 500 * time.Millisecond
-
-// Options of a Tracker.
-type Options struct {
-	// JobID is the value of ATTUNE_JOB in the job; "": nothing is found by
-	// environment.
-	JobID string
-	// Handler is told about processes. Needed.
-	Handler Handler
-	// Source of events; nil: /proc is polled. Run closes it.
-	Source Source
-	// Digests remembers SHA-256 sums of executables; nil: a cache of its own.
-	Digests *objfile.Digests
-	// PollInterval is the interval of scans of /proc; 0: [DefaultPollInterval],
-	// or [DefaultResyncInterval] with a source.
-	PollInterval time.Duration
-	// MaxProcesses bounds the processes followed at a time; 0:
-	// [DefaultMaxProcesses].
-	MaxProcesses int
-	// Log may be nil.
-	Log *slog.Logger
-}
 
 // Tracker follows the processes of one job. See the package's comment on
 // goroutines.
@@ -82,23 +37,9 @@ type Tracker struct {
 
 // New checks the options. The caller calls Run, once.
 func New(options Options) (*Tracker, error) {
-	if options.Handler == nil {
-		return nil, errors.New("tracker needs a handler")
-	}
-	if options.Log == nil {
-		options.Log = slog.New(slog.DiscardHandler)
-	}
-	if options.Digests == nil {
-		options.Digests = objfile.NewDigests(objfile.DigestsOptions{})
-	}
-	if options.MaxProcesses <= 0 {
-		options.MaxProcesses = DefaultMaxProcesses
-	}
-	if options.PollInterval <= 0 && options.Source == nil {
-		options.PollInterval = DefaultPollInterval
-	}
-	if options.PollInterval <= 0 {
-		options.PollInterval = DefaultResyncInterval
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -116,7 +57,7 @@ func New(options Options) (*Tracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.state = newState(t, host, boot, uint64(self.Dev), self.Ino)
+	t.state = newState(options, t.log, &t.hurry, host, boot, uint64(self.Dev), self.Ino)
 	return t, nil
 }
 
@@ -136,12 +77,12 @@ func (t *Tracker) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	group.Go(func() error { t.digest(ctx); return nil })
+	group.Go(func() error { t.state.hasher.run(ctx); return nil })
 	group.Go(func() error {
 		defer cancel()
 		defer stopHandling()
 		t.loop(ctx, events, sourceEnded)
-		if t.state.sourced {
+		if t.state.feed.on {
 			t.catchUp(events, sourceEnded)
 		}
 		return nil
@@ -201,7 +142,7 @@ func (t *Tracker) loop(ctx context.Context, events <-chan Event, sourceEnded <-c
 			continue
 		default:
 		}
-		due.Reset(s.untilDue())
+		due.Reset(s.agenda.untilDue())
 		select {
 		case <-ctx.Done():
 			return
@@ -209,14 +150,14 @@ func (t *Tracker) loop(ctx context.Context, events <-chan Event, sourceEnded <-c
 			request(s)
 		case e := <-events:
 			s.event(e)
-		case p := <-s.exits:
+		case p := <-s.watchers.exits:
 			s.exited(p)
-		case d := <-s.digested:
-			s.digest(d)
+		case d := <-s.hasher.results:
+			s.refresher.digest(d)
 		case <-due.C:
 			s.work()
 		case <-scan.C:
-			s.scan()
+			s.scanner.scan()
 		case err := <-sourceEnded:
 			s.sourceEnded(err)
 			scan.Reset(DefaultPollInterval)

@@ -28,8 +28,9 @@ func TestRooms(t *testing.T) {
 	for _, dir := range []string{
 		"controller", "controller/admit", "controller/change", "controller/discover", "controller/inject",
 		"controller/inject/breakpoint", "controller/inject/tracer", "controller/link", "controller/member",
-		"controller/meter", "controller/node", "controller/source", "analyzer/channel", "analyzer/core",
-		"analyzer/core/trial", "analyzer/probes", "analyzer/recorder", "analyzer/session", "analyzer/session/calls",
+		"controller/meter", "controller/node", "controller/source", "controller/track", "analyzer/channel",
+		"analyzer/core", "analyzer/core/trial", "analyzer/probes", "analyzer/recorder", "analyzer/session",
+		"analyzer/session/calls",
 	} {
 		t.Run(dir, func(t *testing.T) {
 			r := read(t, filepath.Join("../../..", dir))

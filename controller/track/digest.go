@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package track
+
+import (
+	"context"
+	"log/slog"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+// digestQueue bounds executables that wait to be hashed.
+const digestQueue = 1024
+
+// digestRequest asks for the SHA-256 of the executable of an image.
+type digestRequest struct {
+	handle        uint64
+	pid           int
+	path          string
+	device, inode uint64
+}
+
+// digestResult answers a digestRequest.
+type digestResult struct {
+	handle uint64
+	sum    string
+}
+
+// hasher computes the SHA-256 of executables, beside everything else. request and
+// known are called by the goroutine that has the members, which receives from results.
+type hasher struct {
+	digests  *objfile.Digests
+	log      *slog.Logger
+	requests chan digestRequest
+	results  chan digestResult
+}
+
+func newHasher(digests *objfile.Digests, log *slog.Logger) *hasher {
+	return &hasher{digests: digests, log: log, requests: make(chan digestRequest, digestQueue), results: make(chan digestResult)}
+}
+
+// known returns the digest of what a process executes if it is remembered.
+func (h *hasher) known(pid int) (sum string, ok bool) { return h.digests.Known(procPath(pid, "exe")) }
+
+// request asks for the digest of an image unless it is known or asked for. If too
+// many are waiting, the next refresh asks again.
+func (h *hasher) request(m *member) {
+	if m.message.ExecutableSha256 != "" || m.digesting {
+		return
+	}
+	identity := m.message.GetIdentity()
+	select {
+	case h.requests <- digestRequest{
+		m.message.GetHandle(), m.pid, m.message.Executable, identity.GetExeDevice(), identity.GetExeInode(),
+	}:
+		m.digesting = true
+	default:
+	}
+}
+
+// run hashes executables until ctx ends. It runs in a goroutine of its own
+// and shares nothing with the members but the two channels.
+func (h *hasher) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case request := <-h.requests:
+			sum, err := h.hash(ctx, request)
+			if err != nil {
+				h.log.Debug("executable without digest", "path", request.path, "error", err)
+			}
+			select {
+			case h.results <- digestResult{request.handle, sum}:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// hash reads the executable through the process or, if that has ended, by its
+// path. Either must be the file that the image was described with: the process
+// may have exec'd, the file may have been replaced.
+func (h *hasher) hash(ctx context.Context, request digestRequest) (string, error) {
+	var err error
+	for _, path := range []string{procPath(request.pid, "exe"), request.path} {
+		var st unix.Stat_t
+		if err = unix.Stat(path, &st); err != nil || uint64(st.Dev) != request.device || st.Ino != request.inode {
+			continue
+		}
+		var sum string
+		if sum, err = h.digests.Digest(ctx, path); err == nil {
+			return sum, nil
+		}
+	}
+	return "", err
+}
