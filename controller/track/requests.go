@@ -38,6 +38,9 @@ func (s *state) follow(pid int, meant *procid.Identity) (uint64, error) {
 		s.admission.present(m, d)
 	}
 	s.scanner.scan()
+	if m.message == nil { // the scan has found that it executes what is to be left alone
+		return 0, ErrOff
+	}
 	return m.message.GetHandle(), nil
 }
 
