@@ -156,7 +156,7 @@ func (s *server) keep(ctx context.Context, ids []string) {
 	err := errors.New("the node has no journal for them")
 	var kept []string
 	if s.kept != nil {
-		kept, err = s.handOver(ctx, ids)
+		kept, err = s.keepOnly(ctx, ids)
 	}
 	if err != nil {
 		s.log.Warn("changes are given back that were to be kept", "error", err)
@@ -165,7 +165,7 @@ func (s *server) keep(ctx context.Context, ids []string) {
 	s.log.Info("changes stay in force: attune undo takes them back", "ids", kept)
 }
 
-func (s *server) handOver(ctx context.Context, ids []string) ([]string, error) {
+func (s *server) keepOnly(ctx context.Context, ids []string) ([]string, error) {
 	journal, err := s.kept(ctx)
 	if err != nil {
 		return nil, err

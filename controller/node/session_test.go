@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -208,5 +209,29 @@ func TestSwitchedOff(t *testing.T) {
 		}
 		b.mainSwitch.turn("", false)
 		b.mustOffer("1", 1000, pids[0])
+	})
+}
+
+// Once the node ends it takes no process and tells no Analyzer: nobody would wait for
+// what that starts.
+func TestNothingBeginsAtTheEnd(t *testing.T) {
+	pids, _ := mustStart(t, 2)
+	inBubble(t, func(b *bench) {
+		c := b.mustOffer("1", 1000, pids[0])
+		b.workers.end()
+		if !c.hasStopped() {
+			t.Error("the node has ended before its session")
+		}
+		for _, job := range []string{"1", "2"} {
+			if _, err := b.offer(job, 1000, pids[1]); !errors.Is(err, errClosed) {
+				t.Errorf("offered a process of job %s: %v, want %v", job, err, errClosed)
+			}
+		}
+		b.registrations.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
+			t.Error("an Analyzer is looked for")
+			return nil, errors.New("away")
+		}
+		b.registrations.register(&attunev1.Registration{Id: "slurm-12-1000"})
+		synctest.Wait()
 	})
 }
