@@ -327,6 +327,9 @@ func (t *tenant) takeOut(ctx context.Context, indexes ...uint16) {
 		writer := slotWriter{memory: memory, app: memory.App(), process: t.process}
 		t.turnOff(ctx, writer, locals)
 		t.dropPatches(memory, locals, nil)
+		if t.batch != nil && t.batch.patches != nil {
+			t.batch.patches.Leave()
+		}
 	}
 	for i, p := range gone {
 		t.unwatch(indexes[i], p)

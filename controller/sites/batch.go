@@ -22,7 +22,8 @@ import (
 type Batch struct {
 	sites *Sites
 	w     writer
-	err   error // why there is no writer
+	err   error   // why there is no writer
+	led   []*spot // with whole jumps that nothing may come to be done at
 }
 
 // seen is what a batch keeps of a process from one function to the next.
@@ -31,7 +32,7 @@ type seen struct {
 	mappings []objfile.Mapping
 	stale    time.Time       // when they are to be read again
 	refused  map[place]error // why entries cannot be patched
-	leaving  []*spot         // with whole jumps that may not be needed any more
+	leaving  []*spot         // with whole jumps at which nothing is done any more
 }
 
 // mappingsAge is how old they may be, in multiples of the time that reading them takes:
@@ -73,7 +74,7 @@ func (s *Sites) Batch() *Batch {
 
 // Close ends the batch.
 func (b *Batch) Close() {
-	b.leave()
+	b.takeOut(slices.Concat(b.led, b.w.seen.leaving))
 	for _, o := range b.w.seen.objects {
 		_ = o.Close() // read only
 	}

@@ -44,19 +44,25 @@ func (b *Batch) Lead(ctx context.Context, functions []Function) {
 			giveBack[i]()
 		}
 	}
-	b.w.seen.leaving = append(b.w.seen.leaving, led...)
+	b.led = append(b.led, led...)
 }
 
-// leave takes out the whole jumps of a batch at which nothing is done any more, or
-// nothing came to be done, in one stop. Those that it cannot take out [Sites.Refresh]
-// tries again.
-func (b *Batch) leave() {
+// Leave takes out, in one stop, the whole jumps at which nothing is done any more since
+// the batch has begun. Those that it cannot take out [Sites.Refresh] tries again.
+func (b *Batch) Leave() {
+	leaving := b.w.seen.leaving
+	b.w.seen.leaving = nil
+	b.takeOut(leaving)
+}
+
+// takeOut takes the whole jumps of places out at which nothing is done.
+func (b *Batch) takeOut(places []*spot) {
 	s := b.sites
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	leaving := slices.DeleteFunc(b.w.seen.leaving, func(p *spot) bool { return !p.active || p.busy() })
-	if len(leaving) > 0 {
-		s.exchangeAll(context.Background(), b.w, leaving, false)
+	places = slices.DeleteFunc(places, func(p *spot) bool { return !p.active || p.busy() })
+	if len(places) > 0 {
+		s.exchangeAll(context.Background(), b.w, places, false)
 	}
 }
 
