@@ -65,16 +65,21 @@ func Rewrite(ctx context.Context, process *proc.Handle, changes ...proc.Change) 
 
 // rewriting is code that is to be written over other code.
 type rewriting struct {
-	process *proc.Handle
-	left    []proc.Change // not made yet, by address; they do not overlap
-	busy    map[uint64]int
-	failed  error         // why some will not be made
-	piece   [8 << 10]byte // of a stack that is looked at
+	process    *proc.Handle
+	left       []proc.Change // not made yet, by address; they do not overlap
+	first, end uint64        // of what is left
+	busy       map[uint64]int
+	failed     error         // why some will not be made
+	piece      [8 << 10]byte // of a stack that is looked at
 }
 
 // try does it once, and lets all threads go.
 func (w *rewriting) try(t *tracer.Tracer, result *Rewritten) error {
 	w.busy = make(map[uint64]int)
+	w.first, w.end = 0, 0
+	if n := len(w.left); n > 0 {
+		w.first, w.end = w.left[0].Address, w.left[n-1].Address+uint64(len(w.left[n-1].To))
+	}
 	all, err := t.StopAll()
 	if err == nil {
 		err = all.Each(w.look)
@@ -114,7 +119,7 @@ func (w *rewriting) errBusy() error {
 // note remembers the change that a thread would be harmed by which goes on at an
 // address: it would find other instructions than it should.
 func (w *rewriting) note(tid int, address uint64) {
-	if len(w.left) == 0 || address <= w.left[0].Address {
+	if address <= w.first || address >= w.end { // nearly all words of a stack
 		return
 	}
 	i, _ := slices.BinarySearchFunc(w.left, address, func(c proc.Change, at uint64) int { return cmp.Compare(c.Address, at) })
