@@ -5,6 +5,7 @@ package capture
 import (
 	"encoding/binary"
 	"errors"
+	"math/bits"
 
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
@@ -34,6 +35,7 @@ func (p Program) Encode(globals []uint64, table uint32) ([ProgramSize]byte, erro
 	if p.Key != None {
 		binary.LittleEndian.PutUint32(out[abi.ProgramTableAt:], table+1)
 		binary.LittleEndian.PutUint32(out[abi.ProgramMaxKeysAt:], uint32(p.MaxKeys))
+		binary.LittleEndian.PutUint32(out[abi.ProgramPlacesAt:], uint32(p.Places()))
 	}
 	for i, c := range p.Captures {
 		if c.Source == SourceGlobal {
@@ -49,6 +51,10 @@ func (p Program) Encode(globals []uint64, table uint32) ([ProgramSize]byte, erro
 	}
 	return out, nil
 }
+
+// Places is how many places the table of a program with a key has: a power of two, at
+// least twice as many as keys.
+func (p Program) Places() int { return 2 << bits.Len(uint(max(p.MaxKeys, 1)-1)) }
 
 func (c Capture) encode(out []byte) {
 	out[abi.CaptureSourceAt], out[abi.CaptureTypeAt] = byte(c.Source), byte(c.Type)

@@ -45,3 +45,11 @@ func TestProtocolSaysWhatProgramsSay(t *testing.T) {
 		}
 	}
 }
+
+func TestPlaces(t *testing.T) {
+	for keys, want := range map[int]int{1: 2, 2: 4, 3: 8, 4: 8, 5: 16, 256: 512, 1000: 2048, MaxKeys: abi.Places} {
+		if got := (Program{MaxKeys: keys}).Places(); got != want {
+			t.Errorf("%d keys: %d places, want %d", keys, got, want)
+		}
+	}
+}

@@ -151,7 +151,7 @@ func checkDurations(t *testing.T, a shm.Aggregate, most time.Duration) {
 	t.Helper()
 	var hits uint64
 	for _, n := range a.Histogram {
-		hits += n
+		hits += uint64(n)
 	}
 	if hits != a.Count || a.Sum == 0 || time.Duration(a.Sum) > most || a.Min > a.Sum/a.Count || a.Max < a.Sum/a.Count {
 		t.Errorf("aggregate %+v of at most %s", a, most)

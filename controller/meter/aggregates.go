@@ -100,10 +100,7 @@ func (k *aggregates) ofTarget(t *member.Member) []*attunev1.Aggregate {
 			sums[key] = &hits.Sum{Signed: local.Signed}
 			order = append(order, key)
 		}
-		sums[key].Merge(&hits.Sum{
-			Count: local.Count, Unreadable: local.Unreadable, Total: local.Sum, Histogram: local.Histogram[:],
-			Least: local.Min, Greatest: local.Max, Bounded: hits.Bounded(local.Count, local.Sum, local.Min, local.Max),
-		})
+		sums[key].Merge(local.Counts.Values(local.Unreadable))
 		cost += float64(local.Count) * costs[local.Point]
 	}
 	k.account.add(totals{probeNanos: cost})

@@ -112,13 +112,6 @@ func difference(key uprobeKey, before, now uprobe.Aggregate) *attunev1.Aggregate
 	if now.Count < before.Count {
 		before = uprobe.Aggregate{}
 	}
-	histogram := now.Histogram
-	for i := range histogram {
-		histogram[i] -= before.Histogram[i]
-	}
-	s := hits.Sum{
-		Count: now.Count - before.Count, Unreadable: now.Unreadable - before.Unreadable, Total: now.Sum - before.Sum,
-		Least: now.Min, Greatest: now.Max, Bounded: now.Known, Histogram: histogram[:],
-	}
-	return s.Aggregate(uint32(key.point), key.handle, key.key)
+	counts := now.Since(&before.Counts)
+	return counts.Values(now.Unreadable-before.Unreadable).Aggregate(uint32(key.point), key.handle, key.key)
 }

@@ -6,13 +6,14 @@ import (
 	"math"
 	"testing"
 
+	"github.com/attune-hpc/attune/controller/aggregate"
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 )
 
 func TestDifference(t *testing.T) {
 	reading := func(count, least, most uint64) uprobe.Aggregate {
-		a := uprobe.Aggregate{Count: count, Sum: 10 * count, Min: least, Max: most, Known: least <= most}
-		a.Histogram[4] = count
+		a := uprobe.Aggregate{Counts: aggregate.Counts{Count: count, Sum: 10 * count, Min: least, Max: most, Known: least <= most}}
+		a.Histogram[4] = uint32(count)
 		return a
 	}
 	tests := []struct {

@@ -3,9 +3,10 @@
 package shm
 
 import (
-	"math"
 	"math/bits"
+	"unsafe"
 
+	"github.com/attune-hpc/attune/controller/aggregate"
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
@@ -27,48 +28,20 @@ type Aggregate struct {
 	// Unreadable is the number of hits that are in no figure, because the value
 	// or the key could not be read. With keys it stands where HasKey is not.
 	Unreadable uint64
-	// Count is the number of hits that passed the predicate.
-	Count uint64
-	// Sum is the sum of their values, modulo 2^64.
-	Sum uint64
-	// Min and Max are the least and greatest value; both 0 if none is known.
-	// Hits on the border of two intervals may be missing here. If the point
-	// was enabled during the interval, not for the first time, values from
-	// before may show.
-	Min, Max uint64
-	// Histogram counts in bucket b the values of bit width b, the last one
-	// everything above. For durations DMLib's buckets are powers of two of
-	// ticks: each is counted as a whole in the bucket of its middle in
-	// nanoseconds, so a value near a border may be one bucket off.
-	Histogram [HistogramBuckets]uint64
-}
-
-// totals are the cumulative counts of one local point over all slots. They
-// wrap, and so do their differences, which are therefore right as long as an
-// interval has less than 2^32 hits per bucket.
-type totals struct {
-	count, sum uint64
-	histogram  [HistogramBuckets]uint32
-}
-
-// pointSum is one reading of a local point over all slots.
-type pointSum struct {
-	totals
-	min, max uint64 // min > max: no value in this interval
+	// Counts is of the hits that passed the predicate. For durations DMLib's buckets
+	// are powers of two of ticks: each is counted as a whole in the bucket of its
+	// middle in nanoseconds, so a value near a border may be one bucket off.
+	aggregate.Counts
 }
 
 // Aggregates appends to dst one entry per point that is enabled with
 // Aggregate, in the order of local indices, zero counts included: what was
-// counted since the last call, or since the point was enabled. It then starts
-// the next interval. s converts durations. Safe to call at any time, but the
-// calls of several callers would share the counts among them. After Close it
-// returns dst.
+// counted since the last call, or since the point was enabled. It starts the next
+// interval first, so that hits which come meanwhile belong there. s converts
+// durations. Safe to call at any time, but the calls of several callers would share
+// the counts among them. After Close it returns dst.
 //
-// Threads go on counting while they are read. A slot whose count changed
-// meanwhile is read again, a few times: Sum and Histogram agree with Count but
-// for the one hit that a thread is in the middle of. Threads that count faster
-// than they can be read may leave a difference of some hits more, which are
-// then missing from or added to the next interval.
+// Threads go on counting while they are read; see [aggregate.Memory.Read].
 func (m *Memory) Aggregates(dst []Aggregate, s Scale) []Aggregate {
 	m.life.RLock()
 	defer m.life.RUnlock()
@@ -77,118 +50,85 @@ func (m *Memory) Aggregates(dst []Aggregate, s Scale) []Aggregate {
 	}
 	m.control.Lock()
 	defer m.control.Unlock()
-	before := len(dst)
+	before, next := len(dst), m.nextInterval()
 	for i := range m.points {
 		p := &m.points[i]
-		if !p.control.Aggregate || p.use.table() != noTable {
+		if !p.inSlots() {
 			continue
 		}
-		now := m.sumSlots(i)
 		a := Aggregate{Point: p.control.Point, Local: i, Duration: p.control.Duration && p.control.Program.own(), Signed: p.control.Program.signed()}
-		now.since(&p.last, &a)
-		p.last = now.totals
+		a.Counts = m.sumSlots(i, next-1, next)
+		a.since(&p.last)
 		a.Unreadable = m.takeUnreadable(p.use)
 		dst = append(dst, a)
 	}
-	dst = m.keyedAggregates(dst)
+	dst = m.keyedAggregates(dst, next)
 	for i := range dst[before:] {
 		if a := &dst[before+i]; a.Duration {
 			a.toNanoseconds(s)
 		}
 	}
-	m.nextEpoch()
 	return dst
 }
 
-// nextEpoch starts the next interval; 0 belongs to untouched aggregates.
-func (m *Memory) nextEpoch() {
-	next := max(load32(m.data, abi.HeaderEpochAt)+1, 1)
-	m.clearExtremes(next)
-	store32(m.data, abi.HeaderEpochAt, next)
+// inSlots says that threads count the point's hits in their slots.
+func (p *point) inSlots() bool { return p.control.Aggregate && p.use.table() == noTable }
+
+// since leaves what was counted since the last reading, which this one becomes.
+func (a *Aggregate) since(last *aggregate.Counts) {
+	now := a.Counts
+	a.Counts = now.Since(last)
+	if a.Signed {
+		a.RestoreSigns()
+	}
+	*last = now
 }
 
-// sumSlots adds up one local point over all slots that were ever in use, and the
-// common one, to which threads without a slot add: a slot's counts stay when it changes
-// hands, so that nothing is counted twice or lost. The caller holds life and control.
-func (m *Memory) sumSlots(index int) pointSum {
-	sum := pointSum{min: math.MaxUint64}
-	epoch := load32(m.data, abi.HeaderEpochAt)
-	for i := range m.usedSlots() {
-		m.addSlot(&sum, i, index, epoch)
+// nextInterval starts the next interval and returns its number.
+func (m *Memory) nextInterval() uint32 {
+	next := load32(m.data, abi.HeaderEpochAt) + 1
+	reset := func(a *aggregate.Memory) { a.Reset(next) }
+	for i := range m.points {
+		if m.points[i].inSlots() {
+			m.eachSlot(i, reset)
+		}
+	}
+	m.eachKeyed(reset)
+	store32(m.data, abi.HeaderEpochAt, next)
+	return next
+}
+
+// eachSlot calls f with the aggregate of a local point in every slot that was ever in
+// use, and in the common one, to which threads without a slot add: a slot's counts stay
+// when it changes hands, so that nothing is counted twice or lost. The caller holds life
+// and control.
+func (m *Memory) eachSlot(index int, f func(*aggregate.Memory)) {
+	slots := m.usedSlots()
+	for i := range slots {
+		f(m.aggregateAt(i, index))
 	}
 	if load32(m.data, abi.HeaderCommonUsedAt) != 0 {
-		m.addSlot(&sum, m.geometry.Slots, index, epoch)
+		f(m.aggregateAt(m.geometry.Slots, index))
 	}
+}
+
+func (m *Memory) aggregateAt(slot, index int) *aggregate.Memory {
+	return &m.aggregates(m.slotAt(slot)+abi.SlotAggregatesAt+index*abi.AggregateBytes, 1)[0]
+}
+
+// aggregates views so many aggregates at an offset of the mapping.
+func (m *Memory) aggregates(at, count int) aggregate.Table {
+	return unsafe.Slice((*aggregate.Memory)(unsafe.Pointer(&m.data[at : at+count*abi.AggregateBytes][0])), count)
+}
+
+// sumSlots adds up one local point over all slots.
+func (m *Memory) sumSlots(index int, intervals ...uint32) (sum aggregate.Counts) {
+	var one aggregate.Counts
+	m.eachSlot(index, func(a *aggregate.Memory) {
+		a.Read(&one, intervals...)
+		sum.Add(&one)
+	})
 	return sum
-}
-
-// addSlot adds what one slot has of a local point.
-func (m *Memory) addSlot(sum *pointSum, slot, index int, epoch uint32) {
-	at := m.slotAt(slot) + abi.SlotAggregatesAt + index*abi.AggregateBytes
-	if load64(m.data, at+abi.AggregateCountAt) == 0 {
-		return // never hit by any thread of this slot
-	}
-	sum.add(m.readTotals(at, abi.AggregateHistogramAt))
-	if load32(m.data, at+abi.AggregateEpochAt) == epoch {
-		sum.min = min(sum.min, load64(m.data, at+abi.AggregateMinAt))
-		sum.max = max(sum.max, load64(m.data, at+abi.AggregateMaxAt))
-	}
-}
-
-// readAttempts bounds how often one slot's counts are read for a reading that
-// no hit disturbed. One takes about 50 ns; a reader that lost its CPU in the
-// middle of the first has its second undisturbed.
-const readAttempts = 4
-
-// readTotals reads the aggregate at the offset at, whose histogram lies so far
-// behind it. Its thread counts with its last store, so an unchanged count means
-// that no hit ended meanwhile. Of readings that were all disturbed it returns the
-// one with the fewest hits meanwhile.
-func (m *Memory) readTotals(at, histogram int) totals {
-	var best totals
-	fewest := uint64(math.MaxUint64)
-	before := load64(m.data, at+abi.AggregateCountAt)
-	for range readAttempts {
-		t := totals{sum: load64(m.data, at+abi.AggregateSumAt)}
-		for b := range t.histogram {
-			t.histogram[b] = load32(m.data, at+histogram+4*b)
-		}
-		t.count = load64(m.data, at+abi.AggregateCountAt)
-		if hits := t.count - before; hits < fewest {
-			best, fewest = t, hits
-		}
-		if fewest == 0 {
-			break
-		}
-		before = t.count
-	}
-	return best
-}
-
-func (t *totals) add(other totals) {
-	t.count += other.count
-	t.sum += other.sum
-	for b, n := range other.histogram {
-		t.histogram[b] += n
-	}
-}
-
-// signBit is what tells the order of signed numbers from that of their bits.
-const signBit = 1 << 63
-
-// since writes the difference to an earlier reading. Extremes of signed values
-// are kept with their sign bit flipped.
-func (now *pointSum) since(last *totals, a *Aggregate) {
-	a.Count, a.Sum = now.count-last.count, now.sum-last.sum
-	for b := range now.histogram {
-		a.Histogram[b] = uint64(now.histogram[b] - last.histogram[b])
-	}
-	if a.Count > 0 && now.min <= now.max {
-		a.Min, a.Max = now.min, now.max
-		if a.Signed {
-			a.Min, a.Max = a.Min^signBit, a.Max^signBit
-		}
-	}
 }
 
 // toNanoseconds converts an aggregate of durations.

@@ -8,13 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/attune-hpc/attune/dmlib/abi"
+	"github.com/attune-hpc/attune/controller/aggregate"
 )
 
 // histogram makes one from bucket, count pairs.
-func histogram(pairs ...uint64) (h [HistogramBuckets]uint64) {
+func histogram(pairs ...uint64) (h [HistogramBuckets]uint32) {
 	for i := 0; i < len(pairs); i += 2 {
-		h[pairs[i]] = pairs[i+1]
+		h[pairs[i]] = uint32(pairs[i+1])
 	}
 	return h
 }
@@ -35,16 +35,19 @@ func TestAggregatesAreDifferences(t *testing.T) {
 	first.Count(5, 7)
 	second.Count(5, 0)
 	second.Count(5, 9)
-	checkAggregates(t, m, Scale{}, Aggregate{Point: 50, Local: 5, Count: 3, Sum: 16, Min: 0, Max: 100,
-		Histogram: histogram(0, 1, 3, 1, 4, 1)})
+	checkAggregates(t, m, Scale{}, Aggregate{Point: 50, Local: 5, Counts: aggregate.Counts{Count: 3, Sum: 16, Min: 0, Max: 9, Known: true,
+		Histogram: histogram(0, 1, 3, 1, 4, 1)}})
 	checkAggregates(t, m, Scale{}, Aggregate{Point: 50, Local: 5})
 	second.Count(5, 4)
-	checkAggregates(t, m, Scale{}, Aggregate{Point: 50, Local: 5, Count: 1, Sum: 4, Min: 4, Max: 4,
-		Histogram: histogram(3, 1)})
+	checkAggregates(t, m, Scale{}, Aggregate{Point: 50, Local: 5, Counts: aggregate.Counts{Count: 1, Sum: 4, Min: 4, Max: 4, Known: true,
+		Histogram: histogram(3, 1)}})
+	second.Count(5, 1) // of no interval that anybody sees
 	m.ClearPoint(5)
 	second.Count(5, 4) // was under way
 	mustSet(t, m, 5, PointControl{Point: 51, Aggregate: true})
-	checkAggregates(t, m, Scale{}, Aggregate{Point: 51, Local: 5})
+	second.Count(5, 3)
+	checkAggregates(t, m, Scale{}, Aggregate{Point: 51, Local: 5, Counts: aggregate.Counts{Count: 1, Sum: 3, Min: 3, Max: 3, Known: true,
+		Histogram: histogram(2, 1)}})
 }
 
 // TestAggregatesOfReusedSlot: the next owner of a slot counts on.
@@ -74,8 +77,8 @@ func TestAggregatesOfThreadsWithoutSlot(t *testing.T) {
 	thread := app.Claim(1, 0)
 	thread.Count(3, 7)
 	app.Common().Count(3, 2)
-	checkAggregates(t, m, Scale{}, Aggregate{Point: 1, Local: 3, Count: 2, Sum: 9, Min: 2, Max: 7,
-		Histogram: histogram(2, 1, 3, 1)})
+	checkAggregates(t, m, Scale{}, Aggregate{Point: 1, Local: 3, Counts: aggregate.Counts{Count: 2, Sum: 9, Min: 2, Max: 7, Known: true,
+		Histogram: histogram(2, 1, 3, 1)}})
 }
 
 func TestAggregatesWrap(t *testing.T) {
@@ -103,8 +106,8 @@ func TestAggregatesOfDurations(t *testing.T) {
 	thread.Count(0, 40)   // 10 ns: 4, not 6
 	thread.Count(0, 0)
 	quarter := Scale{mult: 1 << 30}
-	checkAggregates(t, m, quarter, Aggregate{Point: 1, Duration: true, Count: 3, Sum: 1010, Max: 1000,
-		Histogram: histogram(0, 1, 4, 1, 10, 1)})
+	checkAggregates(t, m, quarter, Aggregate{Point: 1, Duration: true, Counts: aggregate.Counts{Count: 3, Sum: 1010, Max: 1000, Known: true,
+		Histogram: histogram(0, 1, 4, 1, 10, 1)}})
 	// What follows is in another unit, so it starts anew.
 	thread.Count(0, 40)
 	mustSet(t, m, 0, PointControl{Point: 1, Aggregate: true})
@@ -137,13 +140,4 @@ func bucketOf(v uint64) int {
 		b++
 	}
 	return b
-}
-
-func TestEpochSkipsZero(t *testing.T) {
-	m, app := mustApp(t, small())
-	*app.U32(abi.HeaderEpochAt) = math.MaxUint32
-	m.Aggregates(nil, Scale{})
-	if got := *app.U32(abi.HeaderEpochAt); got != 1 {
-		t.Errorf("epoch %d", got)
-	}
 }

@@ -39,7 +39,7 @@ func FuzzDrain(f *testing.F) {
 			copy(app.Data[m.at.rings:], rest)
 			copy(app.Data[m.at.programs:], rest)
 			copy(app.Data[m.at.tables:], rest)
-			copy(app.Data[m.tableAt(0)+abi.TableKeyAt:], slot)
+			copy(app.Data[m.tableAt(0)+abi.TablePlaceAt:], slot)
 			events, got := drainAll(t, m, d)
 			if len(events) > small().Rings*small().RingRecords {
 				t.Fatalf("%d records out of %d rings of %d", len(events), small().Rings, small().RingRecords)
@@ -52,8 +52,8 @@ func FuzzDrain(f *testing.F) {
 			if uint64(len(events)) != got.Received+got.Continuations {
 				t.Fatalf("%d units, %+v", len(events), got)
 			}
-			if got := m.Aggregates(nil, d.scale); len(got) < 2 || len(got) > 2+1+buckets(4) {
-				t.Fatalf("%d aggregates of two points, one of which with at most %d keys", len(got), buckets(4))
+			if got := m.Aggregates(nil, d.scale); len(got) < 2 || len(got) > 2+1+places {
+				t.Fatalf("%d aggregates of two points, one of which with at most %d keys", len(got), places)
 			}
 			m.Reclaim(oddOnes)
 			m.App()
@@ -62,6 +62,9 @@ func FuzzDrain(f *testing.F) {
 		m.Cancel(ticket)
 	})
 }
+
+// places of the table of hostile.begin, with four keys.
+const places = 8
 
 // image is what the application can write and the controller reads of a memory
 // with the points of hostile.begin, one piece after the other.
@@ -80,9 +83,7 @@ func image(m *Memory, data []byte) (pieces [][]byte) {
 	}
 	add(m.at.rings, small().Rings*small().RingRecords*attunev1.RecordSize)
 	add(m.programAt(0)+abi.ProgramSlotUnreadableAt, 8)
-	add(m.tableAt(0), abi.TableKeyAt+8*buckets(4))
-	add(m.tableAt(0)+abi.TableRestAt, 2*abi.KeyedBytes)
-	add(m.tableAt(0)+abi.TableBucketAt, buckets(4)*abi.KeyedBytes)
+	add(m.tableAt(0), abi.TablePlaceAt+places*abi.AggregateBytes)
 	return pieces
 }
 

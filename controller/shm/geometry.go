@@ -44,7 +44,7 @@ type Geometry struct {
 	// Programs is the number of points that can capture something at one time.
 	// 0: 64; -1: none.
 	Programs int
-	// Tables is the number of those that can have a key. 0: 12, each 660 KiB;
+	// Tables is the number of those that can have a key. 0: 12, each 640 KiB;
 	// -1: none.
 	Tables int
 }

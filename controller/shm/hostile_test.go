@@ -111,7 +111,7 @@ func hostileOffset(random *rand.Rand, at placement) int {
 		return within(at.rings, at.programs)
 	case 6:
 		table := at.tables + abi.TableBytes*random.IntN(small().Tables)
-		return within(table, table+abi.TableRestAt)
+		return within(table, table+abi.TablePlaceAt+places*abi.AggregateBytes)
 	default:
 		return within(0, at.total)
 	}
@@ -266,7 +266,7 @@ func (h *hostile) drain(t testing.TB, d *Drainer) Drained {
 func (h *hostile) aggregates(t testing.TB) {
 	t.Helper()
 	h.scratch = h.m.Aggregates(h.scratch[:0], steadyClock().Scale())
-	if most := 2 + 1 + 1 + buckets(4); len(h.scratch) < 2 || len(h.scratch) > most {
+	if most := 2 + 1 + 1 + places; len(h.scratch) < 2 || len(h.scratch) > most {
 		t.Errorf("%d aggregates, want 2 to %d", len(h.scratch), most)
 	}
 	for _, a := range h.scratch {

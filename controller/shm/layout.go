@@ -2,7 +2,10 @@
 
 package shm
 
-import "github.com/attune-hpc/attune/dmlib/abi"
+import (
+	"github.com/attune-hpc/attune/controller/aggregate"
+	"github.com/attune-hpc/attune/dmlib/abi"
+)
 
 // What both sides agree on that others need to know; the rest is in package abi.
 const (
@@ -15,7 +18,7 @@ const (
 	// PointCount is the number of local point indices of one process.
 	PointCount = abi.PointCount
 	// HistogramBuckets is the number of log2 buckets of an aggregate.
-	HistogramBuckets = abi.HistBuckets
+	HistogramBuckets = aggregate.Buckets
 	// IslandCall is the length of the call at the beginning of an island,
 	// IslandNumber where its number stands.
 	IslandCall   = abi.IslandCall

@@ -157,7 +157,6 @@ func writeHeader(b []byte, g Geometry) {
 	store64(b, abi.HeaderTableOffsetAt, uint64(at.tables))
 	store32(b, abi.HeaderProgramCountAt, uint32(max(g.Programs, 0)))
 	store32(b, abi.HeaderTableCountAt, uint32(max(g.Tables, 0)))
-	store32(b, abi.HeaderEpochAt, 1) // 0 is what an untouched aggregate holds
 	store64(b, abi.HeaderMagicAt, abi.ABIMagic)
 }
 

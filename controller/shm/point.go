@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/attune-hpc/attune/controller/aggregate"
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
@@ -100,10 +101,10 @@ func (c PointControl) validate(index int) error {
 
 // point is the controller's own memory of one local point.
 type point struct {
-	control PointControl // Point 0: not enabled
-	use     *programUse  // of control.Program
-	sharers uint16       // of a hook: bit b: point abi.SharerFirst + b takes its hits as well
-	last    totals       // at the last Aggregates, or when it was enabled
+	control PointControl     // Point 0: not enabled
+	use     *programUse      // of control.Program
+	sharers uint16           // of a hook: bit b: point abi.SharerFirst + b takes its hits as well
+	last    aggregate.Counts // at the last Aggregates, or when it was enabled
 }
 
 // SetPoint enables or changes the local point index (a hook's index, or
@@ -139,7 +140,9 @@ func (m *Memory) setPoint(index int, c PointControl) error {
 		return err
 	}
 	if !p.control.Aggregate || p.control.Duration != c.Duration || !p.control.Program.equal(c.Program) {
-		p.last = m.sumSlots(index).totals // what earlier askers counted is not ours
+		// What earlier askers counted is not ours.
+		p.last = m.sumSlots(index)
+		m.eachSlot(index, func(a *aggregate.Memory) { a.Reset(0); a.Reset(1) })
 	}
 	before := p.use
 	p.control, p.use = c, use

@@ -5,9 +5,9 @@ package shm
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 
+	"github.com/attune-hpc/attune/controller/aggregate"
 	"github.com/attune-hpc/attune/controller/capture"
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
@@ -53,9 +53,9 @@ type programUse struct {
 	program    *Program
 	users      int // local points
 	number     int
-	keys       int            // number of the table, noTable: none
-	unreadable uint64         // at the last Aggregates
-	last       map[int]totals // by offset of the aggregate in its table
+	keys       int                      // number of the table, noTable: none
+	unreadable uint64                   // at the last Aggregates
+	last       map[int]aggregate.Counts // by place in its table
 }
 
 const noTable = -1
@@ -103,7 +103,7 @@ func (m *Memory) useProgram(c PointControl) (*programUse, error) {
 	u.number, m.freePrograms = m.freePrograms[0], m.freePrograms[1:]
 	if c.Program.keyed() {
 		u.keys, m.freeTables = m.freeTables[0], m.freeTables[1:]
-		u.last = make(map[int]totals)
+		u.last = make(map[int]aggregate.Counts)
 	}
 	code, err := c.Program.source.Encode(c.Program.globals, uint32(max(u.keys, 0)))
 	if err != nil {
@@ -128,7 +128,7 @@ func (m *Memory) leaveProgram(u *programUse) {
 	m.programs = slices.DeleteFunc(m.programs, func(other *programUse) bool { return other == u })
 	m.freePrograms = append(m.freePrograms, u.number)
 	if u.keys != noTable {
-		m.clearTable(u.keys)
+		m.clearTable(u)
 		m.freeTables = append(m.freeTables, u.keys)
 	}
 }
@@ -143,9 +143,4 @@ func (m *Memory) takeUnreadable(u *programUse) uint64 {
 	difference := now - u.unreadable
 	u.unreadable = now
 	return difference
-}
-
-// buckets of a table that are in use for so many keys, as DMLib has it.
-func buckets(maxKeys int) int {
-	return min(max(1<<bits.Len(uint(2*maxKeys-1)), 2), abi.TableBuckets)
 }

@@ -93,7 +93,7 @@ func TestProgramsAreSharedAndRunOut(t *testing.T) {
 func TestAggregatesOfSignedValues(t *testing.T) {
 	m, app := mustApp(t, small())
 	mustSet(t, m, 0, PointControl{Point: 1, Aggregate: true, Program: mustProgram(t, 0)})
-	app.Claim(7, 0).Count(0, 5|signBit)                 // DMLib flips the sign bit for the order
+	app.Claim(7, 0).Count(0, 5|abi.Sign)                // DMLib flips the sign bit for the order
 	app.Claim(8, 0).Count(0, uint64(math.MaxUint64)>>1) // -1
 	app.Unreadable(0)
 	got := m.Aggregates(nil, Scale{})
@@ -114,7 +114,7 @@ type keyed struct {
 
 func keyedOf(aggregates []Aggregate) (out []keyed) {
 	for _, a := range aggregates {
-		k := keyed{Key: -1, Count: a.Count, Sum: a.Sum, Min: a.Min ^ signBit, Max: a.Max ^ signBit, Unreadable: a.Unreadable}
+		k := keyed{Key: -1, Count: a.Count, Sum: a.Sum, Min: a.Min ^ abi.Sign, Max: a.Max ^ abi.Sign, Unreadable: a.Unreadable}
 		if a.Count == 0 {
 			k.Min, k.Max = 0, 0
 		}
@@ -157,14 +157,6 @@ func TestAggregatesByKey(t *testing.T) {
 			t.Error(diff)
 		}
 		m.ClearPoint(5)
-	}
-}
-
-func TestBucketsOfKeys(t *testing.T) {
-	for keys, want := range map[int]int{1: 2, 2: 4, 3: 8, 4: 8, 5: 16, 256: 512, 1000: 2048, 1024: 2048} {
-		if got := buckets(keys); got != want {
-			t.Errorf("%d keys: %d buckets, want %d", keys, got, want)
-		}
 	}
 }
 

@@ -85,6 +85,7 @@ const (
 	ProgramKeyAt        = 0x3
 	ProgramTableAt      = 0x4
 	ProgramMaxKeysAt    = 0x8
+	ProgramPlacesAt     = 0xc
 	ProgramCaptureAt    = 0x10
 	ProgramPredicateAt  = 0x110
 )
@@ -100,10 +101,29 @@ const (
 	ContinuationThirdAt  = 0x18
 )
 
+// Constants of aggregate.h.
+const (
+	HistBuckets = 0x40
+	Places      = 0x800
+	PlaceSteps  = 0x40
+)
+
+// struct attune_aggregate of aggregate.h.
+const (
+	AggregateBytes       = 0x140
+	AggregateCountAt     = 0
+	AggregateSumAt       = 0x8
+	AggregateLeastAt     = 0x10
+	AggregateGreatestAt  = 0x20
+	AggregateKeyAt       = 0x30
+	AggregateCallsAt     = 0x38
+	AggregateHistogramAt = 0x40
+)
+
 // Constants of dmlib_abi.h.
 const (
 	ABIMagic       = 0x31424c4d445441
-	ABIVersion     = 0x6
+	ABIVersion     = 0x7
 	CacheLine      = 0x40
 	HookCount      = 0x40
 	StubCount      = 0xc0
@@ -122,12 +142,10 @@ const (
 	SlotFree       = 0
 	SlotUsed       = 0x1
 	SlotClosed     = 0x2
-	HistBuckets    = 0x40
 	OpenCalls      = 0x40
 	RecordDuration = 0x1
 	RecordSampled  = 0x2
 	RecordUntimed  = 0x4
-	TableBuckets   = 0x800
 	MailboxCount   = 0x10
 	CmdEmpty       = 0
 	CmdPosted      = 0x1
@@ -166,18 +184,6 @@ const (
 	PointControlMaxValueAt   = 0x10
 	PointControlParameterAt  = 0x18
 	PointControlProgramAt    = 0x1a
-)
-
-// struct attune_aggregate of dmlib_abi.h.
-const (
-	AggregateBytes       = 0x140
-	AggregateCountAt     = 0
-	AggregateSumAt       = 0x8
-	AggregateMinAt       = 0x10
-	AggregateMaxAt       = 0x18
-	AggregateEpochAt     = 0x20
-	AggregateCallsAt     = 0x24
-	AggregateHistogramAt = 0x28
 )
 
 // struct attune_open_call of dmlib_abi.h.
@@ -222,25 +228,12 @@ const (
 	ProgramSlotUnreadableAt = 0x200
 )
 
-// struct attune_keyed of dmlib_abi.h.
-const (
-	KeyedBytes       = 0x140
-	KeyedCountAt     = 0
-	KeyedSumAt       = 0x8
-	KeyedLeastAt     = 0x10
-	KeyedGreatestAt  = 0x20
-	KeyedHistogramAt = 0x40
-)
-
 // struct attune_table of dmlib_abi.h.
 const (
-	TableBytes    = 0xa42c0
-	TableKeysAt   = 0
-	TableZeroAt   = 0x4
-	TableKeyAt    = 0x40
-	TableRestAt   = 0x4040
-	TableOfZeroAt = 0x4180
-	TableBucketAt = 0x42c0
+	TableBytes   = 0xa0180
+	TableKeysAt  = 0
+	TableRestAt  = 0x40
+	TablePlaceAt = 0x180
 )
 
 // struct attune_command of dmlib_abi.h.

@@ -139,21 +139,16 @@ static void sum_up(struct taken *taken, struct attune_aggregate *own, uint64_t v
     unsigned of = program->value, key = program->key;
     if ((of != 0 && !has(taken, of - 1u)) || (key != 0 && !has(taken, key - 1u)))
         return count_unreadable(program);
-    uint64_t order = value;
-    unsigned bucket = dm_bucket(value);
+    bool is_signed = false;
     if (of != 0) {
         uint32_t type = program->capture[of - 1].type;
-        order = value = attune_summand(type, taken->value[of - 1]);
-        bucket = dm_bucket(value);
-        if (attune_summand_signed(type)) {
-            order = value ^ ATTUNE_SIGN;
-            bucket = (int64_t)value > 0 ? bucket : 0;
-        }
+        value = attune_summand(type, taken->value[of - 1]);
+        is_signed = attune_summand_signed(type);
     }
     if (key == 0)
-        dm_aggregate(own, value, order, bucket);
+        dm_aggregate(own, value, is_signed);
     else
-        dm_table_add(program, taken->value[key - 1], value, order, bucket);
+        dm_table_add(program, taken->value[key - 1], value, is_signed);
 }
 
 /* ---- records --------------------------------------------------------------- */

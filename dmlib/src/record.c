@@ -2,10 +2,6 @@
 /* Aggregates, samples, durations, and what the hot path could not decide. */
 #include "record.h"
 
-DM_INLINE void aggregate(struct attune_aggregate *aggregate, uint64_t value) {
-    dm_aggregate(aggregate, value, value, dm_bucket(value));
-}
-
 /* ---- the full way ------------------------------------------------------ */
 
 static void publish(struct dm_thread *thread, const struct dm_hit *hit, unsigned flags) {
@@ -50,42 +46,17 @@ void dm_write_followed(struct dm_thread *thread, const struct attune_record *rec
 static void take(struct dm_thread *thread, const struct dm_hit *hit, uint32_t mask) {
     struct attune_aggregate *sums = &thread->slot->aggregates[hit->point];
     if (hit->word & ATTUNE_CTL_AGGREGATE)
-        aggregate(sums, dm_measured(hit));
+        dm_aggregate(sums, dm_measured(hit), false);
     if ((hit->word & ATTUNE_CTL_EVENT) == 0 || !dm_sampled(sums, mask))
         return;
     publish(thread, hit, mask != 0 ? ATTUNE_RECORD_SAMPLED : 0);
 }
 
-static void rise_to(uint64_t *mark, uint64_t value) {
-    uint64_t now = __atomic_load_n(mark, __ATOMIC_RELAXED);
-    while (now < value && !__atomic_compare_exchange_n(mark, &now, value, true, __ATOMIC_RELAXED,
-                                                       __ATOMIC_RELAXED))
-        ;
-}
-
-static void fall_to(uint64_t *mark, uint64_t value) {
-    uint64_t now = __atomic_load_n(mark, __ATOMIC_RELAXED);
-    while (now > value && !__atomic_compare_exchange_n(mark, &now, value, true, __ATOMIC_RELAXED,
-                                                       __ATOMIC_RELAXED))
-        ;
-}
-
-/* Sums are exact however many threads there are: those without a slot share one. The
- * first hit of an interval may overwrite the extremes of those that come with it. */
+/* Sums are exact however many threads there are: those without a slot share one. */
 static void add_to_common(unsigned point, uint64_t value) {
     const struct dm_mapping *mapping = &dm_live.mapping;
-    struct attune_aggregate *sums = &mapping->slots[mapping->slot_count].aggregates[point];
-    uint32_t epoch = __atomic_load_n(&mapping->header->epoch, __ATOMIC_RELAXED);
     __atomic_store_n(&mapping->header->common_used, 1, __ATOMIC_RELAXED);
-    if (__atomic_exchange_n(&sums->epoch, epoch, __ATOMIC_ACQ_REL) != epoch) {
-        __atomic_store_n(&sums->min, value, __ATOMIC_RELAXED);
-        __atomic_store_n(&sums->max, value, __ATOMIC_RELAXED);
-    }
-    fall_to(&sums->min, value);
-    rise_to(&sums->max, value);
-    __atomic_add_fetch(&sums->histogram[dm_bucket(value)], 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&sums->sum, value, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&sums->count, 1, __ATOMIC_RELEASE);
+    attune_add(&mapping->slots[mapping->slot_count].aggregates[point], value, false, dm_interval());
 }
 
 static DM_COLD void measure_without_slot(const struct dm_hit *hit) {
@@ -151,7 +122,7 @@ bool dm_aggregated(unsigned point, const struct attune_point_control *control, u
     struct attune_aggregate *sums = &thread->slot->aggregates[point];
     __asm__("" : "+r"(sums)); /* one register, not its arithmetic again per field */
     dm_enter(thread);
-    aggregate(sums, value);
+    dm_aggregate(sums, value, false);
     dm_leave(thread, generation);
     return true;
 }

@@ -62,10 +62,9 @@ DM_HIDDEN bool dm_aggregated(unsigned point, const struct attune_point_control *
 /* program.c: takes a hit as the control's program says. The thread is busy. */
 DM_HIDDEN void dm_program_take(struct dm_thread *thread, const struct dm_hit *hit,
                                const struct attune_point_control *control);
-/* table.c: adds to the aggregate of a key; order is the value as least and
- * greatest compare it. */
+/* table.c: adds to the aggregate of a key. */
 DM_HIDDEN void dm_table_add(const struct attune_program *program, uint64_t key, uint64_t value,
-                            uint64_t order, unsigned bucket);
+                            bool is_signed);
 
 DM_INLINE bool dm_admitted(const struct attune_point_control *control, uint64_t value) {
     return value >= control->min_value && value <= control->max_value;
@@ -104,24 +103,21 @@ DM_INLINE bool dm_is_busy(struct dm_thread *thread) {
     return thread->generation == DM_BUSY && !dm_thread_recover(thread);
 }
 
-/* Histogram bucket of an unsigned value. */
-DM_INLINE unsigned dm_bucket(uint64_t value) {
-    unsigned width = value == 0 ? 0 : 64 - (unsigned)__builtin_clzll(value);
-    return width < ATTUNE_HIST_BUCKETS ? width : ATTUNE_HIST_BUCKETS - 1;
+/* Number of the running interval, whose extremes a hit may raise. */
+DM_INLINE uint32_t dm_interval(void) {
+    return __atomic_load_n(&dm_live.mapping.header->epoch, __ATOMIC_RELAXED);
 }
 
-/* Adds to this thread's own aggregate; order and bucket as for dm_table_add. */
-DM_INLINE void dm_aggregate(struct attune_aggregate *aggregate, uint64_t value, uint64_t order,
-                            unsigned bucket) {
-    uint32_t epoch = __atomic_load_n(&dm_live.mapping.header->epoch, __ATOMIC_RELAXED);
-    bool fresh = aggregate->count == 0 || aggregate->epoch != epoch;
-    if (fresh || order < aggregate->min)
-        __atomic_store_n(&aggregate->min, order, __ATOMIC_RELAXED);
-    if (fresh || order > aggregate->max)
-        __atomic_store_n(&aggregate->max, order, __ATOMIC_RELAXED);
-    if (fresh)
-        __atomic_store_n(&aggregate->epoch, epoch, __ATOMIC_RELEASE);
-    uint32_t *counter = &aggregate->histogram[bucket];
+/* attune_add() for this thread's own aggregate, without locked instructions. */
+DM_INLINE void dm_aggregate(struct attune_aggregate *aggregate, uint64_t value, bool is_signed) {
+    uint64_t ordered = attune_ordered(value, is_signed);
+    uint32_t parity = dm_interval() & 1;
+    uint64_t *least = &aggregate->least[parity], *greatest = &aggregate->greatest[parity];
+    if (~ordered > *least)
+        __atomic_store_n(least, ~ordered, __ATOMIC_RELAXED);
+    if (ordered > *greatest)
+        __atomic_store_n(greatest, ordered, __ATOMIC_RELAXED);
+    uint32_t *counter = &aggregate->histogram[attune_bucket(value, is_signed)];
     __atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
     __atomic_store_n(&aggregate->sum, aggregate->sum + value, __ATOMIC_RELAXED);
     __atomic_store_n(&aggregate->count, aggregate->count + 1, __ATOMIC_RELEASE);

@@ -85,7 +85,7 @@ uint64_t drain(struct process *, record_handler *, void *data);
 /* Those of all processes that have come so far. */
 void drain_all(struct controller *);
 uint64_t lost(struct process *);
-/* Sum of all slots' aggregates of one point; min and max of their last epoch. */
+/* Sum of all slots' aggregates of one point; extremes of either parity. */
 struct attune_aggregate aggregate_of(struct process *, unsigned point);
 
 void command_post(struct process *, unsigned index, struct attune_command command,

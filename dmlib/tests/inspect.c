@@ -73,16 +73,17 @@ uint64_t lost(struct process *p) {
 }
 
 struct attune_aggregate aggregate_of(struct process *p, unsigned point) {
-    struct attune_aggregate sum = {.min = UINT64_MAX};
+    struct attune_aggregate sum = {0};
     for (unsigned i = 0; i <= p->header->slot_count; i++) { /* the common one, too */
         const struct attune_aggregate *one = &slot_of(p, i)->aggregates[point];
         if (one->count == 0)
             continue;
         sum.count += one->count;
         sum.sum += one->sum;
-        sum.min = one->min < sum.min ? one->min : sum.min;
-        sum.max = one->max > sum.max ? one->max : sum.max;
-        sum.epoch = one->epoch;
+        for (unsigned parity = 0; parity < 2; parity++) {
+            attune_raise(&sum.least[parity], one->least[parity]);
+            attune_raise(&sum.greatest[parity], one->greatest[parity]);
+        }
         for (unsigned b = 0; b < ATTUNE_HIST_BUCKETS; b++)
             sum.histogram[b] += one->histogram[b];
     }

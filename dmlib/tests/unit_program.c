@@ -239,8 +239,8 @@ static void check_aggregate(void) {
     }
     EXPECT_EQUAL(sums->count, 4);
     EXPECT_EQUAL((int64_t)sums->sum, -5);
-    EXPECT_EQUAL((int64_t)(sums->min ^ ATTUNE_SIGN), -7);
-    EXPECT_EQUAL((int64_t)(sums->max ^ ATTUNE_SIGN), 3);
+    EXPECT_EQUAL((int64_t)(~sums->least[1] ^ ATTUNE_SIGN), -7);
+    EXPECT_EQUAL((int64_t)(sums->greatest[1] ^ ATTUNE_SIGN), 3);
     EXPECT_EQUAL(sums->histogram[0], 3);
     EXPECT_EQUAL(sums->histogram[2], 1);
 
@@ -267,10 +267,10 @@ void test_programs(void) {
 /* ---- tables ----------------------------------------------------------------------- */
 
 static uint64_t count_of(const struct attune_table *table, uint64_t key) {
-    for (unsigned i = 0; i < ATTUNE_TABLE_BUCKETS; i++)
-        if (key != 0 && table->key[i] == key)
-            return table->bucket[i].count;
-    return key == 0 ? table->of_zero.count : 0;
+    for (unsigned i = 1; i < ATTUNE_PLACES; i++)
+        if (key != 0 && table->place[i].key == key)
+            return table->place[i].count;
+    return key == 0 ? table->place[0].count : 0;
 }
 
 static void check_keys(void) {
@@ -281,6 +281,7 @@ static void check_keys(void) {
     program->key = 1;
     program->table = 1;
     program->max_keys = 3;
+    program->places = 8;
     const uint64_t keys[] = {7, 0, 7, UINT64_MAX, 9, 9, 0, 11};
     for (unsigned i = 0; i < 8; i++) {
         call.integers[0] = keys[i];
@@ -324,7 +325,8 @@ static void check_threads(void) {
     struct dm_mapping m = use_memory(make_memory(THREADS, 0, 8));
     struct attune_program *program = &m.programs[0].program;
     m.controls[POINT].word = ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_PROGRAM;
-    *program = (struct attune_program){.captures = 1, .key = 1, .table = 1, .max_keys = 50};
+    *program =
+        (struct attune_program){.captures = 1, .key = 1, .table = 1, .max_keys = 50, .places = 128};
     program->capture[0] = CAPTURE(ATTUNE_FROM_PARAMETER, ATTUNE_TYPE_U64, .index = 0);
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
@@ -332,14 +334,14 @@ static void check_threads(void) {
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     const struct attune_table *table = m.tables;
-    uint64_t keys = table->zero, count = table->rest.count + table->of_zero.count;
-    uint64_t sum = table->rest.sum + table->of_zero.sum;
-    for (unsigned i = 0; i < ATTUNE_TABLE_BUCKETS; i++) {
-        keys += table->key[i] != 0;
-        count += table->bucket[i].count;
-        sum += table->bucket[i].sum;
-        for (unsigned j = 0; j < i; j++)
-            EXPECT(table->key[i] == 0 || table->key[i] != table->key[j]);
+    uint64_t keys = 0, count = table->rest.count, sum = table->rest.sum;
+    for (unsigned i = 0; i < ATTUNE_PLACES; i++) {
+        const struct attune_aggregate *place = &table->place[i];
+        keys += place->key != 0;
+        count += place->count;
+        sum += place->sum;
+        for (unsigned j = 1; j < i; j++)
+            EXPECT(place->key == 0 || place->key != table->place[j].key);
     }
     EXPECT_EQUAL(table->keys, keys);
     EXPECT(keys <= 50 && keys >= 50 - THREADS);

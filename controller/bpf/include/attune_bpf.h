@@ -20,7 +20,7 @@ typedef _Bool bool;
 enum { false = 0, true = 1 };
 
 #ifdef __bpf__
-/* The names of <stdint.h>, for attune/program.h. */
+/* The names of <stdint.h>, for the headers in attune/. */
 typedef u8 uint8_t;
 typedef u16 uint16_t;
 typedef s32 int32_t;
@@ -31,6 +31,8 @@ typedef u64 uint64_t;
 #define INT64_MIN (-INT64_MAX - 1)
 #define ATTUNE_PROGRAM_NO_STDINT
 #endif
+/* Their functions take the form that the verifier accepts, also in native tests. */
+#define ATTUNE_FOR_BPF
 
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))

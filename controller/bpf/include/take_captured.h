@@ -89,59 +89,40 @@ INLINE void deliver_captured(struct hit *hit, const struct attune_program *progr
     ring_commit(&record->record.word, RING_WORD(length, hit->process));
 }
 
-/* Claims a free place for a key: false if another came first, or if there are
- * as many keys as there may be. */
-INLINE bool claim(struct watch *watch, u64 *free, u64 key, u32 max_keys) {
-    if (__sync_fetch_and_add(&watch->keys, 1) < max_keys &&
-        __sync_val_compare_and_swap(free, 0, key) == 0)
-        return true;
-    __sync_fetch_and_add(&watch->keys, -1);
-    return false;
+INLINE struct attune_aggregate *place_at(void *table, u32 number) {
+    return bpf_map_lookup_elem(table, &number);
 }
 
-/* The place of a key in its table, claimed if need be; -1 if there is no room
- * for it. A function of its own to the verifier. */
+/* The number of a key's place in its table; -1: there is no room for it. A function
+ * of its own to the verifier. */
 NOINLINE int place_of(struct watch *watch, const struct attune_program *program, u64 key) {
-    u32 number, mask;
+    u32 number;
     void *table;
 
     if (!watch || !program)
         return -1;
     number = program->table - 1;
-    mask = watch->places - 1;
     table = bpf_map_lookup_elem(&key_tables, &number);
     if (!table)
         return -1;
-    for (u32 step = 0; step < KEYED_STEPS; step++) {
-        u32 at = keyed_place(key, step, mask);
-        struct keyed *place = bpf_map_lookup_elem(table, &at);
-        u64 *word, named = key ? key : 1;
-
-        if (!place)
-            return -1;
-        word = key ? &place->key : &place->used;
-        if (*(volatile u64 *)word == 0 && claim(watch, word, named, program->max_keys))
-            return at;
-        /* Also if another CPU has just claimed it for the same key. */
-        if (*(volatile u64 *)word == named)
-            return at;
-        if (*(volatile u64 *)word == 0)
-            return -1; /* there are enough keys */
-    }
-    return -1;
+    return attune_find_place(table, program->places - 1, key, &watch->keys, program->max_keys,
+                             place_at);
 }
 
-INLINE struct aggregate *of_key(struct watch *watch, const struct attune_program *program,
-                                u64 key) {
+INLINE struct attune_aggregate *of_key(struct watch *watch, const struct attune_program *program,
+                                       u64 key) {
     int place = place_of(watch, program, key);
-    u32 number = program->table - 1, at = place;
+    u32 number = program->table - 1;
     void *table = bpf_map_lookup_elem(&key_tables, &number);
-    struct keyed *keyed;
 
-    if (!table || place < 0)
-        return 0;
-    keyed = bpf_map_lookup_elem(table, &at);
-    return keyed ? &keyed->sums : 0;
+    return table && place >= 0 ? place_at(table, place) : 0;
+}
+
+/* attune_add() as a function of its own to the verifier. */
+NOINLINE int add(struct attune_aggregate *to, u64 value, u32 is_signed, u32 now) {
+    if (to)
+        attune_add(to, value, is_signed, now);
+    return 0;
 }
 
 /* Sums up a hit: with a key in the key's aggregate, if it has one. */
@@ -149,7 +130,7 @@ INLINE void sum_up(struct hit *hit, const struct attune_program *program, struct
     u32 value = (program->value - 1) & (ATTUNE_CAPTURES - 1);
     u32 key = (program->key - 1) & (ATTUNE_CAPTURES - 1);
     u64 measured = hit->own;
-    struct aggregate *sums = 0;
+    struct attune_aggregate *sums = 0;
     bool is_signed = false;
 
     if ((program->value && !is_readable(taken, value)) ||
@@ -167,8 +148,7 @@ INLINE void sum_up(struct hit *hit, const struct attune_program *program, struct
         sums = of_key(hit->watch, program, taken->value[key]);
     if (!sums)
         sums = &hit->watch->sums;
-    __sync_fetch_and_add(&sums->count, 1);
-    aggregate_any(sums, measured, is_signed, interval);
+    add(sums, measured, is_signed, interval);
 }
 
 /* Takes a hit of a point that captures. A function of its own, so that others

@@ -6,8 +6,6 @@
 
 #include "attune_bpf.h"
 
-#include "attune/program.h"
-#include "keyed.h"
 #include "plan.h"
 #include "ring.h"
 #include "watch.h"
@@ -48,8 +46,6 @@ struct captured_record {
 const struct watch *unused_watch __attribute__((unused));
 const struct plan *unused_plan __attribute__((unused));
 const struct operand *unused_operand __attribute__((unused));
-const struct aggregate *unused_aggregate __attribute__((unused));
-const struct keyed *unused_keyed __attribute__((unused));
 const struct ring *unused_ring __attribute__((unused));
 const struct captured_record *unused_record __attribute__((unused));
 
@@ -142,7 +138,7 @@ struct key_table {
     __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
     __uint(max_entries, 2);
     __type(key, u32);
-    __type(value, struct keyed);
+    __type(value, struct attune_aggregate);
 };
 
 /* Tables of keys, each made when a watch needs it. */

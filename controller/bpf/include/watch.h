@@ -6,12 +6,13 @@
 #ifndef ATTUNE_WATCH_H
 #define ATTUNE_WATCH_H
 
-#include "aggregate.h"
+#include "attune_bpf.h"
 
-/* Deliver every hit, or one in sample_mask + 1, as a record. */
+#include "attune/aggregate.h"
+
+/* Deliver every hit, or one in sample_mask + 1, as a record, and count them. Else
+ * add to the aggregate. */
 #define WATCH_EVENT (1u << 0)
-/* Keep sum, extremes and histogram. */
-#define WATCH_AGGREGATE (1u << 1)
 /* Some capture is of these, which cost more than others. */
 #define WATCH_CALL_SITE (1u << 2)
 /* Records may have the time of one before them; see coarse_time(). */
@@ -31,11 +32,11 @@ struct watch {
     u64 max_value;   /* (user)                                                 */
     u32 program;     /* (user) number of the program of captures + 1; 0: none  */
     u32 reserve;     /* (user) bytes of a record at most                       */
-    u32 places;      /* (user) in the table of keys, a power of two            */
     u32 keys;        /* that have an aggregate of their own                    */
+    u32 reserved;    /* 0                                                      */
     u64 lost;        /* records that found the ring full                       */
     u64 unreadable;  /* hits whose value or key could not be read              */
-    struct aggregate sums;
+    struct attune_aggregate sums;
 };
 
 /* Watches are found by a hash of process and point; see find_watch(). */

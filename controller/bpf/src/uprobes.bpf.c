@@ -27,11 +27,12 @@ const char program_license[] SEC("license") = "GPL";
 INLINE void take_plain(struct hit *hit) {
     struct watch *watch = hit->watch;
     struct uprobe_record *record;
-    u64 before = watch_count(watch);
 
-    if (watch->flags & WATCH_AGGREGATE)
-        aggregate_add(&watch->sums, hit->own, false, interval);
-    if (!watch_delivers(watch, before))
+    if (!(watch->flags & WATCH_EVENT)) {
+        attune_add(&watch->sums, hit->own, false, interval);
+        return;
+    }
+    if (!watch_delivers(watch, watch_count(watch)))
         return;
     record = reserve(hit, sizeof(*record));
     if (record)

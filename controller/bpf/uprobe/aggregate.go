@@ -4,27 +4,19 @@ package uprobe
 
 import (
 	"fmt"
-	"math"
 	"sync/atomic"
-)
+	"unsafe"
 
-// HistogramBuckets is the number of buckets of Aggregate.Histogram.
-const HistogramBuckets = len(uprobesAggregate{}.Histogram)
+	"github.com/attune-hpc/attune/controller/aggregate"
+)
 
 // Aggregate is what was seen at one point in one process, with one key if the
 // point has keys.
 type Aggregate struct {
-	// Count, Sum and Histogram have grown since the process is watched. Sum
-	// wraps around; bucket b counts values of bit width b, the last one all
-	// above, and the first one also all negative ones. Of points that deliver
-	// records only Count and Lost are kept.
-	Count, Sum uint64
-	Histogram  [HistogramBuckets]uint64
-	// Min and Max belong to the Interval that was asked for; in two's complement
-	// if Signed. Without a hit in it they are not Known.
-	Min, Max uint64
-	// Known says that Min and Max are.
-	Known bool
+	// Counts has grown since the process is watched, but for the extremes: those
+	// belong to the Interval that was asked for. Of points that deliver records only
+	// Count and Lost are kept.
+	aggregate.Counts
 	// Signed says that values are in two's complement.
 	Signed bool
 	// Lost is the number of records that found the ring full. Not by key.
@@ -46,9 +38,6 @@ const (
 	Running
 )
 
-// signBit is flipped in the extremes of signed values.
-const signBit = 1 << 63
-
 // ReadAggregate fills in what was seen so far, of points with keys what found
 // no room with its key; it makes no system call. It returns false if the
 // process is not watched at the point.
@@ -61,7 +50,7 @@ func (u *Uprobes) ReadAggregate(pid int, point uint16, of Interval, into *Aggreg
 		return false
 	}
 	watch := &t.watches.Elements[entry.number]
-	into.read((*uprobesAggregate)(&watch.Sums), entry.signed, of, t.current)
+	*into = t.readSums(sumsOf(watch), entry.signed, of)
 	into.Lost = atomic.LoadUint64(&watch.Lost)
 	into.Unreadable = atomic.LoadUint64(&watch.Unreadable)
 	return true
@@ -79,37 +68,28 @@ func (u *Uprobes) ReadKeys(pid int, point uint16, of Interval, visit func(key ui
 	if entry == nil || entry.table == nil {
 		return
 	}
-	var into Aggregate
-	entry.table.each(func(key uint64, sums *uprobesAggregate) {
-		into.read(sums, entry.signed, of, t.current)
-		visit(key, &into)
+	aggregate.Table(entry.table.shared.Elements).Each(func(_ int, key uint64, sums *aggregate.Memory) {
+		a := t.readSums(sums, entry.signed, of)
+		visit(key, &a)
 	})
 }
 
-// read takes sums with the extremes of an interval; running is the number of the
-// one that runs.
-func (a *Aggregate) read(sums *uprobesAggregate, signed bool, of Interval, running uint32) {
-	a.Count = atomic.LoadUint64(&sums.Count)
-	a.Sum = atomic.LoadUint64(&sums.Sum)
-	for i := range a.Histogram {
-		a.Histogram[i] = atomic.LoadUint64(&sums.Histogram[i])
-	}
-	a.Known, a.Signed = false, signed
-	if of == Closed {
-		a.readExtremes(sums, running-1)
-	}
-	if !a.Known {
-		a.readExtremes(sums, running)
-	}
-	if signed {
-		a.Min, a.Max = a.Min^signBit, a.Max^signBit
-	}
+func sumsOf(watch *uprobesWatch) *aggregate.Memory {
+	return (*aggregate.Memory)(unsafe.Pointer(&watch.Sums))
 }
 
-func (a *Aggregate) readExtremes(sums *uprobesAggregate, interval uint32) {
-	extremes := &sums.Extremes[interval&1]
-	a.Min, a.Max = atomic.LoadUint64(&extremes.Min), atomic.LoadUint64(&extremes.Max)
-	a.Known = a.Min <= a.Max
+// readSums reads sums with the extremes of an interval. The caller holds mu.
+func (t *watchTable) readSums(sums *aggregate.Memory, signed bool, of Interval) Aggregate {
+	intervals := []uint32{t.current - 1, t.current}
+	if of == Running {
+		intervals = intervals[1:]
+	}
+	a := Aggregate{Signed: signed}
+	sums.Read(&a.Counts, intervals...)
+	if signed {
+		a.RestoreSigns()
+	}
+	return a
 }
 
 // NextInterval closes the running interval of all aggregates and opens the
@@ -123,7 +103,7 @@ func (u *Uprobes) NextInterval() error {
 	}
 	next := t.current + 1
 	for _, entry := range t.index {
-		resetExtremes((*uprobesAggregate)(&t.watches.Elements[entry.number].Sums), next)
+		sumsOf(&t.watches.Elements[entry.number]).Reset(next)
 	}
 	t.keys.reset(next)
 	if err := t.interval.Set(next); err != nil {
@@ -131,11 +111,4 @@ func (u *Uprobes) NextInterval() error {
 	}
 	t.current = next
 	return nil
-}
-
-// resetExtremes empties those of an interval that has not begun.
-func resetExtremes(sums *uprobesAggregate, interval uint32) {
-	extremes := &sums.Extremes[interval&1]
-	atomic.StoreUint64(&extremes.Min, math.MaxUint64)
-	atomic.StoreUint64(&extremes.Max, 0)
 }

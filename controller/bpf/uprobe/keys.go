@@ -5,30 +5,28 @@ package uprobe
 import (
 	"errors"
 	"fmt"
-	"math"
-	"math/bits"
 	"slices"
-	"sync/atomic"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
 
+	"github.com/attune-hpc/attune/controller/aggregate"
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // keyTables hands out tables of aggregates by key, made when a watch needs one:
-// a place takes 560 bytes of the kernel's memory. Guarded by watchTable.mu.
+// a place takes 320 bytes of the kernel's memory. Guarded by watchTable.mu.
 type keyTables struct {
 	outer  *ebpf.Map
 	tables []*keyTable
 	free   []uint32
 }
 
-// keyTable is one of them: include/keyed.h.
+// keyTable is one of them.
 type keyTable struct {
 	number uint32
 	places *ebpf.Map
-	shared bpf.SharedArray[uprobesKeyed]
+	shared bpf.SharedArray[aggregate.Memory]
 }
 
 func (k *keyTables) open(outer *ebpf.Map) {
@@ -38,38 +36,32 @@ func (k *keyTables) open(outer *ebpf.Map) {
 	}
 }
 
-// add makes a table for so many keys.
-func (k *keyTables) add(keys int) (*keyTable, error) {
+// add makes a table of so many places.
+func (k *keyTables) add(count int) (*keyTable, error) {
 	if len(k.free) == 0 {
 		return nil, ErrTooManyWatches
 	}
-	places, err := ebpf.NewMap(keyTableSpec(keys))
+	places, err := ebpf.NewMap(keyTableSpec(count))
 	if err != nil {
-		return nil, fmt.Errorf("table of %d keys: %w", keys, err)
+		return nil, fmt.Errorf("table of %d keys: %w", count/2, err)
 	}
 	table := &keyTable{number: k.free[0], places: places}
-	if table.shared, err = bpf.MapArray[uprobesKeyed](places); err != nil {
+	if table.shared, err = bpf.MapArray[aggregate.Memory](places); err != nil {
 		return nil, errors.Join(fmt.Errorf("map keys: %w", err), places.Close())
 	}
-	for i := range table.shared.Elements {
-		for j := range table.shared.Elements[i].Sums.Extremes {
-			table.shared.Elements[i].Sums.Extremes[j].Min = math.MaxUint64
-		}
-	}
 	if err := k.outer.Put(table.number, places); err != nil {
-		return nil, errors.Join(fmt.Errorf("table of %d keys: %w", keys, err), table.close())
+		return nil, errors.Join(fmt.Errorf("table of %d keys: %w", count/2, err), table.close())
 	}
 	k.free = k.free[1:]
 	k.tables = append(k.tables, table)
 	return table, nil
 }
 
-// keyTableSpec: a power of two of places, at least twice as many as keys.
-func keyTableSpec(keys int) *ebpf.MapSpec {
+func keyTableSpec(count int) *ebpf.MapSpec {
 	const mmapable, inner = 1 << 10, 1 << 12
 	return &ebpf.MapSpec{
-		Name: "key_table", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(unsafe.Sizeof(uprobesKeyed{})),
-		MaxEntries: 2 << bits.Len(uint(max(keys, 1)-1)), Flags: mmapable | inner,
+		Name: "key_table", Type: ebpf.Array, KeySize: 4, ValueSize: abi.AggregateBytes,
+		MaxEntries: uint32(count), Flags: mmapable | inner,
 	}
 }
 
@@ -98,21 +90,8 @@ func (k *keyTables) close() error {
 // reset empties the extremes of an interval in all tables.
 func (k *keyTables) reset(interval uint32) {
 	for _, table := range k.tables {
-		for i := range table.shared.Elements {
-			resetExtremes((*uprobesAggregate)(&table.shared.Elements[i].Sums), interval)
-		}
+		aggregate.Table(table.shared.Elements).Each(func(_ int, _ uint64, sums *aggregate.Memory) { sums.Reset(interval) })
 	}
 }
 
 func (t *keyTable) close() error { return errors.Join(t.shared.Unmap(), t.places.Close()) }
-
-// each calls visit for all keys, in no order.
-func (t *keyTable) each(visit func(key uint64, sums *uprobesAggregate)) {
-	for i := range t.shared.Elements {
-		place := &t.shared.Elements[i]
-		key := atomic.LoadUint64(&place.Key)
-		if key != 0 || i == 0 && atomic.LoadUint64(&place.Used) != 0 {
-			visit(key, (*uprobesAggregate)(&place.Sums))
-		}
-	}
-}

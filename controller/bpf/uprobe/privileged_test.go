@@ -9,7 +9,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/exec"
 	"reflect"
@@ -180,15 +179,13 @@ func mustAggregate(t testing.TB, u *Uprobes, pid int, point uint16) Aggregate {
 	}
 	var inBuckets uint64
 	for _, n := range aggregate.Histogram {
-		inBuckets += n
+		inBuckets += uint64(n)
 	}
 	if aggregate.Known && inBuckets != aggregate.Count { // else it delivers records
 		t.Errorf("%d hits in the histogram, %d in all", inBuckets, aggregate.Count)
 	}
 	return aggregate
 }
-
-const none = math.MaxUint64
 
 // mustGoSymbol finds a Go function of this program in its file.
 func mustGoSymbol(t testing.TB, path string, function any) Symbol {

@@ -121,7 +121,7 @@ func (u *Uprobes) configure(spec *ebpf.CollectionSpec, p *uprobePrograms) error 
 	size(uprobesMapWatches, u.options.MaxWatches)
 	size(uprobesMapCalls, u.options.MaxCalls)
 	// The kernel wants some inner map as a pattern.
-	spec.Maps[uprobesMapKeyTables].InnerMap = keyTableSpec(1)
+	spec.Maps[uprobesMapKeyTables].InnerMap = keyTableSpec(2)
 	ring := spec.Maps[uprobesMapRingMemory]
 	if u.options.RingBytes != 0 {
 		ring.ValueSize = u.options.RingBytes + ringGuard

@@ -213,7 +213,7 @@ func TestIntervals(t *testing.T) {
 	}{
 		{"push 3 500", 500, 500, 3},
 		{"push 2 20", 20, 20, 5},
-		{"", none, 0, 5},
+		{"", 0, 0, 5},
 		{"push 10", 0, 9, 15},
 		{"push 1 7", 7, 7, 16},
 	}
@@ -221,7 +221,7 @@ func TestIntervals(t *testing.T) {
 		if test.call != "" {
 			target.mustCall(t, "%s", test.call)
 		}
-		if got := mustAggregate(t, u, target.pid, 1); got.Min != test.min || got.Max != test.max || got.Count != test.count {
+		if got := mustAggregate(t, u, target.pid, 1); got.Min != test.min || got.Max != test.max || got.Count != test.count || got.Known != (test.call != "") {
 			t.Errorf("%q: min %d, max %d, count %d", test.call, got.Min, got.Max, got.Count)
 		}
 	}

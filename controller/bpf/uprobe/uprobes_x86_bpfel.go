@@ -13,18 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type uprobesAggregate struct {
-	_        structs.HostLayout
-	Count    uint64
-	Sum      uint64
-	Extremes [2]struct {
-		_   structs.HostLayout
-		Min uint64
-		Max uint64
-	}
-	Histogram [64]uint64
-}
-
 type uprobesAttuneProgram struct {
 	_          structs.HostLayout
 	Captures   uint8
@@ -33,7 +21,7 @@ type uprobesAttuneProgram struct {
 	Key        uint8
 	Table      uint32
 	MaxKeys    uint32
-	Reserved   uint32
+	Places     uint32
 	Capture    [8]struct {
 		_      structs.HostLayout
 		Source uint8
@@ -98,13 +86,6 @@ type uprobesExpectation struct {
 	Reserved uint32
 }
 
-type uprobesKeyed struct {
-	_    structs.HostLayout
-	Key  uint64
-	Used uint64
-	Sums uprobesAggregate
-}
-
 type uprobesOperand struct {
 	_        structs.HostLayout
 	Kind     uint8
@@ -150,11 +131,21 @@ type uprobesWatch struct {
 	MaxValue   uint64
 	Program    uint32
 	Reserve    uint32
-	Places     uint32
 	Keys       uint32
+	Reserved   uint32
 	Lost       uint64
 	Unreadable uint64
-	Sums       uprobesAggregate
+	Sums       struct {
+		_         structs.HostLayout
+		Count     uint64
+		Sum       uint64
+		Least     [2]uint64
+		Greatest  [2]uint64
+		Key       uint64
+		Calls     uint32
+		Reserved  uint32
+		Histogram [64]uint32
+	}
 }
 
 type uprobesWatchKey struct {
@@ -187,9 +178,7 @@ const (
 	uprobesVarPidNamespaceInode  = "pid_namespace_inode"
 	uprobesVarRingSize           = "ring_size"
 	uprobesVarRunCtxType         = "run_ctx_type"
-	uprobesVarUnusedAggregate    = "unused_aggregate"
 	uprobesVarUnusedExpectation  = "unused_expectation"
-	uprobesVarUnusedKeyed        = "unused_keyed"
 	uprobesVarUnusedOperand      = "unused_operand"
 	uprobesVarUnusedPlan         = "unused_plan"
 	uprobesVarUnusedRecord       = "unused_record"
@@ -271,9 +260,7 @@ type uprobesVariableSpecs struct {
 	PidNamespaceInode  *ebpf.VariableSpec `ebpf:"pid_namespace_inode"`
 	RingSize           *ebpf.VariableSpec `ebpf:"ring_size"`
 	RunCtxType         *ebpf.VariableSpec `ebpf:"run_ctx_type"`
-	UnusedAggregate    *ebpf.VariableSpec `ebpf:"unused_aggregate"`
 	UnusedExpectation  *ebpf.VariableSpec `ebpf:"unused_expectation"`
-	UnusedKeyed        *ebpf.VariableSpec `ebpf:"unused_keyed"`
 	UnusedOperand      *ebpf.VariableSpec `ebpf:"unused_operand"`
 	UnusedPlan         *ebpf.VariableSpec `ebpf:"unused_plan"`
 	UnusedRecord       *ebpf.VariableSpec `ebpf:"unused_record"`
@@ -338,9 +325,7 @@ type uprobesVariables struct {
 	PidNamespaceInode  *ebpf.Variable `ebpf:"pid_namespace_inode"`
 	RingSize           *ebpf.Variable `ebpf:"ring_size"`
 	RunCtxType         *ebpf.Variable `ebpf:"run_ctx_type"`
-	UnusedAggregate    *ebpf.Variable `ebpf:"unused_aggregate"`
 	UnusedExpectation  *ebpf.Variable `ebpf:"unused_expectation"`
-	UnusedKeyed        *ebpf.Variable `ebpf:"unused_keyed"`
 	UnusedOperand      *ebpf.Variable `ebpf:"unused_operand"`
 	UnusedPlan         *ebpf.Variable `ebpf:"unused_plan"`
 	UnusedRecord       *ebpf.Variable `ebpf:"unused_record"`

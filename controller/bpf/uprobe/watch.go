@@ -5,7 +5,6 @@ package uprobe
 import (
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -60,7 +59,6 @@ type definedPoint struct {
 // Constants of include/watch.h.
 const (
 	watchEvent      = 1 << 0
-	watchAggregate  = 1 << 1
 	watchCallSite   = 1 << 2
 	watchCoarseTime = 1 << 4
 )
@@ -204,9 +202,6 @@ func (t *watchTable) add(key uprobesWatchKey, w Watch, config pointConfig) error
 	watch.Process, watch.Point, watch.Program = key.Process, key.Point, entry.program
 	watch.StartFrom = uint64(int64(w.StartTicks)*int64(bpf.ClockTick) - t.bootOffset)
 	watch.StartTo = watch.StartFrom + uint64(bpf.ClockTick)
-	if entry.table != nil {
-		watch.Places = uint32(len(entry.table.shared.Elements))
-	}
 	t.watches.Elements[entry.number] = watch
 	if err := t.watched.Put(&key, &entry.number); err != nil {
 		t.dropProgram(entry)
@@ -229,7 +224,7 @@ func (t *watchTable) addProgram(entry *watchEntry, program capture.Program, glob
 	var table uint32
 	if program.Key != capture.None {
 		var err error
-		if entry.table, err = t.keys.add(program.MaxKeys); err != nil {
+		if entry.table, err = t.keys.add(program.Places()); err != nil {
 			return err
 		}
 		table = entry.table.number
@@ -258,7 +253,6 @@ func newWatch(config pointConfig) uprobesWatch {
 		SampleMask: config.sampleMask,
 		MinValue:   config.minValue,
 		MaxValue:   config.maxValue,
-		Flags:      watchAggregate,
 		Reserve:    recordBytes(config.program),
 	}
 	if config.events {
@@ -269,9 +263,6 @@ func newWatch(config pointConfig) uprobesWatch {
 	}
 	if config.program.Has(func(c capture.Capture) bool { return c.Source == capture.SourceCallSite }) {
 		watch.Flags |= watchCallSite
-	}
-	for i := range watch.Sums.Extremes {
-		watch.Sums.Extremes[i].Min = math.MaxUint64
 	}
 	return watch
 }

@@ -194,19 +194,18 @@ func (t *Thread) lose() bool {
 // Count adds a value to the thread's aggregate of a local point.
 func (t *Thread) Count(point int, value uint64) {
 	at := t.app.slot(t.slot, abi.SlotAggregatesAt) + uint64(point)*abi.AggregateBytes
-	long := func(field uint64) *uint64 { return t.app.u64(at + field) }
-	epoch := t.app.u32(at + abi.AggregateEpochAt)
-	if now := atomic.LoadUint32(t.app.U32(abi.HeaderEpochAt)); *epoch != now {
-		atomic.StoreUint64(long(abi.AggregateMinAt), value)
-		atomic.StoreUint64(long(abi.AggregateMaxAt), value)
-		atomic.StoreUint32(epoch, now)
-	}
-	atomic.StoreUint64(long(abi.AggregateMinAt), min(*long(abi.AggregateMinAt), value))
-	atomic.StoreUint64(long(abi.AggregateMaxAt), max(*long(abi.AggregateMaxAt), value))
-	bucket := bitLen(value, abi.HistBuckets)
-	atomic.AddUint32(t.app.u32(at+abi.AggregateHistogramAt+4*bucket), 1)
-	atomic.AddUint64(long(abi.AggregateSumAt), value)
-	atomic.AddUint64(long(abi.AggregateCountAt), 1)
+	t.app.count(at, value)
+}
+
+// count adds a value to the aggregate at an offset, as its only thread.
+func (a *App) count(at, value uint64) {
+	parity := 8 * uint64(atomic.LoadUint32(a.U32(abi.HeaderEpochAt))&1)
+	least, greatest := a.u64(at+abi.AggregateLeastAt+parity), a.u64(at+abi.AggregateGreatestAt+parity)
+	atomic.StoreUint64(least, max(atomic.LoadUint64(least), ^value))
+	atomic.StoreUint64(greatest, max(atomic.LoadUint64(greatest), value))
+	atomic.AddUint32(a.u32(at+abi.AggregateHistogramAt+4*bitLen(value, abi.HistBuckets)), 1)
+	atomic.AddUint64(a.u64(at+abi.AggregateSumAt), value)
+	atomic.AddUint64(a.u64(at+abi.AggregateCountAt), 1)
 }
 
 // bitLen is the histogram bucket of a value.

@@ -23,20 +23,16 @@ func (a *App) Unreadable(point int) {
 	atomic.AddUint64(a.u64(at+abi.ProgramSlotUnreadableAt), 1)
 }
 
-// CountKey adds a value to the aggregate of a key, which gets the bucket after
-// all others that have one; key 0 and the rest have aggregates of their own.
+// CountKey adds a value to the aggregate of a key, which gets the place after all
+// others that have one; key 0 has the first for itself.
 func (a *App) CountKey(table int, key, value uint64) {
-	at := a.table(table)
-	if key == 0 {
-		*a.u32(at + abi.TableZeroAt) = 1
-		a.countKeyed(at+abi.TableOfZeroAt, value)
-		return
-	}
-	for i := uint64(0); ; i++ {
-		stored := a.u64(at + abi.TableKeyAt + 8*i)
-		if *stored == 0 || *stored == key {
-			*stored = key
-			a.countKeyed(at+abi.TableBucketAt+i*abi.KeyedBytes, value)
+	at := a.table(table) + abi.TablePlaceAt
+	named := max(key, 1)
+	for place := at; ; place += abi.AggregateBytes {
+		stored := a.u64(place + abi.AggregateKeyAt)
+		if (key == 0) == (place == at) && (*stored == 0 || *stored == named) {
+			atomic.StoreUint64(stored, named)
+			a.count(place, value)
 			return
 		}
 	}
@@ -44,19 +40,9 @@ func (a *App) CountKey(table int, key, value uint64) {
 
 // CountRest adds a value to the aggregate of the keys without a place.
 func (a *App) CountRest(table int, value uint64) {
-	a.countKeyed(a.table(table)+abi.TableRestAt, value)
+	a.count(a.table(table)+abi.TableRestAt, value)
 }
 
 func (a *App) table(number int) uint64 {
 	return *a.U64(abi.HeaderTableOffsetAt) + uint64(number)*abi.TableBytes
-}
-
-func (a *App) countKeyed(at, value uint64) {
-	parity := 8 * uint64(*a.U32(abi.HeaderEpochAt)&1)
-	least := a.u64(at + abi.KeyedLeastAt + parity)
-	greatest := a.u64(at + abi.KeyedGreatestAt + parity)
-	*least, *greatest = max(*least, ^value), max(*greatest, value)
-	*a.u64(at + abi.KeyedSumAt) += value
-	*a.u32(at + abi.KeyedHistogramAt + 4*bitLen(value, abi.HistBuckets))++
-	atomic.AddUint64(a.u64(at+abi.KeyedCountAt), 1)
 }

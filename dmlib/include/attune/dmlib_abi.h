@@ -25,13 +25,13 @@
 
 #include <stdint.h>
 
-#include "program.h"
+#include "aggregate.h"
 
 /* Columns of comments, also behind macros. */
 /* clang-format off */
 
 #define ATTUNE_ABI_MAGIC 0x0031424c4d445441ull /* "ATDMLB1\0", little endian */
-#define ATTUNE_ABI_VERSION 6u
+#define ATTUNE_ABI_VERSION 7u
 
 #define ATTUNE_CACHE_LINE 64u
 
@@ -87,24 +87,6 @@ struct attune_point_control {
 #define ATTUNE_SLOT_FREE 0u   /* (AC) -> may be claimed by CAS             */
 #define ATTUNE_SLOT_USED 1u   /* (app) claimed by the thread `tid`         */
 #define ATTUNE_SLOT_CLOSED 2u /* (app) thread has ended; AC drains, frees  */
-
-#define ATTUNE_HIST_BUCKETS 64u
-
-/* Cumulative, never reset by the reader: the controller takes differences.
- * Bucket b of the histogram counts values v with bit_width(v) == b (bucket 0:
- * v == 0), the last bucket everything above. min and max belong to the
- * interval `epoch`: a thread that finds the header's epoch changed starts
- * them anew. */
-struct attune_aggregate {
-    uint64_t count;
-    uint64_t sum;
-    uint64_t min;
-    uint64_t max;
-    uint32_t epoch;
-    uint32_t calls; /* (app:thread) for sample_mask: hits that passed the predicate */
-    uint32_t histogram[ATTUNE_HIST_BUCKETS];
-    uint8_t pad[24];
-};
 
 /* A call that has begun and not ended, of a function that is patched at its
  * entry and its exits. */
@@ -176,34 +158,12 @@ struct attune_program_slot {
     uint8_t pad[56];
 };
 
-/* Aggregate of one key, all threads together: any thread, atomic. Cumulative
- * like struct attune_aggregate, and zero until the first hit. Of the two
- * extremes the one of the epoch's parity belongs to the interval; the controller
- * clears the other before it begins the next, so that no clearing races with a
- * hit. Least is kept as its complement: both only ever rise. */
-struct attune_keyed {
-    uint64_t count;
-    uint64_t sum;
-    uint64_t least[2]; /* complement */
-    uint64_t greatest[2];
-    uint64_t pad[2];
-    uint32_t histogram[ATTUNE_HIST_BUCKETS];
-};
-
-#define ATTUNE_TABLE_BUCKETS (2 * ATTUNE_KEYS)
-
-/* Open addressing over the first N buckets, N the power of two from 2 max_keys
- * on: a key's bucket is the first that holds it from its hash on, going round.
- * Keys are never taken out. Key 0 has an aggregate of its own, for 0 is an empty
- * bucket; hits with keys that came when max_keys were there go to rest. */
+/* Aggregates by key. Hits with keys that have no place go to rest. */
 struct attune_table {
-    uint32_t keys;  /* (app) found a place, key 0 included; max_keys at most */
-    uint32_t zero;  /* (app) key 0 is among them */
-    uint8_t pad[56];
-    uint64_t key[ATTUNE_TABLE_BUCKETS]; /* (app) written once                 */
-    struct attune_keyed rest;
-    struct attune_keyed of_zero;
-    struct attune_keyed bucket[ATTUNE_TABLE_BUCKETS];
+    uint32_t keys;  /* (app) that have a place */
+    uint8_t pad[60];
+    struct attune_aggregate rest;                 /* (app) any thread */
+    struct attune_aggregate place[ATTUNE_PLACES]; /* (app) any thread */
 };
 
 /* ---- mailbox --------------------------------------------------------- */
@@ -316,7 +276,7 @@ struct attune_header {
     uint32_t slot_count;     /* (AC) */
     uint32_t ring_count;     /* (AC) */
     uint32_t ring_records;   /* (AC) power of two */
-    uint32_t epoch;          /* (AC) interval number for min and max */
+    uint32_t epoch;          /* (AC) number of the running interval: see aggregate.h */
     uint32_t detached;       /* (AC) 1: go inert for good */
     uint64_t controller_start;     /* (AC) start time of the controller, as in
                                     * /proc/PID/stat                           */

@@ -94,7 +94,7 @@ struct attune_program {
     uint8_t key;       /* capture that aggregates are kept apart by, + 1; 0: none  */
     uint32_t table;    /* with a key: number of the table + 1                      */
     uint32_t max_keys;
-    uint32_t reserved;
+    uint32_t places;   /* of the table: see aggregate.h                            */
     struct attune_capture capture[ATTUNE_CAPTURES];
     struct attune_predicate predicate[ATTUNE_PREDICATES];
     uint8_t pad[48];
@@ -173,13 +173,13 @@ ATTUNE_INLINE uint32_t attune_type_kind(uint32_t type) {
     return type == ATTUNE_TYPE_STRING ? ATTUNE_KIND_STRING : ATTUNE_KIND_UNSIGNED;
 }
 
-/* The number of the highest bit set; bits is not 0. Not __builtin_clzll, which
- * BPF has not. */
-ATTUNE_INLINE uint32_t attune_highest_bit(uint64_t bits) {
-    uint32_t at = 0;
+/* How many bits a number needs; 0 needs none. */
+ATTUNE_INLINE uint32_t attune_width(uint64_t bits) {
+#ifdef ATTUNE_FOR_BPF /* has no __builtin_clzll */
+    uint32_t width = 0;
 #define ATTUNE_HALF(n)                                                                             \
     if (bits >> n) {                                                                               \
-        at += n;                                                                                   \
+        width += n;                                                                                \
         bits >>= n;                                                                                \
     }
     ATTUNE_HALF(32)
@@ -189,7 +189,10 @@ ATTUNE_INLINE uint32_t attune_highest_bit(uint64_t bits) {
     ATTUNE_HALF(2)
     ATTUNE_HALF(1)
 #undef ATTUNE_HALF
-    return at;
+    return width + (uint32_t)bits;
+#else
+    return bits == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(bits);
+#endif
 }
 
 /* The same number in IEEE 754 binary64 as in binary32. */
@@ -201,7 +204,7 @@ ATTUNE_INLINE uint64_t attune_widen_float(uint32_t bits) {
     if (exponent == 0) {
         if (fraction == 0)
             return sign;
-        uint32_t high = attune_highest_bit(fraction); /* subnormal: fraction * 2^-149 */
+        uint32_t high = attune_width(fraction) - 1; /* subnormal: fraction * 2^-149 */
         exponent = 127 - 149 + high;
         fraction = (fraction << (23 - high)) & 0x7fffff;
         return sign | (exponent + 1023 - 127) << 52 | fraction << 29;
@@ -291,9 +294,7 @@ ATTUNE_INLINE uint64_t attune_summand(uint32_t type, uint64_t value) {
     return attune_type_float(type) ? (uint64_t)attune_truncate(value) : value;
 }
 
-/* Whether summands of a type are in two's complement: least and greatest are
- * then kept, in either engine, with the sign bit flipped, and the histogram's
- * bucket 0 counts all up to 0. */
+/* Whether summands of a type are in two's complement. */
 ATTUNE_INLINE bool attune_summand_signed(uint32_t type) {
     return attune_type_signed(type) || attune_type_float(type);
 }

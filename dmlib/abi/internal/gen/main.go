@@ -20,7 +20,7 @@ import (
 
 // headers are those with constants and structures, which stand before others that
 // use them.
-var headers = []string{"program.h", "dmlib_abi.h", "dmlib_gate.h", "dmlib_attach.h"}
+var headers = []string{"program.h", "aggregate.h", "dmlib_abi.h", "dmlib_gate.h", "dmlib_attach.h"}
 
 var (
 	defineLine = regexp.MustCompile(`(?m)^#define ATTUNE_(\w+) `)
