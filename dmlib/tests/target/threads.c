@@ -3,6 +3,9 @@
 #include "target.h"
 
 #include <stdbool.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void *worker(void *unused) {
@@ -56,6 +59,7 @@ static void destructor(void) {
 
 static int pipe_ends[2];
 static bool cleaned;
+static _Atomic int reader;
 
 static void clean(void *unused) {
     (void)unused;
@@ -64,11 +68,26 @@ static void clean(void *unused) {
 
 static void *reads(void *unused) {
     char byte;
+    reader = (int)syscall(SYS_gettid);
     pthread_cleanup_push(clean, NULL);
     for (;;)
         CHECK(read(pipe_ends[0], &byte, 1) == 1);
     pthread_cleanup_pop(0);
     return unused;
+}
+
+/* Whether the reader has taken all and waits for more. */
+static bool waits(void) {
+    char path[64];
+    int left = 1, call = -1;
+    snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", reader);
+    if (ioctl(pipe_ends[0], FIONREAD, &left) != 0 || left > 0)
+        return false;
+    FILE *file = fopen(path, "r"); /* without our read */
+    bool known = file != NULL && fscanf(file, "%d", &call) == 1;
+    if (file != NULL)
+        fclose(file);
+    return known && call == SYS_read;
 }
 
 /* cancel: a thread is cancelled while it waits in read */
@@ -78,7 +97,8 @@ static void cancel(void) {
     CHECK(pipe(pipe_ends) == 0);
     CHECK(pthread_create(&one, NULL, reads, NULL) == 0);
     CHECK(write(pipe_ends[1], "ab", 2) == 2);
-    usleep(20000);
+    while (!waits())
+        usleep(1000);
     CHECK(pthread_cancel(one) == 0);
     CHECK(pthread_join(one, &result) == 0);
     CHECK(result == PTHREAD_CANCELED && cleaned);
