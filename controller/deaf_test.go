@@ -48,7 +48,7 @@ func stopDeafened(t *testing.T, c *Controller) {
 		return
 	}
 	c.giveUp() // what Stop had no time for
-	if !ends(t.Context(), &c.work) || !ends(t.Context(), &c.serve) {
+	if !ends(t.Context(), &c.work.group) || !ends(t.Context(), &c.serve) {
 		t.Error("goroutines are left")
 	}
 	if err := c.dispose(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 
 	"github.com/attune-hpc/attune/controller/admit"
 	"github.com/attune-hpc/attune/controller/change"
@@ -39,7 +38,7 @@ type parts struct {
 
 	ctx    context.Context // of everything that runs; ended by Stop
 	cancel context.CancelFunc
-	work   sync.WaitGroup // goroutines that end with ctx
+	work   work // goroutines that end with ctx
 }
 
 // run starts a part that ends with ctx.

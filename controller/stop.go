@@ -46,7 +46,7 @@ func (c *Controller) Stop(ctx context.Context) error {
 	c.sendStatus()
 	c.client.Finish()
 	c.cancel()
-	if !ends(ctx, &c.tracks.work) || !ends(ctx, &c.work) {
+	if !ends(ctx, &c.tracks.work) || !c.work.end(ctx) {
 		return fmt.Errorf("stop controller: %w", ctx.Err())
 	}
 	c.lastWords(ctx)
@@ -83,19 +83,4 @@ func (c *Controller) lastWords(ctx context.Context) {
 	}
 	c.giveUp()
 	c.serve.Wait()
-}
-
-// ends waits for a group until ctx ends, and reports whether it has ended.
-func ends(ctx context.Context, group *sync.WaitGroup) bool {
-	done := make(chan struct{})
-	go func() { // ends with the group
-		defer close(done)
-		group.Wait()
-	}()
-	select {
-	case <-done:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -100,7 +100,7 @@ func (k *aggregates) ofTarget(t *member.Member) []*attunev1.Aggregate {
 			sums[key] = &hits.Sum{Signed: local.Signed}
 			order = append(order, key)
 		}
-		sums[key].Merge(local.Counts.Values(local.Unreadable))
+		sums[key].Merge(local.Values(local.Unreadable))
 		cost += float64(local.Count) * costs[local.Point]
 	}
 	k.account.add(totals{probeNanos: cost})
