@@ -17,10 +17,10 @@ const (
 	// may have, each with a thread per CPU, and for those that come after an attach.
 	spareSlots, spareRings = 64, 16
 	// ringsBytes is what all rings may take together if all are used, as far as each
-	// then has fewestRecords. mostRecords of a thread last 4 ms at 4 million events per
+	// then has fewestRecords. mostRecords of a thread last 8 ms at 4 million events per
 	// second.
 	ringsBytes                 = 32 << 20
-	fewestRecords, mostRecords = 1024, 16384
+	fewestRecords, mostRecords = 1024, 32768
 	// addressShare is the part of a process' address space that is left to it for
 	// each byte of the memory file, where there is a limit. DMLib holds to the same
 	// (dmlib/src/gate.c).

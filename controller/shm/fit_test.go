@@ -13,7 +13,7 @@ func TestGeometryFor(t *testing.T) {
 		team          int
 		most          int64 // bytes
 	}{
-		{"two CPUs", 2, 1, 4, 24 << 20},
+		{"two CPUs", 2, 1, 4, 34 << 20},
 		{"a laptop", 16, 1, 32, 40 << 20},
 		{"a node of 256 hardware threads", 256, 1, 512, 100 << 20},
 		{"attached to 256 threads", 2, 257, 257, 80 << 20},

@@ -103,7 +103,7 @@ func (g Geometry) Validate() error {
 }
 
 // Smaller is the geometry to offer to an application that could not map g: a
-// quarter of everything, so that a few attempts reach from 24 MB to 1 MB. It
+// quarter of everything, so that a few attempts reach from 35 MB to 1 MB. It
 // is false when g is the smallest already.
 func (g Geometry) Smaller() (Geometry, bool) {
 	g = g.withDefaults()
