@@ -159,27 +159,19 @@ func TestForeignPrograms(t *testing.T) {
 			begin := time.Now()
 			want := row.run(t, words, nil, func(int) {})
 			took := time.Since(begin)
-			for _, way := range []struct {
-				name   string
-				launch bool
-				inside func(*bench) func(pid int)
-			}{
-				{"launch", true, func(*bench) func(int) { return func(int) {} }},
-				{"attach", false, func(b *bench) func(int) {
-					return func(pid int) {
-						time.Sleep(took / 4) // in the midst of its work
-						row.attach(t, b, pid)
-					}
-				}},
-			} {
-				t.Run(way.name, func(t *testing.T) {
+			for _, way := range []string{"launch", "attach"} {
+				t.Run(way, func(t *testing.T) {
 					b := start(t, func(c *Config) { c.UseBPF = true })
 					points := b.comeAndGo(t)
 					var env []string
-					if way.launch {
-						env = b.controller.Environment()
+					running := func(pid int) {
+						time.Sleep(took / 4) // in the midst of its work
+						row.attach(t, b, pid)
 					}
-					got := row.run(t, words, env, way.inside(b))
+					if way == "launch" {
+						env, running = b.controller.Environment(), func(int) {}
+					}
+					got := row.run(t, words, env, running)
 					points.stop()
 					b.stop(t)
 					if diff := cmp.Diff(want, got); diff != "" {

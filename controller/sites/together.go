@@ -60,9 +60,14 @@ func (b *Batch) takeOut(places []*spot) {
 	s := b.sites
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	places = slices.DeleteFunc(places, func(p *spot) bool { return !p.active || p.busy() })
-	if len(places) > 0 {
-		s.exchangeAll(context.Background(), b.w, places, false)
+	var idle []*spot
+	for _, p := range places {
+		if p.active && !p.busy() && !slices.Contains(idle, p) {
+			idle = append(idle, p)
+		}
+	}
+	if len(idle) > 0 {
+		s.exchangeAll(context.Background(), b.w, idle, false)
 	}
 }
 

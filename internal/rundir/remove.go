@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/attune-hpc/attune/internal/procid"
@@ -23,15 +24,12 @@ func remove(dir string) error {
 	if err != nil {
 		return os.RemoveAll(dir)
 	}
-	has := false
-	for _, entry := range entries {
-		has = has || strings.HasPrefix(entry.Name(), library)
-	}
-	if !has || !preloaded(dir) {
+	isLibrary := func(entry os.DirEntry) bool { return strings.HasPrefix(entry.Name(), library) }
+	if !slices.ContainsFunc(entries, isLibrary) || !preloaded(dir) {
 		return os.RemoveAll(dir)
 	}
 	for _, entry := range entries {
-		if entry.Name() != lockName && !strings.HasPrefix(entry.Name(), library) {
+		if entry.Name() != lockName && !isLibrary(entry) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
 		}
 	}
