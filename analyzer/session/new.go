@@ -79,6 +79,21 @@ func New(cfg Config) *Session {
 	s.teller = &teller{clock: s.clock, sinks: cfg.Sinks, others: func(yield func(Sink) bool) { s.watchers(yield) }}
 	s.pace = &pace{clock: s.clock, tick: cfg.Tick, audience: s.audience, changed: func() { s.wants.changedForAll() }, credit: maxCredit}
 
+	s.wireWants()
+	s.wireDecisions(cfg)
+	application := &attunev1.Application{
+		SessionId: cfg.ID, Command: slices.Clone(cfg.Command), Mode: cfg.Core.Mode.String(), TickNanos: int64(cfg.Tick),
+	}
+	s.wireTunlets(cfg, application)
+	s.wireConnections(cfg)
+	s.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Header{Header: &attunev1.RecordingHeader{
+		Version: cfg.Version, StartUnixNano: s.start.UnixNano(), Application: proto.CloneOf(application), Inherited: cfg.Inherit,
+	}}})
+	return s
+}
+
+// wireWants makes who there is, and what is wanted of them.
+func (s *Session) wireWants() {
 	s.processes = newProcesses()
 	s.controllers = &controllers{byID: map[string]*controller{}, made: func(c *controller) { s.points.offer(c) }}
 	s.wants = &wants{
@@ -89,7 +104,10 @@ func New(cfg Config) *Session {
 	s.askers = &askers{
 		inbox: s.inbox, teller: s.teller, processes: s.processes, points: s.points, wants: s.wants, hurry: s.pace.hurry,
 	}
+}
 
+// wireDecisions makes what decides, what is inherited, and who sleeps until needed.
+func (s *Session) wireDecisions(cfg Config) {
 	s.decider = &decider{
 		clock: s.clock, teller: s.teller, core: core.New(cfg.Core), processes: s.processes, lease: cfg.Lease,
 		hurry: s.pace.hurry, adviser: func(name string) adviser { return s.tunlets.adviser(name) },
@@ -107,10 +125,10 @@ func New(cfg Config) *Session {
 		s.inheritance.awaited[k.GetId()] = k
 		s.sleepers.needed[k.GetTunlet()] = true
 	}
+}
 
-	application := &attunev1.Application{
-		SessionId: cfg.ID, Command: slices.Clone(cfg.Command), Mode: cfg.Core.Mode.String(), TickNanos: int64(cfg.Tick),
-	}
+// wireTunlets makes those who run, and those who are told of processes.
+func (s *Session) wireTunlets(cfg Config, application *attunev1.Application) {
 	s.losses = &losses{inbox: s.inbox, teller: s.teller, told: map[string]uint64{}, before: map[string]uint64{}}
 	s.tunlets = &tunlets{
 		clock: s.clock, inbox: s.inbox, teller: s.teller, log: cfg.Log, processes: s.processes, points: s.points, wants: s.wants,
@@ -125,6 +143,10 @@ func New(cfg Config) *Session {
 		},
 		hurry: s.pace.hurry, application: application,
 	}
+}
+
+// wireConnections makes what takes in what controllers say.
+func (s *Session) wireConnections(cfg Config) {
 	s.connections = &connections{
 		clock: s.clock, inbox: s.inbox, waiters: s.waiters, teller: s.teller, log: cfg.Log, controllers: s.controllers,
 		processes: s.processes, wants: s.wants, points: s.points, decider: s.decider, inheritance: s.inheritance,
@@ -134,8 +156,4 @@ func New(cfg Config) *Session {
 		inbox: s.inbox, teller: s.teller, controllers: s.controllers, processes: s.processes, population: s.population,
 		sleepers: s.sleepers, tunlets: s.tunlets, sampled: s.tickWithSamples,
 	}
-	s.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Header{Header: &attunev1.RecordingHeader{
-		Version: cfg.Version, StartUnixNano: s.start.UnixNano(), Application: proto.CloneOf(application), Inherited: cfg.Inherit,
-	}}})
-	return s
 }
