@@ -7,8 +7,9 @@
  * The kernel lays a frame on the stack under a handler: where the handler returns to,
  * flags of which there are four, an empty link, and the registers of what it
  * interrupted, with the only code segment of 64 bits and with flags that are always
- * set in a program. Something like that by chance is no harm: the thread is then taken
- * to be in a handler.
+ * set in a program. Something like that by chance is no harm, nor a frame that an
+ * earlier handler left in a buffer that nobody has written: the thread is then taken to
+ * be in a handler, and the call is made elsewhere.
  */
 #include "dmlib.h"
 

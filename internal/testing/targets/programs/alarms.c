@@ -26,7 +26,10 @@ static void *exact(void *unused) {
     return forever(sleep_exactly);
 }
 
+/* Once the frame of main is as deep as it stays: what a handler left behind in a
+ * buffer there looks as if main were in a handler for ever. */
 static void storm(void) {
+    sigset_t alarms; /* the main thread reads lines, which must not be cut off */
     struct sigaction action = {.sa_handler = count};
     struct itimerval often = {{.tv_usec = 500}, {.tv_usec = 500}};
     sigaction(SIGALRM, &action, NULL);
@@ -34,6 +37,11 @@ static void storm(void) {
     sigaction(SIGPROF, &action, NULL);
     setitimer(ITIMER_REAL, &often, NULL);
     setitimer(ITIMER_PROF, &often, NULL);
+    begin(computing, 0);
+    begin(exact, 0);
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarms, NULL);
 }
 
 static void still_arrive(void) {
@@ -45,14 +53,8 @@ static void still_arrive(void) {
 }
 
 int main(int argc, char **argv) {
-    sigset_t alarms; /* the main thread reads lines, which must not be cut off */
     (void)argc;
+    target_begin = storm;
     target_look = still_arrive;
-    storm();
-    begin(computing, 0);
-    begin(exact, 0);
-    sigemptyset(&alarms);
-    sigaddset(&alarms, SIGALRM);
-    pthread_sigmask(SIG_BLOCK, &alarms, NULL);
     return target_serve(argv);
 }
