@@ -6,15 +6,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
-	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/probes"
-	"github.com/attune-hpc/attune/analyzer/recorder"
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/session"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
@@ -22,39 +19,26 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-const (
-	// timelinePatience is how long the last lines of the timeline may take.
-	timelinePatience = time.Second
-	// recordPatience is how long the rest of a recording may take.
-	recordPatience = 2 * time.Second
-	// reportPatience is how long a report or snapshot of a running session may
-	// take to collect.
-	reportPatience = time.Second
-)
-
 // Analyzer is one session with its tunlets. Its channels are served by its own
 // Serve, or by somebody who serves those of many sessions, see Session.
 type Analyzer struct {
 	cfg      Config
 	log      *slog.Logger
-	timeline *report.Timeline
-	audit    *report.Timeline
-	recorder *recorder.Recorder // nil: nothing is recorded
-	account  *fold.Account      // belongs to the session's loop
+	account  *fold.Account // belongs to the session's loop
 	session  *session.Session
 	host     *tunlethost.Host
 	probes   *probes.Probes
+	written  *written
+	hosted   *hosted
+	servers  *servers
+	learner  learner
+	views    views
 	wg       sync.WaitGroup // the session's loop
-	cancel   context.CancelFunc
 	stopOnce sync.Once
 
-	mu       sync.Mutex // leaf lock; guards what follows
-	started  bool
-	stopped  bool
-	servers  []*server
-	hosted   map[string]*attunev1.RecordedTunletState // as the session knows of the tunlets
-	cost     tunlethost.Cost                          // as the session knows of it
-	writeErr []string                                 // what went wrong with timeline, audit log and recording
+	mu      sync.Mutex // leaf lock; guards what follows
+	started bool
+	cancel  context.CancelFunc
 }
 
 // New returns an Analyzer whose session begins now. It fails for an unknown
@@ -67,21 +51,16 @@ func New(cfg Config) (*Analyzer, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &Analyzer{
-		account: fold.NewAccount(), hosted: map[string]*attunev1.RecordedTunletState{},
-		cfg: cfg, log: cfg.Log.With("component", "analyzer"),
-		timeline: report.NewTimeline(cfg.Timeline, report.TimelineOptions{}),
-		audit:    report.NewTimeline(cfg.Audit, report.TimelineOptions{Durable: true}),
-	}
+	a := &Analyzer{cfg: cfg, log: cfg.Log.With("component", "analyzer"), account: fold.NewAccount(), written: newWritten(cfg)}
+	a.learner = learner{knowledge: cfg.Knowledge, log: a.log}
 	var known func(string) []core.Known
 	if cfg.Knowledge != nil {
-		known = a.known
+		known = a.learner.known
 	}
-	sinks := a.sinks()
 	a.session = session.New(session.Config{
 		Known: known,
 		ID:    cfg.JobID, Command: cfg.Command, Tick: cfg.tick, Lease: cfg.Lease,
-		Sinks: sinks, Version: cfg.Version, Grace: cfg.Grace, Inherit: cfg.Inherit,
+		Sinks: a.sinks(), Version: cfg.Version, Grace: cfg.Grace, Inherit: cfg.Inherit,
 		Core: core.Config{Mode: mode, Keep: cfg.Keep, Apart: cfg.Apart, IDPrefix: cfg.ChangePrefix}, Log: a.log,
 	})
 	a.host = tunlethost.New(tunlethost.Options{
@@ -89,6 +68,9 @@ func New(cfg Config) (*Analyzer, error) {
 		Pool: cfg.TunletPool, TempDir: cfg.TempDir, Digests: cfg.Digests, DescriptionDir: cfg.DescriptionDir, Log: a.log,
 	}, observer{a.session})
 	a.probes = probes.New(a.session, a.account)
+	a.servers = &servers{session: a.session, probes: a.probes}
+	a.hosted = &hosted{host: a.host, session: a.session, ownCost: cfg.OwnCost, state: map[string]*attunev1.RecordedTunletState{}}
+	a.views = views{cfg: cfg, session: a.session, account: a.account, hosted: a.hosted, written: a.written}
 	return a, nil
 }
 
@@ -123,7 +105,7 @@ func (a *Analyzer) Begin(ctx context.Context) context.Context {
 	if len(a.cfg.Probes) > 0 {
 		a.ask(ctx, report.OwnerName, ownPoints(a.cfg.Probes))
 	}
-	if a.recorder != nil {
+	if a.written.recorder != nil {
 		a.ask(ctx, report.OwnerName+" record", &attunev1.Want{PeriodNanos: 1}) // each sample: a tunlet may want it
 	}
 	return ctx
@@ -165,15 +147,9 @@ func (a *Analyzer) StartTunlets(ctx context.Context) error {
 
 // sinks are what the session's frames are told to: first who knows what they mean.
 func (a *Analyzer) sinks() []session.Sink {
-	sinks := []session.Sink{a.account, fold.NewTimeline(a.account, func(e report.Entry) {
-		a.timeline.Write(e)
-		a.audit.Write(e)
-	})}
+	sinks := append([]session.Sink{a.account}, a.written.sinks(a.account)...)
 	if a.cfg.Changed != nil {
 		sinks = append(sinks, changes(a.cfg.Changed))
-	}
-	if a.openRecording(); a.recorder != nil {
-		sinks = append(sinks, a.recorder)
 	}
 	return sinks
 }
@@ -190,6 +166,19 @@ func (c changes) Take(f *attunev1.RecordingFrame) {
 	}
 }
 
+// Serve serves the channels on a Unix socket until ctx ends or Stop, and then
+// returns nil. Peers must be the present user or root. It closes the listener.
+func (a *Analyzer) Serve(ctx context.Context, lis net.Listener) error {
+	return a.servers.serve(ctx, lis)
+}
+
+// Settle ends the deciding: changes in processes that still run are undone.
+// Controllers may still deliver; Finish, which includes this, tells the tunlets
+// that the application has ended and closes the channels. A controller in the
+// same process is stopped between the two, so that the tunlets and the report
+// get its last figures.
+func (a *Analyzer) Settle(ctx context.Context) error { return a.session.Settle(ctx) }
+
 // Finish ends the session: changes in processes that still run are undone, the
 // tunlets are told and ended, everything is stopped. It returns the final
 // report, which is complete even when ctx ends early; what could not be done
@@ -203,7 +192,7 @@ func (a *Analyzer) Finish(ctx context.Context, end *attunev1.RecordedExit) *repo
 	if end != nil {
 		a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Exit{Exit: end}})
 	}
-	a.learn(ctx)
+	a.learner.learn(ctx, a.session, a.account)
 	a.Stop(ctx)
 	return a.Report()
 }
@@ -216,15 +205,12 @@ func (a *Analyzer) Stop(context.Context) {
 	a.stopOnce.Do(func() {
 		a.host.Stop()
 		cancel := a.stopUnstarted()
-		a.stopServers()
-		a.tellTunlets()
-		a.tellOwnCost()
+		a.servers.stop()
+		a.hosted.end()
 		a.session.Close()
 		a.wg.Wait()
 		cancel()
-		a.closeTimeline("timeline", a.timeline)
-		a.closeTimeline("audit log", a.audit)
-		a.closeRecording()
+		a.written.close()
 	})
 }
 
@@ -249,79 +235,8 @@ func (a *Analyzer) stopUnstarted() context.CancelFunc {
 	return cancel
 }
 
-// closeTimeline ends one of the two and keeps what went wrong for the report.
-func (a *Analyzer) closeTimeline(name string, t *report.Timeline) {
-	dropped, err := t.Close(timelinePatience)
-	if err == nil && dropped == 0 {
-		return
-	}
-	text := fmt.Sprintf("the %s lacks %d lines: its reader was too slow", name, dropped)
-	if err != nil {
-		text = fmt.Sprintf("the %s ends early: %v; %d lines are missing", name, err, dropped)
-	}
-	a.noteWrite(text)
-}
-
 // Report returns the report as things stand.
-func (a *Analyzer) Report() *report.Report {
-	r, err := view(a, a.account.Report)
-	if err != nil { // cannot happen while the loop lives; say so rather than fail
-		r = report.New()
-		r.Version, r.JobID, r.Mode, r.StartedAt = a.cfg.Version, a.cfg.JobID, a.cfg.Mode, a.session.Start()
-		r.Command = append(r.Command, a.cfg.Command...)
-		r.Remarks = append(r.Remarks, report.Remark{From: report.OwnerName, Text: err.Error()})
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, text := range a.writeErr {
-		r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: report.OwnerName, Text: text})
-	}
-	return r
-}
-
-// view reads the account as things stand.
-func view[T any](a *Analyzer, read func(at time.Duration) T) (T, error) {
-	a.tellTunlets()
-	ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
-	defer cancel()
-	return session.View(ctx, a.session, read)
-}
-
-// tellTunlets tells the session what the host knows of the tunlets' processes, as far
-// as it is news.
-func (a *Analyzer) tellTunlets() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, st := range a.host.Status() {
-		now := &attunev1.RecordedTunletState{
-			Tunlet: st.Name, Version: st.Version, Summary: st.Summary, Path: st.Path, Sha256: st.SHA256,
-			State: st.State, Reason: st.Reason, Restarts: uint32(st.Restarts), PeakResidentBytes: st.PeakRSS,
-		}
-		if !proto.Equal(a.hosted[st.Name], now) {
-			a.hosted[st.Name] = now
-			a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_TunletState{TunletState: now}})
-		}
-	}
-	if cost := a.host.Cost(); cost != a.cost {
-		a.cost = cost
-		a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Cost{
-			Cost: &attunev1.RecordedCost{CpuNanos: int64(cost.CPU), PeakResidentBytes: cost.PeakRSS},
-		}})
-	}
-}
-
-// tellOwnCost tells the session what this process has taken, if it is the controller's
-// as well.
-func (a *Analyzer) tellOwnCost() {
-	if a.cfg.OwnCost == nil {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Cost{Cost: &attunev1.RecordedCost{
-		CpuNanos: int64(a.cost.CPU), PeakResidentBytes: a.cost.PeakRSS, OwnCpuNanos: int64(a.cfg.OwnCost()),
-	}}})
-}
+func (a *Analyzer) Report() *report.Report { return a.views.report() }
 
 // Snapshot is a session as it stands, for a live view.
 type Snapshot = report.Snapshot
@@ -329,15 +244,7 @@ type Snapshot = report.Snapshot
 // Snapshot returns the session as it stands. It is cheap enough to be called
 // several times a second; while the loop is too busy to answer within a second
 // it returns what is known without it.
-func (a *Analyzer) Snapshot() Snapshot {
-	out, err := view(a, a.account.Snapshot)
-	if err != nil {
-		return Snapshot{Mode: a.cfg.Mode}
-	}
-	return out
-}
+func (a *Analyzer) Snapshot() Snapshot { return a.views.snapshot() }
 
 // Summary returns what a list of sessions shows of this one. It is quick.
-func (a *Analyzer) Summary(ctx context.Context) (fold.Summary, error) {
-	return session.View(ctx, a.session, func(time.Duration) fold.Summary { return a.account.Summary() })
-}
+func (a *Analyzer) Summary(ctx context.Context) (fold.Summary, error) { return a.views.summary(ctx) }

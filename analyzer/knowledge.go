@@ -4,6 +4,7 @@ package analyzer
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"slices"
 	"time"
@@ -26,14 +27,20 @@ type Knowledge interface {
 // knowledgeTimeout bounds each use of the knowledge: it is a hint.
 const knowledgeTimeout = 3 * time.Second
 
+// learner is a session's way to the knowledge.
+type learner struct {
+	knowledge Knowledge // nil: nothing is learnt
+	log       *slog.Logger
+}
+
 // known asks for what earlier sessions have learnt about an application. Without
 // an answer nothing is known.
-func (a *Analyzer) known(application string) (out []core.Known) {
+func (l learner) known(application string) (out []core.Known) {
 	ctx, cancel := context.WithTimeout(context.Background(), knowledgeTimeout)
 	defer cancel()
-	all, err := a.cfg.Knowledge.Known(ctx, application)
+	all, err := l.knowledge.Known(ctx, application)
 	if err != nil {
-		a.log.Warn("nothing of earlier runs is known", "error", err)
+		l.log.Warn("nothing of earlier runs is known", "error", err)
 	}
 	for _, advice := range all {
 		out = append(out, core.Known{
@@ -43,19 +50,19 @@ func (a *Analyzer) known(application string) (out []core.Known) {
 	return out
 }
 
-// learn records what the session has learnt. The report does not depend on it.
-func (a *Analyzer) learn(ctx context.Context) {
-	if a.cfg.Knowledge == nil {
+// learn records what a session has learnt. Its report does not depend on it.
+func (l learner) learn(ctx context.Context, s *session.Session, account *fold.Account) {
+	if l.knowledge == nil {
 		return
 	}
-	trials, err := session.View(ctx, a.session, func(time.Duration) []fold.Trial { return a.account.Trials() })
+	trials, err := session.View(ctx, s, func(time.Duration) []fold.Trial { return account.Trials() })
 	if err == nil && len(trials) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, knowledgeTimeout)
 		defer cancel()
-		err = a.cfg.Knowledge.Record(ctx, lessons(trials, time.Now()))
+		err = l.knowledge.Record(ctx, lessons(trials, time.Now()))
 	}
 	if err != nil {
-		a.log.Warn("what this run has learnt is not kept", "error", err)
+		l.log.Warn("what this run has learnt is not kept", "error", err)
 	}
 }
 

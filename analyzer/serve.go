@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 
 	"google.golang.org/grpc"
 
 	"github.com/attune-hpc/attune/analyzer/channel"
+	"github.com/attune-hpc/attune/analyzer/probes"
+	"github.com/attune-hpc/attune/analyzer/session"
 	"github.com/attune-hpc/attune/internal/authn"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -21,44 +24,53 @@ type server struct {
 	channels *channel.Channels
 }
 
-// Serve serves the channels on a Unix socket until ctx ends or Stop, and then
-// returns nil. Peers must be the present user or root. It closes the listener.
-func (a *Analyzer) Serve(ctx context.Context, lis net.Listener) error {
-	s := a.newServer()
-	if s == nil {
+// servers are those of one session, which end together.
+type servers struct {
+	session *session.Session
+	probes  *probes.Probes
+
+	mu      sync.Mutex // leaf lock; guards what follows
+	all     []*server
+	stopped bool
+}
+
+// serve serves a listener, which it closes, until ctx or the servers end.
+func (s *servers) serve(ctx context.Context, lis net.Listener) error {
+	server := s.begin()
+	if server == nil {
 		return lis.Close()
 	}
-	stop := context.AfterFunc(ctx, s.grpc.Stop)
+	stop := context.AfterFunc(ctx, server.grpc.Stop)
 	defer stop()
-	err := s.grpc.Serve(lis)
+	err := server.grpc.Serve(lis)
 	if err == nil || errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}
 	return fmt.Errorf("serve the channels: %w", err)
 }
 
-// newServer returns a server that Stop stops, or nil after it.
-func (a *Analyzer) newServer() *server {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.stopped {
+// begin returns a server, or nil after stop.
+func (s *servers) begin() *server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
 		return nil
 	}
-	s := &server{grpc: channel.NewServer(authn.New(authn.Options{Admit: authn.OwnAndRoot}))}
-	s.channels = channel.Register(s.grpc, channel.To(a.session))
-	attunev1.RegisterProbeServiceServer(s.grpc, a.probes.For(func(uint32) bool { return true })) // peers are the user and root
-	a.servers = append(a.servers, s)
-	return s
+	one := &server{grpc: channel.NewServer(authn.New(authn.Options{Admit: authn.OwnAndRoot}))}
+	one.channels = channel.Register(one.grpc, channel.To(s.session))
+	attunev1.RegisterProbeServiceServer(one.grpc, s.probes.For(func(uint32) bool { return true })) // peers are the user and root
+	s.all = append(s.all, one)
+	return one
 }
 
-// stopServers ends the channels that Serve serves.
-func (a *Analyzer) stopServers() {
-	a.mu.Lock()
-	a.stopped = true
-	servers := a.servers
-	a.mu.Unlock()
-	for _, s := range servers {
-		s.grpc.Stop()
-		s.channels.Wait()
+// stop ends them and waits for them.
+func (s *servers) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	all := s.all
+	s.mu.Unlock()
+	for _, one := range all {
+		one.grpc.Stop()
+		one.channels.Wait()
 	}
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analyzer
+
+import (
+	"context"
+	"time"
+
+	"github.com/attune-hpc/attune/analyzer/fold"
+	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/analyzer/session"
+)
+
+// reportPatience is how long a report or snapshot of a running session may
+// take to collect.
+const reportPatience = time.Second
+
+// views are the ways to look at a session as it stands.
+type views struct {
+	cfg     Config
+	session *session.Session
+	account *fold.Account // belongs to the session's loop
+	hosted  *hosted
+	written *written
+}
+
+// view reads the account as things stand.
+func view[T any](v views, read func(at time.Duration) T) (T, error) {
+	v.hosted.tell()
+	ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
+	defer cancel()
+	return session.View(ctx, v.session, read)
+}
+
+func (v views) report() *report.Report {
+	r, err := view(v, v.account.Report)
+	if err != nil { // cannot happen while the loop lives; say so rather than fail
+		r = report.New()
+		r.Version, r.JobID, r.Mode, r.StartedAt = v.cfg.Version, v.cfg.JobID, v.cfg.Mode, v.session.Start()
+		r.Command = append(r.Command, v.cfg.Command...)
+		r.Remarks = append(r.Remarks, report.Remark{From: report.OwnerName, Text: err.Error()})
+	}
+	v.written.remarks(r)
+	return r
+}
+
+func (v views) snapshot() report.Snapshot {
+	out, err := view(v, v.account.Snapshot)
+	if err != nil {
+		return report.Snapshot{Mode: v.cfg.Mode}
+	}
+	return out
+}
+
+func (v views) summary(ctx context.Context) (fold.Summary, error) {
+	return session.View(ctx, v.session, func(time.Duration) fold.Summary { return v.account.Summary() })
+}
