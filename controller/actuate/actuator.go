@@ -8,21 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/policy"
-	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// ErrUnknownChange means that there is nothing to undo under that id.
-var ErrUnknownChange = errors.New("no such change in force")
 
 // Options of an Actuator.
 type Options struct {
@@ -46,22 +39,7 @@ type Options struct {
 type Actuator struct {
 	options Options
 	log     *slog.Logger
-
-	mu      sync.Mutex // guards what follows; comes after the lock of a process
-	applied map[string]*appliedChange
-	number  uint64 // of the latest change
-	stopped bool
-}
-
-// appliedChange is a change in force. Its plan's undo is guarded by the
-// process' lock.
-type appliedChange struct {
-	process access.Process
-	plan    *Plan
-	knob    string
-	number  uint64 // in the order of execution
-	// tending is what the change needs for as long as it is in force.
-	tending *tending
+	force   *force
 }
 
 // New returns an Actuator that writes to the given journal.
@@ -72,7 +50,25 @@ func New(options Options) *Actuator {
 	return &Actuator{
 		options: options,
 		log:     options.Log.With("component", "actuate"),
-		applied: make(map[string]*appliedChange),
+		force:   &force{journal: options.Journal, applied: make(map[string]*appliedChange)},
+	}
+}
+
+// plan checks an action and reads the old value. Nothing is touched.
+func (a *Actuator) plan(ctx context.Context, process access.Process, change *attunev1.Change) (*Plan, error) {
+	kind, known := a.options.Kinds.of(change.GetAction())
+	if !known {
+		return nil, fmt.Errorf("%w: change %s has no action this controller knows", access.ErrRefused, change.GetId())
+	}
+	return kind.Plan(ctx, a.request(process, change))
+}
+
+// request is a change that is asked for in a process.
+func (a *Actuator) request(process access.Process, change *attunev1.Change) *Request {
+	o := a.options
+	return &Request{
+		Process: process, Change: change,
+		journal: o.Journal, origin: o.Origin, policy: o.Policy, asker: o.Asker, log: a.log,
 	}
 }
 
@@ -90,7 +86,7 @@ func (a *Actuator) Apply(ctx context.Context, process access.Process, change *at
 }
 
 func (a *Actuator) apply(ctx context.Context, process access.Process, change *attunev1.Change, result *attunev1.ActionResult) error {
-	if a.find(change.GetId()) != nil {
+	if a.force.find(change.GetId()) != nil {
 		return fmt.Errorf("%w: change %s is in force already", access.ErrRefused, change.GetId())
 	}
 	p, err := a.plan(ctx, process, change)
@@ -116,7 +112,7 @@ func (a *Actuator) apply(ctx context.Context, process access.Process, change *at
 	if err != nil {
 		return also(err, a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
 	}
-	if !a.enter(change, process, p) {
+	if !a.force.enter(change, process, p) {
 		return also(fmt.Errorf("%w: the controller stops", access.ErrRefused),
 			a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
 	}
@@ -127,50 +123,18 @@ func (a *Actuator) apply(ctx context.Context, process access.Process, change *at
 	return nil
 }
 
-// also adds what went wrong afterwards, in the same line.
-func also(err, afterwards error) error {
-	if afterwards == nil {
-		return err
-	}
-	return fmt.Errorf("%w; then: %w", err, afterwards)
-}
-
 func isEmpty(text string) bool { return text == "" }
-
-// enter puts a change in force; false if it came too late.
-func (a *Actuator) enter(change *attunev1.Change, process access.Process, p *Plan) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.stopped {
-		return false
-	}
-	a.number++
-	a.applied[change.GetId()] = &appliedChange{
-		process: process, plan: p, knob: change.GetKnob(), number: a.number, tending: startTending(p.Tend),
-	}
-	return true
-}
 
 // Stop makes changes that are not in force yet be taken back and refused, so
 // that undoing all that [Actuator.Applied] tells of from then on leaves none.
-func (a *Actuator) Stop() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.stopped = true
-}
-
-func (a *Actuator) find(changeID string) *appliedChange {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.applied[changeID]
-}
+func (a *Actuator) Stop() { a.force.stop() }
 
 // Undo gives the original value of a change back. A change that is not in force
 // is gone: its process has ended, which the asker may not have heard yet, or it
 // was undone before.
 func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionResult {
 	result := &attunev1.ActionResult{ChangeId: changeID, Outcome: attunev1.Outcome_OUTCOME_GONE}
-	change := a.find(changeID)
+	change := a.force.find(changeID)
 	if change == nil {
 		result.Reason = ErrUnknownChange.Error()
 		return result
@@ -178,7 +142,7 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 	change.tending.end()
 	change.process.Lock()
 	defer change.process.Unlock()
-	if a.find(changeID) != change { // undone while this call waited
+	if a.force.find(changeID) != change { // undone while this call waited
 		result.Reason = ErrUnknownChange.Error()
 		return result
 	}
@@ -203,23 +167,14 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 		change.tending.start()
 		return result
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.applied, changeID)
+	a.force.forget(changeID)
 	return result
-}
-
-// dying says that a process has ended or is about to: it has no memory any more,
-// although it may count as alive.
-func dying(process access.Process) bool {
-	_, err := objfile.Mappings(process.PID())
-	return !process.Alive() || errors.Is(err, procid.ErrGone)
 }
 
 // revert takes a plan back, wholly or partly executed, and closes its journal
 // record. The caller holds the process' lock.
 func (a *Actuator) revert(ctx context.Context, changeID string, process access.Process, p *Plan) error {
-	err := p.Undo.takeBack(ctx, Changed{process, a, changeID})
+	err := p.Undo.takeBack(ctx, Changed{process, a.force, changeID})
 	if err != nil && !final(err) {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -230,16 +185,7 @@ func (a *Actuator) revert(ctx context.Context, changeID string, process access.P
 // that outlive it: also what was changed in the image of the same program that had
 // replaced it, before that was known.
 func (a *Actuator) Forget(process access.Process) {
-	a.mu.Lock()
-	forgotten := make(map[string]*appliedChange)
-	for id, change := range a.applied {
-		if change.process == process {
-			forgotten[id] = change
-			delete(a.applied, id)
-		}
-	}
-	a.mu.Unlock()
-	for id, change := range forgotten {
+	for id, change := range a.force.dropAll(process) {
 		change.tending.end()
 		err := takeBackLeft(process, change.plan.Undo)
 		if err := errors.Join(err, a.options.Journal.end(id, "gone")); err != nil {
@@ -264,10 +210,27 @@ func takeBackLeft(process access.Process, all Undos) error {
 
 // Applied returns the ids of the changes in force, the latest first, which is
 // the order to undo them in.
-func (a *Actuator) Applied() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(a.applied), func(x, y string) int {
-		return cmp.Compare(a.applied[y].number, a.applied[x].number)
-	})
+func (a *Actuator) Applied() []string { return a.force.ids() }
+
+// Tended returns the ids of the changes in force that the Actuator sees to for
+// as long as they are, the earliest first.
+func (a *Actuator) Tended() (ids []string) {
+	for _, id := range slices.Backward(a.Applied()) {
+		if change := a.force.find(id); change != nil && change.tending != nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Attend returns when ctx ends, or there is nothing left to see to: the
+// processes have ended, or somebody else has undone the changes. From then on
+// the Actuator sees to none of them.
+func (a *Actuator) Attend(ctx context.Context) {
+	for _, id := range a.Tended() {
+		if change := a.force.find(id); change != nil {
+			change.tending.await(ctx)
+			change.tending.end()
+		}
+	}
 }

@@ -3,7 +3,6 @@
 package actuate
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,75 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/procid"
 )
-
-// record is one line of the journal.
-type record struct {
-	// Op is "begin" before a change is made, and again before more of it is made;
-	// "end" when nothing of it is left; "last" keeps the latest id.
-	Op      string           `json:"op"`
-	Time    time.Time        `json:"time"`
-	Change  string           `json:"change"`
-	Knob    string           `json:"knob,omitempty"`
-	Process *procid.Identity `json:"process,omitempty"`
-	Told    Told             `json:"told,omitzero"`
-	Outcome string           `json:"outcome,omitempty"`
-	// Undo stands in the line under the names of its parts.
-	Undo Undos `json:"-"`
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (r record) MarshalJSON() ([]byte, error) {
-	type fields record
-	line, err := json.Marshal(fields(r))
-	if err != nil {
-		return nil, err
-	}
-	return r.Undo.appendTo(line)
-}
-
-// read reads a line of the journal.
-func (k Kinds) read(line []byte) (r record, err error) {
-	if err := json.Unmarshal(line, &r); err != nil {
-		return r, err
-	}
-	r.Undo, err = k.readUndos(line)
-	return r, err
-}
-
-// in is where the change of a record was made, as far as the journal tells. The
-// caller calls done when it has looked.
-func (r record) in() (in Changed, done func()) {
-	process := access.ProcessOf(*r.Process)
-	return Changed{Process: process}, process.Close
-}
-
-// any says whether that is so of a part of the change.
-func (r record) any(is func(About) bool) bool {
-	in, done := r.in()
-	defer done()
-	return r.Undo.any(in, is)
-}
-
-// overlaps says whether two changes are of the same thing.
-func (r record) overlaps(o record) bool {
-	return r.Undo.overlaps(o.Undo, r.Process.SameProcess(*o.Process))
-}
-
-// takeBack undoes a change by its record alone.
-func (r record) takeBack(ctx context.Context) error {
-	if len(r.Undo) == 0 && !access.Ended(*r.Process) {
-		return errNoWayBack
-	}
-	in, done := r.in()
-	defer done()
-	return r.Undo.takeBack(ctx, in)
-}
-
-// errNoWayBack says that another version made the change.
-var errNoWayBack = errors.New("this version of attune knows no way to take the change back")
 
 // Journal is the undo journal of one controller: a file of JSON lines that is
 // locked for as long as the controller lives. What begins and does not end is
@@ -168,6 +100,15 @@ func createLocked(path string) (*os.File, error) {
 	return file, nil
 }
 
+func named(file *os.File, path string) bool {
+	opened, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(path)
+	return err == nil && os.SameFile(opened, there)
+}
+
 // begin writes down what is about to be changed, all of it when it is more than
 // was written down before.
 func (j *Journal) begin(change, knob string, process procid.Identity, p *Plan) error {
@@ -207,7 +148,7 @@ func (j *Journal) append(r record) error {
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	open, err := Kinds{}.openChanges(j.file.Name())
+	open, err := newUndos{}.openChanges(j.file.Name())
 	if err == nil && len(open) == 0 {
 		err = os.Remove(j.file.Name())
 	}

@@ -42,7 +42,7 @@ func mustOpen(t *testing.T, dir string) *Journal {
 
 func mustOpenChanges(t *testing.T, path string) []string {
 	t.Helper()
-	open, err := Kinds{}.openChanges(path)
+	open, err := newUndos{}.openChanges(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/attune-hpc/attune/controller/actuate/access"
 )
 
 // keptSuffix is not journalSuffix: what a person changed deliberately is meant
@@ -33,29 +31,9 @@ const lockPoll = 20 * time.Millisecond
 // Its methods belong to one goroutine.
 type Kept struct {
 	*Journal
-	kinds Kinds
+	undos newUndos
 	path  string
 	last  int
-}
-
-// InForce is a change that a journal has and that was not undone.
-type InForce struct {
-	// ID to undo it by.
-	ID string `json:"id"`
-	// Knob that was changed.
-	Knob string `json:"knob"`
-	// PID of the process that it was changed in.
-	PID int `json:"pid"`
-	// Old and New value in text form.
-	Old string `json:"old"`
-	New string `json:"new"`
-	// Where it was changed, e.g. "12 threads", "fd 7".
-	Where string `json:"where"`
-	// Since is when.
-	Since time.Time `json:"since"`
-	// By is the journal's name: the pid of a controller, or empty for a
-	// change made by hand.
-	By string `json:"by,omitempty"`
 }
 
 // OpenKept opens the journal of a node and its pid namespace in dir, which is
@@ -74,7 +52,7 @@ func (k Kinds) OpenKept(ctx context.Context, dir, node string) (*Kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept := &Kept{Journal: &Journal{file: file}, kinds: k, path: path}
+	kept := &Kept{Journal: &Journal{file: file}, undos: k.Undos, path: path}
 	if err := kept.compact(); err != nil {
 		return nil, errors.Join(fmt.Errorf("journal %s: %w", path, err), kept.Close())
 	}
@@ -101,18 +79,9 @@ func lockKept(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-func named(file *os.File, path string) bool {
-	opened, err := file.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Lstat(path)
-	return err == nil && os.SameFile(opened, there)
-}
-
 // compact replaces the file by one with what is still in force.
 func (k *Kept) compact() error {
-	open, err := k.kinds.openChanges(k.path)
+	open, err := k.undos.openChanges(k.path)
 	if err != nil {
 		return err
 	}
@@ -176,13 +145,6 @@ func lastID(path string) (int, error) {
 	return last, nil
 }
 
-// over says whether nothing of a change can be left: its process is gone, and
-// it changed nothing that outlives a process. Advice leaves nothing.
-func over(r record) bool {
-	return access.Ended(*r.Process) && !r.any(func(u About) bool { return u.Outlives }) ||
-		r.any(func(u About) bool { return u.Spent })
-}
-
 // NextID returns an id that no change has had.
 func (k *Kept) NextID() string {
 	k.last++
@@ -191,7 +153,7 @@ func (k *Kept) NextID() string {
 
 // IDs returns those of all changes in force, in the order they were made.
 func (k *Kept) IDs() ([]string, error) {
-	open, err := k.kinds.openChanges(k.path)
+	open, err := k.undos.openChanges(k.path)
 	ids := make([]string, len(open))
 	for i, r := range open {
 		ids[i] = r.Change
@@ -205,7 +167,7 @@ func (k *Kept) IDs() ([]string, error) {
 // taken back. An error, with nothing done, for an id that there is not, or
 // if a change that is to stay was made to the same thing later.
 func (k *Kept) Undo(ids []string) ([]Restored, error) {
-	open, err := k.kinds.openChanges(k.path)
+	open, err := k.undos.openChanges(k.path)
 	if err != nil {
 		return nil, err
 	}
@@ -261,53 +223,3 @@ func (k *Kept) Settle(id string) error { return k.end(id, "done") }
 
 // Close unlocks the journal.
 func (k *Kept) Close() error { return k.file.Close() }
-
-// Changes lists what the journals in dir say is in force on this node: those
-// kept by hand, and those of controllers. Journals are read without their
-// lock; changes of processes that are gone are left out.
-func (k Kinds) Changes(dir string) ([]InForce, error) {
-	var all []InForce
-	for _, suffix := range []string{keptSuffix, journalSuffix} {
-		paths, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
-		if err != nil {
-			return nil, fmt.Errorf("list journals: %w", err)
-		}
-		for _, path := range paths {
-			open, err := k.openChanges(path)
-			if errors.Is(err, os.ErrNotExist) {
-				continue // its controller ended
-			}
-			if err != nil {
-				return nil, err
-			}
-			by := ""
-			if suffix == journalSuffix {
-				by, _, _ = strings.Cut(filepath.Base(path), ".")
-			}
-			for _, r := range open {
-				if !over(r) {
-					all = append(all, inForce(r, by))
-				}
-			}
-		}
-	}
-	return all, nil
-}
-
-func inForce(r record, by string) InForce {
-	t := r.summary()
-	return InForce{
-		ID: r.Change, Knob: r.Knob, PID: r.Process.PID, Since: r.Time, By: by,
-		Old: t.Old, New: t.New, Where: t.Where,
-	}
-}
-
-// summary is the change in words.
-func (r record) summary() Told {
-	if r.Told != (Told{}) {
-		return r.Told
-	}
-	in, done := r.in()
-	defer done()
-	return r.Undo.told(in)
-}

@@ -4,8 +4,6 @@ package actuate
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"slices"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
@@ -84,39 +82,27 @@ func (k Kinds) FromOutside(action *attunev1.Action) bool {
 	return known && !slices.ContainsFunc(kind.Ways, inside)
 }
 
-// plan checks an action and reads the old value. Nothing is touched.
-func (a *Actuator) plan(ctx context.Context, process access.Process, change *attunev1.Change) (*Plan, error) {
-	kind, known := a.options.Kinds.of(change.GetAction())
-	if !known {
-		return nil, fmt.Errorf("%w: change %s has no action this controller knows", access.ErrRefused, change.GetId())
-	}
-	return kind.Plan(ctx, &Request{Process: process, Change: change, actuator: a})
+// Joint makes changes of several processes at one moment: in all of them, or in none.
+type Joint interface {
+	// Together names what an action changes in several processes; actions of one name
+	// are made together. false: it changes one process.
+	Together(action *attunev1.Action) (name string, ok bool)
+	// Gather finds what can be found without a stop.
+	Gather(unit []*Request) (Gathering, error)
 }
 
-// Request is a change that is asked for in a process.
-type Request struct {
-	Process access.Process
-	Change  *attunev1.Change
-
-	actuator *Actuator
+// Gathering is processes that are changed together. It belongs to one goroutine.
+type Gathering interface {
+	// Meet brings all processes to one place and makes the change there, or looks at it
+	// only, where begin is nil. begin is called when all stand, with the change that
+	// they share. left: some may have been changed, and not changed back.
+	Meet(ctx context.Context, begin func(*Plan) error) (left bool, err error)
+	// Part is what became of the process with that index, after Meet.
+	Part(index int) Part
 }
 
-// Log is where to say what the answer does not tell.
-func (r *Request) Log() *slog.Logger { return r.actuator.log }
-
-// Origin tells the actions of one controller from those of another in a process.
-func (r *Request) Origin() string { return r.actuator.options.Origin }
-
-// Begin writes a change down again when it is more than was written down before.
-func (r *Request) Begin(p *Plan) error {
-	return r.actuator.options.Journal.begin(r.Change.GetId(), r.Change.GetKnob(), r.Process.Identity(), p)
-}
-
-// RefuseLater refuses a change at another safe point than now; what names it.
-func (r *Request) RefuseLater(what string) error {
-	kind := r.Change.GetSafePoint().GetKind()
-	if kind == attunev1.SafePoint_KIND_UNSPECIFIED || kind == attunev1.SafePoint_KIND_NOW {
-		return nil
-	}
-	return fmt.Errorf("%w: %s at safe point \"now\" only", access.ErrRefused, what)
+// Part is a joint change in one of its processes.
+type Part struct {
+	Old, New *attunev1.Value
+	How      access.Done
 }

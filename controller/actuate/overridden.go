@@ -26,13 +26,13 @@ func (a *Actuator) Overridden() []*attunev1.ActionResult {
 
 // overridden drops one change that is not what it was made; nil: it is.
 func (a *Actuator) overridden(id string) *attunev1.ActionResult {
-	change := a.find(id)
+	change := a.force.find(id)
 	if change == nil || !change.plan.readable() {
 		return nil
 	}
 	change.process.Lock()
 	defer change.process.Unlock()
-	if a.find(id) != change || !change.process.Alive() {
+	if a.force.find(id) != change || !change.process.Alive() {
 		return nil
 	}
 	reason, err := a.otherValue(id, change)
@@ -43,12 +43,9 @@ func (a *Actuator) overridden(id string) *attunev1.ActionResult {
 		return nil
 	}
 	change.tending.end()
-	if err := a.options.Journal.end(id, "overridden"); err != nil {
+	if err := a.force.drop(id, "overridden"); err != nil {
 		a.log.Warn("change that somebody else changed", "change", id, "error", err)
 	}
-	a.mu.Lock()
-	delete(a.applied, id)
-	a.mu.Unlock()
 	a.log.Info("changed by hand", "change", id, "knob", change.knob, "pid", change.process.PID(), "reason", reason)
 	return &attunev1.ActionResult{ChangeId: id, Outcome: attunev1.Outcome_OUTCOME_OVERRIDDEN, Reason: reason}
 }
@@ -64,7 +61,7 @@ func (p *Plan) readable() bool {
 func (a *Actuator) otherValue(id string, change *appliedChange) (string, error) {
 	for _, part := range change.plan.Undo {
 		if values, ok := part.(readable); ok {
-			if reason, err := values.OtherValue(Changed{change.process, a, id}); err != nil || reason != "" {
+			if reason, err := values.OtherValue(Changed{change.process, a.force, id}); err != nil || reason != "" {
 				return reason, err
 			}
 		}

@@ -3,8 +3,6 @@
 package actuate
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +60,7 @@ func (k Kinds) restoreFile(path string) (restored []Restored, err error) {
 	if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil || !named(file, path) {
 		return nil, file.Close() // its controller lives, or it is done with
 	}
-	open, err := k.openChanges(path)
+	open, err := newUndos(k.Undos).openChanges(path)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -116,87 +114,4 @@ func (u *undoing) takeBack(r record) error {
 	err := r.takeBack(context.Background())
 	u.done = append(u.done, restored{r.Undo, err})
 	return err
-}
-
-// maxLine bounds a line of the journal: a setting in each of 100,000 threads.
-const maxLine = 32 << 20
-
-// openChanges returns the records that begin and do not end, in the order of their
-// first begin. One that begins again replaces what it said before.
-func (k Kinds) openChanges(path string) ([]record, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read journal: %w", err)
-	}
-	var open []record
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
-		r, err := k.read(lines.Bytes())
-		if err != nil {
-			continue
-		}
-		same := func(o record) bool { return o.Change == r.Change }
-		switch at := slices.IndexFunc(open, same); {
-		case r.Op == "begin" && r.Process != nil && at >= 0:
-			r.Time = open[at].Time
-			open[at] = r
-		case r.Op == "begin" && r.Process != nil:
-			open = append(open, r)
-		case r.Op == "end":
-			open = slices.DeleteFunc(open, same)
-		}
-	}
-	return open, lines.Err()
-}
-
-// HandOver moves the changes in force into the journal of what is kept until a
-// user undoes it, and returns their ids there. A change that cannot be taken
-// back from outside stays where it is. Call it after [Actuator.Stop].
-//
-// Each change stands in one of the two journals at any time, or in both: then
-// the next controller takes it back.
-func (a *Actuator) HandOver(kept *Kept) (ids []string, err error) {
-	open, err := a.options.Kinds.openChanges(a.options.Journal.file.Name())
-	if err != nil {
-		return nil, err
-	}
-	var errs []error
-	for _, id := range slices.Backward(a.Applied()) {
-		i := slices.IndexFunc(open, func(r record) bool { return r.Change == id })
-		if i < 0 || !open[i].any(func(u About) bool { return u.Keeps }) {
-			continue
-		}
-		newID, err := a.handOver(kept, open[i])
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if newID != "" {
-			ids = append(ids, newID)
-		}
-	}
-	return ids, errors.Join(errs...)
-}
-
-// handOver moves one change; no id if it is not in force any more.
-func (a *Actuator) handOver(kept *Kept, r record) (id string, err error) {
-	change := a.find(r.Change)
-	if change == nil {
-		return "", nil
-	}
-	change.process.Lock()
-	defer change.process.Unlock()
-	if a.find(r.Change) != change || !change.process.Alive() {
-		return "", nil
-	}
-	old := r.Change
-	r.Change = kept.NextID()
-	if err := kept.append(r); err != nil {
-		return "", err
-	}
-	a.mu.Lock()
-	delete(a.applied, old)
-	a.mu.Unlock()
-	return r.Change, a.options.Journal.end(old, "kept")
 }

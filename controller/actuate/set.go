@@ -4,21 +4,11 @@ package actuate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/attune-hpc/attune/controller/actuate/access"
-	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// Item is one change of a set.
-type Item struct {
-	// Process that it is made in; nil: it has ended.
-	Process access.Process
-	Change  *attunev1.Change
-}
 
 // SetHooks tell the owner of a set what happens to it. Either may be nil.
 type SetHooks struct {
@@ -90,10 +80,6 @@ func inOrder(items []Item, results []*attunev1.ActionResult) []*attunev1.ActionR
 	return results
 }
 
-func failed(result *attunev1.ActionResult) bool {
-	return result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED && result.GetOutcome() != attunev1.Outcome_OUTCOME_GONE
-}
-
 // notTried answers for changes of which none was made because one could not be,
 // which has its answer already.
 func notTried(items []Item, because *attunev1.ActionResult) []*attunev1.ActionResult {
@@ -112,8 +98,8 @@ func notTried(items []Item, because *attunev1.ActionResult) []*attunev1.ActionRe
 // check plans changes without making them, and answers for the first.
 func (a *Actuator) check(ctx context.Context, unit []Item) *attunev1.ActionResult {
 	item := unit[0]
-	if _, joint := a.together(item.Change.GetAction()); joint {
-		return a.checkJoint(unit)
+	if _, several := a.together(item.Change.GetAction()); several {
+		return joint{a, unit}.check()
 	}
 	if item.Process == nil {
 		return gone(item.Change)
@@ -131,37 +117,13 @@ func (a *Actuator) check(ctx context.Context, unit []Item) *attunev1.ActionResul
 
 func (a *Actuator) applyUnit(ctx context.Context, unit []Item) []*attunev1.ActionResult {
 	item := unit[0]
-	if _, joint := a.together(item.Change.GetAction()); joint {
-		return a.applyJoint(ctx, unit)
+	if _, several := a.together(item.Change.GetAction()); several {
+		return joint{a, unit}.apply(ctx)
 	}
 	if item.Process == nil {
 		return []*attunev1.ActionResult{gone(item.Change)}
 	}
 	return []*attunev1.ActionResult{a.Apply(ctx, item.Process, item.Change)}
-}
-
-func gone(change *attunev1.Change) *attunev1.ActionResult {
-	return &attunev1.ActionResult{
-		ChangeId: change.GetId(), Outcome: attunev1.Outcome_OUTCOME_GONE, Reason: "process has ended",
-	}
-}
-
-// answer says what an error means.
-func answer(result *attunev1.ActionResult, process access.Process, err error) {
-	switch {
-	case err == nil:
-		result.Outcome = attunev1.Outcome_OUTCOME_APPLIED
-		return
-	case !process.Alive(), errors.Is(err, procid.ErrGone) && !errors.Is(err, access.ErrRefused):
-		result.Outcome = attunev1.Outcome_OUTCOME_GONE
-		result.Reason = "process has ended"
-		return
-	case errors.Is(err, access.ErrRefused):
-		result.Outcome = attunev1.Outcome_OUTCOME_REFUSED
-	default:
-		result.Outcome = attunev1.Outcome_OUTCOME_FAILED
-	}
-	result.Reason = err.Error()
 }
 
 // rollBack undoes what was applied, latest first, and rewrites the answers.

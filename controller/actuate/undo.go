@@ -32,30 +32,36 @@ type Undo interface {
 type Changed struct {
 	Process access.Process
 
-	// actuator has the change id in force; nil: only the journal tells of it.
-	actuator *Actuator
-	id       string
+	// others are the changes in force, of which id is one; nil: only the journal tells
+	// of it.
+	others others
+	id     string
+}
+
+// others are what an undo may ask of the changes in force.
+type others interface {
+	// laterHas says whether a change after id has an undo like that in a process.
+	laterHas(id string, like func(u Undo, in access.Process) bool) bool
+	// amendNext gives the first change after id that has an undo like that in a process
+	// other undos, which the journal knows first; false: there is none.
+	amendNext(id string, like func(u Undo, in access.Process) bool, amended func(Undo) Undo) (bool, error)
 }
 
 // InForce says whether an Actuator has the change in force; false: only the journal
 // tells of it.
-func (in Changed) InForce() bool { return in.actuator != nil }
+func (in Changed) InForce() bool { return in.others != nil }
 
 // LaterHas says whether a later change in force has an undo like that; sameProcess,
 // whether it is of the same process.
 func (in Changed) LaterHas(like func(u Undo, sameProcess bool) bool) bool {
-	in.actuator.mu.Lock()
-	defer in.actuator.mu.Unlock()
-	this := in.actuator.applied[in.id]
-	for _, later := range in.actuator.applied {
-		if this == nil || later.number <= this.number {
-			continue
-		}
-		if slices.ContainsFunc(later.plan.Undo, func(u Undo) bool { return like(u, later.process == in.Process) }) {
-			return true
-		}
-	}
-	return false
+	return in.others.laterHas(in.id, func(u Undo, process access.Process) bool { return like(u, process == in.Process) })
+}
+
+// Told is a change in words.
+type Told struct {
+	Where string `json:"where"`
+	Old   string `json:"old"`
+	New   string `json:"new"`
 }
 
 // About is what the owners of a change must know of an undo. The zero value is of a
@@ -136,29 +142,6 @@ func (u Undos) appendTo(line []byte) ([]byte, error) {
 		line = fmt.Appendf(line[:len(line)-1], ",%q:%s}", part.Kind(), text)
 	}
 	return line, nil
-}
-
-// readUndos reads the parts that the line of a record has.
-func (k Kinds) readUndos(line []byte) (parts Undos, err error) {
-	var texts map[string]json.RawMessage
-	if err := json.Unmarshal(line, &texts); err != nil {
-		return nil, err
-	}
-	empty := []Undo{new(writtenWords)}
-	for _, newUndo := range k.Undos {
-		empty = append(empty, newUndo())
-	}
-	for _, part := range empty {
-		text, ok := texts[part.Kind()]
-		if !ok {
-			continue
-		}
-		if err := json.Unmarshal(text, part); err != nil {
-			return nil, err
-		}
-		parts = append(parts, part)
-	}
-	return parts, nil
 }
 
 // final says whether undoing again would be of no use, of each part that

@@ -24,7 +24,7 @@ func TestUndoOfAnotherVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Replace(string(line), "{", `{"telepathy":{"thought":1},`, 1)
-	r, err := Kinds{}.read([]byte(text))
+	r, err := newUndos{}.read([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestBeginningAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before, err := Kinds{}.openChanges(j.file.Name())
+	before, err := newUndos{}.openChanges(j.file.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestBeginningAgain(t *testing.T) {
 	if err := j.begin("a", "k", procid.Identity{PID: 1}, p); err != nil {
 		t.Fatal(err)
 	}
-	after, err := Kinds{}.openChanges(j.file.Name())
+	after, err := newUndos{}.openChanges(j.file.Name())
 	if err != nil || len(after) != 2 || after[0].Change != "a" || !after[0].Time.Equal(before[0].Time) {
 		t.Fatalf("%+v, %v", after, err)
 	}

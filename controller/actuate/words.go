@@ -60,25 +60,23 @@ func (u *writtenWords) TakeBack(_ context.Context, in Changed) error {
 // leave leaves a word to the next change in force that has it as well; false:
 // there is none. The journal knows it first.
 func (in Changed) leave(w access.Word) (bool, error) {
-	if in.actuator == nil {
+	if !in.InForce() {
 		return false, nil
 	}
-	id, later := in.actuator.nextWith(in.id, in.Process, w.Address)
-	if later == nil {
-		return false, nil
-	}
-	p := *later.plan
-	p.Undo = slices.Clone(p.Undo)
-	for i, part := range p.Undo {
+	return in.others.amendNext(in.id, in.alsoWrites(w.Address), func(part Undo) Undo {
 		if words, ok := part.(*writtenWords); ok {
-			p.Undo[i] = words.withOld(w)
+			return words.withOld(w)
 		}
+		return part
+	})
+}
+
+// alsoWrites says whether an undo is of a word of the same process.
+func (in Changed) alsoWrites(address uint64) func(u Undo, process access.Process) bool {
+	return func(u Undo, process access.Process) bool {
+		words, ok := u.(*writtenWords)
+		return ok && process == in.Process && words.has(address)
 	}
-	if err := in.actuator.options.Journal.begin(id, later.knob, in.Process.Identity(), &p); err != nil {
-		return false, err
-	}
-	later.plan.Undo = p.Undo
-	return true, nil
 }
 
 // withOld returns the words with what was there before another word was written.
@@ -90,29 +88,6 @@ func (u *writtenWords) withOld(w access.Word) *writtenWords {
 		}
 	}
 	return &words
-}
-
-// nextWith finds the first change after this one that replaced the same word; nil
-// if there is none.
-func (a *Actuator) nextWith(changeID string, process access.Process, address uint64) (id string, next *appliedChange) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	this := a.applied[changeID]
-	if this == nil {
-		return "", nil // not in force yet, so none is later
-	}
-	for other, change := range a.applied {
-		if change.process != process || change.number <= this.number || (next != nil && next.number < change.number) {
-			continue
-		}
-		if slices.ContainsFunc(change.plan.Undo, func(part Undo) bool {
-			words, ok := part.(*writtenWords)
-			return ok && words.has(address)
-		}) {
-			id, next = other, change
-		}
-	}
-	return id, next
 }
 
 func (u *writtenWords) has(address uint64) bool {
@@ -140,7 +115,7 @@ func (u *writtenWords) About(Changed) About {
 // OtherValue implements [readable].
 func (u *writtenWords) OtherValue(in Changed) (string, error) {
 	for _, w := range *u {
-		if _, later := in.actuator.nextWith(in.id, in.Process, w.Address); later != nil || w.Slot || w.Thread != nil {
+		if w.Slot || w.Thread != nil || in.others.laterHas(in.id, in.alsoWrites(w.Address)) {
 			continue
 		}
 		now := make([]byte, len(w.New))

@@ -26,7 +26,7 @@ const (
 // the files have an order: none needs another one that needs it, however far around.
 func TestRooms(t *testing.T) {
 	for _, dir := range []string{
-		"analyzer", "controller", "controller/admit", "controller/change", "controller/discover", "controller/inject",
+		"analyzer", "controller", "controller/actuate", "controller/admit", "controller/change", "controller/discover", "controller/inject",
 		"controller/inject/breakpoint", "controller/inject/tracer", "controller/link", "controller/member",
 		"controller/meter", "controller/node", "controller/source", "controller/track", "analyzer/channel",
 		"analyzer/core", "analyzer/core/trial", "analyzer/probes", "analyzer/recorder", "analyzer/session",

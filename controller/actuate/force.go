@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// ErrUnknownChange means that there is nothing to undo under that id.
+var ErrUnknownChange = errors.New("no such change in force")
+
+// appliedChange is a change in force. Its plan's undo is guarded by the
+// process' lock.
+type appliedChange struct {
+	process access.Process
+	plan    *Plan
+	knob    string
+	number  uint64 // in the order of execution
+	// tending is what the change needs for as long as it is in force.
+	tending *tending
+}
+
+// force is the changes in force. It may be used by any number of goroutines.
+type force struct {
+	journal *Journal
+
+	mu      sync.Mutex // guards what follows; comes after the lock of a process
+	applied map[string]*appliedChange
+	number  uint64 // of the latest change
+	stopped bool
+}
+
+// enter puts a change in force; false if it came too late.
+func (f *force) enter(change *attunev1.Change, process access.Process, p *Plan) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stopped {
+		return false
+	}
+	f.number++
+	f.applied[change.GetId()] = &appliedChange{
+		process: process, plan: p, knob: change.GetKnob(), number: f.number, tending: startTending(p.Tend),
+	}
+	return true
+}
+
+// stop lets nothing enter from then on.
+func (f *force) stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopped = true
+}
+
+// find returns a change in force; nil: it is not.
+func (f *force) find(id string) *appliedChange {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.applied[id]
+}
+
+// forget drops a change of which the journal knows the end.
+func (f *force) forget(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.applied, id)
+}
+
+// drop forgets a change, and has the journal say why.
+func (f *force) drop(id, outcome string) error {
+	f.forget(id)
+	return f.journal.end(id, outcome)
+}
+
+// dropAll forgets the changes of a process, and returns them.
+func (f *force) dropAll(process access.Process) map[string]*appliedChange {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	dropped := make(map[string]*appliedChange)
+	for id, change := range f.applied {
+		if change.process == process {
+			dropped[id] = change
+			delete(f.applied, id)
+		}
+	}
+	return dropped
+}
+
+// ids returns those of all, the latest first.
+func (f *force) ids() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(f.applied), func(x, y string) int {
+		return cmp.Compare(f.applied[y].number, f.applied[x].number)
+	})
+}
+
+// next finds the first change after one that has an undo like that; nil: there is
+// none, or the one is not in force yet, so that none is later.
+func (f *force) next(id string, like func(u Undo, in access.Process) bool) (nextID string, next *appliedChange) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	this := f.applied[id]
+	if this == nil {
+		return "", nil
+	}
+	for other, change := range f.applied {
+		if change.number <= this.number || next != nil && next.number < change.number {
+			continue
+		}
+		if slices.ContainsFunc(change.plan.Undo, func(u Undo) bool { return like(u, change.process) }) {
+			nextID, next = other, change
+		}
+	}
+	return nextID, next
+}
+
+// laterHas implements [others].
+func (f *force) laterHas(id string, like func(u Undo, in access.Process) bool) bool {
+	_, later := f.next(id, like)
+	return later != nil
+}
+
+// amendNext implements [others]. The caller holds the lock of the process.
+func (f *force) amendNext(id string, like func(u Undo, in access.Process) bool, amended func(Undo) Undo) (bool, error) {
+	id, later := f.next(id, like)
+	if later == nil {
+		return false, nil
+	}
+	p := *later.plan
+	p.Undo = slices.Clone(p.Undo)
+	for i, part := range p.Undo {
+		p.Undo[i] = amended(part)
+	}
+	if err := f.journal.begin(id, later.knob, later.process.Identity(), &p); err != nil {
+		return false, err
+	}
+	later.plan.Undo = p.Undo
+	return true, nil
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// InForce is a change that a journal has and that was not undone.
+type InForce struct {
+	// ID to undo it by.
+	ID string `json:"id"`
+	// Knob that was changed.
+	Knob string `json:"knob"`
+	// PID of the process that it was changed in.
+	PID int `json:"pid"`
+	// Old and New value in text form.
+	Old string `json:"old"`
+	New string `json:"new"`
+	// Where it was changed, e.g. "12 threads", "fd 7".
+	Where string `json:"where"`
+	// Since is when.
+	Since time.Time `json:"since"`
+	// By is the journal's name: the pid of a controller, or empty for a
+	// change made by hand.
+	By string `json:"by,omitempty"`
+}
+
+// Changes lists what the journals in dir say is in force on this node: those
+// kept by hand, and those of controllers. Journals are read without their
+// lock; changes of processes that are gone are left out.
+func (k Kinds) Changes(dir string) ([]InForce, error) {
+	var all []InForce
+	for _, suffix := range []string{keptSuffix, journalSuffix} {
+		paths, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
+		if err != nil {
+			return nil, fmt.Errorf("list journals: %w", err)
+		}
+		for _, path := range paths {
+			open, err := newUndos(k.Undos).openChanges(path)
+			if errors.Is(err, os.ErrNotExist) {
+				continue // its controller ended
+			}
+			if err != nil {
+				return nil, err
+			}
+			by := ""
+			if suffix == journalSuffix {
+				by, _, _ = strings.Cut(filepath.Base(path), ".")
+			}
+			for _, r := range open {
+				if !over(r) {
+					all = append(all, inForce(r, by))
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+func inForce(r record, by string) InForce {
+	t := r.summary()
+	return InForce{
+		ID: r.Change, Knob: r.Knob, PID: r.Process.PID, Since: r.Time, By: by,
+		Old: t.Old, New: t.New, Where: t.Where,
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// record is one line of the journal.
+type record struct {
+	// Op is "begin" before a change is made, and again before more of it is made;
+	// "end" when nothing of it is left; "last" keeps the latest id.
+	Op      string           `json:"op"`
+	Time    time.Time        `json:"time"`
+	Change  string           `json:"change"`
+	Knob    string           `json:"knob,omitempty"`
+	Process *procid.Identity `json:"process,omitempty"`
+	Told    Told             `json:"told,omitzero"`
+	Outcome string           `json:"outcome,omitempty"`
+	// Undo stands in the line under the names of its parts.
+	Undo Undos `json:"-"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (r record) MarshalJSON() ([]byte, error) {
+	type fields record
+	line, err := json.Marshal(fields(r))
+	if err != nil {
+		return nil, err
+	}
+	return r.Undo.appendTo(line)
+}
+
+// newUndos make an empty undo each, for what the journal may have beside words.
+type newUndos []func() Undo
+
+// read reads a line of the journal.
+func (n newUndos) read(line []byte) (r record, err error) {
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, err
+	}
+	r.Undo, err = n.parts(line)
+	return r, err
+}
+
+// in is where the change of a record was made, as far as the journal tells. The
+// caller calls done when it has looked.
+func (r record) in() (in Changed, done func()) {
+	process := access.ProcessOf(*r.Process)
+	return Changed{Process: process}, process.Close
+}
+
+// any says whether that is so of a part of the change.
+func (r record) any(is func(About) bool) bool {
+	in, done := r.in()
+	defer done()
+	return r.Undo.any(in, is)
+}
+
+// overlaps says whether two changes are of the same thing.
+func (r record) overlaps(o record) bool {
+	return r.Undo.overlaps(o.Undo, r.Process.SameProcess(*o.Process))
+}
+
+// takeBack undoes a change by its record alone.
+func (r record) takeBack(ctx context.Context) error {
+	if len(r.Undo) == 0 && !access.Ended(*r.Process) {
+		return errNoWayBack
+	}
+	in, done := r.in()
+	defer done()
+	return r.Undo.takeBack(ctx, in)
+}
+
+// errNoWayBack says that another version made the change.
+var errNoWayBack = errors.New("this version of attune knows no way to take the change back")
+
+// parts reads the parts that the line of a record has.
+func (n newUndos) parts(line []byte) (parts Undos, err error) {
+	var texts map[string]json.RawMessage
+	if err := json.Unmarshal(line, &texts); err != nil {
+		return nil, err
+	}
+	empty := []Undo{new(writtenWords)}
+	for _, newUndo := range n {
+		empty = append(empty, newUndo())
+	}
+	for _, part := range empty {
+		text, ok := texts[part.Kind()]
+		if !ok {
+			continue
+		}
+		if err := json.Unmarshal(text, part); err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+// maxLine bounds a line of the journal: a setting in each of 100,000 threads.
+const maxLine = 32 << 20
+
+// openChanges returns the records that begin and do not end, in the order of their
+// first begin. One that begins again replaces what it said before.
+func (n newUndos) openChanges(path string) ([]record, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	var open []record
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		r, err := n.read(lines.Bytes())
+		if err != nil {
+			continue
+		}
+		same := func(o record) bool { return o.Change == r.Change }
+		switch at := slices.IndexFunc(open, same); {
+		case r.Op == "begin" && r.Process != nil && at >= 0:
+			r.Time = open[at].Time
+			open[at] = r
+		case r.Op == "begin" && r.Process != nil:
+			open = append(open, r)
+		case r.Op == "end":
+			open = slices.DeleteFunc(open, same)
+		}
+	}
+	return open, lines.Err()
+}
+
+// over says whether nothing of a change can be left: its process is gone, and
+// it changed nothing that outlives a process. Advice leaves nothing.
+func over(r record) bool {
+	return access.Ended(*r.Process) && !r.any(func(u About) bool { return u.Outlives }) ||
+		r.any(func(u About) bool { return u.Spent })
+}
+
+// summary is the change in words.
+func (r record) summary() Told {
+	if r.Told != (Told{}) {
+		return r.Told
+	}
+	in, done := r.in()
+	defer done()
+	return r.Undo.told(in)
+}
