@@ -12,12 +12,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-const (
-	// maxRemarks bounds the remarks that are kept for the report.
-	maxRemarks = 200
-	// maxScopes bounds the latest objectives of a tunlet, for the live view.
-	maxScopes = 64
-)
+// maxRemarks bounds the remarks that are kept for the report.
+const maxRemarks = 200
 
 // Account is what there is to say of a session. The zero value is not ready: use
 // [NewAccount].
@@ -30,50 +26,22 @@ type Account struct {
 	end     ending
 	remarks []report.Remark
 
-	processes map[uint64]*process
-	order     []*process // in the order seen
-	omitted   int        // processes that were forgotten
-
-	points    points
-	proposals map[uint64]*proposal
-	unlisted  uint64 // proposals that were forgotten
-	inherited []*attunev1.KeptChange
-
-	tunlets     map[string]*tunlet
-	hosted      []report.Tunlet // in the order in which the host has them
-	cost        cost            // of their processes
-	controllers map[string]*controller
+	processes   processes
+	points      points
+	proposals   proposals
+	tunlets     tunlets
+	controllers controllers
 	counts      report.Events
-	lost        map[string]uint64 // by tunlet
-}
-
-// tunlet is one that can be talked to, or could.
-type tunlet struct {
-	objective *attunev1.Objective
-	latest    map[string]float64 // values of its objective by scope, bounded
-}
-
-// cost is what the tunlets' processes have taken together.
-type cost struct {
-	cpu    time.Duration
-	memory uint64 // bytes, at most at a time
-	// own is that of the process of Analyzer and controller; 0: it is not one.
-	own time.Duration
-}
-
-// controller is one controller.
-type controller struct {
-	present bool // connected, or awaited
-	status  *attunev1.ControllerStatus
 }
 
 // NewAccount returns an account of a session of which nothing is known.
 func NewAccount() *Account {
-	return &Account{
-		header: report.New(), processes: map[uint64]*process{}, points: newPoints(),
-		proposals: map[uint64]*proposal{}, tunlets: map[string]*tunlet{},
-		controllers: map[string]*controller{}, lost: map[string]uint64{},
+	a := &Account{
+		header: report.New(), processes: processes{byHandle: map[uint64]*process{}}, points: newPoints(),
+		tunlets: newTunlets(), controllers: controllers{},
 	}
+	a.proposals = proposals{byNumber: map[uint64]*proposal{}, processes: &a.processes, tunlets: &a.tunlets}
+	return a
 }
 
 // Take takes one frame.
@@ -93,17 +61,18 @@ func (a *Account) Take(f *attunev1.RecordingFrame) {
 	case *attunev1.RecordingFrame_PointEnd:
 		a.points.retire(k.PointEnd.GetPoint())
 	case *attunev1.RecordingFrame_Asked:
-		a.ask(k.Asked)
+		a.points.ask(k.Asked, a.processes.pid(k.Asked.GetProcess()))
 	case *attunev1.RecordingFrame_PointStatus:
-		a.pointStatus(k.PointStatus)
+		a.news = a.points.state(k.PointStatus, a.processes.pid(k.PointStatus.GetProcess()), a.at)
 	case *attunev1.RecordingFrame_Reaction:
-		a.objectives(k.Reaction)
+		a.tunlets.react(k.Reaction)
 	case *attunev1.RecordingFrame_Decision:
-		a.propose(k.Decision.GetProposal())
+		a.proposals.take(k.Decision.GetProposal())
 	case *attunev1.RecordingFrame_Proposal:
-		a.propose(k.Proposal)
+		a.proposals.take(k.Proposal)
 	case *attunev1.RecordingFrame_Omission:
-		a.omit(k.Omission)
+		a.processes.forget(k.Omission.GetProcess())
+		a.proposals.forget(k.Omission)
 	default:
 		a.takeRare(f)
 	}
@@ -115,36 +84,27 @@ func (a *Account) takeRare(f *attunev1.RecordingFrame) {
 	case *attunev1.RecordingFrame_Header:
 		a.begin(k.Header)
 	case *attunev1.RecordingFrame_Process:
-		a.news = a.processes[k.Process.GetProcess().GetHandle()] == nil
+		a.news = a.processes.byHandle[k.Process.GetProcess().GetHandle()] == nil
 		a.process(k.Process.GetProcess()).started = time.Duration(k.Process.GetStartedNanos())
 	case *attunev1.RecordingFrame_ProcessStarted:
 		a.process(k.ProcessStarted.GetProcess())
 	case *attunev1.RecordingFrame_ProcessGone:
 		a.processGone(k.ProcessGone)
 	case *attunev1.RecordingFrame_Tunlet:
-		info := k.Tunlet.GetInfo()
-		a.tunlets[info.GetName()] = &tunlet{objective: proto.CloneOf(info.GetObjective()), latest: map[string]float64{}}
+		a.tunlets.ready(k.Tunlet.GetInfo())
 	case *attunev1.RecordingFrame_TunletEnd:
-		if t := a.tunlets[k.TunletEnd.GetTunlet()]; t != nil {
-			clear(t.latest)
-		}
+		a.tunlets.gone(k.TunletEnd.GetTunlet())
 	case *attunev1.RecordingFrame_TunletState:
-		a.hostedTunlet(k.TunletState)
+		a.tunlets.state(k.TunletState)
 	case *attunev1.RecordingFrame_Cost:
-		a.cost = cost{
-			cpu: time.Duration(k.Cost.GetCpuNanos()), memory: k.Cost.GetPeakResidentBytes(), own: time.Duration(k.Cost.GetOwnCpuNanos()),
-		}
+		a.tunlets.spent(k.Cost)
 	case *attunev1.RecordingFrame_Controller:
-		if st := k.Controller.GetState(); st != attunev1.ControllerState_CONTROLLER_STATE_UNSPECIFIED {
-			a.controller(k.Controller.GetController()).present = st != attunev1.ControllerState_CONTROLLER_STATE_GONE
-		}
+		a.controllers.state(k.Controller)
 	case *attunev1.RecordingFrame_Status:
-		a.controller(k.Status.GetController()).status = proto.CloneOf(k.Status.GetStatus())
+		a.controllers.of(k.Status.GetController()).status = proto.CloneOf(k.Status.GetStatus())
 	case *attunev1.RecordingFrame_Losses:
 		a.counts.Lost.Analyzer = k.Losses.GetAnalyzer()
-		for _, t := range k.Losses.GetTunlets() {
-			a.lost[t.GetTunlet()] = t.GetEvents()
-		}
+		a.tunlets.lose(k.Losses.GetTunlets())
 	case *attunev1.RecordingFrame_Remark:
 		a.remark(k.Remark)
 	case *attunev1.RecordingFrame_Exit:
@@ -159,7 +119,7 @@ func (a *Account) begin(h *attunev1.RecordingHeader) {
 	r.Version, r.JobID, r.Mode = h.GetVersion(), h.GetApplication().GetSessionId(), h.GetApplication().GetMode()
 	r.Command, r.StartedAt = append(r.Command, h.GetApplication().GetCommand()...), a.start
 	for _, k := range h.GetInherited() {
-		a.inherited = append(a.inherited, proto.CloneOf(k))
+		a.proposals.inherited = append(a.proposals.inherited, proto.CloneOf(k))
 	}
 }
 
@@ -171,45 +131,61 @@ func (a *Account) aggregates(b *attunev1.AggregateBatch) {
 	}
 }
 
-// objectives keeps the latest values of a tunlet's objective.
-func (a *Account) objectives(r *attunev1.RecordedReaction) {
-	t := a.tunlets[r.GetTunlet()]
-	if t == nil {
-		return
-	}
-	for _, o := range r.GetReaction().GetObjectives() {
-		if _, ok := t.latest[o.GetScope()]; ok || len(t.latest) < maxScopes {
-			t.latest[o.GetScope()] = o.GetValue()
-		}
-	}
-}
-
 func (a *Account) remark(r *attunev1.RecordedRemark) {
 	if len(a.remarks) < maxRemarks {
 		a.remarks = append(a.remarks, report.Remark{
-			Seconds: a.at.Seconds(), From: r.GetFrom(), Process: a.pid(r.GetProcess()), Text: r.GetText(),
+			Seconds: a.at.Seconds(), From: r.GetFrom(), Process: a.processes.pid(r.GetProcess()), Text: r.GetText(),
 		})
 	}
 }
 
-// hostedTunlet takes over how a tunlet's process stands.
-func (a *Account) hostedTunlet(st *attunev1.RecordedTunletState) {
-	i := slices.IndexFunc(a.hosted, func(t report.Tunlet) bool { return t.Name == st.GetTunlet() })
-	if i < 0 {
-		i = len(a.hosted)
-		a.hosted = append(a.hosted, report.Tunlet{})
+// process takes over what a process is. The first says what the application is.
+func (a *Account) process(info *attunev1.Process) *process {
+	if a.processes.seen() == 0 {
+		a.user = info.GetUid()
+		if len(a.header.Command) == 0 {
+			a.header.Command = slices.Clone(info.GetCommandLine())
+		}
 	}
-	a.hosted[i] = report.Tunlet{
-		Name: st.GetTunlet(), Version: st.GetVersion(), Summary: st.GetSummary(), Path: st.GetPath(), SHA256: st.GetSha256(),
-		State: st.GetState(), Reason: st.GetReason(), Restarts: int(st.GetRestarts()), PeakRSSBytes: st.GetPeakResidentBytes(),
+	return a.processes.tell(info)
+}
+
+func (a *Account) processGone(end *attunev1.RecordedProcessEnd) {
+	p := a.processes.byHandle[end.GetEnded().GetProcess()]
+	if a.news = p != nil && !p.ended; p == nil {
+		return
+	}
+	p.end(end)
+	a.points.processGone(p.handle, p.replacedByExec)
+}
+
+// ends takes over how the application ended.
+func (a *Account) ends(e *attunev1.RecordedExit) {
+	a.end = endingOf(e, a.at)
+	if e.GetReason() != "" { // the only one that there is always room for
+		a.remarks = append(a.remarks, report.Remark{Seconds: a.at.Seconds(), From: report.OwnerName, Text: "The session was ended: " + e.GetReason() + "."})
 	}
 }
 
-func (a *Account) controller(id string) *controller {
-	c := a.controllers[id]
-	if c == nil {
-		c = &controller{}
-		a.controllers[id] = c
+// At is the time of the latest frame since the session's start.
+func (a *Account) At() time.Duration { return a.at }
+
+// Image returns the image behind a handle; of an unknown one an empty one.
+func (a *Account) Image(handle uint64) Image { return a.processes.of(handle).image() }
+
+// Running returns the images that run, the latest first.
+func (a *Account) Running() []Image { return a.processes.running() }
+
+// Point returns what a measure point is and what became of it in each running
+// process; nil: there is none of that index. They are not to be modified.
+func (a *Account) Point(index uint32) (*attunev1.MeasurePoint, map[uint64]*attunev1.PointStatus) {
+	p := a.points.byIndex[index]
+	if p == nil {
+		return nil, nil
 	}
-	return c
+	return p.spec, p.status
 }
+
+// Probes returns every measure point in every running process that has answered,
+// once for each asker, with the number of the wish.
+func (a *Account) Probes() []*attunev1.Probe { return a.points.probes(a.processes.order) }

@@ -19,10 +19,10 @@ type ending struct {
 	unseen []report.Process
 }
 
-// ends notes how the application ended.
-func (a *Account) ends(e *attunev1.RecordedExit) {
-	a.end = ending{known: !e.GoingOn, exit: exitOf(e.Code, e.GetSignal()), cpu: time.Duration(e.GetProgramCpuNanos())}
-	at := a.at.Seconds()
+// endingOf is how the application ended, at a time.
+func endingOf(e *attunev1.RecordedExit, after time.Duration) ending {
+	end := ending{known: !e.GoingOn, exit: exitOf(e.Code, e.GetSignal()), cpu: time.Duration(e.GetProgramCpuNanos())}
+	at := after.Seconds()
 	for _, u := range e.GetUnseen() {
 		p := report.Process{
 			PID: int(u.GetPid()), ParentPID: int(u.GetParentPid()), Exe: u.GetExecutable(), EndedSeconds: &at,
@@ -31,22 +31,20 @@ func (a *Account) ends(e *attunev1.RecordedExit) {
 		if exit := exitOf(u.Code, u.GetSignal()); exit != (report.Exit{}) {
 			p.Exit = &exit
 		}
-		a.end.unseen = append(a.end.unseen, p)
+		end.unseen = append(end.unseen, p)
 	}
-	if e.GetReason() != "" { // the only one that there is always room for
-		a.remarks = append(a.remarks, report.Remark{Seconds: at, From: report.OwnerName, Text: "The session was ended: " + e.GetReason() + "."})
-	}
+	return end
 }
 
-// reportEnd adds the end of the application to a report that has its processes: those
+// report adds the end of the application to a report that has its processes: those
 // that nobody has seen, and how it ended.
-func (a *Account) reportEnd(r *report.Report) {
-	for _, p := range a.end.unseen {
+func (e ending) report(r *report.Report) {
+	for _, p := range e.unseen {
 		if !slices.ContainsFunc(r.Processes, func(seen report.Process) bool { return seen.PID == p.PID }) {
 			r.Processes = append(r.Processes, p)
 		}
 	}
-	r.Finished, r.Exit, r.Overhead.ProgramCPUSeconds = a.end.known, a.end.exit, a.end.cpu.Seconds()
+	r.Finished, r.Exit, r.Overhead.ProgramCPUSeconds = e.known, e.exit, e.cpu.Seconds()
 	if r.Finished && r.Exit == (report.Exit{}) {
 		r.Exit = exitOfAll(r.Processes)
 	}

@@ -3,11 +3,8 @@
 package fold
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -15,7 +12,6 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/hits"
 	"github.com/attune-hpc/attune/internal/pointtext"
-	"github.com/attune-hpc/attune/internal/symname"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -104,15 +100,15 @@ func (ps *points) retire(index uint32) {
 	ps.list = slices.DeleteFunc(ps.list, func(q *point) bool { return q == p })
 }
 
-// ask notes who wants a point.
-func (a *Account) ask(r *attunev1.RecordedAsk) {
-	p := a.points.byIndex[r.GetPoint()]
+// ask notes who wants a point, and in which process if in one only.
+func (ps *points) ask(r *attunev1.RecordedAsk, pid int) {
+	p := ps.byIndex[r.GetPoint()]
 	if p == nil {
 		return
 	}
 	one := asker{name: r.GetAsker(), id: r.GetId(), shown: r.GetId(), number: r.GetNumber()}
 	if r.GetProcess() != 0 {
-		one.shown = fmt.Sprintf("%s in %d", one.id, a.pid(r.GetProcess()))
+		one.shown = fmt.Sprintf("%s in %d", one.id, pid)
 	}
 	same := func(o asker) bool { return o.name == one.name && o.shown == one.shown }
 	if r.GetOver() {
@@ -184,20 +180,21 @@ func (ps *points) tick(now time.Duration) {
 	ps.ratesFrom = now
 }
 
-// pointStatus notes what became of a point in a process.
-func (a *Account) pointStatus(st *attunev1.PointStatus) {
-	p := a.points.byIndex[st.GetPoint()]
+// state notes what became of a point in the process pid at a time, and says whether
+// that is news.
+func (ps *points) state(st *attunev1.PointStatus, pid int, at time.Duration) (news bool) {
+	p := ps.byIndex[st.GetPoint()]
 	if p == nil {
-		return
+		return false
 	}
 	before := p.status[st.GetProcess()]
 	p.status[st.GetProcess()] = proto.CloneOf(st)
 	p.late = max(p.late, time.Duration(st.GetLateNanos()))
 	stepped := before.GetDegradedReason() != st.GetDegradedReason()
-	a.news = stepped || before.GetState() != st.GetState() || before.GetReason() != st.GetReason()
 	if stepped && len(p.steps) < maxSteps {
-		p.steps = append(p.steps, report.Step{Seconds: a.at.Seconds(), Process: a.pid(st.GetProcess()), Text: hits.StateText(st)})
+		p.steps = append(p.steps, report.Step{Seconds: at.Seconds(), Process: pid, Text: hits.StateText(st)})
 	}
+	return stepped || before.GetState() != st.GetState() || before.GetReason() != st.GetReason()
 }
 
 // processGone folds the statuses of a process into numbers. Where another image
@@ -212,135 +209,4 @@ func (ps *points) processGone(id uint64, replaced bool) {
 			delete(p.status, id)
 		}
 	}
-}
-
-// numbers are the states of the point with the number of processes in each, and
-// the states in the order in which the report has them.
-func (p *point) numbers() (map[statusKey]int, []statusKey) {
-	numbers := map[statusKey]int{}
-	for k, n := range p.past {
-		numbers[k] += n
-	}
-	for _, st := range p.status {
-		numbers[keyOf(st)]++
-	}
-	if len(numbers) == 0 {
-		numbers[statusKey{}] = 0
-	}
-	keys := make([]statusKey, 0, len(numbers))
-	for k := range numbers {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b statusKey) int {
-		return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.mechanism, b.mechanism), cmp.Compare(a.reason, b.reason),
-			cmp.Compare(a.cost, b.cost), strings.Compare(strconv.FormatBool(a.costMeasured), strconv.FormatBool(b.costMeasured)))
-	})
-	return numbers, keys
-}
-
-// report returns the point as the report has it: one entry per asker and state.
-func (p *point) report() (out []report.Point) {
-	numbers, keys := p.numbers()
-	for _, o := range p.askedBy {
-		for i, k := range keys {
-			e := report.Point{
-				Tunlet: o.name, ID: o.shown, Target: targetText(p.spec), State: cmp.Or(hits.StateName(k.state), "unanswered"),
-				Mechanism: k.mechanism, Reason: k.reason, Processes: numbers[k], CostNanos: k.cost, CostMeasured: k.costMeasured,
-			}
-			if k.state == attunev1.PointState_POINT_STATE_PLACED {
-				e.LateSeconds = p.late.Seconds()
-			}
-			if i == 0 { // the others are of the same point
-				e.Hits = p.hits
-				e.Measure(p.spec, valueOf(o.id, p.spec), p.sums)
-				e.Steps, e.Captures = p.steps, o.tally.report()
-			}
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// rates returns the point as the live view has it, once per asker.
-func (p *point) rates() (out []report.PointRate) {
-	placed, mechanism := 0, ""
-	for _, st := range p.status {
-		if st.GetState() == attunev1.PointState_POINT_STATE_PLACED {
-			placed++
-			mechanism = st.GetMechanism()
-		}
-	}
-	for _, o := range p.askers {
-		out = append(out, report.PointRate{
-			Tunlet: o.name, ID: o.shown, Target: targetText(p.spec), Mechanism: mechanism, Processes: placed, PerSecond: p.rate,
-		})
-	}
-	return out
-}
-
-// Point returns what a measure point is and what became of it in each running
-// process; nil: there is none of that index. They are not to be modified.
-func (a *Account) Point(index uint32) (*attunev1.MeasurePoint, map[uint64]*attunev1.PointStatus) {
-	p := a.points.byIndex[index]
-	if p == nil {
-		return nil, nil
-	}
-	return p.spec, p.status
-}
-
-// Probes returns every measure point in every running process that has answered,
-// once for each asker, with the number of the wish.
-func (a *Account) Probes() (out []*attunev1.Probe) {
-	for _, p := range a.points.list {
-		if p.over {
-			continue
-		}
-		for _, o := range p.askers {
-			for _, process := range a.order {
-				if st := p.status[process.handle]; st != nil && !process.ended {
-					out = append(out, &attunev1.Probe{
-						Number: o.number, Text: o.id, Owner: o.name, Pid: int32(process.info.PID), Executable: process.info.Exe,
-						Status: proto.CloneOf(st), Hits: p.hitsIn[process.handle],
-					})
-				}
-			}
-		}
-	}
-	return out
-}
-
-// valueOf is what people call the value of a point that aggregates sum up;
-// empty: only hits are counted. Those that people have written say so.
-func valueOf(id string, spec *attunev1.MeasurePoint) string {
-	if read, err := pointtext.Parse(id); err == nil {
-		return read.Value
-	}
-	if spec.GetPlace() == attunev1.Place_PLACE_BOTH && spec.GetValueCapture() == "" {
-		return "time"
-	}
-	return cmp.Or(spec.GetValueCapture(), "value")
-}
-
-// targetText says what a point watches.
-func targetText(spec *attunev1.MeasurePoint) string {
-	if f := spec.GetFunction(); f != nil {
-		symbols := demangled(f.GetSymbols())
-		if f.GetObject() == "" {
-			return symbols
-		}
-		return f.GetObject() + ":" + symbols
-	}
-	if u := spec.GetUsdt(); u != nil {
-		return "static probe " + u.GetObject() + ":" + u.GetProvider() + ":" + u.GetName()
-	}
-	return "hook " + spec.GetHook()
-}
-
-// demangled lists symbols as their source code has them.
-func demangled(symbols []string) string {
-	names := make([]string, 0, len(symbols))
-	for _, s := range symbols {
-		names = append(names, symname.Demangle(s))
-	}
-	return strings.Join(names, ", ")
 }

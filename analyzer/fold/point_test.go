@@ -16,10 +16,10 @@ func asked(t *testing.T) *Account {
 	a := NewAccount()
 	a.points.add(&attunev1.AddPoint{Point: 1, Spec: &attunev1.MeasurePoint{}})
 	for range 3 {
-		a.ask(&attunev1.RecordedAsk{Point: 1, Asker: "a", Id: "x"})
-		a.ask(&attunev1.RecordedAsk{Point: 1, Asker: "a", Id: "x", Over: true})
+		a.points.ask(&attunev1.RecordedAsk{Point: 1, Asker: "a", Id: "x"}, 0)
+		a.points.ask(&attunev1.RecordedAsk{Point: 1, Asker: "a", Id: "x", Over: true}, 0)
 	}
-	a.ask(&attunev1.RecordedAsk{Point: 1, Asker: "b", Id: "x"})
+	a.points.ask(&attunev1.RecordedAsk{Point: 1, Asker: "b", Id: "x"}, 0)
 	return a
 }
 

@@ -26,16 +26,20 @@ type process struct {
 	exit           *report.Exit
 }
 
-// process makes a process known, or known better.
-func (a *Account) process(info *attunev1.Process) *process {
-	p := a.processes[info.GetHandle()]
+// processes are all of them, but for those that the session has forgotten.
+type processes struct {
+	byHandle map[uint64]*process
+	order    []*process // in the order seen
+	omitted  int        // forgotten
+}
+
+// tell makes a process known, or known better.
+func (ps *processes) tell(info *attunev1.Process) *process {
+	p := ps.byHandle[info.GetHandle()]
 	if p == nil {
-		if len(a.order)+a.omitted == 0 {
-			a.first(info)
-		}
 		p = &process{handle: info.GetHandle(), user: info.GetUid()}
-		a.processes[p.handle] = p
-		a.order = append(a.order, p)
+		ps.byHandle[p.handle] = p
+		ps.order = append(ps.order, p)
 	}
 	p.info = report.Process{
 		PID: int(info.GetIdentity().GetPid()), ParentPID: int(info.GetParentPid()), Host: info.GetHost(),
@@ -49,12 +53,37 @@ func (a *Account) process(info *attunev1.Process) *process {
 	return p
 }
 
-// first learns from the first process what the application is.
-func (a *Account) first(info *attunev1.Process) {
-	a.user = info.GetUid()
-	if len(a.header.Command) == 0 {
-		a.header.Command = slices.Clone(info.GetCommandLine())
+// seen counts those so far.
+func (ps *processes) seen() int { return len(ps.order) + ps.omitted }
+
+// forget drops a process.
+func (ps *processes) forget(handle uint64) {
+	if p := ps.byHandle[handle]; p != nil {
+		delete(ps.byHandle, handle)
+		ps.order = slices.DeleteFunc(ps.order, func(q *process) bool { return q == p })
+		ps.omitted++
 	}
+}
+
+// of returns the process behind a handle; of an unknown one an empty one.
+func (ps *processes) of(handle uint64) *process {
+	if p := ps.byHandle[handle]; p != nil {
+		return p
+	}
+	return &process{}
+}
+
+// pid returns the process id behind a handle; 0 if there is none.
+func (ps *processes) pid(handle uint64) int { return ps.of(handle).info.PID }
+
+// running returns the images that run, the latest first.
+func (ps *processes) running() (out []Image) {
+	for _, p := range slices.Backward(ps.order) {
+		if !p.ended {
+			out = append(out, p.image())
+		}
+	}
+	return out
 }
 
 func (p *process) mechanisms(all []*attunev1.Mechanism) {
@@ -70,20 +99,13 @@ func (p *process) mechanisms(all []*attunev1.Mechanism) {
 	p.closed = strings.Join(closed, "; ")
 }
 
-// processGone notes how and when a process has ended, as far as it was told.
-func (a *Account) processGone(end *attunev1.RecordedProcessEnd) {
-	p := a.processes[end.GetEnded().GetProcess()]
-	if p == nil {
-		a.news = false
-		return
-	}
-	a.news = !p.ended
+// end notes how and when the process has ended, as far as it was told.
+func (p *process) end(end *attunev1.RecordedProcessEnd) {
 	p.ended, p.endedAt = true, time.Duration(end.GetEndedNanos())
 	p.replacedByExec, p.exit = end.GetEnded().GetReplacedByExec(), nil
 	if end.GetEnded().WaitStatus != nil && !p.replacedByExec {
 		p.exit = exitStatus(syscall.WaitStatus(end.GetEnded().GetWaitStatus()))
 	}
-	a.points.processGone(p.handle, p.replacedByExec)
 }
 
 // exitStatus translates a wait status.
@@ -93,27 +115,6 @@ func exitStatus(ws syscall.WaitStatus) *report.Exit {
 	}
 	code := ws.ExitStatus()
 	return &report.Exit{Code: &code}
-}
-
-// omit forgets what the session forgets.
-func (a *Account) omit(o *attunev1.RecordedOmission) {
-	if p := a.processes[o.GetProcess()]; p != nil {
-		delete(a.processes, p.handle)
-		a.order = slices.DeleteFunc(a.order, func(q *process) bool { return q == p })
-		a.omitted++
-	}
-	for _, number := range o.GetProposals() {
-		delete(a.proposals, number)
-	}
-	a.unlisted = max(a.unlisted, o.GetProposalsOmitted())
-}
-
-// pid returns the process id behind a handle; 0 if there is none.
-func (a *Account) pid(handle uint64) int {
-	if p := a.processes[handle]; p != nil {
-		return p.info.PID
-	}
-	return 0
 }
 
 // Image is a process image that runs.
@@ -130,34 +131,8 @@ type Image struct {
 	Executable string
 }
 
-// Image returns the image behind a handle; of an unknown one an empty one.
-func (a *Account) Image(handle uint64) Image {
-	if p := a.processes[handle]; p != nil {
-		return p.image()
-	}
-	return Image{}
-}
-
 func (p *process) image() Image {
 	return Image{Handle: p.handle, PID: p.info.PID, Host: p.info.Host, User: p.user, Executable: p.info.Exe}
-}
-
-// Running returns the images that run, the latest first.
-func (a *Account) Running() (out []Image) {
-	for _, p := range slices.Backward(a.order) {
-		if !p.ended {
-			out = append(out, p.image())
-		}
-	}
-	return out
-}
-
-// executable returns the path behind a handle; empty if there is none.
-func (a *Account) executable(handle uint64) string {
-	if p := a.processes[handle]; p != nil {
-		return p.info.Exe
-	}
-	return ""
 }
 
 // report returns the process as the report has it.

@@ -22,34 +22,56 @@ type proposal struct {
 	objective                  *report.Objective
 }
 
-// propose takes over how a proposal stands, unless nobody remembers it.
-func (a *Account) propose(p *attunev1.RecordedProposal) {
+// States of proposals.
+const (
+	stateKept    = report.VerdictKept
+	stateRefused = "refused"
+	stateAdvised = "advised"
+)
+
+// proposals are all that the session remembers, and what it has taken over.
+type proposals struct {
+	byNumber  map[uint64]*proposal
+	unlisted  uint64 // that were forgotten
+	inherited []*attunev1.KeptChange
+
+	processes *processes
+	tunlets   *tunlets
+}
+
+// take takes over how a proposal stands, unless nobody remembers it.
+func (ps *proposals) take(p *attunev1.RecordedProposal) {
 	if p.GetNumber() == 0 {
 		return
 	}
-	a.proposals[p.GetNumber()] = &proposal{proto.CloneOf(p), a.objective(p)}
+	ps.byNumber[p.GetNumber()] = &proposal{proto.CloneOf(p), ps.objective(p)}
 	for _, ch := range p.GetChanges() {
-		a.inherited = slices.DeleteFunc(a.inherited, func(k *attunev1.KeptChange) bool { return k.GetId() == ch.GetSpec().GetId() })
+		ps.inherited = slices.DeleteFunc(ps.inherited, func(k *attunev1.KeptChange) bool { return k.GetId() == ch.GetSpec().GetId() })
 	}
 }
 
+// forget drops those that the session does not remember.
+func (ps *proposals) forget(o *attunev1.RecordedOmission) {
+	for _, number := range o.GetProposals() {
+		delete(ps.byNumber, number)
+	}
+	ps.unlisted = max(ps.unlisted, o.GetProposalsOmitted())
+}
+
 // inOrder returns the proposals in the order in which they came.
-func (a *Account) inOrder() []*proposal {
-	return slices.SortedFunc(maps.Values(a.proposals), func(p, q *proposal) int {
+func (ps *proposals) inOrder() []*proposal {
+	return slices.SortedFunc(maps.Values(ps.byNumber), func(p, q *proposal) int {
 		return cmp.Or(cmp.Compare(p.GetProposedNanos(), q.GetProposedNanos()), cmp.Compare(p.GetNumber(), q.GetNumber()))
 	})
 }
 
 // objective returns a proposal's comparison as the report has it; nil: none.
-func (a *Account) objective(p *attunev1.RecordedProposal) *report.Objective {
+func (ps *proposals) objective(p *attunev1.RecordedProposal) *report.Objective {
 	j := p.GetJudgement()
 	if j == nil {
 		return nil
 	}
-	var o *attunev1.Objective
-	if t := a.tunlets[p.GetTunlet()]; t != nil {
-		o = t.objective
-	}
+	o := ps.tunlets.objective(p.GetTunlet())
 	out := &report.Objective{
 		Name: o.GetName(), Unit: o.GetUnit(), LowerIsBetter: o.GetLowerIsBetter(), Scope: p.GetScope(),
 		Before: estimate(j.GetBefore()), After: estimate(j.GetAfter()), Turns: int(j.GetTurns()),
@@ -78,8 +100,9 @@ func finite(v float64) *float64 {
 	return &v
 }
 
-// change returns one change of a proposal as the report has it.
-func (a *Account) change(p *proposal, ch *attunev1.RecordedChange) report.Change {
+// change returns one change of a proposal as the report of a session has it that
+// began at start.
+func (ps *proposals) change(p *proposal, ch *attunev1.RecordedChange, start time.Time) report.Change {
 	result := ch.GetResult()
 	out := report.Change{
 		ID: ch.GetSpec().GetId(), Tunlet: p.GetTunlet(), Proposal: p.GetId(), Advice: p.GetAdvice(),
@@ -89,11 +112,10 @@ func (a *Account) change(p *proposal, ch *attunev1.RecordedChange) report.Change
 		PredictedGain: p.GetPredictedGain(), Prediction: p.GetPrediction(), Why: p.GetWhy(),
 		Verdict: verdict(p.GetState()), Reason: reason(p, ch), Objective: p.objective,
 	}
-	if of := a.processes[ch.GetSpec().GetProcess()]; of != nil {
-		out.Process, out.Host, out.Rank = of.info.PID, of.info.Host, of.info.Rank
-	}
+	of := ps.processes.of(ch.GetSpec().GetProcess()).info
+	out.Process, out.Host, out.Rank = of.PID, of.Host, of.Rank
 	if ch.GetAppliedNanos() > 0 {
-		at, sec := a.start.Add(time.Duration(ch.GetAppliedNanos())), seconds(ch.GetAppliedNanos())
+		at, sec := start.Add(time.Duration(ch.GetAppliedNanos())), seconds(ch.GetAppliedNanos())
 		out.AppliedAt, out.AppliedSeconds = &at, &sec
 	}
 	if ch.GetUndoneNanos() > 0 && ch.GetOutcome() == attunev1.Outcome_OUTCOME_UNDONE {
@@ -135,13 +157,13 @@ func verdict(state string) string {
 }
 
 // advice returns a proposal as advice.
-func (a *Account) advice(p *proposal) report.Advice {
+func (ps *proposals) advice(p *proposal) report.Advice {
 	out := report.Advice{
 		ID: p.GetAdvice(), Tunlet: p.GetTunlet(), Actions: p.actions(), Processes: []int{}, Why: p.GetWhy(),
 		PredictedGain: p.GetPredictedGain(), Confidence: p.GetConfidence(), Seconds: seconds(p.GetProposedNanos()),
 	}
 	for _, ch := range p.GetChanges() {
-		if pid := a.pid(ch.GetSpec().GetProcess()); !slices.Contains(out.Processes, pid) {
+		if pid := ps.processes.pid(ch.GetSpec().GetProcess()); !slices.Contains(out.Processes, pid) {
 			out.Processes = append(out.Processes, pid)
 		}
 	}
@@ -187,15 +209,30 @@ func (p *proposal) state() report.ProposalState {
 }
 
 // entryChanges returns the changes of a proposal as a line of the timeline has them.
-func (a *Account) entryChanges(p *attunev1.RecordedProposal) (out []report.EntryChange) {
+func (ps *proposals) entryChanges(p *attunev1.RecordedProposal) (out []report.EntryChange) {
 	for _, ch := range p.GetChanges() {
 		outcome := ""
 		if o := ch.GetOutcome(); o != attunev1.Outcome_OUTCOME_UNSPECIFIED {
 			outcome = strings.ToLower(strings.TrimPrefix(o.String(), "OUTCOME_"))
 		}
 		out = append(out, report.EntryChange{
-			ID: ch.GetSpec().GetId(), Process: a.pid(ch.GetSpec().GetProcess()), Knob: ch.GetSpec().GetKnob(), Action: ch.GetAction(),
+			ID: ch.GetSpec().GetId(), Process: ps.processes.pid(ch.GetSpec().GetProcess()), Knob: ch.GetSpec().GetKnob(), Action: ch.GetAction(),
 			Old: report.ValueOf(ch.GetResult().GetOldValue()), New: newValue(ch), Outcome: outcome, SafePoint: ch.GetResult().GetSafePoint(),
+		})
+	}
+	return out
+}
+
+// kept returns the changes of a kept proposal that are in force.
+func (ps *proposals) kept(p *proposal) (out []*attunev1.KeptChange) {
+	for _, ch := range p.GetChanges() {
+		of := ps.processes.byHandle[ch.GetSpec().GetProcess()]
+		if of == nil || of.ended || ch.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+			continue
+		}
+		out = append(out, &attunev1.KeptChange{
+			Id: ch.GetSpec().GetId(), Host: of.info.Host, Pid: int32(of.info.PID), Knob: ch.GetSpec().GetKnob(),
+			Tunlet: p.GetTunlet(), Action: ch.GetAction(), Gain: p.GetGain(),
 		})
 	}
 	return out

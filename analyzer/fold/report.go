@@ -10,16 +10,6 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 )
 
-// States of proposals.
-const (
-	stateKept    = report.VerdictKept
-	stateRefused = "refused"
-	stateAdvised = "advised"
-)
-
-// At is the time of the latest frame since the session's start.
-func (a *Account) At() time.Duration { return a.at }
-
 // Report returns the account as a report that is made at the given time since
 // the session's start.
 func (a *Account) Report(at time.Duration) *report.Report {
@@ -28,12 +18,12 @@ func (a *Account) Report(at time.Duration) *report.Report {
 	r.Command, r.WallSeconds = append(r.Command, a.header.Command...), at.Seconds()
 	r.Remarks = append(r.Remarks, a.remarks...)
 	r.Events, r.Overhead = a.events(), a.overhead()
-	for _, p := range a.order {
+	for _, p := range a.processes.order {
 		r.Processes = append(r.Processes, p.report())
 	}
-	a.reportEnd(r)
-	for _, t := range a.hosted {
-		t.EventsDropped = a.lost[t.Name]
+	a.end.report(r)
+	for _, t := range a.tunlets.hosted {
+		t.EventsDropped = a.tunlets.lost[t.Name]
 		r.Tunlets = append(r.Tunlets, t)
 		r.Overhead.TunletPeakBytes = max(r.Overhead.TunletPeakBytes, t.PeakRSSBytes)
 	}
@@ -49,17 +39,17 @@ func (a *Account) Report(at time.Duration) *report.Report {
 // they came, after those that were refused later.
 func (a *Account) reportProposals(r *report.Report) {
 	var late []report.Refused
-	for _, p := range a.inOrder() {
+	for _, p := range a.proposals.inOrder() {
 		switch {
 		case p.GetState() == stateAdvised:
-			r.Advice = append(r.Advice, a.advice(p))
+			r.Advice = append(r.Advice, a.proposals.advice(p))
 		case p.GetTimes() > 0:
 			late = append(late, p.refused())
 		case p.GetState() == stateRefused:
 			r.Refused = append(r.Refused, p.refused())
 		default:
 			for _, ch := range p.GetChanges() {
-				r.Changes = append(r.Changes, a.change(p, ch))
+				r.Changes = append(r.Changes, a.proposals.change(p, ch, a.start))
 			}
 		}
 	}
@@ -73,8 +63,8 @@ func (a *Account) omissions(r *report.Report) {
 			r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: report.OwnerName, Text: fmt.Sprintf("%d %s are not listed", n, what)})
 		}
 	}
-	note(a.omitted, "further processes that have ended")
-	note(int(a.unlisted), "further proposals")
+	note(a.processes.omitted, "further processes that have ended")
+	note(int(a.proposals.unlisted), "further proposals")
 	note(a.points.omitted, "further measure points that were given back")
 }
 
@@ -82,32 +72,20 @@ func (a *Account) omissions(r *report.Report) {
 func (a *Account) events() report.Events {
 	e := a.counts
 	e.Received = e.Records + e.Aggregates + e.Samples
-	for _, c := range a.controllers {
-		e.Lost.Ring += c.status.GetRecordsLostRing()
-		e.Lost.Slot += c.status.GetRecordsLostSlot()
-		e.Lost.Queue += c.status.GetRecordsLostQueue()
-		e.Lost.Away += c.status.GetHitsLost() + c.status.GetSamplesLost() + c.status.GetEndsLost()
-		e.Lost.BPF += c.status.GetRecordsLostBpf()
-	}
-	for _, n := range a.lost {
+	a.controllers.losses(&e.Lost)
+	for _, n := range a.tunlets.lost {
 		e.Lost.Tunlet += n
 	}
 	return e
 }
 
 // overhead adds up what the controllers say of themselves, and what the tunlets took.
-func (a *Account) overhead() (o report.Overhead) {
-	cpu := 0.0
-	for _, c := range a.controllers {
-		cpu += c.status.GetCpuSeconds()
-		o.MemoryPeakBytes = max(o.MemoryPeakBytes, c.status.GetPeakResidentBytes())
-		o.ProbeSeconds += c.status.GetProbeSeconds()
+func (a *Account) overhead() report.Overhead {
+	o, tunlets := a.controllers.overhead(), a.tunlets.cost
+	if tunlets.own > 0 { // more than the controller could say before it ended
+		o.ControllerCPUSeconds = tunlets.own.Seconds()
 	}
-	if a.cost.own > 0 { // more than the controller could say before it ended
-		cpu = a.cost.own.Seconds()
-	}
-	o.ControllerCPUSeconds, o.TunletCPUSeconds = cpu, a.cost.cpu.Seconds()
+	o.TunletCPUSeconds, o.TunletMemoryBytes = tunlets.cpu.Seconds(), tunlets.memory
 	o.CPUSeconds = o.ControllerCPUSeconds + o.TunletCPUSeconds
-	o.TunletMemoryBytes = a.cost.memory
 	return o
 }

@@ -34,44 +34,24 @@ type Summary struct {
 
 // Summary returns the session as it stands.
 func (a *Account) Summary() Summary {
-	out := Summary{Command: slices.Clone(a.header.Command), UID: a.user, Processes: a.omitted + len(a.order)}
-	for _, c := range a.controllers {
-		if c.present {
-			out.Controllers++
-		}
-	}
+	out := Summary{Command: slices.Clone(a.header.Command), UID: a.user, Processes: a.processes.seen(), Controllers: a.controllers.present()}
 	hosts := map[string]bool{}
-	for _, p := range a.order {
+	for _, p := range a.processes.order {
 		hosts[p.info.Host] = true
 		if !p.ended {
 			out.Running++
 		}
 	}
 	out.Hosts = slices.Sorted(maps.Keys(hosts))
-	for _, k := range a.inherited {
+	for _, k := range a.proposals.inherited {
 		out.Kept = append(out.Kept, proto.CloneOf(k))
 	}
-	for _, p := range a.proposals {
+	for _, p := range a.proposals.byNumber {
 		if p.GetState() == stateKept {
 			out.Gain = max(out.Gain, p.GetGain())
-			out.Kept = append(out.Kept, a.kept(p)...)
+			out.Kept = append(out.Kept, a.proposals.kept(p)...)
 		}
 	}
 	slices.SortFunc(out.Kept, func(a, b *attunev1.KeptChange) int { return strings.Compare(a.GetId(), b.GetId()) })
-	return out
-}
-
-// kept returns the changes of a kept proposal that are in force.
-func (a *Account) kept(p *proposal) (out []*attunev1.KeptChange) {
-	for _, ch := range p.GetChanges() {
-		of := a.processes[ch.GetSpec().GetProcess()]
-		if of == nil || of.ended || ch.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
-			continue
-		}
-		out = append(out, &attunev1.KeptChange{
-			Id: ch.GetSpec().GetId(), Host: of.info.Host, Pid: int32(of.info.PID), Knob: ch.GetSpec().GetKnob(),
-			Tunlet: p.GetTunlet(), Action: ch.GetAction(), Gain: p.GetGain(),
-		})
-	}
 	return out
 }

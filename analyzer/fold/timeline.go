@@ -44,14 +44,14 @@ func (t *Timeline) entry(f *attunev1.RecordingFrame) (report.Entry, bool) {
 		return t.pointStatus(k.PointStatus)
 	case *attunev1.RecordingFrame_Process:
 		info := k.Process.GetProcess()
-		return report.Entry{Kind: "process_started", Process: a.pid(info.GetHandle()), Text: info.GetExecutable()}, a.news
+		return report.Entry{Kind: "process_started", Process: a.processes.pid(info.GetHandle()), Text: info.GetExecutable()}, a.news
 	case *attunev1.RecordingFrame_ProcessGone:
 		id := k.ProcessGone.GetEnded().GetProcess()
-		return report.Entry{Kind: "process_ended", Process: a.pid(id), Text: a.executable(id)}, a.news
+		return report.Entry{Kind: "process_ended", Process: a.processes.pid(id), Text: a.processes.of(id).info.Exe}, a.news
 	case *attunev1.RecordingFrame_Controller:
 		return report.Entry{Kind: "controller", Text: k.Controller.GetText()}, true
 	case *attunev1.RecordingFrame_Remark:
-		return report.Entry{Kind: "remark", Tunlet: k.Remark.GetFrom(), Process: a.pid(k.Remark.GetProcess()), Text: k.Remark.GetText()}, true
+		return report.Entry{Kind: "remark", Tunlet: k.Remark.GetFrom(), Process: a.processes.pid(k.Remark.GetProcess()), Text: k.Remark.GetText()}, true
 	case *attunev1.RecordingFrame_Header:
 		app := k.Header.GetApplication()
 		return report.Entry{Kind: "session_started", Text: fmt.Sprintf("%s, mode %s", app.GetSessionId(), app.GetMode())}, true
@@ -70,7 +70,7 @@ func (t *Timeline) tunletEntry(f *attunev1.RecordingFrame) (report.Entry, bool) 
 	case *attunev1.RecordingFrame_TunletEnd:
 		e.Tunlet, e.Text = k.TunletEnd.GetTunlet(), "gone: "+k.TunletEnd.GetReason()
 	case *attunev1.RecordingFrame_Sleeper:
-		e.Tunlet, e.Text, e.Process = k.Sleeper.GetTunlet(), k.Sleeper.GetText(), t.account.pid(k.Sleeper.GetProcess())
+		e.Tunlet, e.Text, e.Process = k.Sleeper.GetTunlet(), k.Sleeper.GetText(), t.account.processes.pid(k.Sleeper.GetProcess())
 	default:
 		return report.Entry{}, false
 	}
@@ -80,7 +80,7 @@ func (t *Timeline) tunletEntry(f *attunev1.RecordingFrame) (report.Entry, bool) 
 func (t *Timeline) decision(d *attunev1.RecordedDecision) report.Entry {
 	e := report.Entry{
 		Kind: d.GetKind(), Tunlet: d.GetTunlet(), Proposal: d.GetProposalId(), Text: d.GetReason(),
-		Changes: t.account.entryChanges(d.GetProposal()), Objective: t.account.objective(d.GetProposal()),
+		Changes: t.account.proposals.entryChanges(d.GetProposal()), Objective: t.account.proposals.objective(d.GetProposal()),
 	}
 	if e.Objective != nil {
 		e.Objective.Scope = ""
@@ -95,6 +95,6 @@ func (t *Timeline) pointStatus(st *attunev1.PointStatus) (report.Entry, bool) {
 		return report.Entry{}, false
 	}
 	return report.Entry{
-		Kind: "point", Tunlet: p.askers[0].name, Point: p.askers[0].shown, Process: t.account.pid(st.GetProcess()), Text: hits.StateText(st),
+		Kind: "point", Tunlet: p.askers[0].name, Point: p.askers[0].shown, Process: t.account.processes.pid(st.GetProcess()), Text: hits.StateText(st),
 	}, t.account.news
 }

@@ -23,13 +23,13 @@ func (t Trial) Kept() bool { return t.GetState() == stateKept }
 // application: kept, found useless, or given as advice. Those whose executable
 // could not be read are left out.
 func (a *Account) Trials() (out []Trial) {
-	for _, p := range a.inOrder() {
+	for _, p := range a.proposals.inOrder() {
 		telling := p.GetState() == stateKept && p.GetJudgement() != nil || p.GetState() == stateAdvised || p.GetUseless()
 		if !telling || p.GetCanary() || len(p.GetChanges()) == 0 {
 			continue
 		}
-		of := a.processes[p.GetChanges()[0].GetSpec().GetProcess()]
-		if of != nil && of.info.SHA256 != "" {
+		of := a.processes.of(p.GetChanges()[0].GetSpec().GetProcess())
+		if of.info.SHA256 != "" {
 			out = append(out, Trial{proto.CloneOf(p.RecordedProposal), of.info.SHA256, of.info.Exe})
 		}
 	}

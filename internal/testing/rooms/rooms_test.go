@@ -29,7 +29,7 @@ func TestRooms(t *testing.T) {
 		"analyzer", "controller", "controller/actuate", "controller/admit", "controller/change", "controller/discover", "controller/inject",
 		"controller/inject/breakpoint", "controller/inject/tracer", "controller/link", "controller/member",
 		"controller/meter", "controller/node", "controller/source", "controller/track", "analyzer/channel",
-		"analyzer/core", "analyzer/core/trial", "analyzer/probes", "analyzer/recorder", "analyzer/session",
+		"analyzer/core", "analyzer/core/trial", "analyzer/fold", "analyzer/probes", "analyzer/recorder", "analyzer/session",
 		"analyzer/session/calls",
 	} {
 		t.Run(dir, func(t *testing.T) {
