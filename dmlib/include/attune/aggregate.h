@@ -45,6 +45,14 @@ struct attune_aggregate {
 
 /* clang-format on */
 
+/* What a word holds that others may be writing. Of the kernel's compiler an atomic load
+ * of this kind is not to be had. */
+#ifdef ATTUNE_FOR_BPF
+#define ATTUNE_LOOK(word) (*(volatile __typeof__(*(word)) *)(word))
+#else
+#define ATTUNE_LOOK(word) __atomic_load_n(word, __ATOMIC_RELAXED)
+#endif
+
 /* A try fails only if another thread has raised the word. */
 ATTUNE_INLINE void attune_raise(uint64_t *word, uint64_t value) {
 #ifdef ATTUNE_FOR_BPF
@@ -53,7 +61,7 @@ ATTUNE_INLINE void attune_raise(uint64_t *word, uint64_t value) {
     const uint32_t tries = UINT32_MAX;
 #endif
     for (uint32_t i = 0; i < tries; i++) {
-        uint64_t seen = *(volatile uint64_t *)word;
+        uint64_t seen = ATTUNE_LOOK(word);
         if (value <= seen || __sync_val_compare_and_swap(word, seen, value) == seen)
             return;
     }
@@ -91,7 +99,7 @@ ATTUNE_INLINE void attune_add(struct attune_aggregate *to, uint64_t value, bool 
 ATTUNE_INLINE uint64_t attune_take_place(uint64_t *place, uint64_t key, uint32_t *keys,
                                          uint32_t max_keys) {
     uint64_t there = 0;
-    if (*(volatile uint32_t *)keys >= max_keys)
+    if (ATTUNE_LOOK(keys) >= max_keys)
         return 0;
     if (__sync_fetch_and_add(keys, 1) < max_keys) {
         there = __sync_val_compare_and_swap(place, 0, key);
@@ -117,7 +125,7 @@ ATTUNE_INLINE int32_t attune_find_place(void *table, uint32_t mask, uint64_t key
         struct attune_aggregate *place = at(table, number);
         if (!place)
             return -1;
-        uint64_t there = *(volatile uint64_t *)&place->key;
+        uint64_t there = ATTUNE_LOOK(&place->key);
         if (there == 0)
             there = attune_take_place(&place->key, named, keys, max_keys);
         if (there == named)
