@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/admit"
 	"github.com/attune-hpc/attune/controller/gate"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -32,13 +31,8 @@ func TestSlowStart(t *testing.T) {
 	}
 	t.Cleanup(func() { _, _ = slow.Process.Kill(), slow.Wait() })
 	told := func(m *attunev1.PublishRequest) (bool, bool) {
-		p := m.GetProcessChanged()
-		for _, way := range p.GetMechanisms() {
-			if way.GetName() == admit.MechanismDMLib && int(p.GetIdentity().GetPid()) == slow.Process.Pid {
-				return way.GetAvailable(), true
-			}
-		}
-		return false, false
+		p, way := aboutDMLib(m)
+		return way.GetAvailable(), way != nil && int(p.GetIdentity().GetPid()) == slow.Process.Pid
 	}
 	if _, ok := eventWithin(b, time.Second, told); ok {
 		t.Error("it was given up before it began")

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attune-hpc/attune/controller/admit"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -68,11 +67,8 @@ func (b *bench) ranksOf(t *testing.T, program string, n int) []uint64 {
 	t.Helper()
 	ranks := make(map[uint64]bool)
 	return event(t, b, "all ranks", func(m *attunev1.PublishRequest) ([]uint64, bool) {
-		p := m.GetProcessChanged()
-		for _, way := range p.GetMechanisms() {
-			if way.GetName() == admit.MechanismDMLib && way.GetAvailable() && p.GetExecutable() == program {
-				ranks[p.GetHandle()] = true
-			}
+		if p, way := aboutDMLib(m); way.GetAvailable() && p.GetExecutable() == program {
+			ranks[p.GetHandle()] = true
 		}
 		var handles []uint64
 		for handle := range ranks {
