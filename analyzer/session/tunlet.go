@@ -192,7 +192,7 @@ func (t *tunlet) tick(now time.Time) {
 // applicationEnded tells the end, and makes Finish wait for the answer.
 func (t *tunlet) applicationEnded(now time.Time) {
 	t.worker.Push(calls.Call{
-		Method: "ApplicationEnded",
+		Method: "ApplicationEnded", Urgent: true,
 		Do: func(ctx context.Context) (*attunev1.Reaction, error) {
 			_, err := t.service.ApplicationEnded(ctx, &attunev1.ApplicationEndedRequest{UnixNano: now.UnixNano()})
 			return nil, err

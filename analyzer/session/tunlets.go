@@ -57,7 +57,9 @@ func (ts *tunlets) add(tn Tunlet) {
 	t.worker = calls.New(calls.Config{
 		Timeout: ts.timeout,
 		Hung:    tn.Kill,
-		React:   func(r *attunev1.Reaction) { ts.inbox.post(func() { ts.react(t, r) }) },
+		React: func(r *attunev1.Reaction) {
+			ts.inbox.post(func() { t.worker.Rest(restAfter(ts.clock.took(func() { ts.react(t, r) }))) })
+		},
 		Failed:  func(method string, err error) { ts.inbox.post(func() { ts.callFailed(t, method, err) }) },
 	})
 	ts.running[t.name] = t
@@ -169,6 +171,22 @@ func (ts *tunlets) react(t *tunlet, r *attunev1.Reaction) {
 			ts.teller.emitRemark(t.name, m.GetProcess(), m.GetText())
 		}
 	}
+}
+
+const (
+	// longReaction is how long the loop may be busy with what a tunlet answers, before
+	// that is held against it.
+	longReaction = 10 * time.Millisecond
+	// loopShare is what one tunlet may have of the loop, at most.
+	loopShare = 0.25
+)
+
+// restAfter is how long a tunlet is not called after it has kept the loop busy.
+func restAfter(busy time.Duration) time.Duration {
+	if busy < longReaction {
+		return 0
+	}
+	return time.Duration(float64(busy) * (1/loopShare - 1))
 }
 
 // limit returns at most the first n elements.

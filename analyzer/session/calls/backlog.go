@@ -26,6 +26,7 @@ type Call struct {
 	Data   bool   // measured data: may be dropped
 	Events uint64 // how many events it carries
 	Size   int64  // what they weigh, in bytes
+	Urgent bool   // ends a rest
 	// Records is what Do sends, if that is nothing but records: a worker that
 	// is behind sends those of several calls in one.
 	Records *attunev1.HandleEventsRequest

@@ -4,6 +4,7 @@ package calls
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -34,11 +35,14 @@ type Worker struct {
 	cancel context.CancelFunc
 	absent map[string]bool // methods that the tunlet does not implement; Run's own
 	wake   queue.Bell      // rung when there is a call
+	urgent queue.Bell      // rung when that is urgent
+	rest   atomic.Int64    // until when no call is made, nanoseconds since began
+	began  time.Time
 }
 
 // New returns a worker whose calls Run makes. Its owner calls Stop.
 func New(cfg Config) *Worker {
-	w := &Worker{cfg: cfg, wake: queue.NewBell()}
+	w := &Worker{cfg: cfg, wake: queue.NewBell(), urgent: queue.NewBell(), began: time.Now()}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
@@ -47,7 +51,7 @@ func New(cfg Config) *Worker {
 func (w *Worker) Run() {
 	for {
 		c, ok := w.next()
-		if !ok {
+		if !ok || !w.rested() {
 			return
 		}
 		w.make(c)
@@ -67,6 +71,29 @@ func (w *Worker) next() (Call, bool) {
 			return Call{}, false
 		}
 	}
+}
+
+// Rest has the next call wait for so long from now: what the tunlet asked for has held
+// others up.
+// A shorter rest does not end a longer one. Called by one goroutine.
+func (w *Worker) Rest(d time.Duration) {
+	w.rest.Store(max(w.rest.Load(), int64(time.Since(w.began)+d)))
+}
+
+// rested waits for the end of a rest; false: there are no more calls.
+func (w *Worker) rested() bool {
+	left := time.Duration(w.rest.Load()) - time.Since(w.began)
+	if left <= 0 {
+		return true
+	}
+	select {
+	case <-time.After(left):
+	case <-w.urgent:
+		w.rest.Store(0)
+	case <-w.ctx.Done():
+		return false
+	}
+	return true
 }
 
 // make makes one call. A tunlet that does not answer in time is hung; one that
@@ -110,6 +137,9 @@ func (w *Worker) Push(c Call) {
 	if !w.put(c) {
 		w.cfg.Hung("it does not keep up with what it is told")
 		return
+	}
+	if c.Urgent {
+		w.urgent.Ring()
 	}
 	w.wake.Ring()
 }

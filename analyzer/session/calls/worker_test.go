@@ -97,3 +97,33 @@ func TestWorkerCountsRefusedData(t *testing.T) {
 		}
 	}
 }
+
+// TestWorkerRests: no call is made while the tunlet has to rest, unless an urgent one
+// waits; those before it are made first, as ever.
+func TestWorkerRests(t *testing.T) {
+	w := worker(t)
+	made := make(chan string, 3)
+	call := func(method string, urgent bool) Call {
+		return Call{Method: method, Urgent: urgent, Do: func(context.Context) (*attunev1.Reaction, error) {
+			made <- method
+			return nil, nil
+		}}
+	}
+	go w.Run()
+	const rest = 50 * time.Millisecond
+	began := time.Now()
+	w.Rest(rest)
+	w.Rest(0) // does not end it
+	w.Push(call("Tick", false))
+	if got := <-made; time.Since(began) < rest {
+		t.Errorf("%s after %v, want no call for %v", got, time.Since(began), rest)
+	}
+	w.Rest(time.Hour)
+	w.Push(call("Tick", false))
+	w.Push(call("ApplicationEnded", true))
+	for _, want := range []string{"Tick", "ApplicationEnded"} {
+		if got := <-made; got != want {
+			t.Errorf("call of %s, want %s", got, want)
+		}
+	}
+}
