@@ -19,10 +19,10 @@ const (
 
 	// A pipe cannot shrink below what it holds. In a pipeline that runs that is
 	// so half of the time: a turn of 1 MiB takes 0.3 ms at 4 GB/s and 10 ms at
-	// 100 MB/s, and its reader empties the pipe once in each. shrinkPatience is
-	// ten of the slow ones; a reader that is slower than its writer never
-	// empties the pipe, and no waiting helps.
-	shrinkPatience = 100 * time.Millisecond
+	// 100 MB/s, and its reader empties the pipe once in each, or less often where it
+	// has to wait for a processor. shrinkPatience is fifty of the slow ones; a reader
+	// that is slower than its writer never empties the pipe, and no waiting helps.
+	shrinkPatience = 500 * time.Millisecond
 	shrinkPause    = 50 * time.Microsecond
 )
 
@@ -33,7 +33,7 @@ func pipeKnobs() []knob {
 			Examples:    []string{"64K", "1M"},
 			Description: "Bytes that a pipe holds. The other end's process has the same pipe.",
 			Privilege:   "CAP_SYS_RESOURCE beyond fs.pipe-max-size or the user's fs.pipe-user-pages-soft",
-			Undo:        exactly + "; tried for 100 ms while the pipe holds more than the old size",
+			Undo:        exactly + "; tried for 500 ms while the pipe holds more than the old size",
 		},
 		parse:    wholePipe,
 		places:   descriptorPlaces(OnPipes, unix.S_IFIFO, "pipe", func(int) error { return nil }),

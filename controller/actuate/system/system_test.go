@@ -9,11 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -230,7 +232,15 @@ func TestBusyPipeShrinks(t *testing.T) {
 	k.Ask(t, "pump")
 	for range 20 {
 		_, states := k.change(t, "pipe.size", "1M", k.pipe)
-		k.restore(t, states)
+		for deadline := time.Now().Add(patience.Limit); ; { // its reader may be waiting for a processor
+			err := Restore(k.identity, states)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+		}
 		if got := k.Ask(t, "pipe"); got != "65536" {
 			t.Fatalf("restored to %s, was 65536", got)
 		}
