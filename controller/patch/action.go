@@ -34,8 +34,7 @@ type Value struct {
 // Replace makes every call of a function go to another one of the same
 // parameters and result.
 type Replace struct {
-	// Target is the address of the other function. It may call the first one
-	// at the address that sites.Sites.Original gives.
+	// Target is the address of the other function.
 	Target uint64
 }
 

@@ -9,15 +9,15 @@ import "encoding/binary"
 // any register that a local function does not touch. Below the stack pointer
 // nothing lives, neither at an entry nor at a return, so that pushing is safe.
 
-// parameter: the new value, in one instruction unless it depends on the old.
-func (a *assembler) parameter(p Parameter) {
+// assemble makes the new value, in one instruction unless it depends on the old.
+func (p Parameter) assemble(a *assembler) {
 	if p.Old == nil {
-		a.setParameter(p)
+		p.set(a)
 		return
 	}
 	// LEA and JRCXZ compare without flags.
 	a.emit(0x51, 0x52) // save %rcx and %rdx
-	a.parameterToRCX(p)
+	p.toRCX(a)
 	a.loadConstant(rdx, -truncated(*p.Old, p.Width))
 	a.emit(0x48, 0x8d, 0x0c, 0x11) // lea (%rcx,%rdx), %rcx
 	a.emit(0x5a)                   // pop %rdx
@@ -25,11 +25,11 @@ func (a *assembler) parameter(p Parameter) {
 	a.emit(0x59)                   // pop %rcx
 	other := a.forward(0xe9)       // jmp 2f
 	a.emit(0x59)                   // 1: pop %rcx
-	a.setParameter(p)
+	p.set(a)
 	a.here(other) // 2:
 }
 
-func (a *assembler) setParameter(p Parameter) {
+func (p Parameter) set(a *assembler) {
 	if p.Value.Class == Real {
 		a.setReal(p.Number, p.Value.Bits)
 		return
@@ -39,9 +39,9 @@ func (a *assembler) setParameter(p Parameter) {
 
 func truncated(value uint64, bytes int) uint64 { return value << (64 - 8*bytes) >> (64 - 8*bytes) }
 
-// parameterToRCX moves the Width lowest bytes of a parameter, zero-extended.
+// toRCX moves the Width lowest bytes of a parameter, zero-extended.
 // RDX is on the stack and untouched.
-func (a *assembler) parameterToRCX(p Parameter) {
+func (p Parameter) toRCX(a *assembler) {
 	if p.Value.Class == Real {
 		modrm := 0xc1 | byte(p.Number)<<3
 		if p.Width == 8 {
@@ -65,10 +65,10 @@ func (a *assembler) parameterToRCX(p Parameter) {
 	}
 }
 
-// remove returns, or goes on behind where another caller calls.
-func (a *assembler) remove(r Remove) {
+// assemble returns, or goes on behind where another caller calls.
+func (r Remove) assemble(a *assembler) {
 	if len(r.Callers) == 0 {
-		a.returnValue(r.Result)
+		r.Result.leave(a)
 		return
 	}
 	const savedBytes = 24
@@ -90,11 +90,12 @@ func (a *assembler) remove(r Remove) {
 	a.here(hits...)          // 1:
 	a.emit(0x59)             // pop %rcx
 	a.restoreFlags()
-	a.returnValue(r.Result)
+	r.Result.leave(a)
 	a.here(other) // 2:
 }
 
-func (a *assembler) returnValue(v Value) {
+// leave returns from the function with the value.
+func (v Value) leave(a *assembler) {
 	switch v.Class {
 	case Integer:
 		a.loadConstant(rax, v.Bits)
@@ -105,7 +106,12 @@ func (a *assembler) returnValue(v Value) {
 	a.emit(0xc3) // ret
 }
 
-// Where call keeps what the called function may change, below %rbp.
+// assemble goes to the other function instead.
+func (r Replace) assemble(a *assembler) {
+	a.relative(word(r.Target), 0xff, 0x25) // jmp *target
+}
+
+// Where a call keeps what the called function may change, below %rbp.
 const (
 	savedRAX      = -8
 	savedFirst    = -16 // rdi, rsi, rdx, rcx, r8, r9, each 8 below the one before
@@ -118,8 +124,8 @@ const (
 	legacyRestore = 0x0c
 )
 
-// call calls a function with all registers, flags and errno kept.
-func (a *assembler) call(c Call, e Environment) {
+// assemble calls a function with all registers, flags and errno kept.
+func (c Call) assemble(a *assembler, e Environment) {
 	a.emit(0x55, 0x48, 0x89, 0xe5)                   // push %rbp; mov %rsp, %rbp
 	a.emit(0x50, 0x57, 0x56, 0x52, 0x51)             // push %rax, %rdi, %rsi, %rdx, %rcx
 	a.emit(0x41, 0x50, 0x41, 0x51)                   // push %r8, %r9
@@ -127,13 +133,13 @@ func (a *assembler) call(c Call, e Environment) {
 	a.emit(0x9f, 0x0f, 0x90, 0xc0, 0x50)             // flags, and push them
 	a.emit(0x48, 0x81, 0xec, 0xc0, 0x0a, 0x00, 0x00) // sub $2752, %rsp
 	a.emit(0x48, 0x83, 0xe4, 0xc0)                   // and $-64, %rsp
-	a.vectors(e, 0x24, legacyOpcode)
-	a.keepErrno(e, 0x8b) // mov (%rax), %ebx
-	reals := a.arguments(c)
+	e.vectors(a, 0x24, legacyOpcode)
+	e.keepErrno(a, 0x8b) // mov (%rax), %ebx
+	reals := c.load(a)
 	a.emit(0xb8, byte(reals), 0, 0, 0)     // mov $reals, %eax
 	a.relative(word(c.Target), 0xff, 0x15) // call *target
-	a.keepErrno(e, 0x89)                   // mov %ebx, (%rax)
-	a.vectors(e, 0x2c, legacyRestore)
+	e.keepErrno(a, 0x89)                   // mov %ebx, (%rax)
+	e.vectors(a, 0x2c, legacyRestore)
 	a.emit(0x48, 0x8d, 0x65, 0x100+savedAll) // lea -88(%rbp), %rsp
 	a.emit(0x58, 0x04, 0x7f, 0x9e)           // pop %rax; add $127, %al; sahf
 	a.emit(0x5b, 0x41, 0x5b, 0x41, 0x5a)     // pop %rbx, %r11, %r10
@@ -144,7 +150,7 @@ func (a *assembler) call(c Call, e Environment) {
 
 // vectors saves or restores vector and floating-point registers at the stack
 // pointer.
-func (a *assembler) vectors(e Environment, modern, legacy byte) {
+func (e Environment) vectors(a *assembler, modern, legacy byte) {
 	if !e.XSave {
 		a.emit(0x48, 0x0f, 0xae, legacy, 0x24)
 		return
@@ -162,29 +168,29 @@ func (a *assembler) vectors(e Environment, modern, legacy byte) {
 }
 
 // keepErrno: call *errno_location; then errno to or from %ebx.
-func (a *assembler) keepErrno(e Environment, move byte) {
+func (e Environment) keepErrno(a *assembler, move byte) {
 	if e.ErrnoLocation != 0 {
 		a.relative(word(e.ErrnoLocation), 0xff, 0x15)
 		a.emit(move, 0x18)
 	}
 }
 
-// arguments loads what the function is passed and returns how many reals.
-func (a *assembler) arguments(c Call) (reals int) {
+// load loads what the function is passed and returns how many reals.
+func (c Call) load(a *assembler) (reals int) {
 	integers := 0
 	for _, arg := range c.Arguments {
 		if arg.Source != Text && arg.Class == Real {
-			a.realArgument(reals, arg)
+			arg.loadReal(a, reals)
 			reals++
 			continue
 		}
-		a.integerArgument(integerRegisters[integers], arg)
+		arg.loadInteger(a, integerRegisters[integers])
 		integers++
 	}
 	return reals
 }
 
-func (a *assembler) integerArgument(r register, arg Argument) {
+func (arg Argument) loadInteger(a *assembler, r register) {
 	high, low := byte(r>>3), byte(r&7)
 	load := func(offset int) { a.emit(0x48|high<<2, 0x8b, 0x45|low<<3, byte(offset)) } // mov offset(%rbp), %r
 	switch arg.Source {
@@ -199,7 +205,7 @@ func (a *assembler) integerArgument(r register, arg Argument) {
 	}
 }
 
-func (a *assembler) realArgument(xmm int, arg Argument) {
+func (arg Argument) loadReal(a *assembler, xmm int) {
 	if arg.Source == Constant {
 		a.relative(word(arg.Bits), 0xf2, 0x0f, 0x10, 0x05|byte(xmm)<<3) // movsd constant(%rip), %xmm
 		return

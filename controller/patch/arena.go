@@ -7,9 +7,6 @@ import (
 	"slices"
 )
 
-// PageBytes is the size of a page on x86-64.
-const PageBytes = 4096
-
 // Arena keeps account of a stretch of executable memory that holds landings
 // and their pointers. What is taken is never given back: a thread may be in it.
 type Arena struct {

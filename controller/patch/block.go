@@ -47,15 +47,6 @@ var magic = []byte("ATISLND2")
 
 var errTooLong = fmt.Errorf("%w: %w", ErrAction, errors.New("too many actions on one function"))
 
-// Key tells programs that do different things from one another.
-func (p Program) Key() string {
-	description, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // numbers and texts only
-	}
-	return string(description)
-}
-
 // complete fills in the blocks and adds the description.
 func (p Program) complete(code []byte, blocks int, s Site, e Environment) ([]byte, error) {
 	description := p.Key()

@@ -2,7 +2,8 @@
 
 // Package patch prepares patches of functions: it decides whether their entry
 // and their exits can be made to lead somewhere else, and makes the code that is
-// needed for it. It reads and writes no process; controller/sites does.
+// needed for it. It reads and writes no process; controller/sites does. What the code
+// of functions does it knows from its package flow.
 //
 // A patch changes one byte, if it can: the first of the function's first instruction
 // becomes the opcode of a jump (e9), whose four displacement bytes are those
@@ -21,7 +22,7 @@
 // Where there can be no memory at the landing, or another patch is too near, a
 // whole jump is written ([Wide], [WideExit]), which leads wherever there is room.
 // Its five bytes are changed while all threads are stopped, none of them within;
-// nothing else may lead there ([Surroundings]).
+// nothing else may lead there ([flow.Surroundings]).
 //
 // The landing leads, through a pointer, to a [Program], which calls DMLib for
 // each point that is measured, does what [Action] says, executes the instruction

@@ -12,6 +12,10 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
+// evex begins the instructions of AVX-512, whose operands the decoder does not
+// always get right.
+const evex = x86asm.Prefix(0x62)
+
 // instruction is one that a patch displaces.
 type instruction struct {
 	x86asm.Inst
@@ -102,6 +106,9 @@ func (i instruction) branches() bool {
 
 // leaves says whether the next instruction is never executed after it.
 func (i instruction) leaves() bool { return i.Op == x86asm.JMP || i.Op == x86asm.RET }
+
+// ends says whether something else than the next instruction may follow.
+func (i instruction) ends() bool { return i.leaves() || i.branches() }
 
 // move makes the instruction for another address.
 func (i instruction) move(at uint64) ([]byte, error) {

@@ -4,6 +4,9 @@ package patch
 
 import "fmt"
 
+// PageBytes is the size of a page on x86-64.
+const PageBytes = 4096
+
 // Region is a stretch of a process' address space that is in use.
 type Region struct {
 	// Start and End enclose it; End is the first address behind.

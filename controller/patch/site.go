@@ -4,38 +4,10 @@ package patch
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"math"
 
 	"golang.org/x/arch/x86/x86asm"
 )
-
-// ErrUnpatchable wraps every reason why a function cannot be patched.
-var ErrUnpatchable = errors.New("code cannot be patched")
-
-const (
-	// SiteBytes is how much of a function [Examine] likes to see: a landing
-	// pad, the longest instruction and the bytes that become a displacement.
-	// Less is enough where the function's section ends.
-	SiteBytes = 24
-	// JumpBytes is the length of a jump with a 32-bit displacement.
-	JumpBytes = 5
-	// JumpOpcode is the byte that a patch writes.
-	JumpOpcode = 0xe9
-)
-
-// endbr64 is where an indirect call must arrive under control-flow
-// enforcement; the patch goes behind it.
-var endbr64 = []byte{0xf3, 0x0f, 0x1e, 0xfa}
-
-// signalReturn is the C library's trampoline out of signal handlers (mov
-// $15,%rax; syscall). Unwinders know it by its bytes.
-var signalReturn = []byte{0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}
-
-// evex begins the instructions of AVX-512, whose operands the decoder does not
-// always get right.
-const evex = x86asm.Prefix(0x62)
 
 // Site is the place of a patch: an instruction of which one byte is changed so
 // that it becomes a jump to the landing, or a few that a whole jump takes the
@@ -70,47 +42,6 @@ const (
 	perhaps                // a conditional jump to another function
 )
 
-// Examine decides whether the function at entry can be patched. code is its
-// code as it lies there, at most SiteBytes of it. Errors wrap
-// [ErrUnpatchable].
-func Examine(entry uint64, code []byte) (Site, error) {
-	if bytes.HasPrefix(code, signalReturn) {
-		return Site{}, fmt.Errorf("%w: it is the return from signal handlers", ErrUnpatchable)
-	}
-	if bytes.HasPrefix(code, endbr64) {
-		code = code[len(endbr64):]
-		entry += uint64(len(endbr64))
-	}
-	return examine(entry, code, never)
-}
-
-// ExamineExit is Examine for an instruction with which a function ends, as
-// [Exits] finds it.
-func ExamineExit(at uint64, code []byte, exit Exit) (Site, error) {
-	leaves := always
-	if exit.Conditional {
-		leaves = perhaps
-	}
-	return examine(at, code, leaves)
-}
-
-func examine(at uint64, code []byte, leaves leaving) (Site, error) {
-	s := Site{Address: at, leaves: leaves, to: JumpOpcode}
-	if len(code) < JumpBytes {
-		return Site{}, fmt.Errorf("%w: %d bytes of code at the end of a section", ErrUnpatchable, len(code))
-	}
-	inst, err := decodeMovable(at, code)
-	if err != nil {
-		return Site{}, err
-	}
-	s.displaced = []instruction{inst}
-	s.Original = bytes.Clone(code[:max(inst.Len, JumpBytes)])
-	if !s.jumps() {
-		s.Landing, _ = JumpTarget(s.Address, s.Patched())
-	}
-	return s, nil
-}
-
 // jumps says whether the instruction begins with the opcode that a patch
 // writes.
 func (s Site) jumps() bool { return s.Original[0] == JumpOpcode }
@@ -124,6 +55,15 @@ func (s Site) Patched() []byte {
 	}
 	code[s.changed] = s.to
 	return code
+}
+
+// jump writes the whole jump over the first bytes of code. To has seen that it
+// reaches.
+func (s Site) jump(code []byte) {
+	jump, err := Jump(s.Address, s.Landing)
+	if err == nil {
+		copy(code, jump)
+	}
 }
 
 // Land gives a site whose instruction is a jump a landing where usable returns
@@ -154,6 +94,13 @@ func (s Site) Land(usable func(landing uint64) error) (Site, error) {
 	return Site{}, err
 }
 
+// To gives a wide site its landing.
+func (s Site) To(landing uint64) (Site, error) {
+	s.Landing = landing
+	_, err := Jump(s.Address, landing)
+	return s, err
+}
+
 // Recognize returns the site as code, which lies there now, has it patched. It
 // is false if code is not patched.
 func (s Site) Recognize(code []byte) (Site, bool) {
@@ -178,11 +125,49 @@ func (s Site) Recognize(code []byte) (Site, bool) {
 	return Site{}, false
 }
 
+func (s Site) recognizeWide(code []byte) (Site, bool) {
+	landing, ok := JumpTarget(s.Address, code)
+	if !ok || bytes.Equal(code, s.Original) || !bytes.Equal(code[JumpBytes:], s.Original[JumpBytes:]) {
+		return Site{}, false
+	}
+	s.Landing = landing
+	return s, true
+}
+
+// Wide says whether a whole jump is written.
+func (s Site) Wide() bool { return s.wide }
+
+// Relocate makes code for the address at that does what the displaced
+// instructions do in their place and goes on behind them.
+func (s Site) Relocate(at uint64) ([]byte, error) {
+	var moved []byte
+	for _, i := range s.displaced {
+		code, err := i.move(at + uint64(len(moved)))
+		if err != nil {
+			return nil, err
+		}
+		moved = append(moved, code...)
+	}
+	if last := s.last(); last.Op == x86asm.JMP && last.branches() {
+		return moved, nil
+	}
+	back, err := Jump(at+uint64(len(moved)), s.Continue())
+	return append(moved, back...), err
+}
+
 // Continue is where the function goes on after what is displaced.
 func (s Site) Continue() uint64 { return s.last().end() }
 
 // last is the displaced instruction that the function leaves by, if it leaves.
 func (s Site) last() instruction { return s.displaced[len(s.displaced)-1] }
+
+// before are the displaced instructions that an exit comes after.
+func (s Site) before() []instruction {
+	if s.leaves == never {
+		return nil
+	}
+	return s.displaced[:len(s.displaced)-1]
+}
 
 // Overlaps says whether patching one of two sites would change the jump of the
 // other.

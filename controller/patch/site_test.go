@@ -26,7 +26,7 @@ func TestExamine(t *testing.T) {
 		refused string
 	}{
 		{"frame pointer", code(frame), entry, 1, entry + 5 + 0x41e58948, ""},
-		{"endbr64 stays", code(endbr64, frame), entry + 4, 1, entry + 9 + 0x41e58948, ""},
+		{"endbr64 stays", code([]byte{0xf3, 0x0f, 0x1e, 0xfa}, frame), entry + 4, 1, entry + 9 + 0x41e58948, ""},
 		{"backwards", code([]byte{0xc3, 0xfc, 0xff, 0xff, 0xff}), entry, 1, entry + 1, ""},
 		{"shorter than a jump", frame[:5], entry, 1, entry + 5 + 0x41e58948, ""},
 		{"ten bytes", code([]byte{0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8}), entry, 10, entry + 5 + 0x030201b8, ""},
@@ -109,7 +109,7 @@ func TestOverlaps(t *testing.T) {
 
 func FuzzExamine(f *testing.F) {
 	f.Add([]byte{0x55, 0x48, 0x89, 0xe5, 0x41})
-	f.Add(append(bytes.Clone(endbr64), 0xeb, 0xfe, 0, 0, 0))
+	f.Add([]byte{0xf3, 0x0f, 0x1e, 0xfa, 0xeb, 0xfe, 0, 0, 0})
 	f.Add([]byte{0x48, 0x8b, 0x05, 1, 2, 3, 4})
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		s, err := Examine(entry, raw)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/controller/patch/flow"
 )
 
 // Where the file of these tests numbers its code, and where it is mapped.
@@ -19,12 +21,12 @@ const (
 )
 
 // around is an object of one function and whatever else is given.
-func around(function []byte, others ...Part) Surroundings {
-	f := Part{Address: inFile, Code: function}
-	return Surroundings{
-		Function: []Part{f}, Loaded: append(others, f), Text: []Part{f},
+func around(function []byte, others ...flow.Part) flow.Surroundings {
+	f := flow.Part{Address: inFile, Code: function}
+	return flow.Surroundings{
+		Function: []flow.Part{f}, Loaded: append(others, f), Text: []flow.Part{f},
 		Begins:  func(address uint64) bool { return address == inFile },
-		Holding: func(uint64) (Part, bool) { return Part{}, false },
+		Holding: func(uint64) (flow.Part, bool) { return flow.Part{}, false },
 	}
 }
 
@@ -37,10 +39,10 @@ var (
 func word32(value int32) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(value)) }
 
 // holds adds a function of which it is known where it begins.
-func holds(s *Surroundings, first byte, code ...byte) {
-	known := Part{Address: 0x9000, Code: append([]byte{first}, code...)}
+func holds(s *flow.Surroundings, first byte, code ...byte) {
+	known := flow.Part{Address: 0x9000, Code: append([]byte{first}, code...)}
 	s.Text = append(s.Text, known)
-	s.Holding = func(address uint64) (Part, bool) { return known, known.holds(address) }
+	s.Holding = func(address uint64) (flow.Part, bool) { return known, known.Holds(address) }
 }
 
 func TestWide(t *testing.T) {
@@ -48,7 +50,7 @@ func TestWide(t *testing.T) {
 	tests := []struct {
 		name     string
 		function []byte
-		around   func(s *Surroundings)
+		around   func(s *flow.Surroundings)
 		length   int
 		refused  string
 	}{
@@ -61,38 +63,38 @@ func TestWide(t *testing.T) {
 		{"call", []byte{0x53, 0xe8, 1, 0, 0, 0, 0x5b, 0xc3}, nil, 0, "is a call"},
 		{"branch into it", circles, nil, 0, "a branch at 0x1006 leads into"},
 		{"not understood", slices.Concat(pushes[:6], []byte{0x06}), nil, 0, "is not understood"},
-		{"symbol in it", pushes, func(s *Surroundings) {
+		{"symbol in it", pushes, func(s *flow.Surroundings) {
 			s.Begins = func(address uint64) bool { return address == inFile+4 }
 		}, 0, "a symbol at 0x1004"},
-		{"neighbour jumps into it", pushes, func(s *Surroundings) {
-			s.Near = []Part{{Address: inFile + 0x20, Code: []byte{0xeb, 0xdf}}}
+		{"neighbour jumps into it", pushes, func(s *flow.Surroundings) {
+			s.Near = []flow.Part{{Address: inFile + 0x20, Code: []byte{0xeb, 0xdf}}}
 		}, 0, "a branch at 0x1020"},
-		{"far code leads into it", pushes, func(s *Surroundings) {
-			s.Text = append(s.Text, Part{Address: 0x9000, Code: slices.Concat([]byte{0xe9}, word32(inFile+1-0x9005))})
+		{"far code leads into it", pushes, func(s *flow.Surroundings) {
+			s.Text = append(s.Text, flow.Part{Address: 0x9000, Code: slices.Concat([]byte{0xe9}, word32(inFile+1-0x9005))})
 		}, 0, "code at 0x9001"},
-		{"known code leads into it", pushes, func(s *Surroundings) { holds(s, 0xe9, word32(inFile+1-0x9005)...) }, 0, "code at 0x9001"},
-		{"known code loads its address", pushes, func(s *Surroundings) {
+		{"known code leads into it", pushes, func(s *flow.Surroundings) { holds(s, 0xe9, word32(inFile+1-0x9005)...) }, 0, "code at 0x9001"},
+		{"known code loads its address", pushes, func(s *flow.Surroundings) {
 			holds(s, 0x48, slices.Concat([]byte{0x8d, 0x05}, word32(inFile+1-0x9007))...)
 		}, 0, "code at 0x9003"},
-		{"another operand of known code", pushes, func(s *Surroundings) { holds(s, 0xb8, word32(inFile+1-0x9005)...) }, 6, ""},
-		{"across instructions of known code", pushes, func(s *Surroundings) {
+		{"another operand of known code", pushes, func(s *flow.Surroundings) { holds(s, 0xb8, word32(inFile+1-0x9005)...) }, 6, ""},
+		{"across instructions of known code", pushes, func(s *flow.Surroundings) {
 			distance := word32(inFile + 1 - 0x9006) // its last byte begins inc %eax
 			holds(s, 0xb8, slices.Concat([]byte{0}, distance, []byte{0xc0})...)
 		}, 6, ""},
-		{"known code that holds data", pushes, func(s *Surroundings) {
+		{"known code that holds data", pushes, func(s *flow.Surroundings) {
 			holds(s, 0xb8, slices.Concat(word32(inFile+1-0x9005), []byte{0xeb, 0xfa})...)
 		}, 0, "code at 0x9001"},
-		{"far code leads to its entry", pushes, func(s *Surroundings) {
-			s.Text = append(s.Text, Part{Address: 0x9000, Code: slices.Concat([]byte{0xe8}, word32(inFile-0x9005))})
+		{"far code leads to its entry", pushes, func(s *flow.Surroundings) {
+			s.Text = append(s.Text, flow.Part{Address: 0x9000, Code: slices.Concat([]byte{0xe8}, word32(inFile-0x9005))})
 		}, 6, ""},
-		{"pointer into it", pushes, func(s *Surroundings) {
-			s.Loaded = append(s.Loaded, Part{Address: 0x4000, Code: binary.LittleEndian.AppendUint64(nil, inFile+1)})
+		{"pointer into it", pushes, func(s *flow.Surroundings) {
+			s.Loaded = append(s.Loaded, flow.Part{Address: 0x4000, Code: binary.LittleEndian.AppendUint64(nil, inFile+1)})
 		}, 0, "a pointer in the file at 0x4000"},
-		{"table of jumps", lea, func(s *Surroundings) {
-			s.Loaded = append(s.Loaded, Part{Address: 0x2000, Code: slices.Concat(word32(inFile+20-0x2000), word32(inFile+4-0x2000))})
+		{"table of jumps", lea, func(s *flow.Surroundings) {
+			s.Loaded = append(s.Loaded, flow.Part{Address: 0x2000, Code: slices.Concat(word32(inFile+20-0x2000), word32(inFile+4-0x2000))})
 		}, 0, "a table of jumps at 0x2004"},
-		{"table without it", lea, func(s *Surroundings) {
-			s.Loaded = append(s.Loaded, Part{Address: 0x2000, Code: word32(inFile + 20 - 0x2000)})
+		{"table without it", lea, func(s *flow.Surroundings) {
+			s.Loaded = append(s.Loaded, flow.Part{Address: 0x2000, Code: word32(inFile + 20 - 0x2000)})
 		}, 7, ""},
 	}
 	for _, test := range tests {
@@ -102,7 +104,7 @@ func TestWide(t *testing.T) {
 				test.around(&s)
 			}
 			site, err := Wide(inFile, test.function, s, mapped)
-			s.Aims = NewAims(s.Loaded, s.Text)
+			s.Aims = flow.NewAims(s.Loaded, s.Text)
 			if _, quick := Wide(inFile, test.function, s, mapped); fmt.Sprint(quick) != fmt.Sprint(err) {
 				t.Errorf("quickly: %v; slowly: %v", quick, err)
 			}
@@ -160,7 +162,7 @@ func TestWideJump(t *testing.T) {
 
 // The instructions before an exit are done first, then the exit is seen.
 func TestWideExit(t *testing.T) {
-	ret := Exit{Address: inFile + 11}
+	ret := flow.Exit{Address: inFile + 11}
 	site, err := WideExit(ret, around(pushes), mapped)
 	if err != nil {
 		t.Fatal(err)
@@ -190,27 +192,13 @@ func TestWideExit(t *testing.T) {
 	if !ok || code[behind-at] != 0xc3 {
 		t.Errorf("then to %#x: % x", behind, code[behind-at])
 	}
-	for name, exit := range map[string]Exit{"conditional": {Address: inFile + 11, Conditional: true}, "no instruction": {Address: inFile + 2}} {
+	for name, exit := range map[string]flow.Exit{"conditional": {Address: inFile + 11, Conditional: true}, "no instruction": {Address: inFile + 2}} {
 		if _, err := WideExit(exit, around(pushes), mapped); !errors.Is(err, ErrUnpatchable) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := WideExit(Exit{Address: inFile + 8}, around(circles), mapped); !errors.Is(err, ErrUnpatchable) {
+	if _, err := WideExit(flow.Exit{Address: inFile + 8}, around(circles), mapped); !errors.Is(err, ErrUnpatchable) {
 		t.Errorf("a branch before the end: %v", err)
-	}
-}
-
-func TestLedTo(t *testing.T) {
-	s := around(pushes, Part{Address: 0x4000, Code: binary.LittleEndian.AppendUint64(nil, 0x5000)})
-	caller := Part{Address: 0x3000, Code: slices.Concat([]byte{0xe8}, word32(0x6000-0x3005))}
-	s.Text = append(s.Text, caller)
-	for address, want := range map[uint64]bool{0x5000: true, 0x6000: true, 0x7000: false} {
-		if s.LedTo(address, nil) != want {
-			t.Errorf("%#x: want %v", address, want)
-		}
-	}
-	if s.LedTo(0x6000, []Part{caller}) {
-		t.Error("a call by the function itself is taken for another's")
 	}
 }
 
@@ -231,24 +219,24 @@ func TestPaddedExit(t *testing.T) {
 	tests := []struct {
 		name   string
 		code   []byte
-		exit   Exit
-		around func(s *Surroundings)
+		exit   flow.Exit
+		around func(s *flow.Surroundings)
 		padded bool
 	}{
-		{"one long no-operation", code(0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0), Exit{}, nil, true},
-		{"short ones", code(0x90, 0x66, 0x90, 0x90, 0x53), Exit{}, nil, true},
-		{"traps", code(0xcc, 0xcc, 0xcc, 0xcc), Exit{}, nil, true},
-		{"too few of them", code(0x90, 0x90, 0x90, 0x53, 0x5b), Exit{}, nil, false},
-		{"a landing pad", code(0xf3, 0x0f, 0x1e, 0xfa, 0x31, 0xc0), Exit{}, nil, false},
-		{"another function", code(0x53, 0x31, 0xc0, 0x5b, 0xc3), Exit{}, nil, false},
-		{"the end of what is loaded", code(0x90, 0x90, 0x90), Exit{}, nil, false},
-		{"a jump to another function", []byte{0x31, 0xc0, 0x31, 0xc0, 0xeb, 0x70, 0x90, 0x90, 0x90}, Exit{Tail: true}, nil, true},
-		{"one that may be passed", []byte{0x31, 0xc0, 0x31, 0xc0, 0x75, 0x70, 0x90, 0x90, 0x90}, Exit{Tail: true, Conditional: true}, nil, false},
-		{"a symbol in the padding", code(0x90, 0x90, 0x90, 0x90), Exit{}, func(s *Surroundings) {
+		{"one long no-operation", code(0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0), flow.Exit{}, nil, true},
+		{"short ones", code(0x90, 0x66, 0x90, 0x90, 0x53), flow.Exit{}, nil, true},
+		{"traps", code(0xcc, 0xcc, 0xcc, 0xcc), flow.Exit{}, nil, true},
+		{"too few of them", code(0x90, 0x90, 0x90, 0x53, 0x5b), flow.Exit{}, nil, false},
+		{"a landing pad", code(0xf3, 0x0f, 0x1e, 0xfa, 0x31, 0xc0), flow.Exit{}, nil, false},
+		{"another function", code(0x53, 0x31, 0xc0, 0x5b, 0xc3), flow.Exit{}, nil, false},
+		{"the end of what is loaded", code(0x90, 0x90, 0x90), flow.Exit{}, nil, false},
+		{"a jump to another function", []byte{0x31, 0xc0, 0x31, 0xc0, 0xeb, 0x70, 0x90, 0x90, 0x90}, flow.Exit{Tail: true}, nil, true},
+		{"one that may be passed", []byte{0x31, 0xc0, 0x31, 0xc0, 0x75, 0x70, 0x90, 0x90, 0x90}, flow.Exit{Tail: true, Conditional: true}, nil, false},
+		{"a symbol in the padding", code(0x90, 0x90, 0x90, 0x90), flow.Exit{}, func(s *flow.Surroundings) {
 			s.Begins = func(address uint64) bool { return address == ret+2 }
 		}, false},
-		{"a branch into the padding", code(0x90, 0x90, 0x90, 0x90), Exit{}, func(s *Surroundings) {
-			s.Near = []Part{{Address: inFile + 0x20, Code: []byte{0xeb, 0xe4}}}
+		{"a branch into the padding", code(0x90, 0x90, 0x90, 0x90), flow.Exit{}, func(s *flow.Surroundings) {
+			s.Near = []flow.Part{{Address: inFile + 0x20, Code: []byte{0xeb, 0xe4}}}
 		}, false},
 	}
 	for _, test := range tests {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
-	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/patch/flow"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/objfile/gocode"
 	"github.com/attune-hpc/attune/internal/objfile/usdt"
@@ -134,7 +134,7 @@ func beginsOnce(file *objfile.File, f objfile.Symbol, spot uprobe.Symbol) error 
 		return nil //nolint:nilerr // the probe itself is refused, then
 	}
 	entry := f.Value + uprobe.PlaceOf(file, spot) - f.FileOffset
-	if at, ok := patch.LoopsBack(patch.Part{Address: f.Value, Code: code}, entry); ok {
+	if at, ok := flow.LoopsBack(flow.Part{Address: f.Value, Code: code}, entry); ok {
 		return fmt.Errorf("%s: a branch at %#x leads back to its entry: its duration would begin anew with each turn of that loop; time what calls it", spot.Name, at)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/patch/flow"
 )
 
 // errTail: what a function returns is not known where it ends, some of the time.
@@ -51,7 +52,7 @@ func (s *Sites) findExits(ctx context.Context, w writer, fn *function) error {
 
 // exit prepares the first exit of those that are left, by one byte, or else by
 // a whole jump that takes in what comes before it. done are the others.
-func (s *Sites) exit(ctx context.Context, w writer, fn *function, o *object, hook uint64, left []patch.Exit, done []*spot) (*spot, error) {
+func (s *Sites) exit(ctx context.Context, w writer, fn *function, o *object, hook uint64, left []flow.Exit, done []*spot) (*spot, error) {
 	exit := left[0]
 	code, err := o.CodeAt(exit.Address, patch.SiteBytes)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/patch/flow"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 )
@@ -88,9 +89,12 @@ func (s *Sites) choosesAmong(o *object, image objfile.Image, resolver objfile.Sy
 	if err != nil {
 		return false, err
 	}
-	computed, memory, err := patch.Names(code)
-	if err != nil || slices.Contains(computed, address) {
-		return err == nil, err
+	computed, memory, err := flow.Names(code)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", patch.ErrUnpatchable, err)
+	}
+	if slices.Contains(computed, address) {
+		return true, nil
 	}
 	return slices.ContainsFunc(memory, func(at uint64) bool {
 		content := make([]byte, 8)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/patch/flow"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -166,7 +167,7 @@ func (s *surveyed) exitsOf(t *testing.T, f objfile.Symbol, next map[uint64]uint6
 	}
 }
 
-func (s *surveyed) exitAt(f objfile.Symbol, left []patch.Exit) (patch.Site, error) {
+func (s *surveyed) exitAt(f objfile.Symbol, left []flow.Exit) (patch.Site, error) {
 	code, err := s.CodeAt(left[0].Address, patch.SiteBytes)
 	if err != nil {
 		return patch.Site{}, err

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/patch/flow"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
@@ -25,9 +26,9 @@ type object struct {
 	*objfile.File
 	outline *objfile.Outline // nil: not read yet
 	frames  objfile.Frames   // nil: it has none
-	loaded  []patch.Part     // nil: not read yet
-	text    []patch.Part     // what of it is code
-	aims    *patch.Aims      // of both
+	loaded  []flow.Part      // nil: not read yet
+	text    []flow.Part      // what of it is code
+	aims    *flow.Aims       // of both
 }
 
 func openObject(image objfile.Image) (*object, error) {
@@ -86,28 +87,28 @@ func (o *object) beside(f Function, site patch.Site) (reached, err error) {
 }
 
 // function reads the code of a symbol.
-func (o *object) function(s objfile.Symbol) (patch.Part, error) {
+func (o *object) function(s objfile.Symbol) (flow.Part, error) {
 	if s.Size == 0 || s.Size > maxCode {
-		return patch.Part{}, fmt.Errorf("%w: its file says that it has %d bytes of code", patch.ErrUnpatchable, s.Size)
+		return flow.Part{}, fmt.Errorf("%w: its file says that it has %d bytes of code", patch.ErrUnpatchable, s.Size)
 	}
 	code, err := o.Code(s, int(s.Size))
-	return patch.Part{Address: s.Value, Code: code}, err
+	return flow.Part{Address: s.Value, Code: code}, err
 }
 
 // stretch reads all code between two addresses, of any function.
-func (o *object) stretch(start, end uint64) (patch.Part, error) {
+func (o *object) stretch(start, end uint64) (flow.Part, error) {
 	if end-start > maxCode {
-		return patch.Part{}, fmt.Errorf("%w: %d bytes of code at %#x: too many to look at", patch.ErrUnpatchable, end-start, start)
+		return flow.Part{}, fmt.Errorf("%w: %d bytes of code at %#x: too many to look at", patch.ErrUnpatchable, end-start, start)
 	}
 	code, err := o.CodeAt(start, int(end-start))
 	if err == nil && uint64(len(code)) < end-start {
 		err = fmt.Errorf("%w: the code at %#x ends after %d bytes", patch.ErrUnpatchable, start, len(code))
 	}
-	return patch.Part{Address: start, Code: code}, err
+	return flow.Part{Address: start, Code: code}, err
 }
 
 // exits finds the exits of a function, and all the code that is its own.
-func (o *object) exits(s objfile.Symbol) ([]patch.Exit, []patch.Part, error) {
+func (o *object) exits(s objfile.Symbol) ([]flow.Exit, []flow.Part, error) {
 	if err := o.survey(); err != nil {
 		return nil, nil, err
 	}
@@ -115,9 +116,13 @@ func (o *object) exits(s objfile.Symbol) ([]patch.Exit, []patch.Part, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return patch.Exits(function, func(address uint64, parts []patch.Part) (*patch.Part, error) {
+	exits, parts, err := flow.Exits(function, func(address uint64, parts []flow.Part) (*flow.Part, error) {
 		return o.partAt(s, address, parts)
 	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", patch.ErrUnpatchable, err)
+	}
+	return exits, parts, nil
 }
 
 // straight refuses a function that goes back to its first instruction, for what
@@ -132,7 +137,7 @@ func (fn *function) straight(w writer) error {
 	if err != nil {
 		return nil //nolint:nilerr // its size is not known, as that of some written in assembly language
 	}
-	if at, ok := patch.LoopsBack(code, fn.entry.site.Address-fn.Image.Bias); ok {
+	if at, ok := flow.LoopsBack(code, fn.entry.site.Address-fn.Image.Bias); ok {
 		return fmt.Errorf("%w: a branch at %#x leads back to its entry: each turn of that loop would be taken for a call", patch.ErrUnpatchable, at)
 	}
 	return nil
@@ -141,8 +146,8 @@ func (fn *function) straight(w writer) error {
 // errForeign: code that may be anybody's.
 var errForeign = errors.New("leads to code that no symbol names: the seldom executed part of this function, or another function")
 
-// partAt implements [patch.Layout] for a function.
-func (o *object) partAt(s objfile.Symbol, address uint64, parts []patch.Part) (*patch.Part, error) {
+// partAt implements [flow.Layout] for a function.
+func (o *object) partAt(s objfile.Symbol, address uint64, parts []flow.Part) (*flow.Part, error) {
 	if o.outline.Begins(address) {
 		return nil, nil //nolint:nilnil // another function, says Layout
 	}
@@ -163,12 +168,12 @@ func (o *object) partAt(s objfile.Symbol, address uint64, parts []patch.Part) (*
 // function's own if the stack is not as a call leaves it, so that nobody else
 // can have come there, or if nothing else leads to it; a function that others
 // call as well is one.
-func (o *object) unnamed(frame objfile.Frame, address uint64, parts []patch.Part) (*patch.Part, error) {
+func (o *object) unnamed(frame objfile.Frame, address uint64, parts []flow.Part) (*flow.Part, error) {
 	if frame.Entry {
 		if err := o.load(); err != nil {
 			return nil, err
 		}
-		led := patch.Surroundings{Loaded: o.loaded, Text: o.text, Aims: o.aims}.LedTo(frame.Start, parts)
+		led := flow.Surroundings{Loaded: o.loaded, Text: o.text, Aims: o.aims}.LedTo(frame.Start, parts)
 		switch {
 		case led && address == frame.Start:
 			return nil, nil //nolint:nilnil // another function, says Layout
@@ -190,32 +195,32 @@ func (o *object) load() error {
 		return fmt.Errorf("%w: %w", patch.ErrUnpatchable, err)
 	}
 	for _, c := range contents {
-		part := patch.Part{Address: c.Address, Code: c.Bytes}
+		part := flow.Part{Address: c.Address, Code: c.Bytes}
 		o.loaded = append(o.loaded, part)
 		if c.Executable {
 			o.text = append(o.text, part)
 		}
 	}
-	o.aims = patch.NewAims(o.loaded, o.text)
+	o.aims = flow.NewAims(o.loaded, o.text)
 	return nil
 }
 
 // around is what must be known to write a whole jump into a function at an
 // address.
-func (o *object) around(s objfile.Symbol, at uint64) (around patch.Surroundings, err error) {
+func (o *object) around(s objfile.Symbol, at uint64) (around flow.Surroundings, err error) {
 	if err := errors.Join(o.survey(), o.load()); err != nil {
 		return around, err
 	}
-	around = patch.Surroundings{Loaded: o.loaded, Text: o.text, Aims: o.aims, Begins: o.outline.Begins, Holding: o.holding}
+	around = flow.Surroundings{Loaded: o.loaded, Text: o.text, Aims: o.aims, Begins: o.outline.Begins, Holding: o.holding}
 	if _, around.Function, err = o.exits(s); err != nil {
 		if around.Function, err = o.named(s); err != nil { // what is known of it
 			return around, err
 		}
 	}
-	start := at - min(at, patch.ShortReach)
-	end := at + patch.ShortReach + patch.SiteBytes
+	start := at - min(at, flow.ShortReach)
+	end := at + flow.ShortReach + patch.SiteBytes
 	for _, near := range slices.Concat(o.frames.Between(start, end), o.outline.Between(start, end)) {
-		holds := func(p patch.Part) bool { return near.Start >= p.Address && near.End <= p.Address+uint64(len(p.Code)) }
+		holds := func(p flow.Part) bool { return near.Start >= p.Address && near.End <= p.Address+uint64(len(p.Code)) }
 		if slices.ContainsFunc(around.Function, holds) || slices.ContainsFunc(around.Near, holds) {
 			continue
 		}
@@ -230,17 +235,17 @@ func (o *object) around(s objfile.Symbol, at uint64) (around patch.Surroundings,
 
 // holding finds the function that an address is in. The caller has called
 // survey.
-func (o *object) holding(address uint64) (patch.Part, bool) {
+func (o *object) holding(address uint64) (flow.Part, bool) {
 	for _, f := range slices.Concat(o.frames.Between(address, address+1), o.outline.Between(address, address+1)) {
 		if part, err := o.stretch(f.Start, f.End); err == nil {
 			return part, true
 		}
 	}
-	return patch.Part{}, false
+	return flow.Part{}, false
 }
 
 // named are the parts of a function that have symbols.
-func (o *object) named(s objfile.Symbol) (parts []patch.Part, err error) {
+func (o *object) named(s objfile.Symbol) (parts []flow.Part, err error) {
 	for _, s := range append([]objfile.Symbol{s}, o.outline.Cold(s)...) {
 		part, err := o.function(s)
 		if err != nil {

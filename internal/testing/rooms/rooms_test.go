@@ -26,11 +26,12 @@ const (
 // the files have an order: none needs another one that needs it, however far around.
 func TestRooms(t *testing.T) {
 	for _, dir := range []string{
-		"analyzer", "controller", "controller/actuate", "controller/admit", "controller/change", "controller/discover", "controller/inject",
+		"analyzer", "analyzer/channel", "analyzer/core", "analyzer/core/trial", "analyzer/fold", "analyzer/probes",
+		"analyzer/recorder", "analyzer/session", "analyzer/session/calls", "controller", "controller/actuate",
+		"controller/admit", "controller/change", "controller/discover", "controller/inject",
 		"controller/inject/breakpoint", "controller/inject/tracer", "controller/link", "controller/member",
-		"controller/meter", "controller/node", "controller/source", "controller/track", "analyzer/channel",
-		"analyzer/core", "analyzer/core/trial", "analyzer/fold", "analyzer/probes", "analyzer/recorder", "analyzer/session",
-		"analyzer/session/calls",
+		"controller/meter", "controller/node", "controller/patch", "controller/patch/flow", "controller/source",
+		"controller/track",
 	} {
 		t.Run(dir, func(t *testing.T) {
 			r := read(t, filepath.Join("../../..", dir))

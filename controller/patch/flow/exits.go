@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package flow
 
 import (
 	"errors"
@@ -9,18 +9,6 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 )
-
-// Part is a stretch of a function's code: all of it, or what the compiler put
-// elsewhere because it is seldom executed (NAME.cold).
-type Part struct {
-	// Address of the first byte, in whatever numbering.
-	Address uint64
-	Code    []byte
-}
-
-func (p Part) holds(address uint64) bool {
-	return address >= p.Address && address-p.Address < uint64(len(p.Code))
-}
 
 // Exit is an instruction with which a call of a function ends.
 type Exit struct {
@@ -43,8 +31,8 @@ const MaxExits = 64
 type Layout func(address uint64, parts []Part) (part *Part, err error)
 
 // Exits finds all exits of a function, in ascending order within each part; at
-// least one. It returns all the parts as well. The error wraps [ErrUnpatchable]
-// where it cannot be proven that they are all, and that they are.
+// least one. It returns all the parts as well. It is an error where it cannot be
+// proven that they are all, and that they are.
 //
 // All the code is decoded one instruction after the other: compilers for x86-64
 // put their tables elsewhere, and code that holds data shows by branches into
@@ -53,19 +41,19 @@ func Exits(function Part, layout Layout) ([]Exit, []Part, error) {
 	d := decoding{parts: []Part{function}, layout: layout, begins: make(map[uint64]bool)}
 	for i := 0; i < len(d.parts); i++ {
 		if err := d.part(d.parts[i]); err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", ErrUnpatchable, err)
+			return nil, nil, err
 		}
 	}
 	for _, target := range d.targets {
 		if !d.begins[target] {
-			return nil, nil, fmt.Errorf("%w: a branch leads to %#x, into an instruction: the code holds data", ErrUnpatchable, target)
+			return nil, nil, fmt.Errorf("a branch leads to %#x, into an instruction: the code holds data", target)
 		}
 	}
 	switch n := len(d.exits); {
 	case n == 0:
-		return nil, nil, fmt.Errorf("%w: the function never returns", ErrUnpatchable)
+		return nil, nil, errors.New("the function never returns")
 	case n > MaxExits:
-		return nil, nil, fmt.Errorf("%w: the function ends at %d places, more than %d", ErrUnpatchable, n, MaxExits)
+		return nil, nil, fmt.Errorf("the function ends at %d places, more than %d", n, MaxExits)
 	}
 	return d.exits, d.parts, nil
 }
@@ -132,7 +120,7 @@ func (d *decoding) instruction(at uint64, inst x86asm.Inst) error {
 // branch notes where a direct jump leads. A seldom executed part becomes the
 // function's with the first jump to it.
 func (d *decoding) branch(at uint64, inst x86asm.Inst, target uint64) error {
-	if !d.within(target) {
+	if !anyHolds(d.parts, target) {
 		part, err := d.layout(target, d.parts)
 		if err != nil {
 			return err
@@ -145,11 +133,6 @@ func (d *decoding) branch(at uint64, inst x86asm.Inst, target uint64) error {
 	}
 	d.targets = append(d.targets, target)
 	return nil
-}
-
-// within says whether an address is one of the function's.
-func (d *decoding) within(target uint64) bool {
-	return slices.ContainsFunc(d.parts, func(p Part) bool { return p.holds(target) })
 }
 
 // indirect tells a jump through a table of the function's own code from a call

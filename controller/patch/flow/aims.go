@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package flow
 
 import (
 	"encoding/binary"
@@ -125,18 +125,17 @@ func between(all []aims, from, to uint64) bool {
 
 // aiming yields where the four bytes stand, in ascending order, that are the distance
 // to an address between two, neither of them included.
-func (s Surroundings) aiming(from, to uint64) iter.Seq[uint64] {
-	a := s.Aims
+func (a *Aims) aiming(text []Part, from, to uint64) iter.Seq[uint64] {
 	switch {
 	case a == nil:
-		return aimingIn(s.Text, from, to)
+		return aimingIn(text, from, to)
 	case between(a.far, from, to):
 		if a.searches.Add(1) > patientSearches {
-			return a.fromIndex(s.Text, from, to)
+			return a.fromIndex(text, from, to)
 		}
-		return aimingIn(s.Text, from, to)
+		return aimingIn(text, from, to)
 	case between(a.near, from, to):
-		return aimingIn(within(s.Text, from-min(from, nearAim), to+nearAim+4), from, to)
+		return aimingIn(within(text, from-min(from, nearAim), to+nearAim+4), from, to)
 	}
 	return func(func(uint64) bool) {}
 }
@@ -215,17 +214,6 @@ func numbered(text []Part, number uint32) (Part, int) {
 		number -= uint32(len(p.Code))
 	}
 	panic("a number beyond the text")
-}
-
-// within is what of parts lies between two addresses.
-func within(parts []Part, start, end uint64) (some []Part) {
-	for _, p := range parts {
-		first, last := max(start, p.Address), min(end, p.Address+uint64(len(p.Code)))
-		if first < last {
-			some = append(some, Part{Address: first, Code: p.Code[first-p.Address : last-p.Address]})
-		}
-	}
-	return some
 }
 
 // pointed says whether a pointer may lead between two addresses; true where that

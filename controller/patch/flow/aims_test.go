@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package flow
 
 import (
 	"encoding/binary"
@@ -11,7 +11,7 @@ import (
 // What is quickly said not to be there is not there, and what is there is not
 // said not to be.
 func TestAims(t *testing.T) {
-	const bytes, start = 64 << 10, 0x400000 // more than what is near
+	const bytes, start, width = 64 << 10, 0x400000, 5 // more than what is near
 	rng := rand.New(rand.NewPCG(1, 2))
 	code, data := make([]byte, bytes), make([]byte, bytes)
 	for i := range code {
@@ -27,13 +27,13 @@ func TestAims(t *testing.T) {
 	s.Loaded = []Part{s.Text[0], {Address: start + 0x100000, Code: data}}
 	quick, led, pointers := s, 0, 0
 	quick.Aims = NewAims(s.Loaded, s.Text)
-	for from := uint64(start); from+JumpBytes < start+bytes; from += 13 {
-		slowAt, slow := s.codeLeads(from, from+JumpBytes, nil)
-		if at, ok := quick.codeLeads(from, from+JumpBytes, nil); ok != slow || at != slowAt {
+	for from := uint64(start); from+width < start+bytes; from += 13 {
+		slowAt, slow := s.codeLeads(from, from+width, nil)
+		if at, ok := quick.codeLeads(from, from+width, nil); ok != slow || at != slowAt {
 			t.Errorf("code to %#x: %v, %v", from, ok, slow)
 		}
-		slowAt, pointed := s.pointerLeads(from, from+JumpBytes)
-		if at, ok := quick.pointerLeads(from, from+JumpBytes); ok != pointed || at != slowAt {
+		slowAt, pointed := s.pointerLeads(from, from+width)
+		if at, ok := quick.pointerLeads(from, from+width); ok != pointed || at != slowAt {
 			t.Errorf("pointers to %#x: %v, %v", from, ok, pointed)
 		}
 		if slow {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package flow
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -35,8 +34,8 @@ type Surroundings struct {
 // switch statement has.
 const maxTable = 4096
 
-// nothingLeads refuses a stretch if anything may lead to an address between
-// from and to, neither of them included:
+// Leads finds what may lead to an address between from and to, neither of them
+// included, and where that is; "" if nothing does:
 //
 //   - a branch of the function or of a neighbour, as they are decoded, or what
 //     they refer to otherwise;
@@ -47,20 +46,7 @@ const maxTable = 4096
 //     of labels;
 //   - an entry of a table of distances from an address that the function
 //     computes.
-func (s Surroundings) nothingLeads(from, to uint64) error {
-	what, at, err := s.leads(from, to)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnpatchable, err)
-	}
-	if what != "" {
-		return fmt.Errorf("%w: %s at %#x leads into the bytes of a whole jump at %#x", ErrUnpatchable, what, at, from)
-	}
-	return nil
-}
-
-// leads finds what leads to an address between from and to, and where that is;
-// "" if nothing does.
-func (s Surroundings) leads(from, to uint64) (what string, at uint64, err error) {
+func (s Surroundings) Leads(from, to uint64) (what string, at uint64, err error) {
 	for address := from + 1; address < to; address++ {
 		if s.Begins(address) {
 			return "a symbol", address, nil
@@ -79,7 +65,7 @@ func (s Surroundings) leads(from, to uint64) (what string, at uint64, err error)
 		return "a pointer in the file", at, nil
 	}
 	for _, base := range bases {
-		if at, ok := tableTo(base, s.at(base), inside); ok {
+		if at, ok := tableTo(base, s.CodeAt(base), inside); ok {
 			return "a table of jumps", at, nil
 		}
 	}
@@ -91,19 +77,19 @@ func (s Surroundings) leads(from, to uint64) (what string, at uint64, err error)
 // the function computes.
 func (s Surroundings) decodedLeads(parts []Part, inside func(uint64) bool) (what string, at uint64, bases []uint64, err error) {
 	for i, part := range parts {
-		steps, err := steps(part)
+		all, err := instructions(part)
 		if err != nil {
 			return "", 0, nil, err
 		}
-		for _, step := range steps {
-			if target, ok := step.target(); ok && inside(target) {
-				return "a branch", step.at, nil, nil
+		for _, one := range all {
+			if target, ok := one.target(); ok && inside(target) {
+				return "a branch", one.At, nil, nil
 			}
-			base, ok := step.refers()
+			base, ok := one.refers()
 			if ok && inside(base) {
-				return "an instruction", step.at, nil, nil
+				return "an instruction", one.At, nil, nil
 			}
-			if ok && i < len(s.Function) && step.Op == x86asm.LEA {
+			if ok && i < len(s.Function) && one.Op == x86asm.LEA {
 				bases = append(bases, base)
 			}
 		}
@@ -114,71 +100,15 @@ func (s Surroundings) decodedLeads(parts []Part, inside func(uint64) bool) (what
 // codeLeads finds four bytes of code, in no part that is decoded, that are the
 // distance from their end to an address between from and to.
 func (s Surroundings) codeLeads(from, to uint64, decoded []Part) (at uint64, ok bool) {
-	for at := range s.aiming(from, to) {
-		if !anyTouches(decoded, at, at+4) && !s.accidental(at) {
+	for at := range s.Aims.aiming(s.Text, from, to) {
+		if anyTouches(decoded, at, at+4) {
+			continue
+		}
+		if part, ok := s.Holding(at); !ok || !accidental(s.Aims.layout(part), at) {
 			return at, true
 		}
 	}
 	return 0, false
-}
-
-// accidental says that four bytes of code are not the distance that they look
-// like: they lie across two instructions, or are another operand. That is known
-// only of a function that is decoded from its beginning, and in which no branch
-// leads into an instruction.
-func (s Surroundings) accidental(at uint64) bool {
-	part, ok := s.Holding(at)
-	if !ok {
-		return false
-	}
-	all := s.Aims.layout(part)
-	if all == nil {
-		return false
-	}
-	i, found := slices.BinarySearchFunc(all, at, func(p placed, at uint64) int { return cmp.Compare(p.at, at) })
-	if !found {
-		i--
-	}
-	switch p := all[i]; {
-	case at+4 > p.at+uint64(p.length):
-		return true
-	case p.vector:
-		return false // its operands are not decoded
-	default:
-		return p.relative == 0 || at != p.at+uint64(p.relative)
-	}
-}
-
-// placed is an instruction of a function, as far as [Surroundings.accidental] needs it.
-type placed struct {
-	at       uint64
-	length   uint8
-	relative uint8 // where its distance of four bytes is; 0: it has none
-	vector   bool
-}
-
-// layoutOf lists the instructions of a function; nil if they are not understood, or a
-// branch leads into one.
-func layoutOf(part Part) (all []placed) {
-	decoded, err := steps(part)
-	if err != nil || !consistent(part, decoded) {
-		return nil
-	}
-	for _, s := range decoded {
-		p := placed{at: s.at, length: uint8(s.length), vector: vectorLength(s.code) > 0}
-		if s.PCRel == 4 {
-			p.relative = uint8(s.PCRelOff)
-		}
-		all = append(all, p)
-	}
-	return all
-}
-
-// anyTouches says whether a part has something between two addresses.
-func anyTouches(parts []Part, start, end uint64) bool {
-	return slices.ContainsFunc(parts, func(p Part) bool {
-		return p.Address < end && start < p.Address+uint64(len(p.Code))
-	})
 }
 
 // pointerLeads finds eight bytes, on any boundary of four, that are such an
@@ -197,10 +127,10 @@ func (s Surroundings) pointerLeads(from, to uint64) (at uint64, ok bool) {
 	return 0, false
 }
 
-// at is what is loaded from an address on.
-func (s Surroundings) at(address uint64) []byte {
+// CodeAt is what is loaded from an address on.
+func (s Surroundings) CodeAt(address uint64) []byte {
 	for _, p := range s.Loaded {
-		if p.holds(address) {
+		if p.Holds(address) {
 			return p.Code[address-p.Address:]
 		}
 	}
@@ -210,8 +140,8 @@ func (s Surroundings) at(address uint64) []byte {
 // LedTo says whether code outside of parts, or a pointer, leads to an address:
 // as a call, a jump or an address that is taken.
 func (s Surroundings) LedTo(address uint64, parts []Part) bool {
-	for at := range s.aiming(address-1, address+1) {
-		if !slices.ContainsFunc(parts, func(p Part) bool { return p.holds(at) }) {
+	for at := range s.Aims.aiming(s.Text, address-1, address+1) {
+		if !anyHolds(parts, at) {
 			return true
 		}
 	}
@@ -229,19 +159,19 @@ func tableTo(base uint64, table []byte, inside func(uint64) bool) (at uint64, ok
 	return 0, false
 }
 
-// endingAt are the instructions of the function up to the one at an address.
-func (s Surroundings) endingAt(address uint64) ([]step, error) {
+// EndingAt are the instructions of the function up to the one at an address.
+func (s Surroundings) EndingAt(address uint64) ([]Instruction, error) {
 	for _, part := range s.Function {
-		if !part.holds(address) {
+		if !part.Holds(address) {
 			continue
 		}
-		all, err := steps(part)
+		all, err := instructions(part)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrUnpatchable, err)
+			return nil, err
 		}
 		if i, ok := begins(all, address); ok {
 			return all[:i+1], nil
 		}
 	}
-	return nil, fmt.Errorf("%w: no instruction of the function begins at %#x", ErrUnpatchable, address)
+	return nil, fmt.Errorf("no instruction of the function begins at %#x", address)
 }

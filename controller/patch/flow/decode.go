@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package flow
 
 import (
 	"bytes"
@@ -8,15 +8,25 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
+// landingPad is endbr64, where an indirect call must arrive under control-flow
+// enforcement.
+var landingPad = []byte{0xf3, 0x0f, 0x1e, 0xfa}
+
+// LandingPad is the length of the landing pad that code begins with; 0 if it has
+// none.
+func LandingPad(code []byte) int {
+	if bytes.HasPrefix(code, landingPad) {
+		return len(landingPad)
+	}
+	return 0
+}
+
 // decode decodes one instruction. Of vector instructions with a VEX or EVEX
 // prefix and of endbr64, which x86asm does not know, only the length is right:
 // none of them is a branch.
 func decode(code []byte) (x86asm.Inst, error) {
-	if n := vectorLength(code); n > 0 {
+	if n := max(vectorLength(code), LandingPad(code)); n > 0 {
 		return x86asm.Inst{Len: n, Op: x86asm.NOP}, nil
-	}
-	if bytes.HasPrefix(code, endbr64) {
-		return x86asm.Inst{Len: len(endbr64), Op: x86asm.NOP}, nil
 	}
 	inst, err := x86asm.Decode(code, 64)
 	if err == nil && inst.Op == 0 {
