@@ -10,6 +10,12 @@
 // docs/design says why each step can be taken under the feet of threads that
 // run through it.
 //
+// Each of these knows those before it: a writer reads and writes a process, its
+// codeMemory has it map memory, a builder makes there what patches lead to, a finder
+// finds and prepares the places of functions, with what package object tells of
+// their files, and a changer changes what is done at them. A Sites puts them together
+// for each thing that is asked of it, a [Batch] once for many.
+//
 // A Sites serialises what it does to its process and may be used from any
 // goroutine. [Functions] is shared by the Sites of a controller. Lock order:
 // Sites, then Functions.

@@ -3,11 +3,15 @@
 package sites
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/attune-hpc/attune/controller/patch"
 )
+
+// ErrConflict means that another action on the function excludes this one.
+var ErrConflict = errors.New("another action on the function excludes it")
 
 // doing is all that is done at one function. It is a value: methods return a
 // changed copy.

@@ -12,19 +12,18 @@ import (
 	"github.com/attune-hpc/attune/controller/shm"
 )
 
-// Key names a function on a node: the file that holds it and where in it.
-type Key struct{ Device, Inode, Offset uint64 }
-
-// KeyOf returns the key of a function.
-func KeyOf(f Function) Key {
-	return Key{f.Image.Device, f.Image.Inode, f.Symbol.FileOffset}
-}
-
 // numbered is a function with which of its numbers is meant.
 type numbered struct {
 	Key
 
 	nth int
+}
+
+// watches counts the uprobes that watch a function, in all processes.
+type watches struct {
+	all int
+	// needed are those of points that no patch would serve.
+	needed int
 }
 
 // Functions is what the Sites of one controller know of functions together:

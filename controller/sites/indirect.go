@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/patch/flow"
+	"github.com/attune-hpc/attune/controller/sites/object"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 )
@@ -56,7 +57,7 @@ func (s *Sites) ChosenAlone(image objfile.Image, resolver objfile.Symbol) (Funct
 	if err != nil {
 		return f, err
 	}
-	o, err := openObject(image)
+	o, err := object.Open(image)
 	if err != nil {
 		return f, err
 	}
@@ -84,8 +85,8 @@ func (s *Sites) ChosenAlone(image objfile.Image, resolver objfile.Symbol) (Funct
 
 // choosesAmong says whether an address is one that a resolver names, or that
 // stands in memory that it refers to.
-func (s *Sites) choosesAmong(o *object, image objfile.Image, resolver objfile.Symbol, address uint64) (bool, error) {
-	code, err := o.function(resolver)
+func (s *Sites) choosesAmong(o *object.Object, image objfile.Image, resolver objfile.Symbol, address uint64) (bool, error) {
+	code, err := o.Function(resolver)
 	if err != nil {
 		return false, err
 	}

@@ -18,7 +18,7 @@ const maxHops = 64
 
 // inherit finds a patch that is there already: that of the process that forked
 // this one, or of a controller before us. Nil if there is none.
-func (s *Sites) inherit(w writer, site patch.Site, code []byte, hook uint64) *spot {
+func (w writer) inherit(site patch.Site, code []byte, hook uint64) *spot {
 	patched, active := site.Recognize(code)
 	switch {
 	case active:
@@ -94,36 +94,6 @@ func (w writer) landed(site patch.Site) (landing uint64, ok bool) {
 	return 0, false
 }
 
-// inherited takes over what an inherited place does but measure: the points of
-// this process come one by one.
-func (s *Sites) inherited(fn *function, p *spot) {
-	for _, step := range p.now.Steps {
-		if fn.do.has(step.Name) || s.functions.act(KeyOf(fn.Function)) != nil {
-			continue
-		}
-		fn.do.steps = append(fn.do.steps, step)
-	}
-}
-
-// Inherited returns the names of the actions that a process was born with on a
-// function, because its parent had them. They can be dropped.
-func (s *Sites) Inherited(ctx context.Context, f Function) (names []string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w, err := s.writer()
-	if err != nil {
-		return nil, err
-	}
-	fn := s.function(f)
-	if err := s.need(ctx, w, fn, true, false); err != nil {
-		return nil, err
-	}
-	for _, step := range fn.do.steps {
-		names = append(names, step.Name)
-	}
-	return names, nil
-}
-
 // Patched is a process whose code is given back.
 type Patched interface {
 	// PID in the pid namespace of the caller.
@@ -137,7 +107,7 @@ type Patched interface {
 // file is not mapped there any more; [ErrTouched] if the code is something
 // else.
 func Restore(ctx context.Context, process Patched, b Bytes) error {
-	w := writer{process: process, pid: process.PID(), rewriter: process}
+	w := writer{holder: process, pid: process.PID(), rewriter: process}
 	if len(b.Old) != len(b.New) || bytes.Equal(b.Old, b.New) {
 		return errors.New("a change of code that makes no sense")
 	}

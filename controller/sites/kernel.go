@@ -7,13 +7,6 @@ import (
 	"slices"
 )
 
-// watches counts the uprobes that watch a function, in all processes.
-type watches struct {
-	all int
-	// needed are those of points that no patch would serve.
-	needed int
-}
-
 // Kept keeps functions for the kernel, for as long as its uprobes watch them.
 type Kept struct {
 	functions    *Functions

@@ -3,14 +3,12 @@
 package sites
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
@@ -23,7 +21,7 @@ func (s *Sites) Stale() bool {
 	if len(s.known) == 0 {
 		return false
 	}
-	w, err := s.writer()
+	w, err := writerOf(s.process)
 	if err != nil {
 		return false
 	}
@@ -41,21 +39,6 @@ func (s *Sites) Stale() bool {
 	return len(waiting) > 0 && s.anyMapped(waiting)
 }
 
-// stands says whether a patch is in the code.
-func (w writer) stands(site patch.Site) bool {
-	code, err := w.read(site.Address, len(site.Original))
-	return err == nil && bytes.Equal(code, site.Patched())
-}
-
-// waits says whether something should be done at a function that is not mapped.
-func (fn *function) waits() bool {
-	active := func(p *spot) bool { return p.active }
-	return len(fn.spots(fn.do)) > 0 && !slices.ContainsFunc(fn.all(), active)
-}
-
-// fileOf is the key of the file that holds a function.
-func fileOf(f Function) Key { return Key{Device: f.Image.Device, Inode: f.Image.Inode} }
-
 func (s *Sites) anyMapped(files map[Key]bool) bool {
 	mappings, err := objfile.Mappings(s.process.PID())
 	return err == nil && slices.ContainsFunc(mappings, func(m objfile.Mapping) bool {
@@ -69,7 +52,7 @@ func (s *Sites) anyMapped(files map[Key]bool) bool {
 func (s *Sites) Refresh(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w, err := s.writer()
+	c, err := s.changer()
 	if err != nil {
 		return err
 	}
@@ -79,7 +62,7 @@ func (s *Sites) Refresh(ctx context.Context) error {
 	}
 	var errs []error
 	for _, fn := range slices.Collect(maps.Values(s.known)) {
-		if err := s.revive(ctx, w, fn, images); err != nil {
+		if err := c.revive(ctx, fn, images); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", fn.Symbol.Name, err))
 		}
 	}
@@ -87,13 +70,13 @@ func (s *Sites) Refresh(ctx context.Context) error {
 }
 
 // revive brings what is done at one function up to date with what is mapped.
-func (s *Sites) revive(ctx context.Context, w writer, fn *function, images []objfile.Image) error {
-	mapped, err := w.holds(fn.Function)
+func (c *changer) revive(ctx context.Context, fn *function, images []objfile.Image) error {
+	mapped, err := c.holds(fn.Function)
 	if err != nil {
 		return err
 	}
 	if mapped {
-		return s.turn(ctx, w, fn, fn.do)
+		return c.turn(ctx, fn, fn.do)
 	}
 	for _, p := range fn.all() {
 		p.active = false // it went with the mapping
@@ -105,22 +88,22 @@ func (s *Sites) revive(ctx context.Context, w writer, fn *function, images []obj
 		return nil
 	}
 	if len(fn.do.steps) > 0 {
-		if err := s.move(ctx, w, fn, images[i]); err != nil {
+		if err := c.move(ctx, fn, images[i]); err != nil {
 			return err
 		}
 	}
-	s.functions.ends(KeyOf(fn.Function), len(fn.do.numbers()))
-	delete(s.known, placeOf(fn.Function))
+	c.functions.ends(KeyOf(fn.Function), len(fn.do.numbers()))
+	delete(c.known, placeOf(fn.Function))
 	return nil
 }
 
 // move does the actions on a function where its file is mapped now.
-func (s *Sites) move(ctx context.Context, w writer, fn *function, to objfile.Image) error {
-	moved := s.function(Function{Image: to, Symbol: fn.Symbol})
+func (c *changer) move(ctx context.Context, fn *function, to objfile.Image) error {
+	moved := c.known.at(Function{Image: to, Symbol: fn.Symbol})
 	do := moved.do
 	do.steps = fn.do.steps
-	if err := s.need(ctx, w, moved, do.any(true), do.any(false)); err != nil {
+	if err := c.need(ctx, moved, do.any(true), do.any(false)); err != nil {
 		return err
 	}
-	return s.change(ctx, w, moved, do)
+	return c.change(ctx, moved, do)
 }

@@ -9,115 +9,35 @@ import (
 	"sync"
 
 	"github.com/attune-hpc/attune/controller/patch"
-	"github.com/attune-hpc/attune/controller/shm"
-	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/proc"
 )
 
-// Process is what Sites needs of a process.
-type Process interface {
-	// PID in the controller's pid namespace.
-	PID() int
-	proc.Holder
-	// Memory is what DMLib shares with the controller; nil without DMLib.
-	Memory() *shm.Memory
-	// Images returns the objects mapped at present.
-	Images() ([]objfile.Image, error)
-}
+// ErrUnknown means that there is no action of that name.
+var ErrUnknown = errors.New("no such action in the process")
 
-// Mapper is what a [Process] may be as well: it has memory mapped, readable and
-// executable, where DMLib is not in the process. Then actions are served there
-// too; measuring needs DMLib.
-type Mapper interface {
-	// Map maps size bytes at start; unix.EEXIST where something is mapped.
-	Map(ctx context.Context, start, size uint64) error
-}
-
-// Rewriter is what a [Process] may be as well: its threads can be stopped while
-// more than one byte of its code is changed. Then functions are patched too of
-// which one byte does not do.
-type Rewriter interface {
-	// Rewrite makes changes while no thread is within. The error says why some were
-	// not made.
-	Rewrite(ctx context.Context, changes ...proc.Change) error
-}
-
-// Function is a function in a process, as objfile.ResolveIn finds it.
-type Function struct {
-	Image  objfile.Image
-	Symbol objfile.Symbol
-}
-
-// address of its first instruction in the process.
-func (f Function) address() uint64 { return f.Image.Address(f.Symbol.Value) }
-
-// Same says whether both are one function at one address.
-func (f Function) Same(other Function) bool { return placeOf(f) == placeOf(other) }
-
-// Errors of a Sites, besides those that wrap [patch.ErrUnpatchable].
-var (
-	// ErrNoDMLib means that nobody in the process can map memory for patches.
-	ErrNoDMLib = errors.New("DMLib is not in the process")
-	// ErrConflict means that another action on the function excludes this one.
-	ErrConflict = errors.New("another action on the function excludes it")
-	// ErrUnknown means that there is no action of that name.
-	ErrUnknown = errors.New("no such action in the process")
-	// ErrTouched means that the code is not what it should be: somebody else
-	// changes it as well. Nothing was written.
-	ErrTouched = errors.New("code is not what its file says: a debugger, a uprobe or another tool is at work")
-)
-
-// Bytes is code that a patch changes: one byte of it, or a few (see
-// [patch.Wide]). It is all that a journal has to know: writing Old back where
-// New stands undoes everything that was done at that place, see [Restore].
-type Bytes struct {
-	// Address in the process.
-	Address uint64 `json:"address"`
-	// Device and Inode of the file that is mapped there, and which byte of it
-	// stands at Address.
-	Device     uint64 `json:"device"`
-	Inode      uint64 `json:"inode"`
-	FileOffset uint64 `json:"file_offset"`
-	// Old is the code without the patch, New that with it, equally long.
-	Old []byte `json:"old"`
-	New []byte `json:"new"`
-}
-
-// Sites owns the patched entries and returns of one process.
+// Sites owns the patched entries and returns of one process. It may be used from any
+// goroutine.
 type Sites struct {
 	process   Process
 	functions *Functions
 
-	mu      sync.Mutex // guards what follows; held while something is changed
-	arenas  []*patch.Arena
-	windows []*patch.Window
-	known   map[place]*function
-	errno   *uint64 // address of __errno_location; nil: not looked for yet
-}
-
-// place tells functions apart: after a library was unloaded another one may lie
-// where it lay.
-type place struct {
-	address uint64
-	key     Key
-}
-
-func placeOf(f Function) place { return place{f.address(), KeyOf(f)} }
-
-// function is a function with what is done at its entry and exits.
-type function struct {
-	Function
-	entry *spot
-	exits []*spot // nil: not looked for yet
-	tails bool    // some of them are jumps to other functions
-	do    doing
+	mu     sync.Mutex // guards what follows; held while something is changed
+	memory codeMemory
+	known  known
 }
 
 // NewSites returns the owner for a process in which nothing is patched yet, or
 // which inherited patches from its parent. There must be one only. functions
 // is shared by all processes of a node.
 func NewSites(process Process, functions *Functions) *Sites {
-	return &Sites{process: process, functions: functions, known: make(map[place]*function)}
+	return &Sites{process: process, functions: functions, known: make(known)}
+}
+
+// changer puts together all that makes changes; not nil, also where there is an error.
+// The caller holds mu while it uses it.
+func (s *Sites) changer() (*changer, error) {
+	w, err := writerOf(s.process)
+	b := builder{writer: w, process: s.process, memory: &s.memory}
+	return &changer{finder: finder{builder: b, functions: s.functions, known: s.known}}, err
 }
 
 // Prepare finds out whether an action can be done on a function, has memory
@@ -130,20 +50,20 @@ func NewSites(process Process, functions *Functions) *Sites {
 func (s *Sites) Prepare(ctx context.Context, f Function, a patch.Action) ([]Bytes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w, err := s.writer()
+	c, err := s.changer()
 	if err != nil {
 		return nil, err
 	}
-	fn, do, err := s.plan(ctx, w, "", f, a)
+	fn, do, err := c.plan(ctx, "", f, a)
 	if err != nil {
 		return nil, err
 	}
 	var code []Bytes
 	for _, p := range fn.spots(do) {
-		if _, err := s.program(ctx, w, p, do.at(p == fn.entry)); err != nil {
+		if _, err := c.program(ctx, p, do.at(p == fn.entry)); err != nil {
 			return nil, err
 		}
-		if err := w.rehearse(ctx, p); err != nil {
+		if err := p.rehearse(ctx, c.writer); err != nil {
 			return nil, err
 		}
 		code = append(code, p.bytes(fn.Function))
@@ -152,16 +72,16 @@ func (s *Sites) Prepare(ctx context.Context, f Function, a patch.Action) ([]Byte
 }
 
 // plan finds the function, with everything mapped that it needs, and what
-// would be done there with one more action. The caller holds s.mu.
-func (s *Sites) plan(ctx context.Context, w writer, name string, f Function, a patch.Action) (*function, doing, error) {
+// would be done there with one more action.
+func (c *changer) plan(ctx context.Context, name string, f Function, a patch.Action) (*function, doing, error) {
 	if err := patch.Check(a); err != nil {
 		return nil, doing{}, err
 	}
-	if s.functions.kernel(KeyOf(f)) {
+	if c.functions.kernel(KeyOf(f)) {
 		return nil, doing{}, ErrWatched
 	}
-	fn, step := s.function(f), patch.StepOf(name, a)
-	if err := s.need(ctx, w, fn, !step.AtExit(), step.AtExit()); err != nil {
+	fn, step := c.known.at(f), patch.StepOf(name, a)
+	if err := c.need(ctx, fn, !step.AtExit(), step.AtExit()); err != nil {
 		return nil, doing{}, err
 	}
 	do, err := fn.do.with(step)
@@ -169,7 +89,7 @@ func (s *Sites) plan(ctx context.Context, w writer, name string, f Function, a p
 	case err == nil && fn.tails && step.TakesResult():
 		err = errTail
 	case err == nil && step.EachCall():
-		err = fn.straight(w)
+		err = c.straight(fn)
 	}
 	return fn, do, err
 }
@@ -182,21 +102,21 @@ func (s *Sites) plan(ctx context.Context, w writer, name string, f Function, a p
 func (s *Sites) Add(ctx context.Context, name string, f Function, a patch.Action) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if name == "" || s.named(name) != nil {
+	if name == "" || s.known.named(name) != nil {
 		return fmt.Errorf("an action named %q is there already", name)
 	}
-	w, err := s.writer()
+	c, err := s.changer()
 	if err != nil {
 		return err
 	}
-	fn, do, err := s.plan(ctx, w, name, f, a)
+	fn, do, err := c.plan(ctx, name, f, a)
 	if err != nil {
 		return err
 	}
 	if err := s.functions.act(KeyOf(f)); err != nil {
 		return err
 	}
-	if err := s.change(ctx, w, fn, do); err != nil {
+	if err := c.change(ctx, fn, do); err != nil {
 		s.functions.rest(KeyOf(f))
 		return err
 	}
@@ -211,13 +131,13 @@ func (s *Sites) Add(ctx context.Context, name string, f Function, a patch.Action
 func (s *Sites) Drop(ctx context.Context, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fn := s.named(name)
+	fn := s.known.named(name)
 	if fn == nil {
 		return ErrUnknown
 	}
-	w, err := s.writer()
+	c, err := s.changer()
 	if err == nil {
-		err = s.change(ctx, w, fn, fn.do.without(name))
+		err = c.change(ctx, fn, fn.do.without(name))
 	}
 	if err == nil || errors.Is(err, errStays) {
 		s.functions.rest(KeyOf(fn.Function))
@@ -225,46 +145,33 @@ func (s *Sites) Drop(ctx context.Context, name string) error {
 	return err
 }
 
-// named finds the function of an action. The caller holds s.mu.
-func (s *Sites) named(name string) *function {
-	for _, fn := range s.known {
-		if fn.do.has(name) {
-			return fn
-		}
+// Inherited returns the names of the actions that a process was born with on a
+// function, because its parent had them. They can be dropped.
+func (s *Sites) Inherited(ctx context.Context, f Function) (names []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.changer()
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	fn := s.known.at(f)
+	if err := c.need(ctx, fn, true, false); err != nil {
+		return nil, err
+	}
+	for _, step := range fn.do.steps {
+		names = append(names, step.Name)
+	}
+	return names, nil
 }
 
-// Where says at which places of a function a point measures.
-type Where struct {
-	// Entry of the function.
-	Entry bool
-	// Exits of the function; with Entry, durations are measured, which is refused
-	// where the function may jump to another one in tail position.
-	Exits bool
-	// Beside lets jumps reach into the function behind this one. Our own uprobes
-	// keep away from there, but a breakpoint of another tool at the entry of that
-	// function would lead the jump astray, and end the process.
-	Beside bool
-	// Result says that what the function returns is wanted at each exit.
-	Result bool
-}
+// atSafePoints is which of a function's numbers is not for measuring.
+const atSafePoints = -1
 
-func (s *Sites) writer() (writer, error) {
-	w := writer{memory: s.process.Memory(), process: s.process, pid: s.process.PID()}
-	w.rewriter, _ = s.process.(Rewriter)
-	if w.memory == nil {
-		var ok bool
-		if w.mapper, ok = s.process.(Mapper); !ok {
-			return writer{}, ErrNoDMLib
-		}
-		return w, nil
-	}
-	app := w.memory.App()
-	if !app.Ready || app.PatchEntry == 0 {
-		return writer{}, fmt.Errorf("%w, or serves no patches there", ErrNoDMLib)
-	}
-	return w, nil
+// SafePoint is a number of a function's own for commands that wait for its next
+// entry ([shm.Command]): a [Sites.Measure] of it comes and goes beside what is
+// measured there.
+func (s *Sites) SafePoint(f Function) (int, error) {
+	return s.functions.Number(KeyOf(f), atSafePoints)
 }
 
 // Forget drops what is kept of a process that has ended.

@@ -18,25 +18,92 @@ import (
 	"github.com/attune-hpc/attune/internal/proc"
 )
 
+// Process is what Sites needs of a process.
+type Process interface {
+	// PID in the controller's pid namespace.
+	PID() int
+	proc.Holder
+	// Memory is what DMLib shares with the controller; nil without DMLib.
+	Memory() *shm.Memory
+	// Images returns the objects mapped at present.
+	Images() ([]objfile.Image, error)
+}
+
+// Mapper is what a [Process] may be as well: it has memory mapped, readable and
+// executable, where DMLib is not in the process. Then actions are served there
+// too; measuring needs DMLib.
+type Mapper interface {
+	// Map maps size bytes at start; unix.EEXIST where something is mapped.
+	Map(ctx context.Context, start, size uint64) error
+}
+
+// Rewriter is what a [Process] may be as well: its threads can be stopped while
+// more than one byte of its code is changed. Then functions are patched too of
+// which one byte does not do.
+type Rewriter interface {
+	// Rewrite makes changes while no thread is within. The error says why some were
+	// not made.
+	Rewrite(ctx context.Context, changes ...proc.Change) error
+}
+
+var (
+	// ErrNoDMLib means that nobody in the process can map memory for patches.
+	ErrNoDMLib = errors.New("DMLib is not in the process")
+	// ErrTouched means that the code is not what it should be: somebody else
+	// changes it as well. Nothing was written.
+	ErrTouched = errors.New("code is not what its file says: a debugger, a uprobe or another tool is at work")
+	// errStopping: code of several bytes could not be changed.
+	errStopping   = fmt.Errorf("%w: its threads cannot be stopped for a whole jump", patch.ErrUnpatchable)
+	errNoRewriter = fmt.Errorf("%w: nobody here may stop its threads for a whole jump", patch.ErrUnpatchable)
+)
+
 // writer writes patches into a process from outside. It is safe while the
 // process runs: programs and landings are written before anything leads to
 // them, and what a thread may be executing or following changes in one byte, or
-// while all threads are stopped.
+// while all threads are stopped. Goroutines may share one without mapped.
 type writer struct {
-	memory   *shm.Memory // nil: no DMLib
+	dmlib    *shm.Memory // nil: no DMLib
 	mapper   Mapper      // instead
 	rewriter Rewriter    // nil: threads cannot be stopped
-	process  proc.Holder
+	holder   proc.Holder
 	pid      int
-	seen     *seen // of a batch; nil: everything is read when it is needed
+	mapped   *mapped // nil: mappings are read when they are needed
+}
+
+// mapped keeps the mappings of a process for a moment. It is for one goroutine.
+type mapped struct {
+	mappings []objfile.Mapping
+	stale    time.Time // when they are to be read again
+}
+
+// mappingsAge is how old they may be, in multiples of the time that reading them takes:
+// a library that is unloaded meanwhile must not be written to for long.
+const mappingsAge = 20
+
+// writerOf returns the writer for a process that can be patched now.
+func writerOf(process Process) (writer, error) {
+	w := writer{dmlib: process.Memory(), holder: process, pid: process.PID()}
+	w.rewriter, _ = process.(Rewriter)
+	if w.dmlib == nil {
+		var ok bool
+		if w.mapper, ok = process.(Mapper); !ok {
+			return writer{}, ErrNoDMLib
+		}
+		return w, nil
+	}
+	app := w.dmlib.App()
+	if !app.Ready || app.PatchEntry == 0 {
+		return writer{}, fmt.Errorf("%w, or serves no patches there", ErrNoDMLib)
+	}
+	return w, nil
 }
 
 // hooks are what programs call to measure entries and exits; 0 without DMLib.
 func (w writer) hooks() (entry, exit uint64) {
-	if w.memory == nil {
+	if w.dmlib == nil {
 		return 0, 0
 	}
-	app := w.memory.App()
+	app := w.dmlib.App()
 	return app.PatchEntry, app.PatchExit
 }
 
@@ -45,10 +112,10 @@ const anyPoint = shm.AtAlloc | shm.AtLock | shm.AtIO | shm.AtStub | shm.AtPatch 
 // mapAt has memory mapped: by DMLib, at its next hook or in the start gate, or
 // by the mapper.
 func (w writer) mapAt(ctx context.Context, start, end uint64) (err error) {
-	if w.memory == nil {
+	if w.dmlib == nil {
 		err = w.mapper.Map(ctx, start, end-start)
 	} else {
-		_, err = w.memory.Run(ctx, shm.Command{Op: shm.OpMap, At: anyPoint, Args: [8]uint64{start, end - start}})
+		_, err = w.dmlib.Run(ctx, shm.Command{Op: shm.OpMap, At: anyPoint, Args: [8]uint64{start, end - start}})
 	}
 	if errors.Is(err, unix.EEXIST) {
 		err = fmt.Errorf("%w: %w", patch.ErrUnpatchable, err)
@@ -80,14 +147,14 @@ func (w writer) holdsAt(device, inode, offset, address uint64) (bool, error) {
 // mappings are those of the process, in a batch as of a moment ago. Code that
 // was unloaded since is not what is compared before it is changed.
 func (w writer) mappings() (found []objfile.Mapping, err error) {
-	if w.seen == nil {
+	if w.mapped == nil {
 		return objfile.Mappings(w.pid)
 	}
-	if now := time.Now(); now.After(w.seen.stale) {
-		w.seen.mappings, err = objfile.Mappings(w.pid)
-		w.seen.stale = time.Now().Add(mappingsAge * time.Since(now))
+	if now := time.Now(); now.After(w.mapped.stale) {
+		w.mapped.mappings, err = objfile.Mappings(w.pid)
+		w.mapped.stale = time.Now().Add(mappingsAge * time.Since(now))
 	}
-	return w.seen.mappings, err
+	return w.mapped.mappings, err
 }
 
 // exchange writes what differs in from and to where from stands, and reads it
@@ -115,23 +182,11 @@ func (w writer) exchange(ctx context.Context, address uint64, from, to []byte) e
 	return w.check(address, to)
 }
 
-// rehearse finds out whether a place can be patched that needs all threads to be
-// stopped.
-func (w writer) rehearse(ctx context.Context, p *spot) error {
-	if !p.site.Wide() || p.active {
-		return nil
-	}
-	if err := w.rewriter.Rewrite(ctx, proc.Change{Address: p.site.Address, From: p.site.Original, To: p.site.Original}); err != nil {
-		return fmt.Errorf("%w: %w", errStopping, err)
-	}
-	return nil
+// stands says whether a patch is in the code.
+func (w writer) stands(site patch.Site) bool {
+	code, err := w.read(site.Address, len(site.Original))
+	return err == nil && bytes.Equal(code, site.Patched())
 }
-
-var (
-	// errStopping: code of several bytes could not be changed.
-	errStopping   = fmt.Errorf("%w: its threads cannot be stopped for a whole jump", patch.ErrUnpatchable)
-	errNoRewriter = fmt.Errorf("%w: nobody here may stop its threads for a whole jump", patch.ErrUnpatchable)
-)
 
 // differences are the first and the last byte in which two texts differ that do.
 func differences(a, b []byte) (first, last int) {
@@ -140,6 +195,20 @@ func differences(a, b []byte) (first, last int) {
 	for last = len(a) - 1; a[last] == b[last]; last-- {
 	}
 	return first, last
+}
+
+// point makes a pointer lead to another program of its window: its second
+// byte changes. The kernel promises no whole words for writes from outside, but
+// one byte is old or new.
+func (w writer) point(pointer, address uint64) error {
+	now, err := w.word(pointer)
+	if err != nil {
+		return err
+	}
+	if now/patch.WindowBytes != address/patch.WindowBytes {
+		return fmt.Errorf("pointer at %#x leads to %#x, not to the window of %#x", pointer, now, address)
+	}
+	return w.write(pointer+1, []byte{byte(address >> 8)})
 }
 
 func (w writer) word(address uint64) (uint64, error) {
@@ -152,12 +221,12 @@ func (w writer) word(address uint64) (uint64, error) {
 
 func (w writer) read(address uint64, size int) ([]byte, error) {
 	code := make([]byte, size)
-	err := proc.Read(w.process, address, code)
+	err := proc.Read(w.holder, address, code)
 	return code, err
 }
 
 func (w writer) write(address uint64, code []byte) error {
-	if err := proc.Write(w.process, address, code); err != nil {
+	if err := proc.Write(w.holder, address, code); err != nil {
 		return err
 	}
 	return w.check(address, code)

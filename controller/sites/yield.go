@@ -17,7 +17,7 @@ func (s *Sites) Yield(f Function, number int) error {
 		return nil
 	}
 	if fn.entry.active {
-		if gave, err := s.giveWay(fn.entry); !gave {
+		if gave, err := fn.entry.giveWay(s.process); !gave {
 			return err
 		}
 	}
@@ -29,8 +29,8 @@ func (s *Sites) Yield(f Function, number int) error {
 }
 
 // giveWay forgets a patch under a uprobe; false if there is none, or no code.
-func (s *Sites) giveWay(p *spot) (gave bool, err error) {
-	w, err := s.writer()
+func (p *spot) giveWay(process Process) (gave bool, err error) {
+	w, err := writerOf(process)
 	if err != nil {
 		return false, err
 	}

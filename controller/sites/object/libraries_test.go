@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sites
+package object
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/patch"
@@ -48,7 +49,7 @@ const bias = 0x7f1234567000
 // surveyed is an object of which is found out how the functions can be patched, where nothing
 // else is mapped near it.
 type surveyed struct {
-	*object
+	*Object
 	used                    []patch.Region
 	seen                    map[uint64]bool
 	entries, found, patched share
@@ -61,8 +62,8 @@ func mustOpen(t *testing.T, path string) *surveyed {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = file.Close() })
-	o := &object{File: file}
-	s := &surveyed{object: o, seen: make(map[uint64]bool)}
+	o := &Object{File: file}
+	s := &surveyed{Object: o, seen: make(map[uint64]bool)}
 	if err := o.load(); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func (s *surveyed) entryOf(t *testing.T, f objfile.Symbol) {
 		s.entries.narrow++
 		return
 	}
-	around, err := s.around(f, f.Value)
+	around, err := s.Around(f, f.Value)
 	if err == nil {
 		_, err = patch.Wide(f.Value, code[:min(uint64(len(code)), f.Size)], around, bias)
 	}
@@ -137,27 +138,27 @@ func (s *surveyed) exitsOf(t *testing.T, f objfile.Symbol, next map[uint64]uint6
 	t.Helper()
 	s.found.all++
 	s.patched.all++
-	exits, _, err := s.exits(f)
+	exits, _, err := s.Exits(f)
 	if err != nil {
 		s.found.refused(err)
 		return
 	}
 	s.found.narrow++
 	ways := map[bool]int{}
-	var done []*spot
+	var done []patch.Site
 	for i, exit := range exits {
 		if next != nil && next[exit.Address] == 0 {
 			t.Errorf("%s: its exit at %#x is no instruction", f.Name, exit.Address)
 		}
 		site, err := s.exitAt(f, exits[i:])
-		if err == nil {
-			err = distinct(site, done)
+		if err == nil && slices.ContainsFunc(done, site.Overlaps) {
+			err = errors.New("it is too near to another one")
 		}
 		if err != nil {
 			s.patched.refused(err)
 			return
 		}
-		done = append(done, &spot{site: site})
+		done = append(done, site)
 		ways[site.Wide()]++
 	}
 	if ways[true] == 0 {
@@ -176,7 +177,7 @@ func (s *surveyed) exitAt(f objfile.Symbol, left []flow.Exit) (patch.Site, error
 	if err == nil && s.usable(site) == nil && (len(left) == 1 || left[1].Address >= left[0].Address+patch.JumpBytes) {
 		return site, nil
 	}
-	around, err := s.around(f, left[0].Address)
+	around, err := s.Around(f, left[0].Address)
 	if err != nil {
 		return patch.Site{}, err
 	}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/patch/flow"
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+const (
+	// maxCode is the largest function whose exits are looked for, bytes.
+	maxCode = 1 << 20
+	// maxLoaded is the largest object that is searched for what leads into a
+	// function, bytes.
+	maxLoaded = 256 << 20
+)
+
+// Object is a file of code. The caller closes it. It is for one goroutine.
+type Object struct {
+	*objfile.File
+	outline *objfile.Outline // nil: not read yet
+	frames  objfile.Frames   // nil: it has none
+	loaded  []flow.Part      // nil: not read yet
+	text    []flow.Part      // what of it is code
+	aims    *flow.Aims       // of both
+}
+
+// Open opens the file of an image. The error wraps [patch.ErrUnpatchable] where
+// nothing in such a file can be patched.
+func Open(image objfile.Image) (*Object, error) {
+	file, err := image.Open()
+	if err != nil {
+		return nil, err
+	}
+	if file.IsGo() {
+		err = fmt.Errorf("%w: %s is Go code, whose stacks have no room", patch.ErrUnpatchable, image.Name())
+		return nil, errors.Join(err, file.Close())
+	}
+	return &Object{File: file}, nil
+}
+
+// survey reads where functions begin and end.
+func (o *Object) survey() (err error) {
+	if o.outline != nil {
+		return nil
+	}
+	if o.frames, err = o.Frames(); err != nil && !errors.Is(err, objfile.ErrNoSection) {
+		return err
+	}
+	o.outline, err = o.Outline()
+	return err
+}
+
+// Entry examines the entry of a function for a patch of one byte where the file
+// is mapped with a bias, and returns its first bytes.
+func (o *Object) Entry(s objfile.Symbol, bias uint64) (patch.Site, []byte, error) {
+	code, err := o.Code(s, patch.SiteBytes)
+	if err != nil {
+		return patch.Site{}, nil, err
+	}
+	site, err := patch.Examine(s.Value+bias, code)
+	return site, code, err
+}
+
+// Beside says, as its first result, what is wrong about a site whose jump
+// reaches into another function: a breakpoint at the entry of that one, of a
+// debugger or of another tool's uprobe, changes where the jump leads.
+func (o *Object) Beside(s objfile.Symbol, site patch.Site, bias uint64) (reached, err error) {
+	address := site.Address - bias
+	if site.Wide() || address >= s.Value && address+patch.JumpBytes <= s.Value+s.Size {
+		return nil, nil
+	}
+	if err := o.survey(); err != nil {
+		return nil, err
+	}
+	for i := uint64(1); i < patch.JumpBytes; i++ {
+		if o.outline.Begins(address + i) {
+			return fmt.Errorf("%w: another function begins %d bytes behind %#x, where a breakpoint would change the jump",
+				patch.ErrUnpatchable, i, address), nil
+		}
+	}
+	return nil, nil
+}
+
+// Function reads the code of a symbol.
+func (o *Object) Function(s objfile.Symbol) (flow.Part, error) {
+	if s.Size == 0 || s.Size > maxCode {
+		return flow.Part{}, fmt.Errorf("%w: its file says that it has %d bytes of code", patch.ErrUnpatchable, s.Size)
+	}
+	code, err := o.Code(s, int(s.Size))
+	return flow.Part{Address: s.Value, Code: code}, err
+}
+
+// stretch reads all code between two addresses, of any function.
+func (o *Object) stretch(start, end uint64) (flow.Part, error) {
+	if end-start > maxCode {
+		return flow.Part{}, fmt.Errorf("%w: %d bytes of code at %#x: too many to look at", patch.ErrUnpatchable, end-start, start)
+	}
+	code, err := o.CodeAt(start, int(end-start))
+	if err == nil && uint64(len(code)) < end-start {
+		err = fmt.Errorf("%w: the code at %#x ends after %d bytes", patch.ErrUnpatchable, start, len(code))
+	}
+	return flow.Part{Address: start, Code: code}, err
+}
+
+// load reads all that the loader maps.
+func (o *Object) load() error {
+	if o.loaded != nil {
+		return nil
+	}
+	contents, err := o.Loaded(maxLoaded)
+	if err != nil {
+		return fmt.Errorf("%w: %w", patch.ErrUnpatchable, err)
+	}
+	for _, c := range contents {
+		part := flow.Part{Address: c.Address, Code: c.Bytes}
+		o.loaded = append(o.loaded, part)
+		if c.Executable {
+			o.text = append(o.text, part)
+		}
+	}
+	o.aims = flow.NewAims(o.loaded, o.text)
+	return nil
+}
