@@ -35,6 +35,9 @@ type Program struct {
 	Steps []Step `json:"steps,omitempty"`
 }
 
+// Idle says whether nothing is done but what the code does anyway.
+func (p Program) Idle() bool { return len(p.Numbers)+len(p.Steps) == 0 }
+
 // Key tells programs that do different things from one another.
 func (p Program) Key() string {
 	description, err := json.Marshal(p)

@@ -50,20 +50,13 @@ func (s Site) jumps() bool { return s.Original[0] == JumpOpcode }
 func (s Site) Patched() []byte {
 	code := bytes.Clone(s.Original)
 	if s.wide {
-		s.jump(code)
+		if jump, err := Jump(s.Address, s.Landing); err == nil { // To has seen that it reaches
+			copy(code, jump)
+		}
 		return code
 	}
 	code[s.changed] = s.to
 	return code
-}
-
-// jump writes the whole jump over the first bytes of code. To has seen that it
-// reaches.
-func (s Site) jump(code []byte) {
-	jump, err := Jump(s.Address, s.Landing)
-	if err == nil {
-		copy(code, jump)
-	}
 }
 
 // Land gives a site whose instruction is a jump a landing where usable returns

@@ -162,7 +162,7 @@ func (b *Batch) takeOut(places []*spot) {
 	defer b.sites.mu.Unlock()
 	var idle []*spot
 	for _, p := range places {
-		if p.active && !p.busy() && !slices.Contains(idle, p) {
+		if p.active && p.now.Idle() && !slices.Contains(idle, p) {
 			idle = append(idle, p)
 		}
 	}

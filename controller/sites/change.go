@@ -46,12 +46,11 @@ func (c *changer) turn(ctx context.Context, fn *function, do doing) error {
 	}
 	var stays error
 	for _, p := range places {
-		err := c.turnOne(ctx, fn.Function, p, do.at(p == fn.entry), mapped)
-		switch {
-		case errors.Is(err, errStays):
+		if err := c.turnOne(ctx, fn.Function, p, do.at(p == fn.entry), mapped); err != nil {
 			stays = fmt.Errorf("%s: %w", fn.Symbol.Name, err)
-		case err != nil:
-			return fmt.Errorf("%s: %w", fn.Symbol.Name, err)
+		}
+		if stays != nil && !errors.Is(stays, errStays) {
+			return stays
 		}
 	}
 	return stays
@@ -64,8 +63,7 @@ var errStays = errors.New("the jump stays for now, and does nothing")
 // turnOne makes one place do something else: first where the jump leads, then
 // the jump itself. mapped is false if the code is not there any more.
 func (c *changer) turnOne(ctx context.Context, f Function, p *spot, do patch.Program, mapped bool) error {
-	wanted := len(do.Numbers)+len(do.Steps) > 0
-	if wanted && !mapped {
+	if !do.Idle() && !mapped {
 		return fmt.Errorf("%w: it was unloaded", patch.ErrUnpatchable)
 	}
 	if do.Key() != p.now.Key() {
@@ -74,7 +72,7 @@ func (c *changer) turnOne(ctx context.Context, f Function, p *spot, do patch.Pro
 		}
 	}
 	switch {
-	case wanted:
+	case !do.Idle():
 		if err := c.known.apart(p.site); err != nil {
 			return err
 		}

@@ -78,10 +78,7 @@ func withNumber(numbers []uint32, number uint32, wanted bool) []uint32 {
 }
 
 // any says whether something is done at the entry, or at the exits.
-func (d doing) any(entry bool) bool {
-	p := d.at(entry)
-	return len(p.Numbers)+len(p.Steps) > 0
-}
+func (d doing) any(entry bool) bool { return !d.at(entry).Idle() }
 
 // at is the program for the entry, or for the exits.
 func (d doing) at(entry bool) (p patch.Program) {

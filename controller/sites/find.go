@@ -56,11 +56,7 @@ func (d finder) findEntry(ctx context.Context, fn *function) error {
 		return err
 	}
 	hook, _ := d.hooks()
-	fn.entry, err = d.eitherWay(ctx, fn, o, site, err, hook, fn.exits, func() (patch.Site, error) {
-		around, err := o.Around(fn.Symbol, fn.Symbol.Value)
-		if err != nil {
-			return patch.Site{}, err
-		}
+	fn.entry, err = d.eitherWay(ctx, fn, o, fn.Symbol.Value, site, err, hook, fn.exits, func(around flow.Surroundings) (patch.Site, error) {
 		return patch.Wide(fn.Symbol.Value, code[:min(uint64(len(code)), fn.Symbol.Size)], around, fn.Image.Bias)
 	})
 	if err != nil {
@@ -73,8 +69,8 @@ func (d finder) findEntry(ctx context.Context, fn *function) error {
 // eitherWay prepares a place that is patched by one byte, unless there is a
 // reason not to; then by a whole jump, if wide finds that it can be written. A
 // jump that reaches into another function is taken where nothing else is left.
-func (d finder) eitherWay(ctx context.Context, fn *function, o *object.Object, site patch.Site, reason error, hook uint64, others []*spot,
-	wide func() (patch.Site, error),
+func (d finder) eitherWay(ctx context.Context, fn *function, o *object.Object, at uint64, site patch.Site, reason error, hook uint64, others []*spot,
+	wide func(around flow.Surroundings) (patch.Site, error),
 ) (p *spot, err error) {
 	var beside error
 	if reason == nil {
@@ -83,19 +79,23 @@ func (d finder) eitherWay(ctx context.Context, fn *function, o *object.Object, s
 		}
 	}
 	if reason == nil && beside == nil {
-		if p, reason = d.away(ctx, fn, site, hook, others); !errors.Is(reason, patch.ErrUnpatchable) {
+		if p, reason = d.spot(ctx, fn.Function, site, hook, others); !errors.Is(reason, patch.ErrUnpatchable) {
 			return p, reason
 		}
 	}
-	whole, err := wide()
+	var whole patch.Site
+	around, err := o.Around(fn.Symbol, at)
+	if err == nil {
+		whole, err = wide(around)
+	}
 	if err == nil && d.rewriter == nil {
 		err = errNoRewriter
 	}
 	if err == nil {
-		p, err = d.away(ctx, fn, whole, hook, others)
+		p, err = d.spot(ctx, fn.Function, whole, hook, others)
 	}
 	if errors.Is(err, patch.ErrUnpatchable) && beside != nil {
-		if p, reason = d.away(ctx, fn, site, hook, others); reason == nil {
+		if p, reason = d.spot(ctx, fn.Function, site, hook, others); reason == nil {
 			p.beside = fmt.Errorf("%w; nor is a whole jump possible: %w", beside, err)
 		}
 		if !errors.Is(reason, patch.ErrUnpatchable) {
@@ -108,17 +108,12 @@ func (d finder) eitherWay(ctx context.Context, fn *function, o *object.Object, s
 	return p, err
 }
 
-// away prepares a place that is far enough from the others.
-func (d finder) away(ctx context.Context, fn *function, site patch.Site, hook uint64, others []*spot) (*spot, error) {
+// spot prepares a place of a function that is far enough from its others: the one
+// that was inherited, or a new one.
+func (d finder) spot(ctx context.Context, f Function, site patch.Site, hook uint64, others []*spot) (*spot, error) {
 	if err := distinct(site, others); err != nil {
 		return nil, err
 	}
-	return d.spot(ctx, fn.Function, site, hook)
-}
-
-// spot prepares a place of a function: the one that was inherited, or a new
-// one.
-func (d finder) spot(ctx context.Context, f Function, site patch.Site, hook uint64) (*spot, error) {
 	code, err := d.read(site.Address, len(site.Original))
 	if err != nil {
 		return nil, err
@@ -186,11 +181,7 @@ func (d finder) exit(ctx context.Context, fn *function, o *object.Object, hook u
 	if err == nil && len(left) > 1 && left[1].Address < exit.Address+patch.JumpBytes {
 		err = fmt.Errorf("%w: it is %d bytes from another one", patch.ErrUnpatchable, left[1].Address-exit.Address)
 	}
-	return d.eitherWay(ctx, fn, o, site, err, hook, done, func() (patch.Site, error) {
-		around, err := o.Around(fn.Symbol, exit.Address)
-		if err != nil {
-			return patch.Site{}, err
-		}
+	return d.eitherWay(ctx, fn, o, exit.Address, site, err, hook, done, func(around flow.Surroundings) (patch.Site, error) {
 		return patch.WideExit(exit, around, fn.Image.Bias)
 	})
 }

@@ -89,29 +89,10 @@ func (n *Functions) Number(key Key, nth int) (int, error) {
 
 // measures notes that patches are about to measure a function under one more
 // number.
-func (n *Functions) measures(key Key) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.kernels[key].all > 0 {
-		return ErrWatched
-	}
-	if n.measured == nil {
-		n.measured = make(map[Key]int)
-	}
-	n.measured[key]++
-	return nil
-}
+func (n *Functions) measures(key Key) error { return n.claim(&n.measured, key) }
 
 // ends notes that some numbers are not measured any more.
-func (n *Functions) ends(key Key, numbers int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if left := n.measured[key] - numbers; left > 0 {
-		n.measured[key] = left
-	} else {
-		delete(n.measured, key)
-	}
-}
+func (n *Functions) ends(key Key, numbers int) { n.release(&n.measured, key, numbers) }
 
 // Stub says whether a process may use the stub; it is below all numbers then.
 func (n *Functions) Stub(stub int) bool {
@@ -125,25 +106,33 @@ func (n *Functions) Stub(stub int) bool {
 }
 
 // act notes an action on a function.
-func (n *Functions) act(key Key) error {
+func (n *Functions) act(key Key) error { return n.claim(&n.acted, key) }
+
+// rest notes that an action is over.
+func (n *Functions) rest(key Key) { n.release(&n.acted, key, 1) }
+
+// claim counts one more use of a function by patches, unless a uprobe watches it.
+func (n *Functions) claim(counts *map[Key]int, key Key) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.kernels[key].all > 0 {
 		return ErrWatched
 	}
-	if n.acted == nil {
-		n.acted = make(map[Key]int)
+	if *counts == nil {
+		*counts = make(map[Key]int)
 	}
-	n.acted[key]++
+	(*counts)[key]++
 	return nil
 }
 
-// rest notes that an action is over.
-func (n *Functions) rest(key Key) {
+// release counts some uses less.
+func (n *Functions) release(counts *map[Key]int, key Key, uses int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.acted[key]--; n.acted[key] <= 0 {
-		delete(n.acted, key)
+	if left := (*counts)[key] - uses; left > 0 {
+		(*counts)[key] = left
+	} else {
+		delete(*counts, key)
 	}
 }
 

@@ -31,9 +31,6 @@ type spot struct {
 	beside   error             // that the jump reaches into another function; nil: it does not
 }
 
-// busy says whether something is done at a place.
-func (p *spot) busy() bool { return len(p.now.Numbers)+len(p.now.Steps) > 0 }
-
 // activate makes the code begin with the jump, deactivate as it was. A library
 // that is not mapped any more, or anew, is so already.
 func (p *spot) activate(ctx context.Context, w writer) error {

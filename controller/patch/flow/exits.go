@@ -21,8 +21,8 @@ type Exit struct {
 	Conditional bool
 }
 
-// MaxExits is how many exits a function may have.
-const MaxExits = 64
+// maxExits is how many exits a function may have.
+const maxExits = 64
 
 // Layout says what the code is that a function jumps to outside of what is known
 // to be its own, in parts. It is the function's as well, and part is not nil; or
@@ -52,8 +52,8 @@ func Exits(function Part, layout Layout) ([]Exit, []Part, error) {
 	switch n := len(d.exits); {
 	case n == 0:
 		return nil, nil, errors.New("the function never returns")
-	case n > MaxExits:
-		return nil, nil, fmt.Errorf("the function ends at %d places, more than %d", n, MaxExits)
+	case n > maxExits:
+		return nil, nil, fmt.Errorf("the function ends at %d places, more than %d", n, maxExits)
 	}
 	return d.exits, d.parts, nil
 }
