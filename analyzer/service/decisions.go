@@ -29,9 +29,9 @@ func (d decisions) Write(line []byte) (int, error) {
 }
 
 // audit is where a session's decisions go; nil: nowhere.
-func (s *Service) audit(session string) io.Writer {
-	if s.cfg.Audit == nil {
+func audit(place func(string) io.Writer, session string) io.Writer {
+	if place == nil {
 		return nil
 	}
-	return decisions{s.cfg.Audit("session " + session)}
+	return decisions{place("session " + session)}
 }

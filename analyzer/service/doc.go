@@ -14,7 +14,12 @@
 // and whoever has the registration next goes on with that when the controllers
 // come. See docs/design/0026.
 //
-// Who may do what is decided in allow.go alone. Locking rule: Service.mu guards
-// the maps, and only the leaf locks of a session and of the recorder are taken
-// under it; each session has a goroutine of its own that does all that takes time.
+// Who may do what is decided in allow.go alone. The order of the files: a session
+// (hosted.go, run.go), a registration that this Analyzer has (owned.go), the table of
+// both; above it claims gets registrations, router begins sessions for controllers,
+// and sessions answers people, with orders and finder. Service ties them together.
+//
+// Locking rule: table.mu guards the maps and what is in an owned, and only the leaf
+// locks of a session and of the recorder are taken under it; each session has a
+// goroutine of its own that does all that takes time.
 package service

@@ -3,21 +3,17 @@
 package service
 
 import (
-	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// locatePatience is how long nodes may take to say what they have.
-const locatePatience = time.Second
 
 // notFound is what is said of what is not there, or not for who asks: that it is
 // there is nobody else's business.
@@ -25,31 +21,37 @@ func notFound(id string) error {
 	return status.Errorf(codes.NotFound, "there is no session or registration %q", id)
 }
 
+// finder finds sessions, of all Analyzers. Its methods are safe for use by several
+// goroutines.
+type finder struct {
+	table    *table
+	registry *registry.Client
+	recorder *recorder
+}
+
 // find returns a session by its id, or by its registration's if that has one
 // session only, and its place at this Analyzer; nil if it has ended. Somebody who
 // may not see it learns no more than of one that is not there.
-func (s *Service) find(ctx context.Context, who *attunev1.Principal, id string) (*attunev1.SessionRecord, *hosted, error) {
-	records, here, err := s.records(ctx)
+func (f *finder) find(ctx context.Context, who *attunev1.Principal, id string) (*attunev1.SessionRecord, *hosted, error) {
+	records, here, err := f.records(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	s.mu.Lock()
-	registrations := s.view.Registrations
-	s.mu.Unlock()
+	registrations := f.table.registrations()
 	var found []*attunev1.SessionRecord
 	for _, r := range records {
 		if (r.GetId() == id || r.GetRegistration() == id) && concernsSession(who, r, registrations[r.GetRegistration()]) {
 			found = append(found, r)
 		}
 	}
-	r, err := s.choose(id, found)
+	r, err := choose(id, found)
 	if err != nil || r.GetState() == attunev1.SessionState_SESSION_STATE_ENDED {
 		return r, nil, err
 	}
 	if h := here[r.GetId()]; h != nil {
 		return r, h, nil
 	}
-	if err := s.elsewhere(r.GetRegistration()); err != nil {
+	if err := f.elsewhere(r.GetRegistration()); err != nil {
 		return nil, nil, err
 	}
 	return nil, nil, status.Errorf(codes.Unavailable, "no controller of session %s has come since its Analyzer ended", r.GetId())
@@ -57,7 +59,7 @@ func (s *Service) find(ctx context.Context, who *attunev1.Principal, id string) 
 
 // choose returns the session that is meant: by its id, else the only one, else
 // the only one that runs.
-func (s *Service) choose(id string, found []*attunev1.SessionRecord) (*attunev1.SessionRecord, error) {
+func choose(id string, found []*attunev1.SessionRecord) (*attunev1.SessionRecord, error) {
 	for _, r := range found {
 		if r.GetId() == id {
 			return r, nil
@@ -85,11 +87,11 @@ func (s *Service) choose(id string, found []*attunev1.SessionRecord) (*attunev1.
 
 // elsewhere returns an error that says which Analyzer has a registration; nil if
 // that is this one, or nobody.
-func (s *Service) elsewhere(registration string) error {
-	s.mu.Lock()
-	owner := s.view.Owners[registration].GetAnalyzer()
-	s.mu.Unlock()
-	if owner == nil || owner.GetId() == s.cfg.Record.GetId() {
+func (f *finder) elsewhere(registration string) error {
+	f.table.mu.Lock()
+	owner := f.table.view.Owners[registration].GetAnalyzer()
+	f.table.mu.Unlock()
+	if owner == nil || owner.GetId() == f.table.self {
 		return nil
 	}
 	said := status.Newf(codes.FailedPrecondition, "the Analyzer on %s has it: ask there, at %s", owner.GetHost(), strings.Join(owner.GetAddresses(), " or "))
@@ -99,61 +101,42 @@ func (s *Service) elsewhere(registration string) error {
 	return said.Err()
 }
 
-// show tells all of a session that runs.
-func (h *hosted) show() (*attunev1.ShowSessionResponse, error) {
-	var text bytes.Buffer
-	if err := h.analyzer.Report().EncodeJSON(&text); err != nil {
-		return nil, status.Errorf(codes.Internal, "write the report: %v", err)
+// records returns the records of all sessions: of this Analyzer's as they stand,
+// of others as the registry has them. here are the places of this Analyzer's that
+// have not ended, by the id of the session.
+//
+// What is in this process is looked at first, and what the registry knows after
+// it: a session that ends meanwhile is in the one or in the other. One that begins
+// meanwhile is found by the second look.
+func (f *finder) records(ctx context.Context) (list []*attunev1.SessionRecord, here map[string]*hosted, err error) {
+	here = f.table.here()
+	known := f.recorder.unsent()
+	list, err = f.registry.Sessions(ctx)
+	if err != nil {
+		return nil, nil, status.Errorf(codes.Unavailable, "the registry does not answer: %v", err)
 	}
-	return &attunev1.ShowSessionResponse{Session: h.snapshot(), Report: text.Bytes()}, nil
+	analyzers, err := f.registry.Analyzers(ctx)
+	if err != nil {
+		return nil, nil, status.Errorf(codes.Unavailable, "the registry does not answer: %v", err)
+	}
+	maps.Copy(here, f.table.here())
+	for id, h := range here {
+		known[id] = h.snapshot()
+	}
+	for i, r := range list {
+		switch {
+		case known[r.GetId()] != nil:
+			list[i] = known[r.GetId()]
+			delete(known, r.GetId())
+		case r.GetState() == attunev1.SessionState_SESSION_STATE_RUNNING && !lives(analyzers, r.GetAnalyzer(), f.table.self):
+			r.State = attunev1.SessionState_SESSION_STATE_ORPHANED
+		}
+	}
+	return slices.AppendSeq(list, maps.Values(known)), here, nil
 }
 
-// ListNodes implements the service.
-func (s *Service) ListNodes(ctx context.Context, _ *attunev1.ListNodesRequest) (*attunev1.ListNodesResponse, error) {
-	who, err := authn.PrincipalFrom(ctx)
-	if err != nil {
-		return nil, err
-	}
-	controllers, err := s.cfg.Registry.Controllers(ctx)
-	if err != nil {
-		return nil, status.Errorf(codes.Unavailable, "the registry does not answer: %v", err)
-	}
-	analyzers, err := s.cfg.Registry.Analyzers(ctx)
-	if err != nil {
-		return nil, status.Errorf(codes.Unavailable, "the registry does not answer: %v", err)
-	}
-	for _, c := range controllers {
-		withOwn(who, c, s.visible(who))
-	}
-	slices.SortFunc(controllers, func(a, b *attunev1.ControllerRecord) int { return strings.Compare(a.GetHost(), b.GetHost()) })
-	slices.SortFunc(analyzers, func(a, b *attunev1.AnalyzerRecord) int { return strings.Compare(a.GetHost(), b.GetHost()) })
-	return &attunev1.ListNodesResponse{Controllers: controllers, Analyzers: analyzers}, nil
-}
-
-// visible says which registrations somebody may see.
-func (s *Service) visible(who *attunev1.Principal) func(id string) bool {
-	s.mu.Lock()
-	registrations := s.view.Registrations
-	s.mu.Unlock()
-	return func(id string) bool { return concerns(who, registrations[id]) }
-}
-
-// LocateProcesses implements the service.
-func (s *Service) LocateProcesses(ctx context.Context, q *attunev1.LocateProcessesRequest) (*attunev1.LocateProcessesResponse, error) {
-	who, err := authn.PrincipalFrom(ctx)
-	if err != nil {
-		return nil, err
-	}
-	nodes, silent, err := s.cfg.Registry.Locate(ctx, q.GetLocate(), locatePatience)
-	if err != nil {
-		return nil, status.Errorf(codes.Unavailable, "the registry does not answer: %v", err)
-	}
-	for _, n := range nodes {
-		n.Processes = slices.DeleteFunc(n.GetProcesses(), func(p *attunev1.LocatedProcess) bool {
-			return !authn.Reaches(who, p.GetProcess().GetUid())
-		})
-		n.Mismatches = ownMismatches(who, n.GetMismatches())
-	}
-	slices.SortFunc(nodes, func(a, b *attunev1.LocateResponse) int { return strings.Compare(a.GetHost(), b.GetHost()) })
-	return &attunev1.LocateProcessesResponse{Nodes: nodes, Silent: silent}, nil
+// lives says whether an Analyzer is there; of this one, sessions that it does
+// not have any more are not.
+func lives(analyzers []*attunev1.AnalyzerRecord, id, self string) bool {
+	return id != self && slices.ContainsFunc(analyzers, func(a *attunev1.AnalyzerRecord) bool { return a.GetId() == id })
 }

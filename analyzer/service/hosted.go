@@ -3,9 +3,9 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
@@ -16,36 +16,33 @@ import (
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/session"
+	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-const (
-	// lookEvery is how often a session is looked at when nothing happens, and
-	// lookAgain how soon when something does.
-	lookEvery = time.Second
-	lookAgain = 100 * time.Millisecond
-	// endPatience is how long changes may take to be undone, and dismissPatience
-	// controllers to leave.
-	endPatience     = 10 * time.Second
-	dismissPatience = 5 * time.Second
-	// lookPatience is how long a busy session may take to say how it stands.
-	lookPatience = 2 * time.Second
+// What controllers are told: of a session that has ended, that another Analyzer has,
+// and that this one leaves.
+var (
+	errOver  = status.Error(codes.Aborted, "the session has ended")
+	errMoved = status.Error(codes.FailedPrecondition, "another Analyzer has the registration")
+	errGoing = status.Error(codes.Unavailable, "the Analyzer is ending")
 )
 
-// errOver is what controllers are told of a session that has ended.
-var errOver = status.Error(codes.Aborted, "the session has ended")
-
 // hosted is one session of the service. Its goroutine, see run, does everything
-// that takes time.
+// that takes time; stop, admit and what returns something are for all goroutines.
 type hosted struct {
 	*session.Session // takes what the channels carry
 
-	service  *Service
 	log      *slog.Logger
 	key      key
+	recorder *recorder
+	reports  *reports
 	analyzer *analyzer.Analyzer
-	ctx      context.Context // for the tunlets
+	ctx      context.Context  // for the tunlets
+	now      func() time.Time // by which it is idle
+	linger   time.Duration    // how long it waits without processes
+	delay    time.Duration    // how old it is when it gets its tunlets
 	changed  queue.Bell
 	ends     chan ending
 	done     chan struct{} // closed when nothing of it is left
@@ -70,65 +67,6 @@ type ending struct {
 	over error
 	// leave has another Analyzer go on with it: nothing is undone.
 	leave bool
-}
-
-// begin begins the session of an execution, or goes on with one that another
-// Analyzer began. The caller holds mu and enters it.
-func (s *Service) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (*hosted, error) {
-	record := o.next(r, job, user)
-	record.Analyzer = s.cfg.Record.GetId()
-	h := &hosted{
-		service: s, key: newKey(r.GetId(), job, user), record: record, log: s.log.With("session", record.GetId()),
-		changed: queue.NewBell(), ends: make(chan ending, 1), done: make(chan struct{}), over: errOver,
-	}
-	a, err := analyzer.New(analyzer.Config{
-		Knowledge: s.knowledge(user), Mode: r.GetMode(), JobID: record.GetId(), Command: record.GetCommandLine(), Version: s.cfg.Version,
-		TunletDirs: s.cfg.TunletDirs, Tunlets: r.GetTunlets(), TunletOptions: s.options(r), Digests: s.cfg.Digests,
-		DescriptionDir: s.cfg.DescriptionDir, TunletLimits: s.cfg.TunletLimits, TunletPool: s.tunlets,
-		Lease: s.cfg.Lease, Grace: s.cfg.Grace, Inherit: record.GetKeptChanges(), ChangePrefix: randomTag() + "-",
-		Changed: func() { h.changed.Ring() }, Audit: s.audit(record.GetId()), Log: h.log,
-	})
-	if err != nil {
-		return nil, status.Errorf(codes.Internal, "begin a session: %v", err)
-	}
-	h.analyzer, h.Session = a, a.Session()
-	h.ctx = a.Begin(s.ctx) // not a channel's: its connection would stay in memory with the session
-	h.log.Info("session begins", "job", job.Key(), "mode", r.GetMode(), "taken_over", record.GetProcesses() > 0)
-	s.sessions.Go(h.run)
-	return h, nil
-}
-
-// next returns the record with which an execution's session begins: that of one
-// that is to be taken over, or a new one.
-func (o *owned) next(r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) *attunev1.SessionRecord {
-	for number := 1; ; number++ {
-		id := sessionID(r, job, user, number)
-		if _, ended := o.ended[id]; ended {
-			continue
-		}
-		if old := o.past[id]; old != nil {
-			return proto.CloneOf(old)
-		}
-		return &attunev1.SessionRecord{
-			Id: id, Registration: r.GetId(), Job: job, User: user, State: attunev1.SessionState_SESSION_STATE_RUNNING,
-			StartedUnixNano: time.Now().UnixNano(),
-		}
-	}
-}
-
-// options are the tunlets' settings: the registration's before the site's.
-func (s *Service) options(r *attunev1.Registration) map[string]map[string]string {
-	out := make(map[string]map[string]string)
-	for name, values := range s.cfg.TunletOptions {
-		out[name] = maps.Clone(values)
-	}
-	for name, o := range r.GetTunletOptions() {
-		if out[name] == nil {
-			out[name] = make(map[string]string)
-		}
-		maps.Copy(out[name], o.GetValues())
-	}
-	return out
 }
 
 // Ended implements channel.Session.
@@ -166,77 +104,6 @@ func (h *hosted) stop(e ending) {
 // abandon leaves the session to another Analyzer.
 func (h *hosted) abandon(over error) { h.stop(ending{leave: true, over: over}) }
 
-// run looks after the session until it ends.
-func (h *hosted) run() {
-	defer close(h.done)
-	every := time.NewTicker(lookEvery)
-	defer every.Stop()
-	for {
-		select {
-		case e := <-h.ends:
-			h.finish(e)
-			return
-		case <-h.changed:
-		case <-every.C:
-		}
-		if h.look(h.service.now()) {
-			h.finish(ending{})
-			return
-		}
-		if e, asked := h.rest(); asked {
-			h.finish(e)
-			return
-		}
-	}
-}
-
-// rest lets things happen, to be seen together, unless the session is to end.
-func (h *hosted) rest() (e ending, asked bool) {
-	timer := time.NewTimer(lookAgain)
-	defer timer.Stop()
-	select {
-	case e := <-h.ends:
-		return e, true
-	case <-timer.C:
-		return ending{}, false
-	}
-}
-
-// look does what the session's state asks for. It reports whether it is over.
-func (h *hosted) look(now time.Time) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), lookPatience)
-	defer cancel()
-	sum, err := h.analyzer.Summary(ctx)
-	if err != nil {
-		return false // it is busy
-	}
-	h.publish(sum)
-	h.startTunlets(now, sum)
-	if sum.Running > 0 || sum.Controllers > 0 {
-		h.idleFrom = time.Time{}
-		return false
-	}
-	if h.idleFrom.IsZero() {
-		h.idleFrom = now
-	}
-	return now.Sub(h.idleFrom) >= h.service.cfg.Linger
-}
-
-// startTunlets starts the tunlets of a session that is worth them.
-func (h *hosted) startTunlets(now time.Time, sum fold.Summary) {
-	if h.tunlets || sum.Running == 0 {
-		return
-	}
-	young := now.Sub(h.Start()) < h.service.cfg.TunletDelay
-	if young && len(sum.Kept) == 0 { // what was kept must not stay without its tunlet
-		return
-	}
-	h.tunlets = true
-	if err := h.analyzer.StartTunlets(h.ctx); err != nil {
-		h.log.Warn("not every tunlet can be used", "error", err)
-	}
-}
-
 // publish has the session's record put into the registry, if it has changed.
 func (h *hosted) publish(sum fold.Summary) {
 	h.mu.Lock()
@@ -245,7 +112,7 @@ func (h *hosted) publish(sum fold.Summary) {
 	h.mu.Unlock()
 	if !proto.Equal(h.published, now) {
 		h.published = now
-		h.service.recorder.put(now)
+		h.recorder.put(now)
 	}
 }
 
@@ -254,4 +121,39 @@ func (h *hosted) snapshot() *attunev1.SessionRecord {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return proto.CloneOf(h.record)
+}
+
+// end ends the session's record and returns it.
+func (h *hosted) end(sum fold.Summary, known bool) *attunev1.SessionRecord {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if known {
+		update(h.record, sum)
+	}
+	h.record.State, h.record.EndedUnixNano = attunev1.SessionState_SESSION_STATE_ENDED, time.Now().UnixNano()
+	h.record.Running = 0
+	return proto.CloneOf(h.record)
+}
+
+// show tells all of a session that runs.
+func (h *hosted) show() (*attunev1.ShowSessionResponse, error) {
+	var text bytes.Buffer
+	if err := h.analyzer.Report().EncodeJSON(&text); err != nil {
+		return nil, status.Errorf(codes.Internal, "write the report: %v", err)
+	}
+	return &attunev1.ShowSessionResponse{Session: h.snapshot(), Report: text.Bytes()}, nil
+}
+
+// update brings a record up to date.
+func update(r *attunev1.SessionRecord, sum fold.Summary) {
+	if sum.Processes == 0 {
+		return // a session that was taken over has not heard of them yet
+	}
+	if r.User == nil {
+		r.User = authn.OfUser(sum.UID)
+	}
+	r.CommandLine, r.Hosts = sum.Command, sum.Hosts
+	r.Processes, r.Running = uint32(sum.Processes), uint32(sum.Running)
+	r.Gain, r.KeptChanges = sum.Gain, sum.Kept
+	r.Kept = max(r.Kept, uint32(len(sum.Kept))) // those of processes that have ended are in force no more
 }

@@ -32,7 +32,7 @@ func TestForeignControllers(t *testing.T) {
 	a := p.analyzer("a", func(c *Config) {
 		c.Registrations = []*attunev1.Registration{{Id: "site-solver", Executable: "solver", Mode: "observe"}}
 	})
-	patience.Until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
+	patience.Until(t, "it is claimed", func() bool { return a.table.owner("site-solver") != nil })
 	bob := p.pki.User(t, "bob", bobUID)
 	annsOwn := register(t, a, p.people(p.pki.User(t, "ann", annUID), a), &attunev1.Registration{Executable: "solver", Mode: "observe"})
 	tests := []struct {
@@ -63,7 +63,7 @@ func TestSameJob(t *testing.T) {
 	a := p.analyzer("a", func(c *Config) {
 		c.Registrations = []*attunev1.Registration{{Id: "site-solver", Executable: "solver", Mode: "observe"}}
 	})
-	patience.Until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
+	patience.Until(t, "it is claimed", func() bool { return a.table.owner("site-solver") != nil })
 	p.dialAs(p.pki.User(t, "bob", bobUID), a, of(hello("far", "site-solver", job), "bob", bobUID))
 	patience.Until(t, "bob has one", func() bool { return len(list(t, p.people(p.node, a)).GetSessions()) == 1 })
 	p.dial(a, of(hello("n1", "site-solver", job), "ann", annUID), 1)
@@ -81,7 +81,7 @@ func TestManyJobs(t *testing.T) {
 		c.MaxSessions = 2 * userShare
 		c.Registrations = []*attunev1.Registration{{Id: "site-solver", Executable: "solver", Mode: "observe"}}
 	})
-	patience.Until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
+	patience.Until(t, "it is claimed", func() bool { return a.table.owner("site-solver") != nil })
 	bob := p.pki.User(t, "bob", bobUID)
 	for n := range 2 {
 		p.dialAs(bob, a, of(hello("far", "site-solver", &attunev1.Job{Kind: "slurm", Id: strconv.Itoa(n)}), "bob", bobUID))

@@ -22,13 +22,13 @@ type userKnowledge struct {
 
 var _ analyzer.Knowledge = userKnowledge{}
 
-// knowledge returns that of a user; nil if there is none, or nobody knows who they
-// are.
-func (s *Service) knowledge(user *attunev1.Principal) analyzer.Knowledge {
-	if s.cfg.Knowledge == nil || user == nil {
+// knowledgeOf returns what is known of a user's; nil if there is nothing, or nobody
+// knows who they are.
+func knowledgeOf(user *attunev1.Principal, all analyzer.Knowledge) analyzer.Knowledge {
+	if all == nil || user == nil {
 		return nil
 	}
-	return userKnowledge{all: s.cfg.Knowledge, uid: user.GetUid()}
+	return userKnowledge{all: all, uid: user.GetUid()}
 }
 
 // of is how the store names an application of the user.

@@ -26,11 +26,11 @@ func mustStore(t *testing.T) *store.Store {
 // TestUsersLearnApart: what one user's sessions have learnt of a program does not
 // reach another's.
 func TestUsersLearnApart(t *testing.T) {
-	s := &Service{cfg: Config{Knowledge: mustStore(t)}}
+	all := mustStore(t)
 	ann, bob := &attunev1.Principal{Uid: 1001}, &attunev1.Principal{Uid: 1002}
 	trial := store.Trial{Advice: "a1", Application: "sum", Executable: "/bin/solver", Tunlet: "malloc", Result: store.Kept, Gain: 3, At: time.Now()}
 	trials := []store.Trial{trial}
-	if err := s.knowledge(ann).Record(t.Context(), trials); err != nil {
+	if err := knowledgeOf(ann, all).Record(t.Context(), trials); err != nil {
 		t.Fatal(err)
 	}
 	if trials[0].Application != "sum" {
@@ -40,12 +40,12 @@ func TestUsersLearnApart(t *testing.T) {
 		user *attunev1.Principal
 		want int
 	}{{ann, 1}, {bob, 0}} {
-		known, err := s.knowledge(tt.user).Known(t.Context(), "sum")
+		known, err := knowledgeOf(tt.user, all).Known(t.Context(), "sum")
 		if err != nil || len(known) != tt.want {
 			t.Errorf("user %d: %v, %v, want %d", tt.user.GetUid(), known, err, tt.want)
 		}
 	}
-	if s.knowledge(nil) != nil || (&Service{}).knowledge(ann) != nil {
+	if knowledgeOf(nil, all) != nil || knowledgeOf(ann, nil) != nil {
 		t.Error("there is knowledge of nobody, or in nothing")
 	}
 }

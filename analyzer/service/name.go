@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attune-hpc/attune/internal/pki"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -21,6 +22,22 @@ const (
 	// tagSize is the length of what makes ids unique.
 	tagSize = 4
 )
+
+// key is what a session is known by. Users are told apart, since anybody can give
+// their processes the job id of somebody else, and keep them away from the site's
+// registrations by being first.
+type key struct {
+	registration, job string
+	uid               uint32 // pki.NoUID: nobody has said
+}
+
+func newKey(registration string, job *attunev1.Job, user *attunev1.Principal) key {
+	uid := pki.NoUID
+	if user != nil {
+		uid = user.GetUid()
+	}
+	return key{registration, job.Key(), uid}
+}
 
 // newRegistrationID returns an id for people to type: the application's name and
 // what makes it unique.

@@ -16,12 +16,10 @@ import (
 func TestWaitsForOwnership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := &attunev1.AnalyzerRecord{Id: "a"}
-		s := &Service{
-			cfg: Config{Record: own}, viewed: make(chan struct{}), owned: make(map[string]*owned),
-			view: registry.View{Owners: map[string]*attunev1.OwnerRecord{"r": {Analyzer: own}}},
-		}
+		s := newTable("a")
+		s.see(registry.View{Owners: map[string]*attunev1.OwnerRecord{"r": {Analyzer: own}}})
 		routed := make(chan error, 1)
-		go func() { routed <- s.awaitOwnership(t.Context(), "r") }()
+		go func() { routed <- s.awaitOwnership(t.Context(), "r", routePatience) }()
 		synctest.Wait()
 		if !s.enter(newOwned("r", nil)) {
 			t.Fatal("not entered")
@@ -36,7 +34,7 @@ func TestWaitsForOwnership(t *testing.T) {
 // knows it, and is then forgotten.
 func TestForgetsWhatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Service{owned: make(map[string]*owned), hosted: make(map[key]*hosted)}
+		c := &claims{table: newTable("a")}
 		r, o := &attunev1.Registration{Id: "r"}, newOwned("r", nil)
 		first := o.next(r, job, nil)
 		first.EndedUnixNano = time.Now().UnixNano()
@@ -45,7 +43,7 @@ func TestForgetsWhatHasEnded(t *testing.T) {
 			t.Errorf("%s is given twice", second.GetId())
 		}
 		time.Sleep(endedKept + time.Second)
-		s.tidy(t.Context(), o)
+		c.tidy(t.Context(), o)
 		if len(o.ended) != 0 || len(o.past) != 0 {
 			t.Errorf("kept: %v, %v", o.ended, o.past)
 		}

@@ -17,7 +17,7 @@ import (
 type probes struct {
 	attunev1.UnimplementedProbeServiceServer
 
-	service *Service
+	finder *finder
 }
 
 // of returns the points of a session, as somebody reaches them: seeing a session is
@@ -30,7 +30,7 @@ func (p probes) of(ctx context.Context, session string) (attunev1.ProbeServiceSe
 	if session == "" {
 		return nil, status.Error(codes.InvalidArgument, "no session is named")
 	}
-	_, h, err := p.service.find(ctx, who, session)
+	_, h, err := p.finder.find(ctx, who, session)
 	if err != nil {
 		return nil, err
 	}

@@ -150,3 +150,15 @@ func (r *recorder) keep(record *attunev1.SessionRecord) {
 		r.pending[record.GetId()] = record
 	}
 }
+
+// pause waits. It returns false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -98,10 +98,10 @@ func (p *place) analyzer(id string, change func(*Config)) *running {
 	if r.Service, err = New(cfg); err != nil {
 		p.t.Fatal(err)
 	}
-	r.now = func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
+	r.router.now = func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 	server := channel.NewServer(authn.New(authn.Options{Identity: p.node}))
-	send := r.recorder.send
-	r.recorder.send = func(ctx context.Context, record *attunev1.SessionRecord) error {
+	send := r.router.recorder.send
+	r.router.recorder.send = func(ctx context.Context, record *attunev1.SessionRecord) error {
 		if r.deaf.Load() {
 			return errors.New("deaf")
 		}

@@ -4,13 +4,19 @@ package service
 
 import (
 	"context"
+	"log/slog"
+	"maps"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/analyzer/channel"
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -18,14 +24,31 @@ import (
 // or not claimed here yet: it may have been quicker than the registry.
 const routePatience = 2 * time.Second
 
+// userShare is which part of all sessions the controllers of one user get: one in
+// so many.
+const userShare = 8
+
+// router finds the session that a controller serves, or begins it. route is safe for
+// use by several goroutines.
+type router struct {
+	cfg      Config
+	log      *slog.Logger
+	table    *table
+	reports  *reports
+	recorder *recorder
+	tunlets  *tunlethost.Pool // of all sessions
+	now      func() time.Time // by which sessions are idle
+	running  sync.WaitGroup   // sessions
+}
+
 // route finds the session that a controller serves, or begins it.
-func (s *Service) route(ctx context.Context, hello channel.Hello) (channel.Session, error) {
+func (rt *router) route(ctx context.Context, hello channel.Hello) (channel.Session, error) {
 	who, err := authn.PrincipalFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
 	id := hello.GetRegistration()
-	r := s.registration(ctx, id, routePatience)
+	r := rt.table.awaitRegistration(ctx, id, routePatience)
 	if r == nil {
 		return nil, status.Errorf(codes.NotFound, "there is no registration %q", id)
 	}
@@ -36,62 +59,39 @@ func (s *Service) route(ctx context.Context, hello channel.Hello) (channel.Sessi
 	if err := mayServe(who, r, user); err != nil {
 		return nil, err
 	}
-	if err := s.awaitOwnership(ctx, id); err != nil {
+	if err := rt.table.awaitOwnership(ctx, id, routePatience); err != nil {
 		return nil, err
 	}
-	return s.session(who, r, hello.GetJob(), user)
-}
-
-// awaitOwnership returns when this Analyzer has a registration, or the error for
-// a controller if another one has it, or nobody.
-func (s *Service) awaitOwnership(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, routePatience)
-	defer cancel()
-	for {
-		s.mu.Lock()
-		o, owner, viewed := s.owned[id], s.view.Owners[id], s.viewed
-		s.mu.Unlock()
-		switch {
-		case o != nil:
-			return nil
-		case owner != nil && owner.GetAnalyzer().GetId() != s.cfg.Record.GetId():
-			return errMoved
-		}
-		select {
-		case <-viewed:
-		case <-ctx.Done():
-			return status.Error(codes.Unavailable, "nobody has the registration yet")
-		}
-	}
+	return rt.session(who, r, hello.GetJob(), user)
 }
 
 // session returns the session of an execution; it begins with the first
 // controller that names it.
-func (s *Service) session(who *attunev1.Principal, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (channel.Session, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o, k := s.owned[r.GetId()], newKey(r.GetId(), job, user)
+func (rt *router) session(who *attunev1.Principal, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (channel.Session, error) {
+	rt.table.mu.Lock()
+	defer rt.table.mu.Unlock()
+	o, k := rt.table.owned[r.GetId()], newKey(r.GetId(), job, user)
 	switch {
-	case s.ending:
+	case rt.table.ending:
 		return nil, errGoing
 	case o == nil:
 		return nil, errMoved
 	case o.stopped[k]:
 		return nil, status.Error(codes.Aborted, "the session was stopped")
 	}
-	h := s.hosted[k]
+	h := rt.table.hosted[k]
 	if h == nil {
-		if len(s.hosted) >= s.cfg.MaxSessions {
-			return nil, status.Errorf(codes.ResourceExhausted, "the Analyzer has %d sessions already", len(s.hosted))
+		if len(rt.table.hosted) >= rt.cfg.MaxSessions {
+			return nil, status.Errorf(codes.ResourceExhausted, "the Analyzer has %d sessions already", len(rt.table.hosted))
 		}
-		if err := s.roomForSession(who, k.uid); err != nil {
+		if err := rt.roomForSession(who, k.uid); err != nil {
 			return nil, err
 		}
 		var err error
-		if h, err = s.begin(o, r, job, user); err != nil {
+		if h, err = rt.begin(o, r, job, user); err != nil {
 			return nil, err
 		}
-		s.hosted[k] = h
+		rt.table.hosted[k] = h
 	}
 	if err := h.admit(who, user); err != nil {
 		return nil, err
@@ -101,23 +101,67 @@ func (s *Service) session(who *attunev1.Principal, r *attunev1.Registration, job
 
 // roomForSession says whether somebody's own controller may begin one session
 // more: there are as many job ids as they like. Nodes bring what runs there. The
-// caller holds mu.
-func (s *Service) roomForSession(who *attunev1.Principal, uid uint32) error {
+// caller holds table.mu.
+func (rt *router) roomForSession(who *attunev1.Principal, uid uint32) error {
 	if who.GetRole() != attunev1.Role_ROLE_USER {
 		return nil
 	}
 	n := 0
-	for k := range s.hosted {
+	for k := range rt.table.hosted {
 		if k.uid == uid {
 			n++
 		}
 	}
-	if most := max(1, s.cfg.MaxSessions/userShare); n >= most {
+	if most := max(1, rt.cfg.MaxSessions/userShare); n >= most {
 		return status.Errorf(codes.ResourceExhausted, "%s has %d sessions already", who.GetName(), n)
 	}
 	return nil
 }
 
-// userShare is which part of all sessions the controllers of one user get: one in
-// so many.
-const userShare = 8
+// begin begins the session of an execution, or goes on with one that another
+// Analyzer began. The caller holds table.mu and enters it.
+func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (*hosted, error) {
+	record := o.next(r, job, user)
+	record.Analyzer = rt.cfg.Record.GetId()
+	h := &hosted{
+		key: newKey(r.GetId(), job, user), record: record, log: rt.log.With("session", record.GetId()),
+		recorder: rt.recorder, reports: rt.reports, now: rt.now, linger: rt.cfg.Linger, delay: rt.cfg.TunletDelay,
+		changed: queue.NewBell(), ends: make(chan ending, 1), done: make(chan struct{}), over: errOver,
+	}
+	a, err := analyzer.New(analyzer.Config{
+		Knowledge: knowledgeOf(user, rt.cfg.Knowledge), Mode: r.GetMode(), JobID: record.GetId(), Command: record.GetCommandLine(), Version: rt.cfg.Version,
+		TunletDirs: rt.cfg.TunletDirs, Tunlets: r.GetTunlets(), TunletOptions: tunletOptions(rt.cfg.TunletOptions, r), Digests: rt.cfg.Digests,
+		DescriptionDir: rt.cfg.DescriptionDir, TunletLimits: rt.cfg.TunletLimits, TunletPool: rt.tunlets,
+		Lease: rt.cfg.Lease, Grace: rt.cfg.Grace, Inherit: record.GetKeptChanges(), ChangePrefix: randomTag() + "-",
+		Changed: func() { h.changed.Ring() }, Audit: audit(rt.cfg.Audit, record.GetId()), Log: h.log,
+	})
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "begin a session: %v", err)
+	}
+	h.analyzer, h.Session = a, a.Session()
+	h.ctx = a.Begin(context.Background()) // not a channel's: its connection would stay in memory with the session
+	h.log.Info("session begins", "job", job.Key(), "mode", r.GetMode(), "taken_over", record.GetProcesses() > 0)
+	rt.running.Go(func() { rt.run(h) })
+	return h, nil
+}
+
+// run runs a session to its end, and takes it out.
+func (rt *router) run(h *hosted) {
+	defer close(h.done)
+	rt.table.remove(h, h.run())
+}
+
+// tunletOptions are the tunlets' settings: the registration's before the site'rt.
+func tunletOptions(ofSite map[string]map[string]string, r *attunev1.Registration) map[string]map[string]string {
+	out := make(map[string]map[string]string)
+	for name, values := range ofSite {
+		out[name] = maps.Clone(values)
+	}
+	for name, o := range r.GetTunletOptions() {
+		if out[name] == nil {
+			out[name] = make(map[string]string)
+		}
+		maps.Copy(out[name], o.GetValues())
+	}
+	return out
+}

@@ -37,7 +37,7 @@ func register(t *testing.T, a *running, people attunev1.SessionServiceClient, r 
 		t.Fatal(err)
 	}
 	id := resp.GetRegistration().GetId()
-	patience.Until(t, "it is claimed", func() bool { return a.owner(id) != nil })
+	patience.Until(t, "it is claimed", func() bool { return a.table.owner(id) != nil })
 	return id
 }
 
@@ -140,7 +140,7 @@ func TestEndedBeforeTheRegistryKnows(t *testing.T) {
 	c.leave()
 	patience.Until(t, "the session to leave its place", func() bool {
 		a.pass()
-		return len(a.hostedOf(id)) == 0
+		return len(a.table.hostedOf(id)) == 0
 	})
 	is(t, ann, "slurm/12 SESSION_STATE_ENDED [n1] 0/1 [solver in.dat]")
 	ended, err := ann.ShowSession(t.Context(), &attunev1.ShowSessionRequest{Id: list(t, ann).GetSessions()[0].GetId()})
@@ -248,7 +248,7 @@ func TestTakeover(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := p.analyzer("a", nil)
-	patience.Until(t, "one has the registration", func() bool { return a.owner(r.GetId()) != nil })
+	patience.Until(t, "one has the registration", func() bool { return a.table.owner(r.GetId()) != nil })
 	c := p.dial(a, hello("n1", r.GetId(), job, "old-c1"), 1)
 	is(t, p.people(p.node, a), "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
 	b := p.analyzer("b", nil)
@@ -276,9 +276,9 @@ func TestTakeover(t *testing.T) {
 	}
 	sameAt("a")
 	patience.Until(t, "the other one sees whose it is", func() bool {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.view.Owners[r.GetId()] != nil
+		b.table.mu.Lock()
+		defer b.table.mu.Unlock()
+		return b.table.view.Owners[r.GetId()] != nil
 	})
 	if err := p.dial(b, hello("n1", r.GetId(), job)).why(); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("at the wrong Analyzer: %v", err)
@@ -287,7 +287,7 @@ func TestTakeover(t *testing.T) {
 	if err := c.why(); status.Code(err) != codes.Unavailable {
 		t.Errorf("the channel ended with %v", err)
 	}
-	patience.Until(t, "the other one has the registration", func() bool { return b.owner(r.GetId()) != nil })
+	patience.Until(t, "the other one has the registration", func() bool { return b.table.owner(r.GetId()) != nil })
 	c = p.dial(b, hello("n1", r.GetId(), job, "old-c1", "stray"), 1)
 	renewed := c.request(func(r *attunev1.ManageResponse) bool { return len(r.GetRenew().GetChanges()) > 0 })
 	if diff := cmp.Diff([]string{"old-c1"}, renewed.GetRenew().GetChanges()); diff != "" {
@@ -321,7 +321,7 @@ func TestSite(t *testing.T) {
 	p := newPlace(t)
 	solver := &attunev1.Registration{Id: "site-solver", Executable: "solver", Mode: "observe"}
 	a := p.analyzer("a", func(c *Config) { c.Registrations = []*attunev1.Registration{solver} })
-	patience.Until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
+	patience.Until(t, "it is claimed", func() bool { return a.table.owner("site-solver") != nil })
 	c := p.dial(a, hello("n1", "site-solver", job), 1)
 	ann := p.people(p.pki.User(t, "ann", 4711), a)
 	is(t, ann, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]") // it is of her processes

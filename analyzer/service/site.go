@@ -7,16 +7,19 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -72,34 +75,39 @@ func ValidateRegistration(r *attunev1.Registration) error {
 	return err
 }
 
-// SetRegistrations replaces the site's own registrations, which must be valid.
-func (s *Service) SetRegistrations(list []*attunev1.Registration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cfg.Registrations = list
-	s.resite.Ring()
+// site keeps the site's own registrations in the registry. set is safe for use
+// by several goroutines.
+type site struct {
+	registry *registry.Client
+	host     string // of this Analyzer
+	log      *slog.Logger
+	changed  queue.Bell
+
+	mu   sync.Mutex // guards list
+	list []*attunev1.Registration
 }
 
-// site returns the site's own registrations.
-func (s *Service) site() []*attunev1.Registration {
+// set replaces the site's own registrations, which must be valid.
+func (s *site) set(list []*attunev1.Registration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cfg.Registrations
+	s.list = list
+	s.changed.Ring()
 }
 
-// registerSite puts the site's own registrations into the registry and takes out
+// run puts the site's own registrations into the registry and takes out
 // what was among them earlier, at first and when they change, until ctx ends.
-func (s *Service) registerSite(ctx context.Context) error {
+func (s *site) run(ctx context.Context) error {
 	said := false
 	for {
-		err := s.syncSite(ctx)
+		err := s.sync(ctx)
 		switch {
 		case err == nil:
 			said = false
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-s.resite:
+			case <-s.changed:
 			}
 		case !said && ctx.Err() == nil:
 			said = true
@@ -111,34 +119,36 @@ func (s *Service) registerSite(ctx context.Context) error {
 	}
 }
 
-// syncSite brings the registry in line with the configuration.
-func (s *Service) syncSite(ctx context.Context) error {
-	configured := s.site()
-	there, err := s.cfg.Registry.Registrations(ctx)
+// sync brings the registry in line with the configuration.
+func (s *site) sync(ctx context.Context) error {
+	s.mu.Lock()
+	configured := s.list
+	s.mu.Unlock()
+	there, err := s.registry.Registrations(ctx)
 	if err != nil {
 		return err
 	}
 	old := make(map[string]*attunev1.Registration)
 	for _, r := range there {
-		own := r.GetOwner().GetName() == s.cfg.Record.GetHost() // not of another Analyzer's configuration
+		own := r.GetOwner().GetName() == s.host // not of another Analyzer's configuration
 		if strings.HasPrefix(r.GetId(), SiteID) && (own || has(configured, r.GetId())) {
 			old[r.GetId()] = r
 		}
 	}
 	for _, r := range configured {
 		r = proto.CloneOf(r)
-		r.Owner = &attunev1.Principal{Name: s.cfg.Record.GetHost(), Uid: pki.NoUID, Role: attunev1.Role_ROLE_NODE}
+		r.Owner = &attunev1.Principal{Name: s.host, Uid: pki.NoUID, Role: attunev1.Role_ROLE_NODE}
 		r.RegisteredUnixNano = old[r.GetId()].GetRegisteredUnixNano()
 		if !proto.Equal(r, old[r.GetId()]) {
 			r.RegisteredUnixNano = time.Now().UnixNano()
-			if err := s.cfg.Registry.PutRegistration(ctx, r); err != nil {
+			if err := s.registry.PutRegistration(ctx, r); err != nil {
 				return err
 			}
 		}
 		delete(old, r.GetId())
 	}
 	for id := range old {
-		if err := s.cfg.Registry.DeleteRegistration(ctx, id); err != nil {
+		if err := s.registry.DeleteRegistration(ctx, id); err != nil {
 			return err
 		}
 	}

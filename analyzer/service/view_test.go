@@ -23,16 +23,16 @@ func TestWhatIsRegisteredIsWaitedFor(t *testing.T) {
 	}{{"told soon", time.Second, codes.OK}, {"not told", 0, codes.Unavailable}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &Service{viewed: make(chan struct{})}
+				s := &Service{table: newTable("a")}
 				if s.Ready() {
 					t.Error("ready before anything is known")
 				}
 				if tt.after > 0 {
 					time.AfterFunc(tt.after, func() {
-						s.see(t.Context(), registry.View{Registrations: map[string]*attunev1.Registration{"r": {}}})
+						s.table.see(registry.View{Registrations: map[string]*attunev1.Registration{"r": {}}})
 					})
 				}
-				all, err := s.registrations(t.Context())
+				all, err := s.table.awaitRegistrations(t.Context())
 				if status.Code(err) != tt.code || (len(all) == 1) != (tt.code == codes.OK) || s.Ready() != (tt.code == codes.OK) {
 					t.Errorf("%v, %v", all, err)
 				}

@@ -27,8 +27,8 @@ const (
 func TestRooms(t *testing.T) {
 	for _, dir := range []string{
 		"analyzer", "analyzer/channel", "analyzer/core", "analyzer/core/trial", "analyzer/fold", "analyzer/probes",
-		"analyzer/recorder", "analyzer/session", "analyzer/session/calls", "controller", "controller/actuate",
-		"controller/admit", "controller/change", "controller/discover", "controller/inject",
+		"analyzer/recorder", "analyzer/service", "analyzer/session", "analyzer/session/calls", "controller",
+		"controller/actuate", "controller/admit", "controller/change", "controller/discover", "controller/inject",
 		"controller/inject/breakpoint", "controller/inject/tracer", "controller/link", "controller/member",
 		"controller/meter", "controller/node", "controller/patch", "controller/patch/flow", "controller/sites",
 		"controller/sites/object", "controller/source", "controller/track",

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// orders makes registrations of what people ask for. Its methods are safe for use by
+// several goroutines.
+type orders struct {
+	table      *table
+	tunletDirs []string
+	most       int // registrations of one user
+}
+
+// order returns the registration that is asked for, checked and completed.
+func (o *orders) order(who *attunev1.Principal, asked *attunev1.Registration) (*attunev1.Registration, error) {
+	r := proto.CloneOf(asked)
+	if r == nil {
+		return nil, status.Error(codes.InvalidArgument, "nothing is to be registered")
+	}
+	if r.GetMode() == "" {
+		r.Mode = "tune"
+	}
+	if err := ValidateRegistration(r); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	if err := o.knowTunlets(r.GetTunlets()); err != nil {
+		return nil, err
+	}
+	r.Owner, r.RegisteredUnixNano = ownerOf(who, r), time.Now().UnixNano()
+	if err := mayMean(who, r); err != nil {
+		return nil, err
+	}
+	if who.GetRole() != attunev1.Role_ROLE_NODE {
+		r.Id = ""
+	}
+	if strings.HasPrefix(r.GetId(), SiteID) {
+		return nil, status.Errorf(codes.InvalidArgument, "ids with %s belong to the site's configuration", SiteID)
+	}
+	if r.GetId() != "" {
+		return r, o.sameOwner(r)
+	}
+	if err := o.roomFor(r.GetOwner()); err != nil {
+		return nil, err
+	}
+	// One that is given twice would hand somebody's registration over to somebody else.
+	for known := o.table.registrations(); r.Id == "" || known[r.GetId()] != nil; {
+		r.Id = newRegistrationID(r)
+	}
+	return r, nil
+}
+
+// knowTunlets returns an error that names tunlets which are not there.
+func (o *orders) knowTunlets(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	var missing []string
+	for _, c := range tunlethost.Find(o.tunletDirs, names) {
+		if c.Err != nil {
+			missing = append(missing, c.Name+": "+c.Err.Error())
+		}
+	}
+	if len(missing) > 0 {
+		return status.Errorf(codes.InvalidArgument, "tunlet %s", strings.Join(missing, "; "))
+	}
+	return nil
+}
+
+// sameOwner says whether an id that a node gave may be used: it is new, or was
+// registered for the same user before.
+func (o *orders) sameOwner(r *attunev1.Registration) error {
+	old := o.table.registrations()[r.GetId()]
+	if old != nil && old.GetOwner().GetUid() != r.GetOwner().GetUid() {
+		return status.Errorf(codes.AlreadyExists, "registration %s is of %s", r.GetId(), old.GetOwner().GetName())
+	}
+	return nil
+}
+
+// roomFor says whether a user may have one more registration.
+func (o *orders) roomFor(owner *attunev1.Principal) error {
+	if owner.GetRole() != attunev1.Role_ROLE_USER {
+		return nil
+	}
+	n := 0
+	for _, r := range o.table.registrations() {
+		if r.GetOwner().GetRole() == attunev1.Role_ROLE_USER && r.GetOwner().GetUid() == owner.GetUid() {
+			n++
+		}
+	}
+	if n >= o.most {
+		return status.Errorf(codes.ResourceExhausted, "%s has %d registrations already; take some back with attune session stop", owner.GetName(), n)
+	}
+	return nil
+}
