@@ -13,7 +13,7 @@ import (
 )
 
 // Confinement returns a guard for the commands of a process that DMLib is in
-// ([shm.Memory.SetGuard]): it refuses them, by [shm.ErrConfined], once the
+// ([shm.Executor.SetGuard]): it refuses them, by [shm.ErrConfined], once the
 // process is under more seccomp filters than now. DMLib itself asks as well, in
 // the thread that is to execute a command, but that takes a system call. Only
 // the first thread is looked at here; where the kernel does not tell the number

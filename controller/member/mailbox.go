@@ -14,8 +14,8 @@ import (
 
 // mailbox runs calls through DMLib.
 type mailbox struct {
-	memory *shm.Memory
-	sites  *sites.Sites
+	executor *shm.Executor
+	sites    *sites.Sites
 }
 
 var families = map[string]shm.Family{
@@ -41,7 +41,7 @@ func (m mailbox) Call(ctx context.Context, call access.Call) (uint64, string, er
 	}
 	command.Args[0] = call.Function
 	copy(command.Args[1:], call.Arguments)
-	result, err := m.memory.Run(ctx, command)
+	result, err := m.executor.Run(ctx, command)
 	if err != nil {
 		return 0, "", err
 	}
@@ -50,7 +50,7 @@ func (m mailbox) Call(ctx context.Context, call access.Call) (uint64, string, er
 
 // Map maps memory at the next hook, or while the process waits in the gate.
 func (m mailbox) Map(ctx context.Context, start, size uint64) error {
-	_, err := m.memory.Run(ctx, shm.Command{
+	_, err := m.executor.Run(ctx, shm.Command{
 		Op: shm.OpMap, At: shm.AtAlloc | shm.AtLock | shm.AtIO | shm.AtStub | shm.AtPatch | shm.AtGate,
 		Args: [8]uint64{start, size},
 	})
@@ -66,7 +66,7 @@ func (m mailbox) Store(ctx context.Context, slot access.Word, old, value uint64)
 	if slot.ReadOnly {
 		command.Args[5] = 1
 	}
-	_, err := m.memory.Run(ctx, command.Of(slot.Origin, slot.ImageBias))
+	_, err := m.executor.Run(ctx, command.Of(slot.Origin, slot.ImageBias))
 	return err
 }
 
@@ -95,7 +95,7 @@ func (m mailbox) callAtEntry(ctx context.Context, call access.Call) (uint64, str
 	command := shm.Command{Op: shm.OpCall, At: shm.AtPatch, Point: shm.HookCount + number + 1, Thread: call.Thread}
 	command.Args[0] = call.Function
 	copy(command.Args[1:], call.Arguments)
-	result, err := m.memory.Run(ctx, command)
+	result, err := m.executor.Run(ctx, command)
 	gone := m.sites.Measure(context.WithoutCancel(ctx), f, number, sites.Where{})
 	if err := errors.Join(err, gone); err != nil {
 		return 0, "", err

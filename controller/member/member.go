@@ -132,7 +132,7 @@ func (m *Member) Rewrite(ctx context.Context, changes ...proc.Change) error {
 // Mailbox is DMLib's, nil without DMLib.
 func (m *Member) Mailbox() access.Mailbox {
 	if memory := m.Memory(); memory != nil {
-		return mailbox{memory: memory, sites: m.sites}
+		return mailbox{executor: memory.Executor, sites: m.sites}
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func Adopt(file *os.File) (*Memory, error) {
 		if err := checkSealed(file, int64(g.place().total)); err != nil {
 			return nil, err
 		}
-		return mapFile(file, g)
+		return assemble(file, g)
 	})
 }
 

@@ -4,11 +4,13 @@ package shm
 
 import (
 	"math/bits"
-	"unsafe"
 
 	"github.com/attune-hpc/attune/controller/aggregate"
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
+
+// ofRest stands for a place among the readings of a table.
+const ofRest = -1
 
 // Aggregate is what one measure point counted in one interval, all threads
 // together. Values are nanoseconds if Duration, else in the point's own unit.
@@ -42,27 +44,27 @@ type Aggregate struct {
 // the counts among them. After Close it returns dst.
 //
 // Threads go on counting while they are read; see [aggregate.Memory.Read].
-func (m *Memory) Aggregates(dst []Aggregate, s Scale) []Aggregate {
-	m.life.RLock()
-	defer m.life.RUnlock()
-	if m.data == nil {
+func (p *Points) Aggregates(dst []Aggregate, s Scale) []Aggregate {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if p.data == nil {
 		return dst
 	}
-	m.control.Lock()
-	defer m.control.Unlock()
-	before, next := len(dst), m.nextInterval()
-	for i := range m.points {
-		p := &m.points[i]
-		if !p.inSlots() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, next := len(dst), p.nextInterval()
+	for i := range p.points {
+		pt := &p.points[i]
+		if !pt.inSlots() {
 			continue
 		}
-		a := Aggregate{Point: p.control.Point, Local: i, Duration: p.control.Duration && p.control.Program.own(), Signed: p.control.Program.signed()}
-		a.Counts = m.sumSlots(i, next-1, next)
-		a.since(&p.last)
-		a.Unreadable = m.takeUnreadable(p.use)
+		a := Aggregate{Point: pt.control.Point, Local: i, Duration: pt.control.Duration && pt.control.Program.own(), Signed: pt.control.Program.signed()}
+		a.Counts = p.sumSlots(i, next-1, next)
+		a.since(&pt.last)
+		a.Unreadable = p.programs.takeUnreadable(pt.use)
 		dst = append(dst, a)
 	}
-	dst = m.keyedAggregates(dst, next)
+	dst = p.keyedAggregates(dst, next)
 	for i := range dst[before:] {
 		if a := &dst[before+i]; a.Duration {
 			a.toNanoseconds(s)
@@ -70,9 +72,6 @@ func (m *Memory) Aggregates(dst []Aggregate, s Scale) []Aggregate {
 	}
 	return dst
 }
-
-// inSlots says that threads count the point's hits in their slots.
-func (p *point) inSlots() bool { return p.control.Aggregate && p.use.table() == noTable }
 
 // since leaves what was counted since the last reading, which this one becomes.
 func (a *Aggregate) since(last *aggregate.Counts) {
@@ -85,50 +84,49 @@ func (a *Aggregate) since(last *aggregate.Counts) {
 }
 
 // nextInterval starts the next interval and returns its number.
-func (m *Memory) nextInterval() uint32 {
-	next := load32(m.data, abi.HeaderEpochAt) + 1
+func (p *Points) nextInterval() uint32 {
+	next := load32(p.data, abi.HeaderEpochAt) + 1
 	reset := func(a *aggregate.Memory) { a.Reset(next) }
-	for i := range m.points {
-		if m.points[i].inSlots() {
-			m.eachSlot(i, reset)
+	for i := range p.points {
+		if p.points[i].inSlots() {
+			p.eachSlot(i, reset)
 		}
 	}
-	m.eachKeyed(reset)
-	store32(m.data, abi.HeaderEpochAt, next)
+	for _, u := range p.programs.inUse {
+		if u.keys != nil {
+			u.keys.each(reset)
+		}
+	}
+	store32(p.data, abi.HeaderEpochAt, next)
 	return next
 }
 
-// eachSlot calls f with the aggregate of a local point in every slot that was ever in
-// use, and in the common one, to which threads without a slot add: a slot's counts stay
-// when it changes hands, so that nothing is counted twice or lost. The caller holds life
-// and control.
-func (m *Memory) eachSlot(index int, f func(*aggregate.Memory)) {
-	slots := m.usedSlots()
-	for i := range slots {
-		f(m.aggregateAt(i, index))
+// keyedAggregates appends what was counted by key since the last call. The
+// caller holds life and mu.
+func (p *Points) keyedAggregates(dst []Aggregate, next uint32) []Aggregate {
+	for _, u := range p.programs.inUse {
+		if u.keys == nil {
+			continue
+		}
+		since := func(place int, sums *aggregate.Memory) Aggregate {
+			a := Aggregate{Point: u.point, Local: -1, Duration: u.duration && u.program.own(), Signed: u.program.signed()}
+			last := u.last[place]
+			sums.Read(&a.Counts, next-1, next)
+			a.since(&last)
+			u.last[place] = last
+			return a
+		}
+		rest := since(ofRest, u.keys.rest())
+		rest.Unreadable = p.programs.takeUnreadable(u)
+		dst = append(dst, rest)
+		u.keys.places().Each(func(place int, key uint64, sums *aggregate.Memory) {
+			if a := since(place, sums); a.Count > 0 {
+				a.Key, a.HasKey = key, true
+				dst = append(dst, a)
+			}
+		})
 	}
-	if load32(m.data, abi.HeaderCommonUsedAt) != 0 {
-		f(m.aggregateAt(m.geometry.Slots, index))
-	}
-}
-
-func (m *Memory) aggregateAt(slot, index int) *aggregate.Memory {
-	return &m.aggregates(m.slotAt(slot)+abi.SlotAggregatesAt+index*abi.AggregateBytes, 1)[0]
-}
-
-// aggregates views so many aggregates at an offset of the mapping.
-func (m *Memory) aggregates(at, count int) aggregate.Table {
-	return unsafe.Slice((*aggregate.Memory)(unsafe.Pointer(&m.data[at : at+count*abi.AggregateBytes][0])), count)
-}
-
-// sumSlots adds up one local point over all slots.
-func (m *Memory) sumSlots(index int, intervals ...uint32) (sum aggregate.Counts) {
-	var one aggregate.Counts
-	m.eachSlot(index, func(a *aggregate.Memory) {
-		a.Read(&one, intervals...)
-		sum.Add(&one)
-	})
-	return sum
+	return dst
 }
 
 // toNanoseconds converts an aggregate of durations.

@@ -38,9 +38,8 @@ type App struct {
 	Rings int
 }
 
-// App reads the application's part of the header; the zero value after Close.
-// Safe to call at any time.
-func (m *Memory) App() App {
+// app reads the application's part of the header; the zero value after Close.
+func (m *mapping) app() App {
 	m.life.RLock()
 	defer m.life.RUnlock()
 	if m.data == nil {
@@ -62,16 +61,5 @@ func (m *Memory) App() App {
 		LostNoSlot:  load64(b, abi.HeaderLostNoSlotAt),
 		Forks:       load64(b, abi.HeaderForkCountAt),
 		Rings:       min(int(load32(b, abi.HeaderRingNextAt)), m.geometry.Rings),
-	}
-}
-
-// Detach turns every measure point off and tells DMLib to go inert for good;
-// the memory stays readable, so that what is left can be drained. Safe to call
-// at any time.
-func (m *Memory) Detach() {
-	m.life.RLock()
-	defer m.life.RUnlock()
-	if m.data != nil {
-		m.detach()
 	}
 }

@@ -26,16 +26,20 @@ const (
 	childRest = 10
 )
 
-// nursing is what a Memory has for forked children.
-type nursing struct {
-	nurse Nurse
+// Children answers forked children. Its methods may be called at any time by several
+// goroutines.
+type Children struct {
+	*mapping
+	guarded func() error // the Executor's
+	nurse   Nurse
+
 	mu    sync.Mutex // held while a child is attended to
 	after time.Time  // when the next one may be; guarded by mu
 }
 
 // SetNurse says who looks at forked children that ask whether they may register.
 // Without one they ask in vain. It is called before any AttendChild.
-func (m *Memory) SetNurse(n Nurse) { m.nursing.nurse = n }
+func (c *Children) SetNurse(n Nurse) { c.nurse = n }
 
 // childWord is the header's word by which a child and the controller speak.
 type childWord uint64
@@ -48,33 +52,33 @@ func (w childWord) state() uint32 { return uint32(w) }
 func (w childWord) child() int    { return int(int32(w >> 32)) }
 
 // ChildAsks says whether AttendChild has something to do.
-func (m *Memory) ChildAsks() bool {
-	word, _ := m.childWord()
-	return word != 0 && m.nursing.nurse != nil
+func (c *Children) ChildAsks() bool {
+	word, _ := c.childWord()
+	return word != 0 && c.nurse != nil
 }
 
 // AttendChild attends to the forked child that asks, until it has been answered or does
 // not come to a hook again. The error says why it must not register. One call at a time
 // does something: the answer to a child that has stopped waiting must not reach it when
 // it asks again. All calls together take at most a tenth of the time.
-func (m *Memory) AttendChild(ctx context.Context) error {
-	if m.nursing.nurse == nil || !m.nursing.mu.TryLock() {
+func (c *Children) AttendChild(ctx context.Context) error {
+	if c.nurse == nil || !c.mu.TryLock() {
 		return nil
 	}
-	defer m.nursing.mu.Unlock()
+	defer c.mu.Unlock()
 	begun := time.Now()
-	if begun.Before(m.nursing.after) {
+	if begun.Before(c.after) {
 		return nil
 	}
-	defer func() { m.nursing.after = time.Now().Add(childRest * time.Since(begun)) }()
-	asks, _ := m.childWord()
+	defer func() { c.after = time.Now().Add(childRest * time.Since(begun)) }()
+	asks, _ := c.childWord()
 	if asks.state() != abi.ChildAsks {
-		m.answerChild(asks, 0) // nobody attends to it, or it has not fetched its answer
+		c.answerChild(asks, 0) // nobody attends to it, or it has not fetched its answer
 		return nil
 	}
-	free := m.nursing.nurse(asks.child())
+	free := c.nurse(asks.child())
 	attended, waits := childSays(abi.ChildAttended, asks.child()), childSays(abi.ChildWaits, asks.child())
-	if !m.answerChild(asks, attended) {
+	if !c.answerChild(asks, attended) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, childPatience)
@@ -82,15 +86,15 @@ func (m *Memory) AttendChild(ctx context.Context) error {
 	poll := time.NewTicker(childPoll)
 	defer poll.Stop()
 	for {
-		switch word, open := m.childWord(); {
+		switch word, open := c.childWord(); {
 		case !open || word != attended && word != waits:
 			return nil // it has stopped waiting
 		case word == waits:
-			return m.judgeChild(waits, free)
+			return c.judgeChild(waits, free)
 		}
 		select {
 		case <-ctx.Done():
-			m.answerChild(attended, 0)
+			c.answerChild(attended, 0)
 			return nil
 		case <-poll.C:
 		}
@@ -98,8 +102,8 @@ func (m *Memory) AttendChild(ctx context.Context) error {
 }
 
 // judgeChild answers a child that waits.
-func (m *Memory) judgeChild(waits childWord, free func() error) error {
-	err := m.guarded()
+func (c *Children) judgeChild(waits childWord, free func() error) error {
+	err := c.guarded()
 	if err == nil {
 		err = free()
 	}
@@ -107,25 +111,25 @@ func (m *Memory) judgeChild(waits childWord, free func() error) error {
 	if err != nil {
 		answer = childSays(abi.ChildMayNot, waits.child())
 	}
-	if !m.answerChild(waits, answer) {
+	if !c.answerChild(waits, answer) {
 		return nil
 	}
 	return err
 }
 
 // childWord reads the word; false after Close.
-func (m *Memory) childWord() (word childWord, open bool) {
-	m.life.RLock()
-	defer m.life.RUnlock()
-	if m.data == nil {
+func (c *Children) childWord() (word childWord, open bool) {
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if c.data == nil {
 		return 0, false
 	}
-	return childWord(load64(m.data, abi.HeaderChildAt)), true
+	return childWord(load64(c.data, abi.HeaderChildAt)), true
 }
 
 // answerChild replaces the word if the child has not.
-func (m *Memory) answerChild(last, next childWord) bool {
-	m.life.RLock()
-	defer m.life.RUnlock()
-	return m.data != nil && cas64(m.data, abi.HeaderChildAt, uint64(last), uint64(next))
+func (c *Children) answerChild(last, next childWord) bool {
+	c.life.RLock()
+	defer c.life.RUnlock()
+	return c.data != nil && cas64(c.data, abi.HeaderChildAt, uint64(last), uint64(next))
 }

@@ -15,17 +15,26 @@
 // numbers that are merely wrong stay numbers. Nothing the application writes
 // makes this package panic or touch memory outside the mapping.
 //
+// # Parts
+//
+// A Memory is made of parts, which stand side by side on the mapping and may be held
+// alone: [Points] sets measure points and reads their aggregates; [Rings] drains
+// records; [Mailbox] posts commands, and [Executor] above it waits for them, with the
+// attendant's help; [Children] answers forked children. Points and Rings share the
+// ownership of local points, which says whose a record is.
+//
 // # Locking
 //
-// A Memory may be used by several goroutines at once. Three locks exist,
-// always taken in this order:
+// A Memory and its parts may be used by several goroutines at once. The locks, in
+// the order in which they are taken:
 //
 //   - life (RWMutex): held for reading by each method while it touches the
 //     mapping, for writing by Close, so that nobody reads unmapped memory;
-//   - drain (Mutex): one Drain or Reclaim at a time;
-//   - control (Mutex): measure points, aggregates and mailbox bookkeeping.
+//   - mu of Points, Rings (one Drain or Reclaim at a time) or Mailbox, never two
+//     of them;
+//   - mu of ownership.
 //
-// Drain calls its callback with life and drain held: the callback must call no
+// Drain calls its callback with life and Rings.mu held: the callback must call no
 // method of the same Memory (with a Close waiting, taking life once more would
 // never end), and should be quick. A Drainer belongs to one goroutine. A Clock
 // may be shared by all.

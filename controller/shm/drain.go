@@ -5,54 +5,23 @@ package shm
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/attune-hpc/attune/dmlib/abi"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// BatchRecords is the most records, their continuations included, that Drain
-// hands out at once.
-const BatchRecords = 4096
-
-const recordWords = attunev1.RecordSize / 8
-
-// Drained tells what one Drain did. All counts are since the Drain before.
-type Drained struct {
-	// Received is the number of records handed out.
-	Received uint64
-	// Continuations is the number of units behind them that are none.
-	Continuations uint64
-	// Lost is the number of records that DMLib dropped, because a ring was
-	// full or a thread had none.
-	Lost uint64
-	// Unmapped is the number of records of points that are not enabled any more.
-	Unmapped uint64
-	// Corrupt is the number of records with an impossible point.
-	Corrupt uint64
-	// CorruptSlots is the number of slots found unusable in this Drain. They
-	// stay unused for the life of the memory.
-	CorruptSlots int
-	// FewSlotsFree asks for a Reclaim: less than a quarter is left.
-	FewSlotsFree bool
-}
-
 // Drainer holds the buffer that records pass through. One Drainer serves any
 // number of memories, one after the other, from one goroutine.
 type Drainer struct {
-	clock   *Clock
-	buffer  []uint64 // BatchRecords records
-	fill    int      // words in use
-	first   int      // word where the records of the slot begin that is being read
-	scale   Scale
-	mapping [PointCount]uint16 // for the records that are being read
-	owners  owners
-	emit    func(batch []byte)
-	counts  Drained
+	clock  *Clock
+	owners owners
+	batch
 }
 
 // NewDrainer returns a Drainer that converts times with c.
 func NewDrainer(c *Clock) *Drainer {
-	return &Drainer{clock: c, buffer: make([]uint64, BatchRecords*recordWords)}
+	return &Drainer{clock: c, batch: batch{buffer: make([]uint64, BatchRecords*recordWords)}}
 }
 
 // slotReader is the controller's own memory of one thread slot.
@@ -61,6 +30,16 @@ type slotReader struct {
 	lost    uint64
 	ring    uint32 // ring index + 1, as first seen
 	corrupt bool
+}
+
+// Rings are the rings of a process' threads. Their methods may be called at any time by
+// several goroutines.
+type Rings struct {
+	*mapping
+	owners *ownership
+
+	mu    sync.Mutex // one Drain or Reclaim at a time; after life
+	slots []slotReader
 }
 
 // Drain moves all records that are in the rings now to emit, in batches of at
@@ -72,77 +51,77 @@ type slotReader struct {
 //
 // Slots of ended threads are freed when they are empty. After Close it does
 // nothing. See the package comment for what emit must not do.
-func (m *Memory) Drain(d *Drainer, emit func(batch []byte)) Drained {
-	m.life.RLock()
-	defer m.life.RUnlock()
-	m.drain.Lock()
-	defer m.drain.Unlock()
-	if m.data == nil {
+func (rs *Rings) Drain(d *Drainer, emit func(batch []byte)) Drained {
+	rs.life.RLock()
+	defer rs.life.RUnlock()
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.data == nil {
 		return Drained{}
 	}
-	d.begin(m, emit)
-	free := m.geometry.Slots
+	d.begin(rs.owners, emit)
+	free := rs.geometry.Slots
 	for i := range d.owners.heads {
-		if m.drainSlot(d, i) {
+		if rs.drainSlot(d, i) {
 			free--
 		}
 	}
 	d.flush()
 	d.counts.Received -= d.counts.Continuations
-	d.counts.FewSlotsFree = free < (m.geometry.Slots+3)/4
+	d.counts.FewSlotsFree = free < (rs.geometry.Slots+3)/4
 	d.emit = nil
 	return d.counts
 }
 
-func (d *Drainer) begin(m *Memory, emit func([]byte)) {
+func (d *Drainer) begin(w *ownership, emit func([]byte)) {
 	d.scale = d.clock.Scale()
-	d.owners.read(m)
+	d.owners.read(w)
 	d.mapping = d.owners.now
 	d.emit, d.fill, d.counts = emit, 0, Drained{}
 }
 
 // drainSlot empties one slot and reports whether it is occupied afterwards.
-func (m *Memory) drainSlot(d *Drainer, index int) bool {
-	r, at := &m.slots[index], m.slotAt(index)
+func (rs *Rings) drainSlot(d *Drainer, index int) bool {
+	r, at := &rs.slots[index], rs.slotAt(index)
 	if r.corrupt {
 		return true
 	}
-	state := load32(m.data, at+abi.SlotStateAt)
-	head := load64(m.data, at+abi.SlotHeadAt)
+	state := load32(rs.data, at+abi.SlotStateAt)
+	head := load64(rs.data, at+abi.SlotHeadAt)
 	if state == abi.SlotFree {
 		return false
 	}
-	ring := load32(m.data, at+abi.SlotRingAt)
-	if state > abi.SlotClosed || !m.plausible(r, head, ring) {
+	ring := load32(rs.data, at+abi.SlotRingAt)
+	if state > abi.SlotClosed || !rs.plausible(r, head, ring) {
 		r.corrupt = true
 		d.counts.CorruptSlots++
 		return true
 	}
-	m.countLost(d, r, at)
+	rs.countLost(d, r, at)
 	until := d.owners.heads[index]
 	if until-r.tail > head-r.tail {
 		until = head // what was read before makes no sense
 	}
-	m.copyRecords(d, r, at, index, until)
+	rs.copyRecords(d, r, at, index, until)
 	// State was read before head: a closed slot has no producer, so its head
 	// was final.
 	if state != abi.SlotClosed || until != head {
 		return true
 	}
 	// No id means "being claimed" to Reclaim until the next thread writes its.
-	store32(m.data, at+abi.SlotTIDAt, 0)
-	return !cas32(m.data, at+abi.SlotStateAt, abi.SlotClosed, abi.SlotFree)
+	store32(rs.data, at+abi.SlotTIDAt, 0)
+	return !cas32(rs.data, at+abi.SlotStateAt, abi.SlotClosed, abi.SlotFree)
 }
 
 // plausible checks what the thread wrote against what the controller knows,
 // and remembers the ring at its first appearance. A ring is one slot's for good:
 // else each slot could hand out the records of all rings.
-func (m *Memory) plausible(r *slotReader, head uint64, ring uint32) bool {
-	if head-r.tail > uint64(m.geometry.RingRecords) || ring > uint32(m.geometry.Rings) {
+func (rs *Rings) plausible(r *slotReader, head uint64, ring uint32) bool {
+	if head-r.tail > uint64(rs.geometry.RingRecords) || ring > uint32(rs.geometry.Rings) {
 		return false
 	}
 	if r.ring == 0 && ring != 0 {
-		if slices.ContainsFunc(m.slots, func(other slotReader) bool { return other.ring == ring }) {
+		if slices.ContainsFunc(rs.slots, func(other slotReader) bool { return other.ring == ring }) {
 			return false
 		}
 		r.ring = ring
@@ -152,8 +131,8 @@ func (m *Memory) plausible(r *slotReader, head uint64, ring uint32) bool {
 
 // countLost adds what the slot lost since last time. A counter that went back
 // was started anew.
-func (m *Memory) countLost(d *Drainer, r *slotReader, at int) {
-	lost := load64(m.data, at+abi.SlotLostAt)
+func (rs *Rings) countLost(d *Drainer, r *slotReader, at int) {
+	lost := load64(rs.data, at+abi.SlotLostAt)
 	if lost < r.lost {
 		r.lost = 0
 	}
@@ -163,14 +142,14 @@ func (m *Memory) countLost(d *Drainer, r *slotReader, at int) {
 
 // copyRecords moves the records from tail to head, in runs that end at the end
 // of the ring or of the batch, and tells the producer about each run.
-func (m *Memory) copyRecords(d *Drainer, r *slotReader, at, index int, head uint64) {
+func (rs *Rings) copyRecords(d *Drainer, r *slotReader, at, index int, head uint64) {
 	if head == r.tail {
 		return
 	}
 	d.first = d.fill
-	tid := load32(m.data, at+abi.SlotTIDAt)
-	records := uint64(m.geometry.RingRecords)
-	base := m.ringAt(int(r.ring - 1))
+	tid := load32(rs.data, at+abi.SlotTIDAt)
+	records := uint64(rs.geometry.RingRecords)
+	base := rs.ringAt(int(r.ring - 1))
 	for r.tail != head {
 		if d.fill == len(d.buffer) {
 			d.flushWhole()
@@ -179,33 +158,10 @@ func (m *Memory) copyRecords(d *Drainer, r *slotReader, at, index int, head uint
 		n := min(head-r.tail, records-first, uint64(len(d.buffer)-d.fill)/recordWords)
 		n = d.owners.apply(&d.mapping, index, r.tail, n)
 		from := base + int(first)*attunev1.RecordSize
-		d.rewrite(words(m.data[from:from+int(n)*attunev1.RecordSize]), tid)
+		d.rewrite(words(rs.data[from:from+int(n)*attunev1.RecordSize]), tid)
 		r.tail += n
-		store64(m.data, at+abi.SlotTailAt, r.tail)
+		store64(rs.data, at+abi.SlotTailAt, r.tail)
 	}
-}
-
-// flush hands out what is in the buffer.
-func (d *Drainer) flush() {
-	if d.fill > 0 {
-		d.emit(bytesOf(d.buffer[:d.fill]))
-		d.counts.Received += uint64(d.fill / recordWords)
-		d.fill, d.first = 0, 0
-	}
-}
-
-// flushWhole hands out what is in the full buffer but a last record whose
-// continuations are still to come: batches go their own ways.
-func (d *Drainer) flushWhole() {
-	end := d.fill
-	if d.open(end) > 0 {
-		for end -= recordWords; d.buffer[end+abi.ContinuationPointAt/8]&(attunev1.RecordContinuation<<flagsShift) != 0; end -= recordWords {
-		}
-	}
-	rest := d.buffer[end:d.fill]
-	d.fill = end
-	d.flush()
-	d.fill = copy(d.buffer, rest)
 }
 
 func saturatingAdd(a, b uint64) uint64 {

@@ -7,50 +7,28 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/dmlib/abi"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// ErrClosed is returned by methods of a Memory after Close.
-var ErrClosed = errors.New("memory file is closed")
 
 // FileName is what a memory file is called in /proc/PID/maps, behind "/memfd:".
 const FileName = "attune-dm"
 
-// Memory is the memory file of one process. See the package comment for who
-// may call what at the same time. Close must be called.
+// Memory is the memory file of one process, with all its parts. See the package comment
+// for who may call what at the same time. Close must be called.
 type Memory struct {
-	geometry Geometry
-	at       placement
-	inode    uint64 // of the file
+	*mapping
+	*Points
+	*Mailbox
+	*Executor
+	*Rings
+	*Children
 
-	life   sync.RWMutex
-	data   []byte // nil once closed
-	file   *os.File
+	inode  uint64 // of the file
 	fileMu sync.Mutex
-
-	drain sync.Mutex
-	slots []slotReader
-
-	control  sync.Mutex
-	points   []point                   // nil until there is one: most programs end before
-	mapping  [PointCount]atomic.Uint32 // local index -> session's index
-	changes  []change                  // of mapping, since the last Drain
-	mailbox  [MailboxSize]pendingCommand
-	waiting  [PointCount]int // pending commands that may run at each local point
-	reserved uint64          // last ticket number handed out
-	programs []*programUse   // in use
-	// Free ones, used as queues: a thread that still executes a program when
-	// its point is taken away must not find another one's in its place.
-	freePrograms, freeTables []int
-
-	attendance attendance
-	guard      func() error // asked before a command; may be nil
-	nursing    nursing
+	file   *os.File
 }
 
 // New creates, seals and maps the memory file of one process. Nobody can
@@ -75,7 +53,7 @@ func NewIn(file *os.File, g Geometry) (*Memory, error) {
 		if err := seal(file, int64(g.place().total)); err != nil {
 			return nil, err
 		}
-		m, err := mapFile(file, g)
+		m, err := assemble(file, g)
 		if err == nil {
 			writeHeader(m.data, g)
 		}
@@ -92,21 +70,24 @@ func owning(file *os.File, make func() (*Memory, error)) (*Memory, error) {
 	return m, nil
 }
 
-// mapFile maps a file of this geometry, which is complete.
-func mapFile(file *os.File, g Geometry) (*Memory, error) {
-	m := &Memory{geometry: g, at: g.place(), slots: make([]slotReader, g.Slots), file: file}
-	m.freePrograms, m.freeTables = upTo(g.Programs), upTo(g.Tables)
+// assemble maps a file of this geometry, which is complete, and puts the parts together.
+func assemble(file *os.File, g Geometry) (*Memory, error) {
 	var info unix.Stat_t
-	err := unix.Fstat(int(file.Fd()), &info)
-	if err != nil {
+	if err := unix.Fstat(int(file.Fd()), &info); err != nil {
 		return nil, fmt.Errorf("memory file: %w", err)
 	}
-	m.inode = info.Ino
-	m.data, err = unix.Mmap(int(file.Fd()), 0, m.at.total, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	m, err := mapFile(file, g)
 	if err != nil {
-		return nil, fmt.Errorf("map memory file of %d bytes: %w", m.at.total, err)
+		return nil, err
 	}
-	return m, nil
+	owners, mailbox := &ownership{mapping: m}, &Mailbox{mapping: m}
+	executor := &Executor{mailbox: mailbox, attendance: attendance{mailbox: mailbox}}
+	return &Memory{
+		mapping: m, Mailbox: mailbox, Executor: executor, inode: info.Ino, file: file,
+		Points:   &Points{mapping: m, owners: owners, programs: newPrograms(m)},
+		Rings:    &Rings{mapping: m, owners: owners, slots: make([]slotReader, g.Slots)},
+		Children: &Children{mapping: m, guarded: executor.guarded},
+	}, nil
 }
 
 // seals fix the size of a file for good.
@@ -202,27 +183,17 @@ func (m *Memory) Close() error {
 	return errors.Join(err, unix.Munmap(data))
 }
 
-func (m *Memory) isClosed() bool {
+// App reads the application's part of the header; the zero value after Close.
+// Safe to call at any time.
+func (m *Memory) App() App { return m.app() }
+
+// Detach turns every measure point off and tells DMLib to go inert for good;
+// the memory stays readable, so that what is left can be drained. Safe to call
+// at any time.
+func (m *Memory) Detach() {
 	m.life.RLock()
 	defer m.life.RUnlock()
-	return m.data == nil
-}
-
-// detach turns every point off and DMLib inert. The caller holds life.
-func (m *Memory) detach() {
-	store32(m.data, abi.HeaderDetachedAt, 1)
-	for i := range PointCount {
-		and32(m.data, m.controlAt(i), ^uint32(ctlMeasuring|abi.CtlMailbox|abi.CtlShared|abi.CtlTimed))
+	if m.data != nil {
+		m.detach()
 	}
-}
-
-// controlAt, slotAt, commandAt and ringAt give byte offsets of checked
-// indices.
-func (m *Memory) controlAt(index int) int { return m.at.control + index*abi.PointControlBytes }
-func (m *Memory) slotAt(index int) int    { return m.at.slots + index*abi.SlotBytes }
-func (m *Memory) commandAt(index int) int { return m.at.mailbox + index*abi.CommandBytes }
-func (m *Memory) programAt(index int) int { return m.at.programs + index*abi.ProgramSlotBytes }
-func (m *Memory) tableAt(index int) int   { return m.at.tables + index*abi.TableBytes }
-func (m *Memory) ringAt(index int) int {
-	return m.at.rings + index*m.geometry.RingRecords*attunev1.RecordSize
 }

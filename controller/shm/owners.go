@@ -4,6 +4,7 @@ package shm
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
@@ -23,22 +24,41 @@ func (c change) before(slot int, tail uint64) uint64 {
 	return c.heads[slot] - tail
 }
 
+// ownership says which session point each local point is of. mu is a leaf lock, and
+// the methods may be called by several goroutines.
+type ownership struct {
+	*mapping
+
+	mu      sync.Mutex         // guards what follows
+	current [PointCount]uint16 // session's index by local index
+	changes []change           // of current, since the last Drain
+}
+
 // give makes a local point that of a session point. A thread that is about to write a
 // record at this moment may still give the next one what was the last one's. The caller
-// holds life and control.
-func (m *Memory) give(local int, point uint16) {
-	if m.mapping[local].Load() == uint32(point) {
+// holds life.
+func (w *ownership) give(local int, point uint16) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.current[local] == point {
 		return
 	}
-	m.changes = slices.DeleteFunc(m.changes, func(c change) bool { return c.local == local })
-	m.changes = append(m.changes, change{local, m.readHeads(nil)})
-	m.mapping[local].Store(uint32(point))
+	w.changes = slices.DeleteFunc(w.changes, func(c change) bool { return c.local == local })
+	w.changes = append(w.changes, change{local, w.readHeads(nil)})
+	w.current[local] = point
+}
+
+// take takes a local point away from its session point.
+func (w *ownership) take(local int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.current[local] = 0
 }
 
 // readHeads appends where the records of each used slot end.
-func (m *Memory) readHeads(heads []uint64) []uint64 {
-	for i := range m.usedSlots() {
-		heads = append(heads, load64(m.data, m.slotAt(i)+abi.SlotHeadAt))
+func (w *ownership) readHeads(heads []uint64) []uint64 {
+	for i := range w.usedSlots() {
+		heads = append(heads, load64(w.data, w.slotAt(i)+abi.SlotHeadAt))
 	}
 	return heads
 }
@@ -51,15 +71,13 @@ type owners struct {
 	heads   []uint64           // by slot
 }
 
-// read reads them. The caller holds life and drain.
-func (o *owners) read(m *Memory) {
-	m.control.Lock()
-	defer m.control.Unlock()
-	for i := range o.now {
-		o.now[i] = uint16(m.mapping[i].Load())
-	}
-	o.changes, m.changes = m.changes, nil
-	o.heads = m.readHeads(o.heads[:0])
+// read reads them. The caller holds life.
+func (o *owners) read(w *ownership) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o.now = w.current
+	o.changes, w.changes = w.changes, nil
+	o.heads = w.readHeads(o.heads[:0])
 }
 
 // apply makes mapping right for the first of n records behind the tail of a slot, and

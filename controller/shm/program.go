@@ -45,6 +45,37 @@ func (p *Program) equal(q *Program) bool {
 	return p == q || p != nil && q != nil && p.code == q.code
 }
 
+// table is where the hits of a program are counted by key. The caller of its methods
+// holds life.
+type table struct {
+	*mapping
+	number int // of the table in the memory file
+	size   int // how many places of it are used
+}
+
+// rest has the hits of keys without a place.
+func (t *table) rest() *aggregate.Memory {
+	return &t.aggregates(t.tableAt(t.number)+abi.TableRestAt, 1)[0]
+}
+
+// places has those of the others.
+func (t *table) places() aggregate.Table {
+	return t.aggregates(t.tableAt(t.number)+abi.TablePlaceAt, t.size)
+}
+
+// each calls f with all aggregates by key, and the rest.
+func (t *table) each(f func(*aggregate.Memory)) {
+	f(t.rest())
+	t.places().Each(func(_ int, _ uint64, sums *aggregate.Memory) { f(sums) })
+}
+
+// clear makes the table as new. A thread that is in the middle of a hit may still
+// leave it in there.
+func (t *table) clear() {
+	t.each(func(sums *aggregate.Memory) { clear(sums[:]) })
+	store32(t.data, t.tableAt(t.number)+abi.TableKeysAt, 0)
+}
+
 // programUse is a program in the memory file. All local points of one session
 // point that capture the same share it, and so its keys.
 type programUse struct {
@@ -53,12 +84,10 @@ type programUse struct {
 	program    *Program
 	users      int // local points
 	number     int
-	keys       int                      // number of the table, noTable: none
+	keys       *table                   // nil: none
 	unreadable uint64                   // at the last Aggregates
 	last       map[int]aggregate.Counts // by place in its table
 }
-
-const noTable = -1
 
 // word is what the control of a point says of it; 0 for nil.
 func (u *programUse) word() uint32 {
@@ -68,12 +97,18 @@ func (u *programUse) word() uint32 {
 	return uint32(u.number)
 }
 
-// table is the number of its table, or noTable; also for nil.
-func (u *programUse) table() int {
-	if u == nil {
-		return noTable
-	}
-	return u.keys
+// programs are those of one memory file. Points.mu guards them; the caller holds
+// life as well.
+type programs struct {
+	*mapping
+	inUse []*programUse
+	// Free ones, used as queues: a thread that still executes a program when
+	// its point is taken away must not find another one's in its place.
+	freePrograms, freeTables []int
+}
+
+func newPrograms(m *mapping) programs {
+	return programs{mapping: m, freePrograms: upTo(m.geometry.Programs), freeTables: upTo(m.geometry.Tables)}
 }
 
 func upTo(n int) []int {
@@ -84,62 +119,63 @@ func upTo(n int) []int {
 	return all
 }
 
-// useProgram finds or makes the program of a point, nil if it has none. Who
-// does not need it any more calls leaveProgram. The caller holds control.
-func (m *Memory) useProgram(c PointControl) (*programUse, error) {
-	if c.Program == nil {
+// use finds or makes the program of a point, nil if it has none. Who does not
+// need it any more calls leave.
+func (p *programs) use(point uint16, duration bool, program *Program) (*programUse, error) {
+	if program == nil {
 		return nil, nil //nolint:nilnil // no program is what was asked for
 	}
-	for _, u := range m.programs {
-		if u.point == c.Point && u.duration == c.Duration && u.program.equal(c.Program) {
+	for _, u := range p.inUse {
+		if u.point == point && u.duration == duration && u.program.equal(program) {
 			u.users++
 			return u, nil
 		}
 	}
-	if len(m.freePrograms) == 0 || c.Program.keyed() && len(m.freeTables) == 0 {
-		return nil, fmt.Errorf("point %d: %w", c.Point, ErrNoProgram)
+	if len(p.freePrograms) == 0 || program.keyed() && len(p.freeTables) == 0 {
+		return nil, fmt.Errorf("point %d: %w", point, ErrNoProgram)
 	}
-	u := &programUse{point: c.Point, duration: c.Duration, program: c.Program, users: 1, keys: noTable}
-	u.number, m.freePrograms = m.freePrograms[0], m.freePrograms[1:]
-	if c.Program.keyed() {
-		u.keys, m.freeTables = m.freeTables[0], m.freeTables[1:]
+	u := &programUse{point: point, duration: duration, program: program, users: 1}
+	u.number, p.freePrograms = p.freePrograms[0], p.freePrograms[1:]
+	number := 0 // of the table
+	if program.keyed() {
+		number, p.freeTables = p.freeTables[0], p.freeTables[1:]
+		u.keys = &table{mapping: p.mapping, number: number, size: program.source.Places()}
 		u.last = make(map[int]aggregate.Counts)
 	}
-	code, err := c.Program.source.Encode(c.Program.globals, uint32(max(u.keys, 0)))
+	code, err := program.source.Encode(program.globals, uint32(number))
 	if err != nil {
 		return nil, err
 	}
-	at := m.programAt(u.number)
-	copy(m.data[at:at+len(code)], code[:])
-	u.unreadable = load64(m.data, at+abi.ProgramSlotUnreadableAt)
-	m.programs = append(m.programs, u)
+	at := p.programAt(u.number)
+	copy(p.data[at:at+len(code)], code[:])
+	u.unreadable = load64(p.data, at+abi.ProgramSlotUnreadableAt)
+	p.inUse = append(p.inUse, u)
 	return u, nil
 }
 
-// leaveProgram gives a program back that a point used; nil is nothing. The
-// caller holds control.
-func (m *Memory) leaveProgram(u *programUse) {
+// leave gives a program back that a point used; nil is nothing.
+func (p *programs) leave(u *programUse) {
 	if u == nil {
 		return
 	}
 	if u.users--; u.users > 0 {
 		return
 	}
-	m.programs = slices.DeleteFunc(m.programs, func(other *programUse) bool { return other == u })
-	m.freePrograms = append(m.freePrograms, u.number)
-	if u.keys != noTable {
-		m.clearTable(u)
-		m.freeTables = append(m.freeTables, u.keys)
+	p.inUse = slices.DeleteFunc(p.inUse, func(other *programUse) bool { return other == u })
+	p.freePrograms = append(p.freePrograms, u.number)
+	if u.keys != nil {
+		u.keys.clear()
+		p.freeTables = append(p.freeTables, u.keys.number)
 	}
 }
 
 // takeUnreadable is how many hits could not be read since it was last asked; 0
-// for nil. The caller holds life and control.
-func (m *Memory) takeUnreadable(u *programUse) uint64 {
+// for nil.
+func (p *programs) takeUnreadable(u *programUse) uint64 {
 	if u == nil {
 		return 0
 	}
-	now := load64(m.data, m.programAt(u.number)+abi.ProgramSlotUnreadableAt)
+	now := load64(p.data, p.programAt(u.number)+abi.ProgramSlotUnreadableAt)
 	difference := now - u.unreadable
 	u.unreadable = now
 	return difference

@@ -85,8 +85,8 @@ func TestProgramsAreSharedAndRunOut(t *testing.T) {
 	m.ClearPoint(12)
 	m.ClearPoint(12)
 	m.ClearPoint(10)
-	if len(m.freePrograms) != 3 || len(m.freeTables) != 2 || len(m.programs) != 0 {
-		t.Errorf("programs %v, tables %v are free, %d in use", m.freePrograms, m.freeTables, len(m.programs))
+	if len(m.programs.freePrograms) != 3 || len(m.programs.freeTables) != 2 || len(m.programs.inUse) != 0 {
+		t.Errorf("programs %v, tables %v are free, %d in use", m.programs.freePrograms, m.programs.freeTables, len(m.programs.inUse))
 	}
 }
 

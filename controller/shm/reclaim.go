@@ -12,19 +12,19 @@ import "github.com/attune-hpc/attune/dmlib/abi"
 // threads after it was called: a list from before lacks threads that were born and
 // took a slot since. Call Reclaim when Drain says FewSlotsFree, or when a thread is
 // known to have ended badly. After Close it does nothing.
-func (m *Memory) Reclaim(ended func(tids []int) []int) int {
-	m.life.RLock()
-	defer m.life.RUnlock()
-	m.drain.Lock()
-	defer m.drain.Unlock()
-	if m.data == nil {
+func (rs *Rings) Reclaim(ended func(tids []int) []int) int {
+	rs.life.RLock()
+	defer rs.life.RUnlock()
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.data == nil {
 		return 0
 	}
-	tids, slots := m.slotOwners()
+	tids, slots := rs.slotOwners()
 	closed := 0
 	for _, tid := range ended(tids) {
 		for _, index := range slots[tid] {
-			if m.closeSlot(index, tid) {
+			if rs.closeSlot(index, tid) {
 				closed++
 			}
 		}
@@ -34,15 +34,15 @@ func (m *Memory) Reclaim(ended func(tids []int) []int) int {
 
 // slotOwners returns the ids of the threads that have slots, each once, and their
 // slots. A thread that claimed its slot a moment ago has not written its id yet. The
-// caller holds life and drain.
-func (m *Memory) slotOwners() (tids []int, slots map[int][]int) {
+// caller holds life and mu.
+func (rs *Rings) slotOwners() (tids []int, slots map[int][]int) {
 	slots = make(map[int][]int)
-	for i := range m.usedSlots() {
-		at := m.slotAt(i)
-		if m.slots[i].corrupt || load32(m.data, at+abi.SlotStateAt) != abi.SlotUsed {
+	for i := range rs.usedSlots() {
+		at := rs.slotAt(i)
+		if rs.slots[i].corrupt || load32(rs.data, at+abi.SlotStateAt) != abi.SlotUsed {
 			continue
 		}
-		tid := int(int32(load32(m.data, at+abi.SlotTIDAt)))
+		tid := int(int32(load32(rs.data, at+abi.SlotTIDAt)))
 		if tid <= 0 {
 			continue
 		}
@@ -57,7 +57,7 @@ func (m *Memory) slotOwners() (tids []int, slots map[int][]int) {
 // closeSlot closes a slot that still is the thread's: only Drain frees slots, so no
 // other thread has it. If the thread closes the slot itself in between, the swap
 // fails, as it should.
-func (m *Memory) closeSlot(index, tid int) bool {
-	at := m.slotAt(index)
-	return int(int32(load32(m.data, at+abi.SlotTIDAt))) == tid && cas32(m.data, at+abi.SlotStateAt, abi.SlotUsed, abi.SlotClosed)
+func (rs *Rings) closeSlot(index, tid int) bool {
+	at := rs.slotAt(index)
+	return int(int32(load32(rs.data, at+abi.SlotTIDAt))) == tid && cas32(rs.data, at+abi.SlotStateAt, abi.SlotUsed, abi.SlotClosed)
 }

@@ -30,8 +30,8 @@ func TestRooms(t *testing.T) {
 		"analyzer/recorder", "analyzer/service", "analyzer/session", "analyzer/session/calls", "controller",
 		"controller/actuate", "controller/admit", "controller/change", "controller/discover", "controller/inject",
 		"controller/inject/breakpoint", "controller/inject/tracer", "controller/link", "controller/member",
-		"controller/meter", "controller/node", "controller/patch", "controller/patch/flow", "controller/sites",
-		"controller/sites/object", "controller/source", "controller/track",
+		"controller/meter", "controller/node", "controller/patch", "controller/patch/flow", "controller/shm",
+		"controller/sites", "controller/sites/object", "controller/source", "controller/track",
 	} {
 		t.Run(dir, func(t *testing.T) {
 			r := read(t, filepath.Join("../../..", dir))

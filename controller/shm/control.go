@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/attune-hpc/attune/controller/aggregate"
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
@@ -99,60 +98,6 @@ func (c PointControl) validate(index int) error {
 	return nil
 }
 
-// point is the controller's own memory of one local point.
-type point struct {
-	control PointControl     // Point 0: not enabled
-	use     *programUse      // of control.Program
-	sharers uint16           // of a hook: bit b: point abi.SharerFirst + b takes its hits as well
-	last    aggregate.Counts // at the last Aggregates, or when it was enabled
-}
-
-// SetPoint enables or changes the local point index (a hook's index, or
-// HookCount plus a stub's number). Records that another session point has left in
-// the rings are dropped and counted, as after ClearPoint. A point that is set already as it should be
-// goes on without missing a hit. Safe to call at any time. Points that [Memory.Share]
-// returned are changed so as well.
-func (m *Memory) SetPoint(index int, c PointControl) error {
-	if err := c.validate(index); err != nil {
-		return err
-	}
-	m.life.RLock()
-	defer m.life.RUnlock()
-	if m.data == nil {
-		return ErrClosed
-	}
-	m.control.Lock()
-	defer m.control.Unlock()
-	return m.setPoint(index, c)
-}
-
-// setPoint sets a point that is valid. The caller holds life and control.
-func (m *Memory) setPoint(index int, c PointControl) error {
-	if m.points == nil {
-		m.points = make([]point, PointCount)
-	}
-	p := &m.points[index]
-	if p.control.equal(c) {
-		return nil // switched off for a moment, it would miss hits
-	}
-	use, err := m.useProgram(c)
-	if err != nil {
-		return err
-	}
-	if !p.control.Aggregate || p.control.Duration != c.Duration || !p.control.Program.equal(c.Program) {
-		// What earlier askers counted is not ours.
-		p.last = m.sumSlots(index)
-		m.eachSlot(index, func(a *aggregate.Memory) { a.Reset(0); a.Reset(1) })
-	}
-	before := p.use
-	p.control, p.use = c, use
-	m.give(index, c.Point)
-	m.writeControl(index, c, use)
-	m.leaveProgram(before)
-	m.retime(index)
-	return nil
-}
-
 func (c PointControl) equal(d PointControl) bool {
 	same := c.Only == d.Only || c.Only != nil && d.Only != nil && *c.Only == *d.Only
 	same = same && c.Program.equal(d.Program)
@@ -174,48 +119,4 @@ func (c PointControl) only() Range {
 		only.Max = c.Scale.Ticks(only.Max+1) - 1
 	}
 	return only
-}
-
-// writeControl switches measuring off, writes the parameters and switches on,
-// so that no hit is judged by a mixture. The mailbox bit is left alone.
-func (m *Memory) writeControl(index int, c PointControl, use *programUse) {
-	at := m.controlAt(index)
-	only := c.only()
-	and32(m.data, at+abi.PointControlWordAt, ^uint32(ctlMeasuring))
-	store32(m.data, at+abi.PointControlSampleMaskAt, max(c.SampleEvery, 1)-1)
-	m.writeParameter(index, c, use)
-	store64(m.data, at+abi.PointControlMinValueAt, only.Min)
-	store64(m.data, at+abi.PointControlMaxValueAt, only.Max)
-	or32(m.data, at+abi.PointControlWordAt, c.word())
-}
-
-// writeParameter writes which parameter is the value; a hook has a value of its own,
-// and there its sharers in this place.
-func (m *Memory) writeParameter(index int, c PointControl, use *programUse) {
-	parameter := uint32(c.Parameter)
-	if index < HookCount {
-		parameter = uint32(m.points[index].sharers)
-	}
-	store32(m.data, m.controlAt(index)+abi.PointControlParameterAt, parameter|use.word()<<16)
-}
-
-// ClearPoint disables the local point. Records of it that are still in the
-// rings are dropped: Drain first if they matter. Those that share a hook go on
-// without it. Safe to call at any time; an
-// index out of range or a point that is not enabled changes nothing.
-func (m *Memory) ClearPoint(index int) {
-	m.life.RLock()
-	defer m.life.RUnlock()
-	if m.data == nil || index < 0 || index >= PointCount {
-		return
-	}
-	m.control.Lock()
-	defer m.control.Unlock()
-	and32(m.data, m.controlAt(index)+abi.PointControlWordAt, ^uint32(ctlMeasuring))
-	m.mapping[index].Store(0)
-	if m.points != nil {
-		m.leaveProgram(m.points[index].use)
-		m.points[index] = point{sharers: m.points[index].sharers}
-		m.unshare(index)
-	}
 }
