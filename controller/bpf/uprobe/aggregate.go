@@ -41,15 +41,14 @@ const (
 // ReadAggregate fills in what was seen so far, of points with keys what found
 // no room with its key; it makes no system call. It returns false if the
 // process is not watched at the point.
-func (u *Uprobes) ReadAggregate(pid int, point uint16, of Interval, into *Aggregate) bool {
-	t := &u.watches
+func (t *watchTable) ReadAggregate(pid int, point uint16, of Interval, into *Aggregate) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	entry := t.index[uprobesWatchKey{Process: uint32(pid), Point: uint32(point)}]
 	if entry == nil {
 		return false
 	}
-	watch := &t.watches.Elements[entry.number]
+	watch := &t.memory.watches.Elements[entry.number]
 	*into = t.readSums(sumsOf(watch), entry.signed, of)
 	into.Lost = atomic.LoadUint64(&watch.Lost)
 	into.Unreadable = atomic.LoadUint64(&watch.Unreadable)
@@ -60,8 +59,7 @@ func (u *Uprobes) ReadAggregate(pid int, point uint16, of Interval, into *Aggreg
 // must not keep the aggregate nor call Uprobes. It makes no system call and
 // does nothing if the process is not watched at the point or the point has no
 // keys.
-func (u *Uprobes) ReadKeys(pid int, point uint16, of Interval, visit func(key uint64, a *Aggregate)) {
-	t := &u.watches
+func (t *watchTable) ReadKeys(pid int, point uint16, of Interval, visit func(key uint64, a *Aggregate)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	entry := t.index[uprobesWatchKey{Process: uint32(pid), Point: uint32(point)}]
@@ -94,18 +92,17 @@ func (t *watchTable) readSums(sums *aggregate.Memory, signed bool, of Interval) 
 
 // NextInterval closes the running interval of all aggregates and opens the
 // next.
-func (u *Uprobes) NextInterval() error {
-	t := &u.watches
+func (t *watchTable) NextInterval() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.watches.Elements == nil {
+	if t.memory.watches.Elements == nil {
 		return nil
 	}
 	next := t.current + 1
 	for _, entry := range t.index {
-		sumsOf(&t.watches.Elements[entry.number]).Reset(next)
+		sumsOf(&t.memory.watches.Elements[entry.number]).Reset(next)
 	}
-	t.keys.reset(next)
+	t.memory.keys.reset(next)
 	if err := t.interval.Set(next); err != nil {
 		return fmt.Errorf("open interval: %w", err)
 	}

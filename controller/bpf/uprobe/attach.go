@@ -5,71 +5,23 @@ package uprobe
 import (
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// attachKey: a probe is attached once per file, however many processes map it.
-type attachKey struct {
-	file  inode
-	point uint16
-}
-
-// attached is one point in one file. Guarded by Uprobes.mu, but for the
-// immutable spec and symbols.
-type attached struct {
-	spec    Spec
-	target  *target
-	symbols []SymbolStatus
-	links   []io.Closer
-	plans   []uint32
-	users   int
-}
-
-// SymbolStatus tells what became of one function.
-type SymbolStatus struct {
-	Symbol
-	// Instruction is the first instruction, Class how the kernel runs it.
-	Instruction string
-	Class       InstructionClass
-	// Cost is what one hit takes from the application. Measured says that it was
-	// measured on this machine, else it is that of another one.
-	Cost     time.Duration
-	Measured bool
-	// Refused is the reason why the function is not probed; else empty.
-	Refused string
-}
-
-func (s *SymbolStatus) refuse(reason string) {
-	s.Refused, s.Class, s.Cost = reason, InstructionRefused, 0
-}
+// ErrClosed is returned by Attach after Close.
+var ErrClosed = errors.New("uprobes are closed")
 
 // Attachment is one user's hold on a point in a file.
 type Attachment struct {
-	uprobes *Uprobes
-	shared  *attached
-	key     attachKey
-	once    sync.Once
-}
-
-// RefusedError says that not one of the functions can be probed.
-type RefusedError struct {
-	// Path of the file.
-	Path string
-	// Symbols with the reason of each.
-	Symbols []SymbolStatus
-}
-
-// Error names the first function and its reason.
-func (e *RefusedError) Error() string {
-	first := e.Symbols[0]
-	return fmt.Sprintf("probe %s in %s: %s", first.Name, e.Path, first.Refused)
+	attacher *attacher
+	shared   *attached
+	key      attachKey
+	once     sync.Once
 }
 
 // Attach puts the point into a file, for all processes that map it, now or
@@ -77,7 +29,7 @@ func (e *RefusedError) Error() string {
 // to the same file again only takes a second hold. Some functions may be
 // refused: see Attachment.Symbols. If all are, the error is a *RefusedError.
 // The caller must Close the attachment.
-func (u *Uprobes) Attach(spec Spec) (*Attachment, error) {
+func (a *attacher) Attach(spec Spec) (*Attachment, error) {
 	spec, err := spec.normalised()
 	if err != nil {
 		return nil, err
@@ -86,26 +38,26 @@ func (u *Uprobes) Attach(spec Spec) (*Attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	key := attachKey{target.id, spec.Point}
-	if held, err := u.share(key, spec); held != nil || err != nil {
+	if held, err := a.share(key, spec); held != nil || err != nil {
 		return held, closeAfter(err, target.file)
 	}
-	shared, err := u.attach(spec, target)
+	shared, err := a.attachFirst(spec, target)
 	if err != nil {
 		return nil, closeAfter(err, target.file)
 	}
-	u.attached[key] = shared
-	return &Attachment{uprobes: u, shared: shared, key: key}, nil
+	a.attached[key] = shared
+	return &Attachment{attacher: a, shared: shared, key: key}, nil
 }
 
 // share takes another hold on what is attached already, if it is.
-func (u *Uprobes) share(key attachKey, spec Spec) (*Attachment, error) {
-	if u.closed {
+func (a *attacher) share(key attachKey, spec Spec) (*Attachment, error) {
+	if a.closed {
 		return nil, ErrClosed
 	}
-	shared := u.attached[key]
+	shared := a.attached[key]
 	if shared == nil {
 		return nil, nil
 	}
@@ -113,7 +65,7 @@ func (u *Uprobes) share(key attachKey, spec Spec) (*Attachment, error) {
 		return nil, fmt.Errorf("%w: point %d is attached to this file with other settings", errSpec, spec.Point)
 	}
 	shared.users++
-	return &Attachment{uprobes: u, shared: shared, key: key}, nil
+	return &Attachment{attacher: a, shared: shared, key: key}, nil
 }
 
 func (s Spec) samePoint(other Spec) bool {
@@ -121,62 +73,46 @@ func (s Spec) samePoint(other Spec) bool {
 		s.config().equal(other.config()) && reflect.DeepEqual(s.Symbols, other.Symbols)
 }
 
-func (u *Uprobes) attach(spec Spec, target *target) (*attached, error) {
+// attachFirst attaches a point that is not in the file yet. With the first one of
+// all it loads what is needed and measures prices. The caller holds mu.
+func (a *attacher) attachFirst(spec Spec, target *target) (*attached, error) {
 	if target.isGo && spec.probesExit() && !spec.returns() {
 		return nil, &bpf.UnsupportedError{
 			Feature: "return probe in " + spec.Path, Reason: "Go moves its stacks, and a return probe would crash it",
 			Remedy: "probe the entry, or the exit alone at its return instructions",
 		}
 	}
-	if err := errors.Join(spec.checkProgram(), u.load()); err != nil {
+	if err := errors.Join(spec.checkProgram(), a.load()); err != nil {
 		return nil, err
 	}
-	u.price()
-	if err := u.watches.define(spec.Point, spec.config()); err != nil {
-		return nil, err
-	}
-	a := &attached{spec: spec, target: target, users: 1, symbols: u.programs.examine(spec, target)}
-	err := u.watchAll(spec)
-	if err == nil {
-		err = u.link(a)
-	}
-	if err != nil {
-		u.unwatchAll(spec)
-		u.watches.undefine(spec.Point)
-		u.detachProbes(a)
-		return nil, err
-	}
-	if spec.Delivery != attunev1.Delivery_DELIVERY_AGGREGATE {
-		u.record()
-	}
-	return a, nil
+	a.price()
+	return a.attach(spec, target)
 }
 
-// watchAll begins the spec's watches.
-func (u *Uprobes) watchAll(spec Spec) error {
-	for _, w := range spec.Watches {
-		w.Point = spec.Point
-		if err := u.Watch(w); err != nil {
-			return err
-		}
+// load loads what all points need, once.
+func (a *attacher) load() error {
+	if a.programs != nil {
+		return nil
 	}
+	p, err := loadPrograms(a.options)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		a.records.ring.open(p.maps.RecordRing, p.maps.RingMemory, p.ringBytes),
+		a.plans.open(p.maps.Plans),
+		a.watches.open(&p.maps),
+	)
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", uprobes, err), a.unload(p))
+	}
+	a.programs = p
 	return nil
 }
 
-// unwatchAll ends them. What fails has not begun.
-func (u *Uprobes) unwatchAll(spec Spec) {
-	for _, w := range spec.Watches {
-		_ = u.UnwatchProcess(w.PID, spec.Point)
-	}
-}
-
-// record lets Run begin to poll. The caller holds mu.
-func (u *Uprobes) record() {
-	select {
-	case <-u.recording:
-	default:
-		close(u.recording)
-	}
+// unload is the opposite.
+func (a *attacher) unload(p *uprobePrograms) error {
+	return errors.Join(a.records.ring.close(), a.plans.close(), a.watches.close(), p.close())
 }
 
 // Symbols returns the functions with what became of each. Owned by the caller.
@@ -195,18 +131,18 @@ func (a *Attachment) Cost() (dearest time.Duration, measured bool) {
 
 // WhyEstimated says why costs were not measured on this machine; nil if they were.
 func (a *Attachment) WhyEstimated() error {
-	a.uprobes.mu.Lock()
-	defer a.uprobes.mu.Unlock()
-	return a.uprobes.programs.whyUnpriced
+	a.attacher.mu.Lock()
+	defer a.attacher.mu.Unlock()
+	return a.attacher.whyUnpriced
 }
 
 // Mechanism is "uprobe_multi", or "uprobe" where every function has a probe of
 // its own, which takes 12 ms to attach and 100 ms to detach each; whyNot then
 // says why.
 func (a *Attachment) Mechanism() (mechanism, whyNot string) {
-	a.uprobes.mu.Lock()
-	defer a.uprobes.mu.Unlock()
-	if programs := a.uprobes.programs; !programs.multi {
+	a.attacher.mu.Lock()
+	defer a.attacher.mu.Unlock()
+	if programs := a.attacher.programs; !programs.multi {
 		return "uprobe", "uprobe_multi: " + programs.whyNot
 	}
 	return "uprobe_multi", ""
@@ -218,14 +154,14 @@ func (a *Attachment) Path() string { return a.shared.spec.Path }
 // Hold takes another hold on the same point in the same file; nil if this one
 // was closed.
 func (a *Attachment) Hold() *Attachment {
-	u := a.uprobes
+	u := a.attacher
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed || u.attached[a.key] != a.shared {
 		return nil
 	}
 	a.shared.users++
-	return &Attachment{uprobes: u, shared: a.shared, key: a.key}
+	return &Attachment{attacher: u, shared: a.shared, key: a.key}
 }
 
 // Close gives up this hold. With the last one nothing is taken any more from
@@ -234,7 +170,7 @@ func (a *Attachment) Hold() *Attachment {
 // idempotent.
 func (a *Attachment) Close() {
 	a.once.Do(func() {
-		u := a.uprobes
+		u := a.attacher
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		a.shared.users--
@@ -246,16 +182,15 @@ func (a *Attachment) Close() {
 	})
 }
 
-// detach lets the kernel take the probes out without waiting for it. The caller
-// holds mu.
-func (u *Uprobes) detach(a *attached) {
-	u.watches.undefine(a.spec.Point)
-	u.plans.retire(a.plans)
-	u.detachProbes(a)
-	u.detacher.detach([]io.Closer{a.target.file}, nil)
-}
-
-// detachProbes detaches what link has attached.
-func (u *Uprobes) detachProbes(a *attached) {
-	u.detacher.detach(a.links, func() { u.plans.release(a.plans) })
+// detachAll detaches everything, and lets nobody attach any more. It returns what
+// is loaded, and whether this was the first call.
+func (a *attacher) detachAll() (programs *uprobePrograms, first bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first, a.closed = !a.closed, true
+	for key, p := range a.attached {
+		delete(a.attached, key)
+		a.detach(p)
+	}
+	return a.programs, first
 }

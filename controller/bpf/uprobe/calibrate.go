@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/objfile"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
@@ -21,35 +20,17 @@ const (
 	calibrationPoint = 65535
 )
 
-// prices are what a hit at an entry costs by class; those that are not there
-// are not measured.
-type prices map[InstructionClass]time.Duration
-
-// of is the price of a hit at a place, and whether it was measured.
-func (p prices) of(class InstructionClass, place attunev1.Place) (cost time.Duration, measured bool) {
-	cost = class.cost(place)
-	atEntry, measured := p[class]
-	if class == InstructionRefused || !measured {
-		return cost, false
+// price has prices measured, once. The caller holds ma.
+func (a *attacher) price() {
+	if a.prices == nil && a.whyUnpriced == nil {
+		a.prices, a.whyUnpriced = a.calibrate()
 	}
-	// The kernel's work at exits grows with that at entries.
-	return time.Duration(float64(cost) * float64(atEntry) / float64(class.cost(attunev1.Place_PLACE_ENTRY))), true
-}
-
-// price has prices measured, once.
-func (u *Uprobes) price() {
-	p := u.programs
-	if p.priced {
-		return
-	}
-	p.priced = true // calibrating attaches as well
-	p.prices, p.whyUnpriced = u.calibrate()
 }
 
 // calibrate measures what probes cost on this machine, by probes on functions of
 // this process. It is called once, with the first attachment. The caller holds
-// mu.
-func (u *Uprobes) calibrate() (prices, error) {
+// ma.
+func (a *attacher) calibrate() (prices, error) {
 	nop, push, other := calibrationEntries()
 	entries := []uintptr{nop, push, other}
 	symbols, err := symbolsAt(entries)
@@ -71,18 +52,18 @@ func (u *Uprobes) calibrate() (prices, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := u.attach(spec, target)
+	at, err := a.attach(spec, target)
 	if err != nil {
 		return nil, closeAfter(err, target.file)
 	}
 	defer func() {
-		u.unwatchAll(spec)
-		u.detach(a)
+		a.unwatchAll(spec)
+		a.detach(at)
 	}()
 	found := make(prices)
 	for i, entry := range entries {
 		callEntry(entry, 1) // lets the kernel set its trampoline up
-		found[a.symbols[i].Class] = max(timeCalls(entry)-plain[i], time.Nanosecond)
+		found[at.symbols[i].Class] = max(timeCalls(entry)-plain[i], time.Nanosecond)
 	}
 	return found, nil
 }

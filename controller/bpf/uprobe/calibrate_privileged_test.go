@@ -25,28 +25,27 @@ func TestPriceOfAnotherMachine(t *testing.T) {
 // the kernel knows, and nobody is watched after that.
 func TestPricesAreMeasured(t *testing.T) {
 	u := mustUprobes(t, Options{})
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	u.attacher.mu.Lock()
+	defer u.attacher.mu.Unlock()
 	if err := u.load(); err != nil {
 		t.Fatal(err)
 	}
 	u.price()
-	p := u.programs
-	if len(u.watches.index) > 0 || len(u.watches.points) > 0 {
+	if len(u.index) > 0 || len(u.points) > 0 {
 		t.Error("this process is watched still")
 	}
-	if p.whyUnpriced != nil || len(p.prices) < 2 {
-		t.Fatalf("prices %v: %v", p.prices, p.whyUnpriced)
+	if u.whyUnpriced != nil || len(u.prices) < 2 {
+		t.Fatalf("prices %v: %v", u.prices, u.whyUnpriced)
 	}
 	for _, kind := range []struct {
 		class InstructionClass
 		place attunev1.Place
 	}{{InstructionSingleStepped, atEntry}, {InstructionEmulated, atEntry}, {InstructionEmulated, atBoth}} {
-		if price, measured := p.prices.of(kind.class, kind.place); !measured || price <= 0 {
+		if price, measured := u.prices.of(kind.class, kind.place); !measured || price <= 0 {
 			t.Errorf("%v at %v: %v, measured %v", kind.class, kind.place, price, measured)
 		}
 	}
-	if _, measured := p.prices.of(InstructionRefused, attunev1.Place_PLACE_ENTRY); measured {
+	if _, measured := u.prices.of(InstructionRefused, attunev1.Place_PLACE_ENTRY); measured {
 		t.Error("what is refused has a price")
 	}
 }

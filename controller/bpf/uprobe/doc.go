@@ -10,6 +10,7 @@
 // # Locking
 //
 // All methods may be called from several goroutines unless they say otherwise. Each
-// type has one mutex over its own tables; it is never held while the kernel
+// part of Uprobes has one mutex over its own tables. That of attacher comes before
+// those of planTable, watchTable and recordRing; none is held while the kernel
 // detaches a probe, which takes 50 to 100 ms.
 package uprobe

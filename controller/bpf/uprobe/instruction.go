@@ -85,3 +85,18 @@ func (c InstructionClass) cost(place attunev1.Place) time.Duration {
 	}
 	return cost
 }
+
+// prices are what a hit at an entry costs by class; those that are not there
+// are not measured.
+type prices map[InstructionClass]time.Duration
+
+// of is the price of a hit at a place, and whether it was measured.
+func (p prices) of(class InstructionClass, place attunev1.Place) (cost time.Duration, measured bool) {
+	cost = class.cost(place)
+	atEntry, measured := p[class]
+	if class == InstructionRefused || !measured {
+		return cost, false
+	}
+	// The kernel's work at exits grows with that at entries.
+	return time.Duration(float64(cost) * float64(atEntry) / float64(class.cost(attunev1.Place_PLACE_ENTRY))), true
+}

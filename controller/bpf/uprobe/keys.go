@@ -14,6 +14,10 @@ import (
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
+// ErrTooManyWatches is returned when MaxWatches pairs of process and point are
+// watched already, or 256 of those that capture.
+var ErrTooManyWatches = errors.New("too many watched processes and points")
+
 // keyTables hands out tables of aggregates by key, made when a watch needs one:
 // a place takes 320 bytes of the kernel's memory. Guarded by watchTable.mu.
 type keyTables struct {

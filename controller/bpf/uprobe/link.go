@@ -3,116 +3,147 @@
 package uprobe
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
+	"sync"
 
-	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
-	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// examine reads and judges the first instruction of each function. Reading
-// also brings the page into memory: the first uprobe on a page that is not
-// there draws a warning from the kernel.
-func (p *uprobePrograms) examine(spec Spec, target *target) []SymbolStatus {
-	symbols := make([]SymbolStatus, 0, len(spec.Symbols))
-	for _, symbol := range spec.Symbols {
-		status := SymbolStatus{Symbol: symbol}
-		status.Offset = PlaceOf(target.file, symbol)
-		code := make([]byte, maxInstruction)
-		n, err := target.file.ReadAt(code, int64(status.Offset))
-		if n == 0 {
-			status.Refused = fmt.Sprintf("read code at offset %#x: %v", symbol.Offset, err)
-			symbols = append(symbols, status)
-			continue
+// attachKey: a probe is attached once per file, however many processes map it.
+type attachKey struct {
+	file  inode
+	point uint16
+}
+
+// attached is one point in one file. Guarded by attacher.mu, but for the
+// immutable spec and symbols.
+type attached struct {
+	spec    Spec
+	target  *target
+	symbols []SymbolStatus
+	links   []io.Closer
+	plans   []uint32
+	users   int
+}
+
+// attacher attaches points to files, and detaches them. Its exported methods, and
+// those of Attachment, may be called from any goroutine.
+type attacher struct {
+	options  Options
+	watches  *watchTable
+	records  *recorder
+	plans    planTable
+	detacher detacher
+
+	// mu guards what follows; held while the kernel attaches (8 ms), never while
+	// it detaches. It comes before the mutexes of plans, watches and ring.
+	mu          sync.Mutex
+	programs    *uprobePrograms // nil before the first Attach
+	attached    map[attachKey]*attached
+	closed      bool
+	prices      prices
+	whyUnpriced error // nil before prices are measured, too
+}
+
+// attach puts a point into a file. The caller holds mu, and has what is needed
+// loaded.
+func (a *attacher) attach(spec Spec, target *target) (*attached, error) {
+	if err := a.watches.define(spec.Point, spec.config()); err != nil {
+		return nil, err
+	}
+	p := &attached{spec: spec, target: target, users: 1, symbols: examine(spec, target, a.programs.kernel, a.prices)}
+	err := a.watchAll(spec)
+	if err == nil {
+		err = a.link(p)
+	}
+	if err != nil {
+		a.unwatchAll(spec)
+		a.watches.undefine(spec.Point)
+		a.detachProbes(p)
+		return nil, err
+	}
+	if spec.Delivery != attunev1.Delivery_DELIVERY_AGGREGATE {
+		a.records.start()
+	}
+	return p, nil
+}
+
+// watchAll begins the spec's watches.
+func (a *attacher) watchAll(spec Spec) error {
+	for _, w := range spec.Watches {
+		w.Point = spec.Point
+		if err := a.watches.Watch(w); err != nil {
+			return err
 		}
-		verdict := classify(code[:n], p.kernel)
-		status.Instruction, status.Class, status.Refused = verdict.text, verdict.class, verdict.reason
-		status.Cost, status.Measured = p.prices.of(verdict.class, spec.Place)
-		symbols = append(symbols, status)
 	}
-	return symbols
+	return nil
 }
 
-// PlaceOf returns where in its file a symbol is probed: behind the landing pad
-// of indirect calls, which the kernel would single-step.
-func PlaceOf(file io.ReaderAt, symbol Symbol) uint64 {
-	code := make([]byte, len(landingPad))
-	if n, _ := file.ReadAt(code, int64(symbol.Offset)); n > 0 && bytes.Equal(code, landingPad) {
-		return symbol.Offset + uint64(n)
+// unwatchAll ends them. What fails has not begun.
+func (a *attacher) unwatchAll(spec Spec) {
+	for _, w := range spec.Watches {
+		_ = a.watches.UnwatchProcess(w.PID, spec.Point)
 	}
-	return symbol.Offset
 }
 
-// leg is one of the probes that a place needs.
-type leg struct {
-	name    string
-	program *ebpf.Program
-	atExit  bool // by a return probe
-}
-
-// spot is where a probe goes: offsets in the file of the instruction and of
-// the counter of its users, 0 for none; and the number of its plan.
-type spot struct{ offset, counter, plan uint64 }
-
-// link attaches all functions of a that are not refused, and notes those that
+// link attaches all functions of p that are not refused, and notes those that
 // the kernel refuses. The caller holds mu.
-func (u *Uprobes) link(a *attached) error {
-	executable, err := link.OpenExecutable(a.target.path())
+func (a *attacher) link(p *attached) error {
+	executable, err := link.OpenExecutable(p.target.path())
 	if err != nil {
 		return err
 	}
-	legs, err := u.legs(a.spec)
+	legs, err := a.programs.legs(p.spec)
 	if err != nil {
 		return err
 	}
-	wanted, err := u.planAll(a)
+	wanted, err := a.planAll(p)
 	if err != nil {
 		return err
 	}
-	defer a.target.mapPages(wanted)()
-	if u.programs.multi && len(wanted) > 0 {
-		if a.links, err = u.linkAll(executable, legs, wanted); err == nil {
+	defer p.target.mapPages(wanted)()
+	if a.programs.multi && len(wanted) > 0 {
+		if p.links, err = a.linkAll(executable, legs, wanted); err == nil {
 			return nil
 		}
 	}
 	// One by one: the kernel has no other way, or refuses some function and
 	// does not say which.
 	for _, one := range wanted {
-		links, err := u.linkAll(executable, legs, []spot{one})
+		links, err := a.linkAll(executable, legs, []spot{one})
 		if errors.Is(err, os.ErrPermission) {
-			return u.notPermitted(err)
+			return a.notPermitted(err)
 		}
 		if err != nil {
-			refuse(a.symbols, one.offset, err)
+			refuse(p.symbols, one.offset, err)
 		}
-		a.links = append(a.links, links...)
+		p.links = append(p.links, links...)
 	}
-	if len(a.links) == 0 {
-		return &RefusedError{Path: a.spec.Path, Symbols: a.symbols}
+	if len(p.links) == 0 {
+		return &RefusedError{Path: p.spec.Path, Symbols: p.symbols}
 	}
 	return nil
 }
 
-// planAll makes the plans of a, one for all symbols whose parameters lie alike,
+// planAll makes the plans of p, one for all symbols whose parameters lie alike,
 // and lists where to probe: each offset once, since of two names for one
 // function both would count.
-func (u *Uprobes) planAll(a *attached) ([]spot, error) {
+func (a *attacher) planAll(p *attached) ([]spot, error) {
 	var spots []spot
 	known := make(map[uprobesPlan]uint32)
-	for i := range a.symbols {
-		symbol := &a.symbols[i]
+	for i := range p.symbols {
+		symbol := &p.symbols[i]
 		if symbol.Refused != "" {
 			continue
 		}
-		plan, err := planOf(a.spec, symbol.Symbol, a.target.isGo)
+		plan, err := planOf(p.spec, symbol.Symbol, p.target.isGo)
 		if errors.Is(err, errSpec) {
 			return nil, err
 		}
@@ -122,11 +153,11 @@ func (u *Uprobes) planAll(a *attached) ([]spot, error) {
 		}
 		number, ok := known[plan]
 		if !ok {
-			if number, err = u.plans.add(plan); err != nil {
+			if number, err = a.plans.add(plan); err != nil {
 				return nil, err
 			}
 			known[plan] = number
-			a.plans = append(a.plans, number)
+			p.plans = append(p.plans, number)
 		}
 		spots = append(spots, spot{symbol.Offset, symbol.Counter, uint64(number)})
 	}
@@ -135,36 +166,21 @@ func (u *Uprobes) planAll(a *attached) ([]spot, error) {
 }
 
 // notPermitted: one perf event per function takes more than uprobe_multi does.
-func (u *Uprobes) notPermitted(err error) error {
+func (a *attacher) notPermitted(err error) error {
 	remedy := bpf.PrivilegeRemedy
-	if !u.programs.multi {
+	if !a.programs.multi {
 		remedy = "needs root or CAP_SYS_ADMIN before Linux 6.6"
 	}
 	return &bpf.UnsupportedError{Feature: uprobes, Reason: "not permitted", Remedy: remedy, Err: err}
 }
 
-func refuse(symbols []SymbolStatus, offset uint64, err error) {
-	reason := err.Error()
-	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, errNotSupported) {
-		reason = "the kernel refuses to probe this instruction"
-	}
-	for i := range symbols {
-		if symbols[i].Offset == offset {
-			symbols[i].refuse(reason)
-		}
-	}
-}
-
-// errNotSupported is ENOTSUPP of the kernel, which was never meant to leave it.
-const errNotSupported = unix.Errno(524)
-
 // linkAll attaches all legs at all spots, or none.
-func (u *Uprobes) linkAll(executable *link.Executable, legs []leg, spots []spot) ([]io.Closer, error) {
+func (a *attacher) linkAll(executable *link.Executable, legs []leg, spots []spot) ([]io.Closer, error) {
 	var links []io.Closer
 	for _, leg := range legs {
-		attached, err := u.programs.attach(executable, leg, spots)
+		attached, err := a.programs.attach(executable, leg, spots)
 		if err != nil {
-			u.detacher.detach(links, nil)
+			a.detacher.detach(links, nil)
 			return nil, err
 		}
 		links = append(links, attached)
@@ -192,4 +208,18 @@ func (p *uprobePrograms) attach(executable *link.Executable, leg leg, spots []sp
 		return executable.UretprobeMulti(nil, leg.program, opts)
 	}
 	return executable.UprobeMulti(nil, leg.program, opts)
+}
+
+// detach lets the kernel take the probes out without waiting for it. The caller
+// holds mu.
+func (a *attacher) detach(p *attached) {
+	a.watches.undefine(p.spec.Point)
+	a.plans.retire(p.plans)
+	a.detachProbes(p)
+	a.detacher.detach([]io.Closer{p.target.file}, nil)
+}
+
+// detachProbes detaches what link has attached.
+func (a *attacher) detachProbes(p *attached) {
+	a.detacher.detach(p.links, func() { a.plans.release(p.plans) })
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/attune-hpc/attune/controller/bpf"
-	"github.com/attune-hpc/attune/controller/capture"
 	"github.com/attune-hpc/attune/internal/objfile/usdt"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -146,25 +145,6 @@ func planStaticProbe(plan *uprobesPlan, spec Spec, symbol Symbol) error {
 	}
 	return nil
 }
-
-// wantsValue says that the point's own value was asked for: another than the
-// first, or one within bounds.
-func (s Spec) wantsValue() bool {
-	return s.Parameter != 0 || s.MinValue != 0 || s.MaxValue != math.MaxUint64
-}
-
-// wantedArguments lists the arguments that a program captures.
-func wantedArguments(program capture.Program) (arguments []int) {
-	for _, c := range program.Captures {
-		if c.Source == capture.SourceParameter || c.Source == capture.SourceFloatParameter {
-			arguments = append(arguments, c.Index)
-		}
-	}
-	return arguments
-}
-
-// errNoFloats is why floating point numbers in registers cannot be had.
-var errNoFloats = errors.New("the kernel shows a probe the integer registers only, and this is a floating point number in a register")
 
 // operandOf is the zero operand, which cannot be read, with an error.
 func operandOf(argument usdt.Operand) (uprobesOperand, error) {

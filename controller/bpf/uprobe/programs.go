@@ -27,11 +27,10 @@ type uprobePrograms struct {
 	multi  bool
 	whyNot string // multi, if it is not
 	casts  castTypes
-	kernel uint32
-	// priced says that prices were asked for, whyUnpriced why there are none.
-	priced      bool
-	prices      prices
-	whyUnpriced error
+	kernel uint32 // its LINUX_VERSION_CODE
+
+	options   Options
+	ringBytes uint32
 }
 
 // uprobeMaps are the maps that bpf2go knows, that of the C's variables, which all
@@ -43,70 +42,51 @@ type uprobeMaps struct {
 	Interval *ebpf.Variable `ebpf:"interval"`
 }
 
+// leg is one of the probes that a place needs.
+type leg struct {
+	name    string
+	program *ebpf.Program
+	atExit  bool // by a return probe
+}
+
 // programKey names a program, in the form that captures or the other.
 type programKey struct {
 	name      string
 	capturing bool
 }
 
-// load makes the maps. The caller holds mu.
-func (u *Uprobes) load() error {
-	if u.programs != nil {
-		return nil
-	}
-	whyNot, err := u.whyNotMulti()
+// loadPrograms makes the maps.
+func loadPrograms(options Options) (*uprobePrograms, error) {
+	whyNot, err := options.whyNotMulti()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p := &uprobePrograms{multi: whyNot == "", whyNot: whyNot, loaded: make(map[programKey]*ebpf.Program), types: make(map[bool]*btf.Spec)}
+	p := &uprobePrograms{
+		multi: whyNot == "", whyNot: whyNot, options: options,
+		loaded: make(map[programKey]*ebpf.Program), types: make(map[bool]*btf.Spec),
+	}
 	if p.kernel, err = features.LinuxVersionCode(); err != nil {
-		return fmt.Errorf("%s: %w", uprobes, err)
+		return nil, fmt.Errorf("%s: %w", uprobes, err)
 	}
 	if p.multi {
 		p.casts = findCastTypes()
 	}
 	spec, err := loadUprobes()
-	if err != nil {
-		return fmt.Errorf("%s: %w", uprobes, err)
+	if err == nil {
+		err = p.configure(spec)
 	}
-	if err := u.configure(spec, p); err != nil {
-		return fmt.Errorf("%s: %w", uprobes, err)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", uprobes, err)
 	}
 	if err := spec.LoadAndAssign(&p.maps, nil); err != nil {
-		return bpf.Explain(uprobes, err)
+		return nil, bpf.Explain(uprobes, err)
 	}
-	if err := u.open(&p.maps, spec.Maps[uprobesMapRingMemory].ValueSize-ringGuard); err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", uprobes, err), u.ring.close(), u.plans.close(), u.watches.close(), p.close())
-	}
-	u.programs = p
-	return nil
-}
-
-func (u *Uprobes) open(from *uprobeMaps, ring uint32) error {
-	return errors.Join(
-		u.ring.open(from.RecordRing, from.RingMemory, ring),
-		u.plans.open(from.Plans),
-		u.watches.open(from),
-	)
-}
-
-// whyNotMulti says why each function needs a probe of its own; "" if not.
-func (u *Uprobes) whyNotMulti() (string, error) {
-	if u.options.singly {
-		return "not wanted", nil
-	}
-	err := features.HaveBPFLinkUprobeMulti()
-	switch {
-	case err == nil:
-		return "", nil
-	case errors.Is(err, ebpf.ErrNotSupported):
-		return "not in this kernel (6.6 or newer)", nil
-	}
-	return "", bpf.Explain(uprobes, err)
+	p.ringBytes = spec.Maps[uprobesMapRingMemory].ValueSize - ringGuard
+	return p, nil
 }
 
 // configure gives what is to be loaded the options' sizes.
-func (u *Uprobes) configure(spec *ebpf.CollectionSpec, p *uprobePrograms) error {
+func (p *uprobePrograms) configure(spec *ebpf.CollectionSpec) error {
 	for _, program := range spec.Programs {
 		if !p.multi {
 			program.AttachType = ebpf.AttachNone
@@ -117,14 +97,14 @@ func (u *Uprobes) configure(spec *ebpf.CollectionSpec, p *uprobePrograms) error 
 			spec.Maps[name].MaxEntries = entries
 		}
 	}
-	size(uprobesMapWatched, u.options.MaxWatches)
-	size(uprobesMapWatches, u.options.MaxWatches)
-	size(uprobesMapCalls, u.options.MaxCalls)
+	size(uprobesMapWatched, p.options.MaxWatches)
+	size(uprobesMapWatches, p.options.MaxWatches)
+	size(uprobesMapCalls, p.options.MaxCalls)
 	// The kernel wants some inner map as a pattern.
 	spec.Maps[uprobesMapKeyTables].InnerMap = keyTableSpec(2)
 	ring := spec.Maps[uprobesMapRingMemory]
-	if u.options.RingBytes != 0 {
-		ring.ValueSize = u.options.RingBytes + ringGuard
+	if p.options.RingBytes != 0 {
+		ring.ValueSize = p.options.RingBytes + ringGuard
 	}
 	namespace, err := bpf.OwnPIDNamespace()
 	if err != nil {
@@ -141,7 +121,7 @@ func (u *Uprobes) configure(spec *ebpf.CollectionSpec, p *uprobePrograms) error 
 // legs lists the probes in the order of attaching. Of a pair the exit comes
 // first: a call that begins in between then has an exit too many, which is
 // ignored, and not an entry that is remembered for ever.
-func (u *Uprobes) legs(spec Spec) ([]leg, error) {
+func (p *uprobePrograms) legs(spec Spec) ([]leg, error) {
 	var names []leg
 	switch {
 	case spec.pairs():
@@ -153,7 +133,7 @@ func (u *Uprobes) legs(spec Spec) ([]leg, error) {
 	}
 	for i := range names {
 		var err error
-		if names[i].program, err = u.program(names[i].name, !spec.Program.Empty()); err != nil {
+		if names[i].program, err = p.program(names[i].name, !spec.Program.Empty()); err != nil {
 			return nil, err
 		}
 	}
@@ -161,9 +141,9 @@ func (u *Uprobes) legs(spec Spec) ([]leg, error) {
 }
 
 // program returns a program by name, in the form that captures or the other.
-func (u *Uprobes) program(name string, capturing bool) (*ebpf.Program, error) {
+func (p *uprobePrograms) program(name string, capturing bool) (*ebpf.Program, error) {
 	key := programKey{name, capturing}
-	if loaded := u.programs.loaded[key]; loaded != nil {
+	if loaded := p.loaded[key]; loaded != nil {
 		return loaded, nil
 	}
 	read, what := loadUprobes, uprobes
@@ -174,16 +154,16 @@ func (u *Uprobes) program(name string, capturing bool) (*ebpf.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	types, known := u.programs.types[capturing]
+	types, known := p.types[capturing]
 	if !known {
 		types = bpf.KernelTypes(spec.Types, bpf.ExecStructs)
-		u.programs.types[capturing] = types
+		p.types[capturing] = types
 	}
-	loaded, err := u.loadProgram(spec, name, types)
+	loaded, err := p.loadProgram(spec, name, types)
 	if err != nil {
 		return nil, bpf.Explain(what, err)
 	}
-	u.programs.loaded[key] = loaded
+	p.loaded[key] = loaded
 	return loaded, nil
 }
 
@@ -198,12 +178,12 @@ func loadCaptures() (*ebpf.CollectionSpec, error) {
 }
 
 // loadProgram puts a program into the kernel. All of them share the maps.
-func (u *Uprobes) loadProgram(spec *ebpf.CollectionSpec, name string, types *btf.Spec) (*ebpf.Program, error) {
-	if err := u.configure(spec, u.programs); err != nil {
+func (p *uprobePrograms) loadProgram(spec *ebpf.CollectionSpec, name string, types *btf.Spec) (*ebpf.Program, error) {
+	if err := p.configure(spec); err != nil {
 		return nil, err
 	}
 	maps.DeleteFunc(spec.Programs, func(other string, _ *ebpf.ProgramSpec) bool { return other != name })
-	m := &u.programs.maps
+	m := &p.maps
 	collection, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: types}, MapReplacements: map[string]*ebpf.Map{
 		".bss": m.Zeroed, uprobesMapBuckets: m.Buckets, uprobesMapCalls: m.Calls, uprobesMapKeyTables: m.KeyTables,
 		uprobesMapPlans: m.Plans, uprobesMapPrograms: m.Programs, uprobesMapRecordRing: m.RecordRing,

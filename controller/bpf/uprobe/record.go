@@ -5,10 +5,8 @@ package uprobe
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
-	"unsafe"
-
-	"github.com/attune-hpc/attune/controller/capture"
 )
 
 // Batch is records of one process, in the order of the ring.
@@ -35,22 +33,33 @@ const (
 	pollIdle = 8 * time.Millisecond
 )
 
+// recorder hands over the records of points that deliver them. Its methods may be
+// called from any goroutine unless they say otherwise.
+type recorder struct {
+	ring    recordRing
+	watches *watchTable
+	// done is closed by Close, recording once some point delivers records.
+	done      chan struct{}
+	recording chan struct{}
+	drain     atomic.Pointer[drain] // of Run, once it drains
+}
+
 // Run hands over records in batches, until ctx ends or Close is called (nil
 // both). What is in the ring when ctx ends is handed over first. Batches are
 // reused: handle must not keep one. One Run at a time.
-func (u *Uprobes) Run(ctx context.Context, handle func(Batch)) error {
-	drain := u.awaitRecording(ctx, handle)
+func (r *recorder) Run(ctx context.Context, handle func(Batch)) error {
+	drain := r.awaitRecording(ctx, handle)
 	if drain == nil {
 		return nil
 	}
-	u.drain.Store(drain)
+	r.drain.Store(drain)
 	defer drain.end()
 	poll := time.NewTimer(pollBusy)
 	defer poll.Stop()
 	pause := pollBusy
 	for {
 		select {
-		case <-u.done:
+		case <-r.done:
 			return nil
 		case <-ctx.Done():
 			_, err := drain.once(context.Background())
@@ -71,25 +80,37 @@ func (u *Uprobes) Run(ctx context.Context, handle func(Batch)) error {
 
 // awaitRecording returns what drains the ring once some point delivers
 // records, or nil if none did until ctx ended or Close was called.
-func (u *Uprobes) awaitRecording(ctx context.Context, handle func(Batch)) *drain {
+func (r *recorder) awaitRecording(ctx context.Context, handle func(Batch)) *drain {
 	select {
-	case <-u.recording:
+	case <-r.recording:
 	case <-ctx.Done():
-	case <-u.done:
+	case <-r.done:
 	}
 	select {
-	case <-u.recording:
-		return &drain{ring: &u.ring, watches: &u.watches, handle: handle, batches: make(map[uint32]*Batch)}
+	case <-r.recording:
+		return &drain{ring: &r.ring, watches: r.watches, handle: handle, batches: make(map[uint32]*Batch)}
 	default:
 		return nil
 	}
 }
 
+// start lets Run begin to poll. Two goroutines must not call it at once.
+func (r *recorder) start() {
+	select {
+	case <-r.recording:
+	default:
+		close(r.recording)
+	}
+}
+
+// Lost returns how many records found the ring full, of all processes.
+func (r *recorder) Lost() uint64 { return r.ring.lost() }
+
 // Flush hands over what is in the ring now, and returns when handle of Run has
 // been called for all of it: what a process recorded that has just ended. It does
 // nothing when there is no Run. It must not be called from handle.
-func (u *Uprobes) Flush() error {
-	if drain := u.drain.Load(); drain != nil {
+func (r *recorder) Flush() error {
+	if drain := r.drain.Load(); drain != nil {
 		_, err := drain.once(context.Background())
 		return err
 	}
@@ -191,23 +212,4 @@ func (d *drain) deliver() {
 		clear(d.batches)
 		d.last = nil
 	}
-}
-
-// maxCaptures is ATTUNE_CAPTURES of dmlib/include/attune/program.h.
-const maxCaptures = capture.MaxCaptures
-
-// capturedSize is that of a record with captures, but for the strings.
-const capturedSize = int(unsafe.Offsetof(uprobesCapturedRecord{}.Strings))
-
-// recordBytes is what a record of a program takes in the ring at most.
-func recordBytes(program capture.Program) uint32 {
-	if program.Empty() {
-		return recordSize
-	}
-	bytes := capturedSize
-	for _, c := range program.Captures {
-		bytes += (c.Limit + 7) &^ 7
-	}
-	const overhang = 8 // the byte that tells a cut string, and the zero
-	return uint32(bytes + overhang)
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/capture"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -107,6 +108,25 @@ const (
 	// recordSize is that of a record without captures.
 	recordSize = ringWord + attunev1.RecordSize
 )
+
+// maxCaptures is ATTUNE_CAPTURES of dmlib/include/attune/program.h.
+const maxCaptures = capture.MaxCaptures
+
+// capturedSize is that of a record with captures, but for the strings.
+const capturedSize = int(unsafe.Offsetof(uprobesCapturedRecord{}.Strings))
+
+// recordBytes is what a record of a program takes in the ring at most.
+func recordBytes(program capture.Program) uint32 {
+	if program.Empty() {
+		return recordSize
+	}
+	bytes := capturedSize
+	for _, c := range program.Captures {
+		bytes += (c.Limit + 7) &^ 7
+	}
+	const overhang = 8 // the byte that tells a cut string, and the zero
+	return uint32(bytes + overhang)
+}
 
 // appendWire appends a record as it travels: what was captured becomes
 // continuations of it.

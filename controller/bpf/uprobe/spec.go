@@ -82,6 +82,21 @@ type Spec struct {
 	Watches []Watch
 }
 
+// Watch is what to watch in one process.
+type Watch struct {
+	// PID of the process, in our pid namespace.
+	PID int
+	// StartTicks is field 22 of its /proc/PID/stat: with the pid it names the
+	// process for good, and one that is given the pid later is not watched.
+	// 0: that of the process that has the pid now.
+	StartTicks uint64
+	// Point that is attached.
+	Point uint16
+	// Globals are the addresses, in this process, of the variables that
+	// Globals() of the point's program lists, in that order.
+	Globals []uint64
+}
+
 // pointConfig is what all files of a point have in common.
 type pointConfig struct {
 	events     bool
@@ -95,6 +110,9 @@ type pointConfig struct {
 func (c pointConfig) equal(other pointConfig) bool { return reflect.DeepEqual(c, other) }
 
 var errSpec = errors.New("invalid uprobe specification")
+
+// errNoFloats is why floating point numbers in registers cannot be had.
+var errNoFloats = errors.New("the kernel shows a probe the integer registers only, and this is a floating point number in a register")
 
 // normalised returns the spec with its defaults filled in.
 func (s Spec) normalised() (Spec, error) {
@@ -170,6 +188,22 @@ func (s Spec) checkProgram() error {
 func (s Spec) pairs() bool {
 	return s.Place == attunev1.Place_PLACE_BOTH ||
 		s.Place == attunev1.Place_PLACE_EXIT && len(wantedArguments(s.Program)) > 0
+}
+
+// wantedArguments lists the arguments that a program captures.
+func wantedArguments(program capture.Program) (arguments []int) {
+	for _, c := range program.Captures {
+		if c.Source == capture.SourceParameter || c.Source == capture.SourceFloatParameter {
+			arguments = append(arguments, c.Index)
+		}
+	}
+	return arguments
+}
+
+// wantsValue says that the point's own value was asked for: another than the
+// first, or one within bounds.
+func (s Spec) wantsValue() bool {
+	return s.Parameter != 0 || s.MinValue != 0 || s.MaxValue != math.MaxUint64
 }
 
 func isReturn(s Symbol) bool { return s.Return }

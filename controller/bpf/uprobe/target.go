@@ -62,6 +62,10 @@ func (t *target) examine(name string) error {
 // even if it was deleted.
 func (t *target) path() string { return bpf.DescriptorPath(t.file) }
 
+// spot is where a probe goes: offsets in the file of the instruction and of
+// the counter of its users, 0 for none; and the number of its plan.
+type spot struct{ offset, counter, plan uint64 }
+
 // mapPages maps the pages of the probed instructions into this process, until the
 // returned function is called. The kernel looks at an instruction when it puts
 // a probe into a mapping of it; without any, it would accept every offset, and
