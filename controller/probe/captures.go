@@ -5,7 +5,6 @@ package probe
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/attune-hpc/attune/controller/budget"
@@ -42,16 +41,17 @@ type captures struct {
 
 // capturesOf finds what a point captures. An object that is not there yet may
 // bring a variable later.
-func (t *tenant) capturesOf(spec *attunev1.MeasurePoint) (captures, error) {
+func (h *host) capturesOf(spec *attunev1.MeasurePoint) (captures, error) {
 	program, err := capture.Compile(spec)
 	c := captures{program: program}
 	if err != nil || len(program.Globals()) == 0 {
 		return c, err
 	}
-	images, err := t.images()
+	images, err := h.images()
 	if err != nil {
 		return c, err
 	}
+	path, pathErr := programOf(h.process)
 	for i := range c.program.Captures {
 		one := &c.program.Captures[i]
 		if one.Source != capture.SourceGlobal {
@@ -67,15 +67,9 @@ func (t *tenant) capturesOf(spec *attunev1.MeasurePoint) (captures, error) {
 		c.globals = append(c.globals, found.Address)
 		// The program itself is never unloaded. What is read has to be inside.
 		first := int64(one.Dereference[0])
-		one.StaysMapped = t.isProgram(found.Image) && first >= 0 && uint64(first)+8 <= found.Symbol.Size
+		one.StaysMapped = pathErr == nil && path == found.Image.Path && first >= 0 && uint64(first)+8 <= found.Symbol.Size
 	}
 	return c, nil
-}
-
-// isProgram says whether an image is the executable of the process.
-func (t *tenant) isProgram(image objfile.Image) bool {
-	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", t.process.PID()))
-	return err == nil && path == image.Path
 }
 
 // reads counts the steps through memory that DMLib would ask the kernel for: at
@@ -117,10 +111,10 @@ func (c captures) cost(spec *attunev1.MeasurePoint) float64 {
 
 // control is what DMLib is told to deliver. mechanism is by which it sees the
 // function; what that cannot capture is refused.
-func (t *tenant) control(index uint16, spec *attunev1.MeasurePoint, mechanism string) (shm.PointControl, captures, error) {
+func (h *host) control(index uint16, spec *attunev1.MeasurePoint, mechanism string) (shm.PointControl, captures, error) {
 	out := control(index, spec)
-	out.Scale = t.placer.options.Clock.Scale()
-	c, err := t.capturesOf(spec)
+	out.Scale = h.options.Clock.Scale()
+	c, err := h.capturesOf(spec)
 	if err != nil || c.program.Empty() {
 		return out, c, err
 	}
@@ -136,7 +130,7 @@ func (t *tenant) control(index uint16, spec *attunev1.MeasurePoint, mechanism st
 			return out, c, fmt.Errorf("capture %q: %w", one.Name, err)
 		}
 	}
-	if each, delivered := c.reads(false); each+delivered > 0 && filtered(t.process.PID()) {
+	if each, delivered := c.reads(false); each+delivered > 0 && filtered(h.process.PID()) {
 		return out, c, errFiltered
 	}
 	out.Program, err = shm.NewProgram(c.program, c.globals)

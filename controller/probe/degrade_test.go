@@ -19,7 +19,7 @@ func TestDegrade(t *testing.T) {
 	spec := hook("malloc")
 	spec.Delivery = attunev1.Delivery_DELIVERY_EVENT
 	placer.Add(1, spec)
-	placer.work.Wait()
+	placer.work.group.Wait()
 	if loads := placer.Loads(10); len(loads) != 1 || loads[0].Asked != budget.Each || loads[0].Now != budget.Each ||
 		loads[0].Costs[budget.Each] <= loads[0].Costs[budget.Sampled] {
 		t.Fatalf("%+v", loads)
@@ -41,9 +41,9 @@ func TestDegrade(t *testing.T) {
 		for range 2 { // a slow step is asked for again
 			placer.Degrade(10, budget.Step{Point: 1, To: step.to, Reason: "because"})
 		}
-		placer.work.Wait()
+		placer.work.group.Wait()
 		placer.Refresh(10)
-		placer.work.Wait()
+		placer.work.group.Wait()
 		s := heard.of(1)
 		if s.GetState() != step.state || s.GetDegradedTo() != step.told || s.GetDegradedReason() != "because" || s.GetMechanism() != MechanismHook {
 			t.Errorf("level %d: %v", step.to, s)
@@ -56,12 +56,12 @@ func TestDegrade(t *testing.T) {
 		}
 	}
 	placer.Remove(1)
-	placer.work.Wait()
+	placer.work.group.Wait()
 	heard.expect(t, 1, attunev1.PointState_POINT_STATE_REMOVED, "")
 	if loads := placer.Loads(10); len(loads) != 0 {
 		t.Errorf("after the removal: %+v", loads)
 	}
 	placer.Degrade(10, budget.Step{Point: 1, To: budget.Each})
-	placer.work.Wait()
+	placer.work.group.Wait()
 	heard.expect(t, 1, attunev1.PointState_POINT_STATE_REMOVED, "")
 }

@@ -125,11 +125,11 @@ func TestGiveBackAfterUnload(t *testing.T) {
 	led = append([]redirection{{address: unmapped, stub: 5}}, led...)
 
 	placer, _ := start(t)
-	tenant := &tenant{placer: placer, process: &process{memory: w.memory}, redirect: led}
-	tenant.giveBack(t.Context(), w, []int{shm.HookCount, shm.HookCount + 1, shm.HookCount + 2, shm.HookCount + 3, shm.HookCount + 5})
+	stubs := &stubs{host: &host{common: placer.common, process: &process{memory: w.memory}}, redirect: led}
+	stubs.giveBack(t.Context(), w, []int{shm.HookCount, shm.HookCount + 1, shm.HookCount + 2, shm.HookCount + 3, shm.HookCount + 5})
 	wantSlots(t, 100, 101, 42, 103)
-	if len(tenant.redirect) != 0 {
-		t.Errorf("still taken for redirected: %+v", tenant.redirect)
+	if len(stubs.redirect) != 0 {
+		t.Errorf("still taken for redirected: %+v", stubs.redirect)
 	}
 }
 
@@ -156,25 +156,25 @@ func TestFailedPlacementIsTakenBack(t *testing.T) {
 	t.Cleanup(func() { stillLoading = 0 })
 	w := mustWriter(t, func(uint64) {})
 	placer, _ := start(t)
-	tenant := &tenant{
-		placer: placer, process: &process{memory: w.memory}, placed: map[uint16]*placement{},
-		stubs: map[uint64]int{7: 0, 8: 1}, // bound earlier
+	stubs := &stubs{
+		host:  &host{common: placer.common, process: &process{memory: w.memory}},
+		bound: map[uint64]int{7: 0, 8: 1}, // earlier
 	}
 	wanted := []wantedSlot{
 		{symbol: "f", address: slotAddress(0), function: 7},
 		{symbol: "g", address: stillLoading, function: 8},
 	}
 	failed := &placement{}
-	if err := tenant.redirectAll(t.Context(), shm.PointControl{Point: 3, Aggregate: true}, w, wanted, failed); err == nil {
+	if err := stubs.redirectAll(t.Context(), shm.PointControl{Point: 3, Aggregate: true}, w, wanted, failed); err == nil {
 		t.Fatal("placed in an object that is not loaded yet")
 	}
-	tenant.takeBack(t.Context(), 3, w, failed)
+	stubs.takeBack(t.Context(), nil, w, failed)
 	wantSlots(t, 100, 101, 102, 103)
 	if got := w.memory.Aggregates(nil, shm.Scale{}); len(got) != 0 {
 		t.Errorf("still counting: %+v", got)
 	}
-	if tenant.owner[shm.HookCount] != 0 || len(tenant.redirect) != 0 {
-		t.Errorf("owner %d, redirected %+v", tenant.owner[shm.HookCount], tenant.redirect)
+	if stubs.owner[shm.HookCount] != 0 || len(stubs.redirect) != 0 {
+		t.Errorf("owner %d, redirected %+v", stubs.owner[shm.HookCount], stubs.redirect)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestLate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			placer, heard := start(t)
 			placer.Add(1, hook("malloc"))
-			placer.asked[1] = time.Now().Add(-tt.asked)
+			placer.points.known[1] = wantedPoint{placer.points.known[1].spec, time.Now().Add(-tt.asked)}
 			p := mustProcess(t, 10)
 			p.started = time.Now().Add(-tt.started)
 			placer.Admit(t.Context(), p, tt.held)

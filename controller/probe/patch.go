@@ -15,15 +15,21 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// placePatch patches the entries or exits of all functions of a point, or of those that
-// can be, if some will do. why says why nothing cheaper serves. The caller
-// holds t.mu.
-func (t *tenant) placePatch(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, why string, some bool) (*placement, error) {
-	memory, err := t.patchable(spec)
+// patches counts in patched functions of one process. It is guarded by tenant.mu.
+type patches struct {
+	*host
+	measured map[int][]sites.Function // what is patched for a local index
+}
+
+// place patches the entries or exits of all functions of a point, or of those that
+// can be, if some will do. why says why nothing cheaper serves; before
+// is what serves the point already, or nil.
+func (q *patches) place(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, before *placement, why string, some bool) (*placement, error) {
+	memory, err := q.patchable(spec)
 	if err != nil {
 		return nil, err
 	}
-	functions, err := t.entriesOf(spec.GetFunction())
+	functions, err := q.entriesOf(spec.GetFunction())
 	if err != nil {
 		return nil, err
 	}
@@ -32,13 +38,13 @@ func (t *tenant) placePatch(ctx context.Context, index uint16, spec *attunev1.Me
 	p := &placement{mechanism: MechanismPatch, reason: why, extra: costPatch}
 	var refused error
 	for _, f := range functions {
-		err := t.patchOne(ctx, memory, index, spec, f, p, some)
+		err := q.patchOne(ctx, memory, index, spec, f, p, some)
 		switch {
 		case err == nil:
 		case some && errors.Is(err, patch.ErrUnpatchable):
 			refused = errors.Join(refused, err)
 		default:
-			t.dropPatches(memory, p.locals, t.placed[index])
+			q.drop(memory, p.locals, before)
 			return nil, err
 		}
 	}
@@ -53,8 +59,8 @@ func (t *tenant) placePatch(ctx context.Context, index uint16, spec *attunev1.Me
 }
 
 // patchable says whether DMLib can serve the point by patches.
-func (t *tenant) patchable(spec *attunev1.MeasurePoint) (*shm.Memory, error) {
-	memory := t.process.Memory()
+func (q *patches) patchable(spec *attunev1.MeasurePoint) (*shm.Memory, error) {
+	memory := q.process.Memory()
 	switch {
 	case memory == nil:
 		return nil, errNoDMLib
@@ -67,13 +73,13 @@ func (t *tenant) patchable(spec *attunev1.MeasurePoint) (*shm.Memory, error) {
 // patchOne turns a function's point on and patches it, in this order. beside is
 // that of [sites.Where]. Whatever is wrong about the function wraps
 // [patch.ErrUnpatchable].
-func (t *tenant) patchOne(ctx context.Context, memory *shm.Memory, index uint16, spec *attunev1.MeasurePoint, f sites.Function, p *placement, beside bool) error {
-	local, err := t.localFor(index, f)
+func (q *patches) patchOne(ctx context.Context, memory *shm.Memory, index uint16, spec *attunev1.MeasurePoint, f sites.Function, p *placement, beside bool) error {
+	local, err := q.localFor(index, f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Symbol.Name, err)
 	}
-	owner := t.owner[local]
-	delivery, captures, err := t.control(index, spec, MechanismPatch)
+	owner := q.owner[local]
+	delivery, captures, err := q.control(index, spec, MechanismPatch)
 	if err != nil {
 		return err
 	}
@@ -82,15 +88,15 @@ func (t *tenant) patchOne(ctx context.Context, memory *shm.Memory, index uint16,
 	if err := memory.SetPoint(local, delivery); err != nil {
 		return err
 	}
-	if err := t.measure(ctx, f, local-shm.HookCount, whereOf(spec.GetPlace(), captures, beside)); err != nil {
+	if err := q.measure(ctx, f, local-shm.HookCount, whereOf(spec.GetPlace(), captures, beside)); err != nil {
 		if owner == 0 {
 			memory.ClearPoint(local)
 		}
 		return fmt.Errorf("%s: %w", f.Symbol.Name, err)
 	}
-	t.owner[local] = index
-	if !slices.ContainsFunc(t.measured[local], f.Same) {
-		t.measured[local] = append(t.measured[local], f)
+	q.owner[local] = index
+	if !slices.ContainsFunc(q.measured[local], f.Same) {
+		q.measured[local] = append(q.measured[local], f)
 	}
 	p.locals = append(p.locals, local)
 	p.symbols = append(p.symbols, f.Symbol.Name)
@@ -102,21 +108,20 @@ func (t *tenant) patchOne(ctx context.Context, memory *shm.Memory, index uint16,
 const maxPointsAt = 16
 
 // localFor finds the local point by which a point is served at a function: the one
-// that it has there already, or the first that no other point has. The caller
-// holds t.mu.
-func (t *tenant) localFor(index uint16, f sites.Function) (local int, err error) {
+// that it has there already, or the first that no other point has.
+func (q *patches) localFor(index uint16, f sites.Function) (local int, err error) {
 	key := sites.KeyOf(f)
-	for local, functions := range t.measured {
-		if t.owner[local] == index && sites.KeyOf(functions[0]) == key {
+	for local, functions := range q.measured {
+		if q.owner[local] == index && sites.KeyOf(functions[0]) == key {
 			return local, nil
 		}
 	}
 	for nth := range maxPointsAt {
-		number, err := t.placer.options.Functions.Number(key, nth)
+		number, err := q.options.Functions.Number(key, nth)
 		if err != nil {
 			return 0, err
 		}
-		if local = shm.HookCount + number; t.owner[local] == 0 {
+		if local = shm.HookCount + number; q.owner[local] == 0 {
 			return local, nil
 		}
 	}
@@ -133,20 +138,31 @@ func whereOf(place attunev1.Place, captures captures, beside bool) sites.Where {
 	}
 }
 
-// dropPatches turns points off and ends the measuring of their functions,
+// drop turns points off and ends the measuring of their functions,
 // except for what serves the placement kept.
-func (t *tenant) dropPatches(memory *shm.Memory, locals []int, kept *placement) {
+func (q *patches) drop(memory *shm.Memory, locals []int, kept *placement) {
 	for _, local := range locals {
 		if kept != nil && slices.Contains(kept.locals, local) {
 			continue
 		}
 		memory.ClearPoint(local)
-		t.owner[local] = 0
-		for _, f := range t.measured[local] {
-			if err := t.measure(context.Background(), f, local-shm.HookCount, sites.Where{}); err != nil {
-				t.placer.log.Debug("entry patch is not taken out", "pid", t.process.PID(), "reason", err)
+		q.owner[local] = 0
+		for _, f := range q.measured[local] {
+			if err := q.measure(context.Background(), f, local-shm.HookCount, sites.Where{}); err != nil {
+				q.log.Debug("entry patch is not taken out", "pid", q.process.PID(), "reason", err)
 			}
 		}
-		delete(t.measured, local)
+		delete(q.measured, local)
+	}
+}
+
+// yield lets the kernel count what patches count at entries.
+func (q *patches) yield(locals []int) {
+	for _, local := range locals {
+		for _, f := range q.measured[local] {
+			if err := q.process.Sites().Yield(f, local-shm.HookCount); err != nil {
+				q.log.Debug("patch under a uprobe", "pid", q.process.PID(), "function", f.Symbol.Name, "error", err)
+			}
+		}
 	}
 }

@@ -20,20 +20,20 @@ func TestRemovedPointIsNotPlacedLate(t *testing.T) {
 	placer, heard := start(t)
 	p := mustProcess(t, 10)
 	placer.Admit(context.Background(), p, true)
-	tenant, late, next := placer.processes[10], hook("malloc"), hook("read")
+	tenant, late, next := placer.tenants.at(10), hook("malloc"), hook("read")
 	place := func(spec *attunev1.MeasurePoint) {
 		tenant.mu.Lock()
 		defer tenant.mu.Unlock()
 		tenant.place(t.Context(), 1, spec, false)
 	}
 
-	placer.points[1] = late // as Add does, before it starts the goroutine
+	placer.points.add(1, late) // as Add does, before it starts the goroutine
 	placer.Remove(1)
 	place(late)
 	if got := enabled(p); len(got) != 0 || heard.of(1) != nil {
 		t.Errorf("enabled after removal: %v, %v", got, heard.of(1))
 	}
-	placer.points[1] = next // the index is given anew
+	placer.points.add(1, next) // the index is given anew
 	place(late)
 	place(next)
 	placer.Close()
@@ -54,8 +54,9 @@ func TestReasonOutlivesTheProcess(t *testing.T) {
 	}
 	early, late := function("early"), function("late")
 	placer.Admit(t.Context(), mustProcess(t, 10), true)
-	placer.points[1], placer.points[2] = early, late // as Add does, before it starts a goroutine
-	tenant := placer.processes[10]
+	placer.points.add(1, early) // as Add does, before it starts a goroutine
+	placer.points.add(2, late)
+	tenant := placer.tenants.at(10)
 	tenant.mu.Lock()
 	defer tenant.mu.Unlock()
 

@@ -140,9 +140,10 @@ func TestHookIsShared(t *testing.T) {
 	placer.Admit(context.Background(), p, true)
 	large := hook("malloc")
 	large.MinValue = 1 << 20
-	placer.points[1], placer.points[2] = hook("malloc"), large
+	placer.points.add(1, hook("malloc"))
+	placer.points.add(2, large)
 	placer.Refresh(10)
-	placer.work.Wait()
+	placer.work.group.Wait()
 	reasons := 0
 	for _, index := range []uint32{1, 2} {
 		heard.expect(t, index, attunev1.PointState_POINT_STATE_PLACED, "")

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 )
 
@@ -26,12 +27,22 @@ type slotWriter struct {
 	held    bool
 }
 
+// redirection is one GOT slot that leads to a stub.
+type redirection struct {
+	address uint64
+	old     uint64
+	relro   bool
+	stub    int
+	origin  objfile.Origin // in an object that is loaded at bias
+	bias    uint64
+}
+
 const anyHook = shm.AtAlloc | shm.AtLock | shm.AtIO | shm.AtStub
 
-// slotWriter is for a process with DMLib.
-func (t *tenant) slotWriter(held bool) slotWriter {
-	memory := t.process.Memory()
-	return slotWriter{memory: memory, app: memory.App(), process: t.process, held: held}
+// slotWriterOf is for a process with DMLib. held says that it waits in the start gate.
+func slotWriterOf(process Process, held bool) slotWriter {
+	memory := process.Memory()
+	return slotWriter{memory: memory, app: memory.App(), process: process, held: held}
 }
 
 // bound reads which stubs are bound, and to which functions.

@@ -22,13 +22,13 @@ const breakpoint = 0xcc
 // says and goes on behind it: that is the middle of a jump which somebody else
 // has written there, another controller or tool. Patches of this controller's
 // own give way before, and are not looked at while they do.
-func (t *tenant) untouched(image objfile.Image, file io.ReaderAt, symbols []uprobe.Symbol) (good []uprobe.Symbol, refused error) {
-	mappings, err := objfile.Mappings(t.process.PID())
+func (h *host) untouched(image objfile.Image, file io.ReaderAt, symbols []uprobe.Symbol) (good []uprobe.Symbol, refused error) {
+	mappings, err := objfile.Mappings(h.process.PID())
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range symbols {
-		if err := t.compare(mappings, image, file, uprobe.PlaceOf(file, s)); err != nil {
+		if err := h.compare(mappings, image, file, uprobe.PlaceOf(file, s)); err != nil {
 			refused = errors.Join(refused, fmt.Errorf("%s: %w", s.Name, err))
 			continue
 		}
@@ -42,7 +42,7 @@ var errTouched = errors.New("its code is not what its file says: another attune,
 
 // compare compares the code at an offset of a file with that of the process.
 // What cannot be read is not compared: it is executed by nobody.
-func (t *tenant) compare(mappings []objfile.Mapping, image objfile.Image, file io.ReaderAt, offset uint64) error {
+func (h *host) compare(mappings []objfile.Mapping, image objfile.Image, file io.ReaderAt, offset uint64) error {
 	there, here := make([]byte, patch.JumpBytes), make([]byte, patch.JumpBytes)
 	n, err := file.ReadAt(there, int64(offset))
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -54,7 +54,7 @@ func (t *tenant) compare(mappings []objfile.Mapping, image objfile.Image, file i
 			continue
 		}
 		n = min(n, int(length-(offset-m.Offset)))
-		if proc.Read(t.process, m.Start+offset-m.Offset, here[:n]) != nil {
+		if proc.Read(h.process, m.Start+offset-m.Offset, here[:n]) != nil {
 			continue
 		}
 		if here[0] == breakpoint {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
-	"github.com/attune-hpc/attune/controller/sites"
+	"github.com/attune-hpc/attune/controller/probe/symbols"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -28,57 +28,86 @@ type byKernel struct {
 	watches []uprobe.Watch
 }
 
-// placeUprobe lets the kernel watch every matching function or static probe of
+// uprobes has the kernel serve points of one process. It is guarded by tenant.mu.
+type uprobes struct {
+	*host
+	kernel *kernel
+}
+
+// place lets the kernel watch every matching function or static probe of
 // every matching object that the process maps. The error is a patchedError where
 // patches have to give way before.
-func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, by byKernel) (*placement, error) {
-	uprobes, err := t.placer.options.Uprobes()
+func (u *uprobes) place(index uint16, spec *attunev1.MeasurePoint, by byKernel) (*placement, error) {
+	loaded, err := u.options.Uprobes()
 	if err != nil {
 		return nil, err
 	}
-	images, err := t.images()
+	images, err := u.images()
 	if err != nil {
 		return nil, err
 	}
-	captures, err := t.capturesOf(spec)
+	captures, err := u.capturesOf(spec)
 	if err != nil {
 		return nil, err
 	}
 	p := &placement{reason: by.why, yielding: by.yielding, preferred: by.preferred, captured: captures}
-	a := attaching{tenant: t, uprobes: uprobes, index: index, spec: spec, captures: captures, images: images, by: by, placement: p}
+	a := attaching{uprobes: u, loaded: loaded, index: index, spec: spec, images: images, by: by, placement: p}
 	if err := a.all(); err != nil {
-		t.unwatch(index, p)
+		u.stop(index, p)
 		return nil, err
 	}
 	p.explain()
-	if err := t.placer.watch(uprobes, t, index, captures.globals); err != nil {
-		t.unwatch(index, p)
+	if err := u.kernel.watches.begin(loaded, u.host, index, captures.globals); err != nil {
+		u.stop(index, p)
 		return nil, err
 	}
-	p.expected = uprobes.Expected(t.process.PID(), index)
-	if len(spec.GetProcesses()) == 0 {
-		t.expectMore(uprobes, index, images, p.attachments)
+	p.expected = loaded.Expected(u.process.PID(), index)
+	if meantForAll(spec) {
+		u.expectMore(loaded, index, images, p.attachments)
 	}
 	return p, nil
 }
 
-// explain adds what the first attachment has to say to the reason.
-func (p *placement) explain() {
-	if _, whyNot := p.attachments[0].Mechanism(); whyNot != "" {
-		p.reason = strings.TrimPrefix(p.reason+"; "+whyNot, "; ")
+// expectedAhead is how many processes like one that is watched are expected at a
+// time: what a job starts on a node at once.
+const expectedAhead = 4
+
+// expectMore has processes of the same program and user watched from their first
+// hit on: nobody is fast enough to name a process before it calls something. The
+// probes stay on the program's file, and on no library's, when the last process
+// has ended: other programs would pay for those. What a process counted that
+// turns out not to belong is never asked for.
+func (u *uprobes) expectMore(loaded *uprobe.Uprobes, point uint16, images []objfile.Image, attachments []heldAttachment) {
+	program, err := programOf(u.process)
+	uid, userErr := procid.UserID(u.process.PID())
+	if err != nil || userErr != nil {
+		return // it has ended
 	}
-	if why := p.attachments[0].WhyEstimated(); why != nil {
-		p.reason += fmt.Sprintf("; what it costs could not be measured here: %v", why)
+	i := slices.IndexFunc(images, func(image objfile.Image) bool { return image.Path == program })
+	if i < 0 {
+		return // its file cannot be opened any more
+	}
+	e := uprobe.Expectation{Device: images[i].Device, Inode: images[i].Inode, UID: uid, Point: point}
+	if err := loaded.Expect(e, expectedAhead); err != nil {
+		u.log.Debug("processes are not expected", "point", point, "error", err)
+		return
+	}
+	for _, a := range attachments {
+		if a.Path() != program {
+			continue
+		}
+		if again, ok := a.hold(); ok {
+			u.kernel.stand(point, again)
+		}
 	}
 }
 
 // attaching is a point on its way into the files that a process maps.
 type attaching struct {
-	tenant    *tenant
-	uprobes   *uprobe.Uprobes
+	uprobes   *uprobes
+	loaded    *uprobe.Uprobes
 	index     uint16
 	spec      *attunev1.MeasurePoint
-	captures  captures
 	images    []objfile.Image // of the process
 	by        byKernel
 	placement *placement // what it becomes
@@ -87,10 +116,10 @@ type attaching struct {
 // all attaches to the images that the point is meant for. One that refuses is no
 // reason to leave the others, but a patchedError is.
 func (a attaching) all() error {
-	object, what := targetOf(a.spec)
+	object, what := symbols.TargetOf(a.spec)
 	var errs []error
 	for _, image := range a.images {
-		if !watched(image, object) {
+		if !symbols.Watched(image, object) {
 			continue
 		}
 		err := a.one(image)
@@ -112,11 +141,11 @@ func (a attaching) all() error {
 
 // one attaches to what the point is meant for in an image, if there is any.
 func (a attaching) one(image objfile.Image) error {
-	symbols, refused := spotsOf(image, a.spec)
-	if len(symbols) == 0 {
+	spots, refused := symbols.SpotsOf(image, a.spec)
+	if len(spots) == 0 {
 		return refused
 	}
-	if err := a.takeReturns(symbols); err != nil {
+	if err := a.takeReturns(spots); err != nil {
 		return err
 	}
 	// The file that is mapped, and no newer one with its name: the offsets are
@@ -127,20 +156,20 @@ func (a attaching) one(image objfile.Image) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // read only; Attach keeps its own
-	kept, err := a.tenant.placer.leaveToKernel(image, file, symbols, !a.by.yielding)
+	kept, err := a.uprobes.kernel.leaveToKernel(image, file, spots, !a.by.yielding)
 	if err != nil {
 		return err
 	}
 	if len(a.by.watches) == 0 { // else patches give way just now
-		good, touched := a.tenant.untouched(image, file, symbols)
-		if symbols, refused = good, errors.Join(refused, touched); len(symbols) == 0 {
+		good, touched := a.uprobes.untouched(image, file, spots)
+		if spots, refused = good, errors.Join(refused, touched); len(spots) == 0 {
 			kept.Return()
 			return refused
 		}
 	}
-	attachment, err := a.attach(image, file, symbols)
+	attachment, err := a.attach(image, file, spots)
 	if err != nil {
-		a.tenant.placer.giveBack(kept) // some probes may have been in place
+		a.uprobes.kernel.giveBack(kept) // some probes may have been in place
 		return err
 	}
 	a.placement.addAttachment(heldAttachment{attachment, kept}, refused)
@@ -149,74 +178,43 @@ func (a attaching) one(image objfile.Image) error {
 
 // takeReturns notes that return probes are needed, and refuses them where an exception
 // may pass one.
-func (a attaching) takeReturns(symbols []uprobe.Symbol) error {
+func (a attaching) takeReturns(spots []uprobe.Symbol) error {
 	place := a.spec.GetPlace()
-	if place != attunev1.Place_PLACE_EXIT && place != attunev1.Place_PLACE_BOTH || symbols[0].Return {
+	if place != attunev1.Place_PLACE_EXIT && place != attunev1.Place_PLACE_BOTH || spots[0].Return {
 		return nil
 	}
 	a.placement.atReturn = true
-	return a.tenant.throws(a.images)
+	return a.uprobes.throws(a.images)
 }
 
-func (a attaching) attach(image objfile.Image, file *os.File, symbols []uprobe.Symbol) (*uprobe.Attachment, error) {
-	return a.uprobes.Attach(uprobe.Spec{
-		File: file, Path: image.Path, Symbols: symbols, Point: a.index,
+func (a attaching) attach(image objfile.Image, file *os.File, spots []uprobe.Symbol) (*uprobe.Attachment, error) {
+	return a.loaded.Attach(uprobe.Spec{
+		File: file, Path: image.Path, Symbols: spots, Point: a.index,
 		Place: a.spec.GetPlace(), Parameter: a.spec.GetParameter(), Delivery: a.spec.GetDelivery(),
 		SampleMask: powerOfTwo(a.spec.GetSampleEvery()) - 1, CoarseTime: a.spec.GetCoarseTime(),
 		MinValue: a.spec.GetMinValue(), MaxValue: a.spec.GetMaxValue(),
-		Program: a.captures.program, Watches: a.by.watches,
+		Program: a.placement.captured.program, Watches: a.by.watches,
 	})
 }
 
-// heldAttachment is what the kernel watches in a file, with the functions that are the
-// kernel's meanwhile.
-type heldAttachment struct {
-	*uprobe.Attachment
-
-	kept *sites.Kept
-}
-
-// hold takes another hold on it; false if it was closed.
-func (a heldAttachment) hold() (heldAttachment, bool) {
-	again := a.Hold()
-	if again == nil {
-		return heldAttachment{}, false
-	}
-	return heldAttachment{again, a.kept.Again()}, true
-}
-
-// addAttachment takes in what the kernel watches; refused is why some of it is not.
-func (p *placement) addAttachment(attachment heldAttachment, refused error) {
-	p.attachments = append(p.attachments, attachment)
-	p.mechanism, _ = attachment.Mechanism()
-	if cost, measured := attachment.Cost(); float64(cost.Nanoseconds()) > p.cost {
-		p.cost, p.measured = float64(cost.Nanoseconds()), measured
-	}
-	if refused != nil {
-		p.reason = refused.Error()
-	}
-	for _, s := range attachment.Symbols() {
-		switch {
-		case s.Refused != "":
-			p.reason = fmt.Sprintf("%s: %s", s.Name, s.Refused)
-		case !slices.Contains(p.symbols, s.Name): // a function may return at several places
-			p.symbols = append(p.symbols, s.Name)
-		}
-	}
-}
-
-// unwatch stops the kernel's probes of a placement.
-func (t *tenant) unwatch(index uint16, p *placement) {
+// stop stops the kernel's probes of a placement.
+func (u *uprobes) stop(index uint16, p *placement) {
 	if len(p.attachments) == 0 {
 		return
 	}
-	if uprobes, err := t.placer.options.Uprobes(); err == nil {
-		if err := t.placer.unwatch(uprobes, t, index); err != nil {
-			t.placer.log.Warn("uprobe", "error", err)
+	if loaded, err := u.options.Uprobes(); err == nil {
+		if err := u.kernel.watches.end(loaded, u.host, index); err != nil {
+			u.log.Warn("uprobe", "error", err)
 		}
 	}
 	for _, a := range p.attachments {
-		a.Close()
-		t.placer.giveBack(a.kept)
+		u.kernel.release(a)
+	}
+}
+
+// stopWatching ends a watch that no attachment of this process knows of.
+func (u *uprobes) stopWatching(index uint16) {
+	if loaded, err := u.options.Uprobes(); err == nil {
+		_ = loaded.UnwatchProcess(u.process.PID(), index) // it may not have begun
 	}
 }

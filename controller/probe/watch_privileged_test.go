@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
+	"github.com/attune-hpc/attune/controller/probe/symbols"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -39,7 +40,7 @@ func TestWatchBelongsToTheLatestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	symbols, err := spotsOf(images[0], &attunev1.MeasurePoint{Target: &attunev1.MeasurePoint_Function{
+	spots, err := symbols.SpotsOf(images[0], &attunev1.MeasurePoint{Target: &attunev1.MeasurePoint_Function{
 		Function: &attunev1.FunctionTarget{Symbols: []string{"own_work"}},
 	}})
 	if err != nil {
@@ -50,32 +51,31 @@ func TestWatchBelongsToTheLatestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer uprobes.Close() // the kernel may detach for longer
-	attachment, err := uprobes.Attach(uprobe.Spec{Path: binary, Symbols: symbols, Point: point})
+	attachment, err := uprobes.Attach(uprobe.Spec{Path: binary, Symbols: spots, Point: point})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer attachment.Close()
-	p := New(Options{})
-	defer p.Close()
-	before := &tenant{placer: p, process: image{handle: 1, pid: target.PID}}
-	after := &tenant{placer: p, process: image{handle: 2, pid: target.PID}}
-	watch := func(t *testing.T, image *tenant) {
+	owners := watchOwners{of: make(map[watchKey]*host)}
+	before := &host{process: image{handle: 1, pid: target.PID}}
+	after := &host{process: image{handle: 2, pid: target.PID}}
+	watch := func(t *testing.T, image *host) {
 		t.Helper()
-		if err := p.watch(uprobes, image, point, nil); err != nil {
+		if err := owners.begin(uprobes, image, point, nil); err != nil {
 			t.Fatal(err)
 		}
 		target.Ask(t, "100")
 	}
 	watch(t, before)
 	watch(t, after)
-	if err := p.watch(uprobes, before, point, nil); !errors.Is(err, errReplaced) {
+	if err := owners.begin(uprobes, before, point, nil); !errors.Is(err, errReplaced) {
 		t.Errorf("the old image watches: %v", err)
 	}
-	ended := &tenant{placer: p, process: image{pid: target.PID}}
-	if err := p.watch(uprobes, ended, point, nil); !errors.Is(err, errReplaced) {
+	ended := &host{process: image{pid: target.PID}}
+	if err := owners.begin(uprobes, ended, point, nil); !errors.Is(err, errReplaced) {
 		t.Errorf("an image that has ended watches: %v", err)
 	}
-	if err := p.unwatch(uprobes, before, point); err != nil {
+	if err := owners.end(uprobes, before, point); err != nil {
 		t.Error(err)
 	}
 	target.Ask(t, "100")
@@ -83,10 +83,10 @@ func TestWatchBelongsToTheLatestImage(t *testing.T) {
 	if !uprobes.ReadAggregate(target.PID, point, uprobe.Closed, &seen) || seen.Count != 2*calls {
 		t.Errorf("counted %d calls, want %d", seen.Count, 2*calls)
 	}
-	if p.watches(before, point) || !p.watches(after, point) {
+	if owners.has(before, point) || !owners.has(after, point) {
 		t.Error("the counts do not belong to the new image")
 	}
-	if err := p.unwatch(uprobes, after, point); err != nil || uprobes.ReadAggregate(target.PID, point, uprobe.Closed, &seen) {
+	if err := owners.end(uprobes, after, point); err != nil || uprobes.ReadAggregate(target.PID, point, uprobe.Closed, &seen) {
 		t.Errorf("still watched, %v", err)
 	}
 }

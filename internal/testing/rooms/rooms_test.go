@@ -31,7 +31,8 @@ func TestRooms(t *testing.T) {
 		"controller/actuate", "controller/admit", "controller/bpf/uprobe", "controller/change", "controller/discover",
 		"controller/inject", "controller/inject/breakpoint", "controller/inject/tracer", "controller/link",
 		"controller/member", "controller/meter", "controller/node", "controller/patch", "controller/patch/flow",
-		"controller/shm", "controller/sites", "controller/sites/object", "controller/source", "controller/track",
+		"controller/probe", "controller/probe/symbols", "controller/shm", "controller/sites", "controller/sites/object",
+		"controller/source", "controller/track",
 	} {
 		t.Run(dir, func(t *testing.T) {
 			r := read(t, filepath.Join("../../..", dir))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package probe
+package symbols
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
-// slotTables remembers which GOT slots of an object match a point, by inode:
+// SlotTables remembers which GOT slots of an object match a point, by inode:
 // all ranks of a node map the same libraries.
-type slotTables struct {
+type SlotTables struct {
 	reading singleflight.Group // one reader per file
 
 	mu     sync.Mutex // guards tables
@@ -29,8 +29,8 @@ type slotKey struct {
 // maxTables bounds the memory; most tables are empty.
 const maxTables = 4096
 
-// matching returns the slots of an image whose symbol matches a pattern.
-func (s *slotTables) matching(image objfile.Image, patterns ...string) ([]objfile.Slot, error) {
+// Matching returns the slots of an image whose symbol matches a pattern.
+func (s *SlotTables) Matching(image objfile.Image, patterns ...string) ([]objfile.Slot, error) {
 	key := slotKey{image.Device, image.Inode, strings.Join(patterns, ",")}
 	s.mu.Lock()
 	slots, ok := s.tables[key]
@@ -45,7 +45,7 @@ func (s *slotTables) matching(image objfile.Image, patterns ...string) ([]objfil
 	return read.([]objfile.Slot), nil
 }
 
-func (s *slotTables) read(key slotKey, image objfile.Image, patterns []string) ([]objfile.Slot, error) {
+func (s *SlotTables) read(key slotKey, image objfile.Image, patterns []string) ([]objfile.Slot, error) {
 	slots, err := image.GOTSlots(patterns...)
 	if err != nil {
 		return nil, err

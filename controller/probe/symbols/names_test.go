@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package probe
+package symbols
 
 import (
 	"strings"
@@ -10,22 +10,10 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// mapped is a process without DMLib.
-type mapped struct {
-	Process
-
-	pid int
-}
-
-func (m mapped) PID() int                         { return m.pid }
-func (m mapped) Memory() *shm.Memory              { return nil }
-func (m mapped) Images() ([]objfile.Image, error) { return objfile.Images(m.pid) }
 
 func take(function string, paths ...string) *attunev1.MeasurePoint {
 	spec := &attunev1.MeasurePoint{Id: "x", Target: &attunev1.MeasurePoint_Function{
@@ -39,8 +27,8 @@ func take(function string, paths ...string) *attunev1.MeasurePoint {
 
 func TestNames(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/named.c", "-g", "-O1"))
-	tenant := &tenant{placer: New(Options{}), process: mapped{pid: target.PID}}
-	t.Cleanup(tenant.placer.Close)
+	var names Names
+	images := func() ([]objfile.Image, error) { return objfile.Images(target.PID) }
 	tests := []struct{ function, path, want string }{
 		{"handle", "n", `parameter: 0 type: CAPTURE_TYPE_I32`},
 		{"handle", "request", `parameter: 1 type: CAPTURE_TYPE_POINTER`},
@@ -65,7 +53,7 @@ func TestNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			want.Name = test.path
-			got, err := tenant.named(take(test.function, test.path))
+			got, err := names.Named(take(test.function, test.path), images)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +75,7 @@ func TestNames(t *testing.T) {
 	}
 	for name, test := range refused {
 		t.Run(name, func(t *testing.T) {
-			if _, err := tenant.named(take(test.function, test.path)); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := names.Named(take(test.function, test.path), images); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -96,13 +84,13 @@ func TestNames(t *testing.T) {
 
 func TestNamesWithoutDebugInformation(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/named.c", "-g0"))
-	tenant := &tenant{placer: New(Options{}), process: mapped{pid: target.PID}}
-	t.Cleanup(tenant.placer.Close)
-	if _, err := tenant.named(take("handle", "n")); err == nil || !strings.Contains(err.Error(), "arg0") {
+	var names Names
+	images := func() ([]objfile.Image, error) { return objfile.Images(target.PID) }
+	if _, err := names.Named(take("handle", "n"), images); err == nil || !strings.Contains(err.Error(), "arg0") {
 		t.Errorf("%v", err)
 	}
 	plain := take("handle")
-	if got, err := tenant.named(plain); err != nil || got != plain {
+	if got, err := names.Named(plain, images); err != nil || got != plain {
 		t.Errorf("%v, %v", got, err)
 	}
 }

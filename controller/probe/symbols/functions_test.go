@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package probe
+package symbols
 
 import (
 	"errors"
@@ -38,7 +38,7 @@ func watchedExample(n int) int {
 	return n
 }
 
-const exampleName = "github.com/attune-hpc/attune/controller/probe.watchedExample"
+const exampleName = "github.com/attune-hpc/attune/controller/probe/symbols.watchedExample"
 
 func TestCheckNames(t *testing.T) {
 	if watchedExample(1) != 1 { // keeps it in the program
@@ -51,7 +51,7 @@ func TestCheckNames(t *testing.T) {
 		text           string
 	}{
 		"there":        {image.Name(), exampleName, nil, ""},
-		"pattern":      {image.Name(), "*probe.watched*", nil, ""},
+		"pattern":      {image.Name(), "*symbols.watched*", nil, ""},
 		"any object":   {"", exampleName, nil, ""},
 		"typing error": {image.Name(), exampleName + "s", objfile.ErrNoSymbol, "close to it: " + exampleName},
 		"no object":    {"libnothing.so", "f", objfile.ErrNoObject, "libnothing.so"},
@@ -59,7 +59,7 @@ func TestCheckNames(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := checkNames([]objfile.Image{image}, &attunev1.FunctionTarget{Object: test.object, Symbols: []string{test.symbol}})
+			err := CheckNames([]objfile.Image{image}, &attunev1.FunctionTarget{Object: test.object, Symbols: []string{test.symbol}})
 			if !errors.Is(err, test.err) || err != nil && !strings.Contains(err.Error(), test.text) {
 				t.Error(err)
 			}
@@ -70,11 +70,11 @@ func TestCheckNames(t *testing.T) {
 func TestSpots(t *testing.T) {
 	image := ownImage(t)
 	function := &attunev1.MeasurePoint_Function{Function: &attunev1.FunctionTarget{Symbols: []string{exampleName}}}
-	entry, err := spotsOf(image, &attunev1.MeasurePoint{Target: function})
+	entry, err := SpotsOf(image, &attunev1.MeasurePoint{Target: function})
 	if err != nil || len(entry) != 1 || entry[0].Return {
 		t.Fatalf("entry: %+v, %v", entry, err)
 	}
-	exits, err := spotsOf(image, &attunev1.MeasurePoint{Target: function, Place: attunev1.Place_PLACE_EXIT})
+	exits, err := SpotsOf(image, &attunev1.MeasurePoint{Target: function, Place: attunev1.Place_PLACE_EXIT})
 	if err != nil || len(exits) < 2 {
 		t.Fatalf("exits: %+v, %v", exits, err)
 	}
@@ -84,10 +84,10 @@ func TestSpots(t *testing.T) {
 		}
 	}
 	static := &attunev1.MeasurePoint_Usdt{Usdt: &attunev1.UsdtTarget{Object: image.Name(), Provider: "a", Name: "b"}}
-	if _, err := spotsOf(image, &attunev1.MeasurePoint{Target: static}); !errors.Is(err, usdt.ErrNone) {
+	if _, err := SpotsOf(image, &attunev1.MeasurePoint{Target: static}); !errors.Is(err, usdt.ErrNone) {
 		t.Error(err)
 	}
-	if _, err := spotsOf(image, &attunev1.MeasurePoint{Target: static, Place: attunev1.Place_PLACE_EXIT}); !errors.Is(err, errStaticProbe) {
+	if _, err := SpotsOf(image, &attunev1.MeasurePoint{Target: static, Place: attunev1.Place_PLACE_EXIT}); !errors.Is(err, errStaticProbe) {
 		t.Error(err)
 	}
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package probe
+package symbols
 
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/patch/flow"
@@ -15,24 +16,24 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// targetOf names what a point watches: a pattern for the object, and what is
+// TargetOf names what a point watches: a pattern for the object, and what is
 // looked for in it, for people.
-func targetOf(spec *attunev1.MeasurePoint) (object, what string) {
+func TargetOf(spec *attunev1.MeasurePoint) (object, what string) {
 	if u := spec.GetUsdt(); u != nil {
 		return u.GetObject(), fmt.Sprintf("static probe %s:%s:%s", u.GetObject(), u.GetProvider(), u.GetName())
 	}
-	return spec.GetFunction().GetObject(), name(spec.GetFunction())
+	return spec.GetFunction().GetObject(), TargetName(spec.GetFunction())
 }
 
-// watched says whether an object of the process is one that a point means.
-func watched(image objfile.Image, object string) bool {
+// Watched says whether an object of the process is one that a point means.
+func Watched(image objfile.Image, object string) bool {
 	return image.Matches(object) && !image.Matches("libattune-dm*")
 }
 
-// functionsIn lists the functions of a file that match, each address once:
+// FunctionsIn lists the functions of a file that match, each address once:
 // aliases would count a call twice. Indirect functions are left out: their
 // resolver runs once, and what it chooses has a symbol of its own.
-func functionsIn(file *objfile.File, patterns []string) (found []objfile.Symbol, err error) {
+func FunctionsIn(file *objfile.File, patterns []string) (found []objfile.Symbol, err error) {
 	seen := make(map[uint64]bool)
 	for _, pattern := range patterns {
 		functions, err := file.Functions(pattern)
@@ -49,14 +50,14 @@ func functionsIn(file *objfile.File, patterns []string) (found []objfile.Symbol,
 	return found, nil
 }
 
-// checkNames looks whether some object has a function of the target, so that
+// CheckNames looks whether some object has a function of the target, so that
 // the answer to a wrong name is about the name and not about mechanisms. An
 // object that is not there yet may come.
-func checkNames(images []objfile.Image, target *attunev1.FunctionTarget) error {
+func CheckNames(images []objfile.Image, target *attunev1.FunctionTarget) error {
 	var errs []error
 	known := false
 	for _, image := range images {
-		if !watched(image, target.GetObject()) {
+		if !Watched(image, target.GetObject()) {
 			continue
 		}
 		file, err := image.Open()
@@ -64,7 +65,7 @@ func checkNames(images []objfile.Image, target *attunev1.FunctionTarget) error {
 			continue // the mechanisms will say so
 		}
 		known = true
-		functions, err := functionsIn(file, target.GetSymbols())
+		functions, err := FunctionsIn(file, target.GetSymbols())
 		if err == nil && len(functions) == 0 && target.GetObject() != "" {
 			err = unknownIn(file, target.GetSymbols())
 		}
@@ -80,7 +81,7 @@ func checkNames(images []objfile.Image, target *attunev1.FunctionTarget) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("%w: no object defines %s", objfile.ErrNoSymbol, name(target))
+	return fmt.Errorf("%w: no object defines %s", objfile.ErrNoSymbol, TargetName(target))
 }
 
 // unknownIn is the error of a name that a file does not have, with names that
@@ -94,9 +95,9 @@ func unknownIn(file *objfile.File, patterns []string) error {
 	return errors.Join(errs...)
 }
 
-// spotsOf lists where the kernel is to probe for a point in an image. The error
+// SpotsOf lists where the kernel is to probe for a point in an image. The error
 // says why some functions are left out, or all.
-func spotsOf(image objfile.Image, spec *attunev1.MeasurePoint) ([]uprobe.Symbol, error) {
+func SpotsOf(image objfile.Image, spec *attunev1.MeasurePoint) ([]uprobe.Symbol, error) {
 	file, err := image.Open()
 	if err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func spotsOf(image objfile.Image, spec *attunev1.MeasurePoint) ([]uprobe.Symbol,
 	if spec.GetUsdt() != nil {
 		return staticProbes(file, spec)
 	}
-	functions, err := functionsIn(file, spec.GetFunction().GetSymbols())
+	functions, err := FunctionsIn(file, spec.GetFunction().GetSymbols())
 	if err != nil {
 		return nil, err
 	}
@@ -175,4 +176,13 @@ func staticProbes(file *objfile.File, spec *attunev1.MeasurePoint) ([]uprobe.Sym
 		})
 	}
 	return out, err
+}
+
+// TargetName is what people call a target.
+func TargetName(target *attunev1.FunctionTarget) string {
+	symbols := strings.Join(target.GetSymbols(), ", ")
+	if target.GetObject() == "" {
+		return symbols
+	}
+	return target.GetObject() + ":" + symbols
 }

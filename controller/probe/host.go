@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/probe/symbols"
+	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/controller/sites"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Process is what placing needs of a process.
+type Process interface {
+	// Handle of the process.
+	Handle() uint64
+	// PID in the controller's pid namespace.
+	PID() int
+	// Identity tells the process from others that are given its pid later.
+	Identity() procid.Identity
+	// Started is when its image was seen first.
+	Started() time.Time
+	// Alive says whether it still runs the same image, as far as is known.
+	Alive() bool
+	proc.Holder
+	// Memory is what DMLib shares with the controller; nil without DMLib.
+	Memory() *shm.Memory
+	// Images returns the objects mapped at present.
+	Images() ([]objfile.Image, error)
+	// Sites owns the patches in the process.
+	Sites() *sites.Sites
+}
+
+// latecomer is a Process into which DMLib may be brought. Until it is known
+// whether it comes, points that only DMLib can serve are neither placed nor
+// refused.
+type latecomer interface {
+	// Expected says whether DMLib may yet come. When it does not, the caller
+	// calls Refresh; when it does, Admit.
+	Expected() bool
+}
+
+// Errors of placing.
+var (
+	errNoDMLib = errors.New("DMLib is not in the process")
+	// errExpected: it is placed when DMLib comes, or refused when it does not.
+	errExpected = errors.New("DMLib is not in the process yet")
+	errBusy     = errors.New("another measure point with other settings has it already")
+)
+
+// ended says whether what could not be done failed because the process, or its
+// image, is no more.
+func ended(process Process, err error) bool {
+	return errors.Is(err, procid.ErrGone) || errors.Is(err, unix.ESRCH) || err != nil && !process.Alive()
+}
+
+// programOf returns the path of the executable of a process.
+func programOf(process Process) (string, error) {
+	return os.Readlink(fmt.Sprintf("/proc/%d/exe", process.PID()))
+}
+
+// safePointTimeout bounds how long placing waits for a process to come to a hook.
+const safePointTimeout = 2 * time.Second
+
+// common is what the processes of a Placer share. It may be used from any goroutine.
+type common struct {
+	options Options
+	log     *slog.Logger
+	slots   symbols.SlotTables
+	names   symbols.Names
+}
+
+// host is a process as every mechanism sees it. It is guarded by tenant.mu.
+type host struct {
+	*common
+	process Process
+	owner   [shm.PointCount]uint16 // local index -> point, 0: nobody's
+	batch   *batch                 // under way; nil: none
+}
+
+// batch is what is known of a process while some points come and go together.
+type batch struct {
+	images  func() ([]objfile.Image, error)
+	patches *sites.Batch // nil: none was needed yet
+}
+
+// begin begins a batch, and returns what ends it.
+func (h *host) begin() (end func()) {
+	h.batch = &batch{images: sync.OnceValues(h.process.Images)}
+	return func() {
+		if h.batch.patches != nil {
+			h.batch.patches.Close()
+		}
+		h.batch = nil
+	}
+}
+
+// images are those of the process, which others of the batch use as well: they
+// are not to be modified.
+func (h *host) images() ([]objfile.Image, error) {
+	if h.batch != nil {
+		return h.batch.images()
+	}
+	return h.process.Images()
+}
+
+// measure is [sites.Sites.Measure].
+func (h *host) measure(ctx context.Context, f sites.Function, number int, at sites.Where) error {
+	if h.batch == nil {
+		return h.process.Sites().Measure(ctx, f, number, at)
+	}
+	return h.patchesOfBatch().Measure(ctx, f, number, at)
+}
+
+// patchesOfBatch are those of the batch under way.
+func (h *host) patchesOfBatch() *sites.Batch {
+	if h.batch.patches == nil {
+		h.batch.patches = h.process.Sites().Batch()
+	}
+	return h.batch.patches
+}
+
+// named returns the point with every path replaced by what it stands for in the
+// process; the point itself if there is none.
+func (h *host) named(spec *attunev1.MeasurePoint) (*attunev1.MeasurePoint, error) {
+	return h.names.Named(spec, h.images)
+}
+
+// throws says that an exception may be thrown in the process.
+func (h *host) throws(images []objfile.Image) error {
+	return objfile.Throws(h.process.PID(), images, h.slots.Matching)
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
+	"github.com/attune-hpc/attune/controller/sites"
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+// watchKey is what the kernel counts by. After an exec it is the same as
+// before, for another image: whoever was there first must neither take what the
+// next one counts nor end its watch, however late it hears of its own end.
+type watchKey struct {
+	pid   int
+	point uint16
+}
+
+// watchOwners says for which process, of those that had a pid after each other, the
+// kernel counts. Its methods may be called from any goroutine, with the lock of a
+// process held as well.
+type watchOwners struct {
+	mu sync.Mutex // guards of; held while the kernel is told
+	of map[watchKey]*host
+}
+
+var errReplaced = errors.New("another program runs in the process by now")
+
+// begin has the kernel count for a process, from 0 if it counted for an earlier
+// image. globals are the addresses of the variables that the point captures.
+func (w *watchOwners) begin(uprobes *uprobe.Uprobes, h *host, point uint16, globals []uint64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := watchKey{h.process.PID(), point}
+	if !h.process.Alive() {
+		return errReplaced // or ended: nobody would take the counts
+	}
+	if earlier := w.of[key]; earlier != nil && earlier != h {
+		if earlier.process.Handle() > h.process.Handle() {
+			return errReplaced
+		}
+		if err := uprobes.UnwatchProcess(key.pid, point); err != nil {
+			return err
+		}
+	}
+	start := h.process.Identity().StartTicks
+	if err := uprobes.Watch(uprobe.Watch{PID: key.pid, StartTicks: start, Point: point, Globals: globals}); err != nil {
+		return err
+	}
+	w.of[key] = h
+	return nil
+}
+
+// end ends what the kernel counts for a process; it is no error if that was nothing.
+func (w *watchOwners) end(uprobes *uprobe.Uprobes, h *host, point uint16) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := watchKey{h.process.PID(), point}
+	if w.of[key] != h {
+		return nil
+	}
+	delete(w.of, key)
+	return uprobes.UnwatchProcess(key.pid, point)
+}
+
+// has says whether what the kernel counts belongs to a process.
+func (w *watchOwners) has(h *host, point uint16) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.of[watchKey{h.process.PID(), point}] == h
+}
+
+// kernel is what the uprobes of all processes have in common. A uprobe belongs to the
+// file: it stands in every process that maps it. Its methods may be called from any
+// goroutine, with the lock of a process held as well, but for returnAll.
+type kernel struct {
+	*common
+	work    *work
+	points  *points
+	watches watchOwners
+	// recall has patches serve again what gave way to uprobes.
+	recall func()
+
+	mu       sync.Mutex                // guards what follows; comes before that of points
+	standing map[uint16]heldAttachment // see stand
+	leaving  []*sites.Kept             // see giveBack
+
+	returning sync.Mutex // held while functions are taken back from the kernel
+}
+
+// patchedError means that functions which are to get a uprobe may be patched in
+// some process: the patches give way first.
+type patchedError struct {
+	numbers []int
+	why     string // why nothing cheaper serves the point; empty: that is found again
+}
+
+func (patchedError) Error() string { return "entry patches of other points give way first" }
+
+// leaveToKernel gives functions to the kernel that are about to get a uprobe. Its
+// breakpoint would stand in the place of a patch's jump, in every process, and the
+// patch would count nothing any more without anybody noticing. needed says that no
+// patch would serve. The error is a patchedError where that would happen,
+// [sites.ErrActed] where a tuning action needs a patch to stay, [sites.ErrJump]
+// where a patch cannot give way.
+func (k *kernel) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []uprobe.Symbol, needed bool) (*sites.Kept, error) {
+	var keys, places []sites.Key
+	for _, s := range symbols {
+		key := sites.Key{Device: image.Device, Inode: image.Inode, Offset: s.Offset}
+		keys = append(keys, key)
+		key.Offset = uprobe.PlaceOf(file, s)
+		places = append(places, key)
+	}
+	kept, patched, err := k.options.Functions.Leave(keys, places, needed)
+	if err == nil && len(patched) > 0 {
+		err = patchedError{numbers: patched}
+	}
+	return kept, err
+}
+
+// giveBack lets functions be patched again whose uprobes are being taken out, and
+// has patches serve again what gave way to uprobes that nobody needs any more. It
+// returns at once.
+func (k *kernel) giveBack(kept *sites.Kept) {
+	k.mu.Lock()
+	k.leaving = append(k.leaving, kept)
+	k.mu.Unlock()
+	k.work.begin(func() {
+		k.returnAll()
+		k.recall()
+	})
+}
+
+// returnAll waits until the kernel has taken out all breakpoints of what leaves:
+// before, a patch would find one in its place.
+func (k *kernel) returnAll() {
+	k.returning.Lock() // a caller finds all returned that left before its call
+	defer k.returning.Unlock()
+	k.mu.Lock()
+	leaving := k.leaving
+	k.leaving = nil
+	k.mu.Unlock()
+	if len(leaving) == 0 {
+		return
+	}
+	if uprobes, err := k.options.Uprobes(); err == nil && uprobes.Settle(k.work.ctx) != nil {
+		return // the Placer is closed
+	}
+	for _, kept := range leaving {
+		kept.Return()
+	}
+}
+
+// release gives up what the kernel watches in a file.
+func (k *kernel) release(a heldAttachment) {
+	a.Close()
+	k.giveBack(a.kept)
+}
+
+// stand keeps a point in a file that no process of the session may run for the
+// time being, in place of an earlier one.
+func (k *kernel) stand(point uint16, a heldAttachment) {
+	k.mu.Lock()
+	before, were := k.standing[point]
+	if spec, _ := k.points.at(point); spec == nil || k.work.ctx.Err() != nil {
+		before, were = a, true // too late
+	} else {
+		k.standing[point] = a
+	}
+	k.mu.Unlock()
+	if were {
+		k.release(before)
+	}
+}
+
+// unstand lets points go that stand, all if none is named.
+func (k *kernel) unstand(points ...uint16) {
+	k.mu.Lock()
+	var gone []heldAttachment
+	for point, a := range k.standing {
+		if len(points) == 0 || slices.Contains(points, point) {
+			gone = append(gone, a)
+			delete(k.standing, point)
+		}
+	}
+	k.mu.Unlock()
+	for _, a := range gone {
+		k.release(a)
+	}
+}

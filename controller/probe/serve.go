@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/probe/symbols"
+	"github.com/attune-hpc/attune/controller/sites"
+	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// mechanisms serve the points of one process, each by the cheapest that can. They are
+// guarded by tenant.mu.
+type mechanisms struct {
+	*host
+	stubs   stubs
+	patches patches
+	uprobes uprobes
+	// whyKernel says why a point is to be the kernel's whose turn comes when
+	// patches have given way.
+	whyKernel map[uint16]string
+}
+
+func newMechanisms(common *common, kernel *kernel, process Process) *mechanisms {
+	h := &host{common: common, process: process}
+	return &mechanisms{
+		host: h, stubs: stubs{host: h}, patches: patches{host: h, measured: make(map[int][]sites.Function)},
+		uprobes: uprobes{h, kernel}, whyKernel: make(map[uint16]string),
+	}
+}
+
+// serve chooses the mechanism for a point that is not in the process.
+func (m *mechanisms) serve(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool) (*placement, error) {
+	switch target := spec.GetTarget().(type) {
+	case *attunev1.MeasurePoint_Hook:
+		return m.placeHook(index, spec, target.Hook)
+	case *attunev1.MeasurePoint_Function:
+		// Without images every mechanism says so itself.
+		if images, err := m.images(); err == nil {
+			// What an indirect function stands for is known in the process.
+			if err := symbols.CheckNames(images, target.Function); err != nil && !errors.Is(err, objfile.ErrIndirect) {
+				return nil, err
+			}
+		}
+		return m.placeFunction(ctx, index, spec, held, target.Function.GetDynamicCallsOnly())
+	case *attunev1.MeasurePoint_Usdt:
+		return m.uprobes.place(index, spec, byKernel{why: "a static probe stands within a function"})
+	}
+	return nil, fmt.Errorf("measure point %q has no target that is known here", spec.GetId())
+}
+
+// placeFunction takes the first of GOT, entry patches and uprobes that serves
+// all that is asked for, and entry patches for some of it where none does.
+func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held, dynamic bool) (*placement, error) {
+	captures, err := m.capturesOf(spec)
+	if err != nil {
+		return nil, err // whatever the mechanism
+	}
+	if captures.cost(spec) > costTrap {
+		p, err := m.uprobes.place(index, spec, byKernel{
+			why: "the kernel reads memory for less than DMLib, which would ask it at each hit", preferred: true,
+		})
+		if err == nil || errors.As(err, &patchedError{}) {
+			return p, err
+		}
+	}
+	why := errors.New("calls inside the object are wanted as well")
+	if dynamic {
+		p, err := m.stubs.place(ctx, index, spec, nil, held)
+		if err == nil {
+			return p, nil
+		}
+		why = err
+	}
+	p, err := m.patches.place(ctx, index, spec, nil, why.Error(), false)
+	if err == nil {
+		return p, nil
+	}
+	unpatchable := errors.Is(err, patch.ErrUnpatchable)
+	by := byKernel{why: fmt.Sprintf("%v; entry patch: %v", why, err), yielding: errors.Is(err, sites.ErrWatched)}
+	if before := m.whyKernel[index]; before != "" { // by now it is that the function is the kernel's
+		by = byKernel{why: before}
+		delete(m.whyKernel, index)
+	}
+	return m.placeUnpatched(ctx, index, spec, by, unpatchable)
+}
+
+// placeUnpatched leaves a function to the kernel. unpatchable says that some of what
+// is asked for may still be patched.
+func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, by byKernel, unpatchable bool) (*placement, error) {
+	p, err := m.uprobes.place(index, spec, by)
+	patched := patchedError{}
+	switch {
+	case err == nil:
+		return p, nil
+	case errors.As(err, &patched):
+		return nil, patchedError{patched.numbers, by.why}
+	}
+	why := fmt.Errorf("%s; uprobe: %w", by.why, err)
+	if unpatchable {
+		if p, err = m.patches.place(ctx, index, spec, nil, why.Error(), true); err == nil {
+			return p, nil
+		}
+	}
+	return nil, why
+}
+
+// extend has more of a point served, if it is placed, where the process has loaded
+// objects since.
+func (m *mechanisms) extend(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, before *placement, held bool) (*placement, error) {
+	switch before.mechanism {
+	case MechanismGOT:
+		return m.stubs.place(ctx, index, spec, before, held)
+	case MechanismPatch:
+		return m.patches.place(ctx, index, spec, before, before.reason, true)
+	}
+	return before, nil
+}
+
+// stop stops what serves points and gives their GOT slots back. Stubs stay
+// bound: a child forked meanwhile may still call through them.
+func (m *mechanisms) stop(ctx context.Context, indexes []uint16, gone []*placement) {
+	if memory := m.process.Memory(); memory != nil {
+		var locals []int
+		for _, p := range gone {
+			locals = append(locals, p.locals...)
+		}
+		m.stubs.turnOff(ctx, slotWriterOf(m.process, false), locals)
+		m.patches.drop(memory, locals, nil)
+		if m.batch != nil && m.batch.patches != nil {
+			m.batch.patches.Leave()
+		}
+	}
+	for i, p := range gone {
+		m.uprobes.stop(indexes[i], p)
+	}
+}
+
+// begin begins a batch, and returns what ends it.
+func (m *mechanisms) begin() (end func()) {
+	end = m.host.begin()
+	if m.process.Memory() != nil && len(m.stubs.redirect) > 0 {
+		m.stubs.forgetLost(slotWriterOf(m.process, false))
+	}
+	return end
+}
+
+// prepare does for many points together what has to wait for a safe point: GOT
+// slots are led to stubs, which pass calls through until their points are set,
+// memory for patches is mapped, and whole jumps are written. What fails here is
+// tried again, and reported, by the point that needs it. The returned function
+// gives back what no point needed.
+func (m *mechanisms) prepare(ctx context.Context, wanted []wish, held bool) (unneeded func()) {
+	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
+	defer cancel()
+	if m.process.Memory() == nil {
+		return func() {}
+	}
+	var slots []wantedSlot
+	var functions []sites.Function
+	for _, w := range wanted {
+		s, f := m.needs(w)
+		slots, functions = append(slots, s...), append(functions, f...)
+	}
+	if len(functions) > 0 {
+		m.patchesOfBatch().Reserve(ctx, functions)
+		m.patchesOfBatch().Lead(ctx, functions)
+	}
+	writer := slotWriterOf(m.process, held)
+	stubs := m.stubs.leadAll(ctx, writer, slots)
+	return func() {
+		unused := slices.DeleteFunc(stubs, func(local int) bool { return m.owner[local] != 0 })
+		if len(unused) > 0 {
+			m.stubs.giveBack(context.WithoutCancel(ctx), writer, unused)
+		}
+	}
+}
+
+// needs lists the GOT slots, or else the functions whose entries are patched,
+// by which a point will be served unless something is in the way.
+func (m *mechanisms) needs(w wish) ([]wantedSlot, []sites.Function) {
+	target := w.spec.GetFunction()
+	if target == nil {
+		return nil, nil
+	}
+	named, err := m.named(w.spec)
+	if err != nil {
+		return nil, nil
+	}
+	if c, err := m.capturesOf(named); err != nil || c.cost(named) > costTrap {
+		return nil, nil
+	}
+	if target.GetDynamicCallsOnly() && m.stubs.stubbable(w.spec) == nil {
+		slots, _, err := m.wantedSlots(target)
+		if err == nil && len(slots) > 0 {
+			return slots, nil
+		}
+	}
+	if w.spec.GetPlace() == attunev1.Place_PLACE_EXIT {
+		return nil, nil
+	}
+	functions, err := m.entriesOf(target)
+	if err != nil {
+		return nil, nil
+	}
+	return nil, functions
+}

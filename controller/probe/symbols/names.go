@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package symbols
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Names remembers what names in debug information stand for. To read it takes
+// seconds for a large program, and all ranks of a node run the same.
+type Names struct {
+	mu    sync.Mutex // guards known; held while debug information is read
+	known map[nameKey]nameAnswer
+}
+
+// nameKey is a path at a function of a file.
+type nameKey struct {
+	device, inode, offset uint64
+	path                  string
+}
+
+type nameAnswer struct {
+	capture *attunev1.Capture // source, type and dereference; nil with err
+	err     error
+}
+
+// maxNames bounds what is remembered.
+const maxNames = 4096
+
+// Named returns the point with every path replaced by what it stands for in the
+// images that are mapped; the point itself if there is none.
+func (n *Names) Named(spec *attunev1.MeasurePoint, mapped func() ([]objfile.Image, error)) (*attunev1.MeasurePoint, error) {
+	if !slices.ContainsFunc(spec.GetCaptures(), byName) {
+		return spec, nil
+	}
+	if spec.GetFunction() == nil {
+		return nil, fmt.Errorf("%w: only functions have debug information that says where", errNames)
+	}
+	images, err := mapped()
+	if err != nil {
+		return nil, err
+	}
+	out := proto.CloneOf(spec)
+	for _, c := range out.GetCaptures() {
+		if !byName(c) {
+			continue
+		}
+		found, err := n.lookUp(images, spec.GetFunction(), c.GetPath())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.GetPath(), err)
+		}
+		c.Source, c.Type, c.Dereference = found.GetSource(), found.GetType(), found.GetDereference()
+	}
+	return out, nil
+}
+
+func byName(c *attunev1.Capture) bool { return c.GetPath() != "" }
+
+// lookUp finds what a path stands for at the functions of a target, which must
+// be the same for all of them.
+func (n *Names) lookUp(images []objfile.Image, target *attunev1.FunctionTarget, path string) (found *attunev1.Capture, err error) {
+	for _, image := range images {
+		if !Watched(image, target.GetObject()) {
+			continue
+		}
+		at, err := n.inImage(image, target.GetSymbols(), path)
+		switch {
+		case err != nil:
+			return nil, err
+		case at == nil:
+		case found != nil && !proto.Equal(found, at):
+			return nil, fmt.Errorf("%w: the functions that match do not agree on what it is", errNames)
+		default:
+			found = at
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("%w: no object defines %s", objfile.ErrNoSymbol, TargetName(target))
+	}
+	return found, nil
+}
+
+// inImage looks at the functions of one image; nil if it has none.
+func (n *Names) inImage(image objfile.Image, patterns []string, path string) (found *attunev1.Capture, err error) {
+	file, err := image.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	functions, err := FunctionsIn(file, patterns)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	reader := &nameReader{file: file, image: image}
+	for _, f := range functions {
+		at, err := n.ask(reader, f, path)
+		switch {
+		case err != nil:
+			return nil, err
+		case found != nil && !proto.Equal(found, at):
+			return nil, fmt.Errorf("%w: the functions that match do not agree on what it is", errNames)
+		}
+		found = at
+	}
+	return found, nil
+}
+
+// ask answers from memory, or reads. The caller holds mu.
+func (n *Names) ask(reader *nameReader, f objfile.Symbol, path string) (*attunev1.Capture, error) {
+	key := nameKey{reader.image.Device, reader.image.Inode, f.FileOffset, path}
+	if known, ok := n.known[key]; ok {
+		return known.capture, known.err
+	}
+	if n.known == nil || len(n.known) >= maxNames {
+		n.known = make(map[nameKey]nameAnswer)
+	}
+	capture, err := reader.read(f, path)
+	n.known[key] = nameAnswer{capture, err}
+	return capture, err
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/attune-hpc/attune/controller/probe/symbols"
+	"github.com/attune-hpc/attune/controller/sites"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// maxEntries bounds what one point patches: each takes a page of the process.
+const maxEntries = 128
+
+// entriesOf finds the functions of a point in all images; at least one.
+func (h *host) entriesOf(target *attunev1.FunctionTarget) (found []sites.Function, err error) {
+	images, err := h.images()
+	if err != nil {
+		return nil, err
+	}
+	for _, image := range images {
+		if !symbols.Watched(image, target.GetObject()) {
+			continue
+		}
+		in, err := h.entriesIn(image, target.GetSymbols())
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, in...)
+	}
+	switch {
+	case len(found) == 0:
+		return nil, fmt.Errorf("no object defines %s", symbols.TargetName(target))
+	case len(found) > maxEntries:
+		return nil, fmt.Errorf("%d functions match %s: at most %d are patched for one point", len(found), symbols.TargetName(target), maxEntries)
+	}
+	return found, nil
+}
+
+func (h *host) entriesIn(image objfile.Image, patterns []string) (found []sites.Function, err error) {
+	file, err := image.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	functions, err := symbols.FunctionsIn(file, patterns)
+	if errors.Is(err, objfile.ErrIndirect) {
+		return h.chosenIn(image, file, patterns, err)
+	}
+	for _, s := range functions {
+		found = append(found, sites.Function{Image: image, Symbol: s})
+	}
+	return found, err
+}
+
+// chosenIn finds what an indirect function stands for in the process. why says
+// that it is one.
+func (h *host) chosenIn(image objfile.Image, file *objfile.File, patterns []string, why error) ([]sites.Function, error) {
+	if len(patterns) != 1 {
+		return nil, why
+	}
+	resolver, err := file.SymbolOf(patterns[0], objfile.Function)
+	if err != nil || !resolver.IFunc() {
+		return nil, why
+	}
+	chosen, err := h.process.Sites().Chosen(image, resolver)
+	if err != nil {
+		return nil, fmt.Errorf("%w; %w", why, err)
+	}
+	return []sites.Function{chosen}, nil
+}
+
+// wantedSlot is a GOT slot that should lead to the stub of a function.
+type wantedSlot struct {
+	symbol   string
+	address  uint64 // of the slot
+	relro    bool
+	function uint64 // where the slot should lead in the end
+	origin   objfile.Origin
+	bias     uint64 // of its object
+}
+
+func (s wantedSlot) to(stub int) redirection {
+	return redirection{address: s.address, relro: s.relro, stub: stub, origin: s.origin, bias: s.bias}
+}
+
+// wantedSlots finds the slots of all objects whose symbol matches, and where
+// each should lead. Indirect functions and symbols that nothing defines are
+// left out, with the reason; that is also what is not seen by the slots of the
+// defining object alone.
+func (h *host) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot, reason string, err error) {
+	images, err := h.images()
+	if err != nil {
+		return nil, "", err
+	}
+	images = slices.DeleteFunc(slices.Clone(images), func(i objfile.Image) bool { return i.Matches("libattune-dm*") })
+	if !slices.ContainsFunc(images, func(i objfile.Image) bool { return i.Matches(target.GetObject()) }) {
+		return nil, "", objfile.NoObject(images, target.GetObject())
+	}
+	functions := functionsOf{images: images, object: target.GetObject(), found: make(map[string]foundFunction)}
+	others := false // call it as well
+	for _, image := range images {
+		slots, err := h.slots.Matching(image, target.GetSymbols()...)
+		if err != nil {
+			reason = err.Error()
+			continue
+		}
+		for _, slot := range slots {
+			function, err := functions.behind(h.process, image, slot)
+			if err != nil {
+				reason = err.Error()
+				continue
+			}
+			others = others || target.GetObject() == "" || !image.Matches(target.GetObject())
+			wanted = append(wanted, wantedSlot{
+				symbol: slot.Symbol, address: image.Address(slot.VirtualAddress), relro: slot.RELRO, function: function,
+				origin: slot.Origin, bias: image.Bias,
+			})
+		}
+	}
+	if len(wanted) > 0 && !others && reason == "" {
+		reason = "no other object calls it through dynamic linking; calls through pointers are not counted"
+	}
+	return wanted, reason, nil
+}
+
+// functionsOf finds the functions of a target, by the names of slots.
+type functionsOf struct {
+	images []objfile.Image
+	object string
+	found  map[string]foundFunction
+}
+
+type foundFunction struct {
+	address uint64
+	err     error // why there is none
+}
+
+// behind is where the function lies to which a slot of an image leads.
+func (f functionsOf) behind(process proc.Holder, image objfile.Image, slot objfile.Slot) (uint64, error) {
+	at, known := f.found[slot.Symbol]
+	if !known {
+		resolved, err := objfile.ResolveIn(f.images, f.object, slot.Symbol, objfile.Function)
+		at = foundFunction{resolved.Address, err}
+		f.found[slot.Symbol] = at
+	}
+	if at.err != nil {
+		return 0, at.err
+	}
+	word := make([]byte, 8)
+	if proc.Read(process, image.Address(slot.VirtualAddress), word) != nil {
+		return at.address, nil // writing will tell
+	}
+	if other, yes := objfile.Elsewhere(f.images, slot.Symbol, at.address, binary.LittleEndian.Uint64(word)); yes {
+		return 0, fmt.Errorf("%s calls that of %s, not this one", image.Name(), other.Name())
+	}
+	return at.address, nil
+}
