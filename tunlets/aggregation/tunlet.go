@@ -102,7 +102,6 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 func (w *watch) sample(h *sdk.Host, s sdk.Sample) {
 	if !w.awake {
 		w.awake, w.values = true, 0
-		w.window.Reset()
 		h.Want(w.handle, sdk.AllSamples())
 	} else if rate, ok := sdk.SpanBetween(w.last, s).Rate(sdk.WrittenBytes); ok {
 		w.values++
@@ -114,6 +113,7 @@ func (w *watch) sample(h *sdk.Host, s sdk.Sample) {
 	messages, ok := span.Rate(sdk.WriteCalls)
 	if w.proposal == "" && ok && span.Duration() >= symptomSpan*9/10 && messages < leastMessages {
 		w.awake = false
+		w.window.Reset()
 		h.Want(w.handle, sdk.SamplesFrom(sdk.Level{Signal: sdk.WriteCalls, AtLeast: leastMessages}))
 	}
 }

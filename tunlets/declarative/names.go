@@ -48,7 +48,7 @@ func signalNames() vocabulary {
 	v[nameCount] = number(func(k knowledge) (float64, bool) { return k.watch.others(), true })
 	for _, s := range sdk.Signals() {
 		if s.Gauge() {
-			v[nameValue+s.String()] = number(func(k knowledge) (float64, bool) { return k.watch.latest.Value(s) })
+			v[nameValue+s.String()] = number(func(k knowledge) (float64, bool) { return k.watch.window.Last(s) })
 		} else {
 			v[nameRate+s.String()] = number(func(k knowledge) (float64, bool) { return k.span.Rate(s) })
 		}

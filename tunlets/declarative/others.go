@@ -43,7 +43,7 @@ func (o *others) among(w *watch, signal sdk.Signal) (least, greatest float64, ok
 	if !ok {
 		e = noExtremes()
 		for _, other := range w.tunlet.watches {
-			if other.process.Host == key.host && other.latest.At.Equal(w.latest.At) {
+			if other.process.Host == key.host && other.heard.Equal(w.heard) {
 				e.add(other, signal)
 			}
 		}
@@ -56,7 +56,7 @@ func (o *others) among(w *watch, signal sdk.Signal) (least, greatest float64, ok
 }
 
 func (e *extremes) add(w *watch, signal sdk.Signal) {
-	v, ok := w.latest.Value(signal)
+	v, ok := w.window.Last(signal)
 	if !signal.Gauge() {
 		span, long := w.span()
 		v, ok = span.Rate(signal)

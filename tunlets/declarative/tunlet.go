@@ -123,6 +123,11 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	for _, w := range sampled {
 		w.look(h)
 	}
+	for _, w := range sampled { // now that nobody asks any more what others do
+		if w.idle(h.Now()) {
+			w.sleep(h)
+		}
+	}
 }
 
 // HandleAggregates takes what measure points counted.

@@ -48,22 +48,19 @@ type watch struct {
 	until   time.Time // quiet: not before this
 	backoff sdk.Backoff
 
-	last, latest sdk.Sample      // the two latest samples
-	counted      counts          // of points, since the state `judging` began
-	answered     map[string]bool // points, and whether they are in place
-	pairs        pairs           // what points with `until` count
-	details      details
-	reported     int // values of the objective since then
-	proposal     string
-	kept         bool // done: a change is in force
-	tries        uint32
+	heard    time.Time       // of the latest sample
+	counted  counts          // of points, since the state `judging` began
+	answered map[string]bool // points, and whether they are in place
+	pairs    pairs           // what points with `until` count
+	details  details
+	reported int // values of the objective since then
+	proposal string
+	kept     bool // done: a change is in force
+	tries    uint32
 }
 
 func newWatch(t *Tunlet, p sdk.Process) *watch {
-	return &watch{
-		tunlet: t, process: p, window: sdk.NewWindow(max(windowSpan, t.lasting)),
-		answered: map[string]bool{}, pairs: newPairs(t.points),
-	}
+	return &watch{tunlet: t, process: p, window: sdk.NewWindow(max(windowSpan, t.lasting))}
 }
 
 func (w *watch) handle() sdk.Handle { return w.process.Handle }
@@ -84,10 +81,11 @@ func (w *watch) active() bool { return w.state == asked || w.state == judging ||
 func (w *watch) enter(s state, now time.Time) { w.state, w.since = s, now }
 
 // sleep wants the samples that may matter: from one level of each condition that
-// the process can meet on.
+// the process can meet on. What was seen until now is forgotten.
 func (w *watch) sleep(h *sdk.Host) {
 	var levels []sdk.Level
 	w.window.Reset()
+	w.counted, w.answered, w.pairs, w.details = nil, nil, nil, details{}
 	for _, c := range w.tunlet.description.Wake {
 		switch {
 		case c.Object != "" && !w.process.Maps(c.Object):
@@ -107,10 +105,10 @@ func (w *watch) sleep(h *sdk.Host) {
 
 // take keeps a sample; false: it is not newer than the last.
 func (w *watch) take(s sdk.Sample) bool {
-	if !s.At.After(w.latest.At) {
+	if !s.At.After(w.heard) {
 		return false
 	}
-	w.last, w.latest = w.latest, s
+	w.heard = s.At
 	w.window.Add(s)
 	w.details.take(s)
 	return true
@@ -140,7 +138,8 @@ func (w *watch) goOn(h *sdk.Host) {
 		return
 	}
 	if w.pairsOnly() {
-		w.count(h, w.last.At, w.pairs.drain(w.latest.At.Sub(w.last.At).Seconds()))
+		passed := w.latest().Duration()
+		w.count(h, w.heard.Add(-passed), w.pairs.drain(passed.Seconds()))
 	}
 	used := w.tunlet.objective.details()
 	if !w.tunlet.objective.uses(namePoint) && (len(used) == 0 || w.details.news(used)) {
@@ -171,33 +170,33 @@ func (w *watch) lookForSymptom(h *sdk.Host) {
 	if h.Now().Before(w.until) {
 		return
 	}
-	span, long := w.span()
-	switch {
-	case long && w.tunlet.symptom.holds(w.knows(span, nil)):
+	if span, long := w.span(); long && w.tunlet.symptom.holds(w.knows(span, nil)) {
 		w.ask(h)
-	case w.idle():
-		w.sleep(h)
 	}
 }
 
-// idle says that no condition of waking has held for a while.
-func (w *watch) idle() bool {
+// idle says that there is no symptom, and that no condition of waking has held for a
+// while.
+func (w *watch) idle(now time.Time) bool {
+	if w.state != quiet || now.Before(w.until) {
+		return false
+	}
 	span := w.window.Latest(windowSpan)
 	if span.Duration() < windowSpan*9/10 {
 		return false
 	}
 	for _, c := range w.tunlet.description.Wake {
-		if len(c.Levels) == 0 || reached(span, w.latest, c.Levels[0]) {
+		if len(c.Levels) == 0 || w.reached(span, c.Levels[0]) {
 			return false
 		}
 	}
 	return true
 }
 
-func reached(span sdk.Span, latest sdk.Sample, l sdk.Level) bool {
+func (w *watch) reached(span sdk.Span, l sdk.Level) bool {
 	v, ok := span.Rate(l.Signal)
 	if l.Signal.Gauge() {
-		v, ok = latest.Value(l.Signal)
+		v, ok = w.window.Last(l.Signal)
 	}
 	return ok && v >= l.AtLeast
 }
@@ -214,7 +213,7 @@ func (w *watch) ask(h *sdk.Host) {
 		w.enter(judging, h.Now())
 		return
 	}
-	clear(w.answered)
+	w.answered = map[string]bool{}
 	for id, spec := range w.tunlet.asks() {
 		spec.ID, spec.Processes = w.point(id), []sdk.Handle{w.handle()}
 		h.AddPoint(spec)
@@ -251,15 +250,16 @@ func (w *watch) count(h *sdk.Host, from time.Time, c counts) {
 	}
 	w.counted.join(c)
 	if w.tunlet.objective.uses(namePoint) {
-		w.report(h, w.knows(sdk.SpanBetween(w.last, w.latest), c))
+		w.report(h, w.knows(w.latest(), c))
 		w.decide(h)
 	}
 }
 
-// round is what is known of the time between the two latest samples.
-func (w *watch) round() knowledge {
-	return w.knows(sdk.SpanBetween(w.last, w.latest), nil)
-}
+// latest is the time between the two latest samples.
+func (w *watch) latest() sdk.Span { return w.window.Latest(time.Nanosecond) }
+
+// round is what is known of that time.
+func (w *watch) round() knowledge { return w.knows(w.latest(), nil) }
 
 // report reports the objective.
 func (w *watch) report(h *sdk.Host, k knowledge) {

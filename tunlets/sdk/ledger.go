@@ -35,7 +35,7 @@ type entry struct {
 // started notes where a process runs: a batch is about the processes of one host.
 func (l *ledger) started(p *attunev1.Process) {
 	if l.hosts == nil {
-		l.hosts, l.entries = map[Handle]string{}, map[string]map[place]*entry{}
+		l.hosts = map[Handle]string{}
 	}
 	l.hosts[Handle(p.GetHandle())] = p.GetHost()
 }
@@ -68,6 +68,9 @@ func (l *ledger) changed(point string, s *attunev1.PointStatus) {
 	}
 	entries := l.entries[host]
 	if entries == nil {
+		if l.entries == nil {
+			l.entries = map[string]map[place]*entry{}
+		}
 		entries = map[place]*entry{}
 		l.entries[host] = entries
 	}

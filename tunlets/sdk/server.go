@@ -40,7 +40,7 @@ type server struct {
 	options map[string]string
 	inUse   bool // the tunlet has seen a session
 	now     time.Time
-	names   map[uint32]string // point index to the tunlet's id
+	names   map[uint32]string // point index to the tunlet's id; nil: there was none yet
 	ledger  ledger
 	crash   error
 }
@@ -55,7 +55,7 @@ func NewServer(newTunlet func() Tunlet, opts ServerOptions) attunev1.TunletServi
 func newServer(newTunlet func() Tunlet, opts ServerOptions) *server {
 	return &server{
 		newTunlet: newTunlet, opts: opts,
-		turn: make(chan struct{}, 1), names: map[uint32]string{},
+		turn: make(chan struct{}, 1),
 	}
 }
 
@@ -159,7 +159,7 @@ func (s *server) configure(c Configurer) (err error) {
 
 // renew replaces a tunlet that has seen a session by a new one.
 func (s *server) renew() error {
-	s.names, s.ledger = map[uint32]string{}, ledger{}
+	s.names, s.ledger = nil, ledger{}
 	if !s.inUse {
 		s.inUse = true
 		return nil

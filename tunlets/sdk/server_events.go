@@ -73,6 +73,9 @@ func (s *server) records(r *attunev1.HandleEventsRequest, reaction *attunev1.Rea
 func (s *server) PointChanged(ctx context.Context, r *attunev1.PointChangedRequest) (out *attunev1.PointChangedResponse, err error) {
 	err = s.call(ctx, "PointChanged", func() error {
 		if index := r.GetStatus().GetPoint(); index > 0 {
+			if s.names == nil {
+				s.names = map[uint32]string{}
+			}
 			s.names[index] = r.GetPointId()
 		}
 		s.ledger.changed(r.GetPointId(), r.GetStatus())

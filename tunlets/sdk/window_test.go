@@ -3,6 +3,7 @@
 package sdk_test
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -139,4 +140,26 @@ func TestRise(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A site has thousands of windows of processes in which nothing happens.
+func TestAWindowThatIsResetKeepsNoMemory(t *testing.T) {
+	const windows = 1000
+	alive := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	list := make([]*sdk.Window, windows)
+	before := alive()
+	for i := range list {
+		list[i] = sdk.NewWindow(time.Second)
+		fill(list[i], make([]float64, 20)...)
+		list[i].Reset()
+	}
+	if each := (int64(alive()) - int64(before)) / windows; each > 128 {
+		t.Errorf("an empty window has %d bytes", each)
+	}
+	runtime.KeepAlive(list)
 }

@@ -92,7 +92,7 @@ func (w *watch) enter(s state, now time.Time) { w.state, w.since = s, now }
 
 // sleep wants nothing but the samples in which the trouble may begin.
 func (w *watch) sleep(h *sdk.Host) {
-	clear(w.flows)
+	w.flows = map[uint64]*Flow{} // a cleared one keeps its size
 	w.window.Reset()
 	h.WantDetails(w.handle)
 	if w.state == done {
