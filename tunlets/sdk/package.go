@@ -39,6 +39,7 @@ type packageServer struct {
 	tunlets map[string]func() Tunlet
 	crashed func(tunlet, report string)
 	resized func(instances int) // told how many instances there are; holds mu
+	memory  *reclaimer
 
 	mu        sync.Mutex // guards what follows; a leaf lock
 	instances map[uint64]*instance
@@ -55,7 +56,9 @@ type instance struct {
 // each panic, and resized of each change of the number of instances; both must not
 // wait.
 func newPackageServer(tunlets map[string]func() Tunlet, crashed func(tunlet, report string), resized func(int)) *packageServer {
-	return &packageServer{tunlets: tunlets, crashed: crashed, resized: resized, instances: map[uint64]*instance{}}
+	return &packageServer{
+		tunlets: tunlets, crashed: crashed, resized: resized, memory: newReclaimer(), instances: map[uint64]*instance{},
+	}
 }
 
 // register adds both services to a server.
@@ -77,6 +80,7 @@ func (p *packageServer) passOn(m grpc.MethodDesc) grpc.MethodHandler {
 		if err != nil {
 			return nil, err
 		}
+		p.memory.called()
 		cpu := startCPUClock()
 		reply, err := m.Handler(i.service, ctx, decode, interceptor)
 		trailer := metadata.Pairs(CPUKey, strconv.FormatInt(int64(cpu.stop()), 10))
