@@ -227,6 +227,7 @@ func TestCaptured(t *testing.T) {
 	onX86(t)
 	program := buildCaptured(t)
 	for _, row := range capturedRows() {
+		row = row.inDMLib()
 		atEntry := row.point.GetPlace() == attunev1.Place_PLACE_UNSPECIFIED
 		t.Run(row.name, func(t *testing.T) {
 			switch {
@@ -240,7 +241,7 @@ func TestCaptured(t *testing.T) {
 		})
 	}
 	for _, row := range capturedRows() {
-		if !row.hook && row.point.GetPlace() == attunev1.Place_PLACE_UNSPECIFIED {
+		if row = row.inDMLib(); !row.hook && row.point.GetPlace() == attunev1.Place_PLACE_UNSPECIFIED {
 			t.Run(row.name+", patched", func(t *testing.T) { testCaptured(t, program, row, false, "patch") })
 		}
 	}

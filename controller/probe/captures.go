@@ -92,21 +92,21 @@ func (c captures) reads(sumsUp bool) (each, delivered int) {
 }
 
 // cost is what capturing adds to a hit by DMLib, nanoseconds, as a point is
-// delivered: of one hit in some, only that one is read.
+// delivered: of one call in some, only that one is looked at.
 func (c captures) cost(spec *attunev1.MeasurePoint) float64 {
 	if c.program.Empty() {
 		return 0
 	}
 	level := asked(spec)
 	each, delivered := c.reads(level == budget.Aggregated)
-	reads := float64(each)
-	switch level {
-	case budget.Each:
-		reads += float64(delivered)
-	case budget.Sampled:
-		reads += float64(delivered) / float64(powerOfTwo(spec.GetSampleEvery()))
+	if level == budget.Aggregated {
+		return costProgram + costRead*float64(each)
 	}
-	return costProgram + costRead*reads
+	all := costProgram + costRead*float64(each+delivered)
+	if level == budget.Sampled {
+		return all / float64(powerOfTwo(spec.GetSampleEvery()))
+	}
+	return all
 }
 
 // control is what DMLib is told to deliver. mechanism is by which it sees the

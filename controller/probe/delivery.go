@@ -57,6 +57,8 @@ func powerOfTwo(n uint32) uint32 {
 // cost is what a hit by DMLib costs, without captures.
 func cost(spec *attunev1.MeasurePoint) float64 {
 	switch {
+	case spec.GetDelivery() == attunev1.Delivery_DELIVERY_SAMPLED:
+		return costAggregate
 	case spec.GetPlace() == attunev1.Place_PLACE_BOTH:
 		return costDuration
 	case spec.GetDelivery() == attunev1.Delivery_DELIVERY_EVENT:

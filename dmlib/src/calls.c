@@ -59,6 +59,7 @@ static bool close_call(struct attune_slot *slot, struct dm_hit *hit, uint64_t st
         const struct attune_open_call *call = &slot->calls[i];
         if (!is_call(call, hit, stack))
             continue;
+        hit->time = dm_ticks();
         hit->value = call->value;
         hit->extra = call->extra;
         hit->duration = hit->time - call->begun;
@@ -78,14 +79,15 @@ void dm_call_begins(const struct dm_hit *hit, uint64_t stack, bool (*acquire)(st
     }
     uint64_t generation = thread->generation;
     dm_enter(thread);
-    open_call(thread->slot, hit, stack);
+    if (!dm_passes_by(hit->word) ||
+        dm_step(&thread->slot->aggregates[hit->point], dm_control(hit->point)->sample_mask))
+        open_call(thread->slot, hit, stack);
     dm_leave(thread, generation);
 }
 
 bool dm_call_ends(struct dm_hit *hit, uint64_t stack) {
     struct dm_thread *thread = &dm_thread;
     uint64_t generation = dm_generation();
-    hit->time = dm_ticks();
     if (dm_unlikely(thread->generation != generation))
         return false;
     dm_enter(thread);

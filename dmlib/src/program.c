@@ -236,7 +236,7 @@ void dm_program_take(struct dm_thread *thread, const struct dm_hit *hit,
         return;
     if (hit->word & ATTUNE_CTL_AGGREGATE)
         sum_up(&taken, own, dm_measured(hit));
-    if ((hit->word & ATTUNE_CTL_EVENT) == 0 || !dm_sampled(own, control->sample_mask))
+    if (!dm_delivers(hit, own, control->sample_mask))
         return;
     publish(&taken, thread, hit, control->sample_mask != 0 ? ATTUNE_RECORD_SAMPLED : 0);
 }

@@ -47,7 +47,7 @@ static void take(struct dm_thread *thread, const struct dm_hit *hit, uint32_t ma
     struct attune_aggregate *sums = &thread->slot->aggregates[hit->point];
     if (hit->word & ATTUNE_CTL_AGGREGATE)
         dm_aggregate(sums, dm_measured(hit), false);
-    if ((hit->word & ATTUNE_CTL_EVENT) == 0 || !dm_sampled(sums, mask))
+    if (!dm_delivers(hit, sums, mask))
         return;
     publish(thread, hit, mask != 0 ? ATTUNE_RECORD_SAMPLED : 0);
 }
@@ -72,19 +72,22 @@ static DM_COLD void measure_without_slot(const struct dm_hit *hit) {
 void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
     struct dm_thread *thread = &dm_thread;
     const struct attune_point_control *control = dm_control(hit->point);
-    if (!dm_admitted(control, dm_measured(hit)))
-        return;
-    if (dm_is_busy(thread))
+    bool admitted = dm_admitted(control, dm_measured(hit));
+    bool steps = dm_passes_by(hit->word) && !hit->due;
+    if ((!admitted && !steps) || dm_is_busy(thread))
         return;
     if (!dm_has_slot(thread, acquire)) {
-        measure_without_slot(hit);
+        if (admitted)
+            measure_without_slot(hit);
         return;
     }
     uint64_t generation = thread->generation;
     dm_enter(thread);
-    if (hit->word & ATTUNE_CTL_PROGRAM)
+    if (steps && !dm_step(&thread->slot->aggregates[hit->point], control->sample_mask))
+        admitted = false;
+    if (admitted && (hit->word & ATTUNE_CTL_PROGRAM))
         dm_program_take(thread, hit, control);
-    else
+    else if (admitted)
         take(thread, hit, control->sample_mask);
     dm_leave(thread, generation);
 }

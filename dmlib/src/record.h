@@ -37,6 +37,7 @@ struct dm_hit {
     uint64_t extra;
     uint64_t duration;          /* ticks, if the word asks for it: then what is measured */
     uint64_t time;              /* ticks at its end, if the word asks for the duration */
+    bool due;                   /* its call was found to be one in some when it began */
     const struct dm_call *call; /* if the word asks for a program */
 };
 
@@ -123,9 +124,33 @@ DM_INLINE void dm_aggregate(struct attune_aggregate *aggregate, uint64_t value, 
     __atomic_store_n(&aggregate->count, aggregate->count + 1, __ATOMIC_RELEASE);
 }
 
-/* Is it this event's turn? Counts the events of this thread and point. */
-DM_INLINE bool dm_sampled(struct attune_aggregate *sums, uint32_t mask) {
-    return mask == 0 || (sums->calls++ & mask) == 0;
+/* One call in mask + 1 is due, at uneven distances: where a program calls in a rhythm
+ * of its own, even ones would meet the same call of it each time. Multiples of the golden
+ * ratio are spread evenly over any rhythm. Each call of a thread makes one step. */
+#define DM_STEP 0x9e3779b9u
+
+DM_INLINE bool dm_is_due(const struct attune_aggregate *sums, uint32_t mask) {
+    return (sums->calls * ((uint64_t)mask + 1)) >> 32 == 0;
+}
+
+DM_INLINE bool dm_step(struct attune_aggregate *sums, uint32_t mask) {
+    bool due = dm_is_due(sums, mask);
+    sums->calls += DM_STEP;
+    return due;
+}
+
+/* Whether calls that are not due are passed by, whatever else the word says: before
+ * the clock, values and conditions are looked at. Sums beside events need each call. */
+DM_INLINE bool dm_passes_by(uint32_t word) {
+    return (word & (ATTUNE_CTL_EVENT | ATTUNE_CTL_AGGREGATE)) == ATTUNE_CTL_EVENT;
+}
+
+/* Whether a hit becomes a record. Where there are sums beside, only now it is known that
+ * the hit counts, and it makes its step. */
+DM_INLINE bool dm_delivers(const struct dm_hit *hit, struct attune_aggregate *sums, uint32_t mask) {
+    if ((hit->word & ATTUNE_CTL_EVENT) == 0)
+        return false;
+    return (hit->word & ATTUNE_CTL_AGGREGATE) == 0 || dm_step(sums, mask);
 }
 
 /* Only where the thread has room for a record. */
@@ -162,18 +187,16 @@ DM_INLINE bool dm_event(unsigned point, const struct attune_point_control *contr
     return room;
 }
 
-/* True: it is not this event's turn. */
-DM_INLINE bool dm_skipped(unsigned point, const struct attune_point_control *control,
-                          uint64_t value) {
+/* True: the call is not due, and makes its step. One that is due makes it where it is
+ * measured. */
+DM_INLINE bool dm_passed_by(unsigned point, uint64_t asked) {
     struct dm_thread *thread = &dm_thread;
     if (dm_unlikely(thread->generation != dm_generation()))
         return false;
-    if (dm_unlikely(!dm_admitted(control, value)))
-        return true;
     struct attune_aggregate *sums = &thread->slot->aggregates[point];
-    if (dm_unlikely((sums->calls & control->sample_mask) == 0))
+    if (dm_unlikely(dm_is_due(sums, (uint32_t)(asked >> 32))))
         return false;
-    sums->calls++;
+    sums->calls += DM_STEP;
     return true;
 }
 
@@ -192,7 +215,8 @@ DM_INLINE bool dm_hot(unsigned point, const struct attune_point_control *control
         return dm_event(point, control, value, extra, true);
     if (dm_likely(asked == (ATTUNE_CTL_EVENT | ATTUNE_CTL_UNTIMED)))
         return dm_event(point, control, value, extra, false);
-    return (uint32_t)asked == ATTUNE_CTL_EVENT && dm_skipped(point, control, value);
+    return (asked & (DM_CTL_ATTEND | ATTUNE_CTL_SHARED)) == 0 && dm_passes_by((uint32_t)asked) &&
+           dm_passed_by(point, asked);
 }
 
 /* The same where there was a call already, so that another does not matter. */

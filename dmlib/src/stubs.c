@@ -189,6 +189,7 @@ void dm_patch_left(uint64_t index, const struct stub_registers *registers) {
         return;
     struct dm_hit hit = {.point = point, .word = word, .value = registers->rax};
     if (word & ATTUNE_CTL_DURATION) {
+        hit.due = true;
         if (dm_call_ends(&hit, stack_of(registers)))
             measure_returned(&hit, registers);
         return;

@@ -126,6 +126,23 @@ static void check_busy(void) {
     free(memory);
 }
 
+/* Of the calls only those that are due begin: 0, 2, 5, 10, 13 ... The clock is read for
+ * no other. */
+static void check_due(void) {
+    struct attune_header *memory;
+    struct dm_mapping m = begin(&memory);
+    struct dm_hit hit = {.point = OUTER, .word = ATTUNE_CTL_EVENT | ATTUNE_CTL_DURATION};
+    m.controls[OUTER].sample_mask = 3;
+    uint32_t due = 0;
+    for (unsigned i = 0; i < 16; i++) {
+        dm_call_begins(&hit, 1000, dm_thread_acquire);
+        due |= m.slots[0].open << i;
+        EXPECT_EQUAL(dm_call_ends(&hit, 1000), due >> i);
+    }
+    EXPECT_EQUAL(due, 1 | 1 << 2 | 1 << 5 | 1 << 10 | 1 << 13);
+    free(memory);
+}
+
 void test_calls(void) {
     check_recursion();
     check_same_stack();
@@ -133,6 +150,7 @@ void test_calls(void) {
     check_no_room();
     check_nonsense();
     check_busy();
+    check_due();
 }
 
 #else

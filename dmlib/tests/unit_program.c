@@ -257,11 +257,32 @@ static void check_aggregate(void) {
     free(m.header);
 }
 
+/* Whether a call is one in four is decided before its conditions, which would have to
+ * read memory for each: calls 0, 2, 5, 10, 13, 18, 23 ... are due. */
+static void check_due_before_conditions(void) {
+    struct dm_mapping m;
+    struct attune_program *program = begin(&m, 64, ATTUNE_CTL_EVENT);
+    m.controls[POINT].sample_mask = 3;
+    program->captures = 1;
+    program->capture[0] = CAPTURE(ATTUNE_FROM_PARAMETER, ATTUNE_TYPE_U64, .index = 0);
+    program->predicates = 1;
+    program->predicate[0] = (struct attune_predicate){
+        .capture = 0, .comparison = ATTUNE_IS_GREATER_EQUAL, .mask = UINT64_MAX, .operand = 10};
+    for (call.integers[0] = 0; call.integers[0] < 20; call.integers[0]++)
+        take();
+    EXPECT_EQUAL(m.slots[0].head, 6); /* each with a continuation */
+    EXPECT_EQUAL(word_of(&m, 0, 0), 10);
+    EXPECT_EQUAL(word_of(&m, 2, 0), 13);
+    EXPECT_EQUAL(word_of(&m, 4, 0), 18);
+    free(m.header);
+}
+
 void test_programs(void) {
     check_sources();
     check_strings();
     check_ring();
     check_aggregate();
+    check_due_before_conditions();
 }
 
 /* ---- tables ----------------------------------------------------------------------- */

@@ -125,11 +125,29 @@ static void check_sampling_and_predicate(void) {
     m.controls[POINT].word = ATTUNE_CTL_EVENT;
     for (uint64_t i = 0; i < 40; i++)
         hit(POINT, i, i + 1);
-    EXPECT_EQUAL(m.slots[0].head, 3); /* of ten: the first, fifth, ninth */
+    /* One call in four is due, whatever is admitted: 0, 2, 5, 10, 13, 18, 23, 26 ... */
+    EXPECT_EQUAL(m.slots[0].head, 3);
     expect_record(&m, 0, 10, ATTUNE_RECORD_SAMPLED);
-    expect_record(&m, 1, 14, ATTUNE_RECORD_SAMPLED);
+    expect_record(&m, 1, 13, ATTUNE_RECORD_SAMPLED);
     expect_record(&m, 2, 18, ATTUNE_RECORD_SAMPLED);
     free(memory);
+}
+
+/* What a program does at each second, fourth or eighth call is seen as often as the
+ * rest: one in four of it. */
+static void check_rhythm(void) {
+    for (uint64_t beat = 2; beat <= 8; beat *= 2) {
+        struct attune_header *memory = make_memory(1, 1, 1024);
+        struct dm_mapping m = use_memory(memory);
+        m.controls[POINT].sample_mask = 3;
+        m.controls[POINT].min_value = m.controls[POINT].max_value = 1;
+        m.controls[POINT].word = ATTUNE_CTL_EVENT;
+        for (uint64_t i = 0; i < 4000; i++)
+            hit(POINT, i % beat, 0);
+        uint64_t seen = m.slots[0].head, wanted = 1000 / beat;
+        EXPECT(seen + 3 > wanted && seen < wanted + 3);
+        free(memory);
+    }
 }
 
 static void check_longjmp_is_forgotten(void) {
@@ -151,6 +169,7 @@ void test_records(void) {
     check_no_slot();
     check_common_slot();
     check_sampling_and_predicate();
+    check_rhythm();
     check_longjmp_is_forgotten();
 }
 

@@ -72,7 +72,9 @@
 
 struct attune_point_control {
     uint32_t word;          /* (AC) ATTUNE_CTL_* */
-    uint32_t sample_mask;   /* (AC) take the event when (n & mask) == 0; 2^k-1 */
+    uint32_t sample_mask;   /* (AC) without AGGREGATE, one call in mask + 1 is
+                             * looked at, before anything else of it is; with it,
+                             * of those that count one is delivered; 2^k-1     */
     uint64_t min_value;     /* (AC) predicate: value >= min_value ...          */
     uint64_t max_value;     /* (AC) ... and value <= max_value                 */
     uint16_t parameter;     /* (AC) stubs and patches: which integer parameter is
