@@ -166,6 +166,8 @@ void dm_patch_hit(uint64_t index, const struct stub_registers *registers) {
 /* At a return the parameters are gone. */
 static DM_NOINLINE void measure_returned(struct dm_hit *hit,
                                          const struct stub_registers *registers) {
+    if ((hit->word & ATTUNE_CTL_PROGRAM) == 0)
+        return dm_measure(hit, acquire);
     uint64_t reals[8];
     struct dm_call call = {.call_site = *(const uint64_t *)(uintptr_t)stack_of(registers),
                            .has_returned = true,
@@ -187,14 +189,16 @@ void dm_patch_left(uint64_t index, const struct stub_registers *registers) {
                                       ATTUNE_CTL_PROGRAM);
     if ((word & DM_CTL_MEASURE) == 0)
         return;
+    const struct attune_point_control *control = dm_control(point);
     struct dm_hit hit = {.point = point, .word = word, .value = registers->rax};
     if (word & ATTUNE_CTL_DURATION) {
         hit.due = true;
-        if (dm_call_ends(&hit, stack_of(registers)))
+        if (dm_call_ends(&hit, stack_of(registers)) &&
+            !(word == (ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_DURATION) &&
+              dm_aggregated(point, control, hit.duration)))
             measure_returned(&hit, registers);
         return;
     }
-    const struct attune_point_control *control = dm_control(point);
     uint64_t asked = dm_asked(control) & ~(uint64_t)DM_CTL_ATTEND;
     if (!dm_hot(point, control, asked, hit.value, 0) && !dm_warm(point, control, asked, hit.value))
         measure_returned(&hit, registers);
