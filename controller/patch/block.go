@@ -15,7 +15,9 @@ import (
 //
 //	 0  call *hook     (ff 15): returns with everything as it was
 //	 6  what follows, if it fits, or a jump to it
-//	32  number         uint32; the hook finds it by its return address
+//	32  number         uint16; the hook finds it by its return address
+//	34  blocks behind  uint16; of points that the same call measures: the code is
+//	                   in the first block only
 //	36  size of the program in slots, uint8
 //	37  number of the spare slot in the window, uint8
 //	38  length of the description, uint16
@@ -67,7 +69,9 @@ func (p Program) complete(code []byte, blocks int, s Site, e Environment) ([]byt
 	}
 	measuring := code[(blocks-max(len(p.Numbers), 1))*blockBytes:]
 	for i, number := range p.Numbers {
-		binary.LittleEndian.PutUint32(measuring[i*blockBytes+blockNumber:], number)
+		field := measuring[i*blockBytes+blockNumber:]
+		binary.LittleEndian.PutUint16(field, uint16(number))
+		binary.LittleEndian.PutUint16(field[2:], uint16(len(p.Numbers)-1-i))
 	}
 	return code, nil
 }

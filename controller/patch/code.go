@@ -23,8 +23,8 @@ func (p Program) Code(s Site, at uint64, e Environment) ([]byte, error) {
 	return p.complete(a.code, blocks, s, e)
 }
 
-// blocks makes all blocks, the last one up to what follows its call, and says
-// how many there are.
+// blocks makes the blocks up to what follows the call, and says how many there are
+// in all.
 func (p Program) blocks(a *assembler, s Site) (n int) {
 	switch {
 	case s.leaves == perhaps:
@@ -36,18 +36,10 @@ func (p Program) blocks(a *assembler, s Site) (n int) {
 		n++
 		a.padTo(n * blockBytes)
 	}
-	for i := range p.Numbers {
-		if i > 0 {
-			a.emit(0xeb, blockBytes-blockNext-2) // jmp to the next block
-			a.padTo(n * blockBytes)
-		}
+	if len(p.Numbers) > 0 {
 		a.emit(0xff, 0x15, blockHook-blockNext, 0, 0, 0) // call *hook
-		n++
 	}
-	if len(p.Numbers) == 0 {
-		n++
-	}
-	return n
+	return n + max(len(p.Numbers), 1)
 }
 
 // branch goes to the next block where the displaced jump is taken, else on

@@ -160,6 +160,37 @@ func TestWideJump(t *testing.T) {
 	}
 }
 
+// All points of a function are measured by one call: its number says how many blocks
+// there are behind it.
+func TestPointsShareACall(t *testing.T) {
+	ret := flow.Exit{Address: inFile + 11}
+	site, err := WideExit(ret, around(pushes), mapped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if site, err = site.To(mapped + 0x100000); err != nil {
+		t.Fatal(err)
+	}
+	const at = mapped + 0x110000
+	code, err := Program{Numbers: []uint32{7, 8, 9}}.Code(site, at, Environment{Hook: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []uint32{7 | 2<<16, 8 | 1<<16, 9} {
+		block := code[(1+i)*blockBytes:][:blockBytes] // one before does what the function does
+		if got := binary.LittleEndian.Uint32(block[blockNumber:]); got != want {
+			t.Errorf("number %d is %#x, want %#x", i, got, want)
+		}
+		if calls := block[0] == 0xff; calls != (i == 0) {
+			t.Errorf("block %d begins with % x", i, block[:8])
+		}
+	}
+	behind, ok := JumpTarget(at+blockBytes+blockNext, code[blockBytes+blockNext:])
+	if !ok || behind < at+4*blockBytes || code[behind-at] != 0xc3 {
+		t.Errorf("then it goes to %#x", behind)
+	}
+}
+
 // The instructions before an exit are done first, then the exit is seen.
 func TestWideExit(t *testing.T) {
 	ret := flow.Exit{Address: inFile + 11}

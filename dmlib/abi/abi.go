@@ -123,7 +123,7 @@ const (
 // Constants of dmlib_abi.h.
 const (
 	ABIMagic       = 0x31424c4d445441
-	ABIVersion     = 0x7
+	ABIVersion     = 0x8
 	CacheLine      = 0x40
 	HookCount      = 0x40
 	StubCount      = 0xc0
@@ -167,6 +167,7 @@ const (
 	AtStopped      = 0x40
 	IslandCall     = 0x6
 	IslandNumber   = 0x20
+	IslandBlock    = 0x40
 	ChildNone      = 0
 	ChildAsks      = 0x1
 	ChildAttended  = 0x2

@@ -34,7 +34,8 @@ static bool is_call(const struct attune_open_call *call, const struct dm_hit *hi
     return call->stack == stack && call->point == hit->point;
 }
 
-static void open_call(struct attune_slot *slot, const struct dm_hit *hit, uint64_t stack) {
+static void open_call(struct attune_slot *slot, const struct dm_hit *hit, uint64_t stack,
+                      uint64_t *now) {
     uint32_t depth = depth_of(slot);
     if (depth > 0 && is_call(&slot->calls[depth - 1], hit, stack))
         depth--; /* it was left by longjmp or an exception, and is called again */
@@ -50,7 +51,7 @@ static void open_call(struct attune_slot *slot, const struct dm_hit *hit, uint64
     call->value = hit->value;
     call->extra = hit->extra;
     slot->open = depth + 1;
-    call->begun = dm_ticks();
+    call->begun = dm_time(now);
 }
 
 static bool close_call(struct attune_slot *slot, struct dm_hit *hit, uint64_t stack) {
@@ -69,7 +70,8 @@ static bool close_call(struct attune_slot *slot, struct dm_hit *hit, uint64_t st
     return false;
 }
 
-void dm_call_begins(const struct dm_hit *hit, uint64_t stack, bool (*acquire)(struct dm_thread *)) {
+void dm_call_begins(const struct dm_hit *hit, uint64_t stack, uint64_t *now,
+                    bool (*acquire)(struct dm_thread *)) {
     struct dm_thread *thread = &dm_thread;
     if (dm_is_busy(thread))
         return;
@@ -81,7 +83,7 @@ void dm_call_begins(const struct dm_hit *hit, uint64_t stack, bool (*acquire)(st
     dm_enter(thread);
     if (!dm_passes_by(hit->word) ||
         dm_step(&thread->slot->aggregates[hit->point], dm_control(hit->point)->sample_mask))
-        open_call(thread->slot, hit, stack);
+        open_call(thread->slot, hit, stack, now);
     dm_leave(thread, generation);
 }
 

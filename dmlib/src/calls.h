@@ -5,8 +5,9 @@
 
 #include "record.h"
 
-/* A call of hit->point begins; stack is the address of its return address. */
-DM_HIDDEN void dm_call_begins(const struct dm_hit *hit, uint64_t stack,
+/* A call of hit->point begins; stack is the address of its return address, now as in
+ * dm_time. */
+DM_HIDDEN void dm_call_begins(const struct dm_hit *hit, uint64_t stack, uint64_t *now,
                               bool (*acquire)(struct dm_thread *));
 
 /* The call of hit->point with this stack ends. True: it is one that has begun,

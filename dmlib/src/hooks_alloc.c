@@ -23,7 +23,7 @@ static DM_NOINLINE void *hot_malloc(size_t size, uint64_t asked) {
     void *result = dm_real_malloc(size);
     uint64_t address = address_of(result);
     const struct attune_point_control *control = dm_control(point);
-    if (dm_likely(dm_hot(point, control, asked, size, address)) ||
+    if (dm_likely(dm_hot(point, control, asked, size, address, NULL)) ||
         dm_warm(point, control, asked, size))
         return result;
     return (void *)(uintptr_t)dm_late(point, size, address, address);
@@ -57,7 +57,7 @@ DM_EXPORT void free(void *address) {
     const unsigned point = DM_POINT_free;
     const struct attune_point_control *control = dm_control(point);
     uint64_t asked = dm_asked(control);
-    if (dm_idle(asked) || dm_likely(dm_hot(point, control, asked, address_of(address), 0)))
+    if (dm_idle(asked) || dm_likely(dm_hot(point, control, asked, address_of(address), 0, NULL)))
         return dm_real_free(address);
     warm_free(address, control);
 }

@@ -28,7 +28,7 @@ static DM_NOINLINE int hot_lock(pthread_mutex_t *mutex, uint64_t asked) {
     int result = dm_real_pthread_mutex_lock(mutex);
     uint64_t address = address_of(mutex);
     const struct attune_point_control *control = dm_control(point);
-    if (dm_likely(dm_hot(point, control, asked, address, 0)) ||
+    if (dm_likely(dm_hot(point, control, asked, address, 0, NULL)) ||
         dm_warm(point, control, asked, address))
         return result;
     return (int)dm_late(point, address, 0, (uint64_t)result);
@@ -78,7 +78,7 @@ DM_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex) {
     const unsigned point = DM_POINT_pthread_mutex_unlock;
     const struct attune_point_control *control = dm_control(point);
     uint64_t asked = dm_asked(control);
-    if (dm_idle(asked) || dm_likely(dm_hot(point, control, asked, address_of(mutex), 0)))
+    if (dm_idle(asked) || dm_likely(dm_hot(point, control, asked, address_of(mutex), 0, NULL)))
         return dm_real_pthread_mutex_unlock(mutex);
     return warm_unlock(mutex, control);
 }

@@ -116,16 +116,5 @@ uint64_t dm_late(unsigned point, uint64_t value, uint64_t extra, uint64_t result
 }
 
 bool dm_aggregated(unsigned point, const struct attune_point_control *control, uint64_t value) {
-    struct dm_thread *thread = &dm_thread;
-    uint64_t generation = dm_generation();
-    if (dm_unlikely(thread->generation != generation))
-        return false;
-    if (dm_unlikely(!dm_admitted(control, value)))
-        return true;
-    struct attune_aggregate *sums = &thread->slot->aggregates[point];
-    __asm__("" : "+r"(sums)); /* one register, not its arithmetic again per field */
-    dm_enter(thread);
-    dm_aggregate(sums, value, false);
-    dm_leave(thread, generation);
-    return true;
+    return dm_sum(point, control, value);
 }

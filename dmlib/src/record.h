@@ -56,7 +56,7 @@ DM_HIDDEN void dm_share(const struct dm_hit *hit, bool (*acquire)(struct dm_thre
  * that a hook can end with it. */
 DM_HIDDEN uint64_t dm_late(unsigned point, uint64_t value, uint64_t extra, uint64_t result);
 
-/* Like dm_event, for an aggregate and nothing else. */
+/* dm_sum, for hooks in which another call does not matter. */
 DM_HIDDEN bool dm_aggregated(unsigned point, const struct attune_point_control *control,
                              uint64_t value);
 
@@ -166,11 +166,21 @@ DM_INLINE void dm_write(struct dm_thread *thread, unsigned point, unsigned flags
     dm_count_own(&thread->slot->head);
 }
 
+/* The time; of several hits of one call the same, which the first one that needs it
+ * reads. now is NULL, or 0 before it was read. */
+DM_INLINE uint64_t dm_time(uint64_t *now) {
+    if (now == NULL)
+        return dm_ticks();
+    if (*now == 0)
+        *now = dm_ticks();
+    return *now;
+}
+
 /* An event in a thread that has room for it, or false. An untimed one repeats
  * the time of the record before, which is this thread's own and not across the
  * end of the ring: the first record after either is written by dm_measure. */
 DM_INLINE bool dm_event(unsigned point, const struct attune_point_control *control, uint64_t value,
-                        uint64_t extra, bool timed) {
+                        uint64_t extra, bool timed, uint64_t *now) {
     struct dm_thread *thread = &dm_thread;
     uint64_t generation = dm_generation();
     if (dm_unlikely(thread->generation != generation))
@@ -180,7 +190,7 @@ DM_INLINE bool dm_event(unsigned point, const struct attune_point_control *contr
     dm_enter(thread);
     bool room = thread->next != thread->limit;
     if (dm_likely(room)) {
-        uint64_t time = timed ? dm_ticks() : thread->next[-1].time;
+        uint64_t time = timed ? dm_time(now) : thread->next[-1].time;
         dm_write(thread, point, timed ? 0 : ATTUNE_RECORD_UNTIMED, time, value, extra);
     }
     dm_leave(thread, generation);
@@ -200,6 +210,22 @@ DM_INLINE bool dm_passed_by(unsigned point, uint64_t asked) {
     return true;
 }
 
+/* Like dm_event, for sums and nothing else. */
+DM_INLINE bool dm_sum(unsigned point, const struct attune_point_control *control, uint64_t value) {
+    struct dm_thread *thread = &dm_thread;
+    uint64_t generation = dm_generation();
+    if (dm_unlikely(thread->generation != generation))
+        return false;
+    if (dm_unlikely(!dm_admitted(control, value)))
+        return true;
+    struct attune_aggregate *sums = &thread->slot->aggregates[point];
+    __asm__("" : "+r"(sums)); /* one register, not its arithmetic again per field */
+    dm_enter(thread);
+    dm_aggregate(sums, value, false);
+    dm_leave(thread, generation);
+    return true;
+}
+
 /* Word and sample mask in one look. */
 DM_INLINE uint64_t dm_asked(const struct attune_point_control *control) {
     uint64_t asked;
@@ -208,13 +234,13 @@ DM_INLINE uint64_t dm_asked(const struct attune_point_control *control) {
 }
 
 /* True: the hit is dealt with. False: nothing was done, it must take the warm
- * way or the full one. */
+ * way or the full one. now is as in dm_time. */
 DM_INLINE bool dm_hot(unsigned point, const struct attune_point_control *control, uint64_t asked,
-                      uint64_t value, uint64_t extra) {
+                      uint64_t value, uint64_t extra, uint64_t *now) {
     if (dm_likely(asked == ATTUNE_CTL_EVENT))
-        return dm_event(point, control, value, extra, true);
+        return dm_event(point, control, value, extra, true, now);
     if (dm_likely(asked == (ATTUNE_CTL_EVENT | ATTUNE_CTL_UNTIMED)))
-        return dm_event(point, control, value, extra, false);
+        return dm_event(point, control, value, extra, false, now);
     return (asked & (DM_CTL_ATTEND | ATTUNE_CTL_SHARED)) == 0 && dm_passes_by((uint32_t)asked) &&
            dm_passed_by(point, asked);
 }

@@ -30,8 +30,8 @@ _Static_assert(offsetof(struct stub_registers, rdi) == 7 * 8, "see parameter");
 _Static_assert(offsetof(struct stub_registers, r9) == 2 * 8, "see parameter");
 
 DM_HIDDEN void dm_stub_hit(uint64_t index, const struct stub_registers *registers);
-DM_HIDDEN void dm_patch_hit(uint64_t index, const struct stub_registers *registers);
-DM_HIDDEN void dm_patch_left(uint64_t index, const struct stub_registers *registers);
+DM_HIDDEN void dm_patch_hit(const uint32_t *number, const struct stub_registers *registers);
+DM_HIDDEN void dm_patch_left(const uint32_t *number, const struct stub_registers *registers);
 
 /* Never changes once it is bound: a child or a copied function pointer may
  * still come through. The controller may bind in the start gate. */
@@ -127,40 +127,72 @@ static DM_NOINLINE void program_hit(unsigned point, uint32_t word, uint64_t valu
     dm_measure(&hit, acquire);
 }
 
-/* A stub does not see the return: a duration cannot be had. */
-DM_INLINE void stub_hit(unsigned point, uint32_t family, const struct stub_registers *registers) {
+/* Whatever at_once left over. A stub does not see the return: a duration cannot be had
+ * there. now is as in dm_time. */
+static DM_NOINLINE void full_hit(unsigned point, uint32_t family,
+                                 const struct stub_registers *registers, uint64_t *now) {
     uint32_t word = dm_word(point);
     if (dm_unlikely(word & DM_CTL_ATTEND))
         word = before_call(point, family);
     word &= DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED | ATTUNE_CTL_DURATION | ATTUNE_CTL_PROGRAM;
-    const struct attune_point_control *control = dm_control(point);
     if ((word & DM_CTL_MEASURE) == 0)
         return;
-    uint64_t value = parameter(registers, control->parameter);
-    uint64_t asked = dm_asked(control);
-    if (dm_hot(point, control, asked, value, registers->rsi) ||
-        dm_warm(point, control, asked, value))
-        return;
-    if (word & ATTUNE_CTL_DURATION && family == ATTUNE_AT_PATCH) {
-        struct dm_hit begun = {
-            .point = point, .word = word, .value = value, .extra = registers->rsi};
-        return dm_call_begins(&begun, stack_of(registers), acquire);
-    }
-    word &= ~ATTUNE_CTL_DURATION;
-    if (word & ATTUNE_CTL_PROGRAM)
-        return program_hit(point, word, value, registers);
+    uint64_t value = parameter(registers, dm_control(point)->parameter);
     struct dm_hit hit = {.point = point, .word = word, .value = value, .extra = registers->rsi};
+    if (word & ATTUNE_CTL_DURATION && family == ATTUNE_AT_PATCH)
+        return dm_call_begins(&hit, stack_of(registers), now, acquire);
+    hit.word &= ~ATTUNE_CTL_DURATION;
+    if (word & ATTUNE_CTL_PROGRAM)
+        return program_hit(point, hit.word, value, registers);
     dm_measure(&hit, acquire);
 }
 
-void dm_stub_hit(uint64_t index, const struct stub_registers *registers) {
-    stub_hit(ATTUNE_HOOK_COUNT + (unsigned)index, ATTUNE_AT_STUB, registers);
+/* True: the hit is dealt with, without a call. */
+DM_INLINE bool at_once(unsigned point, const struct attune_point_control *control, uint64_t asked,
+                       uint64_t value, uint64_t extra, uint64_t *now) {
+    if ((uint32_t)asked == ATTUNE_CTL_AGGREGATE)
+        return dm_sum(point, control, value);
+    return dm_hot(point, control, asked, value, extra, now);
 }
 
-/* The number comes from memory that only the controller writes. */
-void dm_patch_hit(uint64_t index, const struct stub_registers *registers) {
-    if (dm_likely(index < ATTUNE_STUB_COUNT))
-        stub_hit(ATTUNE_HOOK_COUNT + (unsigned)index, ATTUNE_AT_PATCH, registers);
+/* What most points ask for needs no register that would have to be kept, and no stack. */
+DM_INLINE void stub_hit(unsigned point, uint32_t family, const struct stub_registers *registers,
+                        uint64_t *now) {
+    const struct attune_point_control *control = dm_control(point);
+    uint64_t asked = dm_asked(control);
+    if ((uint32_t)asked == 0 ||
+        at_once(point, control, asked, parameter(registers, control->parameter), registers->rsi,
+                now))
+        return;
+    full_hit(point, family, registers, now);
+}
+
+void dm_stub_hit(uint64_t index, const struct stub_registers *registers) {
+    stub_hit(ATTUNE_HOOK_COUNT + (unsigned)index, ATTUNE_AT_STUB, registers, NULL);
+}
+
+/* The numbers of a function's points, as ATTUNE_ISLAND_NUMBER says, come from memory that
+ * only the controller writes. */
+DM_INLINE uint32_t point_of(uint32_t number) { return number & UINT16_MAX; }
+DM_INLINE uint32_t points_behind(uint32_t number) { return number >> 16; }
+DM_INLINE const uint32_t *next_of(const uint32_t *number) {
+    return number + ATTUNE_ISLAND_BLOCK / sizeof(*number);
+}
+
+/* They read the clock once. */
+static DM_NOINLINE void hit_each(const uint32_t *number, const struct stub_registers *registers) {
+    uint64_t now = 0;
+    for (uint32_t left = points_behind(*number) + 1; left > 0; left--, number = next_of(number))
+        if (dm_likely(point_of(*number) < ATTUNE_STUB_COUNT))
+            stub_hit(ATTUNE_HOOK_COUNT + point_of(*number), ATTUNE_AT_PATCH, registers, &now);
+}
+
+/* One point is served in place, without what a loop has to keep. */
+void dm_patch_hit(const uint32_t *number, const struct stub_registers *registers) {
+    if (dm_unlikely(points_behind(*number) != 0))
+        return hit_each(number, registers);
+    if (dm_likely(*number < ATTUNE_STUB_COUNT))
+        stub_hit(ATTUNE_HOOK_COUNT + *number, ATTUNE_AT_PATCH, registers, NULL);
 }
 
 /* At a return the parameters are gone. */
@@ -179,29 +211,44 @@ static DM_NOINLINE void measure_returned(struct dm_hit *hit,
     dm_measure(hit, acquire);
 }
 
-/* A call ends. It is no safe point: whatever holds the process up comes while it
- * is still in the function. */
-void dm_patch_left(uint64_t index, const struct stub_registers *registers) {
-    unsigned point = ATTUNE_HOOK_COUNT + (unsigned)index;
-    if (dm_unlikely(index >= ATTUNE_STUB_COUNT))
-        return;
+static DM_NOINLINE void full_left(unsigned point, const struct stub_registers *registers) {
     uint32_t word = dm_word(point) & (DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED | ATTUNE_CTL_DURATION |
                                       ATTUNE_CTL_PROGRAM);
     if ((word & DM_CTL_MEASURE) == 0)
         return;
-    const struct attune_point_control *control = dm_control(point);
     struct dm_hit hit = {.point = point, .word = word, .value = registers->rax};
     if (word & ATTUNE_CTL_DURATION) {
         hit.due = true;
-        if (dm_call_ends(&hit, stack_of(registers)) &&
-            !(word == (ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_DURATION) &&
-              dm_aggregated(point, control, hit.duration)))
-            measure_returned(&hit, registers);
-        return;
+        if (!dm_call_ends(&hit, stack_of(registers)))
+            return;
+        if (word == (ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_DURATION) &&
+            dm_sum(point, dm_control(point), hit.duration))
+            return;
     }
+    measure_returned(&hit, registers);
+}
+
+/* A call ends. It is no safe point: whatever holds the process up comes while it
+ * is still in the function. */
+DM_INLINE void point_left(unsigned point, const struct stub_registers *registers) {
+    const struct attune_point_control *control = dm_control(point);
     uint64_t asked = dm_asked(control) & ~(uint64_t)DM_CTL_ATTEND;
-    if (!dm_hot(point, control, asked, hit.value, 0) && !dm_warm(point, control, asked, hit.value))
-        measure_returned(&hit, registers);
+    bool timed = (asked & ATTUNE_CTL_DURATION) != 0;
+    if (timed || !at_once(point, control, asked, registers->rax, 0, NULL))
+        full_left(point, registers);
+}
+
+static DM_NOINLINE void each_left(const uint32_t *number, const struct stub_registers *registers) {
+    for (uint32_t left = points_behind(*number) + 1; left > 0; left--, number = next_of(number))
+        if (dm_likely(point_of(*number) < ATTUNE_STUB_COUNT))
+            point_left(ATTUNE_HOOK_COUNT + point_of(*number), registers);
+}
+
+void dm_patch_left(const uint32_t *number, const struct stub_registers *registers) {
+    if (dm_unlikely(points_behind(*number) != 0))
+        return each_left(number, registers);
+    if (dm_likely(*number < ATTUNE_STUB_COUNT))
+        point_left(ATTUNE_HOOK_COUNT + *number, registers);
 }
 
 #endif

@@ -82,7 +82,7 @@ dm_stub_common:
 /* Called by islands at the entry, and where it ends, of any function, also of
  * one with a calling convention of its own (GCC's -fipa-ra lets a caller keep
  * values in registers that the function does not use): nothing changes, flags
- * included. The number is found by the return address. Flags go through LAHF
+ * included. The numbers are found by the return address. Flags go through LAHF
  * and SETO, for POPF is slow. */
 	.macro	PATCH_HOOK name, hit
 	.hidden	\name
@@ -101,7 +101,7 @@ dm_stub_common:
 	pushq	%rax
 	.cfi_adjust_cfa_offset 8
 	movq	80(%rsp), %rdi
-	movl	ISLAND_NUMBER-ISLAND_CALL(%rdi), %edi
+	addq	$ISLAND_NUMBER-ISLAND_CALL, %rdi
 	leaq	8(%rsp), %rsi
 	call	\hit
 	popq	%rax

@@ -45,7 +45,8 @@ struct dm_mapping use_memory(struct attune_header *memory) {
 void hit(unsigned point, uint64_t value, uint64_t extra) {
     const struct attune_point_control *control = dm_control(point);
     uint64_t asked = dm_asked(control);
-    if (!dm_hot(point, control, asked, value, extra) && !dm_warm(point, control, asked, value))
+    if (!dm_hot(point, control, asked, value, extra, NULL) &&
+        !dm_warm(point, control, asked, value))
         dm_late(point, value, extra, 0);
 }
 

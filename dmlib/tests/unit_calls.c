@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that begin and end, or do not: recursion, longjmp, too many of them. */
 #include <string.h>
+#include <sys/mman.h>
 
 #include "calls.h"
 #include "unit.h"
@@ -19,7 +20,7 @@ static struct dm_mapping begin(struct attune_header **memory) {
 
 static void enter(unsigned point, uint64_t stack, uint64_t value) {
     struct dm_hit hit = {.point = point, .value = value, .extra = value + 1};
-    dm_call_begins(&hit, stack, dm_thread_acquire);
+    dm_call_begins(&hit, stack, NULL, dm_thread_acquire);
 }
 
 /* Whether a call ends there; its parameter must be the one that it began with. */
@@ -135,11 +136,39 @@ static void check_due(void) {
     m.controls[OUTER].sample_mask = 3;
     uint32_t due = 0;
     for (unsigned i = 0; i < 16; i++) {
-        dm_call_begins(&hit, 1000, dm_thread_acquire);
+        dm_call_begins(&hit, 1000, NULL, dm_thread_acquire);
         due |= m.slots[0].open << i;
         EXPECT_EQUAL(dm_call_ends(&hit, 1000), due >> i);
     }
     EXPECT_EQUAL(due, 1 | 1 << 2 | 1 << 5 | 1 << 10 | 1 << 13);
+    free(memory);
+}
+
+/* Code as the controller makes it for a function with points: one call of DMLib, which
+ * serves the first and as many more as the number says. */
+static void check_points_of_a_function(void) {
+    struct attune_header *memory;
+    struct dm_mapping m = begin(&memory);
+    uint8_t *code =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const uint8_t call[] = {0xff, 0x15, 48 - ATTUNE_ISLAND_CALL, 0, 0, 0, 0xc3};
+    const uint64_t hook = DM_PATCH_ENTRY;
+    const uint32_t first = OUTER - ATTUNE_HOOK_COUNT, second = INNER - ATTUNE_HOOK_COUNT;
+    EXPECT(code != MAP_FAILED);
+    memcpy(code, call, sizeof(call));
+    memcpy(code + 48, &hook, sizeof(hook));
+    uint32_t *number = (uint32_t *)(void *)(code + ATTUNE_ISLAND_NUMBER);
+    number[0] = first;
+    number[ATTUNE_ISLAND_BLOCK / sizeof(*number)] = second;
+    m.controls[OUTER].word = ATTUNE_CTL_AGGREGATE;
+    m.controls[INNER].word = ATTUNE_CTL_EVENT;
+    for (uint32_t more = 0; more < 2; more++) {
+        number[0] = first | more << 16;
+        ((void (*)(void))(uintptr_t)code)();
+        EXPECT_EQUAL(m.slots[0].aggregates[OUTER].count, 1 + more);
+        EXPECT_EQUAL(m.slots[0].head, more);
+    }
+    munmap(code, 4096);
     free(memory);
 }
 
@@ -151,6 +180,7 @@ void test_calls(void) {
     check_nonsense();
     check_busy();
     check_due();
+    check_points_of_a_function();
 }
 
 #else

@@ -31,7 +31,7 @@
 /* clang-format off */
 
 #define ATTUNE_ABI_MAGIC 0x0031424c4d445441ull /* "ATDMLB1\0", little endian */
-#define ATTUNE_ABI_VERSION 7u
+#define ATTUNE_ABI_VERSION 8u
 
 #define ATTUNE_CACHE_LINE 64u
 
@@ -216,11 +216,14 @@ struct attune_table {
 /* ---- entry patches --------------------------------------------------- */
 
 /* A patched function leads to code of the controller's making, which calls
- * patch_entry where a call begins and patch_exit where it ends. This many bytes
- * behind that call's first one stands the number that a stub would have; the
- * call itself has ATTUNE_ISLAND_CALL. */
+ * patch_entry where a call begins and patch_exit where it ends, once for all points.
+ * That call has ATTUNE_ISLAND_CALL bytes; ATTUNE_ISLAND_NUMBER bytes behind its first
+ * one stands in the lower half of a word the number that a stub of the first point would
+ * have, and in the upper half how many points follow: their numbers stand each
+ * ATTUNE_ISLAND_BLOCK bytes behind the one before. */
 #define ATTUNE_ISLAND_CALL 6
 #define ATTUNE_ISLAND_NUMBER 32
+#define ATTUNE_ISLAND_BLOCK 64
 
 struct attune_command {
     uint32_t state;   /* ATTUNE_CMD_*, compare-and-swap only */
