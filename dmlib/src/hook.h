@@ -46,8 +46,8 @@ DM_INLINE uint32_t dm_begin(unsigned point, uint32_t family, uint64_t *start) {
     uint32_t word = dm_word(point);
     if (dm_unlikely(word & DM_CTL_ATTEND))
         word = dm_attend(point, family, word);
-    uint64_t asked = word | (uint64_t)dm_control(point)->sample_mask << 32;
-    if (dm_passes_by(word) && dm_passed_by(point, asked))
+    uint32_t mask = dm_control(point)->sample_mask;
+    if (dm_unlikely(mask != 0) && dm_passes_by(word) && dm_passed_by(point, mask))
         word &= ~(DM_CTL_MEASURE | ATTUNE_CTL_PROGRAM | ATTUNE_CTL_DURATION);
     if (word & DM_CTL_TIMES)
         *start = dm_ticks();

@@ -73,7 +73,7 @@ void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
     struct dm_thread *thread = &dm_thread;
     const struct attune_point_control *control = dm_control(hit->point);
     bool admitted = dm_admitted(control, dm_measured(hit));
-    bool steps = dm_passes_by(hit->word) && !hit->due;
+    bool steps = dm_unlikely(control->sample_mask != 0) && dm_passes_by(hit->word) && !hit->due;
     if ((!admitted && !steps) || dm_is_busy(thread))
         return;
     if (!dm_has_slot(thread, acquire)) {

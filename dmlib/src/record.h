@@ -199,12 +199,12 @@ DM_INLINE bool dm_event(unsigned point, const struct attune_point_control *contr
 
 /* True: the call is not due, and makes its step. One that is due makes it where it is
  * measured. */
-DM_INLINE bool dm_passed_by(unsigned point, uint64_t asked) {
+DM_INLINE bool dm_passed_by(unsigned point, uint32_t mask) {
     struct dm_thread *thread = &dm_thread;
     if (dm_unlikely(thread->generation != dm_generation()))
         return false;
     struct attune_aggregate *sums = &thread->slot->aggregates[point];
-    if (dm_unlikely(dm_is_due(sums, (uint32_t)(asked >> 32))))
+    if (dm_unlikely(dm_is_due(sums, mask)))
         return false;
     sums->calls += DM_STEP;
     return true;
@@ -242,7 +242,7 @@ DM_INLINE bool dm_hot(unsigned point, const struct attune_point_control *control
     if (dm_likely(asked == (ATTUNE_CTL_EVENT | ATTUNE_CTL_UNTIMED)))
         return dm_event(point, control, value, extra, false, now);
     return (asked & (DM_CTL_ATTEND | ATTUNE_CTL_SHARED)) == 0 && dm_passes_by((uint32_t)asked) &&
-           dm_passed_by(point, asked);
+           dm_passed_by(point, (uint32_t)(asked >> 32));
 }
 
 /* The same where there was a call already, so that another does not matter. */
