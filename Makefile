@@ -211,7 +211,7 @@ bench-peers: build ## What watching a function costs, with Attune and with other
 	@bench/peers $(ARGS)
 
 .PHONY: bench-probe
-bench-probe: build ## What counting a function's calls costs, by mechanism
+bench-probe: build ## What watching a function's calls costs, by mechanism
 	@bench/probe $(ARGS)
 
 .PHONY: bench-quiet

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probed_calls [CALLS]: prints what a call costs, in nanoseconds, of a function
- * of each of three kinds: one whose entry can be patched, one called through
- * the GOT, and one whose first bytes leave it to the kernel, at the best price
- * that a uprobe has (its first instruction is a push). The best of seven rounds
+/* probed_calls [CALLS]: prints what a call costs, in nanoseconds, of functions
+ * of three kinds: one whose entry can be patched, two called through the GOT, of
+ * which one takes a string, and one whose first bytes leave it to the kernel, at the
+ * best price that a uprobe has (its first instruction is a push). The best of seven rounds
  * of so many calls, with a pause after each in which a tool can take away what
  * it recorded; with TRACEPOINT the first has one of LTTng-UST in it. */
 #include <pthread.h>
@@ -21,7 +21,8 @@
 
 static volatile long sink;
 
-__attribute__((noinline, hot)) void own_function(long n) {
+__attribute__((noipa, hot)) void own_function(long n, const char *name) {
+    (void)name;
     TRACE(n);
     sink += n;
 }
@@ -75,10 +76,12 @@ static void prepare(void) {
 
 int main(int argc, char **argv) {
     long calls = argc > 1 ? atol(argv[1]) : 50000;
+    const char *digit = "1";
 
     prepare();
-    TIME("own_function", calls, own_function(i));
+    TIME("own_function", calls, own_function(i, argv[0]));
     TIME("labs", calls, sink += labs(i));
+    TIME("a64l", calls, sink += a64l(digit));
     TIME("kernel_function", calls, kernel_function());
     return 0;
 }
