@@ -168,7 +168,7 @@ bench-go: dmlib ## Run each Go benchmark once, so that it cannot rot; as root th
 	go test -p 1 -run '^$$' -bench . -benchtime 1x $$([ $$(id -u) -ne 0 ] || echo -tags privileged) $$(git grep -l '^func Benchmark' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: bench
-bench: bench-startup bench-dmlib bench-probe bench-peers bench-quiet bench-drain bench-announce bench-attach bench-detect bench-idle bench-inject bench-catalogue bench-scale bench-site ## All benchmarks below
+bench: bench-startup bench-dmlib bench-probe bench-peers bench-redis bench-quiet bench-drain bench-announce bench-attach bench-detect bench-idle bench-inject bench-catalogue bench-scale bench-site ## All benchmarks below
 
 .PHONY: bench-announce
 bench-announce: ## How soon a thousand nodes know of a registration, and what they cost the registry
@@ -217,6 +217,10 @@ bench-probe: build ## What watching a function's calls costs, by mechanism
 .PHONY: bench-quiet
 bench-quiet: build ## What Attune, with all that it starts, costs programs without a problem
 	@bench/quiet $(ARGS)
+
+.PHONY: bench-redis
+bench-redis: build ## How many requests three measure points take of redis-server
+	@bench/redis $(ARGS)
 
 .PHONY: bench-scale
 bench-scale: build ## What one Analyzer takes for a thousand controllers, and how soon it commands them
