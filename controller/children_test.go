@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -47,12 +48,14 @@ func TestForkedChildren(t *testing.T) {
 				allocate()
 			}
 			if row.measured {
+				var child *member.Member
 				patience.Until(t, "the child to register", func() bool {
 					allocate()
-					child := b.controller.members.OfPID(pid)
+					child = b.controller.members.OfPID(pid)
 					return child != nil && child.Memory() != nil
 				})
-				b.placed(t, 3)
+				for b.placed(t, 3).GetProcess() != child.Handle() {
+				}
 				allocate()
 				if got := b.counts(t, 3, 5000); got < 5000 {
 					t.Errorf("counted %d blocks of 100 bytes, want 5000 at least", got)
