@@ -60,7 +60,7 @@ func (ts *tunlets) add(tn Tunlet) {
 		React: func(r *attunev1.Reaction) {
 			ts.inbox.post(func() { t.worker.Rest(restAfter(ts.clock.took(func() { ts.react(t, r) }))) })
 		},
-		Failed:  func(method string, err error) { ts.inbox.post(func() { ts.callFailed(t, method, err) }) },
+		Failed: func(method string, err error) { ts.inbox.post(func() { ts.callFailed(t, method, err) }) },
 	})
 	ts.running[t.name] = t
 	ts.wants.join(t)
