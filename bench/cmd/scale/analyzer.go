@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/bench/internal/nodecert"
 	"github.com/attune-hpc/attune/internal/authn"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -139,26 +140,45 @@ func (a *analyzer) usage() (u usage, err error) {
 	return u, nil
 }
 
-// received asks the Analyzer for its sessions' reports: how many aggregates it took,
-// and how many events it lost.
-func (a *analyzer) received(ctx context.Context) (aggregates, lost uint64, err error) {
+// reports asks the Analyzer for its sessions' reports.
+func (a *analyzer) reports(ctx context.Context) (all []*report.Report, err error) {
 	list, err := a.people.ListSessions(ctx, &attunev1.ListSessionsRequest{})
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	for _, s := range list.GetSessions() {
 		shown, err := a.people.ShowSession(ctx, &attunev1.ShowSessionRequest{Id: s.GetId()}, grpc.MaxCallRecvMsgSize(64<<20))
 		if err != nil {
-			return 0, 0, err
+			return nil, err
 		}
-		var r report.Report
-		if err := json.Unmarshal(shown.GetReport(), &r); err != nil {
-			return 0, 0, err
+		r := new(report.Report)
+		if err := json.Unmarshal(shown.GetReport(), r); err != nil {
+			return nil, err
 		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// received is how many aggregates the Analyzer took, and how many events it lost.
+func (a *analyzer) received(ctx context.Context) (aggregates, lost uint64, err error) {
+	all, err := a.reports(ctx)
+	for _, r := range all {
 		aggregates += r.Events.Aggregates
 		lost += r.Events.Lost.Total()
 	}
-	return aggregates, lost, nil
+	return aggregates, lost, err
+}
+
+// woken counts the sessions in which a tunlet was of use.
+func (a *analyzer) woken(ctx context.Context) (n int, err error) {
+	all, err := a.reports(ctx)
+	for _, r := range all {
+		if slices.ContainsFunc(r.Tunlets, func(t report.Tunlet) bool { return t.State != tunlethost.StateAsleep }) {
+			n++
+		}
+	}
+	return n, err
 }
 
 // end ends it.

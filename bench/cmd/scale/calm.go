@@ -36,6 +36,8 @@ type calm struct {
 	Sessions int `json:"sessions"`
 	// Woken says that something was wrong in each of them before.
 	Woken bool `json:"tunlets_woken_before"`
+	// WokenSessions counts those in which a tunlet was woken.
+	WokenSessions int `json:"sessions_woken"`
 	// ResidentMB is the memory of the Analyzer, TunletMB that of all processes of
 	// tunlets together.
 	ResidentMB      float64 `json:"resident_mb"`
@@ -120,16 +122,19 @@ func (d *document) look(ctx context.Context, a *analyzer, c calm, length time.Du
 	c.ResidentMB, c.TunletMB, c.TunletProcesses = after.residentMB, after.tunlets.mb, after.tunlets.processes
 	c.CPU, c.TunletCPU = (after.cpu-before.cpu)/passed, (after.tunlets.cpu-before.tunlets.cpu)/passed
 	c.Simulation = (after.own - before.own) / passed
+	if c.WokenSessions, err = a.woken(ctx); err != nil {
+		return err
+	}
 	d.Calm = append(d.Calm, c)
 	return nil
 }
 
 func (d *document) printCalm() {
 	var table present.Table
-	table.Row("sessions in which nothing is wrong", "Analyzer", "CPU", "tunlets", "CPU", "processes", "simulation CPU")
+	table.Row("sessions in which nothing is wrong", "Analyzer", "CPU", "tunlets", "CPU", "processes", "sessions woken", "simulation CPU")
 	for _, c := range d.Calm {
 		table.Row(c.title(), present.Number(c.ResidentMB)+" MB", present.Number(c.CPU)+" cores",
-			present.Number(c.TunletMB)+" MB", present.Number(c.TunletCPU)+" cores", fmt.Sprint(c.TunletProcesses),
+			present.Number(c.TunletMB)+" MB", present.Number(c.TunletCPU)+" cores", fmt.Sprint(c.TunletProcesses), fmt.Sprint(c.WokenSessions),
 			present.Number(c.Simulation)+" cores")
 	}
 	fmt.Println()
@@ -141,6 +146,11 @@ func (d *document) calmGoals() (goals []present.Goal) {
 		goals = append(goals, present.Goal{
 			Name: c.title() + ": memory of all tunlets", Value: present.Figure(c.TunletMB), Unit: "MB", Limit: c.limit(),
 		})
+		if c.Woken { // else the figure says nothing
+			goals = append(goals, present.Goal{
+				Name: c.title() + ": sessions", Value: present.Figure(c.WokenSessions), Limit: present.Figure(c.Sessions), AtLeast: true,
+			})
+		}
 	}
 	return goals
 }
