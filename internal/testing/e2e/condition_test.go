@@ -54,7 +54,7 @@ func judged(tunlet string, processes int) condition {
 		met: func(entries []report.Entry) bool {
 			return processesOf(entries, func(e report.Entry, c report.EntryChange) bool {
 				o, verdict := e.Objective, e.Kind == "kept" || e.Kind == "undoing"
-				return e.Tunlet == tunlet && verdict && isSet(c) && o != nil && o.Gain != nil && o.P != nil
+				return e.Tunlet == tunlet && verdict && isSet(c) && o != nil && o.P != nil
 			}) >= processes
 		},
 	}
