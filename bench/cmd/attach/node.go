@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/local"
@@ -115,5 +117,22 @@ func start(ctx context.Context, command, env []string) (*program, error) {
 		return nil, err
 	}
 	_, err = stdout.Read(make([]byte, 16)) // "ready"
-	return &program{cmd, func() error { return errors.Join(stdin.Close(), cmd.Wait()) }}, err
+	return &program{cmd, func() error {
+		return errors.Join(stdin.Close(), awaitEnd(cmd.Process.Pid), cmd.Wait())
+	}}, err
+}
+
+// awaitEnd waits until a child has ended. Its parent is its tracer as well, which takes
+// points back meanwhile: to wait for the child itself would take the tracer's stops.
+func awaitEnd(pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	for {
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
