@@ -16,8 +16,8 @@ import (
 // ErrUnknownChange means that there is nothing to undo under that id.
 var ErrUnknownChange = errors.New("no such change in force")
 
-// appliedChange is a change in force. Its plan's undo is guarded by the
-// process' lock.
+// appliedChange is a change in force. Its plan's undo is read with the lock of the
+// process or that of the force, and written with both.
 type appliedChange struct {
 	process access.Process
 	plan    *Plan
@@ -31,7 +31,7 @@ type appliedChange struct {
 type force struct {
 	journal *Journal
 
-	mu      sync.Mutex // guards what follows; comes after the lock of a process
+	mu      sync.Mutex // guards what follows and what undoes it; comes after the lock of a process
 	applied map[string]*appliedChange
 	number  uint64 // of the latest change
 	stopped bool
@@ -141,6 +141,8 @@ func (f *force) amendNext(id string, like func(u Undo, in access.Process) bool, 
 	if err := f.journal.begin(id, later.knob, later.process.Identity(), &p); err != nil {
 		return false, err
 	}
+	f.mu.Lock() // for whoever looks at the changes of all processes
+	defer f.mu.Unlock()
 	later.plan.Undo = p.Undo
 	return true, nil
 }

@@ -24,8 +24,8 @@ func (a *Actuator) together(action *attunev1.Action) (name string, ok bool) {
 
 // joint is a change that is made in several processes at one moment.
 type joint struct {
-	*Actuator
-	unit []Item
+	actuator *Actuator
+	unit     []Item
 }
 
 // gather prepares it.
@@ -35,12 +35,12 @@ func (j joint) gather() (Gathering, error) {
 		switch id := item.Change.GetId(); {
 		case item.Process == nil:
 			return nil, fmt.Errorf("%w: a process of those that are changed together has ended", access.ErrRefused)
-		case id != "" && j.force.find(id) != nil:
+		case id != "" && j.actuator.force.find(id) != nil:
 			return nil, fmt.Errorf("%w: change %s is in force already", access.ErrRefused, id)
 		}
-		requests = append(requests, j.request(item.Process, item.Change))
+		requests = append(requests, j.actuator.request(item.Process, item.Change))
 	}
-	kind, _ := j.options.Kinds.of(j.unit[0].Change.GetAction())
+	kind, _ := j.actuator.options.Kinds.of(j.unit[0].Change.GetAction())
 	return kind.Joint.Gather(requests)
 }
 
@@ -73,7 +73,7 @@ func (j joint) apply(ctx context.Context) []*attunev1.ActionResult {
 			results[i].AppliedUnixNano, results[i].StoppedNanos = time.Now().UnixNano(), part.How.Stopped.Nanoseconds()
 		}
 	}
-	j.log.Info("joint change", "knob", j.unit[0].Change.GetKnob(), "processes", len(j.unit),
+	j.actuator.log.Info("joint change", "knob", j.unit[0].Change.GetKnob(), "processes", len(j.unit),
 		"outcome", results[0].GetOutcome(), "reason", results[0].GetReason())
 	return results
 }
@@ -86,7 +86,7 @@ func (j joint) makeAll(ctx context.Context, g Gathering) (left bool, err error) 
 	left, err = g.Meet(ctx, func(p *Plan) error {
 		shared = p
 		for _, item := range j.unit { // rule: nothing is changed that is not in the journal
-			if err := j.options.Journal.begin(item.Change.GetId(), item.Change.GetKnob(), item.Process.Identity(), p); err != nil {
+			if err := j.actuator.options.Journal.begin(item.Change.GetId(), item.Change.GetKnob(), item.Process.Identity(), p); err != nil {
 				return err
 			}
 			begun = append(begun, item.Change.GetId())
@@ -94,8 +94,8 @@ func (j joint) makeAll(ctx context.Context, g Gathering) (left bool, err error) 
 		return nil
 	})
 	for _, item := range j.unit {
-		if err == nil && !j.force.enter(item.Change, item.Process, shared) {
-			back := shared.Undo.takeBack(context.WithoutCancel(ctx), Changed{item.Process, j.force, item.Change.GetId()})
+		if err == nil && !j.actuator.force.enter(item.Change, item.Process, shared) {
+			back := shared.Undo.takeBack(context.WithoutCancel(ctx), Changed{item.Process, j.actuator.force, item.Change.GetId()})
 			left, err = back != nil, also(fmt.Errorf("%w: the controller stops", access.ErrRefused), back)
 		}
 	}
@@ -103,7 +103,7 @@ func (j joint) makeAll(ctx context.Context, g Gathering) (left bool, err error) 
 		return left, err
 	}
 	for _, id := range begun {
-		err = errors.Join(err, j.force.drop(id, "undone"))
+		err = errors.Join(err, j.actuator.force.drop(id, "undone"))
 	}
 	return false, err
 }
