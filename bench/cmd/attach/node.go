@@ -14,10 +14,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/local"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -117,22 +116,13 @@ func start(ctx context.Context, command, env []string) (*program, error) {
 		return nil, err
 	}
 	_, err = stdout.Read(make([]byte, 16)) // "ready"
-	return &program{cmd, func() error {
-		return errors.Join(stdin.Close(), awaitEnd(cmd.Process.Pid), cmd.Wait())
-	}}, err
-}
-
-// awaitEnd waits until a child has ended. Its parent is its tracer as well, which takes
-// points back meanwhile: to wait for the child itself would take the tracer's stops.
-func awaitEnd(pid int) error {
-	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer unix.Close(fd)
-	for {
-		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
+	child, err := procid.Open(cmd.Process.Pid)
+	return &program{cmd, func() error {
+		// Their parent is their tracer as well, which takes points back meanwhile: to wait
+		// for the child itself would take the tracer's stops.
+		return errors.Join(stdin.Close(), child.Wait(ctx), child.Close(), cmd.Wait())
+	}}, err
 }
