@@ -22,17 +22,12 @@ import (
 // Analyzer is one session with its tunlets. Its channels are served by its own
 // Serve, or by somebody who serves those of many sessions, see Session.
 type Analyzer struct {
-	cfg      Config
+	views
 	log      *slog.Logger
-	account  *fold.Account // belongs to the session's loop
-	session  *session.Session
 	host     *tunlethost.Host
 	probes   *probes.Probes
-	written  *written
-	hosted   *hosted
 	servers  *servers
 	learner  learner
-	views    views
 	wg       sync.WaitGroup // the session's loop
 	stopOnce sync.Once
 
@@ -51,7 +46,7 @@ func New(cfg Config) (*Analyzer, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &Analyzer{cfg: cfg, log: cfg.Log.With("component", "analyzer"), account: fold.NewAccount(), written: newWritten(cfg)}
+	a := &Analyzer{views: views{cfg: cfg, account: fold.NewAccount(), written: newWritten(cfg)}, log: cfg.Log.With("component", "analyzer")}
 	a.learner = learner{knowledge: cfg.Knowledge, log: a.log}
 	var known func(string) []core.Known
 	if cfg.Knowledge != nil {
@@ -70,7 +65,6 @@ func New(cfg Config) (*Analyzer, error) {
 	a.probes = probes.New(a.session, a.account)
 	a.servers = &servers{session: a.session, probes: a.probes}
 	a.hosted = &hosted{host: a.host, session: a.session, ownCost: cfg.OwnCost, state: map[string]*attunev1.RecordedTunletState{}}
-	a.views = views{cfg: cfg, session: a.session, account: a.account, hosted: a.hosted, written: a.written}
 	return a, nil
 }
 
@@ -236,7 +230,7 @@ func (a *Analyzer) stopUnstarted() context.CancelFunc {
 }
 
 // Report returns the report as things stand.
-func (a *Analyzer) Report() *report.Report { return a.views.report() }
+func (a *Analyzer) Report() *report.Report { return a.report() }
 
 // Snapshot is a session as it stands, for a live view.
 type Snapshot = report.Snapshot
@@ -244,7 +238,7 @@ type Snapshot = report.Snapshot
 // Snapshot returns the session as it stands. It is cheap enough to be called
 // several times a second; while the loop is too busy to answer within a second
 // it returns what is known without it.
-func (a *Analyzer) Snapshot() Snapshot { return a.views.snapshot() }
+func (a *Analyzer) Snapshot() Snapshot { return a.snapshot() }
 
 // Summary returns what a list of sessions shows of this one. It is quick.
-func (a *Analyzer) Summary(ctx context.Context) (fold.Summary, error) { return a.views.summary(ctx) }
+func (a *Analyzer) Summary(ctx context.Context) (fold.Summary, error) { return a.summary(ctx) }

@@ -16,13 +16,6 @@ func (c *clock) Start() time.Time { return c.start }
 // now returns the time since the session's start.
 func (c *clock) now() time.Duration { return c.since(c.wall()) }
 
-// took returns how long a function took.
-func (c *clock) took(f func()) time.Duration {
-	began := c.wall()
-	f()
-	return c.wall().Sub(began)
-}
-
 // since returns t as a time since the session's start.
 func (c *clock) since(t time.Time) time.Duration { return max(0, t.Sub(c.start)) }
 

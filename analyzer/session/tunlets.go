@@ -57,10 +57,8 @@ func (ts *tunlets) add(tn Tunlet) {
 	t.worker = calls.New(calls.Config{
 		Timeout: ts.timeout,
 		Hung:    tn.Kill,
-		React: func(r *attunev1.Reaction) {
-			ts.inbox.post(func() { t.worker.Rest(restAfter(ts.clock.took(func() { ts.react(t, r) }))) })
-		},
-		Failed: func(method string, err error) { ts.inbox.post(func() { ts.callFailed(t, method, err) }) },
+		React:   func(r *attunev1.Reaction) { ts.inbox.post(func() { ts.answered(t, r) }) },
+		Failed:  func(method string, err error) { ts.inbox.post(func() { ts.callFailed(t, method, err) }) },
 	})
 	ts.running[t.name] = t
 	ts.wants.join(t)
@@ -129,6 +127,13 @@ func (ts *tunlets) callFailed(t *tunlet, method string, err error) {
 		ts.log.Warn("tunlet answers with an error; further ones are not logged", "tunlet", t.name, "method", method, "error", err)
 		ts.teller.emitRemark(ownName, 0, fmt.Sprintf("tunlet %s answered %s with an error: %v", t.name, method, err))
 	}
+}
+
+// answered does what a tunlet wants, and has it rest where that took long.
+func (ts *tunlets) answered(t *tunlet, r *attunev1.Reaction) {
+	began := ts.clock.wall()
+	ts.react(t, r)
+	t.worker.Rest(restAfter(ts.clock.wall().Sub(began)))
 }
 
 // react does what a tunlet wants.
