@@ -40,7 +40,7 @@ type controller struct {
 	manageMu sync.Mutex // sends on the management channel
 	mu       sync.Mutex // guards what follows
 	apps     map[uint64]app
-	points   map[uint32]bool
+	points   map[uint32]bool // whether the processes come by there
 	period   time.Duration
 	changed  map[uint64]string // process to change id
 	requests []string
@@ -172,16 +172,17 @@ func (c *controller) handle(r *attunev1.ManageResponse) []*attunev1.ManageReques
 	return out
 }
 
-// want measures points, and no others.
+// want measures points, and no others. They all can be placed; the processes come by
+// malloc only.
 func (c *controller) want(points []*attunev1.PointWant) (placed []*attunev1.ManageRequest) {
 	before := c.points
 	c.points = map[uint32]bool{}
 	for _, p := range points {
-		c.points[p.GetIndex()] = true
+		c.points[p.GetIndex()] = p.GetPoint().GetHook() == "malloc"
+		if _, placed := before[p.GetIndex()]; placed {
+			continue
+		}
 		for handle := range c.apps {
-			if before[p.GetIndex()] {
-				continue
-			}
 			placed = append(placed, &attunev1.ManageRequest{Message: &attunev1.ManageRequest_Point{Point: &attunev1.PointStatus{
 				Point: p.GetIndex(), Process: handle, State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: "hook", CostNanos: 8,
 			}}})
@@ -246,7 +247,10 @@ func (c *controller) aggregates(now time.Time, period time.Duration, n uint64) *
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := &attunev1.AggregateBatch{FromUnixNano: now.Add(-period).UnixNano(), ToUnixNano: now.UnixNano()}
-	for p := range c.points {
+	for p, passed := range c.points {
+		if !passed {
+			continue
+		}
 		for handle, a := range c.apps {
 			count := a.slow
 			if c.changed[handle] != "" {
