@@ -135,46 +135,46 @@ func hostileWord(random *rand.Rand, now uint64) uint64 {
 	}
 }
 
-// TestHostileWriter reads a memory while a process writes over all of it: header,
+// FuzzHostileWriter reads a memory while a process writes over all of it: header,
 // heads, rings, aggregates, tables and mailbox. What is handed out stays within
 // what the geometry allows, and the next process of the same Drainer gets its own
 // records, all of them and nothing else.
-func TestHostileWriter(t *testing.T) {
-	for seed := range uint64(2) {
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			m, next := mustNew(t, small()), newNeighbour(t)
-			h := &hostile{m: m, set: []uint16{9, 10, 11}}
-			h.begin(t)
-			before := heap()
-			ended := startScribbler(t, m, seed)
-			var others sync.WaitGroup
-			stop := make(chan struct{})
-			for _, use := range []func(testing.TB){h.points, h.commands, h.rest} {
-				others.Go(func() {
-					for open(stop) {
-						use(t)
-					}
-				})
-			}
-			d := NewDrainer(steadyClock())
-			damaged, received := 0, uint64(0)
-			for running := true; running && !t.Failed(); {
-				running = open(ended)
-				got := h.drain(t, d)
-				damaged, received = damaged+got.CorruptSlots, received+got.Received
-				h.aggregates(t)
-				next.check(t, d)
-			}
-			close(stop)
-			others.Wait()
-			if damaged == 0 || damaged > small().Slots || received == 0 {
-				t.Errorf("%d records, %d of %d slots found damaged: want some, and each slot once", received, damaged, small().Slots)
-			}
-			if after := heap(); after > before+8<<20 {
-				t.Errorf("%d bytes of memory are in use, %d before: want 8 MB more at most", after, before)
-			}
-		})
-	}
+func FuzzHostileWriter(f *testing.F) {
+	f.Add(uint64(0))
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		m, next := mustNew(t, small()), newNeighbour(t)
+		h := &hostile{m: m, set: []uint16{9, 10, 11}}
+		h.begin(t)
+		before := heap()
+		ended := startScribbler(t, m, seed)
+		var others sync.WaitGroup
+		stop := make(chan struct{})
+		for _, use := range []func(testing.TB){h.points, h.commands, h.rest} {
+			others.Go(func() {
+				for open(stop) {
+					use(t)
+				}
+			})
+		}
+		d := NewDrainer(steadyClock())
+		damaged, received := 0, uint64(0)
+		for running := true; running && !t.Failed(); {
+			running = open(ended)
+			got := h.drain(t, d)
+			damaged, received = damaged+got.CorruptSlots, received+got.Received
+			h.aggregates(t)
+			next.check(t, d)
+		}
+		close(stop)
+		others.Wait()
+		if damaged == 0 || damaged > small().Slots || received == 0 {
+			t.Errorf("%d records, %d of %d slots found damaged: want some, and each slot once", received, damaged, small().Slots)
+		}
+		if after := heap(); after > before+8<<20 {
+			t.Errorf("%d bytes of memory are in use, %d before: want 8 MB more at most", after, before)
+		}
+	})
 }
 
 // startScribbler returns a channel that is closed when the writer has ended.
