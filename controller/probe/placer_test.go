@@ -68,3 +68,22 @@ func TestReasonOutlivesTheProcess(t *testing.T) {
 	heard.expect(t, 1, attunev1.PointState_POINT_STATE_REFUSED, "not permitted")
 	heard.expect(t, 2, attunev1.PointState_POINT_STATE_REFUSED, procid.ErrGone.Error())
 }
+
+// So it does where another way to serve the point has a reason of its own.
+func TestReasonOutlivesTheProcessThatWasPatched(t *testing.T) {
+	heard := &listener{status: make(map[uint32]*attunev1.PointStatus)}
+	placer := New(Options{Status: heard.hear, Uprobes: func() (*uprobe.Uprobes, error) { return nil, errors.New("not permitted") }})
+	t.Cleanup(placer.Close)
+	process := mustProcess(t, 10)
+	placer.Admit(t.Context(), process, true)
+	spec := &attunev1.MeasurePoint{Id: "f", Target: &attunev1.MeasurePoint_Function{Function: &attunev1.FunctionTarget{Symbols: []string{"f"}}}}
+	placer.points.add(1, spec) // as Add does, before it starts a goroutine
+	tenant := placer.tenants.at(10)
+	tenant.mu.Lock()
+	defer tenant.mu.Unlock()
+
+	for _, process.unmapped = range []error{errors.New("no access"), procid.ErrGone} {
+		tenant.place(t.Context(), 1, spec, false)
+	}
+	heard.expect(t, 1, attunev1.PointState_POINT_STATE_REFUSED, "no access")
+}

@@ -25,9 +25,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // process has real memory, which no application has mapped.
 type process struct {
-	handle  uint64
-	memory  *shm.Memory
-	started time.Time
+	handle   uint64
+	memory   *shm.Memory
+	started  time.Time
+	unmapped error // why there are no images
 }
 
 func (p *process) Handle() uint64                   { return p.handle }
@@ -37,7 +38,7 @@ func (p *process) Hold() (*proc.Handle, error)      { return proc.Open(p.PID()) 
 func (p *process) Memory() *shm.Memory              { return p.memory }
 func (p *process) Started() time.Time               { return p.started }
 func (p *process) Alive() bool                      { return true }
-func (p *process) Images() ([]objfile.Image, error) { return nil, errors.New("no images") }
+func (p *process) Images() ([]objfile.Image, error) { return nil, p.unmapped }
 func (p *process) Sites() *sites.Sites              { return sites.NewSites(p, new(sites.Functions)) }
 
 // listener keeps the latest status of each point.
@@ -69,7 +70,7 @@ func mustProcess(t *testing.T, handle uint64) *process {
 			t.Error(err)
 		}
 	})
-	return &process{handle: handle, memory: memory}
+	return &process{handle: handle, memory: memory, unmapped: errors.New("no images")}
 }
 
 func start(t *testing.T) (*Placer, *listener) {

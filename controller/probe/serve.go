@@ -73,14 +73,14 @@ func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec *attu
 	why := errors.New("calls inside the object are wanted as well")
 	if dynamic {
 		p, err := m.stubs.place(ctx, index, spec, nil, held)
-		if err == nil {
-			return p, nil
+		if err == nil || ended(m.process, err) {
+			return p, err
 		}
 		why = err
 	}
 	p, err := m.patches.place(ctx, index, spec, nil, why.Error(), false)
-	if err == nil {
-		return p, nil
+	if err == nil || ended(m.process, err) {
+		return p, err
 	}
 	unpatchable := errors.Is(err, patch.ErrUnpatchable)
 	by := byKernel{why: fmt.Sprintf("%v; entry patch: %v", why, err), yielding: errors.Is(err, sites.ErrWatched)}
