@@ -4,15 +4,17 @@ package hidden
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
@@ -21,12 +23,28 @@ import (
 // probeTimeout bounds one process; they need milliseconds, an interpreter tens.
 const probeTimeout = 5 * time.Second
 
-// stderrBytes of what a process says are kept for the message.
-const stderrBytes = 300
+const (
+	// pipePatience is how long a process that has ended may keep its pipes open
+	// by descendants.
+	pipePatience = 100 * time.Millisecond
+	// stderrBytes of what a process says are kept for the message.
+	stderrBytes = 300
+	// firstBytes are enough of its first line.
+	firstBytes = 64
+)
+
+// head keeps the first bytes that are written to it.
+type head []byte
+
+func (h *head) Write(p []byte) (int, error) {
+	*h = append(*h, p[:min(len(p), stderrBytes-len(*h))]...)
+	return len(p), nil
+}
 
 // run tells the object a marker in a process of its own and returns the
-// object's data there. The process runs as the owner, with nothing in its
-// environment but what the variable needs.
+// object's data there. The process runs as the owner, within the helper's limits,
+// with nothing in its environment but what the variable needs; what it has started
+// ends with it.
 func (p *Prober) run(ctx context.Context, image objfile.Image, v Variable, owner owner, marker uint64) (parts []data, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -35,20 +53,20 @@ func (p *Prober) run(ctx context.Context, image objfile.Image, v Variable, owner
 		return nil, err
 	}
 	defer helper.Close()
-	program := fmt.Sprintf("/proc/self/fd/%d", helperFD)
+	arguments := v.arguments(image.Path, marker)
 	if v.Script != nil {
-		program = owner.program
+		arguments = append([]string{"-", owner.program}, arguments...)
 	}
-	arguments := append([]string{program}, v.arguments(image.Path, marker)...)
-	cmd := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
+	cmd := exec.CommandContext(ctx, fmt.Sprintf("/proc/self/fd/%d", helperFD), arguments...)
 	cmd.Env = v.environment(marker)
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{helper}
 	cmd.SysProcAttr = owner.attributes()
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
+	var said head
+	cmd.Stderr, cmd.WaitDelay = &said, pipePatience
+	// Its session is its own.
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	if _, err := cmd.StdinPipe(); err != nil { // Wait closes it
 		return nil, err
 	}
 	stdout, err := cmd.StdoutPipe()
@@ -56,16 +74,17 @@ func (p *Prober) run(ctx context.Context, image objfile.Image, v Variable, owner
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", arguments[0], err)
+		return nil, fmt.Errorf("start the probing program: %w", err)
 	}
-	line, _ := bufio.NewReader(stdout).ReadString('\n')
+	defer context.AfterFunc(ctx, func() { _ = stdout.Close() })() // a descendant may have it, too
+	line, _ := bufio.NewReader(io.LimitReader(stdout, firstBytes)).ReadString('\n')
 	if line == "ready\n" {
 		parts, err = writable(cmd.Process.Pid, image)
 	}
-	ended := errors.Join(stdin.Close(), cmd.Wait())
+	_ = cmd.Cancel() // of one that has ended, what it has started
+	ended := cmd.Wait()
 	if line != "ready\n" {
-		text := strings.TrimSpace(said.String())
-		return nil, fmt.Errorf("%s: %w: %s", image.Name(), errors.Join(errors.New("did not get ready"), ended), text[:min(len(text), stderrBytes)])
+		return nil, fmt.Errorf("%s: %w: %s", image.Name(), errors.Join(errors.New("did not get ready"), ended), strings.TrimSpace(string(said)))
 	}
 	return parts, err
 }

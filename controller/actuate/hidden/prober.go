@@ -20,6 +20,9 @@ var (
 	// ErrOtherFile means that the file that the process has mapped does not go
 	// by its name here: it was replaced, or lies in a container.
 	ErrOtherFile = errors.New("the file of that name is not the one that the process has mapped")
+	// ErrNotRoots means that root's service would have to execute a file that
+	// others than root can have written.
+	ErrNotRoots = errors.New("a service executes root's files only")
 	// ErrNoHelper means that the program was built without the helper.
 	ErrNoHelper = errors.New("no probing program in this build")
 )
@@ -37,7 +40,7 @@ type Prober struct {
 }
 
 // identity names a file's content for good: a build id alone could be copied
-// into another file. Who found out is part of it, because they could have
+// into another file. Whom it was found out as is part of it: a user could have
 // found out wrongly on purpose.
 type identity struct {
 	BuildID  string `json:"build_id"`
@@ -64,6 +67,9 @@ func (p *Prober) Find(ctx context.Context, pid int, image objfile.Image, v Varia
 		if err := owner.interpreter(pid, v); err != nil {
 			return 0, err
 		}
+	}
+	if err := owner.mayExecute(image.Path); err != nil {
+		return 0, err
 	}
 	id, err := identify(image, owner)
 	if err != nil {
