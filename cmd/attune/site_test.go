@@ -18,10 +18,14 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/analyzer"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/testing/confined"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/serviceuser"
+	"github.com/attune-hpc/attune/packaging/systemd"
 )
 
-// testSite is an Analyzer's service as a process of its own.
+// testSite is an Analyzer's service as a process of its own, with the rights of its
+// unit.
 type testSite struct {
 	t   *testing.T
 	dir string
@@ -54,6 +58,8 @@ func (s *testSite) start() {
 	s.log = new(bytes.Buffer)
 	s.cmd = exec.Command(filepath.Join(bin, "attune"), s.flags()...)
 	s.cmd.Stderr = s.log
+	serviceuser.Must(s.t, s.cmd, s.dir)
+	confined.Apply(s.t, s.cmd, "../../internal/testing/confined", systemd.Analyzer, s.dir)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -122,6 +128,7 @@ func TestSiteCommands(t *testing.T) {
 		}
 	}
 	second := exec.Command(filepath.Join(bin, "attune"), s.flags()...)
+	serviceuser.Must(t, second, s.dir)
 	if out, err := second.CombinedOutput(); second.ProcessState.ExitCode() != exitcode.Failure || !strings.Contains(string(out), "stop it first") {
 		t.Errorf("a second service: %v, %s", err, out)
 	}
@@ -141,6 +148,22 @@ func TestSiteCommands(t *testing.T) {
 	}
 	if code := s.end(syscall.SIGTERM); code != exitcode.OK {
 		t.Errorf("ended with code %d: %s", code, s.log)
+	}
+}
+
+// TestAnalyzerIsNotRoot: nobody starts it with root's rights by mistake.
+func TestAnalyzerIsNotRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root")
+	}
+	dir := t.TempDir()
+	command := exec.Command(filepath.Join(bin, "attune"), "analyzer", "serve", "--run-dir", dir+"/run", "--state-dir", dir+"/state")
+	out, err := command.CombinedOutput()
+	if command.ProcessState.ExitCode() != exitcode.Usage || !strings.Contains(string(out), "does not run as root; `systemctl start") {
+		t.Errorf("%v, %s", err, out)
+	}
+	if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
+		t.Errorf("it has made %v, %v", made, err)
 	}
 }
 

@@ -22,7 +22,11 @@ func prober() *hidden.Prober {
 // does what uprobes and /proc allow.
 func installLibrary(dir string, log *slog.Logger) string {
 	dir = filepath.Join(dir, "lib")
-	err := os.MkdirAll(dir, 0o755) // programs of all users load it
+	const public = 0o755 // programs of all users load it
+	err := os.MkdirAll(dir, public)
+	if err == nil {
+		err = os.Chmod(dir, public) // whatever the umask
+	}
 	var path string
 	if err == nil {
 		path, err = dmlib.Install(dir)

@@ -19,8 +19,10 @@ import (
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/confined"
 	"github.com/attune-hpc/attune/internal/testing/gobuild"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/packaging/systemd"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -159,7 +161,7 @@ func (s *site) put(r *attunev1.Registration) {
 	}
 }
 
-// attuned starts the daemon.
+// attuned starts the daemon with the rights of its unit.
 func (s *site) attuned(args ...string) *exec.Cmd {
 	s.t.Helper()
 	daemon := exec.Command(attuned, append([]string{
@@ -172,6 +174,7 @@ func (s *site) attuned(args ...string) *exec.Cmd {
 	}
 	defer log.Close()
 	daemon.Stderr = log
+	confined.Apply(s.t, daemon, "../../internal/testing/confined", systemd.Attuned, s.dir)
 	if err := daemon.Start(); err != nil {
 		s.t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func newFlags(stderr io.Writer) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("attuned", pflag.ContinueOnError)
 	flags.SetOutput(stderr)
 	files := pki.NodeFiles()
-	flags.String(keyRegistry, "unix:/run/attune/registry.sock", "the site's registry: tls://HOST:PORT, or unix:PATH for that of an Analyzer on this node")
+	flags.String(keyRegistry, "unix:/run/attune/analyzer/registry.sock", "the site's registry: tls://HOST:PORT, or unix:PATH for that of an Analyzer on this node")
 	flags.String(keyCA, files.CA, "certificate of the site's CA, for registries and Analyzers on other machines")
 	flags.String(keyCert, files.Cert, "certificate of this node, role node")
 	flags.String(keyKey, files.Key, "key of the certificate")

@@ -6,7 +6,8 @@
 // [attunev1.Principal], see [PrincipalFrom]. What they may do is not decided
 // here but by who is asked, with [Reaches].
 //
-//   - Unix sockets: root is a node, everybody else a user. Nothing is sent.
+//   - Unix sockets: root and the services' user are nodes, everybody else a
+//     user. Nothing is sent.
 //   - TCP: mutual TLS 1.3; the role is the certificate's.
 //   - Everything else is refused, pipes and wrappers that hide the socket too.
 //

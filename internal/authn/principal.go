@@ -74,14 +74,23 @@ func ofTLS(auth credentials.AuthInfo, now func() time.Time) (Info, error) {
 	return Info{CommonAuthInfo: secured, Principal: principal, Expires: expires, now: now, tls: &info}, nil
 }
 
-// OfUser is the principal that a user of this machine is: root a node, everybody
-// else a user. Its name is the number where the machine does not know one.
+// ServiceUser is the name of the user as whom a site's Analyzer runs on this
+// machine: with root, which runs the nodes' part, the site's services.
+const ServiceUser = "attune"
+
+// maxSystemUID is the highest id of users that are made for services. A person who
+// is called as one is none.
+const maxSystemUID = 999
+
+// OfUser is the principal that a user of this machine is: root and [ServiceUser] a
+// node, everybody else a user. Its name is the number where the machine does not
+// know one.
 func OfUser(uid uint32) *attunev1.Principal {
 	p := &attunev1.Principal{Name: strconv.FormatUint(uint64(uid), 10), Uid: uid, Role: attunev1.Role_ROLE_USER}
 	if found, err := user.LookupId(p.GetName()); err == nil {
 		p.Name = found.Username
 	}
-	if uid == 0 {
+	if uid == 0 || p.GetName() == ServiceUser && uid <= maxSystemUID {
 		p.Role = attunev1.Role_ROLE_NODE
 	}
 	return p

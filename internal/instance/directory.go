@@ -13,8 +13,15 @@ import (
 // it is not there. One that somebody else made, or can change, is refused: below
 // /tmp everybody can be there first, and would have the service's sockets.
 func Directory(path string, mode os.FileMode) error {
+	_, err := os.Lstat(path)
+	made := os.IsNotExist(err)
 	if err := os.MkdirAll(path, mode); err != nil {
 		return err
+	}
+	if made { // whatever the umask
+		if err := os.Chmod(path, mode); err != nil {
+			return err
+		}
 	}
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {

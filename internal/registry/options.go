@@ -49,7 +49,7 @@ type Options struct {
 func (o Options) Validate() error {
 	if path, ok := strings.CutPrefix(o.URL, unixScheme); ok {
 		if !strings.HasPrefix(path, "/") {
-			return fmt.Errorf("registry %q: a Unix socket has an absolute path, as in unix:/run/attune/registry.sock", o.URL)
+			return fmt.Errorf("registry %q: a Unix socket has an absolute path, as in unix:/run/attune/analyzer/registry.sock", o.URL)
 		}
 		return nil
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/bench/internal/nodecert"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/testing/serviceuser"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -58,6 +59,9 @@ func startAnalyzer(ctx context.Context, dir, tunlets string) (*analyzer, error) 
 		"--run-dir", filepath.Join(dir, "run"), "--state-dir", filepath.Join(dir, "state"), "--tunlet-dir", tunlets,
 		"--tls-ca", files.CA, "--tls-cert", files.Cert, "--tls-key", files.Key, "--log-level", "warn")
 	a.command.Stderr = os.Stderr
+	if err := serviceuser.Become(ctx, a.command, dir); err != nil {
+		return nil, err
+	}
 	a.command.Cancel = func() error { return a.command.Process.Signal(unix.SIGTERM) }
 	if err := a.command.Start(); err != nil {
 		return nil, err

@@ -3,17 +3,30 @@
 package analyzer
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
+	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/exitcode"
 )
+
+// notAsRoot: what the Analyzer does needs no rights, and it has tunlets and much
+// of the network's parsing. To become another user by itself it would have to be
+// root first, with the environment of whoever has started it.
+func notAsRoot() error {
+	return exitcode.UsageError(errors.New("the Analyzer does not run as root"), "`systemctl start attune-analyzer` starts it as user "+authn.ServiceUser+", and so does `setpriv --reuid="+authn.ServiceUser+
+		" --regid="+authn.ServiceUser+" --init-groups attune analyzer serve`; its directories have to be that user's")
+}
 
 const analyzerServeLong = `Serve runs the Analyzer of a site until SIGINT or SIGTERM: nodes with attuned find
 it in the registry, and every execution of a registered application becomes a
-session. attune session start registers one, and so does the configuration.
+session. attune session start registers one, and so does the configuration. It does
+not run as root: the site's runs as user attune.
 
 Without settings it serves this machine, through Unix sockets, and keeps the
 registry itself. With --listen and --registry-listen other machines reach it, by
@@ -54,6 +67,9 @@ func Command(p *cli.Env) *cobra.Command {
 			if check {
 				_, err := fmt.Fprintln(p.Stdout, "configuration is valid")
 				return err
+			}
+			if os.Geteuid() == 0 {
+				return notAsRoot()
 			}
 			return serveAnalyzer(cmd.Context(), p, s, read)
 		},

@@ -22,6 +22,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/service"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
+	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/logging"
@@ -80,8 +81,8 @@ func analyzerFlags(flags *pflag.FlagSet) {
 	files := pki.NodeFiles()
 	flags.StringArray(keyListen, nil, "serve at `HOST:PORT` too, for other machines; may be repeated")
 	flags.StringArray(keyAdvertise, nil, "tell other machines this `HOST:PORT` instead of what is listened at; may be repeated")
-	flags.String(keyRunDir, "", "`DIR` of sockets (default: /run/attune, of others than root in XDG_RUNTIME_DIR)")
-	flags.String(keyStateDir, "", "`DIR` of reports and of the embedded registry (default: /var/lib/attune/analyzer, of others than root in XDG_STATE_HOME)")
+	flags.String(keyRunDir, "", "`DIR` of sockets (default: /run/attune/analyzer, of others than attune in XDG_RUNTIME_DIR)")
+	flags.String(keyStateDir, "", "`DIR` of reports and of the embedded registry (default: /var/lib/attune/analyzer, of others than attune in XDG_STATE_HOME)")
 	flags.String(settings.KeyRegistry, registryEmbedded, "the site's registry: embedded, or the `ADDRESS` of one, tls://HOST:PORT")
 	flags.String(keyRegistryListen, "", "serve the embedded registry at `HOST:PORT` too, for other machines")
 	flags.String(keyRegistryLeaf, "", "let registries of other sites join at `HOST:PORT`")
@@ -103,12 +104,12 @@ func analyzerFlags(flags *pflag.FlagSet) {
 	flags.String(keyLogFormat, logging.FormatText, "how to log: text or json")
 }
 
-// ServiceDirs are where a service of root keeps its things, or a user's own.
-func ServiceDirs(uid int, env func(string) string) (run, state string) {
-	if uid == 0 {
-		return "/run/attune", "/var/lib/attune/analyzer"
+// ServiceDirs are where the site's service keeps its things, or a user's own.
+func ServiceDirs(p *attunev1.Principal, env func(string) string) (run, state string) {
+	if p.GetRole() == attunev1.Role_ROLE_NODE {
+		return "/run/attune/analyzer", "/var/lib/attune/analyzer"
 	}
-	run = fmt.Sprintf("/tmp/attune-%d", uid)
+	run = fmt.Sprintf("/tmp/attune-%d", p.GetUid())
 	if dir := env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		run = filepath.Join(dir, "attune")
 	}
@@ -172,7 +173,7 @@ func readService(v *viper.Viper, file string, required bool, known []string) err
 // analyzerFrom takes the settings.
 func analyzerFrom(v *viper.Viper) (analyzerSettings, error) {
 	from := settings.Reader{Values: v}
-	run, state := ServiceDirs(os.Geteuid(), os.Getenv)
+	run, state := ServiceDirs(authn.Self(), os.Getenv)
 	s := analyzerSettings{
 		listen: from.List(keyListen), advertise: from.List(keyAdvertise),
 		runDir: cmp.Or(from.Text(keyRunDir), run), stateDir: cmp.Or(from.Text(keyStateDir), state), registry: from.Text(settings.KeyRegistry),

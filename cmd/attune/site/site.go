@@ -144,8 +144,8 @@ func (f Flags) addresses(ctx context.Context) ([]string, error) {
 	if f.registry != "" {
 		return f.find(ctx)
 	}
-	own, _ := analyzer.ServiceDirs(os.Geteuid(), os.Getenv)
-	site, _ := analyzer.ServiceDirs(0, os.Getenv)
+	own, _ := analyzer.ServiceDirs(authn.Self(), os.Getenv)
+	site, _ := analyzer.ServiceDirs(authn.OfUser(0), os.Getenv)
 	var found []string
 	for _, dir := range []string{own, site} {
 		path := filepath.Join(dir, analyzer.ServiceSocket)

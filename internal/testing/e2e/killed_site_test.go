@@ -18,8 +18,11 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/confined"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/serviceuser"
 	"github.com/attune-hpc/attune/internal/testing/targets"
+	"github.com/attune-hpc/attune/packaging/systemd"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -57,7 +60,7 @@ func startServices(t *testing.T) *services {
 
 func (s *services) path(name string) string { return filepath.Join(s.dir, name) }
 
-// start starts a service in the background; the test kills it at the end.
+// start starts a service with the rights of its unit in the background; the test kills it at the end.
 func (s *services) start(command string, args ...string) *exec.Cmd {
 	s.t.Helper()
 	log, err := os.OpenFile(s.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -67,6 +70,12 @@ func (s *services) start(command string, args ...string) *exec.Cmd {
 	defer log.Close()
 	cmd := exec.Command("../../../bin/"+command, args...)
 	cmd.Stdout, cmd.Stderr = log, log
+	unit := systemd.Attuned
+	if command == "attune" {
+		unit = systemd.Analyzer
+		serviceuser.Must(s.t, cmd, s.path("analyzer-run"), s.path("analyzer"))
+	}
+	confined.Apply(s.t, cmd, "../confined", unit, s.dir)
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -76,12 +85,12 @@ func (s *services) start(command string, args ...string) *exec.Cmd {
 
 func (s *services) startAnalyzer() {
 	s.analyzer = s.start("attune", "analyzer", "serve", "--config", os.DevNull,
-		"--run-dir", s.path("run"), "--state-dir", s.path("analyzer"), "--tunlet-dir", "../../../bin")
+		"--run-dir", s.path("analyzer-run"), "--state-dir", s.path("analyzer"), "--tunlet-dir", "../../../bin")
 }
 
 func (s *services) startNode() {
 	s.attuned = s.start("attuned", "--config", os.DevNull, "--run-dir", s.path("run"), "--state-dir", s.path("node"),
-		"--registry", "unix:"+s.path("run/registry.sock"), "--policy", s.path("policy.yaml"))
+		"--registry", "unix:"+s.path("analyzer-run/registry.sock"), "--policy", s.path("policy.yaml"))
 }
 
 // kill ends a service as a crash does, unless it has ended.
@@ -92,7 +101,7 @@ func kill(cmd *exec.Cmd) {
 
 // session runs attune session.
 func (s *services) session(args ...string) ([]byte, error) {
-	args = append([]string{"session", args[0], "--analyzer", "unix:" + s.path("run/analyzer.sock")}, args[1:]...)
+	args = append([]string{"session", args[0], "--analyzer", "unix:" + s.path("analyzer-run/analyzer.sock")}, args[1:]...)
 	return exec.Command(attune, args...).Output()
 }
 

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package confined
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// unit is what a unit says of the rights of its service.
+type unit struct {
+	capabilities uint64
+	umask        string
+	calls        map[string]bool // that the filter allows, by name
+	families     []string
+	writable     []string
+	noWriteExec  bool
+	noNamespaces bool
+}
+
+// capabilityNames are CAP_..., by number.
+var capabilityNames = strings.Fields(`chown dac_override dac_read_search fowner fsetid kill setgid setuid setpcap
+	linux_immutable net_bind_service net_broadcast net_admin net_raw ipc_lock ipc_owner sys_module sys_rawio sys_chroot
+	sys_ptrace sys_pacct sys_admin sys_boot sys_nice sys_resource sys_time sys_tty_config mknod lease audit_write
+	audit_control setfcap mac_override mac_admin syslog wake_alarm block_suspend audit_read perfmon bpf checkpoint_restore`)
+
+// parse reads a unit. What a service without any of the settings could do is not
+// what this package is for: they have to be there.
+func parse(text string) (u unit, err error) {
+	u.umask, u.calls = "0022", make(map[string]bool)
+	if err := u.allow("@default", true); err != nil {
+		return u, err
+	}
+	for line := range strings.Lines(text) {
+		key, value, is := strings.Cut(strings.TrimSpace(line), "=")
+		if !is || strings.HasPrefix(line, "#") {
+			continue
+		}
+		switch words := strings.Fields(value); key {
+		case "CapabilityBoundingSet":
+			err = u.keep(words)
+		case "UMask":
+			u.umask = value
+		case "RestrictAddressFamilies":
+			u.families = append(u.families, words...)
+			if value == "" {
+				u.families = nil
+			}
+		case "ReadWritePaths":
+			u.writable = append(u.writable, words...)
+		case "MemoryDenyWriteExecute":
+			u.noWriteExec = value == "yes"
+		case "RestrictNamespaces":
+			u.noNamespaces = value == "yes"
+		case "SystemCallFilter":
+			err = u.filter(value)
+		}
+		if err != nil {
+			return u, err
+		}
+	}
+	return u, nil
+}
+
+func (u *unit) keep(names []string) error {
+	if len(names) == 0 {
+		u.capabilities = 0
+	}
+	for _, name := range names {
+		n := slices.Index(capabilityNames, strings.ToLower(strings.TrimPrefix(name, "CAP_")))
+		if n < 0 {
+			return fmt.Errorf("%s is no capability", name)
+		}
+		u.capabilities |= 1 << n
+	}
+	return nil
+}
+
+func (u *unit) filter(value string) error {
+	names, deny := strings.CutPrefix(value, "~")
+	for _, name := range strings.Fields(names) {
+		if err := u.allow(name, !deny); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allow adds or removes a call, or all of a set that systemd knows.
+func (u *unit) allow(name string, yes bool) error {
+	if !strings.HasPrefix(name, "@") {
+		u.calls[name] = yes
+		return nil
+	}
+	out, err := exec.Command("systemd-analyze", "syscall-filter", "--no-pager", name).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("what is in %s: %w: %s", name, err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if line = strings.TrimSpace(line); line != "" && line != name && !strings.HasPrefix(line, "#") {
+			if err := u.allow(line, yes); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// define is a line of the kernel's header of numbers.
+var define = regexp.MustCompile(`(?m)^#define __NR_(\w+)\s+(\d+)$`)
+
+// numbers of system calls, by name.
+func numbers() (map[string]uint32, error) {
+	header, err := os.ReadFile("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]uint32)
+	for _, m := range define.FindAllStringSubmatch(string(header), -1) {
+		n, err := strconv.ParseUint(m[2], 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		all[m[1]] = uint32(n)
+	}
+	return all, nil
+}

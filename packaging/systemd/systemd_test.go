@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+)
+
+// TestExposure holds the units to what they may expose at most, as systemd counts
+// it. attuned has to be what it looks into: see docs/design/0056.
+func TestExposure(t *testing.T) {
+	for _, tt := range []struct {
+		name, unit string
+		most       float64
+	}{
+		{"attuned", Attuned, 3.9},
+		{"attuned, narrow", Attuned + Narrow, 3.0},
+		{"Analyzer", Analyzer, 1.5},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "attune.service")
+			if err := os.WriteFile(file, []byte(tt.unit), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.Command("systemd-analyze", "security", "--offline=yes", "--no-pager", file).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			level := regexp.MustCompile(`exposure level for \S+ ([0-9.]+)`).FindSubmatch(out)
+			if level == nil {
+				t.Fatalf("no figure: %s", out)
+			}
+			if got, err := strconv.ParseFloat(string(level[1]), 64); err != nil || got > tt.most {
+				t.Errorf("%v, %v, want at most %v\n%s", got, err, tt.most, out)
+			}
+		})
+	}
+}
+
+// TestUnits: systemd understands every line.
+func TestUnits(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"attuned": Attuned, "attune-analyzer": Analyzer, "narrow": Attuned + Narrow} {
+		// The programs are not installed here.
+		text = regexp.MustCompile(`/usr/bin/attuned?`).ReplaceAllString(text, "/bin/true")
+		file := filepath.Join(dir, name+".service")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("systemd-analyze", "verify", "--man=no", file).CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+	}
+}
+
+// TestUsersAndDirectories has a directory made into what an installation is.
+func TestUsersAndDirectories(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"etc", "run", "var/lib", "var/cache"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	users, directories := filepath.Join(root, "users.conf"), filepath.Join(root, "directories.conf")
+	for path, text := range map[string]string{users: Users, directories: Directories} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("systemd-sysusers", "--root", root, users).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	passwd, err := os.ReadFile(filepath.Join(root, "etc/passwd"))
+	if err != nil || !regexp.MustCompile(`(?m)^attune:x:[0-9]{1,3}:`).Match(passwd) {
+		t.Errorf("%v: %s", err, passwd)
+	}
+	if os.Geteuid() != 0 {
+		return // the rest gives directories away
+	}
+	if out, err := exec.Command("systemd-tmpfiles", "--root", root, "--create", directories).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for dir, mode := range map[string]os.FileMode{
+		"run/attune": 0o755, "run/attune/analyzer": 0o755, "var/lib/attune": 0o711, "var/lib/attune/analyzer": 0o700, "etc/attune/pki": 0o755,
+	} {
+		if info, err := os.Stat(filepath.Join(root, dir)); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v, %v, want mode %o", dir, info, err, mode)
+		}
+	}
+}
