@@ -163,7 +163,11 @@ func (p *place) dial(a *running, hello *attunev1.ControllerHello, processes ...u
 // dialAs connects somebody's controller.
 func (p *place) dialAs(who *pki.Identity, a *running, hello *attunev1.ControllerHello, processes ...uint64) *controller {
 	p.t.Helper()
-	conn := p.as(who, a)
+	return p.dialOn(p.as(who, a), hello, processes...)
+}
+
+func (p *place) dialOn(conn *grpc.ClientConn, hello *attunev1.ControllerHello, processes ...uint64) *controller {
+	p.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	p.t.Cleanup(cancel)
 	c := &controller{

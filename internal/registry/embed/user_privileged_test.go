@@ -14,10 +14,12 @@ import (
 
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/serviceuser"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// Another user of the host may only ask for Analyzers.
+// Another user of the host may only ask for Analyzers, an admin by certificate too: the
+// kernel knows users, root and the Analyzer's user.
 func TestOtherUserOfTheHost(t *testing.T) {
 	const nobody = 65534
 	dir := t.TempDir()
@@ -53,16 +55,25 @@ func TestOtherUserOfTheHost(t *testing.T) {
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 		return command
 	}
-	if err := as(nobody, child{Find: server.URL()}).Run(); err != nil {
-		t.Errorf("another user cannot find Analyzers: %v", err)
-	}
-	if err := as(nobody, child{Put: server.URL()}).Run(); err == nil {
-		t.Error("another user has written to the registry")
+	for _, uid := range []uint32{nobody, 5001, 5002, 5003} {
+		if err := as(uid, child{Find: server.URL()}).Run(); err != nil {
+			t.Errorf("user %d cannot find Analyzers: %v", uid, err)
+		}
+		if err := as(uid, child{Put: server.URL()}).Run(); err == nil {
+			t.Errorf("user %d has written to the registry", uid)
+		}
 	}
 	list, err := service.Registrations(patience.Context(t))
 	if err != nil || len(list) != 1 {
 		t.Errorf("registrations: %v, %v", list, err)
 	}
+	mustPut(t, service, "solver")
+	analyzers := as(0, child{Put: server.URL()})
+	serviceuser.Must(t, analyzers)
+	if err := analyzers.Run(); err != nil {
+		t.Errorf("the Analyzer's user is a service, and cannot write: %v", err)
+	}
+	mustPut(t, service, "solver")
 	if err := as(0, child{Put: server.URL()}).Run(); err != nil {
 		t.Errorf("root is a service, and cannot write: %v", err)
 	}
