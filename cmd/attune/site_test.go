@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -148,6 +149,36 @@ func TestSiteCommands(t *testing.T) {
 	}
 	if code := s.end(syscall.SIGTERM); code != exitcode.OK {
 		t.Errorf("ended with code %d: %s", code, s.log)
+	}
+}
+
+// TestDoctorSeesRestrictions: of an Analyzer with the rights of its unit, and of one
+// that was started by hand.
+func TestDoctorSeesRestrictions(t *testing.T) {
+	s := newSite(t)
+	free := &testSite{t: t, dir: s.dir + "/free"}
+	free.cmd = exec.Command(filepath.Join(bin, "attune"), free.flags()...)
+	serviceuser.Must(t, free.cmd, free.dir)
+	if err := free.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { free.end(syscall.SIGKILL) })
+	patience.Until(t, "the second Analyzer to be ready", func() bool { return free.get("/readyz") == http.StatusOK })
+	out, code := s.ask("doctor", "--service")
+	if code != exitcode.OK {
+		t.Fatalf("code %d, %s", code, out)
+	}
+	for _, of := range []struct {
+		service *testSite
+		state   string
+	}{{s, "in force"}, {free, "missing"}} {
+		for _, what := range []string{"no new privileges", "system calls"} {
+			name := fmt.Sprintf("attune-analyzer %d: %s ", of.service.cmd.Process.Pid, what)
+			_, rest, found := strings.Cut(out, name)
+			if !found || !strings.HasPrefix(strings.TrimSpace(rest), of.state) {
+				t.Errorf("%s is not %s:\n%s", name, of.state, out)
+			}
+		}
 	}
 }
 

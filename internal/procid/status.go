@@ -23,8 +23,11 @@ type Status struct {
 	// how many it has one, that of /proc the first.
 	Inner, Depth  int
 	Users, Groups IDs
-	// Capabilities are the permitted ones, a bit each.
-	Capabilities uint64
+	// Capabilities are the permitted ones, a bit each, Bounding those that an exec
+	// could give.
+	Capabilities, Bounding uint64
+	// NoNewPrivileges says that no exec gives rights.
+	NoNewPrivileges bool
 	// Pending signals are the thread's own, Shared those of its process.
 	Pending, Shared, Blocked, Ignored, Caught Signals
 	// Locked, Resident and Peak are memory of the process: what it has locked, what it
@@ -162,6 +165,10 @@ func (s *Status) parse(name string, fields []string) (err error) {
 	case "CapPrm":
 		s.known.capabilities = true
 		s.Capabilities, err = parseMask(fields)
+	case "CapBnd":
+		s.Bounding, err = parseMask(fields)
+	case "NoNewPrivs":
+		s.NoNewPrivileges = slices.Equal(fields, []string{"1"})
 	case "Seccomp":
 		s.Seccomp, err = number(fields)
 	case "Seccomp_filters":

@@ -30,18 +30,29 @@ type Diagnosis struct {
 
 // Command returns `attune doctor`.
 func Command(p *cli.Env) *cobra.Command {
-	var asJSON bool
+	var asJSON, services bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what can be done on this machine",
 		Long: `Doctor tries every way into a program that attune knows, here and as this
 user, and says of each whether it is available, degraded or unavailable, why,
-and what would help. Its exit code is 0 whatever it finds.`,
+and what would help. Its exit code is 0 whatever it finds.
+
+With --service it says of attuned and the Analyzer that run here which of the
+restrictions of their units are in force (docs/security.md), and of the files of
+this machine's certificate whether only those can read and write them who should.`,
 		Example: `  attune doctor
+  attune doctor --service
   attune doctor --json | jq '.mechanisms[] | select(.state != "available")'`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := diagnose(cmd.Context())
+			var d *Diagnosis
+			var err error
+			if services {
+				d, err = diagnoseServices()
+			} else {
+				d, err = diagnose(cmd.Context())
+			}
 			if err != nil {
 				return err
 			}
@@ -53,6 +64,7 @@ and what would help. Its exit code is 0 whatever it finds.`,
 			return encoder.Encode(d)
 		},
 	}
+	cmd.Flags().BoolVar(&services, "service", false, "say how the services that run here are restricted")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

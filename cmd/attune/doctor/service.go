@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/capability"
+	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/buildinfo"
+	"github.com/attune-hpc/attune/internal/cgroup"
+	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// What is said of one restriction of a service.
+const (
+	inForce capability.State = "in force"
+	missing capability.State = "missing"
+)
+
+// The services, and the user of each; the remedy is always its unit.
+const (
+	nodeService     = "attuned"
+	analyzerService = "attune-analyzer"
+)
+
+// maxFile bounds what is read of a process.
+const maxFile = 1 << 20
+
+// diagnoseServices says which restrictions of packaging/systemd are in force for the
+// services that run here, and how their certificate's files are kept.
+func diagnoseServices() (*Diagnosis, error) {
+	pids, err := procid.List()
+	if err != nil {
+		return nil, err
+	}
+	d := &Diagnosis{Version: buildinfo.Get().Version}
+	found := map[string]int{}
+	for _, pid := range pids {
+		name := serviceOf(pid)
+		if name == "" {
+			continue
+		}
+		status, err := procid.ReadStatus(pid)
+		if errors.Is(err, procid.ErrGone) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[name]++
+		for _, row := range restrictions(name, status) {
+			d.add(name, pid, row)
+		}
+		d.add(name, pid, confinement(name, pid))
+		d.add(name, pid, memoryLimit(pid))
+	}
+	for _, row := range certificate(pki.NodeFiles(), found[analyzerService] > 0) {
+		d.Mechanisms = append(d.Mechanisms, row)
+	}
+	d.Summary = fmt.Sprintf("%d attuned and %d Analyzer run here. What is missing their units would bring (packaging/systemd).",
+		found[nodeService], found[analyzerService])
+	return d, nil
+}
+
+func (d *Diagnosis) add(name string, pid int, row capability.Capability) {
+	row.Name = fmt.Sprintf("%s %d: %s", name, pid, row.Name)
+	if row.State == missing && row.Remedy == "" {
+		row.Remedy = "start it by its unit: systemctl start " + name
+	}
+	d.Mechanisms = append(d.Mechanisms, row)
+}
+
+// serviceOf says which service a process is, by what it was started as.
+func serviceOf(pid int) string {
+	line, err := procid.ReadFile(pid, "cmdline", maxFile)
+	if err != nil {
+		return ""
+	}
+	words := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
+	switch base := filepath.Base(words[0]); {
+	case base == nodeService:
+		return nodeService
+	case base == "attune" && len(words) > 2 && words[1] == "analyzer" && words[2] == "serve":
+		return analyzerService
+	}
+	return ""
+}
+
+// dangerous are capabilities that no unit of Attune's leaves to its service.
+const dangerous = 1<<unix.CAP_SYS_MODULE | 1<<unix.CAP_SYS_RAWIO | 1<<unix.CAP_SYS_BOOT | 1<<unix.CAP_SYS_TIME |
+	1<<unix.CAP_MKNOD | 1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_CHOWN
+
+// restrictions are those that the kernel tells with a process' status.
+func restrictions(name string, s procid.Status) []capability.Capability {
+	uid := s.Users.Effective
+	user := row("user", uid == 0, authn.OfUser(uid).GetName())
+	capabilities := row("capabilities", s.Bounding&dangerous == 0, fmt.Sprintf("%d, and an exec could give %d", bits.OnesCount64(s.Capabilities), bits.OnesCount64(s.Bounding)))
+	if name == analyzerService {
+		user = row("user", uid != 0, authn.OfUser(uid).GetName())
+		capabilities = row("capabilities", s.Bounding == 0 && s.Capabilities == 0, capabilities.Detail)
+	} else if uid != 0 {
+		user.Remedy = "it serves this user only; the node's runs as root"
+	}
+	return []capability.Capability{
+		user, capabilities,
+		row("no new privileges", s.NoNewPrivileges, ""),
+		row("system calls", s.Seccomp == unix.SECCOMP_MODE_FILTER, fmt.Sprintf("%d filters", s.Filters)),
+	}
+}
+
+func row(name string, holds bool, detail string) capability.Capability {
+	state := missing
+	if holds {
+		state = inForce
+	}
+	return capability.Capability{Name: name, State: state, Detail: detail}
+}
+
+// confinement is AppArmor's.
+func confinement(name string, pid int) capability.Capability {
+	label, err := procid.ReadFile(pid, "attr/current", maxFile)
+	text := strings.TrimSpace(string(bytes.TrimRight(label, "\x00")))
+	if err != nil {
+		text = "this kernel has no AppArmor, or does not tell"
+	}
+	r := row("AppArmor", err == nil && strings.HasSuffix(text, "(enforce)"), text)
+	if r.State == missing {
+		r.Remedy = "where AppArmor is used: packaging/apparmor/" + name + " to /etc/apparmor.d, then apparmor_parser -r"
+	}
+	return r
+}
+
+// memoryLimit is that of the service's control group, of version 2.
+func memoryLimit(pid int) capability.Capability {
+	const name = "memory limit"
+	membership, err := procid.ReadFile(pid, "cgroup", maxFile)
+	if err != nil {
+		return row(name, false, err.Error())
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return row(name, false, err.Error())
+	}
+	path, is := cgroup.Path(string(membership), "")
+	dir, found := cgroup.Dir(string(mounts), "", path)
+	if !is || !found {
+		return row(name, false, "no control group of version 2 is mounted here")
+	}
+	limit, err := os.ReadFile(filepath.Join(dir, "memory.max"))
+	text := strings.TrimSpace(string(limit))
+	if err != nil {
+		text = "its control group has none"
+	}
+	return row(name, err == nil && text != "max", text)
+}
+
+// certificate says how the files of this machine's certificate are kept. With an
+// Analyzer here its group may read the key.
+func certificate(files pki.Files, analyzer bool) (rows []capability.Capability) {
+	for _, file := range []struct {
+		path   string
+		secret bool
+	}{{files.CA, false}, {files.Cert, false}, {files.Key, true}} {
+		info, err := os.Stat(file.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // one machine needs none
+		}
+		if err != nil {
+			rows = append(rows, row(file.path, false, err.Error()))
+			continue
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		open := os.FileMode(0o022)
+		if file.secret {
+			open = 0o037
+		}
+		r := row(file.path, st.Uid == 0 && info.Mode()&open == 0, fmt.Sprintf("mode %03o, user %d, group %d", info.Mode().Perm(), st.Uid, st.Gid))
+		if r.State == missing {
+			r.Remedy = fmt.Sprintf("chown root %[1]s; chmod %03[2]o %[1]s", file.path, info.Mode().Perm()&^open)
+		}
+		if file.secret && analyzer && info.Mode()&0o040 == 0 {
+			r.State, r.Remedy = missing, fmt.Sprintf("the Analyzer cannot read it: chgrp %s %s; chmod 640 %[2]s", authn.ServiceUser, file.path)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// TestRestrictions: services as their units start them, and as somebody does by hand.
+func TestRestrictions(t *testing.T) {
+	status := func(uid int, permitted, bounding string, rest string) string {
+		return fmt.Sprintf("Uid:\t%d\t%[1]d\t%[1]d\t%[1]d\nGid:\t0\t0\t0\t0\nCapPrm:\t%s\nCapBnd:\t%s\n%s", uid, permitted, bounding, rest)
+	}
+	const none, all, own = "0000000000000000", "000001ffffffffff", "000001c001a810ee"
+	const bound, free = "NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t5\n", "NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n"
+	tests := []struct{ name, service, status, missing string }{
+		{"attuned by its unit", nodeService, status(0, own, own, bound), ""},
+		{"attuned by hand", nodeService, status(0, all, all, free), "capabilities, no new privileges, system calls"},
+		{"a user's attuned", nodeService, status(1000, none, none, bound), "user"},
+		{"Analyzer by its unit", analyzerService, status(995, none, none, bound), ""},
+		{"Analyzer by setpriv", analyzerService, status(995, none, all, free), "capabilities, no new privileges, system calls"},
+		{"Analyzer of before, as root", analyzerService, status(0, all, all, free), "user, capabilities, no new privileges, system calls"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := procid.ParseStatus(tt.status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, r := range restrictions(tt.service, s) {
+				if r.State == missing {
+					names = append(names, r.Name)
+				}
+			}
+			if got := strings.Join(names, ", "); got != tt.missing {
+				t.Errorf("missing: %q, want %q", got, tt.missing)
+			}
+		})
+	}
+}
+
+// TestCertificate: keys that others may read, and one that the Analyzer cannot.
+func TestCertificate(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root: the files have to be root's")
+	}
+	dir := t.TempDir()
+	files := pki.FilesIn(dir, "node")
+	if rows := certificate(files, true); len(rows) > 0 {
+		t.Errorf("of none: %v", rows)
+	}
+	for _, path := range []string{files.CA, files.Cert, files.Key} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		mode     os.FileMode
+		analyzer bool
+		remedy   string // of the key; empty: none
+	}{
+		{0o600, false, ""},
+		{0o640, true, ""},
+		{0o600, true, "chgrp attune"},
+		{0o644, false, "chmod 640"},
+		{0o660, true, "chmod 640"},
+	} {
+		if err := os.Chmod(files.Key, tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		rows := certificate(files, tt.analyzer)
+		key := rows[len(rows)-1]
+		if len(rows) != 3 || key.Name != filepath.Join(dir, "node.key") || (key.State == missing) != (tt.remedy != "") || !strings.Contains(key.Remedy, tt.remedy) {
+			t.Errorf("mode %o, Analyzer %v: %+v, want %q", tt.mode, tt.analyzer, key, tt.remedy)
+		}
+	}
+}
