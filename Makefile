@@ -72,7 +72,7 @@ generate-bpf:
 	@scripts/deps generate
 	go generate ./controller/bpf/...
 
-.PHONY: check-generated check-protocol
+.PHONY: check-generated check-protocol check-vulnerabilities
 check-generated: ## Check that the generated files are what their sources give
 	@scripts/check-generated
 
@@ -80,6 +80,9 @@ check-protocol: ## Check the protocol's form, and generate its Go code again to 
 	$(TOOL) buf lint
 	$(TOOL) buf format --diff --exit-code
 	@scripts/check-generated proto
+
+check-vulnerabilities: ## Look for known vulnerabilities in what the commands call
+	$(TOOL) govulncheck ./cmd/... ./tunlets/...
 
 .PHONY: lint
 lint: dmlib ## Run the linters of Go, C and shell scripts

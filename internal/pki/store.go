@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ReadAuthority reads the CA of a directory: ca.crt and ca.key.
@@ -48,7 +50,8 @@ func (f Files) Check() error {
 	return err
 }
 
-// Write writes certificate and key, the key for its owner only. Files that are
+// Write writes certificate and key, the key for its owner only, and for the group that
+// may read root's key which is replaced. Files that are
 // there are [os.ErrExist] unless they are to be replaced; then both are ready
 // under other names first, so that whoever reads them gets the old or the new
 // ones, or a pair that does not match and is there for a moment only.
@@ -64,6 +67,9 @@ func (i Issued) Write(certPath, keyPath string, replace bool) error {
 	if err != nil {
 		return err
 	}
+	if err := keepReaders(keyPath, key); err != nil {
+		return errors.Join(err, os.Remove(key))
+	}
 	cert, err := prepare(certPath, i.Cert, 0o644)
 	if err != nil {
 		return errors.Join(err, os.Remove(key))
@@ -75,6 +81,24 @@ func (i Issued) Write(certPath, keyPath string, replace bool) error {
 		return errors.Join(err, os.Remove(cert))
 	}
 	return nil
+}
+
+// keepReaders lets the group that may read a key of root's read its successor.
+func keepReaders(old, successor string) error {
+	var st unix.Stat_t
+	err := unix.Stat(old, &st)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil
+	case err != nil:
+		return &os.PathError{Op: "stat", Path: old, Err: err}
+	case st.Uid != 0 || trusted(old, &st, private) != nil || st.Mode&0o040 == 0:
+		return nil
+	}
+	if err := os.Chown(successor, -1, int(st.Gid)); err != nil {
+		return err
+	}
+	return os.Chmod(successor, 0o640)
 }
 
 // WriteRoots writes the CA's certificate where those who got one from it look for

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package attacks checks that the attacks of docs/security.md have their tests.
+package attacks
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// named is a test in the table: its package and itself.
+var named = regexp.MustCompile("`([a-z0-9/]+)` (Test[A-Za-z0-9]+)")
+
+func TestAttacksHaveTheirTests(t *testing.T) {
+	const root = "../../.."
+	page, err := os.ReadFile(filepath.Join(root, "docs/security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(page), "\n## Attacks\n")
+	if !found {
+		t.Fatal("there is no table of attacks")
+	}
+	rows := 0
+	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| Attack") || strings.HasPrefix(line, "|--") {
+			continue
+		}
+		rows++
+		tests := named.FindAllStringSubmatch(line, -1)
+		if len(tests) == 0 {
+			t.Errorf("no test: %s", line)
+		}
+		for _, test := range tests {
+			if !has(t, filepath.Join(root, test[1]), test[2]) {
+				t.Errorf("%s has no %s", test[1], test[2])
+			}
+		}
+	}
+	if rows < 30 {
+		t.Errorf("%d attacks", rows)
+	}
+}
+
+// has says whether a package has a test.
+func has(t *testing.T, dir, test string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "\nfunc "+test+"(") {
+			return true
+		}
+	}
+	return false
+}
