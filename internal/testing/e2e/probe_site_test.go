@@ -19,7 +19,7 @@ func TestProbeAtASite(t *testing.T) {
 	session, pid := s.sessions()[0].GetId(), strconv.Itoa(s.program.Process.Pid)
 	probe := func(command string, args ...string) string {
 		t.Helper()
-		args = append([]string{"probe", command, "--analyzer", "unix:" + s.path("run/analyzer.sock"), "--session", session}, args...)
+		args = append([]string{"probe", command, "--analyzer", "unix:" + s.path("analyzer-run/analyzer.sock"), "--session", session}, args...)
 		out, err := exec.Command(attune, args...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("attune %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -36,7 +36,7 @@ func TestProbeAtASite(t *testing.T) {
 	if got := probe("list"); !strings.Contains(got, "%1") || !strings.Contains(got, "malloc_storm") {
 		t.Errorf("list: %s", got)
 	}
-	at := []string{"--analyzer", "unix:" + s.path("run/analyzer.sock"), "--session"}
+	at := []string{"--analyzer", "unix:" + s.path("analyzer-run/analyzer.sock"), "--session"}
 	for _, row := range []struct {
 		what string
 		args []string // the last one is completed
