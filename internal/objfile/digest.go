@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/filecache"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // DefaultDigests is how many digests are remembered by default.
@@ -53,38 +54,75 @@ func NewDigests(options DigestsOptions) *Digests {
 // of a process give /proc/PID/exe, which is the right file even if another one
 // has its name by now. It reads the whole file unless it is remembered, and
 // stops when the context is done.
-func (d *Digests) Digest(ctx context.Context, path string) (sum string, err error) {
-	file, err := openRegular(path)
+func (d *Digests) Digest(ctx context.Context, path string) (string, error) {
+	sum, err := d.sum(ctx, path)
 	if err != nil {
 		return "", err
+	}
+	d.Remember(sum)
+	return sum.SHA256, nil
+}
+
+func (d *Digests) sum(ctx context.Context, path string) (_ Sum, err error) {
+	file, err := openRegular(path)
+	if err != nil {
+		return Sum{}, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	key, err := keyOf(file)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
+		return Sum{}, fmt.Errorf("%s: %w", path, err)
 	}
 	if sum, ok := d.lookup(key); ok {
-		return sum, nil
+		return Sum{SHA256: sum}, nil
 	}
-	if sum, err = hash(ctx, file); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	// Not remembered if the file changed while it was read.
-	if after, err := keyOf(file); err == nil && after == key {
-		d.keep(key, sum)
-		_ = d.store.put(key, sum, d.limit) // else it is read again next time
-	}
-	return sum, nil
+	return sumOf(ctx, file, key)
 }
 
-// Known returns the SHA-256 of a file if it is remembered. It never reads the
-// file.
+// Sum is the SHA-256 of a file, and which version of the file it is of.
+type Sum struct {
+	SHA256 string
+	// The version; all zero if it is not to be remembered.
+	Device, Inode    uint64
+	Size             int64
+	Modified, Change unix.Timespec
+}
+
+// SumOf reads a whole file, whatever is remembered: see [Digests.Digest]. It is for
+// processes that remember nothing.
+func SumOf(ctx context.Context, path string) (_ Sum, err error) {
+	return NewDigests(DigestsOptions{}).sum(ctx, path)
+}
+
+func sumOf(ctx context.Context, file *os.File, key fileKey) (Sum, error) {
+	sum, err := hash(ctx, file)
+	if err != nil {
+		return Sum{}, fmt.Errorf("%s: %w", file.Name(), err)
+	}
+	if after, err := keyOf(file); err != nil || after != key {
+		return Sum{SHA256: sum}, nil // the file changed while it was read
+	}
+	return Sum{sum, key.device, key.inode, key.size, key.modified, key.change}, nil
+}
+
+// Remember keeps what was summed by [SumOf].
+func (d *Digests) Remember(sum Sum) {
+	if sum.Inode == 0 {
+		return
+	}
+	key := fileKey{sum.Device, sum.Inode, sum.Size, sum.Modified, sum.Change}
+	d.keep(key, sum.SHA256)
+	_ = d.store.put(key, sum.SHA256, d.limit) // else it is read again next time
+}
+
+// Known returns the SHA-256 of a file if it is remembered. It asks what the kernel
+// knows of the file only: see [procid.FileOf].
 func (d *Digests) Known(path string) (sum string, ok bool) {
-	var st unix.Stat_t
-	if unix.Stat(path, &st) != nil {
+	st, err := procid.FileOf(path)
+	if err != nil {
 		return "", false
 	}
-	return d.lookup(fileKey{uint64(st.Dev), st.Ino, st.Size, st.Mtim, st.Ctim})
+	return d.lookup(fileKey{st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim})
 }
 
 func (d *Digests) lookup(key fileKey) (sum string, ok bool) {

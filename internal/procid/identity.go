@@ -131,8 +131,7 @@ func Dying(pid int, stat Stat) bool {
 // the identity rests on pid and start time. A kernel thread has no
 // executable, which looks like a process that is just ending.
 func executable(pid int) (device, inode uint64, err error) {
-	var st unix.Stat_t
-	err = unix.Stat("/proc/"+strconv.Itoa(pid)+"/exe", &st)
+	st, err := FileOf("/proc/" + strconv.Itoa(pid) + "/exe")
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return 0, 0, nil
