@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package readers
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// helper is a process that runs [Serve]. It belongs to whoever has taken it from the
+// pool.
+type helper struct {
+	command *exec.Cmd
+	held    *procid.Process
+	in      *os.File // what it is asked
+	out     *os.File // what it answers
+	used    bool     // it has answered before
+}
+
+// startHelper runs a command as a helper.
+func startHelper(command []string) (_ *helper, err error) {
+	questions, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer questions.Close()
+	out, answers, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	defer answers.Close()
+	h := &helper{command: exec.Command(command[0], command[1:]...), in: in, out: out}
+	h.command.Stdin, h.command.Stdout = questions, answers
+	// One processor is enough for one question at a time.
+	h.command.Env = append(os.Environ(), "GOMAXPROCS=1")
+	if err := h.command.Start(); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	if h.held, err = procid.Open(h.command.Process.Pid); err != nil {
+		return nil, errors.Join(err, h.close(), h.command.Process.Kill(), h.command.Wait())
+	}
+	return h, nil
+}
+
+// ask puts a question, and waits for the answer until then or until ctx ends.
+func (h *helper) ask(ctx context.Context, asked request, until time.Time) (answer reply, err error) {
+	// It only fails for what cannot be waited for: pipes can.
+	_ = errors.Join(h.in.SetDeadline(until), h.out.SetDeadline(until))
+	stop := context.AfterFunc(ctx, func() {
+		_ = errors.Join(h.in.SetDeadline(time.Unix(0, 1)), h.out.SetDeadline(time.Unix(0, 1)))
+	})
+	defer stop()
+	if err = send(h.in, asked); err == nil {
+		err = receive(h.out, &answer)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	h.used = true
+	return answer, err
+}
+
+// close lets go of what the helper is spoken to by; one that is not stuck ends then.
+func (h *helper) close() error { return errors.Join(h.in.Close(), h.out.Close()) }
+
+// lastPatience is how long a helper that was killed may take to end when the pool is
+// closed: more than the kernel needs, unless the helper hangs.
+const lastPatience = 200 * time.Millisecond
+
+// end kills the helper and calls gone when it has ended. One that is stuck in a read of
+// the kernel ends when that does: at the end of ctx it is left behind.
+func (h *helper) end(ctx context.Context, gone func()) {
+	_ = errors.Join(h.close(), h.held.Signal(unix.SIGKILL)) // it may have ended
+	err := h.held.Wait(ctx)
+	if err != nil {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPatience)
+		defer cancel()
+		err = h.held.Wait(last)
+	}
+	if err == nil {
+		_ = h.command.Wait() // it was killed
+		gone()
+	}
+	_ = errors.Join(h.command.Process.Release(), h.held.Close()) // the former fails after Wait
+}

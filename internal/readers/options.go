@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package readers
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// ErrRefused says that what belongs to a user is not read at present, because reading
+// it did not end in time.
+var ErrRefused = errors.New("what belongs to this user cannot be read in time; it is tried again later")
+
+// errClosed says that the pool is closed.
+var errClosed = errors.New("readers are closed")
+
+// Defaults of Options.
+const (
+	// DefaultPatience is some thousand times what an operation takes.
+	DefaultPatience = 2 * time.Second
+	// DefaultSlowPatience is enough for a program of some gigabytes.
+	DefaultSlowPatience = time.Minute
+	// DefaultPause keeps a user who has helpers hang over and over from more than a
+	// few per cent of one helper's time.
+	DefaultPause = 30 * time.Second
+)
+
+const (
+	// perUser is how many helpers read what belongs to one user, at most: one slow
+	// operation does not hold up the others. It bounds those that hang, too.
+	perUser = 2
+	// keptIdle is how many helpers wait for the next question.
+	keptIdle = 2
+)
+
+// Options of a Pool.
+type Options struct {
+	// Command runs [Serve]; nil: this process' own program with [Argument].
+	Command []string
+	// Patience is how long a helper has for an operation, SlowPatience for a slow
+	// one; 0: the defaults.
+	Patience, SlowPatience time.Duration
+	// Pause is how long a user is refused, from when the last helper that hung has
+	// ended; 0: [DefaultPause].
+	Pause time.Duration
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// withDefaults completes the options.
+func (o Options) withDefaults() Options {
+	if o.Command == nil {
+		o.Command = []string{"/proc/self/exe", Argument}
+	}
+	if o.Patience <= 0 {
+		o.Patience = DefaultPatience
+	}
+	if o.SlowPatience <= 0 {
+		o.SlowPatience = DefaultSlowPatience
+	}
+	if o.Pause <= 0 {
+		o.Pause = DefaultPause
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package readers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/leaktest"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == Argument {
+		if err := Serve(os.Stdin, os.Stdout, echo(), hang(), die(), gone()); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	leaktest.Main(m)
+}
+
+func echo() Operation[string, string] {
+	return NewOperation("echo", func(_ context.Context, text string) (string, error) { return text, nil })
+}
+
+// hang never answers.
+func hang() Operation[string, string] {
+	return NewOperation("hang", func(context.Context, string) (string, error) { select {} })
+}
+
+// die ends the helper.
+func die() Operation[string, string] {
+	return NewOperation("die", func(context.Context, string) (string, error) { os.Exit(3); return "", nil })
+}
+
+func gone() Operation[string, string] {
+	return NewOperation("gone", func(context.Context, string) (string, error) { return "", procid.ErrGone })
+}
+
+const (
+	hostile  = 4711
+	harmless = 4712
+)
+
+func mustPool(t *testing.T, options Options) (*Pool, *logged) {
+	t.Helper()
+	log := new(logged)
+	options.Log = slog.New(slog.NewTextHandler(log, nil))
+	p := New(options)
+	t.Cleanup(func() { _ = p.Close() })
+	return p, log
+}
+
+// logged keeps what is logged.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *logged) lines() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), "\n")
+}
+
+func mustEcho(t *testing.T, p *Pool, uid uint32) {
+	t.Helper()
+	if got, err := echo().Ask(t.Context(), p, uid, "a\n\x00b"); got != "a\n\x00b" || err != nil {
+		t.Errorf("echo: %q, %v", got, err)
+	}
+}
+
+func TestOperations(t *testing.T) {
+	pool, log := mustPool(t, Options{Patience: patience.Limit})
+	for name, p := range map[string]*Pool{"in helpers": pool, "in this process": nil} {
+		t.Run(name, func(t *testing.T) {
+			mustEcho(t, p, harmless)
+			mustEcho(t, p, harmless)
+			if _, err := gone().Ask(t.Context(), p, harmless, ""); !errors.Is(err, procid.ErrGone) {
+				t.Errorf("gone: %v", err)
+			}
+		})
+	}
+	other := NewOperation("other", func(context.Context, string) (string, error) { return "", nil })
+	if _, err := other.Ask(t.Context(), pool, harmless, ""); err == nil || errors.Is(err, ErrRefused) {
+		t.Errorf("an unknown operation: %v", err)
+	}
+	if log.lines() != 0 {
+		t.Errorf("logged: %s", log.text.String())
+	}
+}
+
+// A user with whom helpers fail is refused, logged once, and tried again; all others are
+// served meanwhile.
+func TestRefused(t *testing.T) {
+	for name, operation := range map[string]Operation[string, string]{"hangs": hang(), "dies": die()} {
+		t.Run(name, func(t *testing.T) {
+			p, log := mustPool(t, Options{Patience: 500 * time.Millisecond, Pause: time.Millisecond})
+			p.options.Patience = patience.Limit
+			mustEcho(t, p, harmless) // has a helper ready
+			if name == "hangs" {
+				p.options.Patience = 500 * time.Millisecond
+			}
+			for range 2 {
+				if _, err := operation.Ask(t.Context(), p, hostile, ""); !errors.Is(err, ErrRefused) {
+					t.Errorf("the first time: %v", err)
+				}
+				patience.Receive(t, "end of the pause", p.Lifted)
+			}
+			p.options.Patience = patience.Limit
+			mustEcho(t, p, harmless)
+			mustEcho(t, p, hostile)
+			if log.lines() != 1 || len(p.Refused()) != 0 {
+				t.Errorf("logged %q, refused %d", log.text.String(), p.Refused())
+			}
+		})
+	}
+}
+
+// Whoever waits for a user who hangs is refused when that is known, and no user has more
+// than a few helpers.
+func TestBound(t *testing.T) {
+	p, _ := mustPool(t, Options{Patience: time.Second, Pause: time.Hour})
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			if _, err := hang().Ask(t.Context(), p, hostile, ""); !errors.Is(err, ErrRefused) {
+				t.Errorf("hang: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if u := p.users[hostile]; u == nil || !u.refused() || u.hanging > perUser {
+		t.Errorf("the user has %+v", u)
+	}
+}
+
+// The end of the pool, or of who asks, is waited for by nobody, and refuses nobody.
+func TestEnds(t *testing.T) {
+	p, log := mustPool(t, Options{Patience: time.Hour})
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := hang().Ask(ctx, p, hostile, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("who does not wait any more: %v", err)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { _ = p.Close() })
+	if _, err := hang().Ask(t.Context(), p, hostile, ""); !errors.Is(err, errClosed) {
+		t.Errorf("at the end: %v", err)
+	}
+	if _, err := echo().Ask(t.Context(), p, harmless, ""); !errors.Is(err, errClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+	if log.lines() != 0 {
+		t.Errorf("logged: %s", log.text.String())
+	}
+}
