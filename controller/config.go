@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -93,6 +94,8 @@ type Config struct {
 	Budget float64
 	// Digests remembers checksums of programs; nil: one of its own.
 	Digests *objfile.Digests
+	// Readers read what belongs to processes; nil: this process does.
+	Readers *readers.Pool
 	// Version of Attune, for the Analyzer.
 	Version string
 	// Log may be nil.

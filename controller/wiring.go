@@ -60,7 +60,7 @@ func (d *desk) newAdmission(source track.Source) (err error) {
 	d.admission, err = admit.New(admit.Options{
 		Members: d.members, Placer: d.placer, Outbox: d.outbox, Meter: d.meter, Cache: d.cache, Functions: d.functions,
 		Rights: d.rights(), JobID: d.config.JobID, Source: source, LookInterval: d.config.LookInterval,
-		Digests: d.config.Digests, GatePath: d.config.GatePath, EarlyGate: d.config.EarlyGate,
+		Digests: d.config.Digests, Readers: d.config.Readers, GatePath: d.config.GatePath, EarlyGate: d.config.EarlyGate,
 		GateTimeout: d.config.gateTimeout, Library: d.config.LibraryPath, LateLibrary: d.config.LateLibrary,
 		Context: d.ctx, Go: d.work.Go, Log: d.log,
 	})

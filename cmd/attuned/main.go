@@ -14,14 +14,19 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/readers"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 1 && args[0] == readers.Argument {
+		return read(stderr)
+	}
 	settings, err := load(args, stderr)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
@@ -41,6 +46,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 	log := logging.Service(stderr, settings.logFormat, level)
 	if err = serveNode(settings, args, level, log); err != nil {
 		log.Error("attuned ends", "error", err)
+		return exitcode.Failure
+	}
+	return exitcode.OK
+}
+
+// read serves the attuned that has started this process: it reads what may block.
+func read(stderr io.Writer) int {
+	if err := readers.Serve(os.Stdin, os.Stdout, discover.Operations()...); err != nil {
+		_, _ = fmt.Fprintf(stderr, "attuned: read what belongs to processes: %v\n", err)
 		return exitcode.Failure
 	}
 	return exitcode.OK

@@ -32,8 +32,10 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/offswitch"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/rundir"
+	"github.com/attune-hpc/attune/internal/turns"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -44,6 +46,7 @@ type service struct {
 	level    *slog.LevelVar
 	log      *slog.Logger
 	policy   atomic.Pointer[policy.Policy]
+	turns    *turns.Board
 	closers  []func() error
 }
 
@@ -55,7 +58,7 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 	hangup := make(chan os.Signal, 1) // from now on it ends nothing
 	signal.Notify(hangup, unix.SIGHUP)
 	defer signal.Stop(hangup)
-	a := &service{settings: s, args: args, level: level, log: log}
+	a := &service{settings: s, args: args, level: level, log: log, turns: turns.New()}
 	defer func() {
 		for _, c := range slices.Backward(a.closers) {
 			err = errors.Join(err, c())
@@ -79,6 +82,7 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 	group.Go(func() error { return n.ServeLocal(ctx, listener) })
 	group.Go(func() error { return n.Run(ctx) })
 	group.Go(func() error { a.reloadLoop(ctx, hangup); return nil })
+	group.Go(func() error { a.watchdog(ctx); return nil })
 	return group.Wait()
 }
 
@@ -107,7 +111,7 @@ func (a *service) open(ctx context.Context) (*node.Node, error) {
 		return nil, err
 	}
 	a.defers(auditLog.Close)
-	client, err := registry.Open(ctx, registry.Options{URL: s.registry, Identity: identity, Name: "attuned " + s.name, Log: a.log})
+	client, err := registry.Open(ctx, registry.Options{URL: s.registry, Identity: identity, Name: "attuned " + s.name, Turns: a.turns, Log: a.log})
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +144,17 @@ func (a *service) nodeConfig(ctx context.Context, client *registry.Client, ident
 		Policy: a.policy.Load, Off: offswitch.Switch(s.off).Off, Kept: a.openKept, Budget: s.budget / 100, Hidden: prober(),
 		Digests:    objfile.NewDigests(objfile.DigestsOptions{Dir: rundir.Current().DigestDir()}),
 		Mechanisms: capability.Mechanisms(capability.Probe(ctx, capability.Options{Fast: true})),
+		Readers:    a.readers(),
+		Turns:      a.turns,
 		Log:        a.log,
 	}
+}
+
+// readers are the processes that read what may block.
+func (a *service) readers() *readers.Pool {
+	pool := readers.New(readers.Options{Log: a.log})
+	a.defers(pool.Close)
+	return pool
 }
 
 // find is how processes are found.

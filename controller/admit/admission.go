@@ -47,7 +47,7 @@ func New(options Options) (a *Admission, err error) {
 	o.Members.OnLeave(func(t *member.Member) { o.Placer.Release(t.Handle()) })
 	o.Members.OnLeave(a.entering.leave)
 	a.tracker, err = track.New(track.Options{
-		JobID: o.JobID, Source: o.Source, PollInterval: o.LookInterval, Digests: o.Digests, Log: o.Log,
+		JobID: o.JobID, Source: o.Source, PollInterval: o.LookInterval, Digests: o.Digests, Readers: o.Readers, Log: o.Log,
 		Handler: &follower{
 			ways: ways{o}, foreign: o.Rights.Foreign, arrivals: a.arrivals, early: a.early, door: a.door, entering: a.entering,
 		},

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -45,11 +46,12 @@ type Options struct {
 	Functions *sites.Functions
 	// Rights say which processes must be left alone.
 	Rights Rights
-	// JobID, Source, LookInterval and Digests are those of [track.Options].
+	// JobID, Source, LookInterval, Digests and Readers are those of [track.Options].
 	JobID        string
 	Source       track.Source
 	LookInterval time.Duration
 	Digests      *objfile.Digests
+	Readers      *readers.Pool
 	// GatePath and EarlyGate are those of [gate.Options]; EarlyGate may be nil.
 	GatePath    string
 	EarlyGate   *os.File

@@ -3,12 +3,12 @@
 package discover
 
 import (
+	"context"
 	"errors"
-	"path"
-	"path/filepath"
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -18,9 +18,9 @@ type candidate struct {
 	held    *procid.Process // nil: it has ended
 	// names that it goes under: of its executable, as it was started.
 	names []string
-	// file is what a checksum is meant of: the script that it was started as, or
-	// the executable; a path under /proc/PID while that is there.
-	file string
+	// script is what a checksum is meant of, a path under /proc/PID while that is
+	// there; "": of the executable.
+	script string
 	// batch says that the batch system started it.
 	batch bool
 	// attuneJob is its ATTUNE_JOB.
@@ -42,38 +42,56 @@ func (c *candidate) close() {
 	}
 }
 
+// describer finds out what is to be known of processes. Its methods may be called from
+// any goroutine.
+type describer struct {
+	readers *readers.Pool
+	boot    string // the node's boot id
+}
+
+// userOf is whose memory and files those of a process are.
+func userOf(e event) uint32 {
+	if e.HasUID && e.Kind == track.Exec {
+		return e.UID
+	}
+	uid, _ := procid.UserID(e.PID) // root's, of one that has ended
+	return uid
+}
+
 // names returns what a process goes under: the path of its executable, what it
 // was started by, and the script that it runs if it is wanted, each if known.
-func names(e event, wanted func(name string) bool) []string {
-	var names []string
+func (d *describer) names(ctx context.Context, e event, wanted func(name string) bool) (names []string, err error) {
 	add := func(name string) {
 		if name != "" {
 			names = append(names, name)
 		}
 	}
-	add(executable(e.PID))
-	started := startedAs(e.PID)
+	file := executable(e.PID)
+	add(file)
+	var memory started
+	if file != "" { // else it has ended, or is a thread of the kernel
+		memory, err = readStarted().Ask(ctx, d.readers, userOf(e), e.PID)
+	}
+	as := string(memory.As)
 	if e.program != nil {
 		add(absolute(e.PID, e.program.StartedAs))
-		if started == e.program.StartedAs {
-			started = "" // no exec since
+		if as == e.program.StartedAs {
+			as = "" // no exec since
 		}
 	}
-	add(absolute(e.PID, started))
-	add(script(e.PID, wanted))
-	return names
-}
-
-// describer finds out what is to be known of processes. It belongs to one goroutine.
-type describer struct {
-	boot  string // the node's boot id
-	batch batchLookup
+	add(absolute(e.PID, as))
+	add(script(e.PID, memory.Words, wanted, func(file string) bool {
+		var is bool
+		is, err = readInterprets().Ask(ctx, d.readers, userOf(e), interpretsQuestion{e.PID, file})
+		return err == nil && is
+	}))
+	return names, err
 }
 
 // describe finds out all that is needed of a process that goes under these
 // names. Of one that has ended that is what its exec told.
-func (d *describer) describe(e event, names []string) (*candidate, error) {
-	description, err := track.Describe(e.PID, e.Event)
+func (d *describer) describe(ctx context.Context, e event, names []string) (*candidate, error) {
+	description, err := track.Describe(d.readers, e.PID, e.Event)
 	if errors.Is(err, procid.ErrGone) && e.program != nil {
 		description, err = d.remains(e), nil
 	}
@@ -84,9 +102,10 @@ func (d *describer) describe(e event, names []string) (*candidate, error) {
 		process: description.Process, held: description.Held, attuneJob: description.AttuneJob, off: description.Off,
 		names: append(names, description.Process.GetExecutable()),
 	}
-	c.file = c.checkedFile()
-	c.privileged = privileged(e.PID, c.process.GetUid())
-	c.batch = d.batch.started(e.PID, c.process.GetUid())
+	if c.script, err = readImage().Ask(ctx, d.readers, c.process.GetUid(), imageQuestion{e.PID, c.names}); err != nil {
+		c.close()
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -101,24 +120,9 @@ func (d *describer) remains(e event) track.Description {
 		ParentPid: int32(e.Parent), Uid: e.UID, Executable: e.program.StartedAs,
 		CommandLine: track.ParseCommandLine(e.program.Arguments),
 	}}
-	if parent, err := track.Describe(e.Parent, track.Event{}); err == nil {
+	if parent, err := track.Describe(d.readers, e.Parent, track.Event{}); err == nil {
 		description.Process.Job, description.AttuneJob = parent.Process.GetJob(), parent.AttuneJob
 		_ = parent.Held.Close()
 	}
 	return description
-}
-
-// checkedFile returns the file whose checksum counts.
-func (c *candidate) checkedFile() string {
-	pid := int(c.process.GetIdentity().GetPid())
-	for _, name := range c.names {
-		if name == c.process.GetExecutable() || !path.IsAbs(name) {
-			continue
-		}
-		inside := filepath.Join(procPath(pid, "root"), name)
-		if isScript(inside) {
-			return inside
-		}
-	}
-	return procPath(pid, "exe")
 }

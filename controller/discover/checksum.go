@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/readers"
 )
 
 // checksQueued bounds the processes that wait for their checksum.
@@ -34,23 +34,29 @@ func (c *checksum) differs(wanted string) string {
 	return fmt.Sprintf("its checksum is %s, registered is %s", c.sum, wanted)
 }
 
-// checker has files read, beside everything else: by the goroutine of hash, whose
-// results another one receives from hashed. The other methods are that one's.
+// checker has files read, beside everything else, of each user a few at a time. A
+// goroutine for each file tells hashed. Its methods are those of one goroutine.
 type checker struct {
+	readers *readers.Pool
 	digests *objfile.Digests
 	log     *slog.Logger
+	ctx     context.Context // ends with the search
+	group   sync.WaitGroup
 
-	unchecked chan *candidate // wait for their checksum
-	hashed    chan checksum
+	reading int // files, and those that wait
+	hashed  chan checksum
 }
 
-func newChecker(digests *objfile.Digests, log *slog.Logger) *checker {
-	return &checker{digests: digests, log: log, unchecked: make(chan *candidate, checksQueued), hashed: make(chan checksum)}
+func newChecker(by *readers.Pool, digests *objfile.Digests, log *slog.Logger) *checker {
+	return &checker{readers: by, digests: digests, log: log, hashed: make(chan checksum)}
 }
 
 // knownSum returns the checksum if it is remembered.
 func (k *checker) knownSum(c *candidate) *checksum {
-	sum, ok := k.digests.Known(c.file)
+	if c.script != "" {
+		return nil // the way there leads through file systems
+	}
+	sum, ok := k.digests.Known(procPath(int(c.process.GetIdentity().GetPid()), "exe"))
 	if !ok || c.held != nil && !c.held.Alive() {
 		return nil // or another process has the number by now
 	}
@@ -60,62 +66,42 @@ func (k *checker) knownSum(c *candidate) *checksum {
 // check has the file read, beside everything else. If too many wait it returns
 // false.
 func (k *checker) check(c *candidate) bool {
-	select {
-	case k.unchecked <- c:
-		return true
-	default:
+	if k.reading >= checksQueued {
 		k.log.Warn("process is not looked at", "pid", c.process.GetIdentity().GetPid(), "error", "too many wait for their checksum")
 		return false
 	}
-}
-
-// hash reads files until ctx ends.
-func (k *checker) hash(ctx context.Context) {
-	for {
+	k.reading++
+	k.group.Go(func() {
+		result := checksum{of: c}
+		result.sum, result.err = k.sumOf(k.ctx, c)
 		select {
-		case <-ctx.Done():
-			return
-		case c := <-k.unchecked:
-			result := checksum{of: c}
-			result.sum, result.err = k.sumOf(ctx, c)
-			select {
-			case k.hashed <- result:
-			case <-ctx.Done():
-				c.close()
-				return
-			}
+		case k.hashed <- result:
+		case <-k.ctx.Done():
+			c.close()
 		}
-	}
+	})
+	return true
 }
 
 // sumOf reads the file through the process or, if that has ended meanwhile, by
 // its name, as long as that is the file that ran.
 func (k *checker) sumOf(ctx context.Context, c *candidate) (string, error) {
 	if c.held != nil {
-		sum, err := k.digests.Digest(ctx, c.file)
+		sum, err := track.Digest(ctx, k.readers, k.digests, c.process.GetUid(), c.read())
 		if c.held.Alive() {
 			return sum, err
 		}
 	}
-	var st unix.Stat_t
 	identity := c.process.GetIdentity()
-	if err := unix.Stat(c.process.GetExecutable(), &st); err != nil {
-		return "", err
-	}
-	if st.Dev != identity.GetExeDevice() || st.Ino != identity.GetExeInode() {
-		return "", procid.ErrGone
-	}
-	return k.digests.Digest(ctx, c.process.GetExecutable())
+	return track.Digest(ctx, k.readers, k.digests, c.process.GetUid(), track.File{
+		Path: c.process.GetExecutable(), Device: identity.GetExeDevice(), Inode: identity.GetExeInode(),
+	})
 }
 
-// close lets go of what waits for a checksum.
-func (k *checker) close() {
-	for {
-		select {
-		case c := <-k.unchecked:
-			c.close()
-		default:
-			return
-		}
+// read is what to read for the candidate's checksum while the process is there.
+func (c *candidate) read() track.File {
+	if c.script != "" {
+		return track.File{Path: c.script}
 	}
+	return track.File{PID: int(c.process.GetIdentity().GetPid())}
 }

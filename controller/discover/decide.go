@@ -3,13 +3,14 @@
 package discover
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
-	"slices"
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -20,6 +21,8 @@ type decider struct {
 	gifts      gifts
 	hub        *hub
 	describer  *describer
+	examiner   *examiner
+	batch      *batchLookup
 	checker    *checker
 	own        program
 	board      *statusBoard
@@ -27,27 +30,39 @@ type decider struct {
 	log        *slog.Logger
 }
 
-// executed looks at a process that runs another program.
-func (d *decider) executed(e event) {
+// executed has a process looked at that runs another program; false if it is not.
+// round is that of the look, 0 if nobody waits for it.
+func (d *decider) executed(e event, round int) bool {
 	if len(d.registered.usable) == 0 || e.PID == os.Getpid() || !e.tagged && d.hub.taken(key{e.PID, e.StartTicks}) {
-		return
+		return false
 	}
-	names := names(e, d.registered.wants)
-	if len(names) == 0 && e.Kind == track.Exec {
-		d.board.countMissed() // it has ended, and nothing tells what it was
-	}
-	if !slices.ContainsFunc(names, d.registered.wants) {
-		return
-	}
-	c, err := d.describer.describe(e, names)
-	switch {
-	case errors.Is(err, procid.ErrGone):
+	usable := d.registered.usable
+	wanted := func(name string) bool { return anyWants(usable, name) }
+	if !d.examiner.put(userOf(e), func(ctx context.Context) examined {
+		found := d.describer.examine(ctx, e, wanted)
+		found.round = round
+		return found
+	}) {
 		d.board.countMissed()
-		return
-	case err != nil:
-		d.log.Warn("process cannot be described", "pid", e.PID, "error", err)
+		return false
+	}
+	return true
+}
+
+// examined goes on with a process that was looked at.
+func (d *decider) examined(found examined) {
+	if found.missed {
+		d.board.countMissed()
+	}
+	if found.failed != nil && !errors.Is(found.failed, readers.ErrRefused) { // that is logged once for all
+		d.log.Warn("process is left alone", "error", found.failed)
+	}
+	c := found.candidate
+	if c == nil {
 		return
 	}
+	pid, uid := int(c.process.GetIdentity().GetPid()), c.process.GetUid()
+	c.privileged, c.batch = privileged(pid, uid), d.batch.started(pid, uid)
 	if !d.decide(c, nil) {
 		c.close()
 	}
@@ -134,6 +149,7 @@ func (d *decider) mismatch(r *registration, c *candidate, reason string) {
 
 // checked goes on with a process whose checksum is there.
 func (d *decider) checked(result checksum) {
+	d.checker.reading--
 	c := result.of
 	if !d.decide(c, &result) {
 		c.close()

@@ -13,6 +13,9 @@ import (
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/queue"
+	"github.com/attune-hpc/attune/internal/readers"
+	"github.com/attune-hpc/attune/internal/turns"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -29,6 +32,10 @@ type Options struct {
 	Batch []Profile
 	// Digests remembers checksums; nil: a cache of its own.
 	Digests *objfile.Digests
+	// Readers read what belongs to processes and users; nil: this process does.
+	Readers *readers.Pool
+	// Turns is told that processes are looked for; nil: nobody is.
+	Turns *turns.Board
 	// Handler is needed.
 	Handler Handler
 	// Log may be nil.
@@ -42,6 +49,7 @@ type Watcher struct {
 	listener *listener
 	checker  *checker
 	board    *statusBoard
+	turns    *turns.Board
 	state    *state
 
 	registered chan []*attunev1.Registration // the newest set, at most one
@@ -73,15 +81,16 @@ func New(options Options) (*Watcher, error) {
 		return nil, err
 	}
 	boot, _ := procid.BootID() // the same for all: only for other nodes
-	hub, registered, board, checker := newHub(), new(registered), new(statusBoard), newChecker(options.Digests, log)
+	hub, registered, board, checker := newHub(), new(registered), new(statusBoard), newChecker(options.Readers, options.Digests, log)
 	decide := &decider{
 		registered: registered, gifts: make(gifts), hub: hub,
-		describer: &describer{boot: boot, batch: batchLookup{profiles: options.Batch, known: make(map[key]time.Time)}},
-		checker:   checker, own: own, board: board, handler: options.Handler, log: log,
+		describer: &describer{readers: options.Readers, boot: boot}, examiner: newExaminer(),
+		batch:   &batchLookup{profiles: options.Batch, known: make(map[key]time.Time)},
+		checker: checker, own: own, board: board, handler: options.Handler, log: log,
 	}
 	return &Watcher{
 		hub: hub, listener: &listener{ways: waysOf(options.Prefer, options.PollInterval), hub: hub, log: log},
-		checker: checker, board: board,
+		checker: checker, board: board, turns: options.Turns,
 		state:      &state{log: log, hub: hub, registered: registered, decider: decide, board: board, sweepAt: leastSweep},
 		registered: make(chan []*attunev1.Registration, 1),
 	}, nil
@@ -112,10 +121,18 @@ func (w *Watcher) Source() track.Source { return w.hub.newView() }
 func (w *Watcher) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return w.listener.run(ctx) })
-	group.Go(func() error { w.checker.hash(ctx); return nil })
+	examiner := w.state.decider.examiner
+	examiner.ctx, w.checker.ctx = ctx, ctx
 	group.Go(func() error { w.loop(ctx); return nil })
-	return group.Wait()
+	err := group.Wait()
+	examiner.group.Wait()
+	w.checker.group.Wait()
+	return err
 }
+
+// standsAfter is how long one look may take: that at registrations, for which the directory
+// of users is asked, takes some seconds.
+const standsAfter = 30 * time.Second
 
 // lostInterval is how often it is looked whether events were lost.
 const lostInterval = time.Second
@@ -123,17 +140,27 @@ const lostInterval = time.Second
 // loop is the only goroutine that touches the state.
 func (w *Watcher) loop(ctx context.Context) {
 	s := w.state
-	defer w.checker.close()
+	var lifted queue.Bell
+	if by := s.decider.describer.readers; by != nil {
+		lifted = by.Lifted
+	}
 	tick := time.NewTicker(lostInterval)
 	defer tick.Stop()
+	loop := w.turns.Begin("discovery", standsAfter, true)
+	defer loop.End()
 	for {
+		loop.Turn()
 		select {
 		case <-ctx.Done():
 			return
 		case registrations := <-w.registered:
 			s.register(registrations)
 		case e := <-w.hub.candidates:
-			s.decider.executed(e)
+			s.decider.executed(e, 0)
+		case found := <-s.decider.examiner.examined:
+			s.examined(found)
+		case <-lifted:
+			s.register(s.registered.asked)
 		case <-w.hub.rescan:
 			s.scan()
 		case result := <-w.checker.hashed:

@@ -26,9 +26,12 @@
 // # Goroutines
 //
 // The stream has a goroutine, which also feeds the views; the state of who is
-// known belongs to another one, which calls the Handler; checksums are computed
-// by a third. The hub's mutex is the only lock that they share, beside that of what
-// [Watcher.Status] tells, and is held for look-ups in memory only.
+// known belongs to another one, which calls the Handler. What belongs to a user is
+// looked at by a goroutine of that user's while there is something to look at, in
+// their order, and checksums by one for each: what one user has that never answers (package
+// readers) holds up nobody else. The hub's mutex is the only lock that they share,
+// beside that of what [Watcher.Status] tells and that of what waits to be looked at,
+// and is held for look-ups in memory only.
 //
 // # Files
 //
@@ -38,10 +41,12 @@
 //	discover                              joins the others; Run
 //	state, ways                           who was looked at; which stream feeds the hub
 //	decide                                who gets a process
+//	examine                               looks at what belongs to users, side by side
 //	hub                                   between the stream of the day and the views
 //	poll, kernel, view                    the streams, and who listens to them
 //	registered, gift, checksum            what is looked for, what was given, what is read
 //	registration, candidate, batch        one registration, one process
+//	belongings                            what may never answer, read by helpers
 //	process, stream, users                what /proc, the kernel and the directory tell
 //	handler, status                       what others are told
 package discover

@@ -3,7 +3,6 @@
 package discover
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -14,8 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/track"
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -54,10 +51,6 @@ func absolute(pid int, name string) string {
 	return path.Join(directory, name)
 }
 
-// isScript says whether a file begins with #!. Nothing but a regular file is
-// opened.
-func isScript(file string) bool { return objfile.Inspect(file).Script != nil }
-
 // maxOptions is how many options of an interpreter may stand before its script.
 const maxOptions = 4
 
@@ -65,59 +58,18 @@ const maxOptions = 4
 // known by it any more: after `#! /usr/bin/env python3` the program is python3,
 // and was started as such. That the script names that program is checked, if
 // the script is wanted: files of others are not opened.
-func script(pid int, wanted func(name string) bool) string {
-	data, err := procid.ReadFile(pid, "cmdline", maxPath)
-	if err != nil {
-		return ""
-	}
-	words := track.ParseCommandLine(data)
+func script(pid int, words []string, wanted func(name string) bool, interprets func(file string) bool) string {
 	for i := 1; i < len(words) && i <= maxOptions; i++ {
 		if strings.HasPrefix(words[i], "-") || words[i] == "" {
 			continue
 		}
 		file := absolute(pid, words[i])
-		if wanted(file) && interprets(pid, filepath.Join(procPath(pid, "root"), file)) {
+		if wanted(file) && interprets(filepath.Join(procPath(pid, "root"), file)) {
 			return file
 		}
 		return ""
 	}
 	return ""
-}
-
-// interprets says whether the process is the interpreter that the script's
-// first line asks for.
-func interprets(pid int, file string) bool {
-	inspected := objfile.Inspect(file)
-	if inspected.Script == nil || inspected.Script.Program == nil {
-		return false
-	}
-	var asked, runs unix.Stat_t
-	return unix.Stat(inspected.Script.Program.Path, &asked) == nil && unix.Stat(procPath(pid, "exe"), &runs) == nil &&
-		asked.Dev == runs.Dev && asked.Ino == runs.Ino
-}
-
-// maxPath bounds what is read of a path, and of the first arguments.
-const maxPath = 4096
-
-// startedAs returns the path that execve(2) was given for the present image, ""
-// where it cannot be read. The kernel keeps it in the process' own memory.
-func startedAs(pid int) string {
-	address, err := procid.Auxiliary(pid, procid.AuxExecuted)
-	if err != nil {
-		return ""
-	}
-	memory, err := os.Open(procPath(pid, "mem"))
-	if err != nil {
-		return ""
-	}
-	defer memory.Close()
-	text := make([]byte, 256)
-	n, _ := memory.ReadAt(text, int64(address)) // it lies at the end of the stack: less is no error
-	text, _, whole := bytes.Cut(text[:n], []byte{0})
-	if !whole {
-		return ""
-	}
-	return string(text)
 }
 
 // privileged says whether the process has more rights than its user: whoever

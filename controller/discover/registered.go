@@ -41,16 +41,29 @@ func (l *registered) set(registrations []*attunev1.Registration) (there, same ma
 				continue
 			}
 		}
-		compiled.follow()
 		l.usable = append(l.usable, compiled)
 	}
 	slices.SortFunc(l.usable, precedes)
 	return there, same, unusable
 }
 
-// wants says whether somebody who goes under this name may be meant.
-func (l *registered) wants(name string) bool {
-	return slices.ContainsFunc(l.usable, func(r *registration) bool { return r.fits(name, r.uid) })
+// anyWants says whether somebody who goes under this name may be meant.
+func anyWants(usable []*registration, name string) bool {
+	return slices.ContainsFunc(usable, func(r *registration) bool { return r.fits(name, r.uid) })
+}
+
+// setTarget notes what the path of a registration names in the end; false if that is
+// nothing new. Whoever looks at a process meanwhile has the registrations of before.
+func (l *registered) setTarget(of *registration, target string) bool {
+	i := slices.Index(l.usable, of)
+	if i < 0 || of.target == target {
+		return false
+	}
+	changed := *of
+	changed.target = target
+	l.usable = slices.Clone(l.usable)
+	l.usable[i] = &changed
+	return true
 }
 
 // names are the file names by which the kernel finds what is meant.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +21,8 @@ type registration struct {
 	arguments *regexp.Regexp // nil: any
 	uid       uint32         // procevent.AnyUser: everybody's
 	wild      bool           // the base name has wildcards
-	// target is what the path names in the end, where it is a symbolic link.
+	// target is what the path names in the end; "": not known, or nothing. What is not
+	// there yet has no other name.
 	target string
 }
 
@@ -49,18 +49,8 @@ func compile(r *attunev1.Registration, uidOf func(name string) (uint32, error)) 
 	return c, nil
 }
 
-// follow finds out what the path names now. One that is not there yet has no
-// other name.
-func (r *registration) follow() {
-	if !path.IsAbs(r.GetExecutable()) || r.wild {
-		return
-	}
-	target, err := filepath.EvalSymlinks(r.GetExecutable())
-	if err != nil {
-		target = ""
-	}
-	r.target = target
-}
+// follows says whether the path may name another file, as a symbolic link.
+func (r *registration) follows() bool { return path.IsAbs(r.GetExecutable()) && !r.wild }
 
 // meantUser says whose processes a registration means. Whatever it asks for,
 // that of a user means nobody else's.

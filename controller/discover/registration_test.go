@@ -97,7 +97,9 @@ func mustCompile(t *testing.T, r *attunev1.Registration) *registration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.follow()
+	if c.follows() {
+		c.target, _ = readTarget().Ask(t.Context(), nil, 0, c.GetExecutable()) // in this process it does not fail
+	}
 	return c
 }
 

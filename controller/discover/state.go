@@ -4,6 +4,7 @@ package discover
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -25,19 +26,60 @@ type state struct {
 	// many: twice those that were there when last it was looked which have ended.
 	sweepAt int
 	lost    uint64 // events, as logged
+	round   int    // how often registrations were set
+	left    int    // looks of this round that are not done
 	ticks   int
 }
 
 // register takes a new set of registrations and looks at who runs.
 func (s *state) register(registrations []*attunev1.Registration) {
 	there, same, unusable := s.registered.set(registrations)
+	s.round, s.left = s.round+1, 0
 	s.decider.gifts.dropRegistrations(there, same)
 	s.board.setUnusable(unusable, s.log)
+	s.want()
+	s.scan()
+	for _, r := range s.registered.usable {
+		if !r.follows() {
+			continue
+		}
+		round := s.round
+		if s.decider.examiner.put(r.uid, func(ctx context.Context) examined { // AnyUser has a turn of its own
+			target, _ := readTarget().Ask(ctx, s.decider.describer.readers, r.uid, r.GetExecutable()) // refused: tried again
+			return examined{round: round, of: r, target: target}
+		}) {
+			s.left++
+		}
+	}
+	s.looked()
+}
+
+// want has the stream tell of what is looked for.
+func (s *state) want() {
 	if err := s.hub.want(s.registered.names()); err != nil {
 		s.log.Warn("new processes of some registrations are not found", "error", err)
 	}
-	s.scan()
-	s.board.setRegistrations(len(s.registered.usable))
+}
+
+// examined takes what a look has found out.
+func (s *state) examined(found examined) {
+	s.decider.examined(found)
+	again := found.of != nil && s.registered.setTarget(found.of, found.target)
+	if again {
+		s.want()
+		s.scan()
+	}
+	if found.round == s.round {
+		s.left--
+		s.looked()
+	}
+}
+
+// looked tells that whoever ran was looked at, if that is so.
+func (s *state) looked() {
+	if s.left == 0 {
+		s.board.setRegistrations(len(s.registered.usable))
+	}
 }
 
 // sweep forgets processes that have ended, and returns those that there are, with
@@ -61,7 +103,7 @@ func (s *state) sweep() map[int]uint64 {
 	return there
 }
 
-// scan looks at everybody.
+// scan has everybody looked at.
 func (s *state) scan() {
 	there := s.sweep()
 	if len(s.registered.usable) == 0 {
@@ -73,7 +115,9 @@ func (s *state) scan() {
 	}) {
 		e := event{}
 		e.PID, e.StartTicks = pid, there[pid]
-		s.decider.executed(e)
+		if s.decider.executed(e, s.round) {
+			s.left++
+		}
 	}
 }
 

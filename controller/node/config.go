@@ -16,7 +16,9 @@ import (
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/audit"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/turns"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -62,6 +64,10 @@ type Config struct {
 	Hidden *hidden.Prober
 	// Digests remembers checksums; nil: a cache of its own.
 	Digests *objfile.Digests
+	// Readers read what belongs to processes; nil: this process does.
+	Readers *readers.Pool
+	// Turns is told that the loops of the node turn; nil: nobody is.
+	Turns *turns.Board
 	// Mechanisms says what this node can do.
 	Mechanisms []*attunev1.Mechanism
 	// Log may be nil.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/turns"
 )
 
 const (
@@ -57,6 +58,7 @@ type local struct {
 	log       *slog.Logger
 	status    func() discover.Status
 	connected func() bool // whether the registry is there
+	standing  func() []turns.Standing
 	sessions  *sessions
 	recorder  *recorder
 	handover  *handover
@@ -87,12 +89,29 @@ func (l *local) ServeLocal(ctx context.Context, listener *net.UnixListener) erro
 
 func (l *local) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /healthz", l.serveHealth)
 	mux.HandleFunc("GET /readyz", l.serveReady)
 	mux.HandleFunc("GET /v1/status", l.serveStatus)
 	mux.HandleFunc("GET /metrics", l.serveMetrics)
 	mux.HandleFunc("POST /v1/task", l.serveTask)
 	return mux
+}
+
+// serveHealth says whether all loops turn. It names no users: anybody may ask.
+func (l *local) serveHealth(w http.ResponseWriter, _ *http.Request) {
+	standing := l.standing()
+	if len(standing) == 0 {
+		_, _ = fmt.Fprintln(w, "ok")
+		return
+	}
+	w.WriteHeader(http.StatusServiceUnavailable)
+	for _, s := range standing {
+		name := "a session"
+		if s.Essential {
+			name = s.Name
+		}
+		_, _ = fmt.Fprintf(w, "%s stands for %v\n", name, s.For.Round(time.Second))
+	}
 }
 
 // serveReady says whether processes are found. A registry that is away is told,

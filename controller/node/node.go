@@ -57,7 +57,7 @@ func New(config Config) (*Node, error) {
 	n.rules = rules{policy: config.Policy, off: n.sessions.switchedOff}
 	options := config.Discover
 	options.Handler = found{rules: n.rules, sessions: n.sessions, notes: n.notes, log: log}
-	options.Digests, options.Log = config.Digests, config.Log
+	options.Digests, options.Readers, options.Turns, options.Log = config.Digests, config.Readers, config.Turns, config.Log
 	var err error
 	if n.watcher, err = discover.New(options); err != nil {
 		return nil, err
@@ -70,16 +70,16 @@ func New(config Config) (*Node, error) {
 	n.sessions.serve = func(ctx context.Context, s *session) {
 		(&server{
 			session: s, sessions: n.sessions, registrations: n.registrations, maker: n.maker, notes: n.notes,
-			kept: config.Kept, touch: touched.Ring,
+			turns: config.Turns, kept: config.Kept, touch: touched.Ring,
 		}).run(ctx)
 	}
 	n.recorder = &recorder{
 		config: config, log: log, watcher: n.watcher, sessions: n.sessions, notes: n.notes,
 		started: time.Now(), touched: touched,
 	}
-	n.mainSwitch = &mainSwitch{off: config.Off, sessions: n.sessions, auditor: audit, notes: n.notes, log: log}
+	n.mainSwitch = &mainSwitch{turns: config.Turns, off: config.Off, sessions: n.sessions, auditor: audit, notes: n.notes, log: log}
 	n.local = &local{
-		log: log, status: n.watcher.Status, connected: config.Registry.Connected, sessions: n.sessions, recorder: n.recorder,
+		log: log, status: n.watcher.Status, connected: config.Registry.Connected, standing: config.Turns.Standing, sessions: n.sessions, recorder: n.recorder,
 		handover: &handover{rules: n.rules, sessions: n.sessions, registrations: n.registrations}, auditor: audit,
 	}
 	return n, nil
@@ -110,7 +110,7 @@ func (n *Node) Run(ctx context.Context) error {
 	n.mainSwitch.look()
 	n.workers.open(context.WithoutCancel(ctx)) // sessions outlive discovery
 	defer n.workers.end()
-	h := &health{dir: n.config.StateDir, notes: n.notes, log: n.log}
+	h := &health{turns: n.config.Turns, dir: n.config.StateDir, notes: n.notes, log: n.log}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return n.watcher.Run(ctx) })
 	group.Go(func() error { return ended(ctx, n.config.Registry.Watch(ctx, n.setView)) })

@@ -40,7 +40,10 @@ func (r *recorder) announce(ctx context.Context) error {
 	}
 	tick := time.NewTicker(announceInterval)
 	defer tick.Stop()
+	loop := r.config.Turns.Begin("announcement", standsAfter, true)
+	defer loop.End()
 	for {
+		loop.Turn()
 		select {
 		case <-ctx.Done():
 			return nil

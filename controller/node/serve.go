@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/turns"
 )
 
 const (
@@ -34,6 +36,7 @@ type server struct {
 	registrations *registrations
 	maker         *maker
 	notes         *notes
+	turns         *turns.Board
 	// kept opens the journal of changes that stay; nil: none does.
 	kept  func(context.Context) (*actuate.Kept, error)
 	touch func() // has the node's record announced anew
@@ -95,7 +98,10 @@ func (s *server) serve(ctx context.Context) conclusion {
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
 	idle, withdrawn, known := 0, 0, false
+	loop := s.turns.Begin("session "+s.key.registration+" of user "+strconv.FormatUint(uint64(s.key.uid), 10), standsAfter, false)
+	defer loop.End()
 	for {
+		loop.Turn()
 		select {
 		case <-ctx.Done():
 			return conclusion{reason: errClosed}

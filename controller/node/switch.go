@@ -7,11 +7,13 @@ import (
 	"log/slog"
 
 	"github.com/attune-hpc/attune/internal/offswitch"
+	"github.com/attune-hpc/attune/internal/turns"
 )
 
 // mainSwitch follows what switches Attune off on this node. It belongs to one
 // goroutine at a time.
 type mainSwitch struct {
+	turns    *turns.Board
 	off      func() (reason string, off bool)
 	sessions *sessions
 	auditor  auditor
@@ -22,7 +24,13 @@ type mainSwitch struct {
 // watch follows the switch until ctx ends.
 func (s *mainSwitch) watch(ctx context.Context) {
 	_, was := s.sessions.switchedOff()
-	offswitch.Watch(ctx, offswitch.Interval, was, s.off, s.turn)
+	loop := s.turns.Begin("main switch", standsAfter, true)
+	defer loop.End()
+	look := func() (string, bool) {
+		loop.Turn()
+		return s.off()
+	}
+	offswitch.Watch(ctx, offswitch.Interval, was, look, s.turn)
 }
 
 // look is for the start: nobody is found before it is known.

@@ -12,11 +12,16 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/turns"
 )
 
 const (
 	// troubleInterval is how often the node's clock and disk are looked at.
 	troubleInterval = 10 * time.Second
+	// standsAfter is how long a loop of the node may take to come round: all of them
+	// do so several times in that.
+	standsAfter = time.Minute
 	// clockJump is how far the clock may go from its course in between: what
 	// adjusts it gently stays far below.
 	clockJump = time.Second
@@ -25,6 +30,7 @@ const (
 // health looks for what a node survives and its people should know. It belongs to one
 // goroutine.
 type health struct {
+	turns *turns.Board
 	dir   string // where undo journals are written
 	notes *notes
 	log   *slog.Logger
@@ -38,7 +44,10 @@ func (h *health) watch(ctx context.Context) {
 	tick := time.NewTicker(troubleInterval)
 	defer tick.Stop()
 	h.offset = clockOffset()
+	loop := h.turns.Begin("node's health", standsAfter, true)
+	defer loop.End()
 	for {
+		loop.Turn()
 		select {
 		case <-ctx.Done():
 			return

@@ -3,11 +3,13 @@
 package track
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/readers"
 )
 
 // admission says who belongs to the job, and tells of images of those that do.
@@ -17,6 +19,7 @@ type admission struct {
 	outsiders *outsiders
 	members   *members
 	images    *images
+	readers   *readers.Pool
 	log       *slog.Logger
 }
 
@@ -40,16 +43,23 @@ func (a *admission) belongs(pid int) bool {
 		}
 		return false
 	}
-	env := readEnviron(pid)
-	if job := env[JobVariable]; job != "" || env.off() {
-		return job == a.jobID && !env.off()
+	related := a.members.has(stat.ParentPID) || a.members.sessions[stat.Session]
+	if !related && a.jobID == "" {
+		return false // whatever its environment says, which may be anybody's
 	}
-	return a.members.has(stat.ParentPID) || a.members.sessions[stat.Session]
+	shows, err := readSeen().Ask(context.Background(), a.readers, readUID(pid), seenQuestion{Thread: pid, PID: pid})
+	switch {
+	case err != nil || shows.Off:
+		return false
+	case shows.Job != "":
+		return shows.Job == a.jobID
+	}
+	return related
 }
 
 // adopt makes a process a member and tells of it.
 func (a *admission) adopt(pid int) (*member, error) {
-	d, err := describe(pid, Event{})
+	d, err := describe(a.readers, pid, Event{})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +86,7 @@ func (a *admission) adopt(pid int) (*member, error) {
 // look describes a process's present image and tells of it. What the process
 // has left no time to describe is told as far as the event knows it.
 func (a *admission) look(m *member, e Event) {
-	d, err := describe(m.pid, e)
+	d, err := describe(a.readers, m.pid, e)
 	switch {
 	case err == nil:
 		if isAnother(d.message, e.Program) {
@@ -84,7 +94,7 @@ func (a *admission) look(m *member, e Event) {
 		}
 		a.present(m, d)
 		return
-	case !errors.Is(err, procid.ErrGone):
+	case !errors.Is(err, procid.ErrGone) && !errors.Is(err, readers.ErrRefused): // that is logged once
 		a.log.Warn("process cannot be described", "pid", m.pid, "error", err)
 	}
 	a.images.tell(m, a.images.remains(m, e))

@@ -12,7 +12,7 @@ import (
 // may start and still be described is its inverse.
 func BenchmarkDescribe(b *testing.B) {
 	for b.Loop() {
-		d, err := describe(os.Getpid(), Event{})
+		d, err := describe(nil, os.Getpid(), Event{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -3,9 +3,11 @@
 package track
 
 import (
+	"context"
 	"errors"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -35,10 +37,10 @@ type description struct {
 // process was last seen in, or zero. The error wraps [procid.ErrGone] if the
 // process has ended. Single facts that cannot be read (another user's process)
 // are left out.
-func describe(pid int, known Event) (*description, error) {
+func describe(by *readers.Pool, pid int, known Event) (*description, error) {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
-		d, err := describeOnce(pid, known)
+		d, err := describeOnce(by, pid, known)
 		if err != nil {
 			return nil, err
 		}
@@ -72,9 +74,10 @@ type Description struct {
 }
 
 // Describe tells of a process. known is the event that it was last seen in, or
-// zero. The error wraps [procid.ErrGone] if the process has ended.
-func Describe(pid int, known Event) (Description, error) {
-	d, err := describe(pid, known)
+// zero. The error wraps [procid.ErrGone] if the process has ended, and
+// [readers.ErrRefused] if it cannot be looked at; by, which may be nil, reads.
+func Describe(by *readers.Pool, pid int, known Event) (Description, error) {
+	d, err := describe(by, pid, known)
 	if err != nil {
 		return Description{}, err
 	}
@@ -82,7 +85,7 @@ func Describe(pid int, known Event) (Description, error) {
 	return Description{d.message, d.held, d.job, d.off}, nil
 }
 
-func describeOnce(pid int, known Event) (*description, error) {
+func describeOnce(by *readers.Pool, pid int, known Event) (*description, error) {
 	held, stat, err := procid.OpenStat(pid)
 	if err != nil {
 		return nil, err
@@ -92,22 +95,25 @@ func describeOnce(pid int, known Event) (*description, error) {
 	}
 	identity := held.Identity()
 	live, image := shown(pid, stat)
-	env := readEnviron(live)
 	uid := known.UID
 	if known.Kind != Exec || !known.HasUID { // it may have changed since a fork
 		uid = readUID(live)
 	}
+	shows, err := readSeen().Ask(context.Background(), by, uid, seenQuestion{live, pid, stat.ParentPID, stat.Session, stat.ProcessGroup})
+	if err != nil {
+		return nil, errors.Join(err, held.Close())
+	}
 	d := &description{
 		held: held, image: image, live: live, session: stat.Session,
-		job: env[JobVariable], off: env.off(), batchJob: env.job(placeOf(pid, stat)),
+		job: shows.Job, off: shows.Off, batchJob: shows.BatchJob,
 		message: &attunev1.Process{
 			Identity: &attunev1.ProcessIdentity{
 				BootId: identity.BootID, Pid: int32(pid), StartTicks: identity.StartTicks,
 				ExeDevice: identity.ExeDevice, ExeInode: identity.ExeInode,
 			},
 			ParentPid: int32(stat.ParentPID), Uid: uid,
-			Executable: readExecutable(live), CommandLine: readCommandLine(live),
-			Rank: env.rank(), CpusAllowed: readCPUs(live),
+			Executable: readExecutable(live), CommandLine: shows.CommandLine,
+			Rank: shows.Rank, CpusAllowed: readCPUs(live),
 		},
 	}
 	if d.message.Job = d.batchJob; d.job != "" {

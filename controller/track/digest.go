@@ -6,9 +6,8 @@ import (
 	"context"
 	"log/slog"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/readers"
 )
 
 // digestQueue bounds executables that wait to be hashed.
@@ -18,6 +17,7 @@ const digestQueue = 1024
 type digestRequest struct {
 	handle        uint64
 	pid           int
+	uid           uint32
 	path          string
 	device, inode uint64
 }
@@ -31,14 +31,15 @@ type digestResult struct {
 // hasher computes the SHA-256 of executables, beside everything else. request and
 // known are called by the goroutine that has the members, which receives from results.
 type hasher struct {
+	readers  *readers.Pool
 	digests  *objfile.Digests
 	log      *slog.Logger
 	requests chan digestRequest
 	results  chan digestResult
 }
 
-func newHasher(digests *objfile.Digests, log *slog.Logger) *hasher {
-	return &hasher{digests: digests, log: log, requests: make(chan digestRequest, digestQueue), results: make(chan digestResult)}
+func newHasher(by *readers.Pool, digests *objfile.Digests, log *slog.Logger) *hasher {
+	return &hasher{readers: by, digests: digests, log: log, requests: make(chan digestRequest, digestQueue), results: make(chan digestResult)}
 }
 
 // known returns the digest of what a process executes if it is remembered.
@@ -53,7 +54,7 @@ func (h *hasher) request(m *member) {
 	identity := m.message.GetIdentity()
 	select {
 	case h.requests <- digestRequest{
-		m.message.GetHandle(), m.pid, m.message.Executable, identity.GetExeDevice(), identity.GetExeInode(),
+		m.message.GetHandle(), m.pid, m.message.Uid, m.message.Executable, identity.GetExeDevice(), identity.GetExeInode(),
 	}:
 		m.digesting = true
 	default:
@@ -84,16 +85,7 @@ func (h *hasher) run(ctx context.Context) {
 // path. Either must be the file that the image was described with: the process
 // may have exec'd, the file may have been replaced.
 func (h *hasher) hash(ctx context.Context, request digestRequest) (string, error) {
-	var err error
-	for _, path := range []string{procPath(request.pid, "exe"), request.path} {
-		var st unix.Stat_t
-		if err = unix.Stat(path, &st); err != nil || uint64(st.Dev) != request.device || st.Ino != request.inode {
-			continue
-		}
-		var sum string
-		if sum, err = h.digests.Digest(ctx, path); err == nil {
-			return sum, nil
-		}
-	}
-	return "", err
+	return Digest(ctx, h.readers, h.digests, request.uid, File{
+		PID: request.pid, Path: request.path, Device: request.device, Inode: request.inode,
+	})
 }

@@ -35,6 +35,7 @@
 //	members, outsiders                  who belongs, who does not
 //	due, digest, member                 when to look at whom; sums of executables; a process
 //	programs, usable, describe, job     what is found out about a process
+//	belongings                          what may never answer, read by helpers
 //	environ, procfs, variables, clock   what /proc tells
 //	options                             what a Tracker is given
 //	feed                                the source, while it tells
@@ -46,6 +47,6 @@
 // goroutine of Run; there is no lock. Everybody else posts a closure to that goroutine
 // and waits for it. Handlers are called by it, one call at a time and in order, so they
 // must neither block nor call the Tracker's methods. Reading /proc for one process
-// (0.06 ms) happens there, too, between events that wait in the source meanwhile;
-// hashing executables does not.
+// (0.06 ms) happens there, too, between events that wait in the source meanwhile, or
+// waits there for helpers that do it (package readers); hashing executables does not.
 package track

@@ -39,6 +39,9 @@ func (i *images) remains(m *member, e Event) *description {
 		if e.Command != "" {
 			message.CommandLine = []string{e.Command}
 		}
+		if e.HasUID {
+			message.Uid = e.UID
+		}
 		i.programs.describe(message, e.Program)
 	}
 	message.ParentPid = int32(m.born.Parent)

@@ -66,10 +66,6 @@ type place struct {
 	pid, parent, session, group int
 }
 
-func placeOf(pid int, stat procid.Stat) place {
-	return place{pid, stat.ParentPID, stat.Session, stat.ProcessGroup}
-}
-
 // sessionJob is for what no batch system or launcher has started: the process
 // group, which is what a shell makes of one command, and its session on this
 // host.

@@ -38,7 +38,7 @@ func TestDescribeWhileFirstThreadEnds(t *testing.T) {
 
 func describeLeader(t *testing.T, pid int, program string, before procid.Stat) {
 	t.Helper()
-	d, err := track.Describe(pid, track.Event{})
+	d, err := track.Describe(nil, pid, track.Event{})
 	if err != nil {
 		t.Fatalf("%v (%+v)", err, before)
 	}

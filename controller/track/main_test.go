@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 // sayRank says which execution this process belongs to: one line and one write,
 // since ranks share the launcher's output.
 func sayRank(label string) error {
-	d, err := Describe(os.Getpid(), Event{})
+	d, err := Describe(nil, os.Getpid(), Event{})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -48,9 +49,9 @@ type member struct {
 
 // linkedIn lists what is in the executable as an object would be. That does not
 // change as long as the process runs it.
-func (m *member) linkedIn() []string {
+func (m *member) linkedIn(by *readers.Pool) []string {
 	if m.linked == nil {
-		m.linked = readLinked(m.pid)
+		m.linked, _ = readLinkedOf().Ask(context.Background(), by, m.message.Uid, m.pid) // looked for again
 	}
 	return m.linked
 }

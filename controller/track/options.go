@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/readers"
 )
 
 // Errors of a Tracker's methods.
@@ -44,6 +45,8 @@ type Options struct {
 	Source Source
 	// Digests remembers SHA-256 sums of executables; nil: a cache of its own.
 	Digests *objfile.Digests
+	// Readers read what belongs to processes; nil: this process does.
+	Readers *readers.Pool
 	// PollInterval is the interval of scans of /proc; 0: [DefaultPollInterval],
 	// or [DefaultResyncInterval] with a source.
 	PollInterval time.Duration

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -37,11 +35,11 @@ func readExecutable(pid int) string {
 
 // executableInode names the executable; zeros where it cannot be seen.
 func executableInode(pid int) (device, inode uint64) {
-	var st unix.Stat_t
-	if unix.Stat(procPath(pid, "exe"), &st) != nil {
+	st, err := procid.FileOf(procPath(pid, "exe"))
+	if err != nil {
 		return 0, 0
 	}
-	return uint64(st.Dev), st.Ino
+	return st.Dev, st.Ino
 }
 
 func readCommandLine(pid int) []string {

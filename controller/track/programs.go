@@ -3,12 +3,10 @@
 package track
 
 import (
-	"path/filepath"
-	"strings"
-
-	"golang.org/x/sys/unix"
+	"context"
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
+	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -20,9 +18,13 @@ type programFile struct{ device, inode uint64 }
 
 // programs remembers where the files of programs are, for processes that end
 // before anybody can read that: a script calls the same few again and again.
-type programs map[programFile]string
+type programs struct {
+	readers *readers.Pool
+	known   map[programFile]string
+}
 
-// describe tells in message what the kernel has said of an exec; nil: nothing.
+// describe tells in message, which has the user, what the kernel has said of an exec;
+// nil: nothing.
 func (p programs) describe(message *attunev1.Process, program *procevent.Program) {
 	if program == nil {
 		return
@@ -32,7 +34,7 @@ func (p programs) describe(message *attunev1.Process, program *procevent.Program
 		message.CommandLine = words
 	}
 	message.Identity = &attunev1.ProcessIdentity{ExeDevice: program.Device, ExeInode: program.Inode}
-	message.Executable = p.path(program, words)
+	message.Executable = p.path(program, words, message.Uid)
 }
 
 // isAnother says whether a process as /proc shows it executes something else than
@@ -48,30 +50,22 @@ func isAnother(shown *attunev1.Process, program *procevent.Program) bool {
 }
 
 // path returns the path of a program; "" if it is not where it was started from.
-func (p programs) path(program *procevent.Program, words []string) string {
+func (p programs) path(program *procevent.Program, words []string, uid uint32) string {
 	file := programFile{program.Device, program.Inode}
-	if path, known := p[file]; known {
+	if path, known := p.known[file]; known {
 		return path
 	}
-	candidates := []string{program.StartedAs}
+	names := []string{program.StartedAs}
 	if len(words) > 0 {
-		candidates = append(candidates, words[0]) // of a script, its interpreter
+		names = append(names, words[0]) // of a script, its interpreter
 	}
-	for _, candidate := range candidates {
-		var st unix.Stat_t // the words are the program's own: nothing is mounted for them
-		if !filepath.IsAbs(candidate) || unix.Fstatat(unix.AT_FDCWD, candidate, &st, unix.AT_NO_AUTOMOUNT) != nil ||
-			uint64(st.Dev) != file.device || st.Ino != file.inode {
-			continue
-		}
-		path, err := filepath.EvalSymlinks(candidate)
-		if err != nil {
-			continue
-		}
-		if len(p) >= maxPrograms {
-			clear(p)
-		}
-		p[file] = strings.ToValidUTF8(path, "?")
-		return p[file]
+	path, err := readPath().Ask(context.Background(), p.readers, uid, pathQuestion{names, file.device, file.inode})
+	if err != nil || path == "" {
+		return ""
 	}
-	return ""
+	if len(p.known) >= maxPrograms {
+		clear(p.known)
+	}
+	p.known[file] = path
+	return path
 }

@@ -58,7 +58,7 @@ func TestReadsOfNewProcess(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			before := reads(t)
-			d, err := describe(cmd.Process.Pid, test.event)
+			d, err := describe(nil, cmd.Process.Pid, test.event)
 			after := reads(t)
 			if err != nil {
 				t.Fatal(err)

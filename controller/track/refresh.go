@@ -3,9 +3,11 @@
 package track
 
 import (
+	"context"
 	"slices"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -14,6 +16,7 @@ type refresher struct {
 	members *members
 	images  *images
 	hasher  *hasher
+	readers *readers.Pool
 	// usable is which CPUs the processes could be given.
 	usable usableCPUs
 }
@@ -28,8 +31,8 @@ func (r *refresher) refresh(m *member, force bool) {
 	r.members.setSession(m, stat.Session)
 	objects := m.message.Objects
 	if force || stat.VirtualBytes != m.virtual {
-		if now, err := readObjects(m.pid); err == nil {
-			objects, m.virtual = slices.Concat(now, m.linkedIn()), stat.VirtualBytes
+		if now, err := readObjectsOf().Ask(context.Background(), r.readers, m.message.Uid, m.pid); err == nil {
+			objects, m.virtual = slices.Concat(now, m.linkedIn(r.readers)), stat.VirtualBytes
 		}
 	}
 	cpus, usable := readCPUs(m.pid), r.usable.of(m.pid)

@@ -26,7 +26,7 @@ func (s *state) follow(pid int, meant *procid.Identity) (uint64, error) {
 	}
 	m.root = true
 	if m.message == nil {
-		d, err := describe(pid, Event{})
+		d, err := describe(s.admission.readers, pid, Event{})
 		if err != nil {
 			s.members.forget(m)
 			return 0, err

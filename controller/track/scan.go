@@ -86,7 +86,7 @@ func (s *scanner) checkImage(m *member) {
 	if err != nil || stat.Zombie() || m.hasImage(stat) {
 		return
 	}
-	if d, err := describe(m.pid, Event{}); err == nil {
+	if d, err := describe(s.admission.readers, m.pid, Event{}); err == nil {
 		s.admission.present(m, d)
 	}
 }

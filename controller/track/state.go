@@ -35,16 +35,16 @@ func newState(o Options, log *slog.Logger, hurry *atomic.Bool, host, boot string
 	feed := &feed{source: o.Source, on: o.Source != nil, log: log}
 	outsiders := newOutsiders(feed, ownDevice, ownInode)
 	members := newMembers(o.MaxProcesses, feed, outsiders, log)
-	agenda, watchers, hasher := new(agenda), newWatchers(), newHasher(o.Digests, log)
+	agenda, watchers, hasher := new(agenda), newWatchers(), newHasher(o.Readers, o.Digests, log)
 	images := &images{
 		host: host, boot: boot, handler: o.Handler, feed: feed, members: members, agenda: agenda, watchers: watchers,
-		hasher: hasher, programs: make(programs),
+		hasher: hasher, programs: programs{o.Readers, make(map[programFile]string)},
 	}
-	admission := &admission{jobID: o.JobID, feed: feed, outsiders: outsiders, members: members, images: images, log: log}
+	admission := &admission{jobID: o.JobID, feed: feed, outsiders: outsiders, members: members, images: images, readers: o.Readers, log: log}
 	return &state{
 		hurry: hurry, log: log, feed: feed, outsiders: outsiders, members: members, agenda: agenda, watchers: watchers,
 		hasher: hasher, images: images, admission: admission,
-		refresher: &refresher{members: members, images: images, hasher: hasher},
+		refresher: &refresher{members: members, images: images, hasher: hasher, readers: o.Readers},
 		scanner:   &scanner{feed: feed, outsiders: outsiders, members: members, images: images, admission: admission, log: log},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/turns"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -41,6 +42,8 @@ type Options struct {
 	// first of the site: who comes later takes what is set there. Those of
 	// controllers live three times as long. 0: DefaultTTL.
 	TTL time.Duration
+	// Turns is told that what the registry says is followed; nil: nobody is.
+	Turns *turns.Board
 	// Log is told when the connection is lost and when it is back; nil: nobody.
 	Log *slog.Logger
 }

@@ -34,8 +34,15 @@ func (c *Client) Watch(ctx context.Context, f func(View)) error {
 func (c *Client) follow(ctx context.Context, m *mirror, f func()) error {
 	changed := make(chan struct{}, 1)
 	defer m.listen(changed)()
+	const limit = time.Minute // f may look at all processes of a node
+	loop := c.options.Turns.Begin("registry", limit, true)
+	defer loop.End()
+	tick := time.NewTicker(limit / 10)
+	defer tick.Stop()
 	for {
+		loop.Turn()
 		select {
+		case <-tick.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-c.ctx.Done():

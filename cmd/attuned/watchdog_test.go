@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/turns"
+)
+
+// systemd hears that attuned lives for as long as its essential loops turn.
+func TestWatchdogIsFedByLoops(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "notify")
+	listener, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	t.Setenv("NOTIFY_SOCKET", socket)
+	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
+	t.Setenv("WATCHDOG_USEC", "30000")
+	log := new(lockedText)
+	a := &service{turns: turns.New(), log: slog.New(slog.NewTextHandler(log, nil))}
+	loop := a.turns.Begin("discovery", patience.Limit, true)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); a.watchdog(ctx) }()
+	defer func() { cancel(); <-ended }()
+	mustHear := func() {
+		t.Helper()
+		word := make([]byte, 64)
+		if err := listener.SetReadDeadline(time.Now().Add(patience.Limit)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := listener.Read(word); err != nil || string(word[:n]) != "WATCHDOG=1" {
+			t.Fatalf("systemd hears %q, %v", word[:n], err)
+		}
+	}
+	mustHear()
+	mustHear()
+	loop.End()
+	loop = a.turns.Begin("discovery", 0, true) // it stands from now on
+	patience.Until(t, "word of the loop", func() bool { return strings.Contains(log.String(), "loop=discovery") })
+	const before = 10 // that may have been sent until then
+	for heard := 0; err == nil; heard++ {
+		if err := listener.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err = listener.Read(make([]byte, 64)); heard > before {
+			t.Fatal("systemd hears that attuned lives although a loop stands")
+		}
+	}
+	loop.End()
+	mustHear()
+	if got := strings.Count(log.String(), "a loop stands"); got != 1 {
+		t.Errorf("logged %d times:\n%s", got, log)
+	}
+}
+
+// lockedText is written by one goroutine and read by another one.
+type lockedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedText) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/readers"
+)
+
+// Operations lists what is read of the memory and files of processes and users, which
+// may never answer, for the process that does it (package readers).
+func Operations() []readers.Served {
+	return append(track.Operations(), readStarted(), readImage(), readInterprets(), readTarget())
+}
+
+// started is how a process was started, as its memory has it.
+type started struct {
+	As    []byte // the path that execve(2) was given; empty where it cannot be read
+	Words []string
+}
+
+func readStarted() readers.Operation[int, started] {
+	return readers.NewOperation("started", func(_ context.Context, pid int) (started, error) {
+		words, err := procid.ReadFile(pid, "cmdline", maxPath)
+		if err != nil {
+			return started{}, err
+		}
+		return started{startedAs(pid), track.ParseCommandLine(words)}, nil
+	})
+}
+
+// maxPath bounds what is read of a path, and of the first arguments.
+const maxPath = 4096
+
+// startedAs returns the path that execve(2) was given for the present image, nothing
+// where it cannot be read. The kernel keeps it in the process' own memory.
+func startedAs(pid int) []byte {
+	address, err := procid.Auxiliary(pid, procid.AuxExecuted)
+	if err != nil {
+		return nil
+	}
+	memory, err := os.Open(procPath(pid, "mem"))
+	if err != nil {
+		return nil
+	}
+	defer memory.Close()
+	text := make([]byte, 256)
+	n, _ := memory.ReadAt(text, int64(address)) // it lies at the end of the stack: less is no error
+	text, _, whole := bytes.Cut(text[:n], []byte{0})
+	if !whole {
+		return nil
+	}
+	return text
+}
+
+// imageQuestion asks of what kind a program is that goes under names.
+type imageQuestion struct {
+	PID   int
+	Names []string
+}
+
+// readImage returns the path, below /proc/PID, of the script among the names; "" if none
+// is one. Nothing but regular files is opened, the executable among them: of a process
+// whose own program does not answer there is no controlling.
+func readImage() readers.Operation[imageQuestion, string] {
+	return readers.NewOperation("image", func(_ context.Context, q imageQuestion) (string, error) {
+		objfile.Inspect(procPath(q.PID, "exe"))
+		program := executable(q.PID)
+		for _, name := range q.Names {
+			if name == program || !path.IsAbs(name) {
+				continue
+			}
+			inside := filepath.Join(procPath(q.PID, "root"), name)
+			if objfile.Inspect(inside).Script != nil {
+				return inside, nil
+			}
+		}
+		return "", nil
+	})
+}
+
+// interpretsQuestion asks whether the process is the interpreter that the first line of
+// the script asks for.
+type interpretsQuestion struct {
+	PID    int
+	Script string
+}
+
+func readInterprets() readers.Operation[interpretsQuestion, bool] {
+	return readers.NewOperation("interprets", func(_ context.Context, q interpretsQuestion) (bool, error) {
+		inspected := objfile.Inspect(q.Script)
+		if inspected.Script == nil || inspected.Script.Program == nil {
+			return false, nil
+		}
+		var asked, runs unix.Stat_t
+		return unix.Stat(inspected.Script.Program.Path, &asked) == nil && unix.Stat(procPath(q.PID, "exe"), &runs) == nil &&
+			asked.Dev == runs.Dev && asked.Ino == runs.Ino, nil
+	})
+}
+
+// readTarget finds what a path names in the end; "" where nothing is.
+func readTarget() readers.Operation[string, string] {
+	return readers.NewOperation("target", func(_ context.Context, path string) (string, error) {
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return "", nil //nolint:nilerr // what is not there yet has no other name
+		}
+		return target, nil
+	})
+}
