@@ -6,10 +6,17 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/attune-hpc/attune/internal/bounded"
 )
 
-// maxCode is how much of an object's code is searched for calls.
-const maxCode = 256 << 20
+const (
+	// maxCode is how much of an object's code is searched for calls.
+	maxCode = 256 << 20
+	// maxCalls is how many bytes of it may look like the beginning of one, in two
+	// searches: they are a twenty-fifth of usual code.
+	maxCalls = 24 << 20
+)
 
 // CallGraph says which functions of an object call which others directly.
 // Functions are known by where their [Frame] starts. Calls through pointers are
@@ -52,10 +59,14 @@ func (f *File) Calls(patterns ...string) (*CallGraph, error) {
 	for _, slot := range slots {
 		s.slots[slot.VirtualAddress] = slot.Symbol
 	}
+	s.work = bounded.NewWork("looking for calls in "+f.name, maxCalls)
 	for _, look := range []func(at uint64, code []byte){s.stub, s.call} {
 		for _, c := range contents {
-			if c.Executable {
-				s.each(c, look)
+			if !c.Executable {
+				continue
+			}
+			if err := s.each(c, look); err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 			}
 		}
 	}
@@ -68,6 +79,7 @@ type callSearch struct {
 	slots  map[uint64]string // of imported functions
 	stubs  map[uint64]string // of the PLT
 	graph  *CallGraph
+	work   *bounded.Work
 }
 
 // longestStub is how far a stub's jump may be from its start: endbr64 and a
@@ -75,12 +87,16 @@ type callSearch struct {
 const longestStub = 5
 
 // each gives every byte from which on there may be a call to look.
-func (s *callSearch) each(c Content, look func(at uint64, code []byte)) {
+func (s *callSearch) each(c Content, look func(at uint64, code []byte)) error {
 	for i := 0; i+6 <= len(c.Bytes); i++ {
 		if b := c.Bytes[i]; b == 0xe8 || b == 0xe9 || b == 0xff {
+			if err := s.work.Spend(1); err != nil {
+				return err
+			}
 			look(c.Address+uint64(i), c.Bytes[i:])
 		}
 	}
+	return nil
 }
 
 // stub notes a jump through a slot: the PLT's, or the end of a function.

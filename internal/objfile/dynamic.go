@@ -115,11 +115,31 @@ func (d dynamic) countByGNUHash(r reader, h *headers) uint32 {
 	if last < head.First {
 		return head.First // no symbol is defined; the undefined ones come first
 	}
-	chain := buckets + 4*uint64(head.Buckets)
-	var word uint32
-	for ; r.structAt("hash chain", chain+4*uint64(last-head.First), &word) == nil; last++ {
-		if word&1 != 0 {
-			return last + 1
+	length := r.chainLength(buckets + 4*uint64(head.Buckets) + 4*uint64(last-head.First))
+	if length == 0 {
+		return 0
+	}
+	return last + length
+}
+
+// maxChain is how many symbols of one bucket are looked at: a linker makes about as many
+// buckets as symbols.
+const maxChain = 1 << 16
+
+// chainLength counts the symbols of a bucket whose chain begins at an offset; 0: it has
+// no end.
+func (r reader) chainLength(offset uint64) (count uint32) {
+	if offset >= r.size {
+		return 0
+	}
+	data, err := r.bytes("hash chain", offset, min(4*maxChain, (r.size-offset)&^3), 4*maxChain)
+	if err != nil {
+		return 0
+	}
+	for ; len(data) >= 4; data = data[4:] {
+		count++
+		if binary.LittleEndian.Uint32(data)&1 != 0 {
+			return count
 		}
 	}
 	return 0

@@ -26,11 +26,11 @@ type File struct {
 	name    string   // for people, and to find what lies beside it
 	key     fileKey
 	// debugDirs are those of the Cache that it was opened through.
-	debugDirs  DebugDirs
-	answers    answers
-	outlines   outlines
-	frameTable frameTable
-	tables     keptTables
+	debugDirs DebugDirs
+	answers   answers
+	tables    keptTables
+	failures  failures
+	checksums checksums
 	// users counts Opens that share this File through a Cache, and the Cache.
 	users atomic.Int32
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 )
 
 // Frame is a stretch of code of which .eh_frame tells how to unwind it: a
@@ -46,27 +45,21 @@ func (f Frames) Between(start, end uint64) (some Frames) {
 	return some
 }
 
-// frameTable remembers a file's Frames.
-type frameTable struct {
-	once   sync.Once
-	frames Frames
-	err    error
-}
-
 // maxUnwind is how large a section .eh_frame is read.
 const maxUnwind = 64 << 20
 
 // Frames reads .eh_frame (System V psABI, 4.2.4; DWARF 5, 6.4). [ErrNoSection]
 // where there is none, [ErrUnsupported] for encodings of addresses that no
-// compiler for x86-64 uses, [ErrCorrupt]. It is remembered as long as the file
-// is open.
+// compiler for x86-64 uses, [ErrCorrupt].
 func (f *File) Frames() (Frames, error) {
-	t := &f.frameTable
-	t.once.Do(func() { t.frames, t.err = f.readFrames() })
-	return t.frames, t.err
+	frames, err := f.tables.frames.get(f.readFrames)
+	if err != nil {
+		return nil, err
+	}
+	return *frames, nil
 }
 
-func (f *File) readFrames() (Frames, error) {
+func (f *File) readFrames() (*Frames, error) {
 	section, err := f.Section(".eh_frame", maxUnwind)
 	if err != nil {
 		return nil, err
@@ -76,7 +69,7 @@ func (f *File) readFrames() (Frames, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: .eh_frame of %s", err, f.name)
 	}
-	return frames, nil
+	return &frames, nil
 }
 
 // parseFrames parses the section that lies at an address.

@@ -14,6 +14,7 @@ import (
 type answers struct {
 	mu    sync.Mutex // guards known; never held while a file is read
 	known map[string]answer
+	names int // bytes of them
 }
 
 type answer struct {
@@ -21,8 +22,11 @@ type answer struct {
 	err     error
 }
 
-// maxAnswers bounds what one file remembers; most answers are empty.
-const maxAnswers = 256
+// Bounds of what one file remembers; most answers are empty.
+const (
+	maxAnswers     = 256
+	maxAnswerNames = 1 << 20 // bytes
+)
 
 // Functions returns the functions that a name or pattern stands for (see
 // [File.Lookup]), in ascending order of addresses, each once and under its best
@@ -41,11 +45,21 @@ func (f *File) Functions(query string) ([]Symbol, error) {
 	fresh := f.functions(query)
 	f.answers.mu.Lock()
 	defer f.answers.mu.Unlock()
-	if f.answers.known == nil || len(f.answers.known) >= maxAnswers {
-		f.answers.known = make(map[string]answer)
-	}
-	f.answers.known[query] = fresh
+	f.answers.keep(query, fresh)
 	return fresh.symbols, fresh.err
+}
+
+// keep remembers an answer. The caller holds mu.
+func (a *answers) keep(query string, fresh answer) {
+	size := len(query)
+	for _, s := range fresh.symbols {
+		size += len(s.Name)
+	}
+	if a.known == nil || len(a.known) >= maxAnswers || a.names+size > maxAnswerNames {
+		a.known, a.names = make(map[string]answer), 0
+	}
+	a.known[query] = fresh
+	a.names += size
 }
 
 func (f *File) functions(query string) answer {

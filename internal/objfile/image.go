@@ -37,9 +37,13 @@ type Image struct {
 	key     fileKey // in the cache
 }
 
+// maxImages bounds the objects of a process: each costs what is looked up in it. The
+// largest programs known load a thousand libraries.
+const maxImages = 4096
+
 // Images returns the ELF objects that a process has mapped with an executable
 // segment, in the order of addresses; one that is mapped twice (dlmopen) is
-// there twice. Objects whose file cannot be opened any more are left out. The
+// there twice; [ErrUnsupported] if they are more than 4096. Objects whose file cannot be opened any more are left out. The
 // dynamic loader may be at work meanwhile: a later call may tell more.
 func Images(pid int) ([]Image, error) { return (*Cache)(nil).Images(pid) }
 
@@ -50,20 +54,27 @@ func (c *Cache) Images(pid int) ([]Image, error) {
 		return nil, err
 	}
 	type identity struct{ device, inode, bias uint64 }
-	seen := make(map[identity]bool)
+	type mapped struct{ device, inode uint64 }
+	seen, foreign := make(map[identity]bool), make(map[mapped]bool)
 	program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)) // empty: not to be known
 	program = strings.TrimSuffix(program, " (deleted)")
 	var images []Image
 	for _, m := range mappings {
-		if !m.Exec {
+		if !m.Exec || foreign[mapped{m.Device, m.Inode}] {
 			continue
 		}
 		image, err := c.image(pid, m)
 		if errors.Is(err, procid.ErrGone) {
 			return nil, err
 		}
+		if errors.Is(err, ErrNotELF) {
+			foreign[mapped{m.Device, m.Inode}] = true // code made at run time has thousands of mappings
+		}
 		id := identity{m.Device, m.Inode, image.Bias}
 		if err == nil && !seen[id] {
+			if len(images) == maxImages {
+				return nil, fmt.Errorf("%w: process %d has mapped more than %d objects", ErrUnsupported, pid, maxImages)
+			}
 			seen[id] = true
 			if image.Path == program {
 				image.known = strings.Join(knownAs(pid), "\x00")

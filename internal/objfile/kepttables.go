@@ -3,36 +3,81 @@
 package objfile
 
 import (
+	"errors"
 	"sync"
 	"weak"
 )
 
-// keptTables are the symbol tables of a file for as long as the garbage
-// collector leaves them: a hundred names that are looked up one after another
-// are looked up in one table, and none stays in memory for long.
+// keptTables are the tables of a file that are kept.
 type keptTables struct {
-	mu              sync.Mutex // guards what follows; held while one is read
-	dynamic, static weak.Pointer[symbolTable]
+	dynamic, static, mini keptTable[symbolTable]
+	outline               keptTable[Outline]
+	frames                keptTable[Frames]
 }
 
-// kept returns a table, read anew if it has gone.
-func (k *keptTables) kept(table *weak.Pointer[symbolTable], read func() (*symbolTable, error)) (*symbolTable, error) {
+// keptTable is a table of a file for as long as the garbage collector leaves it: a
+// hundred names that are looked up one after another are looked up in one table, and
+// none stays in memory for long. One that the file has wrong is not read again as long
+// as the file is open.
+type keptTable[T any] struct {
+	mu    sync.Mutex // guards what follows; held while it is read
+	table weak.Pointer[T]
+	err   error
+}
+
+// get returns the table, read anew if it has gone.
+func (k *keptTable[T]) get(read func() (*T, error)) (*T, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if t := table.Value(); t != nil {
-		return t, nil
+	if t := k.table.Value(); t != nil || k.err != nil {
+		return t, k.err
 	}
 	t, err := read()
-	if err == nil {
-		*table = weak.Make(t)
+	switch {
+	case err == nil:
+		k.table = weak.Make(t)
+	case isFinal(err):
+		k.err = err
 	}
 	return t, err
 }
 
 func (f *File) dynamicSymbols() (*symbolTable, error) {
-	return f.tables.kept(&f.tables.dynamic, f.readDynamicSymbols)
+	return f.tables.dynamic.get(f.readDynamicSymbols)
+}
+func (f *File) staticSymbols() (*symbolTable, error) { return f.tables.static.get(f.readStaticSymbols) }
+
+// isFinal says that an error is the fault of the file, of which another attempt changes
+// nothing but the time that it takes.
+func isFinal(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrUnsupported) }
+
+// failures remembers what of a file cannot be read. A Cache knows files by device,
+// inode, size and times, so another version of one is tried anew.
+type failures struct {
+	mu  sync.Mutex // a leaf lock
+	all map[string]error
 }
 
-func (f *File) staticSymbols() (*symbolTable, error) {
-	return f.tables.kept(&f.tables.static, f.readStaticSymbols)
+// GivenUp is why a part of the file could not be read before; nil: nobody tried, or
+// it could.
+func (f *File) GivenUp(what string) error {
+	f.failures.mu.Lock()
+	defer f.failures.mu.Unlock()
+	return f.failures.all[what]
+}
+
+// GiveUp returns the error, and remembers it if it is the file's fault
+// ([ErrCorrupt], [ErrUnsupported]): to find that out again may take seconds. what is one
+// of a few constants.
+func (f *File) GiveUp(what string, err error) error {
+	if !isFinal(err) {
+		return err
+	}
+	f.failures.mu.Lock()
+	defer f.failures.mu.Unlock()
+	if f.failures.all == nil {
+		f.failures.all = make(map[string]error)
+	}
+	f.failures.all[what] = err
+	return err
 }

@@ -3,12 +3,14 @@
 package objfile
 
 import (
+	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/symname"
 )
 
@@ -47,7 +49,7 @@ func (e *AmbiguousError) Unwrap() error { return ErrAmbiguous }
 type Found struct {
 	// Symbol under its best name: a global one before a weak and a local one.
 	Symbol
-	// Aliases are the other names that the query matched too.
+	// Aliases are the other names that the query matched too, at most 64.
 	Aliases []string
 }
 
@@ -96,7 +98,10 @@ func (f *File) Lookup(query string, options LookupOptions) ([]Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := search{query: q, kind: options.Kind, limit: options.Limit, byAddress: make(map[uint64]*Found)}
+	s := search{
+		query: q, kind: options.Kind, limit: options.Limit, byAddress: make(map[uint64]*Found),
+		work: bounded.NewWork("looking through the names of "+f.name, maxLookup), names: newNames(),
+	}
 	if s.limit <= 0 || s.limit > MaxMatches {
 		s.limit = MaxMatches
 	}
@@ -114,6 +119,8 @@ func (f *File) Lookup(query string, options LookupOptions) ([]Found, error) {
 		}
 	}
 	switch {
+	case s.err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrUnsupported, s.err)
 	case len(s.byAddress) == 0 && options.Suggest:
 		return nil, f.unknown(query, tables)
 	case len(s.byAddress) == 0:
@@ -149,10 +156,8 @@ func (f *File) debugSymbols(dirs DebugDirs) []*symbolTable {
 			return []*symbolTable{table}
 		}
 	}
-	if mini, err := f.miniDebug(); err == nil {
-		if table, err := mini.staticSymbols(); err == nil {
-			return []*symbolTable{table}
-		}
+	if table, err := f.miniSymbols(); err == nil {
+		return []*symbolTable{table}
 	}
 	if table, err := f.goSymbols(); err == nil {
 		return []*symbolTable{table}
@@ -168,11 +173,32 @@ type search struct {
 	grade     symname.Grade
 	byAddress map[uint64]*Found
 	overflow  bool
+	work      *bounded.Work
+	names     *bounded.Work // that are found
+	err       error
 }
+
+const (
+	// maxLookup bounds the bytes of names that one look-up compares, those several
+	// times that are to be demangled: node has 20 MB.
+	maxLookup = 1 << 30
+	// demangling takes some 50 ns for a byte, comparing one.
+	demangling = 16
+	// maxFoundNames bounds the bytes of the names that are found.
+	maxFoundNames = 4 << 20
+	// maxAliases bounds the other names of one address.
+	maxAliases = 64
+)
+
+// newNames bounds what is kept of names.
+func newNames() *bounded.Work { return bounded.NewWork("keeping names", maxFoundNames) }
 
 func (s *search) table(f *File, t *symbolTable) {
 	grade := symname.None
 	t.each(f, filter{s.query.Part(), func(name []byte) bool {
+		if !s.spend(name) {
+			return false
+		}
 		// .symtab writes versions into names.
 		if at := slices.Index(name, '@'); at > 0 {
 			name = name[:at]
@@ -185,6 +211,18 @@ func (s *search) table(f *File, t *symbolTable) {
 		}
 		return true
 	})
+}
+
+// spend says whether a name may be looked at.
+func (s *search) spend(name []byte) bool {
+	steps := len(name)
+	if bytes.HasPrefix(name, []byte("_Z")) || bytes.HasPrefix(name, []byte("_R")) {
+		steps *= demangling
+	}
+	if s.err == nil {
+		s.err = s.work.Spend(steps)
+	}
+	return s.err == nil
 }
 
 // settled says that nothing better can come: a function that was asked for
@@ -210,6 +248,10 @@ func (s *search) add(symbol Symbol, grade symname.Grade) {
 		s.grade, s.overflow = grade, false
 		clear(s.byAddress)
 	}
+	if err := s.names.Spend(len(symbol.Name)); err != nil {
+		s.overflow = true
+		return
+	}
 	known := s.byAddress[symbol.Value]
 	switch {
 	case known == nil && len(s.byAddress) == s.limit:
@@ -227,7 +269,7 @@ func (f *Found) alias(symbol Symbol) {
 	if rank(symbol) > rank(f.Symbol) {
 		other, f.Symbol = f.Name, symbol
 	}
-	if other != f.Name && !slices.Contains(f.Aliases, other) {
+	if other != f.Name && len(f.Aliases) < maxAliases && !slices.Contains(f.Aliases, other) {
 		f.Aliases = append(f.Aliases, other)
 	}
 }
@@ -260,7 +302,8 @@ func (s *search) result() ([]Found, error) {
 		return 1
 	})
 	if s.overflow {
-		return all, fmt.Errorf("%w: more than %d match %q; narrow it down", ErrTooManySymbols, s.limit, s.query.Text)
+		return all, fmt.Errorf("%w: more than %d match %q, or their names have more than %d bytes; narrow it down",
+			ErrTooManySymbols, s.limit, s.query.Text, maxFoundNames)
 	}
 	if s.grade == symname.Pattern {
 		return all, nil

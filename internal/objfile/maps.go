@@ -6,13 +6,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -78,7 +78,7 @@ func readMaps(pid int) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, maxMapsBytes))
+	return bounded.ReadAll("maps", file, maxMapsBytes)
 }
 
 // Files are those that map a file.

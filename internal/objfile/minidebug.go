@@ -4,42 +4,33 @@ package objfile
 
 import (
 	"bytes"
-	"fmt"
-	"io"
 
-	"github.com/xi2/xz"
+	"github.com/attune-hpc/attune/internal/bounded"
 )
 
-// Bounds of .gnu_debugdata. Distributions pack about a twentieth of a file
-// into it.
-const (
-	maxMiniDebugBytes = 64 << 20
-	// maxDictionaryBytes is what the decompressor may allocate; xz -9 uses all
-	// of it.
-	maxDictionaryBytes = 64 << 20
-)
+// maxMiniDebugBytes bounds .gnu_debugdata, packed and not. Distributions pack about a
+// twentieth of a file into it.
+const maxMiniDebugBytes = 64 << 20
 
-// miniDebug returns the ELF file within .gnu_debugdata (MiniDebugInfo), which
-// distributions leave in stripped programs so that stacks can be told: a
-// symbol table of the functions that .dynsym lacks. [ErrNoSection] if there is
-// none. It lives in memory and need not be closed.
-func (f *File) miniDebug() (*File, error) {
+// miniSymbols returns the symbol table of the ELF file within .gnu_debugdata
+// (MiniDebugInfo), which distributions leave in stripped programs so that stacks can
+// be told: the functions that .dynsym lacks. [ErrNoSection] if there is none.
+func (f *File) miniSymbols() (*symbolTable, error) {
+	return f.tables.mini.get(f.readMiniSymbols)
+}
+
+func (f *File) readMiniSymbols() (*symbolTable, error) {
 	packed, err := f.Section(".gnu_debugdata", maxMiniDebugBytes)
 	if err != nil {
 		return nil, err
 	}
-	stream, err := xz.NewReader(bytes.NewReader(packed), maxDictionaryBytes)
+	data, err := bounded.Unxz(".gnu_debugdata", packed, maxMiniDebugBytes)
 	if err != nil {
-		return nil, fmt.Errorf("%w: .gnu_debugdata: %w", ErrCorrupt, err)
-	}
-	data, err := io.ReadAll(io.LimitReader(stream, maxMiniDebugBytes+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: .gnu_debugdata: %w", ErrCorrupt, err)
-	case len(data) > maxMiniDebugBytes:
-		return nil, fmt.Errorf("%w: .gnu_debugdata exceeds %d bytes", ErrUnsupported, maxMiniDebugBytes)
+		return nil, unpacking(err)
 	}
 	mini := &File{reader: reader{at: bytes.NewReader(data), size: uint64(len(data))}, name: f.name + " (.gnu_debugdata)"}
-	mini.headers, err = readHeaders(mini.reader)
-	return mini, err
+	if mini.headers, err = readHeaders(mini.reader); err != nil {
+		return nil, err
+	}
+	return mini.readStaticSymbols()
 }

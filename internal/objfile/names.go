@@ -31,16 +31,18 @@ func begins(names, part []byte) spans {
 	}
 	const most = 1 << 14
 	var s spans
-	for from := 0; ; {
+	for from, hits := 0, 0; ; hits++ {
 		at := bytes.Index(names[from:], part)
 		if at < 0 {
 			return s
 		}
-		if len(s.list) == most {
+		if hits == most {
 			return spans{all: true}
 		}
 		at += from
-		first := bytes.LastIndexByte(names[:at], 0) + 1
+		// No name is longer: one search for its beginning must not take all that is before.
+		near := max(at-maxNameBytes, 0)
+		first := near + bytes.LastIndexByte(names[near:at], 0) + 1
 		if n := len(s.list); n > 0 && s.list[n-1].first == uint64(first) {
 			s.list[n-1].last = uint64(at)
 		} else {

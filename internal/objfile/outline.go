@@ -3,9 +3,11 @@
 package objfile
 
 import (
+	"fmt"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/attune-hpc/attune/internal/bounded"
 )
 
 // Outline is what a file's symbol tables say about where functions begin.
@@ -15,19 +17,13 @@ type Outline struct {
 	stubs  []table             // sections of the PLT, by address
 }
 
-// outlines remembers a file's Outline.
-type outlines struct {
-	once    sync.Once
-	outline *Outline
-	err     error
+// Outline reads where functions begin.
+func (f *File) Outline() (*Outline, error) {
+	return f.tables.outline.get(f.readOutline)
 }
 
-// Outline reads where functions begin. It is remembered as long as the file is
-// open.
-func (f *File) Outline() (*Outline, error) {
-	f.outlines.once.Do(func() { f.outlines.outline, f.outlines.err = f.readOutline() })
-	return f.outlines.outline, f.outlines.err
-}
+// maxColdNames bounds what is kept of names, bytes: a hundred thousand of usual length.
+const maxColdNames = 64 << 20
 
 func (f *File) readOutline() (*Outline, error) {
 	tables, err := f.ownTables()
@@ -38,13 +34,17 @@ func (f *File) readOutline() (*Outline, error) {
 		tables = append(tables, f.debugSymbols(f.debugDirs)...)
 	}
 	o := &Outline{begins: make(map[uint64]uint64), cold: make(map[string][]Symbol)}
+	names := bounded.NewWork("keeping the names of seldom executed parts of "+f.name, maxColdNames)
 	for _, t := range tables {
 		t.each(f, filter{wants: func([]byte) bool { return true }}, func(s Symbol) bool {
 			if s.Is(Function) && s.Executable {
-				o.add(s)
+				err = o.add(s, names)
 			}
-			return true
+			return err == nil
 		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	for _, name := range []string{".plt", ".plt.sec", ".plt.got"} {
 		if address, size, ok := f.SectionAddress(name); ok {
@@ -56,13 +56,15 @@ func (f *File) readOutline() (*Outline, error) {
 
 // add takes in a symbol. GCC and clang name the part of f that is seldom
 // executed f.cold, f.cold.0 and so on.
-func (o *Outline) add(s Symbol) {
+func (o *Outline) add(s Symbol, names *bounded.Work) error {
 	function, _, cold := strings.Cut(s.Name, ".cold")
 	if cold {
+		const entry = 256 // what a Symbol takes beside its name
 		o.cold[function] = append(o.cold[function], s)
-		return
+		return names.Spend(entry + len(s.Name))
 	}
 	o.begins[s.Value] = max(s.Size, o.begins[s.Value])
+	return nil
 }
 
 // Begins says whether a function, or a stub of the PLT, begins at a virtual

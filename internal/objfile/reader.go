@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/attune-hpc/attune/internal/bounded"
 )
 
 // Errors of opening files and looking things up in them.
@@ -45,10 +47,11 @@ func (r reader) bytes(what string, offset, size, limit uint64) ([]byte, error) {
 	switch {
 	case offset > r.size || size > r.size-offset:
 		return nil, fmt.Errorf("%w: %s ends beyond the end of the file", ErrCorrupt, what)
-	case size > limit:
-		return nil, fmt.Errorf("%w: %s of %d bytes exceeds %d", ErrUnsupported, what, size, limit)
 	}
-	data := make([]byte, size)
+	data, err := bounded.Bytes(what, size, limit)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
 	if _, err := r.at.ReadAt(data, int64(offset)); err != nil {
 		// The file shrank after its size was taken.
 		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, what, err)

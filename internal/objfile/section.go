@@ -3,12 +3,11 @@
 package objfile
 
 import (
-	"bytes"
-	"compress/zlib"
 	"debug/elf"
 	"errors"
 	"fmt"
-	"io"
+
+	"github.com/attune-hpc/attune/internal/bounded"
 )
 
 // ErrNoSection says that the file has no such section, or that its section
@@ -58,8 +57,7 @@ func (f *File) Section(name string, limit uint64) ([]byte, error) {
 	return f.decompress(name, section, limit)
 }
 
-// decompress reads an SHF_COMPRESSED section. Memory grows with what comes out
-// of the decompressor, never with what the header claims.
+// decompress reads an SHF_COMPRESSED section.
 func (f *File) decompress(name string, section elf.Section64, limit uint64) ([]byte, error) {
 	var head elf.Chdr64
 	const headBytes = 24
@@ -69,33 +67,26 @@ func (f *File) decompress(name string, section elf.Section64, limit uint64) ([]b
 	if err := f.structAt(name, section.Off, &head); err != nil {
 		return nil, err
 	}
-	switch {
-	case elf.CompressionType(head.Type) != elf.COMPRESS_ZLIB:
+	if elf.CompressionType(head.Type) != elf.COMPRESS_ZLIB {
 		return nil, fmt.Errorf("%w: %s is compressed by %v", ErrUnsupported, name, elf.CompressionType(head.Type))
-	case head.Size > limit:
-		return nil, fmt.Errorf("%w: %s of %d bytes exceeds %d", ErrUnsupported, name, head.Size, limit)
 	}
 	packed, err := f.bytes(name, section.Off+headBytes, section.Size-headBytes, limit)
 	if err != nil {
 		return nil, err
 	}
-	data, err := inflate(packed, int64(head.Size))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, name, err)
-	}
-	return data, nil
+	data, err := bounded.Inflate(name, packed, head.Size, limit)
+	return data, unpacking(err)
 }
 
-func inflate(packed []byte, size int64) ([]byte, error) {
-	stream, err := zlib.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
+// unpacking is an error of decompressing in the words of this package.
+func unpacking(err error) error {
+	switch {
+	case errors.Is(err, bounded.ErrLimit):
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	data, err := io.ReadAll(io.LimitReader(stream, size))
-	if err == nil && int64(len(data)) < size {
-		err = io.ErrUnexpectedEOF
-	}
-	return data, errors.Join(err, stream.Close())
+	return nil
 }
 
 func (f *File) namedSection(name string) (elf.Section64, bool) {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // ErrNoDebugFile says that a file has no separate debug file on this machine.
@@ -18,7 +19,31 @@ var ErrNoDebugFile = errors.New("no separate debug file")
 
 // maxDebugFileBytes bounds the file whose checksum is computed, at about one
 // second a gigabyte.
-const maxDebugFileBytes = 4 << 30
+const maxDebugFileBytes = 2 << 30
+
+// checksums remembers those of the files that a .gnu_debuglink named.
+type checksums struct {
+	mu    sync.Mutex // guards known; held while a file is read
+	known map[fileKey]uint32
+}
+
+// of is the checksum of a file.
+func (c *checksums) of(debug *File) (uint32, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if sum, ok := c.known[debug.key]; ok {
+		return sum, nil
+	}
+	const most = 16
+	sum, err := debug.checksum()
+	if err == nil {
+		if len(c.known) >= most || c.known == nil {
+			c.known = make(map[fileKey]uint32)
+		}
+		c.known[debug.key] = sum
+	}
+	return sum, err
+}
 
 // DebugDirs says where separate debug files are looked for. The zero value
 // looks only beside the file itself.
@@ -109,7 +134,7 @@ func (f *File) belongs(debug *File, id string, sum uint32) error {
 	if id != "" && debug.BuildID() != "" {
 		return sameBuildID(debug, id)
 	}
-	got, err := debug.checksum()
+	got, err := f.checksums.of(debug)
 	if err == nil && got != sum {
 		err = fmt.Errorf("checksum %08x instead of %08x", got, sum)
 	}

@@ -68,7 +68,7 @@ func (f *File) GOTSlots(patterns ...string) ([]Slot, error) {
 		return nil, nil // most objects: nothing to look for in their relocations
 	}
 	var slots []Slot
-	seen := make(map[uint64]bool)
+	seen, names := make(map[uint64]bool), newNames()
 	for _, where := range f.relocations() {
 		data, err := f.load("relocations", where.table)
 		if err != nil {
@@ -79,8 +79,8 @@ func (f *File) GOTSlots(patterns ...string) ([]Slot, error) {
 			if !ok || seen[slot.VirtualAddress] {
 				continue
 			}
-			if len(slots) == maxSlots {
-				return slots, fmt.Errorf("%w: more than %d slots match %q", ErrTooManySymbols, maxSlots, patterns)
+			if len(slots) == maxSlots || names.Spend(len(slot.Symbol)) != nil {
+				return slots, fmt.Errorf("%w: more than %d slots match %q, or their names have more than %d bytes", ErrTooManySymbols, maxSlots, patterns, maxFoundNames)
 			}
 			seen[slot.VirtualAddress] = true
 			slots = append(slots, slot)

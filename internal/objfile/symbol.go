@@ -123,13 +123,13 @@ func (f *File) Match(pattern string, kind SymbolKind) ([]Symbol, error) {
 	}
 	seen := make(map[identity]bool)
 	var symbols []Symbol
-	full := false
+	full, names := false, newNames()
 	err = f.each(matches, func(s Symbol) bool {
 		id := identity{s.Name, s.Value}
 		if !s.Is(kind) || seen[id] {
 			return true
 		}
-		if full = len(symbols) == MaxMatches; full {
+		if full = len(symbols) == MaxMatches || names.Spend(len(s.Name)) != nil; full {
 			return false
 		}
 		seen[id] = true
@@ -137,7 +137,7 @@ func (f *File) Match(pattern string, kind SymbolKind) ([]Symbol, error) {
 		return true
 	})
 	if full {
-		err = fmt.Errorf("%w: more than %d match %q", ErrTooManySymbols, MaxMatches, pattern)
+		err = fmt.Errorf("%w: more than %d match %q, or their names have more than %d bytes", ErrTooManySymbols, MaxMatches, pattern, maxFoundNames)
 	}
 	return symbols, err
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/attune-hpc/attune/internal/bounded"
 )
 
 // Part is one part of a packed file.
@@ -63,7 +65,10 @@ func Read(r io.ReaderAt, size int64) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := make([]byte, int(rec.PartCount)*partSize)
+	table, err := bounded.Bytes("table of parts", uint64(rec.PartCount)*partSize, maxParts*partSize)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
 	if _, err := r.ReadAt(table, int64(rec.TableOffset)); err != nil {
 		return nil, fmt.Errorf("read the table: %w", err)
 	}
@@ -109,7 +114,7 @@ func (f *File) Find(kind Kind) (Part, bool) {
 func (f *File) Extract(w io.Writer, p Part) error {
 	content := io.Reader(io.NewSectionReader(f.reader, p.Offset, p.StoredSize))
 	if p.Compressed {
-		z, err := zstd.NewReader(content, zstd.WithDecoderConcurrency(1))
+		z, err := bounded.Zstd(content)
 		if err != nil {
 			return err
 		}

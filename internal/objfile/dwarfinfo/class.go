@@ -2,7 +2,11 @@
 
 package dwarfinfo
 
-import "debug/dwarf"
+import (
+	"debug/dwarf"
+
+	"github.com/attune-hpc/attune/internal/bounded"
+)
 
 // Class says how a parameter is passed.
 type Class int
@@ -115,7 +119,7 @@ func classifyAggregate(t Type) []Class {
 		return nil
 	}
 	parts := make([]Class, (t.Size+eightbyte-1)/eightbyte)
-	if !merge(parts, t, 0, 0) {
+	if !merge(parts, t, 0, bounded.NewWork("classifying "+t.Name, maxMerges)) {
 		return nil
 	}
 	for _, part := range parts {
@@ -126,10 +130,13 @@ func classifyAggregate(t Type) []Class {
 	return parts
 }
 
+// maxMerges bounds the members of what has 16 bytes, those that lie over others, too.
+const maxMerges = 4096
+
 // merge enters what lies at an offset: an integer makes its eight bytes
 // integer whatever else is in them.
-func merge(parts []Class, t Type, offset int64, depth int) bool {
-	if depth > maxDepth || offset < 0 || t.Size <= 0 || offset+t.Size > int64(len(parts))*eightbyte {
+func merge(parts []Class, t Type, offset int64, work *bounded.Work) bool {
+	if work.Spend(1) != nil || offset < 0 || t.Size <= 0 || offset+t.Size > int64(len(parts))*eightbyte {
 		return false
 	}
 	switch t.Kind {
@@ -144,11 +151,11 @@ func merge(parts []Class, t Type, offset int64, depth int) bool {
 		}
 		return true
 	case Aggregate:
-		return mergeFields(parts, t, offset, depth)
+		return mergeFields(parts, t, offset, work)
 	case Array:
 		element, length, _ := t.element()
 		for n := range min(length, int64(len(parts))*eightbyte) {
-			if !merge(parts, element, offset+n*element.Size, depth+1) {
+			if !merge(parts, element, offset+n*element.Size, work) {
 				return false
 			}
 		}
@@ -157,10 +164,10 @@ func merge(parts []Class, t Type, offset int64, depth int) bool {
 	return false
 }
 
-func mergeFields(parts []Class, t Type, offset int64, depth int) bool {
+func mergeFields(parts []Class, t Type, offset int64, work *bounded.Work) bool {
 	s := t.dwarf.(*dwarf.StructType) // that is what an Aggregate is
 	for _, f := range s.Field {
-		if f.BitSize != 0 || !merge(parts, describe(f.Type), offset+f.ByteOffset, depth+1) {
+		if f.BitSize != 0 || !merge(parts, describe(f.Type), offset+f.ByteOffset, work) {
 			return false
 		}
 	}

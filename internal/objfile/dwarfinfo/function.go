@@ -45,6 +45,8 @@ var altered = [...]string{".isra.", ".constprop.", ".part.", ".specialized.", ".
 // [ErrUnsupported], also for a function that the compiler has given other
 // parameters than the source; [objfile.ErrCorrupt].
 func (i *Info) Function(symbol objfile.Symbol) (f Function, err error) {
+	i.begin()
+	defer func() { err = i.done(err) }()
 	defer guard(&err)
 	for _, mark := range altered {
 		if strings.Contains(symbol.Name, mark) {
@@ -52,9 +54,9 @@ func (i *Info) Function(symbol objfile.Symbol) (f Function, err error) {
 		}
 	}
 	r := i.data.Reader()
-	unit, err := r.SeekPC(symbol.Value)
+	unit, err := i.unitOf(r, symbol.Value)
 	if err != nil {
-		return f, fmt.Errorf("%w: %s in %s", ErrNotFound, symbol.Name, i.file.Name())
+		return f, fmt.Errorf("%s in %s: %w", symbol.Name, i.file.Name(), err)
 	}
 	if splitUnit(unit) {
 		return f, fmt.Errorf("%w: %s was compiled with -gsplit-dwarf", ErrUnsupported, symbol.Name)
@@ -81,8 +83,7 @@ func (i *Info) Function(symbol objfile.Symbol) (f Function, err error) {
 
 // subprogram looks through the unit after which the reader stands.
 func (i *Info) subprogram(r *dwarf.Reader, address uint64) (found *dwarf.Entry, err error) {
-	budget := maxEntries
-	err = walk(r, &budget, func(unit, e *dwarf.Entry) bool {
+	err = i.walk(r, func(unit, e *dwarf.Entry) bool {
 		if unit != nil { // the next one
 			return false
 		}
@@ -101,14 +102,14 @@ func (i *Info) parameters(function *dwarf.Entry) (parameters []Parameter, err er
 	}
 	r := i.data.Reader()
 	r.Seek(function.Offset)
-	if _, err := r.Next(); err != nil {
-		return nil, fmt.Errorf("%w: %w", objfile.ErrCorrupt, err)
+	if _, err := i.next(r); err != nil {
+		return nil, err
 	}
 	for len(parameters) < maxParameters {
-		e, err := r.Next()
+		e, err := i.next(r)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%w: %w", objfile.ErrCorrupt, err)
+			return nil, err
 		case e == nil || e.Tag == 0:
 			return parameters, nil
 		case e.Tag == dwarf.TagFormalParameter:
@@ -119,7 +120,9 @@ func (i *Info) parameters(function *dwarf.Entry) (parameters []Parameter, err er
 			}
 			parameters = append(parameters, p)
 		}
-		r.SkipChildren()
+		if err := i.skip(r, e); err != nil {
+			return nil, err
+		}
 	}
 	return nil, fmt.Errorf("%w: more than %d parameters", ErrUnsupported, maxParameters)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
@@ -22,14 +23,23 @@ var (
 	ErrNotFound = errors.New("not in the debug information")
 )
 
-// maxEntries bounds how many entries one look-up reads.
-const maxEntries = 20_000_000
+// maxWork bounds the entries that one look-up reads, with their attributes and text:
+// five million usual entries, some seconds. maxTotal bounds those of all that an Info is asked.
+const (
+	maxWork  = 64 << 20
+	maxTotal = 8 * maxWork
+)
 
 // Info is the debug information of a file.
 type Info struct {
 	file *objfile.File
 	dirs objfile.DebugDirs
 	data *dwarf.Data
+	// units are where the first entry of each is.
+	units []dwarf.Offset
+	work  *bounded.Work // of the look-up under way
+	total *bounded.Work
+	types types
 }
 
 // Open reads the debug sections of a file, or else of its separate debug file.
@@ -45,37 +55,54 @@ func Open(f *objfile.File, dirs objfile.DebugDirs) (*Info, error) {
 		defer func() { _ = debug.Close() }() // read only
 		source = debug
 	}
-	data, err := read(source)
-	if err != nil {
+	if err := f.GivenUp(giveUp); err != nil {
 		return nil, err
 	}
-	return &Info{file: f, dirs: dirs, data: data}, nil
+	i := &Info{file: f, dirs: dirs, total: bounded.NewWork("all look-ups in "+f.Name(), maxTotal), types: newTypes(f.Name())}
+	i.begin()
+	if err := i.done(i.read(source)); err != nil {
+		return nil, err
+	}
+	return i, nil
 }
 
-// read loads what types and addresses need. Line tables are left out.
-func read(f *objfile.File) (data *dwarf.Data, err error) {
+// giveUp names this package's part of a file.
+const giveUp = "debug information"
+
+// begin starts a look-up.
+func (i *Info) begin() { i.work = bounded.NewWork("a look-up in "+i.file.Name(), maxWork) }
+
+// done ends a look-up: an error in the words of [objfile], which remembers a file that is
+// not to be tried again.
+func (i *Info) done(err error) error {
+	if spent := i.total.Spend(i.work.Spent()); spent != nil {
+		return errors.Join(err, fmt.Errorf("%w: %w", ErrUnsupported, spent))
+	}
+	if errors.Is(err, bounded.ErrLimit) {
+		return i.file.GiveUp(giveUp, fmt.Errorf("%w: %w: %w", ErrUnsupported, objfile.ErrUnsupported, err))
+	}
+	return err
+}
+
+func (i *Info) read(f *objfile.File) (err error) {
 	defer guard(&err)
-	sections := make(map[string][]byte)
-	for _, name := range []string{"abbrev", "info", "str", "ranges", "addr", "line_str", "rnglists", "str_offsets"} {
-		content, err := f.Section(".debug_"+name, objfile.MaxSectionBytes)
-		if err != nil && !errors.Is(err, objfile.ErrNoSection) {
-			return nil, err
-		}
-		sections[name] = content
-	}
-	if sections["info"] == nil {
-		return nil, fmt.Errorf("%w in %s", ErrNoDebugInfo, f.Name())
-	}
-	data, err = dwarf.New(sections["abbrev"], nil, nil, sections["info"], nil, nil, sections["ranges"], sections["str"])
+	s, err := loadSections(f)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", objfile.ErrCorrupt, f.Name(), err)
+		return err
+	}
+	if i.units, err = s.check(); err != nil {
+		return err
+	}
+	i.data, err = dwarf.New(s["abbrev"], nil, nil, s["info"], nil, nil, s["ranges"], s["str"])
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", objfile.ErrCorrupt, f.Name(), err)
 	}
 	for _, name := range []string{"addr", "line_str", "rnglists", "str_offsets"} {
-		if err := data.AddSection(".debug_"+name, sections[name]); err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", objfile.ErrCorrupt, f.Name(), err)
+		if err := i.data.AddSection(".debug_"+name, s[name]); err != nil {
+			return fmt.Errorf("%w: %s: %w", objfile.ErrCorrupt, f.Name(), err)
 		}
 	}
-	return data, nil
+	return nil
 }
 
 // guard turns a panic of debug/dwarf into an error: it was written for files
@@ -92,18 +119,66 @@ func splitUnit(unit *dwarf.Entry) bool {
 	return unit.Tag == tagSkeleton || unit.Val(attrDwoName) != nil || unit.Val(attrGNUDwoName) != nil
 }
 
+// next reads the entry at which a reader stands; nil at the end.
+func (i *Info) next(r *dwarf.Reader) (*dwarf.Entry, error) {
+	e, err := r.Next()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", objfile.ErrCorrupt, err)
+	}
+	if e == nil {
+		return nil, nil //nolint:nilnil // the end, as dwarf.Reader has it
+	}
+	return e, i.work.Spend(costOf(e))
+}
+
+// costOf is what it takes to read an entry.
+func costOf(e *dwarf.Entry) int {
+	const (
+		itself = 4
+		text   = 16 // bytes that are copied while an attribute is read
+	)
+	cost := itself + len(e.Field)
+	for _, field := range e.Field {
+		if value, ok := field.Val.(string); ok {
+			cost += len(value) / text
+		}
+	}
+	return cost
+}
+
+// skip goes on behind the children of an entry that was just read. The reader's own
+// SkipChildren recurses as deep as the file is nested, and counts nothing.
+func (i *Info) skip(r *dwarf.Reader, e *dwarf.Entry) error {
+	if !e.Children {
+		return nil
+	}
+	if sibling, ok := e.Val(dwarf.AttrSibling).(dwarf.Offset); ok && sibling > e.Offset {
+		r.Seek(sibling)
+		return nil
+	}
+	for depth := 1; depth > 0; {
+		inner, err := i.next(r)
+		switch {
+		case err != nil || inner == nil:
+			return err
+		case inner.Tag == 0:
+			depth--
+		case inner.Children:
+			depth++
+		}
+	}
+	return nil
+}
+
 // walk visits the entries of the unit at which the reader stands, or of all
 // units, that are no deeper than namespaces and classes. visit returns false
-// to stop. budget bounds the entries of one look-up.
-func walk(r *dwarf.Reader, budget *int, visit func(unit, e *dwarf.Entry) bool) error {
+// to stop.
+func (i *Info) walk(r *dwarf.Reader, visit func(unit, e *dwarf.Entry) bool) error {
 	var unit *dwarf.Entry
-	for ; *budget > 0; *budget-- {
-		e, err := r.Next()
-		if err != nil {
-			return fmt.Errorf("%w: %w", objfile.ErrCorrupt, err)
-		}
-		if e == nil {
-			return nil
+	for {
+		e, err := i.next(r)
+		if err != nil || e == nil {
+			return err
 		}
 		switch e.Tag {
 		case 0:
@@ -120,9 +195,38 @@ func walk(r *dwarf.Reader, budget *int, visit func(unit, e *dwarf.Entry) bool) e
 		if !visit(unit, e) {
 			return nil
 		}
-		r.SkipChildren()
+		if err := i.skip(r, e); err != nil {
+			return err
+		}
 	}
-	return fmt.Errorf("%w: more than %d entries", ErrUnsupported, maxEntries)
+}
+
+// unitOf finds the unit that has an address, and leaves the reader behind its entry.
+// The reader's own SeekPC counts nothing.
+func (i *Info) unitOf(r *dwarf.Reader, address uint64) (*dwarf.Entry, error) {
+	for _, first := range i.units {
+		r.Seek(first)
+		unit, err := i.next(r)
+		if err != nil {
+			return nil, err
+		}
+		if unit == nil {
+			break
+		}
+		ranges, err := i.data.Ranges(unit)
+		if err != nil {
+			continue // of another unit, perhaps
+		}
+		if err := i.work.Spend(len(ranges)); err != nil {
+			return nil, err
+		}
+		for _, one := range ranges {
+			if one[0] <= address && address < one[1] {
+				return unit, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%w: no unit has %#x", ErrNotFound, address)
 }
 
 // attribute returns an attribute of an entry or of the declaration that it
@@ -150,9 +254,9 @@ func (i *Info) attribute(e *dwarf.Entry, attr dwarf.Attr) any {
 func (i *Info) at(offset dwarf.Offset) *dwarf.Entry {
 	r := i.data.Reader()
 	r.Seek(offset)
-	e, err := r.Next()
+	e, err := i.next(r)
 	if err != nil {
-		return nil
+		return nil // what made it stop ends the next step, too
 	}
 	return e
 }

@@ -45,6 +45,8 @@ const maxSteps = 32
 // it may be ambiguous. [ErrPath], [ErrNotFound], [ErrUnsupported], or what
 // Lookup returns.
 func (i *Info) Variable(path string) (a Access, err error) {
+	i.begin()
+	defer func() { err = i.done(err) }()
 	defer guard(&err)
 	name, steps, err := split(path)
 	if err != nil {
@@ -88,6 +90,8 @@ func (f Function) Path(path string) (a Access, err error) {
 // TypeOf is the type of a variable that Lookup has found. [ErrNotFound], or
 // [ErrUnsupported].
 func (i *Info) TypeOf(found objfile.Found) (t Type, err error) {
+	i.begin()
+	defer func() { err = i.done(err) }()
 	defer guard(&err)
 	return i.variableType(found)
 }
@@ -99,8 +103,7 @@ func (i *Info) variableType(found objfile.Found) (t Type, err error) {
 		plain = plain[at+2:]
 	}
 	var entry *dwarf.Entry
-	budget := maxEntries
-	err = walk(i.data.Reader(), &budget, func(_, e *dwarf.Entry) bool {
+	err = i.walk(i.data.Reader(), func(_, e *dwarf.Entry) bool {
 		if e.Tag == dwarf.TagVariable && i.isAt(e, found.Symbol) && i.named(e, plain, found.Name) {
 			entry = e
 		}
@@ -182,7 +185,7 @@ func (a *Access) follow(steps []string) error {
 func (a *Access) step(step string) (offset int64, err error) {
 	index, err := strconv.ParseInt(step, 10, 64)
 	if err != nil {
-		field, offset, ok, err := a.Type.field(step, 0)
+		field, offset, ok, err := a.Type.field(step)
 		if err == nil && !ok {
 			err = fmt.Errorf("%w: field %s of %s", ErrNotFound, step, a.Type.Name)
 		}

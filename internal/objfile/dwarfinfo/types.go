@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
@@ -60,6 +61,9 @@ func (i *Info) typeOf(e *dwarf.Entry) (Type, error) {
 		}
 		return Type{Name: "void"}, nil
 	}
+	if err := i.checkType(offset); err != nil {
+		return Type{}, err
+	}
 	t, err := i.data.Type(offset)
 	if err != nil {
 		return Type{}, fmt.Errorf("%w: type: %w", objfile.ErrCorrupt, err)
@@ -83,7 +87,7 @@ func (i *Info) refine(t *Type, offset dwarf.Offset) {
 			t.Kind, t.Size, t.Name = Pointer, 8, "reference"
 			if to, ok := e.Val(dwarf.AttrType).(dwarf.Offset); ok {
 				if target, err := i.data.Type(to); err == nil {
-					t.target, t.Name = target, target.String()+" &"
+					t.target, t.Name = target, nameOf(target)+" &"
 				}
 			}
 			return
@@ -106,7 +110,7 @@ func (i *Info) refine(t *Type, offset dwarf.Offset) {
 
 // describe says what a type is.
 func describe(t dwarf.Type) Type {
-	d := Type{Name: t.String(), dwarf: bare(t)}
+	d := Type{Name: nameOf(t), dwarf: bare(t)}
 	if d.dwarf == nil {
 		return d
 	}
@@ -131,6 +135,37 @@ func describe(t dwarf.Type) Type {
 		d.Kind = Array
 	}
 	return d
+}
+
+// nameOf is the name of a type as people know it. That of debug/dwarf writes the
+// parameters of functions and the members of structures without name out, as often as
+// they are nested, and without end where they lead back.
+func nameOf(t dwarf.Type) string {
+	var name strings.Builder
+	for range maxDepth {
+		switch u := t.(type) {
+		case *dwarf.QualType:
+			name.WriteString(u.Qual + " ")
+			t = u.Type
+		case *dwarf.PtrType:
+			name.WriteString("*")
+			t = u.Type
+		case *dwarf.ArrayType:
+			fmt.Fprintf(&name, "[%d]", u.Count)
+			t = u.Type
+		case *dwarf.StructType:
+			return name.String() + strings.TrimSpace(u.Kind+" "+u.StructName)
+		case *dwarf.EnumType:
+			return name.String() + strings.TrimSpace("enum "+u.EnumName)
+		case *dwarf.FuncType:
+			return name.String() + "func"
+		case nil:
+			return name.String() + "void"
+		default:
+			return name.String() + t.String() // its name
+		}
+	}
+	return name.String() + "…"
 }
 
 // bare takes typedefs and qualifiers off; nil for void and for circles.
@@ -165,19 +200,26 @@ func (t Type) pointee() (Type, bool) {
 }
 
 // field finds a member, also of anonymous members, with its offset in bytes.
-func (t Type) field(name string, depth int) (Type, int64, bool, error) {
+func (t Type) field(name string) (Type, int64, bool, error) {
+	return t.fieldWithin(name, bounded.NewWork("looking for member "+name, maxMembers))
+}
+
+func (t Type) fieldWithin(name string, work *bounded.Work) (Type, int64, bool, error) {
 	s, ok := t.dwarf.(*dwarf.StructType)
-	if !ok || depth > maxDepth {
+	if !ok {
 		return Type{}, 0, false, nil
 	}
 	for _, f := range s.Field {
+		if err := work.Spend(1); err != nil {
+			return Type{}, 0, false, fmt.Errorf("%w: %w", ErrUnsupported, err)
+		}
 		switch {
 		case f.Name == name && f.BitSize != 0:
 			return Type{}, 0, false, fmt.Errorf("%w: %s is a bit field", ErrUnsupported, name)
 		case f.Name == name:
 			return describe(f.Type), f.ByteOffset, true, nil
 		case f.Name == "":
-			inner, offset, ok, err := describe(f.Type).field(name, depth+1)
+			inner, offset, ok, err := describe(f.Type).fieldWithin(name, work)
 			if ok || err != nil {
 				return inner, f.ByteOffset + offset, ok, err
 			}

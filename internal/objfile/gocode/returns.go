@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
@@ -29,10 +30,13 @@ const (
 // The error wraps [ErrReturns] where the function has no size, holds what is
 // not understood, or leaves by a jump into another function.
 func Returns(f *objfile.File, function objfile.Symbol) ([]uint64, error) {
-	if !function.InFile || !function.Executable || function.Size == 0 || function.Size > maxCodeBytes {
+	if !function.InFile || !function.Executable || function.Size == 0 {
 		return nil, fmt.Errorf("%w: %s has %d bytes of code", ErrReturns, function.Name, function.Size)
 	}
-	code := make([]byte, function.Size)
+	code, err := bounded.Bytes("code of "+function.Name, function.Size, maxCodeBytes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrReturns, err)
+	}
 	if _, err := f.ReadAt(code, int64(function.FileOffset)); err != nil {
 		return nil, fmt.Errorf("code of %s: %w", function.Name, err)
 	}
