@@ -8,14 +8,18 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/readers"
 )
 
-// checksQueued bounds the processes that wait for their checksum.
-const checksQueued = 1024
+// checksQueued bounds the processes of one user that wait for their checksum.
+const checksQueued = 256
+
+// tellEvery is how often the log is told that a user has too many.
+const tellEvery = time.Minute
 
 // checksum is that of a candidate's file, or why there is none.
 type checksum struct {
@@ -43,12 +47,16 @@ type checker struct {
 	ctx     context.Context // ends with the search
 	group   sync.WaitGroup
 
-	reading int // files, and those that wait
+	reading map[uint32]int       // by user: files, and those that wait; never 0
+	told    map[uint32]time.Time // when the log was told that a user's are too many
 	hashed  chan checksum
 }
 
 func newChecker(by *readers.Pool, digests *objfile.Digests, log *slog.Logger) *checker {
-	return &checker{readers: by, digests: digests, log: log, hashed: make(chan checksum)}
+	return &checker{
+		readers: by, digests: digests, log: log,
+		reading: make(map[uint32]int), told: make(map[uint32]time.Time), hashed: make(chan checksum),
+	}
 }
 
 // knownSum returns the checksum if it is remembered.
@@ -63,14 +71,18 @@ func (k *checker) knownSum(c *candidate) *checksum {
 	return &checksum{of: c, sum: sum}
 }
 
-// check has the file read, beside everything else. If too many wait it returns
-// false.
+// check has the file read, beside everything else. If too many of the user's wait it
+// returns false.
 func (k *checker) check(c *candidate) bool {
-	if k.reading >= checksQueued {
-		k.log.Warn("process is not looked at", "pid", c.process.GetIdentity().GetPid(), "error", "too many wait for their checksum")
+	uid := c.process.GetUid()
+	if k.reading[uid] >= checksQueued {
+		if now := time.Now(); now.Sub(k.told[uid]) > tellEvery {
+			k.told[uid] = now
+			k.log.Warn("process is not looked at", "pid", c.process.GetIdentity().GetPid(), "uid", uid, "error", "too many of its user's wait for their checksum")
+		}
 		return false
 	}
-	k.reading++
+	k.reading[uid]++
 	k.group.Go(func() {
 		result := checksum{of: c}
 		result.sum, result.err = k.sumOf(k.ctx, c)
@@ -81,6 +93,14 @@ func (k *checker) check(c *candidate) bool {
 		}
 	})
 	return true
+}
+
+// checked notes that a file was read.
+func (k *checker) checked(c *candidate) {
+	uid := c.process.GetUid()
+	if k.reading[uid]--; k.reading[uid] == 0 {
+		delete(k.reading, uid)
+	}
 }
 
 // sumOf reads the file through the process or, if that has ended meanwhile, by

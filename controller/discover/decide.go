@@ -149,8 +149,8 @@ func (d *decider) mismatch(r *registration, c *candidate, reason string) {
 
 // checked goes on with a process whose checksum is there.
 func (d *decider) checked(result checksum) {
-	d.checker.reading--
 	c := result.of
+	d.checker.checked(c)
 	if !d.decide(c, &result) {
 		c.close()
 	}

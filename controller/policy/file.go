@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+
+	"github.com/attune-hpc/attune/internal/bounded"
 )
 
 // Path is where a site keeps its policy.
@@ -82,7 +84,7 @@ func read(path string) ([]byte, error) {
 	case st.Size > maxBytes:
 		return nil, fmt.Errorf("has %d bytes, at most %d", st.Size, maxBytes)
 	}
-	return io.ReadAll(io.LimitReader(file, maxBytes))
+	return bounded.ReadAll("the policy", file, maxBytes)
 }
 
 // Parse reads the content of a policy file. path is for messages.

@@ -137,7 +137,7 @@ func (x *xzBytes) blockHeader(size int) error {
 func (x *xzBytes) chunks(size, limit uint64) (uint64, error) {
 	for {
 		control := x.take(1)
-		if control != nil && control[0] == 0 {
+		if len(control) > 0 && control[0] == 0 {
 			return size, nil
 		}
 		plain, packed, ok := x.chunk(control)

@@ -40,9 +40,11 @@ func Lock(path string) (io.Closer, error) {
 
 // holder is who has written its id, for people.
 func holder(file *os.File) string {
-	id, err := io.ReadAll(io.LimitReader(file, 32))
-	if err != nil || len(id) == 0 {
+	const longest = 32
+	id := make([]byte, longest)
+	n, _ := file.Read(id)
+	if n == 0 {
 		return "a process"
 	}
-	return "process " + strings.TrimSpace(string(id))
+	return "process " + strings.TrimSpace(string(id[:n]))
 }

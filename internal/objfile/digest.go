@@ -14,9 +14,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/filecache"
 	"github.com/attune-hpc/attune/internal/procid"
 )
+
+// maxDigestBytes bounds the file that is read for its digest, some seconds: a user can
+// make one that is a hole of any size.
+const maxDigestBytes = 4 << 30
 
 // DefaultDigests is how many digests are remembered by default.
 const DefaultDigests = 4096
@@ -52,8 +57,8 @@ func NewDigests(options DigestsOptions) *Digests {
 
 // Digest returns the SHA-256 of a regular file in hexadecimal. For the program
 // of a process give /proc/PID/exe, which is the right file even if another one
-// has its name by now. It reads the whole file unless it is remembered, and
-// stops when the context is done.
+// has its name by now. It reads the whole file, of at most 4 GiB, unless it is
+// remembered, and stops when the context is done.
 func (d *Digests) Digest(ctx context.Context, path string) (string, error) {
 	sum, err := d.sum(ctx, path)
 	if err != nil {
@@ -75,6 +80,9 @@ func (d *Digests) sum(ctx context.Context, path string) (_ Sum, err error) {
 	}
 	if sum, ok := d.lookup(key); ok {
 		return Sum{SHA256: sum}, nil
+	}
+	if key.size > maxDigestBytes {
+		return Sum{}, fmt.Errorf("%s: %w: a checksum is computed of at most %d bytes, the file has %d", path, bounded.ErrLimit, int64(maxDigestBytes), key.size)
 	}
 	return sumOf(ctx, file, key)
 }

@@ -14,13 +14,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/testing/hostile"
 )
 
 const mega = 1 << 20
 
-// offsets are so many times the same, or each the next one.
+// offsets are so many, each that many bytes behind the one before.
 func offsets(count int, step uint32) []uint32 {
 	all := make([]uint32, count)
 	for i := range all {
@@ -189,9 +190,36 @@ func TestHostileMappings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer unix.Munmap(page)
+		t.Cleanup(func() { unix.Munmap(page) })
 	}
 	if images, err := objfile.Images(os.Getpid()); !errors.Is(err, objfile.ErrUnsupported) {
 		t.Errorf("%d images, %v", len(images), err)
+	}
+}
+
+// TestHostileDigest: a hole of a terabyte is not read.
+func TestHostileDigest(t *testing.T) {
+	path := hostile.Write(t, nil)
+	if err := os.Truncate(path, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	digests := objfile.NewDigests(objfile.DigestsOptions{})
+	hostile.Cost(t, mega, func() {
+		if _, err := digests.Digest(t.Context(), path); !errors.Is(err, bounded.ErrLimit) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestHostileSegments: one range of the file, to be loaded very often.
+func TestHostileSegments(t *testing.T) {
+	const segments = 1000
+	image := hostile.ELF()
+	binary.LittleEndian.PutUint16(image[56:], segments)
+	binary.LittleEndian.PutUint64(image[40:], 0) // no sections
+	image = append(append(image[:64], bytes.Repeat(image[64:64+56], segments)...), make([]byte, 4096)...)
+	file := mustOpen(t, hostile.Write(t, image))
+	if all, err := file.Loaded(mega); !errors.Is(err, objfile.ErrUnsupported) {
+		t.Errorf("%d segments, %v", len(all), err)
 	}
 }

@@ -44,8 +44,7 @@ type reader struct {
 
 // bytes reads a range that must lie in the file and be no longer than limit.
 func (r reader) bytes(what string, offset, size, limit uint64) ([]byte, error) {
-	switch {
-	case offset > r.size || size > r.size-offset:
+	if offset > r.size || size > r.size-offset {
 		return nil, fmt.Errorf("%w: %s ends beyond the end of the file", ErrCorrupt, what)
 	}
 	data, err := bounded.Bytes(what, size, limit)

@@ -2,7 +2,10 @@
 
 package objfile
 
-import "debug/elf"
+import (
+	"debug/elf"
+	"fmt"
+)
 
 // Segment is a part of the object as it lies in memory.
 type Segment struct {
@@ -33,13 +36,20 @@ type Content struct {
 	Executable bool
 }
 
+// maxLoaded bounds the segments that are read: linkers write ten, and each byte of one
+// may be compared with all others.
+const maxLoaded = 64
+
 // Loaded reads everything that the loader maps, without what the file does not
 // hold (.bss), in the order of addresses. [ErrUnsupported] where it has more
-// than limit bytes. The memory is the caller's.
+// than limit bytes, or 64 segments. The memory is the caller's.
 func (f *File) Loaded(limit uint64) (all []Content, err error) {
 	for _, p := range f.headers.programs {
 		if elf.ProgType(p.Type) != elf.PT_LOAD || p.Filesz == 0 {
 			continue
+		}
+		if len(all) == maxLoaded {
+			return nil, fmt.Errorf("%w: more than %d segments to load", ErrUnsupported, maxLoaded)
 		}
 		content, err := f.bytes("segment", p.Off, p.Filesz, limit)
 		if err != nil {

@@ -9,12 +9,13 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/bounded"
 )
 
 // Directory is where a site keeps certificates of a machine, and its CA.
@@ -175,7 +176,7 @@ func readFile(path string, secret secrecy) ([]byte, error) {
 	if err := trusted(path, &st, secret); err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(file, maxFile))
+	return bounded.ReadAll(path, file, maxFile)
 }
 
 // trusted checks owner and mode. A key of root's may be read by a group, so that

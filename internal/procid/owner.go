@@ -4,10 +4,11 @@ package procid
 
 import (
 	"fmt"
-	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/bounded"
 )
 
 // Owner returns the user who may do with a process what they like, which is
@@ -28,7 +29,7 @@ func Owner(pid int) (uint32, error) {
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
 		return 0, fmt.Errorf("owner of %d: %w", pid, err)
 	}
-	content, err := io.ReadAll(io.LimitReader(file, maxStatusBytes))
+	content, err := bounded.ReadAll("status", file, maxStatusBytes)
 	if err != nil {
 		return 0, fmt.Errorf("owner of %d: %w", pid, GoneError(err))
 	}
