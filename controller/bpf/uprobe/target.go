@@ -3,13 +3,14 @@
 package uprobe
 
 import (
-	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/objfile"
 )
 
 // inode names a file while somebody holds it open.
@@ -47,15 +48,15 @@ func (t *target) examine(name string) error {
 		return err
 	}
 	t.id = inode{device: stat.Dev, number: stat.Ino}
-	object, err := elf.NewFile(t.file)
-	if err != nil {
+	object, err := objfile.Open(t.path())
+	switch {
+	case errors.Is(err, objfile.ErrUnsupported):
+		return &bpf.UnsupportedError{Feature: "uprobe in " + name, Reason: "32-bit programs pass parameters differently"}
+	case err != nil:
 		return err
 	}
-	if object.Class != elf.ELFCLASS64 {
-		return &bpf.UnsupportedError{Feature: "uprobe in " + name, Reason: "32-bit programs pass parameters differently"}
-	}
-	t.isGo = object.Section(".gopclntab") != nil || object.Section(".go.buildinfo") != nil
-	return nil
+	t.isGo = object.IsGo() || object.HasSection(".go.buildinfo")
+	return object.Close()
 }
 
 // path leads to the open file itself, in whichever mount namespace it lies and
