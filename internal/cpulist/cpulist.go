@@ -16,7 +16,7 @@ const Max = 16384
 
 // Parse returns the numbers of a list, ascending, without repetitions.
 func Parse(text string) ([]int, error) {
-	var cpus []int
+	var has [Max]bool // each once, however often the text names it
 	for part := range strings.SplitSeq(text, ",") {
 		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
 		if !isRange {
@@ -28,11 +28,16 @@ func Parse(text string) ([]int, error) {
 			return nil, fmt.Errorf("%q is not a list of CPUs such as 0-3,8", text)
 		}
 		for cpu := low; cpu <= high; cpu++ {
-			cpus = append(cpus, int(cpu))
+			has[cpu] = true
 		}
 	}
-	slices.Sort(cpus)
-	return slices.Compact(cpus), nil
+	var cpus []int
+	for cpu, in := range has {
+		if in {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus, nil
 }
 
 // Format writes ascending numbers as a list.

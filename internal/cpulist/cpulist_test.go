@@ -2,7 +2,12 @@
 
 package cpulist
 
-import "testing"
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
 
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
@@ -29,4 +34,34 @@ func TestIntersect(t *testing.T) {
 			t.Errorf("%s and %s have %q in common, want %q", tt.a, tt.b, got, tt.want)
 		}
 	}
+}
+
+// TestParseRepeated: a text that names all CPUs over and over costs no more than its
+// length.
+func TestParseRepeated(t *testing.T) {
+	text := strings.Repeat("0-16383,", 8000) + "1"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if cpus, err := Parse(text); err != nil || len(cpus) != Max {
+		t.Errorf("%d CPUs, %v", len(cpus), err)
+	}
+	runtime.ReadMemStats(&after)
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 4<<20 {
+		t.Errorf("%d bytes allocated", allocated)
+	}
+}
+
+// FuzzParse: what was parsed is written and parsed the same.
+func FuzzParse(f *testing.F) {
+	f.Add("0-3,8")
+	f.Add("16383,0-16383")
+	f.Fuzz(func(t *testing.T, text string) {
+		cpus, err := Parse(text)
+		if err != nil {
+			return
+		}
+		if again, err := Parse(Format(cpus)); err != nil || !slices.Equal(cpus, again) {
+			t.Errorf("%q: %v, then %v (%v)", text, cpus, again, err)
+		}
+	})
 }
