@@ -50,6 +50,13 @@ func FuzzOpen(f *testing.F) {
 		file.Lookup("lib*", objfile.LookupOptions{Limit: 3})
 		file.Section(".gnu_debugdata", 1<<20)
 		file.GOTSlots("*")
+		file.Outline()
+		file.Frames()
+		file.Calls("*")
+		file.IndirectSlots(1)
+		file.Functions("*")
+		file.DebugFile(objfile.DebugDirs{})
+		file.Loaded(1 << 20)
 		symbols, err := file.Match("*", objfile.Any)
 		if len(symbols) > objfile.MaxMatches || err != nil && len(symbols) == 0 && errors.Is(err, objfile.ErrTooManySymbols) {
 			t.Errorf("%d symbols, %v", len(symbols), err)
