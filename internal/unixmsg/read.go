@@ -80,6 +80,10 @@ func parse(control []byte) (files []*os.File, err error) {
 		return nil, fmt.Errorf("descriptors of a message: %w", err)
 	}
 	for i := range messages {
+		if len(messages[i].Data)%descriptorSize != 0 { // ParseUnixRights would go beyond its end
+			err = errors.Join(err, errors.New("descriptors of a message are cut off"))
+			continue
+		}
 		fds, rightsErr := unix.ParseUnixRights(&messages[i])
 		if rightsErr != nil {
 			err = errors.Join(err, rightsErr) // credentials, which nobody asked for
