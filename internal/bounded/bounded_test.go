@@ -124,13 +124,13 @@ func TestInflate(t *testing.T) {
 
 // TestRefusedCostsNothing: what is refused was not decoded first.
 func TestRefusedCostsNothing(t *testing.T) {
-	bomb, dictionary := mustXz(t, 70*mega), mustXz(t, mega, "--lzma2=dict=1GiB")
+	bomb, dictionary := mustXz(t, 8*mega), mustXz(t, mega, "--lzma2=dict=1GiB")
 	inflated := mustZlib(t, mega)
 	for name, refused := range map[string]func() error{
-		"xz":         func() error { _, err := bounded.Unxz("it", bomb, 64*mega); return err },
-		"dictionary": func() error { _, err := bounded.Unxz("it", dictionary, 64*mega); return err },
+		"xz":         func() error { _, err := bounded.Unxz("it", bomb, 4*mega); return err },
+		"dictionary": func() error { _, err := bounded.Unxz("it", dictionary, 4*mega); return err },
 		"zlib":       func() error { _, err := bounded.Inflate("it", inflated, 1<<40, 1<<50); return err },
-		"claim":      func() error { _, err := bounded.Bytes("it", 1<<60, 64*mega); return err },
+		"claim":      func() error { _, err := bounded.Bytes("it", 1<<60, 4*mega); return err },
 		"stream":     func() error { _, err := bounded.ReadAll("it", zeros{}, 1000); return err },
 	} {
 		var err error
