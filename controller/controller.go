@@ -34,12 +34,12 @@ type Controller struct {
 
 // New constructs a controller. Programs can be started as soon as it returns:
 // they wait in the gate until Start serves it.
-func New(config Config) (c *Controller, err error) {
+func New(config Config) (_ *Controller, err error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
 	config = config.withDefaults()
-	c = &Controller{desk: &desk{parts: &parts{
+	c := &Controller{desk: &desk{parts: &parts{
 		config: config, log: config.Log.With("component", "controller"),
 		cache: objfile.NewCache(objfile.CacheOptions{}), members: member.NewSet(),
 		functions: new(sites.Functions),
