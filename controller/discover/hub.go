@@ -5,6 +5,7 @@ package discover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 
@@ -176,7 +177,8 @@ func (h *hub) join(pid int, m member) {
 	h.members[pid] = m
 }
 
-// add makes a process and what it forks from now on members of a view.
+// add makes a process and what it forks from now on members of a view, unless it is
+// one of another view's, whose listener may be somebody else's.
 func (h *hub) add(pid int, view uint32) error {
 	m := member{view: view}
 	if stat, err := procid.ReadStat(pid); err == nil {
@@ -184,6 +186,9 @@ func (h *hub) add(pid int, view uint32) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if other, ok := h.members[pid]; ok && other.view != view && other.start == m.start && m.start != 0 {
+		return fmt.Errorf("process %d belongs to another session", pid)
+	}
 	h.join(pid, m)
 	return h.current.follow(pid, view)
 }

@@ -5,6 +5,7 @@ package discover
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -190,5 +191,21 @@ func TestPrune(t *testing.T) {
 	left := h.prune(map[int]uint64{1: 10, 2: 21, 3: 30}, mark)
 	if _, two := h.members[2]; two || left != 3 || h.size() != 3 {
 		t.Errorf("members %v", h.members)
+	}
+}
+
+// A process of one listener's is not another's, whose name for it is its number.
+func TestOthersMember(t *testing.T) {
+	h := newHub()
+	one, two := h.newView(), h.newView()
+	self := os.Getpid()
+	if err := errors.Join(one.Add(self), one.Add(self)); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Add(self); err == nil || h.members[self].view != one.id {
+		t.Errorf("it is taken away: %v", err)
+	}
+	if err := errors.Join(one.Remove(self), two.Add(self)); err != nil {
+		t.Errorf("it is not let go: %v", err)
 	}
 }
