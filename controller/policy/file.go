@@ -95,7 +95,7 @@ func Parse(path string, data []byte) (*Policy, error) {
 	if err := decoder.Decode(&d); err != nil && !errors.Is(err, io.EOF) {
 		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " ")) // in one line
 	}
-	p := &Policy{path: path}
+	p := &Policy{path: path, data: data}
 	switch d.Default {
 	case "", "allow":
 	case "deny":

@@ -20,6 +20,7 @@ var ErrDenied = errors.New("policy")
 // Policy is a list of rules, of which the first that fits decides.
 type Policy struct {
 	path    string
+	data    []byte // the file
 	rules   []rule
 	service []serviceRule
 	deny    bool  // what no rule fits
