@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -72,30 +71,7 @@ func New(config Config) (_ *Controller, err error) {
 
 // Environment is what the program's environment needs, beside what it has, to
 // come to this controller's gate.
-func (c *Controller) Environment() []string {
-	var env []string
-	if c.config.JobID != "" {
-		env = append(env, "ATTUNE_JOB="+c.config.JobID)
-	}
-	if c.config.LibraryPath == "" {
-		return env
-	}
-	preload := c.config.LibraryPath
-	if present := os.Getenv("LD_PRELOAD"); present != "" {
-		preload += ":" + present
-	}
-	return append(env, "ATTUNE_SOCKET="+c.config.GatePath, "LD_PRELOAD="+preload, sanitizerOption())
-}
-
-// sanitizerOption lets programs with a shared AddressSanitizer, which otherwise
-// end at once where anything is preloaded, run.
-func sanitizerOption() string {
-	const option = "verify_asan_link_order=0"
-	if present := os.Getenv("ASAN_OPTIONS"); present != "" {
-		return "ASAN_OPTIONS=" + present + ":" + option
-	}
-	return "ASAN_OPTIONS=" + option
-}
+func (c *Controller) Environment() []string { return c.config.Environment() }
 
 // Start runs the controller until Stop. Meanwhile it restores what controllers
 // that died left behind.

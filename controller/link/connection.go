@@ -3,8 +3,10 @@
 package link
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -21,6 +23,9 @@ const (
 	// answerQueue is how many answers may wait for the management channel.
 	answerQueue = 1024
 )
+
+// carried stands before the address of an Analyzer that Peer.Dial leads to.
+const carried = "passthrough:///"
 
 // connection is one to an Analyzer: both channels, with what waits for
 // them. Events that wait when it breaks are undelivered.
@@ -46,24 +51,33 @@ func dial(peer Peer) (*connection, error) {
 		heard:   queue.NewBell(),
 	}
 	var err error
-	if l.eventConn, err = connect(peer); err != nil {
+	if l.eventConn, err = Connect(peer); err != nil {
 		return nil, err
 	}
-	if l.manageConn, err = connect(peer); err != nil {
+	if l.manageConn, err = Connect(peer); err != nil {
 		return nil, errors.Join(err, l.eventConn.Close())
 	}
 	return l, nil
 }
 
-func connect(peer Peer) (*grpc.ClientConn, error) {
+// Connect prepares a connection to an Analyzer without waiting for it. The caller
+// closes it.
+func Connect(peer Peer) (*grpc.ClientConn, error) {
 	if peer.Credentials == nil {
 		peer.Credentials = insecure.NewCredentials()
 	}
+	target, options := peer.Address, []grpc.DialOption(nil)
+	if peer.Dial != nil { // the name is nothing to look up
+		target = carried + peer.Address
+		options = append(options, grpc.WithAuthority("analyzer"), grpc.WithContextDialer(
+			func(ctx context.Context, _ string) (net.Conn, error) { return peer.Dial(ctx) }))
+	}
 	// A service configuration would be asked of the name server for, for seconds
 	// where a node has none.
-	conn, err := grpc.NewClient(peer.Address, grpc.WithTransportCredentials(peer.Credentials), grpc.WithDisableServiceConfig(),
+	conn, err := grpc.NewClient(target, append(options,
+		grpc.WithTransportCredentials(peer.Credentials), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(attunev1.MaxMessage)),
-		grpc.WithInitialWindowSize(attunev1.FlowWindow), grpc.WithInitialConnWindowSize(attunev1.FlowWindow))
+		grpc.WithInitialWindowSize(attunev1.FlowWindow), grpc.WithInitialConnWindowSize(attunev1.FlowWindow))...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to analyzer %s: %w", peer.Address, err)
 	}

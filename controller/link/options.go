@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -36,6 +37,8 @@ type Peer struct {
 	// Credentials of the connections; nil only for Unix sockets, whose peers
 	// the kernel vouches for.
 	Credentials credentials.TransportCredentials
+	// Dial makes each connection, if not nil; the address is then for people only.
+	Dial func(ctx context.Context) (net.Conn, error)
 }
 
 // Options say where the Analyzer is and who the controller is.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
@@ -183,7 +184,7 @@ func (c *Client) receive(ctx context.Context, l *connection, stream attunev1.Man
 			return err
 		}
 		if !l.spoken.Swap(true) {
-			c.log.Info("connected to the analyzer", "analyzer", l.manageConn.Target())
+			c.log.Info("connected to the analyzer", "analyzer", strings.TrimPrefix(l.manageConn.Target(), carried))
 		}
 		l.heard.Ring()
 		// Who has been told of a process may ask for something before the rest is
