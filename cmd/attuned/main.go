@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/attune-hpc/attune/controller/child"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -26,6 +27,9 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 1 && args[0] == readers.Argument {
 		return read(stderr)
+	}
+	if len(args) == 1 && args[0] == child.Word {
+		return serveSession(stderr)
 	}
 	settings, err := load(args, stderr)
 	switch {

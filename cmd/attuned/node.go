@@ -19,8 +19,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/actuate"
-	"github.com/attune-hpc/attune/controller/actuate/kinds"
 	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/node"
@@ -29,12 +27,10 @@ import (
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/instance"
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/offswitch"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/registry"
-	"github.com/attune-hpc/attune/internal/rundir"
 	"github.com/attune-hpc/attune/internal/turns"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -141,8 +137,7 @@ func (a *service) nodeConfig(ctx context.Context, client *registry.Client, ident
 		RunDir: s.runDir, StateDir: s.stateDir, LibraryPath: installLibrary(s.stateDir, a.log), UseBPF: !s.noBPF,
 		Discover: discover.Options{Prefer: a.find(), PollInterval: s.pollInterval, Batch: s.batch},
 		Registry: client, Credentials: authn.New(authn.Options{Identity: identity, Admit: isAnalyzer}),
-		Policy: a.policy.Load, Off: offswitch.Switch(s.off).Off, Kept: a.openKept, Budget: s.budget / 100, Hidden: prober(),
-		Digests:    objfile.NewDigests(objfile.DigestsOptions{Dir: rundir.Current().DigestDir()}),
+		Policy: a.policy.Load, Off: offswitch.Switch(s.off).Off, Budget: s.budget / 100, Digests: digests(),
 		Mechanisms: capability.Mechanisms(capability.Probe(ctx, capability.Options{Fast: true})),
 		Readers:    a.readers(),
 		Turns:      a.turns,
@@ -172,22 +167,4 @@ func isAnalyzer(p *attunev1.Principal) error {
 		return nil
 	}
 	return fmt.Errorf("%s has not the role node: it is no service of this site", p.GetName())
-}
-
-// keptPatience is how long somebody else may have the journal of kept changes.
-const keptPatience = 2 * time.Second
-
-// openKept opens the journal where attune undo looks.
-func (a *service) openKept(ctx context.Context) (*actuate.Kept, error) {
-	dir, err := rundir.Current().LastingStateDir()
-	if err != nil {
-		return nil, err
-	}
-	host, err := os.Hostname() // as attune undo does, whatever the node's name is
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, keptPatience)
-	defer cancel()
-	return kinds.All(kinds.Options{}).OpenKept(ctx, dir, host)
 }

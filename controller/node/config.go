@@ -3,15 +3,13 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"path/filepath"
 
 	"google.golang.org/grpc/credentials"
 
-	"github.com/attune-hpc/attune/controller/actuate"
-	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/controller/child"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/audit"
@@ -52,16 +50,14 @@ type Config struct {
 	// Off says whether Attune is switched off on this node, and why; it is asked
 	// often. Nil: it never is.
 	Off func() (reason string, off bool)
-	// Kept opens the journal of changes that stay after their session; nil: none
-	// does.
-	Kept func(context.Context) (*actuate.Kept, error)
 	// Audit takes who asked for what to be done, and what was answered; nil:
 	// nobody.
 	Audit *audit.Log
 	// Budget is that of every controller; 0: theirs.
 	Budget float64
-	// Hidden finds variables without symbol; may be nil.
-	Hidden *hidden.Prober
+	// Children are the processes in which sessions run. What else these need they
+	// have of [child.ServeOptions]. Run runs the pool.
+	Children child.Options
 	// Digests remembers checksums; nil: a cache of its own.
 	Digests *objfile.Digests
 	// Readers read what belongs to processes; nil: this process does.

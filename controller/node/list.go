@@ -29,13 +29,15 @@ type sessions struct {
 	mu     sync.Mutex
 	off    string // why Attune is switched off; empty: it is not
 	all    map[sessionKey]*session
-	over   map[sessionKey]time.Time // since when the Analyzer does not want them
+	over   map[sessionKey]time.Time // until when nothing of them is taken
+	lost   map[uint32]int           // how many sessions of a user were given up
 	number int                      // of sessions so far
 }
 
 func newSessions(w *workers, log *slog.Logger) *sessions {
 	return &sessions{
-		log: log, workers: w, all: make(map[sessionKey]*session), over: make(map[sessionKey]time.Time),
+		log: log, workers: w, all: make(map[sessionKey]*session),
+		over: make(map[sessionKey]time.Time), lost: make(map[uint32]int),
 	}
 }
 
@@ -51,7 +53,9 @@ func (l *sessions) takeProcess(o order, process *procid.Process) (*session, erro
 	case l.off != "":
 		return nil, errors.New(l.off)
 	case l.unwanted(key):
-		return nil, errors.New("the analyzer has just ended this session")
+		return nil, errors.New("this session has ended")
+	case l.lost[key.uid] >= maxLost:
+		return nil, errLost
 	}
 	s := l.all[key]
 	switch holder := l.holder(process); {
@@ -167,21 +171,37 @@ func (l *sessions) drop(s *session) {
 func (l *sessions) conclude(key sessionKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.over[key] = time.Now()
+	l.over[key] = time.Now().Add(overTime)
+}
+
+const (
+	// lostTime is how long nothing of a session is taken that was given up.
+	lostTime = 24 * time.Hour
+	// maxLost is how many sessions of a user may be given up until the node starts
+	// again: each costs a process, and the undoing of what it had changed.
+	maxLost = 64
+)
+
+// errLost refuses a user whose sessions do not last.
+var errLost = fmt.Errorf("%d sessions of the user were given up on this node, which is the most", maxLost)
+
+// giveUp takes a session out of the list for good.
+func (l *sessions) giveUp(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over[s.key] = time.Now().Add(lostTime)
+	l.lost[s.key.uid]++
+	l.drop(s)
 }
 
 // overTime is how long nothing of a session is taken that the Analyzer has
 // ended: then it is asked again, which may have another execution by that name.
 const overTime = 10 * time.Second
 
-// unwanted says whether the Analyzer has just ended a session. The caller holds
+// unwanted says whether the Analyzer has just ended a session, or it was given up. The caller holds
 // mu.
 func (l *sessions) unwanted(key sessionKey) bool {
-	for k, since := range l.over {
-		if time.Since(since) > overTime {
-			delete(l.over, k)
-		}
-	}
+	maps.DeleteFunc(l.over, func(_ sessionKey, until time.Time) bool { return time.Now().After(until) })
 	_, unwanted := l.over[key]
 	return unwanted
 }

@@ -55,8 +55,7 @@ func (m *maker) makeController(s *session) (controlled, error) {
 		Asked:    func(request *attunev1.ManageResponse) { m.auditor.noteSession(s, audit.Received, request) },
 		Answered: func(result *attunev1.ActionResult) { m.auditor.noteSession(s, audit.Sent, result) },
 		StateDir: c.journals(), Source: m.watcher.Source(), LookInterval: m.lookInterval(), Mechanisms: c.Mechanisms, UseBPF: c.UseBPF,
-		Hidden: c.Hidden, Policy: c.Policy, Budget: c.Budget,
-		Digests: c.Digests, Readers: c.Readers, Version: c.Version, Log: c.Log.With("session", s.number),
+		Policy: c.Policy, Budget: c.Budget, Version: c.Version, Log: c.Log.With("session", s.number),
 	})
 }
 

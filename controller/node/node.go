@@ -4,17 +4,19 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/attune-hpc/attune/controller"
-	"github.com/attune-hpc/attune/controller/actuate/kinds"
+	"github.com/attune-hpc/attune/controller/child"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -34,6 +36,7 @@ type Node struct {
 	rules         rules
 	watcher       *discover.Watcher
 	maker         *maker
+	children      *child.Pool
 	recorder      *recorder
 	mainSwitch    *mainSwitch
 }
@@ -63,14 +66,16 @@ func New(config Config) (*Node, error) {
 		return nil, err
 	}
 	audit := auditor{audit: config.Audit, log: log}
+	config.Children.Log = config.Log
+	n.children = child.NewPool(config.Children)
 	n.maker = &maker{
 		config: config, owners: n.owners, rules: n.rules, auditor: audit, watcher: n.watcher,
-		create: func(c controller.Config) (controlled, error) { return controller.New(c) },
+		create: func(c controller.Config) (controlled, error) { return child.New(c, n.children) },
 	}
 	n.sessions.serve = func(ctx context.Context, s *session) {
 		(&server{
 			session: s, sessions: n.sessions, registrations: n.registrations, maker: n.maker, notes: n.notes,
-			turns: config.Turns, kept: config.Kept, touch: touched.Ring,
+			turns: config.Turns, restore: n.restore, touch: touched.Ring,
 		}).run(ctx)
 	}
 	n.recorder = &recorder{
@@ -106,9 +111,12 @@ func makeDirs(config Config) error {
 // Run finds and serves processes until ctx ends, then gives everything back.
 // First it restores what a node before has left changed.
 func (n *Node) Run(ctx context.Context) error {
-	n.restore()
+	outlive := context.WithoutCancel(ctx) // sessions outlive discovery, and their processes sessions
+	stop := n.runChildren(outlive)
+	defer stop()
+	n.restore(ctx)
 	n.mainSwitch.look()
-	n.workers.open(context.WithoutCancel(ctx)) // sessions outlive discovery
+	n.workers.open(outlive)
 	defer n.workers.end()
 	h := &health{turns: n.config.Turns, dir: n.config.StateDir, notes: n.notes, log: n.log}
 	group, ctx := errgroup.WithContext(ctx)
@@ -129,15 +137,35 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// restore takes back what a node that died has left changed.
-func (n *Node) restore() {
-	restored, err := kinds.All(kinds.Options{}).Restore(n.config.journals())
+// runChildren runs the processes of sessions until stop is called, which waits for it.
+func (n *Node) runChildren(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { n.children.Run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// restorePatience bounds the undoing of what dead controllers have left.
+const restorePatience = 30 * time.Second
+
+// restore takes back what controllers that died have left changed, of this node or of
+// one before. Journals are as untrusted as the processes that they are about.
+func (n *Node) restore(ctx context.Context) {
+	if left, err := os.ReadDir(n.config.journals()); errors.Is(err, os.ErrNotExist) || err == nil && len(left) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, restorePatience)
+	defer cancel()
+	restored, err := n.children.Restore(ctx, n.config.journals())
 	if err != nil {
-		n.notes.trouble("restore after an earlier start: " + err.Error())
-		n.log.Warn("restore after an earlier start", "error", err)
+		n.notes.trouble("restore after a controller that died: " + err.Error())
+		n.log.Warn("restore after a controller that died", "error", err)
 	}
 	for _, r := range restored {
-		n.log.Warn("change of an earlier start", "undone", r.Err == nil, "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
+		n.log.Warn("change of a controller that died", "undone", r.Err == nil, "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
 	}
 }
 

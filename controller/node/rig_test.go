@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller"
-	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -29,6 +28,7 @@ type steered struct {
 	config controller.Config
 	// following, if not nil, is called before a process is followed.
 	following func()
+	lost      chan struct{} // closed when it is gone
 
 	mu       sync.Mutex
 	followed []procid.Identity
@@ -83,10 +83,13 @@ func (c *steered) Stop(context.Context) error {
 	return nil
 }
 
+func (c *steered) Ended() <-chan struct{} { return c.lost }
+func (*steered) Err() error               { return errors.New("signal: killed") }
+
 func (*steered) Processes() []*attunev1.Process { return nil }
 func (*steered) Environment() []string          { return nil }
 
-func (*steered) KeepOnly(context.Context, *actuate.Kept, []string) ([]string, error) {
+func (*steered) KeepOnly(context.Context, []string) ([]string, error) {
 	return nil, errors.New("nothing is kept")
 }
 
@@ -125,7 +128,7 @@ func inBubble(t *testing.T, test func(*bench)) {
 					return nil, err
 				}
 			}
-			c := &steered{config: config}
+			c := &steered{config: config, lost: make(chan struct{})}
 			b.made = append(b.made, c)
 			return c, nil
 		}

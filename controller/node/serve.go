@@ -5,11 +5,12 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/child"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/turns"
 )
@@ -37,9 +38,8 @@ type server struct {
 	maker         *maker
 	notes         *notes
 	turns         *turns.Board
-	// kept opens the journal of changes that stay; nil: none does.
-	kept  func(context.Context) (*actuate.Kept, error)
-	touch func() // has the node's record announced anew
+	restore       func(context.Context) // takes back what dead controllers left
+	touch         func()                // has the node's record announced anew
 }
 
 // run serves the session until nothing is left of it here.
@@ -63,8 +63,22 @@ func (s *server) run(ctx context.Context) {
 	}
 	s.touch()
 	end := s.serve(ctx)
+	if end.lost {
+		s.giveUp(ctx, end.reason)
+		return
+	}
 	s.log.Info("session ends here", "reason", end.reason)
 	s.close(ctx, end)
+}
+
+// giveUp ends a session whose controller is lost, for good: what has made it end would
+// again. What it had changed is undone from its journal.
+func (s *server) giveUp(ctx context.Context, reason error) {
+	s.sessions.giveUp(s.session)
+	s.restore(context.WithoutCancel(ctx))
+	s.log.Error("session is given up: its processes run on untouched, and are not taken again", "reason", reason)
+	s.notes.trouble(fmt.Sprintf("the session of registration %s, job %s, user %d is given up: %v",
+		s.key.registration, s.key.job, s.key.uid, reason))
 }
 
 // open makes the controller, for as long as it takes; false if nobody needs it
@@ -80,6 +94,10 @@ func (s *server) open(ctx context.Context) bool {
 			close(s.ready)
 			s.log.Info("session begins here", "mode", s.order.registration.GetMode(), "allowed", s.order.grant.mode)
 			return true
+		}
+		if errors.Is(err, child.ErrLost) {
+			s.giveUp(ctx, err)
+			return false
 		}
 		s.log.Error("processes are not controlled", "error", err)
 		s.notes.trouble("session cannot begin: " + err.Error())
@@ -108,6 +126,8 @@ func (s *server) serve(ctx context.Context) conclusion {
 		case end := <-s.ended:
 			s.sessions.conclude(s.key)
 			return end
+		case <-s.controller.Ended():
+			return conclusion{reason: s.controller.Err(), lost: true}
 		case why := <-s.switched:
 			return conclusion{reason: errors.New(why)}
 		case <-s.woken:
@@ -156,6 +176,7 @@ func (s *server) close(ctx context.Context, end conclusion) {
 	if err := s.controller.Stop(ctx); err != nil {
 		s.log.Warn("not everything was given back in time; the journal has the rest", "error", err)
 		s.notes.trouble("session could not give everything back: " + err.Error())
+		s.restore(context.WithoutCancel(ctx))
 	}
 }
 
@@ -164,23 +185,10 @@ func (s *server) keep(ctx context.Context, ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	err := errors.New("the node has no journal for them")
-	var kept []string
-	if s.kept != nil {
-		kept, err = s.keepOnly(ctx, ids)
-	}
+	kept, err := s.controller.KeepOnly(ctx, ids)
 	if err != nil {
 		s.log.Warn("changes are given back that were to be kept", "error", err)
 		s.notes.trouble("changes could not be kept: " + err.Error())
 	}
 	s.log.Info("changes stay in force: attune undo takes them back", "ids", kept)
-}
-
-func (s *server) keepOnly(ctx context.Context, ids []string) ([]string, error) {
-	journal, err := s.kept(ctx)
-	if err != nil {
-		return nil, err
-	}
-	kept, err := s.controller.KeepOnly(ctx, journal, ids)
-	return kept, errors.Join(err, journal.Close())
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -33,8 +32,8 @@ func (o order) key() sessionKey {
 	return sessionKey{o.registration.GetId(), o.job.Key(), o.uid}
 }
 
-// controlled is the controller of a session; see *controller.Controller, which is
-// one, for what its methods do.
+// controlled is the controller of a session; see [child.Controller], which is one, for
+// what its methods do.
 type controlled interface {
 	Start(ctx context.Context) error
 	FollowProcess(process *procid.Process) error
@@ -42,8 +41,10 @@ type controlled interface {
 	Living() int
 	Processes() []*attunev1.Process
 	Environment() []string
-	KeepOnly(ctx context.Context, kept *actuate.Kept, changes []string) ([]string, error)
+	KeepOnly(ctx context.Context, changes []string) ([]string, error)
 	Stop(ctx context.Context) error
+	Ended() <-chan struct{}
+	Err() error
 }
 
 // session is one session's part on this node, as the list of sessions has it.
@@ -67,6 +68,7 @@ type session struct {
 type conclusion struct {
 	keep   []string
 	reason error
+	lost   bool // the controller is gone, with what it should have given back
 }
 
 func newSession(number int, o order, log *slog.Logger) *session {

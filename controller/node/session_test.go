@@ -5,6 +5,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/child"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -121,6 +123,62 @@ func TestUnwantedSession(t *testing.T) {
 		b.after(1)
 		if b.mustOffer("1", 1000, pids[0]) == c {
 			t.Error("it has the controller of before")
+		}
+	})
+}
+
+// A session whose controller is lost is given up for good: it is said once, its
+// processes are not taken again, and others are.
+func TestLostSession(t *testing.T) {
+	pids, _ := mustStart(t, 2)
+	inBubble(t, func(b *bench) {
+		c := b.mustOffer("1", 1000, pids[0])
+		close(c.lost)
+		synctest.Wait()
+		if len(b.sessions.list()) != 0 || c.hasStopped() {
+			t.Fatal("the session goes on, or is asked to give back what it has")
+		}
+		if _, troubles := b.notes.current(); len(troubles) != 1 || !strings.Contains(troubles[0], "signal: killed") {
+			t.Errorf("troubles %q", troubles)
+		}
+		b.after(lostTime - time.Minute)
+		if _, err := b.offer("1", 1000, pids[0]); err == nil {
+			t.Error("it is taken again")
+		}
+		b.mustOffer("2", 1000, pids[1])
+		if len(b.made) != 2 {
+			t.Errorf("%d controllers, want 2", len(b.made))
+		}
+	})
+}
+
+// A user whose sessions are lost one after the other has none any more, and another
+// user has.
+func TestUserWhoseSessionsAreLost(t *testing.T) {
+	pids, _ := mustStart(t, 1)
+	inBubble(t, func(b *bench) {
+		for n := range maxLost {
+			close(b.mustOffer(strconv.Itoa(n), 1000, pids[0]).lost)
+			synctest.Wait()
+		}
+		if _, err := b.offer("more", 1000, pids[0]); !errors.Is(err, errLost) {
+			t.Errorf("one more: %v", err)
+		}
+		b.mustOffer("1", 1001, pids[0])
+	})
+}
+
+// A controller whose process ends while it begins is lost, too.
+func TestControllerLostAtItsBeginning(t *testing.T) {
+	pids, _ := mustStart(t, 1)
+	inBubble(t, func(b *bench) {
+		tries := 0
+		b.refuse = func() error { tries++; return fmt.Errorf("%w: it panics", child.ErrLost) }
+		if _, err := b.offer("1", 1000, pids[0]); err != nil {
+			t.Fatal(err)
+		}
+		if b.after(time.Hour) != 0 || tries != 1 {
+			t.Errorf("%d sessions after %d tries, want none after one", len(b.sessions.list()), tries)
 		}
 	})
 }

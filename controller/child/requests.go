@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/controller/link"
+	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// requests is what the process of a session asks of attuned. Its handle belongs to one
+// goroutine.
+type requests struct {
+	*served
+
+	echo    *echo
+	relays  *relays
+	drained context.Context // ends when the process wants no more events
+	enough  context.CancelFunc
+	told    sync.WaitGroup // the events
+
+	finding  context.CancelFunc // ends the search for the Analyzer
+	searched <-chan struct{}    // closed when it has ended
+	finished bool               // the process has said that the session is over
+
+	mu   sync.Mutex // guards what follows
+	peer *link.Peer // that was found last
+}
+
+func newRequests(s *served) *requests {
+	r := &requests{served: s, echo: newEcho(s.log), finding: func() {}}
+	none := make(chan struct{})
+	close(none)
+	r.searched = none
+	r.relays = newRelays(s.config)
+	r.drained, r.enough = context.WithCancel(s.ctx)
+	r.told.Go(r.tellEvents)
+	return r
+}
+
+// close ends what was made for the process, which is gone.
+func (r *requests) close() {
+	r.finding()
+	r.enough()
+	r.told.Wait()
+	r.relays.close()
+}
+
+// tellEvents tells what happens to the session's processes.
+func (r *requests) tellEvents() {
+	err := r.config.Source.Run(r.drained, func(e track.Event) {
+		r.roster.note(e)
+		if r.ctx.Err() != nil {
+			return // nobody hears it
+		}
+		if err := r.process.tell(happened, eventOf(e)); err != nil {
+			r.cancel(err)
+		}
+	})
+	if err != nil {
+		r.log.Warn("process events", "error", err)
+	}
+}
+
+// handle does what the process asks for. What takes time has a goroutine, of which
+// there is one of each kind.
+func (r *requests) handle(m message, file *os.File) error {
+	if file != nil {
+		_ = file.Close()
+		return fmt.Errorf("%w: a descriptor with %q", errWire, m.Kind)
+	}
+	switch m.Kind {
+	case add, remove:
+		pid, err := decode[int](m)
+		if err != nil {
+			return err
+		}
+		return r.process.answer(m, nil, noFD, r.watch(m.Kind, pid))
+	case drain:
+		r.enough()
+		r.work.Go(func() {
+			r.told.Wait()
+			_ = r.process.answer(m, nil, noFD, nil) // it is gone otherwise
+		})
+		return nil
+	case find:
+		r.find(m)
+		return nil
+	case dial:
+		return r.dial(m)
+	case rules:
+		return r.process.answer(m, ruling{r.config.Untouched(), r.config.Policy().Text()}, noFD, nil)
+	case answered, over:
+		return r.takeWord(m)
+	case logged:
+		return r.echo.write(m)
+	default:
+		return fmt.Errorf("%w: %q is not for attuned", errWire, strconv.Quote(clean(string(m.Kind))))
+	}
+}
+
+// watch adds a process to those whose events are told, or removes it.
+func (r *requests) watch(k kind, pid int) error {
+	if k == remove {
+		if !r.roster.hasPID(pid) {
+			return nil // it has ended
+		}
+		r.roster.leave(pid)
+		return r.config.Source.Remove(pid)
+	}
+	if !r.roster.hasPID(pid) {
+		if err := r.mayHave(pid); err != nil {
+			return err
+		}
+	}
+	if stat, err := procid.ReadStat(pid); err == nil {
+		r.roster.enter(pid, stat.StartTicks)
+	}
+	return r.config.Source.Add(pid)
+}
+
+// mayHave says whether the session may hear of a process that attuned does not know to
+// be its own: those of its user are no secret to them.
+func (r *requests) mayHave(pid int) error {
+	owner, err := procid.Owner(pid)
+	if err != nil {
+		return err
+	}
+	if user := r.config.Session.User; user.GetUid() != owner {
+		return fmt.Errorf("process %d belongs to user %d, and the session to user %d", pid, owner, user.GetUid())
+	}
+	return nil
+}
+
+// find looks for the Analyzer, instead of the search before.
+func (r *requests) find(m message) {
+	r.finding()
+	ctx, cancel := context.WithCancel(r.ctx)
+	r.finding = cancel
+	before, done := r.searched, make(chan struct{})
+	r.searched = done
+	r.work.Go(func() {
+		defer close(done)
+		<-before // a finder belongs to one goroutine
+		peer, moving, err := r.config.Analyzer.Find(ctx)
+		if err == nil {
+			r.mu.Lock()
+			r.peer = &peer
+			r.mu.Unlock()
+		}
+		if r.process.answer(m, peer.Address, noFD, err) != nil || err != nil {
+			return
+		}
+		select {
+		case <-moving:
+			_ = r.process.tell(moved, nil) // it is gone otherwise
+		case <-ctx.Done():
+		}
+	})
+}
+
+// dial gives the process a connection to the Analyzer.
+func (r *requests) dial(m message) error {
+	r.mu.Lock()
+	peer := r.peer
+	r.mu.Unlock()
+	if peer == nil {
+		return r.process.answer(m, nil, noFD, errors.New("no analyzer was found yet"))
+	}
+	end, err := r.relays.open(*peer)
+	if err != nil {
+		return r.process.answer(m, nil, noFD, err)
+	}
+	defer end.Close()
+	return r.process.answer(m, nil, int(end.Fd()), nil)
+}
+
+// takeWord takes what the process tells.
+func (r *requests) takeWord(m message) error {
+	if m.Kind == over {
+		e, err := decode[ending](m)
+		if err == nil && !r.finished {
+			r.finished = true
+			r.config.Over(e.Keep, errors.New(clean(e.Reason)))
+		}
+		return err
+	}
+	text, err := decode[[]byte](m)
+	if err != nil {
+		return err
+	}
+	result := new(attunev1.ActionResult)
+	if err := proto.Unmarshal(text, result); err != nil {
+		return fmt.Errorf("%w: %w", errWire, err)
+	}
+	r.config.Answered(result)
+	return nil
+}

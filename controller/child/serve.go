@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+// Serve is the process of a session: it does what attuned, which has started it, asks
+// for, until attuned hangs up. It returns the exit code of the program.
+func Serve(o ServeOptions, stderr io.Writer) int {
+	// Signals to attuned's group are attuned's; the kernel ends this process with it.
+	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	if err := confine(); err != nil {
+		_, _ = fmt.Fprintf(stderr, "attuned %s: %v\n", Word, err)
+		return exitcode.Failure
+	}
+	conn, err := connOf(os.NewFile(socketFD, "socket"))
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "attuned %s is for attuned itself: %v\n", Word, err)
+		return exitcode.Usage
+	}
+	c := newConversation(conn, mostToChild)
+	lines := &lines{conversation: c, debug: new(atomic.Bool)}
+	s := &session{
+		conversation: c, options: o, lines: lines, log: slog.New(lines),
+		events: newSource(c), finder: &finder{conversation: c},
+	}
+	_ = c.listen(s.handle) // it ends when attuned hangs up
+	return exitcode.OK
+}
+
+// handle does what attuned asks for. What takes time has a goroutine, so that attuned
+// hears that this process is there.
+func (s *session) handle(m message, file *os.File) error {
+	switch m.Kind {
+	case happened:
+		e, err := decode[event](m)
+		if err == nil {
+			s.events.put(e.event())
+		}
+		return err
+	case moved:
+		s.finder.move()
+		return nil
+	case ping:
+		p, err := decode[pinging](m)
+		if err != nil {
+			return err
+		}
+		s.events.lost.Store(p.Lost)
+		s.lines.debug.Store(p.Debug)
+		return s.answer(m, s.beating(), noFD, nil)
+	}
+	go func() { // ends with the process
+		var body any
+		work, err := s.work(m.Kind)
+		if err == nil {
+			body, err = work(m, file)
+		}
+		if file != nil {
+			_ = file.Close()
+		}
+		_ = s.answer(m, body, noFD, err) // attuned is gone otherwise
+	}()
+	return nil
+}
+
+// work is what does what attuned asks for.
+func (s *session) work(k kind) (func(message, *os.File) (any, error), error) {
+	switch k {
+	case begin:
+		return s.begin, nil
+	case follow:
+		return s.follow, nil
+	case processes:
+		return s.list, nil
+	case keep:
+		return s.keep, nil
+	case stop:
+		return s.stop, nil
+	case restore:
+		return s.restore, nil
+	}
+	return nil, fmt.Errorf("%w: %q is not for a session", errWire, k)
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/controller/actuate/kinds"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/readers"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// ServeOptions say where a session's process finds things. All may be left out.
+type ServeOptions struct {
+	// Digests remembers checksums of programs.
+	Digests *objfile.Digests
+	// Hidden finds variables without symbol.
+	Hidden *hidden.Prober
+	// Readers read what belongs to processes; nil: this process does.
+	Readers *readers.Pool
+	// KeptDir and KeptHost say where the journal is of changes that stay after their
+	// session; empty: none does.
+	KeptDir, KeptHost string
+}
+
+// session is what runs in its process.
+type session struct {
+	*conversation
+
+	options ServeOptions
+	lines   *lines
+	log     *slog.Logger
+	events  *source
+	finder  *finder
+
+	mu         sync.Mutex // guards what follows
+	controller *controller.Controller
+}
+
+// running returns the controller, nil before it has begun.
+func (s *session) running() *controller.Controller {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.controller
+}
+
+// beating says how things are. It takes the lock of the controller's processes, so
+// that a controller that hangs is known.
+func (s *session) beating() beating {
+	if c := s.running(); c != nil {
+		return beating{Living: c.Living()}
+	}
+	return beating{}
+}
+
+// errNotBegun refuses what needs a controller.
+var errNotBegun = errors.New("the session has not begun")
+
+// begin makes and starts the controller.
+func (s *session) begin(m message, _ *os.File) (any, error) {
+	b, err := decode[beginning](m)
+	if err != nil {
+		return nil, err
+	}
+	config, err := s.config(b)
+	if err != nil {
+		return nil, err
+	}
+	c, err := controller.New(config)
+	if err == nil {
+		err = c.Start(context.Background())
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.controller = c
+	return nil, nil
+}
+
+// config is what the controller goes by.
+func (s *session) config(b beginning) (controller.Config, error) {
+	rules := &ruler{conversation: s.conversation}
+	c := controller.Config{
+		ID: b.ID, GatePath: b.GatePath, LibraryPath: b.LibraryPath, StateDir: b.StateDir, Version: b.Version,
+		LateLibrary: b.LateLibrary, UseBPF: b.UseBPF, LookInterval: b.LookInterval, Budget: b.Budget,
+		Session: controller.Session{
+			Registration: b.Registration, Mode: b.Mode,
+			Job: new(attunev1.Job), User: new(attunev1.Principal), Owner: new(attunev1.Principal),
+		},
+		Analyzer: s.finder, Source: s.events, Log: s.log, Digests: s.options.Digests, Readers: s.options.Readers, Hidden: s.options.Hidden,
+		Policy: rules.policy, Untouched: rules.untouched, Over: s.over, Answered: s.answered,
+	}
+	for _, part := range []struct {
+		text []byte
+		to   proto.Message
+	}{{b.Job, c.Session.Job}, {b.User, c.Session.User}, {b.Owner, c.Session.Owner}} {
+		if err := proto.Unmarshal(part.text, part.to); err != nil {
+			return c, err
+		}
+	}
+	for _, text := range b.Mechanisms {
+		one := new(attunev1.Mechanism)
+		if err := proto.Unmarshal(text, one); err != nil {
+			return c, err
+		}
+		c.Mechanisms = append(c.Mechanisms, one)
+	}
+	return c, nil
+}
+
+// follow makes a process part of the session.
+func (s *session) follow(m message, file *os.File) (any, error) {
+	identity, err := decode[procid.Identity](m)
+	c := s.running()
+	switch {
+	case err != nil:
+		return nil, err
+	case file == nil:
+		return nil, fmt.Errorf("%w: a process without a descriptor", errWire)
+	case c == nil:
+		return nil, errNotBegun
+	}
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("descriptor of a process: %w", err)
+	}
+	process, err := procid.Adopt(fd, identity.PID, identity.StartTicks)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(c.FollowProcess(process), process.Close())
+	return beating{Living: c.Living()}, err
+}
+
+// pageBytes is about how much of the list of processes goes in one message.
+const pageBytes = 256 << 10
+
+// list tells of the processes under control.
+func (s *session) list(m message, _ *os.File) (any, error) {
+	asked, err := decode[page](m)
+	c := s.running()
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return nil, errNotBegun
+	}
+	all := c.Processes()
+	told := page{From: asked.From, Of: len(all)}
+	for size, next := 0, asked.From; next < len(all) && size < pageBytes; next++ {
+		text, err := encoded(all[next])
+		if err != nil {
+			return nil, err
+		}
+		told.Processes = append(told.Processes, text)
+		size += len(text)
+	}
+	return told, nil
+}
+
+// keptPatience is how long somebody else may have the journal of kept changes.
+const keptPatience = 2 * time.Second
+
+// keep makes changes the user's own.
+func (s *session) keep(m message, _ *os.File) (any, error) {
+	asked, err := decode[keeping](m)
+	c := s.running()
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return nil, errNotBegun
+	case s.options.KeptDir == "":
+		return nil, errors.New("the node has no journal for them")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), keptPatience)
+	defer cancel()
+	journal, err := kinds.All(kinds.Options{}).OpenKept(ctx, s.options.KeptDir, s.options.KeptHost)
+	if err != nil {
+		return nil, err
+	}
+	var kept keeping
+	kept.IDs, err = c.KeepOnly(context.Background(), journal, asked.IDs)
+	if err = errors.Join(err, journal.Close()); err != nil {
+		kept.Error = err.Error()
+	}
+	return kept, nil
+}
+
+// stop gives everything back.
+func (s *session) stop(m message, _ *os.File) (any, error) {
+	patience, err := decode[time.Duration](m)
+	c := s.running()
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return nil, errNotBegun
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return nil, c.Stop(ctx)
+}
+
+// restore undoes what dead controllers left behind in a directory.
+func (s *session) restore(m message, _ *os.File) (any, error) {
+	dir, err := decode[string](m)
+	if err != nil {
+		return nil, err
+	}
+	done, err := kinds.All(kinds.Options{}).Restore(dir)
+	var all []restored
+	for _, r := range done {
+		one := restored{Change: r.Change, Knob: r.Knob, PID: r.PID}
+		if r.Err != nil {
+			one.Error = r.Err.Error()
+		}
+		all = append(all, one)
+	}
+	if err != nil {
+		s.log.Warn("restore after an earlier controller", "error", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Word is the argument with which attuned runs [Serve].
+const Word = "session"
+
+// socketFD is where a session's process has its socket.
+const socketFD = 3
+
+// process is one for a session, started, and idle until it is told what for.
+type process struct {
+	*conversation
+
+	command *exec.Cmd
+	errors  *tail
+	// waited is closed when the process was waited for; failed is set before.
+	waited chan struct{}
+	failed error
+}
+
+// startProcess starts one. It ends with the thread that calls startProcess.
+func startProcess(program []string) (*process, error) {
+	own, other, err := socketPair(unix.SOCK_SEQPACKET)
+	if err != nil {
+		return nil, err
+	}
+	defer other.Close()
+	p := &process{conversation: newConversation(own, mostFromChild), errors: new(tail), waited: make(chan struct{})}
+	p.command = exec.Command(program[0], program[1:]...)
+	p.command.ExtraFiles, p.command.Stderr = []*os.File{other}, p.errors
+	p.command.WaitDelay = time.Second // what it has started may have its stderr
+	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if err := p.command.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("process of a session: %w", err), own.Close())
+	}
+	go func() { // ends with the process
+		defer close(p.waited)
+		p.failed = p.command.Wait()
+	}()
+	return p, nil
+}
+
+// end hangs up, waits until the process has ended, by force when ctx ends, and returns
+// why it ended, nil if by itself and well.
+func (p *process) end(ctx context.Context) error {
+	_ = p.conn.Close() // the process ends when it sees that
+	select {
+	case <-p.waited:
+	case <-ctx.Done():
+		_ = p.command.Process.Kill() // it has ended, or does now
+		<-p.waited
+	}
+	if p.failed == nil {
+		return nil
+	}
+	if said := p.errors.first(); said != "" {
+		return fmt.Errorf("%w: %s", p.failed, said)
+	}
+	return p.failed
+}
+
+// maxTail bounds what is kept of the last words of a process.
+const maxTail = 4 << 10
+
+// tail keeps the first of what a process writes to its standard error, which is
+// nothing unless Go's runtime ends it. The rest is dropped.
+type tail struct {
+	mu   sync.Mutex // a leaf lock
+	text []byte
+}
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p[:min(len(p), maxTail-len(t.text))]...)
+	return len(p), nil
+}
+
+// first is the first line.
+func (t *tail) first() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	line, _, _ := strings.Cut(string(t.text), "\n")
+	return strings.ToValidUTF8(line, "?")
+}
