@@ -12,7 +12,7 @@ import (
 )
 
 // named is a test in the table: its package and itself.
-var named = regexp.MustCompile("`([a-z0-9/]+)` (Test[A-Za-z0-9]+)")
+var named = regexp.MustCompile("`([a-z0-9/]+)` ((?:Test|Fuzz)[A-Za-z0-9]+)")
 
 func TestAttacksHaveTheirTests(t *testing.T) {
 	const root = "../../.."
