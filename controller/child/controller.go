@@ -25,7 +25,7 @@ const (
 	// pingInterval is how often a process has to say that it is there, and
 	// beatPatience how long that may take.
 	pingInterval = time.Second
-	beatPatience = 10 * time.Second
+	beatPatience = 30 * time.Second
 )
 
 // Controller is the Application Controller of a session, in a process of its own.
