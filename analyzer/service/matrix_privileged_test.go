@@ -43,7 +43,7 @@ func (p person) reaches(uid uint32) bool { return p.all || p.uid == uid }
 
 // sockets serves an Analyzer at a Unix socket too, and returns connections as users.
 func (p *place) sockets(a *running) func(uid uint32) *grpc.ClientConn {
-	dir, err := os.MkdirTemp("", "m") //nolint:usetesting // sockets have short paths
+	dir, err := os.MkdirTemp("", "m")
 	if err != nil {
 		p.t.Fatal(err)
 	}
