@@ -95,9 +95,10 @@ func TestHostileNames(t *testing.T) {
 			func(f *objfile.File) error { _, err := f.Outline(); return err }, objfile.ErrUnsupported,
 		},
 		"many names of one address": {hostile.Symbols(append(many, 0), true, offsets(1900, 1)...), 64 * mega, lookup("x*"), nil},
-		"long names that match":     {hostile.Symbols(append(long, 0), false, offsets(3000, 1)...), 64 * mega, lookup("*a*"), objfile.ErrTooManySymbols},
-		"ten million symbols":       {hostile.Symbols([]byte("\x00a\x00"), false, offsets(10_000_000, 0)...), mega, lookup("a"), objfile.ErrUnsupported},
-		"names to demangle":         {hostile.Symbols(append(mangled, 0), false, offsets(500_000, 0)...), 4096 * mega, lookup("a::*a::b"), nil},
+		// Under the race detector the pools of package regexp forget half of what they hold.
+		"long names that match": {hostile.Symbols(append(long, 0), false, offsets(3000, 1)...), 256 * mega, lookup("*a*"), objfile.ErrTooManySymbols},
+		"ten million symbols":   {hostile.Symbols([]byte("\x00a\x00"), false, offsets(10_000_000, 0)...), mega, lookup("a"), objfile.ErrUnsupported},
+		"names to demangle":     {hostile.Symbols(append(mangled, 0), false, offsets(500_000, 0)...), 4096 * mega, lookup("a::*a::b"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := mustOpen(t, hostile.Write(t, hostile.ELF(test.file...)))
