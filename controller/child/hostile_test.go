@@ -23,6 +23,7 @@ import (
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -68,7 +69,7 @@ func misbehave(c *conversation, how string) {
 	case "panics":
 		panic("garbage in shared memory")
 	case "takes memory":
-		if err := confine(); err != nil {
+		if err := confine.Bound(memoryGoal, memoryLimit); err != nil {
 			panic(err)
 		}
 		for all := []byte{1}; ; {

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"runtime"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/confine"
 )
 
 // Options say what the processes of sessions are.
@@ -52,7 +54,7 @@ func (p *Pool) Run(ctx context.Context) {
 		// This thread is never let go: it has too few rights for anything else, and
 		// the kernel ends its children with it.
 		runtime.LockOSThread()
-		if err := dropRights(); err != nil {
+		if err := confine.Drop(needed()...); err != nil {
 			p.log.Error("processes of sessions keep rights that they do not need", "error", err)
 		}
 		p.serve(ctx)

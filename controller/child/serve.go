@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
@@ -20,7 +21,7 @@ import (
 func Serve(o ServeOptions, stderr io.Writer) int {
 	// Signals to attuned's group are attuned's; the kernel ends this process with it.
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	if err := confine(); err != nil {
+	if err := confine.Bound(memoryGoal, memoryLimit); err != nil {
 		_, _ = fmt.Fprintf(stderr, "attuned %s: %v\n", Word, err)
 		return exitcode.Failure
 	}

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -40,13 +42,34 @@ func startHelper(command []string) (_ *helper, err error) {
 	h.command.Stdin, h.command.Stdout = questions, answers
 	// One processor is enough for one question at a time.
 	h.command.Env = append(os.Environ(), "GOMAXPROCS=1")
-	if err := h.command.Start(); err != nil {
+	if err := startConfined(h.command); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	if h.held, err = procid.Open(h.command.Process.Pid); err != nil {
 		return nil, errors.Join(err, h.close(), h.command.Process.Kill(), h.command.Wait())
 	}
 	return h, nil
+}
+
+// needed are the capabilities that a helper keeps if this process has them: to read the
+// memory of processes, files that only their user may read, and those that a process has
+// mapped and that are gone.
+func needed() []uintptr {
+	return []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH, unix.CAP_CHECKPOINT_RESTORE}
+}
+
+// startConfined starts a helper with no rights but those needed.
+func startConfined(command *exec.Cmd) error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and the thread, which has lost its rights, ends with this
+		err := confine.Drop(needed()...)
+		if err == nil {
+			err = command.Start()
+		}
+		started <- err
+	}()
+	return <-started
 }
 
 // ask puts a question, and waits for the answer until then or until ctx ends.

@@ -5,12 +5,16 @@ package readers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
@@ -19,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Argument {
-		if err := Serve(os.Stdin, os.Stdout, echo(), hang(), die(), gone()); err != nil {
+		if err := Serve(os.Stdin, os.Stdout, echo(), hang(), die(), gone(), tell()); err != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
@@ -43,6 +47,14 @@ func die() Operation[string, string] {
 
 func gone() Operation[string, string] {
 	return NewOperation("gone", func(context.Context, string) (string, error) { return "", procid.ErrGone })
+}
+
+// tell reads a file of /proc/self.
+func tell() Operation[string, string] {
+	return NewOperation("tell", func(_ context.Context, name string) (string, error) {
+		text, err := os.ReadFile("/proc/self/" + name)
+		return string(text), err
+	})
 }
 
 const (
@@ -101,6 +113,40 @@ func TestOperations(t *testing.T) {
 	}
 	if log.lines() != 0 {
 		t.Errorf("logged: %s", log.text.String())
+	}
+}
+
+// A helper has the rights that reading takes, of those that this process has, and limits.
+func TestRights(t *testing.T) {
+	pool, _ := mustPool(t, Options{Patience: patience.Limit})
+	own, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(own), "CapPrm:\t")
+	all, err := strconv.ParseUint(text[:16], 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const reading = 1<<unix.CAP_SYS_PTRACE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_CHECKPOINT_RESTORE
+	for file, wanted := range map[string][]string{
+		"status": {fmt.Sprintf("CapPrm: %016x", all&reading), fmt.Sprintf("CapEff: %016x", all&reading), "NoNewPrivs: 1"},
+		"limits": {"Max core file size 0 0", "Max data size 536870912 536870912"},
+	} {
+		told, err := tell().Ask(t.Context(), pool, harmless, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := strings.Join(strings.Fields(told), " ")
+		for _, want := range wanted {
+			if !strings.Contains(words, want) {
+				t.Errorf("%s has no %q:\n%s", file, want, told)
+			}
+		}
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil || !strings.Contains(string(status), text[:16]) {
+		t.Errorf("this process lost rights as well: %v", err)
 	}
 }
 

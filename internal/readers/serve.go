@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/attune-hpc/attune/internal/confine"
 )
 
 // Argument is the only one of a program that is to call [Serve].
@@ -18,9 +20,19 @@ const Argument = "read-for-attune"
 // little of it is told.
 const maxMessage = 4 << 20
 
+// memoryGoal is where the collector of a helper tries hard, and memoryLimit where the
+// helper ends: some times what any operation needs.
+const (
+	memoryGoal  = 128 << 20
+	memoryLimit = 512 << 20
+)
+
 // Serve does operations, one after the other, that the Pool of the process that has
-// started this one asks for, until in ends.
+// started this one asks for, until in ends. It bounds what this process takes.
 func Serve(in io.Reader, out io.Writer, operations ...Served) error {
+	if err := confine.Bound(memoryGoal, memoryLimit); err != nil {
+		return err
+	}
 	known := make(map[string]Served, len(operations))
 	for _, o := range operations {
 		known[o.operation()] = o
