@@ -8,12 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
+
+// The first thread stays with the first goroutine, and so is never one that drops rights:
+// /proc shows its rights as those of the process, and Go cannot end it with a goroutine.
+func init() { runtime.LockOSThread() }
 
 // Drop takes from the calling thread, and from what it executes, all capabilities but
 // those to keep, of which it adds none, and those that a program's file would give. The
