@@ -198,7 +198,13 @@ func attackByProgram(t *testing.T, s *site) func() {
 		t.Fatal(err)
 	}
 	fs := silentfs.Mount(t, hostileUser, content)
-	mustStart(t, userCommand(hostileUser, fs.File), false) // returns after the exec
+	// A shell executes it: this process, which serves the file, must not wait for an exec
+	// of it, in which Go's runtime stands still.
+	program := mustStart(t, userCommand(hostileUser, "/bin/sh", "-c", `exec "$0"`, fs.File), false)
+	patience.Until(t, "the exec", func() bool {
+		path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", program.Process.Pid))
+		return err == nil && path == fs.File
+	})
 	fs.Silence()
 	return func() {
 		s.registerFor(hostileUser, "hostile", filepath.Base(fs.File)) // no path to follow
