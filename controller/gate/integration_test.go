@@ -96,22 +96,22 @@ func monotonic(t *testing.T) uint64 {
 	return uint64(ts.Nano())
 }
 
-// TestRealLibraryCountsEveryLock: what the program did is what arrives, from
+// TestRealLibraryCountsEveryCall: what the program did is what arrives, from
 // before main on, with times that fit and no loss.
-func TestRealLibraryCountsEveryLock(t *testing.T) {
+func TestRealLibraryCountsEveryCall(t *testing.T) {
 	const threads, pairs = 4, 50000
-	lock, unlock := mustHook(t, "pthread_mutex_lock"), mustHook(t, "pthread_mutex_unlock")
+	record, sum := mustHook(t, "aligned_alloc"), mustHook(t, "posix_memalign")
 	coming := make(chan Attachment, 1)
 	g := mustServe(t, Options{Geometry: shm.Geometry{RingRecords: 65536}, Attached: func(a Attachment) {
 		if err := errors.Join(
-			a.Memory.SetPoint(lock, shm.PointControl{Point: 1, Event: true}),
-			a.Memory.SetPoint(unlock, shm.PointControl{Point: 2, Aggregate: true, Duration: true}),
+			a.Memory.SetPoint(record, shm.PointControl{Point: 1, Event: true}),
+			a.Memory.SetPoint(sum, shm.PointControl{Point: 2, Aggregate: true, Duration: true}),
 		); err != nil {
 			t.Error(err)
 		}
 		coming <- a
 	}})
-	program := mustBuild(t, "locks")
+	program := mustBuild(t, "allocations")
 	clock := shm.NewClock()
 	began := monotonic(t)
 	p := mustStart(t, g, program, "4", "50000")

@@ -107,7 +107,7 @@ func hookOffsets(file *objfile.File) (map[string]uint64, error) {
 		}
 	}
 	for _, h := range shm.Hooks() {
-		if _, ok := hooks[h.Name]; !ok {
+		if _, ok := hooks[h.Name]; !ok && !h.Led() {
 			return nil, errors.New("dmlib lacks the hook " + h.Name)
 		}
 	}

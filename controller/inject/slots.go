@@ -3,8 +3,10 @@
 package inject
 
 import (
+	"maps"
 	"slices"
 
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
@@ -27,9 +29,16 @@ type realFunction struct {
 	address uint64
 }
 
-// findReals finds the functions behind the hooks. One that several objects
+// findReals finds the functions behind the hooks, and behind those that are led to on
+// demand. One that several objects
 // define is left out: DMLib, inside, knows their order.
 func findReals(pid int, images []objfile.Image, hooks map[string]uint64) (reals []realFunction) {
+	names := slices.Collect(maps.Keys(hooks))
+	for _, h := range shm.Hooks() {
+		if h.Led() {
+			names = append(names, h.Name)
+		}
+	}
 	found := make(map[string][]uint64)
 	for _, image := range images {
 		if image.Matches("libattune-dm*") || isProgram(pid, image) {
@@ -39,7 +48,7 @@ func findReals(pid int, images []objfile.Image, hooks map[string]uint64) (reals 
 		if err != nil {
 			return nil // it may define some
 		}
-		for name := range hooks {
+		for _, name := range names {
 			if s, err := file.SymbolOf(name, objfile.Function); err == nil && isExported(s) {
 				address := image.Address(s.Value)
 				if s.IFunc() {

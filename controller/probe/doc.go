@@ -13,7 +13,7 @@
 //
 // # Layers
 //
-// A host is a process as the mechanisms see it: hooks (placeHook), stubs, patches
+// A host is a process as the mechanisms see it: hooks, stubs, patches
 // and uprobes. Beneath them lie what a point captures (captures), how it is
 // delivered (delivery.go) and what becomes of it in a process (placement).
 // mechanisms chooses among them; occupancy has what was placed, and what the

@@ -19,6 +19,7 @@ import (
 // stubs leads GOT slots of one process to stubs of DMLib. It is guarded by tenant.mu.
 type stubs struct {
 	*host
+	hooks    *hooks
 	bound    map[uint64]int // function address -> stub, for good; nil: not read yet
 	next     int            // no stub from this one on is bound
 	redirect []redirection  // GOT slots that lead to stubs
@@ -103,6 +104,10 @@ func (s *stubs) redirectAll(ctx context.Context, delivery shm.PointControl, writ
 	}
 	var redirect []redirection
 	for _, slot := range wanted {
+		if s.hooks.leads(slot) {
+			p.reason = fmt.Sprintf("%s: a hook of DMLib has its calls, for another measure point", slot.symbol)
+			continue
+		}
 		stub, err := s.stubFor(ctx, writer, slot.function)
 		if err != nil {
 			return fmt.Errorf("%s: %w", slot.symbol, err)
@@ -178,8 +183,6 @@ func (s *stubs) stubFor(ctx context.Context, writer slotWriter, function uint64)
 // giveBack restores the slots that lead to the given stubs. What does not come
 // to a safe point in time stays redirected: the stub passes calls through.
 func (s *stubs) giveBack(ctx context.Context, writer slotWriter, locals []int) {
-	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
-	defer cancel()
 	var kept, back []redirection
 	for _, r := range s.redirect {
 		if slices.Contains(locals, shm.HookCount+r.stub) {
@@ -188,11 +191,18 @@ func (s *stubs) giveBack(ctx context.Context, writer slotWriter, locals []int) {
 			kept = append(kept, r)
 		}
 	}
+	s.redirect = slices.Concat(kept, s.restore(ctx, writer, back))
+}
+
+// restore puts slots back, and returns those that stay redirected.
+func (h *host) restore(ctx context.Context, writer slotWriter, back []redirection) (left []redirection) {
+	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
+	defer cancel()
 	left, err := writer.restore(ctx, slices.DeleteFunc(back, writer.lost))
 	if err != nil {
-		s.log.Debug("GOT slots stay redirected", "pid", s.process.PID(), "slots", len(left), "reason", err)
+		h.log.Debug("GOT slots stay redirected", "pid", h.process.PID(), "slots", len(left), "reason", err)
 	}
-	s.redirect = slices.Concat(kept, left)
+	return left
 }
 
 // leadAll makes slots lead to stubs that pass calls through, all at once, and
@@ -200,7 +210,7 @@ func (s *stubs) giveBack(ctx context.Context, writer slotWriter, locals []int) {
 func (s *stubs) leadAll(ctx context.Context, writer slotWriter, slots []wantedSlot) (locals []int) {
 	var redirect []redirection
 	for _, slot := range slots {
-		if s.leads(slot) || slices.ContainsFunc(redirect, func(r redirection) bool { return r.address == slot.address }) {
+		if s.leads(slot) || s.hooks.leads(slot) || slices.ContainsFunc(redirect, func(r redirection) bool { return r.address == slot.address }) {
 			continue
 		}
 		stub, err := s.stubFor(ctx, writer, slot.function)

@@ -19,6 +19,7 @@ import (
 // guarded by tenant.mu.
 type mechanisms struct {
 	*host
+	hooks   hooks
 	stubs   stubs
 	patches patches
 	uprobes uprobes
@@ -29,17 +30,19 @@ type mechanisms struct {
 
 func newMechanisms(common *common, kernel *kernel, process Process) *mechanisms {
 	h := &host{common: common, process: process}
-	return &mechanisms{
-		host: h, stubs: stubs{host: h}, patches: patches{host: h, measured: make(map[int][]sites.Function)},
+	m := &mechanisms{
+		host: h, hooks: hooks{host: h, users: make(map[int][]uint16)}, stubs: stubs{host: h}, patches: patches{host: h, measured: make(map[int][]sites.Function)},
 		uprobes: uprobes{h, kernel}, whyKernel: make(map[uint16]string),
 	}
+	m.hooks.stubs, m.stubs.hooks = &m.stubs, &m.hooks
+	return m
 }
 
 // serve chooses the mechanism for a point that is not in the process.
 func (m *mechanisms) serve(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool) (*placement, error) {
 	switch target := spec.GetTarget().(type) {
 	case *attunev1.MeasurePoint_Hook:
-		return m.placeHook(index, spec, target.Hook)
+		return m.hooks.place(ctx, index, spec, held)
 	case *attunev1.MeasurePoint_Function:
 		// Without images every mechanism says so itself.
 		if images, err := m.images(); err == nil {
@@ -115,6 +118,8 @@ func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec *att
 // objects since.
 func (m *mechanisms) extend(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, before *placement, held bool) (*placement, error) {
 	switch before.mechanism {
+	case MechanismHook:
+		return before, m.hooks.extend(ctx, index, spec, held)
 	case MechanismGOT:
 		return m.stubs.place(ctx, index, spec, before, held)
 	case MechanismPatch:
@@ -131,7 +136,9 @@ func (m *mechanisms) stop(ctx context.Context, indexes []uint16, gone []*placeme
 		for _, p := range gone {
 			locals = append(locals, p.locals...)
 		}
-		m.stubs.turnOff(ctx, slotWriterOf(m.process, false), locals)
+		writer := slotWriterOf(m.process, false)
+		m.stubs.turnOff(ctx, writer, locals)
+		m.hooks.leave(ctx, writer, indexes...)
 		m.patches.drop(memory, locals, nil)
 		if m.batch != nil && m.batch.patches != nil {
 			m.batch.patches.Leave()

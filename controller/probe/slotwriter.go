@@ -27,12 +27,13 @@ type slotWriter struct {
 	held    bool
 }
 
-// redirection is one GOT slot that leads to a stub.
+// redirection is one GOT slot that leads to a stub or hook.
 type redirection struct {
 	address uint64
 	old     uint64
 	relro   bool
 	stub    int
+	hook    uint64         // where it leads instead, if not 0
 	origin  objfile.Origin // in an object that is loaded at bias
 	bias    uint64
 }
@@ -73,11 +74,19 @@ func (w slotWriter) bind(ctx context.Context, stub int, function uint64) error {
 	return err
 }
 
+// goal is where a slot leads.
+func (w slotWriter) goal(r redirection) uint64 {
+	if r.hook != 0 {
+		return r.hook
+	}
+	return w.stubAddress(r.stub)
+}
+
 func (w slotWriter) stubAddress(stub int) uint64 {
 	return w.app.StubEntry + uint64(stub*w.app.StubSize)
 }
 
-// lost says that a slot does not lead to its stub any more: its library was
+// lost says that a slot does not lead to its stub or hook any more: its library was
 // unloaded, and the address may mean anything by now, or the loader bound it
 // anew.
 func (w slotWriter) lost(r redirection) bool {
@@ -85,10 +94,10 @@ func (w slotWriter) lost(r redirection) bool {
 	if errors.Is(err, proc.ErrPermission) {
 		return false // cannot be told
 	}
-	return err != nil || now != w.stubAddress(r.stub)
+	return err != nil || now != w.goal(r)
 }
 
-// lead makes slots lead to their stubs and returns those that do, with what
+// lead makes slots lead to their stubs or hooks and returns those that do, with what
 // they held before.
 func (w slotWriter) lead(ctx context.Context, slots []redirection) ([]redirection, error) {
 	done := make([]bool, len(slots))
@@ -120,14 +129,14 @@ const (
 	leadPause = 5 * time.Millisecond
 )
 
-// leadOne makes one slot lead to its stub and notes what it held.
+// leadOne makes one slot lead to its stub or hook and notes what it held.
 func (w slotWriter) leadOne(ctx context.Context, slot *redirection) (err error) {
 	for range leadTries {
 		if slot.old, err = w.load(slot.address); err != nil {
 			return err
 		}
 		if err = unix.EBUSY; w.held || slot.origin.Relocated(slot.old, slot.bias) {
-			err = w.set(ctx, *slot, slot.old, w.stubAddress(slot.stub))
+			err = w.set(ctx, *slot, slot.old, w.goal(*slot))
 		}
 		switch {
 		case errors.Is(err, unix.EBUSY):
@@ -145,7 +154,7 @@ func (w slotWriter) leadOne(ctx context.Context, slot *redirection) (err error) 
 func (w slotWriter) restore(ctx context.Context, slots []redirection) ([]redirection, error) {
 	failed := make([]error, len(slots))
 	_ = w.each(ctx, len(slots), func(_ context.Context, i int) error {
-		failed[i] = w.set(ctx, slots[i], w.stubAddress(slots[i].stub), slots[i].old)
+		failed[i] = w.set(ctx, slots[i], w.goal(slots[i]), slots[i].old)
 		return nil
 	})
 	var left []redirection
@@ -178,7 +187,7 @@ func (w slotWriter) set(ctx context.Context, slot redirection, from, to uint64) 
 	if slot.relro {
 		command.Args[5] = 1
 	}
-	if to == w.stubAddress(slot.stub) { // else what is there is ours
+	if to == w.goal(slot) { // else what is there is ours
 		command = command.Of(slot.origin, slot.bias)
 	}
 	_, err := w.memory.Run(ctx, command)

@@ -27,6 +27,9 @@ type App struct {
 	PatchEntry uint64
 	// PatchExit is what they call where a function ends; 0: not supported.
 	PatchExit uint64
+	// HookEntry is the address of an abi.HookEntryBytes for each hook, of which those
+	// have some that are led to on demand.
+	HookEntry uint64
 	// AttendEntry is the function that a stopped thread calls to execute
 	// commands for AtStopped.
 	AttendEntry uint64
@@ -57,6 +60,7 @@ func (m *mapping) app() App {
 		PatchEntry:  load64(b, abi.HeaderPatchEntryAt),
 		PatchExit:   load64(b, abi.HeaderPatchExitAt),
 		StubUnbound: load64(b, abi.HeaderStubUnboundAt),
+		HookEntry:   load64(b, abi.HeaderHookEntryAt),
 		AttendEntry: load64(b, abi.HeaderAttendEntryAt),
 		LostNoSlot:  load64(b, abi.HeaderLostNoSlotAt),
 		Forks:       load64(b, abi.HeaderForkCountAt),

@@ -12,6 +12,9 @@ func HookByName(name string) (Hook, bool) {
 	return Hook{}, false
 }
 
+// Led says that a hook stands before nothing until GOT slots are led to it.
+func (h Hook) Led() bool { return h.Family == AtLock }
+
 // localPoints calls f with the local point index of every hook or stub at
 // which a command of one of these families may run.
 func localPoints(families Family, f func(index int)) {

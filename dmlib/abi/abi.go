@@ -123,7 +123,7 @@ const (
 // Constants of dmlib_abi.h.
 const (
 	ABIMagic       = 0x31424c4d445441
-	ABIVersion     = 0x8
+	ABIVersion     = 0x9
 	CacheLine      = 0x40
 	HookCount      = 0x40
 	StubCount      = 0xc0
@@ -254,6 +254,13 @@ const (
 	CommandPointAt     = 0x78
 )
 
+// struct attune_hook_entry of dmlib_abi.h.
+const (
+	HookEntryBytes    = 0x10
+	HookEntryHookAt   = 0
+	HookEntryBehindAt = 0x8
+)
+
 // struct attune_header of dmlib_abi.h.
 const (
 	HeaderBytes                 = 0x100
@@ -295,6 +302,7 @@ const (
 	HeaderAttendEntryAt         = 0xd8
 	HeaderChildAt               = 0xe0
 	HeaderCommonUsedAt          = 0xe8
+	HeaderHookEntryAt           = 0xf0
 )
 
 // Constants of dmlib_gate.h.

@@ -140,7 +140,8 @@ static char *workload_processor;
 
 static struct result measure(const char *library, const char *workload, const struct run *run) {
     struct controller c = {
-        .slots = 4, .rings = 2, .records = RING_RECORDS, .place = place, .data = (void *)run};
+        .slots = 4, .rings = 2, .records = RING_RECORDS, .place = place, .data = (void *)run,
+        .unhooked = run->mode->word == 0};
     struct result result = {0};
     char *argv[] = {(char *)workload, (char *)run->operation->name, workload_processor, NULL};
     char text[64];

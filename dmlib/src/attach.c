@@ -76,6 +76,7 @@ static int attach(struct attune_attach *request) {
     if (!dm_live_prepare())
         return ENOTSUP;
     dm_stub_prepare();
+    dm_lock_prepare();
     int error = dm_gate_adopt(request->memory, request->memory_size, &mapping);
     if (error != 0)
         return error;

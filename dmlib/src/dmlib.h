@@ -110,6 +110,9 @@ DM_HIDDEN extern union dm_live_page dm_live_page;
  * ATTUNE_CTL_REGISTER (a child of a registered process looks here). */
 DM_HIDDEN extern struct attune_point_control dm_static_control[ATTUNE_POINT_COUNT];
 
+/* The hooks that stand before nothing until the controller leads GOT slots to them. */
+DM_HIDDEN extern struct attune_hook_entry dm_hook_entry[ATTUNE_HOOK_COUNT];
+
 /* Inherited by forked children: the mapping that their parent uses. */
 DM_HIDDEN extern struct dm_mapping dm_parent;
 
@@ -243,6 +246,9 @@ DM_HIDDEN void dm_stub_prepare(void);
 /* real.c: looks the real functions up, unless a hook has: before main, since a
  * signal handler that comes in the middle of that finds none, or jumps out of it. */
 DM_HIDDEN void dm_real_resolve_preloaded(void);
+
+/* hooks_lock.c: fills dm_hook_entry, once the real functions are known. */
+DM_HIDDEN void dm_lock_prepare(void);
 
 /* real.c: takes the real functions that the controller found, and looks the
  * others up: for a library that came by dlopen RTLD_NEXT means nothing. False:

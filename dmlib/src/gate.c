@@ -133,6 +133,7 @@ static void introduce(struct attune_header *header) {
     header->patch_entry = DM_PATCH_ENTRY;
     header->patch_exit = DM_PATCH_EXIT;
     header->stub_unbound = DM_STUB_UNBOUND;
+    header->hook_entry = (uint64_t)(uintptr_t)dm_hook_entry;
     header->attend_entry = (uint64_t)(uintptr_t)dm_attend_stopped;
     __atomic_store_n(&header->state, 1, __ATOMIC_RELEASE);
 }

@@ -24,8 +24,15 @@
 
 /* Defines the hook; the body that follows is full_NAME. */
 #define DM_HOOK(result, name, point, parameters, arguments)                                        \
+    DM_HOOK_AS(DM_EXPORT, name, result, name, point, parameters, arguments)
+
+/* One to which GOT slots are led on demand (struct attune_hook_entry). */
+#define DM_LED_HOOK(result, name, point, parameters, arguments)                                    \
+    DM_HOOK_AS(static, hook_##name, result, name, point, parameters, arguments)
+
+#define DM_HOOK_AS(storage, hook, result, name, point, parameters, arguments)                      \
     static result full_##name parameters;                                                          \
-    DM_EXPORT result name parameters {                                                             \
+    storage result hook parameters {                                                               \
         if (dm_likely(dm_word(DM_POINT_##point) == 0))                                             \
             return dm_real_##name arguments;                                                       \
         return full_##name arguments;                                                              \

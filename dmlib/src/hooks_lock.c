@@ -34,19 +34,19 @@ static DM_NOINLINE int hot_lock(pthread_mutex_t *mutex, uint64_t asked) {
     return (int)dm_late(point, address, 0, (uint64_t)result);
 }
 
-DM_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
+static int hook_pthread_mutex_lock(pthread_mutex_t *mutex) {
     uint64_t asked = dm_asked(dm_control(DM_POINT_pthread_mutex_lock));
     return dm_idle(asked) ? dm_real_pthread_mutex_lock(mutex) : hot_lock(mutex, asked);
 }
 
-DM_HOOK(int, pthread_mutex_trylock, pthread_mutex_trylock, (pthread_mutex_t * mutex), (mutex)) {
+DM_LED_HOOK(int, pthread_mutex_trylock, pthread_mutex_trylock, (pthread_mutex_t * mutex), (mutex)) {
     BEGIN(pthread_mutex_trylock);
     int result = dm_real_pthread_mutex_trylock(mutex);
     END(pthread_mutex_trylock, address_of(mutex), (uint64_t)result, result, mutex);
     return result;
 }
 
-DM_HOOK(int, pthread_mutex_timedlock, pthread_mutex_timedlock,
+DM_LED_HOOK(int, pthread_mutex_timedlock, pthread_mutex_timedlock,
         (pthread_mutex_t * mutex, const struct timespec *until), (mutex, until)) {
     BEGIN(pthread_mutex_timedlock);
     int result = dm_real_pthread_mutex_timedlock(mutex, until);
@@ -74,11 +74,23 @@ static DM_NOINLINE int warm_unlock(pthread_mutex_t *mutex,
     return full_unlock(mutex);
 }
 
-DM_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex) {
+static int hook_pthread_mutex_unlock(pthread_mutex_t *mutex) {
     const unsigned point = DM_POINT_pthread_mutex_unlock;
     const struct attune_point_control *control = dm_control(point);
     uint64_t asked = dm_asked(control);
     if (dm_idle(asked) || dm_likely(dm_hot(point, control, asked, address_of(mutex), 0, NULL)))
         return dm_real_pthread_mutex_unlock(mutex);
     return warm_unlock(mutex, control);
+}
+
+#define ENTER(name)                                                                                \
+    if (dm_real_##name != NULL)                                                                    \
+    dm_hook_entry[DM_POINT_##name] = (struct attune_hook_entry){                                   \
+        .hook = (uint64_t)(uintptr_t)hook_##name, .behind = (uint64_t)(uintptr_t)dm_real_##name}
+
+void dm_lock_prepare(void) {
+    ENTER(pthread_mutex_lock);
+    ENTER(pthread_mutex_trylock);
+    ENTER(pthread_mutex_timedlock);
+    ENTER(pthread_mutex_unlock);
 }

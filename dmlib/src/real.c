@@ -16,7 +16,7 @@
 static void resolve(void);
 
 /* What a hook answers inside dlsym, or where the C library has no such
- * function. A lock needs no lock then: dlsym holds its own. */
+ * function. */
 #define BOOT(result, name, parameters, arguments, otherwise)                                       \
     static result boot_##name parameters {                                                         \
         if (!dm_thread.resolving)                                                                  \
@@ -117,11 +117,12 @@ BOOT(void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size),
      return arena_aligned(alignment, size))
 BOOT(int, posix_memalign, (void **place, size_t alignment, size_t size), (place, alignment, size),
      return arena_posix_memalign(place, alignment, size))
-BOOT(int, pthread_mutex_lock, (pthread_mutex_t * mutex), (mutex), return 0)
-BOOT(int, pthread_mutex_trylock, (pthread_mutex_t * mutex), (mutex), return 0)
-BOOT(int, pthread_mutex_timedlock, (pthread_mutex_t * mutex, const struct timespec *until),
-     (mutex, until), return 0)
-BOOT(int, pthread_mutex_unlock, (pthread_mutex_t * mutex), (mutex), return 0)
+
+/* Nothing leads to these hooks before main. */
+int (*dm_real_pthread_mutex_lock)(pthread_mutex_t *mutex);
+int (*dm_real_pthread_mutex_trylock)(pthread_mutex_t *mutex);
+int (*dm_real_pthread_mutex_timedlock)(pthread_mutex_t *mutex, const struct timespec *until);
+int (*dm_real_pthread_mutex_unlock)(pthread_mutex_t *mutex);
 
 BOOT(int, mlockall, (int flags), (flags), return (int)dm_syscall(SYS_mlockall, flags))
 

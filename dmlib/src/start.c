@@ -30,6 +30,7 @@ static bool start(void) {
     if (path == NULL || !dm_gate_address(path) || !dm_live_prepare())
         return false;
     dm_stub_prepare();
+    dm_lock_prepare();
     if (!dm_gate_register(0, ATTUNE_GATE_MILLISECONDS, &mapping))
         return false;
     dm_thread_prepare();

@@ -9,6 +9,8 @@ union dm_live_page dm_live_page __attribute__((aligned(DM_PAGE_SIZE)));
 struct attune_point_control dm_static_control[ATTUNE_POINT_COUNT]
     __attribute__((aligned(ATTUNE_CACHE_LINE)));
 
+struct attune_hook_entry dm_hook_entry[ATTUNE_HOOK_COUNT];
+
 /* Inherited by children: the mapping that their parent used. */
 struct dm_mapping dm_parent;
 bool dm_locks_memory;

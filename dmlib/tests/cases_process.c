@@ -109,13 +109,18 @@ static void exec_after(const char *how) {
 static void vfork_and_exec(void) { exec_after("vfork"); }
 static void posix_spawned(void) { exec_after("spawn"); }
 
+static void trace_aligned(struct controller *c, struct process *p) {
+    (void)c;
+    control_set(p, P_ALIGNED, ATTUNE_CTL_EVENT);
+}
+
 static void library_opened_late(void) {
     char plugin[500];
     snprintf(plugin, sizeof(plugin), "PLUGIN=%s/libplugin.so", directory_path);
-    struct session s = {.controller.place = trace_locks, .extra = plugin};
+    struct session s = {.controller.place = trace_aligned, .extra = plugin};
     session_start(&s, "dlopen 1000");
     session_end(&s);
-    EXPECT_EQUAL(s.process->received[P_LOCK], 1000);
+    EXPECT_EQUAL(s.process->received[P_ALIGNED], 1000);
     session_close(&s);
 }
 

@@ -134,6 +134,8 @@ static void serve(struct controller *c, int fd) {
         receive(fd, &p->ready, sizeof(p->ready));
     if (c->place != NULL && p->ready.magic != 0)
         c->place(c, p);
+    if (!c->unhooked && p->ready.magic != 0 && p->ready.status == ATTUNE_READY_OK)
+        lead_hooks(p);
     struct attune_go go = {.magic = ATTUNE_ABI_MAGIC, .status = c->manner == MANNER_GO_NO};
     if (c->manner == MANNER_NO_GO) {
         struct pollfd entry = {.fd = fd, .events = POLLIN};

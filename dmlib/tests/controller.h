@@ -53,6 +53,8 @@ struct controller {
     /* In the gate, between ready and go: the process waits. */
     void (*place)(struct controller *, struct process *);
     void *data;
+    /* The hooks that enter on demand stay out. */
+    bool unhooked;
 
     char directory[64];
     char socket[100];
@@ -64,6 +66,9 @@ struct controller {
     struct process *processes[CONTROLLER_PROCESSES];
     int count;
 };
+
+/* lead.c: leads the GOT slots of the program that waits in the gate to hooks. */
+void lead_hooks(const struct process *p);
 
 /* Each returns after what it names has happened, and ends the test program
  * with a message where it cannot. */

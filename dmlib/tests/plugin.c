@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -11,6 +12,15 @@ void plugin_lock(long count) {
     while (count-- > 0) {
         pthread_mutex_lock(&mutex);
         pthread_mutex_unlock(&mutex);
+    }
+}
+
+static void *volatile block; /* the compiler must not see through it */
+
+void plugin_allocate(long count) {
+    while (count-- > 0) {
+        block = aligned_alloc(64, 64);
+        free(block);
     }
 }
 

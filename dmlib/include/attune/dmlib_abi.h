@@ -31,7 +31,7 @@
 /* clang-format off */
 
 #define ATTUNE_ABI_MAGIC 0x0031424c4d445441ull /* "ATDMLB1\0", little endian */
-#define ATTUNE_ABI_VERSION 8u
+#define ATTUNE_ABI_VERSION 9u
 
 #define ATTUNE_CACHE_LINE 64u
 
@@ -265,6 +265,15 @@ struct attune_command {
 #define ATTUNE_CHILD_MAY 4u
 #define ATTUNE_CHILD_MAY_NOT 5u
 
+/* ---- hooks that enter on demand --------------------------------------- */
+
+/* A hook to which the controller leads GOT slots while somebody wants it. Both are 0
+ * where the library stands before the function by its name, or there is no function. */
+struct attune_hook_entry {
+    uint64_t hook;   /* (app) its address                        */
+    uint64_t behind; /* (app) of the function that it goes on to */
+};
+
 /* ---- header ---------------------------------------------------------- */
 
 struct attune_header {
@@ -320,7 +329,10 @@ struct attune_header {
                               * controller, by compare-and-swap: ATTUNE_CHILD_*,
                               * and in the upper half which child              */
     uint32_t common_used;    /* hits were added to the common slot               */
-    uint8_t pad2[20];
+    uint8_t pad2[4];
+    uint64_t hook_entry;     /* (app) written with line 2: address of
+                              * struct attune_hook_entry[HOOK_COUNT]           */
+    uint8_t pad3[8];
 };
 
 #endif

@@ -33,15 +33,15 @@ static void close_all(void) {
 
 #ifndef STATIC
 
-/* dlopen PAIRS: in a library that came late */
+/* dlopen COUNT: in a library that came late */
 static void load(void) {
     const char *path = getenv("PLUGIN");
     void *library = dlopen(path, RTLD_NOW);
     CHECK(library != NULL);
-    void (*lock)(long);
-    *(void **)&lock = dlsym(library, "plugin_lock");
-    CHECK(lock != NULL);
-    lock(number[0]);
+    void (*allocate)(long);
+    *(void **)&allocate = dlsym(library, "plugin_allocate");
+    CHECK(allocate != NULL);
+    allocate(number[0]);
     CHECK(dlclose(library) == 0);
 }
 

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locks THREADS PAIRS: each thread locks and unlocks a mutex of its own. */
+/* allocations THREADS PAIRS: each thread allocates blocks in two ways. */
 #include <pthread.h>
 #include <stdlib.h>
 
 static long pairs;
 
 static void *work(void *unused) {
-    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     (void)unused;
     for (long i = 0; i < pairs; i++) {
-        pthread_mutex_lock(&mutex);
-        pthread_mutex_unlock(&mutex);
+        void *volatile one = aligned_alloc(64, 64);
+        void *two = NULL;
+        free(one);
+        if (posix_memalign(&two, 64, 64) != 0)
+            abort();
+        free(two);
     }
     return NULL;
 }
