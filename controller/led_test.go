@@ -18,7 +18,7 @@ import (
 func TestLocksAreHookedOnDemand(t *testing.T) {
 	const function = "pthread_mutex_lock"
 	program := targets.Build(t, "testdata/locked.c", "-O1", "-ldl", "-Wl,-z,now")
-	late := targets.Build(t, "testdata/locked.c", "-O1", "-DLIBRARY", "-shared", "-fPIC")
+	late := targets.Build(t, "testdata/latelocks.c", "-O1", "-shared", "-fPIC")
 	b := start(t)
 	b.sampleEvery(t, 20*time.Millisecond)
 	target := targets.Start(t, program, append(b.controller.Environment(), "LATE="+late)...)
@@ -51,7 +51,7 @@ func TestLocksAreHookedOnDemand(t *testing.T) {
 	target.Ask(t, "load")
 	patience.Until(t, "the late library's slot", func() bool {
 		again()
-		return slices.Equal(slotsOf(t, target.PID, late, function), hooked)
+		return slices.Equal(slotsOf(t, target.PID, "latelocks", function), hooked)
 	})
 	target.Ask(t, "500")
 	if got := b.counts(t, 3, 500); got != 500 {
