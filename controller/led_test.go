@@ -16,12 +16,27 @@ import (
 // A mutex' functions are called as without DMLib until somebody wants their hooks, and
 // again when nobody does any more. Objects that come meanwhile are led there as well.
 func TestLocksAreHookedOnDemand(t *testing.T) {
+	t.Run("preloaded", func(t *testing.T) { locksAreHooked(t, true) })
+	t.Run("injected", func(t *testing.T) { locksAreHooked(t, false) })
+}
+
+func locksAreHooked(t *testing.T, preloaded bool) {
 	const function = "pthread_mutex_lock"
 	program := targets.Build(t, "testdata/locked.c", "-O1", "-ldl", "-Wl,-z,now")
 	late := targets.Build(t, "testdata/latelocks.c", "-O1", "-shared", "-fPIC")
 	b := start(t)
 	b.sampleEvery(t, 20*time.Millisecond)
-	target := targets.Start(t, program, append(b.controller.Environment(), "LATE="+late)...)
+	environment := []string{"LATE=" + late}
+	if preloaded {
+		environment = append(environment, b.controller.Environment()...)
+	}
+	target := targets.Start(t, program, environment...)
+	if !preloaded {
+		attached, err := b.controller.Attach(t.Context(), target.PID)
+		if err != nil || attached.NotInjected != nil {
+			t.Fatal(err, attached)
+		}
+	}
 	b.withDMLib(t, target.PID)
 	images, err := objfile.Images(target.PID)
 	if err != nil {
