@@ -19,10 +19,10 @@ import (
 // stubs leads GOT slots of one process to stubs of DMLib. It is guarded by tenant.mu.
 type stubs struct {
 	*host
-	hooks    *hooks
+	hooked   *ledSlots      // GOT slots that lead to hooks
 	bound    map[uint64]int // function address -> stub, for good; nil: not read yet
 	next     int            // no stub from this one on is bound
-	redirect []redirection  // GOT slots that lead to stubs
+	redirect ledSlots       // GOT slots that lead to stubs
 }
 
 // place redirects every GOT slot whose symbol matches to a stub of DMLib
@@ -104,7 +104,7 @@ func (s *stubs) redirectAll(ctx context.Context, delivery shm.PointControl, writ
 	}
 	var redirect []redirection
 	for _, slot := range wanted {
-		if s.hooks.leads(slot) {
+		if s.hooked.have(slot.address) {
 			p.reason = fmt.Sprintf("%s: a hook of DMLib has its calls, for another measure point", slot.symbol)
 			continue
 		}
@@ -127,7 +127,7 @@ func (s *stubs) redirectAll(ctx context.Context, delivery shm.PointControl, writ
 		if !slices.Contains(p.symbols, slot.symbol) {
 			p.symbols = append(p.symbols, slot.symbol)
 		}
-		if !s.leads(slot) {
+		if !s.redirect.have(slot.address) {
 			redirect = append(redirect, slot.to(stub))
 		}
 	}
@@ -139,11 +139,6 @@ func (s *stubs) redirectAll(ctx context.Context, delivery shm.PointControl, writ
 // forgetLost forgets the slots that lead elsewhere by now.
 func (s *stubs) forgetLost(writer slotWriter) {
 	s.redirect = slices.DeleteFunc(s.redirect, writer.lost)
-}
-
-// leads says whether a slot leads to a stub already.
-func (s *stubs) leads(slot wantedSlot) bool {
-	return slices.ContainsFunc(s.redirect, func(r redirection) bool { return r.address == slot.address })
 }
 
 // stubFor returns the stub of a function, binding one if there is none yet. The
@@ -210,7 +205,7 @@ func (h *host) restore(ctx context.Context, writer slotWriter, back []redirectio
 func (s *stubs) leadAll(ctx context.Context, writer slotWriter, slots []wantedSlot) (locals []int) {
 	var redirect []redirection
 	for _, slot := range slots {
-		if s.leads(slot) || s.hooks.leads(slot) || slices.ContainsFunc(redirect, func(r redirection) bool { return r.address == slot.address }) {
+		if s.redirect.have(slot.address) || s.hooked.have(slot.address) || slices.ContainsFunc(redirect, func(r redirection) bool { return r.address == slot.address }) {
 			continue
 		}
 		stub, err := s.stubFor(ctx, writer, slot.function)

@@ -125,7 +125,7 @@ func TestGiveBackAfterUnload(t *testing.T) {
 	led = append([]redirection{{address: unmapped, stub: 5}}, led...)
 
 	placer, _ := start(t)
-	stubs := &stubs{hooks: &hooks{}, host: &host{common: placer.common, process: &process{memory: w.memory}}, redirect: led}
+	stubs := &stubs{hooked: new(ledSlots), host: &host{common: placer.common, process: &process{memory: w.memory}}, redirect: led}
 	stubs.giveBack(t.Context(), w, []int{shm.HookCount, shm.HookCount + 1, shm.HookCount + 2, shm.HookCount + 3, shm.HookCount + 5})
 	wantSlots(t, 100, 101, 42, 103)
 	if len(stubs.redirect) != 0 {
@@ -157,9 +157,9 @@ func TestFailedPlacementIsTakenBack(t *testing.T) {
 	w := mustWriter(t, func(uint64) {})
 	placer, _ := start(t)
 	stubs := &stubs{
-		hooks: &hooks{},
-		host:  &host{common: placer.common, process: &process{memory: w.memory}},
-		bound: map[uint64]int{7: 0, 8: 1}, // earlier
+		hooked: new(ledSlots),
+		host:   &host{common: placer.common, process: &process{memory: w.memory}},
+		bound:  map[uint64]int{7: 0, 8: 1}, // earlier
 	}
 	wanted := []wantedSlot{
 		{symbol: "f", address: slotAddress(0), function: 7},

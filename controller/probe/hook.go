@@ -18,9 +18,9 @@ import (
 // to the others GOT slots are led while a point wants them. It is guarded by tenant.mu.
 type hooks struct {
 	*host
-	stubs    *stubs
+	stubbed  *ledSlots        // GOT slots that lead to stubs
 	users    map[int][]uint16 // points, by hook
-	redirect []redirection    // GOT slots that lead to hooks
+	redirect ledSlots         // GOT slots that lead to hooks
 }
 
 // place turns one of DMLib's hooks on.
@@ -86,9 +86,9 @@ func (h *hooks) enter(ctx context.Context, index uint16, hook shm.Hook, held boo
 		switch {
 		case slot.function != entry.behind:
 			reason = "calls of a function of that name which is not the C library's are not counted"
-		case h.stubs.leads(slot):
+		case h.stubbed.have(slot.address):
 			reason = whyStub
-		case !h.leads(slot):
+		case !h.redirect.have(slot.address):
 			r := slot.to(0)
 			r.hook = entry.hook
 			fresh = append(fresh, r)
@@ -115,11 +115,6 @@ func (h *hooks) extend(ctx context.Context, index uint16, spec *attunev1.Measure
 	hook, _ := shm.HookByName(spec.GetHook())
 	_, err := h.enter(ctx, index, hook, held)
 	return err
-}
-
-// leads says whether a slot leads to a hook already.
-func (h *hooks) leads(slot wantedSlot) bool {
-	return slices.ContainsFunc(h.redirect, func(r redirection) bool { return r.address == slot.address })
 }
 
 // whyStub is the reason of a hook that some slots do not lead to.

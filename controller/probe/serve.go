@@ -34,7 +34,7 @@ func newMechanisms(common *common, kernel *kernel, process Process) *mechanisms 
 		host: h, hooks: hooks{host: h, users: make(map[int][]uint16)}, stubs: stubs{host: h}, patches: patches{host: h, measured: make(map[int][]sites.Function)},
 		uprobes: uprobes{h, kernel}, whyKernel: make(map[uint16]string),
 	}
-	m.hooks.stubs, m.stubs.hooks = &m.stubs, &m.hooks
+	m.hooks.stubbed, m.stubs.hooked = &m.stubs.redirect, &m.hooks.redirect
 	return m
 }
 

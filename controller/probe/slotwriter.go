@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,6 +37,14 @@ type redirection struct {
 	hook    uint64         // where it leads instead, if not 0
 	origin  objfile.Origin // in an object that is loaded at bias
 	bias    uint64
+}
+
+// ledSlots are redirections that are made.
+type ledSlots []redirection
+
+// have says whether a slot is among them.
+func (l *ledSlots) have(address uint64) bool {
+	return slices.ContainsFunc(*l, func(r redirection) bool { return r.address == address })
 }
 
 const anyHook = shm.AtAlloc | shm.AtLock | shm.AtIO | shm.AtStub

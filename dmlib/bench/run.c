@@ -139,9 +139,12 @@ static char *divide_processors(void) {
 static char *workload_processor;
 
 static struct result measure(const char *library, const char *workload, const struct run *run) {
-    struct controller c = {
-        .slots = 4, .rings = 2, .records = RING_RECORDS, .place = place, .data = (void *)run,
-        .unhooked = run->mode->word == 0};
+    struct controller c = {.slots = 4,
+                           .rings = 2,
+                           .records = RING_RECORDS,
+                           .place = place,
+                           .data = (void *)run,
+                           .unhooked = run->mode->word == 0};
     struct result result = {0};
     char *argv[] = {(char *)workload, (char *)run->operation->name, workload_processor, NULL};
     char text[64];

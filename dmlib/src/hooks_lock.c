@@ -47,7 +47,7 @@ DM_LED_HOOK(int, pthread_mutex_trylock, pthread_mutex_trylock, (pthread_mutex_t 
 }
 
 DM_LED_HOOK(int, pthread_mutex_timedlock, pthread_mutex_timedlock,
-        (pthread_mutex_t * mutex, const struct timespec *until), (mutex, until)) {
+            (pthread_mutex_t * mutex, const struct timespec *until), (mutex, until)) {
     BEGIN(pthread_mutex_timedlock);
     int result = dm_real_pthread_mutex_timedlock(mutex, until);
     END(pthread_mutex_timedlock, address_of(mutex), (uint64_t)result, result, mutex, until);
@@ -85,8 +85,10 @@ static int hook_pthread_mutex_unlock(pthread_mutex_t *mutex) {
 
 #define ENTER(name)                                                                                \
     if (dm_real_##name != NULL)                                                                    \
-    dm_hook_entry[DM_POINT_##name] = (struct attune_hook_entry){                                   \
-        .hook = (uint64_t)(uintptr_t)hook_##name, .behind = (uint64_t)(uintptr_t)dm_real_##name}
+        dm_hook_entry[DM_POINT_##name] = (struct attune_hook_entry) {                              \
+            .hook = (uint64_t)(uintptr_t)hook_##name,                                              \
+            .behind = (uint64_t)(uintptr_t)dm_real_##name                                          \
+        }
 
 void dm_lock_prepare(void) {
     ENTER(pthread_mutex_lock);
