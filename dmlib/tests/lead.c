@@ -57,7 +57,7 @@ static void lead(const struct object *o, const Elf64_Rela *relocation) {
     const char *name = texts + symbols[ELF64_R_SYM(relocation->r_info)].st_name;
     for (unsigned i = 0; i < ATTUNE_HOOK_COUNT; i++)
         if (o->entries[i].hook != 0 && strcmp(names[i], name) == 0 &&
-            pwrite(o->memory, &o->entries[i].hook, 8, (off_t)(o->bias + relocation->r_offset)) != 8)
+            pwrite(o->memory, &o->entries[i].hook, 8, (off_t)(o->bias + relocation->r_offset)) < 0)
             fail("write the slot of %s", name);
 }
 
@@ -73,40 +73,42 @@ static void lead_table(const struct object *o, int64_t place, int64_t size) {
 static int open_of(const struct process *p, const char *what, int flags) {
     char path[40];
     snprintf(path, sizeof(path), "/proc/%d/%s", p->hello.pid, what);
-    int fd = open(path, flags | O_CLOEXEC);
-    if (fd < 0)
-        fail("open %s", path);
-    return fd;
+    return open(path, flags | O_CLOEXEC);
 }
 
-/* The program lies lowest. */
+/* The program lies lowest; 0 of one that has ended. */
 static uint64_t lowest_mapping(const struct process *p) {
     char path[40];
     uint64_t start = 0;
     snprintf(path, sizeof(path), "/proc/%d/maps", p->hello.pid);
     FILE *maps = fopen(path, "re");
-    if (maps == NULL || fscanf(maps, "%lx", &start) != 1)
-        fail("read %s", path);
+    if (maps == NULL)
+        return 0;
+    if (fscanf(maps, "%lx", &start) != 1)
+        start = 0;
     fclose(maps);
     return start;
 }
 
+/* One that has ended meanwhile is left alone: what it would have called is counted by nobody. */
 void lead_hooks(const struct process *p) {
     struct object o = {.memory = open_of(p, "mem", O_RDWR)};
     int fd = open_of(p, "exe", O_RDONLY);
     struct stat status;
-    if (pread(o.memory, o.entries, sizeof(o.entries), (off_t)p->header->hook_entry) !=
-            sizeof(o.entries) ||
-        fstat(fd, &status) != 0)
-        fail("read the hooks of process %d", p->hello.pid);
-    void *file = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (file == MAP_FAILED)
-        fail("map the program");
-    o.file = file;
-    o.bias = ((const Elf64_Ehdr *)file)->e_type == ET_DYN ? lowest_mapping(p) : 0;
-    lead_table(&o, DT_JMPREL, DT_PLTRELSZ);
-    lead_table(&o, DT_RELA, DT_RELASZ);
-    munmap(file, (size_t)status.st_size);
-    close(o.memory);
-    close(fd);
+    if (o.memory >= 0 && fd >= 0 && fstat(fd, &status) == 0 &&
+        pread(o.memory, o.entries, sizeof(o.entries), (off_t)p->header->hook_entry) ==
+            sizeof(o.entries)) {
+        void *file = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (file == MAP_FAILED)
+            fail("map the program");
+        o.file = file;
+        o.bias = ((const Elf64_Ehdr *)file)->e_type == ET_DYN ? lowest_mapping(p) : 0;
+        lead_table(&o, DT_JMPREL, DT_PLTRELSZ);
+        lead_table(&o, DT_RELA, DT_RELASZ);
+        munmap(file, (size_t)status.st_size);
+    }
+    if (o.memory >= 0)
+        close(o.memory);
+    if (fd >= 0)
+        close(fd);
 }
