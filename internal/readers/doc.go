@@ -13,6 +13,9 @@
 // A Pool may be used from any goroutine. A nil *Pool is valid: it does every operation
 // in this process, for a user who reads their own only.
 //
+// The files have an order: operation, pool, helper, and below them message; serve is the
+// helpers' side.
+//
 // What the kernel has by itself needs no helper: /proc/PID/stat and status, where the
 // links of /proc/PID lead, and what procid.FileOf tells of a file.
 package readers

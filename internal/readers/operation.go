@@ -5,10 +5,7 @@ package readers
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-
-	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Operation is something that a helper can do: Q is asked, A is answered, both as JSON.
@@ -72,33 +69,4 @@ func (o Operation[Q, A]) serve(ctx context.Context, text json.RawMessage) (json.
 		return nil, err
 	}
 	return json.Marshal(answer)
-}
-
-// request goes to a helper, reply comes back.
-type request struct {
-	Operation string          `json:"operation"`
-	Question  json.RawMessage `json:"question"`
-}
-
-type reply struct {
-	Answer json.RawMessage `json:"answer,omitempty"`
-	Error  string          `json:"error,omitempty"`
-	Gone   bool            `json:"gone,omitempty"` // the error is procid.ErrGone
-}
-
-func replyOf(answer json.RawMessage, err error) reply {
-	if err != nil {
-		return reply{Error: err.Error(), Gone: errors.Is(err, procid.ErrGone)}
-	}
-	return reply{Answer: answer}
-}
-
-func (r reply) err() error {
-	switch {
-	case r.Gone:
-		return procid.ErrGone
-	case r.Error != "":
-		return errors.New(r.Error)
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -37,7 +38,10 @@ func echo() Operation[string, string] {
 
 // hang never answers.
 func hang() Operation[string, string] {
-	return NewOperation("hang", func(context.Context, string) (string, error) { select {} })
+	return NewOperation("hang", func(context.Context, string) (string, error) {
+		time.Sleep(math.MaxInt64) // which Go does not take for a deadlock
+		return "", nil
+	})
 }
 
 // die ends the helper.
