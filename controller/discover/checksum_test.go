@@ -9,15 +9,13 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // TestChecksumShares: one user's processes do not keep another's from being looked at.
 func TestChecksumShares(t *testing.T) {
 	var lines bytes.Buffer
-	pool := readers.New(readers.Options{})
-	k := newChecker(pool, objfile.NewDigests(objfile.DigestsOptions{}), slog.New(slog.NewTextHandler(&lines, nil)))
+	k := newChecker(nil, objfile.NewDigests(objfile.DigestsOptions{}), slog.New(slog.NewTextHandler(&lines, nil)))
 	ended, end := context.WithCancel(t.Context())
 	end() // nothing is read
 	k.ctx = ended
@@ -42,7 +40,4 @@ func TestChecksumShares(t *testing.T) {
 		t.Error("no room where there was some")
 	}
 	k.group.Wait()
-	if err := pool.Close(); err != nil {
-		t.Error(err)
-	}
 }
