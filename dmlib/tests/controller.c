@@ -140,10 +140,11 @@ static void serve(struct controller *c, int fd) {
     if (c->manner == MANNER_NO_GO) {
         struct pollfd entry = {.fd = fd, .events = POLLIN};
         poll(&entry, 1, 2000);
-    } else {
-        send(fd, &go, sizeof(go), MSG_NOSIGNAL);
+        publish(c, p);
+        return;
     }
-    publish(c, p);
+    publish(c, p); /* first, for it may end at once */
+    send(fd, &go, sizeof(go), MSG_NOSIGNAL);
 }
 
 static void *serve_all(void *data) {
