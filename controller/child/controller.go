@@ -18,14 +18,10 @@ import (
 )
 
 const (
-	// beginPatience bounds the start of a controller, callPatience what it is asked
-	// for then.
+	// beginPatience bounds the start of a controller.
 	beginPatience = 30 * time.Second
-	callPatience  = 10 * time.Second
-	// pingInterval is how often a process has to say that it is there, and
-	// beatPatience how long that may take.
+	// pingInterval is how often a process has to say that it is there.
 	pingInterval = time.Second
-	beatPatience = 30 * time.Second
 )
 
 // Controller is the Application Controller of a session, in a process of its own.
@@ -142,13 +138,13 @@ func (c *Controller) beat() {
 			return
 		case <-tick.C:
 		}
-		ctx, cancel := context.WithTimeout(c.ctx, beatPatience)
+		ctx, cancel := context.WithTimeout(c.ctx, peerPatience)
 		var b beating
 		_, err := c.process.ask(ctx, ping, pinging{
 			Lost: c.config.Source.Lost(), Debug: c.log.Enabled(ctx, slog.LevelDebug),
 		}, noFD, &b)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			c.cancel(fmt.Errorf("it has not answered for %v", beatPatience))
+			c.cancel(fmt.Errorf("it has not answered for %v", peerPatience))
 		} else if err != nil {
 			c.cancel(err)
 		}
@@ -161,7 +157,7 @@ func (c *Controller) beat() {
 func (c *Controller) FollowProcess(process *procid.Process) error {
 	identity := process.Identity()
 	c.roster.enter(identity.PID, identity.StartTicks)
-	ctx, cancel := context.WithTimeout(c.ctx, callPatience)
+	ctx, cancel := context.WithTimeout(c.ctx, peerPatience)
 	defer cancel()
 	var b beating
 	err := process.WithFD(func(fd int) error {
@@ -199,7 +195,7 @@ func (c *Controller) KeepOnly(ctx context.Context, changes []string) ([]string, 
 // Stop gives back what is still in force, and ends the process. It returns when ctx
 // ends at the latest; what could not be given back stays in the journal.
 func (c *Controller) Stop(ctx context.Context) error {
-	left := callPatience
+	left := peerPatience
 	if deadline, ok := ctx.Deadline(); ok {
 		left = time.Until(deadline)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/confine"
@@ -48,18 +47,12 @@ func NewPool(o Options) *Pool {
 // Run starts processes as they are wanted, until ctx ends. All of them end when it
 // returns.
 func (p *Pool) Run(ctx context.Context) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		// This thread is never let go: it has too few rights for anything else, and
-		// the kernel ends its children with it.
-		runtime.LockOSThread()
-		if err := confine.Drop(needed()...); err != nil {
+	confine.Apart(func(err error) {
+		if err != nil {
 			p.log.Error("processes of sessions keep rights that they do not need", "error", err)
 		}
 		p.serve(ctx)
-	}()
-	<-ended
+	}, needed()...)
 }
 
 // serve hands out processes.

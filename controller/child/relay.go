@@ -111,18 +111,9 @@ func (r *relay) carry(_ any, from grpc.ServerStream) error {
 	if err != nil {
 		return err
 	}
-	sent := make(chan struct{})
 	go func() { // ends with the stream
-		defer close(sent)
-		for m := hello; to.SendMsg(&m) == nil; {
-			m = nil
-			if err := from.RecvMsg(&m); errors.Is(err, io.EOF) {
-				_ = to.CloseSend() // never an error
-				return
-			} else if err != nil {
-				cancel()
-				return
-			}
+		if forward(hello, from, to) != nil {
+			cancel()
 		}
 	}()
 	for {
@@ -139,6 +130,19 @@ func (r *relay) carry(_ any, from grpc.ServerStream) error {
 			return err
 		}
 	}
+}
+
+// forward carries a message to the Analyzer, and those that come behind it.
+func forward(m []byte, from grpc.ServerStream, to grpc.ClientStream) error {
+	for to.SendMsg(&m) == nil { // else carry hears why
+		m = nil
+		if err := from.RecvMsg(&m); errors.Is(err, io.EOF) {
+			return to.CloseSend()
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // note tells of a request that touches processes before they can be touched.

@@ -123,17 +123,25 @@ func (s *session) config(b beginning) (controller.Config, error) {
 	return c, nil
 }
 
+// asked reads what a message asks of the controller, which has to be there.
+func asked[T any](s *session, m message) (body T, c *controller.Controller, err error) {
+	if body, err = decode[T](m); err != nil {
+		return body, nil, err
+	}
+	if c = s.running(); c == nil {
+		return body, nil, errNotBegun
+	}
+	return body, c, nil
+}
+
 // follow makes a process part of the session.
 func (s *session) follow(m message, file *os.File) (any, error) {
-	identity, err := decode[procid.Identity](m)
-	c := s.running()
-	switch {
-	case err != nil:
+	identity, c, err := asked[procid.Identity](s, m)
+	if err != nil {
 		return nil, err
-	case file == nil:
+	}
+	if file == nil {
 		return nil, fmt.Errorf("%w: a process without a descriptor", errWire)
-	case c == nil:
-		return nil, errNotBegun
 	}
 	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -152,17 +160,13 @@ const pageBytes = 256 << 10
 
 // list tells of the processes under control.
 func (s *session) list(m message, _ *os.File) (any, error) {
-	asked, err := decode[page](m)
-	c := s.running()
-	switch {
-	case err != nil:
+	from, c, err := asked[page](s, m)
+	if err != nil {
 		return nil, err
-	case c == nil:
-		return nil, errNotBegun
 	}
 	all := c.Processes()
-	told := page{From: asked.From, Of: len(all)}
-	for size, next := 0, asked.From; next < len(all) && size < pageBytes; next++ {
+	told := page{From: from.From, Of: len(all)}
+	for size, next := 0, from.From; next < len(all) && size < pageBytes; next++ {
 		text, err := encoded(all[next])
 		if err != nil {
 			return nil, err
@@ -178,14 +182,11 @@ const keptPatience = 2 * time.Second
 
 // keep makes changes the user's own.
 func (s *session) keep(m message, _ *os.File) (any, error) {
-	asked, err := decode[keeping](m)
-	c := s.running()
-	switch {
-	case err != nil:
+	wanted, c, err := asked[keeping](s, m)
+	if err != nil {
 		return nil, err
-	case c == nil:
-		return nil, errNotBegun
-	case s.options.KeptDir == "":
+	}
+	if s.options.KeptDir == "" {
 		return nil, errors.New("the node has no journal for them")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), keptPatience)
@@ -195,7 +196,7 @@ func (s *session) keep(m message, _ *os.File) (any, error) {
 		return nil, err
 	}
 	var kept keeping
-	kept.IDs, err = c.KeepOnly(context.Background(), journal, asked.IDs)
+	kept.IDs, err = c.KeepOnly(context.Background(), journal, wanted.IDs)
 	if err = errors.Join(err, journal.Close()); err != nil {
 		kept.Error = err.Error()
 	}
@@ -204,13 +205,9 @@ func (s *session) keep(m message, _ *os.File) (any, error) {
 
 // stop gives everything back.
 func (s *session) stop(m message, _ *os.File) (any, error) {
-	patience, err := decode[time.Duration](m)
-	c := s.running()
-	switch {
-	case err != nil:
+	patience, c, err := asked[time.Duration](s, m)
+	if err != nil {
 		return nil, err
-	case c == nil:
-		return nil, errNotBegun
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

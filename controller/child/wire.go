@@ -23,8 +23,9 @@ const (
 	// may be the site's policy.
 	mostFromChild = 1 << 20
 	mostToChild   = 4 << 20
-	// sendPatience is how long the other side may take nothing.
-	sendPatience = 10 * time.Second
+	// peerPatience is how long the other side may take nothing, or not answer: it has to be
+	// told from one on a machine that has twenty times more to do than it can.
+	peerPatience = 30 * time.Second
 )
 
 const (
@@ -46,7 +47,7 @@ func send(conn *net.UnixConn, m message, fd int) error {
 	if fd >= 0 {
 		rights = unix.UnixRights(fd)
 	}
-	if err := conn.SetWriteDeadline(time.Now().Add(sendPatience)); err != nil {
+	if err := conn.SetWriteDeadline(time.Now().Add(peerPatience)); err != nil {
 		return err
 	}
 	packet := make([]byte, 0, min(packetSize, 1+len(text)))
