@@ -16,14 +16,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The first thread stays with the first goroutine, and so is never one that drops rights:
-// /proc shows its rights as those of the process, and Go cannot end it with a goroutine.
-func init() { runtime.LockOSThread() }
+// Apart calls f, and waits for it, in a thread that is to have no capabilities but those to
+// keep, of which it gets none that it had not, nor any that the file of a program would
+// give that it executes; err is why it has others. The thread ends with f, and with it children
+// that are to (PR_SET_PDEATHSIG).
+func Apart(f func(err error), keep ...uintptr) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: the thread ends with this goroutine
+		if unix.Gettid() == unix.Getpid() {
+			// But for the first one, which Go cannot end, and whose rights /proc shows as
+			// those of the process. While it is taken, another one is found.
+			defer runtime.UnlockOSThread()
+			Apart(f, keep...)
+			return
+		}
+		f(drop(keep))
+	}()
+	<-done
+}
 
-// Drop takes from the calling thread, and from what it executes, all capabilities but
-// those to keep, of which it adds none, and those that a program's file would give. The
-// caller has locked the goroutine to its thread, and never lets go of it.
-func Drop(keep ...uintptr) error {
+// drop takes rights from this thread, and from what it executes.
+func drop(keep []uintptr) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no new privileges: %w", err)
 	}

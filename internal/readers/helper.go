@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,25 +50,15 @@ func startHelper(command []string) (_ *helper, err error) {
 	return h, nil
 }
 
-// needed are the capabilities that a helper keeps if this process has them: to read the
-// memory of processes, files that only their user may read, and those that a process has
-// mapped and that are gone.
-func needed() []uintptr {
-	return []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH, unix.CAP_CHECKPOINT_RESTORE}
-}
-
-// startConfined starts a helper with no rights but those needed.
-func startConfined(command *exec.Cmd) error {
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and the thread, which has lost its rights, ends with this
-		err := confine.Drop(needed()...)
-		if err == nil {
+// startConfined starts a helper with no rights but those to read the memory of
+// processes, and files that only their user may read.
+func startConfined(command *exec.Cmd) (err error) {
+	confine.Apart(func(failed error) {
+		if err = failed; err == nil {
 			err = command.Start()
 		}
-		started <- err
-	}()
-	return <-started
+	}, unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH)
+	return err
 }
 
 // ask puts a question, and waits for the answer until then or until ctx ends.

@@ -132,7 +132,7 @@ func TestRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const reading = 1<<unix.CAP_SYS_PTRACE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_CHECKPOINT_RESTORE
+	const reading = 1<<unix.CAP_SYS_PTRACE | 1<<unix.CAP_DAC_READ_SEARCH
 	for file, wanted := range map[string][]string{
 		"status": {fmt.Sprintf("CapPrm: %016x", all&reading), fmt.Sprintf("CapEff: %016x", all&reading), "NoNewPrivs: 1"},
 		"limits": {"Max core file size 0 0", "Max data size 536870912 536870912"},
