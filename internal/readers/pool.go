@@ -34,7 +34,7 @@ type user struct {
 	turns   chan struct{} // taken by those that have a helper
 	asking  int           // wait for a turn or have one
 	hanging int           // helpers that were left behind
-	paused  bool
+	until   time.Time     // when the user is not refused any more
 	logged  bool
 }
 
@@ -87,7 +87,7 @@ func (p *Pool) Refused() (uids []uint32) {
 	return uids
 }
 
-func (u *user) refused() bool { return u.hanging > 0 || u.paused }
+func (u *user) refused() bool { return u.hanging > 0 || time.Now().Before(u.until) }
 
 // enter waits until a user may have a helper. The caller calls leave if it may.
 func (p *Pool) enter(ctx context.Context, uid uint32) (*user, error) {
@@ -220,16 +220,7 @@ func (p *Pool) refuse(uid uint32, u *user, operation string, h *helper, err erro
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		u.hanging--
-		u.paused = true
-		time.AfterFunc(p.options.Pause, func() { p.lift(u) })
+		u.until = time.Now().Add(p.options.Pause)
+		time.AfterFunc(p.options.Pause, p.Lifted.Ring)
 	})
-}
-
-// lift ends the pause of a user. A later one that runs still is cut short by that,
-// once.
-func (p *Pool) lift(u *user) {
-	p.mu.Lock()
-	u.paused = false
-	p.mu.Unlock()
-	p.Lifted.Ring()
 }
