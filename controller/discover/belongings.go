@@ -66,39 +66,39 @@ func startedAs(pid int) []byte {
 // imageQuestion asks of what kind a program is that goes under names.
 type imageQuestion struct {
 	PID   int
-	Names []string
+	Names [][]byte // need not be UTF-8
 }
 
-// readImage returns the path, below /proc/PID, of the script among the names; "" if none
-// is one. Nothing but regular files is opened, the executable among them: of a process
-// whose own program does not answer there is no controlling.
-func readImage() readers.Operation[imageQuestion, string] {
-	return readers.NewOperation("image", func(_ context.Context, q imageQuestion) (string, error) {
+// readImage returns which of the names is a script's, as an index; -1 if none is.
+// Nothing but regular files is opened, the executable among them: of a process whose own
+// program does not answer there is no controlling.
+func readImage() readers.Operation[imageQuestion, int] {
+	return readers.NewOperation("image", func(_ context.Context, q imageQuestion) (int, error) {
 		objfile.Inspect(procPath(q.PID, "exe"))
 		program := executable(q.PID)
-		for _, name := range q.Names {
-			if name == program || !path.IsAbs(name) {
-				continue
-			}
-			inside := filepath.Join(procPath(q.PID, "root"), name)
-			if objfile.Inspect(inside).Script != nil {
-				return inside, nil
+		for i, text := range q.Names {
+			name := string(text)
+			if name != program && path.IsAbs(name) && objfile.Inspect(inside(q.PID, name)).Script != nil {
+				return i, nil
 			}
 		}
-		return "", nil
+		return -1, nil
 	})
 }
+
+// inside is a path as a process has it.
+func inside(pid int, name string) string { return filepath.Join(procPath(pid, "root"), name) }
 
 // interpretsQuestion asks whether the process is the interpreter that the first line of
 // the script asks for.
 type interpretsQuestion struct {
 	PID    int
-	Script string
+	Script string // its path as the process has it
 }
 
 func readInterprets() readers.Operation[interpretsQuestion, bool] {
 	return readers.NewOperation("interprets", func(_ context.Context, q interpretsQuestion) (bool, error) {
-		inspected := objfile.Inspect(q.Script)
+		inspected := objfile.Inspect(inside(q.PID, q.Script))
 		if inspected.Script == nil || inspected.Script.Program == nil {
 			return false, nil
 		}

@@ -102,11 +102,24 @@ func (d *describer) describe(ctx context.Context, e event, names []string) (*can
 		process: description.Process, held: description.Held, attuneJob: description.AttuneJob, off: description.Off,
 		names: append(names, description.Process.GetExecutable()),
 	}
-	if c.script, err = readImage().Ask(ctx, d.readers, c.process.GetUid(), imageQuestion{e.PID, c.names}); err != nil {
+	if err := d.findScript(ctx, e.PID, c); err != nil {
 		c.close()
 		return nil, err
 	}
 	return c, nil
+}
+
+// findScript finds the script that a process was started as, if it is one.
+func (d *describer) findScript(ctx context.Context, pid int, c *candidate) error {
+	asked := imageQuestion{PID: pid}
+	for _, name := range c.names {
+		asked.Names = append(asked.Names, []byte(name))
+	}
+	which, err := readImage().Ask(ctx, d.readers, c.process.GetUid(), asked)
+	if err == nil && which >= 0 && which < len(c.names) {
+		c.script = inside(pid, c.names[which])
+	}
+	return err
 }
 
 // remains is what the kernel told of a process that has ended. Where it

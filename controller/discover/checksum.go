@@ -114,14 +114,14 @@ func (k *checker) sumOf(ctx context.Context, c *candidate) (string, error) {
 	}
 	identity := c.process.GetIdentity()
 	return track.Digest(ctx, k.readers, k.digests, c.process.GetUid(), track.File{
-		Path: c.process.GetExecutable(), Device: identity.GetExeDevice(), Inode: identity.GetExeInode(),
+		Path: []byte(c.process.GetExecutable()), Device: identity.GetExeDevice(), Inode: identity.GetExeInode(),
 	})
 }
 
 // read is what to read for the candidate's checksum while the process is there.
 func (c *candidate) read() track.File {
 	if c.script != "" {
-		return track.File{Path: c.script}
+		return track.File{Path: []byte(c.script)}
 	}
 	return track.File{PID: int(c.process.GetIdentity().GetPid())}
 }

@@ -64,7 +64,7 @@ func script(pid int, words []string, wanted func(name string) bool, interprets f
 			continue
 		}
 		file := absolute(pid, words[i])
-		if wanted(file) && interprets(filepath.Join(procPath(pid, "root"), file)) {
+		if wanted(file) && interprets(file) {
 			return file
 		}
 		return ""

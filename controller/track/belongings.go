@@ -58,7 +58,7 @@ func readLinkedOf() readers.Operation[int, []string] {
 // first of both that is the file of that device and inode; any regular file, if they are 0.
 type File struct {
 	PID           int    // 0: of none
-	Path          string // "": none
+	Path          []byte // empty: none; need not be UTF-8
 	Device, Inode uint64
 }
 
@@ -67,7 +67,7 @@ func (f File) is(st unix.Stat_t) bool { return f.Inode == 0 || st.Dev == f.Devic
 func readDigest() readers.Operation[File, objfile.Sum] {
 	return readers.NewOperation("digest", func(ctx context.Context, f File) (sum objfile.Sum, err error) {
 		err = procid.ErrGone
-		for _, path := range []string{procPath(f.PID, "exe"), f.Path} {
+		for _, path := range []string{procPath(f.PID, "exe"), string(f.Path)} {
 			var st unix.Stat_t
 			if unix.Stat(path, &st) != nil || !f.is(st) {
 				continue
@@ -99,14 +99,15 @@ func Digest(ctx context.Context, by *readers.Pool, digests *objfile.Digests, uid
 
 // pathQuestion asks which of the names leads to the file of that device and inode.
 type pathQuestion struct {
-	Names         []string
+	Names         [][]byte // need not be UTF-8
 	Device, Inode uint64
 }
 
 // readPath answers with the path that a name leads to; "" if none leads to the file.
 func readPath() readers.Operation[pathQuestion, string] {
 	return readers.NewOperation("path", func(_ context.Context, q pathQuestion) (string, error) {
-		for _, name := range q.Names {
+		for _, text := range q.Names {
+			name := string(text)
 			var st unix.Stat_t // the words are the program's own: nothing is mounted for them
 			if !filepath.IsAbs(name) || unix.Fstatat(unix.AT_FDCWD, name, &st, unix.AT_NO_AUTOMOUNT) != nil ||
 				st.Dev != q.Device || st.Ino != q.Inode {

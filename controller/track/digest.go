@@ -86,6 +86,6 @@ func (h *hasher) run(ctx context.Context) {
 // may have exec'd, the file may have been replaced.
 func (h *hasher) hash(ctx context.Context, request digestRequest) (string, error) {
 	return Digest(ctx, h.readers, h.digests, request.uid, File{
-		PID: request.pid, Path: request.path, Device: request.device, Inode: request.inode,
+		PID: request.pid, Path: []byte(request.path), Device: request.device, Inode: request.inode,
 	})
 }

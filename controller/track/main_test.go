@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/attune-hpc/attune/internal/readers"
 )
 
 // asRank makes the test's own program say what it finds out about itself, as a
@@ -18,6 +20,13 @@ func TestMain(m *testing.M) {
 	if label := os.Getenv(asRank); label != "" {
 		if err := sayRank(label); err != nil {
 			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) == 2 && os.Args[1] == readers.Argument {
+		if err := readers.Serve(os.Stdin, os.Stdout, Operations()...); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		os.Exit(0)

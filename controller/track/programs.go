@@ -55,9 +55,9 @@ func (p programs) path(program *procevent.Program, words []string, uid uint32) s
 	if path, known := p.known[file]; known {
 		return path
 	}
-	names := []string{program.StartedAs}
+	names := [][]byte{[]byte(program.StartedAs)}
 	if len(words) > 0 {
-		names = append(names, words[0]) // of a script, its interpreter
+		names = append(names, []byte(words[0])) // of a script, its interpreter
 	}
 	path, err := readPath().Ask(context.Background(), p.readers, uid, pathQuestion{names, file.device, file.inode})
 	if err != nil || path == "" {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package track
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/readers"
+)
+
+// A helper finds files whose names are no UTF-8, as this process would.
+func TestHelpersFindAnyName(t *testing.T) {
+	helpers := readers.New(readers.Options{})
+	t.Cleanup(func() { _ = helpers.Close() })
+	dir := filepath.Join(t.TempDir(), "caf\xe9")
+	file := filepath.Join(dir, "program")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	st, err := procid.FileOf(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, by := range map[string]*readers.Pool{"helper": helpers, "this process": nil} {
+		known := programs{by, make(map[programFile]string)}
+		program := &procevent.Program{Device: st.Dev, Inode: st.Ino, StartedAs: file}
+		if got := known.path(program, nil, 0); filepath.Base(filepath.Dir(got)) != "caf?" {
+			t.Errorf("%s: path %q", name, got)
+		}
+		sum, err := Digest(t.Context(), by, objfile.NewDigests(objfile.DigestsOptions{}), 0, File{Path: []byte(file)})
+		if want := "1310ca2c8932dbd118668bd97442558a3e1f546b5e15c69699dfbd6024f548d8"; err != nil || sum != want {
+			t.Errorf("%s: %q, %v", name, sum, err)
+		}
+	}
+}
