@@ -12,7 +12,7 @@ import (
 )
 
 // lookInterval is how often loops are looked at if no watchdog wants to know.
-const lookInterval = 10 * time.Second
+const lookInterval = 30 * time.Second
 
 // watchdog tells systemd that attuned lives for as long as all of its essential loops turn,
 // and logs which do not: without word from it systemd starts attuned anew (WatchdogSec).

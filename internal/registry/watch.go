@@ -37,7 +37,7 @@ func (c *Client) follow(ctx context.Context, m *mirror, f func()) error {
 	const limit = time.Minute // f may look at all processes of a node
 	loop := c.options.Turns.Begin("registry", limit, true)
 	defer loop.End()
-	tick := time.NewTicker(limit / 10)
+	tick := time.NewTicker(limit / 3)
 	defer tick.Stop()
 	for {
 		loop.Turn()
