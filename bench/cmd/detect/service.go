@@ -68,7 +68,7 @@ func weighService(ctx context.Context, dir string) (s service, err error) {
 	if err != nil {
 		return s, err
 	}
-	daemon := exec.Command("bin/attuned", "--registry", "unix:"+socket, "--run-dir", filepath.Join(dir, "run"),
+	daemon := exec.Command(attuned, "--registry", "unix:"+socket, "--run-dir", filepath.Join(dir, "run"),
 		"--state-dir", filepath.Join(dir, "state-attuned"), "--policy", filepath.Join(dir, "no-policy"), "--log-level", "error")
 	daemon.Stderr = os.Stderr
 	if err := daemon.Start(); err != nil {

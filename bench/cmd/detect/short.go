@@ -47,7 +47,9 @@ func countShort(ctx context.Context, dir string) (s short, err error) {
 		return s, err
 	}
 	c := new(counter)
-	w, err := discover.New(discover.Options{Handler: c})
+	helpers := helpersOf(attuned)
+	defer helpers.Close()
+	w, err := discover.New(discover.Options{Handler: c, Readers: helpers})
 	if err != nil {
 		return s, err
 	}

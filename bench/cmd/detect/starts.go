@@ -23,6 +23,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/controller/discover"
+	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/local"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -142,7 +143,9 @@ func newNode(ctx context.Context, dir, program string) (*node, error) {
 // begin begins the Analyzer, which asks for its measure point in every process that
 // there is, and the controller, which has the processes that are found.
 func (n *node) begin(ctx context.Context, dir string) (err error) {
-	if n.watcher, err = discover.New(discover.Options{Handler: n}); err != nil {
+	helpers := helpersOf(attuned)
+	n.ends = append(n.ends, helpers.Close)
+	if n.watcher, err = discover.New(discover.Options{Handler: n, Readers: helpers}); err != nil {
 		return err
 	}
 	n.joined, err = local.New(local.Options{
@@ -150,6 +153,7 @@ func (n *node) begin(ctx context.Context, dir string) (err error) {
 		Analyzer: analyzer.Config{Mode: "observe", NoTunlets: true, Probes: []string{"detected:detected_call"}},
 		Controller: controller.Config{
 			GatePath: filepath.Join(dir, "gate"), Source: n.watcher.Source(), StateDir: filepath.Join(dir, "state"), UseBPF: true, Budget: 1,
+			Readers: helpers,
 		},
 	})
 	n.ends = append(n.ends, n.joined.Close)
@@ -174,6 +178,14 @@ func (n *node) begin(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	return n.joined.Controller.AwaitPoints(ctx, 1)
+}
+
+// attuned is the service's program.
+const attuned = "bin/attuned"
+
+// helpersOf are those of a program that read what belongs to processes, as the service's do.
+func helpersOf(program string) *readers.Pool {
+	return readers.New(readers.Options{Command: []string{program, readers.Argument}})
 }
 
 // close ends what has begun, the last first.
