@@ -198,8 +198,8 @@ func (l *sessions) giveUp(s *session) {
 // ended: then it is asked again, which may have another execution by that name.
 const overTime = 10 * time.Second
 
-// unwanted says whether the Analyzer has just ended a session, or it was given up. The caller holds
-// mu.
+// unwanted says whether the Analyzer has just ended a session, or it was given up. The
+// caller holds mu.
 func (l *sessions) unwanted(key sessionKey) bool {
 	maps.DeleteFunc(l.over, func(_ sessionKey, until time.Time) bool { return time.Now().After(until) })
 	_, unwanted := l.over[key]
