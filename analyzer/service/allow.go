@@ -10,14 +10,12 @@ import (
 
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // ofSite says whether a registration is the site's, not a user's.
-func ofSite(r *attunev1.Registration) bool {
-	role := r.GetOwner().GetRole()
-	return role == attunev1.Role_ROLE_ADMIN || role == attunev1.Role_ROLE_NODE
-}
+func ofSite(r *attunev1.Registration) bool { return authn.Reaches(r.GetOwner(), pki.NoUID) }
 
 // mayServe says whether somebody's controller may serve processes of a user for
 // a registration. Nodes may, for everybody: their own policy is asked there. A
@@ -57,13 +55,28 @@ func concernsSession(who *attunev1.Principal, s *attunev1.SessionRecord, r *attu
 // everybody says whether somebody may see all that there is.
 func everybody(who *attunev1.Principal) bool { return authn.Reaches(who, pki.NoUID) }
 
-// ownerOf returns who a new registration belongs to. Nodes register for their
+// ownerOf returns who a new registration belongs to. Root registers for its
 // users, everybody else for themselves.
 func ownerOf(who *attunev1.Principal, r *attunev1.Registration) *attunev1.Principal {
-	if who.GetRole() == attunev1.Role_ROLE_NODE && r.GetOwner() != nil {
+	if pki.OfService(who.GetRole()) && r.GetOwner() != nil {
 		return r.GetOwner()
 	}
 	return who
+}
+
+// mayRegister says whether a service's certificate may register something. It
+// speaks for nobody: it can tell of a user's job that was handed over to a node,
+// which no other node takes for a reason to touch a process.
+func mayRegister(who *attunev1.Principal, r *attunev1.Registration) error {
+	if !pki.OfService(who.GetRole()) || who.GetUid() != pki.NoUID {
+		return nil
+	}
+	owner, job := r.GetOwner(), r.GetJob()
+	user := owner.GetRole() == attunev1.Role_ROLE_USER || owner.GetRole() == attunev1.Role_ROLE_NODE && owner.GetUid() == 0
+	if who.GetRole() == attunev1.Role_ROLE_NODE && user && r.GetExecutable() == registry.HandedOver && job.GetId() != "" && r.GetId() == registry.HandedOverID(job, owner.GetUid()) {
+		return nil
+	}
+	return status.Errorf(codes.PermissionDenied, "%s, of role %s, may register jobs that were handed over to it, and nothing else", who.GetName(), pki.RoleName(who.GetRole()))
 }
 
 // withOwn returns the parts of a node's record that somebody may see: shares and

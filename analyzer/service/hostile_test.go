@@ -51,7 +51,7 @@ func TestForeignControllers(t *testing.T) {
 			}
 		})
 	}
-	if sessions := list(t, p.people(p.node, a)).GetSessions(); len(sessions) > 0 {
+	if sessions := list(t, p.people(p.admin, a)).GetSessions(); len(sessions) > 0 {
 		t.Errorf("there are sessions: %v", sessions)
 	}
 }
@@ -65,7 +65,7 @@ func TestSameJob(t *testing.T) {
 	})
 	patience.Until(t, "it is claimed", func() bool { return a.table.owner("site-solver") != nil })
 	p.dialAs(p.pki.User(t, "bob", bobUID), a, of(hello("far", "site-solver", job), "bob", bobUID))
-	patience.Until(t, "bob has one", func() bool { return len(list(t, p.people(p.node, a)).GetSessions()) == 1 })
+	patience.Until(t, "bob has one", func() bool { return len(list(t, p.people(p.admin, a)).GetSessions()) == 1 })
 	p.dial(a, of(hello("n1", "site-solver", job), "ann", annUID), 1)
 	ann := p.people(p.pki.User(t, "ann", annUID), a)
 	is(t, ann, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")

@@ -17,10 +17,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/channel"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/pkitest"
@@ -102,7 +104,7 @@ func TestMatrix(t *testing.T) {
 	}
 	as := p.sockets(a)
 	users := map[uint32]string{annUID: "ann", bobUID: "bob", carolUID: "carol"}
-	people := []person{{"root by socket", 0, true, as(0)}, {"node by certificate", pki.NoUID, true, p.as(p.node, a)}}
+	people := []person{{"root by socket", 0, true, as(0)}}
 	registrations := map[string]uint32{"site-solver": 0} // 0: the site's
 	for uid, name := range users {
 		conn := p.as(byCertificate[uid], a)
@@ -119,8 +121,66 @@ func TestMatrix(t *testing.T) {
 			stops(t, a, who, p, byCertificate)
 		})
 	}
-	for _, who := range people {
+	services := map[string]person{
+		"node":     {"node by certificate", pki.NoUID, true, p.as(p.node, a)},
+		"analyzer": {"analyzer by certificate", pki.NoUID, true, p.as(p.own, a)},
+	}
+	for role, who := range services {
+		t.Run(who.name, func(t *testing.T) { speaksForNobody(t, role, who, sessions, users) })
+	}
+	for _, who := range append(people, services["node"]) {
 		t.Run(who.name+" serves", func(t *testing.T) { p.serves(t, a, who, registrations, users) })
+	}
+}
+
+// speaksForNobody: a service's certificate sees, shows, measures in, stops and
+// registers nothing, for whomever it says it does. A node may tell of a job that was
+// handed over to it, which is a reason for no other node to touch a process.
+func speaksForNobody(t *testing.T, role string, who person, sessions []one, users map[uint32]string) {
+	service, probes := attunev1.NewSessionServiceClient(who.conn), attunev1.NewProbeServiceClient(who.conn)
+	refused := func(what string, err error) {
+		t.Helper()
+		if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "role "+role) {
+			t.Errorf("%s: %v, want it refused for its role", what, err)
+		}
+	}
+	_, err := service.ListSessions(t.Context(), &attunev1.ListSessionsRequest{})
+	refused("lists", err)
+	_, err = service.ListNodes(t.Context(), &attunev1.ListNodesRequest{})
+	refused("lists nodes", err)
+	_, err = service.LocateProcesses(t.Context(), &attunev1.LocateProcessesRequest{})
+	refused("locates", err)
+	for _, s := range sessions {
+		_, err := service.ShowSession(t.Context(), &attunev1.ShowSessionRequest{Id: s.id})
+		refused("shows", err)
+		_, err = service.StopSession(t.Context(), &attunev1.StopSessionRequest{Id: s.id})
+		refused("stops", err)
+		_, err = probes.ListProbes(t.Context(), &attunev1.ListProbesRequest{Session: s.id})
+		refused("measures", err)
+	}
+	for uid, name := range users {
+		owner := &attunev1.Principal{Name: name, Uid: uid, Role: attunev1.Role_ROLE_USER}
+		ofJob := &attunev1.Job{Kind: "slurm", Id: role}
+		whole := &attunev1.Registration{Id: registry.HandedOverID(ofJob, uid), Executable: registry.HandedOver, Mode: "observe", Owner: owner, Job: ofJob}
+		for what, change := range map[string]func(*attunev1.Registration){
+			"an application":        func(r *attunev1.Registration) { r.Executable = "solver" },
+			"under another id":      func(r *attunev1.Registration) { r.Id = "solver" },
+			"without an id":         func(r *attunev1.Registration) { r.Id = "" },
+			"of no job":             func(r *attunev1.Registration) { r.Job = nil },
+			"of nobody":             func(r *attunev1.Registration) { r.Owner = nil },
+			"of an admin":           func(r *attunev1.Registration) { r.Owner.Role = attunev1.Role_ROLE_ADMIN },
+			"of the site":           func(r *attunev1.Registration) { r.Owner.Role = attunev1.Role_ROLE_ANALYZER },
+			"of a node as the site": func(r *attunev1.Registration) { r.Owner.Role = attunev1.Role_ROLE_NODE },
+		} {
+			r := proto.CloneOf(whole)
+			change(r)
+			_, err := service.StartSession(t.Context(), &attunev1.StartSessionRequest{Registration: r})
+			refused("registers "+what+" for "+name, err)
+		}
+		resp, err := service.StartSession(t.Context(), &attunev1.StartSessionRequest{Registration: whole})
+		if role == "node" && err != nil || role != "node" && status.Code(err) != codes.PermissionDenied {
+			t.Errorf("a job handed over: %v, %v", resp, err)
+		}
 	}
 }
 
@@ -145,7 +205,7 @@ func (p *place) sessionsOfAll(a *running, registrations map[string]uint32, users
 			}
 		}
 	}
-	root := p.people(p.node, a)
+	root := p.people(p.admin, a)
 	patience.Until(p.t, "all sessions", func() bool { return len(list(p.t, root).GetSessions()) == number })
 	for _, s := range list(p.t, root).GetSessions() {
 		all = append(all, one{s.GetId(), registrations[s.GetRegistration()], s.GetUser().GetUid()})
@@ -222,7 +282,7 @@ func stops(t *testing.T, a *running, who person, p *place, byCertificate map[uin
 // serves: a controller of somebody brings processes to a session if they reach the
 // processes' user, and the registration is the site's or its owner reached.
 func (p *place) serves(t *testing.T, a *running, who person, registrations map[string]uint32, users map[uint32]string) {
-	root, number := p.people(p.node, a), 0
+	root, number := p.people(p.admin, a), 0
 	for id, owner := range registrations {
 		for uid, name := range users {
 			for _, node := range []string{"n1", "n2"} {

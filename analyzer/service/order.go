@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -41,14 +43,17 @@ func (o *orders) order(who *attunev1.Principal, asked *attunev1.Registration) (*
 	if err := mayMean(who, r); err != nil {
 		return nil, err
 	}
-	if who.GetRole() != attunev1.Role_ROLE_NODE {
+	if err := mayRegister(who, r); err != nil {
+		return nil, err
+	}
+	if !pki.OfService(who.GetRole()) {
 		r.Id = ""
 	}
 	if strings.HasPrefix(r.GetId(), SiteID) {
 		return nil, status.Errorf(codes.InvalidArgument, "ids with %s belong to the site's configuration", SiteID)
 	}
 	if r.GetId() != "" {
-		return r, o.sameOwner(r)
+		return o.again(r)
 	}
 	if err := o.roomFor(r.GetOwner()); err != nil {
 		return nil, err
@@ -77,14 +82,21 @@ func (o *orders) knowTunlets(names []string) error {
 	return nil
 }
 
-// sameOwner says whether an id that a node gave may be used: it is new, or was
-// registered for the same user before.
-func (o *orders) sameOwner(r *attunev1.Registration) error {
-	old := o.table.registrations()[r.GetId()]
-	if old != nil && old.GetOwner().GetUid() != r.GetOwner().GetUid() {
-		return status.Errorf(codes.AlreadyExists, "registration %s is of %s", r.GetId(), old.GetOwner().GetName())
+// again returns what is registered under an id that was given: the registration of
+// a job that was handed over elsewhere before, as it is, or else the new one. An id
+// is for one user.
+func (o *orders) again(r *attunev1.Registration) (*attunev1.Registration, error) {
+	switch old := o.table.registrations()[r.GetId()]; {
+	case old == nil:
+		return r, nil
+	case old.GetOwner().GetUid() != r.GetOwner().GetUid():
+		return nil, status.Errorf(codes.AlreadyExists, "registration %s is of %s", r.GetId(), old.GetOwner().GetName())
+	case (old.GetExecutable() == registry.HandedOver) != (r.GetExecutable() == registry.HandedOver):
+		return nil, status.Errorf(codes.AlreadyExists, "registration %s is another one of %s", r.GetId(), old.GetOwner().GetName())
+	case r.GetExecutable() == registry.HandedOver:
+		return old, nil
 	}
-	return nil
+	return r, nil
 }
 
 // roomFor says whether a user may have one more registration.

@@ -23,7 +23,7 @@ type probes struct {
 // of returns the points of a session, as somebody reaches them: seeing a session is
 // not enough to measure in its processes, which have to be theirs.
 func (p probes) of(ctx context.Context, session string) (attunev1.ProbeServiceServer, error) {
-	who, err := authn.PrincipalFrom(ctx)
+	who, err := authn.PersonFrom(ctx)
 	if err != nil {
 		return nil, err
 	}

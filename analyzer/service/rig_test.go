@@ -37,15 +37,18 @@ type place struct {
 	t       *testing.T
 	pki     *pkitest.Site
 	node    *pki.Identity
+	own     *pki.Identity // of Analyzers
+	admin   *pki.Identity
 	server  *embed.Server
 	records *registry.Client // of the test's own
 }
 
 func newPlace(t *testing.T) *place {
 	p := &place{t: t, pki: pkitest.New(t)}
-	p.node = p.pki.Node(t, "n1")
+	p.node, p.own = p.pki.Node(t, "n1"), p.pki.Analyzer(t, "head")
+	p.admin = pkitest.Open(t, p.pki.Issue(t, pki.Request{Name: "admin", Role: attunev1.Role_ROLE_ADMIN}))
 	var err error
-	p.server, err = embed.Start(embed.Options{Dir: filepath.Join(t.TempDir(), "registry"), Listen: "127.0.0.1:0", Identity: p.node})
+	p.server, err = embed.Start(embed.Options{Dir: filepath.Join(t.TempDir(), "registry"), Listen: "127.0.0.1:0", Identity: p.own})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +60,7 @@ func newPlace(t *testing.T) *place {
 // connect opens the registry.
 func (p *place) connect() *registry.Client {
 	p.t.Helper()
-	c, err := registry.Open(p.t.Context(), registry.Options{URL: p.server.URL(), Identity: p.node, TTL: ttl})
+	c, err := registry.Open(p.t.Context(), registry.Options{URL: p.server.URL(), Identity: p.own, TTL: ttl})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -99,7 +102,7 @@ func (p *place) analyzer(id string, change func(*Config)) *running {
 		p.t.Fatal(err)
 	}
 	r.router.now = func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
-	server := channel.NewServer(authn.New(authn.Options{Identity: p.node}))
+	server := channel.NewServer(authn.New(authn.Options{Identity: p.own}))
 	send := r.router.recorder.send
 	r.router.recorder.send = func(ctx context.Context, record *attunev1.SessionRecord) error {
 		if r.deaf.Load() {

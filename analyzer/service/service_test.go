@@ -207,7 +207,7 @@ func TestStop(t *testing.T) {
 func TestPeople(t *testing.T) {
 	p := newPlace(t)
 	a := p.analyzer("a", nil)
-	ann, bob, node := p.people(p.pki.User(t, "ann", 4711), a), p.people(p.pki.User(t, "bob", 4712), a), p.people(p.node, a)
+	ann, bob, node := p.people(p.pki.User(t, "ann", 4711), a), p.people(p.pki.User(t, "bob", 4712), a), p.people(p.admin, a)
 	id := register(t, a, ann, &attunev1.Registration{Executable: "solver", Mode: "observe"})
 	c := p.dial(a, hello("n1", id, job), 1)
 	is(t, ann, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
@@ -250,7 +250,7 @@ func TestTakeover(t *testing.T) {
 	a := p.analyzer("a", nil)
 	patience.Until(t, "one has the registration", func() bool { return a.table.owner(r.GetId()) != nil })
 	c := p.dial(a, hello("n1", r.GetId(), job, "old-c1"), 1)
-	is(t, p.people(p.node, a), "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+	is(t, p.people(p.admin, a), "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
 	b := p.analyzer("b", nil)
 	// sameAt waits until the session is known as an Analyzer's.
 	sameAt := func(analyzer string) {
@@ -264,7 +264,7 @@ func TestTakeover(t *testing.T) {
 		}()
 		patience.Until(t, "the session is of "+analyzer, func() bool {
 			got = nil
-			for _, s := range list(t, p.people(p.node, b)).GetSessions() {
+			for _, s := range list(t, p.people(p.admin, b)).GetSessions() {
 				var kept []string
 				for _, k := range s.GetKeptChanges() {
 					kept = append(kept, k.GetId())
@@ -313,7 +313,7 @@ func TestOrphans(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := p.analyzer("a", func(c *Config) { c.Linger, c.Grace = 50*time.Millisecond, 50*time.Millisecond })
-	is(t, p.people(p.node, a), "slurm/12 SESSION_STATE_ENDED [] 0/1 []")
+	is(t, p.people(p.admin, a), "slurm/12 SESSION_STATE_ENDED [] 0/1 []")
 }
 
 // TestSite brings the registry in line with the configuration.
@@ -325,7 +325,7 @@ func TestSite(t *testing.T) {
 	c := p.dial(a, hello("n1", "site-solver", job), 1)
 	ann := p.people(p.pki.User(t, "ann", 4711), a)
 	is(t, ann, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]") // it is of her processes
-	if _, err := p.people(p.node, a).StopSession(t.Context(), &attunev1.StopSessionRequest{Id: "site-solver"}); status.Code(err) != codes.FailedPrecondition {
+	if _, err := p.people(p.admin, a).StopSession(t.Context(), &attunev1.StopSessionRequest{Id: "site-solver"}); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("stop what is configured: %v", err)
 	}
 	a.end()
@@ -333,7 +333,7 @@ func TestSite(t *testing.T) {
 		t.Error(err)
 	}
 	b := p.analyzer("a", nil)
-	patience.Until(t, "it is gone", func() bool { return len(list(t, p.people(p.node, b)).GetRegistrations()) == 0 })
+	patience.Until(t, "it is gone", func() bool { return len(list(t, p.people(p.admin, b)).GetRegistrations()) == 0 })
 }
 
 // TestBounds has one session and one registration at most.

@@ -36,7 +36,7 @@ type sessions struct {
 
 // StartSession implements the service.
 func (s *sessions) StartSession(ctx context.Context, q *attunev1.StartSessionRequest) (*attunev1.StartSessionResponse, error) {
-	who, err := authn.PrincipalFrom(ctx)
+	who, err := authn.PrincipalFrom(ctx) // nodes tell of what was handed over to them
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (s *sessions) StartSession(ctx context.Context, q *attunev1.StartSessionReq
 
 // StopSession implements the service.
 func (s *sessions) StopSession(ctx context.Context, q *attunev1.StopSessionRequest) (*attunev1.StopSessionResponse, error) {
-	who, err := authn.PrincipalFrom(ctx)
+	who, err := authn.PersonFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func await(ctx context.Context, list []*hosted) (records []*attunev1.SessionReco
 
 // ListSessions implements the service.
 func (s *sessions) ListSessions(ctx context.Context, q *attunev1.ListSessionsRequest) (*attunev1.ListSessionsResponse, error) {
-	who, err := authn.PrincipalFrom(ctx)
+	who, err := authn.PersonFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (s *sessions) ListSessions(ctx context.Context, q *attunev1.ListSessionsReq
 
 // ShowSession implements the service.
 func (s *sessions) ShowSession(ctx context.Context, q *attunev1.ShowSessionRequest) (*attunev1.ShowSessionResponse, error) {
-	who, err := authn.PrincipalFrom(ctx)
+	who, err := authn.PersonFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -170,14 +170,11 @@ func (s *sessions) ShowSession(ctx context.Context, q *attunev1.ShowSessionReque
 
 // ListNodes implements the service.
 func (s *sessions) ListNodes(ctx context.Context, _ *attunev1.ListNodesRequest) (*attunev1.ListNodesResponse, error) {
-	who, err := authn.PrincipalFrom(ctx)
+	who, err := authn.PersonFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
-	controllers, err := s.registry.Controllers(ctx)
-	if err != nil {
-		return nil, status.Errorf(codes.Unavailable, "the registry does not answer: %v", err)
-	}
+	controllers := s.registry.Controllers()
 	analyzers, err := s.registry.Analyzers(ctx)
 	if err != nil {
 		return nil, status.Errorf(codes.Unavailable, "the registry does not answer: %v", err)
@@ -185,7 +182,6 @@ func (s *sessions) ListNodes(ctx context.Context, _ *attunev1.ListNodesRequest) 
 	for _, c := range controllers {
 		withOwn(who, c, s.visible(who))
 	}
-	slices.SortFunc(controllers, func(a, b *attunev1.ControllerRecord) int { return strings.Compare(a.GetHost(), b.GetHost()) })
 	slices.SortFunc(analyzers, func(a, b *attunev1.AnalyzerRecord) int { return strings.Compare(a.GetHost(), b.GetHost()) })
 	return &attunev1.ListNodesResponse{Controllers: controllers, Analyzers: analyzers}, nil
 }
@@ -198,7 +194,7 @@ func (s *sessions) visible(who *attunev1.Principal) func(id string) bool {
 
 // LocateProcesses implements the service.
 func (s *sessions) LocateProcesses(ctx context.Context, q *attunev1.LocateProcessesRequest) (*attunev1.LocateProcessesResponse, error) {
-	who, err := authn.PrincipalFrom(ctx)
+	who, err := authn.PersonFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -212,6 +208,5 @@ func (s *sessions) LocateProcesses(ctx context.Context, q *attunev1.LocateProces
 		})
 		n.Mismatches = ownMismatches(who, n.GetMismatches())
 	}
-	slices.SortFunc(nodes, func(a, b *attunev1.LocateResponse) int { return strings.Compare(a.GetHost(), b.GetHost()) })
 	return &attunev1.LocateProcessesResponse{Nodes: nodes, Silent: silent}, nil
 }

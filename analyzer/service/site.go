@@ -137,7 +137,7 @@ func (s *site) sync(ctx context.Context) error {
 	}
 	for _, r := range configured {
 		r = proto.CloneOf(r)
-		r.Owner = &attunev1.Principal{Name: s.host, Uid: pki.NoUID, Role: attunev1.Role_ROLE_NODE}
+		r.Owner = &attunev1.Principal{Name: s.host, Uid: pki.NoUID, Role: attunev1.Role_ROLE_ANALYZER}
 		r.RegisteredUnixNano = old[r.GetId()].GetRegisteredUnixNano()
 		if !proto.Equal(r, old[r.GetId()]) {
 			r.RegisteredUnixNano = time.Now().UnixNano()

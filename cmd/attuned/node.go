@@ -107,7 +107,7 @@ func (a *service) open(ctx context.Context) (*node.Node, error) {
 		return nil, err
 	}
 	a.defers(auditLog.Close)
-	client, err := registry.Open(ctx, registry.Options{URL: s.registry, Identity: identity, Name: "attuned " + s.name, Turns: a.turns, Log: a.log})
+	client, err := registry.OpenNode(ctx, registry.Options{URL: s.registry, Identity: identity, Name: "attuned " + s.name, Turns: a.turns, Log: a.log})
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func alone(runDir string) (io.Closer, error) {
 	return lock, err
 }
 
-func (a *service) nodeConfig(ctx context.Context, client *registry.Client, identity *pki.Identity) node.Config {
+func (a *service) nodeConfig(ctx context.Context, client *registry.Node, identity *pki.Identity) node.Config {
 	s := a.settings
 	return node.Config{
 		ID: fmt.Sprintf("%s-%d-%d", s.name, os.Getpid(), time.Now().Unix()), Host: s.name, Version: buildinfo.Get().Version,
@@ -160,11 +160,11 @@ func (a *service) find() string {
 	return a.settings.find
 }
 
-// isAnalyzer lets a service of the site be an Analyzer, and where attuned is a
-// user's own that user's.
+// isAnalyzer lets the site's be an Analyzer, and where attuned is a user's own
+// that user's.
 func isAnalyzer(p *attunev1.Principal) error {
-	if p.GetRole() == attunev1.Role_ROLE_NODE || os.Geteuid() != 0 && authn.OwnAndRoot(p) == nil {
+	if p.GetRole() == attunev1.Role_ROLE_ANALYZER || os.Geteuid() != 0 && authn.OwnAndRoot(p) == nil {
 		return nil
 	}
-	return fmt.Errorf("%s has not the role node: it is no service of this site", p.GetName())
+	return fmt.Errorf("%s has not the role analyzer: it is no Analyzer of this site", p.GetName())
 }

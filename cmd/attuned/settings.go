@@ -25,6 +25,7 @@ import (
 	"github.com/attune-hpc/attune/internal/offswitch"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // Keys of the configuration: flags, and the same in files and, with
@@ -231,7 +232,7 @@ func (s settings) identity(log *slog.Logger) (*pki.Identity, error) {
 	if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(s.registry, "unix:") {
 		return nil, nil //nolint:nilnil // nil is the identity of one who needs none
 	}
-	return pki.Open(s.tls, log)
+	return pki.OpenAs(attunev1.Role_ROLE_NODE, s.tls, log)
 }
 
 // maxRunDir leaves room for gates/NUMBER/gate in the 107 bytes of a socket's

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
+	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/pki"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -55,7 +57,7 @@ func (r *registration) follows() bool { return path.IsAbs(r.GetExecutable()) && 
 // meantUser says whose processes a registration means. Whatever it asks for,
 // that of a user means nobody else's.
 func meantUser(r *attunev1.Registration, uidOf func(string) (uint32, error)) (uint32, error) {
-	site := r.GetOwner().GetRole() == attunev1.Role_ROLE_ADMIN || r.GetOwner().GetRole() == attunev1.Role_ROLE_NODE
+	site := authn.Reaches(r.GetOwner(), pki.NoUID)
 	meant := procevent.AnyUser
 	if name := r.GetUser(); name != "" {
 		uid, err := uidOf(name)

@@ -41,7 +41,7 @@ type Config struct {
 	// node's.
 	Discover discover.Options
 	// Registry of the site.
-	Registry *registry.Client
+	Registry *registry.Node
 	// Credentials for Analyzers.
 	Credentials credentials.TransportCredentials
 	// Policy is asked what may be done to whose processes; called each time, so

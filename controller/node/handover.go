@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/registry"
 )
 
 // handover takes tasks. Its methods may be called from any goroutine.
@@ -32,7 +33,7 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (env []strin
 		return nil, errors.Join(err, held.Close())
 	}
 	r := t.registration()
-	o := order{registration: r, job: r.GetJob(), uid: t.UID, executable: handedOver, grant: h.rules.granted(r, t.UID, handedOver)}
+	o := order{registration: r, job: r.GetJob(), uid: t.UID, executable: registry.HandedOver, grant: h.rules.granted(r, t.UID, registry.HandedOver)}
 	if o.grant.mode == "" {
 		return nil, errors.Join(fmt.Errorf("%w: %s", errDenied, o.grant.reason), held.Close())
 	}

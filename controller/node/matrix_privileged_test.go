@@ -53,7 +53,7 @@ func mustAnswer(t *testing.T) *answering {
 	}
 	a := &answering{t: t, path: filepath.Join(dir, "s")}
 	a.Node, err = New(Config{
-		ID: "n", Host: "host", RunDir: dir + "/run", StateDir: dir + "/state", Registry: new(registry.Client),
+		ID: "n", Host: "host", RunDir: dir + "/run", StateDir: dir + "/state", Registry: new(registry.Node),
 		Policy: func() *policy.Policy { return all },
 	})
 	if err != nil {

@@ -122,8 +122,10 @@ func (n *Node) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return n.watcher.Run(ctx) })
 	group.Go(func() error { return ended(ctx, n.config.Registry.Watch(ctx, n.setView)) })
-	group.Go(func() error { return ended(ctx, n.recorder.announce(ctx)) })
-	group.Go(func() error { return ended(ctx, n.config.Registry.ServeLocate(ctx, n.config.Host, n.recorder.locate)) })
+	group.Go(func() error {
+		return ended(ctx, n.config.Registry.Announce(ctx, n.recorder.touched, n.recorder.record))
+	})
+	group.Go(func() error { return ended(ctx, n.config.Registry.ServeLocate(ctx, n.config.ID, n.recorder.locate)) })
 	group.Go(func() error { h.watch(ctx); return nil })
 	group.Go(func() error { n.mainSwitch.watch(ctx); return nil })
 	return group.Wait()

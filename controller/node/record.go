@@ -3,7 +3,6 @@
 package node
 
 import (
-	"context"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -12,13 +11,6 @@ import (
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-)
-
-const (
-	// announcePause bounds how often the record is announced anew.
-	announcePause = 200 * time.Millisecond
-	// announceInterval is how often it is, though nothing was told to change.
-	announceInterval = 10 * time.Second
 )
 
 // recorder tells what the node has. Its methods may be called from any goroutine.
@@ -30,35 +22,6 @@ type recorder struct {
 	notes    *notes
 	started  time.Time
 	touched  queue.Bell // rung when the record is to be announced anew
-}
-
-// announce keeps the record in the registry.
-func (r *recorder) announce(ctx context.Context) error {
-	announcement, err := r.config.Registry.Announce(ctx, r.record())
-	if err != nil {
-		return err
-	}
-	tick := time.NewTicker(announceInterval)
-	defer tick.Stop()
-	loop := r.config.Turns.Begin("announcement", standsAfter, true)
-	defer loop.End()
-	for {
-		loop.Turn()
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		case <-r.touched:
-			select { // more may come
-			case <-ctx.Done():
-				return nil
-			case <-time.After(announcePause):
-			}
-		}
-		if err := announcement.Update(r.record()); err != nil && ctx.Err() == nil {
-			r.log.Debug("not announced", "error", err)
-		}
-	}
 }
 
 // record is what the node has now.

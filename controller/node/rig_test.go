@@ -113,7 +113,7 @@ func inBubble(t *testing.T, test func(*bench)) {
 		b := &bench{t: t}
 		var err error
 		b.Node, err = New(Config{
-			ID: "n", Host: "host", RunDir: dir + "/run", StateDir: dir + "/state", Registry: new(registry.Client),
+			ID: "n", Host: "host", RunDir: dir + "/run", StateDir: dir + "/state", Registry: new(registry.Node),
 			Policy: func() *policy.Policy { return b.policy },
 		})
 		if err != nil {

@@ -79,23 +79,20 @@ func isName(text string) bool {
 	}) < 0
 }
 
-// id is that of the registration of the task's job. Each node derives the same
-// one.
+// id is that of the registration of the task's job.
 func (t Task) id() string {
-	return strings.NewReplacer("[", "-", "]", "-").Replace(fmt.Sprintf("%s-%s-%d", t.Job.Kind, t.Job.ID, t.UID))
+	return registry.HandedOverID(t.job(), t.UID)
 }
+
+func (t Task) job() *attunev1.Job { return &attunev1.Job{Kind: t.Job.Kind, Id: t.Job.ID} }
 
 // registration is what the site is told of the task's job.
 func (t Task) registration() *attunev1.Registration {
 	return &attunev1.Registration{
-		Id: t.id(), Executable: handedOver, Mode: t.Mode, Tunlets: t.Tunlets, Owner: authn.OfUser(t.UID),
-		Job: &attunev1.Job{Kind: t.Job.Kind, Id: t.Job.ID}, RegisteredUnixNano: time.Now().UnixNano(),
+		Id: t.id(), Executable: registry.HandedOver, Mode: t.Mode, Tunlets: t.Tunlets, Owner: authn.OfUser(t.UID),
+		Job: t.job(), RegisteredUnixNano: time.Now().UnixNano(),
 	}
 }
-
-// handedOver is the executable of registrations whose processes are handed over:
-// no path has it, so that discovery finds none.
-const handedOver = "(handed over)"
 
 // statusOf is the HTTP status of what went wrong with a task.
 func statusOf(err error) int {

@@ -82,16 +82,19 @@ const ServiceUser = "attune"
 // is called as one is none.
 const maxSystemUID = 999
 
-// OfUser is the principal that a user of this machine is: root and [ServiceUser] a
-// node, everybody else a user. Its name is the number where the machine does not
+// OfUser is the principal that a user of this machine is: root a node,
+// [ServiceUser] an Analyzer, everybody else a user. Its name is the number where the machine does not
 // know one.
 func OfUser(uid uint32) *attunev1.Principal {
 	p := &attunev1.Principal{Name: strconv.FormatUint(uint64(uid), 10), Uid: uid, Role: attunev1.Role_ROLE_USER}
 	if found, err := user.LookupId(p.GetName()); err == nil {
 		p.Name = found.Username
 	}
-	if uid == 0 || p.GetName() == ServiceUser && uid <= maxSystemUID {
+	switch {
+	case uid == 0:
 		p.Role = attunev1.Role_ROLE_NODE
+	case p.GetName() == ServiceUser && uid <= maxSystemUID:
+		p.Role = attunev1.Role_ROLE_ANALYZER
 	}
 	return p
 }
@@ -124,6 +127,16 @@ func PrincipalFrom(ctx context.Context) (*attunev1.Principal, error) {
 	return info.Principal, err
 }
 
+// PersonFrom is PrincipalFrom for what people ask. A service's certificate speaks
+// for no person: the error is PermissionDenied. Root, whom the kernel names, does.
+func PersonFrom(ctx context.Context) (*attunev1.Principal, error) {
+	p, err := PrincipalFrom(ctx)
+	if err == nil && pki.OfService(p.GetRole()) && p.GetUid() == pki.NoUID {
+		return nil, status.Errorf(codes.PermissionDenied, "%s has a certificate of role %s, which is a service's and speaks for no person: come with a person's, of role admin for those of everybody, or as root of the Analyzer's machine", p.GetName(), pki.RoleName(p.GetRole()))
+	}
+	return p, err
+}
+
 // ErrNotAdmitted is why a known peer is not let in.
 var ErrNotAdmitted = errors.New("not let in")
 
@@ -136,11 +149,11 @@ func OwnAndRoot(p *attunev1.Principal) error {
 }
 
 // Reaches says whether somebody may observe and tune processes of a user: a user
-// their own, admins and nodes everybody's. It is the first question of all, and
+// their own, admins and services everybody's. It is the first question of all, and
 // a yes leaves the site's policy to be asked.
 func Reaches(p *attunev1.Principal, uid uint32) bool {
 	switch p.GetRole() {
-	case attunev1.Role_ROLE_ADMIN, attunev1.Role_ROLE_NODE:
+	case attunev1.Role_ROLE_ADMIN, attunev1.Role_ROLE_NODE, attunev1.Role_ROLE_ANALYZER:
 		return true
 	case attunev1.Role_ROLE_USER:
 		return p.GetUid() == uid && uid != pki.NoUID

@@ -36,7 +36,7 @@ type Request struct {
 	Name string
 	// Role is what it allows.
 	Role attunev1.Role
-	// UID is the user's; nil: none is named. Nodes have none.
+	// UID is the user's; nil: none is named. Services have none.
 	UID *uint32
 	// Hosts are names and addresses under which its owner serves; empty: it
 	// does not.
@@ -145,9 +145,9 @@ func (r Request) validate() error {
 	}
 	switch {
 	case RoleName(r.Role) == "":
-		return errors.New("no role: there are user, admin, node")
-	case r.Role == attunev1.Role_ROLE_NODE && r.UID != nil:
-		return errors.New("a node has no user id")
+		return errors.New("no role: there are user, admin, node, analyzer")
+	case OfService(r.Role) && r.UID != nil:
+		return fmt.Errorf("role %s is a service's: it has no user id", RoleName(r.Role))
 	case r.UID != nil && *r.UID == NoUID:
 		return fmt.Errorf("%d is nobody's user id", *r.UID)
 	case r.Role == attunev1.Role_ROLE_USER && r.UID != nil && *r.UID == 0:

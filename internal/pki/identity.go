@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
@@ -48,6 +50,22 @@ type stamp struct {
 // Open reads and checks the files; they have to be usable now. What happens to
 // them later goes to log, which may be nil.
 func Open(files Files, log *slog.Logger) (*Identity, error) { return OpenAt(files, log, time.Now) }
+
+// OpenAs is Open for a service, whose certificate has to be of its role.
+func OpenAs(role attunev1.Role, files Files, log *slog.Logger) (*Identity, error) {
+	i, err := Open(files, log)
+	if err != nil {
+		return nil, err
+	}
+	p, err := PrincipalIn(i.Leaf())
+	if err == nil && p.GetRole() != role {
+		err = fmt.Errorf("it has the role %s: this service needs one of role %s (attune cert issue --role %[2]s)", RoleName(p.GetRole()), RoleName(role))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("certificate %s: %w", files.Cert, err)
+	}
+	return i, nil
+}
 
 // OpenAt is Open by another clock than the machine's: whether certificates hold,
 // the peers' too, is asked of that one. Many goroutines may ask it at a time.

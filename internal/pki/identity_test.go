@@ -123,6 +123,19 @@ func leaf(t *testing.T, certificate tls.Certificate) *x509.Certificate {
 	return parsed
 }
 
+// TestOpenAs: a service starts with a certificate of its own role only.
+func TestOpenAs(t *testing.T) {
+	site := pkitest.New(t)
+	files := site.Issue(t, node)
+	if _, err := pki.OpenAs(attunev1.Role_ROLE_NODE, files, nil); err != nil {
+		t.Error(err)
+	}
+	_, err := pki.OpenAs(attunev1.Role_ROLE_ANALYZER, files, nil)
+	if err == nil || !strings.Contains(err.Error(), "attune cert issue --role analyzer") {
+		t.Errorf("as an Analyzer: %v, want the remedy", err)
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	site, other := pkitest.New(t), pkitest.New(t)
 	good := site.Issue(t, node)

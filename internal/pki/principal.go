@@ -17,7 +17,7 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// NoUID is the user id of a principal that has none: a node, or an admin
+// NoUID is the user id of a principal that has none: a service, or an admin
 // without an account here. It is no process' (setresuid(2) takes it for "leave
 // as it is").
 const NoUID = ^uint32(0)
@@ -38,17 +38,18 @@ var (
 
 // roles by the word that certificates and commands have for them.
 var roles = map[string]attunev1.Role{
-	"user":  attunev1.Role_ROLE_USER,
-	"admin": attunev1.Role_ROLE_ADMIN,
-	"node":  attunev1.Role_ROLE_NODE,
+	"user":     attunev1.Role_ROLE_USER,
+	"admin":    attunev1.Role_ROLE_ADMIN,
+	"node":     attunev1.Role_ROLE_NODE,
+	"analyzer": attunev1.Role_ROLE_ANALYZER,
 }
 
-// ParseRole is the role of a word: user, admin or node.
+// ParseRole is the role of a word: user, admin, node or analyzer.
 func ParseRole(word string) (attunev1.Role, error) {
 	if role, ok := roles[word]; ok {
 		return role, nil
 	}
-	return attunev1.Role_ROLE_UNSPECIFIED, fmt.Errorf("%q is no role: there are user, admin, node", word)
+	return attunev1.Role_ROLE_UNSPECIFIED, fmt.Errorf("%q is no role: there are user, admin, node, analyzer", word)
 }
 
 // RoleName is the word for a role, empty for none.
@@ -59,6 +60,11 @@ func RoleName(role attunev1.Role) string {
 		}
 	}
 	return ""
+}
+
+// OfService says whether a role is that of a service of the site, not of a person.
+func OfService(role attunev1.Role) bool {
+	return role == attunev1.Role_ROLE_NODE || role == attunev1.Role_ROLE_ANALYZER
 }
 
 // PrincipalOf says who is at the other end of a connection: whoever its
@@ -72,7 +78,7 @@ func PrincipalOf(state tls.ConnectionState) (*attunev1.Principal, error) {
 
 // PrincipalIn is whom a certificate names. Whether it can be believed is not
 // asked. Without an id in it that of a user is the one which this machine knows
-// for the name; unknown here they are refused. Nodes have [NoUID].
+// for the name; unknown here they are refused. Services have [NoUID].
 func PrincipalIn(certificate *x509.Certificate) (*attunev1.Principal, error) {
 	name := certificate.Subject.CommonName
 	if err := checkName(name); err != nil {
@@ -158,7 +164,7 @@ func claim(kind, value string) *url.URL {
 // userID is the id that goes with a name. Root is an admin's or nobody's: who is
 // only a user must not get to what root may.
 func (c claims) userID(name string) (uint32, error) {
-	if c.role == attunev1.Role_ROLE_NODE {
+	if OfService(c.role) {
 		return NoUID, nil
 	}
 	uid := NoUID

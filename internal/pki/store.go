@@ -128,8 +128,11 @@ func prepare(path string, data []byte, mode os.FileMode) (string, error) {
 	return file.Name(), nil
 }
 
-// NodeFiles are the certificate of this machine, as a service has it.
+// NodeFiles are the certificate of this machine, as its node's service has it.
 func NodeFiles() Files { return FilesIn(Directory, "node") }
+
+// AnalyzerFiles are the certificate of an Analyzer on this machine.
+func AnalyzerFiles() Files { return FilesIn(Directory, "analyzer") }
 
 // UserFiles are the certificate of a user, in the directory of their
 // configuration ($XDG_CONFIG_HOME/attune or ~/.config/attune).

@@ -12,30 +12,22 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-const (
-	// renewals that fit into the life of a record.
-	renewals = 3
-	// settle is how long updates are gathered, so that one who has many to tell
-	// does not fill the registry with them.
-	settle = 50 * time.Millisecond
-)
+// renewals that fit into the life of a record.
+const renewals = 3
 
-// Announcement is a record of somebody who is there, kept in the registry for
-// as long as they are. Its methods may be called by many goroutines.
+// Announcement is the record of an Analyzer, kept in the registry for as long as
+// it is there. Its methods may be called by many goroutines.
 type Announcement struct {
 	client *Client
-	bucket string
 	id     string
+	record *attunev1.AnalyzerRecord // never changed
 	cancel context.CancelFunc
 	done   chan struct{}
-	wake   queue.Bell
 
-	mu     sync.Mutex
-	record proto.Message
+	mu sync.Mutex
 	// life is how long the record lives at the registry; 0: not known yet.
 	life time.Duration
 	// began is when the last write that succeeded was begun; zero: none did.
@@ -47,27 +39,25 @@ type Announcement struct {
 	written chan struct{}
 }
 
-// Announce keeps an AnalyzerRecord or a ControllerRecord in the registry until
-// ctx ends, End is called, or the client is closed, and then deletes it. It
-// returns at once, also when the registry is away; the error is about the
-// record. An id is announced once at a time.
+// Announce keeps an Analyzer's record in the registry until ctx ends, End is
+// called, or the client is closed, and then deletes it. It returns at once, also
+// when the registry is away; the error is about the record. An id is announced
+// once at a time.
 //
-// An Analyzer answers the questions of FindAnalyzers from then on.
-func (c *Client) Announce(ctx context.Context, record proto.Message) (*Announcement, error) {
-	bucket, id, err := place(record)
-	if err != nil {
+// The Analyzer answers the questions of FindAnalyzers and those of nodes from
+// then on.
+func (c *Client) Announce(ctx context.Context, record *attunev1.AnalyzerRecord) (*Announcement, error) {
+	if err := checkID("Analyzer", record.GetId()); err != nil {
 		return nil, err
 	}
 	a := &Announcement{
-		client: c, bucket: bucket, id: id, record: proto.Clone(record),
-		done: make(chan struct{}), wake: queue.NewBell(), written: make(chan struct{}),
+		client: c, record: proto.CloneOf(record), id: record.GetId(),
+		done: make(chan struct{}), written: make(chan struct{}),
 	}
-	if bucket == bucketAnalyzers {
-		if err := c.enter(a); err != nil {
-			return nil, err
-		}
-		c.tidying.Do(func() { c.start(c.keepTidy) })
+	if err := c.enter(a); err != nil {
+		return nil, err
 	}
+	c.tidying.Do(func() { c.start(c.keepTidy) })
 	ctx, a.cancel = context.WithCancel(ctx)
 	c.start(func(closed context.Context) {
 		defer close(a.done)
@@ -88,22 +78,6 @@ func (c *Client) enter(a *Announcement) error {
 	return nil
 }
 
-// Update puts another record of the same id in its place.
-func (a *Announcement) Update(record proto.Message) error {
-	bucket, id, err := place(record)
-	if err != nil {
-		return err
-	}
-	if bucket != a.bucket || id != a.id {
-		return fmt.Errorf("announcement of %s is not one of %s", a.id, id)
-	}
-	a.mu.Lock()
-	a.record = proto.Clone(record)
-	a.mu.Unlock()
-	a.wake.Ring()
-	return nil
-}
-
 // End deletes the record and returns when that is done, or has been given up
 // because the registry is away.
 func (a *Announcement) End() {
@@ -114,9 +88,8 @@ func (a *Announcement) End() {
 // keep writes the record until ctx ends.
 func (a *Announcement) keep(ctx context.Context) {
 	defer a.leave()
-	if a.bucket == bucketAnalyzers {
-		defer a.client.serveAnalyzer(a.current)()
-	}
+	defer a.client.serveAnalyzer(a.record)()
+	defer a.client.serveOrders()()
 	linked := make(chan struct{}, 1)
 	defer a.client.link.listen(linked)()
 	for ctx.Err() == nil {
@@ -131,8 +104,6 @@ func (a *Announcement) keep(ctx context.Context) {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-linked: // it may be another registry
-		case <-a.wake:
-			pause(ctx, settle)
 		}
 		timer.Stop()
 	}
@@ -140,13 +111,12 @@ func (a *Announcement) keep(ctx context.Context) {
 
 // write puts the record.
 func (a *Announcement) write(ctx context.Context) error {
-	record := a.current()
 	return a.client.do(ctx, func(ctx context.Context) error {
-		value, err := a.client.encode(record)
+		value, err := a.client.encode(a.record)
 		if err != nil {
 			return err
 		}
-		kv, err := a.client.bucket(ctx, a.bucket)
+		kv, err := a.client.bucket(ctx, bucketAnalyzers)
 		if err != nil {
 			return err
 		}
@@ -194,15 +164,9 @@ func (a *Announcement) lifetime(ctx context.Context, kv jetstream.KeyValue) (tim
 		return 0, err
 	}
 	if status.TTL() <= 0 {
-		return 0, fmt.Errorf("registry bucket %s keeps records for ever; delete it, it is made again", a.bucket)
+		return 0, fmt.Errorf("registry bucket %s keeps records for ever; delete it, it is made again", bucketAnalyzers)
 	}
 	return status.TTL(), nil
-}
-
-func (a *Announcement) current() proto.Message {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.record
 }
 
 // interval is until the next renewal: not the same for all who have connected
@@ -243,7 +207,7 @@ func (a *Announcement) leave() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
 	defer cancel()
-	kv, err := a.client.bucket(ctx, a.bucket)
+	kv, err := a.client.bucket(ctx, bucketAnalyzers)
 	if err == nil {
 		err = kv.Delete(ctx, a.id)
 	}

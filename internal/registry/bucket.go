@@ -19,25 +19,18 @@ const Domain = "attune"
 // Names of the buckets. A stream of the same name with KV_ before it is what
 // JetStream makes of each.
 const (
-	bucketOrders      = "attune_orders"
-	bucketAnalyzers   = "attune_analyzers"
-	bucketControllers = "attune_controllers"
-	bucketSessions    = "attune_sessions"
+	bucketOrders    = "attune_orders"
+	bucketAnalyzers = "attune_analyzers"
+	bucketSessions  = "attune_sessions"
 )
 
 const (
 	// Changes is where a bucket's changes are published: Changes, BUCKET.KEY.
 	Changes = "attune.changes."
-	// inboxPrefix begins the subjects that answers to services go to: users,
-	// whose clients have another one, cannot listen there.
-	inboxPrefix = "attune.inbox."
 	// replicas in a cluster: one server may be lost.
 	replicas = 3
 	// sessionsKept is how long a session's record outlives its last change.
 	sessionsKept = 7 * 24 * time.Hour
-	// controllersTTL is how many times longer a controller's record lives than
-	// an Analyzer's: nobody takes over from it, and there are many.
-	controllersTTL = 3
 )
 
 // bucketConfig is how a bucket is made that is not there yet.
@@ -53,11 +46,6 @@ func (c *Client) bucketConfig(name string) jetstream.KeyValueConfig {
 		config.Description = "Analyzers that live"
 		config.Storage = jetstream.MemoryStorage
 		config.TTL = c.options.TTL
-	case bucketControllers:
-		config.Description = "Application Controllers that live"
-		config.Storage = jetstream.MemoryStorage
-		config.TTL = controllersTTL * c.options.TTL
-		return config
 	}
 	config.RePublish = &jetstream.RePublish{
 		Source: "$KV." + name + ".>", Destination: Changes + name + ".>",
@@ -177,5 +165,51 @@ func read(ctx context.Context, kv jetstream.KeyValue, filter string, options ...
 
 // Buckets are the names of all of them.
 func Buckets() []string {
-	return []string{bucketOrders, bucketAnalyzers, bucketControllers, bucketSessions}
+	return []string{bucketOrders, bucketAnalyzers, bucketSessions}
+}
+
+// read brings a copy of a bucket up to date.
+func (c *Client) read(ctx context.Context, m *mirror) error {
+	short, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	kv, err := c.bucket(short, m.bucket)
+	if err != nil {
+		return err
+	}
+	status, err := kv.Status(short)
+	if err != nil {
+		return err
+	}
+	info := status.(*jetstream.KeyValueBucketStatus).StreamInfo()
+	return m.readChanges(ctx, kv, stream{info.Created, info.State.LastSeq, info.Config.MaxAge})
+}
+
+// readChanges reads what the stream has and the copy has not.
+func (m *mirror) readChanges(ctx context.Context, kv jetstream.KeyValue, now stream) error {
+	began := time.Now()
+	others := m.compare(now)
+	var options []jetstream.WatchOpt
+	switch {
+	case others == missing || m.stream.created.IsZero():
+	case began.Sub(m.whole) > wholeAfter:
+		others = gone
+	case now.last == m.stream.last:
+		return nil
+	default:
+		options = append(options, jetstream.ResumeFromRevision(m.stream.last+1))
+	}
+	entries, err := read(ctx, kv, jetstream.AllKeys, options...)
+	if err != nil {
+		return err
+	}
+	list := make([]change, 0, len(entries))
+	for _, e := range entries {
+		now.last = max(now.last, e.Revision())
+		list = append(list, m.change(e.Key(), e.Revision(), e.Value(), e.Operation() != jetstream.KeyValuePut))
+	}
+	if options == nil {
+		m.whole = began
+	}
+	m.apply(now, list, others)
+	return nil
 }

@@ -42,34 +42,46 @@ func FindAnalyzers(ctx context.Context, o Options) ([]*attunev1.AnalyzerRecord, 
 		return nil, fmt.Errorf("registry %s: %w", o.URL, err)
 	}
 	defer conn.Close()
+	found, err := askAnalyzers(ctx, conn)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("%w: %s", ErrNoAnalyzer, o.URL)
+	}
+	return found, err
+}
+
+// Analyzers returns those that answer, with the one that has run longest first.
+func (n *Node) Analyzers(ctx context.Context) ([]*attunev1.AnalyzerRecord, error) {
+	var found []*attunev1.AnalyzerRecord
+	err := n.do(ctx, func(ctx context.Context) (err error) {
+		found, err = askAnalyzers(ctx, n.nats)
+		return err
+	})
+	return found, err
+}
+
+func askAnalyzers(ctx context.Context, conn *nats.Conn) ([]*attunev1.AnalyzerRecord, error) {
 	found := make(map[string]*attunev1.AnalyzerRecord)
-	err = gather(ctx, conn, SubjectAnalyzers, nil, firstWithin, func(m *nats.Msg) time.Duration {
+	err := gather(ctx, conn, []string{SubjectAnalyzers}, nil, firstWithin, func(_ int, m *nats.Msg) time.Duration {
 		if r := new(attunev1.AnalyzerRecord); proto.Unmarshal(m.Data, r) == nil {
 			found[r.GetId()] = r
 		}
 		return answersWithin
 	})
-	if err != nil {
-		return nil, err
-	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("%w: %s", ErrNoAnalyzer, o.URL)
-	}
 	return slices.SortedFunc(maps.Values(found), func(a, b *attunev1.AnalyzerRecord) int {
 		return cmp.Compare(a.GetStartedUnixNano(), b.GetStartedUnixNano())
-	}), nil
+	}), err
 }
 
 // serveAnalyzer answers FindAnalyzers until stop is called. That the registry
 // is away does not matter: the subscription is made again.
-func (c *Client) serveAnalyzer(record func() proto.Message) (stop func()) {
+func (c *conn) serveAnalyzer(record *attunev1.AnalyzerRecord) (stop func()) {
 	sub, err := c.nats.Subscribe(SubjectAnalyzers, func(m *nats.Msg) {
 		// Who asks says where the answer goes, and may be somebody who must not
 		// write anywhere else.
-		if !strings.HasPrefix(m.Reply, nats.InboxPrefix) {
+		if !strings.HasPrefix(m.Reply, nats.InboxPrefix) && !strings.HasPrefix(m.Reply, inboxNodes) {
 			return
 		}
-		value, err := c.encode(record())
+		value, err := c.encode(record)
 		if err == nil {
 			err = m.Respond(value)
 		}

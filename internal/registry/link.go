@@ -105,7 +105,7 @@ func (l *link) wait(ctx, closed context.Context) (context.Context, error) {
 }
 
 // dial begins to connect.
-func (c *Client) dial() (*nats.Conn, error) {
+func (c *conn) dial(inbox string) (*nats.Conn, error) {
 	options := []nats.Option{
 		nats.Name(c.options.Name),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
@@ -113,7 +113,7 @@ func (c *Client) dial() (*nats.Conn, error) {
 		// A request that was kept would be made when nobody wants it any more.
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), nats.Timeout(dialWithin),
-		nats.CustomInboxPrefix(strings.TrimSuffix(inboxPrefix, ".")),
+		nats.CustomInboxPrefix(inbox),
 		nats.ConnectHandler(func(*nats.Conn) { c.link.connected(); c.log.Info("registry connected") }),
 		nats.ReconnectHandler(func(*nats.Conn) { c.link.connected(); c.log.Info("registry connected again") }),
 		nats.DisconnectErrHandler(c.disconnected),
@@ -158,7 +158,7 @@ func reconnectDelay(attempts int) time.Duration {
 	return delay/2 + rand.N(delay/2+1)
 }
 
-func (c *Client) disconnected(_ *nats.Conn, err error) {
+func (c *conn) disconnected(_ *nats.Conn, err error) {
 	c.link.down()
 	if c.ctx.Err() == nil {
 		c.log.Warn("registry lost, what runs goes on; connecting again", "url", c.options.URL, "error", err)
@@ -167,7 +167,7 @@ func (c *Client) disconnected(_ *nats.Conn, err error) {
 
 // asyncError gets what no call returns. A subscription that was too slow finds
 // what it lost by itself.
-func (c *Client) asyncError(_ *nats.Conn, sub *nats.Subscription, err error) {
+func (c *conn) asyncError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	subject := ""
 	if sub != nil {
 		subject = sub.Subject

@@ -4,8 +4,6 @@ package registry
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,98 +15,55 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-const (
-	// subjectLocate is where questions for processes go, to all controllers.
-	subjectLocate = "attune.locate"
-	// SubjectAnalyzers is where the question for Analyzers goes. It is all that
-	// a user may ask of the registry.
-	SubjectAnalyzers = "attune.analyzers"
-	// headerMore marks an answer that is not the last part.
-	headerMore = "Attune-More"
-	// partProcesses are in one part of an answer.
-	partProcesses = 200
-)
+// partProcesses are in one part of an answer.
+const partProcesses = 200
 
-// Locate asks all controllers for processes. It returns when all that are in
-// the registry have answered, or after wait, with the answers by host names and
-// the hosts that did not answer.
+// Locate asks all controllers for processes. It returns when all that are there
+// have answered, or after wait, with the answers by host names and the hosts
+// that did not answer. Each is asked where only its node can hear it, and
+// answers where only it was told to: none answers for another one.
 func (c *Client) Locate(ctx context.Context, q *attunev1.LocateRequest, wait time.Duration) (answers []*attunev1.LocateResponse, silent []string, err error) {
-	controllers, err := c.Controllers(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	asked := make(map[string]string) // controller to host
-	for _, one := range controllers {
-		if q.GetHost() == "" || q.GetHost() == one.GetHost() {
-			asked[one.GetId()] = one.GetHost()
-		}
-	}
 	question, err := proto.Marshal(q)
 	if err != nil {
 		return nil, nil, err
 	}
-	found, until := make(map[string]*attunev1.LocateResponse), time.Now().Add(wait)
-	err = gather(ctx, c.nats, subjectLocate, question, wait, func(m *nats.Msg) time.Duration {
+	var subjects []string
+	var found []*attunev1.LocateResponse
+	for _, one := range c.controllers.list() {
+		if q.GetHost() == "" || q.GetHost() == one.GetHost() {
+			subjects = append(subjects, subjectLocate+one.name)
+			found = append(found, &attunev1.LocateResponse{Controller: one.GetId(), Host: one.GetHost()})
+		}
+	}
+	complete, until := make(map[int]bool), time.Now().Add(wait)
+	err = gather(ctx, c.nats, subjects, question, wait, func(n int, m *nats.Msg) time.Duration {
 		part := new(attunev1.LocateResponse)
-		if proto.Unmarshal(m.Data, part) != nil {
-			return time.Until(until)
+		if proto.Unmarshal(m.Data, part) == nil {
+			found[n].Processes = append(found[n].Processes, part.GetProcesses()...)
+			found[n].Mismatches = append(found[n].Mismatches, part.GetMismatches()...)
+			complete[n] = m.Header.Get(headerMore) == ""
 		}
-		whole := found[part.GetController()]
-		if whole == nil {
-			whole = &attunev1.LocateResponse{Controller: part.GetController(), Host: part.GetHost()}
-			found[part.GetController()] = whole
-		}
-		whole.Processes = append(whole.Processes, part.GetProcesses()...)
-		whole.Mismatches = append(whole.Mismatches, part.GetMismatches()...)
-		if m.Header.Get(headerMore) == "" {
-			delete(asked, part.GetController())
-		}
-		if len(asked) == 0 {
+		if len(complete) == len(subjects) && !slices.Contains(slices.Collect(maps.Values(complete)), false) {
 			return 0
 		}
 		return time.Until(until)
 	})
-	answers = slices.SortedFunc(maps.Values(found), func(a, b *attunev1.LocateResponse) int {
-		return strings.Compare(a.GetHost(), b.GetHost())
-	})
-	return answers, slices.Sorted(maps.Values(asked)), err
-}
-
-// gather publishes a question and calls f with the answers, until none has come
-// for wait at first, and then for as long as f says; 0: it has enough. That
-// nobody listens is no error.
-func gather(ctx context.Context, conn *nats.Conn, subject string, question []byte, wait time.Duration, f func(*nats.Msg) time.Duration) error {
-	inbox := conn.NewInbox()
-	sub, err := conn.SubscribeSync(inbox)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = sub.Unsubscribe() }()
-	if err := conn.PublishRequest(subject, inbox, question); err != nil {
-		return fmt.Errorf("ask %s: %w", subject, err)
-	}
-	for wait > 0 {
-		wanted, cancel := context.WithTimeout(ctx, wait)
-		answer, err := sub.NextMsgWithContext(wanted)
-		cancel()
-		switch {
-		case err == nil:
-			wait = f(answer)
-		case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-			return nil
-		default:
-			return fmt.Errorf("ask %s: %w", subject, err)
+	for n, one := range found {
+		if complete[n] {
+			answers = append(answers, one)
+		} else {
+			silent = append(silent, one.GetHost())
 		}
 	}
-	return nil
+	return answers, silent, err
 }
 
-// ServeLocate answers the questions of Locate until ctx ends, whose cause it
-// returns. f is called with one question at a time, for this host or all hosts;
-// nil: nothing to say.
-func (c *Client) ServeLocate(ctx context.Context, host string, f func(*attunev1.LocateRequest) *attunev1.LocateResponse) error {
+// ServeLocate answers the questions of Locate to one controller of this node
+// until ctx ends, whose cause it returns. f is called with one question at a
+// time.
+func (n *Node) ServeLocate(ctx context.Context, controller string, f func(*attunev1.LocateRequest) *attunev1.LocateResponse) error {
 	questions := make(chan *nats.Msg, 64)
-	sub, err := c.nats.ChanSubscribe(subjectLocate, questions)
+	sub, err := n.nats.ChanSubscribe(subjectLocate+n.token+"."+tokenOf(controller), questions)
 	if err != nil {
 		return err
 	}
@@ -117,42 +72,35 @@ func (c *Client) ServeLocate(ctx context.Context, host string, f func(*attunev1.
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-c.ctx.Done():
+		case <-n.ctx.Done():
 			return ErrClosed
 		case m := <-questions:
 			q := new(attunev1.LocateRequest)
-			if !strings.HasPrefix(m.Reply, inboxPrefix) || proto.Unmarshal(m.Data, q) != nil || q.GetHost() != "" && q.GetHost() != host {
-				continue
-			}
-			if answer := f(q); answer != nil {
-				c.answer(m, answer)
+			if strings.HasPrefix(m.Reply, inboxServices) && proto.Unmarshal(m.Data, q) == nil {
+				n.answer(m, f(q))
 			}
 		}
 	}
 }
 
 // answer sends an answer in parts that fit into messages.
-func (c *Client) answer(question *nats.Msg, a *attunev1.LocateResponse) {
+func (n *Node) answer(question *nats.Msg, a *attunev1.LocateResponse) {
 	processes, mismatches := a.GetProcesses(), a.GetMismatches()
-	for {
+	for more := true; more; {
 		var part attunev1.LocateResponse
-		part.Controller, part.Host = a.GetController(), a.GetHost()
 		part.Processes, processes = cut(processes)
 		part.Mismatches, mismatches = cut(mismatches)
 		m := nats.NewMsg(question.Reply)
-		more := len(processes)+len(mismatches) > 0
+		more = len(processes)+len(mismatches) > 0
 		if more {
 			m.Header.Set(headerMore, "1")
 		}
 		var err error
-		if m.Data, err = c.encode(&part); err == nil {
+		if m.Data, err = n.encode(&part); err == nil {
 			err = question.RespondMsg(m)
 		}
 		if err != nil {
-			c.log.Warn("a question for processes remains without answer", "error", err)
-			return
-		}
-		if !more {
+			n.log.Warn("a question for processes remains without answer", "error", err)
 			return
 		}
 	}

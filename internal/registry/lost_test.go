@@ -78,14 +78,16 @@ func testComesBack(t *testing.T, server *process, by unix.Signal) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await := watch(t, other)
+	await, node := watch(t, other), watch(t, mustOpenNode(t, server.URL))
 	await("the owner", owned("analyzer", "solver"))
+	node("the owner, by a node", owned("analyzer", "solver"))
 
 	server.end(t, by)
 	patience.Until(t, "the time to end in which the lease may be renewed", func() bool { return !lease.Valid() })
 	server.mustStart(t)
 	mustPut(t, c, "mesh", "mesh")
 	await("what was there and what is new", has("solver", "mesh"))
+	node("what was there and what is new, by a node", has("solver", "mesh"))
 	patience.Until(t, "the lease to be valid again", lease.Valid)
 	select {
 	case <-lease.Lost():
@@ -111,8 +113,9 @@ func testLosesAll(t *testing.T, server *process) {
 		t.Fatal(err)
 	}
 	before := lease.Epoch()
-	await := watch(t, other)
+	await, node := watch(t, other), watch(t, mustOpenNode(t, server.URL))
 	await("both", has("solver", "nobodys"))
+	node("both, by a node", has("solver", "nobodys"))
 	await("the owner", owned("analyzer", "solver"))
 
 	server.end(t, unix.SIGKILL)
@@ -128,6 +131,7 @@ func testLosesAll(t *testing.T, server *process) {
 	}
 	mustPut(t, c, "new", "new")
 	await("all that was not taken back", has("solver", "nobodys", "new"))
+	node("all that was not taken back, by a node", has("solver", "nobodys", "new"))
 	if err := c.DeleteRegistration(patience.Context(t), "nobodys"); err != nil {
 		t.Fatal(err)
 	}

@@ -35,9 +35,11 @@ const (
 // mirror is a copy of a bucket, always up to date or becoming so. It is made
 // when somebody first wants it.
 type mirror struct {
-	client *Client
+	conn   *conn
 	bucket string
-	once   sync.Once
+	// read brings the copy up to date, with apply.
+	read func(context.Context, *mirror) error
+	once sync.Once
 	// observe, if not nil, is called with what was read or published before it
 	// is entered; interrupted: something may have been missed before.
 	observe func(list []change, interrupted bool)
@@ -68,6 +70,7 @@ type stream struct {
 // entry is a record of a bucket.
 type entry struct {
 	record   proto.Message
+	value    []byte // the record in binary form
 	revision uint64
 	// missing: the stream was lost, and the record has not been put into the new
 	// one.
@@ -79,11 +82,12 @@ type change struct {
 	key      string
 	revision uint64
 	record   proto.Message // nil: deleted
+	value    []byte
 }
 
-func newMirror(c *Client, bucket string) *mirror {
+func newMirror(c *conn, bucket string, read func(context.Context, *mirror) error) *mirror {
 	return &mirror{
-		client: c, bucket: bucket,
+		conn: c, bucket: bucket, read: read,
 		asked:   make(chan chan struct{}),
 		entries: make(map[string]entry), listeners: make(map[queue.Bell]struct{}),
 	}
@@ -92,7 +96,7 @@ func newMirror(c *Client, bucket string) *mirror {
 // listen starts the mirror if need be and has ch, which holds one, told of
 // changes, until stop is called. If the copy is complete it is told at once.
 func (m *mirror) listen(ch queue.Bell) (stop func()) {
-	m.once.Do(func() { m.client.start(m.keep) })
+	m.once.Do(func() { m.conn.start(m.keep) })
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.listeners[ch] = struct{}{}
@@ -128,6 +132,14 @@ func (m *mirror) get(key string) (entry, bool, stream) {
 	return e, ok, m.stream
 }
 
+// state returns which state of the bucket the copy is, and whether it is all of
+// it.
+func (m *mirror) state() (now stream, complete bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stream, m.complete
+}
+
 // life returns how long records live; 0: for ever, or not known yet.
 func (m *mirror) life() time.Duration {
 	m.mu.Lock()
@@ -138,14 +150,14 @@ func (m *mirror) life() time.Duration {
 // keep is the mirror's goroutine.
 func (m *mirror) keep(ctx context.Context) {
 	live := make(chan *nats.Msg, pendingChanges)
-	sub, err := m.client.nats.ChanSubscribe(Changes+m.bucket+".>", live)
+	sub, err := m.conn.nats.ChanSubscribe(Changes+m.bucket+".>", live)
 	if err != nil {
-		m.client.log.Error("registry cannot be watched", "bucket", m.bucket, "error", err)
+		m.conn.log.Error("registry cannot be watched", "bucket", m.bucket, "error", err)
 		return
 	}
 	defer func() { _ = sub.Unsubscribe() }()
 	linked := make(chan struct{}, 1)
-	defer m.client.link.listen(linked)()
+	defer m.conn.link.listen(linked)()
 	// Not all clients at one moment.
 	compare := time.NewTicker(compareEvery + rand.N(compareEvery/4))
 	defer compare.Stop()
@@ -179,13 +191,13 @@ func (m *mirror) keep(ctx context.Context) {
 // refresh returns when the copy has been compared with the stream, at a time
 // after the call.
 func (m *mirror) refresh(ctx context.Context) error {
-	m.once.Do(func() { m.client.start(m.keep) })
+	m.once.Do(func() { m.conn.start(m.keep) })
 	done := make(chan struct{})
 	for ask := m.asked; ; {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-m.client.ctx.Done():
+		case <-m.conn.ctx.Done():
 			return ErrClosed
 		case ask <- done:
 			ask = nil
@@ -226,22 +238,9 @@ func (m *mirror) interrupted() {
 // synchronise makes the copy equal to the bucket; false: it has to be tried
 // again.
 func (m *mirror) synchronise(ctx context.Context) bool {
-	err := m.client.doWithin(ctx, readWithin, func(ctx context.Context) error {
-		short, cancel := context.WithTimeout(ctx, attempt)
-		defer cancel()
-		kv, err := m.client.bucket(short, m.bucket)
-		if err != nil {
-			return err
-		}
-		status, err := kv.Status(short)
-		if err != nil {
-			return err
-		}
-		info := status.(*jetstream.KeyValueBucketStatus).StreamInfo()
-		return m.readChanges(ctx, kv, stream{info.Created, info.State.LastSeq, info.Config.MaxAge})
-	})
+	err := m.conn.doWithin(ctx, readWithin, func(ctx context.Context) error { return m.read(ctx, m) })
 	if err != nil && ctx.Err() == nil {
-		m.client.log.Warn("registry cannot be read, trying again", "bucket", m.bucket, "error", err)
+		m.conn.log.Warn("registry cannot be read, trying again", "bucket", m.bucket, "error", err)
 		pause(ctx, time.Second)
 	}
 	return err == nil
@@ -256,39 +255,16 @@ const (
 	missing             // the stream is another one: they are kept
 )
 
-// readChanges reads what the stream has and the copy has not.
-func (m *mirror) readChanges(ctx context.Context, kv jetstream.KeyValue, now stream) error {
-	began, first := time.Now(), m.stream.created.IsZero()
-	others := none
-	var options []jetstream.WatchOpt
-	switch {
-	case first:
-	case !now.created.Equal(m.stream.created) || now.last < m.stream.last:
-		others = missing
-	case began.Sub(m.whole) > wholeAfter:
-		others = gone
-	case now.last == m.stream.last:
-		return nil
-	default:
-		options = append(options, jetstream.ResumeFromRevision(m.stream.last+1))
+// compare says what becomes of entries that a reading of a stream does not name:
+// they are missing if it is not the one, or not the state of it, that was copied.
+func (m *mirror) compare(now stream) what {
+	if m.stream.created.IsZero() || now.created.Equal(m.stream.created) && now.last >= m.stream.last {
+		return none
 	}
-	entries, err := read(ctx, kv, jetstream.AllKeys, options...)
-	if err != nil {
-		return err
+	if now.life == 0 { // the others end by age anyway
+		m.conn.log.Warn("registry has lost what it had, putting back what is ours", "bucket", m.bucket)
 	}
-	list := make([]change, 0, len(entries))
-	for _, e := range entries {
-		now.last = max(now.last, e.Revision())
-		list = append(list, m.change(e.Key(), e.Revision(), e.Value(), e.Operation() != jetstream.KeyValuePut))
-	}
-	if others == missing && now.life == 0 { // the others end by age anyway
-		m.client.log.Warn("registry has lost what it had, putting back what is ours", "bucket", m.bucket)
-	}
-	if options == nil {
-		m.whole = began
-	}
-	m.apply(now, list, others)
-	return nil
+	return missing
 }
 
 // change decodes a message. A record that cannot be decoded, of a later version
@@ -300,10 +276,10 @@ func (m *mirror) change(key string, revision uint64, value []byte, deleted bool)
 	}
 	record, err := decode(m.bucket, key, value)
 	if err != nil {
-		m.client.log.Warn("registry has a record that cannot be read", "bucket", m.bucket, "key", key, "error", err)
+		m.conn.log.Warn("registry has a record that cannot be read", "bucket", m.bucket, "key", key, "error", err)
 		return c
 	}
-	c.record = record
+	c.record, c.value = record, value
 	return c
 }
 
@@ -331,7 +307,7 @@ func (m *mirror) apply(now stream, list []change, others what) {
 			delete(m.entries, c.key)
 			continue
 		}
-		m.entries[c.key] = entry{record: c.record, revision: c.revision}
+		m.entries[c.key] = entry{record: c.record, value: c.value, revision: c.revision}
 	}
 	m.complete = true
 	for ch := range m.listeners {

@@ -39,8 +39,9 @@ type Options struct {
 	// server knows it by its address only.
 	Name string
 	// TTL is how long the records of Analyzers live, if this client is the
-	// first of the site: who comes later takes what is set there. Those of
-	// controllers live three times as long. 0: DefaultTTL.
+	// first of the site: who comes later takes what is set there. A node tells of
+	// itself as often, and Analyzers believe it for three times as long.
+	// 0: DefaultTTL.
 	TTL time.Duration
 	// Turns is told that what the registry says is followed; nil: nobody is.
 	Turns *turns.Board
@@ -101,15 +102,15 @@ func (o Options) secure() []nats.Option {
 	}
 }
 
-// verifyServer refuses a server whose certificate is a person's. One that says
-// nothing to Attune is that of a NATS server of the site's.
+// verifyServer refuses a server whose certificate is a person's or a node's. One
+// that says nothing to Attune is that of a NATS server of the site's.
 func verifyServer(state tls.ConnectionState) error {
 	server, err := pki.PrincipalOf(state)
 	if errors.Is(err, pki.ErrNoRole) {
 		return nil
 	}
-	if err == nil && server.GetRole() != attunev1.Role_ROLE_NODE {
-		return fmt.Errorf("the registry has a certificate of role %s: it needs one of role node", pki.RoleName(server.GetRole()))
+	if err == nil && server.GetRole() != attunev1.Role_ROLE_ANALYZER {
+		return fmt.Errorf("the registry has a certificate of role %s: it needs one of role analyzer", pki.RoleName(server.GetRole()))
 	}
 	return err
 }

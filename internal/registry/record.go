@@ -30,17 +30,6 @@ func checkID(kind, id string) error {
 	return nil
 }
 
-// place returns where the record of somebody who is there lies.
-func place(record proto.Message) (bucket, id string, err error) {
-	switch r := record.(type) {
-	case *attunev1.AnalyzerRecord:
-		return bucketAnalyzers, r.GetId(), checkID("Analyzer", r.GetId())
-	case *attunev1.ControllerRecord:
-		return bucketControllers, r.GetId(), checkID("controller", r.GetId())
-	}
-	return "", "", fmt.Errorf("a record of type %T is not announced: AnalyzerRecord and ControllerRecord are", record)
-}
-
 // decode returns the record that a key of a bucket has.
 func decode(bucket, key string, value []byte) (proto.Message, error) {
 	var record proto.Message
@@ -51,8 +40,6 @@ func decode(bucket, key string, value []byte) (proto.Message, error) {
 		record = new(attunev1.OwnerRecord)
 	case bucket == bucketAnalyzers:
 		record = new(attunev1.AnalyzerRecord)
-	case bucket == bucketControllers:
-		record = new(attunev1.ControllerRecord)
 	case bucket == bucketSessions:
 		record = new(attunev1.SessionRecord)
 	default:
@@ -62,7 +49,7 @@ func decode(bucket, key string, value []byte) (proto.Message, error) {
 }
 
 // encode returns the bytes of a record, or why the registry will not take it.
-func (c *Client) encode(record proto.Message) ([]byte, error) {
+func (c *conn) encode(record proto.Message) ([]byte, error) {
 	value, err := proto.Marshal(record)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,6 @@ func FuzzDecode(f *testing.F) {
 		{bucketOrders, keyOwner + "r", &attunev1.OwnerRecord{Registration: "r", Epoch: 7, Analyzer: &attunev1.AnalyzerRecord{Id: "a"}}},
 		{bucketOrders, "r", &attunev1.Registration{}},
 		{bucketAnalyzers, "a", &attunev1.AnalyzerRecord{Id: "a", Addresses: []string{"unix:/a"}}},
-		{bucketControllers, "c", &attunev1.ControllerRecord{Id: "c", Mismatches: []*attunev1.Mismatch{{Pid: 1}}}},
 		{bucketSessions, "s", &attunev1.SessionRecord{Id: "s", KeptChanges: []*attunev1.KeptChange{{Id: "k"}}}},
 	} {
 		value, err := proto.Marshal(seed.record)

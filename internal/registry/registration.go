@@ -26,6 +26,17 @@ func (c *Client) PutRegistration(ctx context.Context, r *attunev1.Registration) 
 	return c.put(ctx, bucketOrders, keyRegistration+r.GetId(), r)
 }
 
+// HandedOver is the executable of the registrations of jobs that are handed over
+// on their nodes: no path has it, so that no node finds processes for one, and
+// each serves those only that it was given itself.
+const HandedOver = "(handed over)"
+
+// HandedOverID is the id of the registration of a user's job that is handed over:
+// the same on all nodes.
+func HandedOverID(job *attunev1.Job, uid uint32) string {
+	return strings.NewReplacer("[", "-", "]", "-").Replace(fmt.Sprintf("%s-%s-%d", job.GetKind(), job.GetId(), uid))
+}
+
 // CheckRegistrationID returns an error that says what an id has to be, if this
 // is none that PutRegistration takes.
 func CheckRegistrationID(id string) error { return checkID("registration", id) }
@@ -44,15 +55,6 @@ func (c *Client) DeleteRegistration(ctx context.Context, id string) error {
 // Registrations returns all registrations, by their ids.
 func (c *Client) Registrations(ctx context.Context) ([]*attunev1.Registration, error) {
 	return records[*attunev1.Registration](ctx, c, bucketOrders, keyRegistration+">")
-}
-
-// Controllers returns the controllers that live, by host names.
-func (c *Client) Controllers(ctx context.Context) ([]*attunev1.ControllerRecord, error) {
-	list, err := records[*attunev1.ControllerRecord](ctx, c, bucketControllers, jetstream.AllKeys)
-	slices.SortStableFunc(list, func(a, b *attunev1.ControllerRecord) int {
-		return strings.Compare(a.GetHost(), b.GetHost())
-	})
-	return list, err
 }
 
 // Analyzers returns the Analyzers that live, by their ids.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/attune-hpc/attune/internal/registry"
@@ -75,9 +76,26 @@ func mustPut(t testing.TB, c *registry.Client, id, executable string) *attunev1.
 	return r
 }
 
+// mustOpenNode connects a node, which ends with the test. It tells of itself all
+// the time.
+func mustOpenNode(t testing.TB, url string) *registry.Node {
+	t.Helper()
+	n, err := registry.OpenNode(t.Context(), registry.Options{URL: url, TTL: shortTTL, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	return n
+}
+
+// watcher is a Client or a Node.
+type watcher interface {
+	Watch(context.Context, func(registry.View)) error
+}
+
 // watch runs a watcher that ends with the test, and returns what waits for a
 // view that fits.
-func watch(t testing.TB, c *registry.Client) (await func(what string, fits func(registry.View) bool) registry.View) {
+func watch(t testing.TB, c watcher) (await func(what string, fits func(registry.View) bool) registry.View) {
 	t.Helper()
 	views, last := make(chan registry.View, 1), registry.View{}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -113,7 +131,13 @@ func watch(t testing.TB, c *registry.Client) (await func(what string, fits func(
 func TestRegistrationsAreSeen(t *testing.T) { eachServer(t, testRegistrationsAreSeen) }
 
 func testRegistrationsAreSeen(t *testing.T, server *process) {
-	writer, reader := mustOpen(t, server.URL), mustOpen(t, server.URL)
+	t.Run("by an Analyzer", func(t *testing.T) { seenBy(t, server, mustOpen(t, server.URL)) })
+	t.Run("by a node", func(t *testing.T) { seenBy(t, server, mustOpenNode(t, server.URL)) })
+}
+
+func seenBy(t *testing.T, server *process, reader watcher) {
+	writer := mustOpen(t, server.URL)
+	mustAnnounce(t, writer, "analyzer")
 	solver := mustPut(t, writer, "solver", "/opt/solver")
 	await := watch(t, reader)
 	await("what was there", func(v registry.View) bool { return len(v.Registrations) == 1 })
@@ -127,10 +151,14 @@ func testRegistrationsAreSeen(t *testing.T, server *process) {
 		t.Fatal(err)
 	}
 	await("deletion", func(v registry.View) bool { return len(v.Registrations) == 1 })
-	list, err := reader.Registrations(patience.Context(t))
+	list, err := writer.Registrations(patience.Context(t))
 	if diff := cmp.Diff([]*attunev1.Registration{mesh}, list, protocmp.Transform()); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
+	if err := writer.DeleteRegistration(patience.Context(t), "mesh.2"); err != nil {
+		t.Fatal(err)
+	}
+	await("the last deletion", func(v registry.View) bool { return len(v.Registrations) == 0 })
 }
 
 func TestOwnerIsOne(t *testing.T) { eachServer(t, testOwnerIsOne) }
@@ -174,20 +202,30 @@ func testOwnerIsOne(t *testing.T, server *process) {
 func TestLocate(t *testing.T) { eachServer(t, testLocate) }
 
 func testLocate(t *testing.T, server *process) {
-	asks, answers := mustOpen(t, server.URL), mustOpen(t, server.URL)
+	asks, node := mustOpen(t, server.URL), mustOpenNode(t, server.URL)
+	ctx, cancel := context.WithCancel(t.Context())
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer cancel()
 	for _, host := range []string{"one", "two"} {
-		if _, err := answers.Announce(t.Context(), &attunev1.ControllerRecord{Id: "c-" + host, Host: host}); err != nil {
-			t.Fatal(err)
-		}
+		tasks.Go(func() {
+			err := node.Announce(ctx, nil, func() *attunev1.ControllerRecord {
+				return &attunev1.ControllerRecord{Id: "c-" + host, Host: host}
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
 	}
 	const processes = 1001 // more than one message has
-	done := make(chan error, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		done <- answers.ServeLocate(ctx, "one", func(*attunev1.LocateRequest) *attunev1.LocateResponse {
-			return &attunev1.LocateResponse{Controller: "c-one", Host: "one", Processes: make([]*attunev1.LocatedProcess, processes)}
+	tasks.Go(func() {
+		err := node.ServeLocate(ctx, "c-one", func(*attunev1.LocateRequest) *attunev1.LocateResponse {
+			return &attunev1.LocateResponse{Processes: make([]*attunev1.LocatedProcess, processes)}
 		})
-	}()
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
 	patience.Until(t, "one to answer and two to be silent", func() bool {
 		found, silent, err := asks.Locate(patience.Context(t), &attunev1.LocateRequest{}, 100*time.Millisecond)
 		if err != nil {
@@ -195,10 +233,44 @@ func testLocate(t *testing.T, server *process) {
 		}
 		return len(found) == 1 && len(found[0].GetProcesses()) == processes && cmp.Equal(silent, []string{"two"})
 	})
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Error(err)
+}
+
+// TestControllersEnd: who says good-bye is gone at once, and who dies after a while.
+func TestControllersEnd(t *testing.T) { eachServer(t, testControllersEnd) }
+
+func testControllersEnd(t *testing.T, server *process) {
+	sees := mustOpenFor(t, server.URL, shortTTL)
+	hosts := func(want ...string) func() bool {
+		return func() bool {
+			var got []string
+			for _, c := range sees.Controllers() {
+				got = append(got, c.GetHost())
+			}
+			return cmp.Equal(got, want)
+		}
 	}
+	node := mustOpenNode(t, server.URL)
+	announce := func(host string) (end func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = node.Announce(ctx, nil, func() *attunev1.ControllerRecord {
+				return &attunev1.ControllerRecord{Id: host, Host: host}
+			})
+		}()
+		return func() { cancel(); <-done }
+	}
+	end := []func(){announce("one"), announce("two")}
+	patience.Until(t, "both", hosts("one", "two"))
+	end[0]()
+	patience.Until(t, "one to be gone", hosts("two"))
+	fresh := mustOpen(t, server.URL) // asks for the roll, and believes it for an hour
+	patience.Until(t, "the other one", func() bool { return len(fresh.Controllers()) == 1 })
+	server.end(t, unix.SIGKILL)
+	end[1]()
+	server.mustStart(t)
+	patience.Until(t, "the dead to be forgotten", hosts())
 }
 
 func TestFindAnalyzers(t *testing.T) { eachServer(t, testFindAnalyzers) }
@@ -251,10 +323,9 @@ func testBucketsAreMadeOnce(t *testing.T, server *process) {
 		together.Go(func() {
 			<-start
 			_, orders := c.Registrations(patience.Context(t))
-			_, controllers := c.Controllers(patience.Context(t))
 			_, analyzers := c.Analyzers(patience.Context(t))
 			_, sessions := c.Sessions(patience.Context(t))
-			if err := errors.Join(orders, controllers, analyzers, sessions); err != nil {
+			if err := errors.Join(orders, analyzers, sessions); err != nil {
 				t.Error(err)
 			}
 		})

@@ -27,11 +27,11 @@ type View struct {
 // other; changes that come during one are all in the next. While the registry
 // is away there is none. f must return soon after ctx has ended.
 func (c *Client) Watch(ctx context.Context, f func(View)) error {
-	return c.follow(ctx, c.orders, func() { f(c.view()) })
+	return c.follow(ctx, c.orders, func() { f(c.orders.view()) })
 }
 
 // follow calls f at first and after each change of a mirror.
-func (c *Client) follow(ctx context.Context, m *mirror, f func()) error {
+func (c *conn) follow(ctx context.Context, m *mirror, f func()) error {
 	changed := make(chan struct{}, 1)
 	defer m.listen(changed)()
 	const limit = time.Minute // f may look at all processes of a node
@@ -53,12 +53,13 @@ func (c *Client) follow(ctx context.Context, m *mirror, f func()) error {
 	}
 }
 
-func (c *Client) view() View {
+// view is what a copy of the orders says.
+func (m *mirror) view() View {
 	v := View{
 		Registrations: make(map[string]*attunev1.Registration),
 		Owners:        make(map[string]*attunev1.OwnerRecord),
 	}
-	c.orders.each(func(key string, e entry) {
+	m.each(func(key string, e entry) {
 		switch r := e.record.(type) {
 		case *attunev1.Registration:
 			v.Registrations[strings.TrimPrefix(key, keyRegistration)] = r
@@ -99,7 +100,7 @@ func (c *Client) WatchUnowned(ctx context.Context, f func(ids []string)) error {
 // unowned returns the ids of registrations without living owner. An Analyzer of
 // this client that has no lease of what it owns had it in an earlier life.
 func (c *Client) unowned() []string {
-	v := c.view()
+	v := c.orders.view()
 	held := c.leases.registrations()
 	for id, owner := range v.Owners {
 		_, err := c.analyzer(owner.GetAnalyzer())

@@ -75,7 +75,7 @@ func (d *document) measure(ctx context.Context, rounds int, idle time.Duration) 
 		return err
 	}
 	defer func() { err = errors.Join(err, server.end()) }()
-	writer, err := server.open(ctx, "writer")
+	writer, err := server.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 type site struct {
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup
-	clients []*registry.Client
+	clients []*registry.Node
 	seen    chan sighting
 }
 
@@ -31,7 +31,7 @@ func newSite(ctx context.Context, server *server, nodes int) (*site, error) {
 	s := &site{seen: make(chan sighting, 2*nodes)}
 	ctx, s.cancel = context.WithCancel(ctx)
 	for i := range nodes {
-		c, err := server.open(ctx, fmt.Sprint("node ", i))
+		c, err := server.openNode(ctx, fmt.Sprint("node-", i))
 		if err != nil {
 			s.close()
 			return nil, err
@@ -55,11 +55,11 @@ func newSite(ctx context.Context, server *server, nodes int) (*site, error) {
 }
 
 // run does what attuned does with its client.
-func (s *site) run(ctx context.Context, c *registry.Client, host string) error {
+func (s *site) run(ctx context.Context, c *registry.Node, host string) error {
 	record := &attunev1.ControllerRecord{Id: host, Host: host, Version: "bench", Cpus: 64, Modes: []string{"watch"}}
-	if _, err := c.Announce(ctx, record); err != nil {
-		return err
-	}
+	s.tasks.Go(func() {
+		_ = c.Announce(ctx, nil, func() *attunev1.ControllerRecord { return record })
+	})
 	s.tasks.Go(func() {
 		known := make(map[string]bool)
 		_ = c.Watch(ctx, func(v registry.View) {

@@ -22,7 +22,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
-	"github.com/attune-hpc/attune/bench/internal/nodecert"
+	"github.com/attune-hpc/attune/bench/internal/sitecert"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/testing/serviceuser"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -46,7 +46,16 @@ func startAnalyzer(ctx context.Context, dir, tunlets string) (*analyzer, error) 
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	identity, files, err := nodecert.New(dir)
+	site, err := sitecert.New(dir)
+	if err != nil {
+		return nil, err
+	}
+	_, files, err := site.Issue("analyzer", attunev1.Role_ROLE_ANALYZER)
+	if err != nil {
+		return nil, err
+	}
+	// An admin may do both: ask for sessions, and serve everybody's processes.
+	identity, _, err := site.Issue("admin", attunev1.Role_ROLE_ADMIN)
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ type analyzerSettings struct {
 
 // analyzerFlags declares the flags.
 func analyzerFlags(flags *pflag.FlagSet) {
-	files := pki.NodeFiles()
+	files := pki.AnalyzerFiles()
 	flags.StringArray(keyListen, nil, "serve at `HOST:PORT` too, for other machines; may be repeated")
 	flags.StringArray(keyAdvertise, nil, "tell other machines this `HOST:PORT` instead of what is listened at; may be repeated")
 	flags.String(keyRunDir, "", "`DIR` of sockets (default: /run/attune/analyzer, of others than attune in XDG_RUNTIME_DIR)")
@@ -88,7 +88,7 @@ func analyzerFlags(flags *pflag.FlagSet) {
 	flags.String(keyRegistryLeaf, "", "let registries of other sites join at `HOST:PORT`")
 	flags.StringArray(keyRegistrySites, nil, "join the registry of another site at `ADDRESS`, tls://HOST:PORT; may be repeated")
 	flags.String(keyTLSCA, files.CA, "`FILE` with certificates of the site's CA")
-	flags.String(keyTLSCert, files.Cert, "`FILE` with the certificate of this machine, role node")
+	flags.String(keyTLSCert, files.Cert, "`FILE` with the certificate of this Analyzer, role analyzer")
 	flags.String(keyTLSKey, files.Key, "`FILE` with its key")
 	flags.String(keyAuditLog, "", "write who asked for what to `FILE` (default: STATE-DIR/audit.jsonl)")
 	flags.StringArray(settings.KeyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
@@ -106,7 +106,7 @@ func analyzerFlags(flags *pflag.FlagSet) {
 
 // ServiceDirs are where the site's service keeps its things, or a user's own.
 func ServiceDirs(p *attunev1.Principal, env func(string) string) (run, state string) {
-	if p.GetRole() == attunev1.Role_ROLE_NODE {
+	if pki.OfService(p.GetRole()) {
 		return "/run/attune/analyzer", "/var/lib/attune/analyzer"
 	}
 	run = fmt.Sprintf("/tmp/attune-%d", p.GetUid())
@@ -178,7 +178,7 @@ func analyzerFrom(v *viper.Viper) (analyzerSettings, error) {
 		listen: from.List(keyListen), advertise: from.List(keyAdvertise),
 		runDir: cmp.Or(from.Text(keyRunDir), run), stateDir: cmp.Or(from.Text(keyStateDir), state), registry: from.Text(settings.KeyRegistry),
 		tls:      pki.Files{CA: from.Text(keyTLSCA), Cert: from.Text(keyTLSCert), Key: from.Text(keyTLSKey)},
-		tlsGiven: v.IsSet(keyTLSCert) && from.Text(keyTLSCert) != pki.NodeFiles().Cert,
+		tlsGiven: v.IsSet(keyTLSCert) && from.Text(keyTLSCert) != pki.AnalyzerFiles().Cert,
 		auditLog: from.Text(keyAuditLog), logFormat: from.Text(keyLogFormat),
 		service: service.Config{
 			TunletDirs: from.List(settings.KeyTunletDir), TunletLimits: settings.TunletLimits(from.Number(settings.KeyTunletMB), from.Number(settings.KeyTunletCPU)),

@@ -92,7 +92,7 @@ func (a *analyzerService) open(ctx context.Context) (err error) {
 		return err
 	}
 	if a.settings.needsTLS() {
-		if a.identity, err = pki.Open(a.settings.tls, a.log); err != nil {
+		if a.identity, err = pki.OpenAs(attunev1.Role_ROLE_ANALYZER, a.settings.tls, a.log); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ Cert is a small certificate authority for sites that have none; certificates of
 another one do as well if they name a role (docs/reference/certificates.md).`
 
 const certExample = `  attune cert init --ca /root/attune-ca
+  attune cert issue --ca /root/attune-ca --role analyzer head.example.org
   attune cert issue --ca /root/attune-ca --role node n1.example.org
   attune cert issue --ca /root/attune-ca alice
   attune cert show`

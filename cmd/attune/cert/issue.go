@@ -20,25 +20,27 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-const certIssueLong = `Issue makes a key and a certificate for a user or a node, in a directory of that
-name (--out), with the CA's certificate:
+const certIssueLong = `Issue makes a key and a certificate for a person or a service, in a directory of
+that name (--out), with the CA's certificate:
 
-  NAME/ca.crt NAME/node.crt NAME/node.key   for /etc/attune/pki of the node
-  NAME/ca.crt NAME/user.crt NAME/user.key   for ~/.config/attune of a user or admin
+  NAME/ca.crt NAME/node.crt NAME/node.key           for /etc/attune/pki of a node
+  NAME/ca.crt NAME/analyzer.crt NAME/analyzer.key   for /etc/attune/pki of an Analyzer's host
+  NAME/ca.crt NAME/user.crt NAME/user.key           for ~/.config/attune of a user or admin
 
 Hand the files over so that nobody else reads the key. A service reads them again
 when they have been replaced, without being restarted (--replace).
 
-The user's id is looked up on this machine if --uid does not say it. A node is
+The user's id is looked up on this machine if --uid does not say it. A service is
 called by the names and addresses of --host; without any, by its own name.`
 
-const certIssueExample = `  attune cert issue --role node --host n1,10.0.0.1 n1.example.org
+const certIssueExample = `  attune cert issue --role analyzer --host head,10.0.0.254 head.example.org
+  attune cert issue --role node n1.example.org
   attune cert issue alice
   attune cert issue --role admin --uid 1002 --days 30 bob`
 
 const (
-	// nodeDays is how long a node's certificate holds unless told otherwise.
-	nodeDays = 365
+	// serviceDays is how long a service's certificate holds unless told otherwise.
+	serviceDays = 365
 	// userDays is the same for people, who leave and lose their machines.
 	userDays = 90
 )
@@ -56,21 +58,21 @@ func newCertIssue(p *cli.Env) *cobra.Command {
 	var flags issueFlags
 	cmd := &cobra.Command{
 		Use:     "issue NAME",
-		Short:   "Issue a certificate to a user or a node",
+		Short:   "Issue a certificate to a person or a service",
 		Long:    certIssueLong,
 		Example: certIssueExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exitcode.UsageError(errors.New("one name is needed, of a user or a node"), "write: attune cert issue NAME")
+				return exitcode.UsageError(errors.New("one name is needed, of a person or a machine"), "write: attune cert issue NAME")
 			}
 			return certIssue(cmd.Context(), p, args[0], flags)
 		},
 	}
 	cmd.Flags().StringVar(&flags.ca, "ca", defaultCA, "`DIR` of the CA")
-	cmd.Flags().StringVar(&flags.role, "role", "user", "`ROLE`: user, admin or node")
+	cmd.Flags().StringVar(&flags.role, "role", "user", "`ROLE`: user, admin, node or analyzer")
 	cmd.Flags().Int64Var(&flags.uid, "uid", -1, "user `ID` on the site's nodes (default: this machine's for the name)")
-	cmd.Flags().StringSliceVar(&flags.hosts, "host", nil, "`NAME`s and addresses under which it serves (default: a node's name)")
-	cmd.Flags().IntVar(&flags.days, "days", 0, fmt.Sprintf("how many days it holds (default %d for a node, %d else)", nodeDays, userDays))
+	cmd.Flags().StringSliceVar(&flags.hosts, "host", nil, "`NAME`s and addresses under which it serves (default: a service's name)")
+	cmd.Flags().IntVar(&flags.days, "days", 0, fmt.Sprintf("how many days it holds (default %d for a service, %d else)", serviceDays, userDays))
 	cmd.Flags().StringVar(&flags.out, "out", "", "`DIR` for the files (default: NAME)")
 	cmd.Flags().BoolVar(&flags.replace, "replace", false, "replace a certificate that is there")
 	return cmd
@@ -116,14 +118,14 @@ func (f issueFlags) request(ctx context.Context, name string) (pki.Request, erro
 	if r.Role, err = pki.ParseRole(f.role); err != nil {
 		return r, exitcode.UsageError(err, "choose one with --role")
 	}
-	node := r.Role == attunev1.Role_ROLE_NODE
-	if node && f.hosts == nil {
+	service := pki.OfService(r.Role)
+	if service && f.hosts == nil {
 		r.Hosts = []string{name}
 	}
 	days := f.days
 	switch {
-	case days == 0 && node:
-		days = nodeDays
+	case days == 0 && service:
+		days = serviceDays
 	case days == 0:
 		days = userDays
 	}
@@ -131,7 +133,7 @@ func (f issueFlags) request(ctx context.Context, name string) (pki.Request, erro
 		return r, err
 	}
 	r.Valid = time.Duration(days) * day
-	if node && f.uid < 0 {
+	if service && f.uid < 0 {
 		return r, nil
 	}
 	r.UID, err = f.userID(ctx, name)
@@ -167,8 +169,8 @@ func (f issueFlags) files(name string, role attunev1.Role) (pki.Files, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return pki.Files{}, err
 	}
-	if role == attunev1.Role_ROLE_NODE {
-		return pki.FilesIn(dir, "node"), nil
+	if pki.OfService(role) {
+		return pki.FilesIn(dir, pki.RoleName(role)), nil
 	}
 	return pki.UserFiles(dir), nil
 }

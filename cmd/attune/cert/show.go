@@ -63,7 +63,7 @@ func newCertShow(p *cli.Env) *cobra.Command {
 
 // ownCertificates are those at the usual places that there are.
 func ownCertificates() []string {
-	files := []pki.Files{pki.NodeFiles()}
+	files := []pki.Files{pki.NodeFiles(), pki.AnalyzerFiles()}
 	if dir, err := os.UserConfigDir(); err == nil {
 		files = append([]pki.Files{pki.UserFiles(filepath.Join(dir, "attune"))}, files...)
 	}

@@ -66,7 +66,10 @@ func diagnoseServices() (*Diagnosis, error) {
 		d.add(name, pid, confinement(name, pid))
 		d.add(name, pid, memoryLimit(pid))
 	}
-	d.Mechanisms = append(d.Mechanisms, certificate(pki.NodeFiles(), found[analyzerService] > 0)...)
+	d.Mechanisms = append(d.Mechanisms, certificate(pki.NodeFiles(), false)...)
+	own := pki.AnalyzerFiles()
+	own.CA = "" // the same
+	d.Mechanisms = append(d.Mechanisms, certificate(own, found[analyzerService] > 0)...)
 	d.Summary = fmt.Sprintf("%d attuned and %d Analyzer run here. What is missing their units would bring (packaging/systemd).",
 		found[nodeService], found[analyzerService])
 	return d, nil

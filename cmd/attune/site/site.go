@@ -110,25 +110,20 @@ func Dial(address string) (*Client, error) {
 }
 
 func isService(p *attunev1.Principal) error {
-	if p.GetRole() == attunev1.Role_ROLE_NODE || authn.OwnAndRoot(p) == nil {
+	if p.GetRole() == attunev1.Role_ROLE_ANALYZER || authn.OwnAndRoot(p) == nil {
 		return nil
 	}
-	return fmt.Errorf("%s has not the role node: it is no service of this site", p.GetName())
+	return fmt.Errorf("%s has not the role analyzer: it is no Analyzer of this site", p.GetName())
 }
 
-// ownIdentity is the user's certificate; for root also this machine's.
+// ownIdentity is the user's certificate.
 func ownIdentity() (*pki.Identity, error) {
-	var files []pki.Files
-	if dir, err := os.UserConfigDir(); err == nil {
-		files = append(files, pki.UserFiles(filepath.Join(dir, "attune")))
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return nil, err
 	}
-	if os.Geteuid() == 0 {
-		files = append(files, pki.NodeFiles())
-	}
-	for _, f := range files {
-		if f.Present() {
-			return pki.Open(f, nil)
-		}
+	if files := pki.UserFiles(filepath.Join(dir, "attune")); files.Present() {
+		return pki.Open(files, nil)
 	}
 	return nil, errors.New("you have no certificate for other machines: ask for user.crt and user.key, made by `attune cert issue`, and put them into ~/.config/attune")
 }

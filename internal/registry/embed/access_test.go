@@ -26,7 +26,7 @@ import (
 // mustServe starts a server in the network, with an Analyzer at it.
 func mustServe(t *testing.T, site *pkitest.Site) (url string, service *registry.Client) {
 	t.Helper()
-	identity := site.Node(t, "server")
+	identity := site.Analyzer(t, "server")
 	server := mustStart(t, embed.Options{Listen: "127.0.0.1:0", Identity: identity})
 	service = mustOpen(t, server.URL(), identity)
 	mustPut(t, service, "solver")
@@ -129,11 +129,11 @@ func TestAnswersGoToInboxesOnly(t *testing.T) {
 	}
 }
 
-// Services may not delete a bucket, nor say that something has changed.
-func TestServices(t *testing.T) {
+// Analyzers may not delete a bucket, nor say that something has changed.
+func TestAnalyzers(t *testing.T) {
 	site := pkitest.New(t)
 	url, service := mustServe(t, site)
-	conn, refused := mustDial(t, url, site.Node(t, "other"))
+	conn, refused := mustDial(t, url, site.Analyzer(t, "other"))
 	for _, subject := range []string{
 		"$JS.API.STREAM.DELETE.KV_attune_orders", "$JS.API.STREAM.CREATE.mine",
 		"attune.changes.attune_orders.registration.solver", "$SYS.REQ.SERVER.PING",
@@ -173,15 +173,17 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// A server must not be a person who pretends to be one.
-func TestServerOfAPerson(t *testing.T) {
+// A server must not be a person, or a node, that pretends to be one.
+func TestServerOfAnother(t *testing.T) {
 	site := pkitest.New(t)
-	server := mustStart(t, embed.Options{Listen: "127.0.0.1:0", Identity: pkitest.Open(t, site.Issue(t, pki.Request{
-		Name: "mallory", Role: attunev1.Role_ROLE_ADMIN, Hosts: []string{"127.0.0.1"},
-	}))})
-	_, err := registry.FindAnalyzers(patience.Context(t), registry.Options{URL: server.URL(), Identity: site.User(t, "user", 1000)})
-	if err == nil || !strings.Contains(err.Error(), "role node") {
-		t.Errorf("error %v, want one about the role", err)
+	for _, role := range []attunev1.Role{attunev1.Role_ROLE_ADMIN, attunev1.Role_ROLE_NODE} {
+		server := mustStart(t, embed.Options{Listen: "127.0.0.1:0", Identity: pkitest.Open(t, site.Issue(t, pki.Request{
+			Name: "mallory" + role.String(), Role: role, Hosts: []string{"127.0.0.1"},
+		}))})
+		_, err := registry.FindAnalyzers(patience.Context(t), registry.Options{URL: server.URL(), Identity: site.User(t, "user", 1000)})
+		if err == nil || !strings.Contains(err.Error(), "role analyzer") {
+			t.Errorf("%v: error %v, want one about the role", role, err)
+		}
 	}
 }
 
@@ -191,7 +193,7 @@ func TestCertificateEnds(t *testing.T) {
 	site, clock, handshake := pkitest.New(t), new(pkitest.Clock), listenFor(t, "handshake error")
 	clock.Set(-4 * time.Minute)
 	server := mustStart(t, embed.Options{
-		Listen: "127.0.0.1:0", Identity: site.NodeAt(t, "server", clock), Log: handshake.log(),
+		Listen: "127.0.0.1:0", Identity: site.AnalyzerAt(t, "server", clock), Log: handshake.log(),
 	})
 	ended := pkitest.Template()
 	ended.NotBefore, ended.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)

@@ -87,8 +87,26 @@ func mustOpen(t testing.TB, url string, identity *pki.Identity) *registry.Client
 	return c
 }
 
-// mustSee waits until a client sees a registration.
-func mustSee(t testing.TB, c *registry.Client, id string) {
+// mustOpenNode connects a node.
+func mustOpenNode(t testing.TB, url string, identity *pki.Identity) *registry.Node {
+	t.Helper()
+	n, err := registry.OpenNode(t.Context(), registry.Options{
+		URL: url, Identity: identity, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	return n
+}
+
+// watcher is a Client or a Node.
+type watcher interface {
+	Watch(context.Context, func(registry.View)) error
+}
+
+// mustSee waits until a client or a node sees a registration.
+func mustSee(t testing.TB, c watcher, id string) {
 	t.Helper()
 	found := errors.New("found")
 	ctx, cancel := context.WithCancelCause(patience.Context(t))

@@ -36,26 +36,31 @@ func (g *gate) Check(c nats.ClientAuthentication) bool {
 	if err != nil || principal == nil {
 		return false
 	}
-	services := principal.GetRole() == attunev1.Role_ROLE_NODE
-	switch c.Kind() {
+	user := &nats.User{Username: principal.GetName(), Account: g.account, ConnectionDeadline: until}
+	switch analyzer := principal.GetRole() == attunev1.Role_ROLE_ANALYZER; c.Kind() {
 	case nats.LEAF:
-		if !services {
+		if !analyzer {
 			return false
 		}
+		// No permissions: its own server has checked each client.
 	case nats.CLIENT:
+		user.Permissions = permissions(principal)
 	default:
 		return false
 	}
-	user := &nats.User{Username: principal.GetName(), Account: g.account, Permissions: forPersons(), ConnectionDeadline: until}
-	if services {
-		user.Permissions = forServices()
-	}
-	if c.Kind() == nats.LEAF {
-		// Its own server has checked each client.
-		user.Permissions = nil
-	}
 	c.RegisterUser(user)
 	return true
+}
+
+// permissions are what somebody may publish and hear.
+func permissions(of *attunev1.Principal) *nats.Permissions {
+	switch of.GetRole() {
+	case attunev1.Role_ROLE_ANALYZER:
+		return forAnalyzers()
+	case attunev1.Role_ROLE_NODE:
+		return forNode(of.GetName())
+	}
+	return forPersons()
 }
 
 // principal returns who connects, and until when that is true; zero: for good.
@@ -77,11 +82,11 @@ func (g *gate) principal(c nats.ClientAuthentication) (*attunev1.Principal, time
 }
 
 // admit lets the peer of a Unix socket in, and returns the secret to connect
-// with. This process' user and root are services.
+// with. This process' user is the Analyzer's, root is the node's.
 func (g *gate) admit(peer peercred.Peer) (secret string) {
 	p := authn.OfUser(uint32(peer.UID))
 	if peer.UID == os.Geteuid() {
-		p.Role = attunev1.Role_ROLE_NODE
+		p.Role = attunev1.Role_ROLE_ANALYZER
 	}
 	secret = rand.Text()
 	g.mu.Lock()

@@ -101,7 +101,7 @@ func (c child) mustServe(t *testing.T, network string) {
 
 func mustIssue(t *testing.T, ca *pkitest.Site, name, address string) *pki.Files {
 	t.Helper()
-	files := ca.Issue(t, pki.Request{Name: name, Role: attunev1.Role_ROLE_NODE, Hosts: []string{address}})
+	files := ca.Issue(t, pki.Request{Name: name, Role: attunev1.Role_ROLE_ANALYZER, Hosts: []string{address}})
 	return &files
 }
 
@@ -125,14 +125,14 @@ func TestSitesBehindAFirewall(t *testing.T) {
 	here, there := mustOpen(t, "unix:"+hub.Socket, nil), mustOpen(t, "unix:"+leaf.Socket, nil)
 	mustPut(t, here, "solver")
 	mustSee(t, there, "solver")
-	if _, err := there.Announce(t.Context(), &attunev1.ControllerRecord{Id: "c", Host: "far"}); err != nil {
-		t.Fatal(err)
-	}
+	node, ctx := mustOpenNode(t, "unix:"+leaf.Socket, nil), t.Context()
+	go func() { // ends with the node
+		_ = node.Announce(ctx, nil, func() *attunev1.ControllerRecord {
+			return &attunev1.ControllerRecord{Id: "c", Host: "far"}
+		})
+	}()
 	patience.Until(t, "the controller there to be known here", func() bool {
-		list, err := here.Controllers(patience.Context(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := here.Controllers()
 		return len(list) == 1 && list[0].GetHost() == "far"
 	})
 	for _, row := range []struct {

@@ -88,15 +88,15 @@ func leafPortOf(t *testing.T, monitoring string) int {
 // A site with NATS of its own, and another one that joins it.
 func TestOwnServer(t *testing.T) {
 	ca := pkitest.New(t)
-	node := ca.Node(t, "node")
+	analyzer := ca.Analyzer(t, "analyzer")
 	clients, leaves := mustStartOwn(t, ca.Issue(t, pki.Request{
-		Name: "nats", Role: attunev1.Role_ROLE_NODE, Hosts: []string{"127.0.0.1"},
+		Name: "nats", Role: attunev1.Role_ROLE_ANALYZER, Hosts: []string{"127.0.0.1"},
 	}))
-	here := mustOpen(t, clients, node)
+	here := mustOpen(t, clients, analyzer)
 	mustPut(t, here, "solver")
 	mustSee(t, here, "solver")
 	site := mustStart(t, embed.Options{
-		Socket: filepath.Join(t.TempDir(), "site"), Identity: ca.Node(t, "site"), Remotes: []string{leaves},
+		Socket: filepath.Join(t.TempDir(), "site"), Identity: ca.Analyzer(t, "site"), Remotes: []string{leaves},
 	})
 	there := mustOpen(t, site.URL(), nil)
 	mustSee(t, there, "solver")

@@ -4,6 +4,7 @@ package embed
 
 import (
 	"strings"
+	"time"
 
 	nats "github.com/nats-io/nats-server/v2/server"
 
@@ -20,9 +21,28 @@ func forPersons() *nats.Permissions {
 	}
 }
 
-// forServices allows what package registry does with its buckets, but neither
+const (
+	// answersOfNode bounds the parts of a node's answer to one question.
+	answersOfNode = 10_000
+	// answerWithin is for how long a node may answer.
+	answerWithin = time.Minute
+)
+
+// forNode allows a node what package registry does for it, under its own name.
+// It has no access to JetStream at all: whoever asks that says where the answer
+// goes, and it does not ask whether they may write there.
+func forNode(name string) *nats.Permissions {
+	publish, subscribe := registry.NodeSubjects(name)
+	return &nats.Permissions{
+		Publish:   &nats.SubjectPermission{Allow: publish},
+		Subscribe: &nats.SubjectPermission{Allow: subscribe},
+		Response:  &nats.ResponsePermission{MaxMsgs: answersOfNode, Expires: answerWithin},
+	}
+}
+
+// forAnalyzers allows what package registry does with its buckets, but neither
 // to delete them as a whole nor to say that something has changed.
-func forServices() *nats.Permissions {
+func forAnalyzers() *nats.Permissions {
 	publish := []string{"attune.>", "_INBOX.>"}
 	for _, bucket := range registry.Buckets() {
 		stream := "KV_" + bucket
@@ -40,7 +60,7 @@ func forServices() *nats.Permissions {
 	}
 }
 
-// requests to JetStream that services make.
+// requests to JetStream that Analyzers make.
 var requests = []string{
 	"STREAM.CREATE.STREAM_NAME", "STREAM.INFO.STREAM_NAME", "STREAM.PURGE.STREAM_NAME",
 	"STREAM.MSG.GET.STREAM_NAME", "DIRECT.GET.STREAM_NAME", "DIRECT.GET.STREAM_NAME.>",

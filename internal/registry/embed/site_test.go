@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -111,11 +112,11 @@ func mustMakeSites(t *testing.T) sites {
 	t.Helper()
 	s := sites{ca: pkitest.New(t)}
 	s.hub = mustStart(t, embed.Options{
-		Socket: filepath.Join(t.TempDir(), "hub"), LeafListen: "127.0.0.1:0", Identity: s.ca.Node(t, "hub"),
+		Socket: filepath.Join(t.TempDir(), "hub"), LeafListen: "127.0.0.1:0", Identity: s.ca.Analyzer(t, "hub"),
 	})
 	s.between = mustPass(t, s.hub.LeafAddr())
 	s.leaf = mustStart(t, embed.Options{
-		Socket: filepath.Join(t.TempDir(), "leaf"), Identity: s.ca.Node(t, "leaf"),
+		Socket: filepath.Join(t.TempDir(), "leaf"), Identity: s.ca.Analyzer(t, "leaf"),
 		Remotes: []string{"tls://" + s.between.listener.Addr().String()},
 	})
 	return s
@@ -130,15 +131,23 @@ func TestTwoSites(t *testing.T) {
 	mustPut(t, there, "mesh")
 	mustSee(t, here, "mesh")
 
-	// A controller there is found and answers here.
-	if _, err := there.Announce(t.Context(), &attunev1.ControllerRecord{Id: "c", Host: "far"}); err != nil {
+	// A node there is found and answers here, and an Analyzer here answers it.
+	analyzer := &attunev1.AnalyzerRecord{Id: "here"}
+	if _, err := here.Announce(t.Context(), analyzer); err != nil {
 		t.Fatal(err)
 	}
+	node := mustOpenNode(t, s.leaf.URL(), nil)
+	mustSee(t, node, "solver")
 	ctx, cancel := context.WithCancel(t.Context())
 	var tasks sync.WaitGroup
 	tasks.Go(func() {
-		_ = there.ServeLocate(ctx, "far", func(*attunev1.LocateRequest) *attunev1.LocateResponse {
-			return &attunev1.LocateResponse{Controller: "c", Host: "far"}
+		_ = node.Announce(ctx, nil, func() *attunev1.ControllerRecord {
+			return &attunev1.ControllerRecord{Id: "c", Host: "far"}
+		})
+	})
+	tasks.Go(func() {
+		_ = node.ServeLocate(ctx, "c", func(*attunev1.LocateRequest) *attunev1.LocateResponse {
+			return new(attunev1.LocateResponse)
 		})
 	})
 	defer tasks.Wait()
@@ -151,7 +160,7 @@ func TestTwoSites(t *testing.T) {
 		return len(answers) == 1 && len(silent) == 0
 	})
 	// An Analyzer there can own what was registered here.
-	analyzer := &attunev1.AnalyzerRecord{Id: "a", Host: "far"}
+	analyzer = &attunev1.AnalyzerRecord{Id: "a", Host: "far"}
 	if _, err := there.Announce(t.Context(), analyzer); err != nil {
 		t.Fatal(err)
 	}
@@ -205,17 +214,24 @@ func TestWayIsClosed(t *testing.T) {
 	}
 }
 
-// A person cannot come as a site.
-func TestLeafOfAPerson(t *testing.T) {
-	ca, refused := pkitest.New(t), listenFor(t, "authentication error")
+// A person cannot come as a site, nor can a node.
+func TestLeafOfAnother(t *testing.T) {
+	ca := pkitest.New(t)
+	for name, identity := range map[string]*pki.Identity{"a person": ca.User(t, "user", 1000), "a node": ca.Node(t, "n1")} {
+		t.Run(name, func(t *testing.T) { leafIsRefused(t, ca, identity) })
+	}
+}
+
+func leafIsRefused(t *testing.T, ca *pkitest.Site, identity *pki.Identity) {
+	refused := listenFor(t, "authentication error")
 	hub := mustStart(t, embed.Options{
-		Socket: filepath.Join(t.TempDir(), "hub"), LeafListen: "127.0.0.1:0", Identity: ca.Node(t, "hub"),
+		Socket: filepath.Join(t.TempDir(), "hub"), LeafListen: "127.0.0.1:0", Identity: ca.Analyzer(t, "hub"),
 		Log: refused.log(),
 	})
 	here := mustOpen(t, hub.URL(), nil)
 	mustPut(t, here, "solver")
 	leaf := mustStart(t, embed.Options{
-		Socket: filepath.Join(t.TempDir(), "leaf"), Identity: ca.User(t, "user", 1000),
+		Socket: filepath.Join(t.TempDir(), "leaf"), Identity: identity,
 		Remotes: []string{"tls://" + hub.LeafAddr()},
 	})
 	there := mustOpen(t, leaf.URL(), nil)
@@ -226,9 +242,9 @@ func TestLeafOfAPerson(t *testing.T) {
 		asked <- err
 	}()
 	patience.Receive(t, "refusal", refused.seen)
-	patience.Until(t, "the person's server not to count as connected", func() bool { return leaf.Healthy() != nil })
+	patience.Until(t, "the server not to count as connected", func() bool { return leaf.Healthy() != nil })
 	cancel()
 	if err := patience.Receive(t, "answer", asked); err == nil {
-		t.Error("a person's server got what is registered")
+		t.Error("another's server got what is registered")
 	}
 }

@@ -73,8 +73,4 @@ func TestOtherUserOfTheHost(t *testing.T) {
 	if err := analyzers.Run(); err != nil {
 		t.Errorf("the Analyzer's user is a service, and cannot write: %v", err)
 	}
-	mustPut(t, service, "solver")
-	if err := as(0, child{Put: server.URL()}).Run(); err != nil {
-		t.Errorf("root is a service, and cannot write: %v", err)
-	}
 }

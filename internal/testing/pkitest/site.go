@@ -73,9 +73,24 @@ func (s *Site) Node(t testing.TB, name string) *pki.Identity {
 // NodeAt is Node by a clock of the test's own.
 func (s *Site) NodeAt(t testing.TB, name string, clock *Clock) *pki.Identity {
 	t.Helper()
-	return OpenAt(t, s.Issue(t, pki.Request{
-		Name: name, Role: attunev1.Role_ROLE_NODE, Hosts: []string{"localhost", "127.0.0.1", "::1"},
-	}), clock)
+	return s.serviceAt(t, name, attunev1.Role_ROLE_NODE, clock)
+}
+
+// Analyzer is Node for an Analyzer.
+func (s *Site) Analyzer(t testing.TB, name string) *pki.Identity {
+	t.Helper()
+	return s.AnalyzerAt(t, name, new(Clock))
+}
+
+// AnalyzerAt is NodeAt for an Analyzer.
+func (s *Site) AnalyzerAt(t testing.TB, name string, clock *Clock) *pki.Identity {
+	t.Helper()
+	return s.serviceAt(t, name, attunev1.Role_ROLE_ANALYZER, clock)
+}
+
+func (s *Site) serviceAt(t testing.TB, name string, role attunev1.Role, clock *Clock) *pki.Identity {
+	t.Helper()
+	return OpenAt(t, s.Issue(t, pki.Request{Name: name, Role: role, Hosts: []string{"localhost", "127.0.0.1", "::1"}}), clock)
 }
 
 // User makes a certificate for a user and opens it.

@@ -37,8 +37,11 @@ const (
 	Role_ROLE_USER Role = 1
 	// A person who may observe and tune processes of everybody.
 	Role_ROLE_ADMIN Role = 2
-	// A service of the site: a node's controller, or an Analyzer.
+	// A node's controller. By certificate it speaks for no person; root, whom the
+	// kernel names on a socket, does for everybody of that machine.
 	Role_ROLE_NODE Role = 3
+	// An Analyzer, and the registry that it serves.
+	Role_ROLE_ANALYZER Role = 4
 )
 
 // Enum value maps for Role.
@@ -48,12 +51,14 @@ var (
 		1: "ROLE_USER",
 		2: "ROLE_ADMIN",
 		3: "ROLE_NODE",
+		4: "ROLE_ANALYZER",
 	}
 	Role_value = map[string]int32{
 		"ROLE_UNSPECIFIED": 0,
 		"ROLE_USER":        1,
 		"ROLE_ADMIN":       2,
 		"ROLE_NODE":        3,
+		"ROLE_ANALYZER":    4,
 	}
 )
 
@@ -267,7 +272,7 @@ type Registration struct {
 	// RE2 that the command line, joined by blanks, has to match somewhere.
 	Arguments string `protobuf:"bytes,4,opt,name=arguments,proto3" json:"arguments,omitempty"`
 	// User whose processes are meant, by name or id; empty: the owner's, or for a
-	// registration by the site (ROLE_ADMIN, ROLE_NODE) everybody's.
+	// registration by the site (of any role but ROLE_USER) everybody's.
 	User string `protobuf:"bytes,5,opt,name=user,proto3" json:"user,omitempty"`
 	// Only what the batch scheduler has started.
 	BatchOnly bool `protobuf:"varint,6,opt,name=batch_only,json=batchOnly,proto3" json:"batch_only,omitempty"`
@@ -687,6 +692,209 @@ func (x *ControllerRecord) GetMechanisms() []*Mechanism {
 	return nil
 }
 
+// OrdersRequest asks an Analyzer for the registrations and their owners. Nodes
+// ask it: they have no access to the store.
+type OrdersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The store that the asker has a copy of: when it was made, Unix time in
+	// nanoseconds. 0: none.
+	StoreUnixNano int64 `protobuf:"varint,1,opt,name=store_unix_nano,json=storeUnixNano,proto3" json:"store_unix_nano,omitempty"`
+	// Revision up to which the copy is complete.
+	Revision      uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OrdersRequest) Reset() {
+	*x = OrdersRequest{}
+	mi := &file_attune_v1_registry_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OrdersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OrdersRequest) ProtoMessage() {}
+
+func (x *OrdersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_registry_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OrdersRequest.ProtoReflect.Descriptor instead.
+func (*OrdersRequest) Descriptor() ([]byte, []int) {
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *OrdersRequest) GetStoreUnixNano() int64 {
+	if x != nil {
+		return x.StoreUnixNano
+	}
+	return 0
+}
+
+func (x *OrdersRequest) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// OrdersResponse is one part of the answer. The last part has `last` set.
+type OrdersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The store that is answered from.
+	StoreUnixNano int64 `protobuf:"varint,1,opt,name=store_unix_nano,json=storeUnixNano,proto3" json:"store_unix_nano,omitempty"`
+	// Revision up to which the answer is complete.
+	Revision uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Records that are newer than the copy, all of another store.
+	Orders []*StoredOrder `protobuf:"bytes,3,rep,name=orders,proto3" json:"orders,omitempty"`
+	// Keys of all records that there are.
+	Keys []string `protobuf:"bytes,4,rep,name=keys,proto3" json:"keys,omitempty"`
+	// No part follows.
+	Last          bool `protobuf:"varint,5,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OrdersResponse) Reset() {
+	*x = OrdersResponse{}
+	mi := &file_attune_v1_registry_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OrdersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OrdersResponse) ProtoMessage() {}
+
+func (x *OrdersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_registry_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OrdersResponse.ProtoReflect.Descriptor instead.
+func (*OrdersResponse) Descriptor() ([]byte, []int) {
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *OrdersResponse) GetStoreUnixNano() int64 {
+	if x != nil {
+		return x.StoreUnixNano
+	}
+	return 0
+}
+
+func (x *OrdersResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *OrdersResponse) GetOrders() []*StoredOrder {
+	if x != nil {
+		return x.Orders
+	}
+	return nil
+}
+
+func (x *OrdersResponse) GetKeys() []string {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *OrdersResponse) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
+
+// StoredOrder is one record of the store: a Registration or an OwnerRecord.
+type StoredOrder struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Key: registration.ID or owner.ID.
+	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// Revision of its last change.
+	Revision uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The record in binary form.
+	Value         []byte `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoredOrder) Reset() {
+	*x = StoredOrder{}
+	mi := &file_attune_v1_registry_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoredOrder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoredOrder) ProtoMessage() {}
+
+func (x *StoredOrder) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_registry_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoredOrder.ProtoReflect.Descriptor instead.
+func (*StoredOrder) Descriptor() ([]byte, []int) {
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *StoredOrder) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *StoredOrder) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *StoredOrder) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
 // SessionShare is a session's part on one node.
 type SessionShare struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -702,7 +910,7 @@ type SessionShare struct {
 
 func (x *SessionShare) Reset() {
 	*x = SessionShare{}
-	mi := &file_attune_v1_registry_proto_msgTypes[6]
+	mi := &file_attune_v1_registry_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -714,7 +922,7 @@ func (x *SessionShare) String() string {
 func (*SessionShare) ProtoMessage() {}
 
 func (x *SessionShare) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_registry_proto_msgTypes[6]
+	mi := &file_attune_v1_registry_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -727,7 +935,7 @@ func (x *SessionShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionShare.ProtoReflect.Descriptor instead.
 func (*SessionShare) Descriptor() ([]byte, []int) {
-	return file_attune_v1_registry_proto_rawDescGZIP(), []int{6}
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SessionShare) GetRegistration() string {
@@ -770,7 +978,7 @@ type Mismatch struct {
 
 func (x *Mismatch) Reset() {
 	*x = Mismatch{}
-	mi := &file_attune_v1_registry_proto_msgTypes[7]
+	mi := &file_attune_v1_registry_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -782,7 +990,7 @@ func (x *Mismatch) String() string {
 func (*Mismatch) ProtoMessage() {}
 
 func (x *Mismatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_registry_proto_msgTypes[7]
+	mi := &file_attune_v1_registry_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -795,7 +1003,7 @@ func (x *Mismatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mismatch.ProtoReflect.Descriptor instead.
 func (*Mismatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_registry_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Mismatch) GetRegistration() string {
@@ -872,7 +1080,7 @@ type SessionRecord struct {
 
 func (x *SessionRecord) Reset() {
 	*x = SessionRecord{}
-	mi := &file_attune_v1_registry_proto_msgTypes[8]
+	mi := &file_attune_v1_registry_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +1092,7 @@ func (x *SessionRecord) String() string {
 func (*SessionRecord) ProtoMessage() {}
 
 func (x *SessionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_registry_proto_msgTypes[8]
+	mi := &file_attune_v1_registry_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1105,7 @@ func (x *SessionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionRecord.ProtoReflect.Descriptor instead.
 func (*SessionRecord) Descriptor() ([]byte, []int) {
-	return file_attune_v1_registry_proto_rawDescGZIP(), []int{8}
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SessionRecord) GetId() string {
@@ -1028,7 +1236,7 @@ type KeptChange struct {
 
 func (x *KeptChange) Reset() {
 	*x = KeptChange{}
-	mi := &file_attune_v1_registry_proto_msgTypes[9]
+	mi := &file_attune_v1_registry_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1040,7 +1248,7 @@ func (x *KeptChange) String() string {
 func (*KeptChange) ProtoMessage() {}
 
 func (x *KeptChange) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_registry_proto_msgTypes[9]
+	mi := &file_attune_v1_registry_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1053,7 +1261,7 @@ func (x *KeptChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptChange.ProtoReflect.Descriptor instead.
 func (*KeptChange) Descriptor() ([]byte, []int) {
-	return file_attune_v1_registry_proto_rawDescGZIP(), []int{9}
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *KeptChange) GetId() string {
@@ -1118,7 +1326,7 @@ type LocateRequest struct {
 
 func (x *LocateRequest) Reset() {
 	*x = LocateRequest{}
-	mi := &file_attune_v1_registry_proto_msgTypes[10]
+	mi := &file_attune_v1_registry_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1130,7 +1338,7 @@ func (x *LocateRequest) String() string {
 func (*LocateRequest) ProtoMessage() {}
 
 func (x *LocateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_registry_proto_msgTypes[10]
+	mi := &file_attune_v1_registry_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1143,7 +1351,7 @@ func (x *LocateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateRequest.ProtoReflect.Descriptor instead.
 func (*LocateRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_registry_proto_rawDescGZIP(), []int{10}
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LocateRequest) GetRegistration() string {
@@ -1177,7 +1385,7 @@ type LocateResponse struct {
 
 func (x *LocateResponse) Reset() {
 	*x = LocateResponse{}
-	mi := &file_attune_v1_registry_proto_msgTypes[11]
+	mi := &file_attune_v1_registry_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1189,7 +1397,7 @@ func (x *LocateResponse) String() string {
 func (*LocateResponse) ProtoMessage() {}
 
 func (x *LocateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_registry_proto_msgTypes[11]
+	mi := &file_attune_v1_registry_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1202,7 +1410,7 @@ func (x *LocateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateResponse.ProtoReflect.Descriptor instead.
 func (*LocateResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_registry_proto_rawDescGZIP(), []int{11}
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LocateResponse) GetController() string {
@@ -1246,7 +1454,7 @@ type LocatedProcess struct {
 
 func (x *LocatedProcess) Reset() {
 	*x = LocatedProcess{}
-	mi := &file_attune_v1_registry_proto_msgTypes[12]
+	mi := &file_attune_v1_registry_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1466,7 @@ func (x *LocatedProcess) String() string {
 func (*LocatedProcess) ProtoMessage() {}
 
 func (x *LocatedProcess) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_registry_proto_msgTypes[12]
+	mi := &file_attune_v1_registry_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1479,7 @@ func (x *LocatedProcess) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatedProcess.ProtoReflect.Descriptor instead.
 func (*LocatedProcess) Descriptor() ([]byte, []int) {
-	return file_attune_v1_registry_proto_rawDescGZIP(), []int{12}
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LocatedProcess) GetRegistration() string {
@@ -1348,7 +1556,20 @@ const file_attune_v1_registry_proto_rawDesc = "" +
 	" \x03(\tR\btroubles\x124\n" +
 	"\n" +
 	"mechanisms\x18\v \x03(\v2\x14.attune.v1.MechanismR\n" +
-	"mechanisms\"r\n" +
+	"mechanisms\"S\n" +
+	"\rOrdersRequest\x12&\n" +
+	"\x0fstore_unix_nano\x18\x01 \x01(\x03R\rstoreUnixNano\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\xac\x01\n" +
+	"\x0eOrdersResponse\x12&\n" +
+	"\x0fstore_unix_nano\x18\x01 \x01(\x03R\rstoreUnixNano\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\x12.\n" +
+	"\x06orders\x18\x03 \x03(\v2\x16.attune.v1.StoredOrderR\x06orders\x12\x12\n" +
+	"\x04keys\x18\x04 \x03(\tR\x04keys\x12\x12\n" +
+	"\x04last\x18\x05 \x01(\bR\x04last\"Q\n" +
+	"\vStoredOrder\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\fR\x05value\"r\n" +
 	"\fSessionShare\x12\"\n" +
 	"\fregistration\x18\x01 \x01(\tR\fregistration\x12 \n" +
 	"\x03job\x18\x02 \x01(\v2\x0e.attune.v1.JobR\x03job\x12\x1c\n" +
@@ -1401,13 +1622,14 @@ const file_attune_v1_registry_proto_rawDesc = "" +
 	"mismatches\"b\n" +
 	"\x0eLocatedProcess\x12\"\n" +
 	"\fregistration\x18\x01 \x01(\tR\fregistration\x12,\n" +
-	"\aprocess\x18\x02 \x01(\v2\x12.attune.v1.ProcessR\aprocess*J\n" +
+	"\aprocess\x18\x02 \x01(\v2\x12.attune.v1.ProcessR\aprocess*]\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tROLE_USER\x10\x01\x12\x0e\n" +
 	"\n" +
 	"ROLE_ADMIN\x10\x02\x12\r\n" +
-	"\tROLE_NODE\x10\x03*}\n" +
+	"\tROLE_NODE\x10\x03\x12\x11\n" +
+	"\rROLE_ANALYZER\x10\x04*}\n" +
 	"\fSessionState\x12\x1d\n" +
 	"\x19SESSION_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15SESSION_STATE_RUNNING\x10\x01\x12\x17\n" +
@@ -1427,7 +1649,7 @@ func file_attune_v1_registry_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_registry_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_attune_v1_registry_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_attune_v1_registry_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_attune_v1_registry_proto_goTypes = []any{
 	(Role)(0),                // 0: attune.v1.Role
 	(SessionState)(0),        // 1: attune.v1.SessionState
@@ -1437,43 +1659,47 @@ var file_attune_v1_registry_proto_goTypes = []any{
 	(*AnalyzerRecord)(nil),   // 5: attune.v1.AnalyzerRecord
 	(*OwnerRecord)(nil),      // 6: attune.v1.OwnerRecord
 	(*ControllerRecord)(nil), // 7: attune.v1.ControllerRecord
-	(*SessionShare)(nil),     // 8: attune.v1.SessionShare
-	(*Mismatch)(nil),         // 9: attune.v1.Mismatch
-	(*SessionRecord)(nil),    // 10: attune.v1.SessionRecord
-	(*KeptChange)(nil),       // 11: attune.v1.KeptChange
-	(*LocateRequest)(nil),    // 12: attune.v1.LocateRequest
-	(*LocateResponse)(nil),   // 13: attune.v1.LocateResponse
-	(*LocatedProcess)(nil),   // 14: attune.v1.LocatedProcess
-	nil,                      // 15: attune.v1.TunletOptions.ValuesEntry
-	nil,                      // 16: attune.v1.Registration.TunletOptionsEntry
-	(*Job)(nil),              // 17: attune.v1.Job
-	(*Mechanism)(nil),        // 18: attune.v1.Mechanism
-	(*Process)(nil),          // 19: attune.v1.Process
+	(*OrdersRequest)(nil),    // 8: attune.v1.OrdersRequest
+	(*OrdersResponse)(nil),   // 9: attune.v1.OrdersResponse
+	(*StoredOrder)(nil),      // 10: attune.v1.StoredOrder
+	(*SessionShare)(nil),     // 11: attune.v1.SessionShare
+	(*Mismatch)(nil),         // 12: attune.v1.Mismatch
+	(*SessionRecord)(nil),    // 13: attune.v1.SessionRecord
+	(*KeptChange)(nil),       // 14: attune.v1.KeptChange
+	(*LocateRequest)(nil),    // 15: attune.v1.LocateRequest
+	(*LocateResponse)(nil),   // 16: attune.v1.LocateResponse
+	(*LocatedProcess)(nil),   // 17: attune.v1.LocatedProcess
+	nil,                      // 18: attune.v1.TunletOptions.ValuesEntry
+	nil,                      // 19: attune.v1.Registration.TunletOptionsEntry
+	(*Job)(nil),              // 20: attune.v1.Job
+	(*Mechanism)(nil),        // 21: attune.v1.Mechanism
+	(*Process)(nil),          // 22: attune.v1.Process
 }
 var file_attune_v1_registry_proto_depIdxs = []int32{
 	0,  // 0: attune.v1.Principal.role:type_name -> attune.v1.Role
-	15, // 1: attune.v1.TunletOptions.values:type_name -> attune.v1.TunletOptions.ValuesEntry
-	17, // 2: attune.v1.Registration.job:type_name -> attune.v1.Job
+	18, // 1: attune.v1.TunletOptions.values:type_name -> attune.v1.TunletOptions.ValuesEntry
+	20, // 2: attune.v1.Registration.job:type_name -> attune.v1.Job
 	2,  // 3: attune.v1.Registration.owner:type_name -> attune.v1.Principal
-	16, // 4: attune.v1.Registration.tunlet_options:type_name -> attune.v1.Registration.TunletOptionsEntry
+	19, // 4: attune.v1.Registration.tunlet_options:type_name -> attune.v1.Registration.TunletOptionsEntry
 	5,  // 5: attune.v1.OwnerRecord.analyzer:type_name -> attune.v1.AnalyzerRecord
-	8,  // 6: attune.v1.ControllerRecord.shares:type_name -> attune.v1.SessionShare
-	9,  // 7: attune.v1.ControllerRecord.mismatches:type_name -> attune.v1.Mismatch
-	18, // 8: attune.v1.ControllerRecord.mechanisms:type_name -> attune.v1.Mechanism
-	17, // 9: attune.v1.SessionShare.job:type_name -> attune.v1.Job
-	17, // 10: attune.v1.SessionRecord.job:type_name -> attune.v1.Job
-	1,  // 11: attune.v1.SessionRecord.state:type_name -> attune.v1.SessionState
-	2,  // 12: attune.v1.SessionRecord.user:type_name -> attune.v1.Principal
-	11, // 13: attune.v1.SessionRecord.kept_changes:type_name -> attune.v1.KeptChange
-	14, // 14: attune.v1.LocateResponse.processes:type_name -> attune.v1.LocatedProcess
-	9,  // 15: attune.v1.LocateResponse.mismatches:type_name -> attune.v1.Mismatch
-	19, // 16: attune.v1.LocatedProcess.process:type_name -> attune.v1.Process
-	3,  // 17: attune.v1.Registration.TunletOptionsEntry.value:type_name -> attune.v1.TunletOptions
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	11, // 6: attune.v1.ControllerRecord.shares:type_name -> attune.v1.SessionShare
+	12, // 7: attune.v1.ControllerRecord.mismatches:type_name -> attune.v1.Mismatch
+	21, // 8: attune.v1.ControllerRecord.mechanisms:type_name -> attune.v1.Mechanism
+	10, // 9: attune.v1.OrdersResponse.orders:type_name -> attune.v1.StoredOrder
+	20, // 10: attune.v1.SessionShare.job:type_name -> attune.v1.Job
+	20, // 11: attune.v1.SessionRecord.job:type_name -> attune.v1.Job
+	1,  // 12: attune.v1.SessionRecord.state:type_name -> attune.v1.SessionState
+	2,  // 13: attune.v1.SessionRecord.user:type_name -> attune.v1.Principal
+	14, // 14: attune.v1.SessionRecord.kept_changes:type_name -> attune.v1.KeptChange
+	17, // 15: attune.v1.LocateResponse.processes:type_name -> attune.v1.LocatedProcess
+	12, // 16: attune.v1.LocateResponse.mismatches:type_name -> attune.v1.Mismatch
+	22, // 17: attune.v1.LocatedProcess.process:type_name -> attune.v1.Process
+	3,  // 18: attune.v1.Registration.TunletOptionsEntry.value:type_name -> attune.v1.TunletOptions
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_registry_proto_init() }
@@ -1488,7 +1714,7 @@ func file_attune_v1_registry_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_registry_proto_rawDesc), len(file_attune_v1_registry_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   15,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

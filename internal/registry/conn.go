@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// attempt bounds one request; a lost one is made again.
+const attempt = 5 * time.Second
+
+// ErrClosed is returned by a Client or a Node that was closed.
+var ErrClosed = errors.New("registry client is closed")
+
+// conn is a connection to the registry that is made again whenever it is lost.
+type conn struct {
+	options Options
+	log     *slog.Logger
+	nats    *nats.Conn
+
+	// ctx ends with Close; tasks are the goroutines that it waits for.
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	link link
+	// failed is called before a request is made again; nil: nothing is.
+	failed func()
+}
+
+// open begins to connect. The error is about the options only. Answers come to
+// subjects that begin with inbox.
+func open(ctx context.Context, o Options, inbox string) (*conn, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.TTL == 0 {
+		o.TTL = DefaultTTL
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &conn{options: o, log: o.Log.With("component", "registry")}
+	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	c.link.init()
+	var err error
+	if c.nats, err = c.dial(inbox); err != nil {
+		c.cancel()
+		return nil, fmt.Errorf("registry %s: %w", o.URL, err)
+	}
+	return c, nil
+}
+
+// Close says good-bye for what is announced and ends all that was begun; calls
+// that wait end with ErrClosed. Leases that were not released stay with their
+// Analyzer until its record has ended.
+func (c *conn) Close() {
+	c.cancel()
+	c.tasks.Wait()
+	c.nats.Close()
+	c.link.down()
+}
+
+// Connected says whether the registry can be reached at this moment.
+func (c *conn) Connected() bool { return c.nats.IsConnected() }
+
+// start runs a function that ends with the client, which waits for it.
+func (c *conn) start(run func(context.Context)) {
+	c.tasks.Go(func() { run(c.ctx) })
+}
+
+// do makes a request when there is a connection, and makes it again as long as
+// the registry is in the way, until ctx ends. What it does must be the same if
+// done twice.
+func (c *conn) do(ctx context.Context, request func(context.Context) error) error {
+	return c.doWithin(ctx, attempt, request)
+}
+
+// doWithin is do with so much time for each attempt.
+func (c *conn) doWithin(ctx context.Context, each time.Duration, request func(context.Context) error) error {
+	var last error
+	for {
+		link, err := c.link.wait(ctx, c.ctx)
+		if err != nil {
+			return errors.Join(err, last)
+		}
+		once, cancel := context.WithTimeout(ctx, each)
+		stop := context.AfterFunc(link, cancel)
+		err = request(once)
+		stop()
+		cancel()
+		if err == nil || !passing(err) {
+			return err
+		}
+		last = err
+		if c.failed != nil {
+			c.failed()
+		}
+		if !pause(ctx, retryAfter) {
+			return errors.Join(context.Cause(ctx), last)
+		}
+	}
+}
+
+// retryAfter is between two attempts while the connection stands.
+const retryAfter = 250 * time.Millisecond
+
+// passing says whether an error is of the registry being away or not ready, not
+// of what was asked.
+func passing(err error) bool {
+	if api := new(jetstream.APIError); errors.As(err, &api) {
+		return api.Code >= 500 || api.ErrorCode == jetstream.JSErrCodeStreamNotFound
+	}
+	// What watches buckets has errors of its own.
+	if api := new(nats.APIError); errors.As(err, &api) {
+		return api.Code >= 500 || api.ErrorCode == nats.JSErrCodeStreamNotFound
+	}
+	for _, e := range []error{
+		context.DeadlineExceeded, context.Canceled, nats.ErrTimeout, nats.ErrNoResponders,
+		nats.ErrReconnectBufExceeded, ErrNoAnalyzer, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrStaleConnection,
+		jetstream.ErrNoStreamResponse, jetstream.ErrStreamNotFound, jetstream.ErrBucketNotFound, errInterrupted,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// errInterrupted is of a list that broke off.
+var errInterrupted = errors.New("the registry broke off in the middle")
+
+// pause returns false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
