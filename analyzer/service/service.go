@@ -62,11 +62,12 @@ func New(cfg Config) (*Service, error) {
 	}, nil
 }
 
-// Register adds the channels, the SessionService and the ProbeService to a server. The caller
+// Register adds the channels and the services for people to a server. The caller
 // waits for the channels after the server's Stop.
 func (s *Service) Register(server grpc.ServiceRegistrar) *channel.Channels {
 	attunev1.RegisterSessionServiceServer(server, &s.sessions)
 	attunev1.RegisterProbeServiceServer(server, probes{finder: &s.sessions.finder})
+	attunev1.RegisterRevocationServiceServer(server, revocations{registry: s.cfg.Registry, log: s.sessions.log})
 	return channel.Register(server, s.router.route)
 }
 

@@ -102,6 +102,11 @@ func (a *service) open(ctx context.Context) (*node.Node, error) {
 	if err := instance.Directory(s.stateDir, private); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
+	if identity != nil {
+		if err := identity.Remember(filepath.Join(s.stateDir, "revoked.json")); err != nil {
+			return nil, err
+		}
+	}
 	auditLog, err := audit.Open(audit.Options{Path: s.audit, Log: a.log})
 	if err != nil {
 		return nil, err

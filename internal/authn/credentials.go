@@ -53,7 +53,11 @@ func (t *transport) ClientHandshake(ctx context.Context, authority string, conn 
 		if _, err := identity.Certificate(); err != nil {
 			return nil, nil, err // the server would say less
 		}
-		return credentials.NewTLS(identity.ClientConfig()).ClientHandshake(ctx, authority, conn)
+		encrypted, auth, err := credentials.NewTLS(identity.ClientConfig()).ClientHandshake(ctx, authority, conn)
+		if err != nil {
+			return nil, nil, err
+		}
+		return encrypted, auth, identity.Hold(conn, auth.(credentials.TLSInfo).State)
 	})
 }
 

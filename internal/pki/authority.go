@@ -51,7 +51,7 @@ type Issued struct{ Cert, Key []byte }
 // NewAuthority makes a CA that signs itself, ECDSA on P-256, and signs no other
 // CAs.
 func NewAuthority(name string, valid time.Duration) (*Authority, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -140,7 +140,7 @@ func (r Request) template() (*x509.Certificate, error) {
 }
 
 func (r Request) validate() error {
-	if err := checkName(r.Name); err != nil {
+	if err := CheckName(r.Name); err != nil {
 		return err
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -32,6 +33,8 @@ type Identity struct {
 	files Files
 	log   *slog.Logger
 	clock func() time.Time
+
+	revoked revocations
 
 	mu       sync.Mutex // guards what follows; a leaf lock
 	seen     [3]stamp
@@ -85,15 +88,16 @@ func OpenAt(files Files, log *slog.Logger, clock func() time.Time) (*Identity, e
 }
 
 // ServerConfig makes TLS 1.3 with peers that show a certificate of the CA which
-// names a role. It follows the files. Tickets are not given: they would outlive
-// the certificate.
+// names a role and is not revoked. It follows the files. Tickets are not given: they
+// would outlive the certificate.
 func (i *Identity) ServerConfig() *tls.Config {
-	config := i.serverConfig()
-	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return i.serverConfig(), nil }
+	config := i.serverConfig(nil)
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return i.serverConfig(hello.Conn), nil }
 	return config
 }
 
-func (i *Identity) serverConfig() *tls.Config {
+// serverConfig is for one connection; nil: for any.
+func (i *Identity) serverConfig(conn net.Conn) *tls.Config {
 	m := i.current()
 	return &tls.Config{
 		Time:                   i.clock,
@@ -103,8 +107,10 @@ func (i *Identity) serverConfig() *tls.Config {
 		ClientCAs:              m.roots,
 		SessionTicketsDisabled: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
-			_, err := PrincipalOf(state)
-			return err
+			if _, err := PrincipalOf(state); err != nil {
+				return err
+			}
+			return i.Hold(conn, state)
 		},
 	}
 }
@@ -119,6 +125,8 @@ func (i *Identity) ClientConfig() *tls.Config {
 		Time:       i.clock,
 		MinVersion: tls.VersionTLS13,
 		RootCAs:    i.current().roots,
+		// Without the connection: who dials has it, and may hold it.
+		VerifyConnection: i.Verify,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			certificate, err := i.Certificate()
 			return &certificate, err

@@ -88,7 +88,7 @@ func TestReplacedCA(t *testing.T) {
 	identity, _ := opened(t, files)
 	stranger := leaf(t, other.Sign(t, pkitest.Template()))
 	believed := func() bool {
-		config, err := identity.ServerConfig().GetConfigForClient(nil)
+		config, err := identity.ServerConfig().GetConfigForClient(new(tls.ClientHelloInfo))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,7 +81,7 @@ func PrincipalOf(state tls.ConnectionState) (*attunev1.Principal, error) {
 // for the name; unknown here they are refused. Services have [NoUID].
 func PrincipalIn(certificate *x509.Certificate) (*attunev1.Principal, error) {
 	name := certificate.Subject.CommonName
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	said, err := parseURIs(certificate.URIs)
@@ -95,8 +95,8 @@ func PrincipalIn(certificate *x509.Certificate) (*attunev1.Principal, error) {
 	return &attunev1.Principal{Name: name, Uid: uid, Role: said.role}, nil
 }
 
-// checkName takes what can be shown on one line of a log or a terminal.
-func checkName(name string) error {
+// CheckName takes what can be shown on one line of a log or a terminal.
+func CheckName(name string) error {
 	notShown := func(r rune) bool { return !unicode.IsPrint(r) }
 	if name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, notShown) {
 		return fmt.Errorf("common name %.80q of a certificate: want 1 to %d printable bytes", name, maxName)

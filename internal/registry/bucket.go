@@ -38,7 +38,7 @@ func (c *Client) bucketConfig(name string) jetstream.KeyValueConfig {
 	config := jetstream.KeyValueConfig{Bucket: name, History: 1, Storage: jetstream.FileStorage}
 	switch name {
 	case bucketOrders:
-		config.Description = "registrations of applications, and which Analyzer has them"
+		config.Description = "registrations of applications, which Analyzer has them, and revoked certificates"
 	case bucketSessions:
 		config.Description = "sessions"
 		config.TTL = sessionsKept

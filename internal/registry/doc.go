@@ -7,12 +7,12 @@
 //
 // # What lies there
 //
-// Four key-value buckets, each record a protobuf message in binary form:
+// Three key-value buckets, each record a protobuf message in binary form:
 //
 //	attune_orders       registration.ID  Registration    on disk
 //	                    owner.ID         OwnerRecord     on disk
+//	                    revoked.WHAT     Revocation      on disk
 //	attune_analyzers    ID               AnalyzerRecord  in memory, ends with its Analyzer
-//	attune_controllers  ID               ControllerRecord in memory, ends with its controller
 //	attune_sessions     ID               SessionRecord   on disk, a week after the last change
 //
 // Watchers of registrations and owners have no consumer at the server: each

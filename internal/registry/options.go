@@ -97,14 +97,18 @@ func (o Options) secure() []nats.Option {
 		return nil
 	}
 	return []nats.Option{
-		nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13, VerifyConnection: verifyServer}),
+		nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13, VerifyConnection: o.verifyServer}),
 		nats.ClientTLSConfig(o.Identity.Certificate, o.Identity.Roots),
 	}
 }
 
 // verifyServer refuses a server whose certificate is a person's or a node's. One
-// that says nothing to Attune is that of a NATS server of the site's.
-func verifyServer(state tls.ConnectionState) error {
+// that says nothing to Attune is that of a NATS server of the site's. Nor is one
+// believed that was revoked.
+func (o Options) verifyServer(state tls.ConnectionState) error {
+	if err := o.Identity.Verify(state); err != nil {
+		return err
+	}
 	server, err := pki.PrincipalOf(state)
 	if errors.Is(err, pki.ErrNoRole) {
 		return nil

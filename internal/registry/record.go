@@ -17,6 +17,7 @@ import (
 const (
 	keyRegistration = "registration."
 	keyOwner        = "owner."
+	keyRevocation   = "revoked."
 )
 
 // validID is what NATS takes in a key and Attune in an id.
@@ -38,6 +39,8 @@ func decode(bucket, key string, value []byte) (proto.Message, error) {
 		record = new(attunev1.Registration)
 	case bucket == bucketOrders && strings.HasPrefix(key, keyOwner):
 		record = new(attunev1.OwnerRecord)
+	case bucket == bucketOrders && strings.HasPrefix(key, keyRevocation):
+		record = new(attunev1.Revocation)
 	case bucket == bucketAnalyzers:
 		record = new(attunev1.AnalyzerRecord)
 	case bucket == bucketSessions:

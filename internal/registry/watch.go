@@ -27,7 +27,11 @@ type View struct {
 // other; changes that come during one are all in the next. While the registry
 // is away there is none. f must return soon after ctx has ended.
 func (c *Client) Watch(ctx context.Context, f func(View)) error {
-	return c.follow(ctx, c.orders, func() { f(c.orders.view()) })
+	return c.follow(ctx, c.orders, func() {
+		c.heed(c.orders)
+		c.putBack(ctx)
+		f(c.orders.view())
+	})
 }
 
 // follow calls f at first and after each change of a mirror.

@@ -95,6 +95,9 @@ func (a *analyzerService) open(ctx context.Context) (err error) {
 		if a.identity, err = pki.OpenAs(attunev1.Role_ROLE_ANALYZER, a.settings.tls, a.log); err != nil {
 			return err
 		}
+		if err := a.identity.Remember(filepath.Join(a.settings.stateDir, "revoked.json")); err != nil {
+			return err
+		}
 	}
 	if a.audit, err = audit.Open(audit.Options{Path: a.settings.auditLog, Log: a.log}); err != nil {
 		return err

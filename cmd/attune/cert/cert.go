@@ -29,12 +29,12 @@ const defaultCA = "/etc/attune/ca"
 func Command(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cert",
-		Short:   "Make and show the certificates of a site",
+		Short:   "Make, show and revoke the certificates of a site",
 		Long:    certLong,
 		Example: certExample,
 		Args:    cli.NoSuchCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newCertInit(p), newCertIssue(p), newCertShow(p))
+	cmd.AddCommand(newCertInit(p), newCertIssue(p), newCertShow(p), newCertRevoke(p), newCertRevoked(p))
 	return cmd
 }

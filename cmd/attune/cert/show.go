@@ -32,6 +32,7 @@ type Shown struct {
 	UID     *uint32   `json:"uid,omitempty"`
 	Hosts   []string  `json:"hosts,omitempty"`
 	Issuer  string    `json:"issuer"`
+	Serial  string    `json:"serial"`
 	From    time.Time `json:"not_before"`
 	Until   time.Time `json:"not_after"`
 	Days    int       `json:"days_left"`
@@ -107,7 +108,7 @@ func inspectCertificate(path string) (Shown, error) {
 	}
 	now := time.Now()
 	shown := Shown{
-		File: path, Name: certificate.Subject.CommonName, Issuer: certificate.Issuer.CommonName,
+		File: path, Name: certificate.Subject.CommonName, Issuer: certificate.Issuer.CommonName, Serial: pki.SerialOf(certificate),
 		From: certificate.NotBefore, Until: certificate.NotAfter,
 		Days:  int(certificate.NotAfter.Sub(now).Round(day) / day),
 		Renew: pki.ExpiresSoon(certificate, now),
@@ -148,7 +149,7 @@ func printCertificates(p *cli.Env, list []Shown, asJSON bool) error {
 		if len(c.Hosts) > 0 {
 			fmt.Fprintf(w, "  serves\t%s\n", strings.Map(procs.Printable, strings.Join(c.Hosts, ", ")))
 		}
-		fmt.Fprintf(w, "  by\t%s\n", strings.Map(procs.Printable, c.Issuer))
+		fmt.Fprintf(w, "  by\t%s, serial number %s\n", strings.Map(procs.Printable, c.Issuer), c.Serial)
 		fmt.Fprintf(w, "  holds\t%s to %s, %s\n", c.From.Local().Format(time.DateOnly), c.Until.Local().Format(time.DateOnly), c.left())
 		if c.Trouble != "" {
 			fmt.Fprintf(w, "  but\t%s\n", strings.Map(procs.Printable, c.Trouble))

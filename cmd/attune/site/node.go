@@ -43,7 +43,7 @@ processes that have the name of an application and are left alone, and why.`,
 				return err
 			}
 			if asJSON {
-				return writeProto(p, nodes)
+				return WriteProto(p, nodes)
 			}
 			return writeNodes(p.Stdout, nodes, verbose)
 		},
@@ -105,7 +105,7 @@ func Processes(ctx context.Context, p *cli.Env, at Flags, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		return writeProto(p, found)
+		return WriteProto(p, found)
 	}
 	w := table(p.Stdout)
 	fmt.Fprintln(w, "NODE\tPID\tUSER\tRANK\tREGISTRATION\tJOB\tMECHANISMS\tPROGRAM")

@@ -106,7 +106,7 @@ func startSession(ctx context.Context, p *cli.Env, at Flags, r *attunev1.Registr
 		return err
 	}
 	if asJSON {
-		return writeProto(p, done.GetRegistration())
+		return WriteProto(p, done.GetRegistration())
 	}
 	r = done.GetRegistration()
 	fmt.Fprintf(p.Stdout, "%s: executions of %s are %s. See `attune session list`; `attune session stop %s` takes it back.\n",
@@ -141,7 +141,7 @@ func newSessionList(p *cli.Env) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return writeProto(p, list)
+				return WriteProto(p, list)
 			}
 			return writeSessions(p.Stdout, list)
 		},
@@ -215,7 +215,7 @@ their node, and attune undo takes them back.`,
 				return err
 			}
 			if asJSON {
-				return writeProto(p, done)
+				return WriteProto(p, done)
 			}
 			return writeStopped(p.Stdout, done)
 		},

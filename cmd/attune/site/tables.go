@@ -22,8 +22,8 @@ import (
 // maxCommand bounds what a table shows of a command line.
 const maxCommand = 60
 
-// writeProto prints a message as JSON.
-func writeProto(p *cli.Env, m proto.Message) error {
+// WriteProto prints a message as JSON.
+func WriteProto(p *cli.Env, m proto.Message) error {
 	text, err := protojson.MarshalOptions{Multiline: true, UseProtoNames: true}.Marshal(m)
 	if err != nil {
 		return err

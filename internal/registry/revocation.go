@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Revoke has the whole site not believe certificates any more. It waits for a
+// registry that is away until ctx ends.
+func (c *Client) Revoke(ctx context.Context, r *attunev1.Revocation) error {
+	return c.put(ctx, bucketOrders, keyOf(r), r)
+}
+
+// keyOf is where a revocation lies: two that name the same lie in one place.
+func keyOf(r *attunev1.Revocation) string {
+	if r.GetSerial() != "" {
+		return keyRevocation + "serial." + tokenOf(r.GetSerial())
+	}
+	return fmt.Sprintf("%sname.%s.%d.%d", keyRevocation, tokenOf(r.GetName()), r.GetRole(), r.GetBeforeUnix())
+}
+
+// Revocations returns the list, the newest first.
+func (c *Client) Revocations(ctx context.Context) ([]*attunev1.Revocation, error) {
+	list, err := records[*attunev1.Revocation](ctx, c, bucketOrders, keyRevocation+">")
+	slices.SortStableFunc(list, func(a, b *attunev1.Revocation) int { return cmp.Compare(b.GetRevokedUnix(), a.GetRevokedUnix()) })
+	return list, err
+}
+
+// revocations are those in a copy of the orders.
+func (m *mirror) revocations() (list []*attunev1.Revocation) {
+	m.each(func(key string, e entry) {
+		if r, ok := e.record.(*attunev1.Revocation); ok && strings.HasPrefix(key, keyRevocation) {
+			list = append(list, r)
+		}
+	})
+	return list
+}
+
+// heed has this side not believe what was revoked, the registry's own certificate
+// included.
+func (c *conn) heed(m *mirror) {
+	identity := c.options.Identity
+	if identity == nil {
+		return
+	}
+	identity.Revoke(m.revocations())
+	state, err := c.nats.TLSConnectionState()
+	if err != nil || identity.Verify(state) == nil {
+		return
+	}
+	c.log.Error("the registry's certificate is revoked; connecting to another one", "url", c.options.URL)
+	if err := c.nats.ForceReconnect(); err != nil {
+		c.log.Warn("registry is not left", "error", err)
+	}
+}
+
+// putBack has a registry that has lost them know of revocations that this side
+// remembers.
+func (c *Client) putBack(ctx context.Context) {
+	if c.options.Identity == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	for _, r := range c.options.Identity.Revoked() {
+		if e, there, _ := c.orders.get(keyOf(r)); there && !e.missing {
+			continue
+		}
+		if err := c.Revoke(ctx, r); err != nil {
+			c.log.Warn("registry does not take back what was revoked, trying again", "name", r.GetName(), "serial", r.GetSerial(), "error", err)
+			return
+		}
+	}
+}
