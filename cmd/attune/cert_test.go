@@ -32,7 +32,7 @@ func TestCert(t *testing.T) {
 		{"root as user", "issue --ca ca --out x root", 2, "root has no certificate of role user"},
 		{"a node", "issue --ca ca --role node --host n1,10.0.0.1 n1.example.org", 0, "serves  n1, 10.0.0.1"},
 		{"a node by its name", "issue --ca ca --role node n2", 0, "serves  n2"},
-		{"a node with a user", "issue --ca ca --role node --uid 5 n3", 2, "a node has no user id"},
+		{"a node with a user", "issue --ca ca --role node --uid 5 n3", 2, "it has no user id"},
 		{"no role", "issue --ca ca --role king bob", 2, `"king" is no role`},
 		{"no user id", "issue --ca ca --uid 4294967295 bob", 2, "is no user id"},
 		{"no days", "issue --ca ca --uid 5 --days -1 bob", 2, "--days"},
