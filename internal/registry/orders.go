@@ -73,8 +73,11 @@ func (c *Client) answerOrders(m *nats.Msg) error {
 	if err := proto.Unmarshal(m.Data, q); err != nil {
 		return err
 	}
-	if state, complete := c.orders.state(); !complete || state.last < q.GetRevision() || state.storeNano() != q.GetStoreUnixNano() {
-		// The node may know of changes that this copy has not yet.
+	state, complete := c.orders.state()
+	ahead := q.GetStoreUnixNano() != 0 && (state.storeNano() != q.GetStoreUnixNano() || state.last < q.GetRevision())
+	if !complete || ahead {
+		// The node knows of changes that this copy has not yet, or of a store that is
+		// gone.
 		ctx, cancel := context.WithTimeout(c.ctx, attempt)
 		err := c.orders.refresh(ctx)
 		cancel()
