@@ -21,7 +21,11 @@ import (
 func Serve(o ServeOptions, stderr io.Writer) int {
 	// Signals to attuned's group are attuned's; the kernel ends this process with it.
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	if err := confine.Bound(memoryGoal, memoryLimit); err != nil {
+	err := confine.Bound(memoryGoal, memoryLimit)
+	if err == nil {
+		err = filter().Install()
+	}
+	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "attuned %s: %v\n", Word, err)
 		return exitcode.Failure
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package confine takes from a process what it does not need: rights that it would have
-// from a service which has started it, and memory of the machine.
+// from a service which has started it, system calls, and memory of the machine.
 package confine
 
 import (
@@ -73,6 +73,9 @@ func drop(keep []uintptr) error {
 	}
 	return nil
 }
+
+// Nobody is the user, and the group, that has no files.
+const Nobody = 65534
 
 // oomScore is added to that of the process which has started this one, whose maximum is
 // maxOOMScore.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/attune-hpc/attune/internal/confine"
 )
@@ -20,9 +21,14 @@ const (
 )
 
 // Serve does operations, one after the other, that the Pool of the process that has
-// started this one asks for, until in ends. It bounds what this process takes.
+// started this one asks for, until in ends. It bounds what this process takes, and what
+// it may ask of the kernel, for good.
 func Serve(in io.Reader, out io.Writer, operations ...Served) error {
-	if err := confine.Bound(memoryGoal, memoryLimit); err != nil {
+	err := confine.Bound(memoryGoal, memoryLimit)
+	if err == nil {
+		err = filter(os.Getpid()).Install()
+	}
+	if err != nil {
 		return err
 	}
 	known := make(map[string]Served, len(operations))

@@ -77,8 +77,8 @@ func TestUsersProcessIsNobodys(t *testing.T) {
 	if _, err := p.Find(t.Context(), pid, image, MallocTrimThreshold()); err != nil {
 		t.Error(err)
 	}
-	if o, err := ownerOf(pid); err != nil || o.uid != nobody || o.gid != nobody {
-		t.Errorf("it is executed as %+v, %v, want as user %d", o, err, nobody)
+	if o, err := ownerOf(pid); err != nil || o.uid != confine.Nobody || o.gid != confine.Nobody {
+		t.Errorf("it is executed as %+v, %v, want as user %d", o, err, confine.Nobody)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -20,9 +21,6 @@ type owner struct {
 	uid, gid uint32
 	program  string // that the process which will be changed runs
 }
-
-// nobody owns no file, and no process of a user's.
-const nobody = 65534
 
 func (o owner) attributes() *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setsid: true}
@@ -46,7 +44,7 @@ func ownerOf(pid int) (owner, error) {
 		return owner{}, fmt.Errorf("process %d runs with another user's rights: its libraries are not probed", pid)
 	}
 	if os.Geteuid() == 0 && users.Real != 0 {
-		return owner{uid: nobody, gid: nobody}, nil
+		return owner{uid: confine.Nobody, gid: confine.Nobody}, nil
 	}
 	return owner{uid: users.Real, gid: groups.Real}, nil
 }
@@ -54,7 +52,7 @@ func ownerOf(pid int) (owner, error) {
 // mayExecute says whether a file may be executed outside the job that uses it:
 // what root executes as nobody, only root can have put there.
 func (o owner) mayExecute(file string) error {
-	if o.uid != nobody || os.Geteuid() != 0 {
+	if o.uid != confine.Nobody || os.Geteuid() != 0 {
 		return nil
 	}
 	for at := file; ; at = filepath.Dir(at) {
