@@ -2,7 +2,11 @@
 
 package child
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/confine"
+)
 
 // needed are the capabilities that a session's process keeps if attuned has them, each
 // with what needs it.
@@ -23,9 +27,6 @@ func needed() []uintptr {
 	}
 }
 
-const (
-	// memoryGoal is where the collector of a session's process tries hard, and
-	// memoryLimit where the process ends.
-	memoryGoal  = 1 << 30
-	memoryLimit = 2 << 30
-)
+// limits are those of a session's process. Of CPU time it may take more the longer it
+// lives: see budget.
+func limits() confine.Limits { return confine.Limits{MemoryGoal: 1 << 30, Memory: 2 << 30} }

@@ -29,6 +29,7 @@ type Controller struct {
 	*served
 
 	pool   *Pool
+	budget *budget // of the goroutine of beat
 	living atomic.Int64
 	asked  *requests     // set by Start
 	ended  chan struct{} // closed when the process is gone
@@ -43,7 +44,7 @@ func New(c controller.Config, p *Pool) (*Controller, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	n := &Controller{served: &served{config: c, log: c.Log, roster: newRoster()}, pool: p, ended: make(chan struct{})}
+	n := &Controller{served: &served{config: c, log: c.Log, roster: newRoster()}, pool: p, budget: newBudget(), ended: make(chan struct{})}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	return n, nil
 }
@@ -128,7 +129,8 @@ func (c *Controller) Ended() <-chan struct{} { return c.ended }
 // Err is why the process is gone, after Ended; nil after Stop.
 func (c *Controller) Err() error { return c.err }
 
-// beat has the process say that it is there, and ends one that does not.
+// beat has the process say that it is there, and ends one that does not, or that takes
+// more CPU time than it may.
 func (c *Controller) beat() {
 	tick := time.NewTicker(pingInterval)
 	defer tick.Stop()
@@ -137,6 +139,11 @@ func (c *Controller) beat() {
 		case <-c.ctx.Done():
 			return
 		case <-tick.C:
+		}
+		if used, err := procid.CPUTime(c.process.command.Process.Pid); err == nil { // else it has ended
+			if err := c.budget.spend(time.Now(), used); err != nil {
+				c.cancel(err)
+			}
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, peerPatience)
 		var b beating

@@ -69,12 +69,17 @@ func misbehave(c *conversation, how string) {
 	case "panics":
 		panic("garbage in shared memory")
 	case "takes memory":
-		if err := confine.Bound(memoryGoal, memoryLimit); err != nil {
+		if err := confine.Bound(limits()); err != nil {
 			panic(err)
 		}
 		for all := []byte{1}; ; {
 			all = append(all, all...)
 		}
+	case "takes processors":
+		go func() {
+			for {
+			}
+		}()
 	case "no message":
 		_, _ = c.conn.Write([]byte{lastPacket, '{'})
 	case "unknown packet":
@@ -179,7 +184,8 @@ func mustNew(t *testing.T, p *Pool, source *steady) *Controller {
 func TestHostileProcess(t *testing.T) {
 	for how, why := range map[string]string{
 		"panics": "garbage in shared memory", "takes memory": "out of memory|allocate",
-		"no message": "unexpected end", "unknown packet": "a packet of", "empty packet": "a packet of",
+		"takes processors": "of CPU time beyond",
+		"no message":       "unexpected end", "unknown packet": "a packet of", "empty packet": "a packet of",
 		"endless message": "a message of more than", "unknown kind": "is not for attuned",
 		"kind of attuned's": "is not for attuned", "answer to nothing": "an answer to nothing",
 		"descriptor": "a descriptor with", "no pid": "cannot unmarshal", "no result": "protocol",
@@ -187,6 +193,9 @@ func TestHostileProcess(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			source := new(steady)
 			c := mustNew(t, mustPool(t, how), source)
+			if how == "takes processors" {
+				c.budget.burst = time.Millisecond
+			}
 			if err := c.Start(t.Context()); err != nil && !errors.Is(err, ErrLost) {
 				t.Fatal(err)
 			}

@@ -52,7 +52,7 @@ func (p *Pool) Run(ctx context.Context) {
 			p.log.Error("processes of sessions keep rights that they do not need", "error", err)
 		}
 		p.serve(ctx)
-	}, needed()...)
+	}, confine.Rights{Keep: needed()})
 }
 
 // serve hands out processes.

@@ -21,7 +21,7 @@ import (
 func Serve(o ServeOptions, stderr io.Writer) int {
 	// Signals to attuned's group are attuned's; the kernel ends this process with it.
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	err := confine.Bound(memoryGoal, memoryLimit)
+	err := confine.Bound(limits())
 	if err == nil {
 		err = filter().Install()
 	}

@@ -7,12 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/controller/budget"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // DefaultBudget is the share of a process' CPU time that its measure points may
@@ -53,7 +52,7 @@ func (b *budgeting) run(ctx context.Context) error {
 func (b *budgeting) settle() {
 	for _, t := range b.members.List() {
 		loads := b.placer().Loads(t.Handle())
-		cpu, err := cpuTime(t.PID())
+		cpu, err := procid.CPUTime(t.PID())
 		if err != nil || !t.Alive() || len(loads) == 0 {
 			continue // it has just ended, or has nothing to pay for
 		}
@@ -72,15 +71,4 @@ func (b *budgeting) settle() {
 			b.placer().Degrade(t.Handle(), step)
 		}
 	}
-}
-
-// cpuTime is the CPU time of all threads of a process, by its CPU clock: the
-// kernel makes its number of the pid (CPUCLOCK_SCHED), for anybody to read.
-func cpuTime(pid int) (time.Duration, error) {
-	const schedule = 2
-	var now unix.Timespec
-	if err := unix.ClockGettime(int32(^pid<<3|schedule), &now); err != nil {
-		return 0, err
-	}
-	return time.Duration(now.Nano()), nil
 }

@@ -7,20 +7,33 @@ package confine
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// Rights are capabilities that a thread keeps of those that it has.
+type Rights struct {
+	// Keep are those of the thread, and of what it executes as user 0.
+	Keep []uintptr
+	// Start are those that it has beside them to start something, which does not have
+	// them: to become another user.
+	Start []uintptr
+}
 
 // Apart calls f, and waits for it, in a thread that is to have no capabilities but those to
 // keep, of which it gets none that it had not, nor any that the file of a program would
 // give that it executes; err is why it has others. The thread ends with f, and with it children
 // that are to (PR_SET_PDEATHSIG).
-func Apart(f func(err error), keep ...uintptr) {
+func Apart(f func(err error), rights Rights) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -29,26 +42,34 @@ func Apart(f func(err error), keep ...uintptr) {
 			// But for the first one, which Go cannot end, and whose rights /proc shows as
 			// those of the process. While it is taken, another one is found.
 			defer runtime.UnlockOSThread()
-			Apart(f, keep...)
+			Apart(f, rights)
 			return
 		}
-		f(drop(keep))
+		f(drop(rights))
 	}()
 	<-done
 }
 
+// sets are capabilities as the kernel has them, in words of 32 bits.
+type sets [2]uint32
+
+func (s *sets) add(capabilities []uintptr) {
+	for _, number := range capabilities {
+		s[number/32] |= 1 << (number % 32)
+	}
+}
+
+func (s *sets) has(number uintptr) bool { return s[number/32]&(1<<(number%32)) != 0 }
+
 // drop takes rights from this thread, and from what it executes.
-func drop(keep []uintptr) error {
+func drop(rights Rights) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no new privileges: %w", err)
 	}
-	const words, bits = 2, 32
-	var kept [words]uint32
-	for _, number := range keep {
-		kept[number/bits] |= 1 << (number % bits)
-	}
-	for number := range uintptr(words * bits) {
-		if kept[number/bits]&(1<<(number%bits)) != 0 {
+	var kept sets
+	kept.add(rights.Keep)
+	for number := range uintptr(len(kept) * 32) {
+		if kept.has(number) {
 			continue
 		}
 		// EPERM without CAP_SETPCAP: then what is permitted bounds an exec, too,
@@ -58,8 +79,9 @@ func drop(keep []uintptr) error {
 			return fmt.Errorf("drop capability %d: %w", number, err)
 		}
 	}
+	kept.add(rights.Start)
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var has [words]unix.CapUserData
+	var has [len(kept)]unix.CapUserData
 	if err := unix.Capget(&header, &has[0]); err != nil {
 		return fmt.Errorf("capabilities: %w", err)
 	}
@@ -74,6 +96,28 @@ func drop(keep []uintptr) error {
 	return nil
 }
 
+// AsNobody has a command run as [Nobody], with those of some capabilities that this thread
+// has; false without CAP_SETUID and CAP_SETGID: the command stays this process' user's.
+func AsNobody(command *exec.Cmd, keep []uintptr) (is bool, err error) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var has [2]unix.CapUserData
+	if err := unix.Capget(&header, &has[0]); err != nil {
+		return false, fmt.Errorf("capabilities: %w", err)
+	}
+	effective := sets{has[0].Effective, has[1].Effective}
+	if !effective.has(unix.CAP_SETUID) || !effective.has(unix.CAP_SETGID) {
+		return false, nil
+	}
+	attributes := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
+	for _, number := range keep {
+		if effective.has(number) {
+			attributes.AmbientCaps = append(attributes.AmbientCaps, number)
+		}
+	}
+	command.SysProcAttr = attributes
+	return true, nil
+}
+
 // Nobody is the user, and the group, that has no files.
 const Nobody = 65534
 
@@ -84,14 +128,30 @@ const (
 	maxOOMScore = 1000
 )
 
-// Bound bounds what this process takes of the machine: Go's collector tries hard from
-// goal on, and the process ends at limit, both in bytes of private memory
-// (RLIMIT_DATA), since address space is also what other processes share with it. It leaves no core,
-// nobody but root looks into it, and the kernel ends it before whatever has started it.
-func Bound(goal int64, limit uint64) error {
-	debug.SetMemoryLimit(goal)
-	var errs []error
-	for resource, limit := range map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_DATA: limit} {
+// Limits are what a process may take of the machine.
+type Limits struct {
+	// MemoryGoal is where Go's collector tries hard, and Memory where the process ends, in
+	// bytes of private memory (RLIMIT_DATA), since address space is also what other
+	// processes share with it.
+	MemoryGoal int64
+	Memory     uint64
+	// CPU is where the kernel ends the process, in its whole life, up to a second; 0: it
+	// does not.
+	CPU time.Duration
+}
+
+// Bound bounds what this process takes of the machine. It leaves no core, nobody but root
+// looks into it, and the kernel ends it before whatever has started it. Without
+// CAP_SYS_RESOURCE it cannot take more later.
+func Bound(l Limits) error {
+	debug.SetMemoryLimit(l.MemoryGoal)
+	limits := map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_DATA: l.Memory}
+	if l.CPU > 0 {
+		limits[unix.RLIMIT_CPU] = uint64(math.Ceil(l.CPU.Seconds()))
+	}
+	// First of all: of a process that is not dumpable its files in /proc are root's.
+	errs := []error{goFirst()}
+	for resource, limit := range limits {
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
 			errs = append(errs, fmt.Errorf("limit %d: %w", resource, err))
 		}
@@ -99,7 +159,7 @@ func Bound(goal int64, limit uint64) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		errs = append(errs, fmt.Errorf("not dumpable: %w", err))
 	}
-	return errors.Join(append(errs, goFirst())...)
+	return errors.Join(errs...)
 }
 
 // goFirst has the kernel end this process before the one that has started it where memory

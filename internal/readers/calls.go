@@ -8,21 +8,20 @@ import (
 	"github.com/attune-hpc/attune/internal/confine"
 )
 
-// filter is what a helper may ask of the kernel: what reading takes, and Go's runtime.
-// What neither needs is refused, and what only somebody would call who has taken the helper
-// over ends it.
+// filter is what a helper of that id may ask of the kernel: what reading takes, and Go's
+// runtime. All else is answered as by a kernel that has no such call, which sends a
+// later runtime another way. What only somebody would call who has taken the helper over
+// ends it.
 func filter(pid int) *confine.Filter {
-	// Calls that are new to this program are answered as by a kernel that is older.
-	f := &confine.Filter{Calls: make(map[uint32][]confine.Case), Others: confine.Refuse}
+	f := &confine.Filter{Calls: make(map[uint32][]confine.Case), Others: confine.Lack}
 	f.Set(confine.Allow, reading()...)
 	f.Set(confine.Allow, runtimeCalls()...)
 	f.Set(confine.Kill, forbidden()...)
-	f.Set(confine.Lack, unix.SYS_CLONE3, unix.SYS_OPENAT2) // their arguments are in memory
 	const writes = unix.O_ACCMODE | unix.O_CREAT | unix.O_TRUNC | unix.O_APPEND | unix.O_TMPFILE&^unix.O_DIRECTORY
 	f.Calls[unix.SYS_OPENAT] = allowIf(confine.Without(2, writes))
 	noCode := allowIf(confine.Without(2, unix.PROT_EXEC))
 	f.Calls[unix.SYS_MMAP], f.Calls[unix.SYS_MPROTECT] = noCode, noCode
-	// A thread is a part of this process; whatever else is made has a life of its own.
+	// A thread ends with this process. clone3 has its flags in memory, as openat2 has: both lack.
 	f.Calls[unix.SYS_CLONE] = append(allowIf(confine.Having(0, unix.CLONE_THREAD)), confine.Case{Verdict: confine.Kill})
 	// Go's runtime signals its own threads only, and names memory.
 	f.Calls[unix.SYS_TGKILL] = allowIf(confine.Is(0, uint32(pid)))

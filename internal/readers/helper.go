@@ -23,6 +23,7 @@ type helper struct {
 	in      *os.File // what it is asked
 	out     *os.File // what it answers
 	used    bool     // it has answered before
+	nobody  bool     // its user is nobody
 }
 
 // startHelper runs a command as a helper.
@@ -41,7 +42,7 @@ func startHelper(command []string) (_ *helper, err error) {
 	h.command.Stdin, h.command.Stdout = questions, answers
 	// One processor is enough for one question at a time.
 	h.command.Env = append(os.Environ(), "GOMAXPROCS=1")
-	if err := startConfined(h.command); err != nil {
+	if h.nobody, err = startConfined(h.command); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	if h.held, err = procid.Open(h.command.Process.Pid); err != nil {
@@ -50,15 +51,22 @@ func startHelper(command []string) (_ *helper, err error) {
 	return h, nil
 }
 
-// startConfined starts a helper with no rights but those to read the memory of
-// processes, and files that only their user may read.
-func startConfined(command *exec.Cmd) (err error) {
+// startConfined starts a helper as nobody, with no rights but those to read the memory of
+// processes, and files that only their user may read. Where this process is of a user's own
+// the helper is that user's, too.
+func startConfined(command *exec.Cmd) (nobody bool, err error) {
+	// The memory, root and executable of another user's process, and arguments of those
+	// that are not dumpable; environments and programs that only their user may read.
+	reading := []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH}
 	confine.Apart(func(failed error) {
-		if err = failed; err == nil {
+		if err = failed; err != nil {
+			return
+		}
+		if nobody, err = confine.AsNobody(command, reading); err == nil {
 			err = command.Start()
 		}
-	}, unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH)
-	return err
+	}, confine.Rights{Keep: reading, Start: []uintptr{unix.CAP_SETUID, unix.CAP_SETGID}})
+	return nobody, err
 }
 
 // ask puts a question, and waits for the answer until then or until ctx ends.

@@ -42,7 +42,7 @@ type Options struct {
 	// Command runs [Serve]; nil: this process' own program with [Argument].
 	Command []string
 	// Patience is how long a helper has for an operation, SlowPatience for a slow
-	// one; 0: the defaults.
+	// one; 0: the defaults. It has no more than DefaultSlowPatience of CPU time.
 	Patience, SlowPatience time.Duration
 	// Pause is how long a user is refused, from when the last helper that hung has
 	// ended; 0: [DefaultPause].

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/queue"
 )
 
@@ -22,6 +23,7 @@ type Pool struct {
 	ctx     context.Context // ends with Close
 	close   context.CancelFunc
 	ending  sync.WaitGroup // helpers
+	asRoot  sync.Once      // that helpers are root's is said
 
 	mu     sync.Mutex // guards what follows; a leaf lock
 	closed bool
@@ -188,13 +190,21 @@ func (p *Pool) take() (*helper, error) {
 		return h, nil
 	}
 	p.mu.Unlock()
-	return startHelper(p.options.Command)
+	h, err := startHelper(p.options.Command)
+	if err == nil && !h.nobody && os.Geteuid() == 0 {
+		p.asRoot.Do(func() {
+			p.options.Log.Warn("what reads for this service runs as root, too: CAP_SETUID or CAP_SETGID is missing")
+		})
+	}
+	return h, err
 }
 
-// give takes a helper back that has answered.
+// give takes a helper back that has answered, unless it has taken its CPU time.
 func (p *Pool) give(h *helper) {
+	used, err := procid.CPUTime(h.held.PID())
+	spent := err != nil || used > cpuLife
 	p.mu.Lock()
-	kept := !p.closed && len(p.idle) < keptIdle
+	kept := !p.closed && len(p.idle) < keptIdle && !spent
 	if kept {
 		p.idle = append(p.idle, h)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -24,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Argument {
-		if err := Serve(os.Stdin, os.Stdout, echo(), hang(), die(), gone(), tell()); err != nil {
+		if err := Serve(os.Stdin, os.Stdout, echo(), hang(), die(), gone(), tell(), attempt(), write()); err != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
@@ -120,7 +121,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// A helper has the rights that reading takes, of those that this process has, and limits.
+// A helper has the rights that reading takes, of those that this process has, and limits;
+// started by root it is nobody, and only root can look into it.
 func TestRights(t *testing.T) {
 	pool, _ := mustPool(t, Options{Patience: patience.Limit})
 	own, err := os.ReadFile("/proc/self/status")
@@ -133,9 +135,21 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	const reading = 1<<unix.CAP_SYS_PTRACE | 1<<unix.CAP_DAC_READ_SEARCH
+	has, user := all&reading, os.Getuid()
+	rights := []string{
+		fmt.Sprintf("CapPrm: %016x", has), fmt.Sprintf("CapEff: %016x", has), "NoNewPrivs: 1", "Seccomp: 2",
+	}
+	if all&(1<<unix.CAP_SETUID) != 0 && all&(1<<unix.CAP_SETGID) != 0 {
+		user = confine.Nobody
+		rights = append(rights, fmt.Sprintf("CapInh: %016x", has), fmt.Sprintf("CapAmb: %016x", has), "Groups: NStgid")
+	}
+	rights = append(rights, fmt.Sprintf("Uid: %[1]d %[1]d %[1]d %[1]d", user))
+	if all&(1<<unix.CAP_SETPCAP) != 0 {
+		rights = append(rights, fmt.Sprintf("CapBnd: %016x", has))
+	}
 	for file, wanted := range map[string][]string{
-		"status": {fmt.Sprintf("CapPrm: %016x", all&reading), fmt.Sprintf("CapEff: %016x", all&reading), "NoNewPrivs: 1"},
-		"limits": {"Max core file size 0 0", "Max data size 536870912 536870912"},
+		"status": rights,
+		"limits": {"Max core file size 0 0", "Max data size 536870912 536870912", "Max cpu time 120 120"},
 	} {
 		told, err := tell().Ask(t.Context(), pool, harmless, file)
 		if err != nil {
@@ -148,10 +162,21 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
+	var st unix.Stat_t
+	if err := unix.Stat(fmt.Sprintf("/proc/%d/environ", idle(pool)), &st); err != nil || st.Uid != 0 {
+		t.Errorf("user %d may look into it: %v", st.Uid, err)
+	}
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil || !strings.Contains(string(status), text[:16]) {
 		t.Errorf("this process lost rights as well: %v", err)
 	}
+}
+
+// idle is the process of the helper that waits.
+func idle(p *Pool) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.idle[0].held.PID()
 }
 
 // A user with whom helpers fail is refused, logged once, and tried again; all others are

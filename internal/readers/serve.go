@@ -20,11 +20,19 @@ const (
 	memoryLimit = 512 << 20
 )
 
+// A helper has one processor, so that an operation takes no more CPU time than it may
+// take time. One that has taken cpuLife is not asked any more, and the kernel ends one that
+// comes to what it may have taken by the end of its last operation.
+const (
+	cpuLife  = DefaultSlowPatience
+	cpuLimit = cpuLife + DefaultSlowPatience
+)
+
 // Serve does operations, one after the other, that the Pool of the process that has
 // started this one asks for, until in ends. It bounds what this process takes, and what
 // it may ask of the kernel, for good.
 func Serve(in io.Reader, out io.Writer, operations ...Served) error {
-	err := confine.Bound(memoryGoal, memoryLimit)
+	err := confine.Bound(confine.Limits{MemoryGoal: memoryGoal, Memory: memoryLimit, CPU: cpuLimit})
 	if err == nil {
 		err = filter(os.Getpid()).Install()
 	}

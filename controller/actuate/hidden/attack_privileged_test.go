@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procid
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// CPUTime returns the CPU time of all threads of a process, those that have ended among
+// them, by the process' CPU clock, which anybody may read: the kernel makes its number
+// of the pid (CPUCLOCK_SCHED).
+func CPUTime(pid int) (time.Duration, error) {
+	const schedule = 2
+	var now unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|schedule), &now); err != nil {
+		return 0, fmt.Errorf("CPU clock of process %d: %w", pid, err)
+	}
+	return time.Duration(now.Nano()), nil
+}
