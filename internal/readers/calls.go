@@ -23,10 +23,11 @@ func filter(pid int) *confine.Filter {
 	f.Calls[unix.SYS_MMAP], f.Calls[unix.SYS_MPROTECT] = noCode, noCode
 	// A thread ends with this process. clone3 has its flags in memory, as openat2 has: both lack.
 	f.Calls[unix.SYS_CLONE] = append(allowIf(confine.Having(0, unix.CLONE_THREAD)), confine.Case{Verdict: confine.Kill})
-	// Go's runtime signals its own threads only, and names memory.
+	// Go's runtime signals its own threads only.
 	f.Calls[unix.SYS_TGKILL] = allowIf(confine.Is(0, uint32(pid)))
 	f.Calls[unix.SYS_KILL] = allowIf(confine.Is(0, uint32(pid)))
-	f.Calls[unix.SYS_PRCTL] = allowIf(confine.Is(0, unix.PR_SET_VMA))
+	f.Calls[unix.SYS_PRCTL] = append(allowIf(confine.Is(0, unix.PR_SET_VMA)), // the runtime names memory
+		allowIf(confine.Is(0, unix.PR_GET_NO_NEW_PRIVS))...) // whether setuid counts: package objfile
 	return f
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"strconv"
 )
 
 // listener is a log that notes when the controller has placed its point in a
@@ -23,7 +24,9 @@ func (l listener) Handle(_ context.Context, r slog.Record) error {
 	}
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "pid" {
-			l.note(l.placed, int(a.Value.Int64()))
+			if pid, err := strconv.Atoi(a.Value.String()); err == nil {
+				l.note(l.placed, pid)
+			}
 		}
 		return true
 	})

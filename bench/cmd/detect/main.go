@@ -24,6 +24,8 @@ type document struct {
 	Starts  starts          `json:"starts"`
 	Short   short           `json:"short_processes"`
 	Service service         `json:"service"`
+	// Costs of sessions, by how they are served.
+	Costs []cost `json:"costs"`
 }
 
 func main() {
@@ -44,8 +46,15 @@ func (d *document) measure(ctx context.Context, runs int) (err error) {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is left is in a temporary folder
-	if d.Starts, err = timeStarts(ctx, dir, runs); err != nil {
+	p, err := compile(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if d.Starts, _, err = timeStarts(ctx, dir, false, p, runs); err != nil {
 		return fmt.Errorf("starts: %w", err)
+	}
+	if d.Costs, err = compare(ctx, dir, p); err != nil {
+		return fmt.Errorf("processes of sessions: %w", err)
 	}
 	if d.Short, err = countShort(ctx, dir); err != nil {
 		return fmt.Errorf("short processes: %w", err)
@@ -53,10 +62,13 @@ func (d *document) measure(ctx context.Context, runs int) (err error) {
 	if d.Service, err = weighService(ctx, dir); err != nil {
 		return fmt.Errorf("service: %w", err)
 	}
+	inside, own := d.Costs[0], d.Costs[1]
 	d.Goals = []present.Goal{
 		{Name: "exec to instrumented, median", Value: quantile(d.Starts.Instrumented, 0.5), Unit: "ms", Limit: 2},
 		{Name: "processes instrumented before main", Value: present.Figure(100 * d.Starts.PlacedBefore), Unit: "%", Limit: 100, AtLeast: true},
 		{Name: "calls from main on that were counted", Value: present.Figure(100 * d.Starts.Counted), Unit: "%", Limit: 100, AtLeast: true},
+		{Name: "exec to known: what the process of the session adds", Value: more(own.Exec, inside.Exec), Unit: "ms", Limit: 0.5},
+		{Name: "the same of the first process of a session", Value: more(own.Start, inside.Start), Unit: "ms", Limit: 10},
 		{Name: "short processes missed", Value: present.Figure(d.Short.Started - d.Short.Found), Limit: 0},
 		{Name: "CPU of the idle service beside 1,000 processes", Value: d.Service.IdlePercent, Unit: "% of a core", Limit: 0.2},
 		{Name: "resident memory of the service", Value: d.Service.ResidentMB, Unit: "MB", Limit: 40},
@@ -87,6 +99,13 @@ func (d *document) Print() {
 	}
 	fmt.Println()
 	table.Print(os.Stdout)
+	var costs present.Table
+	costs.Row("a session", "exec to known, ms", "of its first process, ms")
+	for _, c := range d.Costs {
+		costs.Row(c.Way, number(quantile(c.Exec, 0.5)), number(quantile(c.Start, 0.5)))
+	}
+	fmt.Println()
+	costs.Print(os.Stdout)
 	fmt.Printf("\n%.0f %% of the processes were seen before main, %.0f %% instrumented before main: all of their calls were counted\n", 100*d.Starts.SeenBefore, 100*d.Starts.PlacedBefore)
 	fmt.Printf("%d short processes: %d found, %d events lost\n", d.Short.Started, d.Short.Found, d.Short.Lost)
 	fmt.Printf("%d forks and execs of others: %s s without the service, %s s beside it, which took %s ms of CPU time\n",

@@ -8,23 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
-	"github.com/attune-hpc/attune/analyzer"
-	"github.com/attune-hpc/attune/controller"
-	"github.com/attune-hpc/attune/controller/discover"
-	"github.com/attune-hpc/attune/internal/readers"
-	"github.com/attune-hpc/attune/local"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -55,32 +43,30 @@ type starts struct {
 }
 
 // timeStarts starts processes one after the other, in one session whose measure
-// point is known.
-func timeStarts(ctx context.Context, dir string, runs int) (s starts, err error) {
-	program, launcher, err := compile(ctx, dir)
+// point is known, and returns how long after its exec the first one, with which the session
+// began, was known to the controller, in milliseconds.
+func timeStarts(ctx context.Context, dir string, inside bool, p programs, runs int) (s starts, first float64, err error) {
+	n, err := newNode(ctx, dir, inside, p.program)
 	if err != nil {
-		return s, err
-	}
-	n, err := newNode(ctx, dir, program)
-	if err != nil {
-		return s, err
+		return s, 0, err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
 	var counted uint64
 	for i := range runs + 1 {
-		run, err := n.time(ctx, launcher, program)
+		run, err := n.time(ctx, p)
 		if err != nil {
-			return s, err
+			return s, 0, err
 		}
-		if i == 0 {
-			continue // puts the probe on the file
+		if i == 0 { // begins the session, which puts the probe on the file
+			first = run.since(run.placed)
+			continue
 		}
 		s.add(run)
 		counted += run.hits
 	}
 	s.SeenBefore, s.PlacedBefore = s.SeenBefore/float64(runs), s.PlacedBefore/float64(runs)
 	s.Counted = float64(counted) / float64(calls*runs)
-	return s, nil
+	return s, first, nil
 }
 
 // run is what was seen of one process; times of CLOCK_MONOTONIC in nanoseconds.
@@ -91,10 +77,12 @@ type run struct {
 	hits                         uint64
 }
 
+// since is how long after the exec something was, in milliseconds.
+func (r run) since(at int64) float64 { return float64(at-r.executed) / 1e6 }
+
 func (s *starts) add(r run) {
-	since := func(at int64) float64 { return float64(at-r.executed) / 1e6 }
-	s.Seen, s.Main = append(s.Seen, since(r.seen)), append(s.Main, since(r.main))
-	s.Known = append(s.Known, since(r.placed))
+	s.Seen, s.Main = append(s.Seen, r.since(r.seen)), append(s.Main, r.since(r.main))
+	s.Known = append(s.Known, r.since(r.placed))
 	// Whose every call was counted was instrumented when main began, if not
 	// before: nobody can tell from outside when between exec and main.
 	instrumented := r.placed
@@ -102,139 +90,28 @@ func (s *starts) add(r run) {
 		instrumented = min(r.placed, r.main)
 		s.PlacedBefore++
 	}
-	s.Instrumented = append(s.Instrumented, since(instrumented))
+	s.Instrumented = append(s.Instrumented, r.since(instrumented))
 	if r.seen < r.main {
 		s.SeenBefore++
 	}
 }
 
-// compile builds the program, under its own name and that of its launcher.
-func compile(ctx context.Context, dir string) (program, launcher string, err error) {
-	program, launcher = filepath.Join(dir, "detected"), filepath.Join(dir, "launcher")
+// programs are the program that is found and what starts it, which is the same file.
+type programs struct{ program, launcher string }
+
+// compile builds the program.
+func compile(ctx context.Context, dir string) (programs, error) {
+	program, launcher := filepath.Join(dir, "detected"), filepath.Join(dir, "launcher")
 	out, err := exec.CommandContext(ctx, "gcc", "-O2", "-o", program, "bench/workloads/detected.c").CombinedOutput()
 	if err != nil {
-		return "", "", fmt.Errorf("gcc: %w: %s", err, out)
+		return programs{}, fmt.Errorf("gcc: %w: %s", err, out)
 	}
-	return program, launcher, os.Link(program, launcher)
-}
-
-// node is discovery, and a controller and an Analyzer for what it finds.
-type node struct {
-	attunev1.ProbeServiceClient
-
-	watcher *discover.Watcher
-	joined  *local.Session
-	ends    []func() error // of what has begun, in this order
-
-	mu     sync.Mutex // guards what follows
-	seen   map[int]int64
-	placed map[int]int64
-}
-
-func newNode(ctx context.Context, dir, program string) (*node, error) {
-	n := &node{seen: make(map[int]int64), placed: make(map[int]int64)}
-	if err := n.begin(ctx, dir); err != nil {
-		return nil, errors.Join(err, n.close())
-	}
-	n.watcher.SetRegistrations([]*attunev1.Registration{registration(program)})
-	return n, nil
-}
-
-// begin begins the Analyzer, which asks for its measure point in every process that
-// there is, and the controller, which has the processes that are found.
-func (n *node) begin(ctx context.Context, dir string) (err error) {
-	helpers := helpersOf(attuned)
-	n.ends = append(n.ends, helpers.Close)
-	if n.watcher, err = discover.New(discover.Options{Handler: n, Readers: helpers}); err != nil {
-		return err
-	}
-	n.joined, err = local.New(local.Options{
-		Dir: dir, JobID: "bench", Log: slog.New(n.listen()),
-		Analyzer: analyzer.Config{Mode: "observe", NoTunlets: true, Probes: []string{"detected:detected_call"}},
-		Controller: controller.Config{
-			GatePath: filepath.Join(dir, "gate"), Source: n.watcher.Source(), StateDir: filepath.Join(dir, "state"), UseBPF: true, Budget: 1,
-			Readers: helpers,
-		},
-	})
-	n.ends = append(n.ends, n.joined.Close)
-	if err != nil {
-		return err
-	}
-	conn, err := grpc.NewClient(n.joined.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return err
-	}
-	n.ProbeServiceClient = attunev1.NewProbeServiceClient(conn)
-	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	watched := make(chan error, 1)
-	go func() { watched <- n.watcher.Run(watching) }()
-	n.ends = append(n.ends, conn.Close, func() error { cancel(); return <-watched }, func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer cancel()
-		n.joined.Stop(ctx)
-		return nil
-	})
-	if err := errors.Join(n.joined.Start(context.WithoutCancel(ctx)), n.joined.Analyzer.Start(ctx)); err != nil {
-		return err
-	}
-	return n.joined.Controller.AwaitPoints(ctx, 1)
-}
-
-// attuned is the service's program.
-const attuned = "bin/attuned"
-
-// helpersOf are those of a program that read what belongs to processes, as the service's do.
-func helpersOf(program string) *readers.Pool {
-	return readers.New(readers.Options{Command: []string{program, readers.Argument}})
-}
-
-// close ends what has begun, the last first.
-func (n *node) close() (err error) {
-	for _, end := range slices.Backward(n.ends) {
-		err = errors.Join(err, end())
-	}
-	return err
-}
-
-// registration means a program, whoever runs it.
-func registration(program string) *attunev1.Registration {
-	return &attunev1.Registration{
-		Id: "bench", Executable: program, Mode: "observe", RegisteredUnixNano: time.Now().UnixNano(),
-		Owner: &attunev1.Principal{Name: "root", Role: attunev1.Role_ROLE_ADMIN},
-	}
-}
-
-// Found implements discover.Handler.
-func (n *node) Found(f discover.Found) bool {
-	if f.Held == nil {
-		return false
-	}
-	n.note(n.seen, f.Held.PID())
-	go func() { // as the service does it: discovery goes on meanwhile
-		_ = n.joined.Controller.Follow(f.Held.PID()) // what has ended is not instrumented, and counts as such
-		_ = f.Held.Close()
-	}()
-	return true
-}
-
-// Mismatch implements discover.Handler.
-func (n *node) Mismatch(*attunev1.Mismatch) {}
-
-func (n *node) note(when map[int]int64, pid int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	when[pid] = monotonic()
-}
-
-func monotonic() int64 {
-	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // it cannot fail for this clock
-	return now.Nano()
+	return programs{program, launcher}, os.Link(program, launcher)
 }
 
 // time starts one process and takes what was seen of it.
-func (n *node) time(ctx context.Context, launcher, program string) (r run, err error) {
-	command := exec.CommandContext(ctx, launcher, program)
+func (n *node) time(ctx context.Context, p programs) (r run, err error) {
+	command := exec.CommandContext(ctx, p.launcher, p.program)
 	in, err := command.StdinPipe()
 	if err != nil {
 		return r, err
@@ -261,12 +138,6 @@ func (n *node) time(ctx context.Context, launcher, program string) (r run, err e
 	r.seen, r.placed = n.at(n.seen, pid), n.at(n.placed, pid)
 	r.hits, err = n.hits(ctx, pid)
 	return r, err
-}
-
-func (n *node) at(when map[int]int64, pid int) int64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return when[pid]
 }
 
 // hits waits until all calls of a process were counted, or no more come.
