@@ -22,9 +22,8 @@ const (
 	// cpuShare is five times what most of what is measured takes: 20 rounds a second over
 	// 256 processes, 19 µs each (docs/reference/signals.md), are a tenth of a core.
 	cpuShare = 0.5
-	// cpuBurst is sixty times what the most takes that is read of one file: the largest
-	// budget of package bounded, 64 million steps, is some 5 s. An endless loop has taken
-	// it after ten minutes.
+	// cpuBurst is 150 of the worst files that package hostiletest makes, of 2 s each. An
+	// endless loop has taken it after ten minutes.
 	cpuBurst = 5 * time.Minute
 )
 

@@ -15,13 +15,13 @@
 //
 // A file uses those below it, and those in its line:
 //
-//	controller, list            attuned's side: a session
+//	controller, list, budget    attuned's side: a session
 //	restore                     and what a dead one has left
 //	requests                    what its process asks for
 //	served, begin, echo         what attuned has for it
 //	serve, session              the side of the process
 //	source, finder, rules, log, tell  what reaches its controller through attuned
-//	pool, start, confine        how a process begins, and what it may
+//	pool, start, confine, calls  how a process begins, and what it may
 //	relay                       to the Analyzer
 //	roster                      which processes are the session's
 //	conversation                calls and notices both ways

@@ -42,6 +42,9 @@ func TestMain(m *testing.M) {
 
 // behave begins as it should, and then does what it likes.
 func behave(how string) {
+	if words := strings.Fields(how); words[0] == "attempt" {
+		attempt(words[1:])
+	}
 	if how == "serve" {
 		os.Exit(Serve(ServeOptions{}, os.Stderr))
 	}
@@ -77,7 +80,7 @@ func misbehave(c *conversation, how string) {
 		}
 	case "takes processors":
 		go func() {
-			for {
+			for n := 1; n != 0; n |= 1 {
 			}
 		}()
 	case "no message":

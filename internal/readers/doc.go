@@ -14,7 +14,7 @@
 // in this process, for a user who reads their own only.
 //
 // The files have an order: operation, pool, helper, and below them message; serve is the
-// helpers' side.
+// helpers' side, and calls what they may ask of the kernel (docs/design/0058).
 //
 // What the kernel has by itself needs no helper: /proc/PID/stat and status, where the
 // links of /proc/PID lead, and what procid.FileOf tells of a file.

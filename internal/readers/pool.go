@@ -202,7 +202,7 @@ func (p *Pool) take() (*helper, error) {
 // give takes a helper back that has answered, unless it has taken its CPU time.
 func (p *Pool) give(h *helper) {
 	used, err := procid.CPUTime(h.held.PID())
-	spent := err != nil || used > cpuLife
+	spent := err != nil || used > p.options.SlowPatience
 	p.mu.Lock()
 	kept := !p.closed && len(p.idle) < keptIdle && !spent
 	if kept {

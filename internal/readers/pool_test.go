@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Argument {
-		if err := Serve(os.Stdin, os.Stdout, echo(), hang(), die(), gone(), tell(), attempt(), write()); err != nil {
+		if err := Serve(os.Stdin, os.Stdout, echo(), hang(), die(), gone(), tell(), burn(), attempt(), write()); err != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
@@ -48,6 +48,17 @@ func hang() Operation[string, string] {
 // die ends the helper.
 func die() Operation[string, string] {
 	return NewOperation("die", func(context.Context, string) (string, error) { os.Exit(3); return "", nil })
+}
+
+// burn takes 400 ms of CPU time, of which a helper may take 300.
+func burn() Operation[string, string] {
+	return NewOperation("burn", func(context.Context, string) (string, error) {
+		for {
+			if used, err := procid.CPUTime(os.Getpid()); err != nil || used > 400*time.Millisecond {
+				return "", err
+			}
+		}
+	})
 }
 
 func gone() Operation[string, string] {
@@ -177,6 +188,24 @@ func idle(p *Pool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.idle[0].held.PID()
+}
+
+// A helper that has taken its CPU time is not asked any more.
+func TestCPUTime(t *testing.T) {
+	p, _ := mustPool(t, Options{Patience: patience.Limit, SlowPatience: 300 * time.Millisecond})
+	mustEcho(t, p, harmless)
+	first := idle(p)
+	mustEcho(t, p, harmless)
+	if second := idle(p); second != first {
+		t.Errorf("helper %d is asked after %d, which has taken little", second, first)
+	}
+	if _, err := burn().Ask(t.Context(), p, harmless, ""); err != nil {
+		t.Fatal(err)
+	}
+	mustEcho(t, p, harmless)
+	if next := idle(p); next == first {
+		t.Errorf("helper %d is asked again", next)
+	}
 }
 
 // A user with whom helpers fail is refused, logged once, and tried again; all others are

@@ -20,13 +20,10 @@ const (
 	memoryLimit = 512 << 20
 )
 
-// A helper has one processor, so that an operation takes no more CPU time than it may
-// take time. One that has taken cpuLife is not asked any more, and the kernel ends one that
-// comes to what it may have taken by the end of its last operation.
-const (
-	cpuLife  = DefaultSlowPatience
-	cpuLimit = cpuLife + DefaultSlowPatience
-)
+// cpuLimit is the CPU time at which the kernel ends a helper. A helper has one processor, so
+// that no operation takes more CPU time than it may take time; the pool asks nothing more
+// of one that has taken DefaultSlowPatience, and its last operation may take as much.
+const cpuLimit = 2 * DefaultSlowPatience
 
 // Serve does operations, one after the other, that the Pool of the process that has
 // started this one asks for, until in ends. It bounds what this process takes, and what

@@ -78,7 +78,7 @@ func (t *Thread) filtered(needs []Need) error {
 		case errors.Is(err, unix.ENOENT): // there are no more
 			return nil
 		case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-			return fmt.Errorf("%w: it has a seccomp filter, which may kill it for system calls of ours; only root can look: run attune as root", ErrUnsuited)
+			return fmt.Errorf("%w: it has a seccomp filter, which may kill it for system calls of ours; only root can look, and only under no filter itself: attach to it with attune as root", ErrUnsuited)
 		case err != nil:
 			return fmt.Errorf("%w: its seccomp filter cannot be read: %w", ErrUnsuited, err)
 		}
