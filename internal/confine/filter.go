@@ -137,6 +137,8 @@ func (f *Filter) Install() error {
 	thread, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
 		uintptr(unsafe.Pointer(&program)))
 	switch {
+	case errno == unix.EPERM:
+		return fmt.Errorf("seccomp filter: %w: what has started this service has to allow seccomp(2), with SystemCallFilter=seccomp in its unit", errno)
 	case errno != 0:
 		return fmt.Errorf("seccomp filter: %w", errno)
 	case thread != 0:
