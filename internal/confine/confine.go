@@ -97,7 +97,8 @@ func drop(rights Rights) error {
 }
 
 // AsNobody has a command run as [Nobody], with those of some capabilities that this thread
-// has; false without CAP_SETUID and CAP_SETGID: the command stays this process' user's.
+// has, and sets its SysProcAttr for that; false without CAP_SETUID and CAP_SETGID: the
+// command stays this process' user's.
 func AsNobody(command *exec.Cmd, keep []uintptr) (is bool, err error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var has [2]unix.CapUserData

@@ -19,6 +19,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/controller/child"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/link"
@@ -31,6 +32,10 @@ import (
 
 // attuned is the service's program.
 const attuned = "bin/attuned"
+
+// ahead is how long the process of a session has had to start when it is needed: more than
+// it takes.
+const ahead = 500 * time.Millisecond
 
 // helpersOf are those of a program that read what belongs to processes, as the service's do.
 func helpersOf(program string) *readers.Pool {
@@ -90,7 +95,8 @@ func (n *node) begin(ctx context.Context, dir string, inside bool) error {
 		Session: controller.Session{
 			Registration: "bench", Job: &attunev1.Job{Id: "bench"}, Mode: "observe", User: authn.Self(), Owner: authn.Self(),
 		},
-		Policy: func() *policy.Policy { return nil }, Untouched: func() string { return "" },
+		Mechanisms: capability.Mechanisms(capability.Probe(ctx, capability.Options{Fast: true})),
+		Policy:     func() *policy.Policy { return nil }, Untouched: func() string { return "" },
 		Over: func([]string, error) {}, Asked: func(*attunev1.ManageResponse) {}, Answered: func(*attunev1.ActionResult) {},
 	}
 	if err := n.newSession(ctx, inside, config); err != nil {
@@ -141,6 +147,7 @@ func (n *node) newSession(ctx context.Context, inside bool, config controller.Co
 		go func() { defer close(ended); pool.Run(running) }()
 		n.ends = append(n.ends, func() error { cancel(); <-ended; return nil })
 		n.session, err = child.New(config, pool)
+		pause(ctx, ahead)
 	}
 	n.began = sync.OnceValue(func() error {
 		err := n.session.Start(running)
