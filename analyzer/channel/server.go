@@ -27,6 +27,9 @@ const (
 	// readBuffer is what each connection has; gRPC's own is 32 kB, and a site has
 	// thousands of connections.
 	readBuffer = 8 << 10
+	// maxStreams bounds the calls that one connection has at a time: a controller's has
+	// two, a command's some.
+	maxStreams = 64
 	// minPing is how often a peer may do the same.
 	minPing = 5 * time.Second
 )
@@ -36,6 +39,7 @@ const (
 func NewServer(creds credentials.TransportCredentials, more ...grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append([]grpc.ServerOption{
 		grpc.Creds(creds), grpc.MaxRecvMsgSize(attunev1.MaxMessage), grpc.ConnectionTimeout(HelloPatience), grpc.WaitForHandlers(true),
+		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ReadBufferSize(readBuffer), grpc.InitialWindowSize(attunev1.FlowWindow), grpc.InitialConnWindowSize(attunev1.FlowWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingPatience, MaxConnectionAge: renewal}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),

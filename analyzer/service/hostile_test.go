@@ -74,7 +74,8 @@ func TestSameJob(t *testing.T) {
 	}
 }
 
-// TestManyJobs: one user's controllers do not take all sessions.
+// TestManyJobs: one user does not take all sessions, neither by their own controllers nor
+// by those of nodes.
 func TestManyJobs(t *testing.T) {
 	p := newPlace(t)
 	a := p.analyzer("a", func(c *Config) {
@@ -83,15 +84,55 @@ func TestManyJobs(t *testing.T) {
 	})
 	patience.Until(t, "it is claimed", func() bool { return a.table.owner("site-solver") != nil })
 	bob := p.pki.User(t, "bob", bobUID)
-	for n := range 2 {
-		p.dialAs(bob, a, of(hello("far", "site-solver", &attunev1.Job{Kind: "slurm", Id: strconv.Itoa(n)}), "bob", bobUID))
+	const half = userShare // he has as many as are free
+	for n := range half {
+		h := of(hello("far", "site-solver", &attunev1.Job{Kind: "slurm", Id: strconv.Itoa(n)}), "bob", bobUID)
+		if n%2 == 0 {
+			p.dialAs(bob, a, h)
+		} else {
+			p.dial(a, h, 1)
+		}
 	}
-	patience.Until(t, "bob has two", func() bool { return len(list(t, p.people(bob, a)).GetSessions()) == 2 })
-	if err := p.dialAs(bob, a, of(hello("far", "site-solver", job), "bob", bobUID)).why(); status.Code(err) != codes.ResourceExhausted {
-		t.Errorf("a third one: %v", err)
+	patience.Until(t, "bob has half of them", func() bool { return len(list(t, p.people(bob, a)).GetSessions()) == half })
+	for by, why := range map[string]func() error{
+		"bob": p.dialAs(bob, a, of(hello("far", "site-solver", job), "bob", bobUID)).why,
+		"n2":  p.dial(a, of(hello("n2", "site-solver", job), "bob", bobUID), 1).why,
+	} {
+		if err := why(); status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("one more by %s: %v", by, err)
+		}
 	}
 	p.dial(a, of(hello("n1", "site-solver", job), "ann", annUID), 1)
 	is(t, p.people(p.pki.User(t, "ann", annUID), a), "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+}
+
+// TestManyRegistrations: who registers many times at once, before the first is known, gets
+// no more than they may have, and keeps nobody away.
+func TestManyRegistrations(t *testing.T) {
+	const most = 3
+	p := newPlace(t)
+	a := p.analyzer("a", func(c *Config) { c.maxRegistrations = most })
+	bob, ann := p.pki.User(t, "bob", bobUID), p.pki.User(t, "ann", annUID)
+	client := p.people(bob, a)
+	answers := make(chan error)
+	for range 10 * most {
+		go func() {
+			_, err := client.StartSession(t.Context(), &attunev1.StartSessionRequest{Registration: &attunev1.Registration{Executable: "bomb"}})
+			answers <- err
+		}()
+	}
+	taken := 0
+	for range 10 * most {
+		if err := <-answers; err == nil {
+			taken++
+		} else if status.Code(err) != codes.ResourceExhausted {
+			t.Error(err)
+		}
+	}
+	if taken > most {
+		t.Errorf("%d are taken, want at most %d", taken, most)
+	}
+	register(t, a, p.people(ann, a), &attunev1.Registration{Executable: "solver", Mode: "observe"})
 }
 
 // TestRegistersAsOneself: whatever a user writes into a registration, it is
@@ -119,8 +160,13 @@ func TestRegistersAsOneself(t *testing.T) {
 			t.Errorf("for processes of %s: %v, %v", user, r, err)
 		}
 	}
-	if _, err := ask(&attunev1.Registration{Executable: strings.Repeat("x", maxRegistration)}); status.Code(err) != codes.InvalidArgument {
-		t.Errorf("a huge one: %v", err)
+	for name, r := range map[string]*attunev1.Registration{
+		"a huge one":         {Executable: strings.Repeat("x", maxRegistration)},
+		"one that takes all": {Executable: "solver", Arguments: strings.Repeat("(.?){1000}", 50)},
+	} {
+		if _, err := ask(r); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if _, err := bob.StopSession(t.Context(), &attunev1.StopSessionRequest{Id: hers}); status.Code(err) != codes.NotFound {
 		t.Errorf("bob stops hers: %v", err)

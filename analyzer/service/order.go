@@ -3,6 +3,7 @@
 package service
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -22,7 +24,13 @@ type orders struct {
 	table      *table
 	tunletDirs []string
 	most       int // registrations of one user
+	// rate bounds how often one user registers: what is registered is known a moment
+	// later only, and each costs every node.
+	rate *quota.Rate[string]
 }
+
+// registerEvery is how often one user may register beyond as many as they may have.
+const registerEvery = 2 * time.Second
 
 // order returns the registration that is asked for, checked and completed.
 func (o *orders) order(who *attunev1.Principal, asked *attunev1.Registration) (*attunev1.Registration, error) {
@@ -110,8 +118,11 @@ func (o *orders) roomFor(owner *attunev1.Principal) error {
 			n++
 		}
 	}
-	if n >= o.most {
+	switch {
+	case n >= o.most:
 		return status.Errorf(codes.ResourceExhausted, "%s has %d registrations already; take some back with attune session stop", owner.GetName(), n)
+	case !o.rate.Take(fmt.Sprintf("%d %s", owner.GetUid(), owner.GetName())):
+		return status.Errorf(codes.ResourceExhausted, "%s registers too often; wait %v", owner.GetName(), registerEvery)
 	}
 	return nil
 }

@@ -10,10 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/quota"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // errNoReport is returned where no report is kept.
@@ -22,7 +25,8 @@ var errNoReport = errors.New("no report of it is kept here")
 // reportSuffix ends the names of reports.
 const reportSuffix = ".json"
 
-// reports keeps the reports of sessions that have ended, a file each.
+// reports keeps the reports of sessions that have ended, a file each, in a folder for
+// each user.
 type reports struct {
 	dir  string
 	most int
@@ -39,48 +43,68 @@ func openReports(dir string, most int, log *slog.Logger) (*reports, error) {
 	return &reports{dir: dir, most: most, log: log}, nil
 }
 
-func (r *reports) path(id string) string { return filepath.Join(r.dir, id+reportSuffix) }
+// path is where a session's report is.
+func (r *reports) path(of *attunev1.SessionRecord) string {
+	owner := "nobody"
+	if of.GetUser() != nil {
+		owner = strconv.FormatUint(uint64(of.GetUser().GetUid()), 10)
+	}
+	return filepath.Join(r.dir, owner, of.GetId()+reportSuffix)
+}
 
-// put keeps a report, and deletes the oldest ones of those that are too many.
-func (r *reports) put(id string, of *report.Report) error {
+// put keeps a report. If that is one too many, the oldest of the user who has most goes.
+func (r *reports) put(of *attunev1.SessionRecord, text *report.Report) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := of.WriteJSON(r.path(id)); err != nil {
+	path := r.path(of)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("keep the report: %w", err)
 	}
-	r.prune()
+	if err := text.WriteJSON(path); err != nil {
+		return fmt.Errorf("keep the report: %w", err)
+	}
+	if err := r.prune(); err != nil {
+		r.log.Warn("old reports are not deleted", "error", err)
+	}
 	return nil
 }
 
 // get returns a report, JSON. The error is errNoReport if there is none.
-func (r *reports) get(id string) ([]byte, error) {
-	data, err := os.ReadFile(r.path(id))
+func (r *reports) get(of *attunev1.SessionRecord) ([]byte, error) {
+	data, err := os.ReadFile(r.path(of))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errNoReport
 	}
 	return data, err
 }
 
-// prune deletes the oldest reports. The caller holds mu.
-func (r *reports) prune() {
-	entries, err := os.ReadDir(r.dir)
-	if err != nil {
-		r.log.Warn("old reports are not deleted", "error", err)
-		return
+// kept is a file with a report.
+type kept struct {
+	path string
+	at   time.Time
+}
+
+// prune deletes what is too much. The caller holds mu.
+func (r *reports) prune() error {
+	paths, err := filepath.Glob(filepath.Join(r.dir, "*", "*"+reportSuffix))
+	if err != nil || len(paths) <= r.most {
+		return err
 	}
-	var kept []fs.FileInfo
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), reportSuffix) {
-			kept = append(kept, info)
+	var all []kept
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
 		}
+		all = append(all, kept{path, info.ModTime()})
 	}
-	if len(kept) <= r.most {
-		return
-	}
-	slices.SortFunc(kept, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
-	for _, old := range kept[:len(kept)-r.most] {
-		if err := os.Remove(filepath.Join(r.dir, old.Name())); err != nil {
-			r.log.Warn("old report is not deleted", "error", err)
+	slices.SortFunc(all, func(a, b kept) int { return a.at.Compare(b.at) })
+	for len(all) > r.most {
+		i := quota.Surplus(all, func(k kept) string { return filepath.Dir(k.path) })
+		if err := os.Remove(all[i].path); err != nil {
+			return err
 		}
+		all = slices.Delete(all, i, i+1)
 	}
+	return nil
 }

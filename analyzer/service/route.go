@@ -16,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/channel"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -24,8 +25,7 @@ import (
 // or not claimed here yet: it may have been quicker than the registry.
 const routePatience = 2 * time.Second
 
-// userShare is which part of all sessions the controllers of one user get: one in
-// so many.
+// userShare is which part of all sessions one user gets for certain: one in so many.
 const userShare = 8
 
 // router finds the session that a controller serves, or begins it. route is safe for
@@ -84,7 +84,7 @@ func (rt *router) session(who *attunev1.Principal, r *attunev1.Registration, job
 		if len(rt.table.hosted) >= rt.cfg.MaxSessions {
 			return nil, status.Errorf(codes.ResourceExhausted, "the Analyzer has %d sessions already", len(rt.table.hosted))
 		}
-		if err := rt.roomForSession(who, k.uid); err != nil {
+		if err := rt.roomForSession(k.uid); err != nil {
 			return nil, err
 		}
 		var err error
@@ -99,21 +99,19 @@ func (rt *router) session(who *attunev1.Principal, r *attunev1.Registration, job
 	return h, nil
 }
 
-// roomForSession says whether somebody's own controller may begin one session
-// more: there are as many job ids as they like. Nodes bring what runs there. The
-// caller holds table.mu.
-func (rt *router) roomForSession(who *attunev1.Principal, uid uint32) error {
-	if who.GetRole() != attunev1.Role_ROLE_USER {
-		return nil
-	}
+// roomForSession says whether a user may have one session more: there are as many job
+// ids as they like. Beyond their share they have as many as are still free, so that
+// there is room for whoever comes next. The caller holds table.mu.
+func (rt *router) roomForSession(uid uint32) error {
 	n := 0
 	for k := range rt.table.hosted {
 		if k.uid == uid {
 			n++
 		}
 	}
-	if most := max(1, rt.cfg.MaxSessions/userShare); n >= most {
-		return status.Errorf(codes.ResourceExhausted, "%s has %d sessions already", who.GetName(), n)
+	free := rt.cfg.MaxSessions - len(rt.table.hosted)
+	if n >= max(1, rt.cfg.MaxSessions/userShare, free) {
+		return status.Errorf(codes.ResourceExhausted, "user %d has %d sessions already, and others may need the %d that are free", uid, n, free)
 	}
 	return nil
 }
@@ -121,10 +119,10 @@ func (rt *router) roomForSession(who *attunev1.Principal, uid uint32) error {
 // begin begins the session of an execution, or goes on with one that another
 // Analyzer began. The caller holds table.mu and enters it.
 func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (*hosted, error) {
-	record := o.next(r, job, user)
+	k, record := newKey(r.GetId(), job, user), o.next(r, job, user)
 	record.Analyzer = rt.cfg.Record.GetId()
 	h := &hosted{
-		key: newKey(r.GetId(), job, user), record: record, log: rt.log.With("session", record.GetId()),
+		key: k, record: record, log: rt.log.With("session", record.GetId(), logging.UserKey, k.uid),
 		recorder: rt.recorder, reports: rt.reports, now: rt.now, linger: rt.cfg.Linger, delay: rt.cfg.TunletDelay,
 		changed: queue.NewBell(), ends: make(chan ending, 1), done: make(chan struct{}), over: errOver,
 	}

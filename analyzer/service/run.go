@@ -134,7 +134,7 @@ func (h *hosted) conclude(ctx context.Context, e ending) *attunev1.SessionRecord
 	}
 	h.dismiss(ctx, keep)
 	r := h.analyzer.Finish(ctx, &attunev1.RecordedExit{Reason: e.reason})
-	if err := h.reports.put(h.snapshot().GetId(), r); err != nil {
+	if err := h.reports.put(h.snapshot(), r); err != nil {
 		h.log.Error("report is lost", "error", err)
 	}
 	record := h.end(sum, sumErr == nil) // whoever sees it ended finds the report

@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/channel"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/queue"
+	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -57,7 +58,10 @@ func New(cfg Config) (*Service, error) {
 		site:   site{registry: cfg.Registry, host: cfg.Record.GetHost(), log: log, changed: queue.NewBell(), list: cfg.Registrations},
 		sessions: sessions{
 			finder: f, claims: c, reports: reports, log: log,
-			orders: orders{table: t, tunletDirs: cfg.TunletDirs, most: cfg.maxRegistrations},
+			orders: orders{
+				table: t, tunletDirs: cfg.TunletDirs, most: cfg.maxRegistrations,
+				rate: quota.NewRate[string](cfg.maxRegistrations, registerEvery),
+			},
 		},
 	}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/logging"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -47,7 +48,7 @@ func (s *sessions) StartSession(ctx context.Context, q *attunev1.StartSessionReq
 	if err := s.registry.PutRegistration(ctx, r); err != nil {
 		return nil, status.Errorf(codes.Unavailable, "the registry does not take it: %v", err)
 	}
-	s.log.Info("registered", "registration", r.GetId(), "owner", r.GetOwner().GetName(), "executable", r.GetExecutable(), "mode", r.GetMode())
+	s.log.Info("registered", "registration", r.GetId(), "owner", r.GetOwner().GetName(), logging.UserKey, r.GetOwner().GetUid(), "executable", r.GetExecutable(), "mode", r.GetMode())
 	s.claims.claim(r.GetId(), 0) // whoever asked is waiting for it
 	return &attunev1.StartSessionResponse{Registration: r}, nil
 }
@@ -158,7 +159,7 @@ func (s *sessions) ShowSession(ctx context.Context, q *attunev1.ShowSessionReque
 	if h != nil {
 		return h.show()
 	}
-	text, err := s.reports.get(record.GetId())
+	text, err := s.reports.get(record)
 	switch {
 	case errors.Is(err, errNoReport): // it is another Analyzer's, or too old
 		return &attunev1.ShowSessionResponse{Session: record}, nil

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -68,7 +68,7 @@ func ValidateRegistration(r *attunev1.Registration) error {
 	if sum, err := hex.DecodeString(r.GetSha256()); err != nil || len(sum) != 0 && len(sum) != 32 {
 		return fmt.Errorf("%q is no SHA-256: write 64 hexadecimal digits, as sha256sum prints them", r.GetSha256())
 	}
-	if _, err := regexp.Compile(r.GetArguments()); err != nil {
+	if _, err := bounded.Regexp(r.GetArguments()); err != nil {
 		return fmt.Errorf("arguments: %w", err)
 	}
 	_, err := core.ParseMode(r.GetMode())

@@ -5,6 +5,9 @@ package discover
 import (
 	"context"
 	"errors"
+	"regexp"
+	"strings"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -18,6 +21,8 @@ type candidate struct {
 	held    *procid.Process // nil: it has ended
 	// names that it goes under: of its executable, as it was started.
 	names []string
+	// matched are the patterns of registrations that its arguments match.
+	matched map[*regexp.Regexp]bool
 	// script is what a checksum is meant of, a path under /proc/PID while that is
 	// there; "": of the executable.
 	script string
@@ -40,6 +45,19 @@ func (c *candidate) close() {
 	if c.held != nil {
 		_ = c.held.Close() // it only fails if it is closed already
 	}
+}
+
+// match matches the arguments with the patterns of those registrations that may mean the
+// process, and returns how long that took.
+func (c *candidate) match(usable []*registration) time.Duration {
+	began, line := time.Now(), strings.Join(c.process.GetCommandLine(), " ")
+	c.matched = make(map[*regexp.Regexp]bool)
+	for _, r := range usable {
+		if r.arguments != nil && r.named(c) && r.arguments.MatchString(line) {
+			c.matched[r.arguments] = true
+		}
+	}
+	return time.Since(began)
 }
 
 // describer finds out what is to be known of processes. Its methods may be called from

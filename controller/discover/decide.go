@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -37,9 +38,8 @@ func (d *decider) executed(e event, round int) bool {
 		return false
 	}
 	usable := d.registered.usable
-	wanted := func(name string) bool { return anyWants(usable, name) }
 	if !d.examiner.put(userOf(e), func(ctx context.Context) examined {
-		found := d.describer.examine(ctx, e, wanted)
+		found := d.describer.examine(ctx, e, usable)
 		found.round = round
 		return found
 	}) {
@@ -55,7 +55,7 @@ func (d *decider) examined(found examined) {
 		d.board.countMissed()
 	}
 	if found.failed != nil && !errors.Is(found.failed, readers.ErrRefused) { // that is logged once for all
-		d.log.Warn("process is left alone", "error", found.failed)
+		d.log.Warn("process is left alone", logging.UserKey, found.uid, "error", found.failed)
 	}
 	c := found.candidate
 	if c == nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -26,10 +27,13 @@ type examined struct {
 	round     int        // of looks that are waited for; 0: nobody waits
 	candidate *candidate // a process that may be meant
 	failed    error      // why nothing is known of a process that may be meant
+	uid       uint32     // whose that is
 	missed    bool       // it had ended before
 	// target is what the path of of names in the end.
 	of     *registration
 	target string
+	// dear is how long what its user asks for has taken of a processor.
+	dear time.Duration
 }
 
 // examiner looks at what belongs to users: of each user at one thing after the other, in
@@ -87,12 +91,27 @@ func (x *examiner) work(uid uint32) {
 				found.candidate.close()
 			}
 		}
+		if found.dear > dearFrom { // theirs wait longer, so that others' have processors
+			select {
+			case <-time.After(min(dearPause*found.dear, dearMost)):
+			case <-x.ctx.Done():
+			}
+		}
 	}
 }
 
-// examine looks whether a process goes under a name that is wanted, and if so finds out
-// what is needed of it.
-func (d *describer) examine(ctx context.Context, e event, wanted func(name string) bool) examined {
+const (
+	// dearFrom is from when on the patterns of a user's registrations take so long that
+	// a pause follows, dearPause times as long and dearMost at most.
+	dearFrom  = 5 * time.Millisecond
+	dearPause = 9
+	dearMost  = 10 * time.Second
+)
+
+// examine looks whether a process goes under a name that a registration wants, and if so
+// finds out what is needed of it.
+func (d *describer) examine(ctx context.Context, e event, usable []*registration) examined {
+	wanted := func(name string) bool { return anyWants(usable, name) }
 	names, err := d.names(ctx, e, wanted)
 	if !slices.ContainsFunc(names, wanted) {
 		// Of one that has ended nothing tells what it was.
@@ -103,7 +122,7 @@ func (d *describer) examine(ctx context.Context, e event, wanted func(name strin
 	case errors.Is(err, procid.ErrGone):
 		return examined{missed: true}
 	case err != nil:
-		return examined{failed: fmt.Errorf("process %d cannot be described: %w", e.PID, err)}
+		return examined{failed: fmt.Errorf("process %d cannot be described: %w", e.PID, err), uid: userOf(e)}
 	}
-	return examined{candidate: c}
+	return examined{candidate: c, dear: c.match(usable)}
 }

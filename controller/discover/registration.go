@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/pki"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -40,7 +41,7 @@ func compile(r *attunev1.Registration, uidOf func(name string) (uint32, error)) 
 	c.wild = beginning(path.Base(r.GetExecutable())) != path.Base(r.GetExecutable())
 	if r.GetArguments() != "" {
 		var err error
-		if c.arguments, err = regexp.Compile(r.GetArguments()); err != nil {
+		if c.arguments, err = bounded.Regexp(r.GetArguments()); err != nil {
 			return nil, fmt.Errorf("arguments: %w", err)
 		}
 	}
@@ -142,13 +143,16 @@ func isStarter(base string) bool {
 	return false
 }
 
-// agrees says whether the process is meant in everything but its checksum.
+// named says whether the process goes under a name that is meant.
+func (r *registration) named(c *candidate) bool {
+	return slices.ContainsFunc(c.names, func(name string) bool { return r.fits(name, c.process.GetUid()) })
+}
+
+// agrees says whether the process is meant in everything but its checksum. A
+// registration that came after it was looked at has it looked at again.
 func (r *registration) agrees(c *candidate) bool {
-	if !slices.ContainsFunc(c.names, func(name string) bool { return r.fits(name, c.process.GetUid()) }) {
-		return false
-	}
 	switch {
-	case r.arguments != nil && !r.arguments.MatchString(strings.Join(c.process.GetCommandLine(), " ")):
+	case !r.named(c), r.arguments != nil && !c.matched[r.arguments]:
 		return false
 	case r.GetJob() != nil && r.GetJob().Key() != c.process.GetJob().Key():
 		return false

@@ -80,6 +80,7 @@ func TestCompileRefuses(t *testing.T) {
 	}{
 		{"no executable", &attunev1.Registration{}},
 		{"bad pattern", &attunev1.Registration{Executable: "a[", Owner: site("", "").GetOwner()}},
+		{"arguments that take minutes", &attunev1.Registration{Executable: "a", Arguments: "(.?){1000}", Owner: site("", "").GetOwner()}},
 		{"bad arguments", &attunev1.Registration{Executable: "a", Arguments: "(", Owner: site("", "").GetOwner()}},
 	}
 	for _, test := range tests {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/attune-hpc/attune/controller/discover"
+	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -66,6 +67,6 @@ func mismatch(r *attunev1.Registration, process *attunev1.Process, reason string
 
 // Mismatch notes who is left alone.
 func (f found) Mismatch(m *attunev1.Mismatch) {
-	f.log.Info("process is left alone", "pid", m.GetPid(), "executable", m.GetExecutable(), "reason", m.GetReason())
+	f.log.Info("process is left alone", "pid", m.GetPid(), logging.UserKey, m.GetUid(), "executable", m.GetExecutable(), "reason", m.GetReason())
 	f.notes.mismatch(m)
 }

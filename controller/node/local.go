@@ -18,7 +18,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/attune-hpc/attune/controller/discover"
+	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/turns"
 )
 
@@ -28,6 +30,11 @@ const (
 	localTimeout = 2 * time.Second
 	// maxBody bounds what is posted.
 	maxBody = 64 << 10
+	// tasksAtOnce and tasksEvery bound the tasks that one user hands over: each is in
+	// the audit log, and may make an Analyzer begin a session. Root hands over those
+	// of batch systems.
+	tasksAtOnce = 256
+	tasksEvery  = 100 * time.Millisecond
 	// everybody may connect to the local socket; what they may see and do
 	// depends on who they are.
 	everybody = 0o666
@@ -63,6 +70,7 @@ type local struct {
 	recorder  *recorder
 	handover  *handover
 	auditor   auditor
+	tasks     *quota.Rate[uint32] // that users hand over
 }
 
 // ServeLocal answers at the local socket, by HTTP/1, until ctx ends, and closes
@@ -154,6 +162,10 @@ func (l *local) serveTask(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the kernel does not say who asks", http.StatusForbidden)
 		return
 	}
+	if uid != 0 && !l.tasks.Take(uid) {
+		http.Error(w, "too many tasks are handed over at a time; wait a second", http.StatusTooManyRequests)
+		return
+	}
 	var task Task
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&task); err != nil {
 		http.Error(w, "the task is no JSON: "+err.Error(), http.StatusBadRequest)
@@ -165,11 +177,11 @@ func (l *local) serveTask(w http.ResponseWriter, r *http.Request) {
 	env, err := l.handover.takeTask(ctx, uid, task)
 	answered(err)
 	if err != nil {
-		l.log.Info("task is not taken", "pid", task.PID, "uid", task.UID, "by", uid, "reason", err)
+		l.log.Info("task is not taken", "pid", task.PID, "owner", task.UID, logging.UserKey, uid, "reason", err)
 		http.Error(w, err.Error(), statusOf(err))
 		return
 	}
-	l.log.Info("task is taken", "pid", task.PID, "uid", task.UID, "job", task.Job.Kind+"/"+task.Job.ID, "rank", task.Rank)
+	l.log.Info("task is taken", "pid", task.PID, "owner", task.UID, logging.UserKey, uid, "job", task.Job.Kind+"/"+task.Job.ID, "rank", task.Rank)
 	writeEnvironment(w, r, env)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/controller/child"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/internal/queue"
+	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/registry"
 )
 
@@ -84,7 +85,8 @@ func New(config Config) (*Node, error) {
 	}
 	n.mainSwitch = &mainSwitch{turns: config.Turns, off: config.Off, sessions: n.sessions, auditor: audit, notes: n.notes, log: log}
 	n.local = &local{
-		log: log, status: n.watcher.Status, connected: config.Registry.Connected, standing: config.Turns.Standing, sessions: n.sessions, recorder: n.recorder,
+		tasks: quota.NewRate[uint32](tasksAtOnce, tasksEvery),
+		log:   log, status: n.watcher.Status, connected: config.Registry.Connected, standing: config.Turns.Standing, sessions: n.sessions, recorder: n.recorder,
 		handover: &handover{rules: n.rules, sessions: n.sessions, registrations: n.registrations}, auditor: audit,
 	}
 	return n, nil

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/quota"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
 	// maxMismatches and maxTroubles bound what is announced of each; the newest
-	// stay.
+	// stay, of mismatches each user's.
 	maxMismatches = 64
 	maxTroubles   = 16
 )
@@ -32,7 +33,10 @@ type notes struct {
 func (n *notes) mismatch(m *attunev1.Mismatch) {
 	n.mu.Lock()
 	n.mismatches = append(n.mismatches, m)
-	n.mismatches = slices.Delete(n.mismatches, 0, max(0, len(n.mismatches)-maxMismatches))
+	if len(n.mismatches) > maxMismatches {
+		i := quota.Surplus(n.mismatches, (*attunev1.Mismatch).GetUid)
+		n.mismatches = slices.Delete(n.mismatches, i, i+1)
+	}
 	n.mu.Unlock()
 	n.changed()
 }

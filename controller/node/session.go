@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -76,7 +77,7 @@ func newSession(number int, o order, log *slog.Logger) *session {
 		order: o, key: o.key(), number: number,
 		woken: queue.NewBell(), ready: make(chan struct{}), ended: make(chan conclusion, 1),
 		switched: make(chan string, 1),
-		log:      log.With("registration", o.registration.GetId(), "job", o.job.Key(), "uid", o.uid),
+		log:      log.With("registration", o.registration.GetId(), "job", o.job.Key(), logging.UserKey, o.uid),
 	}
 }
 

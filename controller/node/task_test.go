@@ -6,7 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +26,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -241,5 +245,31 @@ func TestWhoMayHandOver(t *testing.T) {
 				t.Errorf("got %v, want allowed: %v", err, tt.may)
 			}
 		})
+	}
+}
+
+// TestFloodOfTasks: one user's tasks take nothing from another's, nor from root's.
+func TestFloodOfTasks(t *testing.T) {
+	l := &local{tasks: quota.NewRate[uint32](tasksAtOnce, tasksEvery), log: slog.New(slog.DiscardHandler)}
+	hand := func(uid uint32) int {
+		r := httptest.NewRequest(http.MethodPost, "/v1/task", strings.NewReader("no task"))
+		answer := httptest.NewRecorder()
+		l.handler().ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), peerKey{}, uid)))
+		return answer.Code
+	}
+	refused := 0
+	for range 2 * tasksAtOnce {
+		if hand(4711) == http.StatusTooManyRequests {
+			refused++
+		}
+		if code := hand(0); code != http.StatusBadRequest {
+			t.Fatalf("root's: %d", code)
+		}
+	}
+	if refused < tasksAtOnce/2 {
+		t.Errorf("%d of %d were refused", refused, 2*tasksAtOnce)
+	}
+	if code := hand(4712); code != http.StatusBadRequest {
+		t.Errorf("another user's: %d", code)
 	}
 }

@@ -5,9 +5,12 @@ package node
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 func newHealth() (h *health, told func() []string) {
@@ -75,5 +78,20 @@ func TestNotesAreBounded(t *testing.T) {
 	h.notes.trouble("last")
 	if got := told(); len(got) != maxTroubles || !strings.HasSuffix(got[len(got)-1], "last") {
 		t.Errorf("%d troubles, the latest %q", len(got), got[len(got)-1])
+	}
+}
+
+// TestMismatchesOfAUser: however many processes of one user are left alone, another's is
+// told.
+func TestMismatchesOfAUser(t *testing.T) {
+	n := &notes{changed: func() {}}
+	own := int32(os.Getpid()) // those that have ended are not told
+	n.mismatch(&attunev1.Mismatch{Pid: own, Uid: 4712})
+	for range 3 * maxMismatches {
+		n.mismatch(&attunev1.Mismatch{Pid: own, Uid: 4711})
+	}
+	all, _ := n.current()
+	if len(all) != maxMismatches || all[0].GetUid() != 4712 {
+		t.Errorf("%d are told, the first one of %d", len(all), all[0].GetUid())
 	}
 }

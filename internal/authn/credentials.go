@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"syscall"
 
 	"google.golang.org/grpc/credentials"
 
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/quota"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -35,21 +37,56 @@ type Options struct {
 
 // New returns credentials for servers and clients. How long a peer may take to
 // say who it is, the server says (grpc.ConnectionTimeout).
-func New(o Options) credentials.TransportCredentials { return &transport{o} }
+func New(o Options) credentials.TransportCredentials {
+	return &transport{options: o, connections: quota.NewAtOnce[string](peercred.PerUser)}
+}
 
-type transport struct{ options Options }
+type transport struct {
+	options     Options
+	connections *quota.AtOnce[string] // to a server, by person
+}
 
-// ServerHandshake finds out who has connected.
-func (t *transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return t.checked(conn, func(identity *pki.Identity) (net.Conn, credentials.AuthInfo, error) {
-		return credentials.NewTLS(identity.ServerConfig()).ServerHandshake(conn)
+// ServerHandshake finds out who has connected. A person has as many connections as at a
+// Unix socket, however they come.
+func (t *transport) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	leave := func() {}
+	admit := func(who *attunev1.Principal) error {
+		key := keyOf(who)
+		switch {
+		case who.GetRole() == attunev1.Role_ROLE_NODE:
+		case !t.connections.Enter(key):
+			return fmt.Errorf("%w: %s has %d connections, which is the most", ErrNotAdmitted, who.GetName(), peercred.PerUser)
+		default:
+			leave = sync.OnceFunc(func() { t.connections.Leave(key) })
+		}
+		return nil
+	}
+	conn, info, err := t.checked(raw, admit, func(identity *pki.Identity) (net.Conn, credentials.AuthInfo, error) {
+		return credentials.NewTLS(identity.ServerConfig()).ServerHandshake(raw)
 	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return counted{conn, leave}, info, nil
+}
+
+// counted is a connection that counts while it is open.
+type counted struct {
+	net.Conn
+	leave func()
+}
+
+// Close closes the connection.
+func (c counted) Close() error {
+	c.leave()
+	return c.Conn.Close()
 }
 
 // ClientHandshake finds out who serves. Over TCP it must be the host that was
 // dialled.
 func (t *transport) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return t.checked(conn, func(identity *pki.Identity) (net.Conn, credentials.AuthInfo, error) {
+	everybody := func(*attunev1.Principal) error { return nil }
+	return t.checked(conn, everybody, func(identity *pki.Identity) (net.Conn, credentials.AuthInfo, error) {
 		if _, err := identity.Certificate(); err != nil {
 			return nil, nil, err // the server would say less
 		}
@@ -63,10 +100,15 @@ func (t *transport) ClientHandshake(ctx context.Context, authority string, conn 
 
 // checked asks the kernel or makes TLS, and then whether the peer is let in. A
 // connection that is not goes nowhere.
-func (t *transport) checked(raw net.Conn, secure func(*pki.Identity) (net.Conn, credentials.AuthInfo, error)) (net.Conn, credentials.AuthInfo, error) {
+func (t *transport) checked(
+	raw net.Conn, admit func(*attunev1.Principal) error, secure func(*pki.Identity) (net.Conn, credentials.AuthInfo, error),
+) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := t.identify(raw, secure)
 	if err == nil && t.options.Admit != nil {
 		err = t.options.Admit(info.Principal)
+	}
+	if err == nil {
+		err = admit(info.Principal)
 	}
 	if err == nil {
 		return conn, info, nil

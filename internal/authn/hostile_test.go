@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/pkitest"
@@ -104,6 +105,39 @@ func TestHostileClients(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestConnectionsOfAPerson: who has as many connections as a person may gets no other,
+// another person does, and so does the first one when one has ended.
+func TestConnectionsOfAPerson(t *testing.T) {
+	site := pkitest.New(t)
+	s := mustServe(t, "tcp", Options{Identity: site.Node(t, "server")})
+	connect := func(who *pki.Identity) error {
+		config := who.ClientConfig()
+		config.NextProtos = []string{"h2"}
+		conn, err := tls.Dial("tcp", s.address, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		_, err = conn.Read(make([]byte, 1)) // the server's settings, or the end
+		return err
+	}
+	ann, bob := site.User(t, "ann", 4711), site.User(t, "bob", 4712)
+	for n := range peercred.PerUser {
+		if err := connect(ann); err != nil {
+			t.Fatalf("connection %d: %v", n, err)
+		}
+	}
+	if err := connect(ann); err == nil {
+		t.Fatal("one more is let in")
+	}
+	if err := <-s.refused; !errors.Is(err, ErrNotAdmitted) {
+		t.Errorf("refused: %v", err)
+	}
+	if err := connect(bob); err != nil {
+		t.Errorf("somebody else's: %v", err)
+	}
 }
 
 // check asks a server once.

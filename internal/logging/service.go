@@ -22,11 +22,12 @@ func ParseFormat(name string) (string, error) {
 	return name, nil
 }
 
-// Service returns the log of a service, in one of the formats.
+// Service returns the log of a service, in one of the formats, in which no user takes
+// the others' room.
 func Service(to io.Writer, format string, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if format == FormatJSON {
-		return slog.New(slog.NewJSONHandler(to, options))
+		return slog.New(PerUser(slog.NewJSONHandler(to, options)))
 	}
-	return slog.New(slog.NewTextHandler(to, options))
+	return slog.New(PerUser(slog.NewTextHandler(to, options)))
 }

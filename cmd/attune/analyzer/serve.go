@@ -261,8 +261,9 @@ func (a *analyzerService) record() *attunev1.AnalyzerRecord {
 
 // run serves until ctx ends. Sessions are then left to the next Analyzer.
 func (a *analyzerService) run(ctx context.Context, hangup <-chan os.Signal) error {
+	calls := authn.NewCalls(a.audit.Refused) // before the audit log, which they must not fill
 	server := channel.NewServer(authn.New(authn.Options{Identity: a.identity, Refused: a.audit.Refused}),
-		grpc.ChainUnaryInterceptor(a.audit.Unary()), grpc.ChainStreamInterceptor(a.audit.Stream()))
+		grpc.ChainUnaryInterceptor(calls.Unary(), a.audit.Unary()), grpc.ChainStreamInterceptor(calls.Stream(), a.audit.Stream()))
 	channels := a.service.Register(server)
 	group, inner := errgroup.WithContext(ctx)
 	for _, lis := range a.listeners {

@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/quota"
 )
 
 // logger is what nats-server logs to. What it would end the process for goes to
@@ -16,6 +19,34 @@ type logger struct {
 	log    *slog.Logger
 	fatal  chan<- string
 	broken *atomic.Bool
+	// rate bounds the lines of each kind: whoever connects and is refused has the
+	// server say one. more counts those left out.
+	rate *quota.Rate[string]
+	more atomic.Int64
+}
+
+// What the server says of one kind: lines at once, and one more after each sayEvery.
+const (
+	sayAtOnce = 20
+	sayEvery  = 3 * time.Second
+)
+
+func newLogger(log *slog.Logger, fatal chan<- string, broken *atomic.Bool) *logger {
+	return &logger{log: log, fatal: fatal, broken: broken, rate: quota.NewRate[string](sayAtOnce, sayEvery)}
+}
+
+// warn writes a line, unless there were too many of its kind. It then says how many
+// were left out since.
+func (l *logger) warn(format string, v []any) {
+	if !l.rate.Take(format) {
+		l.more.Add(1)
+		return
+	}
+	log := l.log
+	if more := l.more.Swap(0); more > 0 {
+		log = log.With("left_out", more)
+	}
+	log.Warn("nats", "said", fmt.Sprintf(format, v...))
 }
 
 // Noticef tells of the normal.
@@ -25,7 +56,7 @@ func (l *logger) Noticef(format string, v ...any) {
 
 // Warnf tells of the odd.
 func (l *logger) Warnf(format string, v ...any) {
-	l.log.Warn("nats", "said", fmt.Sprintf(format, v...))
+	l.warn(format, v)
 }
 
 // Errorf tells of what went wrong: with one peer, mostly, and not with Attune.
@@ -33,7 +64,7 @@ func (l *logger) Errorf(format string, v ...any) {
 	if strings.Contains(format, "critical write error") {
 		l.broken.Store(true)
 	}
-	l.log.Warn("nats", "said", fmt.Sprintf(format, v...))
+	l.warn(format, v)
 }
 
 // Fatalf tells of what ends the server.

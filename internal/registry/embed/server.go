@@ -79,7 +79,7 @@ func (s *Server) start() error {
 		return err
 	}
 	fatal := make(chan string, 1)
-	s.nats.SetLoggerV2(&logger{s.log, fatal, &s.broken}, false, false, false)
+	s.nats.SetLoggerV2(newLogger(s.log, fatal, &s.broken), false, false, false)
 	s.gate.account = s.nats.GlobalAccount()
 	started := make(chan struct{})
 	go func() { // ends with Start, which begins what it needs and returns
