@@ -60,7 +60,7 @@ func New(cfg Config) (*Analyzer, error) {
 	})
 	a.host = tunlethost.New(tunlethost.Options{
 		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions, Limits: cfg.TunletLimits,
-		Pool: cfg.TunletPool, TempDir: cfg.TempDir, Digests: cfg.Digests, DescriptionDir: cfg.DescriptionDir, Log: a.log,
+		Pool: cfg.TunletPool, User: cfg.User, TempDir: cfg.TempDir, Digests: cfg.Digests, DescriptionDir: cfg.DescriptionDir, Log: a.log,
 	}, observer{a.session})
 	a.probes = probes.New(a.session, a.account)
 	a.servers = &servers{session: a.session, probes: a.probes}

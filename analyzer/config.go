@@ -36,6 +36,8 @@ type Config struct {
 	// TunletPool has the processes that tunlets of several sessions share; nil: one of
 	// its own.
 	TunletPool *tunlethost.Pool
+	// User is whose session it is: users share the pool's places.
+	User string
 	// TempDir is a private directory for the tunlets' sockets; empty: private
 	// directories are made in the system's.
 	TempDir string

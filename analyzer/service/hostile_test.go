@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -104,6 +105,24 @@ func TestManyJobs(t *testing.T) {
 	}
 	p.dial(a, of(hello("n1", "site-solver", job), "ann", annUID), 1)
 	is(t, p.people(p.pki.User(t, "ann", annUID), a), "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+}
+
+// TestSessionsBeginTooOften: who has sessions begin and end without end is turned away, for
+// what is remembered of each; nobody else is.
+func TestSessionsBeginTooOften(t *testing.T) {
+	rt := router{cfg: Config{MaxSessions: 8}, table: newTable("a"), begun: quota.NewRate[uint32](4, beginEvery)}
+	begun := 0
+	for range 10 {
+		if rt.roomForSession(bobUID) == nil {
+			begun++
+		}
+	}
+	if begun != 4 {
+		t.Errorf("%d have begun, want 4", begun)
+	}
+	if err := rt.roomForSession(annUID); err != nil {
+		t.Errorf("ann's: %v", err)
+	}
 }
 
 // TestManyRegistrations: who registers many times at once, before the first is known, gets

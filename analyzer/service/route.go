@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"strconv"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/queue"
+	"github.com/attune-hpc/attune/internal/quota"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -27,6 +29,10 @@ const routePatience = 2 * time.Second
 
 // userShare is which part of all sessions one user gets for certain: one in so many.
 const userShare = 8
+
+// beginEvery is how often one user's sessions may begin, beyond half of all at once: it is
+// remembered for days that they were.
+const beginEvery = 3 * time.Second
 
 // router finds the session that a controller serves, or begins it. route is safe for
 // use by several goroutines.
@@ -38,7 +44,8 @@ type router struct {
 	recorder *recorder
 	tunlets  *tunlethost.Pool // of all sessions
 	now      func() time.Time // by which sessions are idle
-	running  sync.WaitGroup   // sessions
+	begun    *quota.Rate[uint32]
+	running  sync.WaitGroup // sessions
 }
 
 // route finds the session that a controller serves, or begins it.
@@ -81,9 +88,6 @@ func (rt *router) session(who *attunev1.Principal, r *attunev1.Registration, job
 	}
 	h := rt.table.hosted[k]
 	if h == nil {
-		if len(rt.table.hosted) >= rt.cfg.MaxSessions {
-			return nil, status.Errorf(codes.ResourceExhausted, "the Analyzer has %d sessions already", len(rt.table.hosted))
-		}
 		if err := rt.roomForSession(k.uid); err != nil {
 			return nil, err
 		}
@@ -109,9 +113,11 @@ func (rt *router) roomForSession(uid uint32) error {
 			n++
 		}
 	}
-	free := rt.cfg.MaxSessions - len(rt.table.hosted)
-	if n >= max(1, rt.cfg.MaxSessions/userShare, free) {
-		return status.Errorf(codes.ResourceExhausted, "user %d has %d sessions already, and others may need the %d that are free", uid, n, free)
+	switch {
+	case !quota.Fair(n, len(rt.table.hosted), rt.cfg.MaxSessions, userShare):
+		return status.Errorf(codes.ResourceExhausted, "user %d has %d of %d sessions, and others may need those of %d that are free", uid, n, len(rt.table.hosted), rt.cfg.MaxSessions)
+	case !rt.begun.Take(uid):
+		return status.Errorf(codes.ResourceExhausted, "sessions of user %d begin too often; one may every %v", uid, beginEvery)
 	}
 	return nil
 }
@@ -129,7 +135,7 @@ func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 	a, err := analyzer.New(analyzer.Config{
 		Knowledge: knowledgeOf(user, rt.cfg.Knowledge), Mode: r.GetMode(), JobID: record.GetId(), Command: record.GetCommandLine(), Version: rt.cfg.Version,
 		TunletDirs: rt.cfg.TunletDirs, Tunlets: r.GetTunlets(), TunletOptions: tunletOptions(rt.cfg.TunletOptions, r), Digests: rt.cfg.Digests,
-		DescriptionDir: rt.cfg.DescriptionDir, TunletLimits: rt.cfg.TunletLimits, TunletPool: rt.tunlets,
+		DescriptionDir: rt.cfg.DescriptionDir, TunletLimits: rt.cfg.TunletLimits, TunletPool: rt.tunlets, User: strconv.FormatUint(uint64(k.uid), 10),
 		Lease: rt.cfg.Lease, Grace: rt.cfg.Grace, Inherit: record.GetKeptChanges(), ChangePrefix: randomTag() + "-",
 		Changed: func() { h.changed.Ring() }, Audit: audit(rt.cfg.Audit, record.GetId()), Log: h.log,
 	})

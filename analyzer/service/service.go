@@ -54,8 +54,11 @@ func New(cfg Config) (*Service, error) {
 	}
 	return &Service{
 		cfg: cfg, table: t, claims: c,
-		router: router{cfg: cfg, log: log, table: t, reports: reports, recorder: rec, tunlets: tunlets, now: time.Now},
-		site:   site{registry: cfg.Registry, host: cfg.Record.GetHost(), log: log, changed: queue.NewBell(), list: cfg.Registrations},
+		router: router{
+			cfg: cfg, log: log, table: t, reports: reports, recorder: rec, tunlets: tunlets, now: time.Now,
+			begun: quota.NewRate[uint32](max(1, cfg.MaxSessions/2), beginEvery),
+		},
+		site: site{registry: cfg.Registry, host: cfg.Record.GetHost(), log: log, changed: queue.NewBell(), list: cfg.Registrations},
 		sessions: sessions{
 			finder: f, claims: c, reports: reports, log: log,
 			orders: orders{

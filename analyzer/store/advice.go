@@ -79,6 +79,17 @@ type Advice struct {
 	Changes []*attunev1.Change `json:"-"`
 }
 
+// forget deletes what is too much: what users know most of that they met least recently.
+// A service names applications APPLICATION@USER; elsewhere there is one user.
+const forget = `
+DELETE FROM advice WHERE rowid IN (
+	SELECT rowid FROM (
+		SELECT rowid, last, row_number() OVER (
+			PARTITION BY CASE instr(application, '@') WHEN 0 THEN '' ELSE substr(application, instr(application, '@')) END ORDER BY last DESC
+		) AS place FROM advice
+	) ORDER BY place, last DESC LIMIT -1 OFFSET ?
+)`
+
 // Record adds what a session tried or recommended.
 func (s *Store) Record(ctx context.Context, trials []Trial) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
@@ -87,7 +98,7 @@ func (s *Store) Record(ctx context.Context, trials []Trial) error {
 				return err
 			}
 		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM advice WHERE rowid IN (SELECT rowid FROM advice ORDER BY last DESC LIMIT -1 OFFSET ?)`, maxAdvice)
+		_, err := tx.ExecContext(ctx, forget, maxAdvice)
 		return err
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	busyTimeout = 2 * time.Second
 	// layout is the version of the tables, as PRAGMA user_version.
 	layout = 1
-	// maxAdvice bounds what is kept; what was met least recently goes first.
+	// maxAdvice bounds what is kept; see forget.
 	maxAdvice = 10000
 )
 

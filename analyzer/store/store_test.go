@@ -5,6 +5,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -161,5 +162,23 @@ func TestBadFiles(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), filepath.Join(dir, "missing", "x.db")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no directory: %v", err)
+	}
+}
+
+// TestKnowledgeOfAUser: however much one user's sessions learn, what another's have learnt
+// is known.
+func TestKnowledgeOfAUser(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "knowledge.db"))
+	trials := []Trial{trial("aa11", "solver@4711", Kept, 2, 0)}
+	for n := range maxAdvice + 10 {
+		trials = append(trials, trial(fmt.Sprintf("b%d", n), fmt.Sprintf("bomb%d@4712", n), Kept, 2, n+1))
+	}
+	if err := s.Record(t.Context(), trials); err != nil {
+		t.Fatal(err)
+	}
+	for application, want := range map[string]int{"solver@4711": 1, "bomb0@4712": 0, fmt.Sprintf("bomb%d@4712", maxAdvice+9): 1} {
+		if known, err := s.Known(t.Context(), application); err != nil || len(known) != want {
+			t.Errorf("%s: %v %v, want %d", application, known, err, want)
+		}
 	}
 }

@@ -220,7 +220,7 @@ func (h *Host) starter(c Candidate) *starter {
 	log := h.opts.Log.With("tunlet", c.Name)
 	program, arguments := c.command()
 	return &starter{
-		Candidate: c, options: h.opts.Config[c.Name], log: log, digests: h.opts.Digests, costs: h.costs, pool: h.pool,
+		Candidate: c, options: h.opts.Config[c.Name], log: log, digests: h.opts.Digests, costs: h.costs, pool: h.pool, user: h.opts.User,
 		launch: launcher{
 			program: program, arguments: arguments, limits: h.opts.Limits, tempDir: h.opts.TempDir, timeout: h.opts.startTimeout,
 			said: newLimitedLog(log), host: h.identity, costs: h.costs,

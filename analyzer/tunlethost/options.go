@@ -37,6 +37,8 @@ type Options struct {
 	// Pool has the processes that tunlets of several hosts share; nil: the host has
 	// its own.
 	Pool *Pool
+	// User is whose session the host is for: they share the pool's places.
+	User string
 	// Digests remembers the tunlets' checksums; nil: one of the host's own.
 	Digests      *objfile.Digests
 	startTimeout time.Duration // bounds a start; 0: startTimeout

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/quota"
 )
 
 const (
@@ -51,8 +53,8 @@ type Pool struct {
 	opts   PoolOptions
 	host   *identity
 	costs  *account
-	begins chan struct{} // has a place for each tunlet that is being begun
-	own    chan struct{} // has a place for each process that serves one tunlet; nil: no bound
+	begins chan struct{}         // has a place for each tunlet that is being begun
+	own    *quota.Places[string] // of processes that serve one tunlet, by user; nil: no bound
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -84,7 +86,7 @@ func newPool(opts PoolOptions, host *identity, costs *account) *Pool {
 	}
 	p := &Pool{opts: opts, host: host, costs: costs, begins: make(chan struct{}, maxBegins), current: map[packageKey]*shared{}}
 	if opts.MaxOwn > 0 {
-		p.own = make(chan struct{}, opts.MaxOwn)
+		p.own = quota.NewPlaces[string](opts.MaxOwn, userShare)
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -105,27 +107,24 @@ func (p *Pool) Close() {
 func (p *Pool) Processes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.shared + len(p.own)
+	if p.own == nil {
+		return p.shared
+	}
+	return p.shared + p.own.Taken()
 }
 
-// admit waits for a place for a process that serves one tunlet.
-func (p *Pool) admit(ctx context.Context, log *slog.Logger) (release func(), err error) {
+// userShare is which part of the places one user gets for certain: one in so many.
+const userShare = 8
+
+// admit waits for a place for a process that serves one tunlet in a session of a user.
+func (p *Pool) admit(ctx context.Context, user string, log *slog.Logger) (release func(), err error) {
 	if p.own == nil {
 		return func() {}, nil
 	}
-	release = func() { <-p.own }
-	select {
-	case p.own <- struct{}{}:
-		return release, nil
-	default:
-	}
-	log.Warn("tunlet waits until processes of others have ended", "processes", cap(p.own))
-	select {
-	case p.own <- struct{}{}:
-		return release, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	err = p.own.Take(ctx, user, func() {
+		log.Warn("tunlet waits until processes of others have ended", "processes", p.opts.MaxOwn)
+	})
+	return func() { p.own.Leave(user) }, err
 }
 
 // begin begins a tunlet of a package in the process that serves it, which is started

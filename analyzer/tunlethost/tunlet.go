@@ -71,6 +71,7 @@ type starter struct {
 	options map[string]string
 	launch  launcher // of a process of its own
 	pool    *Pool
+	user    string // as in Options
 	log     *slog.Logger
 	digests *objfile.Digests
 	costs   *account
@@ -91,7 +92,7 @@ func (s *starter) start(ctx context.Context) (*Tunlet, error) {
 	if program := s.sharedProgram(); program != "" {
 		return s.join(ctx, program)
 	}
-	release, err := s.pool.admit(ctx, s.log)
+	release, err := s.pool.admit(ctx, s.user, s.log)
 	if err != nil {
 		return nil, err
 	}

@@ -63,3 +63,51 @@ func TestSurplus(t *testing.T) {
 		}
 	}
 }
+
+// TestPlaces: who takes all that they can leaves others theirs, and has more when some are
+// given back.
+func TestPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPlaces[string](16, 8)
+		waiting := 0
+		take := func(who string) chan error {
+			done := make(chan error, 1)
+			go func() { done <- p.Take(t.Context(), who, func() { waiting++ }) }()
+			synctest.Wait()
+			return done
+		}
+		var last chan error
+		for range 20 {
+			last = take("bob")
+		}
+		if p.by["bob"] != 8 || waiting != 12 {
+			t.Errorf("bob has %d and waits for %d, want 8 and 12", p.by["bob"], waiting)
+		}
+		for _, who := range []string{"ann", "carol", "dave"} {
+			for range 2 {
+				if err := <-take(who); err != nil {
+					t.Errorf("%s: %v", who, err)
+				}
+			}
+		}
+		p.Leave("bob")
+		synctest.Wait()
+		if p.by["bob"] != 7 { // only three are free
+			t.Errorf("bob has %d, want 7", p.by["bob"])
+		}
+		for range 2 {
+			for _, who := range []string{"ann", "carol", "dave"} {
+				p.Leave(who)
+			}
+		}
+		synctest.Wait()
+		if p.by["bob"] != 8 || p.Taken() != 8 || waiting != 12 {
+			t.Errorf("bob has %d of %d, said %d times that he waits", p.by["bob"], p.Taken(), waiting)
+		}
+		select {
+		case err := <-last:
+			t.Errorf("the last one that waits: %v", err)
+		default:
+		}
+	})
+}

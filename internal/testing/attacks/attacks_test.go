@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attacks checks that the attacks of docs/security.md have their tests.
+// Package attacks checks that the attacks and quotas of docs/security.md have their tests.
 package attacks
 
 import (
@@ -14,19 +14,26 @@ import (
 // named is a test in the table: its package and itself.
 var named = regexp.MustCompile("`([a-z0-9/]+)` ((?:Test|Fuzz)[A-Za-z0-9]+)")
 
-func TestAttacksHaveTheirTests(t *testing.T) {
+func TestAttacksHaveTheirTests(t *testing.T) { checkTable(t, "Attacks", 30) }
+
+func TestQuotasHaveTheirTests(t *testing.T) { checkTable(t, "Quotas", 15) }
+
+// checkTable fails if a row of a section's table has no test, or one that is not there.
+func checkTable(t *testing.T, section string, least int) {
+	t.Helper()
 	const root = "../../.."
 	page, err := os.ReadFile(filepath.Join(root, "docs/security.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, found := strings.Cut(string(page), "\n## Attacks\n")
+	_, table, found := strings.Cut(string(page), "\n## "+section+"\n")
 	if !found {
-		t.Fatal("there is no table of attacks")
+		t.Fatalf("there is no table of %s", section)
 	}
+	table, _, _ = strings.Cut(table, "\n## ")
 	rows := 0
 	for line := range strings.Lines(table) {
-		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| Attack") || strings.HasPrefix(line, "|--") {
+		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| Attack") || strings.HasPrefix(line, "| What") || strings.HasPrefix(line, "|--") {
 			continue
 		}
 		rows++
@@ -40,8 +47,8 @@ func TestAttacksHaveTheirTests(t *testing.T) {
 			}
 		}
 	}
-	if rows < 30 {
-		t.Errorf("%d attacks", rows)
+	if rows < least {
+		t.Errorf("%d %s", rows, section)
 	}
 }
 
