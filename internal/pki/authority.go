@@ -3,14 +3,12 @@
 package pki
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -21,13 +19,16 @@ import (
 )
 
 // skew is how far the clocks of a site may be apart: a certificate holds from
-// that long before it was issued.
+// that long before it was issued, or a tenth of its time.
 const skew = 5 * time.Minute
 
 // Authority is a certificate authority: who issues certificates.
 type Authority struct {
 	certificate *x509.Certificate
-	key         crypto.Signer
+	// above are the certificates from the CA that has signed this one's to the root;
+	// a root has none.
+	above []*x509.Certificate
+	key   crypto.Signer
 }
 
 // Request says what a certificate is to name.
@@ -48,9 +49,24 @@ type Request struct {
 // Issued is a certificate with its key, both PEM.
 type Issued struct{ Cert, Key []byte }
 
-// NewAuthority makes a CA that signs itself, ECDSA on P-256, and signs no other
-// CAs.
+// NewAuthority makes a root: a CA that signs itself, ECDSA on P-256. Beside
+// certificates it may sign issuing CAs ([Authority.NewIssuer]).
 func NewAuthority(name string, valid time.Duration) (*Authority, error) {
+	return newCA(nil, name, valid)
+}
+
+// NewIssuer makes an issuing CA: its certificate is signed by this CA, and it signs no
+// other CAs, and nothing but certificates of clients and servers. Whoever believes the
+// root believes what it issues.
+func (a *Authority) NewIssuer(name string, valid time.Duration) (*Authority, error) {
+	if a.certificate.MaxPathLen == 0 {
+		return nil, fmt.Errorf("the CA %q may not sign another CA: make a new root (attune cert init)", a.certificate.Subject.CommonName)
+	}
+	return newCA(a, name, valid)
+}
+
+// newCA makes a CA below another one, or a root.
+func newCA(above *Authority, name string, valid time.Duration) (*Authority, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -63,65 +79,89 @@ func NewAuthority(name string, valid time.Duration) (*Authority, error) {
 		Subject:   pkix.Name{CommonName: name},
 		NotBefore: now.Add(-skew), NotAfter: now.Add(valid),
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-		IsCA:     true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		IsCA:     true, BasicConstraintsValid: true, MaxPathLen: 1,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("sign the CA's certificate: %w", err)
+	made := &Authority{key: key}
+	if above == nil {
+		above = &Authority{certificate: template, key: key}
+	} else {
+		template.MaxPathLen, template.MaxPathLenZero = 0, true
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+		made.above = append([]*x509.Certificate{above.certificate}, above.above...)
 	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, err
-	}
-	return &Authority{certificate: certificate, key: key}, nil
+	made.certificate, err = above.sign(template, key.Public())
+	return made, err
 }
 
 // Certificate is the CA's own.
 func (a *Authority) Certificate() *x509.Certificate { return a.certificate }
 
-// PEM is the CA's certificate and key as files have them.
-func (a *Authority) PEM() (Issued, error) {
-	key, err := encodeKey(a.key)
-	return Issued{Cert: encodeCertificate(a.certificate.Raw), Key: key}, err
+// IsRoot says whether the CA has signed its own certificate.
+func (a *Authority) IsRoot() bool { return len(a.above) == 0 }
+
+// root is the certificate that peers have to believe.
+func (a *Authority) root() *x509.Certificate {
+	if a.IsRoot() {
+		return a.certificate
+	}
+	return a.above[len(a.above)-1]
 }
 
-// Issue makes a key and a certificate to it. What it issues is checked as a
-// peer would.
+// PEM is the CA's certificate, with those above it, and key as files have them.
+func (a *Authority) PEM() (Issued, error) {
+	key, err := encodeKey(a.key)
+	return Issued{Cert: encodeCertificates(append([]*x509.Certificate{a.certificate}, a.above...)...), Key: key}, err
+}
+
+// Issue makes a key and a certificate to it.
 func (a *Authority) Issue(r Request) (Issued, error) {
 	template, err := r.template()
 	if err != nil {
 		return Issued{}, err
 	}
-	if template.NotAfter.After(a.certificate.NotAfter) {
-		return Issued{}, fmt.Errorf("the CA's own certificate ends before, on %s: ask for a shorter time or make a new CA",
-			a.certificate.NotAfter.Local().Format(time.DateOnly))
-	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Issued{}, err
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
+	certificate, err := a.sign(template, key.Public())
 	if err != nil {
-		return Issued{}, fmt.Errorf("sign: %w", err)
+		return Issued{}, err
 	}
 	encoded, err := encodeKey(key)
-	return Issued{Cert: encodeCertificate(der), Key: encoded}, err
+	return Issued{Cert: a.chain(certificate), Key: encoded}, err
 }
 
-// template is the certificate without issuer and key. The serial number is
-// chosen by x509, at random.
+// sign makes a certificate as the template has it. x509 chooses the serial number, at
+// random.
+func (a *Authority) sign(template *x509.Certificate, key crypto.PublicKey) (*x509.Certificate, error) {
+	if template.NotAfter.After(a.certificate.NotAfter) {
+		return nil, fmt.Errorf("the CA's own certificate ends before, on %s: ask for a shorter time or make a new CA",
+			a.certificate.NotAfter.Local().Format(time.DateOnly))
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key, a.key)
+	if err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	return x509.ParseCertificate(der)
+}
+
+// chain is a certificate as a file has it: with those between it and the root.
+func (a *Authority) chain(certificate *x509.Certificate) []byte {
+	chain := []*x509.Certificate{certificate}
+	if !a.IsRoot() {
+		chain = append(append(chain, a.certificate), a.above[:len(a.above)-1]...)
+	}
+	return encodeCertificates(chain...)
+}
+
+// template is the certificate without issuer and key.
 func (r Request) template() (*x509.Certificate, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	t := &x509.Certificate{
-		Subject:   pkix.Name{CommonName: r.Name},
-		NotBefore: now.Add(-skew), NotAfter: now.Add(r.Valid),
-		KeyUsage:              x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		BasicConstraintsValid: true,
-	}
+	t := forTime(r.Valid)
+	t.Subject.CommonName = r.Name
+	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	t.URIs = append(t.URIs, claim("role", RoleName(r.Role)))
 	if r.UID != nil {
 		t.URIs = append(t.URIs, claim("uid", strconv.FormatUint(uint64(*r.UID), 10)))
@@ -137,6 +177,15 @@ func (r Request) template() (*x509.Certificate, error) {
 		t.ExtKeyUsage = append(t.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
 	return t, nil
+}
+
+// forTime is a certificate that holds from now on, for nobody yet.
+func forTime(valid time.Duration) *x509.Certificate {
+	now := time.Now()
+	return &x509.Certificate{
+		NotBefore: now.Add(-min(skew, valid/10)), NotAfter: now.Add(valid),
+		KeyUsage: x509.KeyUsageDigitalSignature, BasicConstraintsValid: true,
+	}
 }
 
 func (r Request) validate() error {
@@ -156,56 +205,4 @@ func (r Request) validate() error {
 		return fmt.Errorf("a certificate for %v is none", r.Valid)
 	}
 	return nil
-}
-
-func encodeCertificate(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-func encodeKey(key crypto.Signer) ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
-}
-
-// ParseAuthority reads what PEM wrote.
-func ParseAuthority(files Issued) (*Authority, error) {
-	der, err := decodeOne(files.Cert, "CERTIFICATE")
-	if err != nil {
-		return nil, fmt.Errorf("the CA's certificate: %w", err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("the CA's certificate: %w", err)
-	}
-	if !certificate.IsCA {
-		return nil, fmt.Errorf("the certificate of %q is not a CA's", certificate.Subject.CommonName)
-	}
-	if der, err = decodeOne(files.Key, "PRIVATE KEY"); err != nil {
-		return nil, fmt.Errorf("the CA's key: %w", err)
-	}
-	parsed, err := x509.ParsePKCS8PrivateKey(der)
-	if err != nil {
-		return nil, fmt.Errorf("the CA's key: %w", err)
-	}
-	key, ok := parsed.(crypto.Signer)
-	if !ok {
-		return nil, fmt.Errorf("the CA's key cannot sign: %T", parsed)
-	}
-	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
-	if !ok || !public.Equal(certificate.PublicKey) {
-		return nil, errors.New("the CA's key is not that of its certificate")
-	}
-	return &Authority{certificate: certificate, key: key}, nil
-}
-
-// decodeOne takes the only block of a PEM file.
-func decodeOne(data []byte, kind string) ([]byte, error) {
-	block, rest := pem.Decode(data)
-	if block == nil || block.Type != kind || len(bytes.TrimSpace(rest)) > 0 {
-		return nil, fmt.Errorf("want one PEM block %s and nothing else", kind)
-	}
-	return block.Bytes, nil
 }

@@ -3,10 +3,8 @@
 package pki
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -113,7 +111,7 @@ func (m material) check(f Files, now time.Time) error {
 func holds(certificate *x509.Certificate, now time.Time) error {
 	switch {
 	case now.After(certificate.NotAfter):
-		return fmt.Errorf("%w on %s: issue a new one (attune cert issue --replace)",
+		return fmt.Errorf("%w on %s, and cannot be renewed any more: issue a new one (attune cert issue --replace)",
 			ErrExpired, certificate.NotAfter.Local().Format(time.DateTime))
 	case now.Before(certificate.NotBefore):
 		return fmt.Errorf("%w before %s: is this machine's clock right?",
@@ -131,24 +129,13 @@ var (
 
 // parsePool takes all certificates of a PEM file.
 func parsePool(data []byte) (*x509.CertPool, error) {
-	pool, count := x509.NewCertPool(), 0
-	for {
-		var block *pem.Block
-		if block, data = pem.Decode(data); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("it holds a %.40q besides certificates", block.Type)
-		}
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		pool.AddCert(certificate)
-		count++
+	certificates, err := decodeCertificates(data)
+	if err != nil {
+		return nil, err
 	}
-	if count == 0 || len(bytes.TrimSpace(data)) > 0 {
-		return nil, errors.New("it is not a list of PEM certificates")
+	pool := x509.NewCertPool()
+	for _, c := range certificates {
+		pool.AddCert(c)
 	}
 	return pool, nil
 }

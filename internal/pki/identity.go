@@ -189,7 +189,7 @@ func (i *Identity) remind(now time.Time) {
 	leaf := i.now.certificate.Leaf
 	if ExpiresSoon(leaf, now) && now.Sub(i.reminded) >= reminder {
 		i.reminded = now
-		i.log.Warn("certificate expires soon: renew it with attune cert issue --replace",
+		i.log.Warn("certificate expires soon: renew it with attune cert renew, or attune cert issue --replace",
 			"file", i.files.Cert, "expires", leaf.NotAfter)
 	}
 }

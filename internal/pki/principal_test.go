@@ -161,11 +161,11 @@ func FuzzFiles(f *testing.F) {
 
 func mustDecode(t testing.TB, data []byte) []byte {
 	t.Helper()
-	block, err := decodeOne(data, "CERTIFICATE")
+	list, err := decodeCertificates(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return block
+	return list[0].Raw
 }
 
 func TestReadFile(t *testing.T) {

@@ -54,8 +54,14 @@ func (f Files) Check() error {
 // may read root's key which is replaced. Files that are
 // there are [os.ErrExist] unless they are to be replaced; then both are ready
 // under other names first, so that whoever reads them gets the old or the new
-// ones, or a pair that does not match and is there for a moment only.
-func (i Issued) Write(certPath, keyPath string, replace bool) error {
+// ones, or a pair that does not match and is there for a moment only. Of two processes
+// that write at the same time one waits for the other.
+func (i Issued) Write(certPath, keyPath string, replace bool) (err error) {
+	unlock, err := lockDirectory(filepath.Dir(keyPath))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	if !replace {
 		for _, path := range []string{certPath, keyPath} {
 			if _, err := os.Lstat(path); err == nil {
@@ -83,6 +89,18 @@ func (i Issued) Write(certPath, keyPath string, replace bool) error {
 	return nil
 }
 
+// lockDirectory keeps others from writing certificates there until unlock is called.
+func lockDirectory(dir string) (unlock func() error, err error) {
+	held, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(&os.PathError{Op: "lock", Path: dir, Err: err}, held.Close())
+	}
+	return held.Close, nil
+}
+
 // keepReaders lets the group that may read a key of root's read its successor.
 func keepReaders(old, successor string) error {
 	var st unix.Stat_t
@@ -101,10 +119,10 @@ func keepReaders(old, successor string) error {
 	return os.Chmod(successor, 0o640)
 }
 
-// WriteRoots writes the CA's certificate where those who got one from it look for
+// WriteRoots writes the root's certificate where those who got one from it look for
 // it.
 func (a *Authority) WriteRoots(path string) error {
-	name, err := prepare(path, encodeCertificate(a.certificate.Raw), 0o644)
+	name, err := prepare(path, encodeCertificates(a.root()), 0o644)
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,16 @@ func (s *Site) Issue(t testing.TB, r pki.Request) pki.Files {
 	return files
 }
 
+// Issuer makes an issuing CA of the site.
+func (s *Site) Issuer(t testing.TB) *pki.Authority {
+	t.Helper()
+	issuer, err := s.authority.NewIssuer("issuer", 300*24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return issuer
+}
+
 // Node makes a certificate for a node that serves on this machine's loopback,
 // and opens it.
 func (s *Site) Node(t testing.TB, name string) *pki.Identity {

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package renew
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/pki"
+)
+
+const (
+	// patience bounds one attempt.
+	patience = 30 * time.Second
+	// glance is the longest time between two looks at the certificate: somebody may
+	// replace it by hand.
+	glance = time.Hour
+	// reminder is how often the log is told of failures.
+	reminder = 24 * time.Hour
+	// soonest is the shortest pause after a failure.
+	soonest = time.Second
+)
+
+// Ask asks a CA for a certificate to the key of a request (PKCS #10 in DER) that says
+// what one's own says. The answer is certificates in PEM, one's own first.
+type Ask func(ctx context.Context, request []byte) (answer []byte, err error)
+
+// Options say what is renewed, and by whom.
+type Options struct {
+	// Identity is the certificate. Its clock says when it is time.
+	Identity *pki.Identity
+	// Ask asks for the next one; see [Service].
+	Ask Ask
+	// Log is told of failures, once a day. Nil: nobody is.
+	Log *slog.Logger
+}
+
+// Renewer renews a certificate.
+type Renewer struct {
+	options Options
+	log     *slog.Logger
+}
+
+// New returns a Renewer. The error says why this process cannot renew the certificate.
+func New(o Options) (*Renewer, error) {
+	if err := o.Identity.Renewable(); err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Renewer{options: o, log: o.Log.With("component", "renew")}, nil
+}
+
+// Once renews the certificate now.
+func (r *Renewer) Once(ctx context.Context) error {
+	renewal, err := pki.NewRenewal()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	answer, err := r.options.Ask(ctx, renewal.Request())
+	if err != nil {
+		return fmt.Errorf("ask for a certificate: %w", err)
+	}
+	return r.options.Identity.Renew(renewal, answer)
+}
+
+// Run renews the certificate whenever it is time, until ctx ends.
+func (r *Renewer) Run(ctx context.Context) {
+	var plan plan
+	for failed := 0; ; {
+		now := r.options.Identity.Now()
+		plan.follow(r.options.Identity.Leaf())
+		if wait := plan.due.Sub(now); wait > 0 {
+			failed = 0
+			if !pause(ctx, min(wait, glance)) {
+				return
+			}
+			continue
+		}
+		err := r.Once(ctx)
+		if err != nil && ctx.Err() == nil && now.Sub(plan.told) >= reminder {
+			plan.told = now
+			r.log.Error("certificate is not renewed; trying again", "expires", plan.leaf.NotAfter, "error", err)
+		}
+		if err == nil {
+			plan.told = time.Time{}
+		}
+		// Also after a success: it may be due at once, by a clock that is wrong.
+		if !pause(ctx, plan.backOff(failed)) {
+			return
+		}
+		failed++
+	}
+}
+
+// plan is when a certificate is to be renewed.
+type plan struct {
+	leaf *x509.Certificate
+	due  time.Time
+	told time.Time // when the log was told last that it fails
+}
+
+// follow makes a plan for a certificate, unless there is one. It is time when a third
+// of the certificate's time is left, or later by up to a 24th of it: the nodes of a site,
+// which got theirs on one day, do not all ask at once.
+func (p *plan) follow(leaf *x509.Certificate) {
+	if p.leaf != nil && p.leaf.Equal(leaf) {
+		return
+	}
+	p.leaf = leaf
+	p.due = leaf.NotAfter.Add(rand.N(life(leaf)/24+1) - life(leaf)/3)
+}
+
+// backOff is the pause after so many failures and one more: from a thousandth of the
+// certificate's time to a 48th, half of it by chance.
+func (p *plan) backOff(failed int) time.Duration {
+	longest := life(p.leaf) / 48
+	wait := longest
+	if failed < 6 { // else it is more
+		wait = min(life(p.leaf)/1000<<failed, longest)
+	}
+	wait = max(wait, soonest)
+	return wait/2 + rand.N(wait/2+1)
+}
+
+func life(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore) }
+
+// pause returns false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
