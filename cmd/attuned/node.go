@@ -31,6 +31,7 @@ import (
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/renew"
 	"github.com/attune-hpc/attune/internal/turns"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -43,6 +44,7 @@ type service struct {
 	log      *slog.Logger
 	policy   atomic.Pointer[policy.Policy]
 	turns    *turns.Board
+	renewer  *renew.Renewer // nil: nobody renews the certificate
 	closers  []func() error
 }
 
@@ -79,6 +81,9 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 	group.Go(func() error { return n.Run(ctx) })
 	group.Go(func() error { a.reloadLoop(ctx, hangup); return nil })
 	group.Go(func() error { a.watchdog(ctx); return nil })
+	if a.renewer != nil {
+		group.Go(func() error { a.renewer.Run(ctx); return nil })
+	}
 	return group.Wait()
 }
 
@@ -97,6 +102,11 @@ func (a *service) open(ctx context.Context) (*node.Node, error) {
 	identity, err := s.identity(a.log)
 	if err != nil {
 		return nil, err
+	}
+	if s.issuer != "" {
+		if a.renewer, err = renew.ByService(s.issuer, identity, a.log); err != nil {
+			return nil, err
+		}
 	}
 	const private = 0o711 // as the node has it: users pass to the library
 	if err := instance.Directory(s.stateDir, private); err != nil {

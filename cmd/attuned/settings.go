@@ -25,6 +25,7 @@ import (
 	"github.com/attune-hpc/attune/internal/offswitch"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/renew"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -35,6 +36,7 @@ const (
 	keyCA       = "tls-ca"
 	keyCert     = "tls-cert"
 	keyKey      = "tls-key"
+	keyIssuer   = "tls-issuer"
 	keyName     = "node-name"
 	keyRunDir   = "run-dir"
 	keyStateDir = "state-dir"
@@ -56,6 +58,7 @@ const (
 type settings struct {
 	registry     string
 	tls          pki.Files
+	issuer       string // who renews the certificate; empty: nobody does
 	name         string
 	runDir       string
 	stateDir     string
@@ -82,6 +85,7 @@ func newFlags(stderr io.Writer) *pflag.FlagSet {
 	flags.String(keyCA, files.CA, "certificate of the site's CA, for registries and Analyzers on other machines")
 	flags.String(keyCert, files.Cert, "certificate of this node, role node")
 	flags.String(keyKey, files.Key, "key of the certificate")
+	flags.String(keyIssuer, "", "HOST:PORT of the site's issuing service (attune cert serve), which renews the certificate")
 	flags.String(keyName, "", "name of this node (default: the host name)")
 	flags.String(keyRunDir, "/run/attune", "directory of sockets")
 	flags.String(keyStateDir, "/var/lib/attune", "directory of undo journals and of the installed library")
@@ -163,7 +167,7 @@ func fromViper(v *viper.Viper) (s settings, err error) {
 	s = settings{
 		registry: v.GetString(keyRegistry), name: v.GetString(keyName),
 		tls:    pki.Files{CA: v.GetString(keyCA), Cert: v.GetString(keyCert), Key: v.GetString(keyKey)},
-		runDir: v.GetString(keyRunDir), stateDir: v.GetString(keyStateDir), policy: v.GetString(keyPolicy), off: v.GetString(keyOff), audit: v.GetString(keyAudit),
+		issuer: v.GetString(keyIssuer), runDir: v.GetString(keyRunDir), stateDir: v.GetString(keyStateDir), policy: v.GetString(keyPolicy), off: v.GetString(keyOff), audit: v.GetString(keyAudit),
 		find: v.GetString(keyFind), pollInterval: v.GetDuration(keyPoll), budget: v.GetFloat64(keyBudget),
 		noBPF: v.GetBool(keyNoBPF), logFormat: v.GetString(keyLogForm),
 	}
@@ -222,6 +226,11 @@ func (s settings) validate() error {
 	if err := (registry.Options{URL: s.registry, Identity: new(pki.Identity)}).Validate(); err != nil {
 		return err
 	}
+	if s.issuer != "" {
+		if err := renew.Check(s.issuer, s.tls); err != nil {
+			return fmt.Errorf("--%s: %w", keyIssuer, err)
+		}
+	}
 	_, err := s.identity(nil)
 	return err
 }
@@ -229,7 +238,7 @@ func (s settings) validate() error {
 // identity is the node's certificate; nil if there is none, and none is needed.
 func (s settings) identity(log *slog.Logger) (*pki.Identity, error) {
 	_, err := os.Stat(s.tls.Cert)
-	if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(s.registry, "unix:") {
+	if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(s.registry, "unix:") && s.issuer == "" {
 		return nil, nil //nolint:nilnil // nil is the identity of one who needs none
 	}
 	return pki.OpenAs(attunev1.Role_ROLE_NODE, s.tls, log)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -42,6 +43,8 @@ type Service struct {
 	options Options
 	log     *slog.Logger
 	turns   turns
+	// reminded is when the log was told last of the CA's end, seconds since 1970.
+	reminded atomic.Int64
 }
 
 // New returns a service that has issued nothing.
@@ -90,6 +93,7 @@ func (s *Service) Issue(earlier *x509.Certificate, request []byte) ([]byte, erro
 		s.log.Error("nothing is issued: the CA cannot be used", "error", err)
 		return nil, status.Error(codes.Unavailable, "the issuing CA cannot be used")
 	}
+	s.remind(authority.Certificate())
 	chain, issued, err := authority.Reissue(earlier, request, s.options.Valid)
 	if errors.Is(err, pki.ErrRequest) {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
@@ -102,6 +106,17 @@ func (s *Service) Issue(earlier *x509.Certificate, request []byte) ([]byte, erro
 		"until", issued.NotAfter, "instead_of", earlier.SerialNumber.Text(hexadecimal))
 	return chain, nil
 }
+
+// remind tells the log once a day that the CA is about to end.
+func (s *Service) remind(ca *x509.Certificate) {
+	now := time.Now()
+	if before := s.reminded.Load(); pki.ExpiresSoon(ca, now) && now.Unix()-before >= int64(reminder/time.Second) && s.reminded.CompareAndSwap(before, now.Unix()) {
+		s.log.Warn("the issuing CA expires soon: make another one with attune cert init --issuer", "name", ca.Subject.CommonName, "expires", ca.NotAfter)
+	}
+}
+
+// reminder is how often the log is told that the CA ends soon.
+const reminder = 24 * time.Hour
 
 // hexadecimal is how other tools print serial numbers.
 const hexadecimal = 16

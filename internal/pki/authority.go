@@ -179,6 +179,12 @@ func (r Request) template() (*x509.Certificate, error) {
 	return t, nil
 }
 
+// Describes says whether a certificate names what the request asks for.
+func (r Request) Describes(c *x509.Certificate) bool {
+	t, err := r.template()
+	return err == nil && saysTheSame(t, c) == nil
+}
+
 // forTime is a certificate that holds from now on, for nobody yet.
 func forTime(valid time.Duration) *x509.Certificate {
 	now := time.Now()

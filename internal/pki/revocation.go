@@ -38,8 +38,8 @@ type revocations struct {
 	prune    int // how many there are when the closed ones are looked for
 }
 
-// keyOf is the same for two entries that name the same.
-func keyOf(r *attunev1.Revocation) string {
+// sameAs is the same for two entries that name the same.
+func sameAs(r *attunev1.Revocation) string {
 	return fmt.Sprintf("%s/%s/%d/%d", r.GetSerial(), r.GetName(), r.GetRole(), r.GetBeforeUnix())
 }
 
@@ -60,13 +60,13 @@ func ParseSerial(text string) (string, error) {
 func (r *revocations) add(list []*attunev1.Revocation, now time.Time) (more bool) {
 	known := make(map[string]bool)
 	for _, one := range r.list {
-		known[keyOf(one)] = true
+		known[sameAs(one)] = true
 	}
 	for _, one := range list {
-		if known[keyOf(one)] || one.GetExpiresUnix() != 0 && one.GetExpiresUnix() < now.Unix() {
+		if known[sameAs(one)] || one.GetExpiresUnix() != 0 && one.GetExpiresUnix() < now.Unix() {
 			continue
 		}
-		known[keyOf(one)], more = true, true
+		known[sameAs(one)], more = true, true
 		r.list = append(r.list, one)
 	}
 	if more {

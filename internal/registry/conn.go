@@ -31,7 +31,8 @@ type conn struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
-	link link
+	link  link
+	shown shown
 	// failed is called before a request is made again; nil: nothing is.
 	failed func()
 }
@@ -55,6 +56,9 @@ func open(ctx context.Context, o Options, inbox string) (*conn, error) {
 	if c.nats, err = c.dial(inbox); err != nil {
 		c.cancel()
 		return nil, fmt.Errorf("registry %s: %w", o.URL, err)
+	}
+	if o.secured() {
+		c.start(c.followCertificate)
 	}
 	return c, nil
 }

@@ -119,6 +119,9 @@ func (c *conn) dial(inbox string) (*nats.Conn, error) {
 		nats.DisconnectErrHandler(c.disconnected),
 		nats.ErrorHandler(c.asyncError),
 	}
+	if c.options.secured() {
+		options = append(options, nats.ClientTLSConfig(c.present, c.options.Identity.Roots))
+	}
 	return nats.Connect(c.options.dialOptions(options))
 }
 
@@ -129,7 +132,7 @@ func (o Options) dialOptions(options []nats.Option) (string, func(*nats.Options)
 		servers = "nats://127.0.0.1"
 		options = append(options, nats.SetCustomDialer(unixDialer(path)), nats.IgnoreDiscoveredServers())
 	} else {
-		options = append(options, o.secure()...)
+		options = append(o.secure(), options...)
 	}
 	return servers, func(all *nats.Options) error {
 		for _, option := range options {
@@ -160,7 +163,11 @@ func reconnectDelay(attempts int) time.Duration {
 
 func (c *conn) disconnected(_ *nats.Conn, err error) {
 	c.link.down()
-	if c.ctx.Err() == nil {
+	switch {
+	case c.ctx.Err() != nil:
+	case c.shown.renewing.Swap(false):
+		c.log.Info("registry is connected again by the certificate that is there now")
+	default:
 		c.log.Warn("registry lost, what runs goes on; connecting again", "url", c.options.URL, "error", err)
 	}
 }

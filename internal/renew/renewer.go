@@ -33,7 +33,7 @@ type Ask func(ctx context.Context, request []byte) (answer []byte, err error)
 type Options struct {
 	// Identity is the certificate. Its clock says when it is time.
 	Identity *pki.Identity
-	// Ask asks for the next one; see [Service].
+	// Ask asks for the next one.
 	Ask Ask
 	// Log is told of failures, once a day. Nil: nobody is.
 	Log *slog.Logger

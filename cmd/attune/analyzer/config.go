@@ -29,6 +29,7 @@ import (
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/renew"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -46,6 +47,7 @@ const (
 	keyTLSCA          = "tls-ca"
 	keyTLSCert        = "tls-cert"
 	keyTLSKey         = "tls-key"
+	keyTLSIssuer      = "tls-issuer"
 	keyAuditLog       = "audit-log"
 	keyLogFormat      = "log-format"
 	keyMaxSessions    = "max-sessions"
@@ -69,7 +71,8 @@ type analyzerSettings struct {
 	registry          string // registryEmbedded, or an address
 	embed             embed.Options
 	tls               pki.Files
-	tlsGiven          bool // also where nothing needs it
+	tlsGiven          bool   // also where nothing needs it
+	issuer            string // who renews the certificate; empty: nobody does
 	auditLog          string
 	logFormat         string
 	level             slog.Level
@@ -90,6 +93,7 @@ func analyzerFlags(flags *pflag.FlagSet) {
 	flags.String(keyTLSCA, files.CA, "`FILE` with certificates of the site's CA")
 	flags.String(keyTLSCert, files.Cert, "`FILE` with the certificate of this Analyzer, role analyzer")
 	flags.String(keyTLSKey, files.Key, "`FILE` with its key")
+	flags.String(keyTLSIssuer, "", "the site's issuing service (attune cert serve) at `HOST:PORT`, which renews the certificate")
 	flags.String(keyAuditLog, "", "write who asked for what to `FILE` (default: STATE-DIR/audit.jsonl)")
 	flags.StringArray(settings.KeyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
 	settings.TunletLimitFlags(flags)
@@ -179,6 +183,7 @@ func analyzerFrom(v *viper.Viper) (analyzerSettings, error) {
 		runDir: cmp.Or(from.Text(keyRunDir), run), stateDir: cmp.Or(from.Text(keyStateDir), state), registry: from.Text(settings.KeyRegistry),
 		tls:      pki.Files{CA: from.Text(keyTLSCA), Cert: from.Text(keyTLSCert), Key: from.Text(keyTLSKey)},
 		tlsGiven: v.IsSet(keyTLSCert) && from.Text(keyTLSCert) != pki.AnalyzerFiles().Cert,
+		issuer:   from.Text(keyTLSIssuer),
 		auditLog: from.Text(keyAuditLog), logFormat: from.Text(keyLogFormat),
 		service: service.Config{
 			TunletDirs: from.List(settings.KeyTunletDir), TunletLimits: settings.TunletLimits(from.Number(settings.KeyTunletMB), from.Number(settings.KeyTunletCPU)),
@@ -264,6 +269,11 @@ func (s analyzerSettings) validate() error {
 			return fmt.Errorf("to be reached from other machines it needs a certificate: %w", err)
 		}
 	}
+	if s.issuer != "" {
+		if err := renew.Check(s.issuer, s.tls); err != nil {
+			return fmt.Errorf("--%s: %w", keyTLSIssuer, err)
+		}
+	}
 	return nil
 }
 
@@ -285,7 +295,7 @@ func (s analyzerSettings) validateRegistry() error {
 // needsTLS says whether anything goes over the network.
 func (s analyzerSettings) needsTLS() bool {
 	remote := s.registry != registryEmbedded && !strings.HasPrefix(s.registry, "unix:")
-	return s.tlsGiven || remote || len(s.listen) > 0 || s.embed.Listen != "" || s.embed.LeafListen != "" || len(s.embed.Remotes) > 0
+	return s.tlsGiven || s.issuer != "" || remote || len(s.listen) > 0 || s.embed.Listen != "" || s.embed.LeafListen != "" || len(s.embed.Remotes) > 0
 }
 
 // equal says whether two configurations differ in what a reload takes over only.

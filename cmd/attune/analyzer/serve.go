@@ -36,6 +36,7 @@ import (
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/renew"
 	"github.com/attune-hpc/attune/internal/rundir"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -50,7 +51,8 @@ type analyzerService struct {
 	read      func() (analyzerSettings, error)
 	level     *slog.LevelVar
 	log       *slog.Logger
-	identity  *pki.Identity // nil: nothing goes over the network
+	identity  *pki.Identity  // nil: nothing goes over the network
+	renewer   *renew.Renewer // nil: nobody renews it
 	audit     *audit.Log
 	registry  *registry.Client
 	listeners []net.Listener
@@ -96,6 +98,11 @@ func (a *analyzerService) open(ctx context.Context) (err error) {
 			return err
 		}
 		if err := a.identity.Remember(filepath.Join(a.settings.stateDir, "revoked.json")); err != nil {
+			return err
+		}
+	}
+	if a.settings.issuer != "" {
+		if a.renewer, err = renew.ByService(a.settings.issuer, a.identity, a.log); err != nil {
 			return err
 		}
 	}
@@ -277,6 +284,9 @@ func (a *analyzerService) run(ctx context.Context, hangup <-chan os.Signal) erro
 	}
 	group.Go(func() error { return a.serveHealth(inner) })
 	group.Go(func() error { a.reloads(inner, hangup); return nil })
+	if a.renewer != nil {
+		group.Go(func() error { a.renewer.Run(inner); return nil })
+	}
 	group.Go(func() error {
 		err := a.service.Run(inner) // first the sessions, then the channels
 		server.Stop()

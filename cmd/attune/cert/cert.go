@@ -14,12 +14,16 @@ their own processes, an admin those of all as far as the site's policy allows, a
 a node is a service of the site.
 
 Cert is a small certificate authority for sites that have none; certificates of
-another one do as well if they name a role (docs/reference/certificates.md).`
+another one do as well if they name a role (docs/reference/certificates.md). With an
+issuing CA, attune cert serve renews certificates, so that they can be short-lived.`
 
 const certExample = `  attune cert init --ca /root/attune-ca
   attune cert issue --ca /root/attune-ca --role analyzer head.example.org
   attune cert issue --ca /root/attune-ca --role node n1.example.org
   attune cert issue --ca /root/attune-ca alice
+  attune cert init --ca /root/attune-ca --issuer issuer
+  attune cert serve --ca /etc/attune/issuer --listen :7118
+  attune cert renew --issuer ca.example.org:7118
   attune cert show`
 
 // defaultCA is where a site's CA is, away from what machines need of it.
@@ -35,6 +39,6 @@ func Command(p *cli.Env) *cobra.Command {
 		Args:    cli.NoSuchCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newCertInit(p), newCertIssue(p), newCertShow(p), newCertRevoke(p), newCertRevoked(p))
+	cmd.AddCommand(newCertInit(p), newCertIssue(p), newCertServe(p), newCertRenew(p), newCertShow(p), newCertRevoke(p), newCertRevoked(p))
 	return cmd
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,6 +42,8 @@ const (
 	serviceDays = 365
 	// userDays is the same for people, who leave and lose their machines.
 	userDays = 90
+	// shortDays is the same for whatever an issuing CA issues: it is renewed.
+	shortDays = 7
 )
 
 // issueFlags are those of `attune cert issue`.
@@ -50,7 +51,7 @@ type issueFlags struct {
 	ca, role, out string
 	uid           int64
 	hosts         []string
-	days          int
+	days          float64
 	replace       bool
 }
 
@@ -72,23 +73,20 @@ func newCertIssue(p *cli.Env) *cobra.Command {
 	cmd.Flags().StringVar(&flags.role, "role", "user", "`ROLE`: user, admin, node or analyzer")
 	cmd.Flags().Int64Var(&flags.uid, "uid", -1, "user `ID` on the site's nodes (default: this machine's for the name)")
 	cmd.Flags().StringSliceVar(&flags.hosts, "host", nil, "`NAME`s and addresses under which it serves (default: a service's name)")
-	cmd.Flags().IntVar(&flags.days, "days", 0, fmt.Sprintf("how many days it holds (default %d for a service, %d else)", serviceDays, userDays))
+	cmd.Flags().Float64Var(&flags.days, "days", 0, fmt.Sprintf("how many days it holds (default %d of an issuing CA; of a root %d for a service, %d else)", shortDays, serviceDays, userDays))
 	cmd.Flags().StringVar(&flags.out, "out", "", "`DIR` for the files (default: NAME)")
 	cmd.Flags().BoolVar(&flags.replace, "replace", false, "replace a certificate that is there")
 	return cmd
 }
 
 func certIssue(ctx context.Context, p *cli.Env, name string, flags issueFlags) error {
-	request, err := flags.request(ctx, name)
+	authority, err := readCA(flags.ca)
 	if err != nil {
 		return err
 	}
-	authority, err := pki.ReadAuthority(flags.ca)
-	if errors.Is(err, os.ErrNotExist) {
-		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "make a CA with `attune cert init`, or say where it is with --ca"}
-	}
+	request, err := flags.request(ctx, name, authority.IsRoot())
 	if err != nil {
-		return fmt.Errorf("CA in %s: %w", flags.ca, err)
+		return err
 	}
 	issued, err := authority.Issue(request)
 	if err != nil {
@@ -111,8 +109,9 @@ func certIssue(ctx context.Context, p *cli.Env, name string, flags issueFlags) e
 	return showCertificates(p, []string{files.Cert}, false)
 }
 
-// request is what the flags ask for; errors have the code for usage.
-func (f issueFlags) request(ctx context.Context, name string) (pki.Request, error) {
+// request is what the flags ask for, of a root or of an issuing CA; errors have the code
+// for usage.
+func (f issueFlags) request(ctx context.Context, name string, root bool) (pki.Request, error) {
 	r := pki.Request{Name: name, Hosts: f.hosts}
 	var err error
 	if r.Role, err = pki.ParseRole(f.role); err != nil {
@@ -122,17 +121,16 @@ func (f issueFlags) request(ctx context.Context, name string) (pki.Request, erro
 	if service && f.hosts == nil {
 		r.Hosts = []string{name}
 	}
-	days := f.days
+	days := shortDays
 	switch {
-	case days == 0 && service:
+	case root && service:
 		days = serviceDays
-	case days == 0:
+	case root:
 		days = userDays
 	}
-	if err := checkDays(days); err != nil {
+	if r.Valid, err = valid(f.days, days); err != nil {
 		return r, err
 	}
-	r.Valid = time.Duration(days) * day
 	if service && f.uid < 0 {
 		return r, nil
 	}

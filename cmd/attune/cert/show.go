@@ -127,8 +127,7 @@ func inspectCertificate(path string) (Shown, error) {
 		if uid := principal.GetUid(); uid != pki.NoUID {
 			shown.UID = &uid
 		}
-		base := strings.TrimSuffix(path, filepath.Ext(path))
-		err = pki.FilesIn(filepath.Dir(path), filepath.Base(base)).Check()
+		err = filesOf(path).Check()
 	}
 	if err != nil && !errors.Is(err, os.ErrPermission) { // the key is somebody else's to read
 		shown.Trouble = err.Error()
@@ -167,11 +166,16 @@ func (c Shown) subject() string {
 }
 
 func (c Shown) left() string {
+	left := time.Until(c.Until)
+	text := fmt.Sprintf("%d days left", c.Days)
 	switch {
-	case time.Now().After(c.Until):
+	case left < 0:
 		return "expired"
-	case c.Renew:
-		return fmt.Sprintf("%d days left: renew it", c.Days)
+	case left < 2*day:
+		text = left.Round(time.Second).String() + " left"
 	}
-	return fmt.Sprintf("%d days left", c.Days)
+	if c.Renew {
+		text += ": renew it"
+	}
+	return text
 }

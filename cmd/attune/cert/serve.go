@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cert
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/internal/audit"
+	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/buildinfo"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/instance"
+	"github.com/attune-hpc/attune/internal/issuer"
+	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/renew"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const certServeLong = `Serve renews certificates until SIGINT or SIGTERM: whoever shows one that holds gets the
+same once more, to a new key and for --days from now on. It needs an issuing CA
+(attune cert init --issuer), and refuses the root, whose key belongs on no machine that
+serves; it does not run as root. The CA is read for each certificate: another one may
+be put in its place.
+
+Its own certificate it issues to itself, for the names and addresses of --host.`
+
+// ServiceUser is the user as whom the issuing service of a site runs.
+const ServiceUser = "attune-ca"
+
+// serveFlags are those of `attune cert serve`.
+type serveFlags struct {
+	ca, listen, state, roots, logFormat string
+	hosts                               []string
+	days                                float64
+	check                               bool
+}
+
+func newCertServe(p *cli.Env) *cobra.Command {
+	var flags serveFlags
+	cmd := &cobra.Command{
+		Use:     "serve",
+		Short:   "Renew the certificates of a site",
+		Long:    certServeLong,
+		Example: "  attune cert serve --listen :7118 --host ca.example.org",
+		Args:    cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := flags.service(p)
+			if err != nil {
+				return err
+			}
+			if flags.check {
+				_, err := fmt.Fprintln(p.Stdout, "configuration is valid")
+				return err
+			}
+			if os.Geteuid() == 0 {
+				return exitcode.UsageError(errors.New("the issuing service does not run as root"), "`systemctl start attune-ca` starts it as user "+ServiceUser+
+					", and so does `setpriv --reuid="+ServiceUser+" --regid="+ServiceUser+" --init-groups attune cert serve`")
+			}
+			if err := s.serve(cmd.Context()); err != nil {
+				return &exitcode.Error{Code: exitcode.Failure, Err: err}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&flags.ca, "ca", "/etc/attune/issuer", "`DIR` of the issuing CA")
+	cmd.Flags().StringVar(&flags.listen, "listen", ":7118", "serve at `HOST:PORT`")
+	cmd.Flags().StringSliceVar(&flags.hosts, "host", nil, "`NAME`s and addresses under which it serves (default: the host name)")
+	cmd.Flags().Float64Var(&flags.days, "days", shortDays, "how many days certificates hold, from 0.0007")
+	cmd.Flags().StringVar(&flags.roots, "tls-ca", "", "`FILE` with the CAs whose certificates are renewed (default: ca.crt in the directory of the CA)")
+	cmd.Flags().StringVar(&flags.state, "state-dir", "/var/lib/attune-ca", "`DIR` of its own certificate and of the audit log")
+	cmd.Flags().StringVar(&flags.logFormat, "log-format", logging.FormatText, "how to log: text or json")
+	cmd.Flags().BoolVar(&flags.check, "check-config", false, "check the settings and end")
+	cli.MustComplete(cmd, "log-format", func() []string { return []string{logging.FormatText, logging.FormatJSON} })
+	return cmd
+}
+
+// service is `attune cert serve`.
+type service struct {
+	flags serveFlags
+	life  time.Duration // of what it issues
+	files pki.Files     // of its own certificate
+	log   *slog.Logger
+}
+
+// service checks the flags and the CA; errors have the code for usage.
+func (f serveFlags) service(p *cli.Env) (*service, error) {
+	s := &service{flags: f}
+	var err error
+	if s.life, err = valid(f.days, shortDays); err != nil {
+		return nil, err
+	}
+	wrong := func(err error) error { return exitcode.UsageError(err, "see `attune cert serve --help`") }
+	if _, err := logging.ParseFormat(f.logFormat); err != nil {
+		return nil, wrong(err)
+	}
+	s.log = logging.Service(p.Stderr, f.logFormat, slog.LevelInfo)
+	if _, _, err := net.SplitHostPort(f.listen); err != nil {
+		return nil, wrong(fmt.Errorf("--listen %q: want HOST:PORT: %w", f.listen, err))
+	}
+	if len(f.hosts) == 0 {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, wrong(fmt.Errorf("host name: %w; give it with --host", err))
+		}
+		s.flags.hosts = []string{host}
+	}
+	if _, err := s.authority(); err != nil {
+		return nil, wrong(err)
+	}
+	s.files = pki.FilesIn(f.state, "node")
+	s.files.CA = cmp.Or(f.roots, filepath.Join(f.ca, "ca.crt"))
+	return s, nil
+}
+
+// authority reads the issuing CA.
+func (s *service) authority() (*pki.Authority, error) {
+	authority, err := readCA(s.flags.ca)
+	if err == nil && authority.IsRoot() {
+		err = fmt.Errorf("%s has the root: keep its key off line, and make an issuing CA with attune cert init --issuer", s.flags.ca)
+	}
+	return authority, err
+}
+
+// serve serves until a signal.
+func (s *service) serve(ctx context.Context) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	if err := instance.Directory(s.flags.state, 0o700); err != nil {
+		return err
+	}
+	lock, err := instance.Lock(filepath.Join(s.flags.state, "lock"))
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	identity, err := s.identity()
+	if err != nil {
+		return err
+	}
+	lines, err := audit.Open(audit.Options{Path: filepath.Join(s.flags.state, "audit.jsonl"), Log: s.log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lines.Close()) }()
+	issues := issuer.New(issuer.Options{Authority: s.authority, Valid: s.life, Log: s.log})
+	renewer, err := renew.New(renew.Options{
+		Identity: identity, Log: s.log,
+		Ask: func(_ context.Context, request []byte) ([]byte, error) { return issues.Issue(identity.Leaf(), request) },
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.flags.listen)
+	if err != nil {
+		return err
+	}
+	server := issuer.NewServer(issues, authn.New(authn.Options{Identity: identity, Refused: lines.Refused}), grpc.UnaryInterceptor(lines.Unary()))
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return server.Serve(listener) })
+	group.Go(func() error { renewer.Run(ctx); return nil })
+	group.Go(func() error { <-ctx.Done(); server.Stop(); return nil })
+	s.log.Info("serving", "address", listener.Addr().String(), "ca", s.flags.ca, "valid", s.life.String(), "version", buildinfo.Get().Version)
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		s.log.Debug("systemd is not told", "error", err)
+	}
+	return group.Wait()
+}
+
+// identity is the service's own certificate. One that cannot be used, or is for other
+// hosts, as at the first start, is issued anew.
+func (s *service) identity() (*pki.Identity, error) {
+	r := pki.Request{Name: s.flags.hosts[0], Role: attunev1.Role_ROLE_NODE, Hosts: s.flags.hosts, Valid: s.life}
+	if identity, err := pki.Open(s.files, s.log); err == nil && r.Describes(identity.Leaf()) {
+		return identity, nil
+	}
+	authority, err := s.authority()
+	if err != nil {
+		return nil, err
+	}
+	issued, err := authority.Issue(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := issued.Write(s.files.Cert, s.files.Key, true); err != nil {
+		return nil, err
+	}
+	return pki.Open(s.files, s.log)
+}
