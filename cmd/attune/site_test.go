@@ -213,6 +213,7 @@ func TestAnalyzerSettings(t *testing.T) {
 		{name: "a registration with no name for an id", file: "registrations:\n  my app:\n    app: y\n", want: "A-Z a-z 0-9"},
 		{name: "a registration of nothing", file: "registrations:\n  x:\n    mode: tune\n", want: "no application is named"},
 		{name: "the network without a certificate", flags: []string{"--listen", ":0", "--tls-cert", "/nonexistent"}, want: "certificate"},
+		{name: "nothing to renew", flags: []string{"--tls-issuer", "host:7118"}, want: "needs a certificate"},
 		{name: "no address", flags: []string{"--listen", "here"}, want: "want HOST:PORT"},
 		{name: "no time", flags: []string{"--lease", "0"}, want: "write a time"},
 		{name: "a registry that is two", flags: []string{"--registry", "unix:/x", "--registry-listen", ":1"}, want: "belong to the embedded registry"},

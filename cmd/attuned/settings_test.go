@@ -82,6 +82,8 @@ func TestBadConfiguration(t *testing.T) {
 	}{
 		{"registry", []string{"--registry", "somewhere"}, "tls://HOST:PORT"},
 		{"no certificate", []string{"--registry", "tls://host:4222", "--tls-ca", filepath.Join(dir, "ca.pem")}, "ca.pem"},
+		{"nothing to renew", []string{"--tls-issuer", "host:7118", "--tls-cert", filepath.Join(dir, "n.crt"), "--tls-key", filepath.Join(dir, "n.key")}, "n.key"},
+		{"renewed by nobody", []string{"--tls-issuer", "host"}, "want HOST:PORT"},
 		{"way to find", []string{"--find", "guess"}, "neither watch nor poll"},
 		{"interval", []string{"--poll-interval", "0"}, "give a time"},
 		{"budget", []string{"--budget", "101"}, "0 to 100"},

@@ -19,6 +19,10 @@ import (
 // Directory is where a site keeps certificates of a machine, and its CA.
 const Directory = "/etc/attune/pki"
 
+// StateDirectory is where attuned keeps the machine's certificate if it renews it: it may
+// write there, and not in Directory.
+const StateDirectory = "/var/lib/attune/pki"
+
 // maxFile bounds each file, bytes.
 const maxFile = 1 << 20
 

@@ -95,12 +95,12 @@ func (f Files) Renewable() error {
 		return &os.PathError{Op: "stat", Path: f.Key, Err: err}
 	}
 	if int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d, who has to renew it", f.Key, st.Uid)
+		return fmt.Errorf("%s belongs to user %d: only its owner renews it", f.Key, st.Uid)
 	}
 	for _, path := range []string{f.Cert, f.Key} {
 		dir := filepath.Dir(path)
 		if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK, unix.AT_EACCESS); err != nil {
-			return fmt.Errorf("a renewed certificate cannot be written to %s: %w", dir, err)
+			return fmt.Errorf("a renewed certificate cannot be written to %s: %w; keep certificate and key where the service may write", dir, err)
 		}
 	}
 	return nil

@@ -27,6 +27,11 @@ var Narrow string
 //go:embed attune-analyzer.service
 var Analyzer string
 
+// Issuer is the unit of the issuing service.
+//
+//go:embed attune-ca.service
+var Issuer string
+
 // Directories is the file for systemd-tmpfiles.
 //
 //go:embed attune.tmpfiles

@@ -21,6 +21,7 @@ func TestExposure(t *testing.T) {
 		{"attuned", Attuned, 3.9},
 		{"attuned, narrow", Attuned + Narrow, 3.0},
 		{"Analyzer", Analyzer, 1.5},
+		{"issuing service", Issuer, 1.5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "attune.service")
@@ -45,7 +46,7 @@ func TestExposure(t *testing.T) {
 // TestUnits: systemd understands every line.
 func TestUnits(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"attuned": Attuned, "attune-analyzer": Analyzer, "narrow": Attuned + Narrow} {
+	for name, text := range map[string]string{"attuned": Attuned, "attune-analyzer": Analyzer, "attune-ca": Issuer, "narrow": Attuned + Narrow} {
 		// The programs are not installed here.
 		text = regexp.MustCompile(`/usr/bin/attuned?`).ReplaceAllString(text, "/bin/true")
 		file := filepath.Join(dir, name+".service")
@@ -76,8 +77,10 @@ func TestUsersAndDirectories(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	passwd, err := os.ReadFile(filepath.Join(root, "etc/passwd"))
-	if err != nil || !regexp.MustCompile(`(?m)^attune:x:[0-9]{1,3}:`).Match(passwd) {
-		t.Errorf("%v: %s", err, passwd)
+	for _, user := range []string{"attune", "attune-ca"} {
+		if err != nil || !regexp.MustCompile(`(?m)^`+user+`:x:[0-9]{1,3}:`).Match(passwd) {
+			t.Errorf("%s: %v: %s", user, err, passwd)
+		}
 	}
 	if os.Geteuid() != 0 {
 		return // the rest gives directories away
@@ -87,6 +90,7 @@ func TestUsersAndDirectories(t *testing.T) {
 	}
 	for dir, mode := range map[string]os.FileMode{
 		"run/attune": 0o755, "run/attune/analyzer": 0o755, "var/lib/attune": 0o711, "var/lib/attune/analyzer": 0o700, "etc/attune/pki": 0o755,
+		"var/lib/attune/pki": 0o755, "var/lib/attune/analyzer/pki": 0o700, "etc/attune/issuer": 0o755,
 	} {
 		if info, err := os.Stat(filepath.Join(root, dir)); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%s: %v, %v, want mode %o", dir, info, err, mode)

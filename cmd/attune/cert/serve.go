@@ -44,6 +44,9 @@ Its own certificate it issues to itself, for the names and addresses of --host.`
 // ServiceUser is the user as whom the issuing service of a site runs.
 const ServiceUser = "attune-ca"
 
+// IssuerDirectory is where the issuing CA is.
+const IssuerDirectory = "/etc/attune/issuer"
+
 // serveFlags are those of `attune cert serve`.
 type serveFlags struct {
 	ca, listen, state, roots, logFormat string
@@ -79,7 +82,7 @@ func newCertServe(p *cli.Env) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&flags.ca, "ca", "/etc/attune/issuer", "`DIR` of the issuing CA")
+	cmd.Flags().StringVar(&flags.ca, "ca", IssuerDirectory, "`DIR` of the issuing CA")
 	cmd.Flags().StringVar(&flags.listen, "listen", ":7118", "serve at `HOST:PORT`")
 	cmd.Flags().StringSliceVar(&flags.hosts, "host", nil, "`NAME`s and addresses under which it serves (default: the host name)")
 	cmd.Flags().Float64Var(&flags.days, "days", shortDays, "how many days certificates hold, from 0.0007")

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/cmd/attune/cert"
 	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/buildinfo"
@@ -33,6 +34,7 @@ const (
 const (
 	nodeService     = "attuned"
 	analyzerService = "attune-analyzer"
+	issuingService  = "attune-ca"
 )
 
 // maxFile bounds what is read of a process.
@@ -66,12 +68,19 @@ func diagnoseServices() (*Diagnosis, error) {
 		d.add(name, pid, confinement(name, pid))
 		d.add(name, pid, memoryLimit(pid))
 	}
-	d.Mechanisms = append(d.Mechanisms, certificate(pki.NodeFiles(), false)...)
-	own := pki.AnalyzerFiles()
-	own.CA = "" // the same
-	d.Mechanisms = append(d.Mechanisms, certificate(own, found[analyzerService] > 0)...)
-	d.Summary = fmt.Sprintf("%d attuned and %d Analyzer run here. What is missing their units would bring (packaging/systemd).",
-		found[nodeService], found[analyzerService])
+	for _, dir := range []string{pki.Directory, pki.StateDirectory} {
+		d.Mechanisms = append(d.Mechanisms, certificate(pki.FilesIn(dir, "node"), "")...)
+	}
+	if found[analyzerService] > 0 {
+		own := pki.AnalyzerFiles()
+		d.Mechanisms = append(d.Mechanisms, certificate(pki.Files{Cert: own.Cert, Key: own.Key}, authn.ServiceUser)...)
+	}
+	if found[issuingService] > 0 {
+		ca := pki.FilesIn(cert.IssuerDirectory, "ca")
+		d.Mechanisms = append(d.Mechanisms, certificate(pki.Files{Cert: ca.Cert, Key: ca.Key}, cert.ServiceUser)...)
+	}
+	d.Summary = fmt.Sprintf("%d attuned, %d Analyzer and %d issuing service run here. What is missing their units would bring (packaging/systemd).",
+		found[nodeService], found[analyzerService], found[issuingService])
 	return d, nil
 }
 
@@ -95,6 +104,8 @@ func serviceOf(pid int) string {
 		return nodeService
 	case base == "attune" && len(words) > 2 && words[1] == "analyzer" && words[2] == "serve":
 		return analyzerService
+	case base == "attune" && len(words) > 2 && words[1] == "cert" && words[2] == "serve":
+		return issuingService
 	}
 	return ""
 }
@@ -108,7 +119,7 @@ func restrictions(name string, s procid.Status) []capability.Capability {
 	uid := s.Users.Effective
 	user := row("user", uid == 0, authn.OfUser(uid).GetName())
 	capabilities := row("capabilities", s.Bounding&dangerous == 0, fmt.Sprintf("%d, and an exec could give %d", bits.OnesCount64(s.Capabilities), bits.OnesCount64(s.Bounding)))
-	if name == analyzerService {
+	if name != nodeService {
 		user = row("user", uid != 0, authn.OfUser(uid).GetName())
 		capabilities = row("capabilities", s.Bounding == 0 && s.Capabilities == 0, capabilities.Detail)
 	} else if uid != 0 {
@@ -167,9 +178,9 @@ func memoryLimit(pid int) capability.Capability {
 	return row(name, err == nil && text != "max", text)
 }
 
-// certificate says how the files of this machine's certificate are kept. With an
-// Analyzer here its group may read the key.
-func certificate(files pki.Files, analyzer bool) (rows []capability.Capability) {
+// certificate says how the files of this machine's certificate, or of its CA, are kept.
+// reader is the user whose group has to be able to read the key; empty: there is none.
+func certificate(files pki.Files, reader string) (rows []capability.Capability) {
 	for _, file := range []struct {
 		path   string
 		secret bool
@@ -191,8 +202,8 @@ func certificate(files pki.Files, analyzer bool) (rows []capability.Capability) 
 		if r.State == missing {
 			r.Remedy = fmt.Sprintf("chown root %[1]s; chmod %03[2]o %[1]s", file.path, info.Mode().Perm()&^open)
 		}
-		if file.secret && analyzer && info.Mode()&0o040 == 0 {
-			r.State, r.Remedy = missing, fmt.Sprintf("the Analyzer cannot read it: chgrp %s %s; chmod 640 %[2]s", authn.ServiceUser, file.path)
+		if file.secret && reader != "" && info.Mode()&0o040 == 0 {
+			r.State, r.Remedy = missing, fmt.Sprintf("user %s cannot read it: chgrp %[1]s %[2]s; chmod 640 %[2]s", reader, file.path)
 		}
 		rows = append(rows, r)
 	}

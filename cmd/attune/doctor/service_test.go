@@ -26,6 +26,8 @@ func TestRestrictions(t *testing.T) {
 		{"a user's attuned", nodeService, status(1000, none, none, bound), "user"},
 		{"Analyzer by its unit", analyzerService, status(995, none, none, bound), ""},
 		{"Analyzer by setpriv", analyzerService, status(995, none, all, free), "capabilities, no new privileges, system calls"},
+		{"issuing service by its unit", issuingService, status(994, none, none, bound), ""},
+		{"issuing service as root", issuingService, status(0, all, all, bound), "user, capabilities"},
 		{"Analyzer of before, as root", analyzerService, status(0, all, all, free), "user, capabilities, no new privileges, system calls"},
 	}
 	for _, tt := range tests {
@@ -47,14 +49,14 @@ func TestRestrictions(t *testing.T) {
 	}
 }
 
-// TestCertificate: keys that others may read, and one that the Analyzer cannot.
+// TestCertificate: keys that others may read, and one that its service cannot.
 func TestCertificate(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // the files have to be root's
 	}
 	dir := t.TempDir()
 	files := pki.FilesIn(dir, "node")
-	if rows := certificate(files, true); len(rows) > 0 {
+	if rows := certificate(files, "attune"); len(rows) > 0 {
 		t.Errorf("of none: %v", rows)
 	}
 	for _, path := range []string{files.CA, files.Cert, files.Key} {
@@ -63,23 +65,24 @@ func TestCertificate(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct {
-		mode     os.FileMode
-		analyzer bool
-		remedy   string // of the key; empty: none
+		mode   os.FileMode
+		reader string
+		remedy string // of the key; empty: none
 	}{
-		{0o600, false, ""},
-		{0o640, true, ""},
-		{0o600, true, "chgrp attune"},
-		{0o644, false, "chmod 640"},
-		{0o660, true, "chmod 640"},
+		{0o600, "", ""},
+		{0o640, "attune", ""},
+		{0o600, "attune", "chgrp attune "},
+		{0o600, "attune-ca", "chgrp attune-ca "},
+		{0o644, "", "chmod 640"},
+		{0o660, "attune", "chmod 640"},
 	} {
 		if err := os.Chmod(files.Key, tt.mode); err != nil {
 			t.Fatal(err)
 		}
-		rows := certificate(files, tt.analyzer)
+		rows := certificate(files, tt.reader)
 		key := rows[len(rows)-1]
 		if len(rows) != 3 || key.Name != filepath.Join(dir, "node.key") || (key.State == missing) != (tt.remedy != "") || !strings.Contains(key.Remedy, tt.remedy) {
-			t.Errorf("mode %o, Analyzer %v: %+v, want %q", tt.mode, tt.analyzer, key, tt.remedy)
+			t.Errorf("mode %o, reader %q: %+v, want %q", tt.mode, tt.reader, key, tt.remedy)
 		}
 	}
 }
