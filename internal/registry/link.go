@@ -166,7 +166,7 @@ func (c *conn) disconnected(_ *nats.Conn, err error) {
 	switch {
 	case c.ctx.Err() != nil:
 	case c.shown.renewing.Swap(false):
-		c.log.Info("registry is connected again by the certificate that is there now")
+		c.log.Info("registry is connected anew, by the certificate that is there now")
 	default:
 		c.log.Warn("registry lost, what runs goes on; connecting again", "url", c.options.URL, "error", err)
 	}
