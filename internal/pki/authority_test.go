@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/testing/pkitest"
 )
@@ -93,12 +95,21 @@ func TestParseIssuer(t *testing.T) {
 }
 
 // TestWritesAtOneTime: of several that replace a certificate at the same time, one's
-// certificate and key are there in the end.
+// certificate and key are there in the end. Whoever may read the directory cannot hold
+// them up.
 func TestWritesAtOneTime(t *testing.T) {
 	site := pkitest.New(t)
 	files, ca := site.Issue(t, node), site.Issuer(t)
 	request := node
 	request.Valid = time.Hour
+	held, err := os.Open(filepath.Dir(files.Key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
 	var all sync.WaitGroup
 	for range 16 {
 		issued, err := ca.Issue(request)
@@ -112,6 +123,9 @@ func TestWritesAtOneTime(t *testing.T) {
 		})
 	}
 	all.Wait()
+	if info, err := os.Stat(filepath.Join(filepath.Dir(files.Key), ".n1.key.lock")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the lock: %v, %v", info, err)
+	}
 	if _, err := pki.Open(files, nil); err != nil {
 		t.Error(err)
 	}

@@ -12,7 +12,8 @@
 // issues others too. docs/reference/certificates.md has the whole.
 //
 // An [Identity] is one's own certificate, read again when its files have been
-// replaced. An [Authority] is a small CA for sites without one.
+// replaced; a [Renewal] replaces them. An [Authority] is a small CA for sites without
+// one: a root, or an issuing CA below it.
 //
 // The methods of an Identity and of an Authority may be called from any
 // goroutine.

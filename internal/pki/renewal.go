@@ -73,15 +73,18 @@ func (i *Identity) Renew(r *Renewal, answer []byte) error {
 // saysTheSame says in what two certificates differ that says who somebody is.
 func saysTheSame(a, b *x509.Certificate) error {
 	uri := func(a, b *url.URL) bool { return a.String() == b.String() }
-	for what, same := range map[string]bool{
-		"common name":      a.Subject.CommonName == b.Subject.CommonName,
-		"role and user id": slices.EqualFunc(a.URIs, b.URIs, uri),
-		"host names":       slices.Equal(a.DNSNames, b.DNSNames),
-		"addresses":        slices.EqualFunc(a.IPAddresses, b.IPAddresses, net.IP.Equal),
-		"usages":           slices.Equal(a.ExtKeyUsage, b.ExtKeyUsage),
+	for _, row := range []struct {
+		what string
+		same bool
+	}{
+		{"common name", a.Subject.CommonName == b.Subject.CommonName},
+		{"role or user id", slices.EqualFunc(a.URIs, b.URIs, uri)},
+		{"list of host names", slices.Equal(a.DNSNames, b.DNSNames)},
+		{"list of addresses", slices.EqualFunc(a.IPAddresses, b.IPAddresses, net.IP.Equal)},
+		{"list of usages", slices.Equal(a.ExtKeyUsage, b.ExtKeyUsage)},
 	} {
-		if !same {
-			return fmt.Errorf("it has another %s than the certificate of %q", what, a.Subject.CommonName)
+		if !row.same {
+			return fmt.Errorf("it has another %s than the certificate of %q", row.what, a.Subject.CommonName)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -55,14 +56,15 @@ func (f Files) Check() error {
 // there are [os.ErrExist] unless they are to be replaced; then both are ready
 // under other names first, so that whoever reads them gets the old or the new
 // ones, or a pair that does not match and is there for a moment only. Of two processes
-// that write at the same time one waits for the other.
+// that replace them at the same time one waits for the other.
 func (i Issued) Write(certPath, keyPath string, replace bool) (err error) {
-	unlock, err := lockDirectory(filepath.Dir(keyPath))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	if !replace {
+	if replace {
+		lock, err := lockPair(keyPath)
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+	} else {
 		for _, path := range []string{certPath, keyPath} {
 			if _, err := os.Lstat(path); err == nil {
 				return &os.PathError{Op: "write", Path: path, Err: os.ErrExist}
@@ -89,16 +91,19 @@ func (i Issued) Write(certPath, keyPath string, replace bool) (err error) {
 	return nil
 }
 
-// lockDirectory keeps others from writing certificates there until unlock is called.
-func lockDirectory(dir string) (unlock func() error, err error) {
-	held, err := os.Open(dir)
+// lockPair keeps others from replacing a key with its certificate until the lock is
+// closed. It is of a file of its own, which stays: nobody but its owner can open that, so
+// nobody else can have it locked, as they could a directory that they may read.
+func lockPair(keyPath string) (io.Closer, error) {
+	path := filepath.Join(filepath.Dir(keyPath), "."+filepath.Base(keyPath)+".lock")
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(&os.PathError{Op: "lock", Path: dir, Err: err}, held.Close())
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(&os.PathError{Op: "lock", Path: path, Err: err}, file.Close())
 	}
-	return held.Close, nil
+	return file, nil
 }
 
 // keepReaders lets the group that may read a key of root's read its successor.

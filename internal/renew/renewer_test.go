@@ -197,9 +197,9 @@ func TestHostileAnswers(t *testing.T) {
 	}{
 		{"another name", spoilt(func(c *x509.Certificate) { c.Subject.CommonName = "n2" }), "another common name"},
 		{"another role", spoilt(func(c *x509.Certificate) { c.URIs = mustUser(t, n.site).URIs }), "another role"},
-		{"another host", spoilt(func(c *x509.Certificate) { c.DNSNames = append(c.DNSNames, "n2") }), "another host names"},
-		{"no address", spoilt(func(c *x509.Certificate) { c.IPAddresses = nil }), "another addresses"},
-		{"not for servers", spoilt(func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] }), "another usages"},
+		{"another host", spoilt(func(c *x509.Certificate) { c.DNSNames = append(c.DNSNames, "n2") }), "another list of host names"},
+		{"no address", spoilt(func(c *x509.Certificate) { c.IPAddresses = nil }), "another list of addresses"},
+		{"not for servers", spoilt(func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] }), "another list of usages"},
 		{"another CA", reissued(stranger, week), "is not of the CA"},
 		{"expired", reissued(ca, -time.Minute), "expired"},
 		{"another key", func(context.Context, []byte) ([]byte, error) {

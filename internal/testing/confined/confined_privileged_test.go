@@ -86,6 +86,12 @@ Seccomp:	2
 may write to its directory
 may use TCP
 `},
+		{"issuing service", systemd.Issuer, 0, `Umask:	0077
+NoNewPrivs:	1
+Seccomp:	2
+may write to its directory
+may use TCP
+`},
 	}
 	own := bounding(t)
 	for _, tt := range tests {
