@@ -171,8 +171,10 @@ func (c Shown) left() string {
 	switch {
 	case left < 0:
 		return "expired"
-	case left < 2*day:
+	case left < time.Hour:
 		text = left.Round(time.Second).String() + " left"
+	case left < 2*day:
+		text = left.Round(time.Minute).String() + " left"
 	}
 	if c.Renew {
 		text += ": renew it"
