@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"regexp"
-	"strings"
-	"time"
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -45,19 +43,6 @@ func (c *candidate) close() {
 	if c.held != nil {
 		_ = c.held.Close() // it only fails if it is closed already
 	}
-}
-
-// match matches the arguments with the patterns of those registrations that may mean the
-// process, and returns how long that took.
-func (c *candidate) match(usable []*registration) time.Duration {
-	began, line := time.Now(), strings.Join(c.process.GetCommandLine(), " ")
-	c.matched = make(map[*regexp.Regexp]bool)
-	for _, r := range usable {
-		if r.arguments != nil && r.named(c) && r.arguments.MatchString(line) {
-			c.matched[r.arguments] = true
-		}
-	}
-	return time.Since(began)
 }
 
 // describer finds out what is to be known of processes. Its methods may be called from

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/internal/authn"
@@ -54,6 +55,19 @@ func compile(r *attunev1.Registration, uidOf func(name string) (uint32, error)) 
 
 // follows says whether the path may name another file, as a symbolic link.
 func (r *registration) follows() bool { return path.IsAbs(r.GetExecutable()) && !r.wild }
+
+// match matches the arguments with the patterns of those registrations that may mean the
+// process, and returns how long that took.
+func (c *candidate) match(usable []*registration) time.Duration {
+	began, line := time.Now(), strings.Join(c.process.GetCommandLine(), " ")
+	c.matched = make(map[*regexp.Regexp]bool)
+	for _, r := range usable {
+		if r.arguments != nil && r.named(c) && r.arguments.MatchString(line) {
+			c.matched[r.arguments] = true
+		}
+	}
+	return time.Since(began)
+}
 
 // meantUser says whose processes a registration means. Whatever it asks for,
 // that of a user means nobody else's.
