@@ -187,6 +187,13 @@ func (r *revocations) write() error {
 // CA, is not believed.
 func (i *Identity) Verify(state tls.ConnectionState) error { return i.Hold(nil, state) }
 
+// IsRevoked says whether a certificate itself was revoked.
+func (i *Identity) IsRevoked(c *x509.Certificate) bool {
+	i.revoked.mu.Lock()
+	defer i.revoked.mu.Unlock()
+	return i.revoked.check([]*x509.Certificate{c}) != nil
+}
+
 // Hold is Verify for a connection that is closed when the certificate is revoked
 // later. conn is the one beneath TLS; one that does not tell whether it is closed
 // is not held, nor is nil.

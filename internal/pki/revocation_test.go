@@ -93,6 +93,9 @@ func TestRevoke(t *testing.T) {
 			} else if _, err := before.server.Write([]byte("x")); err != nil {
 				t.Errorf("connection: %v", err)
 			}
+			if server.IsRevoked(mallory.Leaf()) != tt.refused {
+				t.Errorf("revoked: %v, want %v", !tt.refused, tt.refused)
+			}
 			if err := connect(t, server, mallory).err; errors.Is(err, pki.ErrRevoked) != tt.refused || (err != nil) != tt.refused {
 				t.Errorf("again: %v, want it refused: %v", err, tt.refused)
 			}

@@ -29,6 +29,7 @@ import (
 	"github.com/attune-hpc/attune/internal/issuer"
 	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/renew"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -39,7 +40,8 @@ same once more, to a new key and for --days from now on. It needs an issuing CA
 serves; it does not run as root. The CA is read for each certificate: another one may
 be put in its place.
 
-Its own certificate it issues to itself, for the names and addresses of --host.`
+Its own certificate it issues to itself, for the names and addresses of --host. It
+learns from the --registry which certificates are revoked, and renews none of them.`
 
 // ServiceUser is the user as whom the issuing service of a site runs.
 const ServiceUser = "attune-ca"
@@ -49,10 +51,10 @@ const IssuerDirectory = "/etc/attune/issuer"
 
 // serveFlags are those of `attune cert serve`.
 type serveFlags struct {
-	ca, listen, state, roots, logFormat string
-	hosts                               []string
-	days                                float64
-	check                               bool
+	ca, listen, state, roots, registry, logFormat string
+	hosts                                         []string
+	days                                          float64
+	check                                         bool
 }
 
 func newCertServe(p *cli.Env) *cobra.Command {
@@ -88,6 +90,7 @@ func newCertServe(p *cli.Env) *cobra.Command {
 	cmd.Flags().Float64Var(&flags.days, "days", shortDays, "how many days certificates hold, from 0.0007")
 	cmd.Flags().StringVar(&flags.roots, "tls-ca", "", "`FILE` with the CAs whose certificates are renewed (default: ca.crt in the directory of the CA)")
 	cmd.Flags().StringVar(&flags.state, "state-dir", "/var/lib/attune-ca", "`DIR` of its own certificate and of the audit log")
+	cmd.Flags().StringVar(&flags.registry, "registry", "", "learn what is revoked from the site's registry at `ADDRESS`, tls://HOST:PORT; without one, what is revoked is renewed")
 	cmd.Flags().StringVar(&flags.logFormat, "log-format", logging.FormatText, "how to log: text or json")
 	cmd.Flags().BoolVar(&flags.check, "check-config", false, "check the settings and end")
 	cli.MustComplete(cmd, "log-format", func() []string { return []string{logging.FormatText, logging.FormatJSON} })
@@ -123,6 +126,11 @@ func (f serveFlags) service(p *cli.Env) (*service, error) {
 			return nil, wrong(fmt.Errorf("host name: %w; give it with --host", err))
 		}
 		s.flags.hosts = []string{host}
+	}
+	if f.registry != "" {
+		if err := (registry.Options{URL: f.registry, Identity: new(pki.Identity)}).Validate(); err != nil {
+			return nil, wrong(err)
+		}
 	}
 	if _, err := s.authority(); err != nil {
 		return nil, wrong(err)
@@ -162,7 +170,10 @@ func (s *service) serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lines.Close()) }()
-	issues := issuer.New(issuer.Options{Authority: s.authority, Valid: s.life, Log: s.log})
+	if err := identity.Remember(filepath.Join(s.flags.state, "revoked.json")); err != nil {
+		return err
+	}
+	issues := issuer.New(issuer.Options{Authority: s.authority, Valid: s.life, Revoked: identity.IsRevoked, Log: s.log})
 	renewer, err := renew.New(renew.Options{
 		Identity: identity, Log: s.log,
 		Ask: func(_ context.Context, request []byte) ([]byte, error) { return issues.Issue(identity.Leaf(), request) },
@@ -179,11 +190,29 @@ func (s *service) serve(ctx context.Context) (err error) {
 	group.Go(func() error { return server.Serve(listener) })
 	group.Go(func() error { renewer.Run(ctx); return nil })
 	group.Go(func() error { <-ctx.Done(); server.Stop(); return nil })
+	group.Go(func() error { return s.heed(ctx, identity) })
 	s.log.Info("serving", "address", listener.Addr().String(), "ca", s.flags.ca, "valid", s.life.String(), "version", buildinfo.Get().Version)
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
 		s.log.Debug("systemd is not told", "error", err)
 	}
 	return group.Wait()
+}
+
+// heed has the service's identity know what is revoked until ctx ends.
+func (s *service) heed(ctx context.Context, identity *pki.Identity) error {
+	if s.flags.registry == "" {
+		s.log.Warn("no registry is named: certificates that are revoked are renewed (--registry)")
+		return nil
+	}
+	site, err := registry.OpenNode(ctx, registry.Options{URL: s.flags.registry, Identity: identity, Name: "issuer", Log: s.log})
+	if err != nil {
+		return err
+	}
+	defer site.Close()
+	if err := site.Watch(ctx, func(registry.View) {}); ctx.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 // identity is the service's own certificate. One that cannot be used, or is for other

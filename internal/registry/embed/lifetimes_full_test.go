@@ -38,7 +38,7 @@ func newKeeper(t *testing.T) *keeper {
 // node is an identity that is renewed until the test ends.
 func (k *keeper) node(t *testing.T, name string) *pki.Identity {
 	t.Helper()
-	identity := pkitest.Open(t, k.site.Issue(t, pki.Request{Name: name, Role: attunev1.Role_ROLE_NODE, Hosts: []string{"127.0.0.1"}, Valid: life}))
+	identity := pkitest.Open(t, k.site.Issue(t, pki.Request{Name: name, Role: attunev1.Role_ROLE_ANALYZER, Hosts: []string{"127.0.0.1"}, Valid: life}))
 	r, err := renew.New(renew.Options{Identity: identity, Ask: func(_ context.Context, request []byte) ([]byte, error) {
 		return k.issuer.Issue(identity.Leaf(), request)
 	}})

@@ -91,8 +91,8 @@ func (b *busy) mustHaveLasted(t *testing.T) {
 // before the server closes what the old one has made.
 func TestRenewed(t *testing.T) {
 	site := pkitest.New(t)
-	server := mustStart(t, embed.Options{Listen: "127.0.0.1:0", Identity: site.Node(t, "server")})
-	request := pki.Request{Name: "node", Role: attunev1.Role_ROLE_NODE, Valid: time.Minute}
+	server := mustStart(t, embed.Options{Listen: "127.0.0.1:0", Identity: site.Analyzer(t, "server")})
+	request := pki.Request{Name: "node", Role: attunev1.Role_ROLE_ANALYZER, Valid: time.Minute}
 	client := mustBeBusy(t, server.URL(), pkitest.Open(t, site.Issue(t, request)))
 	patience.Until(t, "connection", client.Connected)
 	site.Issue(t, request)
