@@ -247,6 +247,10 @@ func siteError(err error) error {
 			e.Err = fmt.Errorf("the Analyzer is not reached: %s", strings.TrimSuffix(why, `"`))
 		}
 		e.Remedy = "is the Analyzer running, and is the address right?"
+		if strings.Contains(err.Error(), "remote error: tls: ") { // an alert is all that a server says
+			e.Err = errors.New("the Analyzer refuses your certificate: it has ended, was revoked, or is of another site's CA")
+			e.Remedy = "`attune cert show` says whether it holds; if so, ask an admin of the site: `attune cert revoked`"
+		}
 	case codes.InvalidArgument:
 		e.Code = exitcode.Usage
 	case codes.NotFound:
