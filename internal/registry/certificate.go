@@ -28,6 +28,8 @@ const (
 type shown struct {
 	leaf     atomic.Pointer[x509.Certificate] // nil: none was yet
 	renewing atomic.Bool                      // the connection is closed for another one
+	// server is what the last handshake has shown; nil: there was none yet.
+	server atomic.Pointer[tls.ConnectionState]
 }
 
 // secured says whether connections are made by a certificate.
@@ -40,6 +42,15 @@ func (c *conn) present() (tls.Certificate, error) {
 		c.shown.leaf.Store(certificate.Leaf)
 	}
 	return certificate, err
+}
+
+// verify is verifyServer, and keeps what it was asked about.
+func (c *conn) verify(state tls.ConnectionState) error {
+	err := c.options.verifyServer(state)
+	if err == nil {
+		c.shown.server.Store(&state)
+	}
+	return err
 }
 
 // followCertificate makes the connection again when there is another certificate than

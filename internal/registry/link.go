@@ -4,6 +4,7 @@ package registry
 
 import (
 	"context"
+	"crypto/tls"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -120,7 +121,9 @@ func (c *conn) dial(inbox string) (*nats.Conn, error) {
 		nats.ErrorHandler(c.asyncError),
 	}
 	if c.options.secured() {
-		options = append(options, nats.ClientTLSConfig(c.present, c.options.Identity.Roots))
+		options = append(options,
+			nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13, VerifyConnection: c.verify}),
+			nats.ClientTLSConfig(c.present, c.options.Identity.Roots))
 	}
 	return nats.Connect(c.options.dialOptions(options))
 }
