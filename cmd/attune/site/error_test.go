@@ -14,7 +14,7 @@ import (
 // said in words, with what to do.
 func TestRefusedCertificate(t *testing.T) {
 	for said, want := range map[string]string{
-		`connection error: desc = "error reading server preface: remote error: tls: bad certificate"`:         "refuses your certificate",
+		`connection error: desc = "error reading server preface: remote error: tls: bad certificate"`:        "refuses your certificate",
 		`connection error: desc = "transport: Error while dialing: dial tcp 10.0.0.1:1: connection refused"`: "is not reached: dial tcp 10.0.0.1:1: connection refused",
 	} {
 		if err := siteError(status.Error(codes.Unavailable, said)); !strings.Contains(err.Error(), want) {
