@@ -19,6 +19,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/quota"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -42,7 +43,7 @@ type Service struct {
 
 	options Options
 	log     *slog.Logger
-	turns   turns
+	asks    *quota.Rate[string] // by caller
 	// reminded is when the log was told last of the CA's end, seconds since 1970.
 	reminded atomic.Int64
 }
@@ -55,8 +56,17 @@ func New(o Options) *Service {
 	if o.Revoked == nil {
 		o.Revoked = func(*x509.Certificate) bool { return false }
 	}
-	return &Service{options: o, log: o.Log.With("component", "issuer"), turns: turns{period: o.Valid / periods}}
+	asks := quota.NewRate[string](mostInPeriod, o.Valid/periods/mostInPeriod)
+	return &Service{options: o, log: o.Log.With("component", "issuer"), asks: asks}
 }
+
+const (
+	// periods is how many periods the time of a certificate has.
+	periods = 24
+	// mostInPeriod is how often somebody may ask in one of them. Once in two thirds of
+	// the certificate's time is enough where all goes well.
+	mostInPeriod = 8
+)
 
 // Renew implements the service: the certificate is that of the connection.
 func (s *Service) Renew(ctx context.Context, q *attunev1.RenewRequest) (*attunev1.RenewResponse, error) {
@@ -82,8 +92,8 @@ func (s *Service) Issue(earlier *x509.Certificate, request []byte) ([]byte, erro
 		return nil, status.Error(codes.PermissionDenied, err.Error())
 	}
 	name := fmt.Sprintf("%s %s", pki.RoleName(who.GetRole()), who.GetName())
-	if !s.turns.take(name) {
-		return nil, status.Errorf(codes.ResourceExhausted, "%s asks too often: at most %d times in %v", name, mostInPeriod, s.turns.period)
+	if !s.asks.Take(name) {
+		return nil, status.Errorf(codes.ResourceExhausted, "%s asks too often: at most %d times in %v", name, mostInPeriod, s.options.Valid/periods)
 	}
 	if s.options.Revoked(earlier) {
 		return nil, status.Errorf(codes.PermissionDenied, "the certificate of %s was revoked", name)
@@ -102,8 +112,8 @@ func (s *Service) Issue(earlier *x509.Certificate, request []byte) ([]byte, erro
 		s.log.Error("nothing is issued", "error", err)
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
-	s.log.Info("certificate issued", "serial", issued.SerialNumber.Text(hexadecimal), "name", who.GetName(), "role", pki.RoleName(who.GetRole()),
-		"until", issued.NotAfter, "instead_of", earlier.SerialNumber.Text(hexadecimal))
+	s.log.Info("certificate issued", "serial", pki.SerialOf(issued), "name", who.GetName(), "role", pki.RoleName(who.GetRole()),
+		"until", issued.NotAfter, "instead_of", pki.SerialOf(earlier))
 	return chain, nil
 }
 
@@ -117,9 +127,6 @@ func (s *Service) remind(ca *x509.Certificate) {
 
 // reminder is how often the log is told that the CA ends soon.
 const reminder = 24 * time.Hour
-
-// hexadecimal is how other tools print serial numbers.
-const hexadecimal = 16
 
 const (
 	// maxMessage bounds a message, bytes: a request and what gRPC adds.

@@ -35,9 +35,13 @@ func FindAnalyzers(ctx context.Context, o Options) ([]*attunev1.AnalyzerRecord, 
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	conn, err := nats.Connect(o.dialOptions([]nats.Option{
+	options := []nats.Option{
 		nats.Name(o.Name), nats.Timeout(dialWithin), nats.NoReconnect(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
-	}))
+	}
+	if o.secured() {
+		options = append(options, o.secure(o.Identity.Certificate, o.verifyServer)...)
+	}
+	conn, err := nats.Connect(o.dialOptions(options))
 	if err != nil {
 		return nil, fmt.Errorf("registry %s: %w", o.URL, err)
 	}

@@ -4,7 +4,6 @@ package registry
 
 import (
 	"context"
-	"crypto/tls"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -121,9 +120,7 @@ func (c *conn) dial(inbox string) (*nats.Conn, error) {
 		nats.ErrorHandler(c.asyncError),
 	}
 	if c.options.secured() {
-		options = append(options,
-			nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13, VerifyConnection: c.verify}),
-			nats.ClientTLSConfig(c.present, c.options.Identity.Roots))
+		options = append(options, c.options.secure(c.present, c.verify)...)
 	}
 	return nats.Connect(c.options.dialOptions(options))
 }
@@ -134,8 +131,6 @@ func (o Options) dialOptions(options []nats.Option) (string, func(*nats.Options)
 	if path, ok := strings.CutPrefix(o.URL, unixScheme); ok {
 		servers = "nats://127.0.0.1"
 		options = append(options, nats.SetCustomDialer(unixDialer(path)), nats.IgnoreDiscoveredServers())
-	} else {
-		options = append(o.secure(), options...)
 	}
 	return servers, func(all *nats.Options) error {
 		for _, option := range options {

@@ -4,8 +4,6 @@ package registry
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -35,15 +33,17 @@ func (c *Client) Locate(ctx context.Context, q *attunev1.LocateRequest, wait tim
 			found = append(found, &attunev1.LocateResponse{Controller: one.GetId(), Host: one.GetHost()})
 		}
 	}
-	complete, until := make(map[int]bool), time.Now().Add(wait)
+	complete, left, until := make([]bool, len(subjects)), len(subjects), time.Now().Add(wait)
 	err = gather(ctx, c.nats, subjects, question, wait, func(n int, m *nats.Msg) time.Duration {
 		part := new(attunev1.LocateResponse)
 		if proto.Unmarshal(m.Data, part) == nil {
 			found[n].Processes = append(found[n].Processes, part.GetProcesses()...)
 			found[n].Mismatches = append(found[n].Mismatches, part.GetMismatches()...)
-			complete[n] = m.Header.Get(headerMore) == ""
+			if m.Header.Get(headerMore) == "" && !complete[n] {
+				complete[n], left = true, left-1
+			}
 		}
-		if len(complete) == len(subjects) && !slices.Contains(slices.Collect(maps.Values(complete)), false) {
+		if left == 0 {
 			return 0
 		}
 		return time.Until(until)

@@ -90,15 +90,12 @@ func loopback(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// secure makes connections mutual TLS 1.3, with certificates as they are at
-// that time.
-func (o Options) secure() []nats.Option {
-	if o.Identity == nil {
-		return nil
-	}
+// secure makes connections mutual TLS 1.3, with the certificate that own returns at
+// that time, to servers that verify takes.
+func (o Options) secure(own nats.TLSCertHandler, verify func(tls.ConnectionState) error) []nats.Option {
 	return []nats.Option{
-		nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13, VerifyConnection: o.verifyServer}),
-		nats.ClientTLSConfig(o.Identity.Certificate, o.Identity.Roots),
+		nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13, VerifyConnection: verify}),
+		nats.ClientTLSConfig(own, o.Identity.Roots),
 	}
 }
 

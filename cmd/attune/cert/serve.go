@@ -174,6 +174,12 @@ func (s *service) serve(ctx context.Context) (err error) {
 		return err
 	}
 	issues := issuer.New(issuer.Options{Authority: s.authority, Valid: s.life, Revoked: identity.IsRevoked, Log: s.log})
+	server := issuer.NewServer(issues, authn.New(authn.Options{Identity: identity, Refused: lines.Refused}), grpc.UnaryInterceptor(lines.Unary()))
+	return s.run(ctx, server, issues, identity)
+}
+
+// run serves until ctx ends.
+func (s *service) run(ctx context.Context, server *grpc.Server, issues *issuer.Service, identity *pki.Identity) error {
 	renewer, err := renew.New(renew.Options{
 		Identity: identity, Log: s.log,
 		Ask: func(_ context.Context, request []byte) ([]byte, error) { return issues.Issue(identity.Leaf(), request) },
@@ -185,7 +191,6 @@ func (s *service) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	server := issuer.NewServer(issues, authn.New(authn.Options{Identity: identity, Refused: lines.Refused}), grpc.UnaryInterceptor(lines.Unary()))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.Serve(listener) })
 	group.Go(func() error { renewer.Run(ctx); return nil })
