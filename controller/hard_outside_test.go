@@ -51,6 +51,7 @@ func TestHardOutside(t *testing.T) {
 		{name: "deleted", program: "plain", prepare: deleteProgram,
 			applied: []string{"memory write", "system call", "entry patch", "GOT slots", "DMLib at a safe point"}},
 		{name: "executed again", program: "plain", prepare: executeAgain},
+		{name: "executed again, memory shared", program: "shares", prepare: executeAgain},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			h := attachHard(t, row.program, exec.Command(targets.Program(t, row.program), row.arguments...))

@@ -109,6 +109,9 @@ func (a *Actuator) apply(ctx context.Context, process access.Process, change *at
 	if err == nil {
 		result.NewValue, err = p.Read()
 	}
+	if err == nil {
+		err = still(process)
+	}
 	if err != nil {
 		return also(err, a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -24,7 +25,7 @@ func answer(result *attunev1.ActionResult, process access.Process, err error) {
 	case err == nil:
 		result.Outcome = attunev1.Outcome_OUTCOME_APPLIED
 		return
-	case !process.Alive(), errors.Is(err, procid.ErrGone) && !errors.Is(err, access.ErrRefused):
+	case !process.Alive(), still(process) != nil, errors.Is(err, procid.ErrGone) && !errors.Is(err, access.ErrRefused):
 		result.Outcome = attunev1.Outcome_OUTCOME_GONE
 		result.Reason = "process has ended"
 		return
@@ -34,6 +35,19 @@ func answer(result *attunev1.ActionResult, process access.Process, err error) {
 		result.Outcome = attunev1.Outcome_OUTCOME_FAILED
 	}
 	result.Reason = err.Error()
+}
+
+// still is an error if the image has gone that a change is for, which the process may
+// not be known to have replaced. Its memory may be there: another may share it.
+func still(process access.Process) error {
+	held, err := process.Hold()
+	switch {
+	case err == nil:
+		return held.Gone()
+	case errors.Is(err, proc.ErrImageGone):
+		return err
+	}
+	return nil // it cannot be seen, and no memory is needed
 }
 
 // answerJoint says what an error means. A process that has ended is a failure: the

@@ -175,7 +175,7 @@ func (l *library) enterLate(ctx context.Context, t *member.Member) error {
 	if err != nil {
 		return err
 	}
-	if process.Identity() != t.Identity() {
+	if !process.Identity().SameImage(t.Identity()) {
 		return errors.Join(fmt.Errorf("pid %d: %w", t.PID(), procid.GoneError(unix.ESRCH)), process.Close())
 	}
 	a := &Attached{entering: l.entering, process: process, handle: t.Handle()}

@@ -69,7 +69,7 @@ func New(process *attunev1.Process, options Options) *Member {
 		handle: process.GetHandle(), cache: options.Cache, foreign: options.Foreign, info: proto.CloneOf(process),
 		identity: procid.Identity{
 			BootID: id.GetBootId(), PID: int(id.GetPid()), StartTicks: id.GetStartTicks(),
-			ExeDevice: id.GetExeDevice(), ExeInode: id.GetExeInode(),
+			ExeDevice: id.GetExeDevice(), ExeInode: id.GetExeInode(), Image: id.GetImage(),
 		},
 	}
 	if options.Functions == nil {

@@ -109,7 +109,7 @@ func describeOnce(by *readers.Pool, pid int, known Event) (*description, error) 
 		message: &attunev1.Process{
 			Identity: &attunev1.ProcessIdentity{
 				BootId: identity.BootID, Pid: int32(pid), StartTicks: identity.StartTicks,
-				ExeDevice: identity.ExeDevice, ExeInode: identity.ExeInode,
+				ExeDevice: identity.ExeDevice, ExeInode: identity.ExeInode, Image: image.Number(),
 			},
 			ParentPid: int32(stat.ParentPID), Uid: uid,
 			Executable: readExecutable(live), CommandLine: shows.CommandLine,

@@ -47,6 +47,7 @@ var (
 type Handle struct {
 	*procid.Process
 	memory *os.File // /proc/PID/mem, which is bound to the image
+	image  uint64   // the image's number, 0 where it cannot be seen
 	owner  uint32   // when the memory had been opened
 }
 
@@ -80,8 +81,8 @@ func Accessible(pid int) error {
 	return memory.Close()
 }
 
-// open opens the memory first. What is read afterwards, of a process that lives then,
-// is of the image that the memory belongs to, or that image is gone.
+// open opens the memory of a process that was looked at. What it executes is looked at
+// once more afterwards, and is the same if the memory is of that image.
 func open(process *procid.Process, want procid.Identity) (*Handle, error) {
 	h := &Handle{Process: process}
 	var err error
@@ -107,9 +108,10 @@ func (h *Handle) know(want procid.Identity) (err error) {
 		return err
 	case !h.Process.Alive():
 		return fmt.Errorf("pid %d: %w", h.PID(), procid.ErrGone)
-	case want.ExeInode != 0 && now != want:
+	case !now.SameImage(want), !now.SameImage(h.Identity()):
 		return fmt.Errorf("pid %d: %w", h.PID(), ErrImageGone)
 	}
+	h.image = now.Image
 	return nil
 }
 
@@ -156,12 +158,22 @@ func (h *Handle) Gone() error {
 	if !h.Process.Alive() {
 		return fmt.Errorf("pid %d: %w", h.PID(), procid.ErrGone)
 	}
-	// Nothing is mapped at 0, or it may be read: only a program that is gone has no
-	// bytes there and no error.
-	if _, err := h.memory.ReadAt(make([]byte, 1), 0); errors.Is(err, io.EOF) {
+	// Nothing is mapped at 0, or it may be read: only memory that is gone has no
+	// bytes there and no error. A process that shares it, or somebody who is at a file
+	// of /proc, keeps it for longer than it is executed.
+	_, err := h.memory.ReadAt(make([]byte, 1), 0)
+	if errors.Is(err, io.EOF) || h.replaced() {
 		return fmt.Errorf("pid %d: %w", h.PID(), ErrImageGone)
 	}
 	return nil
+}
+
+// replaced says whether the process executes another image, as far as the kernel
+// tells: it puts each at other addresses, unless it was asked for the same ones. No
+// memory of the process is read for this; it might never answer.
+func (h *Handle) replaced() bool {
+	now, err := procid.ImageOf(h.PID())
+	return err == nil && now != h.image && now != 0 && h.image != 0
 }
 
 // Read fills buf from address on. A partial read is an error.

@@ -24,11 +24,20 @@ type Identity struct {
 	// ExeDevice and ExeInode name the executable. An exec changes them; both
 	// are 0 where the reader may not see the executable.
 	ExeDevice, ExeInode uint64
+	// Image is [Image.Number]: an exec changes it, also of the same program.
+	Image uint64
 }
 
 // SameProcess says whether both are one process, whatever it executes.
 func (i Identity) SameProcess(other Identity) bool {
 	return i.BootID == other.BootID && i.PID == other.PID && i.StartTicks == other.StartTicks
+}
+
+// SameImage says whether both are one image, as far as both readers could see it.
+func (i Identity) SameImage(other Identity) bool {
+	same := i.ExeDevice == other.ExeDevice && i.ExeInode == other.ExeInode
+	return i.SameProcess(other) && (same || i.ExeInode == 0 || other.ExeInode == 0) &&
+		(i.Image == other.Image || i.Image == 0 || other.Image == 0)
 }
 
 // Of reads the identity of the process that has this pid now. A zombie or no
@@ -59,6 +68,7 @@ func read(pid int) (Identity, Stat, error) {
 	boot, err := BootID()
 	return Identity{
 		BootID: boot, PID: pid, StartTicks: stat.StartTicks, ExeDevice: device, ExeInode: inode,
+		Image: stat.Image.Number(),
 	}, stat, err
 }
 

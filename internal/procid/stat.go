@@ -4,8 +4,10 @@ package procid
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -68,6 +70,31 @@ type Stat struct {
 type Image struct {
 	// Code, Stack, Arguments and Environment are addresses in the process.
 	Code, Stack, Arguments, Environment uint64
+}
+
+// Number is another one for another image, made of what a program does not say anew of
+// itself, as it may of its arguments. It is 0 where the image does not show, and while
+// exec(2) is at work, which first has the stack begin at the arguments, and tells where
+// the code is in the end.
+func (i Image) Number() uint64 {
+	if i.Code == 0 || i.Stack == i.Arguments {
+		return 0
+	}
+	sum := fnv.New64a()
+	sum.Write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, i.Code), i.Stack))
+	return sum.Sum64()
+}
+
+// ImageOf is [Image.Number] of what a process executes now. It takes one thread's stat
+// file, which the kernel writes without a look at all the others; 0 if that has ended
+// before them.
+func ImageOf(pid int) (uint64, error) {
+	data, err := ReadFile(pid, "task/"+strconv.Itoa(pid)+"/stat", maxStatBytes)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := ParseStat(data)
+	return stat.Image.Number(), err
 }
 
 // Zombie says whether the process has ended and only waits to be reaped. A

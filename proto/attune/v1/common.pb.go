@@ -500,7 +500,10 @@ type ProcessIdentity struct {
 	// Device of the executable's inode.
 	ExeDevice uint64 `protobuf:"varint,4,opt,name=exe_device,json=exeDevice,proto3" json:"exe_device,omitempty"`
 	// Inode number of the executable.
-	ExeInode      uint64 `protobuf:"varint,5,opt,name=exe_inode,json=exeInode,proto3" json:"exe_inode,omitempty"`
+	ExeInode uint64 `protobuf:"varint,5,opt,name=exe_inode,json=exeInode,proto3" json:"exe_inode,omitempty"`
+	// What tells this image from others of the process, also of the same
+	// executable; 0 if it was not to be seen.
+	Image         uint64 `protobuf:"varint,6,opt,name=image,proto3" json:"image,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -566,6 +569,13 @@ func (x *ProcessIdentity) GetExeDevice() uint64 {
 func (x *ProcessIdentity) GetExeInode() uint64 {
 	if x != nil {
 		return x.ExeInode
+	}
+	return 0
+}
+
+func (x *ProcessIdentity) GetImage() uint64 {
+	if x != nil {
+		return x.Image
 	}
 	return 0
 }
@@ -1814,7 +1824,7 @@ var File_attune_v1_common_proto protoreflect.FileDescriptor
 
 const file_attune_v1_common_proto_rawDesc = "" +
 	"\n" +
-	"\x16attune/v1/common.proto\x12\tattune.v1\"\x99\x01\n" +
+	"\x16attune/v1/common.proto\x12\tattune.v1\"\xaf\x01\n" +
 	"\x0fProcessIdentity\x12\x17\n" +
 	"\aboot_id\x18\x01 \x01(\tR\x06bootId\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x05R\x03pid\x12\x1f\n" +
@@ -1822,7 +1832,8 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"startTicks\x12\x1d\n" +
 	"\n" +
 	"exe_device\x18\x04 \x01(\x04R\texeDevice\x12\x1b\n" +
-	"\texe_inode\x18\x05 \x01(\x04R\bexeInode\"=\n" +
+	"\texe_inode\x18\x05 \x01(\x04R\bexeInode\x12\x14\n" +
+	"\x05image\x18\x06 \x01(\x04R\x05image\"=\n" +
 	"\x03Job\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
