@@ -201,6 +201,10 @@ bench-dmlib: dmlib ## What the preloaded library costs per call
 bench-drain: build ## How many events reach a tunlet, and at what cost
 	@bench/drain $(ARGS)
 
+.PHONY: bench-hostile
+bench-hostile: build ## What one user's attacks take from a second user's job; half an hour, as root
+	@bench/hostile $(ARGS)
+
 .PHONY: bench-idle
 bench-idle: build ## What twenty tunlets cost a program that needs none of them
 	@bench/idle $(ARGS)

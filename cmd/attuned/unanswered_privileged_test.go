@@ -172,7 +172,7 @@ func attackByMapping(t *testing.T, s *site) func() {
 	fs := silentfs.Mount(t, hostileUser, make([]byte, 1<<20))
 	program := s.mustCopy(targets.Program(t, "unread"), "hostile")
 	mustStart(t, userCommand(hostileUser, program, "file", fs.File), true)
-	fs.Silence()
+	fs.Silence(true)
 	return func() {
 		s.registerFor(hostileUser, "hostile", program)
 		patience.Receive(t, "a read of the file", fs.Asked)
@@ -205,7 +205,7 @@ func attackByProgram(t *testing.T, s *site) func() {
 		path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", program.Process.Pid))
 		return err == nil && path == fs.File
 	})
-	fs.Silence()
+	fs.Silence(true)
 	return func() {
 		s.registerFor(hostileUser, "hostile", filepath.Base(fs.File)) // no path to follow
 		patience.Receive(t, "a read of the file", fs.Asked)
@@ -215,7 +215,7 @@ func attackByProgram(t *testing.T, s *site) func() {
 func attackByScript(t *testing.T, s *site) func() {
 	fs := silentfs.Mount(t, hostileUser, []byte("#!/bin/sh\necho ready\nread line\n"))
 	mustStart(t, userCommand(hostileUser, "/bin/sh", fs.File), true)
-	fs.Silence()
+	fs.Silence(true)
 	return func() {
 		s.registerFor(hostileUser, "hostile", filepath.Dir(fs.File)+"/fil?") // no path to follow
 		patience.Receive(t, "a look at the script", fs.Asked)
@@ -224,7 +224,7 @@ func attackByScript(t *testing.T, s *site) func() {
 
 func attackByPath(t *testing.T, s *site) func() {
 	fs := silentfs.Mount(t, hostileUser, nil)
-	fs.Silence()
+	fs.Silence(true)
 	return func() {
 		s.registerFor(hostileUser, "hostile", fs.File)
 		patience.Receive(t, "a look at the path", fs.Asked)

@@ -180,7 +180,7 @@ func repeated() []hostile.Section {
 
 // inflated are sections that become half a gigabyte each.
 func inflated(t testing.TB) (all []hostile.Section) {
-	bomb := hostile.Bomb(t, 300*mega, 300*mega)
+	bomb := hostile.Bomb(300*mega, 300*mega)
 	for _, name := range []string{"abbrev", "info", "str", "ranges", "addr", "line_str", "rnglists", "str_offsets"} {
 		all = append(all, hostile.Section{Name: ".debug_" + name, Type: elf.SHT_PROGBITS, Flags: elf.SHF_COMPRESSED, Content: bomb})
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package confined starts services in tests with the rights that their units give
+// Package confined starts services in tests and benchmarks with the rights that their units give
 // them, without systemd as the first process: the capabilities of their bounding set,
 // their filters of system calls, address families, namespaces and executable memory,
 // no new privileges, their umask, and a file system that is read-only but for their
@@ -11,6 +11,7 @@
 package confined
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,38 +26,44 @@ import (
 // the path of this package from the test's.
 func Apply(t testing.TB, cmd *exec.Cmd, source, text string, directories ...string) {
 	t.Helper()
-	u, err := parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, err := u.code()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	for _, dir := range []string{dir, filepath.Dir(dir)} {
 		if err := os.Chmod(dir, 0o755); err != nil { // a service is another user
 			t.Fatal(err)
 		}
 	}
-	filter := filepath.Join(dir, "filter")
-	if err := os.WriteFile(filter, code, 0o644); err != nil {
+	program := targets.Build(t, filepath.Join(source, "testdata/confine.c"), "-D_GNU_SOURCE")
+	if err := Confine(cmd, program, dir, text, directories...); err != nil {
 		t.Fatal(err)
 	}
-	confine, err := os.ReadFile(targets.Build(t, filepath.Join(source, "testdata/confine.c"), "-D_GNU_SOURCE"))
+}
+
+// Confine is Apply with testdata/confine.c compiled, and a directory that is there for as
+// long as the command runs and that everybody comes to.
+func Confine(cmd *exec.Cmd, compiled, dir, text string, directories ...string) error {
+	u, err := parse(text)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	program := filepath.Join(dir, "confine")
-	if err := os.WriteFile(program, confine, 0o755); err != nil {
-		t.Fatal(err)
+	code, err := u.code()
+	if err != nil {
+		return err
+	}
+	filter, program := filepath.Join(dir, "filter"), filepath.Join(dir, "confine")
+	confine, err := os.ReadFile(compiled)
+	if err == nil {
+		err = errors.Join(os.WriteFile(filter, code, 0o644), os.WriteFile(program, confine, 0o755))
+	}
+	if err != nil {
+		return err
 	}
 	path, err := filepath.Abs(cmd.Path)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	args := []string{program, fmt.Sprintf("%x", u.capabilities), u.umask, filter}
 	args = append(append(args, u.writable...), directories...)
 	args = append(append(args, "--", path), cmd.Args[1:]...)
 	cmd.Path, cmd.Args = program, args
+	return nil
 }

@@ -93,17 +93,12 @@ func Symbols(names []byte, same bool, offsets ...uint32) []Section {
 
 // Bomb is the content of an SHF_COMPRESSED section that becomes that many zeros, and
 // says that it becomes claim.
-func Bomb(t testing.TB, zeros int64, claim uint64) []byte {
-	t.Helper()
+func Bomb(zeros int64, claim uint64) []byte {
 	var packed bytes.Buffer
 	_ = binary.Write(&packed, binary.LittleEndian, elf.Chdr64{Type: uint32(elf.COMPRESS_ZLIB), Size: claim, Addralign: 1})
 	z := zlib.NewWriter(&packed)
-	if _, err := io.CopyN(z, nothing{}, zeros); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	_, _ = io.CopyN(z, nothing{}, zeros) // into memory
+	_ = z.Close()
 	return packed.Bytes()
 }
 

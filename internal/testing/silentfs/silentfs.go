@@ -2,36 +2,70 @@
 
 // Package silentfs has a file system whose server stops answering, as a hostile user's
 // may: it speaks the protocol of /dev/fuse (linux/fuse.h) with the kernel, and serves one
-// executable file. Tests need root.
+// executable file. Mounting needs root, as fusermount3 has it; serving does not.
 //
 // An FS serves in a goroutine of its own; its methods may be called from any goroutine.
 package silentfs
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
-// FS is a mounted file system.
+// FS is a file system that is served.
 type FS struct {
 	// File is the path of its only file.
 	File string
 
-	device  int
+	device  *os.File
 	content []byte
-	silent  atomic.Bool
+
+	mu      sync.Mutex // guards what follows
+	silent  bool
+	pending []uint64 // requests without answer
+
 	// Asked is rung by each request that gets no answer.
 	Asked chan struct{}
 }
 
 const name = "file"
+
+// Open mounts a file system of a user's on a directory, as fusermount3 does for a user
+// where /etc/fuse.conf has user_allow_other. It is served by whoever has the device, and
+// unmounted by Close.
+func Open(dir string, uid int) (device *os.File, err error) {
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("/dev/fuse: %w", err)
+	}
+	device = os.NewFile(uintptr(fd), "/dev/fuse")
+	options := fmt.Sprintf("fd=%d,rootmode=40755,user_id=%d,group_id=%[2]d,allow_other", fd, uid)
+	if err := unix.Mount("silent", dir, "fuse", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return nil, errors.Join(fmt.Errorf("mount a file system of user %d: %w", uid, err), device.Close())
+	}
+	return device, nil
+}
+
+// Close unmounts what Open has mounted. It is detached first, and forced: which has the
+// kernel answer for the server.
+func Close(dir string) error { return unix.Unmount(dir, unix.MNT_FORCE|unix.MNT_DETACH) }
+
+// Serve serves a file system in which everybody sees a file with that content, until it
+// is unmounted, which closes done.
+func Serve(device *os.File, dir string, content []byte) (fs *FS, done <-chan struct{}) {
+	f := &FS{File: filepath.Join(dir, name), device: device, content: content, Asked: make(chan struct{}, 1)}
+	served := make(chan struct{})
+	go func() { defer close(served); f.serve() }()
+	return f, served
+}
 
 // Mount mounts a file system of a user's, in which everybody sees a file with that
 // content. When the test ends, whoever waits for it gets an error.
@@ -43,31 +77,52 @@ func Mount(t *testing.T, uid int, content []byte) *FS {
 			t.Fatal(err)
 		}
 	}
-	device, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	device, err := Open(dir, uid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As fusermount3 does for a user, where /etc/fuse.conf has user_allow_other.
-	options := fmt.Sprintf("fd=%d,rootmode=40755,user_id=%d,group_id=%[2]d,allow_other", device, uid)
-	if err := unix.Mount("silent", dir, "fuse", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		t.Fatal(err)
-	}
-	f := &FS{File: filepath.Join(dir, name), device: device, content: content, Asked: make(chan struct{}, 1)}
-	served := make(chan struct{})
-	go func() { defer close(served); f.serve() }()
+	f, served := Serve(device, dir, content)
 	t.Cleanup(func() {
-		// Detached first, and forced: which has the kernel answer for the server.
-		if err := unix.Unmount(dir, unix.MNT_FORCE|unix.MNT_DETACH); err != nil {
+		if err := Close(dir); err != nil {
 			t.Error(err)
 		}
 		<-served
-		_ = unix.Close(device)
+		_ = device.Close()
 	})
 	return f
 }
 
-// Silence has the server read requests and answer none from now on.
-func (f *FS) Silence() { f.silent.Store(true) }
+// Silence has the server read requests and answer none; or answer again, those that had
+// no answer with an error.
+func (f *FS) Silence(on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.silent = on
+	if !on {
+		for _, unique := range f.pending {
+			f.reply(unique, nil, syscall.EIO)
+		}
+		f.pending = nil
+	}
+}
+
+// leave leaves a request without answer, if that is how it is now.
+func (f *FS) leave(unique uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.silent {
+		f.pending = append(f.pending, unique)
+	}
+	return f.silent
+}
+
+// reply answers a request.
+func (f *FS) reply(unique uint64, body []byte, errno syscall.Errno) {
+	reply := binary.NativeEndian.AppendUint32(nil, uint32(16+len(body)))
+	reply = binary.NativeEndian.AppendUint32(reply, uint32(-int32(errno)))
+	reply = binary.NativeEndian.AppendUint64(reply, unique)
+	_, _ = unix.Write(int(f.device.Fd()), append(reply, body...)) // who asked may be gone
+}
 
 // Operations of linux/fuse.h.
 const (
@@ -80,8 +135,9 @@ const (
 func (f *FS) serve() {
 	const headBytes = 40
 	buffer := make([]byte, 1<<17)
+	device := int(f.device.Fd())
 	for {
-		n, err := unix.Read(f.device, buffer)
+		n, err := unix.Read(device, buffer)
 		switch {
 		case err == unix.EINTR || err == unix.EAGAIN || err == unix.ENOENT:
 			continue
@@ -93,7 +149,7 @@ func (f *FS) serve() {
 		if op == opForget || op == opBatchForget || op == opInterrupt {
 			continue
 		}
-		if f.silent.Load() {
+		if f.leave(unique) {
 			select {
 			case f.Asked <- struct{}{}:
 			default:
@@ -101,10 +157,7 @@ func (f *FS) serve() {
 			continue
 		}
 		body, errno := f.answer(op, node, buffer[headBytes:n])
-		reply := binary.NativeEndian.AppendUint32(nil, uint32(16+len(body)))
-		reply = binary.NativeEndian.AppendUint32(reply, uint32(-int32(errno)))
-		reply = binary.NativeEndian.AppendUint64(reply, unique)
-		_, _ = unix.Write(f.device, append(reply, body...)) // who asked may be gone
+		f.reply(unique, body, errno)
 	}
 }
 

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command hostile measures what the attacks of one user on the services of a node take
+// from others: from a second user's real job, which is tuned, and from a program that has
+// nothing to do with Attune. The services are as on a node, with the rights of their
+// units; the attacker is an ordinary user with processors of their own, as a batch system
+// has it, so that what their programs take by themselves is nobody else's.
+//
+// In each round the job is run with and without the attacks beside it, tuned and as it
+// is, and compared with itself. The uninvolved program runs beside the attacker with and
+// without the services: what differs is theirs.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/attune-hpc/attune/bench/internal/benchmark"
+	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/present"
+)
+
+// document is what -json writes.
+type document struct {
+	benchmark.Judgement
+	Machine present.Machine `json:"machine"`
+	// Calm is without the attacks, Attacked with them.
+	Calm     victims `json:"calm"`
+	Attacked victims `json:"attacked"`
+	// Malloc are rates of the program that nobody has registered, beside the attacker.
+	MallocWithout []float64      `json:"malloc_without_services"`
+	MallocBeside  []float64      `json:"malloc_beside_services"`
+	Memory        map[string]use `json:"memory"`
+	Restarts      int            `json:"restarts"`
+	Left          []string       `json:"left"`
+	Done          map[string]int `json:"attacks"`
+
+	length float64 // seconds
+	part   float64 // of a measurement
+}
+
+// victims is what was measured of the second user.
+type victims struct {
+	Gains      []float64 `json:"gains"`
+	Detections []float64 `json:"detections_ms"`
+}
+
+// detectionsEach is how many programs are detected in a part of a round.
+const detectionsEach = 8
+
+func main() {
+	d := &document{
+		Machine: present.ThisMachine("libc6", "python3-numpy"), Memory: make(map[string]use), Done: make(map[string]int),
+	}
+	flag.Float64Var(&d.length, "seconds", 1800, "length of the whole")
+	flag.Float64Var(&d.part, "part", 10, "length of each run of a program")
+	os.Exit(benchmark.Main(benchmark.Options{
+		Name: "hostile", Machine: d.Machine, Quick: benchmark.Quick{"seconds": "90", "part": "6"}, Document: d,
+		Measure: d.measure,
+	}))
+}
+
+func (d *document) measure(ctx context.Context) error {
+	if os.Getuid() != 0 {
+		return errors.New("a node's services are root's: run it as root")
+	}
+	dir, err := os.MkdirTemp("/tmp", "attune-hostile-") // sockets have short paths
+	if err != nil {
+		return err
+	}
+	f := folder{dir}
+	if err := errors.Join(os.Chmod(dir, 0o755), f.prepare(ctx)); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	end := time.Now().Add(time.Duration(d.length * float64(time.Second)))
+	for n := 0; err == nil && (n < 2 || time.Now().Before(end)); n++ {
+		err = d.round(ctx, f, n%2 == 1)
+	}
+	if err != nil {
+		return fmt.Errorf("%w (logs are in %s)", err, dir)
+	}
+	return os.RemoveAll(dir)
+}
+
+// round measures everything once. Every other one is in the opposite order.
+func (d *document) round(ctx context.Context, f folder, opposite bool) (err error) {
+	steps := []func(context.Context) error{}
+	r := &round{document: d, folder: f}
+	if opposite {
+		steps = append(steps, r.startSite, r.calm, r.attack, r.attacked, r.stopSite, r.mallocWithout, r.calmDown)
+	} else {
+		steps = append(steps, r.attack, r.mallocWithout, r.startSite, r.attacked, r.calmDown, r.calm, r.stopSite)
+	}
+	for _, step := range steps {
+		if err = errors.Join(step(ctx), ctx.Err()); err != nil {
+			break
+		}
+	}
+	err = errors.Join(err, r.calmDown(ctx), r.stopSite(ctx))
+	if err == nil {
+		err = r.lookForTraces()
+	}
+	return err
+}
+
+// round is one, with what runs in it.
+type round struct {
+	*document
+	folder
+
+	running *attack
+	site    *site
+	weigher *weigher
+}
+
+func (r *round) attack(context.Context) (err error) {
+	say("the attacks begin")
+	r.running, err = r.startAttack()
+	return err
+}
+
+// calmDown ends the attacks, if there are any.
+func (r *round) calmDown(context.Context) error {
+	if r.running == nil {
+		return nil
+	}
+	say("the attacks end")
+	running := r.running
+	r.running = nil
+	return running.stop(r.Done)
+}
+
+func (r *round) startSite(ctx context.Context) error {
+	say("the services start")
+	s, err := r.folder.startSite(ctx)
+	if err != nil {
+		return err
+	}
+	r.site, r.weigher = s, s.weigh(r.Memory)
+	return nil
+}
+
+// stopSite ends the services, if there are any, after it was seen that they are those
+// that were started.
+func (r *round) stopSite(context.Context) error {
+	if r.site == nil {
+		return nil
+	}
+	say("the services end")
+	s := r.site
+	r.site = nil
+	r.weigher.end()
+	r.Restarts += s.restarted()
+	return s.stop()
+}
+
+func (r *round) mallocWithout(ctx context.Context) error {
+	say("a program that is not involved, beside the attacker alone")
+	rate, err := r.mallocRate(ctx, r.part)
+	r.MallocWithout = append(r.MallocWithout, rate)
+	return err
+}
+
+func (r *round) calm(ctx context.Context) error {
+	say("the second user's programs")
+	return r.victims(ctx, &r.Calm)
+}
+
+func (r *round) attacked(ctx context.Context) error {
+	say("a program that is not involved, beside attacker and services")
+	rate, err := r.mallocRate(ctx, r.part)
+	if err != nil {
+		return err
+	}
+	r.MallocBeside = append(r.MallocBeside, rate)
+	say("the second user's programs, beside the attacker")
+	return r.victims(ctx, &r.Attacked)
+}
+
+// victims measures the second user's programs.
+func (r *round) victims(ctx context.Context, v *victims) error {
+	gain, err := r.gain(ctx, r.part)
+	if err != nil {
+		return err
+	}
+	v.Gains = append(v.Gains, gain)
+	detections, err := r.site.detections(ctx, detectionsEach)
+	v.Detections = append(v.Detections, detections...)
+	return err
+}
+
+// lookForTraces notes what the services have left, when that had its time.
+func (r *round) lookForTraces() error {
+	_ = await("traces to go", func() bool { return len(r.traces()) == 0 }) // what is left is told
+	for _, trace := range r.traces() {
+		if !slices.Contains(r.Left, trace) {
+			r.Left = append(r.Left, trace)
+		}
+	}
+	return nil
+}
+
+func say(what string) { fmt.Fprintln(os.Stderr, "hostile:", what) }
+
+// Print shows the figures, and sets the goals.
+func (d *document) Print() {
+	number := present.Number
+	var table present.Table
+	table.Row("second user", "without attacks", "with attacks")
+	for _, row := range []struct {
+		name         string
+		calm, attack float64
+	}{
+		{"gain of the job, median", median(d.Calm.Gains), median(d.Attacked.Gains)},
+		{"exec to counted, ms, median", median(d.Calm.Detections), median(d.Attacked.Detections)},
+		{"exec to counted, ms, p90", quantile(d.Calm.Detections), quantile(d.Attacked.Detections)},
+	} {
+		table.Row(row.name, number(row.calm), number(row.attack))
+	}
+	fmt.Println()
+	table.Print(os.Stdout)
+	beside := median(measure.Ratios(d.MallocBeside, d.MallocWithout))
+	fmt.Printf("\nmalloc of a program that is not involved, beside the attacker: %s rounds/s without the services, %s with them\n\n",
+		number(median(d.MallocWithout)), number(median(d.MallocBeside)))
+	var memory present.Table
+	memory.Row("memory", "most at a time", "MB at most", "limit, MB")
+	worst := 0.0
+	for _, kind := range []string{kindAttuned, kindSession, kindHelper, unitAttuned, kindAnalyzer, kindTunlets, unitAnalyzer} {
+		if u, is := d.Memory[kind]; is {
+			memory.Row(kind, fmt.Sprint(u.Count), number(u.Most), number(u.Limit))
+			worst = max(worst, u.Most/u.Limit)
+		}
+	}
+	memory.Print(os.Stdout)
+	fmt.Println("\nwhat the attacker did:")
+	var attacks present.Table
+	for _, what := range sorted(d.Done) {
+		attacks.Row("  "+what, fmt.Sprint(d.Done[what]))
+	}
+	attacks.Print(os.Stdout)
+	for _, left := range d.Left {
+		fmt.Println("left behind:", left)
+	}
+	d.Goals = []present.Goal{
+		{Name: "exec to counted, later by", Value: present.Figure(median(d.Attacked.Detections) - median(d.Calm.Detections)), Unit: "ms", Limit: 10},
+		{Name: "gain with attacks / without", Value: present.Figure(median(measure.Ratios(d.Attacked.Gains, d.Calm.Gains))), Limit: 0.95, AtLeast: true},
+		{Name: "malloc of others with services / without", Value: present.Figure(beside), Limit: 0.98, AtLeast: true},
+		{Name: "services that ended", Value: present.Figure(d.Restarts), Limit: 0},
+		{Name: "memory, share of its limit", Value: present.Figure(100 * worst), Unit: "%", Limit: 100},
+		{Name: "left behind", Value: present.Figure(len(d.Left)), Limit: 0},
+	}
+}
+
+func sorted(counts map[string]int) []string {
+	var names []string
+	for name := range counts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func median(values []float64) float64 { return measure.Median(values) }
+
+func quantile(values []float64) float64 { return measure.Quantile(values, 0.9) }

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/readers"
+	"github.com/attune-hpc/attune/packaging/systemd"
+)
+
+// Kinds of processes of the services, in the order in which they are shown.
+const (
+	kindAttuned  = "attuned"
+	kindSession  = "a session's process"
+	kindHelper   = "a helper that reads"
+	kindAnalyzer = "Analyzer"
+	kindTunlets  = "a process of tunlets"
+	unitAttuned  = "attuned's unit"
+	unitAnalyzer = "the Analyzer's unit"
+)
+
+// use is the most memory that a process of a kind had, and what it may have, MB, and how
+// many of them there were at a time.
+type use struct {
+	Most  float64 `json:"most_mb"`
+	Limit float64 `json:"limit_mb"`
+	Count int     `json:"at_a_time"`
+}
+
+// weigher looks at the memory of a site's processes until stop is closed.
+type weigher struct {
+	site *site
+	uses map[string]use
+	stop chan struct{}
+	done chan struct{}
+}
+
+func (s *site) weigh(uses map[string]use) *weigher {
+	w := &weigher{site: s, uses: uses, stop: make(chan struct{}), done: make(chan struct{})}
+	go w.run()
+	return w
+}
+
+// end returns when it looks no more.
+func (w *weigher) end() {
+	close(w.stop)
+	<-w.done
+}
+
+func (w *weigher) run() {
+	defer close(w.done)
+	for tick := time.NewTicker(250 * time.Millisecond); ; {
+		w.look()
+		select {
+		case <-w.stop:
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (w *weigher) look() {
+	children := childrenOf()
+	counts := make(map[string]int)
+	var walk func(pid int, kind string) (own float64)
+	walk = func(pid int, kind string) (own float64) {
+		counts[kind]++
+		w.note(pid, kind)
+		own, _ = sizeIn(fmt.Sprintf("/proc/%d/status", pid), "RssAnon:") // it may have ended
+		for _, child := range children[pid] {
+			own += walk(child, kindOf(child, kind))
+		}
+		return own
+	}
+	w.noteUnit(unitAttuned, systemd.Attuned, walk(w.site.attuned.Process.Pid, kindAttuned))
+	w.noteUnit(unitAnalyzer, systemd.Analyzer, walk(w.site.analyzer.Process.Pid, kindAnalyzer))
+	for kind, n := range counts {
+		u := w.uses[kind]
+		u.Count = max(u.Count, n)
+		w.uses[kind] = u
+	}
+}
+
+// noteUnit notes what all processes of a unit have together beside its limit.
+func (w *weigher) noteUnit(name, text string, own float64) {
+	w.uses[name] = use{Most: max(own, w.uses[name].Most), Limit: unitLimit(text), Count: 1}
+}
+
+// kindOf says what a child of one of a kind is.
+func kindOf(pid int, parent string) string {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	switch {
+	case parent == kindAnalyzer || parent == kindTunlets:
+		return kindTunlets
+	case bytes.Contains(line, []byte(readers.Argument)):
+		return kindHelper
+	}
+	return kindSession
+}
+
+// note notes the memory of a process: of a daemon beside the limit of its unit, of
+// others beside their own.
+func (w *weigher) note(pid int, kind string) {
+	most, err := sizeIn(fmt.Sprintf("/proc/%d/status", pid), "VmHWM:")
+	if err != nil {
+		return // it has ended
+	}
+	u := w.uses[kind]
+	u.Most = max(u.Most, most)
+	if u.Limit == 0 {
+		switch kind {
+		case kindAttuned:
+			u.Limit = unitLimit(systemd.Attuned)
+		case kindAnalyzer, kindTunlets: // which are in its unit
+			u.Limit = unitLimit(systemd.Analyzer)
+		default:
+			u.Limit = dataLimit(pid)
+		}
+	}
+	w.uses[kind] = u
+}
+
+// sizeIn reads a size in kB from a file of /proc, MB.
+func sizeIn(path, name string) (float64, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), name)
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return 0, fmt.Errorf("%s has no %s", path, name)
+	}
+	kilobytes, err := strconv.ParseFloat(fields[0], 64)
+	return kilobytes / 1024, err
+}
+
+// unitLimit is MemoryMax of a unit, MB.
+func unitLimit(text string) float64 {
+	_, rest, _ := strings.Cut(text, "\nMemoryMax=")
+	value, _, _ := strings.Cut(rest, "\n")
+	if percent, is := strings.CutSuffix(value, "%"); is {
+		share, _ := strconv.ParseFloat(percent, 64) // 0 is no limit, and seen
+		total, _ := sizeIn("/proc/meminfo", "MemTotal:")
+		return total * share / 100
+	}
+	giga, _ := strconv.ParseFloat(strings.TrimSuffix(value, "G"), 64)
+	return giga * 1024
+}
+
+// dataLimit is what a process may have by its own limit, MB.
+func dataLimit(pid int) float64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid)) // it may have ended
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 3 && strings.HasPrefix(line, "Max data size") {
+			limit, _ := strconv.ParseFloat(fields[3], 64) // unlimited: 0
+			return limit / (1 << 20)
+		}
+	}
+	return 0
+}
+
+// childrenOf lists all processes by their parents.
+func childrenOf() map[int][]int {
+	children := make(map[int][]int)
+	paths, _ := filepath.Glob("/proc/[0-9]*")
+	for _, path := range paths {
+		pid, _ := strconv.Atoi(filepath.Base(path))
+		if stat, err := procid.ReadStat(pid); err == nil && !stat.Zombie() {
+			children[stat.ParentPID] = append(children[stat.ParentPID], pid)
+		}
+	}
+	return children
+}
+
+// traces is what the services leave on a machine: processes, mounts, control groups,
+// shared memory.
+func (f folder) traces() (all []string) {
+	for _, pids := range childrenOf() {
+		for _, pid := range pids {
+			path, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+			if strings.HasPrefix(path, f.dir) {
+				all = append(all, fmt.Sprintf("process %d, %s", pid, path))
+			}
+		}
+	}
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, f.dir) {
+			all = append(all, "mount "+strings.TrimSpace(line))
+		}
+	}
+	for _, pattern := range []string{"/sys/fs/cgroup/*attune*", "/sys/fs/cgroup/*/*attune*", "/dev/shm/*attune*", f.path("run/gates/*")} {
+		paths, _ := filepath.Glob(pattern)
+		all = append(all, paths...)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/workload"
+)
+
+const debianPython = workload.DebianPython
+
+// Processors are shared as batch systems do it: each user has their own, so that what
+// the attacker's programs take by themselves is not taken from the other user's. The
+// services run on all.
+func hostileProcessors() string  { return fmt.Sprintf("%d-%d", runtime.NumCPU()/2, runtime.NumCPU()-1) }
+func harmlessProcessors() string { return fmt.Sprintf("0-%d", max(0, runtime.NumCPU()/2-1)) }
+
+// asHarmless is a command line of the harmless user's, on their processors.
+func asHarmless(command ...string) []string {
+	id := strconv.Itoa(harmlessUser)
+	return append([]string{"setpriv", "--reuid", id, "--regid", id, "--clear-groups", "taskset", "-c", harmlessProcessors()}, command...)
+}
+
+// prepare builds all programs into the folder.
+func (f folder) prepare(ctx context.Context) error {
+	programs := workload.Catalogue{Sources: workload.Repository.Sources, Cache: f.path("built")}
+	if missing := programs.Build(ctx, "", "hostile", "", "-pthread"); missing != "" {
+		return errors.New(missing)
+	}
+	for _, name := range []string{"detected", "malloc_storm"} {
+		if missing := programs.Build(ctx, "", name, ""); missing != "" {
+			return errors.New(missing)
+		}
+	}
+	if workload.MissingModule(ctx, "numpy") {
+		return errors.New("numpy is not installed (apt-get install python3-numpy)")
+	}
+	tests := "internal/testing"
+	for _, c := range [][]string{
+		{"gcc", "-O2", "-D_GNU_SOURCE", "-o", f.path("confine"), tests + "/confined/testdata/confine.c"},
+		{"gcc", "-O2", "-D_GNU_SOURCE", "-pthread", "-o", f.path("built/unread"), tests + "/targets/programs/unread.c"},
+		{"go", "build", "-o", f.path("bin/attacker"), "./bench/cmd/attacker"},
+		{"go", "build", "-o", f.path("tunlets/attune-tunlet-bench"), "./bench/cmd/attune-tunlet-bench"},
+	} {
+		if out, err := exec.CommandContext(ctx, c[0], c[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%v: %w: %s", c, err, out)
+		}
+	}
+	err := os.MkdirAll(f.path("harmless"), 0o755)
+	for from, to := range map[string]string{
+		"bin/attune": "bin/attune", "bin/attuned": "bin/attuned", "bin/attune-tunlets": "bin/attune-tunlets",
+		"bench/workloads/numpy_storm.py": "harmless/" + jobScript, f.path("built/detected"): "harmless/detected",
+		f.path("built/malloc_storm"): "harmless/malloc_storm",
+	} {
+		err = errors.Join(err, copyFile(from, f.path(to)))
+	}
+	err = errors.Join(err, copyFile(f.path("harmless/"+jobScript), f.path("harmless/"+plainScript)),
+		copyFile(f.path("harmless/detected"), f.path("harmless/launcher")), os.WriteFile(f.path("policy.yaml"), []byte(policy), 0o600))
+	if err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, f.path("bin/attune-tunlets"), "link", f.path("bin")).CombinedOutput(); err != nil {
+		return fmt.Errorf("tunlets: %w: %s", err, out)
+	}
+	return f.prepareAttack(f.path("built/hostile"), f.path("built/unread"))
+}
+
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o755))
+}
+
+// mallocRate is how fast the program is that nobody has registered.
+func (f folder) mallocRate(ctx context.Context, seconds float64) (float64, error) {
+	return rate(ctx, asHarmless(f.path("harmless/malloc_storm"), number(seconds)))
+}
+
+// gain is how many times faster the job is that is tuned, over the second half of its
+// time, than the same one under another name.
+func (f folder) gain(ctx context.Context, seconds float64) (float64, error) {
+	plain, err := late(ctx, asHarmless(debianPython, f.path("harmless/"+plainScript), number(seconds)))
+	if err != nil {
+		return math.NaN(), err
+	}
+	tuned, err := late(ctx, asHarmless(debianPython, f.path("harmless/"+jobScript), number(seconds)))
+	return tuned / plain, err
+}
+
+func number(seconds float64) string { return strconv.FormatFloat(seconds, 'g', -1, 64) }
+
+func rate(ctx context.Context, command []string) (float64, error) {
+	result, err := measure.Run(ctx, command)
+	if err != nil {
+		return math.NaN(), err
+	}
+	return measure.Native().Rate(result)
+}
+
+// late is the rate over the second half of a run.
+func late(ctx context.Context, command []string) (float64, error) {
+	result, err := measure.Run(ctx, command)
+	if err != nil {
+		return math.NaN(), err
+	}
+	var seconds, count []float64
+	for _, line := range result.Lines {
+		if words := strings.Fields(line.Text); len(words) == 3 && words[0] == "progress" {
+			second, err := strconv.ParseFloat(words[1], 64)
+			n, err2 := strconv.ParseFloat(words[2], 64)
+			if err := errors.Join(err, err2); err != nil {
+				return math.NaN(), err
+			}
+			seconds, count = append(seconds, second), append(count, n)
+		}
+	}
+	last := len(seconds) - 1
+	for i := range seconds {
+		if i < last && seconds[i] >= seconds[last]/2 {
+			return (count[last] - count[i]) / (seconds[last] - seconds[i]), nil
+		}
+	}
+	return math.NaN(), fmt.Errorf("%v: no progress", command)
+}
+
+// firstLine reads one.
+func firstLine(from *bufio.Reader) (string, error) {
+	line, err := from.ReadString('\n')
+	return strings.TrimSpace(line), err
+}
