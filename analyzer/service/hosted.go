@@ -5,6 +5,7 @@ package service
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -28,6 +29,10 @@ var (
 	errMoved = status.Error(codes.FailedPrecondition, "another Analyzer has the registration")
 	errGoing = status.Error(codes.Unavailable, "the Analyzer is ending")
 )
+
+// errIdle refuses a controller of a session that ends because it had none: it begins the
+// next one.
+var errIdle = errors.New("the session ends")
 
 // hosted is one session of the service. Its goroutine, see run, does everything
 // that takes time; stop, admit and what returns something are for all goroutines.
@@ -54,7 +59,9 @@ type hosted struct {
 
 	mu     sync.Mutex // guards what follows; a leaf lock
 	record *attunev1.SessionRecord
-	over   error // what controllers are told
+	over   error     // what controllers are told
+	joined time.Time // when a controller was let in last
+	idle   bool      // it ends, and lets none in
 }
 
 // ending says how a session is to end.
@@ -84,6 +91,10 @@ func (h *hosted) admit(who, user *attunev1.Principal) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.idle {
+		return errIdle
+	}
+	h.joined = h.now()
 	if h.record.User == nil {
 		h.record.User = user
 	}
@@ -91,6 +102,15 @@ func (h *hosted) admit(who, user *attunev1.Principal) error {
 		return status.Errorf(codes.PermissionDenied, "the session is of %s, not of %s", owner.GetName(), user.GetName())
 	}
 	return mayJoin(who, h.record.User)
+}
+
+// endsIdle reports whether the session ends because there was nothing in it since a time
+// so long ago, nor is anything about to come.
+func (h *hosted) endsIdle(since, now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.idle = now.Sub(since) >= h.linger && now.Sub(h.joined) >= h.linger
+	return h.idle
 }
 
 // stop asks for the end; the first to ask says how.

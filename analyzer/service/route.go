@@ -4,6 +4,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"strconv"
@@ -69,12 +70,25 @@ func (rt *router) route(ctx context.Context, hello channel.Hello) (channel.Sessi
 	if err := rt.table.awaitOwnership(ctx, id, routePatience); err != nil {
 		return nil, err
 	}
-	return rt.session(who, r, hello.GetJob(), user)
+	for {
+		h, err := rt.session(who, r, hello.GetJob(), user)
+		switch {
+		case err == nil:
+			return h, nil
+		case !errors.Is(err, errIdle):
+			return nil, err
+		}
+		select {
+		case <-h.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
-// session returns the session of an execution; it begins with the first
-// controller that names it.
-func (rt *router) session(who *attunev1.Principal, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (channel.Session, error) {
+// session returns the session of an execution; it begins with the first controller that
+// names it. With errIdle it is one that ends.
+func (rt *router) session(who *attunev1.Principal, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (*hosted, error) {
 	rt.table.mu.Lock()
 	defer rt.table.mu.Unlock()
 	o, k := rt.table.owned[r.GetId()], newKey(r.GetId(), job, user)
@@ -97,10 +111,7 @@ func (rt *router) session(who *attunev1.Principal, r *attunev1.Registration, job
 		}
 		rt.table.hosted[k] = h
 	}
-	if err := h.admit(who, user); err != nil {
-		return nil, err
-	}
-	return h, nil
+	return h, h.admit(who, user)
 }
 
 // roomForSession says whether a user may have one session more: there are as many job

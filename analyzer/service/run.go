@@ -72,7 +72,7 @@ func (h *hosted) look(now time.Time) bool {
 	if h.idleFrom.IsZero() {
 		h.idleFrom = now
 	}
-	return now.Sub(h.idleFrom) >= h.linger
+	return h.endsIdle(h.idleFrom, now)
 }
 
 // startTunlets starts the tunlets of a session that is worth them.
