@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
@@ -42,6 +43,7 @@ type document struct {
 
 	length float64 // seconds
 	part   float64 // of a measurement
+	keep   bool
 }
 
 // victims is what was measured of the second user.
@@ -59,6 +61,7 @@ func main() {
 	}
 	flag.Float64Var(&d.length, "seconds", 1800, "length of the whole")
 	flag.Float64Var(&d.part, "part", 10, "length of each run of a program")
+	flag.BoolVar(&d.keep, "keep", false, "leave the folder with the logs of the services")
 	os.Exit(benchmark.Main(benchmark.Options{
 		Name: "hostile", Machine: d.Machine, Quick: benchmark.Quick{"seconds": "90", "part": "6"}, Document: d,
 		Measure: d.measure,
@@ -81,8 +84,9 @@ func (d *document) measure(ctx context.Context) error {
 	for n := 0; err == nil && (n < 2 || time.Now().Before(end)); n++ {
 		err = d.round(ctx, f, n%2 == 1)
 	}
-	if err != nil {
-		return fmt.Errorf("%w (logs are in %s)", err, dir)
+	if err != nil || d.keep {
+		say("logs are in " + dir)
+		return err
 	}
 	return os.RemoveAll(dir)
 }
@@ -113,7 +117,8 @@ type round struct {
 	*document
 	folder
 
-	running *attack
+	running   *attack
+	attacking atomic.Bool // there is one
 	site    *site
 	weigher *weigher
 }
@@ -121,6 +126,7 @@ type round struct {
 func (r *round) attack(context.Context) (err error) {
 	say("the attacks begin")
 	r.running, err = r.startAttack()
+	r.attacking.Store(err == nil)
 	return err
 }
 
@@ -132,6 +138,7 @@ func (r *round) calmDown(context.Context) error {
 	say("the attacks end")
 	running := r.running
 	r.running = nil
+	r.attacking.Store(false)
 	return running.stop(r.Done)
 }
 
@@ -141,7 +148,7 @@ func (r *round) startSite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.site, r.weigher = s, s.weigh(r.Memory)
+	r.site, r.weigher = s, s.weigh(r.Memory, r.attacking.Load)
 	return nil
 }
 
@@ -228,11 +235,11 @@ func (d *document) Print() {
 	fmt.Printf("\nmalloc of a program that is not involved, beside the attacker: %s rounds/s without the services, %s with them\n\n",
 		number(median(d.MallocWithout)), number(median(d.MallocBeside)))
 	var memory present.Table
-	memory.Row("memory", "most at a time", "MB at most", "limit, MB")
+	memory.Row("memory", "most at a time", "MB at most", "limit, MB", "processor time beside attacks, s")
 	worst := 0.0
 	for _, kind := range []string{kindAttuned, kindSession, kindHelper, unitAttuned, kindAnalyzer, kindTunlets, unitAnalyzer} {
 		if u, is := d.Memory[kind]; is {
-			memory.Row(kind, fmt.Sprint(u.Count), number(u.Most), number(u.Limit))
+			memory.Row(kind, fmt.Sprint(u.Count), number(u.Most), number(u.Limit), number(u.Seconds))
 			worst = max(worst, u.Most/u.Limit)
 		}
 	}

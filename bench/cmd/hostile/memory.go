@@ -28,24 +28,31 @@ const (
 	unitAnalyzer = "the Analyzer's unit"
 )
 
-// use is the most memory that a process of a kind had, and what it may have, MB, and how
-// many of them there were at a time.
+// use is the most memory that a process of a kind had, and what it may have, MB, how many
+// of them there were at a time, and the processor time that all took while there were
+// attacks, seconds.
 type use struct {
-	Most  float64 `json:"most_mb"`
-	Limit float64 `json:"limit_mb"`
-	Count int     `json:"at_a_time"`
+	Most    float64 `json:"most_mb"`
+	Limit   float64 `json:"limit_mb"`
+	Count   int     `json:"at_a_time"`
+	Seconds float64 `json:"processor_seconds"`
 }
 
 // weigher looks at the memory of a site's processes until stop is closed.
 type weigher struct {
-	site *site
-	uses map[string]use
-	stop chan struct{}
-	done chan struct{}
+	site     *site
+	uses     map[string]use
+	attacked func() bool
+	ticks    map[int]uint64 // of each process, when it was seen last
+	stop     chan struct{}
+	done     chan struct{}
 }
 
-func (s *site) weigh(uses map[string]use) *weigher {
-	w := &weigher{site: s, uses: uses, stop: make(chan struct{}), done: make(chan struct{})}
+func (s *site) weigh(uses map[string]use, attacked func() bool) *weigher {
+	w := &weigher{
+		site: s, uses: uses, attacked: attacked, ticks: make(map[int]uint64),
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
 	go w.run()
 	return w
 }
@@ -76,6 +83,7 @@ func (w *weigher) look() {
 	walk = func(pid int, kind string) (own float64) {
 		counts[kind]++
 		w.note(pid, kind)
+		w.noteTime(pid, kind)
 		own, _ = sizeIn(fmt.Sprintf("/proc/%d/status", pid), "RssAnon:") // it may have ended
 		for _, child := range children[pid] {
 			own += walk(child, kindOf(child, kind))
@@ -94,6 +102,20 @@ func (w *weigher) look() {
 // noteUnit notes what all processes of a unit have together beside its limit.
 func (w *weigher) noteUnit(name, text string, own float64) {
 	w.uses[name] = use{Most: max(own, w.uses[name].Most), Limit: unitLimit(text), Count: 1}
+}
+
+// noteTime adds the processor time that a process has taken since it was seen last.
+func (w *weigher) noteTime(pid int, kind string) {
+	stat, err := procid.ReadStat(pid)
+	if err != nil {
+		return // it has ended
+	}
+	now := stat.UserTicks + stat.SystemTicks
+	if u := w.uses[kind]; w.attacked() {
+		u.Seconds += float64(now-min(now, w.ticks[pid])) / procid.TicksPerSecond
+		w.uses[kind] = u
+	}
+	w.ticks[pid] = now
 }
 
 // kindOf says what a child of one of a kind is.
