@@ -6,12 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/readers"
 )
 
@@ -32,8 +36,6 @@ type examined struct {
 	// target is what the path of of names in the end.
 	of     *registration
 	target string
-	// dear is how long what its user asks for has taken of a processor.
-	dear time.Duration
 }
 
 // examiner looks at what belongs to users: of each user at one thing after the other, in
@@ -43,13 +45,18 @@ type examiner struct {
 	ctx      context.Context // ends with the search
 	examined chan examined
 	group    sync.WaitGroup
+	share    *quota.Share[uint32]
+	clock    func() time.Duration // of the thread that looks
 
 	mu      sync.Mutex // guards waiting; a leaf lock
 	waiting map[uint32][]examination
 }
 
 func newExaminer() *examiner {
-	return &examiner{examined: make(chan examined), waiting: make(map[uint32][]examination)}
+	return &examiner{
+		examined: make(chan examined), waiting: make(map[uint32][]examination),
+		share: quota.NewShare[uint32](shareOfUser, burstOfUser), clock: threadTime,
+	}
 }
 
 // put has something of a user's looked at; false if too much of theirs waits.
@@ -80,10 +87,23 @@ func (x *examiner) next(uid uint32) examination {
 	return queue[0]
 }
 
-// work looks at what waits of a user's.
+const (
+	// shareOfUser is the part of a processor that looks at what belongs to one user may
+	// take, and burstOfUser what they may take at once: some thousand processes. Who
+	// executes programs without end, or has patterns that take long, has theirs found
+	// later, and others have the processors.
+	shareOfUser = 50
+	burstOfUser = time.Second
+)
+
+// work looks at what waits of a user's. Its thread is its own, and has a clock.
 func (x *examiner) work(uid uint32) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for look := x.next(uid); look != nil && x.ctx.Err() == nil; look = x.next(uid) {
+		began := x.clock()
 		found := look(x.ctx)
+		spent := x.clock() - began
 		select {
 		case x.examined <- found:
 		case <-x.ctx.Done():
@@ -91,22 +111,21 @@ func (x *examiner) work(uid uint32) {
 				found.candidate.close()
 			}
 		}
-		if found.dear > dearFrom { // theirs wait longer, so that others' have processors
+		if pause := x.share.Spend(uid, spent); pause > 0 && uid != 0 {
 			select {
-			case <-time.After(min(dearPause*found.dear, dearMost)):
+			case <-time.After(pause):
 			case <-x.ctx.Done():
 			}
 		}
 	}
 }
 
-const (
-	// dearFrom is from when on the patterns of a user's registrations take so long that
-	// a pause follows, dearPause times as long and dearMost at most.
-	dearFrom  = 5 * time.Millisecond
-	dearPause = 9
-	dearMost  = 10 * time.Second
-)
+// threadTime is the processor time that this thread has taken.
+func threadTime() time.Duration {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now) // it cannot fail for this clock
+	return time.Duration(now.Nano())
+}
 
 // examine looks whether a process goes under a name that a registration wants, and if so
 // finds out what is needed of it.
@@ -124,5 +143,6 @@ func (d *describer) examine(ctx context.Context, e event, usable []*registration
 	case err != nil:
 		return examined{failed: fmt.Errorf("process %d cannot be described: %w", e.PID, err), uid: userOf(e)}
 	}
-	return examined{candidate: c, dear: c.match(usable)}
+	c.match(usable)
+	return examined{candidate: c}
 }

@@ -9,39 +9,42 @@ import (
 	"time"
 )
 
-// TestDearLooks: whose patterns take long waits longer, and nobody else does.
+// TestDearLooks: whoever has looked at what takes long, or at very many processes, waits
+// longer, and nobody else does.
 func TestDearLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newExaminer()
 		var end context.CancelFunc
 		x.ctx, end = context.WithCancel(t.Context())
 		began := time.Now()
-		put := func(uid uint32, dear time.Duration) {
+		x.clock = func() time.Duration { return time.Since(began) }
+		put := func(uid uint32, takes time.Duration) {
 			x.put(uid, func(context.Context) examined {
-				time.Sleep(dear)
-				return examined{round: int(uid), dear: dear}
+				time.Sleep(takes)
+				return examined{round: int(uid)}
 			})
 		}
-		const hostile, harmless = 4711, 4712
-		for range 3 {
+		const hostile, busy, harmless, each = 4711, 4712, 4713, 100
+		for range each {
 			put(hostile, time.Second)
-		}
-		put(hostile, time.Hour)
-		for range 100 {
 			put(harmless, time.Millisecond)
 		}
+		for range 20 * each {
+			put(busy, time.Millisecond)
+		}
 		at := map[int][]time.Duration{}
-		for range 104 {
+		for len(at[busy]) < 20*each || len(at[harmless]) < each || len(at[hostile]) < 3 {
 			found := <-x.examined
 			at[found.round] = append(at[found.round], time.Since(began))
 		}
-		if last := at[harmless][99]; last != 100*time.Millisecond {
+		if last := at[harmless][each-1]; last != each*time.Millisecond {
 			t.Errorf("the other user's are looked at after %v", last)
 		}
-		for i, got := range at[hostile][:3] {
-			if want := time.Second + time.Duration(i)*(1+dearPause)*time.Second; got.Round(time.Second) != want {
-				t.Errorf("look %d ends after %v, want %v", i, got, want)
-			}
+		if third, want := at[hostile][2], 2*time.Second+shareOfUser*(2*time.Second-burstOfUser); third != want {
+			t.Errorf("the third look of a second ends after %v, want %v", third, want)
+		}
+		if last, want := at[busy][20*each-1], shareOfUser*time.Second; last < want-time.Second || last > want {
+			t.Errorf("looks of 2s together, 1s of them at once, end after %v, want %v", last, want)
 		}
 		end()
 		x.group.Wait()

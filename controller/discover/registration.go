@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/internal/authn"
@@ -57,16 +56,15 @@ func compile(r *attunev1.Registration, uidOf func(name string) (uint32, error)) 
 func (r *registration) follows() bool { return path.IsAbs(r.GetExecutable()) && !r.wild }
 
 // match matches the arguments with the patterns of those registrations that may mean the
-// process, and returns how long that took.
-func (c *candidate) match(usable []*registration) time.Duration {
-	began, line := time.Now(), strings.Join(c.process.GetCommandLine(), " ")
+// process.
+func (c *candidate) match(usable []*registration) {
+	line := strings.Join(c.process.GetCommandLine(), " ")
 	c.matched = make(map[*regexp.Regexp]bool)
 	for _, r := range usable {
 		if r.arguments != nil && r.named(c) && r.arguments.MatchString(line) {
 			c.matched[r.arguments] = true
 		}
 	}
-	return time.Since(began)
 }
 
 // meantUser says whose processes a registration means. Whatever it asks for,

@@ -3,6 +3,9 @@
 package quota
 
 import (
+	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +39,52 @@ func TestRate(t *testing.T) {
 }
 
 // TestRateForgets: who has not asked for long is forgotten.
+// TestRateWaits: who asks too often gets their turn later, and who would wait too long is
+// refused, later too.
+func TestRateWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRate[int](2, time.Second)
+		began, turns, refused := time.Now(), []time.Duration{}, 0
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				if !r.Wait(t.Context(), 1, 3*time.Second) {
+					refused++
+				}
+				turns = append(turns, time.Since(began).Round(time.Second))
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		want := []time.Duration{0, 0, time.Second, 2 * time.Second}
+		if refused != 5 || !slices.Equal(turns[:4], want) || turns[9] != 3*time.Second {
+			t.Errorf("%d refused, turns after %v", refused, turns)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r.Take(2)
+		r.Take(2)
+		if r.Wait(ctx, 2, time.Hour) {
+			t.Error("has a turn, though its caller has gone")
+		}
+	})
+}
+
+func TestShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewShare[int](10, time.Second)
+		if pause := s.Spend(1, time.Second); pause != 0 {
+			t.Errorf("pauses for %v at first", pause)
+		}
+		if pause := s.Spend(1, time.Millisecond); pause != 10*time.Millisecond {
+			t.Errorf("pauses for %v, want 10ms", pause)
+		}
+		if pause := s.Spend(2, time.Millisecond); pause != 0 {
+			t.Errorf("another one pauses for %v", pause)
+		}
+	})
+}
+
 func TestRateForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRate[int](1, time.Second)

@@ -3,7 +3,9 @@
 package quota
 
 import (
+	"context"
 	"maps"
+	"math"
 	"sync"
 	"time"
 )
@@ -30,6 +32,29 @@ func NewRate[K comparable](burst int, every time.Duration) *Rate[K] {
 
 // Take reports whether somebody may do it once more now, and counts it if so.
 func (r *Rate[K]) Take(who K) bool {
+	_, ok := r.reserve(who, r.every, 0)
+	return ok
+}
+
+// Wait has somebody who does it too often wait until they may do it once more, and counts
+// it. Who would wait longer than most is refused after that time with false, as is one
+// whose ctx ends: that is what slows those down who ask again and again.
+func (r *Rate[K]) Wait(ctx context.Context, who K, most time.Duration) bool {
+	wait, ok := r.reserve(who, r.every, most)
+	if wait <= 0 {
+		return ok
+	}
+	select {
+	case <-time.After(min(wait, most)):
+		return ok
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// reserve counts something of somebody's that takes cost, and returns how long they have
+// to wait before; false, and nothing is counted, if that is more than most.
+func (r *Rate[K]) reserve(who K, cost, most time.Duration) (wait time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
@@ -37,14 +62,32 @@ func (r *Rate[K]) Take(who K) bool {
 	if full.Before(now) {
 		full = now
 	}
-	full = full.Add(r.every)
-	if full.Sub(now) > r.burst {
-		return false
+	full = full.Add(cost)
+	if wait = full.Sub(now) - r.burst; wait > most {
+		return wait, false
 	}
 	r.full[who] = full
 	if len(r.full) > r.tidyAt {
 		maps.DeleteFunc(r.full, func(_ K, full time.Time) bool { return full.Before(now) })
 		r.tidyAt = max(leastTidied, 2*len(r.full))
 	}
-	return true
+	return wait, true
+}
+
+// Share gives each a share of a processor's time.
+type Share[K comparable] struct {
+	parts time.Duration
+	rate  *Rate[K]
+}
+
+// NewShare returns a Share of one of so many parts of a processor for each, and of burst
+// at once.
+func NewShare[K comparable](parts int, burst time.Duration) *Share[K] {
+	return &Share[K]{time.Duration(parts), NewRate[K](1, time.Duration(parts)*burst)}
+}
+
+// Spend counts processor time of somebody's, and returns how long they have to pause.
+func (s *Share[K]) Spend(who K, spent time.Duration) time.Duration {
+	wait, _ := s.rate.reserve(who, s.parts*spent, math.MaxInt64)
+	return max(0, wait)
 }
