@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -30,11 +31,11 @@ const (
 	localTimeout = 2 * time.Second
 	// maxBody bounds what is posted.
 	maxBody = 64 << 10
-	// tasksAtOnce and tasksEvery bound the tasks that one user hands over: each is in
-	// the audit log, and may make an Analyzer begin a session. Root hands over those
-	// of batch systems.
-	tasksAtOnce = 256
-	tasksEvery  = 100 * time.Millisecond
+	// asksAtOnce and asksEvery bound what one user asks for: a task that is handed over
+	// is in the audit log, and may make an Analyzer begin a session. Root hands over
+	// those of batch systems.
+	asksAtOnce = 256
+	asksEvery  = 100 * time.Millisecond
 	// everybody may connect to the local socket; what they may see and do
 	// depends on who they are.
 	everybody = 0o666
@@ -70,7 +71,7 @@ type local struct {
 	recorder  *recorder
 	handover  *handover
 	auditor   auditor
-	tasks     *quota.Rate[uint32] // that users hand over
+	asks      *quota.Rate[uint32] // of users
 }
 
 // ServeLocal answers at the local socket, by HTTP/1, until ctx ends, and closes
@@ -87,9 +88,13 @@ func (l *local) ServeLocal(ctx context.Context, listener *net.UnixListener) erro
 			return context.WithValue(ctx, peerKey{}, uint32(peer.UID))
 		},
 	}
+	limited, err := peercred.Limit(listener, peercred.PerUser)
+	if err != nil {
+		return fmt.Errorf("local socket: %w", errors.Join(err, listener.Close()))
+	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // it only fails to close what is closed
 	defer stop()
-	if err := server.Serve(peercred.Limit(listener, peercred.PerUser)); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(limited); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("local socket: %w", err)
 	}
 	return nil
@@ -102,7 +107,13 @@ func (l *local) handler() http.Handler {
 	mux.HandleFunc("GET /v1/status", l.serveStatus)
 	mux.HandleFunc("GET /metrics", l.serveMetrics)
 	mux.HandleFunc("POST /v1/task", l.serveTask)
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if uid, ok := r.Context().Value(peerKey{}).(uint32); ok && uid != 0 && !l.asks.Wait(r.Context(), uid, localTimeout) {
+			http.Error(w, "user "+strconv.FormatUint(uint64(uid), 10)+" asks too often; wait a second", http.StatusTooManyRequests)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // serveHealth says whether all loops turn. It names no users: anybody may ask.
@@ -160,10 +171,6 @@ func (l *local) serveTask(w http.ResponseWriter, r *http.Request) {
 	uid, ok := r.Context().Value(peerKey{}).(uint32)
 	if !ok {
 		http.Error(w, "the kernel does not say who asks", http.StatusForbidden)
-		return
-	}
-	if uid != 0 && !l.tasks.Take(uid) {
-		http.Error(w, "too many tasks are handed over at a time; wait a second", http.StatusTooManyRequests)
 		return
 	}
 	var task Task

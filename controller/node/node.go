@@ -85,8 +85,8 @@ func New(config Config) (*Node, error) {
 	}
 	n.mainSwitch = &mainSwitch{turns: config.Turns, off: config.Off, sessions: n.sessions, auditor: audit, notes: n.notes, log: log}
 	n.local = &local{
-		tasks: quota.NewRate[uint32](tasksAtOnce, tasksEvery),
-		log:   log, status: n.watcher.Status, connected: config.Registry.Connected, standing: config.Turns.Standing, sessions: n.sessions, recorder: n.recorder,
+		asks: quota.NewRate[uint32](asksAtOnce, asksEvery),
+		log:  log, status: n.watcher.Status, connected: config.Registry.Connected, standing: config.Turns.Standing, sessions: n.sessions, recorder: n.recorder,
 		handover: &handover{rules: n.rules, sessions: n.sessions, registrations: n.registrations}, auditor: audit,
 	}
 	return n, nil

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -250,24 +251,32 @@ func TestWhoMayHandOver(t *testing.T) {
 
 // TestFloodOfTasks: one user's tasks take nothing from another's, nor from root's.
 func TestFloodOfTasks(t *testing.T) {
-	l := &local{tasks: quota.NewRate[uint32](tasksAtOnce, tasksEvery), log: slog.New(slog.DiscardHandler)}
+	synctest.Test(t, floodOfTasks)
+}
+
+func floodOfTasks(t *testing.T) {
+	l := &local{asks: quota.NewRate[uint32](asksAtOnce, asksEvery), log: slog.New(slog.DiscardHandler)}
 	hand := func(uid uint32) int {
 		r := httptest.NewRequest(http.MethodPost, "/v1/task", strings.NewReader("no task"))
 		answer := httptest.NewRecorder()
 		l.handler().ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), peerKey{}, uid)))
 		return answer.Code
 	}
-	refused := 0
-	for range 2 * tasksAtOnce {
-		if hand(4711) == http.StatusTooManyRequests {
-			refused++
-		}
+	var refused atomic.Int32
+	var all sync.WaitGroup
+	for range 2 * asksAtOnce {
+		all.Go(func() {
+			if hand(4711) == http.StatusTooManyRequests {
+				refused.Add(1)
+			}
+		})
 		if code := hand(0); code != http.StatusBadRequest {
 			t.Fatalf("root's: %d", code)
 		}
 	}
-	if refused < tasksAtOnce/2 {
-		t.Errorf("%d of %d were refused", refused, 2*tasksAtOnce)
+	all.Wait()
+	if n := refused.Load(); n < asksAtOnce/2 {
+		t.Errorf("%d of %d were refused", n, 2*asksAtOnce)
 	}
 	if code := hand(4712); code != http.StatusBadRequest {
 		t.Errorf("another user's: %d", code)

@@ -23,6 +23,10 @@ const (
 	callsAtOnce = 64
 	callsBurst  = 200
 	callsEvery  = 50 * time.Millisecond
+	// held is how long a call waits for its turn, and one that is refused for its
+	// answer: whoever calls in a loop has as many calls as a connection has streams, and
+	// each costs less than its refusal would at once.
+	held = 5 * time.Second
 )
 
 // Calls bounds the calls of each person at a gRPC server. Nodes are not bounded: what
@@ -71,9 +75,10 @@ func (c *Calls) enter(ctx context.Context) (leave func(), err error) {
 	key := keyOf(who)
 	why := ""
 	switch {
-	case !c.begun.Take(key):
+	case !c.begun.Wait(ctx, key, held):
 		why = fmt.Sprintf("calls too often: more than %d each second; wait a moment", time.Second/callsEvery)
 	case !c.running.Enter(key):
+		pause(ctx, held)
 		why = fmt.Sprintf("has %d calls running, which is the most", callsAtOnce)
 	default:
 		return func() { c.running.Leave(key) }, nil
@@ -83,6 +88,13 @@ func (c *Calls) enter(ctx context.Context) (leave func(), err error) {
 		c.refused(p.Addr, err)
 	}
 	return nil, err
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }
 
 // keyOf tells people apart: a certificate may name no id.

@@ -5,6 +5,7 @@ package authn
 import (
 	"context"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,21 +68,26 @@ func TestCalls(t *testing.T) {
 		}
 		close(ends)
 		synctest.Wait()
-		n := 0
-		for ; ask(alice) == nil; n++ {
+		began := time.Now()
+		for range 2 * callsBurst {
+			if err := ask(alice); err != nil {
+				t.Fatalf("a call that waits for its turn: %v", err)
+			}
 		}
-		if n >= callsBurst {
-			t.Errorf("%d calls more at once", n)
+		if took := time.Since(began); took < callsEvery*callsBurst {
+			t.Errorf("%d calls in %v", 2*callsBurst, took)
 		}
 		if err := ask(bob); err != nil {
 			t.Errorf("bob's call: %v", err)
 		}
-		if refused != 2 {
-			t.Errorf("%d were told as refused, want 2", refused)
+		var all sync.WaitGroup
+		flood := int(held/callsEvery) + 10
+		for began = time.Now(); flood > 0; flood-- {
+			all.Go(func() { _ = ask(alice) }) // some are refused
 		}
-		time.Sleep(time.Second)
-		if err := ask(alice); err != nil {
-			t.Errorf("a second later: %v", err)
+		all.Wait()
+		if refused != 11 || time.Since(began) != held {
+			t.Errorf("%d were told as refused, want 11, the last after %v", refused, time.Since(began))
 		}
 	})
 }

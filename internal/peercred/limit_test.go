@@ -3,17 +3,19 @@
 package peercred
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/attune-hpc/attune/internal/quota"
 )
 
 func TestLimit(t *testing.T) {
-	l := &limited{open: quota.NewAtOnce[int](2)}
+	l := &limited{open: quota.NewAtOnce[uint32](2), made: quota.NewRate[uint32](5, time.Hour)}
 	const alice, bob = 61001, 61002
 	var leave func()
 	for n, want := range []bool{true, true, false, false} {
@@ -31,7 +33,7 @@ func TestLimit(t *testing.T) {
 	}
 	for range 100 {
 		_, root := l.enter(0)
-		if _, own := l.enter(os.Geteuid()); !root || !own {
+		if _, own := l.enter(uint32(os.Geteuid())); !root || !own {
 			t.Fatal("root or the service's own user is not let in")
 		}
 	}
@@ -41,8 +43,17 @@ func TestLimit(t *testing.T) {
 	if _, ok := l.enter(alice); !ok {
 		t.Error("a place that became free is not given")
 	}
-	if _, ok := l.enter(alice); ok {
+	last, ok := l.enter(alice)
+	if ok {
 		t.Error("a place that became free is given twice")
+	}
+	for range 5 {
+		if last, ok = l.enter(bob); ok {
+			last()
+		}
+	}
+	if ok {
+		t.Error("a user connects without end")
 	}
 }
 
@@ -52,7 +63,10 @@ func TestLimitedConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := Limit(listener, 1)
+	l, err := Limit(listener, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer l.Close()
 	client, err := net.Dial("unix", listener.Addr().String())
 	if err != nil {
@@ -68,7 +82,7 @@ func TestLimitedConnection(t *testing.T) {
 	}
 	conn.Close()
 	l.Close()
-	if _, err := l.Accept(); err == nil {
-		t.Error("a closed listener accepts")
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a closed listener accepts: %v", err)
 	}
 }

@@ -230,7 +230,7 @@ func listenUnix(path string) (net.Listener, error) {
 	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // whoever connects is asked who they are
 		return nil, errors.Join(err, lis.Close())
 	}
-	return peercred.Limit(lis, peercred.PerUser), nil
+	return peercred.Limit(lis, peercred.PerUser)
 }
 
 // record says who this Analyzer is and where it is reached.

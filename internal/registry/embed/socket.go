@@ -56,7 +56,11 @@ func listen(path string, server *nats.Server, g *gate, log *slog.Logger) (*socke
 	if err := os.Chmod(path, 0o666); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	s := &socket{listener: peercred.Limit(listener, peercred.PerUser), server: server, gate: g, log: log, open: make(map[net.Conn]struct{})}
+	limited, err := peercred.Limit(listener, peercred.PerUser)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	s := &socket{listener: limited, server: server, gate: g, log: log, open: make(map[net.Conn]struct{})}
 	s.tasks.Go(s.accept)
 	return s, nil
 }
