@@ -119,8 +119,8 @@ type round struct {
 
 	running   *attack
 	attacking atomic.Bool // there is one
-	site    *site
-	weigher *weigher
+	site      *site
+	weigher   *weigher
 }
 
 func (r *round) attack(context.Context) (err error) {
