@@ -36,6 +36,9 @@ type Options struct {
 	Readers *readers.Pool
 	// Turns is told that processes are looked for; nil: nobody is.
 	Turns *turns.Board
+	// Changed is called when processes are found another way than before, and when
+	// they are found at all; nil: nobody wants to know.
+	Changed func()
 	// Handler is needed.
 	Handler Handler
 	// Log may be nil.
@@ -75,6 +78,9 @@ func New(options Options) (*Watcher, error) {
 	if options.Batch == nil {
 		options.Batch = Profiles()
 	}
+	if options.Changed == nil {
+		options.Changed = func() {}
+	}
 	log := options.Log.With("component", "discover")
 	own, err := ownProgram()
 	if err != nil {
@@ -89,7 +95,7 @@ func New(options Options) (*Watcher, error) {
 		checker: checker, own: own, board: board, handler: options.Handler, log: log,
 	}
 	return &Watcher{
-		hub: hub, listener: &listener{ways: waysOf(options.Prefer, options.PollInterval), hub: hub, log: log},
+		hub: hub, listener: &listener{ways: waysOf(options.Prefer, options.PollInterval), hub: hub, changed: options.Changed, log: log},
 		checker: checker, board: board, turns: options.Turns,
 		state:      &state{log: log, hub: hub, registered: registered, decider: decide, board: board, sweepAt: leastSweep},
 		registered: make(chan []*attunev1.Registration, 1),

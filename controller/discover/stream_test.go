@@ -62,7 +62,8 @@ func (*breaking) close() error { return nil }
 // followed, and what was missed in between is found.
 func TestFallback(t *testing.T) {
 	first, second := newBreaking(), newBreaking()
-	w, err := New(Options{Handler: newRecorder()})
+	told := 0
+	w, err := New(Options{Handler: newRecorder(), Changed: func() { told++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +81,9 @@ func TestFallback(t *testing.T) {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("run: %v", err)
+		}
+		if told != 3 {
+			t.Errorf("told %d times of another way, want 3", told)
 		}
 	}()
 	path := mustProgram(t, "attune-t-fallback")

@@ -27,9 +27,10 @@ func waysOf(prefer string, interval time.Duration) []way {
 
 // listener feeds the hub by one way after the other. It belongs to one goroutine.
 type listener struct {
-	ways []way
-	hub  *hub
-	log  *slog.Logger
+	ways    []way
+	hub     *hub
+	changed func() // the way
+	log     *slog.Logger
 }
 
 // run goes the best way there is, and when it fails the next one.
@@ -61,6 +62,7 @@ func (l *listener) listen(ctx context.Context, way way, reasons error) (err erro
 		return err
 	}
 	defer l.hub.leave(s)
+	l.changed()
 	l.log.Info("processes are found", "mode", s.mode(), "by", way.name)
 	if err := s.run(ctx, func(e event) { l.hub.event(ctx, e) }); err != nil {
 		return err

@@ -62,6 +62,7 @@ func New(config Config) (*Node, error) {
 	options := config.Discover
 	options.Handler = found{rules: n.rules, sessions: n.sessions, notes: n.notes, log: log}
 	options.Digests, options.Readers, options.Turns, options.Log = config.Digests, config.Readers, config.Turns, config.Log
+	options.Changed = touched.Ring
 	var err error
 	if n.watcher, err = discover.New(options); err != nil {
 		return nil, err
