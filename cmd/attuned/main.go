@@ -43,6 +43,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitcode.OK
 	case settings.checkOnly:
 		_, _ = fmt.Fprintln(stdout, "configuration is valid")
+		if settings.policyMissing() {
+			_, _ = fmt.Fprintf(stdout, "there is no policy %s: nothing is touched\n", settings.policy)
+		}
 		return exitcode.OK
 	}
 	level := new(slog.LevelVar)

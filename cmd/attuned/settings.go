@@ -26,6 +26,8 @@ import (
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/renew"
+	"github.com/attune-hpc/attune/internal/trusted"
+	"github.com/attune-hpc/attune/internal/values"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -138,7 +140,15 @@ func load(args []string, stderr io.Writer) (settings, error) {
 	if err == nil {
 		err = s.validate()
 	}
+	if err == nil && s.checkOnly {
+		_, err = policy.Load(s.policy) // at a start it would deny everything instead
+	}
 	return s, err
+}
+
+func (s settings) policyMissing() bool {
+	_, err := os.Stat(s.policy)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // readFiles reads the file, which need not exist unless it was asked for, and
@@ -151,8 +161,7 @@ func readFiles(v *viper.Viper, file string, required bool) error {
 	}
 	slices.Sort(drops)
 	for i, path := range append([]string{file}, drops...) {
-		v.SetConfigFile(path)
-		err := v.MergeInConfig()
+		err := mergeFile(v, path)
 		if errors.Is(err, fs.ErrNotExist) && i == 0 && !required {
 			continue
 		}
@@ -163,13 +172,30 @@ func readFiles(v *viper.Viper, file string, required bool) error {
 	return nil
 }
 
+func mergeFile(v *viper.Viper, path string) error {
+	if path == os.DevNull {
+		return nil
+	}
+	file, err := trusted.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return v.MergeConfig(file)
+}
+
 func fromViper(v *viper.Viper) (s settings, err error) {
+	from := values.Reader{Values: v}
 	s = settings{
-		registry: v.GetString(keyRegistry), name: v.GetString(keyName),
-		tls:    pki.Files{CA: v.GetString(keyCA), Cert: v.GetString(keyCert), Key: v.GetString(keyKey)},
-		issuer: v.GetString(keyIssuer), runDir: v.GetString(keyRunDir), stateDir: v.GetString(keyStateDir), policy: v.GetString(keyPolicy), off: v.GetString(keyOff), audit: v.GetString(keyAudit),
-		find: v.GetString(keyFind), pollInterval: v.GetDuration(keyPoll), budget: v.GetFloat64(keyBudget),
-		noBPF: v.GetBool(keyNoBPF), logFormat: v.GetString(keyLogForm),
+		registry: from.Text(keyRegistry), name: from.Text(keyName),
+		tls:    pki.Files{CA: from.Text(keyCA), Cert: from.Text(keyCert), Key: from.Text(keyKey)},
+		issuer: from.Text(keyIssuer), runDir: from.Text(keyRunDir), stateDir: from.Text(keyStateDir),
+		policy: from.Text(keyPolicy), off: from.Text(keyOff), audit: from.Text(keyAudit),
+		find: from.Text(keyFind), pollInterval: from.Duration(keyPoll), budget: from.Number(keyBudget),
+		noBPF: from.Truth(keyNoBPF), logFormat: from.Text(keyLogForm),
+	}
+	if from.Err != nil {
+		return s, from.Err
 	}
 	if s.level, err = logging.ParseLevel(v.GetString(keyLogLevel)); err != nil {
 		return s, err
@@ -216,8 +242,6 @@ func (s settings) validate() error {
 		return fmt.Errorf("--%s %g is no share of the CPU time in percent, 0 to 100", keyBudget, s.budget)
 	case s.find != discover.ModeWatch && s.find != discover.ModePoll:
 		return fmt.Errorf("--%s %q is neither watch nor poll", keyFind, s.find)
-	case s.pollInterval <= 0:
-		return fmt.Errorf("--%s %v: give a time, e.g. 1s", keyPoll, s.pollInterval)
 	case !filepath.IsAbs(s.runDir) || !filepath.IsAbs(s.stateDir) || !filepath.IsAbs(s.policy) || !filepath.IsAbs(s.off):
 		return fmt.Errorf("--%s, --%s, --%s and --%s must be absolute", keyRunDir, keyStateDir, keyPolicy, keyOff)
 	case len(s.runDir) > maxRunDir:

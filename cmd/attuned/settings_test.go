@@ -75,6 +75,13 @@ func TestBadConfiguration(t *testing.T) {
 	mustWrite(t, filepath.Join(dir, "typo.yaml"), "nodename: n1\n")
 	mustWrite(t, filepath.Join(dir, "broken.yaml"), "a: [\n")
 	mustWrite(t, filepath.Join(dir, "batch.yaml"), "batch: [{name: own}]\n")
+	mustWrite(t, filepath.Join(dir, "unit.yaml"), "poll-interval: 5\n")
+	mustWrite(t, filepath.Join(dir, "word.yaml"), "budget: two\n")
+	mustWrite(t, filepath.Join(dir, "open.yaml"), "budget: 2\n")
+	mustWrite(t, filepath.Join(dir, "policy.yaml"), "service: [{mode: tun}]\n")
+	if err := os.Chmod(filepath.Join(dir, "open.yaml"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		name  string
 		args  []string
@@ -85,7 +92,11 @@ func TestBadConfiguration(t *testing.T) {
 		{"nothing to renew", []string{"--tls-issuer", "host:7118", "--tls-cert", filepath.Join(dir, "n.crt"), "--tls-key", filepath.Join(dir, "n.key")}, "n.key"},
 		{"renewed by nobody", []string{"--tls-issuer", "host"}, "want HOST:PORT"},
 		{"way to find", []string{"--find", "guess"}, "neither watch nor poll"},
-		{"interval", []string{"--poll-interval", "0"}, "give a time"},
+		{"interval", []string{"--poll-interval", "0"}, "write a time, for example 10s"},
+		{"interval without unit", []string{"--config", filepath.Join(dir, "unit.yaml")}, "write a time, for example 10s"},
+		{"budget in words", []string{"--config", filepath.Join(dir, "word.yaml")}, "write a number"},
+		{"file of everybody's", []string{"--config", filepath.Join(dir, "open.yaml")}, "chmod go-w"},
+		{"policy", []string{"--policy", filepath.Join(dir, "policy.yaml")}, "policy.yaml"}, // it has to be root's, too
 		{"budget", []string{"--budget", "101"}, "0 to 100"},
 		{"relative directory", []string{"--run-dir", "run"}, "must be absolute"},
 		{"log format", []string{"--log-format", "xml"}, "neither text nor json"},

@@ -20,6 +20,7 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 
 	"github.com/attune-hpc/attune/internal/bounded"
+	"github.com/attune-hpc/attune/internal/trusted"
 )
 
 // Path is where a site keeps its policy.
@@ -74,14 +75,10 @@ func read(path string) ([]byte, error) {
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
 		return nil, err
 	}
-	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return nil, errors.New("is no regular file")
-	case st.Uid != 0:
-		return nil, fmt.Errorf("belongs to user %d, not to root: chown root %s", st.Uid, path)
-	case st.Mode&0o022 != 0:
-		return nil, fmt.Errorf("may be written by others than root: chmod go-w %s", path)
-	case st.Size > maxBytes:
+	if err := trusted.File(path, &st, 0); err != nil {
+		return nil, err
+	}
+	if st.Size > maxBytes {
 		return nil, fmt.Errorf("has %d bytes, at most %d", st.Size, maxBytes)
 	}
 	return bounded.ReadAll("the policy", file, maxBytes)

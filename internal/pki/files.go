@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/bounded"
+	"github.com/attune-hpc/attune/internal/trusted"
 )
 
 // Directory is where a site keeps certificates of a machine, and its CA.
@@ -164,26 +165,23 @@ func readFile(path string, secret secrecy) ([]byte, error) {
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
 		return nil, err
 	}
-	if err := trusted(path, &st, secret); err != nil {
+	if err := suited(path, &st, secret); err != nil {
 		return nil, err
 	}
 	return bounded.ReadAll(path, file, maxFile)
 }
 
-// trusted checks owner and mode. A key of root's may be read by a group, so that
+// suited checks owner and mode. A key of root's may be read by a group, so that
 // a service without root's rights can have it.
-func trusted(path string, st *unix.Stat_t, secret secrecy) error {
+func suited(path string, st *unix.Stat_t, secret secrecy) error {
 	hidden := uint32(0o077)
 	if st.Uid == 0 {
 		hidden = 0o037
 	}
+	if err := trusted.File(path, st, os.Geteuid(), 0); err != nil {
+		return err
+	}
 	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return fmt.Errorf("%s is no regular file", path)
-	case st.Uid != 0 && int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to user %d: want root or user %d (chown)", path, st.Uid, os.Geteuid())
-	case st.Mode&0o022 != 0:
-		return fmt.Errorf("%s may be written by others: chmod go-w %s", path, path)
 	case secret == private && st.Mode&hidden != 0:
 		return fmt.Errorf("%s may be read by others: chmod 600 %s, and if somebody may have read it, issue a new one", path, path)
 	case st.Size > maxFile:

@@ -115,7 +115,7 @@ func keepReaders(old, successor string) error {
 		return nil
 	case err != nil:
 		return &os.PathError{Op: "stat", Path: old, Err: err}
-	case st.Uid != 0 || trusted(old, &st, private) != nil || st.Mode&0o040 == 0:
+	case st.Uid != 0 || suited(old, &st, private) != nil || st.Mode&0o040 == 0:
 		return nil
 	}
 	if err := os.Chown(successor, -1, int(st.Gid)); err != nil {

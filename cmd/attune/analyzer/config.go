@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
@@ -30,6 +31,8 @@ import (
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/renew"
+	"github.com/attune-hpc/attune/internal/trusted"
+	"github.com/attune-hpc/attune/internal/values"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -167,6 +170,9 @@ func readService(v *viper.Viper, file string, required bool, known []string) err
 	}
 	slices.Sort(drops)
 	for _, one := range append([]string{file}, drops...) {
+		if err := ours(one); err != nil {
+			return fmt.Errorf("configuration %w", err)
+		}
 		if err := settings.MergeKnown(v, one, known); err != nil {
 			return err
 		}
@@ -174,9 +180,24 @@ func readService(v *viper.Viper, file string, required bool, known []string) err
 	return nil
 }
 
+// ours is an error if somebody else may have written a file that is there.
+func ours(path string) error {
+	if path == os.DevNull {
+		return nil
+	}
+	file, err := trusted.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
 // analyzerFrom takes the settings.
 func analyzerFrom(v *viper.Viper) (analyzerSettings, error) {
-	from := settings.Reader{Values: v}
+	from := values.Reader{Values: v}
 	run, state := ServiceDirs(authn.Self(), os.Getenv)
 	s := analyzerSettings{
 		listen: from.List(keyListen), advertise: from.List(keyAdvertise),

@@ -26,6 +26,7 @@ import (
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/values"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -176,7 +177,7 @@ func (f *Flags) fill() error {
 // read takes what the last of the files says that says anything.
 func (f *Flags) read(files []string) error {
 	for _, file := range files {
-		from := settings.Reader{Values: viper.New()}
+		from := values.Reader{Values: viper.New()}
 		if err := settings.Merge(from.Values, file); err != nil {
 			return err
 		}

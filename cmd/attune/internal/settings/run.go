@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/values"
 )
 
 // Keys of the configuration: flags of `attune run`, the same in files, and
@@ -102,7 +103,7 @@ func Load(flags *pflag.FlagSet, files []string) (config.Run, error) {
 }
 
 func fromViper(v *viper.Viper) (config.Run, error) {
-	from := Reader{Values: v}
+	from := values.Reader{Values: v}
 	r := config.Run{
 		Mode:       from.Text(KeyMode),
 		Tunlets:    from.List(KeyTunlet),
@@ -114,9 +115,9 @@ func fromViper(v *viper.Viper) (config.Run, error) {
 		Report:     from.Text(keyReport),
 		Timeline:   from.Text(KeyTimeline),
 		Record:     from.Text(KeyRecord),
-		Quiet:      from.truth(KeyQuiet),
-		Watch:      from.truth(KeyWatch),
-		NoBPF:      from.truth(keyNoBPF),
+		Quiet:      from.Truth(KeyQuiet),
+		Watch:      from.Truth(KeyWatch),
+		NoBPF:      from.Truth(keyNoBPF),
 		LogFile:    from.Text(keyLogFile),
 		LogLevel:   from.Text(KeyLogLevel),
 	}

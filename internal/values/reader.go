@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package settings
+// Package values reads the values of settings strictly: what makes no sense is an error
+// with its remedy, and never another value.
+package values
 
 import (
 	"fmt"
@@ -14,7 +16,8 @@ import (
 )
 
 // Reader reads settings of any origin: files hold texts, numbers, truth
-// values and lists, the environment text. It keeps the first error.
+// values and lists, the environment text. It keeps the first error. It is for one
+// goroutine.
 type Reader struct {
 	Values *viper.Viper
 	Err    error
@@ -28,8 +31,8 @@ func (r *Reader) Text(key string) string {
 	return r.Values.GetString(key)
 }
 
-// truth reads a truth value.
-func (r *Reader) truth(key string) bool {
+// Truth reads a truth value.
+func (r *Reader) Truth(key string) bool {
 	value := r.Values.Get(key)
 	truth, err := strconv.ParseBool(fmt.Sprint(value))
 	if err != nil {
