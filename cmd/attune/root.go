@@ -16,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/off"
 	"github.com/attune-hpc/attune/cmd/attune/pack"
+	"github.com/attune-hpc/attune/cmd/attune/policy"
 	"github.com/attune-hpc/attune/cmd/attune/probe"
 	"github.com/attune-hpc/attune/cmd/attune/ps"
 	"github.com/attune-hpc/attune/cmd/attune/report"
@@ -73,6 +74,7 @@ program got faster.`,
 		pack.Command(p),
 		pack.Unpack(p),
 		pack.Packed(p),
+		policy.Command(p),
 		site.Session(p),
 		site.Node(p),
 		analyzer.Command(p),

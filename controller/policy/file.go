@@ -26,8 +26,8 @@ import (
 // Path is where a site keeps its policy.
 const Path = "/etc/attune/policy.yaml"
 
-// maxBytes bounds the file.
-const maxBytes = 1 << 20
+// MaxBytes bounds the file.
+const MaxBytes = 1 << 20
 
 // document is the file.
 type document struct {
@@ -78,10 +78,10 @@ func read(path string) ([]byte, error) {
 	if err := trusted.File(path, &st, 0); err != nil {
 		return nil, err
 	}
-	if st.Size > maxBytes {
-		return nil, fmt.Errorf("has %d bytes, at most %d", st.Size, maxBytes)
+	if st.Size > MaxBytes {
+		return nil, fmt.Errorf("has %d bytes, at most %d", st.Size, MaxBytes)
 	}
-	return bounded.ReadAll("the policy", file, maxBytes)
+	return bounded.ReadAll("the policy", file, MaxBytes)
 }
 
 // Parse reads the content of a policy file. path is for messages.
@@ -137,6 +137,12 @@ func (e ruleEntry) compile(number int) (rule, error) {
 	}
 	r.users, err = parseWho(e.Users)
 	return r, err
+}
+
+// KnownAction is an error that lists the actions if there is none of that name.
+func KnownAction(name string) error {
+	_, err := actions([]string{name})
+	return err
 }
 
 func actions(names []string) ([]string, error) {
