@@ -32,6 +32,8 @@ type Account struct {
 	tunlets     tunlets
 	controllers controllers
 	counts      report.Events
+	fates       fates
+	signals     signals
 }
 
 // NewAccount returns an account of a session of which nothing is known.
@@ -39,8 +41,9 @@ func NewAccount() *Account {
 	a := &Account{
 		header: report.New(), processes: processes{byHandle: map[uint64]*process{}}, points: newPoints(),
 		tunlets: newTunlets(), controllers: controllers{},
+		fates: fates{changes: map[Fate]uint64{}}, signals: signals{of: map[uint64]*sampled{}},
 	}
-	a.proposals = proposals{byNumber: map[uint64]*proposal{}, processes: &a.processes, tunlets: &a.tunlets}
+	a.proposals = proposals{byNumber: map[uint64]*proposal{}, processes: &a.processes, tunlets: &a.tunlets, turned: a.fates.take}
 	return a
 }
 
@@ -49,7 +52,7 @@ func (a *Account) Take(f *attunev1.RecordingFrame) {
 	a.at = time.Duration(f.GetAtNanos())
 	switch k := f.GetWhat().(type) {
 	case *attunev1.RecordingFrame_Samples:
-		a.counts.Samples += uint64(len(k.Samples.GetSamples()))
+		a.samples(k.Samples)
 	case *attunev1.RecordingFrame_Aggregates:
 		a.aggregates(k.Aggregates)
 	case *attunev1.RecordingFrame_Records:
@@ -72,6 +75,7 @@ func (a *Account) Take(f *attunev1.RecordingFrame) {
 		a.proposals.take(k.Proposal)
 	case *attunev1.RecordingFrame_Omission:
 		a.processes.forget(k.Omission.GetProcess())
+		a.signals.gone(k.Omission.GetProcess())
 		a.proposals.forget(k.Omission)
 	default:
 		a.takeRare(f)
@@ -123,6 +127,13 @@ func (a *Account) begin(h *attunev1.RecordingHeader) {
 	}
 }
 
+func (a *Account) samples(b *attunev1.SampleBatch) {
+	a.counts.Samples += uint64(len(b.GetSamples()))
+	for _, one := range b.GetSamples() {
+		a.signals.take(one)
+	}
+}
+
 func (a *Account) aggregates(b *attunev1.AggregateBatch) {
 	a.counts.Aggregates += uint64(len(b.GetAggregates()))
 	for _, one := range b.GetAggregates() {
@@ -151,6 +162,7 @@ func (a *Account) process(info *attunev1.Process) *process {
 }
 
 func (a *Account) processGone(end *attunev1.RecordedProcessEnd) {
+	a.signals.gone(end.GetEnded().GetProcess())
 	p := a.processes.byHandle[end.GetEnded().GetProcess()]
 	if a.news = p != nil && !p.ended; p == nil {
 		return

@@ -37,6 +37,9 @@ type proposals struct {
 
 	processes *processes
 	tunlets   *tunlets
+	// turned is called with what is taken over, and how it stood before; nil: nobody
+	// knew it.
+	turned func(before, now *attunev1.RecordedProposal)
 }
 
 // take takes over how a proposal stands, unless nobody remembers it.
@@ -44,6 +47,11 @@ func (ps *proposals) take(p *attunev1.RecordedProposal) {
 	if p.GetNumber() == 0 {
 		return
 	}
+	var before *attunev1.RecordedProposal
+	if known := ps.byNumber[p.GetNumber()]; known != nil {
+		before = known.RecordedProposal
+	}
+	ps.turned(before, p)
 	ps.byNumber[p.GetNumber()] = &proposal{proto.CloneOf(p), ps.objective(p)}
 	for _, ch := range p.GetChanges() {
 		ps.inherited = slices.DeleteFunc(ps.inherited, func(k *attunev1.KeptChange) bool { return k.GetId() == ch.GetSpec().GetId() })

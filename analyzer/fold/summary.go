@@ -30,11 +30,13 @@ type Summary struct {
 	// Gain is the greatest of theirs, or of those that were kept and ended with
 	// their process, as a ratio; 0: none.
 	Gain float64
+	// Figures are what a service adds up.
+	Figures Figures
 }
 
 // Summary returns the session as it stands.
 func (a *Account) Summary() Summary {
-	out := Summary{Command: slices.Clone(a.header.Command), UID: a.user, Processes: a.processes.seen(), Controllers: a.controllers.present()}
+	out := Summary{Command: slices.Clone(a.header.Command), UID: a.user, Processes: a.processes.seen(), Controllers: a.controllers.present(), Figures: a.Figures()}
 	hosts := map[string]bool{}
 	for _, p := range a.processes.order {
 		hosts[p.info.Host] = true

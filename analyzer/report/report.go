@@ -179,6 +179,13 @@ func (l Lost) Total() uint64 {
 	return l.Ring + l.Slot + l.Queue + l.BPF + l.Away + l.Analyzer + l.Tunlet
 }
 
+// ByPlace returns the losses by stage, under their names in the report.
+func (l Lost) ByPlace() map[string]uint64 {
+	return map[string]uint64{
+		"ring": l.Ring, "slot": l.Slot, "queue": l.Queue, "bpf": l.BPF, "away": l.Away, "analyzer": l.Analyzer, "tunlet": l.Tunlet,
+	}
+}
+
 // Overhead is what watching and tuning cost.
 type Overhead struct {
 	CPUSeconds           float64 `json:"cpu_seconds" jsonschema:"CPU time of all that Attune ran for the session: controllers, Analyzer and tunlets, seconds."`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -64,6 +65,8 @@ type Config struct {
 	// Audit gives a place for what is decided in a session, JSON lines; nil: it
 	// is not audited.
 	Audit func(session string) io.Writer
+	// Metrics takes what is counted; nil: nobody asks.
+	Metrics *metrics.Registry
 	// Version of Attune, for reports.
 	Version string
 	// Log takes what has no better place; nil: nothing is logged.

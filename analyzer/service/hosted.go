@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/session"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/queue"
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -56,12 +57,14 @@ type hosted struct {
 	tunlets   bool // they are started
 	idleFrom  time.Time
 	published *attunev1.SessionRecord
+	figures   figures
 
 	mu     sync.Mutex // guards what follows; a leaf lock
 	record *attunev1.SessionRecord
-	over   error     // what controllers are told
-	joined time.Time // when a controller was let in last
-	idle   bool      // it ends, and lets none in
+	over   error                     // what controllers are told
+	joined time.Time                 // when a controller was let in last
+	idle   bool                      // it ends, and lets none in
+	held   [series.SignalSize]uint64 // by the processes that run; see [fold.Figures]
 }
 
 // ending says how a session is to end.
@@ -123,6 +126,21 @@ func (h *hosted) stop(e ending) {
 
 // abandon leaves the session to another Analyzer.
 func (h *hosted) abandon(over error) { h.stop(ending{leave: true, over: over}) }
+
+// count takes what is counted of the session.
+func (h *hosted) count(now fold.Figures) {
+	h.figures.take(now)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held = now.Held
+}
+
+// holds is what the processes that run have of the signals that are gauges.
+func (h *hosted) holds() [series.SignalSize]uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.held
+}
 
 // publish has the session's record put into the registry, if it has changed.
 func (h *hosted) publish(sum fold.Summary) {

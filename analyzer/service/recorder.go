@@ -55,6 +55,13 @@ func (r *recorder) put(record *attunev1.SessionRecord) {
 	r.pending[record.GetId()] = record
 }
 
+// dropped counts the records that were dropped.
+func (r *recorder) dropped() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.order.Dropped()
+}
+
 // unsent returns the newest records that the registry may not have yet, by id.
 func (r *recorder) unsent() map[string]*attunev1.SessionRecord {
 	r.mu.Lock()

@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/quota"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -94,6 +95,7 @@ func (rt *router) session(who *attunev1.Principal, r *attunev1.Registration, job
 	o, k := rt.table.owned[r.GetId()], newKey(r.GetId(), job, user)
 	switch {
 	case rt.table.ending:
+		rt.cfg.Metrics.Add(metrics.SessionsRefused, 1, metrics.RefusedStopping)
 		return nil, errGoing
 	case o == nil:
 		return nil, errMoved
@@ -126,8 +128,10 @@ func (rt *router) roomForSession(uid uint32) error {
 	}
 	switch {
 	case !quota.Fair(n, len(rt.table.hosted), rt.cfg.MaxSessions, userShare):
+		rt.cfg.Metrics.Add(metrics.SessionsRefused, 1, metrics.RefusedShare)
 		return status.Errorf(codes.ResourceExhausted, "user %d has %d of %d sessions, and others may need those of %d that are free", uid, n, len(rt.table.hosted), rt.cfg.MaxSessions)
 	case !rt.begun.Take(uid):
+		rt.cfg.Metrics.Add(metrics.SessionsRefused, 1, metrics.RefusedOften)
 		return status.Errorf(codes.ResourceExhausted, "sessions of user %d begin too often; one may every %v", uid, beginEvery)
 	}
 	return nil
@@ -142,6 +146,7 @@ func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 		key: k, record: record, log: rt.log.With("session", record.GetId(), logging.UserKey, k.uid),
 		recorder: rt.recorder, reports: rt.reports, now: rt.now, linger: rt.cfg.Linger, delay: rt.cfg.TunletDelay,
 		changed: queue.NewBell(), ends: make(chan ending, 1), done: make(chan struct{}), over: errOver,
+		figures: figures{metrics: rt.cfg.Metrics},
 	}
 	a, err := analyzer.New(analyzer.Config{
 		Knowledge: knowledgeOf(user, rt.cfg.Knowledge), Mode: r.GetMode(), JobID: record.GetId(), Command: record.GetCommandLine(), Version: rt.cfg.Version,
@@ -156,6 +161,7 @@ func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 	h.analyzer, h.Session = a, a.Session()
 	h.ctx = a.Begin(context.Background()) // not a channel's: its connection would stay in memory with the session
 	h.log.Info("session begins", "job", job.Key(), "mode", r.GetMode(), "taken_over", record.GetProcesses() > 0)
+	rt.cfg.Metrics.Add(metrics.SessionsBegun, 1)
 	rt.running.Go(func() { rt.run(h) })
 	return h, nil
 }

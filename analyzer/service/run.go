@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/fold"
+	"github.com/attune-hpc/attune/internal/metrics"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -63,6 +64,7 @@ func (h *hosted) look(now time.Time) bool {
 	if err != nil {
 		return false // it is busy
 	}
+	h.count(sum.Figures)
 	h.publish(sum)
 	h.startTunlets(now, sum)
 	if sum.Running > 0 || sum.Controllers > 0 {
@@ -111,7 +113,11 @@ func (h *hosted) finish(e ending) *attunev1.SessionRecord {
 // unless that one has it already.
 func (h *hosted) moveOn(ctx context.Context, over error) {
 	taken := over == errMoved //nolint:errorlint // it is that very value
-	if sum, err := h.analyzer.Summary(ctx); err == nil && !taken {
+	sum, err := h.analyzer.Summary(ctx)
+	if err == nil {
+		h.count(sum.Figures)
+	}
+	if err == nil && !taken {
 		h.publish(sum)
 	}
 	h.analyzer.Abandon(ctx)
@@ -133,9 +139,13 @@ func (h *hosted) conclude(ctx context.Context, e ending) *attunev1.SessionRecord
 		h.log.Warn("not everything was undone", "error", err)
 	}
 	h.dismiss(ctx, keep)
+	if last, err := h.analyzer.Summary(ctx); err == nil { // with what was undone
+		h.count(last.Figures)
+	}
 	r := h.analyzer.Finish(ctx, &attunev1.RecordedExit{Reason: e.reason})
 	if err := h.reports.put(h.snapshot(), r); err != nil {
 		h.log.Error("report is lost", "error", err)
+		h.figures.metrics.Add(metrics.ReportsLost, 1)
 	}
 	record := h.end(sum, sumErr == nil) // whoever sees it ended finds the report
 	h.recorder.put(record)

@@ -13,10 +13,12 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/channel"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
 // Service has the sessions of a site: it ties together what the other files have.
@@ -52,7 +54,7 @@ func New(cfg Config) (*Service, error) {
 		table: t, registry: cfg.Registry, recorder: rec, record: cfg.Record, log: log, patience: cfg.Grace + cfg.Linger,
 		ctx: ctx, cancel: cancel,
 	}
-	return &Service{
+	s := &Service{
 		cfg: cfg, table: t, claims: c,
 		router: router{
 			cfg: cfg, log: log, table: t, reports: reports, recorder: rec, tunlets: tunlets, now: time.Now,
@@ -66,7 +68,9 @@ func New(cfg Config) (*Service, error) {
 				rate: quota.NewRate[string](cfg.maxRegistrations, registerEvery),
 			},
 		},
-	}, nil
+	}
+	cfg.Metrics.Read(s.read)
+	return s, nil
 }
 
 // Register adds the channels and the services for people to a server. The caller
@@ -144,5 +148,27 @@ func (s *Service) Status() Status {
 	return Status{
 		Record: s.cfg.Record, Registrations: len(s.table.view.Registrations), Owned: len(s.table.owned),
 		Sessions: len(s.table.hosted), TunletProcesses: s.router.tunlets.Processes(),
+	}
+}
+
+// read gives the metrics of the moment.
+func (s *Service) read(put metrics.Put) {
+	status := s.Status()
+	put(metrics.Sessions, float64(status.Sessions))
+	put(metrics.Registrations, float64(status.Registrations))
+	put(metrics.RegistrationsOwned, float64(status.Owned))
+	put(metrics.TunletProcesses, float64(status.TunletProcesses))
+	put(metrics.Nodes, float64(len(s.cfg.Registry.Controllers())))
+	put(metrics.RecordsOfSessionsLost, float64(s.router.recorder.dropped()))
+	var held [series.SignalSize]uint64
+	for _, h := range s.table.hostedOf("") {
+		for id, n := range h.holds() {
+			held[id] += n
+		}
+	}
+	for id, n := range held {
+		if m, factor := metrics.Application(series.ID(id)); m != nil && !m.Counts {
+			put(m, factor*float64(n))
+		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/instance"
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/offswitch"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/readers"
@@ -43,6 +44,8 @@ type service struct {
 	level    *slog.LevelVar
 	log      *slog.Logger
 	policy   atomic.Pointer[policy.Policy]
+	read     atomic.Pointer[reading] // of the policy
+	metrics  *metrics.Registry
 	turns    *turns.Board
 	renewer  *renew.Renewer // nil: nobody renews the certificate
 	closers  []func() error
@@ -56,7 +59,7 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 	hangup := make(chan os.Signal, 1) // from now on it ends nothing
 	signal.Notify(hangup, unix.SIGHUP)
 	defer signal.Stop(hangup)
-	a := &service{settings: s, args: args, level: level, log: log, turns: turns.New()}
+	a := &service{settings: s, args: args, level: level, log: log, turns: turns.New(), metrics: metrics.New(metrics.Node)}
 	defer func() {
 		for _, c := range slices.Backward(a.closers) {
 			err = errors.Join(err, c())
@@ -70,6 +73,10 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 	if err != nil {
 		return err
 	}
+	export, err := a.metrics.Open(ctx, s.metricsListen, s.metricsFile, log)
+	if err != nil {
+		return err
+	}
 	context.AfterFunc(ctx, func() {
 		stop() // from now on a signal has its ordinary effect
 		a.notify(daemon.SdNotifyStopping)
@@ -79,6 +86,7 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return n.ServeLocal(ctx, listener) })
 	group.Go(func() error { return n.Run(ctx) })
+	group.Go(func() error { return export(ctx) })
 	group.Go(func() error { a.reloadLoop(ctx, hangup); return nil })
 	group.Go(func() error { a.watchdog(ctx); return nil })
 	if a.renewer != nil {
@@ -127,6 +135,8 @@ func (a *service) open(ctx context.Context) (*node.Node, error) {
 		return nil, err
 	}
 	a.defers(func() error { client.Close(); return nil })
+	a.metrics.ReadCommon(metrics.Common{Identity: identity, Connected: client.Connected, Audit: auditLog, Turns: a.turns, StateDir: s.stateDir})
+	a.metrics.Read(a.readPolicy)
 	config := a.nodeConfig(ctx, client, identity)
 	config.Audit = auditLog
 	return node.New(config)
@@ -156,6 +166,7 @@ func (a *service) nodeConfig(ctx context.Context, client *registry.Node, identit
 		Mechanisms: capability.Mechanisms(capability.Probe(ctx, capability.Options{Fast: true})),
 		Readers:    a.readers(),
 		Turns:      a.turns,
+		Metrics:    a.metrics,
 		Log:        a.log,
 	}
 }

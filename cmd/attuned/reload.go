@@ -6,10 +6,12 @@ import (
 	"context"
 	"io"
 	"os"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/metrics"
 )
 
 // loadPolicy reads the site's policy. One that cannot be read denies everything.
@@ -19,6 +21,22 @@ func (a *service) loadPolicy() {
 		a.log.Error("nothing is touched", "error", err)
 	}
 	a.policy.Store(p)
+	if before := a.read.Load(); before == nil || before.ok != (err == nil) {
+		a.read.Store(&reading{err == nil, time.Now()})
+	}
+}
+
+// reading is whether the policy can be read, and since when that is so.
+type reading struct {
+	ok    bool
+	since time.Time
+}
+
+// readPolicy gives the metrics of the policy.
+func (a *service) readPolicy(put metrics.Put) {
+	state := a.read.Load()
+	put(metrics.PolicyOK, metrics.Truth(state.ok))
+	put(metrics.PolicySince, float64(state.since.Unix()))
 }
 
 // reloadLoop takes what can change while attuned runs, at SIGHUP: the policy and

@@ -22,6 +22,7 @@ import (
 	"github.com/attune-hpc/attune/controller/meter"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/offswitch"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -51,6 +52,8 @@ const (
 	keyNoBPF    = "no-bpf"
 	keyLogLevel = "log-level"
 	keyLogForm  = "log-format"
+	keyMetrics  = "metrics-listen"
+	keyMetFile  = "metrics-file"
 
 	// keyBatch is in files only: batch systems beside those that are known.
 	keyBatch = "batch"
@@ -72,6 +75,9 @@ type settings struct {
 	batch        []discover.Profile
 	budget       float64
 	noBPF        bool
+
+	metricsListen string // empty: nowhere but at the local socket
+	metricsFile   string // empty: none
 
 	level     slog.Level
 	logFormat string
@@ -100,6 +106,8 @@ func newFlags(stderr io.Writer) *pflag.FlagSet {
 	flags.Bool(keyNoBPF, false, "do not use BPF")
 	flags.String(keyLogLevel, "info", "debug, info, warn or error")
 	flags.String(keyLogForm, logging.FormatText, "text or json")
+	flags.String(keyMetrics, "", "answer GET /metrics at HOST:PORT; :PORT is for this machine only")
+	flags.String(keyMetFile, "", "write metrics to this file each 15 s, for node_exporter's collector of text files")
 	return flags
 }
 
@@ -193,6 +201,7 @@ func fromViper(v *viper.Viper) (s settings, err error) {
 		policy: from.Text(keyPolicy), off: from.Text(keyOff), audit: from.Text(keyAudit),
 		find: from.Text(keyFind), pollInterval: from.Duration(keyPoll), budget: from.Number(keyBudget),
 		noBPF: from.Truth(keyNoBPF), logFormat: from.Text(keyLogForm),
+		metricsListen: from.Text(keyMetrics), metricsFile: from.Text(keyMetFile),
 	}
 	if from.Err != nil {
 		return s, from.Err
@@ -246,6 +255,9 @@ func (s settings) validate() error {
 		return fmt.Errorf("--%s, --%s, --%s and --%s must be absolute", keyRunDir, keyStateDir, keyPolicy, keyOff)
 	case len(s.runDir) > maxRunDir:
 		return fmt.Errorf("--%s: %d bytes are too long for sockets in it, at most %d", keyRunDir, len(s.runDir), maxRunDir)
+	}
+	if err := metrics.Validate(s.metricsListen, s.metricsFile); err != nil {
+		return err
 	}
 	if err := (registry.Options{URL: s.registry, Identity: new(pki.Identity)}).Validate(); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -29,7 +30,8 @@ type Controller struct {
 	*served
 
 	pool   *Pool
-	budget *budget // of the goroutine of beat
+	budget *budget       // of the goroutine of beat
+	spent  time.Duration // CPU time that was counted; of beat, then of serve
 	living atomic.Int64
 	asked  *requests     // set by Start
 	ended  chan struct{} // closed when the process is gone
@@ -44,7 +46,7 @@ func New(c controller.Config, p *Pool) (*Controller, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	n := &Controller{served: &served{config: c, log: c.Log, roster: newRoster()}, pool: p, budget: newBudget(), ended: make(chan struct{})}
+	n := &Controller{served: &served{config: c, log: c.Log, roster: newRoster(), relayed: &p.relayed}, pool: p, budget: newBudget(), ended: make(chan struct{})}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	return n, nil
 }
@@ -105,10 +107,19 @@ func (c *Controller) serve() {
 	<-listening
 	c.asked.close()
 	c.work.Wait()
+	if state := c.process.command.ProcessState; state != nil {
+		c.count(state.UserTime() + state.SystemTime())
+	}
 	if err := c.config.Source.Close(); err != nil {
 		c.log.Debug("process events", "error", err)
 	}
 	close(c.ended)
+}
+
+// count counts the CPU time that the process has taken in its life so far.
+func (c *Controller) count(used time.Duration) {
+	c.pool.metrics.Add(metrics.NodeSessionsCPU, (used - c.spent).Seconds())
+	c.spent = max(c.spent, used)
 }
 
 // errStopped is why a process ends that was asked to.
@@ -141,6 +152,7 @@ func (c *Controller) beat() {
 		case <-tick.C:
 		}
 		if used, err := procid.CPUTime(c.process.command.Process.Pid); err == nil { // else it has ended
+			c.count(used)
 			if err := c.budget.spend(time.Now(), used); err != nil {
 				c.cancel(err)
 			}

@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/confine"
+	"github.com/attune-hpc/attune/internal/metrics"
 )
 
 // Options say what the processes of sessions are.
@@ -16,6 +18,8 @@ type Options struct {
 	// Program is what is executed, with its arguments; nil: this program, with
 	// [Word].
 	Program []string
+	// Metrics takes what is counted; nil: nobody asks.
+	Metrics *metrics.Registry
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -24,7 +28,9 @@ type Options struct {
 type Pool struct {
 	program []string
 	log     *slog.Logger
+	metrics *metrics.Registry
 	ready   chan started
+	relayed atomic.Int64 // connections that are open
 }
 
 // started is what came of a start.
@@ -41,8 +47,11 @@ func NewPool(o Options) *Pool {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Pool{program: o.Program, log: o.Log.With("component", "sessions"), ready: make(chan started)}
+	return &Pool{program: o.Program, metrics: o.Metrics, log: o.Log.With("component", "sessions"), ready: make(chan started)}
 }
+
+// Connections counts those of all sessions to Analyzers.
+func (p *Pool) Connections() int { return int(p.relayed.Load()) }
 
 // Run starts processes as they are wanted, until ctx ends. All of them end when it
 // returns.

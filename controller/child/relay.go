@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
@@ -32,15 +33,16 @@ const maxRelays = 4
 // channels and nothing else, for that session only: attuned, whom the Analyzer takes
 // for the controller, looks at who says hello.
 type relays struct {
-	config controller.Config
+	config  controller.Config
+	relayed *atomic.Int64 // connections of all sessions
 
 	work sync.WaitGroup
 	mu   sync.Mutex // guards what follows; a leaf lock
 	all  map[*grpc.Server]bool
 }
 
-func newRelays(c controller.Config) *relays {
-	return &relays{config: c, all: make(map[*grpc.Server]bool)}
+func newRelays(c controller.Config, relayed *atomic.Int64) *relays {
+	return &relays{config: c, relayed: relayed, all: make(map[*grpc.Server]bool)}
 }
 
 // close ends all connections.
@@ -74,10 +76,12 @@ func (r *relays) open(peer link.Peer) (*os.File, error) {
 		grpc.MaxRecvMsgSize(attunev1.MaxMessage), grpc.MaxConcurrentStreams(maxRelays),
 		grpc.InitialWindowSize(attunev1.FlowWindow), grpc.InitialConnWindowSize(attunev1.FlowWindow))
 	r.all[server] = true
+	r.relayed.Add(1)
 	r.work.Go(func() {
 		_ = server.Serve(newOneConn(own)) // it ends with the connection
 		server.Stop()
 		_ = analyzer.Close() // nobody needs it any more
+		r.relayed.Add(-1)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.all, server)

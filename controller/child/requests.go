@@ -42,7 +42,7 @@ func newRequests(s *served) *requests {
 	none := make(chan struct{})
 	close(none)
 	r.searched = none
-	r.relays = newRelays(s.config)
+	r.relays = newRelays(s.config, s.relayed)
 	r.drained, r.enough = context.WithCancel(s.ctx)
 	r.told.Go(r.tellEvents)
 	return r

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/attune-hpc/attune/controller"
 )
@@ -15,6 +16,7 @@ type served struct {
 	config  controller.Config
 	log     *slog.Logger
 	roster  *roster
+	relayed *atomic.Int64   // connections of all sessions
 	process *process        // set by Start
 	ctx     context.Context // of what serves the process
 	cancel  context.CancelCauseFunc

@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/audit"
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -64,6 +65,9 @@ type Config struct {
 	Readers *readers.Pool
 	// Turns is told that the loops of the node turn; nil: nobody is.
 	Turns *turns.Board
+	// Metrics takes what is counted and answers at the local socket; nil: one of the
+	// node's own.
+	Metrics *metrics.Registry
 	// Mechanisms says what this node can do.
 	Mechanisms []*attunev1.Mechanism
 	// Log may be nil.
@@ -88,6 +92,9 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	if c.Off == nil {
 		c.Off = func() (string, bool) { return "", false }
+	}
+	if c.Metrics == nil {
+		c.Metrics = metrics.New(metrics.Node)
 	}
 	if c.Digests == nil {
 		c.Digests = objfile.NewDigests(objfile.DigestsOptions{})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -39,10 +40,12 @@ func (f found) offer(p discover.Found) bool {
 	o := order{registration: p.Registration, job: p.Job, uid: process.GetUid(), executable: process.GetExecutable()}
 	o.grant = f.rules.granted(p.Registration, o.uid, process.GetExecutable())
 	if o.grant.mode == "" {
+		f.sessions.refused(o.grant.refused)
 		f.Mismatch(mismatch(p.Registration, process, o.grant.reason))
 		return false
 	}
 	if owner, err := procid.Owner(p.Held.PID()); err != nil || owner != o.uid {
+		f.sessions.refused(metrics.RefusedRights)
 		f.Mismatch(mismatch(p.Registration, process, "it has more rights than its user, or has ended"))
 		return false
 	}

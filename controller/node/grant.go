@@ -7,13 +7,15 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/metrics"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // grant is what the policy allows in a session.
 type grant struct {
-	mode   string // the most; "": nothing
-	reason string
+	mode    string // the most; "": nothing
+	reason  string
+	refused string // why, where nothing is allowed, as metrics have it
 }
 
 // untouched is why nothing may be changed; empty: the policy of actions decides.
@@ -38,11 +40,11 @@ type rules struct {
 // granted asks what may be done to a process of a user for a registration.
 func (r rules) granted(registration *attunev1.Registration, uid uint32, executable string) grant {
 	if why, off := r.off(); off {
-		return grant{reason: why}
+		return grant{reason: why, refused: metrics.RefusedOff}
 	}
 	mode, reason := r.policy().Service(policy.Asking{Owner: registration.GetOwner(), UID: uid, Executable: executable})
 	if asked := slices.Index(policy.Modes, registration.GetMode()); asked >= 0 && asked < slices.Index(policy.Modes, mode) {
 		return grant{mode: registration.GetMode(), reason: "no more is asked for"}
 	}
-	return grant{mode: mode, reason: reason}
+	return grant{mode: mode, reason: reason, refused: metrics.RefusedPolicy}
 }

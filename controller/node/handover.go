@@ -35,6 +35,7 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (env []strin
 	r := t.registration()
 	o := order{registration: r, job: r.GetJob(), uid: t.UID, executable: registry.HandedOver, grant: h.rules.granted(r, t.UID, registry.HandedOver)}
 	if o.grant.mode == "" {
+		h.sessions.refused(o.grant.refused)
 		return nil, errors.Join(fmt.Errorf("%w: %s", errDenied, o.grant.reason), held.Close())
 	}
 	s, err := h.sessions.takeProcess(o, held)

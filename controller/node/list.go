@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -19,6 +20,7 @@ import (
 // methods may be called from any goroutine.
 type sessions struct {
 	log     *slog.Logger
+	metrics *metrics.Registry
 	workers *workers
 	// serve runs a session until nothing is left of it here. It is set before workers may
 	// start.
@@ -34,26 +36,38 @@ type sessions struct {
 	number int                      // of sessions so far
 }
 
-func newSessions(w *workers, log *slog.Logger) *sessions {
+func newSessions(w *workers, m *metrics.Registry, log *slog.Logger) *sessions {
 	return &sessions{
-		log: log, workers: w, all: make(map[sessionKey]*session),
+		log: log, metrics: m, workers: w, all: make(map[sessionKey]*session),
 		over: make(map[sessionKey]time.Time), lost: make(map[uint32]int),
 	}
 }
+
+// refused counts a process that is left alone.
+func (l *sessions) refused(reason string) { l.metrics.Add(metrics.NodeRefused, 1, reason) }
 
 // takeProcess gives a session a process, which belongs to it from then on. Who knows
 // that the session is unwanted is told so.
 func (l *sessions) takeProcess(o order, process *procid.Process) (*session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	s, err := l.enter(o, process)
+	if r := new(refusal); errors.As(err, &r) {
+		l.refused(r.reason)
+	}
+	return s, err
+}
+
+// enter is takeProcess for a caller that holds mu.
+func (l *sessions) enter(o order, process *procid.Process) (*session, error) {
 	key := o.key()
 	switch {
 	case !l.workers.opened():
 		return nil, errClosed
 	case l.off != "":
-		return nil, errors.New(l.off)
+		return nil, &refusal{errors.New(l.off), metrics.RefusedOff}
 	case l.unwanted(key):
-		return nil, errors.New("this session has ended")
+		return nil, &refusal{errors.New("this session has ended"), metrics.RefusedEnded}
 	case l.lost[key.uid] >= maxLost:
 		return nil, errLost
 	}
@@ -62,7 +76,7 @@ func (l *sessions) takeProcess(o order, process *procid.Process) (*session, erro
 	case holder != nil && holder == s:
 		return s, process.Close() // it was given twice
 	case holder != nil:
-		return nil, fmt.Errorf("process %d belongs to the session of registration %s already", process.PID(), holder.key.registration)
+		return nil, &refusal{fmt.Errorf("process %d belongs to the session of registration %s already", process.PID(), holder.key.registration), metrics.RefusedTaken}
 	case s == nil && key.uid != 0 && l.countOf(key.uid) >= maxSessionsOfUser:
 		return nil, errTooMany
 	case s == nil:
@@ -74,13 +88,6 @@ func (l *sessions) takeProcess(o order, process *procid.Process) (*session, erro
 	s.woken.Ring()
 	return s, nil
 }
-
-// maxSessionsOfUser bounds what one user can make this node do: a job id costs
-// them nothing, and a session some hundred kilobytes, and objects in the kernel.
-const maxSessionsOfUser = 64
-
-// errTooMany refuses one session more.
-var errTooMany = fmt.Errorf("the user has %d sessions on this node, which is the most", maxSessionsOfUser)
 
 // countOf counts those of a user. The caller holds mu.
 func (l *sessions) countOf(uid uint32) (count int) {
@@ -174,23 +181,13 @@ func (l *sessions) conclude(key sessionKey) {
 	l.over[key] = time.Now().Add(overTime)
 }
 
-const (
-	// lostTime is how long nothing of a session is taken that was given up.
-	lostTime = 24 * time.Hour
-	// maxLost is how many sessions of a user may be given up until the node starts
-	// again: each costs a process, and the undoing of what it had changed.
-	maxLost = 64
-)
-
-// errLost refuses a user whose sessions do not last.
-var errLost = fmt.Errorf("%d sessions of the user were given up on this node, which is the most", maxLost)
-
 // giveUp takes a session out of the list for good.
 func (l *sessions) giveUp(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over[s.key] = time.Now().Add(lostTime)
 	l.lost[s.key.uid]++
+	l.metrics.Add(metrics.NodeSessionsLost, 1)
 	l.drop(s)
 }
 

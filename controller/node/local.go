@@ -72,6 +72,7 @@ type local struct {
 	handover  *handover
 	auditor   auditor
 	asks      *quota.Rate[uint32] // of users
+	metrics   http.Handler
 }
 
 // ServeLocal answers at the local socket, by HTTP/1, until ctx ends, and closes
@@ -105,7 +106,7 @@ func (l *local) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", l.serveHealth)
 	mux.HandleFunc("GET /readyz", l.serveReady)
 	mux.HandleFunc("GET /v1/status", l.serveStatus)
-	mux.HandleFunc("GET /metrics", l.serveMetrics)
+	mux.Handle("GET /metrics", l.metrics)
 	mux.HandleFunc("POST /v1/task", l.serveTask)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if uid, ok := r.Context().Value(peerKey{}).(uint32); ok && uid != 0 && !l.asks.Wait(r.Context(), uid, localTimeout) {
@@ -204,34 +205,4 @@ func writeEnvironment(w http.ResponseWriter, r *http.Request, env []string) {
 	for _, line := range env {
 		_, _ = fmt.Fprintln(w, line)
 	}
-}
-
-// serveMetrics tells figures of the node in the text form of Prometheus.
-func (l *local) serveMetrics(w http.ResponseWriter, _ *http.Request) {
-	status := l.status()
-	sessions := l.sessions.list()
-	processes := 0
-	for _, s := range sessions {
-		processes += s.living()
-	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-	for _, m := range []struct {
-		name, kind, help string
-		value            uint64
-	}{
-		{"attune_sessions", "gauge", "Sessions that have processes on this node.", uint64(len(sessions))},
-		{"attune_processes", "gauge", "Processes under control.", uint64(processes)},
-		{"attune_processes_found_total", "counter", "Processes that were found and taken.", status.Found},
-		{"attune_process_events_lost_total", "counter", "Process events that were lost.", status.Lost},
-		{"attune_registry_connected", "gauge", "Whether the registry is there.", oneIf(l.connected())},
-	} {
-		_, _ = fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", m.name, m.help, m.name, m.kind, m.name, m.value)
-	}
-}
-
-func oneIf(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/audit"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/metrics"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -51,9 +52,12 @@ func (m *maker) makeController(s *session) (controlled, error) {
 		Untouched: func() string { // by the policy of the day
 			return m.rules.granted(s.order.registration, s.order.uid, s.order.executable).untouched()
 		},
-		Over:     s.over,
-		Asked:    func(request *attunev1.ManageResponse) { m.auditor.noteSession(s, audit.Received, request) },
-		Answered: func(result *attunev1.ActionResult) { m.auditor.noteSession(s, audit.Sent, result) },
+		Over:  s.over,
+		Asked: func(request *attunev1.ManageResponse) { m.auditor.noteSession(s, audit.Received, request) },
+		Answered: func(result *attunev1.ActionResult) {
+			c.Metrics.Add(metrics.NodeChanges, 1, resultOf(result))
+			m.auditor.noteSession(s, audit.Sent, result)
+		},
 		StateDir: c.journals(), Source: m.watcher.Source(), LookInterval: m.lookInterval(), Mechanisms: c.Mechanisms, UseBPF: c.UseBPF,
 		Policy: c.Policy, Budget: c.Budget, Version: c.Version, Log: c.Log.With("session", s.number),
 	})

@@ -40,6 +40,7 @@ type Node struct {
 	children      *child.Pool
 	recorder      *recorder
 	mainSwitch    *mainSwitch
+	health        *health
 }
 
 // New prepares the node's directories. The caller calls Run, once.
@@ -57,7 +58,7 @@ func New(config Config) (*Node, error) {
 		host: config.Host, credentials: config.Credentials, analyzers: config.Registry.Analyzers,
 		workers: n.workers, notes: n.notes, log: log, telling: make(map[string]bool),
 	}
-	n.sessions = newSessions(n.workers, log)
+	n.sessions = newSessions(n.workers, config.Metrics, log)
 	n.rules = rules{policy: config.Policy, off: n.sessions.switchedOff}
 	options := config.Discover
 	options.Handler = found{rules: n.rules, sessions: n.sessions, notes: n.notes, log: log}
@@ -68,7 +69,7 @@ func New(config Config) (*Node, error) {
 		return nil, err
 	}
 	audit := auditor{audit: config.Audit, log: log}
-	config.Children.Log = config.Log
+	config.Children.Log, config.Children.Metrics = config.Log, config.Metrics
 	n.children = child.NewPool(config.Children)
 	n.maker = &maker{
 		config: config, owners: n.owners, rules: n.rules, auditor: audit, watcher: n.watcher,
@@ -85,9 +86,12 @@ func New(config Config) (*Node, error) {
 		started: time.Now(), touched: touched,
 	}
 	n.mainSwitch = &mainSwitch{turns: config.Turns, off: config.Off, sessions: n.sessions, auditor: audit, notes: n.notes, log: log}
+	n.health = &health{turns: config.Turns, dir: config.StateDir, notes: n.notes, log: log}
+	config.Metrics.Read(figures{status: n.watcher.Status, sessions: n.sessions, children: n.children, health: n.health}.read)
 	n.local = &local{
-		asks: quota.NewRate[uint32](asksAtOnce, asksEvery),
-		log:  log, status: n.watcher.Status, connected: config.Registry.Connected, standing: config.Turns.Standing, sessions: n.sessions, recorder: n.recorder,
+		metrics: config.Metrics.Handler(),
+		asks:    quota.NewRate[uint32](asksAtOnce, asksEvery),
+		log:     log, status: n.watcher.Status, connected: config.Registry.Connected, standing: config.Turns.Standing, sessions: n.sessions, recorder: n.recorder,
 		handover: &handover{rules: n.rules, sessions: n.sessions, registrations: n.registrations}, auditor: audit,
 	}
 	return n, nil
@@ -121,7 +125,6 @@ func (n *Node) Run(ctx context.Context) error {
 	n.mainSwitch.look()
 	n.workers.open(outlive)
 	defer n.workers.end()
-	h := &health{turns: n.config.Turns, dir: n.config.StateDir, notes: n.notes, log: n.log}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return n.watcher.Run(ctx) })
 	group.Go(func() error { return ended(ctx, n.config.Registry.Watch(ctx, n.setView)) })
@@ -129,7 +132,7 @@ func (n *Node) Run(ctx context.Context) error {
 		return ended(ctx, n.config.Registry.Announce(ctx, n.recorder.touched, n.recorder.record))
 	})
 	group.Go(func() error { return ended(ctx, n.config.Registry.ServeLocate(ctx, n.config.ID, n.recorder.locate)) })
-	group.Go(func() error { h.watch(ctx); return nil })
+	group.Go(func() error { n.health.watch(ctx); return nil })
 	group.Go(func() error { n.mainSwitch.watch(ctx); return nil })
 	return group.Wait()
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,7 +29,7 @@ const (
 )
 
 // health looks for what a node survives and its people should know. It belongs to one
-// goroutine.
+// goroutine, but for full.
 type health struct {
 	turns *turns.Board
 	dir   string // where undo journals are written
@@ -36,7 +37,7 @@ type health struct {
 	log   *slog.Logger
 	// How clock and disk were at the last look.
 	offset time.Duration
-	full   bool
+	full   atomic.Bool
 }
 
 // watch looks until ctx ends.
@@ -70,13 +71,13 @@ func (h *health) clock(now time.Duration) {
 // disk takes why nothing can be written now; nil: it can.
 func (h *health) disk(err error) {
 	switch {
-	case err != nil && !h.full:
+	case err != nil && !h.full.Load():
 		h.log.Error("nothing is changed any more, for no undo journal can be written", "error", err)
 		h.notes.trouble("nothing is changed any more, for no undo journal can be written: " + err.Error())
-	case err == nil && h.full:
+	case err == nil && h.full.Load():
 		h.log.Info("undo journals can be written again", "directory", h.dir)
 	}
-	h.full = err != nil
+	h.full.Store(err != nil)
 }
 
 // clockOffset is what separates the time of day from the time that passes,

@@ -4,12 +4,8 @@ package node
 
 import (
 	"context"
-	"errors"
 	"sync"
 )
-
-// errClosed refuses what comes at the end.
-var errClosed = errors.New("attuned is ending")
 
 // workers are goroutines that outlive discovery: of sessions, and of what an Analyzer
 // is told beside. Its methods may be called from any goroutine, but for what open and

@@ -60,6 +60,7 @@ type Log struct {
 	number  uint64 // of the last line
 	durable uint64 // number of the last line that is on disk, or given up
 	lost    uint64 // lines since the last that says so
+	missing uint64 // lines in all
 	refused refusals
 	trouble error         // why lines are not on disk
 	moved   chan struct{} // closed and replaced when durable or trouble changes
@@ -115,6 +116,7 @@ func (l *Log) write(e Entry) uint64 {
 	line, err := e.line()
 	if err != nil || l.away+len(l.pending)+len(line) > maxPending {
 		l.lost++
+		l.missing++
 		return 0
 	}
 	l.number = e.Number
@@ -126,10 +128,10 @@ func (l *Log) write(e Entry) uint64 {
 // tellLost writes how many lines are missing, when lines can be written. The
 // lock is held.
 func (l *Log) tellLost() {
-	if lost := l.lost; lost > 0 && l.trouble == nil {
+	if lost, missing := l.lost, l.missing; lost > 0 && l.trouble == nil {
 		l.lost = 0
 		if l.write(Entry{Event: Lost, Count: lost}) == 0 {
-			l.lost = lost
+			l.lost, l.missing = lost, missing
 		}
 	}
 }
@@ -166,6 +168,13 @@ func (l *Log) Trouble() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.trouble
+}
+
+// LostLines counts the lines that were lost since the start, because the disk took none.
+func (l *Log) LostLines() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.missing
 }
 
 // Close writes the last line and closes the file. The error says what could not

@@ -83,13 +83,38 @@ func (b *Board) Standing() (standing []Standing) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for l := range b.loops {
-		if since := time.Since(origin) - time.Duration(l.turned.Load()); since > l.limit {
+		if since := l.idle(); since > l.limit {
 			standing = append(standing, Standing{l.name, since, l.essential})
 		}
 	}
 	slices.SortFunc(standing, func(a, b Standing) int { return cmp.Compare(a.Name, b.Name) })
 	return standing
 }
+
+// Own is what [Board.Idle] calls loops of somebody's own.
+const Own = "session"
+
+// Idle returns for how long each loop has not turned, by name; of all that are somebody's
+// own the longest.
+func (b *Board) Idle() map[string]time.Duration {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	idle := make(map[string]time.Duration)
+	for l := range b.loops {
+		name := l.name
+		if !l.essential {
+			name = Own
+		}
+		idle[name] = max(idle[name], l.idle())
+	}
+	return idle
+}
+
+// idle is for how long the loop has not turned.
+func (l *Loop) idle() time.Duration { return time.Since(origin) - time.Duration(l.turned.Load()) }
 
 // Watch looks at the loops at an interval until ctx ends. It calls changed with each
 // loop that has begun to stand, and alive each time that no essential one stands.

@@ -32,6 +32,10 @@ func TestStanding(t *testing.T) {
 		if diff := cmp.Diff(want, b.Standing()); diff != "" {
 			t.Error(diff)
 		}
+		wantIdle := map[string]time.Duration{"quick": 0, Own: time.Minute + 2*time.Second}
+		if diff := cmp.Diff(wantIdle, b.Idle()); diff != "" {
+			t.Error(diff)
+		}
 		slow.End()
 		if s := b.Standing(); s != nil {
 			t.Errorf("after the end: %v", s)

@@ -27,6 +27,7 @@ import (
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
@@ -60,6 +61,8 @@ const (
 	keyGrace          = "grace"
 	keyLease          = "lease"
 	keyReports        = "reports"
+	keyMetrics        = "metrics-listen"
+	keyMetricsFile    = "metrics-file"
 	keyConfig         = "config"
 	keyCheckConfig    = "check-config"
 )
@@ -77,6 +80,8 @@ type analyzerSettings struct {
 	tlsGiven          bool   // also where nothing needs it
 	issuer            string // who renews the certificate; empty: nobody does
 	auditLog          string
+	metricsListen     string // empty: nowhere but at the socket
+	metricsFile       string // empty: none
 	logFormat         string
 	level             slog.Level
 	service           service.Config // without what is made of it
@@ -107,6 +112,8 @@ func analyzerFlags(flags *pflag.FlagSet) {
 	flags.Duration(keyGrace, time.Minute, "how long a node may be out of reach before its processes count as ended")
 	flags.Duration(keyLease, 30*time.Second, "how long changes stay in force without word from an Analyzer")
 	flags.Int(keyReports, 1000, "most reports of ended sessions to keep")
+	flags.String(keyMetrics, "", "answer GET /metrics at `HOST:PORT`; :PORT is for this machine only")
+	flags.String(keyMetricsFile, "", "write metrics to `FILE` each 15 s, for node_exporter's collector of text files")
 	flags.String(settings.KeyLogLevel, "info", "what to log: debug, info, warn or error")
 	flags.String(keyLogFormat, logging.FormatText, "how to log: text or json")
 }
@@ -205,7 +212,7 @@ func analyzerFrom(v *viper.Viper) (analyzerSettings, error) {
 		tls:      pki.Files{CA: from.Text(keyTLSCA), Cert: from.Text(keyTLSCert), Key: from.Text(keyTLSKey)},
 		tlsGiven: v.IsSet(keyTLSCert) && from.Text(keyTLSCert) != pki.AnalyzerFiles().Cert,
 		issuer:   from.Text(keyTLSIssuer),
-		auditLog: from.Text(keyAuditLog), logFormat: from.Text(keyLogFormat),
+		auditLog: from.Text(keyAuditLog), metricsListen: from.Text(keyMetrics), metricsFile: from.Text(keyMetricsFile), logFormat: from.Text(keyLogFormat),
 		service: service.Config{
 			TunletDirs: from.List(settings.KeyTunletDir), TunletLimits: settings.TunletLimits(from.Number(settings.KeyTunletMB), from.Number(settings.KeyTunletCPU)),
 			MaxSessions: from.Count(keyMaxSessions), MaxTunletProcesses: from.Count(keyMaxTunlets), Reports: from.Count(keyReports),
@@ -281,6 +288,9 @@ func (s analyzerSettings) validate() error {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			return fmt.Errorf("--%s %q: want HOST:PORT: %w", keyListen, address, err)
 		}
+	}
+	if err := metrics.Validate(s.metricsListen, s.metricsFile); err != nil {
+		return err
 	}
 	if err := s.validateRegistry(); err != nil {
 		return err

@@ -59,12 +59,19 @@ func (a *analyzerService) serveHealth(ctx context.Context) error {
 			http.Error(w, "the registry is away: sessions go on, new ones cannot be registered", http.StatusServiceUnavailable)
 			return
 		}
+		if a.embedded != nil {
+			if err := a.embedded.Healthy(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+		}
 		if !a.service.Ready() {
 			http.Error(w, "the registry has not told yet what is registered", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")
 	})
+	mux.Handle("GET /metrics", a.metrics.Handler())
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(a.health()); err != nil {

@@ -31,6 +31,7 @@ import (
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/instance"
 	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/pki"
@@ -38,6 +39,7 @@ import (
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/renew"
 	"github.com/attune-hpc/attune/internal/rundir"
+	"github.com/attune-hpc/attune/internal/turns"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -54,7 +56,11 @@ type analyzerService struct {
 	identity  *pki.Identity  // nil: nothing goes over the network
 	renewer   *renew.Renewer // nil: nobody renews it
 	audit     *audit.Log
+	embedded  *embed.Server // nil: the registry is elsewhere
 	registry  *registry.Client
+	turns     *turns.Board
+	metrics   *metrics.Registry
+	export    func(context.Context) error // of metrics
 	listeners []net.Listener
 	service   *service.Service
 	closers   []func() error
@@ -67,7 +73,7 @@ func serveAnalyzer(ctx context.Context, p *cli.Env, s analyzerSettings, read fun
 	hangup := make(chan os.Signal, 1) // from now on it ends nothing
 	signal.Notify(hangup, unix.SIGHUP)
 	defer signal.Stop(hangup)
-	a := &analyzerService{settings: s, read: read, level: new(slog.LevelVar)}
+	a := &analyzerService{settings: s, read: read, level: new(slog.LevelVar), turns: turns.New(), metrics: metrics.New(metrics.Analyzer)}
 	a.level.Set(s.level)
 	a.log = logging.Service(p.Stderr, s.logFormat, a.level)
 	defer func() {
@@ -127,7 +133,12 @@ func (a *analyzerService) open(ctx context.Context) (err error) {
 		cfg.Knowledge = knowledge
 	}
 	cfg.Version, cfg.Log = buildinfo.Get().Version, a.log
-	a.service, err = service.New(cfg)
+	cfg.Metrics = a.metrics
+	if a.service, err = service.New(cfg); err != nil {
+		return err
+	}
+	a.readMetrics()
+	a.export, err = a.metrics.Open(ctx, a.settings.metricsListen, a.settings.metricsFile, a.log)
 	return err
 }
 
@@ -182,14 +193,14 @@ func (a *analyzerService) openRegistry(ctx context.Context) error {
 	if url == registryEmbedded {
 		o := a.settings.embed
 		o.Identity, o.Log = a.identity, a.log
-		server, err := embed.Start(o)
-		if err != nil {
+		var err error
+		if a.embedded, err = embed.Start(o); err != nil {
 			return err
 		}
-		a.defers(server.Close)
+		a.defers(a.embedded.Close)
 		url = "unix:" + o.Socket
 	}
-	client, err := registry.Open(ctx, registry.Options{URL: url, Identity: a.identity, Name: "analyzer " + strconv.Itoa(os.Getpid()), Log: a.log})
+	client, err := registry.Open(ctx, registry.Options{URL: url, Identity: a.identity, Name: "analyzer " + strconv.Itoa(os.Getpid()), Turns: a.turns, Log: a.log})
 	if err != nil {
 		return err
 	}
@@ -270,7 +281,8 @@ func (a *analyzerService) record() *attunev1.AnalyzerRecord {
 func (a *analyzerService) run(ctx context.Context, hangup <-chan os.Signal) error {
 	calls := authn.NewCalls(a.audit.Refused) // before the audit log, which they must not fill
 	server := channel.NewServer(authn.New(authn.Options{Identity: a.identity, Refused: a.audit.Refused}),
-		grpc.ChainUnaryInterceptor(calls.Unary(), a.audit.Unary()), grpc.ChainStreamInterceptor(calls.Stream(), a.audit.Stream()))
+		grpc.ChainUnaryInterceptor(calls.Unary(), a.audit.Unary()), grpc.ChainStreamInterceptor(calls.Stream(), a.audit.Stream()),
+		grpc.StatsHandler(a.connections()))
 	channels := a.service.Register(server)
 	group, inner := errgroup.WithContext(ctx)
 	for _, lis := range a.listeners {
@@ -283,6 +295,7 @@ func (a *analyzerService) run(ctx context.Context, hangup <-chan os.Signal) erro
 		})
 	}
 	group.Go(func() error { return a.serveHealth(inner) })
+	group.Go(func() error { return a.export(inner) })
 	group.Go(func() error { a.reloads(inner, hangup); return nil })
 	if a.renewer != nil {
 		group.Go(func() error { a.renewer.Run(inner); return nil })

@@ -54,7 +54,7 @@ var signals = Table{
 			Help: "number of threads in state R", Source: "`/proc/PID/task/*/stat` 3",
 		},
 		{
-			ID: 12, Name: "cpus_allowed", Unit: "CPUs", Kind: KindGauge,
+			ID: 12, Name: "cpus_allowed", Unit: "CPUs", Kind: KindGauge, Overlaps: true,
 			Help: "number of CPUs that the process may run on, all threads together", Source: "`/proc/PID/task/*/status` `Cpus_allowed`",
 		},
 		{

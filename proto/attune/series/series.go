@@ -95,11 +95,18 @@ type Series struct {
 	// Part is the name of what some subjects of the table have and others have not,
 	// with all of its series; empty: every subject has it.
 	Part string
+	// Overlaps says that what is counted of one process may be what is counted of
+	// another: the CPUs that they may run on.
+	Overlaps bool
 	// Help says what it is, in a phrase.
 	Help string
 	// Source is where it is read from, in Markdown.
 	Source string
 }
+
+// Adds says whether the sum over several processes means something: it does not of what
+// is the same for several.
+func (s Series) Adds() bool { return s.Exactness != Bound && !s.Overlaps }
 
 // Label is the name without the unit of a time, as expressions and programs have
 // it: they see times in their own unit.

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fold
+
+import (
+	"math"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Fate is what became of a tunlet's change: applied, kept, undone, refused or failed.
+type Fate struct{ Tunlet, Result string }
+
+// Gain is a tunlet's proven gain, as a ratio.
+type Gain struct {
+	Tunlet string
+	Ratio  float64
+}
+
+// maxGains bounds the gains of a session.
+const maxGains = 1024
+
+// fates count what became of changes, also of those that the session has forgotten.
+type fates struct {
+	changes map[Fate]uint64
+	gains   []Gain
+}
+
+// take takes over how a proposal stands, and how it stood; nil: nobody knew it.
+func (f *fates) take(before, now *attunev1.RecordedProposal) {
+	old := make(map[string]*attunev1.RecordedChange)
+	for _, ch := range before.GetChanges() {
+		old[ch.GetSpec().GetId()] = ch
+	}
+	became := func(state string) bool { return now.GetState() == state && before.GetState() != state }
+	refusals := uint64(0) // of the proposal as a whole
+	if now.GetState() == stateRefused {
+		refusals = uint64(max(1, now.GetTimes()))
+		if before.GetState() == stateRefused {
+			refusals -= min(refusals, uint64(max(1, before.GetTimes())))
+		}
+	}
+	for _, ch := range now.GetChanges() {
+		was := old[ch.GetSpec().GetId()]
+		turned := func(to attunev1.Outcome) uint64 { return one(ch.GetOutcome() == to && was.GetOutcome() != to) }
+		refused := turned(attunev1.Outcome_OUTCOME_REFUSED)
+		if ch.GetOutcome() == attunev1.Outcome_OUTCOME_UNSPECIFIED {
+			refused = refusals
+		}
+		f.add(now.GetTunlet(), "applied", one(ch.GetAppliedNanos() > 0 && was.GetAppliedNanos() == 0))
+		f.add(now.GetTunlet(), stateKept, one(became(stateKept) && ch.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED))
+		f.add(now.GetTunlet(), report.VerdictUndone, turned(attunev1.Outcome_OUTCOME_UNDONE))
+		f.add(now.GetTunlet(), stateRefused, refused)
+		f.add(now.GetTunlet(), report.VerdictFailed, turned(attunev1.Outcome_OUTCOME_FAILED))
+	}
+	gain := now.GetGain()
+	if became(stateKept) && !now.GetCanary() && gain > 0 && !math.IsInf(gain, 0) && len(f.gains) < maxGains {
+		f.gains = append(f.gains, Gain{now.GetTunlet(), gain})
+	}
+}
+
+func (f *fates) add(tunlet, result string, n uint64) {
+	if n > 0 {
+		f.changes[Fate{tunlet, result}] += n
+	}
+}
+
+func one(is bool) uint64 {
+	if is {
+		return 1
+	}
+	return 0
+}
