@@ -53,5 +53,6 @@ func (v views) snapshot() report.Snapshot {
 }
 
 func (v views) summary(ctx context.Context) (fold.Summary, error) {
+	v.hosted.tell()
 	return session.View(ctx, v.session, func(time.Duration) fold.Summary { return v.account.Summary() })
 }

@@ -113,14 +113,11 @@ func (h *hosted) finish(e ending) *attunev1.SessionRecord {
 // unless that one has it already.
 func (h *hosted) moveOn(ctx context.Context, over error) {
 	taken := over == errMoved //nolint:errorlint // it is that very value
-	sum, err := h.analyzer.Summary(ctx)
-	if err == nil {
-		h.count(sum.Figures)
-	}
-	if err == nil && !taken {
+	if sum, err := h.analyzer.Summary(ctx); err == nil && !taken {
 		h.publish(sum)
 	}
 	h.analyzer.Abandon(ctx)
+	h.countLast(ctx)
 	h.log.Info("session left to the next Analyzer")
 }
 
@@ -139,10 +136,8 @@ func (h *hosted) conclude(ctx context.Context, e ending) *attunev1.SessionRecord
 		h.log.Warn("not everything was undone", "error", err)
 	}
 	h.dismiss(ctx, keep)
-	if last, err := h.analyzer.Summary(ctx); err == nil { // with what was undone
-		h.count(last.Figures)
-	}
 	r := h.analyzer.Finish(ctx, &attunev1.RecordedExit{Reason: e.reason})
+	h.countLast(ctx)
 	if err := h.reports.put(h.snapshot(), r); err != nil {
 		h.log.Error("report is lost", "error", err)
 		h.figures.metrics.Add(metrics.ReportsLost, 1)
@@ -151,6 +146,13 @@ func (h *hosted) conclude(ctx context.Context, e ending) *attunev1.SessionRecord
 	h.recorder.put(record)
 	h.log.Info("session ended", "reason", e.reason, "processes", record.GetProcesses(), "kept", record.GetKept(), "gain", record.GetGain())
 	return record
+}
+
+// countLast counts what has come since the session was looked at last, of one that is over.
+func (h *hosted) countLast(ctx context.Context) {
+	if last, err := h.analyzer.Summary(ctx); err == nil { // it only fails while it is busy
+		h.count(last.Figures)
+	}
 }
 
 // dismiss has the controllers leave.

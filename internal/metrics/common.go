@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/audit"
@@ -43,4 +44,26 @@ func (r *Registry) ReadCommon(c Common) {
 		}
 		put(LoopsStanding, float64(len(c.Turns.Standing())))
 	})
+	r.Read(readProcess)
+}
+
+// readProcess gives what the kernel says of this process; what it does not say is left out.
+func readProcess(put Put) {
+	self, err := procfs.Self()
+	if err != nil {
+		return
+	}
+	if stat, err := self.Stat(); err == nil {
+		put(ProcessCPU, stat.CPUTime())
+		put(ProcessMemory, float64(stat.ResidentMemory()))
+		if start, err := stat.StartTime(); err == nil {
+			put(ProcessStart, start)
+		}
+	}
+	if open, err := self.FileDescriptorsLen(); err == nil {
+		put(ProcessFiles, float64(open))
+	}
+	if limits, err := self.Limits(); err == nil {
+		put(ProcessMaxFiles, float64(limits.OpenFiles))
+	}
 }

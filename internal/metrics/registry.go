@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
 const (
@@ -41,7 +40,7 @@ type valueKey struct {
 	label  string
 }
 
-// New returns the registry of a service. It has what the kernel says of the process, too.
+// New returns the registry of a service.
 func New(of Service) *Registry {
 	r := &Registry{
 		of: of, gatherer: prometheus.NewPedanticRegistry(), values: make(map[valueKey]map[string]bool),
@@ -62,8 +61,6 @@ func New(of Service) *Registry {
 		}
 	}
 	r.gatherer.MustRegister(reading{r})
-	prometheus.WrapRegistererWith(prometheus.Labels{"service": string(of)}, r.gatherer).
-		MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{Namespace: "attune"}))
 	return r
 }
 

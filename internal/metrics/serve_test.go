@@ -80,7 +80,7 @@ func TestServe(t *testing.T) {
 // TestServeIsBounded: who connects and says nothing takes no place for long.
 func TestServeIsBounded(t *testing.T) {
 	at := mustServe(t, New(Node))
-	for range 2 * maxConnections {
+	for range maxConnections {
 		conn, err := net.Dial("tcp", at)
 		if err != nil {
 			t.Fatal(err)

@@ -31,10 +31,26 @@ var (
 	LoopsStanding = &Metric{
 		Name: "attune_loops_standing", Kind: Gauge, Help: "Loops that have not come round for longer than they may.",
 	}
+	ProcessCPU = &Metric{
+		Name: "attune_process_cpu_seconds_total", Kind: Counter, Help: "CPU time of the service's own process.",
+	}
+	ProcessMemory = &Metric{
+		Name: "attune_process_resident_memory_bytes", Kind: Gauge, Help: "Resident memory of the service's own process.",
+	}
+	ProcessFiles = &Metric{
+		Name: "attune_process_open_fds", Kind: Gauge, Help: "Descriptors that the service's own process has open.",
+	}
+	ProcessMaxFiles = &Metric{
+		Name: "attune_process_max_fds", Kind: Gauge, Help: "Descriptors that it may have open.",
+	}
+	ProcessStart = &Metric{
+		Name: "attune_process_start_time_seconds", Kind: Gauge, Help: "When the service was started, Unix time.",
+	}
 )
 
 var common = []*Metric{
 	BuildInfo, CertificateExpiry, RegistryConnected, AuditTrouble, AuditLost, StateAvailable, LoopIdle, LoopsStanding,
+	ProcessCPU, ProcessMemory, ProcessFiles, ProcessMaxFiles, ProcessStart,
 }
 
 // Why attuned leaves a process alone.

@@ -47,15 +47,11 @@ func filledIn(page []byte) ([]byte, error) {
 	if !begun || !ended {
 		return nil, fmt.Errorf("the page is without the lines %q and %q", pageBegin, pageEnd)
 	}
-	text, err := tables()
-	if err != nil {
-		return nil, err
-	}
-	return bytes.Join([][]byte{before, []byte(pageBegin), text, []byte(pageEnd), after}, nil), nil
+	return bytes.Join([][]byte{before, []byte(pageBegin), tables(), []byte(pageEnd), after}, nil), nil
 }
 
 // tables returns a table for each part of the page.
-func tables() ([]byte, error) {
+func tables() []byte {
 	var out bytes.Buffer
 	own := map[metrics.Service][]*metrics.Metric{}
 	for _, m := range metrics.All("") {
@@ -75,17 +71,7 @@ func tables() ([]byte, error) {
 	part("Both services", own[""])
 	part("attuned", own[metrics.Node])
 	part("Analyzer", own[metrics.Analyzer])
-	out.WriteString("## The process of the service\n\nBoth services, by the kernel.\n\n| Metric | Type | What it is |\n|---|---|---|\n")
-	families, err := metrics.New(metrics.Node).Gatherer().Gather()
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range families {
-		if strings.HasPrefix(f.GetName(), "attune_process_") {
-			fmt.Fprintf(&out, "| `%s` | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), f.GetHelp())
-		}
-	}
-	return out.Bytes(), nil
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
 // labels are those of a metric with their values.
