@@ -30,7 +30,9 @@ func (r *Registry) ReadCommon(c Common) {
 	r.Read(func(put Put) {
 		put(BuildInfo, 1, build.Version, build.Commit, build.Go)
 		if c.Identity != nil {
-			put(CertificateExpiry, float64(c.Identity.Leaf().NotAfter.Unix()))
+			leaf := c.Identity.Leaf()
+			put(CertificateExpiry, float64(leaf.NotAfter.Unix()))
+			put(CertificateStart, float64(leaf.NotBefore.Unix()))
 		}
 		put(RegistryConnected, Truth(c.Connected()))
 		put(AuditTrouble, Truth(c.Audit.Trouble() != nil))

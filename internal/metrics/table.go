@@ -12,6 +12,10 @@ var (
 		Name: "attune_certificate_expiry_timestamp_seconds", Kind: Gauge, Help: "When the service's certificate ends, Unix time.",
 		Sometimes: "where the service has a certificate",
 	}
+	CertificateStart = &Metric{
+		Name: "attune_certificate_start_timestamp_seconds", Kind: Gauge, Help: "When the service's certificate began to hold, Unix time.",
+		Sometimes: "where the service has a certificate",
+	}
 	RegistryConnected = &Metric{
 		Name: "attune_registry_connected", Kind: Gauge, Help: "Whether the registry can be reached.",
 	}
@@ -49,7 +53,7 @@ var (
 )
 
 var common = []*Metric{
-	BuildInfo, CertificateExpiry, RegistryConnected, AuditTrouble, AuditLost, StateAvailable, LoopIdle, LoopsStanding,
+	BuildInfo, CertificateExpiry, CertificateStart, RegistryConnected, AuditTrouble, AuditLost, StateAvailable, LoopIdle, LoopsStanding,
 	ProcessCPU, ProcessMemory, ProcessFiles, ProcessMaxFiles, ProcessStart,
 }
 
