@@ -3,6 +3,7 @@
 package service
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -110,7 +112,8 @@ func TestManyJobs(t *testing.T) {
 // TestSessionsBeginTooOften: who has sessions begin and end without end is turned away, for
 // what is remembered of each; nobody else is.
 func TestSessionsBeginTooOften(t *testing.T) {
-	rt := router{cfg: Config{MaxSessions: 8}, table: newTable("a"), begun: quota.NewRate[uint32](4, beginEvery)}
+	m := metrics.New(metrics.Analyzer)
+	rt := router{cfg: Config{MaxSessions: 8, Metrics: m}, table: newTable("a"), begun: quota.NewRate[uint32](4, beginEvery)}
 	begun := 0
 	for range 10 {
 		if rt.roomForSession(bobUID) == nil {
@@ -122,6 +125,9 @@ func TestSessionsBeginTooOften(t *testing.T) {
 	}
 	if err := rt.roomForSession(annUID); err != nil {
 		t.Errorf("ann's: %v", err)
+	}
+	if want := `attune_analyzer_sessions_refused_total{reason="too_often"} 6`; !slices.Contains(scraped(m), want) {
+		t.Errorf("without %s", want)
 	}
 }
 

@@ -28,9 +28,10 @@ import (
 // testSite is an Analyzer's service as a process of its own, with the rights of its
 // unit.
 type testSite struct {
-	t   *testing.T
-	dir string
-	cmd *exec.Cmd
+	t    *testing.T
+	dir  string
+	more []string // flags
+	cmd  *exec.Cmd
 	log *bytes.Buffer
 }
 
@@ -50,7 +51,9 @@ func newSite(t *testing.T) *testSite {
 }
 
 func (s *testSite) flags() []string {
-	return []string{"analyzer", "serve", "--run-dir", filepath.Join(s.dir, "run"), "--state-dir", filepath.Join(s.dir, "state"), "--tunlet-dir", bin}
+	return append([]string{
+		"analyzer", "serve", "--run-dir", filepath.Join(s.dir, "run"), "--state-dir", filepath.Join(s.dir, "state"), "--tunlet-dir", bin,
+	}, s.more...)
 }
 
 // start starts it and waits until it is ready.
@@ -67,12 +70,17 @@ func (s *testSite) start() {
 	patience.Until(s.t, "the Analyzer to be ready", func() bool { return s.get("/readyz") == http.StatusOK })
 }
 
-// get asks for its health; 0: there is no answer.
-func (s *testSite) get(path string) int {
+// health asks at its socket for those that look after it.
+func (s *testSite) health(path string) (*http.Response, error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(s.dir, "run", analyzer.HealthSocket))
 	}}}
-	resp, err := client.Get("http://analyzer" + path)
+	return client.Get("http://analyzer" + path)
+}
+
+// get asks for its health; 0: there is no answer.
+func (s *testSite) get(path string) int {
+	resp, err := s.health(path)
 	if err != nil {
 		return 0
 	}
@@ -215,6 +223,8 @@ func TestAnalyzerSettings(t *testing.T) {
 		{name: "the network without a certificate", flags: []string{"--listen", ":0", "--tls-cert", "/nonexistent"}, want: "certificate"},
 		{name: "nothing to renew", flags: []string{"--tls-issuer", "host:7118"}, want: "needs a certificate"},
 		{name: "no address", flags: []string{"--listen", "here"}, want: "want HOST:PORT"},
+		{name: "metrics nowhere", flags: []string{"--metrics-listen", "9117"}, want: "want HOST:PORT"},
+		{name: "metrics in no file of node_exporter's", flags: []string{"--metrics-file", "/var/lib/attune.txt"}, want: "ends with .prom"},
 		{name: "no time", flags: []string{"--lease", "0"}, want: "write a time"},
 		{name: "a registry that is two", flags: []string{"--registry", "unix:/x", "--registry-listen", ":1"}, want: "belong to the embedded registry"},
 		{name: "no log level", file: "log-level: loud\n", want: "loud"},

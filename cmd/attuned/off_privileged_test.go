@@ -35,7 +35,7 @@ func TestSwitchedOff(t *testing.T) {
 	if err := off.TurnOff("on trial"); err != nil {
 		t.Fatal(err)
 	}
-	patience.Until(t, "the end of the session", func() bool { _, text := s.get("/metrics"); return strings.Contains(text, "attune_sessions 0\n") })
+	patience.Until(t, "the end of the session", func() bool { _, text := s.get("/metrics"); return strings.Contains(text, "attune_node_sessions 0\n") })
 	checkUnharmed(t, target)
 	late := targets.Start(t, program)
 	patience.Until(t, "word of who is left alone", func() bool {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -29,6 +30,13 @@ func TestSessionsOfAUserAreBounded(t *testing.T) {
 		another := pids[maxSessionsOfUser]
 		if _, err := b.offer("more", 1000, another); !errors.Is(err, errTooMany) {
 			t.Errorf("one session more: %v, want %v", err, errTooMany)
+		}
+		answer := httptest.NewRecorder()
+		b.config.Metrics.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+		for _, want := range []string{`attune_node_processes_refused_total{reason="too_many_sessions"} 1`, fmt.Sprint("attune_node_sessions ", maxSessionsOfUser)} {
+			if !strings.Contains(answer.Body.String(), "\n"+want+"\n") {
+				t.Errorf("without %s", want)
+			}
 		}
 		b.mustOffer("0", 1000, pids[maxSessionsOfUser+1]) // of a session that is there
 		b.mustOffer("more", 1001, pids[maxSessionsOfUser+2])

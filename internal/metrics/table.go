@@ -30,7 +30,8 @@ var (
 	}
 	LoopIdle = &Metric{
 		Name: "attune_loop_idle_seconds", Kind: Gauge, Help: "Time since a loop of the service came round last; of all sessions' the longest.",
-		Labels: []Label{{Name: "loop"}},
+		Sometimes: "when the loop has begun",
+		Labels:    []Label{{Name: "loop"}},
 	}
 	LoopsStanding = &Metric{
 		Name: "attune_loops_standing", Kind: Gauge, Help: "Loops that have not come round for longer than they may.",

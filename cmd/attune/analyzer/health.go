@@ -70,6 +70,9 @@ func (a *analyzerService) serveHealth(ctx context.Context) error {
 			return
 		}
 		fmt.Fprintln(w, "ok")
+		if err := a.audit.Trouble(); err != nil {
+			fmt.Fprintln(w, "the audit log is not written:", err)
+		}
 	})
 	mux.Handle("GET /metrics", a.metrics.Handler())
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {

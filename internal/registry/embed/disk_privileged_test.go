@@ -53,10 +53,10 @@ func TestDiskIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	for i := 0; server.Healthy() == nil; i++ {
-		if !mayPut(t, c, fmt.Sprint("meanwhile-", i)) {
-			break
-		}
+	if server.Healthy() == nil {
+		t.Error("it is well, on a full disk that nobody has written to yet")
+	}
+	for i := 0; mayPut(t, c, fmt.Sprint("meanwhile-", i)); i++ {
 	}
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	nats "github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -95,13 +96,20 @@ func haveRoom(dir string) error {
 	return errors.Join(err, os.Remove(path))
 }
 
+// full says whether a disk has no room for what comes next, which nobody need have written
+// yet.
+func full(dir string) bool {
+	var disk unix.Statfs_t
+	return unix.Statfs(dir, &disk) == nil && disk.Bavail*uint64(disk.Bsize) < room
+}
+
 // Healthy returns what is wrong with the server, nil if nothing is.
 func (s *Server) Healthy() error {
 	if !s.nats.Running() {
 		return errors.New("the registry has ended")
 	}
 	remote := len(s.options.Remotes) > 0
-	if !remote && (s.broken.Load() || !s.nats.JetStreamEnabled()) {
+	if !remote && (s.broken.Load() || !s.nats.JetStreamEnabled() || full(s.options.Dir)) {
 		return ErrStore
 	}
 	if remote && s.nats.NumLeafNodes() == 0 {

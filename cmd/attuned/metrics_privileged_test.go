@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package main
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/metrics"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/scraped"
+	"github.com/attune-hpc/attune/internal/testing/targets"
+)
+
+// TestMetrics: attuned, with the rights of its unit, has all that the reference page lists,
+// at its socket, over TCP and in a file; it counts who is taken and what is changed, and
+// tells that its policy is broken.
+func TestMetrics(t *testing.T) {
+	s := mustSiteOnly(t)
+	a := &scripted{}
+	serveScript(t, a, s.path("a.sock"))
+	program := s.path("worker")
+	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {
+		t.Fatal(err)
+	}
+	target := targets.Start(t, program)
+	s.register("r1", program, "tune")
+	c := a.reset()
+	address, file := scraped.FreePort(t), s.path("state/attuned.prom")
+	daemon := s.attuned("--metrics-listen", address, "--metrics-file", file)
+	process := patience.Receive(t, "the process", c.processes)
+	c.requests <- setKnob("c1", process.GetHandle())
+	checkChanged(t, c, target)
+	has := func(lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			patience.Until(t, line, func() bool { _, text := s.get("/metrics"); return strings.Contains(text, "\n"+line+"\n") })
+		}
+	}
+	has("attune_node_sessions 1", "attune_node_processes 1", "attune_node_policy_ok 1", `attune_node_changes_total{result="applied"} 1`)
+	patience.Until(t, "connections of the session", func() bool { _, text := s.get("/metrics"); return !strings.Contains(text, "\nattune_node_connections 0\n") })
+	_, text := s.get("/metrics")
+	scraped.CheckWhole(t, metrics.Node, strings.Split(text, "\n"))
+	answer, err := http.Get("http://" + address + "/metrics")
+	scraped.CheckWhole(t, metrics.Node, scraped.Lines(t, answer, err))
+	scraped.CheckWhole(t, metrics.Node, scraped.File(t, file))
+
+	s.write("policy.yaml", "service: [\n")
+	if err := daemon.Process.Signal(unix.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	has("attune_node_policy_ok 0")
+	late := targets.Start(t, program)
+	has(`attune_node_processes_refused_total{reason="policy"} 1`)
+	s.stop(daemon)
+	checkUnharmed(t, target)
+	checkUnharmed(t, late)
+}
