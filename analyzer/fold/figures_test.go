@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/analyzer/report"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/proto/attune/series"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // step is a proposal of tunlet malloc as it stands, with the outcomes of its changes.

@@ -15,8 +15,8 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/testing/patience"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/proto/attune/series"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // scraped returns what a registry answers, line by line.

@@ -17,8 +17,8 @@ import (
 	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/registry"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/proto/attune/series"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // Service has the sessions of a site: it ties together what the other files have.

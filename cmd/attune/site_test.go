@@ -32,7 +32,7 @@ type testSite struct {
 	dir  string
 	more []string // flags
 	cmd  *exec.Cmd
-	log *bytes.Buffer
+	log  *bytes.Buffer
 }
 
 func newSite(t *testing.T) *testSite {

@@ -44,7 +44,10 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	has("attune_node_sessions 1", "attune_node_processes 1", "attune_node_policy_ok 1", `attune_node_changes_total{result="applied"} 1`)
-	patience.Until(t, "connections of the session", func() bool { _, text := s.get("/metrics"); return !strings.Contains(text, "\nattune_node_connections 0\n") })
+	patience.Until(t, "connections of the session", func() bool {
+		_, text := s.get("/metrics")
+		return !strings.Contains(text, "\nattune_node_connections 0\n")
+	})
 	_, text := s.get("/metrics")
 	scraped.CheckWhole(t, metrics.Node, strings.Split(text, "\n"))
 	answer, err := http.Get("http://" + address + "/metrics")

@@ -20,6 +20,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/turns"
@@ -72,7 +73,7 @@ type local struct {
 	handover  *handover
 	auditor   auditor
 	asks      *quota.Rate[uint32] // of users
-	metrics   http.Handler
+	metrics   *metrics.Registry
 }
 
 // ServeLocal answers at the local socket, by HTTP/1, until ctx ends, and closes
@@ -106,7 +107,7 @@ func (l *local) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", l.serveHealth)
 	mux.HandleFunc("GET /readyz", l.serveReady)
 	mux.HandleFunc("GET /v1/status", l.serveStatus)
-	mux.Handle("GET /metrics", l.metrics)
+	mux.Handle("GET /metrics", l.metrics.Handler())
 	mux.HandleFunc("POST /v1/task", l.serveTask)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if uid, ok := r.Context().Value(peerKey{}).(uint32); ok && uid != 0 && !l.asks.Wait(r.Context(), uid, localTimeout) {

@@ -33,6 +33,9 @@ const (
 
 // Handler answers with the metrics.
 func (r *Registry) Handler() http.Handler {
+	if r == nil {
+		return http.NotFoundHandler()
+	}
 	return promhttp.HandlerFor(r.gatherer, promhttp.HandlerOpts{MaxRequestsInFlight: maxAtOnce})
 }
 
