@@ -130,7 +130,9 @@ func (a *Account) begin(h *attunev1.RecordingHeader) {
 func (a *Account) samples(b *attunev1.SampleBatch) {
 	a.counts.Samples += uint64(len(b.GetSamples()))
 	for _, one := range b.GetSamples() {
-		a.signals.take(one)
+		if !a.processes.of(one.GetProcess()).ended { // nobody would forget it again
+			a.signals.take(one)
+		}
 	}
 }
 

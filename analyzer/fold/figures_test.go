@@ -114,7 +114,9 @@ func TestSignalsAddUp(t *testing.T) {
 	if f.Used[series.MinorFaults] != 10 || f.Held[series.ResidentBytes] != 220 || f.Received != 5 {
 		t.Errorf("used %d, held %d, received %d", f.Used[series.MinorFaults], f.Held[series.ResidentBytes], f.Received)
 	}
+	a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Process{Process: &attunev1.RecordedProcess{Process: &attunev1.Process{Handle: 1}}}})
 	a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessGone{ProcessGone: &attunev1.RecordedProcessEnd{Ended: &attunev1.ProcessEnded{Process: 1}}}})
+	sample(1, 2000, 20) // late
 	if f := a.Figures(); f.Used[series.MinorFaults] != 10 || f.Held[series.ResidentBytes] != 200 {
 		t.Errorf("one has ended: used %d, held %d", f.Used[series.MinorFaults], f.Held[series.ResidentBytes])
 	}
