@@ -86,7 +86,7 @@ func TestFiguresGrow(t *testing.T) {
 	f.take(first)
 	f.take(first)
 	second := first
-	second.Changes, second.Gains = map[fold.Fate]uint64{kept: 3}, append(first.Gains, fold.Gain{Tunlet: "malloc", Ratio: 2})
+	second.Changes, second.Gains = map[fold.Fate]uint64{kept: 3}, append(slices.Clone(first.Gains), fold.Gain{Tunlet: "malloc", Ratio: 2})
 	second.Lost.Ring, second.TunletCPUSeconds = 1, 1
 	f.take(second)
 	lines := scraped(m)

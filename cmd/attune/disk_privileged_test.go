@@ -45,8 +45,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	patience.Until(t, "503 of a full disk", func() bool { return s.get("/readyz") == http.StatusServiceUnavailable })
-	answer, err := s.health("/metrics")
-	if lines := scraped.Lines(t, answer, err); !slices.Contains(lines, "attune_analyzer_registry_keeps 0") {
+	if lines := scraped.Lines(t, s.client(), "http://analyzer/metrics"); !slices.Contains(lines, "attune_analyzer_registry_keeps 0") {
 		t.Errorf("%q", lines)
 	}
 	if code := s.get("/healthz"); code != http.StatusOK {

@@ -21,15 +21,13 @@ func TestAnalyzerMetrics(t *testing.T) {
 	address, file := scraped.FreePort(t), filepath.Join(s.dir, "state", "attune.prom")
 	s.more = []string{"--metrics-listen", address, "--metrics-file", file}
 	s.start()
-	answer, err := s.health("/metrics")
-	atSocket := scraped.Lines(t, answer, err)
+	atSocket := scraped.Lines(t, s.client(), "http://analyzer/metrics")
 	scraped.CheckWhole(t, metrics.Analyzer, atSocket)
 	for _, want := range []string{"attune_analyzer_registry_keeps 1", `attune_registry_connected{service="analyzer"} 1`, "attune_analyzer_sessions 0"} {
 		if !slices.Contains(atSocket, want) {
 			t.Errorf("without %s", want)
 		}
 	}
-	answer, err = http.Get("http://" + address + "/metrics")
-	scraped.CheckWhole(t, metrics.Analyzer, scraped.Lines(t, answer, err))
+	scraped.CheckWhole(t, metrics.Analyzer, scraped.Lines(t, http.DefaultClient, "http://"+address+"/metrics"))
 	scraped.CheckWhole(t, metrics.Analyzer, scraped.File(t, file))
 }

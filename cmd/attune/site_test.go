@@ -70,17 +70,16 @@ func (s *testSite) start() {
 	patience.Until(s.t, "the Analyzer to be ready", func() bool { return s.get("/readyz") == http.StatusOK })
 }
 
-// health asks at its socket for those that look after it.
-func (s *testSite) health(path string) (*http.Response, error) {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+// client asks at its socket for those that look after it.
+func (s *testSite) client() *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(s.dir, "run", analyzer.HealthSocket))
 	}}}
-	return client.Get("http://analyzer" + path)
 }
 
 // get asks for its health; 0: there is no answer.
 func (s *testSite) get(path string) int {
-	resp, err := s.health(path)
+	resp, err := s.client().Get("http://analyzer" + path)
 	if err != nil {
 		return 0
 	}

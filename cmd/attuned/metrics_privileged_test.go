@@ -50,8 +50,7 @@ func TestMetrics(t *testing.T) {
 	})
 	_, text := s.get("/metrics")
 	scraped.CheckWhole(t, metrics.Node, strings.Split(text, "\n"))
-	answer, err := http.Get("http://" + address + "/metrics")
-	scraped.CheckWhole(t, metrics.Node, scraped.Lines(t, answer, err))
+	scraped.CheckWhole(t, metrics.Node, scraped.Lines(t, http.DefaultClient, "http://"+address+"/metrics"))
 	scraped.CheckWhole(t, metrics.Node, scraped.File(t, file))
 
 	s.write("policy.yaml", "service: [\n")

@@ -66,7 +66,7 @@ func TestServe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := io.ReadAll(answer.Body) //nolint:forbidigo // the test's own
+		text, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		if err != nil || answer.StatusCode != c.want {
 			t.Errorf("%s %s: %d, %v, want %d", c.method, c.path, answer.StatusCode, err, c.want)
@@ -85,7 +85,7 @@ func TestServeIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 	}
 	client := http.Client{Timeout: patience.Limit}
 	begun := time.Now()
@@ -143,7 +143,7 @@ func TestFile(t *testing.T) {
 	r.Add(NodeSessionsLost, 1)
 	write()
 	now, err := os.ReadFile(path)
-	old, readErr := io.ReadAll(held) //nolint:forbidigo // the test's own
+	old, readErr := io.ReadAll(held)
 	const line = "\nattune_node_sessions_lost_total %d\n"
 	if err != nil || readErr != nil || !strings.Contains(string(now), fmt.Sprintf(line, 1)) || !strings.Contains(string(old), fmt.Sprintf(line, 0)) {
 		t.Errorf("%v, %v: the file is not replaced as a whole:\n%s\n%s", err, readErr, old, now)

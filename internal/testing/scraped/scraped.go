@@ -15,9 +15,10 @@ import (
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
-// Lines returns what was answered, line by line.
-func Lines(t testing.TB, answer *http.Response, err error) []string {
+// Lines returns what is answered at an address, line by line.
+func Lines(t testing.TB, client *http.Client, url string) []string {
 	t.Helper()
+	answer, err := client.Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}
