@@ -14,16 +14,19 @@ import (
 	"github.com/attune-hpc/attune/internal/metrics"
 )
 
-// loadPolicy reads the site's policy. One that cannot be read denies everything.
-func (a *service) loadPolicy() {
+// loadPolicy reads the site's policy, and says whether it can be used. In place of one
+// that cannot, the last one that could stays in force; without any, everything is denied.
+func (a *service) loadPolicy() bool {
 	p, err := policy.Load(a.settings.policy)
 	if err != nil {
-		a.log.Error("nothing is touched", "error", err)
+		p = a.policy.Load().Kept(err)
+		a.log.Error(p.Trouble())
 	}
 	a.policy.Store(p)
 	if before := a.read.Load(); before == nil || before.ok != (err == nil) {
 		a.read.Store(&reading{err == nil, time.Now()})
 	}
+	return err == nil
 }
 
 // reading is whether the policy can be read, and since when that is so.
@@ -61,13 +64,15 @@ func (a *service) reload() {
 		return
 	}
 	a.level.Set(s.level)
-	a.loadPolicy()
+	usable := a.loadPolicy()
 	before := a.settings
 	before.level = s.level
 	if !before.equal(s) {
 		a.log.Warn("what else has changed in the configuration needs a restart")
 	}
-	a.log.Info("reloaded: policy and log level", "level", s.level)
+	if usable {
+		a.log.Info("reloaded: policy and log level", "level", s.level)
+	}
 }
 
 // notify tells systemd how things are; without it nobody listens.

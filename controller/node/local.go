@@ -136,7 +136,8 @@ func (l *local) serveHealth(w http.ResponseWriter, _ *http.Request) {
 }
 
 // serveReady says whether processes are found. A registry that is away is told,
-// and is no reason to be unready: what is registered is still known.
+// and is no reason to be unready: what is registered is still known. So is a policy that
+// cannot be used.
 func (l *local) serveReady(w http.ResponseWriter, _ *http.Request) {
 	if l.status().Mode == "" {
 		http.Error(w, "processes are not watched yet", http.StatusServiceUnavailable)
@@ -145,6 +146,9 @@ func (l *local) serveReady(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok")
 	if !l.connected() {
 		_, _ = fmt.Fprintln(w, "the registry is away")
+	}
+	if l.recorder.config.Policy().Trouble() != "" { // which quotes the file; any user may ask here
+		_, _ = fmt.Fprintln(w, "the policy cannot be used: attune node list says why")
 	}
 }
 

@@ -40,6 +40,9 @@ func (r *recorder) record() *attunev1.ControllerRecord {
 		record.Shares = append(record.Shares, s.share())
 	}
 	record.Mismatches, record.Troubles = r.notes.current()
+	if trouble := r.config.Policy().Trouble(); trouble != "" {
+		record.Troubles = append(record.Troubles, trouble) // as long as it lasts
+	}
 	return record
 }
 

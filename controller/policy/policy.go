@@ -25,6 +25,7 @@ type Policy struct {
 	service []serviceRule
 	deny    bool  // what no rule fits
 	invalid error // of a file that cannot be used: everything is denied
+	newer   error // of a newer file that cannot be used: this policy stays in force
 }
 
 // rule is one of the file.
@@ -56,6 +57,31 @@ type Request struct {
 // Denying is the policy that denies everything because of an error. A policy
 // that cannot be read must not be taken for one that allows.
 func Denying(err error) *Policy { return &Policy{invalid: err} }
+
+// Kept returns the policy that is in force once a newer file cannot be used because of
+// err: p, or, if p has no rules to keep (no file, or one that cannot be used), one that
+// denies everything.
+func (p *Policy) Kept(err error) *Policy {
+	if p == nil || p.invalid != nil {
+		return Denying(err)
+	}
+	kept := *p
+	kept.newer = err
+	return &kept
+}
+
+// Trouble says for people what is wrong with the file and what follows; empty: nothing.
+func (p *Policy) Trouble() string {
+	switch {
+	case p == nil:
+		return ""
+	case p.invalid != nil:
+		return fmt.Sprintf("nothing is touched until the policy is mended: %v", p.invalid)
+	case p.newer != nil:
+		return fmt.Sprintf("the last good policy stays in force until the new one is mended: %v", p.newer)
+	}
+	return ""
+}
 
 // Check returns nil if the request is allowed, and an error that wraps
 // [ErrDenied] and names the rule otherwise.
