@@ -51,16 +51,19 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (env []strin
 	}
 }
 
-// mayHandOver lets root hand over anything, and others their own.
+// mayHandOver lets root hand over anything, and others what runs with their rights: a
+// task that a batch system has forked for them, though its memory is root's until it
+// executes the program. What may then be done to that is asked each time, see
+// [procid.Owner].
 func mayHandOver(by uint32, t Task) error {
 	if by == 0 {
 		return nil
 	}
-	owner, err := procid.Owner(t.PID)
+	user, err := procid.RunsAs(t.PID)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBadTask, err)
 	}
-	if by != t.UID || by != owner {
+	if by != t.UID || by != user {
 		return fmt.Errorf("%w: user %d may hand over processes of their own", errDenied, by)
 	}
 	return nil

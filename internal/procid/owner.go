@@ -20,29 +20,45 @@ import (
 //
 // An exec may change the answer at any time; whoever acts later asks again.
 func Owner(pid int) (uint32, error) {
+	s, file, err := statusAndFileOwner(pid)
+	if err != nil {
+		return 0, fmt.Errorf("owner of %d: %w", pid, err)
+	}
+	return s.owner(file, s.capable(pid)), nil
+}
+
+// RunsAs returns the user whose rights a process has, and no more than those, else
+// root. Unlike [Owner] it does not ask whether that user may look into the process,
+// which the kernel refuses for a fork of a service that has taken on the user's id, until
+// it executes a program. [ErrGone] if the process has ended.
+func RunsAs(pid int) (uint32, error) {
+	s, _, err := statusAndFileOwner(pid)
+	if err != nil {
+		return 0, fmt.Errorf("user of %d: %w", pid, err)
+	}
+	return s.owner(s.Users.Effective, s.capable(pid)), nil
+}
+
+// statusAndFileOwner reads what the rights of a process are, and who owns its files in
+// /proc.
+func statusAndFileOwner(pid int) (s Status, owner uint32, err error) {
 	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, fmt.Errorf("owner of %d: %w", pid, GoneError(err))
+		return s, 0, GoneError(err)
 	}
 	defer file.Close()
 	var st unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
-		return 0, fmt.Errorf("owner of %d: %w", pid, err)
+		return s, 0, err
 	}
 	content, err := bounded.ReadAll("status", file, maxStatusBytes)
 	if err != nil {
-		return 0, fmt.Errorf("owner of %d: %w", pid, GoneError(err))
+		return s, 0, GoneError(err)
 	}
-	s, err := ParseStatus(string(content))
-	if err == nil {
+	if s, err = ParseStatus(string(content)); err == nil {
 		err = s.whole()
 	}
-	if err != nil {
-		return 0, fmt.Errorf("owner of %d: %w", pid, err)
-	}
-	// What is in another user namespace has capabilities there only.
-	capable := s.Capabilities != 0 && !foreignNamespace(pid)
-	return s.owner(st.Uid, capable), nil
+	return s, st.Uid, err
 }
 
 // owner is whose process it is. file is the owner of its files in /proc: root's
@@ -53,6 +69,10 @@ func (s Status) owner(file uint32, capable bool) uint32 {
 	}
 	return s.Users.Effective
 }
+
+// capable says whether a process with this status has capabilities here: what is in
+// another user namespace has them there only.
+func (s Status) capable(pid int) bool { return s.Capabilities != 0 && !foreignNamespace(pid) }
 
 // foreignNamespace says whether a process is known to be in another user
 // namespace than this one.
