@@ -14,6 +14,12 @@ func (c Config) Environment() []string {
 	if c.LibraryPath == "" {
 		return env
 	}
+	if c.LateLibrary {
+		// What the program starts gets DMLib late, and nothing of ours in its
+		// environment: a job takes that to nodes and into containers that lack the
+		// library, and outlives it here.
+		env = append(env, "ATTUNE_ONCE=1")
+	}
 	preload := c.LibraryPath
 	if present := os.Getenv("LD_PRELOAD"); present != "" {
 		preload += ":" + present

@@ -257,8 +257,10 @@ DM_HIDDEN bool dm_real_resolve_attached(const struct attune_attach_real *known, 
 
 /* ---- environment.c ---------------------------------------------------- */
 
-/* Takes us out of the environment of programs that this one starts: entries
- * of LD_PRELOAD with the same base name as library, and ATTUNE_SOCKET. */
+/* Takes us out of the environment of programs that this one starts: entries of
+ * LD_PRELOAD with the same base name as library, ATTUNE_SOCKET and ATTUNE_ONCE. That is
+ * done where there is nothing to come to, and where ATTUNE_ONCE says that only the
+ * program itself is meant. */
 DM_HIDDEN void dm_environment_clean(char **environment, const char *library);
 
 #endif

@@ -47,10 +47,11 @@ static void remove_variable(char **place) {
 
 void dm_environment_clean(char **environment, const char *library) {
     static const char preload[] = "LD_PRELOAD=";
-    static const char socket[] = "ATTUNE_SOCKET=";
+    static const char socket[] = "ATTUNE_SOCKET=", once[] = "ATTUNE_ONCE=";
     char **place = environment;
     while (place != NULL && *place != NULL) {
-        bool gone = strncmp(*place, socket, sizeof(socket) - 1) == 0;
+        bool gone = strncmp(*place, socket, sizeof(socket) - 1) == 0 ||
+                    strncmp(*place, once, sizeof(once) - 1) == 0;
         if (strncmp(*place, preload, sizeof(preload) - 1) == 0) {
             char *list = *place + sizeof(preload) - 1;
             drop_entries(list, base_name(library));

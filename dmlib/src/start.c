@@ -45,7 +45,8 @@ __attribute__((constructor)) static void dm_constructor(void) {
     int saved = errno;
     if (preloaded())
         dm_real_resolve_preloaded();
-    if (!start())
+    bool once = getenv("ATTUNE_ONCE") != NULL;
+    if (!start() || once)
         dm_environment_clean(environ, own_path());
     errno = saved;
 }

@@ -31,9 +31,9 @@ static void registers(void) {
 }
 
 /* What the program's children see: KEPT shows that nothing else was touched. */
-static void expect_environment(enum manner manner, const char *want) {
+static void expect_environment(enum manner manner, const char *extra, const char *want) {
     const char *library = manner == MANNER_SILENT ? library_path : NULL;
-    struct session s = {.library = library, .controller.manner = manner, .extra = "KEPT=kept"};
+    struct session s = {.library = library, .controller.manner = manner, .extra = extra};
     session_spawn(&s, "environment");
     session_end(&s);
     EXPECT(strcmp(s.text, want) == 0, "manner %d: got %s, want %s", manner, s.text, want);
@@ -44,13 +44,17 @@ static void failures_leave_a_clean_environment(void) {
     static const enum manner manners[] = {MANNER_REFUSE,   MANNER_SILENT,    MANNER_GO_NO,
                                           MANNER_UNSEALED, MANNER_BAD_MAGIC, MANNER_BAD_SIZE};
     for (size_t i = 0; i < sizeof(manners) / sizeof(manners[0]); i++)
-        expect_environment(manners[i], "none  kept\ndone\n");
+        expect_environment(manners[i], "KEPT=kept", "none  kept\ndone\n");
 }
 
 static void success_keeps_the_environment(void) {
     char want[600];
     snprintf(want, sizeof(want), "%s socket kept\ndone\n", long_gate_path);
-    expect_environment(MANNER_NORMAL, want);
+    expect_environment(MANNER_NORMAL, "KEPT=kept", want);
+}
+
+static void once_cleans_the_environment(void) {
+    expect_environment(MANNER_NORMAL, "ATTUNE_ONCE=1", "none  lost\ndone\n");
 }
 
 static void preloaded_without_socket(const char *preload, const char *extra, const char *want) {
@@ -166,6 +170,7 @@ const struct test_case gate_cases[] = {
     {"registers", registers},
     {"failures_leave_clean_environment", failures_leave_a_clean_environment},
     {"success_keeps_environment", success_keeps_the_environment},
+    {"once_cleans_environment", once_cleans_the_environment},
     {"no_socket_cleans_own_entry", no_socket_cleans_its_own_entry_only},
     {"socket_without_listener", socket_without_listener},
     {"silent_controller", silent_controller},

@@ -127,6 +127,7 @@ static const struct {
     {"LD_PRELOAD=/libattune-dm-12.so/x:libattune-dm-12.sox",
      "LD_PRELOAD=/libattune-dm-12.so/x:libattune-dm-12.sox"},
     {"ATTUNE_SOCKET=/x", NULL},
+    {"ATTUNE_ONCE=1", NULL},
     {"ATTUNE_SOCKETS=/x", "ATTUNE_SOCKETS=/x"},
     {"LD_PRELOADED=" LIBRARY, "LD_PRELOADED=" LIBRARY},
     {"ATTUNE_JOB=7", "ATTUNE_JOB=7"},
