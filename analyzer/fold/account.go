@@ -18,11 +18,15 @@ const maxRemarks = 200
 // Account is what there is to say of a session. The zero value is not ready: use
 // [NewAccount].
 type Account struct {
-	header  *report.Report // what the header says
-	start   time.Time
-	at      time.Duration // of the latest frame
-	news    bool          // that one says something new of its process or point
-	user    uint32        // of the first process
+	header *report.Report // what the header says
+	start  time.Time
+	at     time.Duration // of the latest frame
+	news   bool          // that one says something new of its process or point
+	user   uint32        // of the first process
+	// first is the first process where its command line stands for the session's: the
+	// owner has given none. It is that of its last image: a batch system hands over a
+	// process which has not executed the program yet.
+	first   *attunev1.ProcessIdentity
 	end     ending
 	remarks []report.Remark
 
@@ -157,10 +161,18 @@ func (a *Account) process(info *attunev1.Process) *process {
 	if a.processes.seen() == 0 {
 		a.user = info.GetUid()
 		if len(a.header.Command) == 0 {
-			a.header.Command = slices.Clone(info.GetCommandLine())
+			a.first = info.GetIdentity()
 		}
 	}
+	if len(info.GetCommandLine()) > 0 && sameProcess(a.first, info.GetIdentity()) {
+		a.header.Command = slices.Clone(info.GetCommandLine())
+	}
 	return a.processes.tell(info)
+}
+
+// sameProcess tells processes apart, whatever they execute.
+func sameProcess(a, b *attunev1.ProcessIdentity) bool {
+	return a != nil && a.GetPid() == b.GetPid() && a.GetStartTicks() == b.GetStartTicks() && a.GetBootId() == b.GetBootId()
 }
 
 func (a *Account) processGone(end *attunev1.RecordedProcessEnd) {

@@ -29,8 +29,8 @@ type finder struct {
 	recorder *recorder
 }
 
-// find returns a session by its id, or by its registration's if that has one
-// session only, and its place at this Analyzer; nil if it has ended. Somebody who
+// find returns a session by its id, or by its registration's or its job's if that has
+// one session only, and its place at this Analyzer; nil if it has ended. Somebody who
 // may not see it learns no more than of one that is not there.
 func (f *finder) find(ctx context.Context, who *attunev1.Principal, id string) (*attunev1.SessionRecord, *hosted, error) {
 	records, here, err := f.records(ctx)
@@ -40,7 +40,7 @@ func (f *finder) find(ctx context.Context, who *attunev1.Principal, id string) (
 	registrations := f.table.registrations()
 	var found []*attunev1.SessionRecord
 	for _, r := range records {
-		if (r.GetId() == id || r.GetRegistration() == id) && concernsSession(who, r, registrations[r.GetRegistration()]) {
+		if (r.GetId() == id || r.GetRegistration() == id || OfJob(r, id)) && concernsSession(who, r, registrations[r.GetRegistration()]) {
 			found = append(found, r)
 		}
 	}
@@ -55,6 +55,22 @@ func (f *finder) find(ctx context.Context, who *attunev1.Principal, id string) (
 		return nil, nil, err
 	}
 	return nil, nil, status.Errorf(codes.Unavailable, "no controller of session %s has come since its Analyzer ended", r.GetId())
+}
+
+// OfJob says whether a session is of the job that a batch system names so: 1347, 1347.0
+// for a step of it, slurm/1347 or slurm-1347. A session of a job that was handed
+// over is of all of its steps.
+func OfJob(r *attunev1.SessionRecord, name string) bool {
+	job := r.GetJob()
+	if rest, found := strings.CutPrefix(name, job.GetKind()); found && rest != "" && strings.ContainsRune("/-", rune(rest[0])) {
+		name = rest[1:]
+	}
+	rest, found := strings.CutPrefix(name, job.GetId())
+	if !found || job.GetId() == "" {
+		return false
+	}
+	step, named := strings.CutPrefix(rest, ".")
+	return rest == "" || named && step != "" && (job.GetStep() == "" || job.GetStep() == step)
 }
 
 // choose returns the session that is meant: by its id, else the only one, else

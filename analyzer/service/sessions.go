@@ -3,6 +3,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -142,7 +143,9 @@ func (s *sessions) ListSessions(ctx context.Context, q *attunev1.ListSessionsReq
 		}
 	}
 	slices.SortFunc(out.Registrations, func(a, b *attunev1.Registration) int { return strings.Compare(a.GetId(), b.GetId()) })
-	slices.SortFunc(out.Sessions, func(a, b *attunev1.SessionRecord) int { return strings.Compare(a.GetId(), b.GetId()) })
+	slices.SortFunc(out.Sessions, func(a, b *attunev1.SessionRecord) int { // the newest last
+		return cmp.Or(cmp.Compare(a.GetStartedUnixNano(), b.GetStartedUnixNano()), strings.Compare(a.GetId(), b.GetId()))
+	})
 	return out, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -127,19 +128,28 @@ func modeText(mode string) string {
 
 func newSessionList(p *cli.Env) *cobra.Command {
 	var at Flags
+	var of pick
 	var asJSON, all bool
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List what is registered, and its sessions",
-		Example: "  attune session list\n  attune session list --all --json | jq '.sessions[].gain'",
-		Args:    cli.NoArguments,
+		Use:   "list [flags]",
+		Short: "List what is registered, and its sessions",
+		Long: `List shows what is registered, and the sessions in the order of their beginning, the
+latest last: those that run, with --all also those that have ended in the last seven
+days, and those that changed something for as long as their report is kept.`,
+		Example: "  attune session list\n  attune session list --job 1347 --all\n  attune session list --all --user alice --since 48h --limit 20\n" +
+			"  attune session list --all --json | jq '.sessions[].gain'",
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := of.check(); err != nil {
+				return err
+			}
 			list, err := Ask(cmd.Context(), at, func(ctx context.Context, c *Client) (*attunev1.ListSessionsResponse, error) {
 				return c.ListSessions(ctx, &attunev1.ListSessionsRequest{Ended: all})
 			})
 			if err != nil {
 				return err
 			}
+			of.narrow(list, time.Now())
 			if asJSON {
 				return WriteProto(p, list)
 			}
@@ -147,6 +157,7 @@ func newSessionList(p *cli.Env) *cobra.Command {
 		},
 	}
 	at.Add(cmd.Flags())
+	of.add(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "list sessions that have ended too")
 	return cmd
@@ -158,8 +169,8 @@ func newSessionShow(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show [flags] ID",
 		Short:   "Show all of a session: what was seen, changed and gained",
-		Long:    "Show prints the report of a session as it stands, or of one that has ended. ID is\nthat of the session, or of a registration with one session.",
-		Example: "  attune session show solver-k3f2.slurm-4711.0\n  attune session show --json solver-k3f2 > report.json",
+		Long:    "Show prints the report of a session as it stands, or of one that has ended. ID is\nthat of the session, or of a registration or of a job of the batch system with one\nsession: 1347, 1347.0, slurm-1347.",
+		Example: "  attune session show 1347\n  attune session show solver-k3f2.slurm-4711.0\n  attune session show --json solver-k3f2 > report.json",
 		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			shown, err := Ask(cmd.Context(), at, func(ctx context.Context, c *Client) (*attunev1.ShowSessionResponse, error) {
@@ -202,6 +213,7 @@ func newSessionStop(p *cli.Env) *cobra.Command {
 		Use:   "stop [flags] ID",
 		Short: "End a session, or take a registration back with all of its sessions",
 		Long: `Stop ends a session: what was changed is undone, and its processes are left alone.
+ID may be that of a job of the batch system, as for attune session show.
 With the id of a registration it takes that back, and ends all of its sessions. With
 --keep, changes that were proven good stay in force; attune changes lists them on
 their node, and attune undo takes them back.`,

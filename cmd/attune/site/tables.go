@@ -43,7 +43,7 @@ func isTerminal(w io.Writer) bool {
 // writeSessions prints registrations and sessions.
 func writeSessions(out io.Writer, list *attunev1.ListSessionsResponse) error {
 	if len(list.GetRegistrations())+len(list.GetSessions()) == 0 {
-		_, err := fmt.Fprintln(out, "Nothing is registered: attune session start --app PATH.")
+		_, err := fmt.Fprintln(out, "There is no such session, and nothing is registered: attune session start --app PATH.")
 		return err
 	}
 	w := table(out)
