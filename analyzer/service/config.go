@@ -28,7 +28,8 @@ type Config struct {
 	Registrations []*attunev1.Registration
 	// ReportDir keeps the reports of sessions that have ended.
 	ReportDir string
-	// Reports bounds their number; the oldest are deleted first; 0: 1000.
+	// Reports bounds the number of those of sessions that changed something, and that of
+	// the others; those that nobody has looked at for longest go first; 0: 1000.
 	Reports int
 	// TunletDirs are the directories in which tunlets are looked for.
 	TunletDirs []string

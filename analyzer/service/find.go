@@ -27,6 +27,7 @@ type finder struct {
 	table    *table
 	registry *registry.Client
 	recorder *recorder
+	reports  *reports
 }
 
 // find returns a session by its id, or by its registration's or its job's if that has
@@ -38,11 +39,17 @@ func (f *finder) find(ctx context.Context, who *attunev1.Principal, id string) (
 		return nil, nil, err
 	}
 	registrations := f.table.registrations()
-	var found []*attunev1.SessionRecord
-	for _, r := range records {
-		if (r.GetId() == id || r.GetRegistration() == id || OfJob(r, id)) && concernsSession(who, r, registrations[r.GetRegistration()]) {
-			found = append(found, r)
+	matching := func(records []*attunev1.SessionRecord) (found []*attunev1.SessionRecord) {
+		for _, r := range records {
+			if (r.GetId() == id || r.GetRegistration() == id || OfJob(r, id)) && concernsSession(who, r, registrations[r.GetRegistration()]) {
+				found = append(found, r)
+			}
 		}
+		return found
+	}
+	found := matching(records)
+	if len(found) == 0 {
+		found = matching(f.reports.records()) // the registry forgets earlier
 	}
 	r, err := choose(id, found)
 	if err != nil || r.GetState() == attunev1.SessionState_SESSION_STATE_ENDED {
@@ -149,6 +156,21 @@ func (f *finder) records(ctx context.Context) (list []*attunev1.SessionRecord, h
 		}
 	}
 	return slices.AppendSeq(list, maps.Values(known)), here, nil
+}
+
+// withKept adds the records of sessions that changed something, whose reports are kept
+// here and that the registry has forgotten.
+func (f *finder) withKept(records []*attunev1.SessionRecord) []*attunev1.SessionRecord {
+	known := make(map[string]bool, len(records))
+	for _, r := range records {
+		known[r.GetId()] = true
+	}
+	for _, r := range f.reports.records() {
+		if !known[r.GetId()] {
+			records = append(records, r)
+		}
+	}
+	return records
 }
 
 // lives says whether an Analyzer is there; of this one, sessions that it does

@@ -161,16 +161,22 @@ func (h *hosted) snapshot() *attunev1.SessionRecord {
 	return proto.CloneOf(h.record)
 }
 
-// end ends the session's record and returns it.
-func (h *hosted) end(sum fold.Summary, known bool) *attunev1.SessionRecord {
+// lastRecord returns the record as it is when the session has ended.
+func (h *hosted) lastRecord(sum fold.Summary, known bool) *attunev1.SessionRecord {
+	record := h.snapshot()
+	if known {
+		update(record, sum)
+	}
+	record.State, record.EndedUnixNano = attunev1.SessionState_SESSION_STATE_ENDED, time.Now().UnixNano()
+	record.Running = 0
+	return record
+}
+
+// end ends the session's record.
+func (h *hosted) end(record *attunev1.SessionRecord) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if known {
-		update(h.record, sum)
-	}
-	h.record.State, h.record.EndedUnixNano = attunev1.SessionState_SESSION_STATE_ENDED, time.Now().UnixNano()
-	h.record.Running = 0
-	return proto.CloneOf(h.record)
+	h.record = proto.CloneOf(record)
 }
 
 // show tells all of a session that runs.

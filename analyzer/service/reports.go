@@ -11,8 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/quota"
@@ -22,14 +25,21 @@ import (
 // errNoReport is returned where no report is kept.
 var errNoReport = errors.New("no report of it is kept here")
 
-// reportSuffix ends the names of reports.
-const reportSuffix = ".json"
+// reportSuffix ends the names of reports, recordSuffix those of the records of sessions
+// that changed something.
+const (
+	reportSuffix = ".json"
+	recordSuffix = ".session"
+)
 
 // reports keeps the reports of sessions that have ended, a file each, in a folder for
-// each user.
+// each user. Beside the report of a session that changed something lies its record: the
+// registry keeps that of each session for some days, and few matter for longer. Those
+// and the other sessions' reports are counted apart, so that jobs in which nothing was
+// to be done, of which there are thousands, never push out one in which something was.
 type reports struct {
 	dir  string
-	most int
+	most int // of each kind
 	log  *slog.Logger
 	mu   sync.Mutex // one change at a time
 }
@@ -52,7 +62,8 @@ func (r *reports) path(of *attunev1.SessionRecord) string {
 	return filepath.Join(r.dir, owner, of.GetId()+reportSuffix)
 }
 
-// put keeps a report. If that is one too many, the oldest of the user who has most goes.
+// put keeps a report. If that is one too many of its kind, the one of the user who has
+// most goes that was written, or last looked at, the longest ago.
 func (r *reports) put(of *attunev1.SessionRecord, text *report.Report) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,17 +74,59 @@ func (r *reports) put(of *attunev1.SessionRecord, text *report.Report) error {
 	if err := text.WriteJSON(path); err != nil {
 		return fmt.Errorf("keep the report: %w", err)
 	}
+	if len(text.Changes) > 0 {
+		if err := writeRecord(recordOf(path), of); err != nil {
+			return fmt.Errorf("keep the session's record: %w", err)
+		}
+	}
 	if err := r.prune(); err != nil {
 		r.log.Warn("old reports are not deleted", "error", err)
 	}
 	return nil
 }
 
-// get returns a report, JSON. The error is errNoReport if there is none.
+// recordOf is where the record lies that belongs to a report.
+func recordOf(path string) string { return strings.TrimSuffix(path, reportSuffix) + recordSuffix }
+
+func writeRecord(path string, of *attunev1.SessionRecord) error {
+	text, err := protojson.Marshal(of)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
+}
+
+// records returns the records of sessions that changed something, whose reports are
+// kept. One that cannot be read is logged and left out.
+func (r *reports) records() (list []*attunev1.SessionRecord) {
+	paths, _ := filepath.Glob(filepath.Join(r.dir, "*", "*"+recordSuffix)) // the pattern is sound
+	for _, path := range paths {
+		record := &attunev1.SessionRecord{}
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, record)
+		}
+		switch {
+		case err == nil:
+			list = append(list, record)
+		case !errors.Is(err, fs.ErrNotExist): // pruned meanwhile
+			r.log.Warn("record of a session is not read", "path", path, "error", err)
+		}
+	}
+	return list
+}
+
+// get returns a report, JSON, which is kept for longer for having been looked at. The
+// error is errNoReport if there is none.
 func (r *reports) get(of *attunev1.SessionRecord) ([]byte, error) {
-	data, err := os.ReadFile(r.path(of))
+	path := r.path(of)
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errNoReport
+	}
+	if err == nil {
+		now := time.Now()
+		_ = os.Chtimes(path, now, now) // a report that cannot be touched was readable all the same
 	}
 	return data, err
 }
@@ -90,18 +143,31 @@ func (r *reports) prune() error {
 	if err != nil || len(paths) <= r.most {
 		return err
 	}
-	var all []kept
+	var plain, changed []kept
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
 			return err
 		}
-		all = append(all, kept{path, info.ModTime()})
+		list := &plain
+		if _, err := os.Stat(recordOf(path)); err == nil {
+			list = &changed
+		}
+		*list = append(*list, kept{path, info.ModTime()})
 	}
+	return errors.Join(removeSurplus(plain, r.most), removeSurplus(changed, r.most))
+}
+
+// removeSurplus deletes reports, with the records that belong to them, until there are
+// no more than most.
+func removeSurplus(all []kept, most int) error {
 	slices.SortFunc(all, func(a, b kept) int { return a.at.Compare(b.at) })
-	for len(all) > r.most {
+	for len(all) > most {
 		i := quota.Surplus(all, func(k kept) string { return filepath.Dir(k.path) })
 		if err := os.Remove(all[i].path); err != nil {
+			return err
+		}
+		if err := os.Remove(recordOf(all[i].path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		all = slices.Delete(all, i, i+1)

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -45,5 +47,49 @@ func TestReportsOfAUser(t *testing.T) {
 	}
 	if kept != most-1 {
 		t.Errorf("%d of bob's are kept, want %d", kept, most-1)
+	}
+}
+
+// However many sessions change nothing, the report of one that did is kept, with its
+// record; of those that did, the one goes that nobody has looked at.
+func TestReportsThatMatter(t *testing.T) {
+	const most = 3
+	r, err := openReports(t.TempDir(), most, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(id string) *attunev1.SessionRecord {
+		return &attunev1.SessionRecord{Id: id, Kept: 1, User: &attunev1.Principal{Uid: annUID, Role: attunev1.Role_ROLE_USER}}
+	}
+	put := func(id string, changes ...report.Change) {
+		t.Helper()
+		if err := r.put(record(id), &report.Report{Changes: changes}); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-time.Hour) // files of one tick have one time
+		if err := os.Chtimes(r.path(record(id)), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(id string) bool {
+		_, err := os.Stat(r.path(record(id)))
+		return err == nil
+	}
+	put("tuned.1", report.Change{})
+	for n := range 3 * most {
+		put(fmt.Sprintf("short.%d", n))
+	}
+	if text, err := r.get(record("tuned.1")); err != nil || len(text) == 0 { // and so it is looked at
+		t.Fatalf("after many short ones: %v", err)
+	}
+	for n := range most {
+		put(fmt.Sprintf("more.%d", n), report.Change{})
+	}
+	if !has("tuned.1") || has("more.0") && has("more.1") && has("more.2") {
+		t.Error("what was looked at has gone, or nothing has")
+	}
+	records := r.records()
+	if len(records) != most || records[len(records)-1].GetId() != "tuned.1" || records[0].GetKept() != 1 {
+		t.Errorf("records %v", records)
 	}
 }

@@ -138,11 +138,12 @@ func (h *hosted) conclude(ctx context.Context, e ending) *attunev1.SessionRecord
 	h.dismiss(ctx, keep)
 	r := h.analyzer.Finish(ctx, &attunev1.RecordedExit{Reason: e.reason})
 	h.countLast(ctx)
-	if err := h.reports.put(h.snapshot(), r); err != nil {
+	record := h.lastRecord(sum, sumErr == nil)
+	if err := h.reports.put(record, r); err != nil {
 		h.log.Error("report is lost", "error", err)
 		h.figures.metrics.Add(metrics.ReportsLost, 1)
 	}
-	record := h.end(sum, sumErr == nil) // whoever sees it ended finds the report
+	h.end(record) // whoever sees it ended finds the report
 	h.recorder.put(record)
 	h.log.Info("session ended", "reason", e.reason, "processes", record.GetProcesses(), "kept", record.GetKept(), "gain", record.GetGain())
 	return record

@@ -48,7 +48,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	t, rec := newTable(cfg.Record.GetId()), newRecorder(cfg.Registry.PutSession, log)
-	f := finder{table: t, registry: cfg.Registry, recorder: rec}
+	f := finder{table: t, registry: cfg.Registry, recorder: rec, reports: reports}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &claims{
 		table: t, registry: cfg.Registry, recorder: rec, record: cfg.Record, log: log, patience: cfg.Grace + cfg.Linger,
@@ -62,7 +62,7 @@ func New(cfg Config) (*Service, error) {
 		},
 		site: site{registry: cfg.Registry, host: cfg.Record.GetHost(), log: log, changed: queue.NewBell(), list: cfg.Registrations},
 		sessions: sessions{
-			finder: f, claims: c, reports: reports, log: log,
+			finder: f, claims: c, log: log,
 			orders: orders{
 				table: t, tunletDirs: cfg.TunletDirs, most: cfg.maxRegistrations,
 				rate: quota.NewRate[string](cfg.maxRegistrations, registerEvery),

@@ -30,10 +30,9 @@ type sessions struct {
 	attunev1.UnimplementedSessionServiceServer
 
 	finder
-	orders  orders
-	claims  *claims
-	reports *reports
-	log     *slog.Logger
+	orders orders
+	claims *claims
+	log    *slog.Logger
 }
 
 // StartSession implements the service.
@@ -125,6 +124,9 @@ func (s *sessions) ListSessions(ctx context.Context, q *attunev1.ListSessionsReq
 	records, _, err := s.records(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if q.GetEnded() {
+		records = s.withKept(records)
 	}
 	registrations, err := s.table.awaitRegistrations(ctx)
 	if err != nil {

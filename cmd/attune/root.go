@@ -56,6 +56,8 @@ program got faster.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exitcode.UsageError(err, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
 	})
+	reports := report.Command(p)
+	reports.AddCommand(site.Gains(p))
 	root.AddCommand(
 		run.Command(p),
 		attach.Command(p),
@@ -68,7 +70,7 @@ program got faster.`,
 		off.Command(p),
 		off.On(p),
 		doctor.Command(p),
-		report.Command(p),
+		reports,
 		tunlet.Command(p),
 		cert.Command(p),
 		pack.Command(p),

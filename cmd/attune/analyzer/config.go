@@ -111,7 +111,7 @@ func analyzerFlags(flags *pflag.FlagSet) {
 	flags.Duration(keyLinger, 10*time.Second, "how long a session without processes waits for more")
 	flags.Duration(keyGrace, time.Minute, "how long a node may be out of reach before its processes count as ended")
 	flags.Duration(keyLease, 30*time.Second, "how long changes stay in force without word from an Analyzer")
-	flags.Int(keyReports, 1000, "most reports of ended sessions to keep")
+	flags.Int(keyReports, 1000, "most reports to keep of ended sessions that changed something, and as many of others")
 	flags.String(keyMetrics, "", "answer GET /metrics at `HOST:PORT`; :PORT is for this machine only")
 	flags.String(keyMetricsFile, "", "write metrics to `FILE` each 15 s, for node_exporter's collector of text files")
 	flags.String(settings.KeyLogLevel, "info", "what to log: debug, info, warn or error")

@@ -34,7 +34,7 @@ func TestSessionsAreNarrowed(t *testing.T) {
 		{"user id", pick{user: "2002"}, "b"},
 		{"node", pick{node: "n2"}, "b c"},
 		{"job", pick{job: "10"}, "b"},
-		{"since", pick{since: time.Hour}, "a c"}, // a goes on
+		{"since", pick{since: span(time.Hour)}, "a c"}, // a goes on
 		{"limit", pick{limit: 1}, "c"},
 		{"user and limit", pick{user: "alice", limit: 1}, "c"},
 		{"nobody's", pick{user: "carol"}, ""},
@@ -60,5 +60,43 @@ func TestSessionsAreNarrowed(t *testing.T) {
 				t.Errorf("registrations %v", r)
 			}
 		})
+	}
+}
+
+// What was gained is summed up by user or application, of sessions that kept something.
+func TestGainsAreSummedUp(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	session := func(user, command string, kept uint32, gain float64, hours time.Duration) *attunev1.SessionRecord {
+		return &attunev1.SessionRecord{
+			User: &attunev1.Principal{Name: user}, CommandLine: []string{command, "-x"}, Kept: kept, Gain: gain,
+			StartedUnixNano: now.Add(-hours * time.Hour).UnixNano(),
+		}
+	}
+	sessions := []*attunev1.SessionRecord{
+		session("bob", "/opt/lmp", 1, 2, 1), session("alice", "/usr/bin/lmp", 2, 4, 2), session("alice", "./cfd", 0, 0, 7),
+		session("alice", "./cfd", 1, 1.5, 3), session("alice", "./cfd", 1, 0, 1),
+	}
+	for by, want := range map[string]string{
+		"user": "USER   SESSIONS  CHANGES  GAIN   BEST  HOURS\nalice  3         4        2.75x  4x    6.0\nbob    1         1        2x     2x    1.0\n",
+		"application": "APPLICATION  SESSIONS  CHANGES  GAIN  BEST  HOURS\ncfd          2         2        1.5x  1.5x  4.0\n" +
+			"lmp          2         3        3x    4x    3.0\n",
+	} {
+		var out strings.Builder
+		if err := writeGains(&out, sumUp(sessions, namesOf[by], now), by, now); err != nil || out.String() != want {
+			t.Errorf("by %s: %v\n%swant\n%s", by, err, out.String(), want)
+		}
+	}
+	var out strings.Builder
+	if err := writeGains(&out, sumUp(nil, userOf, now), "user", now); err != nil || !strings.Contains(out.String(), "No change was kept") {
+		t.Errorf("nothing: %v, %s", err, out.String())
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for text, want := range map[string]string{"90m": "1h30m0s", "48h": "2d", "30d": "30d", "d": "", "-1d": "", "-5m": "", "99999d": "", "1.5d": ""} {
+		var s span
+		if err := s.Set(text); (err == nil) != (want != "") || err == nil && s.String() != want {
+			t.Errorf("%s: %v, %v", text, &s, err)
+		}
 	}
 }

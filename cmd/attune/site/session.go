@@ -140,9 +140,6 @@ days, and those that changed something for as long as their report is kept.`,
 			"  attune session list --all --json | jq '.sessions[].gain'",
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := of.check(); err != nil {
-				return err
-			}
 			list, err := Ask(cmd.Context(), at, func(ctx context.Context, c *Client) (*attunev1.ListSessionsResponse, error) {
 				return c.ListSessions(ctx, &attunev1.ListSessionsRequest{Ended: all})
 			})

@@ -43,7 +43,7 @@ func isTerminal(w io.Writer) bool {
 // writeSessions prints registrations and sessions.
 func writeSessions(out io.Writer, list *attunev1.ListSessionsResponse) error {
 	if len(list.GetRegistrations())+len(list.GetSessions()) == 0 {
-		_, err := fmt.Fprintln(out, "There is no such session, and nothing is registered: attune session start --app PATH.")
+		_, err := fmt.Fprintln(out, "Nothing is registered: attune session start --app PATH.")
 		return err
 	}
 	w := table(out)
@@ -110,13 +110,22 @@ func stateText(s attunev1.SessionState) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "SESSION_STATE_"))
 }
 
-// age is how long a session has lasted.
-func age(s *attunev1.SessionRecord) string {
-	end := time.Now()
+// endOf is when a session ended; of one that goes on, now.
+func endOf(s *attunev1.SessionRecord, now time.Time) time.Time {
 	if s.GetEndedUnixNano() != 0 {
-		end = time.Unix(0, s.GetEndedUnixNano())
+		return time.Unix(0, s.GetEndedUnixNano())
 	}
-	d := end.Sub(time.Unix(0, s.GetStartedUnixNano()))
+	return now
+}
+
+// lasted is how long a session has lasted.
+func lasted(s *attunev1.SessionRecord, now time.Time) time.Duration {
+	return endOf(s, now).Sub(time.Unix(0, s.GetStartedUnixNano()))
+}
+
+// age is how long a session has lasted, for people.
+func age(s *attunev1.SessionRecord) string {
+	d := lasted(s, time.Now())
 	if d < time.Minute {
 		return d.Round(time.Second).String()
 	}

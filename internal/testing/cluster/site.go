@@ -44,13 +44,13 @@ func (c *Cluster) Reports(ctx context.Context) (reports []string, err error) {
 	const wait = `until
     begun=$(grep -c 'msg="session begins"' /srv/log/analyzer)
     [ "$begun" -gt 0 ] && [ "$begun" = "$(grep -c 'msg="session ended"' /srv/log/analyzer)" ]
-do sleep 0.1; done; ls "$0"`
+do sleep 0.1; done; find "$0" -name '*.json'`
 	names, err := c.Run(ctx, "", Login, "bash", "-c", wait, reportFolder)
 	if err != nil {
 		return nil, fmt.Errorf("wait for the sessions' ends: %w", err)
 	}
 	for name := range strings.FieldsSeq(names) {
-		text, err := c.Run(ctx, "", Login, "cat", filepath.Join(reportFolder, name))
+		text, err := c.Run(ctx, "", Login, "cat", name)
 		if err != nil {
 			return nil, err
 		}
