@@ -51,6 +51,10 @@ func (f *finder) find(ctx context.Context, who *attunev1.Principal, id string) (
 	if len(found) == 0 {
 		found = matching(f.reports.records()) // the registry forgets earlier
 	}
+	if r := registrations[id]; len(found) == 0 && r != nil && concerns(who, r) {
+		return nil, nil, status.Errorf(codes.NotFound, "registration %s has no session yet, or none that is known any more: %s has not run, or nodes leave it alone, see attune node list --verbose",
+			id, r.GetExecutable())
+	}
 	r, err := choose(id, found)
 	if err != nil || r.GetState() == attunev1.SessionState_SESSION_STATE_ENDED {
 		return r, nil, err

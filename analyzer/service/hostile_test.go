@@ -3,6 +3,7 @@
 package service
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,9 +141,9 @@ func TestManyRegistrations(t *testing.T) {
 	bob, ann := p.pki.User(t, "bob", bobUID), p.pki.User(t, "ann", annUID)
 	client := p.people(bob, a)
 	answers := make(chan error)
-	for range 10 * most {
+	for n := range 10 * most {
 		go func() {
-			_, err := client.StartSession(t.Context(), &attunev1.StartSessionRequest{Registration: &attunev1.Registration{Executable: "bomb"}})
+			_, err := client.StartSession(t.Context(), &attunev1.StartSessionRequest{Registration: &attunev1.Registration{Executable: fmt.Sprintf("bomb%d", n)}})
 			answers <- err
 		}()
 	}
@@ -175,7 +176,7 @@ func TestRegistersAsOneself(t *testing.T) {
 		"ann": {Name: "ann", Uid: annUID, Role: attunev1.Role_ROLE_USER}, "an admin": {Name: "bob", Uid: bobUID, Role: attunev1.Role_ROLE_ADMIN},
 		"a node": {Name: "n1", Role: attunev1.Role_ROLE_NODE},
 	} {
-		r, err := ask(&attunev1.Registration{Id: hers, Executable: "solver", Mode: "tune", Owner: owner})
+		r, err := ask(&attunev1.Registration{Id: hers, Executable: "solver", Arguments: name, Mode: "tune", Owner: owner})
 		if err != nil || r.GetId() == hers || r.GetOwner().GetUid() != bobUID || r.GetOwner().GetRole() != attunev1.Role_ROLE_USER {
 			t.Errorf("as %s: %v, %v", name, r, err)
 		}

@@ -63,6 +63,10 @@ func (o *orders) order(who *attunev1.Principal, asked *attunev1.Registration) (*
 	if r.GetId() != "" {
 		return o.again(r)
 	}
+	if old := o.same(r); old != nil {
+		return nil, status.Errorf(codes.AlreadyExists, "you have that already, as %s in mode %s: take it back first with attune session stop %s",
+			old.GetId(), old.GetMode(), old.GetId())
+	}
 	if err := o.roomFor(r.GetOwner()); err != nil {
 		return nil, err
 	}
@@ -71,6 +75,20 @@ func (o *orders) order(who *attunev1.Principal, asked *attunev1.Registration) (*
 		r.Id = newRegistrationID(r)
 	}
 	return r, nil
+}
+
+// same returns what the owner has registered of the very same executions, of which
+// either could get a process; nil if there is none.
+func (o *orders) same(r *attunev1.Registration) *attunev1.Registration {
+	for _, old := range o.table.registrations() {
+		if old.GetOwner().GetRole() == r.GetOwner().GetRole() && old.GetOwner().GetUid() == r.GetOwner().GetUid() &&
+			old.GetOwner().GetName() == r.GetOwner().GetName() &&
+			old.GetExecutable() == r.GetExecutable() && old.GetSha256() == r.GetSha256() && old.GetArguments() == r.GetArguments() &&
+			old.GetUser() == r.GetUser() && old.GetBatchOnly() == r.GetBatchOnly() && old.GetJob().Key() == r.GetJob().Key() {
+			return old
+		}
+	}
+	return nil
 }
 
 // knowTunlets returns an error that names tunlets which are not there.

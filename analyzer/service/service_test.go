@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -209,9 +210,24 @@ func TestPeople(t *testing.T) {
 	a := p.analyzer("a", nil)
 	ann, bob, node := p.people(p.pki.User(t, "ann", 4711), a), p.people(p.pki.User(t, "bob", 4712), a), p.people(p.admin, a)
 	id := register(t, a, ann, &attunev1.Registration{Executable: "solver", Mode: "observe"})
+	if _, err := ann.StartSession(t.Context(), &attunev1.StartSessionRequest{Registration: &attunev1.Registration{Executable: "solver", Mode: "tune"}}); status.Code(err) != codes.AlreadyExists ||
+		!strings.Contains(err.Error(), id) {
+		t.Errorf("the same once more: %v", err)
+	}
+	if _, err := ann.ShowSession(t.Context(), &attunev1.ShowSessionRequest{Id: id}); status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), "has no session yet") {
+		t.Errorf("a registration without a session: %v", err)
+	}
 	c := p.dial(a, hello("n1", id, job), 1)
 	is(t, ann, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
 	is(t, bob)
+	for _, name := range []string{"12", "12.0", "slurm/12", "slurm-12.0"} {
+		if shown, err := ann.ShowSession(t.Context(), &attunev1.ShowSessionRequest{Id: name}); err != nil || shown.GetSession().GetJob().GetId() != "12" {
+			t.Errorf("ann sees of %s: %v, %v", name, shown.GetSession(), err)
+		}
+		if _, err := bob.ShowSession(t.Context(), &attunev1.ShowSessionRequest{Id: name}); status.Code(err) != codes.NotFound {
+			t.Errorf("bob sees %s: %v", name, err)
+		}
+	}
 	is(t, node, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
 	session := list(t, ann).GetSessions()[0].GetId()
 	for _, what := range []string{id, session} {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -181,6 +182,20 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		out, err := run(t, "srun "+option+" echo ran")
 		if err == nil || strings.Contains(out, "ran") || !strings.Contains(out, "want ") {
 			t.Errorf("srun %s: %v: %s", option, err, out)
+		}
+	}
+}
+
+// The examples ask for no more than two nodes of any size have.
+func TestExamplesCanRun(t *testing.T) {
+	mustPlug(t, "")
+	examples, err := filepath.Glob("examples/*.sbatch")
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("%v, %v", examples, err)
+	}
+	for _, example := range examples {
+		if out, err := run(t, "sbatch --test-only "+mustAbs(t, example)); err != nil {
+			t.Errorf("%s: %v\n%s", example, err, out)
 		}
 	}
 }

@@ -135,7 +135,9 @@ func newSessionList(p *cli.Env) *cobra.Command {
 		Short: "List what is registered, and its sessions",
 		Long: `List shows what is registered, and the sessions in the order of their beginning, the
 latest last: those that run, with --all also those that have ended in the last seven
-days, and those that changed something for as long as their report is kept.`,
+days, and those that changed something for as long as their report is kept. A session
+is orphaned while its Analyzer is away, and for up to a minute after it is back, until
+a node has come back to the session or its processes are known to have ended.`,
 		Example: "  attune session list\n  attune session list --job 1347 --all\n  attune session list --all --user alice --since 48h --limit 20\n" +
 			"  attune session list --all --json | jq '.sessions[].gain'",
 		Args: cli.NoArguments,
