@@ -108,5 +108,9 @@ func (c Config) withDefaults() Config {
 // gates is the directory of the sessions' start gates.
 func (c Config) gates() string { return filepath.Join(c.RunDir, "gates") }
 
+// JournalFolder is the folder below the state directory that has the undo journals of
+// sessions.
+const JournalFolder = "journals"
+
 // journals is the directory of the sessions' undo journals.
-func (c Config) journals() string { return filepath.Join(c.StateDir, "journals") }
+func (c Config) journals() string { return filepath.Join(c.StateDir, JournalFolder) }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/kinds"
+	"github.com/attune-hpc/attune/controller/node"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/rundir"
 )
@@ -28,7 +30,8 @@ func Command(p *cli.Env) *cobra.Command {
 		Use:   "changes",
 		Short: "List what is changed in running processes of this node",
 		Long: `Changes lists what you have changed with attune tune and not undone, and what
-your running attune run has changed, with old and new value. Changes of
+your running attune run has changed, with old and new value; for root also what
+attuned has changed for its sessions, if its state-dir is the usual one. Changes of
 processes that have ended are gone with them, those of a cgroup are not.`,
 		Example: "  attune changes\n  attune changes --json | jq '.[] | select(.knob == \"thread.nice\")'",
 		Args:    cli.NoArguments,
@@ -49,17 +52,28 @@ processes that have ended are gone with them, those of a cgroup are not.`,
 	return cmd
 }
 
-// inForce reads this user's journals; never nil.
+// byService is who has made a change of the service, of which each session has a journal.
+const byService = "attuned"
+
+// inForce reads this user's journals, root's with those of the service; never nil.
 func inForce() ([]actuate.InForce, error) {
 	dir, err := rundir.Current().LastingStateDir()
 	if err != nil {
 		return nil, err
 	}
-	changes, err := kinds.All(kinds.Options{}).Changes(dir)
-	if changes == nil {
-		changes = []actuate.InForce{}
+	return inForceBelow(dir)
+}
+
+// inForceBelow reads the journals in a state directory, and those of the service that
+// has the same one.
+func inForceBelow(dir string) ([]actuate.InForce, error) {
+	known := kinds.All(kinds.Options{})
+	own, err := known.Changes(dir)
+	services, serviceErr := known.Changes(filepath.Join(dir, node.JournalFolder))
+	for i := range services {
+		services[i].By = byService
 	}
-	return changes, err
+	return append(append([]actuate.InForce{}, own...), services...), errors.Join(err, serviceErr)
 }
 
 func writeChanges(p *cli.Env, changes []actuate.InForce) error {
@@ -69,9 +83,13 @@ func writeChanges(p *cli.Env, changes []actuate.InForce) error {
 	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tPROCESS\tPROGRAM\tKNOB\tWHERE\tOLD\tNEW\tSINCE\tBY")
 	for _, c := range changes {
-		by := "hand"
-		if c.By != "" {
-			by = "attune " + c.By
+		by := c.By
+		switch by {
+		case "":
+			by = "hand"
+		case byService:
+		default:
+			by = "attune " + by
 		}
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.PID, procs.Name(c.PID),
 			c.Knob, c.Where, c.Old, c.New, c.Since.Local().Format(time.DateTime), by)
