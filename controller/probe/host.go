@@ -132,9 +132,14 @@ func (h *host) patchesOfBatch() *sites.Batch {
 	return h.batch.patches
 }
 
-// named returns the point with every path replaced by what it stands for in the
-// process; the point itself if there is none.
+// named returns the point with what it stands for in the process in place of each
+// name: of its object, if it names a function alone, and of each path. The point
+// itself if it has neither.
 func (h *host) named(spec *attunev1.MeasurePoint) (*attunev1.MeasurePoint, error) {
+	spec, err := symbols.InOneObject(spec, h.images)
+	if err != nil {
+		return nil, err
+	}
 	return h.names.Named(spec, h.images)
 }
 

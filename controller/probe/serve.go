@@ -192,24 +192,24 @@ func (m *mechanisms) prepare(ctx context.Context, wanted []wish, held bool) (unn
 // needs lists the GOT slots, or else the functions whose entries are patched,
 // by which a point will be served unless something is in the way.
 func (m *mechanisms) needs(w wish) ([]wantedSlot, []sites.Function) {
-	target := w.spec.GetFunction()
-	if target == nil {
+	if w.spec.GetFunction() == nil {
 		return nil, nil
 	}
 	named, err := m.named(w.spec)
 	if err != nil {
 		return nil, nil
 	}
+	target := named.GetFunction()
 	if c, err := m.capturesOf(named); err != nil || c.cost(named) > costTrap {
 		return nil, nil
 	}
-	if target.GetDynamicCallsOnly() && m.stubs.stubbable(w.spec) == nil {
+	if target.GetDynamicCallsOnly() && m.stubs.stubbable(named) == nil {
 		slots, _, err := m.wantedSlots(target)
 		if err == nil && len(slots) > 0 {
 			return slots, nil
 		}
 	}
-	if w.spec.GetPlace() == attunev1.Place_PLACE_EXIT {
+	if named.GetPlace() == attunev1.Place_PLACE_EXIT {
 		return nil, nil
 	}
 	functions, err := m.entriesOf(target)

@@ -101,7 +101,7 @@ func (h *host) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot
 	}
 	images = slices.DeleteFunc(slices.Clone(images), func(i objfile.Image) bool { return i.Matches("libattune-dm*") })
 	if !slices.ContainsFunc(images, func(i objfile.Image) bool { return i.Matches(target.GetObject()) }) {
-		return nil, "", objfile.NoObject(images, target.GetObject())
+		return nil, "", symbols.NoObject(images, target.GetObject())
 	}
 	functions := functionsOf{images: images, object: target.GetObject(), found: make(map[string]foundFunction)}
 	others := false // call it as well

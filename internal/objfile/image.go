@@ -137,6 +137,9 @@ func (f *File) span(bias uint64) (start, end uint64) {
 // Name is the base name of the file.
 func (i Image) Name() string { return filepath.Base(i.Path) }
 
+// Main says whether it is the program that the process executes.
+func (i Image) Main() bool { return i.known != "" }
+
 // Matches says whether a pattern (path.Match) matches the base name or the name
 // under which the object is linked (DT_SONAME) or, if it holds a slash, the
 // whole path. The former is often a link to what is mapped: libstdc++.so.6 to

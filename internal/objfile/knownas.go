@@ -74,23 +74,35 @@ func (i Image) isKnownAs(pattern string) bool {
 }
 
 // NoObject is the error of an object that a process has not mapped, with the
-// program and what is close to it by its name.
+// program, and what is close to the name; or, where nothing is, what is mapped.
 func NoObject(images []Image, object string) error {
-	const suggested = 5
-	closest := symname.NewSuggestions(filepath.Base(object), suggested)
-	program := ""
+	closest := symname.NewSuggestions(filepath.Base(object), maxListed)
+	var program string
+	var libraries []string
 	for _, image := range images {
 		closest.Add([]byte(image.Name()))
-		if image.known != "" {
-			program = image.Name()
+		if !image.Main() {
+			libraries = append(libraries, image.Name())
+			continue
+		}
+		program = image.Name()
+		for name := range strings.SplitSeq(image.known, "\x00") {
+			closest.Add([]byte(filepath.Base(name)))
 		}
 	}
 	err := fmt.Errorf("%w: %s", ErrNoObject, object)
 	if program != "" {
 		err = fmt.Errorf("%w; the program is %s", err, program)
 	}
-	if names := closest.Names(); len(names) > 0 {
-		err = fmt.Errorf("%w; close to it: %s", err, strings.Join(names, ", "))
+	names, what := closest.Names(), "close to it"
+	if len(names) == 0 {
+		names, what = libraries, "it has mapped"
+	}
+	if len(names) > 0 {
+		err = fmt.Errorf("%w; %s: %s", err, what, strings.Join(names[:min(len(names), maxListed)], ", "))
+	}
+	if more := len(names) - maxListed; more > 0 {
+		err = fmt.Errorf("%w and %d more", err, more)
 	}
 	return err
 }

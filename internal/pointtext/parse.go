@@ -96,7 +96,7 @@ var places = map[string]attunev1.Place{
 	"time":   attunev1.Place_PLACE_BOTH,
 }
 
-// target reads OBJECT:FUNCTION[%PLACE] or usdt:OBJECT:PROVIDER:NAME.
+// target reads [OBJECT:]FUNCTION[%PLACE] or usdt:OBJECT:PROVIDER:NAME.
 func target(spec *attunev1.MeasurePoint, head string) error {
 	if rest, static := strings.CutPrefix(head, usdtPrefix); static {
 		parts := strings.Split(rest, ":")
@@ -108,10 +108,10 @@ func target(spec *attunev1.MeasurePoint, head string) error {
 	}
 	object, function, ok := strings.Cut(head, ":")
 	switch {
-	case !ok || object == "" || function == "":
-		return errors.New("it names no function: write OBJECT:FUNCTION, for example libc.so.6:malloc")
-	case strings.HasPrefix(function, ":"):
-		return errors.New("it names no object: write OBJECT:FUNCTION, for example solver:" + head)
+	case !ok && strings.Contains(head, ".so"), ok && (object == "" || function == ""), head == "":
+		return errors.New("it names no function: write FUNCTION or OBJECT:FUNCTION, for example malloc or libc.so.6:malloc")
+	case !ok || strings.HasPrefix(function, ":"): // a name of C++ or Rust (ns::f) has colons of its own
+		object, function = "", head
 	}
 	name, err := place(spec, function)
 	if err != nil {
@@ -125,6 +125,7 @@ func target(spec *attunev1.MeasurePoint, head string) error {
 		// A library's function is called from other objects above all, and
 		// watching that needs no privileges.
 		DynamicCallsOnly: strings.Contains(object, ".so"),
+		OneObject:        object == "",
 	}}
 	return nil
 }

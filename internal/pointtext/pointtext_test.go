@@ -22,6 +22,8 @@ func TestParse(t *testing.T) {
 		{"solver:ns::Matrix::add(int, unsigned long)", `function {object: "solver" symbols: "ns::Matrix::add(int, unsigned long)"} place: PLACE_ENTRY delivery: DELIVERY_AGGREGATE`, ""},
 		{"solver:f(if (anonymous namespace)::x)", `function {object: "solver" symbols: "f(if (anonymous namespace)::x)"} place: PLACE_ENTRY delivery: DELIVERY_AGGREGATE`, ""},
 		{"solver:gopkg.in/yaml%2ev3.f", `function {object: "solver" symbols: "gopkg.in/yaml%2ev3.f"} place: PLACE_ENTRY delivery: DELIVERY_AGGREGATE`, ""},
+		{"malloc", `function {symbols: "malloc" one_object: true} place: PLACE_ENTRY delivery: DELIVERY_AGGREGATE`, ""},
+		{"ns::f(int, a::b) take arg0", `function {symbols: "ns::f(int, a::b)" one_object: true} place: PLACE_ENTRY delivery: DELIVERY_EVENT parameter: 0`, "arg0"},
 		{"usdt:a.so:libc:sbrk", `usdt {object: "a.so" provider: "libc" name: "sbrk"} place: PLACE_ENTRY delivery: DELIVERY_AGGREGATE`, ""},
 		{"solver:f%time", `function {object: "solver" symbols: "f"} place: PLACE_BOTH delivery: DELIVERY_AGGREGATE`, "time"},
 		{"libc.so.6:write each", write + `place: PLACE_ENTRY delivery: DELIVERY_EVENT`, ""},
@@ -78,9 +80,10 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"nothing":                      {"", "OBJECT:FUNCTION"},
-		"no symbol":                    {"malloc", "OBJECT:FUNCTION"},
+		"no symbol":                    {"libc.so.6", "OBJECT:FUNCTION"},
 		"no object":                    {":malloc", "OBJECT:FUNCTION"},
-		"namespace for object":         {"ns::f", "solver:ns::f"},
+		"stray word":                   {"malloc tkae arg0", "do you mean take?"},
+		"stray word, demangled":        {"ns::f tkae arg0", "do you mean take?"},
 		"set that matches nothing":     {"a:b[z-a]", "invalid symbol name"},
 		"static, too little":           {"usdt:a.so:libc", "usdt:OBJECT:PROVIDER:NAME"},
 		"static, too much":             {"usdt:a:b:c:d", "usdt:OBJECT:PROVIDER:NAME"},

@@ -14,7 +14,10 @@ import (
 // names have no blanks; demangled ones may (std::map<int, int>::at(int) const), and
 // there a word is refused that nearly begins a clause.
 func stray(head string) error {
-	from := strings.IndexByte(head, ':') + 1
+	from := 0
+	if object, function, ok := strings.Cut(head, ":"); ok && !strings.HasPrefix(function, ":") {
+		from = len(object) + 1
+	}
 	demangled := strings.ContainsAny(head[from:], "(<[{") || strings.Contains(head[from:], "operator")
 	depth, first := 0, true
 	for at := from; at < len(head); {

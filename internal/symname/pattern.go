@@ -86,3 +86,8 @@ func words(pattern string) []string {
 func ascii(word string) bool {
 	return strings.IndexFunc(word, func(r rune) bool { return r > unicode.MaxASCII }) < 0
 }
+
+// Escape returns the pattern that matches a text and nothing else.
+func Escape(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(text)
+}

@@ -23,7 +23,8 @@ import (
 const probeLong = `Probe measures in processes that run already, without tuning anything. A POINT
 names a function and says what to take there, in one argument:
 
-  libc.so.6:malloc                        how often it is called
+  processCommand                          how often it is called, in the program
+  libc.so.6:malloc                        how often it is called, in a library
   'libc.so.6:write sum arg2 by arg0'      bytes by file descriptor
   'libc.so.6:open take arg0:str'          each call with its path
   'solver:step%time'                      how long it takes
@@ -45,7 +46,7 @@ func Command(p *cli.Env) *cobra.Command {
 		Use:   "probe",
 		Short: "Measure at any function of running processes",
 		Long:  probeLong,
-		Example: `  attune probe watch 4711 libc.so.6:malloc
+		Example: `  attune probe watch 4711 processCommand
   attune probe add 4711 'libc.so.6:write sum arg2'
   attune probe list
   attune probe remove 4711

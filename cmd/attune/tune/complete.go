@@ -69,7 +69,7 @@ func symbolsOf(image objfile.Image, prefix string, kinds []objfile.SymbolKind) (
 	}
 	defer file.Close()
 	for _, kind := range kinds {
-		found, _ := file.Lookup(pointcomplete.Escape(prefix)+"*", objfile.LookupOptions{
+		found, _ := file.Lookup(symname.Escape(prefix)+"*", objfile.LookupOptions{
 			Kind: kind, Limit: pointcomplete.Most, DebugDirs: objfile.SystemDebugDirs(os.Getenv),
 		}) // an error comes with the first ones, or there are none
 		for _, f := range found {

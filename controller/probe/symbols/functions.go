@@ -5,6 +5,7 @@ package symbols
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
@@ -28,6 +29,11 @@ func TargetOf(spec *attunev1.MeasurePoint) (object, what string) {
 // Watched says whether an object of the process is one that a point means.
 func Watched(image objfile.Image, object string) bool {
 	return image.Matches(object) && !image.Matches("libattune-dm*")
+}
+
+// NoObject is the error of an object that a process has not mapped.
+func NoObject(images []objfile.Image, object string) error {
+	return objfile.NoObject(slices.DeleteFunc(slices.Clone(images), func(i objfile.Image) bool { return !Watched(i, "") }), object)
 }
 
 // FunctionsIn lists the functions of a file that match, each address once:
@@ -77,7 +83,7 @@ func CheckNames(images []objfile.Image, target *attunev1.FunctionTarget) error {
 	}
 	switch err := errors.Join(errs...); {
 	case !known:
-		return objfile.NoObject(images, target.GetObject())
+		return NoObject(images, target.GetObject())
 	case err != nil:
 		return err
 	}

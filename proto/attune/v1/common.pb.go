@@ -1042,8 +1042,13 @@ type FunctionTarget struct {
 	// Calls that go through dynamic linking are enough. Allows the cheap
 	// mechanism (GOT rebinding); calls inside the defining object are not seen.
 	DynamicCallsOnly bool `protobuf:"varint,3,opt,name=dynamic_calls_only,json=dynamicCallsOnly,proto3" json:"dynamic_calls_only,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// With object empty: one object is meant, the program if it has such a function,
+	// else the only object that has one; of a library, calls through dynamic linking
+	// are enough. Where several libraries have one the point is refused, with their
+	// names.
+	OneObject     bool `protobuf:"varint,4,opt,name=one_object,json=oneObject,proto3" json:"one_object,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FunctionTarget) Reset() {
@@ -1093,6 +1098,13 @@ func (x *FunctionTarget) GetSymbols() []string {
 func (x *FunctionTarget) GetDynamicCallsOnly() bool {
 	if x != nil {
 		return x.DynamicCallsOnly
+	}
+	return false
+}
+
+func (x *FunctionTarget) GetOneObject() bool {
+	if x != nil {
+		return x.OneObject
 	}
 	return false
 }
@@ -1872,11 +1884,13 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\x04real\x18\x03 \x01(\x01H\x00R\x04real\x12\x14\n" +
 	"\x04text\x18\x04 \x01(\tH\x00R\x04text\x12\x16\n" +
 	"\x05truth\x18\x05 \x01(\bH\x00R\x05truthB\x06\n" +
-	"\x04kind\"p\n" +
+	"\x04kind\"\x8f\x01\n" +
 	"\x0eFunctionTarget\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\tR\x06object\x12\x18\n" +
 	"\asymbols\x18\x02 \x03(\tR\asymbols\x12,\n" +
-	"\x12dynamic_calls_only\x18\x03 \x01(\bR\x10dynamicCallsOnly\"T\n" +
+	"\x12dynamic_calls_only\x18\x03 \x01(\bR\x10dynamicCallsOnly\x12\x1d\n" +
+	"\n" +
+	"one_object\x18\x04 \x01(\bR\toneObject\"T\n" +
 	"\n" +
 	"UsdtTarget\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\tR\x06object\x12\x1a\n" +

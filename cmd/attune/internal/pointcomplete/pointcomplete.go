@@ -51,7 +51,7 @@ func WithPrefix(prefix string, names []string) []string {
 func objects(prefix string) []string {
 	var names []string
 	for _, dir := range append(libraryDirs(), ".") {
-		found, err := filepath.Glob(filepath.Join(dir, Escape(prefix)+"*"))
+		found, err := filepath.Glob(filepath.Join(dir, symname.Escape(prefix)+"*"))
 		if err != nil {
 			continue
 		}
@@ -79,7 +79,7 @@ func functionsOf(object, prefix string) []string {
 		return nil
 	}
 	defer file.Close()
-	found, _ := file.Lookup(Escape(prefix)+"*", objfile.LookupOptions{
+	found, _ := file.Lookup(symname.Escape(prefix)+"*", objfile.LookupOptions{
 		Kind: objfile.Function, Limit: Most, DebugDirs: objfile.SystemDebugDirs(os.Getenv),
 	}) // an error comes with the first ones, or there are none
 	overloads := make(map[string]int)
@@ -118,11 +118,6 @@ func staticProbesOf(object, prefix string) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// Escape takes the meaning of pattern characters away.
-func Escape(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(text)
 }
 
 // openObject opens the file that an object's name probably stands for: a path,
