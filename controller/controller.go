@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/admit"
+	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/sites"
@@ -121,6 +122,9 @@ func (c *Controller) FollowProcess(process *procid.Process) error {
 
 // Attached is a process that was running before the controller took control of it.
 type Attached = admit.Attached
+
+// ErrHeld says that another controller has the process.
+var ErrHeld = inject.ErrHeld
 
 // Attach brings a running process, with all that it forks, under control: it
 // is followed, and DMLib is injected into it where that is possible. The error

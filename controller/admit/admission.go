@@ -34,6 +34,7 @@ type Admission struct {
 // caller calls Close.
 func New(options Options) (a *Admission, err error) {
 	o := &options
+	o.began = time.Now()
 	a = &Admission{
 		Options: o, arrivals: newArrivals(), refreshing: &refreshing{Options: o},
 		early: &early{points: o.Placer.ForAll, log: o.Log},

@@ -41,6 +41,12 @@ type Attached struct {
 	later []inject.Slot // of objects that were loaded since
 }
 
+// Refused says that there are no rights to enter the process, or that another
+// controller has it.
+func (a *Attached) Refused() bool {
+	return errors.Is(a.NotInjected, inject.ErrDenied) || errors.Is(a.NotInjected, inject.ErrHeld)
+}
+
 // slots returns all that lead to hooks.
 func (a *Attached) slots() []inject.Slot {
 	a.mu.Lock()

@@ -64,4 +64,6 @@ type Options struct {
 	Context context.Context
 	Go      func(func())
 	Log     *slog.Logger
+
+	began time.Time // when the Admission was made
 }

@@ -3,13 +3,17 @@
 package admit
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Mechanisms of a process.
@@ -71,8 +75,21 @@ func (w ways) whyNoDMLib(t *member.Member) string {
 	if why := w.whyNoPreload(t); why != "" {
 		return why
 	}
-	return "it did not come to the start gate: LD_PRELOAD or ATTUNE_SOCKET was taken out of its environment, " +
-		"it was forked by a process without DMLib, or started by one that was attached to while it ran"
+	if t.Age() > time.Since(w.began)+time.Second/procid.TicksPerSecond { // ages are in whole ticks
+		return "it ran before attune did: name it to `attune attach` as well"
+	}
+	if preloaded(t.PID()) {
+		return "its loader has not loaded attune's library, which LD_PRELOAD names"
+	}
+	return "it was started without attune's library: LD_PRELOAD in its environment does not name it"
+}
+
+// preloaded says whether the environment in which a program was started names DMLib.
+func preloaded(pid int) bool {
+	environment, _ := procid.Environ(pid) // what cannot be read names nothing
+	return slices.ContainsFunc(environment, func(variable []byte) bool {
+		return bytes.HasPrefix(variable, []byte("LD_PRELOAD=")) && bytes.Contains(variable, []byte("libattune-dm"))
+	})
 }
 
 func (w ways) openWays(t *member.Member) {

@@ -3,6 +3,7 @@
 package inject
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 
@@ -19,6 +20,8 @@ const (
 	// holes in the frames of others are full of stale addresses. So is the near
 	// part of a thread that has allocated and then reads: see outside.
 	nearStack = 1 << 10
+	// How libc makes a system call: it loads the number, most often right before.
+	loadNumberBytes, syscallBytes = 5, 2
 	// maxStack is how much is searched for interrupted frames.
 	maxStack = 1 << 20
 )
@@ -139,12 +142,42 @@ func (g *ground) wordsClear(near, at uint64, piece []byte) bool {
 }
 
 // interruptedHeld says whether the handler whose signal frame begins at an
-// address interrupted code that may hold locks, libc's own among them.
+// address interrupted code that may hold locks, libc's own among them; but not where it
+// waited in a system call in which a thread may be borrowed as well. Processes are
+// forked in such handlers (PostgreSQL's, up to 15), and never return from them.
 func (g *ground) interruptedHeld(frame uint64) bool {
 	word := make([]byte, 8)
 	if g.process.Read(frame+tracer.InterruptedAt, word) != nil {
 		return false
 	}
 	rip := binary.LittleEndian.Uint64(word)
-	return g.held(rip) || g.libc.Has(rip)
+	if g.held(rip) {
+		return true
+	}
+	return g.libc.Has(rip) && !g.interruptedWait(frame, rip)
+}
+
+// interruptedWait says whether a signal interrupted a system call, at or behind whose
+// instruction the handler is to return, that neither an allocator nor the loader
+// waits in. Which one it is stands before that instruction.
+func (g *ground) interruptedWait(frame, rip uint64) bool {
+	result := make([]byte, 8)
+	if g.process.Read(frame+tracer.InterruptedResultAt, result) != nil {
+		return false
+	}
+	if int64(binary.LittleEndian.Uint64(result)) != -int64(unix.EINTR) {
+		rip += syscallBytes // it is to be made again
+	}
+	code := make([]byte, loadNumberBytes+syscallBytes)
+	if g.process.Read(rip-uint64(len(code)), code) != nil || !bytes.HasSuffix(code, []byte{0x0f, 0x05}) {
+		return false
+	}
+	load := code[:loadNumberBytes]
+	switch {
+	case bytes.HasSuffix(load, []byte{0x31, 0xc0}): // xor eax, eax
+		return g.waitsOutside(unix.SYS_READ)
+	case load[0] == 0xb8: // mov eax, NUMBER
+		return g.waitsOutside(int64(binary.LittleEndian.Uint32(load[1:])))
+	}
+	return false
 }

@@ -35,6 +35,17 @@ func knownAs(pid int) (names []string) {
 	return names
 }
 
+// ProgramNames lists the names by which people know the program of a process: that of
+// its file, the path that was executed and its base name, and what ps(1) shows. It has
+// those that this user may read.
+func ProgramNames(pid int) []string {
+	names := knownAs(pid)
+	if path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil {
+		names = append(names, filepath.Base(strings.TrimSuffix(path, " (deleted)")))
+	}
+	return names
+}
+
 // executedAs returns the path by which a process executed its program; false where
 // the process may not be read.
 func executedAs(pid int) (string, bool) {

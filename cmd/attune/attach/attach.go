@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -18,13 +19,15 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tuner"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
+	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/internal/config"
 )
 
-const attachLong = `Attach brings processes that are running already, with all that they fork, under
-control, and tunes them as run does with a program that it starts. The
-processes are not restarted and not told: one thread of each is stopped for a
-moment at a place where it is safe, to load the library that measures.
+const attachLong = `Attach brings processes that are running already, with all that they have forked and
+will fork, under control, and tunes them as run does with a program that it starts.
+They are not restarted: one thread of each is stopped for a moment at a place where
+it is safe, to load the library that measures. A line on standard error says when a
+process was entered.
 
 It ends when all the processes have ended, at SIGINT, SIGTERM or SIGHUP, or when
 attune is switched off. A process with ATTUNE=off in its environment is refused.
@@ -33,21 +36,23 @@ standard error; the library stays mapped and does nothing. With --keep, changes
 that were proven good stay in force; attune changes lists them, and attune undo
 takes them back.
 
-A process that cannot be entered is watched from outside, and the report says
-why: one that is stopped, traced by a debugger, statically linked, controlled by
-another attune, or under a seccomp filter that stands in the way. Processes of
-other users and under seccomp filters need root. Programs that the processes
+A process that cannot be entered is watched from outside, and a line says why: one that
+is stopped, traced by a debugger, statically linked, or under a seccomp filter that
+stands in the way. It is an error if none can even be watched so, since they are
+another user's, which needs root, or another attune controls them. Programs that the processes
 start by exec are seen from outside only: use run where you can.
 
 Settings are those of run.`
 
 const attachExample = `  attune attach 4711
   attune attach --mode observe --report r.json 4711 4712
-  attune attach --timeline t.jsonl $(pgrep solver)`
+  attune attach --name postgres
+  attune attach --timeline t.jsonl --name 'solver*'`
 
 // Command returns `attune attach`.
 func Command(p *cli.Env) *cobra.Command {
 	var keep bool
+	var name string
 	cmd := &cobra.Command{
 		Use:               "attach [flags] PID...",
 		Short:             "Tune processes that are running already",
@@ -55,7 +60,7 @@ func Command(p *cli.Env) *cobra.Command {
 		Example:           attachExample,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pids, err := procs.Parse(args)
+			pids, err := processes(args, name)
 			if err != nil {
 				return err
 			}
@@ -71,11 +76,35 @@ func Command(p *cli.Env) *cobra.Command {
 	}
 	settings.RunFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave changes that were proven good in force at the end")
+	cmd.Flags().StringVar(&name, "name", "", "attach to every process that ps knows by a name that matches `PATTERN`; of root, all users'")
 	cli.MustComplete(cmd, settings.KeyMode, config.Modes)
 	cli.MustComplete(cmd, settings.KeyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
 	pointcomplete.Flag(cmd)
 	cli.MustComplete(cmd, settings.KeyTunlet, func() []string { return tunletfind.Names(tunlethost.Find(tunletfind.Dirs(nil), nil)) })
 	return cmd
+}
+
+// processes are those that are named, with what descends from them already.
+func processes(args []string, name string) ([]int, error) {
+	var pids []int
+	if name != "" {
+		var err error
+		if pids, err = procs.Named(name); err != nil {
+			return nil, err
+		}
+	}
+	if len(args) > 0 || name == "" {
+		given, err := procs.Parse(args)
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, given...)
+	}
+	if err := procs.RefuseAll(pids); err != nil {
+		return nil, err
+	}
+	slices.Sort(pids)
+	return procs.Family(slices.Compact(pids)), nil
 }
 
 // attachProcesses takes control of processes until they end or a signal comes.
@@ -95,13 +124,14 @@ func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int
 		return err
 	}
 	s.StartAnalyzer()
-	if s.Live != nil {
-		s.Work.Go(func() { s.Live.Run(s.Ctx) })
-	}
 	attached, err := s.AttachAll(until, pids)
-	if len(attached) == 0 {
+	if !slices.ContainsFunc(attached, func(a *controller.Attached) bool { return !a.Refused() }) {
 		s.Abandon()
 		return err
+	}
+	s.Say(err)
+	if s.Live != nil {
+		s.Work.Go(func() { s.Live.Run(s.Ctx) })
 	}
 	s.FollowSwitch(func() {
 		s.Keep = false // nobody reads it before stop

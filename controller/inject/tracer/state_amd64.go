@@ -122,6 +122,10 @@ const (
 // handler's return address on.
 const InterruptedAt = 8 + frameContext + 16*8
 
+// InterruptedResultAt is where it keeps what a system call that was interrupted
+// returns, or the number of one that is to be made again.
+const InterruptedResultAt = 8 + frameContext + 13*8
+
 // vectorBytes is how many bytes the vector state takes in a signal frame.
 func (s *state) vectorBytes() int { return len(s.extra) + vectorEnd }
 

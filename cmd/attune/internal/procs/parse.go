@@ -14,7 +14,7 @@ import (
 // Parse reads process ids, each once.
 func Parse(args []string) (pids []int, err error) {
 	if len(args) == 0 {
-		return nil, exitcode.UsageError(errors.New("no process to attach to"), "write: attune attach PID...")
+		return nil, exitcode.UsageError(errors.New("no process to attach to"), "write: attune attach PID..., or --name PATTERN")
 	}
 	seen := make(map[int]bool)
 	for _, arg := range args {

@@ -7,34 +7,84 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/attune-hpc/attune/cmd/attune/internal/byhand"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller"
 )
 
-// AttachAll attaches to what is there; the error says why to the rest not.
+// idlePatience is after what time it is said that a process is not entered yet.
+const idlePatience = time.Second
+
+// AttachAll attaches to processes side by side, and says of each on standard error what
+// became of it. The error says why those that are not attached to are not. As many are
+// entered at a time as there are processors: with more, the thread of a process that
+// is stopped for that would wait for one.
 func (s *Tuner) AttachAll(ctx context.Context, pids []int) (attached []*controller.Attached, err error) {
+	var all errgroup.Group
+	all.SetLimit(max(2, runtime.NumCPU()))
+	var mu sync.Mutex // guards the results
 	var errs []error
 	for _, pid := range pids {
-		a, err := s.Joined.Controller.Attach(ctx, pid)
-		if err != nil {
-			s.Log.Warn("not attached", "pid", pid, "reason", err)
-			errs = append(errs, err)
-			continue
-		}
-		attached = append(attached, a)
-		if a.NotInjected != nil {
-			s.Log.Warn("watched from outside", "pid", pid, "reason", a.NotInjected)
-			continue
-		}
+		all.Go(func() error {
+			a, err := s.attach(ctx, pid)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, err)
+			}
+			if a != nil {
+				attached = append(attached, a)
+			}
+			return nil
+		})
+	}
+	_ = all.Wait() // the errors are kept
+	return attached, errors.Join(errs...)
+}
+
+// attach attaches to one process; the error is of one that is gone, or that cannot be
+// entered for want of rights or because another attune has it, which is followed all
+// the same.
+func (s *Tuner) attach(ctx context.Context, pid int) (*controller.Attached, error) {
+	name := fmt.Sprintf("process %d (%s)", pid, procs.Name(pid))
+	waiting := time.AfterFunc(idlePatience, func() {
+		s.Out.notes([]string{name + " is not entered yet: none of its threads has come to a place where it may be stopped"})
+	})
+	a, err := s.Joined.Controller.Attach(ctx, pid)
+	waiting.Stop()
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%s: %w", name, err)
+		s.Log.Info("not attached", "pid", pid, "reason", err)
+	case a.Refused():
+		err = fmt.Errorf("%s cannot be entered: %w", name, refusal(pid, a.NotInjected))
+		s.Log.Info("not entered", "pid", pid, "reason", a.NotInjected)
+	case a.NotInjected != nil:
+		s.Out.notes([]string{fmt.Sprintf("%s is watched from outside only: %v", name, a.NotInjected)})
+		s.Log.Info("watched from outside", "pid", pid, "reason", a.NotInjected)
+	default:
+		s.Out.notes([]string{fmt.Sprintf("entered %s, a thread stopped for %v", name, a.Injection.Stopped.Round(10*time.Microsecond))})
 		s.Log.Info("attached", "pid", pid, "thread", a.Injection.Thread, "attempts", a.Injection.Attempts,
 			"stopped", a.Injection.Stopped, "loaded", a.Injection.Loaded, "slots", len(a.Injection.Slots))
 	}
-	return attached, errors.Join(errs...)
+	return a, err
+}
+
+// refusal says in plain words why a process is not for this user.
+func refusal(pid int, why error) error {
+	owner, err := procs.Owner(pid)
+	if err != nil || owner == os.Geteuid() || os.Geteuid() == 0 || errors.Is(why, controller.ErrHeld) {
+		return why
+	}
+	return fmt.Errorf("it belongs to user %s: no permission to read and write its memory", procs.UserName(owner))
 }
 
 // AwaitAll returns when all processes have ended or ctx ends.
@@ -84,11 +134,13 @@ func (s *Tuner) LeaveAll(ctx context.Context, attached []*controller.Attached) {
 	all.Wait()
 }
 
-// CommandLine is a process' own, or its id if that cannot be read.
+// CommandLine is a process' own, or its id if that cannot be read. A program that
+// writes a title there leaves what it does not need of the space empty.
 func CommandLine(pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || len(text) == 0 {
+	words := strings.TrimRight(string(text), "\x00 ")
+	if err != nil || words == "" {
 		return []string{"pid " + strconv.Itoa(pid)}
 	}
-	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+	return strings.Split(words, "\x00")
 }

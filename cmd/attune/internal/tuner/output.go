@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -131,6 +132,14 @@ func (o *outputs) writeJSON(r *report.Report) error {
 		return r.WriteJSON(o.report)
 	}
 	return nil
+}
+
+// Say writes an error of a part, of which the rest goes on, to standard error: one
+// line for each that is joined in it. Nil is nothing.
+func (s *Tuner) Say(err error) {
+	if err != nil {
+		s.Out.notes(strings.Split(err.Error(), "\n"))
+	}
 }
 
 // notes says what went wrong where there is no report.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// Whoever names a parent, or a pattern, means all of its processes, the idle ones too:
+// a line says of each that it was entered.
+func TestAttachToAFamily(t *testing.T) {
+	const family = `dir=$(mktemp -d); cp "$(command -v sleep)" $dir/tst-sleeper
+		sh -c 'for i in 1 2 3; do '$dir'/tst-sleeper 100 & done; wait' & parent=$!
+		until [ $(pgrep -c -P $parent) = 3 ]; do sleep 0.01; done
+		$ATTUNE_BINARY attach $ATTACH 2>log & attached=$!
+		for i in $(seq 1000); do [ $(grep -c '^attune: entered process' log) -ge $WANTED ] && break; sleep 0.02; done
+		kill -INT $attached; wait $attached; cat log
+		kill $(pgrep -P $parent) $parent; rm -r $dir`
+	for name, row := range map[string]struct{ attach, wanted string }{
+		"by its parent": {"$parent", "4"},
+		"by a pattern":  {"--name tst-slee*", "3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			script := strings.NewReplacer("$ATTACH", row.attach, "$WANTED", row.wanted).Replace(family)
+			got := shell(t, script, "")
+			if entered := strings.Count(got.stdout, "attune: entered process"); entered < int(row.wanted[0]-'0') || strings.Contains(got.stdout, "ran before") {
+				t.Errorf("%d entered: %+v", entered, got)
+			}
+		})
+	}
+}
+
+// What cannot be done is said at once: nobody waits for the end of a process that is not
+// controlled.
+func TestAttachRefuses(t *testing.T) {
+	const second = `sleep 100 & p=$!
+		$ATTUNE_BINARY attach $p 2>first & first=$!
+		until grep -q entered first; do sleep 0.01; done
+		timeout 60 $ATTUNE_BINARY attach $p; code=$?
+		kill -INT $first; wait $first; kill $p; exit $code`
+	rows := map[string]struct {
+		script, says string
+		code         int
+	}{
+		"held by another":   {second, "cannot be entered: another attune controls the process", 1},
+		"not there":         {"$ATTUNE_BINARY attach 4194303", "no such process", 1},
+		"the whole machine": {"$ATTUNE_BINARY attach 1", "--name PATTERN", 2},
+		"every name":        {"$ATTUNE_BINARY attach --name '*'", "not all", 2},
+		"no such name":      {"$ATTUNE_BINARY attach --name no-such-program-at-all", "no process of yours", 2},
+	}
+	if os.Geteuid() == 0 {
+		rows["another user's"] = struct {
+			script, says string
+			code         int
+		}{`dir=$(mktemp -d); chmod 755 $dir; cp $ATTUNE_BINARY $dir/attune; sleep 100 & p=$!
+			cd /; HOME=$dir timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups env -u XDG_STATE_HOME -u XDG_CACHE_HOME $dir/attune attach $p; code=$?
+			kill $p; rm -r $dir; exit $code`, "it belongs to user root: no permission", 1}
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			if got := shell(t, row.script, ""); got.code != row.code || !strings.Contains(got.stderr, row.says) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
