@@ -117,6 +117,7 @@ func TestReportOfMemory(t *testing.T) {
 // The descriptors that these names mean are let go while the program runs.
 func TestReportIntoAStream(t *testing.T) {
 	tests := []struct{ name, script string }{
+		{"standard output by a dash", `$RUN --report - -- echo out | cat >r`},
 		{"standard output, a pipe", `$RUN --report /dev/stdout -- echo out | cat >r`},
 		{"standard output, a file", `$RUN --report /dev/stdout -- echo out >r`},
 		{"an inherited descriptor", `$RUN --report /dev/fd/3 -- sh -c 'exec 3>&-; echo out >>r' 3>>r`},

@@ -43,7 +43,7 @@ func TestTuneSet(t *testing.T) {
 	if got := i.Ask(t, "counter"); got != "5 2" {
 		t.Errorf("the program has %s", got)
 	}
-	i.want(t, "tune set $P tuned:counter@tuned.c=6 --if-old 4", 1, "not 04000000 as the change requires", "nothing was changed")
+	i.want(t, "tune set $P tuned:counter@tuned.c=6 --if-old 4", 1, "counter@tuned.c is 5, not 4 as the change requires", "nothing was changed")
 	i.want(t, "tune set $P tuned:counter=6", 1, "ambiguous", "counter@tuned_other.c")
 	// The command is long gone: the journal alone undoes it.
 	i.want(t, "changes", 0, "tuned:counter@tuned.c", "tuned:own")
@@ -61,6 +61,12 @@ func TestTuneCall(t *testing.T) {
 	if got := i.Ask(t, "last"); got != "1 2.5 text 4 -9" {
 		t.Errorf("the program saw %s", got)
 	}
+	// What the debug information says of the types goes for numbers without a point.
+	i.want(t, "tune call $P tuned:mixed 3 2 text 5 -- -9", 0, "returned 13;")
+	if got := i.Ask(t, "last"); got != "3 2 text 5 -9" {
+		t.Errorf("the program saw %s", got)
+	}
+	i.want(t, "tune call $P tuned:mixed 1.5", 1, "parameter 0 of mixed is a", "takes no real number")
 	i.want(t, "tune call --dry-run $P tuned:mixed", 0, "would change", "cannot be taken back")
 	i.want(t, "tune call --expect 1 $P libc.so.6:getpid", 1, "expected 1")
 	if left := i.changes(t); len(left) != 0 {
@@ -83,7 +89,8 @@ func TestTuneCallAtFunction(t *testing.T) {
 
 func TestTuneLoad(t *testing.T) {
 	i := newInsideTest(t)
-	i.want(t, "tune load $P $L --symbol from_library --close-on-undo", 0, "not loaded", "attune undo ")
+	i.want(t, "tune load $P $L --symbol from_library --close-on-undo", 0, "not loaded → loaded, from_library at 0x", "attune undo ")
+	i.want(t, "tune load --dry-run $P $L", 0, "loaded already → loaded", "constructors do not run again")
 	i.want(t, "tune call $P library.so:from_library", 0, "returned 4711")
 	i.want(t, "undo "+i.changes(t)[0].ID, 0, "undone")
 	i.want(t, "tune call $P library.so:from_library", 1, "no such object")
@@ -161,7 +168,7 @@ func TestTuneFunctions(t *testing.T) {
 	i := newInsideTest(t)
 	i.want(t, "tune replace --dry-run $P tuned:plain=tuned:twice", 0, "would change", "entry patch", "can be undone")
 	i.want(t, "tune replace $P tuned:plain=tuned:twice", 0, "by entry patch", "attune undo ")
-	i.want(t, "tune replace --load $P tuned:frozen=$L:from_library", 1, "takes 1 parameters")
+	i.want(t, "tune replace --load $P tuned:frozen=$L:from_library", 1, "takes 1 parameters", "use --force to replace it anyway", "but to load library.so, which stays")
 	i.want(t, "tune param $P tuned:half 0=100.0", 0, "as passed → 100")
 	i.want(t, "tune insert $P tuned:plain tuned:notice arg0", 0, "calls tuned:notice")
 	i.want(t, "tune remove $P tuned:plain", 1, "excludes it")

@@ -54,7 +54,7 @@ type latecomer interface {
 
 // Errors of placing.
 var (
-	errNoDMLib = errors.New("DMLib is not in the process")
+	errNoDMLib = errors.New("attune's library (DMLib) is not in the process")
 	// errExpected: it is placed when DMLib comes, or refused when it does not.
 	errExpected = errors.New("DMLib is not in the process yet")
 	errBusy     = errors.New("another measure point with other settings has it already")

@@ -73,7 +73,7 @@ func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec *attu
 			return p, err
 		}
 	}
-	why := errors.New("calls inside the object are wanted as well")
+	why := errors.New("by its GOT slots, calls within the object would be missed")
 	if dynamic {
 		p, err := m.stubs.place(ctx, index, spec, nil, held)
 		if err == nil || ended(m.process, err) {

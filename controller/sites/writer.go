@@ -48,7 +48,7 @@ type Rewriter interface {
 
 var (
 	// ErrNoDMLib means that nobody in the process can map memory for patches.
-	ErrNoDMLib = errors.New("DMLib is not in the process")
+	ErrNoDMLib = errors.New("attune's library (DMLib) is not in the process")
 	// ErrTouched means that the code is not what it should be: somebody else
 	// changes it as well. Nothing was written.
 	ErrTouched = errors.New("code is not what its file says: a debugger, a uprobe or another tool is at work")

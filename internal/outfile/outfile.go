@@ -21,7 +21,7 @@ var ErrNoReader = errors.New("nobody reads it, start its reader first")
 const mode = 0o666
 
 // Open opens path for writing, with flags beside os.O_WRONLY. It does not wait
-// for the reader of a FIFO, see [ErrNoReader]. A name of a descriptor of this
+// for the reader of a FIFO, see [ErrNoReader]. "-" is standard output. A name of a descriptor of this
 // process (/dev/stdout, /dev/fd/3, which a shell's >(...) becomes too) gives
 // that very descriptor again, so that what others write there is not
 // overwritten, whatever becomes of the original. The caller closes the file.
@@ -56,7 +56,7 @@ func Stream(path string) bool {
 // descriptor returns the descriptor of this process that path is a name of.
 func descriptor(path string) (fd int, ok bool) {
 	switch path = filepath.Clean(path); path {
-	case "/dev/stdout":
+	case "-", "/dev/stdout":
 		return unix.Stdout, true
 	case "/dev/stderr":
 		return unix.Stderr, true

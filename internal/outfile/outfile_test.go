@@ -84,7 +84,7 @@ func TestStream(t *testing.T) {
 	}
 	for path, want := range map[string]bool{
 		file: false, dir: false, filepath.Join(dir, "new"): false,
-		os.DevNull: true, "/dev/stdout": true, "/dev/stderr": true,
+		os.DevNull: true, "-": true, "/dev/stdout": true, "/dev/stderr": true,
 	} {
 		if got := Stream(path); got != want {
 			t.Errorf("%s: %v, want %v", path, got, want)

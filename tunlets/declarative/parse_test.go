@@ -81,7 +81,7 @@ func TestProblems(t *testing.T) {
 		{"a bad default", "- {name: size", "  - {name: size, type: bytes, default: big, description: a size}", `line 6: its own account of itself: option size: "big" is not a number of bytes, as in 65536 or 64MiB`},
 		{"a bad type", "- {name: size", "  - {name: size, type: float, default: 1, description: a size}", `line 6: type: "float" is not one of boolean, bytes, duration, integer, number, text`},
 		{"two targets", "- {id: lists", "  - {id: lists, function: f, hook: malloc}", "line 10: a point: want one of probe, hook and function"},
-		{"no probe", "- {id: lists", "  - {id: lists, probe: PyList_New}", "line 10: probe: invalid measure point: it names no function: write OBJECT:FUNCTION, for example libc.so.6:malloc"},
+		{"no probe", "- {id: lists", "  - {id: lists, probe: libpython3.so}", "line 10: probe: invalid measure point: it names no function: write FUNCTION or OBJECT:FUNCTION, for example malloc or libc.so.6:malloc"},
 		{"single hits", "- {id: lists", "  - {id: lists, probe: 'a:b each'}", "line 10: probe: a tunlet in YAML gets no single hits: leave take, each and every out; sum VALUE adds a value up"},
 		{"keys", "- {id: lists", "  - {id: lists, probe: 'a:b sum arg1 by arg0'}", "line 10: probe: a tunlet in YAML gets no sums by key: leave by out"},
 		{"a probe with fields of a function", "- {id: lists", "  - {id: lists, probe: 'a:b', time: true}", "line 10: a point: time stands in the text of a probe: docs/reference/probes.md"},

@@ -17,7 +17,7 @@ func (w *watch) propose(h *sdk.Host, k knowledge) {
 	for _, c := range d.changes {
 		some, reason := c.proposed(k)
 		if reason != "" {
-			h.Remark(w.handle(), "there is the symptom, but %s: no change proposed", reason)
+			h.Remark(w.handle(), "the symptom is there, but %s: no change proposed", reason)
 			w.giveUp(h)
 			return
 		}

@@ -133,7 +133,7 @@ func (w *watch) look(h *sdk.Host) {
 // aggregates, and the rest with them; where there are none, samples set the pace.
 func (w *watch) goOn(h *sdk.Host) {
 	if w.details.refusal != "" {
-		h.Remark(w.handle(), "there is the symptom, but not enough can be seen of it: %s", w.details.refusal)
+		h.Remark(w.handle(), "the symptom is there, but not enough can be seen of it: %s", w.details.refusal)
 		w.giveUp(h)
 		return
 	}
@@ -237,7 +237,7 @@ func (w *watch) placed(h *sdk.Host, c sdk.PointChange) {
 			w.enter(judging, h.Now())
 		}
 	default:
-		h.Remark(w.handle(), "there is the symptom, but %s cannot be watched: %s", name, c.Reason)
+		h.Remark(w.handle(), "the symptom is there, but %s cannot be watched: %s", name, c.Reason)
 		w.giveUp(h)
 	}
 }

@@ -63,6 +63,9 @@ type Point struct {
 	// DynamicCallsOnly says that calls which go through dynamic linking are
 	// enough. That allows a mechanism of a few nanoseconds per hit.
 	DynamicCallsOnly bool
+	// OneObject says of a point without Object that one object is meant: the program
+	// if it has such a function, else the only library that has one.
+	OneObject bool
 	// Place within the function; zero: Entry.
 	Place Place
 	// Parameter is the position of the parameter to take as the value. Hooks
@@ -142,6 +145,7 @@ func (p Point) proto() *attunev1.MeasurePoint {
 	default:
 		out.Target = &attunev1.MeasurePoint_Function{Function: &attunev1.FunctionTarget{
 			Object: p.Object, Symbols: p.Symbols, DynamicCallsOnly: p.DynamicCallsOnly,
+			OneObject: p.OneObject,
 		}}
 	}
 	p.addCaptures(out)
@@ -159,7 +163,7 @@ func PointFrom(m *attunev1.MeasurePoint) Point {
 		Delivery: Delivery(m.GetDelivery()), SampleEvery: m.GetSampleEvery(), CoarseTime: m.GetCoarseTime(),
 		Value: m.GetValueCapture(), Key: m.GetKeyCapture(), MaxKeys: m.GetMaxKeys(),
 		Object: m.GetFunction().GetObject(), Symbols: m.GetFunction().GetSymbols(),
-		DynamicCallsOnly: m.GetFunction().GetDynamicCallsOnly(),
+		DynamicCallsOnly: m.GetFunction().GetDynamicCallsOnly(), OneObject: m.GetFunction().GetOneObject(),
 		Static: StaticProbe{
 			Object: m.GetUsdt().GetObject(), Provider: m.GetUsdt().GetProvider(), Name: m.GetUsdt().GetName(),
 		},

@@ -243,7 +243,7 @@ type eager struct{ bare }
 
 func (eager) ApplicationStarted(h *sdk.Host, app sdk.Application) {
 	h.AddPoint(sdk.Point{ID: "hook", Hook: "malloc", MinValue: 1, Processes: []sdk.Handle{3}})
-	h.AddPoint(sdk.Point{ID: "function", Symbols: []string{"f*"}, DynamicCallsOnly: true, Place: sdk.Both, Delivery: sdk.DeliverSampled, SampleEvery: 8, CoarseTime: true})
+	h.AddPoint(sdk.Point{ID: "function", Symbols: []string{"f*"}, DynamicCallsOnly: true, OneObject: true, Place: sdk.Both, Delivery: sdk.DeliverSampled, SampleEvery: 8, CoarseTime: true})
 	h.RemovePoint("old")
 	h.Propose(sdk.Proposal{
 		ID: "p", Scope: "s", Reason: app.Mode, PredictedGain: 2, Confidence: 0.5,
@@ -273,7 +273,7 @@ func TestReaction(t *testing.T) {
 	if points[0].GetHook() != "malloc" || points[0].GetPlace() != attunev1.Place_PLACE_ENTRY || points[0].GetDelivery() != attunev1.Delivery_DELIVERY_AGGREGATE {
 		t.Errorf("first point %v", points[0])
 	}
-	if f := points[1].GetFunction(); !slices.Equal(f.GetSymbols(), []string{"f*"}) || !f.GetDynamicCallsOnly() || points[1].GetSampleEvery() != 8 || !points[1].GetCoarseTime() {
+	if f := points[1].GetFunction(); !slices.Equal(f.GetSymbols(), []string{"f*"}) || !f.GetDynamicCallsOnly() || !f.GetOneObject() || points[1].GetSampleEvery() != 8 || !points[1].GetCoarseTime() {
 		t.Errorf("second point %v", points[1])
 	}
 	changes := r.GetProposals()[0].GetChanges()

@@ -100,6 +100,7 @@ type watchFlags struct {
 	in probePlace
 
 	json, histogram    bool
+	top                int
 	interval, duration time.Duration
 }
 
@@ -119,6 +120,7 @@ What becomes of each point goes to standard error, what is seen to standard
 output; with --json, both are JSON documents, one per line.`,
 		Example: `  attune probe watch 4711 libc.so.6:malloc
   attune probe watch --interval 10s --histogram 4711 'libc.so.6:read%time'
+  attune probe watch --top 10 4711 'libc.so.6:write sum arg2 by arg0'
   attune probe watch --json --for 5s $(pgrep solver) 'solver:step take n' > hits.jsonl`,
 		ValidArgsFunction: flags.in.completePoints,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -129,6 +131,9 @@ output; with --json, both are JSON documents, one per line.`,
 			if flags.interval < 50*time.Millisecond {
 				return exitcode.UsageError(fmt.Errorf("an interval of %v is too short", flags.interval), "give 50ms or more")
 			}
+			if flags.top < 0 {
+				return exitcode.UsageError(errors.New("--top is negative"), "give a number of keys such as 10, or 0 for all")
+			}
 			if flags.duration < 0 {
 				return exitcode.UsageError(errors.New("--for is negative"), "give a duration such as 10s")
 			}
@@ -137,6 +142,7 @@ output; with --json, both are JSON documents, one per line.`,
 	}
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print JSON documents, one per line")
 	cmd.Flags().BoolVar(&flags.histogram, "histogram", false, "show how values are distributed")
+	cmd.Flags().IntVar(&flags.top, "top", 0, "of the keys of each point show the `N` with the most hits, on one screen where standard output is a terminal; 0: all")
 	cmd.Flags().DurationVar(&flags.interval, "interval", time.Second, "how often counts are shown")
 	cmd.Flags().DurationVar(&flags.duration, "for", 0, "end after this time; 0: at SIGINT or with the processes")
 	flags.declare(cmd)

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -99,6 +101,7 @@ func show(ctx context.Context, p *cli.Env, flags watchFlags, held []*holder, poi
 	}()
 	printer := probeview.New(probeview.Options{
 		Output: p.Stdout, Notes: p.Stderr, JSON: flags.json, Histogram: flags.histogram,
+		Top: flags.top, Screen: flags.top > 0 && term.IsTerminal(unix.Stdout),
 	})
 	asked := 0
 	for _, h := range held {

@@ -58,7 +58,10 @@ func newTuneAction(p *cli.Env, flags *Flags, a tuneAction) *cobra.Command {
 				if err := tune(cmd.Context(), p, *flags, pids, requests[:1]); err != nil || flags.DryRun {
 					return err
 				}
-				requests = requests[1:]
+				if err := tune(cmd.Context(), p, *flags, pids, requests[1:]); err != nil {
+					return fmt.Errorf("%w, but to %s, which stays", err, requests[0].Name)
+				}
+				return nil
 			}
 			return tune(cmd.Context(), p, *flags, pids, requests)
 		},

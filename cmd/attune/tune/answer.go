@@ -39,8 +39,9 @@ type Answer struct {
 	// Reason of a change that was refused, failed or taken back.
 	Reason string `json:"reason,omitempty"`
 
-	once   bool // a call
-	leaves bool // nothing that could be undone
+	once   bool   // a call
+	leaves bool   // nothing that could be undone
+	symbol string // whose address the result is; empty: it is a value
 }
 
 // States of a tuned line.
@@ -68,6 +69,7 @@ func newTuned(process *tunee, r Request, preview actuate.Preview) Answer {
 	if set := r.Action.GetSystem(); set != nil {
 		line.On = set.On
 	}
+	line.symbol = r.Action.GetLoad().GetSymbol()
 	line.once = errors.Is(preview.Undo, action.ErrCallNotUndoable)
 	line.leaves = line.once || errors.Is(preview.Undo, action.ErrLibraryStays)
 	if preview.Undo != nil {
@@ -107,6 +109,9 @@ func (l *Answer) take(result *attunev1.ActionResult) {
 	}
 	if now := result.GetNewValue(); now != nil {
 		l.New = attunev1.ValueText(now)
+		if l.symbol != "" {
+			l.New = fmt.Sprintf("loaded, %s at %#x", l.symbol, now.GetUnsigned())
+		}
 	}
 }
 

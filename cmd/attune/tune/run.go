@@ -183,7 +183,7 @@ func (t *tuning) attend(ctx context.Context, p *cli.Env) (err error) {
 // advise adds what a person can do about a refusal.
 func advise(because error) error {
 	if errors.Is(because, system.ErrNoUndo) {
-		return fmt.Errorf("%w; with --no-undo it is changed all the same", because)
+		return fmt.Errorf("%w; use --no-undo to change it anyway", because)
 	}
 	return because
 }

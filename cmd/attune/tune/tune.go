@@ -42,9 +42,9 @@ job at the same call of a collective operation: name all ranks, or the launcher.
 is done in all of them or in none (docs/reference/settings.md).
 attune changes lists what is in force, attune tune --list what can be changed.
 
-What you could not take back yourself is refused without --no-undo, and so is
-the cgroup of processes that are not named, nor descend from those that are,
-without --shared. Only your own processes can be changed, by root all, and what
+Changes that you could not take back yourself need --no-undo, and those of a cgroup
+that holds other processes than the named ones and their descendants need --shared.
+Only your own processes can be changed, by root all, and what
 the site's policy allows (docs/reference/policy.md).`
 
 const tuneExample = `  attune tune 4711 thread.affinity=0-3 thread.nice=5
@@ -84,7 +84,7 @@ func Command(p *cli.Env) *cobra.Command {
 	}
 	cmd.PersistentFlags().BoolVar(&flags.DryRun, "dry-run", false, "say what would be changed, how, and whether it can be undone; change nothing")
 	cmd.PersistentFlags().BoolVar(&flags.JSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&flags.NoUndo, "no-undo", false, "change also what you could not take back yourself")
+	cmd.Flags().BoolVar(&flags.NoUndo, "no-undo", false, "make changes that you could not take back yourself")
 	cmd.Flags().BoolVar(&flags.shared, "shared", false, "change a cgroup also if it holds other processes")
 	cmd.Flags().DurationVar(&flags.wait, "wait", 10*time.Second, "how long to wait for all ranks of an MPI job to come to one call, `TIME` as 500ms, 2s, 1m")
 	cmd.Flags().BoolVar(&flags.list, "list", false, "list what can be changed")

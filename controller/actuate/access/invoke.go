@@ -31,7 +31,7 @@ type Invocation struct {
 }
 
 // errNoDMLib is why the mailbox does not serve.
-var errNoDMLib = errors.New("DMLib is not in the process")
+var errNoDMLib = errors.New("attune's library (DMLib) is not in the process")
 
 // Invoke makes a call by the first of the ways that serves. called is false if
 // it was certainly not made. The caller holds the process' lock.

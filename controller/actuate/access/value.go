@@ -90,6 +90,11 @@ func Unsigned(v uint64) *attunev1.Value {
 	return &attunev1.Value{Kind: &attunev1.Value_Unsigned{Unsigned: v}}
 }
 
+// Real is a floating-point number.
+func Real(v float64) *attunev1.Value {
+	return &attunev1.Value{Kind: &attunev1.Value_Real{Real: v}}
+}
+
 // RegisterOf is an integer value as a register holds it.
 func RegisterOf(value *attunev1.Value) uint64 {
 	switch v := value.GetKind().(type) {

@@ -51,6 +51,9 @@ func planCall(r *actuate.Request, call *attunev1.CallFunction) (*actuate.Plan, e
 	if err := r.Allowed("call", call.GetArguments(), namesOf(found, call.GetObject(), call.GetSymbol())...); err != nil {
 		return nil, err
 	}
+	if call, err = typedCall(call, found); err != nil {
+		return nil, err
+	}
 	i := access.Invocation{
 		Name: call.GetSymbol(), Function: found.Address, Arguments: call.GetArguments(), Result: call.GetResult(),
 		Place: place,

@@ -87,7 +87,7 @@ func planLoad(r *actuate.Request, load *attunev1.LoadLibrary) (*actuate.Plan, er
 		p.UndoError = ErrLibraryStays
 	}
 	if _, there := mapped(process, load.GetPath()); there {
-		p.Partial = "it is in the process already: its constructors do not run again"
+		p.Partial, p.Told.Old = "its constructors do not run again", "loaded already"
 	}
 	return p, nil
 }

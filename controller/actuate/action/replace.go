@@ -57,7 +57,7 @@ func planReplace(r *actuate.Request, replace *attunev1.ReplaceFunction) (*actuat
 	}
 	if !replace.GetForce() {
 		if err := sameSignature(old, other); err != nil {
-			return nil, fmt.Errorf("%w: %w; force replaces it all the same", access.ErrRefused, err)
+			return nil, fmt.Errorf("%w: %w; use --force to replace it anyway", access.ErrRefused, err)
 		}
 	}
 	slots := gotChange{process: process, old: old, target: other.Address}

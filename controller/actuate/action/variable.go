@@ -134,7 +134,7 @@ func (v variable) typed(set *attunev1.SetVariable) (*attunev1.SetVariable, error
 		_, real := (*value).GetKind().(*attunev1.Value_Real)
 		switch n, ok := access.Whole(*value); {
 		case t.Kind == dwarfinfo.Float && ok:
-			*value = &attunev1.Value{Kind: &attunev1.Value_Real{Real: float64(n)}}
+			*value = access.Real(float64(n))
 		case t.Kind != dwarfinfo.Float && real:
 			return nil, fmt.Errorf("%w: %s is a %s: it takes no real number", access.ErrRefused, v.Symbol.Name, t.Name)
 		}
@@ -176,7 +176,8 @@ func checkRequired(word access.Word, set *attunev1.SetVariable) error {
 		return err
 	}
 	if !bytes.Equal(required, word.Old) {
-		return fmt.Errorf("%w: %s is %x, not %x as the change requires", access.ErrRefused, word.What, word.Old, required)
+		return fmt.Errorf("%w: %s is %s, not %s as the change requires", access.ErrRefused, word.What,
+			attunev1.ValueLiteral(access.Decode(word.Old, set.GetRequiredOld())), attunev1.ValueLiteral(set.GetRequiredOld()))
 	}
 	return nil
 }

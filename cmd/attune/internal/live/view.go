@@ -63,7 +63,7 @@ func (v *view) title(s report.Snapshot) string {
 
 func points(s report.Snapshot) []string {
 	if len(s.Points) == 0 {
-		return []string{"measures  nothing but /proc"}
+		return []string{"measures  /proc only: nothing calls for more yet"}
 	}
 	var parts []string
 	for _, p := range s.Points {

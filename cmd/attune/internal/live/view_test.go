@@ -30,7 +30,7 @@ func TestLines(t *testing.T) {
 		want     []string
 	}{
 		{"nothing yet", report.Snapshot{Mode: "observe"}, []string{
-			"── attune observe, 0 s, 0 processes ──", "measures  nothing but /proc", "", "", "", "",
+			"── attune observe, 0 s, 0 processes ──", "measures  /proc only: nothing calls for more yet", "", "", "", "",
 		}},
 		{"everything", full, []string{
 			"── attune tune, 3 s, 2 processes, malloc running, 2 tunlets asleep, 7 events lost ──",

@@ -74,12 +74,13 @@ func (o *outputs) openReport(path string) error {
 	if path == "" {
 		return nil
 	}
-	abs, err := filepath.Abs(path)
-	if err != nil {
+	if outfile.Stream(path) {
+		var err error
+		o.reportTo, err = outfile.Open(path, 0)
 		return err
 	}
-	if outfile.Stream(abs) {
-		o.reportTo, err = outfile.Open(abs, 0)
+	abs, err := filepath.Abs(path)
+	if err != nil {
 		return err
 	}
 	if info, err := os.Stat(abs); err == nil && info.IsDir() {

@@ -54,6 +54,10 @@ func (p *Printer) Flush(last bool) {
 	if len(rows) == 0 || last && !slices.ContainsFunc(rows, row.hit) {
 		return
 	}
+	rows = p.top(rows)
+	if p.options.Screen {
+		fmt.Fprint(p.options.Output, clearScreen)
+	}
 	w := tabwriter.NewWriter(p.options.Output, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "%s\thits\t/s\tleast\tmean\tgreatest\tsum\t  process and point\n", now.Format("15:04:05"))
 	for _, r := range rows {
@@ -74,6 +78,7 @@ type row struct {
 	sum     *hits.Sum
 	seconds float64 // that the point was in place
 	part    bool    // of the interval only
+	more    int     // keys that it has together; 0: it is one key's
 }
 
 // rows lists what there is to show: every point that counts, its keys with the
@@ -93,7 +98,7 @@ func (p *Printer) rows(from, to time.Time) (out []row) {
 		in, part := at.on.end(from, to)
 		for _, k := range keys {
 			if counts { // else its hits are shown one by one
-				out = append(out, row{at, k, at.sums[k], in.Seconds(), part})
+				out = append(out, row{at: at, key: k, sum: at.sums[k], seconds: in.Seconds(), part: part})
 			}
 		}
 		at.sums = make(map[hits.Key]*hits.Sum)
@@ -123,7 +128,7 @@ func (r row) rate() string {
 	if r.seconds < least {
 		return ""
 	}
-	return fmt.Sprintf("%.4g", float64(r.sum.Count)/r.seconds)
+	return perSecond(float64(r.sum.Count) / r.seconds)
 }
 
 // name of the row: process, point and key.
@@ -133,6 +138,8 @@ func (r row) name() string {
 	switch {
 	case r.key.Has:
 		text += fmt.Sprintf(" %s=%s", spec.GetKeyCapture(), r.keyText())
+	case r.more > 0:
+		text += fmt.Sprintf(" (%d more %s)", r.more, spec.GetKeyCapture())
 	case spec.GetKeyCapture() != "":
 		text += " (other " + spec.GetKeyCapture() + ")"
 	}

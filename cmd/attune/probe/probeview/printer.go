@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/attune-hpc/attune/internal/hits"
 	"github.com/attune-hpc/attune/internal/pointtext"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -29,6 +31,11 @@ type Options struct {
 	JSON bool
 	// Histogram shows how values are distributed.
 	Histogram bool
+	// Top is how many keys of a point are shown, those with the most hits; what the
+	// others have is added up. 0: all. Documents have all.
+	Top int
+	// Screen has each interval take the place of the one before, on a terminal.
+	Screen bool
 	// now tells the time; nil: time.Now.
 	now func() time.Time
 }
@@ -167,7 +174,11 @@ func (p *Printer) probe(stream int, probe *attunev1.Probe) {
 		p.line(document)
 		return
 	}
-	fmt.Fprintf(p.options.Notes, "attune: %d %s: %s\n", probe.GetPid(), probe.GetText(), hits.StateText(st))
+	// Its process ran before anybody asked: for how long is no news, and the rows say
+	// of what part of an interval they are.
+	shown := proto.CloneOf(st)
+	shown.LateNanos = 0
+	fmt.Fprintf(p.options.Notes, "attune: %d %s: %s\n", probe.GetPid(), probe.GetText(), hits.StateText(shown))
 }
 
 // labelLike names the points of a process that have the target of this one: by

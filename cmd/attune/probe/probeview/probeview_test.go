@@ -159,11 +159,11 @@ func TestPartialInterval(t *testing.T) {
 		hits  uint64
 		want  string
 	}{
-		{"the whole interval", 0, placed, 1000, "1000 1000 7 a:f"},
-		{"switched off in it", 500 * time.Millisecond, off, 600, "600 1200 7 a:f (partial: in place for 0.5 s)"},
+		{"the whole interval", 0, placed, 1000, "1000 1k 7 a:f"},
+		{"switched off in it", 500 * time.Millisecond, off, 600, "600 1.2k 7 a:f (partial: in place for 0.5 s)"},
 		{"the remains of the one before", 0, off, 5, "5 7 a:f"},
-		{"back in it", 750 * time.Millisecond, placed, 300, "300 1200 7 a:f (partial: in place for 0.25 s)"},
-		{"and whole again", 0, placed, 1000, "1000 1000 7 a:f"},
+		{"back in it", 750 * time.Millisecond, placed, 300, "300 1.2k 7 a:f (partial: in place for 0.25 s)"},
+		{"and whole again", 0, placed, 1000, "1000 1k 7 a:f"},
 	} {
 		at = at.Add(step.after)
 		tell(step.state)
