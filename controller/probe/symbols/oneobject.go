@@ -66,16 +66,17 @@ func defines(image objfile.Image, patterns []string) bool {
 
 // nowhere is the error of a function that no object has.
 func nowhere(images []objfile.Image, target *attunev1.FunctionTarget) error {
-	for _, image := range images {
-		if !image.Main() {
-			continue
-		}
-		if file, err := image.Open(); err == nil {
-			defer func() { _ = file.Close() }() // read only
-			return fmt.Errorf("%w; nor has any library of the process", unknownIn(file, target.GetSymbols()))
-		}
+	none := fmt.Errorf("%w: no object defines %s", objfile.ErrNoSymbol, TargetName(target))
+	main := slices.IndexFunc(images, objfile.Image.Main)
+	if main < 0 {
+		return none
 	}
-	return fmt.Errorf("%w: no object defines %s", objfile.ErrNoSymbol, TargetName(target))
+	file, err := images[main].Open()
+	if err != nil {
+		return none
+	}
+	defer func() { _ = file.Close() }() // read only
+	return fmt.Errorf("%w; nor has any library of the process", unknownIn(file, target.GetSymbols()))
 }
 
 // severalObjects is the error of a function that several libraries have.
