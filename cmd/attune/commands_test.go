@@ -18,6 +18,7 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/doctor"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/commands"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/pty"
 )
@@ -30,7 +31,7 @@ func TestReferenceIsWhatTheCommandsSay(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("<!-- SPDX-License-Identifier: Apache-2.0 -->\n# Command line\n\n" +
 		"Made from the commands' own help by `go test ./cmd/attune -run Reference -update`.\n\n")
-	if err := markdown(newRoot(&cli.Env{}), &b); err != nil {
+	if err := markdown(commands.New(&cli.Env{}), &b); err != nil {
 		t.Fatal(err)
 	}
 	if *update {

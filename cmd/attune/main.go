@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/commands"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/launch"
 )
@@ -23,7 +24,7 @@ func main() {
 // execute executes the command line and returns the exit code, or ends this
 // process by the signal that ended the program.
 func execute(args []string, p *cli.Env) int {
-	root := newRoot(p)
+	root := commands.New(p)
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())
 	if p.Program != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package commands
 
 import (
 	"fmt"
@@ -28,8 +28,9 @@ import (
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
-// newRoot builds the whole command tree.
-func newRoot(p *cli.Env) *cobra.Command {
+// New returns the tree of all commands of attune, for one call of it. Their output goes to
+// the writers of p; nothing runs before the tree is executed.
+func New(p *cli.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "attune",
 		Short: "Make programs faster while they run",
