@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION ?= $(shell scripts/version)
 LDFLAGS := -s -w -X github.com/attune-hpc/attune/internal/buildinfo.version=$(VERSION)
 TOOL := go tool -modfile=tools/go.mod
 PREFIX ?= /usr/local
@@ -43,16 +43,40 @@ dmlib: ## Build the library that is preloaded into applications
 slurm: ## Build the plugin for the Slurm that is installed here
 	@$(MAKE) -s -C packaging/slurm/spank
 
-.PHONY: install
-install: build ## Install into PREFIX (/usr/local), tunlets into lib/attune/tunlets
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/attune/tunlets
-	install -m 0755 bin/attune bin/attuned $(DESTDIR)$(PREFIX)/bin/
-	install -m 0755 bin/attune-tunlets $(DESTDIR)$(PREFIX)/lib/attune/tunlets/
-	bin/attune-tunlets link $(DESTDIR)$(PREFIX)/lib/attune/tunlets
+# What is installed by hand, and packed: packaging/nfpm has a list for each. The
+# services are root's; the plugin is compiled for the Slurm that is here.
+ALL_PACKAGES := attune attuned attune-analyzer attune-slurm
+HAS_SLURM := $(wildcard /usr/include/slurm/spank.h)
+PACKAGES_HERE := $(if $(DESTDIR)$(filter 0,$(shell id -u)),attune attuned attune-analyzer $(if $(HAS_SLURM),attune-slurm),attune)
+COMPONENTS ?= $(PACKAGES_HERE)
+STAGE := .cache/stage
+export SLURM_PLUGINS ?= /usr/lib/$(shell $(CC) -print-multiarch)/slurm-wlm
+
+# What is made for the packages beside the programs.
+.PHONY: stage
+stage: build
+	@umask 022 && rm -rf $(STAGE) && mkdir -p $(STAGE)/tunlets $(STAGE)/completion
+	@cp bin/attune-tunlets $(STAGE)/tunlets/ && bin/attune-tunlets link $(STAGE)/tunlets
+	@go run ./cmd/attune/internal/manual docs/reference bin/attuned $(STAGE)/man
+	@gzip -9nr $(STAGE)/man
+	@for shell in bash zsh fish; do bin/attune completion $$shell >$(STAGE)/completion/$$shell || exit 1; done
+
+.PHONY: install uninstall
+install uninstall: export ZSH_COMPLETIONS := site-functions
+install: stage $(if $(filter attune-slurm,$(COMPONENTS)),slurm) ## Install below PREFIX (/usr/local); as root with the services: COMPONENTS='attune attuned'
+	@go run ./packaging/cmd/install -prefix '$(PREFIX)' -destdir '$(DESTDIR)' $(COMPONENTS:%=packaging/nfpm/%.yaml)
+	@bin/attune-tunlets link '$(DESTDIR)$(PREFIX)/lib/attune/tunlets'
+
+uninstall: stage $(if $(filter attune-slurm,$(COMPONENTS)),slurm) ## Remove what install has installed; PURGE=yes: configuration and state as well
+	@go run ./packaging/cmd/install -uninstall $(PURGE:%=-purge) -prefix '$(PREFIX)' -destdir '$(DESTDIR)' $(COMPONENTS:%=packaging/nfpm/%.yaml)
+
+.PHONY: packages
+packages: stage ## Build packages for Debian and RPM into dist/; COMPONENTS=attune builds some
+	@scripts/packages $(if $(filter command environment,$(origin COMPONENTS)),$(COMPONENTS),$(ALL_PACKAGES))
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin .cache
+	rm -rf bin .cache dist
 	@$(MAKE) -s -C dmlib clean
 	@$(MAKE) -s -C packaging/slurm/spank clean
 

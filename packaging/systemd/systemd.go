@@ -7,9 +7,9 @@ package systemd
 
 import _ "embed" // for the files below
 
-// Users is the file for systemd-sysusers.
+// Users is the file for systemd-sysusers: the users of the site's services.
 //
-//go:embed attune.sysusers
+//go:embed attune-analyzer.sysusers
 var Users string
 
 // Attuned is the unit of the node's service, which runs as root.
@@ -32,7 +32,13 @@ var Analyzer string
 //go:embed attune-ca.service
 var Issuer string
 
-// Directories is the file for systemd-tmpfiles.
+// AttunedDirectories is the file for systemd-tmpfiles where attuned is.
 //
-//go:embed attune.tmpfiles
-var Directories string
+//go:embed attuned.tmpfiles
+var AttunedDirectories string
+
+// AnalyzerDirectories is the file for systemd-tmpfiles where the site's services are,
+// which may be beside attuned.
+//
+//go:embed attune-analyzer.tmpfiles
+var AnalyzerDirectories string
