@@ -162,7 +162,7 @@ test-e2e: build ## Tests of the built commands on real programs; TAGS=e2e,full r
 
 .PHONY: test-site
 test-site: build ## Tests on clusters of nodes in namespaces, with Slurm, as root; TIER=full: long ones, Grid Engine
-	@scripts/deps site test
+	@scripts/deps site test $(TIER:full=packages)
 	scripts/test-site $(TIER)
 
 .PHONY: test-vm

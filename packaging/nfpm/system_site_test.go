@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build site && full
+
+package nfpm
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/testing/patience"
+)
+
+// repository is where scripts run.
+const repository = "../.."
+
+// system is one that runs in namespaces of its own, with Debian's systemd.
+type system struct {
+	root string // its directory here
+	init int    // its first process, as it is called here
+}
+
+// boot starts a system of Debian bookworm that has Python and nothing of Attune. It
+// ends with the test.
+func boot(t *testing.T) *system {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.Chmod(root, 0o755); err != nil { // its users pass
+		t.Fatal(err)
+	}
+	mirror := cmp.Or(os.Getenv("ATTUNE_DEBIAN_MIRROR"), "http://deb.debian.org/debian")
+	must(t, "debootstrap", "--variant=minbase", "--include=systemd,systemd-sysv,python3-minimal", "bookworm", root, mirror)
+
+	cmd := exec.Command(repository+"/scripts/boot", root)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	unshare := strings.TrimSpace(line)
+	s := &system{root: root}
+	await(t, "the system's first process", func() bool {
+		children, _ := os.ReadFile("/proc/" + unshare + "/task/" + unshare + "/children")
+		s.init, err = strconv.Atoi(strings.TrimSpace(string(children)))
+		return err == nil
+	})
+	await(t, "the system", func() bool {
+		state, _ := s.try(t, "systemctl", "is-system-running")
+		return state == "running"
+	})
+	return s
+}
+
+// try runs a command in the system and returns what it printed.
+func (s *system) try(t *testing.T, command ...string) (string, error) {
+	t.Helper()
+	out, err := s.command(t.Context(), command...).CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// must runs a command in the system that has to succeed.
+func (s *system) must(t *testing.T, command ...string) string {
+	t.Helper()
+	out, err := s.try(t, command...)
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", command, err, out)
+	}
+	return out
+}
+
+func (s *system) command(ctx context.Context, command ...string) *exec.Cmd {
+	enter := []string{"-t", strconv.Itoa(s.init), "-m", "-u", "-i", "-n", "-p", "-C", "env", "-i",
+		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"}
+	return exec.CommandContext(ctx, "nsenter", append(enter, command...)...)
+}
+
+// files lists all that there is in the system but its users', with what is in files of
+// the configuration. Left out is what the kernel makes.
+func (s *system) files(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := strings.TrimPrefix(path, s.root)
+		switch name {
+		case "/proc", "/sys", "/dev", "/run", "/home", "/tmp", "/packages":
+			return fs.SkipDir
+		}
+		files[name] = ""
+		if strings.HasPrefix(name, "/etc/") && !strings.HasSuffix(name, "-") && d.Type().IsRegular() {
+			text, err := os.ReadFile(path)
+			files[name] = string(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// must runs a command here.
+func must(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %v: %v\n%s%s", name, args, err, &stdout, &stderr)
+	}
+	return strings.TrimSpace(stdout.String())
+}
+
+// await waits until something is so.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience.Limit); !is(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited for %s", what)
+		}
+	}
+}
