@@ -141,13 +141,25 @@ static bool still_named(int fd) {
     return fstat(fd, &info) == 0 && info.st_nlink > 0;
 }
 
+/* The folder in the one above, which goes with the last that is in it. */
+static bool make_folder(const struct job *job) {
+    char base[PATH_SIZE];
+    snprintf(base, sizeof(base), "%s", job->folder);
+    *strrchr(base, '/') = 0;
+    return is_ours(base) && is_ours(job->folder);
+}
+
 /* The folder may be removed between any two of these steps, then all of them are
  * done again. */
 static bool lock_folder(struct job *job) {
     char path[PATH_SIZE];
     for (int attempt = 0; attempt < 100; attempt++) {
-        if (!is_ours(job->folder))
+        errno = 0;
+        if (!make_folder(job)) {
+            if (errno == ENOENT)
+                continue;
             return false;
+        }
         job->lock = open(job_path(job, "lock", path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (job->lock < 0 && errno == ENOENT)
             continue;

@@ -16,23 +16,30 @@ import (
 // library is how DMLib's name begins where it lies in a directory of a run.
 const library = "libattune-dm"
 
-// remove removes a directory of a run with all that is in it. Where the environment of
+// remove removes a directory of a run with all that is in it, and the one above if it is
+// empty then: nothing is to be left of a run in /tmp. Where the environment of
 // a process leads to the library in it, that stays, with the lock: the loader would
 // complain in whatever the process starts. A later run tries again.
 func remove(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return os.RemoveAll(dir)
+		return removeAll(dir)
 	}
 	isLibrary := func(entry os.DirEntry) bool { return strings.HasPrefix(entry.Name(), library) }
 	if !slices.ContainsFunc(entries, isLibrary) || !preloaded(dir) {
-		return os.RemoveAll(dir)
+		return removeAll(dir)
 	}
 	for _, entry := range entries {
 		if entry.Name() != lockName && !isLibrary(entry) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
 		}
 	}
+	return err
+}
+
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	_ = os.Remove(filepath.Dir(dir)) // it is another run's, too
 	return err
 }
 

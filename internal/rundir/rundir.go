@@ -45,11 +45,8 @@ func Create(u User) (*Dir, error) {
 }
 
 func createBelow(u User, base string) (*Dir, error) {
-	if err := u.own(base, 0o700); err != nil {
-		return nil, err
-	}
 	removeStale(base)
-	path, err := os.MkdirTemp(base, prefix)
+	path, err := makeBelow(u, base)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +60,20 @@ func createBelow(u User, base string) (*Dir, error) {
 	return &Dir{Path: path, lock: lock}, nil
 }
 
+// makeBelow makes a directory in the base, which another run that ends may remove
+// between the two steps: then both are done again.
+func makeBelow(u User, base string) (path string, err error) {
+	for range 100 {
+		if err = u.own(base, 0o700); err == nil {
+			path, err = os.MkdirTemp(base, prefix)
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+	}
+	return path, err
+}
+
 // Socket returns the path of a socket in the directory.
 func (d *Dir) Socket(name string) string { return SocketIn(d.Path, name) }
 
@@ -70,7 +81,7 @@ func (d *Dir) Socket(name string) string { return SocketIn(d.Path, name) }
 func (d *Dir) Tag() string { return strings.TrimPrefix(filepath.Base(d.Path), prefix) }
 
 // Remove removes the directory with all that is in it, but for a library that a process
-// may still load.
+// may still load, and the directory above, if no other run has anything in it.
 func (d *Dir) Remove() error {
 	return errors.Join(remove(d.Path), d.lock.Close())
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -206,5 +207,34 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Nothing is left of a run, nor of several at a time, none of which takes the directory
+// above away from another.
+func TestNothingIsLeft(t *testing.T) {
+	base := shortTemp(t)
+	u := userWith(map[string]string{"XDG_RUNTIME_DIR": base})
+	var runs sync.WaitGroup
+	for range 8 {
+		runs.Go(func() {
+			for range 200 {
+				dir, err := Create(u)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if filepath.Dir(dir.Path) != filepath.Join(base, "attune") {
+					t.Errorf("made at %s", dir.Path)
+				}
+				if err := dir.Remove(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	runs.Wait()
+	if left, err := os.ReadDir(base); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }

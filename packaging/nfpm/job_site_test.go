@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // bring copies packages into the system.
@@ -73,7 +75,7 @@ func (s *system) start(t *testing.T) *job {
 func (j *job) goesOn(t *testing.T) {
 	t.Helper()
 	before, _ := os.ReadFile(j.output) // there may be none yet
-	await(t, "the job", func() bool {
+	patience.Until(t, "the job", func() bool {
 		select {
 		case err := <-j.ended:
 			t.Fatalf("the job has ended: %v: %s", err, before)

@@ -13,16 +13,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // older is a version before that of the sources, with what is in it the same.
 const older = "0~20200101000000.00000000"
 
-// build builds packages into a directory: those of the sources' version, or of another.
-func build(t *testing.T, version string) (dir string) {
+// build builds packages of the formats into a directory: those of the sources' version,
+// or of another.
+func build(t *testing.T, version, formats string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "packages")
-	must(t, "env", "VERSION="+version, "DIST="+dir, repository+"/scripts/packages", "attune", "attuned", "attune-analyzer", "attune-slurm")
+	must(t, "env", "VERSION="+version, "DIST="+dir, "FORMATS="+formats, repository+"/scripts/packages", "attune", "attuned", "attune-analyzer", "attune-slurm")
 	return dir
 }
 
@@ -38,8 +41,8 @@ func TestPackagesOfDebian(t *testing.T) {
 	s.must(t, "userdel", "nobody2")
 	before := s.files(t)
 
-	s.bring(t, "older", build(t, older))
-	s.bring(t, "newer", build(t, version))
+	s.bring(t, "older", build(t, older, "deb"))
+	s.bring(t, "newer", build(t, version, "deb"))
 	install := func(which string) { s.must(t, "sh", "-c", "dpkg --install /packages/"+which+"/*.deb") }
 	install("older")
 	for _, unit := range []string{"attuned", "attune-analyzer", "attune-ca"} {
@@ -61,14 +64,14 @@ func TestPackagesOfDebian(t *testing.T) {
 	tuned := func(count int) func() bool {
 		return func() bool { return strings.Count(s.log(t), "outcome=OUTCOME_APPLIED") >= count }
 	}
-	await(t, "a change", tuned(1))
+	patience.Until(t, "a change", tuned(1))
 	changes := strings.Count(s.log(t), "outcome=OUTCOME_APPLIED")
 
 	install("newer")
 	if log := s.log(t); strings.Count(log, "Started attuned.service") != 2 {
 		t.Errorf("attuned was not started anew:\n%s", log)
 	}
-	await(t, "a change after the upgrade", tuned(changes+1))
+	patience.Until(t, "a change after the upgrade", tuned(changes+1))
 	job.goesOn(t)
 
 	s.must(t, "dpkg", "--remove", "attune", "attuned", "attune-analyzer", "attune-slurm")
@@ -95,7 +98,7 @@ func TestPackagesOfRPM(t *testing.T) {
 	must(t, "make", "-s", "-C", repository, "stage", "slurm")
 	version := must(t, repository+"/scripts/version")
 	root := t.TempDir()
-	old, dir := rpms(t, build(t, older)), build(t, version)
+	old, dir := rpms(t, build(t, older, "rpm")), build(t, version, "deb rpm")
 	rpm := func(args ...string) string {
 		return must(t, "rpm", append([]string{"--root", root, "--dbpath", "/rpmdb"}, args...)...)
 	}

@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
@@ -60,12 +59,12 @@ func boot(t *testing.T) *system {
 	}
 	unshare := strings.TrimSpace(line)
 	s := &system{root: root}
-	await(t, "the system's first process", func() bool {
+	patience.Until(t, "the system's first process", func() bool {
 		children, _ := os.ReadFile("/proc/" + unshare + "/task/" + unshare + "/children")
 		s.init, err = strconv.Atoi(strings.TrimSpace(string(children)))
 		return err == nil
 	})
-	await(t, "the system", func() bool {
+	patience.Until(t, "the system", func() bool {
 		state, _ := s.try(t, "systemctl", "is-system-running")
 		return state == "running"
 	})
@@ -134,14 +133,4 @@ func must(t *testing.T, name string, args ...string) string {
 		t.Fatalf("%s %v: %v\n%s%s", name, args, err, &stdout, &stderr)
 	}
 	return strings.TrimSpace(stdout.String())
-}
-
-// await waits until something is so.
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience.Limit); !is(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited for %s", what)
-		}
-	}
 }

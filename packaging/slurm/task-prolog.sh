@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Slurm task prolog: what the plugin does, on nodes where no plugin may be
-# installed. In slurm.conf: TaskProlog=/etc/slurm/attune-task-prolog.sh
+# installed. In slurm.conf: TaskProlog=/usr/lib/attune/slurm/task-prolog.sh
 #
 # It runs as the job's user while the task waits, and hands the task over to the
 # node's attuned. A job asks for it by ATTUNE_MODE=tune, advise or observe in its
