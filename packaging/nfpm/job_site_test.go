@@ -50,19 +50,33 @@ type job struct {
 	ended  chan error
 }
 
-// start starts a program whose threads wait for one that computes.
+// program says again and again what Attune changes in it, while another program runs
+// whose threads wait for one that computes.
+const program = `
+import runpy, sys, threading, time
+def say():
+    while True:
+        print("interval", sys.getswitchinterval(), flush=True)
+        time.sleep(0.1)
+threading.Thread(target=say, daemon=True).start()
+runpy.run_path("/home/alice/convoy.py", run_name="__main__")
+`
+
+// start starts the program.
 func (s *system) start(t *testing.T) *job {
 	t.Helper()
-	const program = "python_convoy.py"
-	text, err := os.ReadFile(filepath.Join(repository, "bench/workloads", program))
+	convoy, err := os.ReadFile(filepath.Join(repository, "bench/workloads/python_convoy.py"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(s.root, "home/alice", program), text, 0o644); err != nil {
-		t.Fatal(err)
+	home := filepath.Join(s.root, "home/alice")
+	for name, text := range map[string]string{"convoy.py": string(convoy), "job.py": program} {
+		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	j := &job{output: filepath.Join(s.root, "home/alice/output"), ended: make(chan error, 1)}
-	cmd := s.command(t.Context(), "su", "alice", "-c", "exec python3 ~/"+program+" 1000000 >~/output 2>&1")
+	j := &job{output: filepath.Join(home, "output"), ended: make(chan error, 1)}
+	cmd := s.command(t.Context(), "su", "alice", "-c", "exec python3 ~/job.py 1000000 >~/output 2>&1")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +85,18 @@ func (s *system) start(t *testing.T) *job {
 	return j
 }
 
-// goesOn waits until the job has done more.
+// changed says whether the program runs with another interval than Python's.
+func (j *job) changed(t *testing.T) bool {
+	t.Helper()
+	text, err := os.ReadFile(j.output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := bytes.Split(text, []byte("interval "))
+	return !bytes.HasPrefix(said[len(said)-1], []byte("0.005\n"))
+}
+
+// goesOn waits until the job has done more, and has said so.
 func (j *job) goesOn(t *testing.T) {
 	t.Helper()
 	before, _ := os.ReadFile(j.output) // there may be none yet
@@ -82,6 +107,10 @@ func (j *job) goesOn(t *testing.T) {
 		default:
 		}
 		now, err := os.ReadFile(j.output)
-		return err == nil && len(now) > len(before) && bytes.Contains(now[len(before):], []byte("progress"))
+		if err != nil || len(now) <= len(before) {
+			return false
+		}
+		more := now[len(before):]
+		return bytes.Contains(more, []byte("progress")) && bytes.HasSuffix(more, []byte("\n")) && bytes.Count(more, []byte("interval")) > 1
 	})
 }

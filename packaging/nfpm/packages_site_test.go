@@ -61,29 +61,64 @@ func TestPackagesOfDebian(t *testing.T) {
 	s.configure(t)
 	s.must(t, "systemctl", "enable", "--now", "attune-analyzer", "attuned")
 	job := s.start(t)
-	tuned := func(count int) func() bool {
-		return func() bool { return strings.Count(s.log(t), "outcome=OUTCOME_APPLIED") >= count }
-	}
-	patience.Until(t, "a change", tuned(1))
-	changes := strings.Count(s.log(t), "outcome=OUTCOME_APPLIED")
+	patience.Until(t, "a change", func() bool { return job.changed(t) })
 
 	install("newer")
-	if log := s.log(t); strings.Count(log, "Started attuned.service") != 2 {
+	log := s.log(t)
+	if strings.Count(log, "Started attuned.service") != 2 {
 		t.Errorf("attuned was not started anew:\n%s", log)
 	}
-	patience.Until(t, "a change after the upgrade", tuned(changes+1))
+	patience.Until(t, "a change after the upgrade", func() bool {
+		return strings.Contains(s.log(t)[len(log):], "OUTCOME_APPLIED") && job.changed(t)
+	})
 	job.goesOn(t)
 
 	s.must(t, "dpkg", "--remove", "attune", "attuned", "attune-analyzer", "attune-slurm")
-	if log := s.log(t); !strings.Contains(log[strings.LastIndex(log, "Started attuned.service"):], "outcome=OUTCOME_UNDONE") {
-		t.Errorf("the change was not undone:\n%s", log)
-	}
 	job.goesOn(t)
+	if job.changed(t) {
+		t.Errorf("the change was not undone:\n%s", s.log(t))
+	}
 	for _, kept := range []string{"/etc/attune/attuned.yaml", "/etc/attune/policy.yaml", "/var/lib/attune/audit.jsonl"} {
 		s.must(t, "test", "-e", kept)
 	}
 	s.must(t, "dpkg", "--purge", "attune", "attuned", "attune-analyzer", "attune-slurm")
 	job.goesOn(t)
+	s.hasOnly(t, before)
+	s.byHand(t)
+	s.hasOnly(t, before)
+}
+
+// byHand installs with make, for this system, starts a service, and removes all.
+func (s *system) byHand(t *testing.T) {
+	t.Helper()
+	s.bring(t, "maintainer", repository+"/packaging/maintainer")
+	script := func(name string, action ...string) {
+		s.must(t, append([]string{"sh", "/packages/maintainer/" + name}, action...)...)
+	}
+	must(t, "make", "-s", "-C", repository, "install", "DESTDIR="+s.root)
+	script("attuned.postinstall", "configure")
+	script("attune-analyzer.postinstall", "configure")
+	s.must(t, "systemctl", "start", "attuned", "attune-analyzer")
+	if got := s.must(t, "sh", "-c", "readlink /proc/$(systemctl show --property MainPID --value attuned)/exe"); got != "/usr/local/bin/attuned" {
+		t.Errorf("%s runs, want what was installed", got)
+	}
+	if got := s.must(t, "attune", "tunlet", "list"); !strings.Contains(got, "/usr/local/lib/attune/tunlets/") {
+		t.Errorf("tunlets: %s", got)
+	}
+	packages := []string{"attuned", "attune-analyzer"}
+	for _, name := range packages {
+		script(name+".preremove", "remove")
+	}
+	must(t, "make", "-s", "-C", repository, "uninstall", "PURGE=yes", "DESTDIR="+s.root)
+	for _, name := range append(packages, "attune") {
+		script(name+".postremove", "remove")
+		script(name+".postremove", "purge")
+	}
+}
+
+// hasOnly checks that nothing is in the system that was not before, and all else is.
+func (s *system) hasOnly(t *testing.T, before map[string]string) {
+	t.Helper()
 	if diff := cmp.Diff(before, s.files(t)); diff != "" {
 		t.Errorf("is left (-before +after):\n%s", diff)
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -67,7 +68,7 @@ func (f file) text() ([]byte, error) {
 	return text, err
 }
 
-// remove removes the file, and the directories of Attune's that are empty then. A
+// remove removes the file, and the directories above that are empty then. A
 // configuration that somebody has changed stays, unless it is purged.
 func (f file) remove(destdir string, purge bool) error {
 	path := filepath.Join(destdir, f.destination)
@@ -82,10 +83,16 @@ func (f file) remove(destdir string, purge bool) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for dir := filepath.Dir(path); strings.Contains(strings.TrimPrefix(dir, destdir), "/attune"); dir = filepath.Dir(dir) {
-		if os.Remove(dir) != nil { // it is not empty
+	for dir := filepath.Dir(f.destination); !f.standing(dir); dir = filepath.Dir(dir) {
+		if os.Remove(filepath.Join(destdir, dir)) != nil { // it is not empty
 			break
 		}
 	}
 	return nil
+}
+
+// standing says whether a directory is there also where nothing is in it.
+func (f file) standing(dir string) bool {
+	below, _ := strings.CutPrefix(dir, f.prefix)
+	return below == "" || slices.Contains([]string{"/", "/etc", "/usr", "/usr/lib", "/bin", "/lib", "/share", "/share/man"}, below)
 }

@@ -80,7 +80,7 @@ func TestInstallAndUninstall(t *testing.T) {
 	if left := below(t, o.destdir); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	for _, dir := range []string{"/etc/attune", "/usr/local/lib/attune"} {
+	for _, dir := range []string{"/etc/attune", "/usr/local/lib/attune", "/usr/local/lib/systemd", "/usr/local/share/man/man1"} {
 		if _, err := os.Stat(filepath.Join(o.destdir, dir)); !os.IsNotExist(err) {
 			t.Errorf("left: %s, %v", dir, err)
 		}
