@@ -33,13 +33,8 @@ type system struct {
 // ends with the test.
 func boot(t *testing.T) *system {
 	t.Helper()
-	root := t.TempDir()
-	if err := os.Chmod(root, 0o755); err != nil { // its users pass
-		t.Fatal(err)
-	}
-	mirror := cmp.Or(os.Getenv("ATTUNE_DEBIAN_MIRROR"), "http://deb.debian.org/debian")
-	must(t, "debootstrap", "--variant=minbase", "--include=systemd,systemd-sysv,python3-minimal", "bookworm", root, mirror)
-
+	root := filepath.Join(t.TempDir(), "root")
+	must(t, "cp", "-a", bookworm(t), root)
 	cmd := exec.Command(repository+"/scripts/boot", root)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -64,11 +59,31 @@ func boot(t *testing.T) *system {
 		s.init, err = strconv.Atoi(strings.TrimSpace(string(children)))
 		return err == nil
 	})
+	state := ""
 	patience.Until(t, "the system", func() bool {
-		state, _ := s.try(t, "systemctl", "is-system-running")
-		return state == "running"
+		// What of Debian does not start in namespaces is not looked at.
+		state, _ = s.try(t, "sh", "-c", "sleep 0.2; systemctl is-system-running")
+		return state == "running" || state == "degraded"
 	})
+	t.Logf("the system is %s", state)
 	return s
+}
+
+// bookworm returns the directory of a fresh system, which is kept for other runs.
+func bookworm(t *testing.T) string {
+	t.Helper()
+	const kept = repository + "/.cache/bookworm"
+	if _, err := os.Stat(kept); err == nil {
+		return kept
+	}
+	mirror := cmp.Or(os.Getenv("ATTUNE_DEBIAN_MIRROR"), "http://deb.debian.org/debian")
+	made := filepath.Join(t.TempDir(), "root")
+	must(t, "debootstrap", "--variant=minbase", "--include=systemd,systemd-sysv,python3-minimal", "bookworm", made, mirror)
+	must(t, "sh", "-c", "rm -rf $1.new && cp -a $0 $1.new", made, kept)
+	if err := os.Rename(kept+".new", kept); err != nil {
+		t.Fatal(err)
+	}
+	return kept
 }
 
 // try runs a command in the system and returns what it printed.
