@@ -56,8 +56,10 @@ func boot(t *testing.T) *system {
 	s := &system{root: root}
 	patience.Until(t, "the system's first process", func() bool {
 		children, _ := os.ReadFile("/proc/" + unshare + "/task/" + unshare + "/children")
-		s.init, err = strconv.Atoi(strings.TrimSpace(string(children)))
-		return err == nil
+		first := strings.TrimSpace(string(children))
+		s.init, err = strconv.Atoi(first)
+		program, _ := os.Readlink("/proc/" + first + "/exe")
+		return err == nil && filepath.Base(program) == "systemd" // before, it makes its namespaces
 	})
 	state := ""
 	patience.Until(t, "the system", func() bool {
