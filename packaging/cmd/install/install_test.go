@@ -43,6 +43,7 @@ contents:
   - {src: attuned.yaml, dst: /etc/attune/attuned.yaml, type: config|noreplace}
   - {src: man/*, dst: /usr/share/man/man1/}
   - {src: tunlets, dst: /usr/lib/attune/tunlets, type: tree}
+  - {dst: /usr/lib/attune, type: dir}
 `,
 	} {
 		mode := fs.FileMode(0o600)
@@ -123,7 +124,7 @@ func TestLists(t *testing.T) {
 		}
 		needed := []string{p.Scripts.PostInstall, p.Scripts.PreRemove, p.Scripts.PostRemove}
 		for _, c := range p.Contents {
-			if other, twice := owner[c.Destination]; twice && !strings.HasSuffix(c.Destination, "/") {
+			if other, twice := owner[c.Destination]; twice && !strings.HasSuffix(c.Destination, "/") && c.Type != directory {
 				t.Errorf("%s is in %s and in %s", c.Destination, other, p.Name)
 			}
 			owner[c.Destination] = p.Name

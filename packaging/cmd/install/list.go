@@ -31,10 +31,11 @@ type content struct {
 	Expand      bool   `yaml:"expand"` // variables of the environment in Destination
 }
 
-// Types of contents, beside files.
+// Types of contents, beside files. Directories come and go with their files.
 const (
-	tree   = "tree"
-	config = "config|noreplace"
+	tree      = "tree"
+	directory = "dir"
+	config    = "config|noreplace"
 )
 
 func read(list string) (*pack, error) {
@@ -53,6 +54,9 @@ func read(list string) (*pack, error) {
 func (p *pack) files(prefix string) ([]file, error) {
 	var all []file
 	for _, c := range p.Contents {
+		if c.Type == directory {
+			continue
+		}
 		files, err := c.files(prefix)
 		if err != nil {
 			return nil, err
