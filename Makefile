@@ -55,17 +55,18 @@ export SLURM_PLUGINS ?= /usr/lib/$(shell $(CC) -print-multiarch)/slurm-wlm
 # What is made for the packages beside the programs.
 .PHONY: stage
 stage: build
-	@umask 022 && rm -rf $(STAGE) && mkdir -p $(STAGE)/tunlets $(STAGE)/completion
-	@cp bin/attune-tunlets $(STAGE)/tunlets/ && bin/attune-tunlets link $(STAGE)/tunlets
-	@go run ./cmd/attune/internal/manual docs/reference bin/attuned $(STAGE)/man
-	@gzip -9nr $(STAGE)/man
-	@for shell in bash zsh fish; do bin/attune completion $$shell >$(STAGE)/completion/$$shell || exit 1; done
+	@set -e; umask 022; rm -rf $(STAGE); mkdir -p $(STAGE)/tunlets $(STAGE)/completion; \
+	cp bin/attune-tunlets $(STAGE)/tunlets/; bin/attune-tunlets link $(STAGE)/tunlets; \
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git show -s --format=%ct HEAD 2>/dev/null)} \
+	    go run ./cmd/attune/internal/manual docs/reference bin/attuned $(STAGE)/man; \
+	gzip -9nr $(STAGE)/man; \
+	for shell in bash zsh fish; do bin/attune completion $$shell >$(STAGE)/completion/$$shell; done
 
 .PHONY: install uninstall
 install uninstall: export ZSH_COMPLETIONS := site-functions
 install: stage $(if $(filter attune-slurm,$(COMPONENTS)),slurm) ## Install below PREFIX (/usr/local); as root with the services: COMPONENTS='attune attuned'
 	@go run ./packaging/cmd/install -prefix '$(PREFIX)' -destdir '$(DESTDIR)' $(COMPONENTS:%=packaging/nfpm/%.yaml)
-	@bin/attune-tunlets link '$(DESTDIR)$(PREFIX)/lib/attune/tunlets'
+	@$(if $(filter attune,$(COMPONENTS)),bin/attune-tunlets link '$(DESTDIR)$(PREFIX)/lib/attune/tunlets')
 
 uninstall: stage $(if $(filter attune-slurm,$(COMPONENTS)),slurm) ## Remove what install has installed; PURGE=yes: configuration and state as well
 	@go run ./packaging/cmd/install -uninstall $(PURGE:%=-purge) -prefix '$(PREFIX)' -destdir '$(DESTDIR)' $(COMPONENTS:%=packaging/nfpm/%.yaml)
