@@ -107,7 +107,7 @@ func (s *system) must(t *testing.T, command ...string) string {
 
 func (s *system) command(ctx context.Context, command ...string) *exec.Cmd {
 	enter := []string{"-t", strconv.Itoa(s.init), "-m", "-u", "-i", "-n", "-p", "-C", "env", "-i",
-		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"}
+		"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"}
 	return exec.CommandContext(ctx, "nsenter", append(enter, command...)...)
 }
 
