@@ -162,7 +162,7 @@ func (p *proposal) gain() float64 {
 	switch {
 	case p.trial.Judgement == nil:
 		return p.adoptedGain
-	case math.IsInf(p.trial.Judgement.Gain, 0) || math.IsNaN(p.trial.Judgement.Gain):
+	case p.trial.Judgement.Few || math.IsInf(p.trial.Judgement.Gain, 0) || math.IsNaN(p.trial.Judgement.Gain):
 		return 0
 	}
 	return p.trial.Judgement.Gain

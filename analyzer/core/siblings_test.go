@@ -32,7 +32,8 @@ func (b *bag) run(of application, seed uint64) (kept int) {
 	c.Step(0, TunletReady{Info: &attunev1.DescribeResponse{Name: "t", Knobs: []*attunev1.Knob{{Name: "k"}}}})
 	for i := range bagSize {
 		a := of
-		a.speed = a.shape.make(rand.New(rand.NewPCG(seed, uint64(i))))
+		a.rng = rand.New(rand.NewPCG(seed, uint64(i)))
+		a.speed = a.shape.make(a.rng)
 		b.processes = append(b.processes, &a)
 		c.Step(0, ProcessStarted{Process: uint64(i + 1), Executable: "/bin/app", Program: b.program})
 	}
@@ -111,6 +112,9 @@ func TestSiblings(t *testing.T) {
 		for _, of.effect = range []float64{0.3, 0.7, 0.9} {
 			harmful.add(of, "app", runs)
 			harmfulAlone.add(of, "", runs)
+		}
+		if s.events > 0 {
+			continue // a useful change takes most of these 40 s to prove
 		}
 		of.effect = 1.5
 		useful.add(of, "app", runs)

@@ -22,6 +22,9 @@ type shape struct {
 	name string
 	make func(rng *rand.Rand) noise
 	lump time.Duration // progress shows only this often; 0: at once
+	// events is how many of them there are in a second, at random, in clusters of that
+	// many on average; 0: progress is a number.
+	events, cluster float64
 	// mostUndone is how many useful changes may be undone, in percent; 0: 5.
 	mostUndone int
 }
@@ -45,7 +48,23 @@ var shapes = []shape{
 		return periodic(rng, 0.3, time.Duration(0.2e9*math.Exp(rng.Float64()*math.Log(30))))
 	}},
 	{name: "rare outliers", make: outliers},
+	{name: "rare, 1 a second", events: 1, make: even},
+	{name: "rare, 4 a second", events: 4, make: even},
+	{name: "rare, 10 a second", events: 10, make: even},
+	{name: "rare, in clusters", events: 8, cluster: 4, make: even},
+	{name: "rare, drifting up", events: 8, make: func(rng *rand.Rand) noise { return drifting(rng, 0.04) }},
+	{name: "rare, drifting down", events: 8, make: func(rng *rand.Rand) noise { return drifting(rng, -0.04) }},
+	{name: "rare, two speeds", events: 8, make: func(rng *rand.Rand) noise { return phases(rng, 4, 2*time.Second) }},
+	{name: "rare, periodic", events: 8, make: func(rng *rand.Rand) noise { return periodic(rng, 0.9, 1700*time.Millisecond) }},
 }
+
+// shows reports whether an effect is large enough to be seen in the events of a minute.
+func (s shape) shows(effect float64) bool {
+	return s.events >= 4 && s.cluster == 0 && effect >= 2.5
+}
+
+// even is no noise.
+func even(*rand.Rand) noise { return func() float64 { return 1 } }
 
 // white is noise without memory, of the given relative standard deviation.
 func white(rng *rand.Rand, deviation float64) noise {
@@ -127,6 +146,7 @@ type application struct {
 	length    time.Duration
 	apart     bool // see Config.Apart
 
+	rng     *rand.Rand
 	speed   noise
 	pending float64 // progress of a lump that is not complete
 	changed bool
@@ -135,6 +155,8 @@ type application struct {
 // outcome is how a run ended.
 type outcome struct {
 	kept, undone bool
+	useless      bool // undone, and found to gain nothing
+	last         ProposalView
 	decided      time.Duration // since the proposal; 0: never
 }
 
@@ -145,7 +167,10 @@ func (a *application) sample() float64 {
 	if a.changed {
 		rate *= a.effect
 	}
-	if a.shape.lump == 0 {
+	switch {
+	case a.shape.events > 0:
+		return a.happen(rate/100*a.shape.events*simTick.Seconds()) / simTick.Seconds()
+	case a.shape.lump == 0:
 		return rate
 	}
 	a.pending += rate * simTick.Seconds()
@@ -155,10 +180,23 @@ func (a *application) sample() float64 {
 	return shown / simTick.Seconds()
 }
 
+// happen returns how many events there are in a tick, of which that many are expected.
+func (a *application) happen(expected float64) (events float64) {
+	cluster := max(1, a.shape.cluster)
+	for at := a.rng.ExpFloat64(); at < expected/cluster; at += a.rng.ExpFloat64() {
+		events++
+		for a.rng.Float64() < 1-1/cluster {
+			events++
+		}
+	}
+	return events
+}
+
 // run has one change proposed after half a second, and returns what became of
 // it by the end.
 func (a *application) run(seed uint64) outcome {
-	a.speed = a.shape.make(rand.New(rand.NewPCG(seed, 42)))
+	a.rng = rand.New(rand.NewPCG(seed, 42))
+	a.speed = a.shape.make(a.rng)
 	c := New(Config{Mode: ModeTune, Apart: a.apart})
 	c.Step(0, TunletReady{Info: &attunev1.DescribeResponse{Name: "t", Knobs: []*attunev1.Knob{{Name: "k"}}}})
 	c.Step(0, ProcessStarted{Process: 1, Executable: "/bin/app"})
@@ -181,6 +219,7 @@ func (a *application) run(seed uint64) outcome {
 			continue
 		}
 		v := views[0]
+		o.last, o.useless = v, v.Useless
 		o.kept, o.undone = (o.kept || v.State == StateKept) && v.State != StateUndone, v.State == StateUndone
 		if o.decided == 0 && v.DoneAt > 0 {
 			o.decided = v.DoneAt - proposed

@@ -89,9 +89,7 @@ func (p *proposal) view() ProposalView {
 	if p.trial.Judgement != nil {
 		j := *p.trial.Judgement
 		v.Judgement = &j
-		if j.Before.Samples > 0 {
-			v.Prediction = trial.ComparePrediction(v.PredictedGain, j.Gain)
-		}
+		v.Prediction = j.Compare(v.PredictedGain)
 	}
 	return v
 }

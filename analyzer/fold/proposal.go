@@ -84,11 +84,23 @@ func (ps *proposals) objective(p *attunev1.RecordedProposal) *report.Objective {
 		Name: o.GetName(), Unit: o.GetUnit(), LowerIsBetter: o.GetLowerIsBetter(), Scope: p.GetScope(),
 		Before: estimate(j.GetBefore()), After: estimate(j.GetAfter()), Turns: int(j.GetTurns()),
 	}
-	if j.GetBefore().GetSamples() > 0 && j.GetAfter().GetSamples() > 0 {
+	if j.GetWindows() > 0 {
+		out.Events, out.Windows, out.TooFew = int(j.GetEvents()), int(j.GetWindows()), j.GetFew()
+	}
+	if j.GetBefore().GetSamples() > 0 && j.GetAfter().GetSamples() > 0 && !j.GetFew() {
 		significance := j.GetP()
 		out.P, out.Gain = &significance, finite(j.GetGain())
+		out.GainLow, out.GainHigh = within(j)
 	}
 	return out
+}
+
+// within returns the ends of the interval of a gain; nil where it has none.
+func within(j *attunev1.RecordedJudgement) (low, high *float64) {
+	if j.GetHigh() == 0 && j.GetGain() > 0 || j.GetLow() == 0 && j.GetHigh() > math.MaxFloat64 {
+		return nil, nil
+	}
+	return finite(j.GetLow()), finite(j.GetHigh())
 }
 
 // estimate returns an estimate as the report has it.
@@ -210,7 +222,7 @@ func (p *proposal) state() report.ProposalState {
 		}
 	}
 	out.Processes = len(processes)
-	if gain := finite(p.GetJudgement().GetGain()); gain != nil {
+	if gain := finite(p.GetJudgement().GetGain()); gain != nil && !p.GetJudgement().GetFew() {
 		out.Gain = *gain
 	}
 	return out

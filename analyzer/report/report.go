@@ -118,15 +118,20 @@ type Objective struct {
 	LowerIsBetter bool     `json:"lower_is_better" jsonschema:"Whether less is better."`
 	Before        Estimate `json:"before" jsonschema:"Before the change."`
 	After         Estimate `json:"after" jsonschema:"After it."`
-	Gain          *float64 `json:"gain,omitempty" jsonschema:"How many times better it is (above 1 better), by the medians or typically from turn to turn; absent if it cannot be told: no baseline, or no progress at all before."`
-	P             *float64 `json:"p,omitempty" jsonschema:"Probability of such a difference by chance, two-sided (Mann-Whitney U; of many turns Wilcoxon's signed rank test); absent without a comparison."`
-	Turns         int      `json:"turns,omitempty" jsonschema:"How often the change was taken back or made again to compare; absent if before and after were compared once."`
+	Gain          *float64 `json:"gain,omitempty" jsonschema:"How many times better it is (above 1 better): the ratio of the medians of before and after; absent if it cannot be told: no baseline, too few events, or no progress at all before."`
+	GainLow       *float64 `json:"gain_low,omitempty" jsonschema:"Lower end of the 95 % confidence interval of the gain; absent if it cannot be told."`
+	GainHigh      *float64 `json:"gain_high,omitempty" jsonschema:"Upper end of it; absent if there is none."`
+	P             *float64 `json:"p,omitempty" jsonschema:"Probability of such a difference by chance, two-sided, by the test that decides (Mann-Whitney U; of many turns Wilcoxon's signed rank test, of a few Student's t; of counted events the score); absent without a comparison."`
+	Turns         int      `json:"turns,omitempty" jsonschema:"How many pairs of turns, with and without the change, were compared; absent if before and after were compared once."`
+	Events        int      `json:"events,omitempty" jsonschema:"Of what happens so seldom that it is counted: in how many windows it happened."`
+	Windows       int      `json:"windows,omitempty" jsonschema:"In how many windows it was counted; absent of what is not counted."`
+	TooFew        bool     `json:"too_few,omitempty" jsonschema:"There were too few events to compare."`
 }
 
-// Estimate is a median with its confidence interval.
+// Estimate is a level of an objective.
 type Estimate struct {
-	Median  float64  `json:"median" jsonschema:"Median."`
-	Low     *float64 `json:"low,omitempty" jsonschema:"Lower end of the 95 % confidence interval; absent with fewer than 6 samples."`
+	Median  float64  `json:"median" jsonschema:"Of one comparison the median; of turns the level that fits their pairs of neighbours best; of counted events the mean."`
+	Low     *float64 `json:"low,omitempty" jsonschema:"Lower end of the median's 95 % confidence interval; absent of turns, of counted events and with fewer than 6 samples."`
 	High    *float64 `json:"high,omitempty" jsonschema:"Upper end of it."`
 	Samples int      `json:"samples" jsonschema:"Number of samples."`
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -229,14 +230,8 @@ func (g *group) disagreement() string {
 
 // text says what an objective did.
 func (o *Objective) text() string {
-	gain := "gain unknown"
-	switch {
-	case o.Gain != nil && *o.Gain >= 1:
-		gain = figure(*o.Gain, 3) + " times better"
-	case o.Gain != nil:
-		gain = fmt.Sprintf("%.0f %% worse", 100*(1-*o.Gain))
-	case o.Before.Samples > 0:
-		gain = "from no progress to some"
+	if o.TooFew {
+		return fmt.Sprintf("too few events to compare (%d in %d windows): %s", o.Events, o.Windows, o.Name)
 	}
 	p := ""
 	if o.P != nil {
@@ -245,18 +240,54 @@ func (o *Objective) text() string {
 	if o.Turns > 0 {
 		p += fmt.Sprintf(", in %d turns", o.Turns)
 	}
-	return fmt.Sprintf("%s: %s %s → %s %s%s", gain, o.Name, o.Before.text(), o.After.text(), o.Unit, p)
+	if !o.agrees() {
+		return fmt.Sprintf("%s: %s%s", o.gainText(), o.Name, p)
+	}
+	return fmt.Sprintf("%s: %s %s → %s %s%s", o.gainText(), o.Name, o.Before.text(), o.After.text(), o.Unit, p)
 }
 
-// text returns the median with its interval.
-func (e Estimate) text() string {
-	switch {
-	case e.Samples == 0:
-		return "unknown"
-	case e.Low == nil || e.High == nil:
-		return fmt.Sprintf("%s [%d samples]", figure(e.Median, 4), e.Samples)
+// agrees reports whether before and after have the ratio that the gain says: those of
+// reports from before they were of the same windows do not.
+func (o *Objective) agrees() bool {
+	before, after := o.Before.Median, o.After.Median
+	if o.LowerIsBetter {
+		before, after = after, before
 	}
-	return fmt.Sprintf("%s [95 %% sure: %s..%s]", figure(e.Median, 4), figure(*e.Low, 4), figure(*e.High, 4))
+	return o.Gain == nil || math.Abs(after-before**o.Gain) <= 1e-3*math.Abs(after) && (before != 0 || *o.Gain == 1)
+}
+
+// gainText returns the gain in words, with its interval.
+func (o *Objective) gainText() string {
+	switch {
+	case o.Gain == nil && o.GainLow != nil && *o.GainLow > 1: // from nothing
+		return "at least " + gainWords(*o.GainLow)
+	case o.Gain == nil:
+		return "gain unknown"
+	case o.GainLow == nil && o.GainHigh == nil:
+		return gainWords(*o.Gain)
+	case o.GainHigh == nil:
+		return fmt.Sprintf("%s [95 %% sure: at least %s times]", gainWords(*o.Gain), figure(*o.GainLow, 3))
+	}
+	return fmt.Sprintf("%s [95 %% sure: %s to %s times]", gainWords(*o.Gain), figure(*o.GainLow, 3), figure(*o.GainHigh, 3))
+}
+
+// gainWords returns a ratio in words.
+func gainWords(gain float64) string {
+	switch {
+	case figure(gain, 3) == "1":
+		return "no difference"
+	case gain > 1:
+		return figure(gain, 3) + " times better"
+	}
+	return figure(100*(1-gain), 2) + " % worse"
+}
+
+// text returns the level.
+func (e Estimate) text() string {
+	if e.Samples == 0 {
+		return "unknown"
+	}
+	return figure(e.Median, 4)
 }
 
 // advice writes one recommendation.

@@ -145,6 +145,7 @@ func proposalOf(v core.ProposalView) *attunev1.RecordedProposal {
 	if j := v.Judgement; j != nil {
 		out.Judgement = &attunev1.RecordedJudgement{
 			Before: j.Before.Proto(), After: j.After.Proto(), Gain: j.Gain, P: j.P, Turns: uint32(j.Turns),
+			Low: j.Low, High: j.High, Events: uint32(j.Events), Windows: uint32(j.Windows), Few: j.Few,
 		}
 	}
 	for _, ch := range v.Changes {

@@ -4,8 +4,6 @@ package trial
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"time"
 )
 
@@ -24,68 +22,14 @@ const (
 	// calmRatio is how many times more than by itself the application has to
 	// vary with the change, in logarithms, for few pairs to prove something.
 	calmRatio = 2.5
+	// countedLooks corrects the level of events that are counted for the looks, which
+	// begin with the first pairs.
+	countedLooks = 5
+	// leastPart of the time has to be over before it is foreseen what the rest will show.
+	leastPart = 0.25
+	// doubt is the level at which a gain is given up after a long trial.
+	doubt = 0.05
 )
-
-// findings are what the pairs of a trial in turns say together.
-type findings struct {
-	pairs     int
-	gain      float64 // typical one
-	better    float64 // probability of such gains by chance
-	worse     float64 // of such losses
-	falseHope float64 // of gains this small, if they suffice
-	calm      bool    // the application itself varies less
-	// clear is how many of the latest pairs are clear each by itself, all in the
-	// same direction, as many upwards as downwards; clearGain is their typical gain.
-	// Those before them may be of an application that was still starting.
-	clear     int
-	clearGain float64
-}
-
-// findings sums the pairs up; minGain is the least gain worth keeping.
-func (t *turns) findings(minGain float64) findings {
-	f := findings{pairs: len(t.compared), clear: t.clear()}
-	var gains, losses []float64
-	for _, one := range t.compared {
-		gains, losses = append(gains, one.gain), append(losses, 1/one.gain)
-	}
-	f.gain, f.clearGain = geometricMedian(gains), geometricMedian(gains[f.pairs-f.clear:])
-	f.calm = math.Abs(math.Log(f.gain)) > calmRatio*math.Log(geometricMedian(t.within))
-	f.better, f.worse = signedRank(gains, 1), signedRank(losses, 1)
-	f.falseHope = signedRank(losses, 1/(1+minGain))
-	return f
-}
-
-// clear counts the latest pairs that are clear each by itself, all in the same
-// direction. It is even: a drift favours neither side.
-func (t *turns) clear() (n int) {
-	for _, one := range slices.Backward(t.compared) {
-		if !one.clear || one.gain > 1 != (t.compared[len(t.compared)-1].gain > 1) {
-			break
-		}
-		n++
-	}
-	return n - n%2
-}
-
-// proveGain reports whether the findings are a gain, at the given level.
-func (f findings) proveGain(alpha float64) bool {
-	clear := f.clear >= fewClear && f.clearGain >= plainGain || f.clear >= moreClear && f.clearGain >= largeGain ||
-		f.clear >= manyClear && f.clearGain >= fairGain
-	return f.gain > 1 && (clear && f.calm || f.pairs >= manyPairs && f.better <= alpha)
-}
-
-// proveLoss reports whether the findings are a loss, at the given level.
-func (f findings) proveLoss(alpha float64) bool {
-	clear := f.clear >= fewClear && f.clearGain <= 1/largeGain || f.clear >= moreClear && f.clearGain <= 1/modestGain
-	enough := f.calm && f.pairs >= leastPairs || f.pairs >= manyPairs
-	return f.gain < 1 && (clear && f.calm || enough && f.worse <= alpha)
-}
-
-// likelyLoss reports whether the findings at the end of the time are a loss worth
-// undoing, with less certainty than a proof takes.
-func (f findings) likelyLoss(minGain, alpha float64) bool {
-	return f.pairs >= leastPairs && f.gain < 1/(1+minGain) && f.worse <= 5*alpha
-}
 
 // look looks at the samples of the present turn, for which the time is over or not,
 // and returns the comparison of all turns once there is one to go by.
@@ -132,23 +76,28 @@ func (t *turns) decide(o Objective, now time.Duration) (Ruling, *Judgement) {
 	if n%2 == 1 { // the time is over: without the first one there are as many of both
 		t.compared = t.compared[1:]
 	}
-	f := t.findings(o.MinGain)
+	f := t.findings(o.MinGain, o.Lower)
 	j := t.judgement(f, o.Lower)
 	if t.kept {
 		return f.decideAgain(o.MinGain, over, j.Text()), j
 	}
-	return f.decide(o.MinGain, over, j.Text()), j
+	return f.decide(o, over, share(t.began, now, t.deadline), j.Text()), j
 }
 
-// decide is the verdict on a change that has been measured as text says.
-func (f findings) decide(minGain float64, over bool, text string) Ruling {
+// decide is the verdict on a change that has been measured as text says. part of the
+// time is over.
+func (f findings) decide(o Objective, over bool, part float64, text string) Ruling {
 	switch alpha := alphaOf(over); {
 	case f.proveLoss(alpha):
 		return Ruling{UndoIt, "measured loss: " + text}
-	case f.gain >= 1+minGain && f.proveGain(alpha):
+	case f.gain >= 1+o.MinGain && f.proveGain(alpha, over):
 		return Ruling{Do: AskToKeep}
-	case over || f.pairs >= manyPairs && f.falseHope <= significance/10:
+	case f.useless(o.MinGain), over && !f.few() && f.falseHope <= doubt:
 		return Ruling{Do: AskToUndo}
+	case f.few() && (over || f.hopeless(o.Promised, o.MinGain, part)):
+		return Ruling{DropIt, text}
+	case over || f.unpromising(o.MinGain) || f.hopeless(o.Promised, o.MinGain, part):
+		return Ruling{DropIt, f.doubts() + text}
 	}
 	return Ruling{Do: ChangeSides}
 }
@@ -159,9 +108,9 @@ func (f findings) decideAgain(minGain float64, over bool, text string) Ruling {
 	switch alpha := alphaOf(over); {
 	case f.proveLoss(alpha) || over && f.likelyLoss(minGain, alpha):
 		return Ruling{UndoIt, "regressed after it was kept: " + text}
-	case over && f.gain < 1/(1+minGain):
+	case over && (f.few() || f.gain < 1/(1+minGain)):
 		return Ruling{KeepIt, "compared again, no certain loss: " + text}
-	case over || f.proveGain(alpha) || f.gain >= 1 && f.pairs >= leastPairs:
+	case over || f.proveGain(alpha, over) || f.gain >= 1 && f.pairs >= leastPairs:
 		return Ruling{KeepIt, "compared again, no loss: " + text}
 	}
 	return Ruling{Do: ChangeSides}
@@ -173,15 +122,4 @@ func alphaOf(last bool) float64 {
 		return significance
 	}
 	return significance / 2
-}
-
-// judgement returns the findings for people. A few pairs are clear by their
-// samples.
-func (t *turns) judgement(f findings, lower bool) *Judgement {
-	j := compare(t.off, t.in, lower)
-	if f.pairs >= leastPairs {
-		j.P = min(1, 2*min(f.better, f.worse))
-	}
-	j.Gain, j.Turns = f.gain, f.pairs
-	return &j
 }

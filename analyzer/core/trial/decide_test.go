@@ -24,7 +24,7 @@ func TestDecideAgainAtTheEnd(t *testing.T) {
 			for _, gain := range tt.gains {
 				turns.compared = append(turns.compared, pair{gain: gain})
 			}
-			if got := turns.findings(0.05).decideAgain(0.05, true, ""); got.Do != tt.want {
+			if got := turns.findings(0.05, false).decideAgain(0.05, true, ""); got.Do != tt.want {
 				t.Errorf("%+v, want %v", got, tt.want)
 			}
 		})
@@ -63,8 +63,8 @@ func TestClearPairs(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			turns := &turns{compared: tt.pairs, within: []float64{tt.within}}
-			f := turns.findings(0.05)
-			if gain, loss := f.proveGain(0.005), f.proveLoss(0.005); gain != tt.gain || loss != tt.loss {
+			f := turns.findings(0.05, false)
+			if gain, loss := f.proveGain(0.005, false), f.proveLoss(0.005); gain != tt.gain || loss != tt.loss {
 				t.Errorf("gain %v, loss %v; want %v, %v: %+v", gain, loss, tt.gain, tt.loss, f)
 			}
 		})

@@ -31,6 +31,25 @@ const holdsFactor = 2
 // slightGain is what counts as no difference.
 const slightGain = 1.02
 
+// Compare compares a predicted gain, 0 for none, with the judgement: it does not hold only
+// where it does not for any gain in the interval.
+func (j *Judgement) Compare(predicted float64) Prediction {
+	if j.Few || j.Before.Samples == 0 || j.After.Samples == 0 {
+		return PredictionUnknown
+	}
+	least, most := ComparePrediction(predicted, j.Low), ComparePrediction(predicted, min(j.High, math.MaxFloat64))
+	if least == most {
+		return least
+	}
+	switch one := ComparePrediction(predicted, j.Gain); {
+	case one == PredictionHolds, one == PredictionUnknown:
+		return one
+	case most == PredictionTooHigh: // and perhaps a loss
+		return PredictionTooHigh
+	}
+	return PredictionUnknown
+}
+
 // ComparePrediction compares a predicted gain, 0 for none, with a measured one.
 func ComparePrediction(predicted, measured float64) Prediction {
 	if !(predicted > 1) || !(measured >= 0) || math.IsInf(measured, 1) {

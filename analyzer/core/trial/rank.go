@@ -37,6 +37,61 @@ func geometricMedian(ratios []float64) float64 {
 	return math.Exp((math.Log(low) + math.Log(high)) / 2)
 }
 
+// typicalOf returns the estimate of the signed rank test, and its 95 % confidence
+// interval: the median and two others of the means of all pairs of logarithms, each with
+// itself too (Hodges and Lehmann 1963; the normal approximation of the quantile is exact
+// to a rank from leastPairs gains on). Only the last maxRanked gains count.
+func typicalOf(gains []float64) (typical, low, high float64) {
+	gains = gains[max(0, len(gains)-maxRanked):]
+	var means []float64
+	for i, a := range gains {
+		for _, b := range gains[i:] {
+			means = append(means, (boundedLog(a)+boundedLog(b))/2)
+		}
+	}
+	slices.Sort(means)
+	n, all := float64(len(gains)), len(means)
+	if all == 0 {
+		return 1, 0, math.Inf(1)
+	}
+	typical = math.Exp((means[(all-1)/2] + means[all/2]) / 2)
+	k := int(n*(n+1)/4 - quantile95*math.Sqrt(n*(n+1)*(2*n+1)/24) - 0.5)
+	if k < 0 {
+		return typical, 0, math.Inf(1)
+	}
+	return typical, math.Exp(means[k]), math.Exp(means[all-1-k])
+}
+
+// boundedLog returns the logarithm of a ratio; of 0 and infinity one that means can be
+// made of.
+func boundedLog(ratio float64) float64 { return max(-boundedBy, min(boundedBy, math.Log(ratio))) }
+
+const boundedBy = 300
+
+// typicalOfFew returns the same of too few gains to rank: by Student's t, with the
+// deviation of the gains or that of within, which is how far the application differs by
+// itself, whichever is larger. p is the one-sided probability of no gain.
+func typicalOfFew(gains, within []float64) (typical, low, high, p float64) {
+	typical, _, _ = typicalOf(gains)
+	middle := boundedLog(typical)
+	var own, apart []float64
+	for _, g := range gains {
+		apart = append(apart, math.Exp(math.Abs(boundedLog(g)-middle)))
+	}
+	for _, w := range within {
+		own = append(own, math.Exp(math.Abs(boundedLog(w))))
+	}
+	// Of normal deviations, two thirds are below the deviation.
+	deviation := max(math.Log(geometricMedian(own)), math.Log(geometricMedian(apart))) / 0.6745
+	deviation = max(deviation, finest) / math.Sqrt(float64(len(gains)))
+	freedom := float64(max(1, len(within)+len(gains)-1))
+	half := studentOf(quantile95, freedom) * deviation
+	return typical, math.Exp(middle - half), math.Exp(middle + half), normalTail(normalOf(middle/deviation, freedom))
+}
+
+// finest is the least deviation, of a logarithm, that few gains are believed to have.
+const finest = 0.01
+
 // maxRanked bounds the values of a signed rank test.
 const maxRanked = 64
 
@@ -58,7 +113,7 @@ func doubledRanks(gains []float64, least float64) (ranks []int, positive int) {
 	var distances []float64
 	for _, g := range gains {
 		if g != least {
-			distances = append(distances, math.Log(g)-math.Log(least))
+			distances = append(distances, boundedLog(g/least))
 		}
 	}
 	slices.SortFunc(distances, func(a, b float64) int { return cmp.Compare(math.Abs(a), math.Abs(b)) })

@@ -17,21 +17,31 @@ const confidence = 0.95
 
 // Judgement compares an objective before and after a change.
 type Judgement struct {
-	// Before summarises the baseline.
-	Before Estimate
-	// After summarises the samples after the change.
-	After Estimate
-	// Gain is how many times better the median is: above 1 better, below 1
-	// worse, whichever direction the objective has; +Inf from no progress at
-	// all to some.
+	// Before and After are the objective without and with the change. Their medians
+	// have the ratio Gain: of one comparison they are those of the samples; of turns
+	// the two levels that fit the pairs of neighbours best (counted events: their
+	// mean rates).
+	Before, After Estimate
+	// Gain is how many times better it is: above 1 better, below 1 worse, whichever
+	// direction the objective has; +Inf from no progress at all to some.
 	Gain float64
-	// P is the probability of so large a difference by chance, two-sided
-	// (Mann-Whitney U; of a trial in many turns Wilcoxon's signed rank test
-	// over them); 1 if it cannot be told.
+	// Low and High are the 95 % confidence interval of Gain, which it lies in; 0 and
+	// +Inf where it cannot be told.
+	Low, High float64
+	// P is the probability of so large a difference by chance, two-sided, by the test
+	// that decides: Mann-Whitney U of one comparison; of turns Wilcoxon's signed rank
+	// test over their pairs, of a few of them Student's t; of counted events the score.
+	// 1 if it cannot be told.
 	P float64
-	// Turns is how often the sides were changed to compare; then Gain is the
-	// typical one of them. 0: before and after were compared once.
+	// Turns is how many pairs of turns were compared. 0: before and after were compared
+	// once.
 	Turns int
+	// Events is how many of Windows samples saw something happen, if that is counted;
+	// else both are 0.
+	Events, Windows int
+	// Few says that so few events were counted that nothing can be said: Gain says
+	// nothing.
+	Few bool
 }
 
 // Estimate is a robust summary of samples.
@@ -50,10 +60,31 @@ func compare(before, after []float64, lowerIsBetter bool) Judgement {
 	b, a := sampleOf(before), sampleOf(after)
 	j := Judgement{Before: estimate(b), After: estimate(a), P: 1}
 	j.Gain = gain(j.Before.Median, j.After.Median, lowerIsBetter)
+	j.Low, j.High = ratioWithin(b, a, lowerIsBetter)
 	if len(before) > 0 && len(after) > 0 {
 		j.P = pValue(b, a)
 	}
 	return j
+}
+
+// ratioWithin returns the interval of the gain that those of the medians leave, of sorted
+// samples. It is wide: for a ratio to be off as far, both have to be off in opposite
+// directions. So the extremes do where there are too few values for an interval.
+func ratioWithin(before, after *benchmath.Sample, lower bool) (low, high float64) {
+	if min(len(before.Values), len(after.Values)) < leastJoined {
+		return 0, math.Inf(1)
+	}
+	b, a := within(before), within(after)
+	if lower {
+		return gain(b[0], a[1], true), gain(b[1], a[0], true)
+	}
+	return gain(b[1], a[0], false), gain(b[0], a[1], false)
+}
+
+// within returns the interval of the median, or the extremes of few values.
+func within(s *benchmath.Sample) [2]float64 {
+	e := estimate(s)
+	return [2]float64{max(e.Low, s.Values[0]), min(e.High, s.Values[len(s.Values)-1])}
 }
 
 // pValue returns the two-sided p of the Mann-Whitney U test. With ties the
@@ -119,16 +150,22 @@ func (e Estimate) Proto() *attunev1.Estimate {
 
 // Text returns the comparison in a line.
 func (j *Judgement) Text() string {
-	gain := fmt.Sprintf("%.3gx", j.Gain)
+	if j.Few {
+		return fmt.Sprintf("too few events to compare (%d in %d windows)", j.Events, j.Windows)
+	}
+	gain := fmt.Sprintf("%.3gx [%.3g..%.3g]", j.Gain, j.Low, j.High)
 	switch {
-	case j.Before.Samples == 0:
-		gain = "gain unknown"
+	case j.Before.Samples == 0 || j.After.Samples == 0:
+		return fmt.Sprintf("gain unknown, n=%d+%d", j.Before.Samples, j.After.Samples)
 	case math.IsInf(j.Gain, 1):
-		gain = "from no progress to some"
+		gain = fmt.Sprintf("at least %.3gx", j.Low)
 	}
 	if j.Turns > 0 {
 		gain += fmt.Sprintf(" in %d turns", j.Turns)
 	}
-	return fmt.Sprintf("%s, median %.4g before, %.4g after, p=%.2g, n=%d+%d",
+	return fmt.Sprintf("%s, %.4g before, %.4g after, p=%.2g, n=%d+%d",
 		gain, j.Before.Median, j.After.Median, j.P, j.Before.Samples, j.After.Samples)
 }
+
+// shows reports whether the comparison shows a gain, or a loss.
+func (j *Judgement) shows() (gain, loss bool) { return !j.Few && j.Low > 1, !j.Few && j.High < 1 }

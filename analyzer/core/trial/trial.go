@@ -4,6 +4,7 @@ package trial
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -84,12 +85,30 @@ func (t *Trial) Look(o Objective, now time.Duration, over bool) Ruling {
 		return r
 	}
 	samples := t.latest(o)
+	if !o.Apart && (sumOf(t.before).sparse() || sumOf(samples).sparse()) {
+		return t.lookAtFew(o, now, samples, over)
+	}
 	before, after := alike(t.before, samples)
 	if len(after) < t.hold && !over {
 		return Ruling{}
 	}
 	last := over || len(after) >= maxSamples+t.waits*MinSamples && !o.Apart
 	return t.compare(o, now, before, after, last, samples)
+}
+
+// lookAtFew looks at samples in many of which nothing happened. One comparison of those
+// decides nothing: what is rare comes in clusters and in phases.
+func (t *Trial) lookAtFew(o Objective, now time.Duration, samples []point, over bool) Ruling {
+	c := newCounts([]stretches{{sumOf(t.before), sumOf(samples)}}, nil, usualAmount(slices.Concat(t.before, samples)))
+	t.Judgement = c.findings(0, o.MinGain, o.Lower).judgement(c.off, c.on)
+	switch {
+	case over && len(samples) < MinSamples:
+		return Ruling{DropIt, tooFew(len(samples))}
+	case over, len(samples) >= maxSamples+t.waits*MinSamples:
+		t.turns = newTurns(now, t.before, samples, false, t.Judgement, o.Lower)
+		return Ruling{Do: ChangeSides}
+	}
+	return Ruling{}
 }
 
 // latest returns the samples after the change that it is judged by. Of an
@@ -110,11 +129,12 @@ func (t *Trial) compare(o Objective, now time.Duration, before, after []float64,
 	j := compare(before, after, o.Lower)
 	t.Judgement = &j
 	whole := t.inAll(o, samples)
+	gains, loses := j.shows()
 	proven := j.P <= significance && len(after) >= MinSamples
 	switch {
-	case proven && j.Gain <= 1/obviousGain && whole < 1:
+	case proven && loses && j.Gain <= 1/obviousGain && whole < 1:
 		return Ruling{UndoIt, "measured loss: " + j.Text()}
-	case proven && j.Gain >= leastPlain(o.Apart) && whole > 1 && expected(o.Promised, j.Gain) && t.unprecedented(o, &j):
+	case proven && gains && j.Gain >= leastPlain(o.Apart) && whole > 1 && expected(o, j.Gain) && t.unprecedented(o, &j):
 		return Ruling{Do: AskToKeep}
 	case last && len(before) == 0:
 		return Ruling{UndoIt, "no baseline to judge it by"}
@@ -154,14 +174,16 @@ func leastPlain(apart bool) float64 {
 }
 
 // expected reports whether a gain is what an earlier run measured, or the tunlet's
-// model predicts. Many models give a lower bound: that a gain is more than they say
-// is no objection where it is overwhelming.
-func expected(promised, measured float64) bool {
-	switch ComparePrediction(promised, measured) {
+// model predicts. What is far more may be a phase that begins with the change, as the
+// work of a program after its start: that shows when the change is taken back. Where
+// there are no turns, more is no objection if it is overwhelming: many models give a
+// lower bound.
+func expected(o Objective, measured float64) bool {
+	switch ComparePrediction(o.Promised, measured) {
 	case PredictionHolds:
 		return true
 	case PredictionTooLow:
-		return measured >= overwhelmingGain
+		return o.Apart && measured >= overwhelmingGain
 	}
 	return false
 }

@@ -3,6 +3,7 @@
 package trial
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -19,13 +20,14 @@ import (
 type turns struct {
 	on       bool // the change is in force in the present turn
 	from     time.Duration
-	last     turn      // the latest complete one
-	compared []pair    // one for each switch so far
-	within   []float64 // how far the halves of a turn differ, as a ratio of at least 1
-	half     int       // samples that half a turn has at least
-	bursty   bool
-	hold     int // do not decide before so many pairs
-	number   int // of the present turn, from 0
+	last     turn        // the latest complete one
+	compared []pair      // one for each switch so far
+	within   []float64   // how far the halves of a turn differ, as a ratio of at least 1
+	same     []stretches // those halves
+	half     int         // samples that half a turn has at least
+	hold     int         // do not decide before so many pairs
+	number   int         // of the present turn, from 0
+	began    time.Duration
 	deadline time.Duration
 	// kept: it was kept before, and is judged again because it seemed to have
 	// become worse. It stays unless a loss is shown.
@@ -34,8 +36,9 @@ type turns struct {
 	judged *Judgement
 	// proven: the verdict is to keep it, as soon as it is in force again.
 	proven  string
-	off, in []float64 // values without and with the change, for the report
-	without []point   // of the latest turn without it
+	off, in sum     // what was seen without and with the change
+	seen    []point // of both
+	without []point // of the latest turn without it
 }
 
 // turn is a complete turn of a change.
@@ -46,21 +49,22 @@ type turn struct {
 
 // pair is the comparison of two neighbouring halves.
 type pair struct {
-	gain  float64 // of the half with the change
-	clear bool    // by the samples of these halves alone
+	gain  float64   // of the half with the change
+	clear bool      // by the samples of these halves alone
+	level float64   // typical value, in the middle between both
+	sums  stretches // first the half without the change
 }
 
 // newTurns goes on in turns after a first turn that begins with the change in force
 // and has seen points. before is from before the change; kept and judged as in turns.
 func newTurns(now time.Duration, before, points []point, kept bool, judged *Judgement, lower bool) *turns {
-	t := &turns{on: true, deadline: now + turnsTimeout, kept: kept, judged: judged}
+	t := &turns{on: true, began: now, deadline: now + turnsTimeout, kept: kept, judged: judged}
 	gap := burst(points)
 	if moved(before) {
 		gap = burst(slices.Concat(before, points))
 	}
-	t.bursty = gap > 1
 	t.half = max(MinSamples, samplesPerBurst*gap)
-	if len(before) >= MinSamples && !t.kept && !t.bursty {
+	if len(before) >= MinSamples && !t.kept && gap == 1 {
 		t.add(turn{false, before}, lower)
 		t.add(turn{true, points}, lower)
 	} else {
@@ -94,15 +98,18 @@ func (t *turns) changeSides() {
 	t.on = !t.on
 }
 
-// silent reports whether half a turn saw no progress, although one of the same side
-// did before. It says nothing: an application between two phases looks the same.
+// silent reports whether half a turn saw no progress, although earlier ones of the same
+// side did. It says nothing: an application between two phases looks the same.
 func (t *turns) silent(points []point) bool {
-	earlier := t.off
 	if t.on {
-		earlier = t.in
+		return t.in.lull(points)
 	}
-	return !moved(points) && slices.ContainsFunc(earlier, func(v float64) bool { return v != 0 })
+	return t.off.lull(points)
 }
+
+// counting reports whether what happened is counted: there is too little of it on one
+// side to be seen in most samples.
+func (t *turns) counting() bool { return t.off.sparse() || t.in.sparse() }
 
 // moved reports whether samples saw any progress.
 func moved(points []point) bool {
@@ -137,6 +144,7 @@ func (t *turns) add(next turn, lower bool) {
 		t.compared = append(t.compared, t.compare(a, b, lower, significance))
 	}
 	t.differ(next.beginning(t.half), next.end(t.half))
+	t.same = append(t.same, stretches{sumOf(next.beginning(len(next.points) / 2)), sumOf(next.points[len(next.points)/2:])})
 	t.differ(next.beginning(t.half/2), next.beginning(t.half)[t.half/2:])
 	t.last = next
 }
@@ -149,26 +157,24 @@ func (t *turns) differ(a, b []point) {
 }
 
 // compare returns how two neighbouring halves differ, b being the one with the
-// change. Of an application that progresses in bursts it compares the means:
-// its samples tell when, not how much.
+// change.
 func (t *turns) compare(a, b []point, lower bool, alpha float64) pair {
 	valuesA, valuesB := alike(a, b)
-	out := pair{gain: typicalGain(valuesA, valuesB, lower)}
-	if t.bursty {
-		out.gain = gain(mean(a), mean(b), lower)
+	j := compare(valuesA, valuesB, lower)
+	return pair{
+		gain: typicalGain(valuesA, valuesB, lower), clear: j.P <= alpha, sums: stretches{sumOf(a), sumOf(b)},
+		level: math.Sqrt(max(0, j.Before.Median) * max(0, j.After.Median)),
 	}
-	plain := t.bursty && (out.gain >= plainGain || out.gain <= 1/largeGain)
-	out.clear = plain || compare(valuesA, valuesB, lower).P <= alpha
-	return out
 }
 
-// note keeps the values of a turn for the report.
+// note adds a turn to what was seen.
 func (t *turns) note(of turn) {
+	t.seen = append(t.seen, of.points...)
 	if of.on {
-		t.in = append(t.in, joined(of.points, 0)...)
+		t.in = t.in.add(sumOf(of.points))
 		return
 	}
-	t.off = append(t.off, joined(of.points, 0)...)
+	t.off = t.off.add(sumOf(of.points))
 	t.without = of.points
 }
 

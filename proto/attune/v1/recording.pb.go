@@ -2208,7 +2208,18 @@ type RecordedJudgement struct {
 	P float64 `protobuf:"fixed64,4,opt,name=p,proto3" json:"p,omitempty"`
 	// How often the sides were changed to compare; 0: before and after were
 	// compared once.
-	Turns         uint32 `protobuf:"varint,5,opt,name=turns,proto3" json:"turns,omitempty"`
+	Turns uint32 `protobuf:"varint,5,opt,name=turns,proto3" json:"turns,omitempty"`
+	// The 95 % confidence interval of gain: its lower end; 0 if it cannot be told.
+	Low float64 `protobuf:"fixed64,6,opt,name=low,proto3" json:"low,omitempty"`
+	// Its upper end; infinite if it cannot be told. Recordings from before there was
+	// one have 0 here.
+	High float64 `protobuf:"fixed64,7,opt,name=high,proto3" json:"high,omitempty"`
+	// In how many of the windows something happened, if that was counted.
+	Events uint32 `protobuf:"varint,8,opt,name=events,proto3" json:"events,omitempty"`
+	// Windows in which it was counted; 0: it was not.
+	Windows uint32 `protobuf:"varint,9,opt,name=windows,proto3" json:"windows,omitempty"`
+	// There were too few events to say anything: gain says nothing.
+	Few           bool `protobuf:"varint,10,opt,name=few,proto3" json:"few,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2276,6 +2287,41 @@ func (x *RecordedJudgement) GetTurns() uint32 {
 		return x.Turns
 	}
 	return 0
+}
+
+func (x *RecordedJudgement) GetLow() float64 {
+	if x != nil {
+		return x.Low
+	}
+	return 0
+}
+
+func (x *RecordedJudgement) GetHigh() float64 {
+	if x != nil {
+		return x.High
+	}
+	return 0
+}
+
+func (x *RecordedJudgement) GetEvents() uint32 {
+	if x != nil {
+		return x.Events
+	}
+	return 0
+}
+
+func (x *RecordedJudgement) GetWindows() uint32 {
+	if x != nil {
+		return x.Windows
+	}
+	return 0
+}
+
+func (x *RecordedJudgement) GetFew() bool {
+	if x != nil {
+		return x.Few
+	}
+	return false
 }
 
 // RecordedChange is one change of a proposal as it stands.
@@ -3006,13 +3052,19 @@ const file_attune_v1_recording_proto_rawDesc = "" +
 	"\auseless\x18\x0f \x01(\bR\auseless\x12\x16\n" +
 	"\x06canary\x18\x10 \x01(\bR\x06canary\x12\x12\n" +
 	"\x04gain\x18\x11 \x01(\x01R\x04gain\x123\n" +
-	"\achanges\x18\x12 \x03(\v2\x19.attune.v1.RecordedChangeR\achanges\"\xa3\x01\n" +
+	"\achanges\x18\x12 \x03(\v2\x19.attune.v1.RecordedChangeR\achanges\"\x8d\x02\n" +
 	"\x11RecordedJudgement\x12+\n" +
 	"\x06before\x18\x01 \x01(\v2\x13.attune.v1.EstimateR\x06before\x12)\n" +
 	"\x05after\x18\x02 \x01(\v2\x13.attune.v1.EstimateR\x05after\x12\x12\n" +
 	"\x04gain\x18\x03 \x01(\x01R\x04gain\x12\f\n" +
 	"\x01p\x18\x04 \x01(\x01R\x01p\x12\x14\n" +
-	"\x05turns\x18\x05 \x01(\rR\x05turns\"\xf6\x01\n" +
+	"\x05turns\x18\x05 \x01(\rR\x05turns\x12\x10\n" +
+	"\x03low\x18\x06 \x01(\x01R\x03low\x12\x12\n" +
+	"\x04high\x18\a \x01(\x01R\x04high\x12\x16\n" +
+	"\x06events\x18\b \x01(\rR\x06events\x12\x18\n" +
+	"\awindows\x18\t \x01(\rR\awindows\x12\x10\n" +
+	"\x03few\x18\n" +
+	" \x01(\bR\x03few\"\xf6\x01\n" +
 	"\x0eRecordedChange\x12%\n" +
 	"\x04spec\x18\x01 \x01(\v2\x11.attune.v1.ChangeR\x04spec\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12,\n" +

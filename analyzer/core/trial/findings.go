@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trial
+
+import (
+	"math"
+	"slices"
+)
+
+// findings are what pairs of a trial in turns say together.
+type findings struct {
+	pairs     int
+	gain      float64 // typical one
+	low, high float64 // its 95 % confidence interval
+	better    float64 // probability of such a gain by chance
+	worse     float64 // of such a loss
+	falseHope float64 // of a gain this small, if it suffices
+	calm      bool    // the application itself varies less
+	// clear: these are the latest pairs, few, clear each by itself, all in the same
+	// direction, as many upwards as downwards, and prove something. Those before them
+	// may be of an application that was still starting.
+	clear bool
+	// counted is of events that are counted; nil: samples were ranked.
+	counted *counts
+}
+
+// findings sums the pairs up that tell most: the latest clear ones, if they prove
+// something, else all. minGain is the least gain worth keeping.
+func (t *turns) findings(minGain float64, lower bool) findings {
+	if t.counting() {
+		return t.count(minGain, lower)
+	}
+	if n := t.clear(); n >= fewClear {
+		f := t.rank(t.compared[len(t.compared)-n:], minGain)
+		if f.clear = f.proveByFew(); f.clear {
+			return f
+		}
+	}
+	return t.rank(t.compared, minGain)
+}
+
+// rank sums pairs up by the ranks of their gains.
+func (t *turns) rank(pairs []pair, minGain float64) findings {
+	f := findings{pairs: len(pairs)}
+	var gains, losses []float64
+	for _, one := range pairs {
+		gains, losses = append(gains, one.gain), append(losses, 1/one.gain)
+	}
+	if f.pairs < leastPairs {
+		f.gain, f.low, f.high, f.better = typicalOfFew(gains, t.within)
+		f.worse, f.falseHope = 1-f.better, 1
+	} else {
+		f.gain, f.low, f.high = typicalOf(gains)
+		f.better, f.worse = signedRank(gains, 1), signedRank(losses, 1)
+		f.falseHope = signedRank(losses, 1/(1+minGain))
+	}
+	f.calm = math.Abs(math.Log(f.gain)) > calmRatio*math.Log(geometricMedian(t.within))
+	return f
+}
+
+// count sums all pairs up by their events.
+func (t *turns) count(minGain float64, lower bool) findings {
+	var pairs []stretches
+	for _, one := range t.compared {
+		pairs = append(pairs, one.sums)
+	}
+	return newCounts(pairs, t.same, usualAmount(t.seen)).findings(len(pairs), minGain, lower)
+}
+
+// findings returns what the counts say.
+func (c counts) findings(pairs int, minGain float64, lower bool) findings {
+	f := findings{pairs: pairs, counted: &c, better: c.more(1)}
+	f.gain, f.low, f.high = c.ratio()
+	f.worse, f.falseHope = 1-f.better, 1-c.more(1+minGain)
+	if lower {
+		f.gain, f.low, f.high = 1/f.gain, 1/f.high, 1/f.low
+		f.better, f.worse, f.falseHope = f.worse, f.better, c.more(1/(1+minGain))
+	}
+	return f
+}
+
+// clear counts the latest pairs that are clear each by itself, all in the same
+// direction. It is even: a drift favours neither side.
+func (t *turns) clear() (n int) {
+	for _, one := range slices.Backward(t.compared) {
+		if !one.clear || one.gain > 1 != (t.compared[len(t.compared)-1].gain > 1) {
+			break
+		}
+		n++
+	}
+	return n - n%2
+}
+
+// proveByFew reports whether pairs that are clear each by itself are a gain, or a loss.
+func (f findings) proveByFew() bool {
+	gain := f.pairs >= manyClear && f.gain >= fairGain || f.pairs >= moreClear && f.gain >= largeGain || f.gain >= plainGain
+	loss := f.pairs >= moreClear && f.gain <= 1/modestGain || f.gain <= 1/largeGain
+	return f.calm && (gain && f.low > 1 || loss && f.high < 1)
+}
+
+// proveGain reports whether the findings are a gain, at the given level. At the end fewer
+// pairs do, since then there are no more: of samples that are far between.
+func (f findings) proveGain(alpha float64, over bool) bool {
+	switch {
+	case f.low <= 1 || f.gain <= 1:
+		return false
+	case f.counted != nil:
+		return f.counted.enough() && f.better <= alpha/countedLooks
+	}
+	return f.clear || (f.pairs >= manyPairs || over && f.calm && f.pairs >= leastPairs) && f.better <= alpha
+}
+
+// proveLoss reports whether the findings are a loss, at the given level.
+func (f findings) proveLoss(alpha float64) bool {
+	switch {
+	case f.high >= 1 || f.gain >= 1:
+		return false
+	case f.counted != nil:
+		return f.counted.enough() && f.worse <= alpha/countedLooks
+	}
+	return f.clear || (f.calm && f.pairs >= leastPairs || f.pairs >= manyPairs) && f.worse <= alpha
+}
+
+// likelyLoss reports whether the findings at the end of the time are a loss worth
+// undoing, with less certainty than a proof takes.
+func (f findings) likelyLoss(minGain, alpha float64) bool {
+	return f.pairs >= leastPairs && f.gain < 1/(1+minGain) && f.worse <= 5*alpha && f.high < 1
+}
+
+// few reports whether there were too few events to say anything.
+func (f findings) few() bool { return f.counted != nil && !f.counted.enough() }
+
+// hopeless reports whether a gain cannot become visible any more: neither the one that
+// was promised, nor the one that seems to be there. part of the time is over.
+func (f findings) hopeless(promised, minGain, part float64) bool {
+	if f.counted == nil || part < leastPart || f.pairs < steadyPairs && part < 2*leastPart {
+		return false
+	}
+	seems := f.gain
+	if f.few() {
+		seems = 1
+	}
+	return f.counted.visible(1/part) > max(promised, seems, 1+minGain)
+}
+
+// unpromising reports whether many pairs show nothing that would be worth keeping, though
+// they do not show that there is none either: to compare costs the application as well.
+func (f findings) unpromising(minGain float64) bool {
+	return f.pairs >= 2*manyPairs && f.gain < 1+minGain/2
+}
+
+// doubts says why nothing is proven.
+func (f findings) doubts() string {
+	if f.low > 1 && !f.calm && f.counted == nil {
+		return "not proven, since it varies as much by itself: "
+	}
+	return "not proven: "
+}
+
+// useless reports whether the findings show that there is no gain worth keeping. What
+// has taken many pairs needs less certainty: to compare costs the application as well.
+func (f findings) useless(minGain float64) bool {
+	switch {
+	case f.few() || f.gain >= 1+minGain:
+		return false
+	case f.pairs >= 2*manyPairs:
+		return f.falseHope <= doubt
+	}
+	return f.pairs >= manyPairs && f.falseHope <= significance/10
+}
+
+// judgement returns the findings for people.
+func (t *turns) judgement(f findings, lower bool) *Judgement {
+	if f.counted != nil {
+		return f.judgement(f.counted.off, f.counted.on)
+	}
+	j := f.judgement(t.off, t.in)
+	var levels []float64
+	for _, one := range t.compared[len(t.compared)-f.pairs:] {
+		levels = append(levels, one.level)
+	}
+	level, half := geometricMedian(levels), math.Sqrt(f.gain)
+	if lower {
+		half = 1 / half
+	}
+	j.Before.Median, j.After.Median = level/half, level*half
+	return j
+}
+
+// judgement returns the findings for people, with the mean rates without and with the
+// change.
+func (f findings) judgement(off, on sum) *Judgement {
+	level := func(s sum) Estimate {
+		return Estimate{Median: s.rate(), Low: math.Inf(-1), High: math.Inf(1), Samples: s.windows}
+	}
+	j := &Judgement{
+		Before: level(off), After: level(on), Gain: f.gain, Low: f.low, High: f.high,
+		P: min(1, 2*min(f.better, f.worse)), Turns: f.pairs, Few: f.few(),
+	}
+	if c := f.counted; c != nil {
+		j.Events, j.Windows = c.moving(), c.windows()
+	}
+	return j
+}
