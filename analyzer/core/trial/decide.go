@@ -22,9 +22,9 @@ const (
 	// calmRatio is how many times more than by itself the application has to
 	// vary with the change, in logarithms, for few pairs to prove something.
 	calmRatio = 2.5
-	// countedLooks corrects the level of events that are counted for the looks, which
-	// begin with the first pairs.
-	countedLooks = 5
+	// earlyLooks corrects the level, where not ranks of many pairs decide, for the looks
+	// that there are before them.
+	earlyLooks = 5
 	// leastPart of the time has to be over before it is foreseen what the rest will show.
 	leastPart = 0.25
 	// doubt is the level at which a gain is given up after a long trial.

@@ -105,9 +105,9 @@ func (f findings) proveGain(alpha float64, over bool) bool {
 	case f.low <= 1 || f.gain <= 1:
 		return false
 	case f.counted != nil:
-		return f.counted.enough() && f.better <= alpha/countedLooks
+		return f.counted.enough() && f.better <= alpha/earlyLooks
 	}
-	return f.clear || (f.pairs >= manyPairs || over && f.calm && f.pairs >= leastPairs) && f.better <= alpha
+	return f.clear || f.proveLarge(f.better, alpha) || (f.pairs >= manyPairs || over && f.calm && f.pairs >= leastPairs) && f.better <= alpha
 }
 
 // proveLoss reports whether the findings are a loss, at the given level.
@@ -116,9 +116,18 @@ func (f findings) proveLoss(alpha float64) bool {
 	case f.high >= 1 || f.gain >= 1:
 		return false
 	case f.counted != nil:
-		return f.counted.enough() && f.worse <= alpha/countedLooks
+		return f.counted.enough() && f.worse <= alpha/earlyLooks
 	}
-	return f.clear || (f.calm && f.pairs >= leastPairs || f.pairs >= manyPairs) && f.worse <= alpha
+	return f.clear || f.proveLarge(f.worse, alpha) || (f.calm && f.pairs >= leastPairs || f.pairs >= manyPairs) && f.worse <= alpha
+}
+
+// proveLarge reports whether pairs that are not clear each by itself are a gain, or a loss, so
+// large that it takes few of them; p is the probability of it by chance.
+func (f findings) proveLarge(p, alpha float64) bool {
+	if f.pairs < leastPairs {
+		alpha /= earlyLooks
+	}
+	return f.calm && f.pairs >= moreClear && p <= alpha && max(f.gain, 1/f.gain) >= plainGain
 }
 
 // likelyLoss reports whether the findings at the end of the time are a loss worth

@@ -97,7 +97,8 @@ func (t *Trial) Look(o Objective, now time.Duration, over bool) Ruling {
 }
 
 // lookAtFew looks at samples in many of which nothing happened. One comparison of those
-// decides nothing: what is rare comes in clusters and in phases.
+// decides nothing, however much more there is: what is rare comes in clusters, and a
+// program that begins its work has hardly any before that.
 func (t *Trial) lookAtFew(o Objective, now time.Duration, samples []point, over bool) Ruling {
 	c := newCounts([]stretches{{sumOf(t.before), sumOf(samples)}}, nil, usualAmount(slices.Concat(t.before, samples)))
 	t.Judgement = c.findings(0, o.MinGain, o.Lower).judgement(c.off, c.on)
@@ -134,7 +135,7 @@ func (t *Trial) compare(o Objective, now time.Duration, before, after []float64,
 	switch {
 	case proven && loses && j.Gain <= 1/obviousGain && whole < 1:
 		return Ruling{UndoIt, "measured loss: " + j.Text()}
-	case proven && gains && j.Gain >= leastPlain(o.Apart) && whole > 1 && expected(o, j.Gain) && t.unprecedented(o, &j):
+	case proven && gains && j.Gain >= leastPlain(o.Apart) && whole > 1 && expected(o.Promised, j.Gain) && t.unprecedented(o, &j):
 		return Ruling{Do: AskToKeep}
 	case last && len(before) == 0:
 		return Ruling{UndoIt, "no baseline to judge it by"}
@@ -174,16 +175,14 @@ func leastPlain(apart bool) float64 {
 }
 
 // expected reports whether a gain is what an earlier run measured, or the tunlet's
-// model predicts. What is far more may be a phase that begins with the change, as the
-// work of a program after its start: that shows when the change is taken back. Where
-// there are no turns, more is no objection if it is overwhelming: many models give a
-// lower bound.
-func expected(o Objective, measured float64) bool {
-	switch ComparePrediction(o.Promised, measured) {
+// model predicts. Many models give a lower bound: that a gain is more than they say
+// is no objection where it is overwhelming.
+func expected(promised, measured float64) bool {
+	switch ComparePrediction(promised, measured) {
 	case PredictionHolds:
 		return true
 	case PredictionTooLow:
-		return o.Apart && measured >= overwhelmingGain
+		return measured >= overwhelmingGain
 	}
 	return false
 }
