@@ -200,9 +200,9 @@ func (c counts) visible(times float64) float64 {
 }
 
 // lull reports whether nothing happened in some samples although so much had happened
-// in earlier ones that it is no chance.
+// in earlier ones that it is no chance. A few rare events do not tell how rare they are.
 func (s sum) lull(points []point) bool {
-	if moved(points) || s.windows == 0 {
+	if moved(points) || s.windows == 0 || s.sparse() && s.moving < leastEvents {
 		return false
 	}
 	return math.Pow(1-float64(s.moving)/float64(s.windows), float64(len(points))) <= lullChance

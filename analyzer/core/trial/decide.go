@@ -24,7 +24,7 @@ const (
 	calmRatio = 2.5
 	// earlyLooks corrects the level, where not ranks of many pairs decide, for the looks
 	// that there are before them.
-	earlyLooks = 5
+	earlyLooks = 5.0
 	// leastPart of the time has to be over before it is foreseen what the rest will show.
 	leastPart = 0.25
 	// doubt is the level at which a gain is given up after a long trial.

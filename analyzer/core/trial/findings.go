@@ -105,7 +105,7 @@ func (f findings) proveGain(alpha float64, over bool) bool {
 	case f.low <= 1 || f.gain <= 1:
 		return false
 	case f.counted != nil:
-		return f.counted.enough() && f.better <= alpha/earlyLooks
+		return f.counted.enough() && f.better <= alpha/looks(over)
 	}
 	return f.clear || f.proveLarge(f.better, alpha) || (f.pairs >= manyPairs || over && f.calm && f.pairs >= leastPairs) && f.better <= alpha
 }
@@ -119,6 +119,15 @@ func (f findings) proveLoss(alpha float64) bool {
 		return f.counted.enough() && f.worse <= alpha/earlyLooks
 	}
 	return f.clear || f.proveLarge(f.worse, alpha) || (f.calm && f.pairs >= leastPairs || f.pairs >= manyPairs) && f.worse <= alpha
+}
+
+// looks corrects the level of counted events for the number of looks, less at the last one:
+// nothing can follow from it twice.
+func looks(over bool) float64 {
+	if over {
+		return earlyLooks / 2
+	}
+	return earlyLooks
 }
 
 // proveLarge reports whether pairs that are not clear each by itself are a gain, or a loss, so
