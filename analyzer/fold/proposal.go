@@ -5,7 +5,6 @@ package fold
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -71,53 +70,6 @@ func (ps *proposals) inOrder() []*proposal {
 	return slices.SortedFunc(maps.Values(ps.byNumber), func(p, q *proposal) int {
 		return cmp.Or(cmp.Compare(p.GetProposedNanos(), q.GetProposedNanos()), cmp.Compare(p.GetNumber(), q.GetNumber()))
 	})
-}
-
-// objective returns a proposal's comparison as the report has it; nil: none.
-func (ps *proposals) objective(p *attunev1.RecordedProposal) *report.Objective {
-	j := p.GetJudgement()
-	if j == nil {
-		return nil
-	}
-	o := ps.tunlets.objective(p.GetTunlet())
-	out := &report.Objective{
-		Name: o.GetName(), Unit: o.GetUnit(), LowerIsBetter: o.GetLowerIsBetter(), Scope: p.GetScope(),
-		Before: estimate(j.GetBefore()), After: estimate(j.GetAfter()), Turns: int(j.GetTurns()),
-	}
-	if j.GetWindows() > 0 {
-		out.Events, out.Windows, out.TooFew = int(j.GetEvents()), int(j.GetWindows()), j.GetFew()
-	}
-	if j.GetBefore().GetSamples() > 0 && j.GetAfter().GetSamples() > 0 && !j.GetFew() {
-		significance := j.GetP()
-		out.P, out.Gain = &significance, finite(j.GetGain())
-		out.GainLow, out.GainHigh = within(j)
-	}
-	return out
-}
-
-// within returns the ends of the interval of a gain; nil where it has none.
-func within(j *attunev1.RecordedJudgement) (low, high *float64) {
-	if j.GetHigh() == 0 && j.GetGain() > 0 || j.GetLow() == 0 && j.GetHigh() > math.MaxFloat64 {
-		return nil, nil
-	}
-	return finite(j.GetLow()), finite(j.GetHigh())
-}
-
-// estimate returns an estimate as the report has it.
-func estimate(e *attunev1.Estimate) report.Estimate {
-	out := report.Estimate{Median: e.GetMedian(), Samples: int(e.GetSamples())}
-	if low, high := finite(e.GetLow()), finite(e.GetHigh()); low != nil && high != nil {
-		out.Low, out.High = low, high
-	}
-	return out
-}
-
-// finite returns nil for a number that JSON has no word for.
-func finite(v float64) *float64 {
-	if math.IsInf(v, 0) || math.IsNaN(v) {
-		return nil
-	}
-	return &v
 }
 
 // change returns one change of a proposal as the report of a session has it that

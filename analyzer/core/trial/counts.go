@@ -240,3 +240,8 @@ func studentOf(z, freedom float64) float64 {
 func share(start, now, end time.Duration) float64 {
 	return min(1, max(0.01, float64(now-start)/float64(max(1, end-start))))
 }
+
+// moved reports whether samples saw any progress.
+func moved(points []point) bool {
+	return slices.ContainsFunc(points, func(one point) bool { return one.value != 0 })
+}

@@ -111,11 +111,6 @@ func (t *turns) silent(points []point) bool {
 // side to be seen in most samples.
 func (t *turns) counting() bool { return t.off.sparse() || t.in.sparse() }
 
-// moved reports whether samples saw any progress.
-func moved(points []point) bool {
-	return slices.ContainsFunc(points, func(one point) bool { return one.value != 0 })
-}
-
 // want returns how many samples the present turn is to have: two halves, and up
 // to two more, lest turns keep step with something periodic in the application.
 // The lengths look like chance, but are the same in each run.
