@@ -33,9 +33,12 @@ type Figures struct {
 func (a *Account) Figures() Figures {
 	e, o := a.events(), a.overhead()
 	f := Figures{
-		Changes: maps.Clone(a.fates.changes), Gains: a.fates.gains[:len(a.fates.gains):len(a.fates.gains)],
+		Gains:    a.fates.gains[:len(a.fates.gains):len(a.fates.gains)],
 		Received: e.Received, Lost: e.Lost,
 		ControllerCPUSeconds: o.ControllerCPUSeconds, TunletCPUSeconds: o.TunletCPUSeconds, Used: a.signals.used,
+	}
+	if len(a.fates.changes) > 0 {
+		f.Changes = maps.Clone(a.fates.changes)
 	}
 	for _, p := range a.signals.of {
 		for id, value := range p.latest {

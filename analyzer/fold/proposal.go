@@ -50,10 +50,13 @@ func (ps *proposals) take(p *attunev1.RecordedProposal) {
 	if known := ps.byNumber[p.GetNumber()]; known != nil {
 		before = known.RecordedProposal
 	}
-	ps.turned(before, p)
-	ps.byNumber[p.GetNumber()] = &proposal{proto.CloneOf(p), ps.objective(p)}
+	ps.byNumber[p.GetNumber()] = &proposal{proto.CloneOf(p), comparison(p, ps.tunlets.objective(p.GetTunlet()))}
+	inherited := len(ps.inherited)
 	for _, ch := range p.GetChanges() {
 		ps.inherited = slices.DeleteFunc(ps.inherited, func(k *attunev1.KeptChange) bool { return k.GetId() == ch.GetSpec().GetId() })
+	}
+	if len(ps.inherited) == inherited { // else the Analyzer before has counted it
+		ps.turned(before, p)
 	}
 }
 

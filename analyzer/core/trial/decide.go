@@ -7,30 +7,6 @@ import (
 	"time"
 )
 
-const (
-	// leastPairs is how many comparisons it takes at least to prove a modest loss:
-	// 8 of one sign are chance in 1 of 256 cases. A modest gain takes manyPairs,
-	// as does a loss that is not much more than the application varies by itself:
-	// fewer may keep step with something periodic in it.
-	leastPairs, manyPairs = 8, 16
-	// fewClear is how many pairs that are clear each by itself prove a gain of
-	// plainGain or a loss of largeGain, moreClear one of largeGain or a loss of
-	// modestGain, and manyClear one of fairGain. What the application does by itself
-	// would have to come in time with each change of sides. A loss takes less: the
-	// application suffers.
-	fewClear, moreClear, manyClear = 2, 4, 8
-	// calmRatio is how many times more than by itself the application has to
-	// vary with the change, in logarithms, for few pairs to prove something.
-	calmRatio = 2.5
-	// earlyLooks corrects the level, where not ranks of many pairs decide, for the looks
-	// that there are before them.
-	earlyLooks = 5.0
-	// leastPart of the time has to be over before it is foreseen what the rest will show.
-	leastPart = 0.25
-	// doubt is the level at which a gain is given up after a long trial.
-	doubt = 0.05
-)
-
 // look looks at the samples of the present turn, for which the time is over or not,
 // and returns the comparison of all turns once there is one to go by.
 func (t *turns) look(o Objective, now time.Duration, over bool) (Ruling, *Judgement) {

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fold
+
+import (
+	"math"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// comparison returns a proposal's comparison by an objective as the report has it; nil:
+// none.
+func comparison(p *attunev1.RecordedProposal, o *attunev1.Objective) *report.Objective {
+	j := p.GetJudgement()
+	if j == nil {
+		return nil
+	}
+	out := &report.Objective{
+		Name: o.GetName(), Unit: o.GetUnit(), LowerIsBetter: o.GetLowerIsBetter(), Scope: p.GetScope(),
+		Before: estimate(j.GetBefore()), After: estimate(j.GetAfter()), Turns: int(j.GetTurns()),
+	}
+	if j.GetWindows() > 0 {
+		out.Events, out.Windows, out.TooFew = int(j.GetEvents()), int(j.GetWindows()), j.GetFew()
+	}
+	if j.GetBefore().GetSamples() > 0 && j.GetAfter().GetSamples() > 0 && !j.GetFew() {
+		significance := j.GetP()
+		out.P, out.Gain = &significance, finite(j.GetGain())
+		out.GainLow, out.GainHigh = within(j)
+	}
+	return out
+}
+
+// within returns the ends of the interval of a gain; nil where it has none.
+func within(j *attunev1.RecordedJudgement) (low, high *float64) {
+	if j.GetHigh() == 0 && j.GetGain() > 0 || j.GetLow() == 0 && j.GetHigh() > math.MaxFloat64 {
+		return nil, nil
+	}
+	return finite(j.GetLow()), finite(j.GetHigh())
+}
+
+// estimate returns an estimate as the report has it.
+func estimate(e *attunev1.Estimate) report.Estimate {
+	out := report.Estimate{Median: e.GetMedian(), Samples: int(e.GetSamples())}
+	if low, high := finite(e.GetLow()), finite(e.GetHigh()); low != nil && high != nil {
+		out.Low, out.High = low, high
+	}
+	return out
+}
+
+// finite returns nil for a number that JSON has no word for.
+func finite(v float64) *float64 {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}
