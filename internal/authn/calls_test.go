@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,8 +35,8 @@ func (s stream) Context() context.Context { return s.ctx }
 // TestCalls: one user's streams and calls take nothing from another's, nor from a node's.
 func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refused := 0
-		c := NewCalls(func(net.Addr, error) { refused++ })
+		var refused atomic.Int32
+		c := NewCalls(func(net.Addr, error) { refused.Add(1) })
 		alice := callOf(&attunev1.Principal{Name: "alice", Uid: 1, Role: attunev1.Role_ROLE_USER})
 		bob := callOf(&attunev1.Principal{Name: "bob", Uid: 2, Role: attunev1.Role_ROLE_USER})
 		node := callOf(&attunev1.Principal{Name: "n", Role: attunev1.Role_ROLE_NODE})
@@ -86,8 +87,8 @@ func TestCalls(t *testing.T) {
 			all.Go(func() { _ = ask(alice) }) // some are refused
 		}
 		all.Wait()
-		if refused != 11 || time.Since(began) != held {
-			t.Errorf("%d were told as refused, want 11, the last after %v", refused, time.Since(began))
+		if refused.Load() != 11 || time.Since(began) != held {
+			t.Errorf("%d were told as refused, want 11, the last after %v", refused.Load(), time.Since(began))
 		}
 	})
 }

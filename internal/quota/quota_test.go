@@ -46,9 +46,13 @@ func TestRateWaits(t *testing.T) {
 		r := NewRate[int](2, time.Second)
 		began, turns, refused := time.Now(), []time.Duration{}, 0
 		var all sync.WaitGroup
+		var mu sync.Mutex
 		for range 10 {
 			all.Go(func() {
-				if !r.Wait(t.Context(), 1, 3*time.Second) {
+				ok := r.Wait(t.Context(), 1, 3*time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				if !ok {
 					refused++
 				}
 				turns = append(turns, time.Since(began).Round(time.Second))
