@@ -113,7 +113,8 @@ func (rt *router) session(who *attunev1.Principal, r *attunev1.Registration, job
 		}
 		rt.table.hosted[k] = h
 	}
-	return h, h.admit(who, user)
+	err := h.admit(who, user)
+	return h, err
 }
 
 // roomForSession says whether a user may have one session more: there are as many job

@@ -20,7 +20,7 @@ func (a *service) loadPolicy() bool {
 	p, err := policy.Load(a.settings.policy)
 	if err != nil {
 		p = a.policy.Load().Kept(err)
-		a.log.Error(p.Trouble())
+		a.log.Error("the policy cannot be used", "so", p.Trouble())
 	}
 	a.policy.Store(p)
 	if before := a.read.Load(); before == nil || before.ok != (err == nil) {

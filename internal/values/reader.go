@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/viper"
-
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
@@ -19,8 +17,15 @@ import (
 // values and lists, the environment text. It keeps the first error. It is for one
 // goroutine.
 type Reader struct {
-	Values *viper.Viper
+	Values Values
 	Err    error
+}
+
+// Values are settings by their keys, as viper has them.
+type Values interface {
+	Get(key string) any
+	GetString(key string) string
+	GetStringSlice(key string) []string
 }
 
 // Text reads one value.

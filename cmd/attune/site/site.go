@@ -177,8 +177,9 @@ func (f *Flags) fill() error {
 // read takes what the last of the files says that says anything.
 func (f *Flags) read(files []string) error {
 	for _, file := range files {
-		from := values.Reader{Values: viper.New()}
-		if err := settings.Merge(from.Values, file); err != nil {
+		v := viper.New()
+		from := values.Reader{Values: v}
+		if err := settings.Merge(v, file); err != nil {
 			return err
 		}
 		if one := (Flags{from.Text(settings.KeyAnalyzer), from.Text(settings.KeyRegistry)}); one != (Flags{}) {
