@@ -31,6 +31,10 @@ const maxText = 16 << 10
 // clauses are the words that end the name of a function.
 var clauses = []string{"take", "if", "every", "each", "by", "sum"}
 
+// IsClause reports whether a word begins a clause of a point. Alone it is the name of a
+// function, and more likely a point that was meant to be in quotes.
+func IsClause(word string) bool { return slices.Contains(clauses, word) }
+
 // Parse reads a measure point. The error wraps [ErrSyntax].
 func Parse(text string) (Point, error) {
 	point, err := parse(text)

@@ -64,8 +64,11 @@ func probeArguments(args []string) (pids []int, points []*attunev1.MeasurePoint,
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, text := range rest {
+	for i, text := range rest {
 		point, err := pointtext.Parse(text)
+		if err == nil && i > 0 && pointtext.IsClause(text) {
+			err = errors.New("it says what to take at a point, and is none")
+		}
 		if err != nil {
 			return nil, nil, exitcode.UsageError(fmt.Errorf("%q: %w", text, err),
 				"a point is one argument: put it into quotes; docs/reference/probes.md shows the forms")
