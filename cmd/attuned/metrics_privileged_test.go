@@ -53,11 +53,13 @@ func TestMetrics(t *testing.T) {
 	scraped.CheckWhole(t, metrics.Node, scraped.Lines(t, http.DefaultClient, "http://"+address+"/metrics"))
 	scraped.CheckWhole(t, metrics.Node, scraped.File(t, file))
 
-	s.write("policy.yaml", "service: [\n")
-	if err := daemon.Process.Signal(unix.SIGHUP); err != nil {
-		t.Fatal(err)
+	for _, policy := range []struct{ text, ok string }{{"service: [\n", "0"}, {"service: [{mode: none}]\n", "1"}} {
+		s.write("policy.yaml", policy.text)
+		if err := daemon.Process.Signal(unix.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		has("attune_node_policy_ok " + policy.ok)
 	}
-	has("attune_node_policy_ok 0")
 	late := targets.Start(t, program)
 	has(`attune_node_processes_refused_total{reason="policy"} 1`)
 	s.stop(daemon)
