@@ -187,7 +187,7 @@ func TestUsageErrorsComeBeforeTheProgram(t *testing.T) {
 		{"timeline into one", "run --timeline fifo -- touch started", "start its reader first"},
 		{"log into one", "run --log-file fifo -- touch started", "start its reader first"},
 		{"watch without terminal", "run --watch -- touch started", "use --timeline"},
-		{"probe", "run --probe malloc -- touch started", "OBJECT:FUNCTION"},
+		{"probe", "run --probe libc.so.6 -- touch started", "OBJECT:FUNCTION"},
 		{"argument of doctor", "doctor x", "unexpected argument x"},
 		{"unknown command of tunlet", "tunlet frob", "see `attune tunlet --help`"},
 		{"mistyped command of tunlet", "tunlet lits", "did you mean `attune tunlet list`?"},
