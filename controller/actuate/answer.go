@@ -43,7 +43,7 @@ func still(process access.Process) error {
 	held, err := process.Hold()
 	switch {
 	case err == nil:
-		return held.Gone()
+		return held.Current()
 	case errors.Is(err, proc.ErrImageGone):
 		return err
 	}

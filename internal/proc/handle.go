@@ -162,7 +162,19 @@ func (h *Handle) Gone() error {
 	// bytes there and no error. A process that shares it, or somebody who is at a file
 	// of /proc, keeps it for longer than it is executed.
 	_, err := h.memory.ReadAt(make([]byte, 1), 0)
-	if errors.Is(err, io.EOF) || h.replaced() {
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("pid %d: %w", h.PID(), ErrImageGone)
+	}
+	return nil
+}
+
+// Current is Gone, and compares the image as well, which takes longer than threads can be
+// made to stand for: its memory is there as long as another process shares it.
+func (h *Handle) Current() error {
+	if err := h.Gone(); err != nil {
+		return err
+	}
+	if h.replaced() {
 		return fmt.Errorf("pid %d: %w", h.PID(), ErrImageGone)
 	}
 	return nil

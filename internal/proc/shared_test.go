@@ -20,14 +20,14 @@ func TestSharedImageGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	if err := h.Check(); err != nil {
+	if err := h.Current(); err != nil {
 		t.Error(err)
 	}
 	if err := target.Say("exec"); err != nil {
 		t.Fatal(err)
 	}
 	target.Expect(t, "ready")
-	if err := h.Check(); !errors.Is(err, proc.ErrImageGone) || h.Alive() {
+	if err := h.Current(); !errors.Is(err, proc.ErrImageGone) {
 		t.Errorf("%v, want %v", err, proc.ErrImageGone)
 	}
 }
