@@ -5,7 +5,8 @@ package trial
 import (
 	"math"
 	"slices"
-	"time"
+
+	"github.com/aclements/go-moremath/stats"
 )
 
 const (
@@ -162,7 +163,7 @@ func (c counts) ratio() (ratio, low, high float64) {
 	if n == 0 || c.off.seconds == 0 || c.on.seconds == 0 {
 		return 1, 0, math.Inf(1)
 	}
-	share, z := c.on.amount/(c.on.amount+c.off.amount), studentOf(quantile95, c.freedom)
+	share, z := c.on.amount/(c.on.amount+c.off.amount), quantile(c.freedom)
 	middle, half := share+z*z/(2*n), z*math.Sqrt(share*(1-share)/n+z*z/(4*n*n))
 	times := c.off.seconds / c.on.seconds
 	odds := func(share float64) float64 {
@@ -185,7 +186,7 @@ func (c counts) more(least float64) float64 {
 		return 1
 	}
 	share, chance := c.on.amount/(c.on.amount+c.off.amount), least*c.on.seconds/(least*c.on.seconds+c.off.seconds)
-	return normalTail(normalOf((share-chance)*math.Sqrt(n/(chance*(1-chance))), c.freedom))
+	return tail((share-chance)*math.Sqrt(n/(chance*(1-chance))), c.freedom)
 }
 
 // visible returns the least ratio, above 1, that will be seen once there are times as
@@ -214,31 +215,12 @@ const (
 	quantile95, quantileLast = 1.96, 2.326
 )
 
-// normalTail returns the probability that a normal variable exceeds z.
-func normalTail(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }
+// tail returns the probability that Student's t exceeds a value.
+func tail(t, freedom float64) float64 { return stats.TDist{V: freedom}.CDF(-t) }
 
-// normalOf returns the normal quantile that is as improbable as Student's t, for a
-// number of degrees of freedom (Wallace, Annals of Mathematical Statistics 30, 1959; off
-// by less than 0.02 from 3 degrees on).
-func normalOf(t, freedom float64) float64 {
-	if freedom == 0 { // the deviation is known
-		return t
-	}
-	return math.Copysign((8*freedom+1)/(8*freedom+3)*math.Sqrt(freedom*math.Log1p(t*t/freedom)), t)
-}
-
-// studentOf is the inverse of normalOf.
-func studentOf(z, freedom float64) float64 {
-	if freedom == 0 {
-		return z
-	}
-	u := z * (8*freedom + 3) / (8*freedom + 1)
-	return math.Copysign(math.Sqrt(freedom*math.Expm1(u*u/freedom)), z)
-}
-
-// share returns which part of the time from start to end is over at now, above 0.
-func share(start, now, end time.Duration) float64 {
-	return min(1, max(0.01, float64(now-start)/float64(max(1, end-start))))
+// quantile returns the two-sided 95 % quantile of Student's t.
+func quantile(freedom float64) float64 {
+	return stats.InvCDF(stats.TDist{V: freedom})((1 + confidence) / 2)
 }
 
 // moved reports whether samples saw any progress.

@@ -123,11 +123,11 @@ func TestCountsAgree(t *testing.T) {
 // Quantiles of Student's t, from tables.
 func TestStudent(t *testing.T) {
 	for freedom, want := range map[float64]float64{3: 3.182, 5: 2.571, 10: 2.228, 30: 2.042} {
-		if got := studentOf(1.96, freedom); math.Abs(got-want) > 0.05 {
+		if got := quantile(freedom); math.Abs(got-want) > 0.001 {
 			t.Errorf("%v degrees of freedom: %v, want %v", freedom, got, want)
 		}
-		if got := normalOf(studentOf(1.5, freedom), freedom); math.Abs(got-1.5) > 1e-9 {
-			t.Errorf("there and back: %v, want 1.5", got)
+		if got := tail(want, freedom); math.Abs(got-0.025) > 1e-4 {
+			t.Errorf("%v degrees of freedom: %v beyond %v, want 0.025", freedom, got, want)
 		}
 	}
 }

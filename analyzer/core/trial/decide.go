@@ -99,3 +99,8 @@ func alphaOf(last bool) float64 {
 	}
 	return significance / 2
 }
+
+// share returns which part of the time from start to end is over at now, above 0.
+func share(start, now, end time.Duration) float64 {
+	return min(1, max(0.01, float64(now-start)/float64(max(1, end-start))))
+}

@@ -85,8 +85,8 @@ func typicalOfFew(gains, within []float64) (typical, low, high, p float64) {
 	deviation := max(math.Log(geometricMedian(own)), math.Log(geometricMedian(apart))) / 0.6745
 	deviation = max(deviation, finest) / math.Sqrt(float64(len(gains)))
 	freedom := float64(max(1, len(within)+len(gains)-1))
-	half := studentOf(quantile95, freedom) * deviation
-	return typical, math.Exp(middle - half), math.Exp(middle + half), normalTail(normalOf(middle/deviation, freedom))
+	half := quantile(freedom) * deviation
+	return typical, math.Exp(middle - half), math.Exp(middle + half), tail(middle/deviation, freedom)
 }
 
 // finest is the least deviation, of a logarithm, that few gains are believed to have.
