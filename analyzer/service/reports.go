@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/quota"
@@ -41,7 +43,11 @@ type reports struct {
 	dir  string
 	most int // of each kind
 	log  *slog.Logger
-	mu   sync.Mutex // one change at a time
+
+	mu sync.Mutex // one change at a time, and guards changed
+	// changed are the records that lie beside reports, by their paths: whoever names a
+	// session that is not there must not have the disk read.
+	changed map[string]*attunev1.SessionRecord
 }
 
 // openReports makes the directory, which others may not read: reports name the
@@ -50,7 +56,20 @@ func openReports(dir string, most int, log *slog.Logger) (*reports, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("directory of reports: %w", err)
 	}
-	return &reports{dir: dir, most: most, log: log}, nil
+	r := &reports{dir: dir, most: most, log: log, changed: make(map[string]*attunev1.SessionRecord)}
+	paths, err := filepath.Glob(filepath.Join(dir, "*", "*"+recordSuffix))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		record, err := readRecord(path)
+		if err != nil {
+			log.Warn("record of a session is not read", "path", path, "error", err)
+			continue
+		}
+		r.changed[path] = record
+	}
+	return r, nil
 }
 
 // path is where a session's report is.
@@ -78,6 +97,7 @@ func (r *reports) put(of *attunev1.SessionRecord, text *report.Report) error {
 		if err := writeRecord(recordOf(path), of); err != nil {
 			return fmt.Errorf("keep the session's record: %w", err)
 		}
+		r.changed[recordOf(path)] = proto.CloneOf(of)
 	}
 	if err := r.prune(); err != nil {
 		r.log.Warn("old reports are not deleted", "error", err)
@@ -96,24 +116,21 @@ func writeRecord(path string, of *attunev1.SessionRecord) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// records returns the records of sessions that changed something, whose reports are
-// kept. One that cannot be read is logged and left out.
-func (r *reports) records() (list []*attunev1.SessionRecord) {
-	paths, _ := filepath.Glob(filepath.Join(r.dir, "*", "*"+recordSuffix)) // the pattern is sound
-	for _, path := range paths {
-		record := &attunev1.SessionRecord{}
-		text, err := os.ReadFile(path)
-		if err == nil {
-			err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, record)
-		}
-		switch {
-		case err == nil:
-			list = append(list, record)
-		case !errors.Is(err, fs.ErrNotExist): // pruned meanwhile
-			r.log.Warn("record of a session is not read", "path", path, "error", err)
-		}
+func readRecord(path string) (*attunev1.SessionRecord, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
 	}
-	return list
+	record := &attunev1.SessionRecord{}
+	return record, protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, record)
+}
+
+// records returns the records of sessions that changed something, whose reports are
+// kept. They are not to be changed.
+func (r *reports) records() []*attunev1.SessionRecord {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.changed))
 }
 
 // get returns a report, JSON, which is kept for longer for having been looked at. The
@@ -150,19 +167,19 @@ func (r *reports) prune() error {
 			return err
 		}
 		list := &plain
-		if _, err := os.Stat(recordOf(path)); err == nil {
+		if r.changed[recordOf(path)] != nil {
 			list = &changed
 		}
 		*list = append(*list, kept{path, info.ModTime()})
 	}
-	return errors.Join(removeSurplus(plain, r.most), removeSurplus(changed, r.most))
+	return errors.Join(r.removeSurplus(plain), r.removeSurplus(changed))
 }
 
 // removeSurplus deletes reports, with the records that belong to them, until there are
-// no more than most.
-func removeSurplus(all []kept, most int) error {
+// no more than may be. The caller holds mu.
+func (r *reports) removeSurplus(all []kept) error {
 	slices.SortFunc(all, func(a, b kept) int { return a.at.Compare(b.at) })
-	for len(all) > most {
+	for len(all) > r.most {
 		i := quota.Surplus(all, func(k kept) string { return filepath.Dir(k.path) })
 		if err := os.Remove(all[i].path); err != nil {
 			return err
@@ -170,6 +187,7 @@ func removeSurplus(all []kept, most int) error {
 		if err := os.Remove(recordOf(all[i].path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+		delete(r.changed, recordOf(all[i].path))
 		all = slices.Delete(all, i, i+1)
 	}
 	return nil
