@@ -44,7 +44,7 @@ type service struct {
 	level    *slog.LevelVar
 	log      *slog.Logger
 	policy   atomic.Pointer[policy.Policy]
-	read     atomic.Pointer[reading] // of the policy
+	since    atomic.Int64 // Unix time since when the policy can be used, or cannot
 	metrics  *metrics.Registry
 	turns    *turns.Board
 	renewer  *renew.Renewer // nil: nobody renews the certificate

@@ -22,24 +22,17 @@ func (a *service) loadPolicy() bool {
 		p = a.policy.Load().Kept(err)
 		a.log.Error("the policy cannot be used", "so", p.Trouble())
 	}
-	a.policy.Store(p)
-	if before := a.read.Load(); before == nil || before.ok != (err == nil) {
-		a.read.Store(&reading{err == nil, time.Now()})
+	before := a.policy.Swap(p)
+	if a.since.Load() == 0 || (before.Trouble() == "") != (p.Trouble() == "") {
+		a.since.Store(time.Now().Unix())
 	}
 	return err == nil
 }
 
-// reading is whether the policy can be read, and since when that is so.
-type reading struct {
-	ok    bool
-	since time.Time
-}
-
 // readPolicy gives the metrics of the policy.
 func (a *service) readPolicy(put metrics.Put) {
-	state := a.read.Load()
-	put(metrics.PolicyOK, metrics.Truth(state.ok))
-	put(metrics.PolicySince, float64(state.since.Unix()))
+	put(metrics.PolicyOK, metrics.Truth(a.policy.Load().Trouble() == ""))
+	put(metrics.PolicySince, float64(a.since.Load()))
 }
 
 // reloadLoop takes what can change while attuned runs, at SIGHUP: the policy and

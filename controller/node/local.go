@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/attune-hpc/attune/controller/discover"
+	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/peercred"
@@ -73,6 +74,7 @@ type local struct {
 	handover  *handover
 	auditor   auditor
 	asks      *quota.Rate[uint32] // of users
+	policy    func() *policy.Policy
 	metrics   *metrics.Registry
 }
 
@@ -147,7 +149,7 @@ func (l *local) serveReady(w http.ResponseWriter, _ *http.Request) {
 	if !l.connected() {
 		_, _ = fmt.Fprintln(w, "the registry is away")
 	}
-	if l.recorder.config.Policy().Trouble() != "" { // which quotes the file; any user may ask here
+	if l.policy().Trouble() != "" { // which quotes the file; any user may ask here
 		_, _ = fmt.Fprintln(w, "the policy cannot be used: attune node list says why")
 	}
 }

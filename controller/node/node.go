@@ -89,9 +89,9 @@ func New(config Config) (*Node, error) {
 	n.health = &health{turns: config.Turns, dir: config.StateDir, notes: n.notes, log: log}
 	config.Metrics.Read(figures{status: n.watcher.Status, sessions: n.sessions, children: n.children, health: n.health}.read)
 	n.local = &local{
-		metrics: config.Metrics,
-		asks:    quota.NewRate[uint32](asksAtOnce, asksEvery),
-		log:     log, status: n.watcher.Status, connected: config.Registry.Connected, standing: config.Turns.Standing, sessions: n.sessions, recorder: n.recorder,
+		metrics: config.Metrics, policy: config.Policy,
+		asks: quota.NewRate[uint32](asksAtOnce, asksEvery),
+		log:  log, status: n.watcher.Status, connected: config.Registry.Connected, standing: config.Turns.Standing, sessions: n.sessions, recorder: n.recorder,
 		handover: &handover{rules: n.rules, sessions: n.sessions, registrations: n.registrations}, auditor: audit,
 	}
 	return n, nil

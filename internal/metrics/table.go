@@ -83,7 +83,7 @@ const (
 var (
 	PolicyOK = &Metric{
 		Name: "attune_node_policy_ok", Kind: Gauge, Of: Node,
-		Help: "Whether the policy could be read when it was read last; otherwise nothing is touched.",
+		Help: "Whether the policy could be used when it was read last; otherwise the last good one is in force, and without any nothing is touched.",
 	}
 	PolicySince = &Metric{
 		Name: "attune_node_policy_state_timestamp_seconds", Kind: Gauge, Of: Node,
