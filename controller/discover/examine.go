@@ -112,10 +112,7 @@ func (x *examiner) work(uid uint32) {
 			}
 		}
 		if pause := x.share.Spend(uid, spent); pause > 0 && uid != 0 {
-			select {
-			case <-time.After(pause):
-			case <-x.ctx.Done():
-			}
+			quota.Pause(x.ctx, pause)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (c *Calls) enter(ctx context.Context) (leave func(), err error) {
 	case !c.begun.Wait(ctx, key, held):
 		why = fmt.Sprintf("calls too often: more than %d each second; wait a moment", time.Second/callsEvery)
 	case !c.running.Enter(key):
-		pause(ctx, held)
+		quota.Pause(ctx, held)
 		why = fmt.Sprintf("has %d calls running, which is the most", callsAtOnce)
 	default:
 		return func() { c.running.Leave(key) }, nil
@@ -88,13 +88,6 @@ func (c *Calls) enter(ctx context.Context) (leave func(), err error) {
 		c.refused(p.Addr, err)
 	}
 	return nil, err
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
 
 // keyOf tells people apart: a certificate may name no id.

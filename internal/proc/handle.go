@@ -161,8 +161,7 @@ func (h *Handle) Gone() error {
 	// Nothing is mapped at 0, or it may be read: only memory that is gone has no
 	// bytes there and no error. A process that shares it, or somebody who is at a file
 	// of /proc, keeps it for longer than it is executed.
-	_, err := h.memory.ReadAt(make([]byte, 1), 0)
-	if errors.Is(err, io.EOF) {
+	if _, err := h.memory.ReadAt(make([]byte, 1), 0); errors.Is(err, io.EOF) {
 		return fmt.Errorf("pid %d: %w", h.PID(), ErrImageGone)
 	}
 	return nil

@@ -41,12 +41,14 @@ func (r *Rate[K]) Take(who K) bool {
 // whose ctx ends: that is what slows those down who ask again and again.
 func (r *Rate[K]) Wait(ctx context.Context, who K, most time.Duration) bool {
 	wait, ok := r.reserve(who, r.every, most)
-	if wait <= 0 {
-		return ok
-	}
+	return (wait <= 0 || Pause(ctx, min(wait, most))) && ok
+}
+
+// Pause waits; false: ctx ended before.
+func Pause(ctx context.Context, d time.Duration) bool {
 	select {
-	case <-time.After(min(wait, most)):
-		return ok
+	case <-time.After(d):
+		return true
 	case <-ctx.Done():
 		return false
 	}

@@ -172,7 +172,9 @@ func explain(ctx context.Context, p *cli.Env, flags explainFlags, args []string)
 		}
 	}
 	if flags.asJSON {
-		return json.NewEncoder(p.Stdout).Encode(e)
+		out := json.NewEncoder(p.Stdout)
+		out.SetIndent("", "  ")
+		return out.Encode(e)
 	}
 	return e.print(p)
 }

@@ -71,7 +71,7 @@ func TestExplain(t *testing.T) {
 		{"4712 /opt/lmp", "registered by 4712           no (policy: service rule 1"},
 		{"4711 lmp set libgomp.so.1:spin 5", "no (policy: set of libgomp.so.1:spin is denied by rule 1"},
 		{"4711 lmp set libm.so.6:x 5", "the action, for 4711         yes"},
-		{"--json 4711 lmp", `"mode":"tune"`},
+		{"--json 4711 lmp", `"mode": "tune"`},
 	} {
 		out, err := ask(t, append([]string{"explain", "--file", path}, strings.Fields(tt.args)...)...)
 		if err != nil || !strings.Contains(out, tt.want) {
