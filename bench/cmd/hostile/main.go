@@ -253,6 +253,12 @@ func (d *document) Print() {
 	for _, left := range d.Left {
 		fmt.Println("left behind:", left)
 	}
+	d.setGoals(beside, worst)
+}
+
+// setGoals compares with the goals: beside is malloc's rate of others, and worst the
+// greatest share of a limit of memory.
+func (d *document) setGoals(beside, worst float64) {
 	d.Goals = []present.Goal{
 		{Name: "exec to counted, later by", Value: present.Figure(median(d.Attacked.Detections) - median(d.Calm.Detections)), Unit: "ms", Limit: 10},
 		{Name: "gain with attacks / without", Value: present.Figure(median(measure.Ratios(d.Attacked.Gains, d.Calm.Gains))), Limit: 0.95, AtLeast: true},

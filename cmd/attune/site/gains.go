@@ -62,16 +62,12 @@ its configuration.`,
 			if !known {
 				return exitcode.UsageError(fmt.Errorf("--by %s: user and application are known", by), "see `attune report gains --help`")
 			}
-			list, err := Ask(cmd.Context(), at, func(ctx context.Context, c *Client) (*attunev1.ListSessionsResponse, error) {
-				return c.ListSessions(ctx, &attunev1.ListSessionsRequest{Ended: true})
-			})
-			if err != nil {
-				return err
-			}
 			now := time.Now()
-			of.narrow(list, now)
-			rows := sumUp(list.GetSessions(), name, now)
-			if asJSON {
+			rows, err := gained(cmd.Context(), at, of, name, now)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
 				out := json.NewEncoder(p.Stdout)
 				out.SetIndent("", "  ")
 				return out.Encode(rows)
@@ -86,6 +82,18 @@ its configuration.`,
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	cli.MustComplete(cmd, "by", func() []string { return slices.Sorted(maps.Keys(namesOf)) })
 	return cmd
+}
+
+// gained asks the site for the sessions that are meant, and sums them up by name.
+func gained(ctx context.Context, at Flags, of pick, name func(*attunev1.SessionRecord) string, now time.Time) ([]*gains, error) {
+	list, err := Ask(ctx, at, func(ctx context.Context, c *Client) (*attunev1.ListSessionsResponse, error) {
+		return c.ListSessions(ctx, &attunev1.ListSessionsRequest{Ended: true})
+	})
+	if err != nil {
+		return nil, err
+	}
+	of.narrow(list, now)
+	return sumUp(list.GetSessions(), name, now), nil
 }
 
 // namesOf are what gains are summed up by.
