@@ -9,6 +9,9 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Target is a running program. Its methods are for one goroutine, but for Say,
@@ -65,8 +68,7 @@ func (t *Target) kill() {
 		return
 	}
 	_ = t.cmd.Process.Kill() // it may have ended
-	_ = t.cmd.Wait()
-	t.ended = true
+	_ = t.Wait()
 }
 
 // Ask writes a line to the target and returns the line that it answers.
@@ -120,8 +122,23 @@ func (t *Target) End(tb testing.TB) error {
 // Wait returns how the target ended, an [exec.ExitError] if not with status 0.
 func (t *Target) Wait() error {
 	t.ended = true
+	for stopped(t.PID) {
+		time.Sleep(time.Millisecond)
+	}
 	return t.cmd.Wait()
 }
+
+// stopped waits until a child stops or ends, and says whether it has stopped: where
+// a thread of this process traces the child, the kernel shows its stops to whatever
+// thread waits for the child's end, and [exec.Cmd.Wait] takes them for that.
+func stopped(pid int) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
+	return err == unix.EINTR || err == nil && info.Code >= cldTrapped
+}
+
+// cldTrapped is the least code of a child that lives (<bits/siginfo-consts.h>).
+const cldTrapped = 4
 
 // Kill ends the target without asking it.
 func (t *Target) Kill() { t.kill() }

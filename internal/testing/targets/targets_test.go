@@ -3,10 +3,15 @@
 package targets
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const echo = `
@@ -31,6 +36,30 @@ func TestTarget(t *testing.T) {
 	err := target.End(t)
 	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 3 { //nolint:errorlint // Wait returns it unwrapped
 		t.Errorf("ended with %v, want status 3", err)
+	}
+}
+
+// TestTracedTarget: a stop for a tracer that is a thread of the parent is no end.
+func TestTracedTarget(t *testing.T) {
+	runtime.LockOSThread() // who traces is one thread
+	defer runtime.UnlockOSThread()
+	target := Start(t, BuildText(t, "echo", echo, "-DSTATUS=0"))
+	if err := errors.Join(unix.PtraceSeize(target.PID), unix.PtraceInterrupt(target.PID)); err != nil {
+		t.Fatal(err)
+	}
+	target.CloseInput()
+	ended := make(chan error, 1)
+	go func() { ended <- target.Wait() }()
+	select {
+	case err := <-ended:
+		t.Fatalf("stopped, and said to have ended with %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := unix.PtraceDetach(target.PID); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
 	}
 }
 
