@@ -28,6 +28,7 @@ type ground struct {
 	process *proc.Handle
 	libc    tracer.Span // a thread in here must be in a system call
 	holding []holding
+	frames  frames
 	loader  tracer.Span   // the loader's variables, its locks with their owners among them
 	gadget  tracer.Gadget // in libc
 	// foreign says that there is another allocator than libc's.
@@ -54,7 +55,7 @@ func isLoader(image objfile.Image) bool {
 
 // newGround maps the ground of a process.
 func newGround(process *proc.Handle, images []objfile.Image) (*ground, error) {
-	g := &ground{process: process}
+	g := &ground{process: process, frames: frames{read: process.Read}}
 	for _, image := range images {
 		if err := g.add(image); err != nil {
 			return nil, err
@@ -72,6 +73,7 @@ func newGround(process *proc.Handle, images []objfile.Image) (*ground, error) {
 
 // add maps the ground of one image.
 func (g *ground) add(image objfile.Image) error {
+	g.frames.add(image)
 	switch {
 	case isLoader(image):
 		return g.holdLoader(image)
@@ -172,22 +174,6 @@ func (g *ground) returns(word uint64) bool {
 	return slices.ContainsFunc(g.holding, func(h holding) bool {
 		return h.Has(word) && afterCall(h.code[:word-h.Start])
 	})
-}
-
-// afterCall says whether code ends with a call instruction: E8 rel32, or
-// FF /2 with its addressing modes.
-func afterCall(code []byte) bool {
-	n := len(code)
-	if n >= 5 && code[n-5] == 0xe8 {
-		return true
-	}
-	for _, length := range []int{2, 3, 4, 6, 7} {
-		if n >= length && code[n-length] == 0xff && code[n-length+1]&0x38 == 0x10 {
-			return true
-		}
-	}
-	// At the very start of a span the call may lie before it.
-	return n < 7
 }
 
 // isProgram says whether an image is the program itself.

@@ -5,6 +5,7 @@ package inject
 import (
 	"bytes"
 	"encoding/binary"
+	"iter"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -16,9 +17,7 @@ import (
 const (
 	// nearStack is how much of a stack is searched for frames of the
 	// allocator and the loader, bytes. They call out of themselves only to
-	// wait, so their frame is next to that of the system call; further up,
-	// holes in the frames of others are full of stale addresses. So is the near
-	// part of a thread that has allocated and then reads: see outside.
+	// wait, so their frame is next to that of the system call.
 	nearStack = 1 << 10
 	// How libc makes a system call: it loads the number, most often right before.
 	loadNumberBytes, syscallBytes = 5, 2
@@ -38,11 +37,8 @@ func (g *ground) safe(t *tracer.Thread, regs *unix.PtraceRegs) bool {
 	case regs.Orig_rax == unix.SYS_FUTEX && (waitsOnOwnFrame(regs) || g.changesIDs()):
 		return false
 	}
-	near := uint64(nearStack)
-	if tracer.InCall(regs) && g.waitsOutside(int64(regs.Orig_rax)) {
-		near = 0
-	}
-	return g.stackClear(regs.Rsp, near)
+	outside := tracer.InCall(regs) && g.waitsOutside(int64(regs.Orig_rax))
+	return (outside || !g.calledNear(regs)) && g.stackClear(regs.Rsp)
 }
 
 // waitsOutside says whether a thread in a system call is certainly not in an
@@ -102,12 +98,28 @@ func (g *ground) changesIDs() bool {
 	})
 }
 
-// stackClear searches a stack, from its top on: its first near bytes for
-// words that return into code which may hold locks, and all of it for signal
-// frames whose handler interrupted such code. The end of a stack is where
-// nothing is mapped; beyond the frames of a thread its descriptor or the
-// environment is searched too, which does no harm.
-func (g *ground) stackClear(top, near uint64) bool {
+// calledNear says whether code that may hold locks may be among a thread's callers, as
+// near as it would be. Where no word of the stack there is an address behind a call in
+// such code, it is not. Where one is it may be stale: frames have holes, in which
+// addresses stay of what was called before. A program that allocates much and then
+// computes has them nearly always. So the frames are followed, which tells a caller from
+// what only looks like one; where that cannot be done the word counts.
+func (g *ground) calledNear(regs *unix.PtraceRegs) bool {
+	memory := make([]byte, nearStack)
+	n := g.process.ReadSome(regs.Rsp&^7, memory)
+	for _, word := range words(memory[:n]) {
+		if g.returns(word) {
+			return !g.frames.callers(frameOf(regs), regs.Rsp+nearStack, func(call uint64) bool { return !g.held(call) })
+		}
+	}
+	return false
+}
+
+// stackClear searches a stack, from its top on, for signal frames whose handler
+// interrupted code that may hold locks. The end of a stack is where nothing is mapped;
+// beyond the frames of a thread its descriptor or the environment is searched too,
+// which does no harm.
+func (g *ground) stackClear(top uint64) bool {
 	const first, next = 16 << 10, 256 << 10
 	buffer := make([]byte, first)
 	for at := top &^ 7; at < top+maxStack; {
@@ -115,8 +127,10 @@ func (g *ground) stackClear(top, near uint64) bool {
 		if n == 0 {
 			return at > top
 		}
-		if !g.wordsClear(top+near, at, buffer[:n]) {
-			return false
+		for i, word := range words(buffer[:n]) {
+			if word == g.gadget.Restorer && word != 0 && g.interruptedHeld(at+uint64(i)) {
+				return false
+			}
 		}
 		if n < len(buffer) {
 			return true
@@ -127,18 +141,15 @@ func (g *ground) stackClear(top, near uint64) bool {
 	return true
 }
 
-// wordsClear searches one piece that lies at an address; what is near ends at
-// another.
-func (g *ground) wordsClear(near, at uint64, piece []byte) bool {
-	for i := 0; i+8 <= len(piece); i += 8 {
-		word := binary.LittleEndian.Uint64(piece[i:])
-		place := at + uint64(i)
-		if place < near && g.returns(word) ||
-			word == g.gadget.Restorer && word != 0 && g.interruptedHeld(place) {
-			return false
+// words are those of memory, and how many bytes are before each.
+func words(memory []byte) iter.Seq2[int, uint64] {
+	return func(yield func(int, uint64) bool) {
+		for i := 0; i+8 <= len(memory); i += 8 {
+			if !yield(i, binary.LittleEndian.Uint64(memory[i:])) {
+				return
+			}
 		}
 	}
-	return true
 }
 
 // interruptedHeld says whether the handler whose signal frame begins at an
