@@ -95,7 +95,7 @@ func example() *Report {
 				ProposedAt: 0.35, AppliedAt: ptr(started.Add(420 * time.Millisecond)), AppliedSeconds: ptr(0.42), StoppedSeconds: 0.0001,
 				Objective: objective, PredictedGain: 20, Prediction: "holds", Why: "807000 minor faults/s", Verdict: VerdictKept, Reason: "gain: 22.3x"},
 			{ID: "c2", Tunlet: "malloc", Proposal: "p2", Advice: "aa", Process: 4711, Knob: "glibc.malloc.arena_max",
-				Action: "set glibc.malloc.arena_max=1", New: ValueOf(integer(1)), ProposedAt: 3, AppliedSeconds: ptr(3.1), UndoneSeconds: ptr(4.0),
+				Action: "set glibc.malloc.arena_max=1", New: ValueOf(integer(1)), SafePoint: attunev1.SafePointNow, ProposedAt: 3, AppliedSeconds: ptr(3.1), UndoneSeconds: ptr(4.0),
 				Objective: &Objective{Name: "allocations_per_second", Unit: "1/s", Scope: "process 1", LowerIsBetter: false,
 					Before: Estimate{Median: 100, Samples: 5}, After: Estimate{Median: 80, Samples: 5}, Gain: ptr(0.8), P: ptr(0.008), Turns: 8},
 				PredictedGain: 1.5, Prediction: "wrong",

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // TextOptions configures WriteText. The zero value is usable.
@@ -199,7 +201,7 @@ func (p *printer) change(g *group) {
 	if g.AppliedSeconds != nil {
 		text += " after " + seconds(*g.AppliedSeconds)
 	}
-	if g.SafePoint != "" && len(g.processes) == 1 {
+	if g.SafePoint != "" && g.SafePoint != attunev1.SafePointNow && len(g.processes) == 1 {
 		text += ", at " + g.SafePoint
 	}
 	p.line(2, colour, g.Verdict, "%s: %s", g.Tunlet, text)

@@ -56,10 +56,6 @@ const (
 	stateGone      = "gone"
 )
 
-// atOnce is the safe point of what is done from outside, which people need not
-// be told.
-const atOnce = "now"
-
 // newTuned is what a change would do.
 func newTuned(process *tunee, r Request, preview actuate.Preview) Answer {
 	line := Answer{
@@ -151,7 +147,7 @@ func (l Answer) how() string {
 	text := ""
 	if l.Way != "" && l.Way != string(access.WaySystem) {
 		text = "; by " + l.Way
-		if l.SafePoint != "" && l.SafePoint != atOnce {
+		if l.SafePoint != "" && l.SafePoint != attunev1.SafePointNow {
 			text += " (" + l.SafePoint + ")"
 		}
 	}

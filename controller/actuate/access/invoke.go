@@ -241,7 +241,7 @@ type Done struct {
 }
 
 // DoneNow is the answer of what is done from outside at once.
-func DoneNow(err error) (Done, error) { return Done{Where: "now"}, err }
+func DoneNow(err error) (Done, error) { return Done{Where: attunev1.SafePointNow}, err }
 
 // OuterThread is the controller's number for a thread that the process knows by
 // its own, in its pid namespace.

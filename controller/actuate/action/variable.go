@@ -67,7 +67,7 @@ func planVariable(r *actuate.Request, set *attunev1.SetVariable) (*actuate.Plan,
 		Run: func(context.Context) (access.Done, error) {
 			missed, err := writeCopies(process, words)
 			if missed > 0 {
-				return access.Done{Where: "now", Partial: fmt.Sprintf("%d threads ended meanwhile", missed)}, err
+				return access.Done{Where: attunev1.SafePointNow, Partial: fmt.Sprintf("%d threads ended meanwhile", missed)}, err
 			}
 			return access.DoneNow(err)
 		},

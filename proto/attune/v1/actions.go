@@ -114,3 +114,7 @@ func callerName(f *Function) string {
 	}
 	return " called from " + functionName(f)
 }
+
+// SafePointNow is [ActionResult]'s safe point of what is done from outside, which people
+// need not be told.
+const SafePointNow = "now"
