@@ -87,7 +87,7 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 	group.Go(func() error { return n.ServeLocal(ctx, listener) })
 	group.Go(func() error { return n.Run(ctx) })
 	group.Go(func() error { return export(ctx) })
-	group.Go(func() error { a.reloadLoop(ctx, hangup); return nil })
+	group.Go(func() error { a.reloadLoop(ctx, hangup, n.PolicyChanged); return nil })
 	group.Go(func() error { a.watchdog(ctx); return nil })
 	if a.renewer != nil {
 		group.Go(func() error { a.renewer.Run(ctx); return nil })

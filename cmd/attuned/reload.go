@@ -37,7 +37,7 @@ func (a *service) readPolicy(put metrics.Put) {
 
 // reloadLoop takes what can change while attuned runs, at SIGHUP: the policy and
 // the log level. Certificates are read when they change.
-func (a *service) reloadLoop(ctx context.Context, hangup <-chan os.Signal) {
+func (a *service) reloadLoop(ctx context.Context, hangup <-chan os.Signal, done func()) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -45,6 +45,7 @@ func (a *service) reloadLoop(ctx context.Context, hangup <-chan os.Signal) {
 		case <-hangup:
 			a.notify(daemon.SdNotifyReloading)
 			a.reload()
+			done()
 			a.notify(daemon.SdNotifyReady)
 		}
 	}

@@ -137,6 +137,10 @@ func (n *Node) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
+// PolicyChanged says that [Config.Policy] is another one from now on, so that the site is
+// told of its trouble or that there is none any more. It is safe for concurrent use.
+func (n *Node) PolicyChanged() { n.recorder.touched.Ring() }
+
 // ended is the error of a part that ended by itself.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {

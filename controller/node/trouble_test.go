@@ -81,6 +81,26 @@ func TestNotesAreBounded(t *testing.T) {
 	}
 }
 
+// TestPolicyIsTold: what is wrong with a policy is announced when that is known, and not
+// with the next record that has another reason.
+func TestPolicyIsTold(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		for len(b.recorder.touched) > 0 {
+			<-b.recorder.touched
+		}
+		b.policy = b.policy.Kept(errors.New("a mistake"))
+		b.PolicyChanged()
+		select {
+		case <-b.recorder.touched:
+		default:
+			t.Error("nobody is told")
+		}
+		if troubles := b.recorder.record().GetTroubles(); len(troubles) != 1 || !strings.Contains(troubles[0], "a mistake") {
+			t.Errorf("troubles %q", troubles)
+		}
+	})
+}
+
 // TestMismatchesOfAUser: however many processes of one user are left alone, another's is
 // told.
 func TestMismatchesOfAUser(t *testing.T) {
