@@ -154,8 +154,8 @@ test-dmlib: ## The tests in C: DMLib, packed files, the Slurm plugin, under the 
 	@$(MAKE) -s -C packaging/slurm/spank test
 
 .PHONY: test-tutorial
-test-tutorial: build ## Type in what docs/tutorial says, and check what comes of it
-	scripts/go-test tutorial -count=1 -tags e2e,full -run 'TestTutorial|TestNewTunlet' ./internal/testing/e2e
+test-tutorial: build ## Type in what docs/tutorial says, and check what comes of it; as root on a site, too
+	scripts/go-test tutorial -count=1 -tags e2e,full$$([ $$(id -u) -ne 0 ] || echo ,site) -run 'TestTutorial|TestYour|TestNewTunlet' ./internal/testing/e2e
 
 .PHONY: test-e2e
 test-e2e: build ## Tests of the built commands on real programs; TAGS=e2e,full runs all

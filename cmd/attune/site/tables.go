@@ -69,7 +69,7 @@ func writeSessions(out io.Writer, list *attunev1.ListSessionsResponse) error {
 
 // writeSession prints what a session's report does not say.
 func writeSession(out io.Writer, s *attunev1.SessionRecord) error {
-	_, err := fmt.Fprintf(out, "Session %s of %s, %s for %s, on %s.\n", s.GetId(), dash(s.GetUser().GetName()), stateText(s.GetState()), age(s),
+	_, err := fmt.Fprintf(out, "Session %s of %s, %s, %s long, on %s.\n", s.GetId(), dash(s.GetUser().GetName()), stateText(s.GetState()), age(s),
 		dash(strings.Join(s.GetHosts(), ", ")))
 	return err
 }

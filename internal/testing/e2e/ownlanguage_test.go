@@ -22,7 +22,7 @@ go test .
 go build -o attune-tunlet-mine .
 cd ..
 attune tunlet test mine/attune-tunlet-mine
-`+untilKept(t, "attune run --tunlet-dir mine -- ./feed 10 > /dev/null"))
+`+untilKept(t, "attune run --tunlet-dir mine -- ./feed 10 > /dev/null\n", "./feed"))
 	for _, want := range []string{"made mine", "ok    does the same in every session", "kept      mine: batch 1 → 64"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("nothing is said of %q:\n%s", want, said)
@@ -41,7 +41,7 @@ from=`+checkout+`/examples/python
 cp $from/Makefile $from/*.py $from/attune-tunlet-* python
 make -s -C python PROTO=`+checkout+`/proto
 attune tunlet test python/attune-tunlet-small-writes
-`+untilKept(t, "attune run --tunlet-dir python -- ./feed 10 > /dev/null"))
+`+untilKept(t, "attune run --tunlet-dir python -- ./feed 10 > /dev/null\n", "./feed"))
 	for _, want := range []string{"ok    does the same in every session", "kept      small-writes: batch 1 → 64"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("nothing is said of %q:\n%s", want, said)

@@ -14,26 +14,6 @@ import (
 	"testing"
 )
 
-// commandsOf returns what a page tells its reader to type: its blocks of sh.
-func commandsOf(t *testing.T, page string) string {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	typed := false
-	for line := range strings.Lines(string(text)) {
-		switch {
-		case strings.HasPrefix(line, "```"):
-			typed = strings.TrimSpace(line) == "```sh"
-		case typed:
-			out.WriteString(line)
-		}
-	}
-	return out.String()
-}
-
 // typeIn runs commands in a directory as a reader would, whose own tunlets are
 // in that directory too, and returns all that they say.
 func typeIn(t *testing.T, dir, commands string) string {
@@ -63,16 +43,17 @@ func ownDir(t *testing.T) string {
 	return dir
 }
 
-// untilKept has the program run until its change is kept instead of for 10 s, which
-// a reader's machine has for it.
-func untilKept(t *testing.T, commands string) string {
+// untilKept has the program, which is run for 10 s by a line of the commands, run until
+// its change is kept: that is how long a reader's machine has for it.
+func untilKept(t *testing.T, commands, program string) string {
 	t.Helper()
-	const program = " -- ./feed 10 > /dev/null"
-	before, after, found := strings.Cut(commands, program)
-	if !found || strings.Contains(after, program) {
-		t.Fatalf("want%s once in:\n%s", program, commands)
+	line := " -- " + program + " 10"
+	before, after, found := strings.Cut(commands, line)
+	if !found || strings.Contains(after, line) {
+		t.Fatalf("want%s once in:\n%s", line, commands)
 	}
-	return before + " --timeline timeline -- ./feed " + lasting + ` > /dev/null & tuned=$!
+	rest, after, _ := strings.Cut(after, "\n")
+	return before + " --timeline timeline -- " + program + " " + lasting + rest + ` & tuned=$!
 until grep -qs '"kind":"kept"' timeline; do kill -0 $tuned; sleep 0.05; done
 kill $tuned
 wait $tuned || true
@@ -81,7 +62,7 @@ wait $tuned || true
 
 // Whoever types what the tutorial says gets what it says.
 func TestTutorial(t *testing.T) {
-	said := typeIn(t, ownDir(t), untilKept(t, commandsOf(t, "../../../docs/tutorial/first-tunlet.md")))
+	said := typeIn(t, ownDir(t), untilKept(t, commandsOf(t, "../../../docs/tutorial/first-tunlet.md"), "./feed"))
 	for _, want := range []string{
 		"lines/s", "nothing to change", "made small-writes.tunlet.yaml", `there is no "rate.write_cals" here`, "as it should be",
 		"ok    does the same in every session", "kept      small-writes: batch 1 → 64", "installed small-writes 1", "removed ",
