@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"encoding/json"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Schema returns the JSON schema of an Account, indented, with a newline at its
+// end: the content of docs/reference/account.schema.json.
+func Schema() ([]byte, error) {
+	s, err := jsonschema.For[Account](nil)
+	if err != nil {
+		return nil, err
+	}
+	types := []any{ExitNormal, ExitSignal, ExitLimits, ExitLost}
+	s.Properties["exit"].Properties["type"].Enum = types
+	s.Properties["tree"].Items.Properties["exit"].Properties["type"].Enum = types
+	s.Properties["accuracy"].AdditionalProperties.Enum = []any{string(Exact), string(Sampled), string(Bound)}
+	s.Schema = "https://json-schema.org/draft/2020-12/schema"
+	s.ID = "https://attune-hpc.github.io/schema/account-1.json"
+	s.Title = "Attune account"
+	s.Description = "What a command and all its processes took."
+	data, err := json.MarshalIndent(s, "", "  ")
+	return append(data, '\n'), err
+}
