@@ -68,6 +68,10 @@ enum {
     BPF_F_INNER_MAP = 1 << 12,
 };
 
+enum {
+    BPF_RB_NO_WAKEUP = 1 << 0,
+};
+
 struct task_struct;
 
 /* Lets a program read an object of the kernel's as what it is, by its number in
@@ -94,6 +98,7 @@ static long (*bpf_send_signal_thread)(u32 signal) = (void *)117;
 static u64 (*bpf_jiffies64)(void) = (void *)118;
 static long (*bpf_get_ns_current_pid_tgid)(u64 dev, u64 ino, struct bpf_pidns_info *info,
                                            u32 size) = (void *)120;
+static u64 (*bpf_ktime_get_boot_ns)(void) = (void *)125;
 static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;

@@ -76,10 +76,21 @@ struct linux_binprm {
     const char *filename;
 } KERNEL_STRUCT;
 
+/* From Linux 6.2 on. */
+struct percpu_counter {
+    s64 count;
+} KERNEL_STRUCT;
+
 struct mm_struct {
     unsigned long arg_start;
     unsigned long arg_end;
     struct file *exe_file;
+#ifdef ATTUNE_ACCOUNT
+    unsigned long hiwater_rss; /* pages */
+    unsigned long hiwater_vm;
+    unsigned long total_vm;
+    struct percpu_counter rss_stat[4]; /* file, anonymous, swap, shared memory */
+#endif
 } KERNEL_STRUCT;
 
 #define SIGNAL_GROUP_EXIT 0x00000004
@@ -88,6 +99,9 @@ struct signal_struct {
     atomic_t live;
     int group_exit_code;
     u32 flags;
+#ifdef ATTUNE_ACCOUNT
+    unsigned long maxrss; /* pages */
+#endif
 } KERNEL_STRUCT;
 
 struct bpf_uprobe {
@@ -105,6 +119,23 @@ struct bpf_uprobe_multi_run_ctx {
     struct bpf_uprobe *uprobe;
 } KERNEL_STRUCT;
 
+/* Of one thread, without its children. */
+struct task_io_accounting {
+    u64 rchar;
+    u64 wchar;
+    u64 syscr;
+    u64 syscw;
+    u64 read_bytes;
+    u64 write_bytes;
+    u64 cancelled_write_bytes;
+} KERNEL_STRUCT;
+
+struct sched_entity {
+    u64 sum_exec_runtime;
+} KERNEL_STRUCT;
+
+#define PF_IO_WORKER 0x00000010
+
 struct task_struct {
     u32 ptrace; /* options of its tracer; 0: it has none */
     int exit_code;
@@ -120,6 +151,17 @@ struct task_struct {
     sigset_t blocked;
     struct bpf_run_ctx *bpf_ctx;
     char comm[16];
+#ifdef ATTUNE_ACCOUNT
+    u32 flags;
+    struct sched_entity se;
+    u64 utime;
+    u64 stime;
+    unsigned long nvcsw;
+    unsigned long nivcsw;
+    unsigned long min_flt;
+    unsigned long maj_flt;
+    struct task_io_accounting ioac;
+#endif
 } KERNEL_STRUCT;
 
 #endif

@@ -12,6 +12,7 @@
  */
 #include "attune_bpf.h"
 #include "kernel_types.h"
+#include "tasks.h"
 
 /* bpf_probe_read_kernel() is for programs under the GPL only; this file may
  * be used under it. */
@@ -55,10 +56,6 @@ struct exec_event {
 const struct process_event *unused_process_event __attribute__((unused));
 const struct exec_event *unused_exec_event __attribute__((unused));
 
-/* Inode number of the controller's pid namespace, 0 for the initial one. All
- * process ids in maps and events are as seen from there. */
-const volatile u32 pid_namespace_inum = 0;
-
 /* Events that found the ring buffer full. */
 u64 lost_events;
 /* Children that found no room among the members: not followed. */
@@ -100,30 +97,6 @@ struct {
     __type(key, struct name_key);
     __type(value, u32);
 } wanted_names SEC(".maps");
-
-#define MAX_PID_LEVELS 32
-
-/* The number that the wanted namespace gave to pid, 0 if it gave none. */
-INLINE s32 number_in_namespace(struct pid *pid) {
-    u32 level = READ(pid, level);
-
-    for (u32 i = 0; i < MAX_PID_LEVELS && i <= level; i++) {
-        struct upid number = {};
-
-        bpf_probe_read_kernel(&number, sizeof(number), (struct upid *)pid->numbers + i);
-        if (READ(number.ns, ns.inum) == pid_namespace_inum)
-            return number.nr;
-    }
-    return 0;
-}
-
-INLINE s32 thread_id(struct task_struct *task) {
-    return pid_namespace_inum ? number_in_namespace(READ(task, thread_pid)) : READ(task, pid);
-}
-
-INLINE s32 process_id(struct task_struct *task) {
-    return pid_namespace_inum ? thread_id(READ(task, group_leader)) : READ(task, tgid);
-}
 
 INLINE void describe(struct process_event *event, enum process_event_kind kind,
                      struct task_struct *task, s32 tgid) {
@@ -270,15 +243,6 @@ int process_exec_named(u64 *ctx) {
     else if (slot)
         emit(PROCESS_EXEC, *slot, task, tgid, 0);
     return 0;
-}
-
-/* As wait_task_zombie() in the kernel computes it. */
-INLINE s32 wait_status(struct task_struct *task) {
-    struct signal_struct *signal = READ(task, signal);
-
-    if (READ(signal, flags) & SIGNAL_GROUP_EXIT)
-        return READ(signal, group_exit_code);
-    return READ(READ(task, group_leader), exit_code);
 }
 
 SEC("raw_tp/sched_process_exit")

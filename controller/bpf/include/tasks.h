@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* Who a task is, as the controller's pid namespace numbers it, and how it ended. */
+#ifndef ATTUNE_TASKS_H
+#define ATTUNE_TASKS_H
+
+#include "kernel_types.h"
+
+/* Inode number of the controller's pid namespace, 0 for the initial one. All
+ * process ids in maps and events are as seen from there. */
+const volatile u32 pid_namespace_inum = 0;
+
+#define MAX_PID_LEVELS 32
+
+/* The number that the wanted namespace gave to pid, 0 if it gave none. */
+INLINE s32 number_in_namespace(struct pid *pid) {
+    u32 level = READ(pid, level);
+
+    for (u32 i = 0; i < MAX_PID_LEVELS && i <= level; i++) {
+        struct upid number = {};
+
+        bpf_probe_read_kernel(&number, sizeof(number), (struct upid *)pid->numbers + i);
+        if (READ(number.ns, ns.inum) == pid_namespace_inum)
+            return number.nr;
+    }
+    return 0;
+}
+
+INLINE s32 thread_id(struct task_struct *task) {
+    return pid_namespace_inum ? number_in_namespace(READ(task, thread_pid)) : READ(task, pid);
+}
+
+INLINE s32 process_id(struct task_struct *task) {
+    return pid_namespace_inum ? thread_id(READ(task, group_leader)) : READ(task, tgid);
+}
+
+/* As wait_task_zombie() in the kernel computes it. */
+INLINE s32 wait_status(struct task_struct *task) {
+    struct signal_struct *signal = READ(task, signal);
+
+    if (READ(signal, flags) & SIGNAL_GROUP_EXIT)
+        return READ(signal, group_exit_code);
+    return READ(READ(task, group_leader), exit_code);
+}
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * Accounts for a tree of processes: what each of its threads took is added up
+ * when the kernel is done with the thread, so that nothing is too short to be
+ * seen and nothing is counted twice (signal->ioac and /proc/PID/io hold what
+ * reaped children took as well, task->ioac does not).
+ *
+ * A thread is done with at its last switch. At the exit tracepoint the time since
+ * the last tick is missing from its run time: for short programs, nearly all.
+ * What other threads of the machine pay for that is one comparison per switch.
+ */
+#define ATTUNE_ACCOUNT
+#include "attune_bpf.h"
+#include "kernel_types.h"
+#include "tasks.h"
+
+const char program_license[] SEC("license") = "GPL";
+
+/* What threads took that are done with. */
+struct taken {
+    u64 runtime; /* ns                                                 */
+    u64 user;    /* ns, as the ticks saw it; its share counts          */
+    u64 system;
+    u64 read_chars;
+    u64 written_chars;
+    u64 read_calls;
+    u64 written_calls;
+    u64 read_bytes;
+    u64 written_bytes;
+    u64 cancelled_bytes; /* of written_bytes: of removed files         */
+    u64 voluntary;
+    u64 involuntary;
+    u64 minor_faults;
+    u64 major_faults;
+};
+
+/* A process. Its number in the initial pid namespace is its key. */
+struct process_account {
+    struct taken taken;
+    u64 start_time;    /* ns since boot, as its identity               */
+    u64 end_time;      /* ns since boot; 0: it has not ended           */
+    u64 resident_peak; /* pages; 0: not known                          */
+    u64 virtual_peak;  /* pages; 0: not known                          */
+    u64 before_exec;   /* what signal->maxrss was at its first exec    */
+    u32 execs;
+    u32 threads; /* that it had in all                                 */
+    s32 living;  /* threads that are not done with                     */
+    s32 pid;     /* as the controller has it                           */
+    s32 parent;
+    s32 status;
+    u32 ended;
+    char comm[16];
+};
+
+/* Of all processes. */
+struct account_totals {
+    struct taken taken;
+    u64 processes; /* that came                                        */
+    u64 alive;     /* that have a thread which has not ended           */
+    u64 peak;      /* of alive                                         */
+    u64 done;      /* that are done with                               */
+};
+
+const struct process_account *unused_process_account __attribute__((unused));
+
+struct account_totals totals;
+/* Processes that found the ring buffer full: they are in totals. */
+u64 lost_processes;
+/* Children that found no room: they and theirs are in nothing. */
+u64 lost_members;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __type(key, s32);
+    __type(value, struct process_account);
+} processes SEC(".maps");
+
+/* Threads, as the controller has them, whose children begin a tree. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 8);
+    __type(key, s32);
+    __type(value, u32);
+} starters SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 2 * 1024 * 1024);
+} ended_ring SEC(".maps");
+
+INLINE bool starts_tree(struct task_struct *parent) {
+    s32 id = thread_id(parent);
+
+    return bpf_map_lookup_elem(&starters, &id) != 0;
+}
+
+#define PEAK_TRIES 8
+
+INLINE void count_alive(void) {
+    u64 alive = __sync_fetch_and_add(&totals.alive, 1) + 1, peak;
+
+    for (u32 i = 0; i < PEAK_TRIES; i++) {
+        peak = totals.peak;
+        if (alive <= peak || __sync_val_compare_and_swap(&totals.peak, peak, alive) == peak)
+            return;
+    }
+}
+
+SEC("raw_tp/sched_process_fork")
+int account_fork(u64 *ctx) {
+    struct task_struct *parent = (struct task_struct *)ctx[0];
+    struct task_struct *child = (struct task_struct *)ctx[1];
+    s32 of = READ(parent, tgid), tgid = READ(child, tgid);
+    struct process_account *known = bpf_map_lookup_elem(&processes, &of);
+    struct process_account fresh = {.threads = 1, .living = 1};
+
+    if (of == tgid) { /* a thread */
+        if (known) {
+            __sync_fetch_and_add(&known->living, 1);
+            __sync_fetch_and_add(&known->threads, 1);
+        }
+        return 0;
+    }
+    if (!known && !starts_tree(parent))
+        return 0;
+    fresh.start_time = READ(child, start_boottime);
+    fresh.pid = process_id(child);
+    fresh.parent = process_id(READ(child, real_parent));
+    bpf_probe_read_kernel(fresh.comm, sizeof(fresh.comm), &child->comm);
+    if (bpf_map_update_elem(&processes, &tgid, &fresh, BPF_ANY)) {
+        __sync_fetch_and_add(&lost_members, 1);
+        return 0;
+    }
+    __sync_fetch_and_add(&totals.processes, 1);
+    count_alive();
+    return 0;
+}
+
+SEC("raw_tp/sched_process_exec")
+int account_exec(u64 *ctx) {
+    struct task_struct *task = (struct task_struct *)ctx[0];
+    s32 tgid = READ(task, tgid);
+    struct process_account *known = bpf_map_lookup_elem(&processes, &tgid);
+
+    if (known && __sync_fetch_and_add(&known->execs, 1) == 0)
+        known->before_exec = READ(READ(task, signal), maxrss);
+    return 0;
+}
+
+/*
+ * The peak of a process' own memory, in pages; 0 if it is not known. What the
+ * kernel keeps for wait4(2) has the image in it that executed the first program:
+ * after vfork that is the parent's. Where it is more than the process' own, only
+ * the memory itself tells, which is still there from Linux 6.16 on.
+ */
+INLINE u64 resident_peak(struct process_account *process, struct task_struct *task) {
+    u64 peak = READ(READ(task, signal), maxrss), now = 0;
+    struct mm_struct *mm = READ(task, mm);
+    s64 part;
+
+    if (!process->execs || peak > process->before_exec)
+        return peak;
+    if (!mm || process->execs > 1)
+        return 0;
+    part = READ(mm, rss_stat[0].count);
+    now += part > 0 ? part : 0;
+    part = READ(mm, rss_stat[1].count);
+    now += part > 0 ? part : 0;
+    part = READ(mm, rss_stat[3].count);
+    now += part > 0 ? part : 0;
+    peak = READ(mm, hiwater_rss);
+    return peak > now ? peak : now;
+}
+
+INLINE u64 virtual_peak(struct task_struct *task) {
+    struct mm_struct *mm = READ(task, mm);
+    u64 peak, now;
+
+    if (!mm)
+        return 0;
+    peak = READ(mm, hiwater_vm);
+    now = READ(mm, total_vm);
+    return peak > now ? peak : now;
+}
+
+SEC("raw_tp/sched_process_exit")
+int account_exit(u64 *ctx) {
+    struct task_struct *task = (struct task_struct *)ctx[0];
+    struct process_account *known;
+    s32 tgid;
+
+    if (READ(READ(task, signal), live.counter) > 0)
+        return 0; /* other threads live on */
+    tgid = READ(task, tgid);
+    known = bpf_map_lookup_elem(&processes, &tgid);
+    /* Two last threads may both see that none lives. */
+    if (!known || __sync_fetch_and_add(&known->ended, 1))
+        return 0;
+    known->end_time = bpf_ktime_get_boot_ns();
+    known->status = wait_status(task);
+    known->resident_peak = resident_peak(known, task);
+    known->virtual_peak = virtual_peak(task);
+    bpf_probe_read_kernel(known->comm, sizeof(known->comm), &task->comm);
+    __sync_fetch_and_sub(&totals.alive, 1);
+    return 0;
+}
+
+#define ADD(field, source)                                                                         \
+    do {                                                                                           \
+        u64 amount_ = READ(task, source);                                                          \
+        __sync_fetch_and_add(&taken->field, amount_);                                              \
+    } while (0)
+
+INLINE void add(struct taken *taken, struct task_struct *task) {
+    ADD(runtime, se.sum_exec_runtime);
+    ADD(user, utime);
+    ADD(system, stime);
+    ADD(read_chars, ioac.rchar);
+    ADD(written_chars, ioac.wchar);
+    ADD(read_calls, ioac.syscr);
+    ADD(written_calls, ioac.syscw);
+    ADD(read_bytes, ioac.read_bytes);
+    ADD(written_bytes, ioac.write_bytes);
+    ADD(cancelled_bytes, ioac.cancelled_write_bytes);
+    ADD(voluntary, nvcsw);
+    ADD(involuntary, nivcsw);
+    ADD(minor_faults, min_flt);
+    ADD(major_faults, maj_flt);
+}
+
+INLINE void emit(struct process_account *process) {
+    struct process_account *out = bpf_ringbuf_reserve(&ended_ring, sizeof(*out), 0);
+
+    if (!out) {
+        __sync_fetch_and_add(&lost_processes, 1);
+        return;
+    }
+    *out = *process;
+    bpf_ringbuf_submit(out, BPF_RB_NO_WAKEUP);
+}
+
+#define TASK_DEAD 0x80
+
+SEC("raw_tp/sched_switch")
+int account_switch(u64 *ctx) {
+    struct task_struct *task = (struct task_struct *)ctx[1];
+    struct process_account *known;
+    s32 tgid;
+
+    if ((u32)ctx[3] != TASK_DEAD)
+        return 0;
+    tgid = READ(task, tgid);
+    known = bpf_map_lookup_elem(&processes, &tgid);
+    if (!known)
+        return 0;
+    add(&known->taken, task);
+    add(&totals.taken, task);
+    /* Workers of io_uring are threads that no fork was told of. */
+    if (READ(task, flags) & PF_IO_WORKER || __sync_fetch_and_sub(&known->living, 1) != 1)
+        return 0;
+    emit(known);
+    bpf_map_delete_elem(&processes, &tgid);
+    __sync_fetch_and_add(&totals.done, 1);
+    return 0;
+}

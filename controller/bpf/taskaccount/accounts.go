@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskaccount
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+)
+
+// feature is what errors are about.
+const feature = "accounts of processes"
+
+// structs are those whose members the kernel places.
+var kernelStructs = slices.Concat(bpf.KernelStructs, []string{"mm_struct", "percpu_counter", "sched_entity", "task_io_accounting"})
+
+// Accounts accounts for the trees of processes that begin at its starters.
+type Accounts struct {
+	objects taskAccountObjects
+	links   []link.Link
+	reader  *ringbuf.Reader
+	reading sync.Mutex // Read: one at a time
+	close   sync.Once
+	closed  error
+}
+
+// New loads and attaches the programs. It fails with a *bpf.UnsupportedError
+// without privilege or without kernel type information. The caller must Close it.
+func New() (*Accounts, error) {
+	if err := bpf.RequirePrivilege(feature); err != nil {
+		return nil, err
+	}
+	spec, err := loadTaskAccount()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", feature, err)
+	}
+	namespace, err := bpf.OwnPIDNamespace()
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.Variables[taskAccountVarPidNamespaceInum].Set(uint32(namespace.Inode)); err != nil {
+		return nil, err
+	}
+	a := &Accounts{}
+	err = spec.LoadAndAssign(&a.objects, &ebpf.CollectionOptions{
+		Programs: ebpf.ProgramOptions{KernelTypes: bpf.KernelTypes(spec.Types, kernelStructs)},
+	})
+	if err != nil {
+		return nil, bpf.Explain(feature, err)
+	}
+	if err := a.start(); err != nil {
+		return nil, errors.Join(bpf.Explain(feature, err), a.Close())
+	}
+	return a, nil
+}
+
+func (a *Accounts) start() (err error) {
+	if a.reader, err = ringbuf.NewReader(a.objects.EndedRing); err != nil {
+		return fmt.Errorf("open ring: %w", err)
+	}
+	// Forks last: what is followed must be seen to end.
+	for _, at := range []struct {
+		tracepoint string
+		program    *ebpf.Program
+	}{
+		{"sched_switch", a.objects.AccountSwitch},
+		{"sched_process_exit", a.objects.AccountExit},
+		{"sched_process_exec", a.objects.AccountExec},
+		{"sched_process_fork", a.objects.AccountFork},
+	} {
+		attached, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: at.tracepoint, Program: at.program})
+		if err != nil {
+			return fmt.Errorf("attach to %s: %w", at.tracepoint, err)
+		}
+		a.links = append(a.links, attached)
+	}
+	return nil
+}
+
+// StartFrom makes every process that thread tid forks from now on the first of
+// a tree, until StopFrom. The thread itself is in none.
+func (a *Accounts) StartFrom(tid int) error {
+	if err := a.objects.Starters.Put(int32(tid), uint32(1)); err != nil {
+		return fmt.Errorf("account for what thread %d starts: %w", tid, err)
+	}
+	return nil
+}
+
+// StopFrom ends what StartFrom began. The trees go on.
+func (a *Accounts) StopFrom(tid int) error {
+	if err := a.objects.Starters.Delete(int32(tid)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("account no more for what thread %d starts: %w", tid, err)
+	}
+	return nil
+}
+
+// Read hands over the processes that have ended since the last Read, in the
+// order of their ends, and does not wait for others.
+func (a *Accounts) Read(handle func(Process)) error {
+	a.reading.Lock()
+	defer a.reading.Unlock()
+	a.reader.SetDeadline(time.Unix(1, 0))
+	for record := (ringbuf.Record{}); ; {
+		err := a.reader.ReadInto(&record)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil
+		}
+		var raw taskAccountProcessAccount
+		if err == nil && len(record.RawSample) != int(unsafe.Sizeof(raw)) {
+			err = fmt.Errorf("%d bytes", len(record.RawSample))
+		}
+		if err != nil {
+			return fmt.Errorf("read account of a process: %w", err)
+		}
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&raw)), unsafe.Sizeof(raw)), record.RawSample)
+		handle(processOf(&raw))
+	}
+}
+
+// Living returns the processes that are not done with, in no order, with what
+// those of their threads took that are.
+func (a *Accounts) Living() ([]Process, error) {
+	var (
+		list []Process
+		key  int32
+		raw  taskAccountProcessAccount
+	)
+	for at := a.objects.Processes.Iterate(); ; {
+		if !at.Next(&key, &raw) {
+			return list, at.Err()
+		}
+		list = append(list, processOf(&raw))
+	}
+}
+
+// Totals returns what all processes took that are done with.
+func (a *Accounts) Totals() (Totals, error) {
+	var raw taskAccountAccountTotals
+	if err := a.objects.Totals.Get(&raw); err != nil {
+		return Totals{}, fmt.Errorf("read totals: %w", err)
+	}
+	t := Totals{Taken: Taken(raw.Taken), Processes: raw.Processes, Peak: raw.Peak, Alive: raw.Alive, Done: raw.Done}
+	return t, errors.Join(a.objects.LostProcesses.Get(&t.LostProcesses), a.objects.LostMembers.Get(&t.LostMembers))
+}
+
+// Close detaches the programs. It is idempotent.
+func (a *Accounts) Close() error {
+	a.close.Do(func() {
+		var errs []error
+		if a.reader != nil {
+			errs = append(errs, a.reader.Close())
+		}
+		for _, attached := range a.links {
+			errs = append(errs, attached.Close())
+		}
+		a.closed = errors.Join(append(errs, a.objects.Close())...)
+	})
+	return a.closed
+}
