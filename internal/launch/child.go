@@ -23,8 +23,8 @@ type Child struct {
 	pid     int
 	signals *Signals
 	group   group
-	// stopping and continued are the Command's; may be nil.
-	stopping, continued func()
+	// stopping, continued and ended are the Command's; may be nil.
+	stopping, continued, ended func()
 	log                 *slog.Logger
 }
 
@@ -103,6 +103,9 @@ func (c *Child) collect() (Exit, bool) {
 		status unix.WaitStatus
 		exit   Exit
 	)
+	if c.ended != nil && state(c.pid) == 'Z' {
+		c.ended()
+	}
 	pid, err := unix.Wait4(c.pid, &status, unix.WUNTRACED|unix.WNOHANG, &exit.Rusage)
 	switch {
 	case err == unix.EINTR || err == nil && pid == 0:

@@ -22,6 +22,15 @@ type Command struct {
 	// Stopping is called before this process stops with the program, Continued
 	// when it was continued; both may be nil, both are called by Wait.
 	Stopping, Continued func()
+	// Fork, if not nil, is called with what forks the program, and calls it in the
+	// same thread: between, the thread may be made what its child is to inherit.
+	Fork func(fork func() error) error
+	// Group is the descriptor of a control group of version 2 that the program is to
+	// begin in; 0: in this process's.
+	Group int
+	// Ended, if not nil, is called by Wait when the program has ended and still is
+	// there as a zombie.
+	Ended func()
 	// Log gets what is degraded; nil: nowhere.
 	Log *slog.Logger
 }
@@ -51,7 +60,7 @@ func Start(ctx context.Context, cmd Command) (*Child, error) {
 	if sig := cmd.Signals.pendingEnd(); sig != 0 {
 		return nil, &InterruptedError{Signal: sig}
 	}
-	c := &Child{signals: cmd.Signals, stopping: cmd.Stopping, continued: cmd.Continued, log: cmd.Log.With("component", "launch")}
+	c := &Child{signals: cmd.Signals, stopping: cmd.Stopping, continued: cmd.Continued, ended: cmd.Ended, log: cmd.Log.With("component", "launch")}
 	c.group.log = c.log
 	if cmd.Signals.state.Exact {
 		var err error
@@ -78,9 +87,18 @@ func (c *Child) forkExec(path string, args []string, cmd Command) (err error) {
 			attr.Files[fd] = ^uintptr(0) // closed in the child
 		}
 	}
-	started := time.Now()
-	if c.pid, err = syscall.ForkExec(path, args, attr); err == nil {
-		c.Path, c.Started = path, started
+	if cmd.Group != 0 {
+		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: cmd.Group}
 	}
-	return err
+	fork := func() error {
+		started := time.Now()
+		if c.pid, err = syscall.ForkExec(path, args, attr); err == nil {
+			c.Path, c.Started = path, started
+		}
+		return err
+	}
+	if cmd.Fork != nil {
+		return cmd.Fork(fork)
+	}
+	return fork()
 }

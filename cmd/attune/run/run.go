@@ -4,7 +4,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -20,7 +19,6 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/config"
-	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/launch"
 )
 
@@ -61,7 +59,7 @@ func Command(p *cli.Env) *cobra.Command {
 		Short:             "Run a program and tune it while it runs",
 		Long:              runLong,
 		Example:           runExample,
-		Args:              someCommand,
+		Args:              cli.SomeCommand("run"),
 		ValidArgsFunction: cli.CompleteCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if leftAlone(p, cmd.Flags()) {
@@ -95,13 +93,6 @@ func leftAlone(p *cli.Env, flags *pflag.FlagSet) bool {
 		_, _ = fmt.Fprintf(p.Stderr, "attune: the program runs without it: switched off: %s\n", reason) // nobody else to tell
 	}
 	return off
-}
-
-func someCommand(_ *cobra.Command, args []string) error {
-	if len(args) == 0 || args[0] == "" {
-		return exitcode.UsageError(errors.New("no program to run"), "write: attune run -- CMD [ARGS]")
-	}
-	return nil
 }
 
 // runProgram runs the program from start to report. An error means that the

@@ -43,6 +43,16 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 		fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
 }
 
+// SomeCommand refuses a command line of `attune WORD` without a program.
+func SomeCommand(word string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 || args[0] == "" {
+			return exitcode.UsageError(errors.New("no program to run"), "write: attune "+word+" -- CMD [ARGS]")
+		}
+		return nil
+	}
+}
+
 // CompleteCommand leaves the program and its arguments to the shell.
 func CompleteCommand(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveDefault

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/account"
 	"github.com/attune-hpc/attune/cmd/attune/advice"
 	"github.com/attune-hpc/attune/cmd/attune/analyzer"
 	"github.com/attune-hpc/attune/cmd/attune/attach"
@@ -61,6 +62,7 @@ program got faster.`,
 	reports.AddCommand(site.Gains(p))
 	root.AddCommand(
 		run.Command(p),
+		account.Command(p),
 		attach.Command(p),
 		ps.Command(p),
 		probe.Command(p),

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package account
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/outfile"
+)
+
+// open opens the file of a flag; nil if none is named.
+func open(path, flag string) (*os.File, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := outfile.Open(path, os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return nil, exitcode.UsageError(fmt.Errorf("--%s: %w", flag, err), "name a file that you may write to")
+	}
+	return file, nil
+}
+
+// writeJSON writes the document with one call, so that it is not cut up among
+// what others write there.
+func writeJSON(to *os.File, a *account.Account) error {
+	text, err := json.MarshalIndent(a, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(append(text, '\n'))
+	return err
+}
+
+// page is the account for a person: a handful of lines.
+func page(a *account.Account) string {
+	var out strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&out, "attune: "+format+"\n", args...) }
+	line("%s after %s", endText(a.Exit), duration(a.WallSeconds))
+	if a.CPUSeconds != nil {
+		line("CPU        %s%s (%s of it in the kernel), %.2f cores on average%s", about(a, "cpu_seconds"), duration(*a.CPUSeconds),
+			duration(*a.SystemSeconds), *a.CoresAverage, number(a.CoresPeak, ", %.2f at most"))
+	}
+	if a.Processes.Total != nil {
+		text := fmt.Sprintf("%s%d, at most %d at one time", about(a, "processes.total"), *a.Processes.Total, *a.Processes.Peak)
+		if left := a.Processes.Left; left != nil && *left > 0 {
+			text += fmt.Sprintf("; %d live on", *left)
+		}
+		line("processes  %s", text)
+	}
+	var memory []string
+	for _, m := range []struct {
+		field, text string
+		bytes       *uint64
+	}{
+		{"memory.resident_peak_bytes", "resident", a.Memory.Resident},
+		{"memory.proportional_peak_bytes", "with shared pages once", a.Memory.Proportional},
+		{"memory.cgroup_peak_bytes", "with file cache", a.Memory.Cgroup},
+	} {
+		if m.bytes != nil {
+			memory = append(memory, about(a, m.field)+size(*m.bytes)+" "+m.text)
+		}
+	}
+	if memory != nil {
+		line("memory     at most %s", strings.Join(memory, ", "))
+	}
+	if io := a.IO; io.Read != nil {
+		line("read       %s%s by %d calls, %s from storage", about(a, "io.read_bytes"), size(*io.Read), *io.ReadCalls, size(*io.StorageRead))
+		line("written    %s%s by %d calls, %s to storage", about(a, "io.written_bytes"), size(*io.Written), *io.WrittenCalls, size(*io.StorageWritten))
+	}
+	return out.String()
+}
+
+// about is what stands before a number that is not exact.
+func about(a *account.Account, field string) string {
+	switch a.Accuracy[field] {
+	case account.Sampled:
+		return "about "
+	case account.Bound:
+		return "at least "
+	}
+	return ""
+}
+
+func endText(e account.Exit) string {
+	switch {
+	case e.Type == account.ExitLimits:
+		return "ended because of " + strings.Join(e.Limits, ", ")
+	case e.Signal != "":
+		return "killed by " + e.Signal
+	case e.Code != nil && *e.Code != 0:
+		return fmt.Sprintf("ended with exit code %d", *e.Code)
+	}
+	return "ended"
+}
+
+func number(n *float64, format string) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprintf(format, *n)
+}
+
+func duration(seconds float64) string {
+	switch {
+	case seconds < 10:
+		return fmt.Sprintf("%.3f s", seconds)
+	case seconds < 600:
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+	minutes := int(seconds) / 60
+	return fmt.Sprintf("%d h %02d min %02d s", minutes/60, minutes%60, int(seconds)%60)
+}
+
+// size is bytes with three digits or more.
+func size(bytes uint64) string {
+	value, units := float64(bytes), []string{"KB", "MB", "GB", "TB", "PB", "EB"}
+	if bytes < 1000 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	unit := ""
+	for _, unit = range units {
+		if value /= 1000; value < 999.5 {
+			break
+		}
+	}
+	return fmt.Sprintf("%.3g %s", value, unit)
+}

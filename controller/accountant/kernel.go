@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"errors"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/bpf/taskaccount"
+	"github.com/attune-hpc/attune/internal/account"
+)
+
+// kernel is the source that has the kernel add up what each thread took.
+type kernel struct {
+	accounts *taskaccount.Accounts
+	root     int
+	ends     []taskaccount.Process // that were read
+	err      error                 // of the first read that failed
+}
+
+const kernelSource = "kernel tracepoints of fork, exec, exit and the last switch (BPF)"
+
+// settleTime is how long the kernel may take from a process's end to the last
+// switch of its threads. It takes microseconds; a machine may be very busy.
+const settleTime = 2 * time.Second
+
+func newKernel() (*kernel, error) {
+	accounts, err := taskaccount.New()
+	if err != nil {
+		return nil, err
+	}
+	return &kernel{accounts: accounts}, nil
+}
+
+func (k *kernel) fork(start func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	tid := unix.Gettid()
+	if err := k.accounts.StartFrom(tid); err != nil {
+		return err
+	}
+	return errors.Join(start(), k.accounts.StopFrom(tid))
+}
+
+func (k *kernel) begin(pid int) { k.root = pid }
+
+func (k *kernel) ended() {}
+
+// drain takes what has ended out of the ring.
+func (k *kernel) drain() {
+	if err := k.accounts.Read(func(p taskaccount.Process) { k.ends = append(k.ends, p) }); err != nil && k.err == nil {
+		k.err = err
+	}
+}
+
+func (k *kernel) look() (now, error) {
+	k.drain()
+	totals, err := k.accounts.Totals()
+	if err != nil {
+		return now{}, err
+	}
+	list, err := k.accounts.Living()
+	if err != nil {
+		return now{}, err
+	}
+	n := now{total: totals.Processes, peak: totals.Peak, done: takenOf(totals.Taken), known: true}
+	for _, p := range list {
+		if p.End == 0 {
+			n.alive = append(n.alive, living{
+				pid: p.PID, start: p.Start, done: takenOf(p.Taken), name: p.Name, parent: p.Parent, threads: p.Threads,
+			})
+		}
+	}
+	return n, nil
+}
+
+// takenOf leaves out what was to go to storage and was removed before.
+func takenOf(t taskaccount.Taken) taken {
+	user, system := t.Shares()
+	return taken{
+		cpu: time.Duration(t.Runtime), user: user, system: system,
+		read: t.ReadChars, written: t.WrittenChars, readCalls: t.ReadCalls, writtenCalls: t.WrittenCalls,
+		storageRead: t.ReadBytes, storageWritten: t.WrittenBytes - min(t.WrittenBytes, t.CancelledBytes),
+		voluntary: t.Voluntary, involuntary: t.Involuntary, minorFaults: t.MinorFaults, majorFaults: t.MajorFaults,
+	}
+}
+
+func (k *kernel) fill(a *account.Account, start time.Time) {
+	totals, err := k.settle()
+	n, lookErr := k.look()
+	if err = errors.Join(err, lookErr, k.err); err != nil {
+		for _, name := range takenFields {
+			a.Missing[name] = err.Error()
+		}
+		return
+	}
+	all, accuracy := takenOf(totals.Taken), account.Exact
+	var tried uint64
+	for _, p := range k.ends {
+		if p.Parent == unix.Getpid() && p.PID != k.root {
+			// The program was looked for in several places, and not all could be executed.
+			all.subtract(takenOf(p.Taken))
+			tried++
+			continue
+		}
+		a.Tree = append(a.Tree, ended(p, start))
+	}
+	for _, p := range n.alive {
+		process, rest := left(p, start)
+		all.add(rest)
+		a.Tree = append(a.Tree, process)
+		accuracy = account.Sampled
+	}
+	sortTree(a.Tree, k.root)
+	if totals.LostMembers > 0 {
+		accuracy = account.Bound
+		a.Missing["processes.total"] = "at least: more processes were alive at one time than can be followed"
+	}
+	fillTaken(a, all, accuracy, kernelSource)
+	a.Processes = account.Processes{
+		Total: new(totals.Processes - tried), Peak: new(totals.Peak), Left: new(uint64(len(n.alive))),
+	}
+	count := account.Exact
+	if totals.LostMembers > 0 {
+		count = account.Bound
+	}
+	for _, name := range []string{"processes.total", "processes.peak", "processes.left"} {
+		a.Accuracy[name], a.Sources[name] = count, kernelSource
+	}
+	if totals.LostProcesses > 0 {
+		a.Missing["tree"] = "processes are missing that found the buffer full; the totals have them"
+	}
+	a.Cost.LostEvents = totals.LostProcesses + totals.LostMembers
+}
+
+// settle waits until what has ended is added up.
+func (k *kernel) settle() (taskaccount.Totals, error) {
+	for end := time.Now().Add(settleTime); ; time.Sleep(100 * time.Microsecond) {
+		totals, err := k.accounts.Totals()
+		switch {
+		case err != nil:
+			return totals, err
+		case totals.Settled():
+			return totals, nil
+		case time.Now().After(end):
+			return totals, errors.New("processes have ended and the kernel is not done with them")
+		}
+	}
+}
+
+func (k *kernel) close() error { return k.accounts.Close() }

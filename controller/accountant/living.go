@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// left is the account of a process that lives at the account's end, and what its
+// living threads took: the rest is in the kernel's totals.
+func left(p living, start time.Time) (account.Process, taken) {
+	began := bootTime().Add(p.start)
+	process := processOf(p.pid, p.parent, p.name, began.Sub(start), time.Since(began))
+	process.Left, process.Threads = true, new(p.threads)
+	rest := readThreads(p.pid)
+	if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.pid)); err == nil {
+		process.Name = strings.TrimSuffix(string(data), "\n")
+	}
+	if status, err := procid.ReadStatus(p.pid); err == nil && status.Peak != 0 {
+		process.Memory.Resident = new(status.Peak)
+	}
+	all := p.done
+	all.add(rest)
+	fillProcess(&process, all)
+	return process, rest
+}
+
+// readThreads adds up what the living threads of a process took. Threads that end
+// meanwhile are left out: the kernel is done with them.
+func readThreads(pid int) (sum taken) {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return sum
+	}
+	for _, task := range tasks {
+		dir := fmt.Sprintf("/proc/%d/task/%s/", pid, task.Name())
+		if t, err := readThread(dir); err == nil {
+			sum.add(t)
+		}
+	}
+	return sum
+}
+
+// readThread reads what one thread took. The files are the thread's own, without
+// ended threads and reaped children.
+func readThread(dir string) (t taken, err error) {
+	data, err := os.ReadFile(dir + "stat")
+	if err != nil {
+		return t, err
+	}
+	stat, err := procid.ParseStat(data)
+	if err != nil {
+		return t, err
+	}
+	t.minorFaults, t.majorFaults = stat.MinorFaults, stat.MajorFaults
+	if t.cpu, err = runTime(dir); err != nil {
+		return t, err
+	}
+	t.user = t.cpu
+	if ticks := stat.UserTicks + stat.SystemTicks; ticks > 0 {
+		t.system = time.Duration(float64(t.cpu) * float64(stat.SystemTicks) / float64(ticks))
+		t.user = t.cpu - t.system
+	}
+	if err := fields(dir+"status", map[string]*uint64{
+		"voluntary_ctxt_switches:": &t.voluntary, "nonvoluntary_ctxt_switches:": &t.involuntary,
+	}); err != nil {
+		return t, err
+	}
+	return t, readIO(dir+"io", &t)
+}
+
+// readIO reads an io file of /proc.
+func readIO(path string, t *taken) error {
+	var cancelled uint64
+	err := fields(path, map[string]*uint64{
+		"rchar:": &t.read, "wchar:": &t.written, "syscr:": &t.readCalls, "syscw:": &t.writtenCalls,
+		"read_bytes:": &t.storageRead, "write_bytes:": &t.storageWritten, "cancelled_write_bytes:": &cancelled,
+	})
+	t.storageWritten -= min(t.storageWritten, cancelled)
+	return err
+}
+
+// fields reads the numbers behind names in a file of names and numbers.
+func fields(path string, into map[string]*uint64) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(data) {
+		words := bytes.Fields(line)
+		if len(words) < 2 || into[string(words[0])] == nil {
+			continue
+		}
+		if *into[string(words[0])], err = strconv.ParseUint(string(words[1]), 10, 64); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// runTime is the CPU time of a thread, to the nanosecond, as of the last tick or switch.
+func runTime(dir string) (time.Duration, error) {
+	data, err := os.ReadFile(dir + "schedstat")
+	if err != nil {
+		return 0, err
+	}
+	word, _, _ := bytes.Cut(data, []byte(" "))
+	nanos, err := strconv.ParseInt(string(word), 10, 64)
+	return time.Duration(nanos), err
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"time"
+
+	"github.com/attune-hpc/attune/internal/account"
+)
+
+// A source follows the command's processes, and knows what those took that have
+// ended.
+type source interface {
+	// fork calls start, which forks the command.
+	fork(start func() error) error
+	// begin says which process is the command.
+	begin(pid int)
+	// ended is called while the command is a zombie.
+	ended()
+	// look returns what there is now. It may be called beside the other functions.
+	look() (now, error)
+	// fill fills in what the source knows, after the command's end. until is
+	// the account's end.
+	fill(a *account.Account, start time.Time)
+	// close ends the source.
+	close() error
+}
+
+// now is what there is at one moment.
+type now struct {
+	// alive are the processes that have not ended.
+	alive []living
+	// total is how many there were, peak the most at one time; 0: not known.
+	total, peak uint64
+	// done is what the threads took that are done with; known says whether
+	// there is such a thing.
+	done  taken
+	known bool
+}
+
+// living is a process that has not ended.
+type living struct {
+	pid int
+	// start is its time since boot; 0: not known.
+	start time.Duration
+	// done is what those of its threads took that are done with.
+	done taken
+	// name and parent as of the last look.
+	name    string
+	parent  int
+	threads uint64
+}
+
+// taken is an amount of everything that adds up.
+type taken struct {
+	cpu, user, system                                time.Duration
+	read, written, readCalls, writtenCalls           uint64
+	storageRead, storageWritten                      uint64
+	voluntary, involuntary, minorFaults, majorFaults uint64
+}
+
+func (t *taken) add(more taken) {
+	t.cpu += more.cpu
+	t.user += more.user
+	t.system += more.system
+	t.read += more.read
+	t.written += more.written
+	t.readCalls += more.readCalls
+	t.writtenCalls += more.writtenCalls
+	t.storageRead += more.storageRead
+	t.storageWritten += more.storageWritten
+	t.voluntary += more.voluntary
+	t.involuntary += more.involuntary
+	t.minorFaults += more.minorFaults
+	t.majorFaults += more.majorFaults
+}
+
+// subtract takes away what is part of t.
+func (t *taken) subtract(part taken) {
+	t.cpu -= part.cpu
+	t.user -= part.user
+	t.system -= part.system
+	t.read -= part.read
+	t.written -= part.written
+	t.readCalls -= part.readCalls
+	t.writtenCalls -= part.writtenCalls
+	t.storageRead -= part.storageRead
+	t.storageWritten -= min(t.storageWritten, part.storageWritten)
+	t.voluntary -= part.voluntary
+	t.involuntary -= part.involuntary
+	t.minorFaults -= part.minorFaults
+	t.majorFaults -= part.majorFaults
+}
+
+func (t *taken) io() account.IO {
+	return account.IO{
+		Read: new(t.read), Written: new(t.written), ReadCalls: new(t.readCalls), WrittenCalls: new(t.writtenCalls),
+		StorageRead: new(t.storageRead), StorageWritten: new(t.storageWritten),
+	}
+}
+
+func (t *taken) switches() account.Switches {
+	return account.Switches{Voluntary: new(t.voluntary), Involuntary: new(t.involuntary)}
+}
+
+func (t *taken) faults() account.Faults {
+	return account.Faults{Minor: new(t.minorFaults), Major: new(t.majorFaults)}
+}
+
+// Fields that a taken fills in.
+var takenFields = []string{
+	"cpu_seconds", "io.read_bytes", "io.written_bytes", "io.read_calls", "io.written_calls",
+	"io.storage_read_bytes", "io.storage_written_bytes", "context_switches.voluntary", "context_switches.involuntary",
+	"faults.minor", "faults.major",
+}
+
+// fillTaken sets the account's own numbers, how good they are, and what they come from.
+func fillTaken(a *account.Account, t taken, accuracy account.Accuracy, source string) {
+	a.CPUSeconds, a.UserSeconds, a.SystemSeconds = new(t.cpu.Seconds()), new(t.user.Seconds()), new(t.system.Seconds())
+	a.IO, a.ContextSwitches, a.Faults = t.io(), t.switches(), t.faults()
+	for _, name := range takenFields {
+		a.Accuracy[name], a.Sources[name] = accuracy, source
+	}
+	// Ticks see where a thread is; the kernel scales that to the exact sum.
+	for _, name := range []string{"user_seconds", "system_seconds"} {
+		a.Accuracy[name], a.Sources[name] = account.Sampled, source
+		if accuracy == account.Bound {
+			a.Accuracy[name] = account.Bound
+		}
+	}
+}

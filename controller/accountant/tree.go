@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/bpf/taskaccount"
+	"github.com/attune-hpc/attune/internal/account"
+)
+
+// bootTime is the moment from which times since boot count, on the wall's clock.
+func bootTime() time.Time {
+	var since unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) // cannot fail: the clock is there since Linux 2.6.39
+	return time.Now().Add(-time.Duration(since.Nano()))
+}
+
+// ended is the account of a process that the kernel is done with.
+func ended(p taskaccount.Process, start time.Time) account.Process {
+	t := takenOf(p.Taken)
+	process := processOf(p.PID, p.Parent, p.Name, bootTime().Add(p.Start).Sub(start), p.End-p.Start)
+	process.Threads = new(p.Threads)
+	process.Exit = exitOf(p.Status)
+	fillProcess(&process, t)
+	page := uint64(os.Getpagesize())
+	if p.ResidentPages != 0 {
+		process.Memory.Resident = new(p.ResidentPages * page)
+	}
+	if p.VirtualPages != 0 {
+		process.Memory.Virtual = new(p.VirtualPages * page)
+	}
+	return process
+}
+
+func processOf(pid, parent int, name string, start, wall time.Duration) account.Process {
+	// Clocks are read one after another: nothing began before the account.
+	return account.Process{PID: pid, Parent: parent, Name: name, StartSeconds: max(0, start.Seconds()), WallSeconds: wall.Seconds()}
+}
+
+func fillProcess(p *account.Process, t taken) {
+	p.CPUSeconds, p.UserSeconds, p.SystemSeconds = new(t.cpu.Seconds()), new(t.user.Seconds()), new(t.system.Seconds())
+	p.IO, p.ContextSwitches, p.Faults = t.io(), t.switches(), t.faults()
+}
+
+// exitOf is a wait status in an account.
+func exitOf(status unix.WaitStatus) *account.Exit {
+	if status.Signaled() {
+		return &account.Exit{Type: account.ExitSignal, Signal: unix.SignalName(status.Signal())}
+	}
+	return &account.Exit{Type: account.ExitNormal, Code: new(status.ExitStatus())}
+}
+
+// sortTree orders processes by their starts, the root first.
+func sortTree(tree []account.Process, root int) {
+	slices.SortStableFunc(tree, func(a, b account.Process) int {
+		if (a.PID == root) != (b.PID == root) {
+			return map[bool]int{true: -1, false: 1}[a.PID == root]
+		}
+		return cmp.Or(cmp.Compare(a.StartSeconds, b.StartSeconds), cmp.Compare(a.PID, b.PID))
+	})
+}
