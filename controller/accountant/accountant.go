@@ -3,7 +3,13 @@
 package accountant
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
+	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,59 +19,118 @@ import (
 	"github.com/attune-hpc/attune/internal/launch"
 )
 
+// MinEvery is the least period of Options.
+const MinEvery = 10 * time.Millisecond
+
 // Options says what is to be measured how; the zero value is good.
 type Options struct {
+	// Every is the time between two looks at the living processes, at least
+	// MinEvery; 0: 50 ms.
+	Every time.Duration
+	// Series gets a line of JSON at each look, with one call; nil: none.
+	// SeriesPath is its name in the account.
+	Series     io.Writer
+	SeriesPath string
+	// Limits are what the command may take.
+	Limits []Limit
+	// Grace is what passes between SIGTERM and SIGKILL when a limit is exceeded.
+	Grace time.Duration
+	// Wait is for the end of all processes, not of the command's own only.
+	Wait bool
+	// NoGroup leaves the command in the control group of this process.
+	NoGroup bool
 	// WithoutKernel has the account made as without root.
 	WithoutKernel bool
+}
+
+// limitsBytes says whether a limit needs what threads read and wrote.
+func (o *Options) limitsBytes() bool {
+	for _, limit := range o.Limits {
+		if strings.HasPrefix(limit.Field, "io.") {
+			return true
+		}
+	}
+	return false
 }
 
 // Accountant makes the account of one command.
 type Accountant struct {
 	options Options
 	source  source
+	group   *group
 	pid     int
 	started time.Time
-	refused error // why the kernel's source is not used
+	sampler *sampler
+	stop    context.CancelFunc
+	stopped chan struct{}
 }
 
 // New makes ready for a command. The caller must Close it.
 func New(options Options) (*Accountant, error) {
-	a := &Accountant{options: options}
+	if options.Every == 0 {
+		options.Every = 50 * time.Millisecond
+	}
+	options.Every = max(options.Every, MinEvery)
+	a := &Accountant{options: options, group: &group{err: errors.New("not wanted")}}
 	k, err := newKernel()
 	if err != nil {
 		return nil, err
 	}
 	a.source = k
+	if !options.NoGroup {
+		a.group = newGroup()
+	}
 	return a, nil
 }
 
-// Fork is for launch.Command: it calls fork, which forks the command.
-func (a *Accountant) Fork(fork func() error) error { return a.source.fork(fork) }
-
-// Ended is for launch.Command.
-func (a *Accountant) Ended() { a.source.ended() }
+// Prepare has a command forked so that it can be followed.
+func (a *Accountant) Prepare(cmd *launch.Command) {
+	cmd.Group = a.group.fd()
+	cmd.Ended = a.source.ended
+	cmd.Fork = func(fork func() error) error {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		return a.group.around(func() error { return a.source.fork(fork) })
+	}
+}
 
 // Begin says that the command runs.
 func (a *Accountant) Begin(child *launch.Child) {
 	a.pid, a.started = child.PID(), child.Started
 	a.source.begin(a.pid)
+	a.sampler = &sampler{
+		options: a.options, source: a.source, group: a.group, started: a.started,
+		ender: ender{grace: a.options.Grace, group: a.group}, times: make(map[string]float64),
+		excesses: make([]excess, len(a.options.Limits)),
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	a.stop, a.stopped = stop, make(chan struct{})
+	go func() {
+		defer close(a.stopped)
+		a.sampler.run(ctx)
+	}()
 }
 
-// End returns the account of the command, which has ended.
-func (a *Accountant) End(args []string, exit launch.Exit) *account.Account {
+// End returns the account of the command, which has ended. With Options.Wait it
+// waits for the other processes, until ctx ends.
+func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *account.Account {
 	end := a.started.Add(exit.Wall)
+	if a.options.Wait && a.awaitOthers(ctx) {
+		end = time.Now()
+	}
+	a.stop()
+	<-a.stopped
+	a.endOthers()
 	record := &account.Account{
 		Schema: account.SchemaID, Version: buildinfo.Get().Version, Command: args, Host: host(),
-		Start: a.started, End: end, WallSeconds: exit.Wall.Seconds(),
+		Start: a.started, End: end, WallSeconds: end.Sub(a.started).Seconds(),
 		Accuracy: map[string]account.Accuracy{"wall_seconds": account.Exact},
 		Sources:  map[string]string{}, Missing: map[string]string{},
 	}
 	record.Directory, _ = os.Getwd() // absent if it was removed
-	record.Exit = account.Exit{Type: account.ExitNormal, Code: new(exit.Code)}
-	if exit.Signal != 0 {
-		record.Exit = account.Exit{Type: account.ExitSignal, Signal: unix.SignalName(exit.Signal)}
-	}
 	a.source.fill(record, a.started)
+	a.sampler.fill(record)
+	a.fillExit(record, exit)
 	if record.CPUSeconds != nil && record.WallSeconds > 0 {
 		record.CoresAverage = new(*record.CPUSeconds / record.WallSeconds)
 		record.Accuracy["cores_average"] = record.Accuracy["cpu_seconds"]
@@ -74,5 +139,62 @@ func (a *Accountant) End(args []string, exit launch.Exit) *account.Account {
 	return record
 }
 
+// fillExit says how the command ended, and which limits were exceeded.
+func (a *Accountant) fillExit(record *account.Account, exit launch.Exit) {
+	record.Exit = account.Exit{Type: account.ExitNormal, Code: new(exit.Code)}
+	if exit.Signal != 0 {
+		record.Exit = account.Exit{Type: account.ExitSignal, Signal: unix.SignalName(exit.Signal)}
+	}
+	for i, e := range a.sampler.excesses {
+		// What no look at the living saw may be in the totals.
+		limit := a.options.Limits[i]
+		if total, known := record.Number(limit.Field); known && total > max(limit.Max, e.peak) {
+			e = excess{limit, total}
+		}
+		if e.limit.Field != "" {
+			record.Exit.Limits = append(record.Exit.Limits, e.String())
+		}
+	}
+	if a.sampler.ender.ending() {
+		record.Exit.Type = account.ExitLimits
+	}
+}
+
+// awaitOthers waits until no process is left. False if none was.
+func (a *Accountant) awaitOthers(ctx context.Context) (waited bool) {
+	for ; ctx.Err() == nil; time.Sleep(endPause) {
+		n, err := a.source.look()
+		if err != nil || len(n.alive) == 0 {
+			break
+		}
+		waited = true
+	}
+	return waited
+}
+
+// endTimeout is how long processes may take to end after SIGKILL: one that waits
+// for a disk takes no signal.
+const endTimeout = 10 * time.Second
+
+// endOthers ends what is left of a command that exceeded a limit.
+func (a *Accountant) endOthers() {
+	e := &a.sampler.ender
+	if !e.ending() {
+		return
+	}
+	for until := time.Now().Add(e.grace + endTimeout); time.Now().Before(until); time.Sleep(endPause) {
+		n, err := a.source.look()
+		if err != nil || len(n.alive) == 0 {
+			return
+		}
+		e.press(n.alive, time.Now())
+	}
+}
+
 // Close ends what New began.
-func (a *Accountant) Close() error { return a.source.close() }
+func (a *Accountant) Close() error {
+	if err := errors.Join(a.source.close(), a.group.close()); err != nil {
+		return fmt.Errorf("end the account: %w", err)
+	}
+	return nil
+}

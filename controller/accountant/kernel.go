@@ -4,7 +4,7 @@ package accountant
 
 import (
 	"errors"
-	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +17,7 @@ import (
 type kernel struct {
 	accounts *taskaccount.Accounts
 	root     int
+	mu       sync.Mutex            // guards what follows
 	ends     []taskaccount.Process // that were read
 	err      error                 // of the first read that failed
 }
@@ -36,9 +37,7 @@ func newKernel() (*kernel, error) {
 }
 
 func (k *kernel) fork(start func() error) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	tid := unix.Gettid()
+	tid := unix.Gettid() // this thread's, for the caller is locked to it
 	if err := k.accounts.StartFrom(tid); err != nil {
 		return err
 	}
@@ -51,6 +50,8 @@ func (k *kernel) ended() {}
 
 // drain takes what has ended out of the ring.
 func (k *kernel) drain() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if err := k.accounts.Read(func(p taskaccount.Process) { k.ends = append(k.ends, p) }); err != nil && k.err == nil {
 		k.err = err
 	}
@@ -91,6 +92,8 @@ func takenOf(t taskaccount.Taken) taken {
 func (k *kernel) fill(a *account.Account, start time.Time) {
 	totals, err := k.settle()
 	n, lookErr := k.look()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if err = errors.Join(err, lookErr, k.err); err != nil {
 		for _, name := range takenFields {
 			a.Missing[name] = err.Error()

@@ -25,6 +25,9 @@ type Field struct {
 // before what is in it.
 func Fields() []Field { return fieldsOf(reflect.TypeFor[Account](), "") }
 
+// RowFields returns the fields of a Row.
+func RowFields() []Field { return fieldsOf(reflect.TypeFor[Row](), "") }
+
 func fieldsOf(t reflect.Type, prefix string) []Field {
 	var out []Field
 	for f := range t.Fields() {
@@ -85,11 +88,11 @@ func child(v reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// Page returns the table of all fields for the reference page, in Markdown.
-func Page() []byte {
+// Page returns the table of fields for the reference page, in Markdown.
+func Page(fields []Field) []byte {
 	var out strings.Builder
 	out.WriteString("| Field | Unit | What it is |\n|---|---|---|\n")
-	for _, f := range Fields() {
+	for _, f := range fields {
 		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", f.Name, f.Unit, f.Help)
 	}
 	return []byte(out.String())

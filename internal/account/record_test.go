@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,8 +20,6 @@ var update = flag.Bool("update", false, "rewrite generated files")
 const (
 	schemaFile = "../../docs/reference/account.schema.json"
 	pageFile   = "../../docs/reference/account.md"
-	pageBegin  = "<!-- begin fields: generated from internal/account -->\n"
-	pageEnd    = "<!-- end fields -->\n"
 )
 
 // TestSchemaFile keeps the published schema equal to the types.
@@ -32,18 +31,22 @@ func TestSchemaFile(t *testing.T) {
 	same(t, schemaFile, schema)
 }
 
-// TestPage keeps the reference page's table equal to the types.
+// TestPage keeps the reference page's tables equal to the types.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile(pageFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, begun := bytes.Cut(page, []byte(pageBegin))
-	_, after, ended := bytes.Cut(rest, []byte(pageEnd))
-	if !begun || !ended {
-		t.Fatalf("%s is without the lines %q and %q", pageFile, pageBegin, pageEnd)
+	for name, fields := range map[string][]Field{"fields": Fields(), "rows": RowFields()} {
+		begin, end := "<!-- begin "+name+": generated from internal/account -->\n", "<!-- end "+name+" -->\n"
+		before, rest, begun := bytes.Cut(page, []byte(begin))
+		_, after, ended := bytes.Cut(rest, []byte(end))
+		if !begun || !ended {
+			t.Fatalf("%s is without the lines %q and %q", pageFile, begin, end)
+		}
+		page = slices.Concat(before, []byte(begin), Page(fields), []byte(end), after)
 	}
-	same(t, pageFile, bytes.Join([][]byte{before, []byte(pageBegin), Page(), []byte(pageEnd), after}, nil))
+	same(t, pageFile, page)
 }
 
 // same compares with a file, or rewrites it with -update.
@@ -65,7 +68,7 @@ func same(t *testing.T, path string, want []byte) {
 
 // TestFieldsAreDescribed: each has a sentence, and a number its unit.
 func TestFieldsAreDescribed(t *testing.T) {
-	for _, f := range Fields() {
+	for _, f := range slices.Concat(Fields(), RowFields()) {
 		if !strings.HasSuffix(f.Help, ".") {
 			t.Errorf("%s: %q is no sentence", f.Name, f.Help)
 		}

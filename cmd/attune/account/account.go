@@ -5,8 +5,8 @@ package account
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,15 +28,26 @@ in the JSON document says whether it is exact, sampled, or a bound, and what
 measured it; docs/reference/account.md describes all of them. What could not be
 measured is absent, with its reason.
 
-Processes that outlive CMD are in the account with what they took until CMD ended.`
+Processes that outlive CMD are in the account with what they took until CMD ended,
+unless --wait is given.
+
+--limit names a field of the account, or one of the short names wall, cpu, cores,
+processes, memory, anonymous, virtual, cgroup, read and written, and the most that
+CMD and its processes may take: wall=10m, memory=2GB, processes=100. When it is
+exceeded, all of them get SIGTERM, and after --grace SIGKILL until none is left, and
+attune ends with exit code 124. --soft-limit only says so.`
 
 const example = `  attune account -- ./my-program input.dat
-  attune account --json account.json -- make -j8`
+  attune account --json account.json -- make -j8
+  attune account --limit memory=2GB --limit wall=10m -- ./my-program
+  attune account --series series.jsonl --every 10ms -- ./my-program`
 
 // flags are those of `attune account`.
 type flags struct {
-	json  string
-	quiet bool
+	json, series string
+	quiet        bool
+	limits, soft []string
+	options      accountant.Options
 }
 
 // Command returns `attune account`.
@@ -55,80 +66,89 @@ func Command(p *cli.Env) *cobra.Command {
 	}
 	cmd.Flags().SetInterspersed(false) // what follows CMD is CMD's
 	cmd.Flags().StringVar(&f.json, "json", "", "write the account as JSON to this file at the end; - is standard output")
+	cmd.Flags().StringVar(&f.series, "series", "", "write a line of JSON to this file every --every, as it happens")
+	cmd.Flags().DurationVar(&f.options.Every, "every", 50*time.Millisecond, "time between two looks at the processes, at least 10ms")
+	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "`FIELD=VALUE`: end all processes when they take more; may be repeated")
+	cmd.Flags().StringArrayVar(&f.soft, "soft-limit", nil, "`FIELD=VALUE`: say so when they take more; may be repeated")
+	cmd.Flags().DurationVar(&f.options.Grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when a limit is exceeded")
+	cmd.Flags().BoolVar(&f.options.Wait, "wait", false, "account until the last of the processes has ended")
+	cmd.Flags().BoolVar(&f.options.NoGroup, "no-cgroup", false, "leave CMD in the control group of attune")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "say nothing on standard error")
 	return cmd
 }
 
-// run runs the program from start to account. An error means that the program did
-// not run; else p.Program says how it ended.
+// exitLimits is the exit code when the program was ended because of a limit: that
+// of timeout(1).
+const exitLimits = 124
+
+// run runs the program from start to account. p.Program says how it ended. An error
+// means that the program did not run, or was ended because of a limit.
 func run(ctx context.Context, p *cli.Env, f flags, args []string) error {
+	if err := f.readLimits(); err != nil {
+		return err
+	}
 	out, err := openOutputs(f, p)
+	defer out.close()
 	if err != nil {
 		return err
 	}
-	defer out.close()
-	a, err := accountant.New(accountant.Options{})
+	if out.series != nil {
+		f.options.Series, f.options.SeriesPath = out.series, f.series
+	}
+	a, err := accountant.New(f.options)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = a.Close() }() // nobody can do anything about it
-	child, err := launch.Start(ctx, launch.Command{
-		Args: args, Env: cli.Environment(), Signals: launch.Catch(p.State), Fork: a.Fork, Ended: a.Ended,
-	})
+	signals := launch.Catch(p.State)
+	command := launch.Command{Args: args, Env: cli.Environment(), Signals: signals}
+	a.Prepare(&command)
+	child, err := launch.Start(ctx, command)
 	if err != nil {
 		return err
 	}
 	a.Begin(child)
-	if err := launch.LetGo(p.Descriptors, !f.quiet); err != nil && !f.quiet {
-		_, _ = fmt.Fprintf(p.Stderr, "attune: standard streams stay open here until the end: %v\n", err) // nobody else to tell
+	if err := launch.LetGo(p.Descriptors, out.stderr != nil); err != nil {
+		out.say("standard streams stay open here until the end: %v", err)
 	}
 	exit := child.Wait()
+	signals.AllowStop()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	second := signals.Second(ctx.Done())
+	go func() {
+		select {
+		case <-second: // no longer wait for processes that live on
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	record := a.End(ctx, args, exit)
+	out.write(record)
+	if record.Exit.Type == account.ExitLimits {
+		return &exitcode.Error{Code: exitLimits, Err: fmt.Errorf("all processes were ended, for a limit was exceeded: %s", strings.Join(record.Exit.Limits, ", "))}
+	}
 	p.Program = &exit
-	out.write(a.End(args, exit))
 	return nil
 }
 
-// outputs are the places that the account goes to.
-type outputs struct {
-	stderr io.Writer // nil: nothing is to be said
-	json   *os.File  // nil: none
-}
-
-// openOutputs opens them before the program starts: what is wrong with them is
-// refused. Errors have the code for usage.
-func openOutputs(f flags, p *cli.Env) (*outputs, error) {
-	o := &outputs{}
-	if !f.quiet && !p.State.FDClosed(2) {
-		o.stderr = p.Stderr
+// readLimits reads the limits of the command line.
+func (f *flags) readLimits() error {
+	for _, list := range []struct {
+		flag  string
+		texts []string
+	}{{"limit", f.limits}, {"soft-limit", f.soft}} {
+		for _, text := range list.texts {
+			limit, err := accountant.ParseLimit(text)
+			if err != nil {
+				return exitcode.UsageError(fmt.Errorf("--%s: %w", list.flag, err), "see `attune account --help`")
+			}
+			limit.Soft = list.flag == "soft-limit"
+			f.options.Limits = append(f.options.Limits, limit)
+		}
 	}
-	var err error
-	o.json, err = open(f.json, "json")
-	return o, err
-}
-
-// write puts the account where it was asked for.
-func (o *outputs) write(a *account.Account) {
-	var err error
-	if o.json != nil {
-		err = writeJSON(o.json, a)
+	if f.options.Every < accountant.MinEvery {
+		return exitcode.UsageError(fmt.Errorf("--every: %v is less than %v", f.options.Every, accountant.MinEvery), "see `attune account --help`")
 	}
-	if o.stderr == nil {
-		return
-	}
-	if err != nil {
-		_, _ = fmt.Fprintf(o.stderr, "attune: write the account: %v\n", err) // nobody else to tell
-	}
-	_, _ = io.WriteString(o.stderr, page(a)) // nobody else to tell
+	return nil
 }
-
-func (o *outputs) close() {
-	if o.json != nil {
-		_ = o.json.Close() // what was written was written with one call
-	}
-}
-
-// usage is a mistake on the command line.
-func usage(flag string, err error) error {
-	return exitcode.UsageError(fmt.Errorf("--%s: %w", flag, err), "see `attune account --help`")
-}
-

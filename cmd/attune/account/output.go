@@ -5,13 +5,63 @@ package account
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/outfile"
 )
+
+// outputs are the places that the account goes to.
+type outputs struct {
+	stderr       io.Writer // nil: nothing is to be said
+	json, series *os.File  // nil: none
+}
+
+// openOutputs opens them before the program starts: what is wrong with them is
+// refused. Errors have the code for usage. What is open is for close, also after one.
+func openOutputs(f flags, p *cli.Env) (*outputs, error) {
+	o := &outputs{}
+	if !f.quiet && !p.State.FDClosed(2) {
+		o.stderr = p.Stderr
+	}
+	var err error
+	if o.json, err = open(f.json, "json"); err != nil {
+		return o, err
+	}
+	o.series, err = open(f.series, "series")
+	return o, err
+}
+
+// write puts the account where it was asked for.
+func (o *outputs) write(a *account.Account) {
+	if o.json != nil {
+		if err := writeJSON(o.json, a); err != nil {
+			o.say("write the account: %v", err)
+		}
+	}
+	if o.stderr != nil {
+		_, _ = io.WriteString(o.stderr, page(a)) // nobody else to tell
+	}
+}
+
+// say says something to a person, unless nothing is to be said.
+func (o *outputs) say(format string, args ...any) {
+	if o.stderr != nil {
+		_, _ = fmt.Fprintf(o.stderr, "attune: "+format+"\n", args...) // nobody else to tell
+	}
+}
+
+func (o *outputs) close() {
+	for _, file := range []*os.File{o.json, o.series} {
+		if file != nil {
+			_ = file.Close() // each line was written with one call, whose error was seen
+		}
+	}
+}
 
 // open opens the file of a flag; nil if none is named.
 func open(path, flag string) (*os.File, error) {

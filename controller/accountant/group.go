@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/cgroup"
+)
+
+// group is the command's control group, if there can be one.
+type group struct {
+	made *cgroup.Made
+	err  error // why there is none
+}
+
+func newGroup() *group {
+	made, err := cgroup.Make()
+	return &group{made, err}
+}
+
+// fd is the descriptor of a group of version 2 to fork into; 0: none.
+func (g *group) fd() int {
+	if g.made == nil {
+		return 0
+	}
+	return g.made.FD()
+}
+
+// around calls start while this thread, which is locked, is in the group.
+func (g *group) around(start func() error) error {
+	if g.made == nil {
+		return start()
+	}
+	tid := unix.Gettid()
+	if g.err = g.made.Enter(tid); g.err != nil {
+		return start()
+	}
+	err := start()
+	if leave := g.made.Leave(tid); leave != nil {
+		g.err = leave
+	}
+	return err
+}
+
+// memory is what the group is charged with now and was at most.
+func (g *group) memory() (now, peak uint64, known bool) {
+	if g.made == nil || g.err != nil {
+		return 0, 0, false
+	}
+	now, known = g.made.Memory()
+	peak, _ = g.made.MemoryPeak()
+	return now, peak, known
+}
+
+// peak is the most that the group was charged with.
+func (g *group) peak() (uint64, bool) {
+	if g.made == nil || g.err != nil {
+		return 0, false
+	}
+	return g.made.MemoryPeak()
+}
+
+// reason is why there is no peak.
+func (g *group) reason() string {
+	if g.err != nil {
+		return "no control group could be made: " + g.err.Error()
+	}
+	return "the memory controller does not serve groups below the one of attune"
+}
+
+func (g *group) kill() bool { return g.made != nil && g.made.Kill() }
+
+func (g *group) close() error {
+	if g.made == nil {
+		return nil
+	}
+	return g.made.Remove()
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+// reading is what one look at all processes gives.
+type reading struct {
+	seconds                      float64
+	cores                        float64
+	taken                        taken
+	processes, peak, total       uint64
+	resident, anonymous, virtual uint64
+	cgroup, cgroupPeak           uint64
+	hasCgroup                    bool
+}
+
+// values are the fields of an account that can be limited, as of a reading. Those
+// of memory are what there is now: the most there was is the caller's to keep.
+func (r *reading) values() map[string]float64 {
+	return map[string]float64{
+		"wall_seconds": r.seconds, "cpu_seconds": r.taken.cpu.Seconds(), "cores_peak": r.cores,
+		"processes.peak": float64(r.peak), "processes.total": float64(r.total),
+		"memory.resident_peak_bytes": float64(r.resident), "memory.anonymous_peak_bytes": float64(r.anonymous),
+		"memory.virtual_peak_bytes": float64(r.virtual), "memory.cgroup_peak_bytes": float64(r.cgroupPeak),
+		"io.read_bytes": float64(r.taken.read), "io.written_bytes": float64(r.taken.written),
+		"io.read_calls": float64(r.taken.readCalls), "io.written_calls": float64(r.taken.writtenCalls),
+		"io.storage_read_bytes": float64(r.taken.storageRead), "io.storage_written_bytes": float64(r.taken.storageWritten),
+	}
+}
+
+// read looks at all processes of n. detailed says whether bytes are wanted too,
+// which cost several times as much as memory and CPU time.
+func read(n now, detailed bool) reading {
+	r := reading{taken: n.done, processes: uint64(len(n.alive)), peak: n.peak, total: n.total}
+	page := uint64(os.Getpagesize())
+	for _, p := range n.alive {
+		if size, resident, shared, err := memoryOf(p.pid); err == nil {
+			r.virtual += size * page
+			r.resident += resident * page
+			r.anonymous += (resident - min(resident, shared)) * page
+		}
+		if detailed {
+			r.taken.add(readThreads(p.pid))
+		} else {
+			r.taken.cpu += cpuOf(p.pid)
+		}
+	}
+	return r
+}
+
+// memoryOf reads a process's statm file: pages.
+func memoryOf(pid int) (size, resident, shared uint64, err error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	words := bytes.Fields(data)
+	for i, into := range []*uint64{&size, &resident, &shared} {
+		if i >= len(words) {
+			return 0, 0, 0, fmt.Errorf("%q is no memory of a process", data)
+		}
+		if *into, err = strconv.ParseUint(string(words[i]), 10, 64); err != nil {
+			return 0, 0, 0, err
+		}
+	}
+	return size, resident, shared, nil
+}
+
+// cpuOf is the CPU time of a process's living threads.
+func cpuOf(pid int) (sum time.Duration) {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return 0
+	}
+	for _, task := range tasks {
+		if cpu, err := runTime(fmt.Sprintf("/proc/%d/task/%s/", pid, task.Name())); err == nil {
+			sum += cpu
+		}
+	}
+	return sum
+}
+
+// proportional adds up the memory of processes so that pages that several share
+// count once: bytes in memory and swapped out. Processes that may not be looked at are left out;
+// known says whether all could.
+func proportional(alive []living) (pss, swapped uint64, known bool) {
+	known = len(alive) > 0
+	for _, p := range alive {
+		var kb, swap uint64
+		err := fields(fmt.Sprintf("/proc/%d/smaps_rollup", p.pid), map[string]*uint64{"Pss:": &kb, "SwapPss:": &swap})
+		known = known && err == nil
+		pss, swapped = pss+kb*1024, swapped+swap*1024
+	}
+	return pss, swapped, known
+}

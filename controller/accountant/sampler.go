@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/account"
+)
+
+const (
+	// firstSample is when the processes are looked at first. Each look is twice
+	// as far from the one before, up to the period: short programs are seen too.
+	firstSample = time.Millisecond
+	// share is what part of the time may be spent with looking.
+	share = 50
+	// coresWindow is the least time over which cores are averaged.
+	coresWindow = 100 * time.Millisecond
+	// growth is by how much the resident memory must have grown before it is asked
+	// again what of it is shared, as a divisor: that takes the kernel long.
+	growth = 20
+)
+
+// sampler looks at the living processes again and again.
+type sampler struct {
+	options Options
+	source  source
+	group   *group
+	started time.Time
+	ender   ender
+	// What follows is the loop's until it has ended.
+	last, window   reading
+	peaks          account.Memory
+	cores          *float64
+	times          map[string]float64
+	asked          uint64 // resident memory when it was last asked what is shared
+	rows           uint64
+	err, seriesErr error // the first of each
+	excesses       []excess
+}
+
+// run looks until ctx ends. The loop has the sampler for itself meanwhile.
+func (s *sampler) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for pause := firstSample; ; pause = min(2*pause, s.options.Every) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		begun := time.Now()
+		s.sample(begun)
+		next := max(pause, share*time.Since(begun)) - time.Since(begun)
+		if s.ender.ending() {
+			next = endPause
+		}
+		timer.Reset(next)
+	}
+}
+
+func (s *sampler) sample(at time.Time) {
+	n, err := s.source.look()
+	if err != nil {
+		if s.err == nil {
+			s.err = err
+		}
+		return
+	}
+	r := read(n, s.options.Series != nil || s.options.limitsBytes())
+	r.seconds = at.Sub(s.started).Seconds()
+	// A thread that ended between two files is in neither.
+	r.taken.cpu = max(r.taken.cpu, s.last.taken.cpu)
+	r.taken.read, r.taken.written = max(r.taken.read, s.last.taken.read), max(r.taken.written, s.last.taken.written)
+	r.cgroup, r.cgroupPeak, r.hasCgroup = s.group.memory()
+	s.keepPeaks(&r, n)
+	s.writeRow(&r)
+	s.last = r
+	s.check(&r)
+	s.ender.press(n.alive, at)
+}
+
+// keepPeaks keeps what is more than there was before, and when that was.
+func (s *sampler) keepPeaks(r *reading, n now) {
+	s.keep("memory.resident_peak_bytes", &s.peaks.Resident, r.resident, r.seconds)
+	s.keep("memory.anonymous_peak_bytes", &s.peaks.Anonymous, r.anonymous, r.seconds)
+	s.keep("memory.virtual_peak_bytes", &s.peaks.Virtual, r.virtual, r.seconds)
+	if r.resident > s.asked+s.asked/growth {
+		if pss, swapped, known := proportional(n.alive); known {
+			s.asked = r.resident
+			s.keep("memory.proportional_peak_bytes", &s.peaks.Proportional, pss, r.seconds)
+			s.keep("memory.swap_peak_bytes", &s.peaks.Swap, swapped, r.seconds)
+		}
+	}
+	if passed := r.seconds - s.window.seconds; passed >= coresWindow.Seconds() {
+		r.cores = (r.taken.cpu - s.window.taken.cpu).Seconds() / passed
+		if s.cores == nil || r.cores > *s.cores {
+			s.cores, s.times["cores_peak"] = new(r.cores), r.seconds
+		}
+		s.window = *r
+	}
+}
+
+func (s *sampler) keep(name string, peak **uint64, value uint64, at float64) {
+	if *peak == nil || value > **peak {
+		*peak, s.times[name] = new(value), at
+	}
+}
+
+// writeRow writes a line of the time series. One that cannot be written ends it.
+func (s *sampler) writeRow(r *reading) {
+	if s.options.Series == nil || s.seriesErr != nil {
+		return
+	}
+	row := account.Row{
+		Seconds: r.seconds, CPUSeconds: r.taken.cpu.Seconds(), Processes: r.processes,
+		Resident: r.resident, Anonymous: r.anonymous, Virtual: r.virtual,
+		Read: r.taken.read, Written: r.taken.written, StorageRead: r.taken.storageRead, StorageWritten: r.taken.storageWritten,
+	}
+	if passed := r.seconds - s.last.seconds; s.rows > 0 && passed > 0 {
+		row.Cores = new((r.taken.cpu - s.last.taken.cpu).Seconds() / passed)
+	}
+	if r.hasCgroup {
+		row.Cgroup = new(r.cgroup)
+	}
+	line, err := json.Marshal(row)
+	if err == nil {
+		_, err = s.options.Series.Write(append(line, '\n'))
+	}
+	if s.seriesErr = err; err == nil {
+		s.rows++
+	}
+}
+
+// check compares a reading with the limits.
+func (s *sampler) check(r *reading) {
+	if len(s.options.Limits) == 0 {
+		return
+	}
+	values := r.values()
+	for i, limit := range s.options.Limits {
+		value := values[limit.Field]
+		if e := &s.excesses[i]; value > limit.Max && value > e.peak {
+			e.limit, e.peak = limit, value
+			if !limit.Soft {
+				s.ender.begin(time.Now())
+			}
+		}
+	}
+}
+
+// fill fills in what was sampled.
+func (s *sampler) fill(a *account.Account) {
+	if s.err != nil {
+		a.Missing["memory"] = s.err.Error()
+	}
+	a.Memory, a.CoresPeak, a.PeakTimes = s.peaks, s.cores, s.times
+	for name := range s.times {
+		a.Accuracy[name], a.Sources[name] = account.Sampled, "/proc of all living processes, at one time"
+	}
+	s.fillMark(a)
+	if peak, known := s.group.peak(); known {
+		a.Memory.Cgroup = new(peak)
+		a.Accuracy["memory.cgroup_peak_bytes"], a.Sources["memory.cgroup_peak_bytes"] = account.Exact, "control group's memory controller"
+	} else {
+		a.Missing["memory.cgroup_peak_bytes"] = s.group.reason()
+	}
+	if s.options.Series != nil {
+		a.Series = &account.Series{Path: s.options.SeriesPath, EverySeconds: s.options.Every.Seconds(), Rows: s.rows}
+	}
+	if s.seriesErr != nil {
+		a.Missing["series"] = "cut off: " + s.seriesErr.Error()
+	}
+}
+
+// fillMark raises the resident peak to the most that a single process had, of
+// which the kernel keeps a mark: all of them had that at least. Of a single
+// process it is all.
+func (s *sampler) fillMark(a *account.Account) {
+	const field = "memory.resident_peak_bytes"
+	single := a.Processes.Peak != nil && *a.Processes.Peak == 1
+	var most uint64
+	for _, p := range a.Tree {
+		if p.Memory.Resident == nil {
+			single = false
+			continue
+		}
+		most = max(most, *p.Memory.Resident)
+	}
+	if most > 0 && (single || a.Memory.Resident == nil || most > *a.Memory.Resident) {
+		a.Memory.Resident = new(most)
+		delete(a.PeakTimes, field)
+		a.Accuracy[field], a.Sources[field] = account.Sampled, "the kernel's mark of the process with the most, which is more than was seen of all at one time"
+		if single {
+			a.Accuracy[field], a.Sources[field] = account.Exact, "the kernel's mark of each process, of which there was one at a time"
+		}
+	}
+}

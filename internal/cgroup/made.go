@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// madePrefix begins the names of groups made here; the maker's process id follows.
+const madePrefix = "attune-account-"
+
+// Made is a control group for one command, below that of this process: one of
+// version 2, one of the memory controller of version 1, or both. It limits nothing.
+type Made struct {
+	v2, memory string // directories; empty: none
+	file       *os.File
+}
+
+// Make makes groups. Those that a maker left behind who was killed are removed.
+// The caller must Remove them.
+func Make() (*Made, error) {
+	membership, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	m := &Made{}
+	v2, err2 := makeBelow(string(membership), string(mounts), "")
+	memory, err1 := makeBelow(string(membership), string(mounts), "memory")
+	m.v2, m.memory = v2, memory
+	if v2 == "" && memory == "" {
+		return nil, errors.Join(err2, err1)
+	}
+	if v2 == "" {
+		return m, nil
+	}
+	fd, err := unix.Open(v2, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", v2, err), m.Remove())
+	}
+	m.file = os.NewFile(uintptr(fd), v2)
+	return m, nil
+}
+
+func makeBelow(membership, mounts, controller string) (string, error) {
+	path, found := Path(membership, controller)
+	if !found {
+		return "", fmt.Errorf("this process is in no control group of %s", hierarchyName(controller))
+	}
+	own, found := Dir(mounts, controller, path)
+	if !found {
+		return "", fmt.Errorf("control groups of %s are not mounted here", hierarchyName(controller))
+	}
+	removeStale(own)
+	dir := filepath.Join(own, madePrefix+strconv.Itoa(os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	return dir, nil
+}
+
+func hierarchyName(controller string) string {
+	if controller == "" {
+		return "version 2"
+	}
+	return "version 1 (" + controller + ")"
+}
+
+// removeStale removes groups whose makers are gone, unless processes are in them.
+func removeStale(own string) {
+	dirs, _ := filepath.Glob(filepath.Join(own, madePrefix+"*")) // the pattern is right
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), madePrefix))
+		if err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			_ = unix.Rmdir(dir) // not empty, or somebody was faster
+		}
+	}
+}
+
+// FD is the descriptor of the group of version 2, for clone3; 0 if there is none.
+func (m *Made) FD() int {
+	if m.file == nil {
+		return 0
+	}
+	return int(m.file.Fd())
+}
+
+// Enter moves a thread of this process into the group of version 1: what it
+// forks begins there.
+func (m *Made) Enter(tid int) error { return m.move(tid, m.memory) }
+
+// Leave moves the thread back.
+func (m *Made) Leave(tid int) error { return m.move(tid, filepath.Dir(m.memory)) }
+
+func (m *Made) move(tid int, dir string) error {
+	if m.memory == "" {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(dir, "tasks"), []byte(strconv.Itoa(tid)), 0)
+}
+
+// MemoryPeak is the most that the group was charged with, bytes. False where the
+// memory controller does not serve it.
+func (m *Made) MemoryPeak() (uint64, bool) {
+	return m.first("memory.max_usage_in_bytes", "memory.peak")
+}
+
+// Memory is what the group is charged with now, bytes. False as with MemoryPeak.
+func (m *Made) Memory() (uint64, bool) {
+	return m.first("memory.usage_in_bytes", "memory.current")
+}
+
+// first reads a number of the group of version 1, or else of version 2.
+func (m *Made) first(memory, v2 string) (uint64, bool) {
+	if m.memory != "" {
+		n, err := number(filepath.Join(m.memory, memory))
+		return n, err == nil
+	}
+	n, err := number(filepath.Join(m.v2, v2))
+	return n, err == nil
+}
+
+// Kill kills all processes of the group of version 2, those that are forked
+// meanwhile too. False if it cannot be done so.
+func (m *Made) Kill() bool {
+	return m.v2 != "" && os.WriteFile(filepath.Join(m.v2, "cgroup.kill"), []byte("1"), 0) == nil
+}
+
+// Remove moves processes that still are in the groups to where this process is,
+// and removes the groups.
+func (m *Made) Remove() error {
+	var errs []error
+	if m.file != nil {
+		errs = append(errs, m.file.Close())
+	}
+	for _, dir := range []string{m.v2, m.memory} {
+		if dir != "" {
+			errs = append(errs, removeGroup(dir))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeTries bounds how often processes may be forked while others are moved.
+const removeTries = 100
+
+func removeGroup(dir string) (err error) {
+	for range removeTries {
+		if err = unix.Rmdir(dir); !errors.Is(err, unix.EBUSY) {
+			break
+		}
+		list, readErr := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if readErr != nil {
+			return readErr
+		}
+		for pid := range strings.FieldsSeq(string(list)) {
+			// One that ends meanwhile is not there to be moved.
+			_ = os.WriteFile(filepath.Join(filepath.Dir(dir), "cgroup.procs"), []byte(pid), 0)
+		}
+	}
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove %s: %w", dir, err)
+	}
+	return nil
+}
