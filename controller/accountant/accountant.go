@@ -57,6 +57,7 @@ func (o *Options) limitsBytes() bool {
 type Accountant struct {
 	options Options
 	source  source
+	refused error // why the kernel's source does not serve
 	group   *group
 	pid     int
 	started time.Time
@@ -72,15 +73,28 @@ func New(options Options) (*Accountant, error) {
 	}
 	options.Every = max(options.Every, MinEvery)
 	a := &Accountant{options: options, group: &group{err: errors.New("not wanted")}}
-	k, err := newKernel()
-	if err != nil {
+	if err := a.openSource(); err != nil {
 		return nil, err
 	}
-	a.source = k
 	if !options.NoGroup {
 		a.group = newGroup()
 	}
 	return a, nil
+}
+
+func (a *Accountant) openSource() error {
+	a.refused = errors.New("not wanted")
+	if !a.options.WithoutKernel {
+		k, err := newKernel()
+		if err == nil {
+			a.source, a.refused = k, nil
+			return nil
+		}
+		a.refused = err
+	}
+	r, err := newReaped()
+	a.source = r
+	return err
 }
 
 // Prepare has a command forked so that it can be followed.
@@ -128,8 +142,11 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 		Sources:  map[string]string{}, Missing: map[string]string{},
 	}
 	record.Directory, _ = os.Getwd() // absent if it was removed
-	a.source.fill(record, a.started)
-	a.sampler.fill(record)
+	mark, all := a.source.fill(record, a.started, exit.Rusage)
+	a.sampler.fill(record, mark, all)
+	if a.refused != nil {
+		record.Missing["accuracy"] = "better with root: " + a.refused.Error()
+	}
 	a.fillExit(record, exit)
 	if record.CPUSeconds != nil && record.WallSeconds > 0 {
 		record.CoresAverage = new(*record.CPUSeconds / record.WallSeconds)

@@ -89,7 +89,7 @@ func takenOf(t taskaccount.Taken) taken {
 	}
 }
 
-func (k *kernel) fill(a *account.Account, start time.Time) {
+func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark uint64, all bool) {
 	totals, err := k.settle()
 	n, lookErr := k.look()
 	k.mu.Lock()
@@ -98,14 +98,14 @@ func (k *kernel) fill(a *account.Account, start time.Time) {
 		for _, name := range takenFields {
 			a.Missing[name] = err.Error()
 		}
-		return
+		return 0, false
 	}
-	all, accuracy := takenOf(totals.Taken), account.Exact
+	sum, accuracy := takenOf(totals.Taken), account.Exact
 	var tried uint64
 	for _, p := range k.ends {
 		if p.Parent == unix.Getpid() && p.PID != k.root {
 			// The program was looked for in several places, and not all could be executed.
-			all.subtract(takenOf(p.Taken))
+			sum.subtract(takenOf(p.Taken))
 			tried++
 			continue
 		}
@@ -113,7 +113,7 @@ func (k *kernel) fill(a *account.Account, start time.Time) {
 	}
 	for _, p := range n.alive {
 		process, rest := left(p, start)
-		all.add(rest)
+		sum.add(rest)
 		a.Tree = append(a.Tree, process)
 		accuracy = account.Sampled
 	}
@@ -122,7 +122,7 @@ func (k *kernel) fill(a *account.Account, start time.Time) {
 		accuracy = account.Bound
 		a.Missing["processes.total"] = "at least: more processes were alive at one time than can be followed"
 	}
-	fillTaken(a, all, accuracy, kernelSource)
+	fillTaken(a, sum, accuracy, kernelSource)
 	a.Processes = account.Processes{
 		Total: new(totals.Processes - tried), Peak: new(totals.Peak), Left: new(uint64(len(n.alive))),
 	}
@@ -137,6 +137,15 @@ func (k *kernel) fill(a *account.Account, start time.Time) {
 		a.Missing["tree"] = "processes are missing that found the buffer full; the totals have them"
 	}
 	a.Cost.LostEvents = totals.LostProcesses + totals.LostMembers
+	all = a.Cost.LostEvents == 0
+	for _, p := range a.Tree {
+		if p.Memory.Resident == nil {
+			all = false
+			continue
+		}
+		mark = max(mark, *p.Memory.Resident)
+	}
+	return mark, all
 }
 
 // settle waits until what has ended is added up.

@@ -33,6 +33,37 @@ func left(p living, start time.Time) (account.Process, taken) {
 	return process, rest
 }
 
+// leftWithChildren is the account of a process that lives at the account's end, and
+// what it and all that it waited for took.
+func leftWithChildren(p living, start time.Time) (account.Process, taken) {
+	process, own := left(p, start)
+	t := taken{voluntary: own.voluntary, involuntary: own.involuntary}
+	if data, err := procid.ReadFile(p.pid, "stat", statBytes); err == nil {
+		t.user, t.system, t.minorFaults, t.majorFaults = withChildren(string(data))
+		t.cpu = t.user + t.system
+	}
+	_ = readIO(fmt.Sprintf("/proc/%d/io", p.pid), &t) // refused for a program with privileges
+	return process, t
+}
+
+// statBytes is more than a stat file has.
+const statBytes = 4096
+
+// withChildren reads from a stat file the times and faults of a process and of those
+// that it waited for; see proc_pid_stat(5).
+func withChildren(stat string) (user, system time.Duration, minor, major uint64) {
+	words := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	field := func(number int) uint64 { // as the manual page has it
+		if number-3 >= len(words) {
+			return 0
+		}
+		n, _ := strconv.ParseUint(words[number-3], 10, 64) // the kernel writes numbers
+		return n
+	}
+	ticks := func(a, b int) time.Duration { return time.Duration(field(a)+field(b)) * clockTick }
+	return ticks(14, 16), ticks(15, 17), field(10) + field(11), field(12) + field(13)
+}
+
 // readThreads adds up what the living threads of a process took. Threads that end
 // meanwhile are left out: the kernel is done with them.
 func readThreads(pid int) (sum taken) {
@@ -79,8 +110,16 @@ func readThread(dir string) (t taken, err error) {
 
 // readIO reads an io file of /proc.
 func readIO(path string, t *taken) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return parseIO(data, t)
+}
+
+func parseIO(data []byte, t *taken) error {
 	var cancelled uint64
-	err := fields(path, map[string]*uint64{
+	err := parseFields(data, map[string]*uint64{
 		"rchar:": &t.read, "wchar:": &t.written, "syscr:": &t.readCalls, "syscw:": &t.writtenCalls,
 		"read_bytes:": &t.storageRead, "write_bytes:": &t.storageWritten, "cancelled_write_bytes:": &cancelled,
 	})
@@ -94,13 +133,17 @@ func fields(path string, into map[string]*uint64) error {
 	if err != nil {
 		return err
 	}
+	return parseFields(data, into)
+}
+
+func parseFields(data []byte, into map[string]*uint64) (err error) {
 	for line := range bytes.Lines(data) {
 		words := bytes.Fields(line)
 		if len(words) < 2 || into[string(words[0])] == nil {
 			continue
 		}
 		if *into[string(words[0])], err = strconv.ParseUint(string(words[1]), 10, 64); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return fmt.Errorf("%s %w", words[0], err)
 		}
 	}
 	return nil

@@ -152,7 +152,7 @@ func (s *sampler) check(r *reading) {
 }
 
 // fill fills in what was sampled.
-func (s *sampler) fill(a *account.Account) {
+func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 	if s.err != nil {
 		a.Missing["memory"] = s.err.Error()
 	}
@@ -160,7 +160,7 @@ func (s *sampler) fill(a *account.Account) {
 	for name := range s.times {
 		a.Accuracy[name], a.Sources[name] = account.Sampled, "/proc of all living processes, at one time"
 	}
-	s.fillMark(a)
+	fillMark(a, mark, all)
 	if peak, known := s.group.peak(); known {
 		a.Memory.Cgroup = new(peak)
 		a.Accuracy["memory.cgroup_peak_bytes"], a.Sources["memory.cgroup_peak_bytes"] = account.Exact, "control group's memory controller"
@@ -178,23 +178,16 @@ func (s *sampler) fill(a *account.Account) {
 // fillMark raises the resident peak to the most that a single process had, of
 // which the kernel keeps a mark: all of them had that at least. Of a single
 // process it is all.
-func (s *sampler) fillMark(a *account.Account) {
+func fillMark(a *account.Account, mark uint64, all bool) {
 	const field = "memory.resident_peak_bytes"
-	single := a.Processes.Peak != nil && *a.Processes.Peak == 1
-	var most uint64
-	for _, p := range a.Tree {
-		if p.Memory.Resident == nil {
-			single = false
-			continue
-		}
-		most = max(most, *p.Memory.Resident)
+	single := all && a.Processes.Peak != nil && *a.Processes.Peak == 1
+	if mark == 0 || !single && a.Memory.Resident != nil && mark <= *a.Memory.Resident {
+		return
 	}
-	if most > 0 && (single || a.Memory.Resident == nil || most > *a.Memory.Resident) {
-		a.Memory.Resident = new(most)
-		delete(a.PeakTimes, field)
-		a.Accuracy[field], a.Sources[field] = account.Sampled, "the kernel's mark of the process with the most, which is more than was seen of all at one time"
-		if single {
-			a.Accuracy[field], a.Sources[field] = account.Exact, "the kernel's mark of each process, of which there was one at a time"
-		}
+	a.Memory.Resident = new(mark)
+	delete(a.PeakTimes, field)
+	a.Accuracy[field], a.Sources[field] = account.Sampled, "the kernel's mark of the process with the most, which is more than was seen of all at one time"
+	if single {
+		a.Accuracy[field], a.Sources[field] = account.Exact, "the kernel's mark of each process, of which there was one at a time"
 	}
 }

@@ -5,6 +5,8 @@ package accountant
 import (
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/account"
 )
 
@@ -19,9 +21,11 @@ type source interface {
 	ended()
 	// look returns what there is now. It may be called beside the other functions.
 	look() (now, error)
-	// fill fills in what the source knows, after the command's end. until is
-	// the account's end.
-	fill(a *account.Account, start time.Time)
+	// fill fills in what the source knows after the command's end. start is the
+	// account's; usage is what the kernel said of the command when it was reaped.
+	// mark is the most resident memory that a single process had, 0 if that is not
+	// known; all says whether that of every process is.
+	fill(a *account.Account, start time.Time, usage unix.Rusage) (mark uint64, all bool)
 	// close ends the source.
 	close() error
 }

@@ -73,6 +73,7 @@ func Command(p *cli.Env) *cobra.Command {
 	cmd.Flags().DurationVar(&f.options.Grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when a limit is exceeded")
 	cmd.Flags().BoolVar(&f.options.Wait, "wait", false, "account until the last of the processes has ended")
 	cmd.Flags().BoolVar(&f.options.NoGroup, "no-cgroup", false, "leave CMD in the control group of attune")
+	cmd.Flags().BoolVar(&f.options.WithoutKernel, "without-root", false, "make the account as without root")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "say nothing on standard error")
 	return cmd
 }

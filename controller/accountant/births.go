@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/account"
+)
+
+// births follows the command's processes by the events of all of the machine, which
+// the kernel's process connector tells anybody.
+type births struct {
+	source track.Source
+
+	mu    sync.Mutex // guards what follows
+	known map[int]*life
+	ended []life
+	total uint64
+	peak  uint64
+}
+
+// life is one process.
+type life struct {
+	pid, parent int
+	start, end  uint64 // CLOCK_MONOTONIC, ns
+	status      int32
+}
+
+// eventsTime is how long the kernel's last events may take to get here.
+const eventsTime = 500 * time.Millisecond
+
+func newBirths() (*births, error) {
+	source, err := track.NewConnector()
+	if err != nil {
+		return nil, err
+	}
+	return &births{source: source, known: make(map[int]*life)}, nil
+}
+
+// begin says which process is the command. Its birth is among the events that wait.
+func (b *births) begin(pid int) {
+	b.known[pid] = &life{pid: pid, parent: unix.Getpid()}
+	b.total, b.peak = 1, 1
+}
+
+// run takes events until ctx ends.
+func (b *births) run(ctx context.Context) {
+	// It fails when the socket does; whatever is lost then is lost for the account.
+	_ = b.source.Run(ctx, b.handle)
+}
+
+func (b *births) handle(event track.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := b.known[event.PID]
+	switch event.Kind {
+	case track.Fork:
+		switch {
+		case known != nil && known.start == 0:
+			known.start = event.Time // the command's own birth
+		case b.known[event.Parent] != nil && event.PID != event.Parent:
+			b.known[event.PID] = &life{pid: event.PID, parent: event.Parent, start: event.Time}
+			b.total++
+			b.peak = max(b.peak, uint64(len(b.known)))
+		}
+	case track.Exit:
+		if known != nil {
+			known.end, known.status = event.Time, event.Status
+			b.ended = append(b.ended, *known)
+			delete(b.known, event.PID)
+		}
+	}
+}
+
+// counts returns how many there were, and the most at one time.
+func (b *births) counts() (total, peak uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.total, b.peak
+}
+
+// settle waits until the end of all has been told that are not alive any more.
+func (b *births) settle() (total, peak uint64) {
+	for end := time.Now().Add(eventsTime); time.Now().Before(end) && b.behind(); {
+		time.Sleep(time.Millisecond)
+	}
+	return b.counts()
+}
+
+func (b *births) behind() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for pid := range b.known {
+		if unix.Kill(pid, 0) == unix.ESRCH {
+			return true
+		}
+	}
+	return false
+}
+
+// tree are the accounts of those that have ended.
+func (b *births) tree(start time.Time) (list []account.Process) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var since unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &since) // cannot fail
+	zero := time.Now().Add(-time.Duration(since.Nano()))
+	for _, l := range b.ended {
+		began := zero.Add(time.Duration(l.start))
+		if l.start == 0 {
+			began = start
+		}
+		p := processOf(l.pid, l.parent, "", began.Sub(start), zero.Add(time.Duration(l.end)).Sub(began))
+		p.Exit = exitOf(unix.WaitStatus(l.status))
+		list = append(list, p)
+	}
+	return list
+}
+
+func (b *births) lost() uint64 { return b.source.Lost() }
+
+func (b *births) close() error { return b.source.Close() }
