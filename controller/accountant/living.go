@@ -37,13 +37,22 @@ func left(p living, start time.Time) (account.Process, taken) {
 // what it and all that it waited for took.
 func leftWithChildren(p living, start time.Time) (account.Process, taken) {
 	process, own := left(p, start)
-	t := taken{voluntary: own.voluntary, involuntary: own.involuntary}
-	if data, err := procid.ReadFile(p.pid, "stat", statBytes); err == nil {
+	t := readWhole(p.pid, true)
+	t.voluntary, t.involuntary = own.voluntary, own.involuntary
+	return process, t
+}
+
+// readWhole reads what a process took and whatever it waited for, bytes and calls
+// only if those are wanted. Times are in clock ticks.
+func readWhole(pid int, bytes bool) (t taken) {
+	if data, err := procid.ReadFile(pid, "stat", statBytes); err == nil {
 		t.user, t.system, t.minorFaults, t.majorFaults = withChildren(string(data))
 		t.cpu = t.user + t.system
 	}
-	_ = readIO(fmt.Sprintf("/proc/%d/io", p.pid), &t) // refused for a program with privileges
-	return process, t
+	if bytes {
+		_ = readIO(fmt.Sprintf("/proc/%d/io", pid), &t) // refused for a program with privileges
+	}
+	return t
 }
 
 // statBytes is more than a stat file has.

@@ -46,9 +46,12 @@ func read(n now, detailed bool) reading {
 			r.resident += resident * page
 			r.anonymous += (resident - min(resident, shared)) * page
 		}
-		if detailed {
+		switch {
+		case p.whole:
+			r.taken.add(readWhole(p.pid, detailed))
+		case detailed:
 			r.taken.add(readThreads(p.pid))
-		} else {
+		default:
 			r.taken.cpu += cpuOf(p.pid)
 		}
 	}

@@ -178,7 +178,7 @@ func (r *reaped) look() (now, error) {
 			continue
 		}
 		n.alive = append(n.alive, living{
-			pid: pid, start: time.Duration(stat.StartTicks) * clockTick, name: stat.Comm, parent: stat.ParentPID, threads: uint64(stat.Threads),
+			pid: pid, start: time.Duration(stat.StartTicks) * clockTick, name: stat.Comm, parent: stat.ParentPID, threads: uint64(stat.Threads), whole: true,
 		})
 	}
 	n.peak = max(n.peak, uint64(len(n.alive)))

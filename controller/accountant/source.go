@@ -49,6 +49,9 @@ type living struct {
 	start time.Duration
 	// done is what those of its threads took that are done with.
 	done taken
+	// whole says that /proc/PID is to be asked for all that the process took and
+	// whatever it waited for: there is nobody who knew of that before.
+	whole bool
 	// name and parent as of the last look.
 	name    string
 	parent  int

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package accountant
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/testing/targets"
+)
+
+// TestKernelTruth: of random trees with threads, vfork, clone3 and daemons, the
+// account says to the byte and the call what the processes say themselves.
+func TestKernelTruth(t *testing.T) {
+	loader, _, _ := mustGrow(t, Options{}, 0, 0, "waited")
+	for seed := range 8 {
+		for _, how := range []string{"waited", "orphans"} {
+			t.Run(fmt.Sprint(how, seed), func(t *testing.T) {
+				a, exit, want := mustGrow(t, Options{Wait: true}, seed, 60, how)
+				checkBytes(t, a, loader, want)
+				if *a.Processes.Left != 0 || uint64(len(a.Tree)) != want.processes {
+					t.Errorf("%d live on, %d are in the tree, of %d", *a.Processes.Left, len(a.Tree), want.processes)
+				}
+				var sum account.Process
+				sum.CPUSeconds = new(0.0)
+				for _, p := range a.Tree {
+					*sum.CPUSeconds += *p.CPUSeconds
+				}
+				if off := *sum.CPUSeconds - *a.CPUSeconds; off > 1e-6 || off < -1e-6 {
+					t.Errorf("CPU time %v s, of all processes %v s", *a.CPUSeconds, *sum.CPUSeconds)
+				}
+				if a.Accuracy["cpu_seconds"] != account.Exact || a.Accuracy["io.read_bytes"] != account.Exact {
+					t.Errorf("accuracy %v", a.Accuracy)
+				}
+				waited := time.Duration(exit.Rusage.Utime.Nano() + exit.Rusage.Stime.Nano()).Seconds()
+				if off := *a.CPUSeconds - waited; how == "waited" && (off > 1e-3 || off < -1e-3) {
+					t.Errorf("CPU time %v s, wait4 says %v s", *a.CPUSeconds, waited)
+				}
+			})
+		}
+	}
+}
+
+// TestForkstorm: none of 500 short programs is missed, and one of them is alive at
+// a time beside the shell.
+func TestForkstorm(t *testing.T) {
+	a, _ := mustRun(t, Options{}, "sh", "-c", `i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i + 1)); done`)
+	if *a.Processes.Total != 501 || *a.Processes.Peak != 2 || len(a.Tree) != 501 {
+		t.Errorf("%d processes, %d at one time, %d in the tree; want 501, 2, 501", *a.Processes.Total, *a.Processes.Peak, len(a.Tree))
+	}
+}
+
+// TestMemoryOfTheTree: the peak is of all at one time, not a sum of peaks, and
+// shared pages count once where that is said.
+func TestMemoryOfTheTree(t *testing.T) {
+	const megabytes = 64
+	shapes := targets.Build(t, "testdata/shapes.c", "-O0") // memory that is only written would be optimised away
+	for shape, want := range map[string]struct{ resident, proportional uint64 }{
+		"one":      {megabytes, megabytes},
+		"turns":    {megabytes, megabytes},
+		"together": {4 * megabytes, 4 * megabytes},
+		"shared":   {5 * megabytes, megabytes},
+	} {
+		t.Run(shape, func(t *testing.T) {
+			a, _ := mustRun(t, Options{}, shapes, fmt.Sprint(megabytes), shape)
+			near := func(name string, got *uint64, want uint64) {
+				t.Helper()
+				// Programs and libraries are a few MB each.
+				if got == nil {
+					t.Errorf("%s: not measured: %v", name, a.Missing)
+				} else if *got < want*1e6 || *got > (want+12)*1e6 {
+					t.Errorf("%s: %d bytes, want %d MB", name, *got, want)
+				}
+			}
+			near("resident", a.Memory.Resident, want.resident)
+			near("proportional", a.Memory.Proportional, want.proportional)
+			if a.Memory.Cgroup != nil {
+				near("control group", a.Memory.Cgroup, want.proportional)
+			}
+		})
+	}
+}
+
+// TestLeftBehind: what outlives the command is said, with what it took so far.
+func TestLeftBehind(t *testing.T) {
+	a, _ := mustRun(t, Options{}, "sh", "-c", `(setsid sh -c 'head -c 1000000 /dev/zero >/dev/null; echo; exec sleep 1' &) | read line`)
+	if *a.Processes.Left == 0 || *a.IO.Read < 1e6 || a.Accuracy["io.read_bytes"] != account.Sampled {
+		t.Errorf("%d live on, %d bytes were read (%s)", *a.Processes.Left, *a.IO.Read, a.Accuracy["io.read_bytes"])
+	}
+}
+
+// TestHardLimitWithRoot: the same with the kernel's account and a control group.
+func TestHardLimitWithRoot(t *testing.T) {
+	hardLimit(t, Options{})
+	hardLimit(t, Options{NoGroup: true})
+}

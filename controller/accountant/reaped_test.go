@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/account"
+)
+
+// TestReapedTruth: without root, of trees in which somebody waits for each
+// process, sums are true to the byte; what is not known surely is called a bound.
+func TestReapedTruth(t *testing.T) {
+	options := Options{WithoutKernel: true, NoGroup: true, Wait: true}
+	loader, _, _ := mustGrow(t, options, 0, 0, "waited")
+	if loader.Accuracy["cpu_seconds"] != account.Exact || loader.Accuracy["io.read_bytes"] != account.Exact {
+		t.Errorf("of a single process: %v", loader.Accuracy)
+	}
+	for seed := range 4 {
+		t.Run(fmt.Sprint("waited", seed), func(t *testing.T) {
+			a, exit, want := mustGrow(t, options, seed, 60, "waited")
+			if a.Processes.Total == nil {
+				t.Skip("no process connector here: ", a.Missing)
+			}
+			checkBytes(t, a, loader, want)
+			waited := time.Duration(exit.Rusage.Utime.Nano() + exit.Rusage.Stime.Nano()).Seconds()
+			if *a.CPUSeconds != waited || a.Accuracy["cpu_seconds"] != account.Bound {
+				t.Errorf("CPU time %v s (%s), wait4 says %v s", *a.CPUSeconds, a.Accuracy["cpu_seconds"], waited)
+			}
+		})
+	}
+}
+
+// TestReapedOrphans: what lost its parent is reaped here, and what it took until
+// its end is in the account; no process is missed. The bytes of one that ends as
+// soon as it has lost its parent may not be seen, without root: the truth lies
+// within the bound.
+func TestReapedOrphans(t *testing.T) {
+	options := Options{WithoutKernel: true, NoGroup: true, Wait: true}
+	for seed := range 4 {
+		a, _, want := mustGrow(t, options, seed, 60, "orphans")
+		if a.Processes.Total == nil {
+			t.Skip("no process connector here: ", a.Missing)
+		}
+		if *a.Processes.Total != want.processes || *a.Processes.Left != 0 {
+			t.Errorf("%d processes, %d left; the program's own count is %d", *a.Processes.Total, *a.Processes.Left, want.processes)
+		}
+		if *a.IO.Written > want.written || a.Accuracy["io.written_bytes"] != account.Bound {
+			t.Errorf("%d bytes written (%s), the program's own count is %d", *a.IO.Written, a.Accuracy["io.written_bytes"], want.written)
+		}
+	}
+}
+
+// TestNobodyWaits: a parent that ignores SIGCHLD keeps from everybody what its
+// children took; the account does not say that it knows.
+func TestNobodyWaits(t *testing.T) {
+	a, _ := mustRun(t, Options{WithoutKernel: true, NoGroup: true}, "sh", "-c", `trap "" CHLD; head -c 1000000 /dev/zero >/dev/null`)
+	if a.Accuracy["io.read_bytes"] != account.Bound || a.Missing["io.read_bytes"] == "" {
+		t.Errorf("%d bytes read, %s: %v", *a.IO.Read, a.Accuracy["io.read_bytes"], a.Missing)
+	}
+}
