@@ -5,7 +5,10 @@ package accountant
 import (
 	"context"
 	"encoding/json"
+	"runtime"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/account"
 )
@@ -14,12 +17,13 @@ const (
 	// firstSample is when the processes are looked at first. Each look is twice
 	// as far from the one before, up to the period: short programs are seen too.
 	firstSample = time.Millisecond
-	// share is what part of the time may be spent with looking.
-	share = 50
+	// share is what part of the time may be spent with looking, sharedShare with
+	// asking what memory is shared, as divisors.
+	share, sharedShare = 50, 20
 	// coresWindow is the least time over which cores are averaged.
 	coresWindow = 100 * time.Millisecond
 	// growth is by how much the resident memory must have grown before it is asked
-	// again what of it is shared, as a divisor: that takes the kernel long.
+	// again what of it is shared, as a divisor.
 	growth = 20
 )
 
@@ -35,7 +39,8 @@ type sampler struct {
 	peaks          account.Memory
 	cores          *float64
 	times          map[string]float64
-	asked          uint64 // resident memory when it was last asked what is shared
+	asked          uint64    // resident memory when it was last asked what is shared
+	askAgain       time.Time // not before
 	rows           uint64
 	err, seriesErr error // the first of each
 	excesses       []excess
@@ -43,6 +48,10 @@ type sampler struct {
 
 // run looks until ctx ends. The loop has the sampler for itself meanwhile.
 func (s *sampler) run(ctx context.Context) {
+	// The time that a look takes is the thread's: on a busy machine it waits longer
+	// than it works.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for pause := firstSample; ; pause = min(2*pause, s.options.Every) {
@@ -51,9 +60,12 @@ func (s *sampler) run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		begun := time.Now()
-		s.sample(begun)
-		next := max(pause, share*time.Since(begun)) - time.Since(begun)
+		begun, worked := time.Now(), threadTime()
+		n, seen := s.sample(begun)
+		next := max(pause, share*(threadTime()-worked)) - time.Since(begun)
+		if seen {
+			s.askShared(n)
+		}
 		if s.ender.ending() {
 			next = endPause
 		}
@@ -61,13 +73,21 @@ func (s *sampler) run(ctx context.Context) {
 	}
 }
 
-func (s *sampler) sample(at time.Time) {
+// threadTime is the CPU time of this thread.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // cannot fail
+	return time.Duration(t.Nano())
+}
+
+// sample looks once. False if that cannot be done.
+func (s *sampler) sample(at time.Time) (now, bool) {
 	n, err := s.source.look()
 	if err != nil {
 		if s.err == nil {
 			s.err = err
 		}
-		return
+		return n, false
 	}
 	r := read(n, s.options.Series != nil || s.options.limitsBytes())
 	r.seconds = at.Sub(s.started).Seconds()
@@ -75,25 +95,35 @@ func (s *sampler) sample(at time.Time) {
 	r.taken.cpu = max(r.taken.cpu, s.last.taken.cpu)
 	r.taken.read, r.taken.written = max(r.taken.read, s.last.taken.read), max(r.taken.written, s.last.taken.written)
 	r.cgroup, r.cgroupPeak, r.hasCgroup = s.group.memory()
-	s.keepPeaks(&r, n)
+	s.keepPeaks(&r)
 	s.writeRow(&r)
 	s.last = r
 	s.check(&r)
 	s.ender.press(n.alive, at)
+	return n, true
+}
+
+// askShared asks what of the memory is shared if there is more than when it was
+// asked last: that takes the kernel long, which walks all pages.
+func (s *sampler) askShared(n now) {
+	begun := time.Now()
+	if s.last.resident <= s.asked+s.asked/growth || begun.Before(s.askAgain) {
+		return
+	}
+	worked := threadTime()
+	if pss, swapped, known := proportional(n.alive); known {
+		s.asked = s.last.resident
+		s.keep("memory.proportional_peak_bytes", &s.peaks.Proportional, pss, s.last.seconds)
+		s.keep("memory.swap_peak_bytes", &s.peaks.Swap, swapped, s.last.seconds)
+	}
+	s.askAgain = begun.Add(sharedShare * (threadTime() - worked))
 }
 
 // keepPeaks keeps what is more than there was before, and when that was.
-func (s *sampler) keepPeaks(r *reading, n now) {
+func (s *sampler) keepPeaks(r *reading) {
 	s.keep("memory.resident_peak_bytes", &s.peaks.Resident, r.resident, r.seconds)
 	s.keep("memory.anonymous_peak_bytes", &s.peaks.Anonymous, r.anonymous, r.seconds)
 	s.keep("memory.virtual_peak_bytes", &s.peaks.Virtual, r.virtual, r.seconds)
-	if r.resident > s.asked+s.asked/growth {
-		if pss, swapped, known := proportional(n.alive); known {
-			s.asked = r.resident
-			s.keep("memory.proportional_peak_bytes", &s.peaks.Proportional, pss, r.seconds)
-			s.keep("memory.swap_peak_bytes", &s.peaks.Swap, swapped, r.seconds)
-		}
-	}
 	if passed := r.seconds - s.window.seconds; passed >= coresWindow.Seconds() {
 		r.cores = (r.taken.cpu - s.window.taken.cpu).Seconds() / passed
 		if s.cores == nil || r.cores > *s.cores {

@@ -3,14 +3,21 @@
  * another; of four at once; of a parent, which four children share. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static void hold(size_t bytes) {
+static int *filled; /* processes whose memory is */
+
+/* Keeps memory until that of all is filled, and then for a while. */
+static void hold(size_t bytes, int all) {
     char *memory = malloc(bytes);
 
     memset(memory, 1, bytes);
+    __atomic_fetch_add(filled, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(filled, __ATOMIC_SEQ_CST) < all)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, 0);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, 0);
     free(memory);
 }
@@ -19,8 +26,9 @@ int main(int argc, char **argv) {
     size_t bytes = (argc > 2 ? atoi(argv[1]) : 0) * 1000000ul;
     char *memory, *shape = argc > 2 ? argv[2] : "";
 
+    filled = mmap(0, sizeof(*filled), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!strcmp(shape, "one")) {
-        hold(bytes);
+        hold(bytes, 1);
     } else if (!strcmp(shape, "shared")) {
         memory = malloc(bytes);
         memset(memory, 1, bytes);
@@ -32,7 +40,7 @@ int main(int argc, char **argv) {
     } else {
         for (int i = 0; i < 4; i++) {
             if (!fork()) {
-                hold(bytes);
+                hold(bytes, strcmp(shape, "turns") ? 4 : 1);
                 _exit(0);
             }
             if (!strcmp(shape, "turns"))
