@@ -22,33 +22,42 @@ import (
 
 // Package launch tests this in depth; here it is about what Analyzer,
 // controller, library and BPF add to it.
-func TestProgramSeesNoDifference(t *testing.T) {
-	const visible = `grep -vE '^(ATTUNE_JOB|ATTUNE_SOCKET|LD_PRELOAD|ASAN_OPTIONS|_|XDG_)'`
-	tests := []struct{ name, script string }{
-		{"input and output", `printf 'x\0y' | $RUN cat`},
-		{"exit code", `$RUN sh -c 'echo out; echo err >&2; exit 3'`},
-		{"death by signal", `ulimit -c 0; exec $RUN sh -c 'kill -SEGV $$'`},
-		{"descriptors", `exec 9>f; $RUN bash -c 'cd /proc/$$/fd; for n in *; do [ -e $n ] && echo $n; done' </dev/null`},
-		{"closed streams", `$RUN cat <&-; echo $?; $RUN echo x >&-; echo $?`},
-		{"limits", `ulimit -S -n 99 -l 32; $RUN cat /proc/self/limits`},
-		{"size of files", `ulimit -f 100; $RUN sh -c 'sleep 0.1; /bin/echo out; exit 3'`},
-		{"file too large", `ulimit -c 0 -f 1; exec $RUN sh -c 'yes >f; echo $?'`},
-		{"signal state", `trap '' HUP QUIT USR1; $RUN grep -E '^Sig(Ign|Blk|Cgt)' /proc/self/status`},
-		{"environment", `env -i A=1 B= PATH="$PATH" HOME=/x $RUN env | ` + visible},
-		{"umask and directory", `umask 027; mkdir d; cd d; $RUN sh -c 'umask; basename $PWD'`},
-		{"deleted directory", `mkdir d; cd d; rmdir ../d; $RUN echo ok`},
-		{"process group", `$RUN sh -c 'read -r a b c d pgrp sid rest </proc/self/stat; echo $((pgrp == '$$')) $((sid == '$$'))'`},
-		{"nothing is left of a pipeline", `$RUN yes | head -1; echo ${PIPESTATUS[0]}`},
-		{"children", `$RUN sh -c 'for i in 1 2 3; do sh -c "exit $i"; echo $?; done'`},
-	}
-	for _, tt := range tests {
+func TestProgramSeesNoDifference(t *testing.T) { seesNoDifference(t, quietly()) }
+
+// seesNoDifference compares what a program and its parent see under a command of
+// attune with what they see without.
+func seesNoDifference(t *testing.T, run string) {
+	t.Helper()
+	for _, tt := range differences {
 		t.Run(tt.name, func(t *testing.T) {
-			want, got := shell(t, tt.script, "/usr/bin/env"), shell(t, tt.script, quietly())
+			want, got := shell(t, tt.script, "/usr/bin/env"), shell(t, tt.script, run)
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(outcome{})); diff != "" {
 				t.Errorf("direct -, attuned +:\n%s", diff)
 			}
 		})
 	}
+}
+
+// visible is the environment but for what is to be there with attune only.
+const visible = `grep -vE '^(ATTUNE_JOB|ATTUNE_SOCKET|LD_PRELOAD|ASAN_OPTIONS|_|XDG_)'`
+
+// differences are scripts in which something could be seen, with $RUN before the program.
+var differences = []struct{ name, script string }{
+	{"input and output", `printf 'x\0y' | $RUN cat`},
+	{"exit code", `$RUN sh -c 'echo out; echo err >&2; exit 3'`},
+	{"death by signal", `ulimit -c 0; exec $RUN sh -c 'kill -SEGV $$'`},
+	{"descriptors", `exec 9>f; $RUN bash -c 'cd /proc/$$/fd; for n in *; do [ -e $n ] && echo $n; done' </dev/null`},
+	{"closed streams", `$RUN cat <&-; echo $?; $RUN echo x >&-; echo $?`},
+	{"limits", `ulimit -S -n 99 -l 32; $RUN cat /proc/self/limits`},
+	{"size of files", `ulimit -f 100; $RUN sh -c 'sleep 0.1; /bin/echo out; exit 3'`},
+	{"file too large", `ulimit -c 0 -f 1; exec $RUN sh -c 'yes >f; echo $?'`},
+	{"signal state", `trap '' HUP QUIT USR1; $RUN grep -E '^Sig(Ign|Blk|Cgt)' /proc/self/status`},
+	{"environment", `env -i A=1 B= PATH="$PATH" HOME=/x $RUN env | ` + visible},
+	{"umask and directory", `umask 027; mkdir d; cd d; $RUN sh -c 'umask; basename $PWD'`},
+	{"deleted directory", `mkdir d; cd d; rmdir ../d; $RUN echo ok`},
+	{"process group", `$RUN sh -c 'read -r a b c d pgrp sid rest </proc/self/stat; echo $((pgrp == '$$')) $((sid == '$$'))'`},
+	{"nothing is left of a pipeline", `$RUN yes | head -1; echo ${PIPESTATUS[0]}`},
+	{"children", `$RUN sh -c 'for i in 1 2 3; do sh -c "exit $i"; echo $?; done'`},
 }
 
 // readReport decodes the report r.json of a run in dir.

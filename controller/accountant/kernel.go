@@ -4,6 +4,7 @@ package accountant
 
 import (
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -146,6 +147,23 @@ func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark 
 		mark = max(mark, *p.Memory.Resident)
 	}
 	return mark, all
+}
+
+// ended is the account of a process that the kernel is done with.
+func ended(p taskaccount.Process, start time.Time) account.Process {
+	t := takenOf(p.Taken)
+	process := processOf(p.PID, p.Parent, p.Name, bootTime().Add(p.Start).Sub(start), p.End-p.Start)
+	process.Threads = new(p.Threads)
+	process.Exit = exitOf(p.Status)
+	fillProcess(&process, t)
+	page := uint64(os.Getpagesize())
+	if p.ResidentPages != 0 {
+		process.Memory.Resident = new(p.ResidentPages * page)
+	}
+	if p.VirtualPages != 0 {
+		process.Memory.Virtual = new(p.VirtualPages * page)
+	}
+	return process
 }
 
 // settle waits until what has ended is added up.

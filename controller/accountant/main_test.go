@@ -88,4 +88,3 @@ func checkBytes(t *testing.T, a, loader *account.Account, want truth) {
 		}
 	}
 }
-

@@ -4,12 +4,8 @@ package accountant
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -31,15 +27,7 @@ type reaped struct {
 
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
-
-	mu    sync.Mutex // guards what follows
-	sum   taken      // of what was reaped here, but for the command
-	took  taken      // of the command and whatever it waited for: bytes and calls
-	ioErr error      // why the former is not known
-	// files are the io files of the command and of what lost its parent. A user may
-	// read that of an ended process, but not open it.
-	files map[int]*os.File
-	blind error // why the io of something that lost its parent is not in sum
+	reaper  reaper
 }
 
 const reapedSource = "wait4(2) and /proc/PID/io of what this process reaped"
@@ -51,7 +39,7 @@ func newReaped() (*reaped, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the parent of what loses its own: %w", err)
 	}
-	r := &reaped{ioErr: errors.New("the command's end was not seen"), files: make(map[int]*os.File)}
+	r := &reaped{reaper: newReaper()}
 	r.events, r.refuse = newBirths()
 	return r, nil
 }
@@ -60,7 +48,7 @@ func (r *reaped) fork(start func() error) error { return start() }
 
 func (r *reaped) begin(pid int) {
 	r.root = pid
-	_ = r.openIO(pid) // ended sees that it is not there
+	r.reaper.begin(pid)
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	if r.events != nil {
@@ -69,7 +57,7 @@ func (r *reaped) begin(pid int) {
 	}
 	r.stopped.Go(func() {
 		for ctx.Err() == nil {
-			r.reap()
+			r.reaper.reap()
 			select {
 			case <-time.After(reapPause):
 			case <-ctx.Done():
@@ -78,83 +66,7 @@ func (r *reaped) begin(pid int) {
 	})
 }
 
-// openIO opens the io file of a process, to be read when it has ended.
-func (r *reaped) openIO(pid int) error {
-	file, err := os.Open(fmt.Sprintf("/proc/%d/io", pid))
-	if err == nil {
-		r.files[pid] = file
-	}
-	return err
-}
-
-// endIO reads the io file of a process that has ended.
-func (r *reaped) endIO(pid int) (t taken, err error) {
-	file := r.files[pid]
-	if file == nil {
-		if err := r.openIO(pid); err != nil {
-			return t, err
-		}
-		file = r.files[pid]
-	}
-	defer file.Close()
-	delete(r.files, pid)
-	data := make([]byte, ioBytes)
-	n, err := file.ReadAt(data, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return t, err
-	}
-	return t, parseIO(data[:n], &t)
-}
-
-// ioBytes is more than an io file has.
-const ioBytes = 4096
-
-// ended reads the io file of the command, which holds what all took that were
-// waited for; a zombie still has one.
-func (r *reaped) ended() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.took, r.ioErr = r.endIO(r.root)
-}
-
-// reap waits for processes that lost their parent and have ended.
-func (r *reaped) reap() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, pid := range childrenOf(os.Getpid()) {
-		stat, err := procid.ReadStat(pid)
-		switch {
-		case err != nil || pid == r.root || ours(stat):
-		case stat.Zombie():
-			r.take(pid)
-		case r.files[pid] == nil:
-			_ = r.openIO(pid) // take sees that it is not there
-		}
-	}
-}
-
-// take reaps a process and adds up what it took.
-func (r *reaped) take(pid int) {
-	t, err := r.endIO(pid)
-	r.blind = errors.Join(r.blind, err)
-	var usage unix.Rusage
-	if got, err := unix.Wait4(pid, nil, unix.WNOHANG, &usage); err != nil || got != pid {
-		return // somebody else has waited for it
-	}
-	addUsage(&t, usage)
-	r.sum.add(t)
-}
-
-// ours says whether a child is one of package launch's, which is its parent's to
-// wait for: they execute /proc/self/exe.
-func ours(stat procid.Stat) bool { return stat.Comm == "exe" }
-
-func addUsage(t *taken, usage unix.Rusage) {
-	t.user, t.system = time.Duration(usage.Utime.Nano()), time.Duration(usage.Stime.Nano())
-	t.cpu = t.user + t.system
-	t.voluntary, t.involuntary = uint64(usage.Nvcsw), uint64(usage.Nivcsw)
-	t.minorFaults, t.majorFaults = uint64(usage.Minflt), uint64(usage.Majflt)
-}
+func (r *reaped) ended() { r.reaper.ended() }
 
 // look walks down from this process: none of the command's can get away from it.
 func (r *reaped) look() (now, error) {
@@ -162,9 +74,7 @@ func (r *reaped) look() (now, error) {
 	if r.events != nil {
 		n.total, n.peak = r.events.counts()
 	}
-	r.mu.Lock()
-	n.done, n.known = r.sum, true
-	r.mu.Unlock()
+	n.done, n.known = r.reaper.others(), true
 	todo := childrenOf(os.Getpid())
 	for seen := map[int]bool{}; len(todo) > 0; todo = todo[1:] {
 		pid := todo[0]
@@ -185,38 +95,10 @@ func (r *reaped) look() (now, error) {
 	return n, nil
 }
 
-// childrenOf are the children of a process, of all its threads.
-func childrenOf(pid int) (list []int) {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return nil
-	}
-	for _, task := range tasks {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, task.Name()))
-		if err != nil {
-			continue
-		}
-		for word := range strings.FieldsSeq(string(text)) {
-			if child, err := strconv.Atoi(word); err == nil {
-				list = append(list, child)
-			}
-		}
-	}
-	return list
-}
-
 func (r *reaped) fill(a *account.Account, start time.Time, usage unix.Rusage) (mark uint64, all bool) {
-	r.reap()
+	r.reaper.reap()
 	n, _ := r.look()
-	r.mu.Lock()
-	sum := r.sum
-	var own taken
-	addUsage(&own, usage)
-	sum.add(own)
-	sum.add(r.took)
-	ioErr := r.ioErr
-	blind := r.blind
-	r.mu.Unlock()
+	sum, ioErr, blind := r.reaper.all(usage)
 	for _, p := range n.alive {
 		process, took := leftWithChildren(p, start)
 		a.Tree = append(a.Tree, process)
@@ -288,9 +170,7 @@ func (r *reaped) close() error {
 		r.stop()
 		r.stopped.Wait()
 	}
-	for _, file := range r.files {
-		_ = file.Close() // was read only
-	}
+	r.reaper.close()
 	if r.events != nil {
 		return r.events.close()
 	}

@@ -4,13 +4,11 @@ package accountant
 
 import (
 	"cmp"
-	"os"
 	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/bpf/taskaccount"
 	"github.com/attune-hpc/attune/internal/account"
 )
 
@@ -21,23 +19,7 @@ func bootTime() time.Time {
 	return time.Now().Add(-time.Duration(since.Nano()))
 }
 
-// ended is the account of a process that the kernel is done with.
-func ended(p taskaccount.Process, start time.Time) account.Process {
-	t := takenOf(p.Taken)
-	process := processOf(p.PID, p.Parent, p.Name, bootTime().Add(p.Start).Sub(start), p.End-p.Start)
-	process.Threads = new(p.Threads)
-	process.Exit = exitOf(p.Status)
-	fillProcess(&process, t)
-	page := uint64(os.Getpagesize())
-	if p.ResidentPages != 0 {
-		process.Memory.Resident = new(p.ResidentPages * page)
-	}
-	if p.VirtualPages != 0 {
-		process.Memory.Virtual = new(p.VirtualPages * page)
-	}
-	return process
-}
-
+// processOf is a process's account without what it took.
 func processOf(pid, parent int, name string, start, wall time.Duration) account.Process {
 	// Clocks are read one after another: nothing began before the account.
 	return account.Process{PID: pid, Parent: parent, Name: name, StartSeconds: max(0, start.Seconds()), WallSeconds: wall.Seconds()}

@@ -28,11 +28,11 @@ func TestRooms(t *testing.T) {
 	for _, dir := range []string{
 		"analyzer", "analyzer/channel", "analyzer/core", "analyzer/core/trial", "analyzer/fold", "analyzer/probes",
 		"analyzer/recorder", "analyzer/service", "analyzer/session", "analyzer/session/calls", "controller",
-		"controller/actuate", "controller/admit", "controller/bpf/uprobe", "controller/change", "controller/child", "controller/discover",
+		"controller/accountant", "controller/actuate", "controller/admit", "controller/bpf/taskaccount", "controller/bpf/uprobe", "controller/change", "controller/child", "controller/discover",
 		"controller/inject", "controller/inject/breakpoint", "controller/inject/tracer", "controller/link",
 		"controller/member", "controller/meter", "controller/node", "controller/patch", "controller/patch/flow",
 		"controller/probe", "controller/probe/symbols", "controller/shm", "controller/sites", "controller/sites/object",
-		"controller/source", "controller/track", "internal/bounded", "internal/confine", "internal/readers",
+		"controller/source", "controller/track", "internal/account", "internal/bounded", "internal/confine", "internal/readers",
 	} {
 		t.Run(dir, func(t *testing.T) {
 			r := read(t, filepath.Join("../../..", dir))
