@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command account measures what it costs to know what a command took: short programs,
+// small writes and one that computes, by themselves and under `attune account`,
+// time(1), strace(1) and perf(1), in rounds of one run each. CPU time is that of the
+// command and of the tool; it is right on a busy machine as well.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+
+	"github.com/attune-hpc/attune/bench/internal/benchmark"
+	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/present"
+)
+
+// program is one that is accounted for.
+type program struct {
+	name    string
+	command []string
+}
+
+var programs = []program{
+	{"true", []string{"true"}},
+	{"2,000 short programs", []string{"sh", "-c", `i=0; while [ $i -lt 2000 ]; do /bin/true; i=$((i + 1)); done`}},
+	{"25,000 writes of 4 KB", []string{"sh", "-c", `dd if=/dev/zero of=/dev/shm/attune-bench-$$ bs=4k count=25000 2>/dev/null; rm /dev/shm/attune-bench-$$`}},
+	{"computing", []string{"sh", "-c", `head -c 300000000 /dev/zero | sha256sum >/dev/null`}},
+}
+
+// tools are what stands before a program; the first is nothing.
+var tools = []struct {
+	name    string
+	command []string
+	once    bool // it takes so long that one round is enough
+}{
+	{name: "plain"},
+	{name: "attune account", command: []string{"bin/attune", "account", "--quiet", "--"}},
+	{name: "attune, no root", command: []string{"bin/attune", "account", "--quiet", "--without-root", "--no-cgroup", "--"}},
+	{name: "time", command: []string{"time", "-o", os.DevNull}},
+	{name: "perf stat", command: []string{"perf", "stat", "-o", os.DevNull, "--"}},
+	{name: "strace -f -c", command: []string{"strace", "-f", "-c", "-o", os.DevNull}, once: true},
+}
+
+// times are those of one program with one tool, a value for each round.
+type times struct {
+	Wall []float64 `json:"wall_seconds"`
+	CPU  []float64 `json:"cpu_seconds"`
+}
+
+// document is what -json writes.
+type document struct {
+	benchmark.Judgement
+	Machine present.Machine `json:"machine"`
+	// Times are by program and tool.
+	Times map[string]map[string]*times `json:"times"`
+	// Missing are tools that are not installed.
+	Missing []string `json:"missing,omitempty"`
+}
+
+func main() {
+	rounds := flag.Int("n", 7, "runs of each program with each tool; medians are shown")
+	d := &document{Machine: present.ThisMachine("strace", "time", "linux-perf"), Times: make(map[string]map[string]*times)}
+	os.Exit(benchmark.Main(benchmark.Options{
+		Name: "account", Machine: d.Machine, Quick: benchmark.Quick{"n": "3"}, Document: d,
+		Measure: func(ctx context.Context) error { return d.measure(ctx, *rounds) },
+	}))
+}
+
+func (d *document) measure(ctx context.Context, rounds int) error {
+	for _, p := range programs {
+		d.Times[p.name] = make(map[string]*times)
+	}
+	for _, tool := range tools {
+		if tool.command == nil {
+			continue
+		}
+		if _, err := exec.LookPath(tool.command[0]); err != nil {
+			d.Missing = append(d.Missing, tool.name)
+		}
+	}
+	for range rounds {
+		for _, p := range programs {
+			if err := d.round(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// round runs a program once with each tool.
+func (d *document) round(ctx context.Context, p program) error {
+	for _, tool := range tools {
+		t := d.Times[p.name][tool.name]
+		if slices.Contains(d.Missing, tool.name) || tool.once && t != nil {
+			continue
+		}
+		result, err := measure.Run(ctx, append(append([]string(nil), tool.command...), p.command...))
+		if err != nil {
+			return fmt.Errorf("%s with %s: %w", p.name, tool.name, err)
+		}
+		if t == nil {
+			t = &times{}
+			d.Times[p.name][tool.name] = t
+		}
+		t.Wall, t.CPU = append(t.Wall, result.Wall.Seconds()), append(t.CPU, result.CPU.Seconds())
+	}
+	return nil
+}
+
+// Print shows the figures and the goals.
+func (d *document) Print() {
+	var table present.Table
+	table.Row("median", "tool", "time", "CPU time", "ratio of CPU times")
+	for _, p := range programs {
+		plain := d.Times[p.name]["plain"]
+		for _, tool := range tools {
+			if t := d.Times[p.name][tool.name]; t != nil {
+				table.Row(p.name, tool.name, milliseconds(t.Wall), milliseconds(t.CPU), fmt.Sprintf("%.2f", measure.Median(t.CPU)/measure.Median(plain.CPU)))
+			}
+		}
+	}
+	table.Print(os.Stdout)
+	for _, missing := range d.Missing {
+		fmt.Println("not installed:", missing)
+	}
+	short := d.Times["2,000 short programs"]
+	d.Goals = append(d.Goals,
+		present.Goal{Name: "2,000 short programs: CPU time with / without", Limit: 1.1,
+			Value: present.Figure(measure.Median(measure.Ratios(short["attune account"].CPU, short["plain"].CPU)))},
+		present.Goal{Name: "true: time with attune account", Unit: "ms", Limit: 60,
+			Value: present.Figure(1000 * measure.Median(d.Times["true"]["attune account"].Wall))})
+}
+
+func milliseconds(values []float64) string {
+	return present.Number(1000*measure.Median(values)) + " ms"
+}
