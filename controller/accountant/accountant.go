@@ -47,7 +47,6 @@ func New(options Options) (*Accountant, error) {
 }
 
 func (a *Accountant) openSource() error {
-	a.refused = errors.New("not wanted")
 	if !a.options.WithoutKernel {
 		k, err := newKernel()
 		if err == nil {
@@ -76,10 +75,14 @@ func (a *Accountant) Prepare(cmd *launch.Command) {
 func (a *Accountant) Begin(child *launch.Child) {
 	a.pid, a.started = child.PID(), child.Started
 	a.source.begin(a.pid)
+	a.group.began(child.InGroup)
 	a.sampler = &sampler{
 		options: a.options, source: a.source, group: a.group, started: a.started,
 		ender: ender{grace: a.options.Grace, group: a.group}, times: make(map[string]float64),
 		excesses: make([]excess, len(a.options.Limits)),
+	}
+	if a.options.Series != nil {
+		a.sampler.rows = newRows(a.options.Series)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop, a.stopped = stop, make(chan struct{})

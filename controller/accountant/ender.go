@@ -37,10 +37,8 @@ func (e *ender) press(alive []living, at time.Time) {
 		return
 	}
 	if at.Sub(e.since) >= e.grace {
-		if e.group.kill() {
-			return
-		}
-		for _, p := range alive {
+		e.group.kill()
+		for _, p := range alive { // some may have left the group
 			send(p, unix.SIGKILL)
 		}
 		return

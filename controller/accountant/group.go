@@ -64,12 +64,27 @@ func (g *group) peak() (uint64, bool) {
 // reason is why there is no peak.
 func (g *group) reason() string {
 	if g.err != nil {
-		return "no control group could be made: " + g.err.Error()
+		return "no control group: " + g.err.Error()
 	}
 	return "the memory controller does not serve groups below the one of attune"
 }
 
-func (g *group) kill() bool { return g.made != nil && g.made.Kill() }
+// began says whether the command began in the group of version 2.
+func (g *group) began(inside bool) {
+	if g.made == nil || inside {
+		return
+	}
+	if err := g.made.DropV2(); err != nil && g.err == nil {
+		g.err = err
+	}
+}
+
+// kill kills what is in the group of version 2, if there is one.
+func (g *group) kill() {
+	if g.made != nil {
+		g.made.Kill()
+	}
+}
 
 func (g *group) close() error {
 	if g.made == nil {

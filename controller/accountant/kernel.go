@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/bpf/taskaccount"
 	"github.com/attune-hpc/attune/internal/account"
 )
@@ -18,6 +19,7 @@ import (
 type kernel struct {
 	accounts *taskaccount.Accounts
 	root     int
+	offset   time.Duration         // of the times since boot that are shown here
 	mu       sync.Mutex            // guards what follows
 	ends     []taskaccount.Process // that were read
 	err      error                 // of the first read that failed
@@ -30,11 +32,15 @@ const kernelSource = "kernel tracepoints of fork, exec, exit and the last switch
 const settleTime = 2 * time.Second
 
 func newKernel() (*kernel, error) {
+	offset, err := bpf.OwnBootOffset()
+	if err != nil {
+		return nil, err
+	}
 	accounts, err := taskaccount.New()
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{accounts: accounts}, nil
+	return &kernel{accounts: accounts, offset: time.Duration(offset)}, nil
 }
 
 func (k *kernel) fork(start func() error) error {
@@ -72,7 +78,7 @@ func (k *kernel) look() (now, error) {
 	for _, p := range list {
 		if p.End == 0 {
 			n.alive = append(n.alive, living{
-				pid: p.PID, start: p.Start, done: takenOf(p.Taken), name: p.Name, parent: p.Parent, threads: p.Threads,
+				pid: p.PID, start: p.Start + k.offset, done: takenOf(p.Taken), name: p.Name, parent: p.Parent, threads: p.Threads,
 			})
 		}
 	}
@@ -110,7 +116,7 @@ func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark 
 			tried++
 			continue
 		}
-		a.Tree = append(a.Tree, ended(p, start))
+		a.Tree = append(a.Tree, ended(p, start.Add(-k.offset)))
 	}
 	for _, p := range n.alive {
 		process, rest := left(p, start)

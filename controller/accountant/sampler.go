@@ -4,7 +4,6 @@ package accountant
 
 import (
 	"context"
-	"encoding/json"
 	"runtime"
 	"time"
 
@@ -35,15 +34,15 @@ type sampler struct {
 	started time.Time
 	ender   ender
 	// What follows is the loop's until it has ended.
-	last, window   reading
-	peaks          account.Memory
-	cores          *float64
-	times          map[string]float64
-	asked          uint64    // resident memory when it was last asked what is shared
-	askAgain       time.Time // not before
-	rows           uint64
-	err, seriesErr error // the first of each
-	excesses       []excess
+	last, window reading
+	peaks        account.Memory
+	cores        *float64
+	times        map[string]float64
+	asked        uint64    // resident memory when it was last asked what is shared
+	askAgain     time.Time // not before
+	rows         *rows
+	err          error // the first
+	excesses     []excess
 }
 
 // run looks until ctx ends. The loop has the sampler for itself meanwhile.
@@ -139,9 +138,9 @@ func (s *sampler) keep(name string, peak **uint64, value uint64, at float64) {
 	}
 }
 
-// writeRow writes a line of the time series. One that cannot be written ends it.
+// writeRow writes a line of the time series.
 func (s *sampler) writeRow(r *reading) {
-	if s.options.Series == nil || s.seriesErr != nil {
+	if s.rows == nil {
 		return
 	}
 	row := account.Row{
@@ -149,19 +148,13 @@ func (s *sampler) writeRow(r *reading) {
 		Resident: r.resident, Anonymous: r.anonymous, Virtual: r.virtual,
 		Read: r.taken.read, Written: r.taken.written, StorageRead: r.taken.storageRead, StorageWritten: r.taken.storageWritten,
 	}
-	if passed := r.seconds - s.last.seconds; s.rows > 0 && passed > 0 {
+	if passed := r.seconds - s.last.seconds; s.last.seconds > 0 && passed > 0 {
 		row.Cores = new((r.taken.cpu - s.last.taken.cpu).Seconds() / passed)
 	}
 	if r.hasCgroup {
 		row.Cgroup = new(r.cgroup)
 	}
-	line, err := json.Marshal(row)
-	if err == nil {
-		_, err = s.options.Series.Write(append(line, '\n'))
-	}
-	if s.seriesErr = err; err == nil {
-		s.rows++
-	}
+	s.rows.put(row)
 }
 
 // check compares a reading with the limits.
@@ -197,11 +190,13 @@ func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 	} else {
 		a.Missing["memory.cgroup_peak_bytes"] = s.group.reason()
 	}
-	if s.options.Series != nil {
-		a.Series = &account.Series{Path: s.options.SeriesPath, EverySeconds: s.options.Every.Seconds(), Rows: s.rows}
+	if s.rows == nil {
+		return
 	}
-	if s.seriesErr != nil {
-		a.Missing["series"] = "cut off: " + s.seriesErr.Error()
+	written, err := s.rows.end()
+	a.Series = &account.Series{Path: s.options.SeriesPath, EverySeconds: s.options.Every.Seconds(), Rows: written}
+	if err != nil {
+		a.Missing["series"] = err.Error()
 	}
 }
 

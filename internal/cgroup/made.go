@@ -87,6 +87,16 @@ func removeStale(own string) {
 	}
 }
 
+// DropV2 removes the group of version 2, which does not serve.
+func (m *Made) DropV2() error {
+	if m.v2 == "" {
+		return nil
+	}
+	err := errors.Join(m.file.Close(), removeGroup(m.v2))
+	m.v2, m.file = "", nil
+	return err
+}
+
 // FD is the descriptor of the group of version 2, for clone3; 0 if there is none.
 func (m *Made) FD() int {
 	if m.file == nil {
@@ -130,10 +140,12 @@ func (m *Made) first(memory, v2 string) (uint64, bool) {
 	return n, err == nil
 }
 
-// Kill kills all processes of the group of version 2, those that are forked
-// meanwhile too. False if it cannot be done so.
-func (m *Made) Kill() bool {
-	return m.v2 != "" && os.WriteFile(filepath.Join(m.v2, "cgroup.kill"), []byte("1"), 0) == nil
+// Kill kills all processes of the group of version 2, if there is one, those that
+// are forked meanwhile too. From Linux 5.14 on.
+func (m *Made) Kill() {
+	if m.v2 != "" {
+		_ = os.WriteFile(filepath.Join(m.v2, "cgroup.kill"), []byte("1"), 0) // not there before 5.14
+	}
 }
 
 // Remove moves processes that still are in the groups to where this process is,

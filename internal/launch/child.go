@@ -19,13 +19,15 @@ type Child struct {
 	Path string
 	// Started is the time just before its start.
 	Started time.Time
+	// InGroup says whether it began in Command.Group.
+	InGroup bool
 
 	pid     int
 	signals *Signals
 	group   group
 	// stopping, continued and ended are the Command's; may be nil.
 	stopping, continued, ended func()
-	log                 *slog.Logger
+	log                        *slog.Logger
 }
 
 // Exit is how a program ended.

@@ -26,7 +26,7 @@ type Command struct {
 	// same thread: between, the thread may be made what its child is to inherit.
 	Fork func(fork func() error) error
 	// Group is the descriptor of a control group of version 2 that the program is to
-	// begin in; 0: in this process's.
+	// begin in, if the kernel lets it; 0: in this process's.
 	Group int
 	// Ended, if not nil, is called by Wait when the program has ended and still is
 	// there as a zombie.
@@ -92,8 +92,14 @@ func (c *Child) forkExec(path string, args []string, cmd Command) (err error) {
 	}
 	fork := func() error {
 		started := time.Now()
-		if c.pid, err = syscall.ForkExec(path, args, attr); err == nil {
-			c.Path, c.Started = path, started
+		c.pid, err = syscall.ForkExec(path, args, attr)
+		if err != nil && attr.Sys != nil {
+			// Perhaps only the group is refused: by the kernel, or by a filter of clone3.
+			attr.Sys = nil
+			c.pid, err = syscall.ForkExec(path, args, attr)
+		}
+		if err == nil {
+			c.Path, c.Started, c.InGroup = path, started, attr.Sys != nil
 		}
 		return err
 	}

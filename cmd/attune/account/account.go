@@ -114,23 +114,41 @@ func run(ctx context.Context, p *cli.Env, f flags, args []string) error {
 	}
 	exit := child.Wait()
 	signals.AllowStop()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	second := signals.Second(ctx.Done())
-	go func() {
-		select {
-		case <-second: // no longer wait for processes that live on
-			stop()
-		case <-ctx.Done():
-		}
-	}()
-	record := a.End(ctx, args, exit)
-	out.write(record)
-	if record.Exit.Type == account.ExitLimits {
+	record := end(ctx, a, out, signals, args, exit)
+	if record != nil && record.Exit.Type == account.ExitLimits {
 		return &exitcode.Error{Code: exitLimits, Err: fmt.Errorf("all processes were ended, for a limit was exceeded: %s", strings.Join(record.Exit.Limits, ", "))}
 	}
 	p.Program = &exit
 	return nil
+}
+
+// hurry is how long the account may take after a second terminating signal.
+const hurry = 2 * time.Second
+
+// end makes the account and writes it. A second terminating signal ends the wait for
+// processes that live on, and then for whoever does not read what is written: the
+// account is nil.
+func end(ctx context.Context, a *accountant.Accountant, out *outputs, signals *launch.Signals, args []string, exit launch.Exit) *account.Account {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan *account.Account, 1)
+	go func() {
+		record := a.End(ctx, args, exit)
+		out.write(record)
+		done <- record
+	}()
+	select {
+	case record := <-done:
+		return record
+	case <-signals.Second(ctx.Done()):
+	}
+	stop()
+	select {
+	case record := <-done:
+		return record
+	case <-time.After(hurry):
+		return nil
+	}
 }
 
 // readLimits reads the limits of the command line.
