@@ -114,7 +114,8 @@ func readThread(dir string) (t taken, err error) {
 	}); err != nil {
 		return t, err
 	}
-	return t, readIO(dir+"io", &t)
+	err = readIO(dir+"io", &t)
+	return t, err
 }
 
 // readIO reads an io file of /proc.

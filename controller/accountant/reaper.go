@@ -94,7 +94,8 @@ func (r *reaper) endIO(pid int) (t taken, err error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return t, err
 	}
-	return t, parseIO(data[:n], &t)
+	err = parseIO(data[:n], &t)
+	return t, err
 }
 
 // ioBytes is more than an io file has.
