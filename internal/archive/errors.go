@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"errors"
+	"fmt"
+
+	"modernc.org/sqlite"
+)
+
+var (
+	// ErrNewer means that the file was written by a newer version of Attune.
+	ErrNewer = errors.New("it was written by a newer version of Attune")
+	// ErrFull means that there is no room on the disk.
+	ErrFull = errors.New("there is no room on the disk")
+	// ErrBroken means that the file is no archive, or damaged.
+	ErrBroken = errors.New("it is damaged, or no archive")
+	// ErrBusy means that another process was writing for all the time that was waited.
+	ErrBusy = errors.New("another process has been writing to it all the while")
+	// ErrUnknown means that there is no such task or category.
+	ErrUnknown = errors.New("not in the archive")
+	// ErrAmbiguous means that several tasks have an id with that beginning.
+	ErrAmbiguous = errors.New("several have an id that begins so")
+)
+
+// SQLite's codes, in the lowest byte of its extended ones.
+const (
+	sqliteBusy     = 5
+	sqliteReadOnly = 8
+	sqliteInOut    = 10
+	sqliteCorrupt  = 11
+	sqliteFull     = 13
+	sqliteCantOpen = 14
+	sqliteNotADB   = 26
+)
+
+// explain says what an error of SQLite means, and what to do.
+func (s *Store) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		remedy := ""
+		if errors.Is(err, ErrNewer) {
+			remedy = "; use that version, or move the file away"
+		}
+		return fmt.Errorf("archive %s: %w%s", s.path, err, remedy)
+	}
+	switch e.Code() & 0xff {
+	case sqliteBusy:
+		return fmt.Errorf("archive %s: %w; try again", s.path, ErrBusy)
+	case sqliteFull:
+		return fmt.Errorf("archive %s: %w: nothing was changed; make room, and try again", s.path, ErrFull)
+	case sqliteCorrupt, sqliteNotADB:
+		return fmt.Errorf("archive %s: %w: %w; move it away, and the next task begins a new one (attune archive import brings exports back)",
+			s.path, ErrBroken, err)
+	case sqliteReadOnly, sqliteCantOpen, sqliteInOut:
+		return fmt.Errorf("archive %s: %w; look at the rights and the file system of that file", s.path, err)
+	}
+	return fmt.Errorf("archive %s: %w", s.path, err)
+}

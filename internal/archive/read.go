@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/bounded"
+)
+
+// Filter says which tasks are meant. The zero value means all.
+type Filter struct {
+	// Category is the id of a category or its beginning (six digits at least), or a name.
+	Category string
+	// Since leaves out those that ended earlier.
+	Since time.Time
+	// Source leaves out those that others have measured.
+	Source string
+	// Failed leaves out those that succeeded, Succeeded the others.
+	Failed, Succeeded bool
+	// Limit leaves out all but the latest; 0: no limit.
+	Limit int
+}
+
+// where is the condition of a filter, with its parameters.
+func (f Filter) where() (condition string, parameters []any) {
+	conditions := []string{"1 = 1"}
+	add := func(c string, p ...any) {
+		conditions, parameters = append(conditions, c), append(parameters, p...)
+	}
+	if f.Category != "" {
+		if isID(f.Category) { // all that begin so, by the index
+			add("(name = ? OR category >= ? AND category < ?)", f.Category, f.Category, f.Category+"g")
+		} else {
+			add("name = ?", f.Category)
+		}
+	}
+	if !f.Since.IsZero() {
+		add("ended >= ?", f.Since.UnixMilli())
+	}
+	if f.Source != "" {
+		add("source = ?", f.Source)
+	}
+	const succeeded = "(exit_type = 'normal' AND exit_code = 0)"
+	if f.Failed {
+		add("NOT " + succeeded)
+	}
+	if f.Succeeded {
+		add(succeeded)
+	}
+	return " WHERE " + strings.Join(conditions, " AND "), parameters
+}
+
+// isID says whether a text may be the beginning of the id of a category.
+func isID(text string) bool { return len(text) >= 6 && strings.Trim(text, "0123456789abcdef") == "" }
+
+// list is Each's statement.
+var list = func() string {
+	names := []string{"id", "name", "category", "pattern", "source", "job", "host", "ended", "exit_type", "exit_code"}
+	for _, m := range measures {
+		names = append(names, m.Column)
+	}
+	return "SELECT " + strings.Join(names, ", ") + " FROM task"
+}()
+
+// Each calls do for each task of a filter, the latest first, until it fails. What it is
+// given is its own.
+func (s *Store) Each(ctx context.Context, f Filter, do func(Summary) error) error {
+	where, parameters := f.where()
+	query := list + where + " ORDER BY ended DESC, id"
+	if f.Limit > 0 {
+		query += fmt.Sprintf(" LIMIT %d", f.Limit)
+	}
+	rows, err := s.db.QueryContext(ctx, query, parameters...)
+	if err != nil {
+		return s.explain(err)
+	}
+	defer rows.Close()
+	numbers := make([]sql.NullFloat64, len(measures))
+	for rows.Next() {
+		var t Summary
+		var ended int64
+		into := []any{&t.ID, &t.Name, &t.Category, &t.Pattern, &t.Source, &t.Job, &t.Host, &ended, &t.Exit, &t.ExitCode}
+		for i := range numbers {
+			into = append(into, &numbers[i])
+		}
+		if err := rows.Scan(into...); err != nil {
+			return s.explain(err)
+		}
+		t.End = time.UnixMilli(ended).UTC()
+		t.Numbers = make(map[string]float64)
+		for i, n := range numbers {
+			if n.Valid {
+				t.Numbers[measures[i].Field] = n.Float64
+			}
+		}
+		if err := do(t); err != nil {
+			return err
+		}
+	}
+	return s.explain(rows.Err())
+}
+
+// List returns the tasks of a filter, the latest first.
+func (s *Store) List(ctx context.Context, f Filter) ([]Summary, error) {
+	var out []Summary
+	err := s.Each(ctx, f, func(t Summary) error {
+		out = append(out, t)
+		return nil
+	})
+	return out, err
+}
+
+// maxDocument bounds the document of one task, bytes: that of 100,000 processes.
+const maxDocument = 256 << 20
+
+// Find returns the id of a task by its beginning; [ErrUnknown] or [ErrAmbiguous].
+func (s *Store) Find(ctx context.Context, beginning string) (id string, err error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT id FROM task WHERE id >= ? AND id < ? ORDER BY id LIMIT 2", beginning, beginning+"g")
+	if err != nil {
+		return "", s.explain(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if id != "" {
+			return "", fmt.Errorf("task %s: %w", beginning, ErrAmbiguous)
+		}
+		if err := rows.Scan(&id); err != nil {
+			return "", s.explain(err)
+		}
+	}
+	if id == "" && rows.Err() == nil {
+		return "", fmt.Errorf("task %s: %w", beginning, ErrUnknown)
+	}
+	return id, s.explain(rows.Err())
+}
+
+// Task returns a task by its id.
+func (s *Store) Task(ctx context.Context, id string) (*Task, error) {
+	var body []byte
+	var size int64
+	err := s.db.QueryRowContext(ctx, "SELECT size, body FROM document WHERE id = ?", id).Scan(&size, &body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("task %s: %w", id, ErrUnknown)
+	}
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	text, err := bounded.Inflate("the document of task "+id, body, uint64(max(size, 0)), maxDocument)
+	if err != nil {
+		return nil, fmt.Errorf("archive %s: %w", s.path, err)
+	}
+	t := new(Task)
+	if err := json.Unmarshal(text, t); err != nil {
+		return nil, fmt.Errorf("archive %s: task %s: %w", s.path, id, err)
+	}
+	return t, nil
+}
+
+// Category is a kind of task.
+type Category struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Pattern string    `json:"pattern"`
+	Tasks   int       `json:"tasks"`
+	Failed  int       `json:"failed"`
+	Last    time.Time `json:"last"`
+	// WallSeconds is that of all tasks together.
+	WallSeconds float64 `json:"wall_seconds"`
+}
+
+// Categories returns the categories of the tasks of a filter, that with the latest task
+// first.
+func (s *Store) Categories(ctx context.Context, f Filter) (out []Category, err error) {
+	where, parameters := f.where()
+	rows, err := s.db.QueryContext(ctx, `SELECT category, max(name), max(pattern), count(*),
+		sum(CASE WHEN exit_type = 'normal' AND exit_code = 0 THEN 0 ELSE 1 END), max(ended), coalesce(sum(wall_seconds), 0)
+		FROM task`+where+" GROUP BY category ORDER BY max(ended) DESC, category", parameters...)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var c Category
+		var last int64
+		if err := rows.Scan(&c.ID, &c.Name, &c.Pattern, &c.Tasks, &c.Failed, &last, &c.WallSeconds); err != nil {
+			return nil, s.explain(err)
+		}
+		c.Last = time.UnixMilli(last).UTC()
+		out = append(out, c)
+	}
+	return out, s.explain(rows.Err())
+}
+
+// Values returns what the tasks of a filter have in a field, sorted.
+func (s *Store) Values(ctx context.Context, f Filter, field string) (out []float64, err error) {
+	name := column(field)
+	if name == "" {
+		return nil, fmt.Errorf("field %q: %w; there are %s", field, ErrUnknown, strings.Join(Fields(), ", "))
+	}
+	where, parameters := f.where()
+	rows, err := s.db.QueryContext(ctx, "SELECT "+name+" FROM task"+where+" AND "+name+" IS NOT NULL ORDER BY 1", parameters...)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var v float64
+		if err := rows.Scan(&v); err != nil {
+			return nil, s.explain(err)
+		}
+		out = append(out, v)
+	}
+	return out, s.explain(rows.Err())
+}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/internal/account"
+)
+
+// epoch is when the tasks of these tests begin.
+var epoch = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+
+// newTask returns the n-th task of a program.
+func newTask(program string, n int) *Task {
+	start := epoch.Add(time.Duration(n) * time.Minute)
+	return &Task{
+		Schema: SchemaID, Program: strings.Repeat("ab", 32), Source: "attune", Job: fmt.Sprint(n),
+		Asked: Asked{MemoryBytes: 8 << 30, Cores: 4},
+		Account: account.Account{
+			Schema: account.SchemaID, Command: []string{"/opt/bin/" + program, "-t", "4", fmt.Sprintf("sample%d.bam", n)},
+			Start: start, End: start.Add(time.Duration(n+1) * time.Second), WallSeconds: float64(n + 1),
+			Exit: account.Exit{Type: account.ExitNormal, Code: new(0)}, Host: account.Host{Name: "n1", CPUs: 8},
+			CPUSeconds: new(2 * float64(n+1)), CoresAverage: new(2.0),
+			Memory:   account.Memory{Resident: new(uint64(n+1) << 20)},
+			Accuracy: map[string]account.Accuracy{"wall_seconds": account.Exact},
+		},
+	}
+}
+
+func mustOpen(t testing.TB, path string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func mustAdd(t testing.TB, s *Store, tasks ...*Task) Added {
+	t.Helper()
+	added, err := s.Add(t.Context(), tasks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return added
+}
+
+func TestWhatIsAddedIsThere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "archive.db")
+	s := mustOpen(t, path)
+	var tasks []*Task
+	for n := range 20 {
+		tasks = append(tasks, newTask("align", n))
+	}
+	tasks[3].Account.Exit = account.Exit{Type: account.ExitNormal, Code: new(1)}
+	tasks[4].Account.Exit = account.Exit{Type: account.ExitSignal, Signal: "SIGKILL"}
+	tasks[5].Name, tasks[5].Source = "other", "slurm"
+	if added := mustAdd(t, s, tasks...); added != (Added{New: 20}) {
+		t.Errorf("added %+v", added)
+	}
+	if added := mustAdd(t, s, newTask("align", 0), newTask("sort", 0)); added != (Added{New: 1, Known: 1}) {
+		t.Errorf("added %+v, want one known", added)
+	}
+	for _, tt := range []struct {
+		name string
+		f    Filter
+		want int
+	}{
+		{"all", Filter{}, 21},
+		{"by name", Filter{Category: "align"}, 19},
+		{"by another name", Filter{Category: "other"}, 1},
+		{"none", Filter{Category: "alig"}, 0},
+		{"failed", Filter{Failed: true}, 2},
+		{"succeeded", Filter{Succeeded: true, Category: "align"}, 17},
+		{"of a source", Filter{Source: "slurm"}, 1},
+		{"since", Filter{Since: epoch.Add(15 * time.Minute)}, 5},
+		{"the latest", Filter{Limit: 3}, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := s.List(t.Context(), tt.f)
+			if err != nil || len(got) != tt.want {
+				t.Errorf("%d tasks, %v; want %d", len(got), err, tt.want)
+			}
+		})
+	}
+	latest, err := s.List(t.Context(), Filter{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := s.Task(t.Context(), latest[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(tasks[19], whole); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if memory, known := latest[0].Memory(); !known || memory != 20<<20 || !latest[0].Succeeded() {
+		t.Errorf("memory %v, %t of %+v", memory, known, latest[0])
+	}
+	categories, err := s.Categories(t.Context(), Filter{})
+	if err != nil || len(categories) != 2 || categories[0].Tasks != 20 || categories[0].Failed != 2 || categories[0].Pattern != "align -t # *.bam" {
+		t.Errorf("%+v, %v", categories, err)
+	}
+	byID, err := s.List(t.Context(), Filter{Category: categories[0].ID[:6]})
+	if err != nil || len(byID) != 20 {
+		t.Errorf("%d tasks of category %s, %v", len(byID), categories[0].ID, err)
+	}
+	values, err := s.Values(t.Context(), Filter{Category: "align"}, "memory.resident_peak_bytes")
+	if err != nil || len(values) != 19 || values[0] != 1<<20 || values[18] != 20<<20 {
+		t.Errorf("values %v, %v", values, err)
+	}
+	if _, err := s.Values(t.Context(), Filter{}, "name"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("a field that is none: %v", err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "archive.db"))
+	mustAdd(t, s, newTask("a", 1), newTask("b", 2))
+	all, err := s.List(t.Context(), Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := s.Find(t.Context(), all[0].ID[:8]); id != all[0].ID || err != nil {
+		t.Errorf("%s, %v; want %s", id, err, all[0].ID)
+	}
+	if _, err := s.Find(t.Context(), ""); !errors.Is(err, ErrAmbiguous) {
+		t.Errorf("of several: %v", err)
+	}
+	if _, err := s.Find(t.Context(), "nothing"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("of none: %v", err)
+	}
+	if _, err := s.Task(t.Context(), "nothing"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("of none: %v", err)
+	}
+}
+
+// One that cannot be kept keeps all others of the same call out.
+func TestAllOrNone(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*Task)
+	}{
+		{"layout", func(t *Task) { t.Schema = "attune.task/9" }},
+		{"layout of the account", func(t *Task) { t.Account.Schema = "" }},
+		{"no command", func(t *Task) { t.Account.Command = nil }},
+		{"no end", func(t *Task) { t.Account.End = time.Time{} }},
+		{"ended before it began", func(t *Task) { t.Account.End = t.Account.Start.Add(-1) }},
+		{"below nothing", func(t *Task) { t.Account.WallSeconds = -1 }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := mustOpen(t, filepath.Join(t.TempDir(), "archive.db"))
+			bad := newTask("a", 2)
+			tt.change(bad)
+			if _, err := s.Add(t.Context(), newTask("a", 1), bad); !errors.Is(err, ErrInvalid) {
+				t.Errorf("error %v", err)
+			}
+			if all, err := s.List(t.Context(), Filter{}); len(all) != 0 || err != nil {
+				t.Errorf("%d tasks are there, %v", len(all), err)
+			}
+		})
+	}
+}
+
+// TestSeveralWriters: each has an archive of its own open on the same file, as processes
+// have.
+func TestSeveralWriters(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "archive.db")
+	const writers, each = 4, 25
+	var done sync.WaitGroup
+	for w := range writers {
+		done.Go(func() {
+			for n := range each {
+				if err := func() error {
+					s, err := Open(context.Background(), path)
+					if err != nil {
+						return err
+					}
+					_, err = s.Add(context.Background(), newTask(fmt.Sprintf("w%d", w), n))
+					return errors.Join(err, s.Close())
+				}(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done.Wait()
+	all, err := mustOpen(t, path).List(t.Context(), Filter{})
+	if err != nil || len(all) != writers*each {
+		t.Errorf("%d tasks, %v; want %d", len(all), err, writers*each)
+	}
+}
+
+func TestOnlyTheOwnerReadsIt(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, filepath.Join(dir, "archive.db"))
+	mustAdd(t, s, newTask("a", 1))
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files { // the log of writes among them
+		info, err := file.Info()
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v, %v", file.Name(), info.Mode(), err)
+		}
+	}
+}
+
+// TestDamage: what is wrong with the file is said with the remedy, and the file stays.
+func TestDamage(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		damage func(t *testing.T, path string)
+		want   error
+	}{
+		{"no database", func(t *testing.T, path string) { mustWrite(t, path, strings.Repeat("not a database ", 1000)) }, ErrBroken},
+		{"pages overwritten", func(t *testing.T, path string) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 4096; i < len(text); i++ {
+				text[i] = 0xa5
+			}
+			mustWrite(t, path, string(text))
+		}, ErrBroken},
+		{"a newer layout", func(t *testing.T, path string) {
+			s, err := open(t.Context(), path, options{time.Second, maxBytes, append(migrations[:len(migrations):len(migrations)], "CREATE TABLE later (x TEXT)")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}, ErrNewer},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "archive.db")
+			s, err := Open(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustAdd(t, s, newTask("a", 1))
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			tt.damage(t, path)
+			before, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err = Open(t.Context(), path)
+			if err == nil {
+				_, err = s.Add(t.Context(), newTask("a", 2))
+				_ = s.Close() // it is damaged
+			}
+			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move") {
+				t.Errorf("error %v, want %v, the file and the remedy", err, tt.want)
+			}
+			if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+				t.Errorf("the file was changed (%v)", err)
+			}
+		})
+	}
+}
+
+func mustWrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFullDisk: SQLite says the same of a bound on its pages as of a full disk.
+func TestFullDisk(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "archive.db"))
+	mustAdd(t, s, newTask("a", 0))
+	s.db.SetMaxOpenConns(1) // the bound is the connection's
+	if _, err := s.db.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil {
+		t.Fatal(err)
+	}
+	var many []*Task
+	for n := range 500 {
+		many = append(many, newTask("a", n+1))
+	}
+	if _, err := s.Add(t.Context(), many...); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "make room") {
+		t.Errorf("error %v", err)
+	}
+	if all, err := s.List(t.Context(), Filter{}); len(all) != 1 || err != nil {
+		t.Errorf("%d tasks are there, %v; want the one from before", len(all), err)
+	}
+}
+
+// TestBusy: whoever waits in vain for another writer is told so.
+func TestBusy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "archive.db")
+	s := mustOpen(t, path)
+	tx, err := s.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := open(t.Context(), path, options{10 * time.Millisecond, maxBytes, migrations})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Add(t.Context(), newTask("a", 1)); !errors.Is(err, ErrBusy) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := other.List(t.Context(), Filter{}); err != nil {
+		t.Errorf("reading waits for a writer: %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	mustAdd(t, other, newTask("a", 1))
+}
+
+// TestBounded: beyond the limit the oldest go, and the file does not grow.
+func TestBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "archive.db")
+	s, err := open(t.Context(), path, options{time.Second, 1 << 20, migrations})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var forgotten int64
+	for round := range 30 {
+		var tasks []*Task
+		for n := range 100 {
+			tasks = append(tasks, newTask("a", 100*round+n))
+		}
+		forgotten += mustAdd(t, s, tasks...).Forgotten
+	}
+	left, err := s.List(t.Context(), Filter{})
+	if err != nil || forgotten == 0 || int64(len(left)) != 3000-forgotten {
+		t.Fatalf("%d left, %d forgotten of 3000, %v", len(left), forgotten, err)
+	}
+	if latest, err := s.Task(t.Context(), left[0].ID); err != nil || latest.Job != "2999" {
+		t.Errorf("the latest is %+v, %v", latest, err)
+	}
+	if oldest := left[len(left)-1]; oldest.Job != fmt.Sprint(forgotten) {
+		t.Errorf("the oldest is %s, want %d", oldest.Job, forgotten)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > 2<<20 {
+		t.Errorf("the file has %d bytes, %v", info.Size(), err)
+	}
+}
+
+// TestMigration: an archive of an older layout becomes one of the newer, with its tasks,
+// whoever opens it first of several.
+func TestMigration(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "archive.db")
+	s := mustOpen(t, path)
+	mustAdd(t, s, newTask("a", 1))
+	newer := options{5 * time.Second, maxBytes, append(migrations[:len(migrations):len(migrations)], "ALTER TABLE task ADD COLUMN gpu_seconds DOUBLE PRECISION")}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			s, err := open(context.Background(), path, newer)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			var n int
+			if err := s.db.QueryRow("SELECT count(*) FROM task WHERE gpu_seconds IS NULL").Scan(&n); err != nil || n != 1 {
+				t.Errorf("%d tasks, %v", n, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestMeasures: each number of an account has a column.
+func TestMeasures(t *testing.T) {
+	for _, f := range account.Fields() {
+		inList := strings.Contains(f.Name, "[]") || strings.HasPrefix(f.Name, "cost.") || strings.HasPrefix(f.Name, "host.") || strings.HasPrefix(f.Name, "series.")
+		if f.Numeric && !inList && column(f.Name) == "" {
+			t.Errorf("%s has no column: add one to measures, and a migration", f.Name)
+		}
+	}
+	task := newTask("a", 1)
+	task.InputBytes = new(uint64(7))
+	for field, want := range map[string]float64{"input_bytes": 7, "asked.memory_bytes": 8 << 30, "asked.cores": 4, "cores_average": 2} {
+		if got, known := task.Number(field); !known || got != want {
+			t.Errorf("%s: %v, %t; want %v", field, got, known, want)
+		}
+	}
+}
+
+func TestPattern(t *testing.T) {
+	for _, tt := range []struct {
+		command string
+		want    string
+	}{
+		{"/opt/bin/align -t 4 --in=a.fastq.gz b7.bam", "align -t # --in=*.fastq.gz *.bam"},
+		{"solver -n100 --eps=1e-9 mesh/17 out", "solver -n# --eps=# * out"},
+		{"python3 train.py --lr 0.1 --seed 42 --tag run12", "python3 *.py --lr # --seed # --tag run#"},
+		{"bwa mem ref.fa x_1.fq x_2.fq", "bwa mem *.fa *.fq *.fq"},
+		{"sort -S 4G", "sort -S #"},
+		{"tar xf data.tar.xz", "tar xf *.tar.xz"},
+		{"gzip 5.gz", "gzip *.gz"},
+		{"prog .hidden v1.2 0x1f -5", "prog .hidden v#.# # #"},
+		{"true", "true"},
+	} {
+		if got := Pattern(strings.Fields(tt.command)); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.command, got, tt.want)
+		}
+	}
+	if got := Pattern([]string{"sh", "-c", "echo 1\necho 2\n"}); got != "sh -c …" {
+		t.Errorf("a script: %q", got)
+	}
+	if got := Pattern([]string{"a", strings.Repeat("é", 1000)}); len(got) > maxPattern+3 || !strings.HasSuffix(got, "…") {
+		t.Errorf("%d bytes", len(got))
+	}
+	if Pattern(nil) != "" {
+		t.Error("a pattern of nothing")
+	}
+}

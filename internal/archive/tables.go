@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import "strings"
+
+// Measure is a number of a task that has a column of its own.
+type Measure struct {
+	// Field is its name, as in Task.Number.
+	Field string
+	// Column is that of the table of tasks.
+	Column string
+}
+
+// measures are all of them, in the order of the columns. A test compares them with the
+// numbers of an account: for a new one add it at the end, and a migration.
+var measures = columns(
+	"wall_seconds", "cpu_seconds", "user_seconds", "system_seconds", "cores_average", "cores_peak",
+	"processes.total", "processes.peak", "processes.left",
+	"memory.resident_peak_bytes", "memory.anonymous_peak_bytes", "memory.proportional_peak_bytes",
+	"memory.virtual_peak_bytes", "memory.swap_peak_bytes", "memory.cgroup_peak_bytes",
+	"io.read_bytes", "io.written_bytes", "io.read_calls", "io.written_calls", "io.storage_read_bytes",
+	"io.storage_written_bytes", "io.network_received_bytes", "io.network_sent_bytes",
+	"context_switches.voluntary", "context_switches.involuntary", "faults.minor", "faults.major",
+	"disk.files_peak", "disk.bytes_peak",
+	"input_bytes", "asked.memory_bytes", "asked.cores", "asked.wall_seconds", "asked.disk_bytes",
+)
+
+func columns(fields ...string) []Measure {
+	out := make([]Measure, len(fields))
+	for i, f := range fields {
+		out[i] = Measure{f, strings.ReplaceAll(f, ".", "_")}
+	}
+	return out
+}
+
+// Fields returns the names of all numbers that can be asked for.
+func Fields() []string {
+	var out []string
+	for _, m := range measures {
+		out = append(out, m.Field)
+	}
+	return out
+}
+
+// column returns the column of a field; empty if there is none.
+func column(field string) string {
+	for _, m := range measures {
+		if m.Field == field {
+			return m.Column
+		}
+	}
+	return ""
+}
+
+// migrations make the tables, each from what the one before left; their number is the
+// version, as PRAGMA user_version. What has been released is not changed any more.
+//
+// A document is apart from its numbers: these are read by the thousand.
+var migrations = []string{`
+CREATE TABLE task (
+	id        TEXT NOT NULL PRIMARY KEY,
+	name      TEXT NOT NULL,
+	category  TEXT NOT NULL,
+	pattern   TEXT NOT NULL,
+	source    TEXT NOT NULL,
+	job       TEXT NOT NULL,
+	host      TEXT NOT NULL,
+	ended     BIGINT NOT NULL,
+	exit_type TEXT NOT NULL,
+	exit_code INTEGER,
+	wall_seconds DOUBLE PRECISION, cpu_seconds DOUBLE PRECISION, user_seconds DOUBLE PRECISION,
+	system_seconds DOUBLE PRECISION, cores_average DOUBLE PRECISION, cores_peak DOUBLE PRECISION,
+	processes_total DOUBLE PRECISION, processes_peak DOUBLE PRECISION, processes_left DOUBLE PRECISION,
+	memory_resident_peak_bytes DOUBLE PRECISION, memory_anonymous_peak_bytes DOUBLE PRECISION,
+	memory_proportional_peak_bytes DOUBLE PRECISION, memory_virtual_peak_bytes DOUBLE PRECISION,
+	memory_swap_peak_bytes DOUBLE PRECISION, memory_cgroup_peak_bytes DOUBLE PRECISION,
+	io_read_bytes DOUBLE PRECISION, io_written_bytes DOUBLE PRECISION, io_read_calls DOUBLE PRECISION,
+	io_written_calls DOUBLE PRECISION, io_storage_read_bytes DOUBLE PRECISION,
+	io_storage_written_bytes DOUBLE PRECISION, io_network_received_bytes DOUBLE PRECISION,
+	io_network_sent_bytes DOUBLE PRECISION,
+	context_switches_voluntary DOUBLE PRECISION, context_switches_involuntary DOUBLE PRECISION,
+	faults_minor DOUBLE PRECISION, faults_major DOUBLE PRECISION,
+	disk_files_peak DOUBLE PRECISION, disk_bytes_peak DOUBLE PRECISION,
+	input_bytes DOUBLE PRECISION, asked_memory_bytes DOUBLE PRECISION, asked_cores DOUBLE PRECISION,
+	asked_wall_seconds DOUBLE PRECISION, asked_disk_bytes DOUBLE PRECISION
+);
+CREATE INDEX task_by_end ON task (ended);
+CREATE INDEX task_by_category ON task (category, ended);
+CREATE INDEX task_by_name ON task (name, ended);
+CREATE TABLE document (
+	id   TEXT NOT NULL PRIMARY KEY,
+	size BIGINT NOT NULL, -- of the body, once it is inflated
+	body BLOB NOT NULL
+);
+`}
