@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/archive"
+)
+
+// File is a file that was read.
+type File struct {
+	// Name is what errors call it.
+	Name string
+	// Text is what is in it.
+	Text []byte
+	// Changed is when it was written: the end of tasks whose format has no times.
+	Changed time.Time
+	// Local is the zone of times that have none.
+	Local *time.Location
+}
+
+// Error says where a file is not as its format wants it.
+type Error struct {
+	File   string
+	Line   int // 0: not of one line
+	Err    error
+	Remedy string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	place := e.File
+	if e.Line > 0 {
+		place = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	text := place + ": " + e.Err.Error() + "; nothing was imported of it"
+	if e.Remedy != "" {
+		text += ": " + e.Remedy
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Result is what was in a file.
+type Result struct {
+	Tasks []*archive.Task
+	// Skipped are records that are of no task that has run to its end, by the reason.
+	Skipped map[string]int
+}
+
+// skip counts a record that is left out.
+func (r *Result) skip(reason string) {
+	if r.Skipped == nil {
+		r.Skipped = make(map[string]int)
+	}
+	r.Skipped[reason]++
+}
+
+// formats are the parsers by name.
+var formats = map[string]struct {
+	read func(File) (Result, error)
+	// is says whether a file's beginning is of the format.
+	is func(beginning string) bool
+}{
+	"attune":    {readAttune, func(b string) bool { return strings.HasPrefix(b, "{") && strings.Contains(b, `"attune.`) }},
+	"cctools":   {readCCTools, func(b string) bool { return strings.HasPrefix(b, "{") && !strings.Contains(b, `"attune.`) }},
+	"kickstart": {readKickstart, func(b string) bool { return strings.Contains(b, "invocation:") }},
+	"slurm": {readSlurm, func(b string) bool {
+		return strings.Contains(firstLine(b), "|") && strings.Contains(firstLine(b), "JobID")
+	}},
+	"nextflow": {readNextflow, func(b string) bool {
+		return strings.HasPrefix(b, "task_id") || strings.Contains(firstLine(b), "\thash\t")
+	}},
+	"time": {readTime, func(b string) bool { return strings.Contains(b, timedLine) }},
+}
+
+// Formats returns the names of all formats, sorted.
+func Formats() []string { return slices.Sorted(maps.Keys(formats)) }
+
+// Read reads a file in a format; empty: whatever it looks like.
+func Read(format string, f File) (Result, error) {
+	if format == "" {
+		if format = guess(f.Text); format == "" {
+			return Result{}, &Error{File: f.Name, Err: errors.New("it looks like none of the formats"),
+				Remedy: "name it with --format: " + strings.Join(Formats(), ", ")}
+		}
+	}
+	reader, known := formats[format]
+	if !known {
+		return Result{}, &Error{File: f.Name, Err: fmt.Errorf("unknown format %q", format), Remedy: "there are " + strings.Join(Formats(), ", ")}
+	}
+	result, err := reader.read(f)
+	if err != nil {
+		return Result{}, err
+	}
+	if len(result.Tasks) == 0 && len(result.Skipped) == 0 {
+		return Result{}, &Error{File: f.Name, Err: errors.New("no task is in it"), Remedy: "is it of the format " + format + "?"}
+	}
+	return result, nil
+}
+
+// guess returns the format that a file looks like; empty if none.
+func guess(text []byte) string {
+	beginning := string(bytes.TrimLeft(text[:min(len(text), 64<<10)], " \t\r\n\ufeff"))
+	for _, name := range Formats() {
+		if formats[name].is(beginning) {
+			return name
+		}
+	}
+	return ""
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// fail makes an Error.
+func (f File) fail(line int, remedy, format string, arguments ...any) *Error {
+	return &Error{File: f.Name, Line: line, Err: fmt.Errorf(format, arguments...), Remedy: remedy}
+}
+
+// origin tells records of a file apart, and is the same when the file is read again.
+func (f File) origin(record int) string {
+	sum := sha256.Sum256(f.Text)
+	return fmt.Sprintf("%s:%d", hex.EncodeToString(sum[:6]), record)
+}
+
+// newTask is a task about which nothing is known yet but who measured it.
+func newTask(source string) *archive.Task {
+	return &archive.Task{Schema: archive.SchemaID, Source: source, Account: account.Account{
+		Schema: account.SchemaID, Accuracy: make(map[string]account.Accuracy), Sources: make(map[string]string),
+	}}
+}
+
+// measured says of fields how they are to be read, and of those that are bounds why.
+func measured(t *archive.Task, accuracy account.Accuracy, why string, fields ...string) {
+	for _, field := range fields {
+		if _, known := t.Account.Number(field); !known {
+			continue
+		}
+		t.Account.Accuracy[field] = accuracy
+		t.Account.Sources[field] = t.Source
+		if why != "" {
+			if t.Account.Missing == nil {
+				t.Account.Missing = make(map[string]string)
+			}
+			t.Account.Missing[field] = why
+		}
+	}
+}
+
+// setCPU sets the CPU time, and the cores from it.
+func setCPU(a *account.Account, user, system, total *float64) {
+	a.UserSeconds, a.SystemSeconds, a.CPUSeconds = user, system, total
+	if total == nil && user != nil && system != nil {
+		a.CPUSeconds = new(*user + *system)
+	}
+	if a.CPUSeconds != nil && a.WallSeconds > 0 {
+		a.CoresAverage = new(*a.CPUSeconds / a.WallSeconds)
+	}
+}
+
+// largestOnly is why the resident memory of wait4 is a bound.
+const largestOnly = "that of the largest process only"

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/archive"
+)
+
+const slurmRemedy = "write it with sacct --parsable2 --format=JobID,JobName,State,ExitCode,Start,End,ElapsedRaw,TotalCPU,AllocCPUS,ReqMem,TimelimitRaw," +
+	"MaxRSS,MaxVMSize,NTasks,NodeList"
+
+// slurmTime is how sacct writes times, in the cluster's zone.
+const slurmTime = "2006-01-02T15:04:05"
+
+// job is a job with its steps.
+type job struct {
+	line  int
+	row   map[string]string
+	steps []step
+}
+
+// step is what a step of a job took.
+type step struct {
+	memory, virtual uint64
+	tasks           uint64
+}
+
+// readSlurm reads the output of sacct --parsable2. A job is one task; what its steps took
+// at most is the job's, since Slurm does not tell what they took together.
+func readSlurm(f File) (result Result, err error) {
+	lines := strings.Split(strings.TrimRight(string(f.Text), "\n"), "\n")
+	header := strings.Split(strings.TrimRight(lines[0], "|\r"), "|")
+	var jobs []*job
+	byID := make(map[string]*job)
+	for i, text := range lines[1:] {
+		line := i + 2
+		row, err := f.row(line, header, strings.TrimSuffix(text, "\r"))
+		if err != nil {
+			return Result{}, err
+		}
+		id, _, isStep := strings.Cut(row["JobID"], ".")
+		switch {
+		case id == "":
+			return Result{}, f.fail(line, slurmRemedy, "no JobID")
+		case !isStep:
+			byID[id] = &job{line: line, row: row}
+			jobs = append(jobs, byID[id])
+		case byID[id] == nil:
+			return Result{}, f.fail(line, "give sacct no --steps, and the whole output", "a step of job %s comes without the job before it", id)
+		default:
+			s, err := readStep(row)
+			if err != nil {
+				return Result{}, f.fail(line, slurmRemedy, "%w", err)
+			}
+			byID[id].steps = append(byID[id].steps, s)
+		}
+	}
+	for _, j := range jobs {
+		state, _, _ := strings.Cut(j.row["State"], " ") // CANCELLED by 1000
+		switch state {
+		case "RUNNING", "PENDING", "SUSPENDED", "REQUEUED", "RESIZING", "COMPLETING":
+			result.skip("is " + strings.ToLower(state))
+			continue
+		}
+		t, err := j.task(state, f.Local)
+		if err != nil {
+			return Result{}, f.fail(j.line, slurmRemedy, "%w", err)
+		}
+		if t.Account.End.IsZero() {
+			result.skip("never began")
+			continue
+		}
+		result.Tasks = append(result.Tasks, t)
+	}
+	return result, nil
+}
+
+// row returns the cells of a line by their columns.
+func (f File) row(line int, header []string, text string) (map[string]string, error) {
+	cells := strings.Split(text, "|")
+	if len(cells) == len(header)+1 && cells[len(header)] == "" {
+		cells = cells[:len(header)] // --parsable
+	}
+	if len(cells) != len(header) {
+		return nil, f.fail(line, slurmRemedy, "%d cells, and %d columns in the first line", len(cells), len(header))
+	}
+	row := make(map[string]string, len(cells))
+	for i, cell := range cells {
+		row[header[i]] = cell
+	}
+	return row, nil
+}
+
+func readStep(row map[string]string) (s step, err error) {
+	s.tasks = 1
+	if n := row["NTasks"]; n != "" {
+		if s.tasks, err = strconv.ParseUint(n, 10, 32); err != nil {
+			return s, fmt.Errorf("NTasks %q is no number", n)
+		}
+	}
+	for text, into := range map[string]*uint64{row["MaxRSS"]: &s.memory, row["MaxVMSize"]: &s.virtual} {
+		if text == "" {
+			continue
+		}
+		if *into, err = bytesOf(text, 1); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (j *job) task(state string, zone *time.Location) (*archive.Task, error) {
+	t := newTask("slurm")
+	t.Name, t.Job = j.row["JobName"], j.row["JobID"]
+	a := &t.Account
+	a.Command = strings.Fields(j.row["SubmitLine"])
+	a.Host.Name = j.row["NodeList"]
+	if t.Name == "" && len(a.Command) == 0 {
+		return nil, fmt.Errorf("job %s has no JobName", t.Job)
+	}
+	if err := j.times(a, zone); err != nil || a.End.IsZero() {
+		return t, err
+	}
+	if text := j.row["TotalCPU"]; text != "" {
+		total, err := clock(text)
+		if err != nil {
+			return nil, err
+		}
+		setCPU(a, nil, nil, &total)
+	}
+	if err := j.asked(&t.Asked); err != nil {
+		return nil, err
+	}
+	var most step
+	for _, s := range j.steps {
+		if s.memory*s.tasks >= most.memory*most.tasks {
+			most = s
+		}
+	}
+	accuracy, why := account.Sampled, ""
+	if most.memory > 0 {
+		a.Memory.Resident, a.Memory.Virtual = new(most.memory*most.tasks), new(most.virtual*most.tasks)
+	}
+	if most.tasks > 1 {
+		accuracy, why = account.Bound, "that of the largest task, times the number of tasks"
+	}
+	measured(t, account.Exact, "", "wall_seconds", "cpu_seconds", "cores_average")
+	measured(t, accuracy, why, "memory.resident_peak_bytes", "memory.virtual_peak_bytes")
+	var err error
+	a.Exit, err = slurmExit(state, j.row["ExitCode"], t)
+	return t, err
+}
+
+// times sets start, end and time; without an end the job has not run.
+func (j *job) times(a *account.Account, zone *time.Location) (err error) {
+	for column, into := range map[string]*time.Time{"Start": &a.Start, "End": &a.End} {
+		text := j.row[column]
+		if text == "" || text == "Unknown" || text == "None" {
+			continue
+		}
+		if *into, err = time.ParseInLocation(slurmTime, text, zone); err != nil {
+			return fmt.Errorf("%s %q is no time", column, text)
+		}
+		*into = into.UTC()
+	}
+	switch {
+	case j.row["ElapsedRaw"] != "":
+		a.WallSeconds, err = strconv.ParseFloat(j.row["ElapsedRaw"], 64)
+	case j.row["Elapsed"] != "":
+		a.WallSeconds, err = clock(j.row["Elapsed"])
+	default:
+		a.WallSeconds = a.End.Sub(a.Start).Seconds()
+	}
+	if a.Start.IsZero() && !a.End.IsZero() {
+		a.Start = a.End.Add(-seconds(a.WallSeconds))
+	}
+	return err
+}
+
+// asked reads what was asked for.
+func (j *job) asked(asked *archive.Asked) (err error) {
+	cpus := j.row["ReqCPUS"]
+	if cpus == "" {
+		cpus = j.row["AllocCPUS"]
+	}
+	if cpus != "" {
+		if asked.Cores, err = strconv.ParseFloat(cpus, 64); err != nil {
+			return fmt.Errorf("%q is no number of CPUs", cpus)
+		}
+	}
+	if memory := j.row["ReqMem"]; memory != "" && memory != "0" {
+		each := strings.TrimRight(memory, "cn") // up to Slurm 20.11: for each CPU or node
+		if asked.MemoryBytes, err = bytesOf(each, 1<<20); err != nil {
+			return err
+		}
+		if strings.HasSuffix(memory, "c") {
+			asked.MemoryBytes *= uint64(max(asked.Cores, 1))
+		}
+	}
+	if minutes := j.row["TimelimitRaw"]; minutes != "" && minutes[0] >= '0' && minutes[0] <= '9' {
+		if asked.WallSeconds, err = strconv.ParseFloat(minutes, 64); err != nil {
+			return fmt.Errorf("TimelimitRaw %q is no number", minutes)
+		}
+		asked.WallSeconds *= 60
+	}
+	return nil
+}
+
+func slurmExit(state, code string, t *archive.Task) (account.Exit, error) {
+	switch state {
+	case "OUT_OF_MEMORY":
+		return account.Exit{Type: account.ExitLimits, Limits: []string{fmt.Sprintf("memory.cgroup_peak_bytes: > %d", t.Asked.MemoryBytes)}}, nil
+	case "TIMEOUT", "DEADLINE":
+		return account.Exit{Type: account.ExitLimits, Limits: []string{fmt.Sprintf("wall_seconds: > %.0f", t.Asked.WallSeconds)}}, nil
+	case "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED":
+		return account.Exit{Type: account.ExitLost}, nil
+	}
+	text, signal, _ := strings.Cut(code, ":")
+	if signal != "" && signal != "0" {
+		return account.Exit{Type: account.ExitSignal, Signal: "signal " + signal}, nil
+	}
+	if state == "CANCELLED" {
+		return account.Exit{Type: account.ExitSignal, Signal: "SIGTERM"}, nil
+	}
+	if text == "" && state == "COMPLETED" {
+		text = "0"
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return account.Exit{}, fmt.Errorf("ExitCode %q is no code", code)
+	}
+	return account.Exit{Type: account.ExitNormal, Code: &n}, nil
+}

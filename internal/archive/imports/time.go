@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/archive"
+)
+
+const (
+	timeRemedy = "write it with /usr/bin/time -v -o FILE -- CMD"
+	// timedLine begins a record.
+	timedLine = "Command being timed: "
+	// lastLine ends it.
+	lastLine = "Exit status"
+)
+
+// readTime reads records of GNU time -v. What else is in the file, such as the command's
+// own output, is no part of them.
+func readTime(f File) (result Result, err error) {
+	var t *archive.Task
+	var numbers map[string]string
+	signal := ""
+	begun := 0
+	for i, text := range strings.Split(string(f.Text), "\n") {
+		line, text := i+1, strings.TrimSpace(text)
+		if number, killed := strings.CutPrefix(text, "Command terminated by signal "); killed {
+			signal = "signal " + number
+		}
+		command, begins := strings.CutPrefix(text, timedLine)
+		switch {
+		case begins && t != nil:
+			return Result{}, f.fail(begun, timeRemedy, "a record without %q at its end", lastLine)
+		case begins:
+			t, numbers, begun = newTask("time"), make(map[string]string), line
+			t.Account.Command = strings.Fields(strings.Trim(command, `"`))
+			t.Origin = f.origin(len(result.Tasks) + 1)
+			continue
+		case t == nil:
+			continue
+		}
+		at := strings.LastIndex(text, ": ")
+		if at < 0 {
+			return Result{}, f.fail(line, timeRemedy, "%q is no line of GNU time", text)
+		}
+		numbers[text[:at]] = text[at+2:]
+		if text[:at] != lastLine {
+			continue
+		}
+		if err := fillTime(t, numbers, signal); err != nil {
+			return Result{}, f.fail(begun, timeRemedy, "%w", err)
+		}
+		t.Account.End = f.Changed.UTC()
+		t.Account.Start = t.Account.End.Add(-seconds(t.Account.WallSeconds))
+		result.Tasks = append(result.Tasks, t)
+		t, signal = nil, ""
+	}
+	if t != nil {
+		return Result{}, f.fail(begun, timeRemedy, "a record that is cut off")
+	}
+	return result, nil
+}
+
+// fillTime reads the lines of a record.
+func fillTime(t *archive.Task, numbers map[string]string, signal string) (err error) {
+	const wall = "Elapsed (wall clock) time (h:mm:ss or m:ss)"
+	a := &t.Account
+	if a.WallSeconds, err = clock(numbers[wall]); err != nil {
+		return fmt.Errorf("%s: %w", wall, err)
+	}
+	var user, system, resident, major, minor, voluntary, involuntary, in, out float64
+	for name, into := range map[string]*float64{
+		"User time (seconds)": &user, "System time (seconds)": &system, "Maximum resident set size (kbytes)": &resident,
+		"Major (requiring I/O) page faults": &major, "Minor (reclaiming a frame) page faults": &minor,
+		"Voluntary context switches": &voluntary, "Involuntary context switches": &involuntary,
+		"File system inputs": &in, "File system outputs": &out,
+	} {
+		if *into, err = strconv.ParseFloat(numbers[name], 64); err != nil || *into < 0 {
+			return fmt.Errorf("%s: %q is no number", name, numbers[name])
+		}
+	}
+	setCPU(a, &user, &system, nil)
+	a.Memory.Resident = new(uint64(resident) * 1024)
+	a.Faults = account.Faults{Minor: new(uint64(minor)), Major: new(uint64(major))}
+	a.ContextSwitches = account.Switches{Voluntary: new(uint64(voluntary)), Involuntary: new(uint64(involuntary))}
+	a.IO.StorageRead, a.IO.StorageWritten = new(uint64(in)*512), new(uint64(out)*512)
+	code, err := strconv.Atoi(numbers[lastLine])
+	if err != nil {
+		return fmt.Errorf("%s: %q is no code", lastLine, numbers[lastLine])
+	}
+	a.Exit = account.Exit{Type: account.ExitNormal, Code: &code}
+	if signal != "" {
+		a.Exit = account.Exit{Type: account.ExitSignal, Signal: signal}
+	}
+	measured(t, account.Exact, "", "wall_seconds", "cpu_seconds", "user_seconds", "system_seconds", "cores_average", "faults.major", "faults.minor",
+		"context_switches.voluntary", "context_switches.involuntary", "io.storage_read_bytes", "io.storage_written_bytes")
+	measured(t, account.Bound, largestOnly, "memory.resident_peak_bytes")
+	return nil
+}
