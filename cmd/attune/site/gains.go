@@ -22,7 +22,7 @@ import (
 )
 
 // month is the time that gains are told of unless it is said.
-const month = 30 * day
+const month = 30 * 24 * time.Hour
 
 // gains is what sessions with kept changes gained, those of one user or application.
 type gains struct {
@@ -44,7 +44,7 @@ type gains struct {
 // Gains returns `attune report gains`.
 func Gains(p *cli.Env) *cobra.Command {
 	var at Flags
-	of := pick{since: span(month)}
+	of := pick{since: cli.Span(month)}
 	var by string
 	var asJSON bool
 	cmd := &cobra.Command{

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/attune-hpc/attune/analyzer/service"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -17,8 +18,8 @@ import (
 // pick says which of the site's sessions are meant.
 type pick struct {
 	user, node, job string
-	since           span // 0: however long ago
-	limit           uint // the latest of them; 0: all
+	since           cli.Span // 0: however long ago
+	limit           uint     // the latest of them; 0: all
 }
 
 // add declares the flags.

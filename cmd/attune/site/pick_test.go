@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -34,7 +35,7 @@ func TestSessionsAreNarrowed(t *testing.T) {
 		{"user id", pick{user: "2002"}, "b"},
 		{"node", pick{node: "n2"}, "b c"},
 		{"job", pick{job: "10"}, "b"},
-		{"since", pick{since: span(time.Hour)}, "a c"}, // a goes on
+		{"since", pick{since: cli.Span(time.Hour)}, "a c"}, // a goes on
 		{"limit", pick{limit: 1}, "c"},
 		{"user and limit", pick{user: "alice", limit: 1}, "c"},
 		{"nobody's", pick{user: "carol"}, ""},
@@ -89,14 +90,5 @@ func TestGainsAreSummedUp(t *testing.T) {
 	var out strings.Builder
 	if err := writeGains(&out, sumUp(nil, userOf, now), "user", now); err != nil || !strings.Contains(out.String(), "No change was kept") {
 		t.Errorf("nothing: %v, %s", err, out.String())
-	}
-}
-
-func TestSpan(t *testing.T) {
-	for text, want := range map[string]string{"90m": "1h30m0s", "48h": "2d", "30d": "30d", "d": "", "-1d": "", "-5m": "", "99999d": "", "1.5d": ""} {
-		var s span
-		if err := s.Set(text); (err == nil) != (want != "") || err == nil && s.String() != want {
-			t.Errorf("%s: %v, %v", text, &s, err)
-		}
 	}
 }

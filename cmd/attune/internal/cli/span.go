@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package site
+package cli
 
 import (
 	"errors"
@@ -13,11 +13,11 @@ import (
 // day is what spans of time may be given in, beside what Go knows.
 const day = 24 * time.Hour
 
-// span is a flag for a time that has gone by: as Go has it (90m, 48h), or in days (30d).
-type span time.Duration
+// Span is a flag for a time that has gone by: as Go has it (90m, 48h), or in days (30d).
+type Span time.Duration
 
 // String implements pflag.Value.
-func (s *span) String() string {
+func (s *Span) String() string {
 	if d := time.Duration(*s); d > 0 && d%day == 0 {
 		return fmt.Sprintf("%dd", d/day)
 	}
@@ -25,7 +25,7 @@ func (s *span) String() string {
 }
 
 // Set implements pflag.Value.
-func (s *span) Set(text string) error {
+func (s *Span) Set(text string) error {
 	unit := time.Duration(1)
 	d, err := time.ParseDuration(text)
 	if days, found := strings.CutSuffix(text, "d"); found {
@@ -36,9 +36,9 @@ func (s *span) Set(text string) error {
 	if err != nil || d < 0 {
 		return errors.New("want a time that has gone by, such as 90m, 48h or 30d")
 	}
-	*s = span(d * unit)
+	*s = Span(d * unit)
 	return nil
 }
 
 // Type implements pflag.Value.
-func (s *span) Type() string { return "TIME" }
+func (s *Span) Type() string { return "TIME" }
