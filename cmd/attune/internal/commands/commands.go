@@ -10,6 +10,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/account"
 	"github.com/attune-hpc/attune/cmd/attune/advice"
 	"github.com/attune-hpc/attune/cmd/attune/analyzer"
+	"github.com/attune-hpc/attune/cmd/attune/archive"
 	"github.com/attune-hpc/attune/cmd/attune/attach"
 	"github.com/attune-hpc/attune/cmd/attune/cert"
 	"github.com/attune-hpc/attune/cmd/attune/changes"
@@ -70,6 +71,7 @@ program got faster.`,
 		changes.Command(p),
 		changes.Undoing(p),
 		advice.Command(p),
+		archive.Command(p),
 		off.Command(p),
 		off.On(p),
 		doctor.Command(p),

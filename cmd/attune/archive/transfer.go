@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/internal/archive"
+	"github.com/attune-hpc/attune/internal/archive/imports"
+	"github.com/attune-hpc/attune/internal/bounded"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/outfile"
+)
+
+// maxImport bounds a file that is imported, bytes.
+const maxImport = 2 << 30
+
+func newImport(p *cli.Env) *cobra.Command {
+	var format, name string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "import [flags] FILE...",
+		Short: "Add accounts that other tools have written",
+		Long: `Import adds the tasks of files; - is standard input. Formats are
+
+  attune     what attune account --json and attune archive export have written
+  cctools    summaries of resource_monitor
+  kickstart  records of pegasus-kickstart, schema 3.0
+  slurm      the output of sacct --parsable2
+  nextflow   traces of Nextflow, with tabs or commas
+  time       the output of GNU time -v
+
+and are told by what is in a file. All files are imported or none; a task that is in
+the archive already is not added again.`,
+		Example: "  sacct --parsable2 --format=ALL --starttime=now-30days | attune archive import -\n" +
+			"  attune archive import --format nextflow trace.txt",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tasks, skipped, err := readAll(args, format)
+			if err != nil {
+				return err
+			}
+			for _, t := range tasks {
+				if name != "" {
+					t.Name = name
+				}
+			}
+			return withArchive(cmd.Context(), func(s *archive.Store) error {
+				added, err := s.Add(cmd.Context(), tasks...)
+				if err != nil {
+					return err
+				}
+				return writeAdded(p, added, skipped, asJSON)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "", "`NAME` of the format: "+strings.Join(imports.Formats(), ", "))
+	cmd.Flags().StringVar(&name, "name", "", "`NAME` of the category of all these tasks")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cli.MustComplete(cmd, "format", imports.Formats)
+	return cmd
+}
+
+// readAll reads all files before anything is added.
+func readAll(paths []string, format string) (tasks []*archive.Task, skipped map[string]int, err error) {
+	skipped = make(map[string]int)
+	for _, path := range paths {
+		result, err := readFile(path, format)
+		if err != nil {
+			return nil, nil, err
+		}
+		tasks = append(tasks, result.Tasks...)
+		for reason, n := range result.Skipped {
+			skipped[reason] += n
+		}
+	}
+	return tasks, skipped, nil
+}
+
+func readFile(path, format string) (imports.Result, error) {
+	file, f := os.Stdin, imports.File{Name: "standard input", Changed: time.Now(), Local: time.Local}
+	if path != "-" {
+		var err error
+		if file, err = os.Open(path); err != nil {
+			return imports.Result{}, exitcode.UsageError(err, "nothing was imported; name files that can be read")
+		}
+		defer file.Close()
+		f.Name = path
+		if info, err := file.Stat(); err == nil {
+			f.Changed = info.ModTime()
+		}
+	}
+	var err error
+	if f.Text, err = bounded.ReadAll(f.Name, file, maxImport); err != nil {
+		return imports.Result{}, fmt.Errorf("%w; nothing was imported", err)
+	}
+	return imports.Read(format, f)
+}
+
+func writeAdded(p *cli.Env, added archive.Added, skipped map[string]int, asJSON bool) error {
+	if asJSON {
+		return encodeJSON(p, struct {
+			archive.Added
+			Skipped map[string]int `json:"skipped"`
+		}{added, skipped})
+	}
+	fmt.Fprintf(p.Stdout, "added: %d\n", added.New)
+	if added.Known > 0 {
+		fmt.Fprintf(p.Stdout, "were there already: %d\n", added.Known)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
+		fmt.Fprintf(p.Stdout, "left out, since the task %s: %d\n", reason, skipped[reason])
+	}
+	if added.Forgotten > 0 {
+		fmt.Fprintf(p.Stdout, "the oldest, removed for want of room: %d\n", added.Forgotten)
+	}
+	return nil
+}
+
+func newExport(p *cli.Env) *cobra.Command {
+	var of pick
+	var output string
+	cmd := &cobra.Command{
+		Use:   "export [flags] [CATEGORY]",
+		Short: "Write tasks as lines of JSON",
+		Long: `Export writes a line of JSON for each task, with its whole account, the latest first.
+attune archive import reads them again, in another archive too.`,
+		Example:           "  attune archive export --output tasks.jsonl\n  attune archive export align | jq .account.wall_seconds",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeCategory,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			out := p.Stdout
+			if output != "" {
+				file, err := outfile.Open(output, os.O_CREATE|os.O_TRUNC)
+				if err != nil {
+					return exitcode.UsageError(err, "name a file that can be written")
+				}
+				defer file.Close()
+				out = file
+			}
+			return withArchive(cmd.Context(), func(s *archive.Store) error { return export(cmd, s, of.filter(args), out) })
+		},
+	}
+	of.add(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write to `FILE`")
+	return cmd
+}
+
+func export(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Writer) error {
+	buffered := bufio.NewWriter(out)
+	encoder := json.NewEncoder(buffered)
+	encoder.SetEscapeHTML(false)
+	err := s.Each(cmd.Context(), f, func(summary archive.Summary) error {
+		t, err := s.Task(cmd.Context(), summary.ID)
+		if errors.Is(err, archive.ErrUnknown) {
+			return nil // forgotten meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		return encoder.Encode(t)
+	})
+	return errors.Join(err, buffered.Flush())
+}

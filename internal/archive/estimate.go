@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/estimate"
+)
+
+// Estimate is what the next task of a category will need.
+type Estimate struct {
+	Category string `json:"category"`
+	// Tasks are those that it rests on: the latest that succeeded, estimate.Window at most.
+	Tasks int `json:"tasks"`
+	// LeftOut are those among them that failed: they say little of what one that succeeds
+	// needs.
+	LeftOut int `json:"left_out"`
+	// An amount that nobody measured is nil.
+	MemoryBytes *Amount `json:"memory_bytes,omitempty"`
+	Cores       *Amount `json:"cores,omitempty"`
+	WallSeconds *Amount `json:"wall_seconds,omitempty"`
+	DiskBytes   *Amount `json:"disk_bytes,omitempty"`
+}
+
+// Amount is what to ask for, with its reason in a sentence.
+type Amount struct {
+	Value  float64 `json:"value"`
+	Reason string  `json:"reason"`
+}
+
+// Estimate says what the next task of a category needs, whose input has so many bytes (0:
+// not known). [ErrUnknown] if no task of it has succeeded.
+func (s *Store) Estimate(ctx context.Context, category string, input float64) (*Estimate, error) {
+	tasks, err := s.List(ctx, Filter{Category: category, Limit: estimate.Window})
+	if err != nil {
+		return nil, err
+	}
+	if len(tasks) == 0 {
+		return nil, fmt.Errorf("category %s: %w", category, ErrUnknown)
+	}
+	slices.Reverse(tasks) // in the order of their ends
+	good := slices.DeleteFunc(slices.Clone(tasks), func(t Summary) bool { return !t.Succeeded() })
+	if len(good) == 0 {
+		return nil, fmt.Errorf("category %s: none of its %d tasks has succeeded, and a task that failed says little of what one that succeeds needs: %w",
+			category, len(tasks), ErrUnknown)
+	}
+	inputs, what := inputsOf(good)
+	if input == 0 {
+		clear(inputs)
+	}
+	e := &Estimate{Category: category, Tasks: len(good), LeftOut: len(tasks) - len(good)}
+	e.MemoryBytes = bytesAmount(good, inputs, what, input, "asked.memory_bytes", (*Summary).Memory)
+	if e.MemoryBytes != nil {
+		raiseKilled(e.MemoryBytes, tasks)
+	}
+	e.DiskBytes = bytesAmount(good, inputs, what, input, "asked.disk_bytes", func(t *Summary) (float64, bool) {
+		v, known := t.Numbers["disk.bytes_peak"]
+		return v, known
+	})
+	walls, cores := numbersOf(good, "wall_seconds"), numbersOf(good, "cores_average")
+	if len(walls) > 0 {
+		e.WallSeconds = &Amount{math.Ceil(estimate.Time(walls)), fmt.Sprintf("the 95th percentile of %d tasks and a fifth more; the longest took %.0f s", len(walls), slices.Max(walls))}
+	}
+	if len(cores) > 0 {
+		e.Cores = &Amount{float64(estimate.Cores(cores)), fmt.Sprintf("the 95th percentile of what %d tasks used on average; the most was %.2f", len(cores), slices.Max(cores))}
+	}
+	return e, nil
+}
+
+// inputsOf returns the sizes of the inputs of tasks: as they were known before, or where
+// that is so of none, what the tasks read; and which of these it is.
+func inputsOf(tasks []Summary) (inputs []float64, what string) {
+	inputs = make([]float64, len(tasks))
+	for _, field := range []string{"input_bytes", "io.read_bytes"} {
+		known := 0
+		for i := range tasks {
+			if inputs[i] = tasks[i].Numbers[field]; inputs[i] > 0 {
+				known++
+			}
+		}
+		if known > 0 && field == "input_bytes" {
+			return inputs, "input sizes"
+		}
+	}
+	return inputs, "what the tasks read, for want of input sizes,"
+}
+
+// bytesAmount chooses an amount of bytes for the next task; nil if no task has it.
+func bytesAmount(tasks []Summary, inputs []float64, what string, input float64, askedField string, of func(*Summary) (float64, bool)) *Amount {
+	c := estimate.NewBytesChooser()
+	asked := 0.0
+	for i := range tasks {
+		t := &tasks[i]
+		if peak, known := of(t); known {
+			asked = t.Numbers[askedField]
+			c.Add(estimate.Task{Peak: peak, Seconds: t.Numbers["wall_seconds"], Input: inputs[i], Asked: asked})
+		}
+	}
+	choice, known := c.Choose(estimate.Next{Input: input, Asked: asked})
+	if !known {
+		return nil
+	}
+	reason := choice.Reason(func(waste float64) string { return fmt.Sprintf("%.3g GBh", waste/1e9/3600) })
+	if input > 0 {
+		reason = "with " + what + " " + reason
+	}
+	const mib = 1 << 20
+	return &Amount{math.Ceil(choice.Amount/mib) * mib, reason}
+}
+
+// raiseKilled doubles what a task had that was ended at its limit, where that is more: it
+// would be ended again.
+func raiseKilled(a *Amount, tasks []Summary) {
+	for i := range tasks {
+		t := &tasks[i]
+		memory, known := t.Memory()
+		if known && t.Exit == account.ExitLimits && memory >= 0.9*t.Numbers["asked.memory_bytes"] && t.Numbers["asked.memory_bytes"] > 0 && memory > a.Value {
+			a.Value = 2 * memory
+			a.Reason = fmt.Sprintf("twice what task %s had when it was ended at its limit; otherwise %s", t.ID[:8], a.Reason)
+		}
+	}
+}
+
+// numbersOf are what tasks have in a field.
+func numbersOf(tasks []Summary, field string) (out []float64) {
+	for _, t := range tasks {
+		if v, known := t.Numbers[field]; known {
+			out = append(out, v)
+		}
+	}
+	return out
+}

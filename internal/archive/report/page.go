@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"crypto/sha256"
+	_ "embed" // the page's form
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/archive"
+	"github.com/attune-hpc/attune/internal/quantity"
+)
+
+//go:embed page.html
+var form string
+
+//go:embed page.css
+var style string
+
+// policy lets the page have its own style, and nothing else: nothing is fetched, nothing
+// is run.
+func policy() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
+}
+
+// page is the form, filled in by a Report. What others chose is escaped by html/template.
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"bytes": quantity.Bytes, "seconds": quantity.Seconds, "field": quantity.Field,
+	"day": func(t time.Time) string { return t.Local().Format(time.DateTime) },
+	"percent": func(v float64) string {
+		return fmt.Sprintf("%.0f %%", 100*v)
+	},
+	"short": func(id string) string { return id[:8] }, "next": nextText,
+	"histogram": drawHistogram, "line": drawLine, "use": Use.text, "width": func(u Use) float64 { return min(u.Share(), 1) * 200 },
+	"two": func(v *float64) string {
+		if v == nil {
+			return "–"
+		}
+		return fmt.Sprintf("%.2f", *v)
+	},
+	"deviation": func(c Chart) string {
+		if c.Deviation == nil {
+			return "–"
+		}
+		return c.say(*c.Deviation)
+	},
+	"style":  func() template.CSS { return template.CSS(style) },
+	"policy": policy,
+}).Parse(form))
+
+// WriteHTML writes the report as one page.
+func (r *Report) WriteHTML(w io.Writer) error { return page.Execute(w, r) }
+
+// Size of the pictures, in their own units.
+const (
+	pictureWidth  = 320
+	pictureHeight = 90
+	// pictureTop is room above the highest bar.
+	pictureTop = 6
+)
+
+// drawHistogram draws bars, with what each says for a mouse and for a reader of screens.
+func drawHistogram(c Chart) template.HTML {
+	most := 1
+	for _, b := range c.Histogram {
+		most = max(most, b.Tasks)
+	}
+	var out strings.Builder
+	width := float64(pictureWidth) / float64(len(c.Histogram))
+	for i, b := range c.Histogram {
+		height := float64(b.Tasks) / float64(most) * (pictureHeight - pictureTop)
+		if b.Tasks > 0 {
+			height = max(height, 1.5)
+		}
+		fmt.Fprintf(&out, `<rect class="bar" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>`,
+			float64(i)*width+0.5, pictureHeight-height, max(width-1, 1), height, template.HTMLEscapeString(c.binText(b)))
+	}
+	return picture(fmt.Sprintf("%s: from %s to %s, median %s", c.Title, c.say(c.Least), c.say(c.Most), c.say(c.Quantiles[2].Value)), out.String())
+}
+
+func (c Chart) binText(b archive.Bin) string {
+	return fmt.Sprintf("%s to %s: %d tasks", c.say(b.From), c.say(b.To), b.Tasks)
+}
+
+// drawLine draws tasks over the time of their ends, from nothing up, and a line for what
+// was asked for where that is on the picture.
+func drawLine(c Chart) template.HTML {
+	if len(c.Over) < 2 {
+		return ""
+	}
+	begin := c.Over[0].End
+	span := max(c.Over[len(c.Over)-1].End.Sub(begin).Seconds(), 1)
+	top := c.Most
+	if c.Asked > 0 && c.Asked < 4*c.Most {
+		top = max(top, c.Asked)
+	}
+	top = max(top, 1e-9)
+	y := func(v float64) float64 { return pictureHeight - v/top*(pictureHeight-pictureTop) }
+	var out strings.Builder
+	if c.Asked > 0 && c.Asked <= top {
+		fmt.Fprintf(&out, `<line class="asked" x1="0" x2="%d" y1="%.1f" y2="%.1f"><title>asked for: %s</title></line>`,
+			pictureWidth, y(c.Asked), y(c.Asked), template.HTMLEscapeString(c.say(c.Asked)))
+	}
+	for _, p := range c.Over {
+		class := "task"
+		if p.Failed {
+			class = "failed"
+		}
+		fmt.Fprintf(&out, `<circle class="%s" cx="%.1f" cy="%.1f" r="2"/>`, class, 3+p.End.Sub(begin).Seconds()/span*(pictureWidth-6), y(p.Value))
+	}
+	return picture(c.Title+" over time: the most is "+c.say(c.Most), out.String())
+}
+
+// picture is an SVG with its description. Its content is escaped already.
+func picture(description, content string) template.HTML {
+	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s">%s<line class="base" x1="0" x2="%d" y1="%d" y2="%d"/></svg>`,
+		pictureWidth, pictureHeight+1, template.HTMLEscapeString(description), content, pictureWidth, pictureHeight, pictureHeight))
+}

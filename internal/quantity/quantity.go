@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quantity
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Bytes is a number of bytes with three digits, such as 1.23 GB of 1000^3 bytes.
+func Bytes(bytes float64) string {
+	if bytes < 1000 {
+		return fmt.Sprintf("%.0f B", bytes)
+	}
+	unit := ""
+	for _, unit = range []string{"KB", "MB", "GB", "TB", "PB", "EB"} {
+		if bytes /= 1000; bytes < 999.5 {
+			break
+		}
+	}
+	return fmt.Sprintf("%.3g %s", bytes, unit)
+}
+
+// Seconds is a time for people: 12.3 s, 4 min 05 s, 2 h 03 min, 3 d 04 h.
+func Seconds(seconds float64) string {
+	whole := int64(seconds + 0.5)
+	switch {
+	case seconds < 10:
+		return fmt.Sprintf("%.3g s", seconds)
+	case seconds < 99.95:
+		return fmt.Sprintf("%.1f s", seconds)
+	case whole < 3600:
+		return fmt.Sprintf("%d min %02d s", whole/60, whole%60)
+	case whole < 86400:
+		return fmt.Sprintf("%d h %02d min", whole/3600, whole%3600/60)
+	}
+	return fmt.Sprintf("%d d %02d h", whole/86400, whole%86400/3600)
+}
+
+// Field is the value of a field of an account, in the unit that its name ends in.
+func Field(field string, value float64) string {
+	switch {
+	case strings.HasSuffix(field, "bytes"), strings.HasSuffix(field, "bytes_peak"):
+		return Bytes(value)
+	case strings.HasSuffix(field, "seconds"):
+		return Seconds(value)
+	}
+	return strconv.FormatFloat(math.Round(value*1000)/1000, 'f', -1, 64)
+}
