@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/estimate"
+	"github.com/attune-hpc/attune/internal/quantity"
 )
 
 // Estimate is what the next task of a category will need.
@@ -64,7 +65,8 @@ func (s *Store) Estimate(ctx context.Context, category string, input float64) (*
 	})
 	walls, cores := numbersOf(good, "wall_seconds"), numbersOf(good, "cores_average")
 	if len(walls) > 0 {
-		e.WallSeconds = &Amount{math.Ceil(estimate.Time(walls)), fmt.Sprintf("the 95th percentile of %d tasks and a fifth more; the longest took %.0f s", len(walls), slices.Max(walls))}
+		e.WallSeconds = &Amount{math.Ceil(estimate.Time(walls)/60) * 60, fmt.Sprintf("the 95th percentile of %d tasks and a fifth more; the longest took %s",
+			len(walls), quantity.Seconds(slices.Max(walls)))}
 	}
 	if len(cores) > 0 {
 		e.Cores = &Amount{float64(estimate.Cores(cores)), fmt.Sprintf("the 95th percentile of what %d tasks used on average; the most was %.2f", len(cores), slices.Max(cores))}
@@ -105,7 +107,7 @@ func bytesAmount(tasks []Summary, inputs []float64, what string, input float64, 
 	if !known {
 		return nil
 	}
-	reason := choice.Reason(func(waste float64) string { return fmt.Sprintf("%.3g GBh", waste/1e9/3600) })
+	reason := choice.Reason(func(waste float64) string { return quantity.Number(waste/1e9/3600) + " GBh" })
 	if input > 0 {
 		reason = "with " + what + " " + reason
 	}

@@ -142,16 +142,16 @@ func (c *Chooser) temper(amount, asked float64) float64 {
 // in the unit of the resource times seconds.
 func (c Choice) Reason(say func(waste float64) string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "by %s, which would have wasted %s over %s", c.By.Name, say(c.By.Waste), count(c.By.Tasks, "task"))
+	fmt.Fprintf(&b, "by %s, the cheapest of late; over %s it would have wasted %s", c.By.Name, count(c.By.Tasks, "task"), say(c.By.Waste))
 	if c.By.Failed > 0 {
 		fmt.Fprintf(&b, " with %s", count(c.By.Failed, "failed try"))
 	}
 	for i, o := range c.Others {
-		word := ","
+		separator := ","
 		if i == 0 {
-			word = ";"
+			separator = "; the others:"
 		}
-		fmt.Fprintf(&b, "%s %s %s", word, o.Name, say(o.Waste))
+		fmt.Fprintf(&b, "%s %s %s", separator, o.Name, say(o.Waste))
 		if o.Failed > 0 {
 			fmt.Fprintf(&b, " (%d failed)", o.Failed)
 		}

@@ -56,7 +56,7 @@ func TestChooserTakesTheCheapest(t *testing.T) {
 		t.Fatalf("%+v, %t", got, known)
 	}
 	say := func(waste float64) string { return fmt.Sprintf("%.0f unit-hours", waste/3600) }
-	const want = "by right, which would have wasted 200 unit-hours over 20 tasks; low 940 unit-hours (21 failed), " +
+	const want = "by right, the cheapest of late; over 20 tasks it would have wasted 200 unit-hours; the others: low 940 unit-hours (21 failed), " +
 		"high 18000 unit-hours, silent 8000 unit-hours"
 	if reason := got.Reason(say); reason != want {
 		t.Errorf("reason %q, want %q", reason, want)

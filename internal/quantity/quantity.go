@@ -39,6 +39,18 @@ func Seconds(seconds float64) string {
 	return fmt.Sprintf("%d d %02d h", whole/86400, whole%86400/3600)
 }
 
+// Number is a number with three digits or more, without an exponent.
+func Number(value float64) string {
+	if value == 0 || math.IsNaN(value) || math.IsInf(value, 0) {
+		return strconv.FormatFloat(value, 'g', -1, 64)
+	}
+	unit := math.Pow(10, 2-math.Floor(math.Log10(math.Abs(value)))) // of the third digit, inverted
+	if unit < 1 {
+		unit = 1
+	}
+	return strconv.FormatFloat(math.Round(value*unit)/unit, 'f', -1, 64)
+}
+
 // Field is the value of a field of an account, in the unit that its name ends in.
 func Field(field string, value float64) string {
 	switch {
@@ -47,5 +59,5 @@ func Field(field string, value float64) string {
 	case strings.HasSuffix(field, "seconds"):
 		return Seconds(value)
 	}
-	return strconv.FormatFloat(math.Round(value*1000)/1000, 'f', -1, 64)
+	return Number(value)
 }

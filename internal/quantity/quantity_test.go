@@ -21,6 +21,14 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
+func TestNumber(t *testing.T) {
+	for value, want := range map[float64]string{0: "0", 3.14159: "3.14", 12345.6: "12346", 0.0012345: "0.00123", -2.5: "-2.5", 100: "100", 999.9: "1000"} {
+		if got := Number(value); got != want {
+			t.Errorf("%v: %q, want %q", value, got, want)
+		}
+	}
+}
+
 func TestField(t *testing.T) {
 	for field, want := range map[string]string{"memory.resident_peak_bytes": "12.3 KB", "disk.bytes_peak": "12.3 KB", "wall_seconds": "3 h 25 min", "processes.total": "12345"} {
 		if got := Field(field, 12345); got != want {

@@ -142,24 +142,24 @@ func (r traceRow) times(a *account.Account, zone *time.Location) error {
 			*into = when
 		}
 	}
-	for _, column := range []string{"realtime", "duration"} { // the latter with the time in the queue
-		text, is := r.get(column)
-		if !is {
-			continue
-		}
+	if text, is := r.get("realtime"); is {
 		s, err := span(text)
 		if err != nil {
-			return fmt.Errorf("%s: %w", column, err)
+			return fmt.Errorf("realtime: %w", err)
 		}
-		if column == "realtime" {
-			a.WallSeconds = s
-		} else if submitted, is := r.get("submit"); is && a.End.IsZero() {
-			when, err := traceTime(submitted, zone)
-			if err != nil {
-				return fmt.Errorf("submit: %w", err)
-			}
-			a.End = when.Add(seconds(s))
+		a.WallSeconds = s
+	}
+	// By two clocks: a duration may be below nothing, and is read only where it is needed.
+	if submitted, is := r.get("submit"); is && a.End.IsZero() {
+		when, err := traceTime(submitted, zone)
+		if err != nil {
+			return fmt.Errorf("submit: %w", err)
 		}
+		s, err := span(r["duration"])
+		if err != nil {
+			return fmt.Errorf("duration: %w", err)
+		}
+		a.End = when.Add(seconds(s))
 	}
 	if a.Start.IsZero() || a.Start.After(a.End) {
 		a.Start = a.End.Add(-seconds(a.WallSeconds))

@@ -79,7 +79,9 @@ func (f *fold) section() *Section {
 		slices.Sort(sorted)
 		chart := Chart{Distribution: archive.Describe(field.name, sorted, 0.05, 0.25, 0.5, 0.75, 0.95), Title: field.title, Over: timeLine(samples), Asked: f.asked[i]}
 		s.Charts = append(s.Charts, chart)
-		s.Outliers = append(s.Outliers, outliers(chart, samples)...)
+		if field.outliers {
+			s.Outliers = append(s.Outliers, outliers(chart, samples)...)
+		}
 	}
 	return s
 }
@@ -104,7 +106,7 @@ func timeLine(samples []sample) (points []Point) {
 }
 
 // outliers are the tasks beyond Tukey's outer fences, three times the range of the middle
-// half away from it, the farthest first.
+// half away from it, and at least a tenth off the median, the farthest first.
 func outliers(c Chart, samples []sample) (out []Outlier) {
 	lower, median, upper := c.Quantiles[1].Value, c.Quantiles[2].Value, c.Quantiles[3].Value
 	fence := 3 * (upper - lower)
@@ -112,7 +114,8 @@ func outliers(c Chart, samples []sample) (out []Outlier) {
 		return nil
 	}
 	for _, s := range samples {
-		if s.value > upper+fence || s.value < lower-fence {
+		beyond := s.value > upper+fence || s.value < lower-fence
+		if beyond && max(s.value-median, median-s.value) >= median/10 {
 			out = append(out, Outlier{s.id, c.Field, c.Title, s.value, median, s.end})
 		}
 	}

@@ -50,6 +50,11 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 		}
 		return c.say(*c.Deviation)
 	},
+	"logarithmic": func(c Chart) bool {
+		last := len(c.Histogram) - 1
+		first, second := c.Histogram[0], c.Histogram[last]
+		return second.To-second.From > 1.5*(first.To-first.From)
+	},
 	"style":  func() template.CSS { return template.CSS(style) },
 	"policy": policy,
 }).Parse(form))
@@ -88,33 +93,38 @@ func (c Chart) binText(b archive.Bin) string {
 	return fmt.Sprintf("%s to %s: %d tasks", c.say(b.From), c.say(b.To), b.Tasks)
 }
 
+// timePicture is a chart over time, and what it shows from where to where.
+type timePicture struct {
+	Picture    template.HTML
+	From, To   time.Time
+	Top, Asked float64 // Asked is 0 where it is not on the picture
+}
+
 // drawLine draws tasks over the time of their ends, from nothing up, and a line for what
-// was asked for where that is on the picture.
-func drawLine(c Chart) template.HTML {
+// was asked for where that is not far above. It is nil for a single task.
+func drawLine(c Chart) *timePicture {
 	if len(c.Over) < 2 {
-		return ""
+		return nil
 	}
-	begin := c.Over[0].End
-	span := max(c.Over[len(c.Over)-1].End.Sub(begin).Seconds(), 1)
-	top := c.Most
+	p := &timePicture{From: c.Over[0].End, To: c.Over[len(c.Over)-1].End, Top: max(c.Most, 1e-9)}
 	if c.Asked > 0 && c.Asked < 4*c.Most {
-		top = max(top, c.Asked)
+		p.Asked, p.Top = c.Asked, max(p.Top, c.Asked)
 	}
-	top = max(top, 1e-9)
-	y := func(v float64) float64 { return pictureHeight - v/top*(pictureHeight-pictureTop) }
+	span := max(p.To.Sub(p.From).Seconds(), 1)
+	y := func(v float64) float64 { return pictureHeight - v/p.Top*(pictureHeight-pictureTop) }
 	var out strings.Builder
-	if c.Asked > 0 && c.Asked <= top {
-		fmt.Fprintf(&out, `<line class="asked" x1="0" x2="%d" y1="%.1f" y2="%.1f"><title>asked for: %s</title></line>`,
-			pictureWidth, y(c.Asked), y(c.Asked), template.HTMLEscapeString(c.say(c.Asked)))
+	if p.Asked > 0 {
+		fmt.Fprintf(&out, `<line class="asked" x1="0" x2="%d" y1="%.1f" y2="%.1f"/>`, pictureWidth, y(c.Asked), y(c.Asked))
 	}
-	for _, p := range c.Over {
+	for _, point := range c.Over {
 		class := "task"
-		if p.Failed {
+		if point.Failed {
 			class = "failed"
 		}
-		fmt.Fprintf(&out, `<circle class="%s" cx="%.1f" cy="%.1f" r="2"/>`, class, 3+p.End.Sub(begin).Seconds()/span*(pictureWidth-6), y(p.Value))
+		fmt.Fprintf(&out, `<circle class="%s" cx="%.1f" cy="%.1f" r="2"/>`, class, 3+point.End.Sub(p.From).Seconds()/span*(pictureWidth-6), y(point.Value))
 	}
-	return picture(c.Title+" over time: the most is "+c.say(c.Most), out.String())
+	p.Picture = picture(c.Title+" over time: at most "+c.say(c.Most), out.String())
+	return p
 }
 
 // picture is an SVG with its description. Its content is escaped already.

@@ -89,14 +89,18 @@ type Outlier struct {
 const memory = "memory_bytes"
 
 // fields are those that are shown of a category, if its tasks have them.
-var fields = []struct{ name, title, asked string }{
-	{memory, "Memory", "asked.memory_bytes"},
-	{"wall_seconds", "Time", "asked.wall_seconds"},
-	{"cores_average", "Cores used", "asked.cores"},
-	{"cpu_seconds", "CPU time", ""},
-	{"io.read_bytes", "Read", ""},
-	{"io.written_bytes", "Written", ""},
-	{"disk.bytes_peak", "Disk", "asked.disk_bytes"},
+// Tasks that are unlike the others are looked for in those that go with no other one.
+var fields = []struct {
+	name, title, asked string
+	outliers           bool
+}{
+	{memory, "Memory", "asked.memory_bytes", true},
+	{"wall_seconds", "Time", "asked.wall_seconds", true},
+	{"cores_average", "Cores used", "asked.cores", true},
+	{"cpu_seconds", "CPU time", "", false},
+	{"io.read_bytes", "Read", "", false},
+	{"io.written_bytes", "Written", "", false},
+	{"disk.bytes_peak", "Disk", "asked.disk_bytes", true},
 }
 
 // value is what a task has in one of them.

@@ -60,7 +60,11 @@ func (w *writer) line(format string, arguments ...any) {
 }
 
 func (s *Section) writeText(out *writer) {
-	out.line("%s  %s  %s", Clean(s.Name), s.ID[:8], Clean(s.Pattern))
+	title := Clean(s.Name) + "  " + s.ID[:8]
+	if s.Pattern != s.Name {
+		title += "  " + Clean(s.Pattern)
+	}
+	out.line("%s", title)
 	out.line("  %d tasks, %d failed, %s of time, %s of CPU time", s.Tasks, s.Failed, quantity.Seconds(s.WallSeconds), quantity.Seconds(s.CPU))
 	if out.err == nil {
 		table := tabwriter.NewWriter(out.to, 0, 8, 2, ' ', 0)
@@ -89,17 +93,17 @@ func (s *Section) writeText(out *writer) {
 func (c Chart) say(v float64) string   { return quantity.Field(c.Field, v) }
 func (o Outlier) say(v float64) string { return quantity.Field(o.Field, v) }
 
-// text says how much was used, and what was in vain.
+// text says how much was used, and of what costs others something what was in vain.
 func (u Use) text() string {
-	wasted := max(u.Asked-u.Used, 0)
-	unit := fmt.Sprintf("%.3g core hours", wasted/3600)
+	text := fmt.Sprintf("%s: %.0f %% used of what was asked for", u.Name, 100*u.Share())
+	wasted := max(u.Asked-u.Used, 0) / 3600
 	switch u.Name {
 	case "memory", "disk":
-		unit = fmt.Sprintf("%.3g GBh", wasted/1e9/3600)
-	case "time":
-		unit = fmt.Sprintf("%.3g hours of limits", wasted/3600)
+		return text + ", " + quantity.Number(wasted/1e9) + " GBh in vain"
+	case "cores":
+		return text + ", " + quantity.Number(wasted) + " core hours in vain"
 	}
-	return fmt.Sprintf("%s: %.0f %% used of what was asked for, %s in vain", u.Name, 100*u.Share(), unit)
+	return text
 }
 
 // nextText is an estimate in a line.
