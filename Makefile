@@ -196,7 +196,7 @@ bench-go: dmlib ## Run each Go benchmark once, so that it cannot rot; as root th
 	go test -p 1 -run '^$$' -bench . -benchtime 1x $$([ $$(id -u) -ne 0 ] || echo -tags privileged) $$(git grep -l '^func Benchmark' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: bench
-bench: bench-account bench-startup bench-dmlib bench-probe bench-peers bench-redis bench-quiet bench-drain bench-announce bench-attach bench-detect bench-idle bench-inject bench-catalogue bench-scale bench-site ## All benchmarks below
+bench: bench-account bench-startup bench-dmlib bench-probe bench-peers bench-redis bench-quiet bench-drain bench-announce bench-attach bench-detect bench-idle bench-inject bench-catalogue bench-scale bench-site bench-archive ## All benchmarks below
 
 .PHONY: bench-account
 bench-account: build ## What it costs to know what a command took, with Attune and with other tools; as root
@@ -205,6 +205,14 @@ bench-account: build ## What it costs to know what a command took, with Attune a
 .PHONY: bench-announce
 bench-announce: ## How soon a thousand nodes know of a registration, and what they cost the registry
 	@bench/announce $(ARGS)
+
+.PHONY: bench-archive
+bench-archive: ## How fast an archive takes the accounts of tasks, and says of them what is asked
+	@bench/archive $(ARGS)
+
+.PHONY: bench-estimate
+bench-estimate: ## What estimates of memory waste, on traces of Nextflow: ARGS='-check TRACE...'
+	@bench/estimate $(ARGS)
 
 .PHONY: bench-attach
 bench-attach: dmlib ## How soon a hundred measure points in a running program deliver

@@ -5,7 +5,9 @@ package account
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // Field is one field of the JSON document.
@@ -54,17 +56,17 @@ func fieldsOf(t reflect.Type, prefix string) []Field {
 // Number returns the number that a field has in a, by its name outside of
 // lists. False if it was not measured or is no number.
 func (a *Account) Number(name string) (float64, bool) {
+	path, known := numbers()[name]
+	if !known {
+		return 0, false
+	}
 	v := reflect.ValueOf(a).Elem()
-	for part := range strings.SplitSeq(name, ".") {
-		if v.Kind() != reflect.Struct {
-			return 0, false
-		}
-		v = child(v, part)
-		if v.Kind() == reflect.Pointer {
+	for _, i := range path {
+		if v = v.Field(i); v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return 0, false
+			}
 			v = v.Elem()
-		}
-		if !v.IsValid() {
-			return 0, false
 		}
 	}
 	switch {
@@ -72,21 +74,35 @@ func (a *Account) Number(name string) (float64, bool) {
 		return v.Float(), true
 	case v.CanUint():
 		return float64(v.Uint()), true
-	case v.CanInt():
-		return float64(v.Int()), true
 	}
-	return 0, false
+	return float64(v.Int()), true
 }
 
-// child is the member of that name in JSON; the zero Value if there is none.
-func child(v reflect.Value, name string) reflect.Value {
-	for i := range v.NumField() {
-		if tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); tag == name {
-			return v.Field(i)
+// numbers is where the fields with numbers are, by name: looking for them takes as
+// long as all else that is done with an account.
+var numbers = sync.OnceValue(func() map[string][]int {
+	paths := make(map[string][]int)
+	var walk func(t reflect.Type, prefix string, path []int)
+	walk = func(t reflect.Type, prefix string, path []int) {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			inner := f.Type
+			if inner.Kind() == reflect.Pointer {
+				inner = inner.Elem()
+			}
+			here := append(slices.Clone(path), i)
+			switch {
+			case inner.Kind() == reflect.Struct && inner.PkgPath() == t.PkgPath():
+				walk(inner, prefix+name+".", here)
+			case reflect.Zero(inner).CanFloat(), reflect.Zero(inner).CanUint(), reflect.Zero(inner).CanInt():
+				paths[prefix+name] = here
+			}
 		}
 	}
-	return reflect.Value{}
-}
+	walk(reflect.TypeFor[Account](), "", nil)
+	return paths
+})
 
 // Page returns the table of fields for the reference page, in Markdown.
 func Page(fields []Field) []byte {

@@ -111,7 +111,7 @@ type packer struct {
 func (p *packer) pack(document []byte) ([]byte, error) {
 	p.out.Reset()
 	if p.z == nil {
-		p.z = zlib.NewWriter(&p.out)
+		p.z, _ = zlib.NewWriterLevel(&p.out, zlib.BestSpeed) // a level that there is
 	} else {
 		p.z.Reset(&p.out)
 	}

@@ -65,13 +65,20 @@ func (s *Store) Estimate(ctx context.Context, category string, input float64) (*
 	})
 	walls, cores := numbersOf(good, "wall_seconds"), numbersOf(good, "cores_average")
 	if len(walls) > 0 {
-		e.WallSeconds = &Amount{math.Ceil(estimate.Time(walls)/60) * 60, fmt.Sprintf("the 95th percentile of %d tasks and a fifth more; the longest took %s",
-			len(walls), quantity.Seconds(slices.Max(walls)))}
+		e.WallSeconds = &Amount{math.Ceil(estimate.Time(walls)/60) * 60, fmt.Sprintf("the 95th percentile of %s and a fifth more; the longest took %s",
+			tasksText(len(walls)), quantity.Seconds(slices.Max(walls)))}
 	}
 	if len(cores) > 0 {
-		e.Cores = &Amount{float64(estimate.Cores(cores)), fmt.Sprintf("the 95th percentile of what %d tasks used on average; the most was %.2f", len(cores), slices.Max(cores))}
+		e.Cores = &Amount{float64(estimate.Cores(cores)), fmt.Sprintf("the 95th percentile of what %s used on average; the most was %.2f", tasksText(len(cores)), slices.Max(cores))}
 	}
 	return e, nil
+}
+
+func tasksText(n int) string {
+	if n == 1 {
+		return "1 task"
+	}
+	return fmt.Sprintf("%d tasks", n)
 }
 
 // inputsOf returns the sizes of the inputs of tasks: as they were known before, or where
@@ -107,7 +114,12 @@ func bytesAmount(tasks []Summary, inputs []float64, what string, input float64, 
 	if !known {
 		return nil
 	}
-	reason := choice.Reason(func(waste float64) string { return quantity.Number(waste/1e9/3600) + " GBh" })
+	reason := choice.Reason(func(waste float64) string {
+		if waste /= 1e9 * 3600; waste < 0.001 {
+			return "less than 0.001 GBh"
+		}
+		return quantity.Number(waste) + " GBh"
+	})
 	if input > 0 {
 		reason = "with " + what + " " + reason
 	}

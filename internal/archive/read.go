@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -205,7 +206,7 @@ func (s *Store) Values(ctx context.Context, f Filter, field string) (out []float
 		return nil, fmt.Errorf("field %q: %w; there are %s", field, ErrUnknown, strings.Join(Fields(), ", "))
 	}
 	where, parameters := f.where()
-	rows, err := s.db.QueryContext(ctx, "SELECT "+name+" FROM task"+where+" AND "+name+" IS NOT NULL ORDER BY 1", parameters...)
+	rows, err := s.db.QueryContext(ctx, "SELECT "+name+" FROM task"+where+" AND "+name+" IS NOT NULL", parameters...)
 	if err != nil {
 		return nil, s.explain(err)
 	}
@@ -217,5 +218,6 @@ func (s *Store) Values(ctx context.Context, f Filter, field string) (out []float
 		}
 		out = append(out, v)
 	}
+	slices.Sort(out) // faster than SQLite does
 	return out, s.explain(rows.Err())
 }

@@ -54,7 +54,7 @@ func open(ctx context.Context, path string, o options) (*Store, error) {
 	}
 	pragmas := url.Values{
 		"_pragma": {
-			fmt.Sprintf("busy_timeout(%d)", o.wait.Milliseconds()), "journal_mode(" + journal(path) + ")",
+			fmt.Sprintf("busy_timeout(%d)", o.wait.Milliseconds()), "page_size(16384)", "journal_mode(" + journal(path) + ")",
 			"synchronous(normal)", fmt.Sprintf("journal_size_limit(%d)", maxLog),
 		},
 		"_txlock": {"immediate"},

@@ -54,7 +54,7 @@ type Next struct {
 type Choice struct {
 	// Amount is what to ask for.
 	Amount float64
-	// By is the method that was chosen, Others are the rest.
+	// By is the method that was chosen, Others are the rest of those that know something.
 	By     Account
 	Others []Account
 }
@@ -100,25 +100,26 @@ func (c *Chooser) Add(t Task) {
 }
 
 // Choose returns what to ask for. It is not known before the first task.
-func (c *Chooser) Choose(n Next) (choice Choice, known bool) {
+func (c *Chooser) Choose(n Next) (choice Choice, is bool) {
 	best := -1
+	var known []int
 	for i, m := range c.methods {
-		if best >= 0 && c.accounts[i].Recent >= c.accounts[best].Recent {
+		amount, ok := m.Estimate(n.Input)
+		if !ok {
 			continue
 		}
-		if amount, ok := m.Estimate(n.Input); ok {
+		known = append(known, i)
+		if best < 0 || c.accounts[i].Recent < c.accounts[best].Recent {
 			best, choice.Amount = i, amount
 		}
 	}
 	if best < 0 {
 		return Choice{}, false
 	}
-	choice.Amount = c.temper(choice.Amount, n.Asked)
-	for i, a := range c.accounts {
-		if i == best {
-			choice.By = a
-		} else {
-			choice.Others = append(choice.Others, a)
+	choice.Amount, choice.By = c.temper(choice.Amount, n.Asked), c.accounts[best]
+	for _, i := range known {
+		if i != best {
+			choice.Others = append(choice.Others, c.accounts[i])
 		}
 	}
 	return choice, true

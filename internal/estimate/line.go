@@ -9,7 +9,7 @@ import (
 )
 
 // Window is how many tasks, the last ones, are looked at by methods that need each of them.
-const Window = 1000
+const Window = 500
 
 // fewest is how many tasks it takes for a line.
 const fewest = 5

@@ -9,10 +9,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/present"
@@ -29,9 +32,10 @@ type document struct {
 	// Batch is tasks a second, in transactions of a thousand; Single is one task in one
 	// transaction, the archive opened for it, as after each command.
 	Batch  present.Figure `json:"insert_per_second"`
+	CPU    present.Figure `json:"insert_per_cpu_second"`
 	Single present.Figure `json:"single_ms"`
 	// Quantile is the time for the 95th percentile of a field over all tasks, in the
-	// slowest field; Category over the tasks of one category.
+	// slowest field; Category over the tasks of one category. The least of three tries.
 	Quantile present.Figure `json:"quantile_ms"`
 	Slowest  string         `json:"slowest_field"`
 	Category present.Figure `json:"category_quantile_ms"`
@@ -106,24 +110,34 @@ func (d *document) measure(ctx context.Context, tasks int) error {
 // fill adds the tasks, and counts only the time in the archive.
 func (d *document) fill(ctx context.Context, s *archive.Store, tasks int) error {
 	random := rand.New(rand.NewPCG(1, 2))
-	var took time.Duration
+	var took, used time.Duration
 	for first := 0; first < tasks; first += batch {
 		var some []*archive.Task
 		for n := first; n < min(first+batch, tasks); n++ {
 			some = append(some, newTask(random, n))
 		}
-		began := time.Now()
+		began, before := time.Now(), cpuTime()
 		added, err := s.Add(ctx, some...)
 		if err != nil {
 			return err
 		}
 		took += time.Since(began)
+		used += cpuTime() - before
 		if added.New != len(some) || added.Forgotten != 0 {
 			return fmt.Errorf("%d tasks became %+v", len(some), added)
 		}
 	}
-	d.Batch = present.Figure(float64(tasks) / took.Seconds())
+	d.Batch, d.CPU = present.Figure(float64(tasks)/took.Seconds()), present.Figure(float64(tasks)/used.Seconds())
 	return nil
+}
+
+// cpuTime is that of this process so far.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		panic(err) // it has no other argument
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // single adds tasks as commands do, one after the other.
@@ -146,18 +160,22 @@ func (d *document) single(ctx context.Context, path string, tasks int) error {
 	return nil
 }
 
-// ask measures quantiles, each once and cold in this process, and an estimate.
+// ask measures quantiles and an estimate.
 func (d *document) ask(ctx context.Context, s *archive.Store) error {
 	for _, field := range archive.Fields() {
 		for category, into := range map[string]*present.Figure{"": &d.Quantile, "program7": &d.Category} {
-			began := time.Now()
-			values, err := s.Values(ctx, archive.Filter{Category: category}, field)
-			if err != nil {
-				return err
+			least := present.Figure(math.Inf(1))
+			for range 3 {
+				began := time.Now()
+				values, err := s.Values(ctx, archive.Filter{Category: category}, field)
+				if err != nil {
+					return err
+				}
+				archive.Describe(field, values, 0.95)
+				least = min(least, since(began))
 			}
-			archive.Describe(field, values, 0.95)
-			if took := since(began); took > *into {
-				*into = took
+			if least > *into {
+				*into = least
 				if category == "" {
 					d.Slowest = field
 				}
@@ -177,7 +195,8 @@ func since(began time.Time) present.Figure {
 
 // newTask makes the n-th task.
 func newTask(random *rand.Rand, n int) *archive.Task {
-	program := fmt.Sprintf("program%d", random.IntN(programs))
+	kind := random.IntN(programs)
+	program := fmt.Sprintf("program%d", kind)
 	input := uint64(random.ExpFloat64() * 1e9)
 	memory := 2*input + uint64(random.IntN(1<<28))
 	wall := 1 + random.ExpFloat64()*600
@@ -200,7 +219,7 @@ func newTask(random *rand.Rand, n int) *archive.Task {
 		})
 	}
 	return &archive.Task{
-		Schema: archive.SchemaID, Program: fmt.Sprintf("%064x", random.IntN(programs)), Source: "attune", InputBytes: &input, Account: a,
+		Schema: archive.SchemaID, Program: fmt.Sprintf("%064x", kind), Source: "attune", InputBytes: &input, Account: a,
 		Asked: archive.Asked{MemoryBytes: 16 << 30, Cores: 4, WallSeconds: 7200, DiskBytes: 8 << 30},
 	}
 }
@@ -211,6 +230,7 @@ func (d *document) Print() {
 	t.Row("what", "figure")
 	t.Row("tasks", present.Number(float64(d.Tasks)))
 	t.Row("insert, a thousand at a time", present.Number(float64(d.Batch))+"/s")
+	t.Row("the same, by CPU time", present.Number(float64(d.CPU))+"/s")
 	t.Row("insert of one, with opening", present.Number(float64(d.Single))+" ms")
 	t.Row("quantile over all, slowest field "+d.Slowest, present.Number(float64(d.Quantile))+" ms")
 	t.Row("quantile of a category, slowest field", present.Number(float64(d.Category))+" ms")

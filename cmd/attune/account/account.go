@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/archived"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/controller/accountant"
 	"github.com/attune-hpc/attune/internal/account"
@@ -40,12 +41,15 @@ attune ends with exit code 124. --soft-limit only says so.`
 const example = `  attune account -- ./my-program input.dat
   attune account --json account.json -- make -j8
   attune account --limit memory=2GB --limit wall=10m -- ./my-program
-  attune account --series series.jsonl --every 10ms -- ./my-program`
+  attune account --series series.jsonl --every 10ms -- ./my-program
+  attune account --archive -- ./my-program input.dat && attune archive estimate my-program`
 
 // flags are those of `attune account`.
 type flags struct {
 	json, series string
 	quiet        bool
+	archive      bool
+	name         string
 	limits, soft []string
 	options      accountant.Options
 }
@@ -74,6 +78,8 @@ func Command(p *cli.Env) *cobra.Command {
 	cmd.Flags().BoolVar(&f.options.Wait, "wait", false, "account until the last of the processes has ended")
 	cmd.Flags().BoolVar(&f.options.NoGroup, "no-cgroup", false, "leave CMD in the control group of attune")
 	cmd.Flags().BoolVar(&f.options.WithoutKernel, "without-root", false, "make the account as without root")
+	cmd.Flags().BoolVar(&f.archive, "archive", false, "add the account to the archive: attune archive says what the next one needs")
+	cmd.Flags().StringVar(&f.name, "name", "", "`NAME` of the category in the archive; implies --archive")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "say nothing on standard error")
 	return cmd
 }
@@ -104,6 +110,9 @@ func run(ctx context.Context, p *cli.Env, f flags, args []string) error {
 	signals := launch.Catch(p.State)
 	command := launch.Command{Args: args, Env: cli.Environment(), Signals: signals}
 	a.Prepare(&command)
+	if f.archive || f.name != "" {
+		out.task = archived.Begin(args, f.name)
+	}
 	child, err := launch.Start(ctx, command)
 	if err != nil {
 		return err
@@ -135,6 +144,7 @@ func end(ctx context.Context, a *accountant.Accountant, out *outputs, signals *l
 	go func() {
 		record := a.End(ctx, args, exit)
 		out.write(record)
+		out.keep(ctx, record)
 		done <- record
 	}()
 	select {

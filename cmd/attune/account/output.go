@@ -3,12 +3,14 @@
 package account
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/archived"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -17,8 +19,9 @@ import (
 
 // outputs are the places that the account goes to.
 type outputs struct {
-	stderr       io.Writer // nil: nothing is to be said
-	json, series *os.File  // nil: none
+	stderr       io.Writer         // nil: nothing is to be said
+	json, series *os.File          // nil: none
+	task         *archived.Pending // for the archive; nil: not for it
 }
 
 // openOutputs opens them before the program starts: what is wrong with them is
@@ -45,6 +48,16 @@ func (o *outputs) write(a *account.Account) {
 	}
 	if o.stderr != nil {
 		_, _ = io.WriteString(o.stderr, page(a)) // nobody else to tell
+	}
+}
+
+// keep adds the account to the archive, if that was asked for.
+func (o *outputs) keep(ctx context.Context, a *account.Account) {
+	if o.task == nil {
+		return
+	}
+	if err := o.task.Keep(ctx, a); err != nil {
+		o.say("the account is not in the archive, all else is as it would be: %v", err)
 	}
 }
 

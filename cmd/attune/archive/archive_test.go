@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/attune-hpc/attune/cmd/attune/internal/archived"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/archive"
+)
+
+const samples = "../../../internal/archive/imports/testdata/"
+
+// attune executes `attune archive`, and returns what it printed.
+func attune(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out strings.Builder
+	cmd := Command(&cli.Env{Stdout: &out, Stderr: &out})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func mustAttune(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := attune(t, args...)
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+// wants checks that all texts are in the output.
+func wants(t *testing.T, out string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(out, text) {
+			t.Errorf("%q is not in\n%s", text, out)
+		}
+	}
+}
+
+func TestCommands(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	if out := mustAttune(t, "list"); out != "" {
+		t.Errorf("of an empty archive: %s", out)
+	}
+	wants(t, mustAttune(t, "report"), "attune archive import")
+	wants(t, mustAttune(t, "import", samples+"sacct.txt", samples+"nextflow.tsv"), "added: 7", "is running: 1", "is cached: 1")
+	wants(t, mustAttune(t, "import", samples+"sacct.txt"), "added: 0", "were there already: 5")
+	wants(t, mustAttune(t, "list", "align"), "4.29 GB", "limits", "signal")
+	wants(t, mustAttune(t, "list", "--categories"), "FASTQC", "sweep")
+	var list []archive.Summary
+	if err := json.Unmarshal([]byte(mustAttune(t, "list", "--json", "--succeeded", "align")), &list); err != nil || len(list) != 1 {
+		t.Fatalf("%d tasks, %v", len(list), err)
+	}
+	wants(t, mustAttune(t, "show", list[0].ID[:5]), list[0].ID, "bound: that of the largest task", "asked.cores")
+	wants(t, mustAttune(t, "query", "--field", "wall_seconds"), "wall_seconds of 7 tasks", "skewness", "█")
+	wants(t, mustAttune(t, "report"), "7 tasks in 3 categories, 5 failed", "next time ask for")
+
+	path := filepath.Join(t.TempDir(), "all.jsonl")
+	mustAttune(t, "export", "--output", path)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	wants(t, mustAttune(t, "import", path), "added: 7")
+	if again := mustAttune(t, "export"); again != mustRead(t, path) {
+		t.Errorf("an export of what was imported differs:\n%s", again)
+	}
+}
+
+func mustRead(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestDirectives: each batch system's, as its manual has them.
+func TestDirectives(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	mustAttune(t, "import", samples+"sacct.txt", samples+"cctools.summary")
+	for batch, texts := range map[string][]string{
+		"slurm":      {"#SBATCH --mem=", "M\n", "#SBATCH --cpus-per-task=4\n", "#SBATCH --time=01:12:00\n"},
+		"htcondor":   {"request_memory = ", " MB\n", "request_cpus = 4\n", "allowed_execute_duration = 4320\n"},
+		"gridengine": {"#$ -l h_vmem=", "#$ -pe smp 4\n", "#$ -l h_rt=4320\n"},
+		"nextflow":   {"withName: 'align'", "memory = ", ".MB\n", "cpus = 4\n", "time = 4320.s\n"},
+		"snakemake":  {"threads: 4\n", "mem_mb=", "runtime=72\n"},
+	} {
+		t.Run(batch, func(t *testing.T) {
+			wants(t, mustAttune(t, "estimate", "align", "--for", batch), append(texts, "memory: twice what task ")...)
+		})
+	}
+	wants(t, mustAttune(t, "estimate", "blast", "--for", "slurm"), "#SBATCH --tmp=")
+	var e archive.Estimate
+	if err := json.Unmarshal([]byte(mustAttune(t, "estimate", "blast", "--json", "--input-bytes", "1000")), &e); err != nil || e.Tasks != 1 || e.MemoryBytes == nil {
+		t.Errorf("%+v, %v", e, err)
+	}
+	wants(t, mustAttune(t, "estimate", "blast"), "memory", "disk", "from 1 that succeeded (1 failed)")
+}
+
+// TestRefusals: what is wrong is said with what to do, and nothing is imported by halves.
+func TestRefusals(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	broken := filepath.Join(t.TempDir(), "broken.txt")
+	text := strings.Replace(mustRead(t, samples+"sacct.txt"), "2097152K", "plenty", 1)
+	if err := os.WriteFile(broken, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"import", samples + "nextflow.tsv", broken}, []string{"broken.txt:4", "plenty", "sacct --parsable2"}},
+		{[]string{"import", "/nowhere"}, []string{"/nowhere", "nothing was imported"}},
+		{[]string{"import", "--format", "pbs", broken}, []string{"pbs", "there are attune"}},
+		{[]string{"estimate", "nothing"}, []string{"not in the archive", "attune archive list"}},
+		{[]string{"estimate", "x", "--for", "cron"}, []string{"cron", "slurm"}},
+		{[]string{"show", "ffff"}, []string{"not in the archive"}},
+		{[]string{"query", "--field", "speed"}, []string{"speed", "wall_seconds"}},
+		{[]string{"query", "--quantile", "95"}, []string{"between 0 and 1"}},
+		{[]string{"query"}, []string{"no task"}},
+		{[]string{"report", "--html", "/nowhere/page.html"}, []string{"/nowhere"}},
+	} {
+		out, err := attune(t, tt.args...)
+		if err == nil {
+			t.Errorf("%v: %s", tt.args, out)
+			continue
+		}
+		wants(t, err.Error(), tt.want...)
+	}
+	if out := mustAttune(t, "list"); out != "" {
+		t.Errorf("something is in the archive:\n%s", out)
+	}
+}
+
+// TestOwnAccounts: what attune account puts into the archive has the program, the input and
+// the job.
+func TestOwnAccounts(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("SLURM_JOB_ID", "4711")
+	t.Setenv("SLURM_MEM_PER_NODE", "2048")
+	t.Setenv("SLURM_CPUS_ON_NODE", "3")
+	input := filepath.Join(t.TempDir(), "in.dat")
+	if err := os.WriteFile(input, make([]byte, 1234), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	task := archived.Begin([]string{"sh", "-c", "true", input}, "")
+	a := &account.Account{Schema: account.SchemaID, Command: []string{"sh", "-c", "true", input}, Exit: account.Exit{Type: account.ExitNormal, Code: new(0)}}
+	a.End = a.Start.Add(1e9)
+	if err := task.Keep(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	task.Drop()
+	var got archive.Task
+	if err := json.Unmarshal([]byte(mustAttune(t, "export")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Job != "4711" || len(got.Program) != 64 || got.InputBytes == nil || *got.InputBytes != 1234 || got.Asked != (archive.Asked{MemoryBytes: 2 << 30, Cores: 3}) {
+		t.Errorf("%+v", got)
+	}
+	archived.Begin(nil, "x").Drop()
+	if err := archived.Begin([]string{"/nowhere"}, "").Keep(t.Context(), &account.Account{}); err == nil {
+		t.Error("an account of nothing is kept")
+	}
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/archive"
+)
+
+var epoch = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+
+// mustReport makes a report of tasks of a program whose name is an attack: 100 of which
+// one is unlike the others and two failed, and some of many other programs.
+func mustReport(t *testing.T, others int) *Report {
+	t.Helper()
+	s, err := archive.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	var tasks []*archive.Task
+	add := func(name string, n int, memory uint64, code int) {
+		start := epoch.Add(time.Duration(n) * time.Minute)
+		tasks = append(tasks, &archive.Task{
+			Schema: archive.SchemaID, Name: name, Source: "attune", Asked: archive.Asked{MemoryBytes: 4e9, Cores: 2},
+			Account: account.Account{
+				Schema: account.SchemaID, Start: start, End: start.Add(time.Minute), WallSeconds: 60 + float64(n%7), CPUSeconds: new(60.0), CoresAverage: new(1.0),
+				Memory: account.Memory{Resident: &memory}, Exit: account.Exit{Type: account.ExitNormal, Code: &code},
+			},
+		})
+	}
+	for n := range 100 {
+		memory, code := uint64(1e9+n%10*1e6), 0
+		if n == 50 {
+			memory = 3e9
+		}
+		if n%50 == 49 {
+			code = 1
+		}
+		add(attack, n, memory, code)
+	}
+	for n := range others {
+		add(fmt.Sprint("other", n), n, 1e9, 0)
+	}
+	if _, err := s.Add(t.Context(), tasks...); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Make(t.Context(), s, archive.Filter{}, epoch.Add(24*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const attack = "<script>alert(1)</script>\x1b[2J'\"&"
+
+func TestText(t *testing.T) {
+	r := mustReport(t, 30)
+	var out strings.Builder
+	if err := r.WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"130 tasks in 31 categories, 2 failed", "next time ask for ", "unlike the others", "memory 3 GB where the median is 1 GB",
+		"% used of what was asked for", "GBh in vain", "11 more categories", "SKEWNESS", "▁",
+	} {
+		if !strings.Contains(out.String(), text) {
+			t.Errorf("%q is not in\n%s", text, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "\x1b") {
+		t.Error("a name moves the cursor")
+	}
+}
+
+// TestPage: the page is whole, fetches and runs nothing, and shows what others chose as
+// text.
+func TestPage(t *testing.T) {
+	r := mustReport(t, 30)
+	var out bytes.Buffer
+	if err := r.WriteHTML(&out); err != nil {
+		t.Fatal(err)
+	}
+	page := out.String()
+	for _, tag := range elements(t, out.Bytes()) {
+		switch tag.Data {
+		case "script", "link", "img", "iframe", "object", "embed", "form", "input", "a":
+			t.Errorf("the page has <%s>", tag.Data)
+		}
+		for _, a := range tag.Attr {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "src" || a.Key == "href" {
+				t.Errorf("<%s %s=%q>", tag.Data, a.Key, a.Val)
+			}
+		}
+	}
+	for _, text := range []string{
+		"default-src &#39;none&#39;", "&lt;script&gt;alert(1)", "Next time ask for ", "Skewness", "<svg", `class="failed"`, `class="asked"`, "aria-label=", "attune archive estimate",
+	} {
+		if !strings.Contains(page, text) {
+			t.Errorf("%q is not in the page", text)
+		}
+	}
+	if strings.Contains(page, "ZgotmplZ") || regexp.MustCompile(`NaN|Inf|%!`).MatchString(page) {
+		t.Error("the page has a number or an address that is none")
+	}
+	if len(page) > 3e6 {
+		t.Errorf("%d bytes", len(page))
+	}
+}
+
+// elements are all of a page.
+func elements(t *testing.T, page []byte) (all []html.Token) {
+	t.Helper()
+	for z := html.NewTokenizer(bytes.NewReader(page)); ; {
+		switch z.Next() {
+		case html.ErrorToken:
+			if len(all) < 100 {
+				t.Fatalf("%d elements: %v", len(all), z.Err())
+			}
+			return all
+		case html.StartTagToken, html.SelfClosingTagToken:
+			all = append(all, z.Token())
+		}
+	}
+}
+
+func TestNothing(t *testing.T) {
+	r := &Report{Made: epoch}
+	var page bytes.Buffer
+	if err := r.WriteHTML(&page); err != nil || !strings.Contains(page.String(), "attune archive import") {
+		t.Errorf("%v: %s", err, page.String())
+	}
+}
+
+// No peak is hidden in a time line, however many tasks there are.
+func TestTimeLine(t *testing.T) {
+	for _, tasks := range []int{1, 2, 100, maxPoints, maxPoints + 1, 10_000} {
+		var samples []sample
+		for n := range tasks {
+			samples = append(samples, sample{id: fmt.Sprint(n), end: epoch.Add(-time.Duration(n) * time.Second), value: 1})
+		}
+		samples[tasks/2].value = 100
+		points := timeLine(samples)
+		if len(points) > maxPoints || len(points) == 0 {
+			t.Errorf("%d points of %d tasks", len(points), tasks)
+		}
+		peak := false
+		for i, p := range points {
+			peak = peak || p.Value == 100
+			if i > 1 && p.End.Before(points[i-2].End) {
+				t.Errorf("%d tasks: points are out of order", tasks)
+			}
+		}
+		if !peak {
+			t.Errorf("the peak of %d tasks is not there", tasks)
+		}
+	}
+}
