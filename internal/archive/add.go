@@ -3,12 +3,12 @@
 package archive
 
 import (
-	"bytes"
-	"compress/zlib"
 	"context"
 	"database/sql"
 	"fmt"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Added is what came of adding tasks.
@@ -55,12 +55,16 @@ func insert(ctx context.Context, tx *sql.Tx, tasks []*Task) (added Added, err er
 		return Added{}, err
 	}
 	defer task.Close()
-	document, err := tx.PrepareContext(ctx, "INSERT INTO document (id, size, body) VALUES (?, ?, ?)")
+	document, err := tx.PrepareContext(ctx, "INSERT INTO document (number, body) VALUES (?, ?)")
 	if err != nil {
 		return Added{}, err
 	}
 	defer document.Close()
-	var p packer
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return Added{}, err
+	}
+	var body []byte
 	for _, t := range tasks {
 		id, text, err := t.encode()
 		if err != nil {
@@ -75,11 +79,12 @@ func insert(ctx context.Context, tx *sql.Tx, tasks []*Task) (added Added, err er
 			continue
 		}
 		added.New++
-		body, err := p.pack(text)
+		number, err := result.LastInsertId()
 		if err != nil {
 			return Added{}, err
 		}
-		if _, err := document.ExecContext(ctx, id, len(text), body); err != nil {
+		body = z.EncodeAll(text, body[:0])
+		if _, err := document.ExecContext(ctx, number, body); err != nil {
 			return Added{}, err
 		}
 	}
@@ -101,27 +106,6 @@ func values(t *Task, id string) []any {
 	return out
 }
 
-// packer compresses documents, one after the other.
-type packer struct {
-	out bytes.Buffer
-	z   *zlib.Writer
-}
-
-// pack returns a document compressed; it is valid until the next one is.
-func (p *packer) pack(document []byte) ([]byte, error) {
-	p.out.Reset()
-	if p.z == nil {
-		p.z, _ = zlib.NewWriterLevel(&p.out, zlib.BestSpeed) // a level that there is
-	} else {
-		p.z.Reset(&p.out)
-	}
-	if _, err := p.z.Write(document); err != nil {
-		return nil, err
-	}
-	err := p.z.Close()
-	return p.out.Bytes(), err
-}
-
 // forget removes the oldest tasks, a tenth at a time, until what is kept is within the
 // limit; the room is used again. It returns how many went.
 func forget(ctx context.Context, tx *sql.Tx, limit int64) (forgotten int64, err error) {
@@ -138,12 +122,12 @@ func forget(ctx context.Context, tx *sql.Tx, limit int64) (forgotten int64, err 
 		if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM task").Scan(&tasks); err != nil || tasks == 0 {
 			return forgotten, err
 		}
-		const oldest = "(SELECT id FROM task ORDER BY ended, id LIMIT ?)"
+		const oldest = "(SELECT number FROM task ORDER BY ended, number LIMIT ?)"
 		tenth := tasks/10 + 1
-		if _, err := tx.ExecContext(ctx, "DELETE FROM document WHERE id IN "+oldest, tenth); err != nil {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM document WHERE number IN "+oldest, tenth); err != nil {
 			return forgotten, err
 		}
-		if _, err := tx.ExecContext(ctx, "DELETE FROM task WHERE id IN "+oldest, tenth); err != nil {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM task WHERE number IN "+oldest, tenth); err != nil {
 			return forgotten, err
 		}
 		forgotten += tenth

@@ -3,6 +3,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -145,23 +146,33 @@ func (s *Store) Find(ctx context.Context, beginning string) (id string, err erro
 // Task returns a task by its id.
 func (s *Store) Task(ctx context.Context, id string) (*Task, error) {
 	var body []byte
-	var size int64
-	err := s.db.QueryRowContext(ctx, "SELECT size, body FROM document WHERE id = ?", id).Scan(&size, &body)
+	err := s.db.QueryRowContext(ctx, "SELECT body FROM document WHERE number = (SELECT number FROM task WHERE id = ?)", id).Scan(&body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("task %s: %w", id, ErrUnknown)
 	}
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	text, err := bounded.Inflate("the document of task "+id, body, uint64(max(size, 0)), maxDocument)
+	t, err := decode(body)
 	if err != nil {
-		return nil, fmt.Errorf("archive %s: %w", s.path, err)
-	}
-	t := new(Task)
-	if err := json.Unmarshal(text, t); err != nil {
 		return nil, fmt.Errorf("archive %s: task %s: %w", s.path, id, err)
 	}
 	return t, nil
+}
+
+// decode returns the task of a compressed document.
+func decode(body []byte) (*Task, error) {
+	z, err := bounded.Zstd(bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	text, err := bounded.ReadAll("its document", z, maxDocument)
+	if err != nil {
+		return nil, err
+	}
+	t := new(Task)
+	return t, json.Unmarshal(text, t)
 }
 
 // Category is a kind of task.

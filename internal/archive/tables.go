@@ -59,7 +59,8 @@ func column(field string) string {
 // A document is apart from its numbers: these are read by the thousand.
 var migrations = []string{`
 CREATE TABLE task (
-	id        TEXT NOT NULL PRIMARY KEY,
+	number    INTEGER PRIMARY KEY, -- in the order in which they were added
+	id        TEXT NOT NULL UNIQUE,
 	name      TEXT NOT NULL,
 	category  TEXT NOT NULL,
 	pattern   TEXT NOT NULL,
@@ -89,8 +90,7 @@ CREATE INDEX task_by_end ON task (ended);
 CREATE INDEX task_by_category ON task (category, ended);
 CREATE INDEX task_by_name ON task (name, ended);
 CREATE TABLE document (
-	id   TEXT NOT NULL PRIMARY KEY,
-	size BIGINT NOT NULL, -- of the body, once it is inflated
-	body BLOB NOT NULL
+	number INTEGER PRIMARY KEY, -- of the task
+	body   BLOB NOT NULL        -- compressed by Zstandard
 );
 `}
