@@ -5,6 +5,7 @@ package estimate
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -118,7 +119,7 @@ func TestPonderWithoutALine(t *testing.T) {
 		return p
 	}
 	few := []Task{{Peak: 50, Input: 100}, {Peak: 40, Input: 200}}
-	unrelated := append(few[:2:2], Task{Peak: 55, Input: 50}, Task{Peak: 52, Input: 120}, Task{Peak: 41, Input: 190})
+	unrelated := slices.Concat(few, []Task{{Peak: 55, Input: 50}, {Peak: 52, Input: 120}, {Peak: 41, Input: 190}})
 	for _, tt := range []struct {
 		name  string
 		tasks []Task

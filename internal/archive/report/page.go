@@ -129,6 +129,7 @@ func drawLine(c Chart) *timePicture {
 
 // picture is an SVG with its description. Its content is escaped already.
 func picture(description, content string) template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s">%s<line class="base" x1="0" x2="%d" y1="%d" y2="%d"/></svg>`,
-		pictureWidth, pictureHeight+1, template.HTMLEscapeString(description), content, pictureWidth, pictureHeight, pictureHeight))
+	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %d %d" role="img" aria-label="`, pictureWidth, pictureHeight+1) +
+		template.HTMLEscapeString(description) + `">` + content +
+		fmt.Sprintf(`<line class="base" x1="0" x2="%d" y1="%d" y2="%d"/></svg>`, pictureWidth, pictureHeight, pictureHeight))
 }
