@@ -207,6 +207,16 @@ func TestSeveralWriters(t *testing.T) {
 	}
 }
 
+// A log in shared memory is not for a file system that may be of several machines.
+func TestJournal(t *testing.T) {
+	if got := journal("/proc"); got != "delete" {
+		t.Errorf("%q on what is no disk", got)
+	}
+	if got := journal("/nowhere"); got != "delete" {
+		t.Errorf("%q where nobody knows", got)
+	}
+}
+
 func TestOnlyTheOwnerReadsIt(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, filepath.Join(dir, "archive.db"))

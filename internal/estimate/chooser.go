@@ -100,15 +100,15 @@ func (c *Chooser) Add(t Task) {
 }
 
 // Choose returns what to ask for. It is not known before the first task.
-func (c *Chooser) Choose(n Next) (choice Choice, is bool) {
+func (c *Chooser) Choose(n Next) (choice Choice, known bool) {
 	best := -1
-	var known []int
+	var informed []int
 	for i, m := range c.methods {
 		amount, ok := m.Estimate(n.Input)
 		if !ok {
 			continue
 		}
-		known = append(known, i)
+		informed = append(informed, i)
 		if best < 0 || c.accounts[i].Recent < c.accounts[best].Recent {
 			best, choice.Amount = i, amount
 		}
@@ -117,7 +117,7 @@ func (c *Chooser) Choose(n Next) (choice Choice, is bool) {
 		return Choice{}, false
 	}
 	choice.Amount, choice.By = c.temper(choice.Amount, n.Asked), c.accounts[best]
-	for _, i := range known {
+	for _, i := range informed {
 		if i != best {
 			choice.Others = append(choice.Others, c.accounts[i])
 		}
