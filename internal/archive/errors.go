@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 )
 
@@ -48,7 +49,11 @@ func (s *Store) explain(err error) error {
 		}
 		return fmt.Errorf("archive %s: %w%s", s.path, err, remedy)
 	}
-	switch e.Code() & 0xff {
+	code := e.Code() & 0xff
+	if code == sqliteInOut && noRoom(s.path) { // for the log beside the file
+		code = sqliteFull
+	}
+	switch code {
 	case sqliteBusy:
 		return fmt.Errorf("archive %s: %w; try again", s.path, ErrBusy)
 	case sqliteFull:
@@ -57,7 +62,13 @@ func (s *Store) explain(err error) error {
 		return fmt.Errorf("archive %s: %w: %w; move it away, and the next task begins a new one (attune archive import brings exports back)",
 			s.path, ErrBroken, err)
 	case sqliteReadOnly, sqliteCantOpen, sqliteInOut:
-		return fmt.Errorf("archive %s: %w; look at the rights and the file system of that file", s.path, err)
+		return fmt.Errorf("archive %s: %w; look at the rights, the quota and the file system of that file", s.path, err)
 	}
 	return fmt.Errorf("archive %s: %w", s.path, err)
+}
+
+// noRoom says whether nothing is left where a file is.
+func noRoom(path string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(path, &fs) == nil && fs.Bavail == 0
 }

@@ -201,6 +201,8 @@ func (j *job) asked(asked *archive.Asked) (err error) {
 		}
 		if strings.HasSuffix(memory, "c") {
 			asked.MemoryBytes *= uint64(max(asked.Cores, 1))
+		} else if nodes, err := strconv.ParseUint(j.row["NNodes"], 10, 20); err == nil && strings.HasSuffix(memory, "n") {
+			asked.MemoryBytes *= nodes
 		}
 	}
 	if minutes := j.row["TimelimitRaw"]; minutes != "" && minutes[0] >= '0' && minutes[0] <= '9' {
