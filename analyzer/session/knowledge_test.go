@@ -38,6 +38,16 @@ func TestKnowledgeWakes(t *testing.T) {
 	if name := <-woken; name != "good" || len(woken) > 0 {
 		t.Errorf("%s is woken, and %d further ones", name, len(woken))
 	}
+	said := 0 // each time, for a replay
+	r.report()
+	for _, e := range r.entries {
+		if e.Tunlet == "good" && e.Text == "woken: it helped this program before" {
+			said++
+		}
+	}
+	if said != 2 {
+		t.Errorf("the timeline says %d times that a tunlet is woken by what is known, want 2", said)
+	}
 	close(asked)
 	var all []string
 	for application := range asked {

@@ -118,12 +118,12 @@ func (s *Session) wireDecisions(cfg Config) {
 	}
 	s.sleepers = &sleepers{
 		teller: s.teller, wants: s.wants, hurry: s.pace.hurry,
-		wake: map[string]func(){}, waking: map[string][]*attunev1.SampleBatch{}, needed: map[string]bool{},
+		wake: map[string]func(){}, waking: map[string][]*attunev1.SampleBatch{}, needed: map[string]string{},
 	}
 	s.wants.join(s.sleepers)
 	for _, k := range cfg.Inherit {
 		s.inheritance.awaited[k.GetId()] = k
-		s.sleepers.needed[k.GetTunlet()] = true
+		s.sleepers.needed[k.GetTunlet()] = "woken: a change of its own is in force"
 	}
 }
 

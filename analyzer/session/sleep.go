@@ -23,7 +23,7 @@ type sleepers struct {
 	watch  samplefilter.Wakes
 	wake   map[string]func()                  // starts one that sleeps; it does not wait
 	waking map[string][]*attunev1.SampleBatch // what one that is being started is to get
-	needed map[string]bool                    // tunlets that do not sleep: see need
+	needed map[string]string                  // why tunlets do not sleep: see need
 	over   bool                               // samples wake nobody any more
 }
 
@@ -33,11 +33,11 @@ func (s *sleepers) tables(process uint64) []uint32 { return s.watch.Details(proc
 // add has a tunlet sleep, unless it is needed.
 func (s *sleepers) add(info *attunev1.DescribeResponse, wake func()) {
 	name := info.GetName()
-	if s.needed[name] {
-		wake()
+	s.wake[name] = wake
+	if why, needed := s.needed[name]; needed {
+		s.rouse(name, 0, why, nil)
 		return
 	}
-	s.wake[name] = wake
 	s.watch.Add(name, info.GetWake())
 	s.teller.emitSleeper(name, false, 0, "asleep, version "+info.GetVersion())
 	s.hurry()
@@ -45,12 +45,12 @@ func (s *sleepers) add(info *attunev1.DescribeResponse, wake func()) {
 
 // need has a tunlet not sleep any more, because of what is known of the application.
 // A tunlet is needed from the start if a change that the session goes on with is its
-// own: somebody has to watch over that.
+// own: somebody has to watch over that. A replay starts it by the frame that says so.
 func (s *sleepers) need(name, text string) {
-	if s.needed[name] {
+	if _, already := s.needed[name]; already {
 		return
 	}
-	s.needed[name] = true
+	s.needed[name] = text
 	if s.wake[name] != nil {
 		s.watch.Remove(name)
 		s.rouse(name, 0, text, nil)

@@ -24,6 +24,8 @@ func (d *driver) frame(f *attunev1.RecordingFrame) {
 		d.processStarted(k.ProcessStarted)
 	case *attunev1.RecordingFrame_ProcessEnded:
 		d.processEnded(k.ProcessEnded)
+	case *attunev1.RecordingFrame_Sleeper:
+		d.needed(k.Sleeper)
 	case *attunev1.RecordingFrame_Samples:
 		d.samples(k.Samples)
 	case *attunev1.RecordingFrame_Aggregates:
@@ -79,6 +81,15 @@ func (d *driver) processEnded(ended *attunev1.ProcessEnded) {
 	d.points.forget(id)
 	if d.awake {
 		call(d, d.tunlet.ProcessEnded, &attunev1.ProcessEndedRequest{Ended: ended})
+	}
+}
+
+// needed starts a tunlet that the recorded session started for another reason than a
+// sample, such as what earlier runs had learnt. By samples it is started where its own
+// conditions hold, which may be others than those of the tunlet that was recorded.
+func (d *driver) needed(s *attunev1.RecordedSleeper) {
+	if s.GetTunlet() == d.out.tunlet && s.GetWoken() && s.GetProcess() == 0 && !d.awake {
+		d.begin(s.GetText())
 	}
 }
 

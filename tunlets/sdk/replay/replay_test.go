@@ -292,6 +292,30 @@ func TestWake(t *testing.T) {
 	}
 }
 
+// A tunlet that the recorded session started because of what earlier runs had learnt
+// is started at that time; what woke another tunlet, or this one by a sample, is not
+// taken over.
+func TestNeeded(t *testing.T) {
+	woken := func(name string, process uint64) *attunev1.RecordingFrame {
+		return &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Sleeper{Sleeper: &attunev1.RecordedSleeper{
+			Tunlet: name, Woken: true, Process: process, Text: "woken: it helped this program before",
+		}}}
+	}
+	var r record
+	r.at(10, process(1))
+	r.at(20, sample(20, 1, 0), woken("other", 0), woken("t", 1))
+	r.at(50, woken("t", 0))
+	r.at(70, sample(70, 1, 0))
+	info := &attunev1.DescribeResponse{Wake: []*attunev1.Wake{{Levels: []*attunev1.Level{{
+		Series: uint32(series.MinorFaults), AtLeast: 1e9,
+	}}}}}
+	told, transcript := run(t, &tunlet{}, &r, info)
+	want(t, []string{"start tune", "process 1", "sample of 1", "end"}, told)
+	if !strings.Contains(transcript, "   0.050 starts: woken: it helped this program before\n") {
+		t.Error(transcript)
+	}
+}
+
 // Of records, a tunlet gets those of its points, with their continuations, and
 // is told of losses.
 func TestRecords(t *testing.T) {
