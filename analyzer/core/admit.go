@@ -154,7 +154,7 @@ func (a *admission) adopt(h Held) {
 	if !a.processes.runs(h.Process) || a.archive.changes[h.ID] != nil || len(a.owners.among(knob{h.Knob, h.Process})) > 0 {
 		return
 	}
-	t := a.tunlets.expected(h.Tunlet, a.now)
+	t := a.tunlets.known(h.Tunlet)
 	p := &proposal{
 		tunlet: t, spec: &attunev1.Proposal{Id: "taken over " + h.ID}, state: StateKept, adoptedGain: h.Gain,
 		proposedAt: a.now, doneAt: a.now, reason: "kept by an earlier session",

@@ -81,8 +81,6 @@ const (
 	evaluateTimeout = time.Second
 	// cooldown is how long a knob of a process rests after an undo or a failure.
 	cooldown = 10 * time.Second
-	// tunletGrace is how long the kept changes of a dead tunlet wait for its restart.
-	tunletGrace = 10 * time.Second
 )
 
 // def sets *p to v if it is the zero value.

@@ -97,10 +97,6 @@ func (c *Core) advance() {
 			}
 		case StateTurning:
 			c.judge.checkTurning(p)
-		case StateKept:
-			if p.tunlet.missing(c.now) {
-				c.undoer.takeBack(p, "tunlet gone and not restarted in time")
-			}
 		case StateUndoing:
 			c.undoer.checkUndo(p)
 		}
@@ -118,11 +114,12 @@ func (c *Core) tunletReady(info *attunev1.DescribeResponse) {
 	}
 }
 
-// tunletGone takes back what a dead tunlet left unverified.
+// tunletGone takes back what a dead tunlet left unverified. What was proven stays,
+// whether or not the tunlet comes back to report its objective.
 func (c *Core) tunletGone(ev TunletGone) {
-	t := c.tunlets.gone(ev.Tunlet, c.now)
+	t := c.tunlets.gone(ev.Tunlet)
 	for _, p := range c.line.snapshot() {
-		if p.tunlet == t && (p.state != StateKept || ev.Final) {
+		if p.tunlet == t && p.state != StateKept {
 			c.undoer.takeBack(p, "tunlet gone: "+ev.Reason)
 		}
 	}

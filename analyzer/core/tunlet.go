@@ -3,8 +3,6 @@
 package core
 
 import (
-	"time"
-
 	"github.com/attune-hpc/attune/analyzer/core/trial"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -14,7 +12,6 @@ type tunlet struct {
 	name     string
 	info     *attunev1.DescribeResponse
 	alive    bool
-	goneAt   time.Duration
 	minGain  float64
 	maxTries int
 	lower    bool // lower is better
@@ -42,32 +39,19 @@ func (all tunlets) ready(info *attunev1.DescribeResponse) *tunlet {
 }
 
 // gone notes that a tunlet has ended, and returns it; nil: it was never heard of.
-func (all tunlets) gone(name string, now time.Duration) *tunlet {
+func (all tunlets) gone(name string) *tunlet {
 	t := all[name]
 	if t != nil {
-		t.alive, t.goneAt = false, now
+		t.alive = false
 	}
 	return t
 }
 
-// expected returns a tunlet that has not been started yet, unless it has: from now on
-// it is waited for as if it had ended.
-func (all tunlets) expected(name string, now time.Duration) *tunlet {
-	if t := all[name]; t != nil {
-		return t
-	}
-	t := all.known(name)
-	t.info, t.goneAt = &attunev1.DescribeResponse{Name: name}, now
-	return t
-}
-
-// known returns the tunlet of that name, made when it is new.
+// known returns the tunlet of that name, made when it is new: one that has not been
+// started yet.
 func (all tunlets) known(name string) *tunlet {
 	if all[name] == nil {
-		all[name] = &tunlet{name: name}
+		all[name] = &tunlet{name: name, info: &attunev1.DescribeResponse{Name: name}}
 	}
 	return all[name]
 }
-
-// missing reports whether a tunlet has ended and did not come back in time.
-func (t *tunlet) missing(now time.Duration) bool { return !t.alive && now >= t.goneAt+tunletGrace }
