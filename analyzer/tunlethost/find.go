@@ -22,10 +22,12 @@ const (
 	Interpreter = "declarative"
 )
 
-// Candidate is a file that calls itself a tunlet.
+// Candidate is a file that calls itself a tunlet, or a directory that does and has a
+// program of the same name in it.
 type Candidate struct {
 	Name        string // without Prefix or Suffix
-	Path        string
+	Path        string // of the program, or of what the interpreter runs
+	Folder      string // the directory that has all of its files; empty: it is one file
 	Interpreter string // the program that runs it; empty: it is a program
 	Err         error  // why it is not started; nil if it is
 }
@@ -61,7 +63,7 @@ func Find(dirs, names []string) []Candidate {
 				continue
 			}
 			have[name] = true
-			found = append(found, candidate(name, filepath.Join(dir, e.Name()), dirs))
+			found = append(found, candidate(name, filepath.Join(dir, e.Name()), e.IsDir(), dirs))
 		}
 	}
 	slices.SortStableFunc(found, func(a, b Candidate) int { return strings.Compare(a.Name, b.Name) })
@@ -83,10 +85,14 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// candidate is the tunlet in a file, with what runs it if that is no program.
-func candidate(name, path string, dirs []string) Candidate {
+// candidate is the tunlet in a file, with what runs it if that is no program, or in a
+// directory.
+func candidate(name, path string, isDir bool, dirs []string) Candidate {
 	c := Candidate{Name: name, Path: path}
-	if declared(path) {
+	switch {
+	case isDir && !declared(path):
+		c.Folder, c.Path = path, filepath.Join(path, filepath.Base(path))
+	case declared(path):
 		c.Interpreter = interpreter(dirs)
 	}
 	c.Err = c.trusted()
@@ -107,6 +113,14 @@ func interpreter(dirs []string) string {
 
 // trusted returns why a tunlet must not be run.
 func (c Candidate) trusted() error {
+	if c.Folder != "" {
+		if _, err := folder(c.Folder).files(); err != nil {
+			return err
+		}
+		if err := ownedBy(filepath.Dir(c.Folder), os.Geteuid()); err != nil {
+			return err
+		}
+	}
 	if c.Interpreter == "" {
 		return trusted(c.Path)
 	}

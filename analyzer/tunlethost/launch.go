@@ -142,9 +142,10 @@ func (l *launcher) client(ctx context.Context, dir string, config *tls.Config, s
 }
 
 // environment returns all that a tunlet gets of the host's environment. Nothing
-// that would load DMLib into it or make it part of the job is there.
+// that would load DMLib into it or make it part of the job is there. Python writes no
+// files beside its modules, which would make a tunlet of several files another one.
 func environment(dir string) []string {
-	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir}
+	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir, "PYTHONDONTWRITEBYTECODE=1"}
 	for _, name := range []string{"HOME", "USER", "LANG", "TZ"} {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)

@@ -165,6 +165,9 @@ func (c Candidate) command() (program string, arguments []string) {
 
 // digest is the SHA-256 of all that the tunlet is made of.
 func (s *starter) digest(ctx context.Context) (string, error) {
+	if s.Folder != "" {
+		return folder(s.Folder).digest(ctx, s.digests)
+	}
 	sum, err := s.digests.Digest(ctx, s.Path)
 	if s.Interpreter == "" || err != nil {
 		return sum, err

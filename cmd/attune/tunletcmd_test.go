@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,6 +128,38 @@ func TestTunletInstall(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(own); err != nil || len(entries) != 0 {
 		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// A tunlet of several files is installed with all of them, or not at all: it is started
+// where it is to be, whether or not it was known before.
+func TestTunletInstallSeveralFiles(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "data"))
+	script := "#!/bin/sh\nexec \"$(dirname \"$0\")/lib/attune-tunlet-malloc\"\n"
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "src/lib"), 0o755), os.Mkdir(filepath.Join(dir, "alone"), 0o755),
+		os.WriteFile(filepath.Join(dir, "src/attune-tunlet-malloc"), []byte(script), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		run, want string
+		code      int
+	}{
+		{"cp " + bin + "/attune-tunlets src/lib/attune-tunlet-malloc; cp $ATTUNE_BINARY alone/attune; alone/attune tunlet test src/attune-tunlet-malloc", "ok    describes itself", 0},
+		{"alone/attune tunlet info --tunlet-dir src malloc", "  " + dir + "/src/attune-tunlet-malloc", 0}, // it is known from now on
+		{"alone/attune tunlet install src/attune-tunlet-malloc", "name them too: attune tunlet install src/attune-tunlet-malloc FILE", 1},
+		{"alone/attune tunlet install src/attune-tunlet-malloc src/none", "no such file", 2},
+		{"alone/attune tunlet install src/attune-tunlet-malloc src/lib", "installed malloc 1 as " + dir + "/data/attune/tunlets/attune-tunlet-malloc: ", 0},
+		{"alone/attune tunlet list", "malloc  " + dir + "/data/attune/tunlets/attune-tunlet-malloc/attune-tunlet-malloc\n", 0},
+		{"alone/attune tunlet test data/attune/tunlets/attune-tunlet-malloc", "ok    describes itself", 0},
+		{"alone/attune tunlet install src/attune-tunlet-malloc src/lib", "--force", 2},
+		{"alone/attune tunlet install --force data/attune/tunlets/attune-tunlet-malloc/", "installed malloc 1", 0},
+		{"alone/attune tunlet install data/attune/tunlets/attune-tunlet-malloc src/lib", "needs no further files", 2},
+		{"alone/attune tunlet remove malloc && ls -A data/attune/tunlets | wc -l", "\n0\n", 0},
+	} {
+		if got := shellIn(t, dir, row.run, ""); got.code != row.code || !strings.Contains(got.stdout+got.stderr, row.want) {
+			t.Errorf("%s: %+v; want code %d, %q", row.run, got, row.code, row.want)
+		}
 	}
 }
 

@@ -12,9 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
-	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/buildinfo"
@@ -128,7 +126,7 @@ func (o packOptions) sources(ctx context.Context) (sources []packfile.Source, fi
 	}
 	add(packfile.Program, filepath.Base(o.program), o.program)
 	add(packfile.Controller, "attune", "/proc/self/exe")
-	found := tunlethost.Find(tunletfind.Dirs(o.run.TunletDirs), o.run.Tunlets)
+	found := packableTunlets(o.run)
 	for _, t := range PackedTunlets(found) {
 		if t.Path != "" {
 			add(packfile.Tunlet, t.Name, t.Path)
@@ -208,7 +206,7 @@ func sayPacked(p *cli.Env, o packOptions, size int64, flags packfile.Flags) erro
 	if reason := objfile.Inspect(o.program).PreloadRefusal(); reason != "" {
 		fmt.Fprintf(p.Stdout, "it is only watched from outside: %s\n", reason)
 	}
-	for _, t := range tunlethost.Find(tunletfind.Dirs(o.run.TunletDirs), o.run.Tunlets) {
+	for _, t := range packableTunlets(o.run) {
 		if t.Err != nil {
 			fmt.Fprintf(p.Stdout, "without the tunlet %s: %v\n", t.Name, t.Err)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/packfile"
 )
@@ -19,6 +20,18 @@ type PackedTunlet struct {
 	Name string // of the file
 	Path string // where it is; empty: it is a link
 	To   string // the name of the file that it leads to
+}
+
+// packableTunlets returns the tunlets that can be used, and says of those of several files
+// that they cannot be packed.
+func packableTunlets(run config.Run) []tunlethost.Candidate {
+	found := tunlethost.Find(tunletfind.Dirs(run.TunletDirs), run.Tunlets)
+	for i, t := range found {
+		if t.Err == nil && t.Folder != "" {
+			found[i].Err = errors.New("a tunlet of several files is not packed")
+		}
+	}
+	return found
 }
 
 // PackedTunlets lists what to pack for the tunlets that can be used: a file that

@@ -153,12 +153,12 @@ func between(least, most string) string {
 }
 
 // askTunlet asks one tunlet what it is.
-func askTunlet(ctx context.Context, name string, dirs []string) (Info, error) {
+func askTunlet(ctx context.Context, name string, dirs []string, asking tunlethost.Options) (Info, error) {
 	if err := tunletfind.Check([]string{name}, dirs); err != nil {
 		return Info{}, err
 	}
 	c := tunlethost.Find(dirs, []string{name})[0]
-	d, sum, err := tunlethost.Describe(ctx, c, tunletfind.Asking())
+	d, sum, err := tunlethost.Describe(ctx, c, asking)
 	if err != nil {
 		return Info{}, &exitcode.Error{
 			Code: exitcode.Failure, Err: fmt.Errorf("tunlet %s: %w", name, err), Remedy: cmp.Or(remedyFor(c), "it cannot be used before that is mended"),
@@ -195,7 +195,7 @@ A tunlet that is not known yet is started for a moment to be asked.`,
 			if len(args) != 1 {
 				return exitcode.UsageError(fmt.Errorf("the name of one tunlet is needed"), "`attune tunlet list` shows them")
 			}
-			info, err := askTunlet(cmd.Context(), args[0], tunletfind.Dirs(dirs))
+			info, err := askTunlet(cmd.Context(), args[0], tunletfind.Dirs(dirs), tunletfind.Asking())
 			if err != nil {
 				return err
 			}

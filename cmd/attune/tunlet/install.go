@@ -20,15 +20,16 @@ import (
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
-// installation is of one tunlet's file into a directory.
+// installation is of one tunlet into a directory.
 type installation struct {
-	file  string
+	file  string   // of the tunlet, or the directory with all that it is made of
+	with  []string // files and directories that it needs beside its own file
 	dir   string
 	force bool // replace one of that name
 }
 
 // place checks what was asked for, and returns the tunlet's name and where its
-// file is to be.
+// file, or directory, is to be.
 func (i installation) place() (name, path string, err error) {
 	name = tunlethost.NameOf(i.file)
 	if name == "" {
@@ -36,10 +37,13 @@ func (i installation) place() (name, path string, err error) {
 			"call the file "+tunlethost.Prefix+"NAME, or NAME"+tunlethost.Suffix)
 	}
 	info, err := os.Stat(i.file)
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", "", exitcode.UsageError(err, "name the file of a tunlet")
-	}
-	if executable := info.Mode()&0o111 != 0; !info.Mode().IsRegular() || !executable && !i.declared() {
+	case len(i.with) > 0 && (info.IsDir() || i.declared()):
+		return "", "", exitcode.UsageError(fmt.Errorf("%s needs no further files", i.file), "name it alone")
+	case info.IsDir():
+	case !info.Mode().IsRegular(), info.Mode()&0o111 == 0 && !i.declared():
 		return "", "", exitcode.UsageError(fmt.Errorf("%s is not an executable file", i.file), "chmod +x "+i.file)
 	}
 	path = filepath.Join(i.dir, filepath.Base(i.file))
@@ -52,8 +56,8 @@ func (i installation) place() (name, path string, err error) {
 // declared says that the file is no program.
 func (i installation) declared() bool { return strings.HasSuffix(i.file, tunlethost.Suffix) }
 
-// run copies the file beside its place, asks the tunlet there what it is, and
-// only then gives it its name.
+// run copies the tunlet beside its place, starts it there to ask what it is, and only
+// then gives it its name.
 func (i installation) run(ctx context.Context) (Info, error) {
 	name, path, err := i.place()
 	if err != nil {
@@ -69,33 +73,47 @@ func (i installation) run(ctx context.Context) (Info, error) {
 	defer os.RemoveAll(trial)
 	tried := filepath.Join(trial, filepath.Base(path))
 	if err := i.copyTo(tried); err != nil {
-		return Info{}, err
+		return Info{}, exitcode.UsageError(err, "name what the tunlet is made of")
 	}
-	info, err := askTunlet(ctx, name, append([]string{trial}, tunletfind.Dirs(nil)...))
+	asking := tunletfind.Asking()
+	asking.DescriptionDir = "" // it has to start: that it was known says nothing of what it needs beside itself
+	info, err := askTunlet(ctx, name, append([]string{trial}, tunletfind.Dirs(nil)...), asking)
 	if err != nil {
-		return Info{}, err
+		return Info{}, i.advise(err)
 	}
 	info.Path = path
-	return info, os.Rename(tried, path)
+	return info, replace(tried, path, filepath.Join(trial, "replaced"))
 }
 
-// copyTo makes a file of its own.
-func (i installation) copyTo(to string) (err error) {
-	mode := os.FileMode(0o755)
-	if i.declared() {
-		mode = 0o644
+// advise adds to why a tunlet did not start what a file that was installed alone may lack.
+func (i installation) advise(err error) error {
+	var coded *exitcode.Error
+	if info, statErr := os.Stat(i.file); statErr == nil && !info.IsDir() && len(i.with) == 0 && !i.declared() && errors.As(err, &coded) {
+		coded.Remedy = "if it needs files beside it, name them too: attune tunlet install " + i.file + " FILE..."
 	}
-	in, err := os.Open(i.file)
-	if err != nil {
+	return err
+}
+
+// copyTo makes files of its own: the tunlet's, or a directory with all of them.
+func (i installation) copyTo(to string) error {
+	info, err := os.Stat(i.file)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return copyAll(i.file, to)
+	case len(i.with) == 0:
+		return copyFile(i.file, to, info.Mode())
+	}
+	if err := os.Mkdir(to, 0o755); err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }() // read only
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
+	for _, from := range append([]string{i.file}, i.with...) {
+		if err := copyAll(from, filepath.Join(to, filepath.Base(from))); err != nil {
+			return err
+		}
 	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Chmod(mode), out.Sync(), out.Close()) // whatever the umask is
+	return os.Chmod(to, 0o755) // whatever the umask is
 }
 
 // say tells what was installed, and what attune run will make of it.
@@ -104,7 +122,7 @@ func (i installation) say(w io.Writer, info Info) {
 	switch used := tunlethost.Find(tunletfind.Dirs(nil), []string{info.Name})[0]; {
 	case used.Path == "":
 		fmt.Fprintf(w, "attune run finds it with --tunlet-dir %s\n", i.dir)
-	case used.Path != info.Path:
+	case used.Path != info.Path && used.Folder != info.Path:
 		fmt.Fprintf(w, "attune run uses %s, which comes first\n", used.Path)
 	case used.Err != nil:
 		fmt.Fprintf(w, "attune run does not use it: %v\n", used.Err)
@@ -120,22 +138,28 @@ func ownTunletDir() string {
 func newTunletInstall(p *cli.Env) *cobra.Command {
 	i := installation{}
 	cmd := &cobra.Command{
-		Use:   "install [flags] FILE",
+		Use:   "install [flags] FILE|DIR [FILE|DIR ...]",
 		Short: "Install a tunlet for the runs of this user",
 		Long: `Install copies a tunlet's program, attune-tunlet-NAME, or its NAME.tunlet.yaml
-into the directory of this user's tunlets, or into another one with --dir. The
-tunlet is started there for a moment, and is not installed if it does not answer, speaks another version of the
-tunlet API, or calls itself something else.`,
-		Example: "  attune tunlet install ./attune-tunlet-mine\n  attune tunlet install mine.tunlet.yaml\n  attune tunlet install --dir /usr/lib/attune/tunlets ./attune-tunlet-mine",
+into the directory of this user's tunlets, or into another one with --dir. What the
+program needs beside itself, such as modules of Python, is named behind it; or all
+of it is in a directory attune-tunlet-NAME, with the program of that name.
+
+The tunlet is started there for a moment, and is not installed if it does not
+answer, speaks another version of the tunlet API, or calls itself something else.`,
+		Example: `  attune tunlet install ./attune-tunlet-mine
+  attune tunlet install mine.tunlet.yaml
+  attune tunlet install ./attune-tunlet-in-python attune_tunlet.py attune
+  attune tunlet install --dir /usr/lib/attune/tunlets ./attune-tunlet-mine`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) == 0 {
 				return exitcode.UsageError(errors.New("the file of one tunlet is needed"), "write: attune tunlet install ./attune-tunlet-NAME")
 			}
 			dir, err := filepath.Abs(cmp.Or(i.dir, ownTunletDir())) // a tunlet is started in another directory
 			if err != nil {
 				return err
 			}
-			i.file, i.dir = args[0], dir
+			i.file, i.with, i.dir = filepath.Clean(args[0]), args[1:], dir
 			info, err := i.run(cmd.Context())
 			if err == nil {
 				i.say(p.Stdout, info)
@@ -145,51 +169,5 @@ tunlet API, or calls itself something else.`,
 	}
 	cmd.Flags().StringVar(&i.dir, "dir", "", "install into `DIR` (default: ~/.local/share/attune/tunlets)")
 	cmd.Flags().BoolVar(&i.force, "force", false, "replace a tunlet of the same name")
-	return cmd
-}
-
-// removeTunlet removes a tunlet's file from a directory, and from no other.
-func removeTunlet(name, dir string) (path string, err error) {
-	for _, file := range []string{tunlethost.Prefix + name, name + tunlethost.Suffix} {
-		if name == "" || tunlethost.NameOf(file) != name {
-			continue // not the program that runs the files of others
-		}
-		path = filepath.Join(dir, file)
-		if err = os.Remove(path); !errors.Is(err, os.ErrNotExist) {
-			return path, err
-		}
-	}
-	for _, t := range tunlethost.Find(tunletfind.Dirs(nil), nil) {
-		if t.Name == name {
-			return "", exitcode.UsageError(fmt.Errorf("tunlet %s is %s, and not in %s", name, t.Path, dir),
-				"name its directory with --dir, or remove the package that brought it")
-		}
-	}
-	return "", exitcode.UsageError(fmt.Errorf("no tunlet %q in %s", name, dir), "`attune tunlet list` shows those there are")
-}
-
-func newTunletRemove(p *cli.Env) *cobra.Command {
-	dir := ""
-	var searched []string
-	cmd := &cobra.Command{
-		Use:   "remove [flags] NAME",
-		Short: "Remove a tunlet that was installed",
-		Long: `Remove takes a tunlet out of the directory of this user's tunlets, or out of
-another one with --dir. Where it runs it goes on until that session ends; sessions
-that would have to start it first, or again, go on without it.`,
-		Example: "  attune tunlet remove mine",
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || strings.Contains(args[0], "/") {
-				return exitcode.UsageError(errors.New("the name of one tunlet is needed"), "`attune tunlet list` shows them")
-			}
-			path, err := removeTunlet(args[0], cmp.Or(dir, ownTunletDir()))
-			if err == nil {
-				fmt.Fprintf(p.Stdout, "removed %s\n", path)
-			}
-			return err
-		},
-		ValidArgsFunction: tunletfind.Complete(&searched),
-	}
-	cmd.Flags().StringVar(&dir, "dir", "", "remove from `DIR` (default: ~/.local/share/attune/tunlets)")
 	return cmd
 }

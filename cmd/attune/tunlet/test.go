@@ -3,6 +3,7 @@
 package tunlet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,12 +95,13 @@ func tunletsAt(path string) ([]tunlethost.Candidate, error) {
 		return nil, exitcode.UsageError(err, "name the file or the directory of a tunlet")
 	}
 	dir, names := path, []string(nil)
-	if !info.IsDir() {
+	one := !info.IsDir() || tunlethost.NameOf(path) != ""
+	if one {
 		dir, names = filepath.Dir(path), []string{tunlethost.NameOf(path)}
 	}
 	var found []tunlethost.Candidate
 	for _, c := range tunlethost.Find(append([]string{dir}, tunletfind.Dirs(nil)...), names) {
-		if filepath.Dir(c.Path) == dir && (info.IsDir() || c.Path == path) {
+		if at := cmp.Or(c.Folder, c.Path); filepath.Dir(at) == dir && (!one || at == path) {
 			found = append(found, c)
 		}
 	}
