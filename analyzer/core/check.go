@@ -57,34 +57,5 @@ func badChange(t *tunlet, ch *change, runs func(process uint64) bool) string {
 	case !runs(ch.spec.GetProcess()):
 		return fmt.Sprintf("process %d is not known, or has ended", ch.spec.GetProcess())
 	}
-	return outOfBounds(k, attunev1.DescribeAction(ch.spec.GetAction()).Value)
-}
-
-// number returns a value as a number, if it is one.
-func number(v *attunev1.Value) (float64, bool) {
-	switch k := v.GetKind().(type) {
-	case *attunev1.Value_Integer:
-		return float64(k.Integer), true
-	case *attunev1.Value_Unsigned:
-		return float64(k.Unsigned), true
-	case *attunev1.Value_Real:
-		return k.Real, true
-	}
-	return 0, false
-}
-
-// outOfBounds says why a value is not within a knob's bounds, or is not a
-// number although the knob has bounds.
-func outOfBounds(k *attunev1.Knob, v *attunev1.Value) string {
-	if v == nil {
-		return ""
-	}
-	n, numeric := number(v)
-	if low, ok := number(k.GetMin()); ok && (!numeric || !(n >= low)) {
-		return fmt.Sprintf("knob %s: %s is below the least allowed value %s", k.GetName(), attunev1.ValueLiteral(v), attunev1.ValueLiteral(k.GetMin()))
-	}
-	if high, ok := number(k.GetMax()); ok && (!numeric || !(n <= high)) {
-		return fmt.Sprintf("knob %s: %s is above the greatest allowed value %s", k.GetName(), attunev1.ValueLiteral(v), attunev1.ValueLiteral(k.GetMax()))
-	}
-	return ""
+	return attunev1.OutOfBounds(k, attunev1.DescribeAction(ch.spec.GetAction()).Value)
 }

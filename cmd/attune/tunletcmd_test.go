@@ -192,11 +192,15 @@ reason: it computes
 change:
   - {setting: python.gc.threshold0, to: 1000, description: a threshold}
 `
-	if err := os.WriteFile(wrong, []byte(content), 0o644); err != nil {
+	misnamed := filepath.Join(dir, "names/attune-tunlet-another")
+	if err := errors.Join(os.WriteFile(wrong, []byte(content), 0o644), os.Mkdir(filepath.Dir(misnamed), 0o755),
+		os.WriteFile(misnamed, []byte("#!/bin/sh\nexec "+filepath.Dir(misnamed)+"/attune-tunlet-aggregation\n"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(filepath.Join(bin, "attune-tunlets"), filepath.Join(dir, "attune-tunlet-declarative")); err != nil {
-		t.Fatal(err)
+	for _, link := range []string{"attune-tunlet-declarative", "names/attune-tunlet-aggregation"} {
+		if err := os.Symlink(filepath.Join(bin, "attune-tunlets"), filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, tt := range []struct {
 		path string
@@ -205,6 +209,10 @@ change:
 	}{
 		{"$(dirname $ATTUNE_BINARY)/attune-tunlet-malloc", 0, []string{"ok    describes itself", "ok    does the same in every session"}},
 		{dir, 1, []string{"restless (" + wrong + ")", "ok    describes itself", "FAIL  is silent on a computing program\n      a program that computes: proposed "}},
+		{"--option variable=n " + filepath.Dir(misnamed) + "/attune-tunlet-aggregation", 0, []string{"ok    names only what exists"}},
+		{"--option size=n " + filepath.Dir(misnamed) + "/attune-tunlet-aggregation", 1, []string{`FAIL  configure: option size: "n" is not a whole number`}},
+		{"--option variable " + dir, 2, nil},
+		{misnamed, 1, []string{"FAIL  has the name of its file\n      it calls itself \"aggregation\""}},
 		{"/nowhere", 2, nil},
 		{"/", 2, nil},
 	} {

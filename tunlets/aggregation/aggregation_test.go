@@ -3,7 +3,6 @@
 package aggregation_test
 
 import (
-	"maps"
 	"testing"
 	"time"
 
@@ -17,25 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// told is the tunlet when somebody has said which variable.
-type told struct{ *aggregation.Tunlet }
-
-func (t told) Configure(given map[string]string) error {
-	options := map[string]string{"variable": "n"}
-	maps.Copy(options, given)
-	return t.Tunlet.Configure(options)
-}
-
-func newTold() sdk.Tunlet {
-	tunlet, ok := aggregation.New().(*aggregation.Tunlet)
-	if !ok {
-		panic("another type")
-	}
-	return told{tunlet}
-}
-
 func TestSuite(t *testing.T) {
-	tunlettest.Suite(t, newTold, func() *tunlettest.Process { return sender(600_000, 0.85) })
+	tunlettest.SuiteWith(t, map[string]string{"variable": "n"}, aggregation.New, func() *tunlettest.Process { return sender(600_000, 0.85) })
 }
 
 // sender is a program that sends items of 16 bytes one by one, so many a second,

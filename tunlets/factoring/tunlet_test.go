@@ -19,22 +19,12 @@ func told() map[string]string {
 	return map[string]string{"variable": "factor", "round": "play_round", "dispatch": "take_piece", "task": "work_item"}
 }
 
-// configured is the tunlet that has been told of the program, whatever else it
-// is told.
-type configured struct{ *Tunlet }
-
-func (c configured) Configure(options map[string]string) error {
-	all := maps.Clone(options)
-	maps.Copy(all, told())
-	return c.Tunlet.Configure(all)
-}
-
 func TestSuite(t *testing.T) { tunlettest.Suite(t, New) }
 
 // The harness has no keys: the suite finds nothing to propose, but all else is as in
 // a program with the problem.
 func TestSuiteConfigured(t *testing.T) {
-	tunlettest.Suite(t, func() sdk.Tunlet { return configured{New().(*Tunlet)} })
+	tunlettest.SuiteWith(t, told(), New)
 }
 
 func made(t *testing.T, options map[string]string) *Tunlet {
@@ -121,7 +111,8 @@ func TestPlanNeedsWorkers(t *testing.T) {
 // Items of another setting are not mixed with those of the next measurement.
 func TestItemsAreOfOneMeasurement(t *testing.T) {
 	tunlet := New().(*Tunlet)
-	h := tunlettest.New(t, func() sdk.Tunlet { return configured{tunlet} })
+	h := tunlettest.New(t, func() sdk.Tunlet { return tunlet })
+	h.Options = told()
 	h.StartSession()
 	p := tunlettest.Computing()
 	p.Rates[sdk.VoluntarySwitches] = 1000

@@ -3,7 +3,6 @@
 package searching_test
 
 import (
-	"maps"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/searching"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
@@ -207,21 +205,4 @@ func peak(at, most float64) func(float64) float64 {
 		d := math.Log(v / at)
 		return 100 + most*math.Exp(-d*d/2)
 	}
-}
-
-// configured is the tunlet that has been told of the program, whatever else it is told.
-type configured struct{ *searching.Tunlet }
-
-func (c configured) Configure(options map[string]string) error {
-	all := told()
-	maps.Copy(all, options)
-	return c.Tunlet.Configure(all)
-}
-
-func newConfigured() sdk.Tunlet {
-	tunlet, ok := searching.New().(*searching.Tunlet)
-	if !ok {
-		panic("another type")
-	}
-	return configured{tunlet}
 }

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestSuite(t *testing.T) { tunlettest.Suite(t, searching.New) }
 
 func TestSuiteConfigured(t *testing.T) {
-	tunlettest.Suite(t, newConfigured, func() *tunlettest.Process {
+	tunlettest.SuiteWith(t, told(), searching.New, func() *tunlettest.Process {
 		return solver(func() float64 { return 1000 }, func() uint64 { return 512 })
 	})
 }
@@ -204,7 +204,8 @@ func TestRefused(t *testing.T) {
 	if len(p.Proposals) != 3 || len(p.Points()) > 0 || !p.remarked("the policy says so") {
 		t.Errorf("%d proposals, measure points %v, remarks %v; want 3, none, the reason", len(p.Proposals), p.Points(), p.Remarks)
 	}
-	h := tunlettest.New(t, newConfigured)
+	h := tunlettest.New(t, searching.New)
+	h.Options = told()
 	h.Refuse = func(*attunev1.MeasurePoint, *tunlettest.Process) string { return "no such function" }
 	h.StartSession()
 	h.StartProcess(solver(func() float64 { return 1 }, func() uint64 { return 1 }))

@@ -189,10 +189,7 @@ func (h *Harness) StartSession() *attunev1.DescribeResponse {
 	if err != nil {
 		h.tb.Fatalf("describe: %v", err)
 	}
-	c, err := h.Client.Configure(ctx, &attunev1.ConfigureRequest{Options: h.Options})
-	if status.Code(err) != codes.Unimplemented && (err != nil || c.GetError() != "") {
-		h.tb.Fatalf("configure: %v %s", err, c.GetError())
-	}
+	configure(h, h.Options)
 	if h.described = d; len(d.GetWake()) > 0 {
 		h.wakes.Add(d.GetName(), d.GetWake())
 	}
@@ -202,6 +199,20 @@ func (h *Harness) StartSession() *attunev1.DescribeResponse {
 	}
 	h.OpenSession(mode)
 	return d
+}
+
+// configure hands the tunlet its options. One that has none is no error.
+func configure(h *Harness, options map[string]string) {
+	h.tb.Helper()
+	ctx, cancel := h.Context()
+	defer cancel()
+	c, err := h.Client.Configure(ctx, &attunev1.ConfigureRequest{Options: options})
+	if err != nil && status.Code(err) != codes.Unimplemented {
+		h.tb.Fatalf("configure: %v", err)
+	}
+	if c.GetError() != "" {
+		h.tb.Fatalf("configure: %s", c.GetError())
+	}
 }
 
 // OpenSession opens a session, a further one if there was one before.

@@ -8,13 +8,10 @@ import (
 	"os"
 	"strings"
 
-	udiff "github.com/aymanbagabas/go-udiff"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/sdk/replay"
+	udiff "github.com/aymanbagabas/go-udiff"
 )
 
 // Replay drives a tunlet with a recording of a real program, which attune run
@@ -55,10 +52,7 @@ func Decisions(tb TB, newTunlet func() sdk.Tunlet, recording string, options map
 	if err != nil {
 		tb.Fatalf("describe: %v", err)
 	}
-	c, err := h.Client.Configure(context.Background(), &attunev1.ConfigureRequest{Options: options})
-	if status.Code(err) != codes.Unimplemented && (err != nil || c.GetError() != "") {
-		tb.Fatalf("configure: %v %s", err, c.GetError())
-	}
+	configure(h, options)
 	var out bytes.Buffer
 	if err := replay.Run(context.Background(), file, replay.Options{Tunlet: h.Client, Info: info, Transcript: &out}); err != nil {
 		tb.Fatalf("%s: %v", recording, err)

@@ -25,15 +25,25 @@ import (
 // parts of the suite that look at proposals have some to look at. Each call
 // makes a new process.
 func Suite[T Runner[T]](t T, newTunlet func() sdk.Tunlet, trouble ...func() *Process) {
-	run(t, subject{serve: func(tb TB) attunev1.TunletServiceClient { return serve(tb, newTunlet) }, trouble: trouble, sure: len(trouble) > 0})
+	SuiteWith(t, nil, newTunlet, trouble...)
+}
+
+// SuiteWith is Suite for a tunlet that is configured with options, by name: one that
+// has to be told of the program is of no use, and passes, without.
+func SuiteWith[T Runner[T]](t T, options map[string]string, newTunlet func() sdk.Tunlet, trouble ...func() *Process) {
+	run(t, subject{
+		serve: func(tb TB) attunev1.TunletServiceClient { return serve(tb, newTunlet) }, options: options,
+		trouble: trouble, sure: len(trouble) > 0,
+	})
 }
 
 // Conformance runs the suite on a tunlet that is a process of its own, in
 // whatever language it is written. connect starts one and returns the connection
-// to it; it is called once or more for each part. The tunlet's own problem is not
-// known here: processes that meet the conditions in its Wake stand for it.
-func Conformance[T Runner[T]](t T, connect func(tb TB) attunev1.TunletServiceClient) {
-	s := subject{serve: connect}
+// to it; it is called once or more for each part. options are those of the tunlet, by
+// name. The tunlet's own problem is not known here: processes that meet the conditions
+// in its Wake stand for it.
+func Conformance[T Runner[T]](t T, options map[string]string, connect func(tb TB) attunev1.TunletServiceClient) {
+	s := subject{serve: connect, options: options}
 	for _, w := range s.harness(t).StartSession().GetWake() {
 		s.trouble = append(s.trouble, func() *Process { return waking(w) })
 	}
@@ -72,6 +82,7 @@ func waking(w *attunev1.Wake) *Process {
 // subject is what the suite looks at.
 type subject struct {
 	serve   func(tb TB) attunev1.TunletServiceClient // once for each harness
+	options map[string]string
 	trouble []func() *Process
 	sure    bool // the trouble is the tunlet's own: it must propose something
 }
@@ -79,7 +90,7 @@ type subject struct {
 func (s subject) harness(tb TB) *Harness {
 	tb.Helper()
 	h := newHarness(tb, s.serve(tb))
-	h.trouble = s.trouble
+	h.Options, h.trouble = s.options, s.trouble
 	return h
 }
 
@@ -130,6 +141,9 @@ func describes(tb TB, s subject) {
 			tb.Errorf("knob %q: want a name of its own and a description", k.GetName())
 		}
 		seen[k.GetName()] = true
+		if reason := attunev1.OutOfBounds(k, k.GetMin()); reason != "" {
+			tb.Errorf("its least value is none: %s", reason)
+		}
 	}
 	checkWake(tb, d.GetWake())
 	checkOptions(tb, d.GetOptions())

@@ -57,20 +57,25 @@ func (h *Harness) checkProposal(tb TB, p Proposed) {
 	}
 	knobs := h.knobs(tb)
 	for _, c := range p.GetChanges() {
-		knob, _, _ := strings.Cut(c.GetKnob(), "@") // a place of it
+		name, _, _ := strings.Cut(c.GetKnob(), "@") // a place of it
+		knob := knobs[name]
 		switch {
 		case !h.lives(c.GetProcess()):
 			tb.Errorf("proposal %s changes process %d, which does not live", p.GetId(), c.GetProcess())
-		case !slices.Contains(knobs, knob):
+		case knob == nil:
 			tb.Errorf("proposal %s changes knob %q, which is not described", p.GetId(), c.GetKnob())
 		case c.GetAction().GetKind() == nil:
 			tb.Errorf("proposal %s: change of %q has no action", p.GetId(), c.GetKnob())
+		default:
+			if reason := attunev1.OutOfBounds(knob, attunev1.DescribeAction(c.GetAction()).Value); reason != "" {
+				tb.Errorf("proposal %s: %s", p.GetId(), reason)
+			}
 		}
 	}
 }
 
-// knobs lists the knobs that the tunlet describes.
-func (h *Harness) knobs(tb TB) (names []string) {
+// knobs are the knobs that the tunlet describes, by name.
+func (h *Harness) knobs(tb TB) map[string]*attunev1.Knob {
 	tb.Helper()
 	ctx, cancel := h.Context()
 	defer cancel()
@@ -78,8 +83,9 @@ func (h *Harness) knobs(tb TB) (names []string) {
 	if err != nil {
 		tb.Fatalf("describe: %v", err)
 	}
+	knobs := map[string]*attunev1.Knob{}
 	for _, k := range d.GetKnobs() {
-		names = append(names, k.GetName())
+		knobs[k.GetName()] = k
 	}
-	return names
+	return knobs
 }

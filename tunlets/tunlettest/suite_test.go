@@ -89,7 +89,13 @@ type (
 	sleepless  struct{ good }
 	oversleeps struct{ good }
 	misstated  struct{ good }
-	unequal    struct {
+	empty      struct{ good }
+	excessive  struct{ good }
+	untold     struct {
+		good
+		told string
+	}
+	unequal struct {
 		good
 		session int
 	}
@@ -117,6 +123,31 @@ func (*misstated) Describe() sdk.Description {
 	d := newGood().Describe()
 	d.Options = []sdk.Option{{Name: "a", Description: "a", Type: sdk.IntegerOption, Default: "few"}}
 	return d
+}
+
+// empty has a knob of which no value is allowed; excessive exceeds what it says.
+func (*empty) Describe() sdk.Description {
+	d := newGood().Describe()
+	d.Knobs[0].Min, d.Knobs[0].Max = sdk.Int(5), sdk.Int(1)
+	return d
+}
+
+func (*excessive) Describe() sdk.Description {
+	d := newGood().Describe()
+	d.Knobs[0].Max = sdk.Real(0.5)
+	return d
+}
+
+// untold does its mischief only if it is configured.
+func (u *untold) Configure(options map[string]string) error {
+	u.told = options["of"]
+	return nil
+}
+
+func (u *untold) Tick(h *sdk.Host) {
+	if u.told != "" {
+		h.Remark(0, "told of %s", u.told)
+	}
 }
 
 func (*panicky) ProcessEnded(_ *sdk.Host, e sdk.ProcessEnd) { _ = []int{}[e.Handle] }
@@ -175,7 +206,10 @@ func failing(t *testing.T, name string, newTunlet func() sdk.Tunlet) string {
 		defer close(done)
 		for _, c := range checks() {
 			if c.name == name {
-				c.run(r, subject{serve: func(tb TB) attunev1.TunletServiceClient { return serve(tb, newTunlet) }, trouble: []func() *Process{Computing}, sure: true})
+				c.run(r, subject{
+					serve:   func(tb TB) attunev1.TunletServiceClient { return serve(tb, newTunlet) },
+					options: map[string]string{"of": "the program"}, trouble: []func() *Process{Computing}, sure: true,
+				})
 				return
 			}
 		}
@@ -197,6 +231,9 @@ func TestSuiteFindsWhatIsWrong(t *testing.T) {
 		{"describes itself", func() sdk.Tunlet { return &nameless{g()} }, "objective name is missing"},
 		{"describes itself", func() sdk.Tunlet { return &sleepless{g()} }, "leave Wake empty"},
 		{"describes itself", func() sdk.Tunlet { return &misstated{g()} }, `"few" is not a whole number`},
+		{"describes itself", func() sdk.Tunlet { return &empty{g()} }, "its least value is none: knob a.b: 5 is above the greatest allowed value 1"},
+		{"names only what exists", func() sdk.Tunlet { return &excessive{g()} }, "knob a.b: 1 is above the greatest allowed value 0.5"},
+		{"is silent on a quiet program", func() sdk.Tunlet { return &untold{good: g()} }, "told of the program"},
 		{"names only what exists", func() sdk.Tunlet { return &oversleeps{g()} }, "would not have been started yet"},
 		{"survives any order of calls", func() sdk.Tunlet { return &panicky{g()} }, "panicked in ProcessEnded"},
 		{"survives empty messages", func() sdk.Tunlet { return &noisy{g()} }, "remarked"},

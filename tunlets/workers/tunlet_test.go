@@ -20,20 +20,10 @@ func told() map[string]string {
 	}
 }
 
-// configured is the tunlet that has been told of the program, whatever else it
-// is told.
-type configured struct{ *workers.Tunlet }
-
-func (c configured) Configure(options map[string]string) error {
-	all := maps.Clone(options)
-	maps.Copy(all, told())
-	return c.Tunlet.Configure(all)
-}
-
 func TestSuite(t *testing.T) { tunlettest.Suite(t, workers.New) }
 
 func TestSuiteConfigured(t *testing.T) {
-	tunlettest.Suite(t, func() sdk.Tunlet { return configured{workers.New().(*workers.Tunlet)} }, func() *tunlettest.Process { return team(1) })
+	tunlettest.SuiteWith(t, told(), workers.New, func() *tunlettest.Process { return team(1) })
 }
 
 // team is a program on four CPUs with 8 ms of work in each round, and a message of

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	udiff "github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
@@ -69,14 +68,14 @@ func newTunletRun(p *cli.Env) *cobra.Command {
 	flags.StringVar(&run.replay, "replay", "", "drive the tunlet with the recording in `FILE`")
 	flags.StringVar(&run.expect, "expect", "", "compare what it decides with `FILE`, and print the differences only")
 	flags.BoolVar(&run.partial, "partial", false, "use what there is of a recording that is cut off or damaged")
-	flags.StringArrayVar(&run.options, "option", nil, "give the tunlet the option `NAME=VALUE`; may be repeated")
+	optionFlag(cmd, &run.options)
 	tunletfind.DirFlag(cmd, &run.dirs)
 	return cmd
 }
 
 // do replays, and prints the transcript or the differences.
 func (r tunletRun) do(ctx context.Context, name string, stdout io.Writer) error {
-	options, err := r.settings()
+	options, err := tunletOptions(r.options)
 	if err != nil {
 		return err
 	}
@@ -104,19 +103,6 @@ func (r tunletRun) do(ctx context.Context, name string, stdout io.Writer) error 
 		return err
 	}
 	return r.compare(string(expected), got.String(), stdout)
-}
-
-// settings are the options that were given.
-func (r tunletRun) settings() (map[string]string, error) {
-	out := map[string]string{}
-	for _, text := range r.options {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" {
-			return nil, exitcode.UsageError(fmt.Errorf("%q is no option", text), "write --option NAME=VALUE")
-		}
-		out[name] = value
-	}
-	return out, nil
 }
 
 // drive starts the tunlet, replays, and ends it.

@@ -20,6 +20,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
 
@@ -113,7 +114,7 @@ func tunletsAt(path string) ([]tunlethost.Candidate, error) {
 }
 
 // testTunlet runs the suite on one tunlet, and returns how many parts failed.
-func testTunlet(ctx context.Context, out io.Writer, c tunlethost.Candidate) int {
+func testTunlet(ctx context.Context, out io.Writer, c tunlethost.Candidate, options map[string]string) int {
 	failed := 0
 	all := &check{out: out, failed: &failed}
 	connect := func(tb tunlettest.TB) attunev1.TunletServiceClient {
@@ -128,7 +129,18 @@ func testTunlet(ctx context.Context, out io.Writer, c tunlethost.Candidate) int 
 		})
 		return t.Service()
 	}
-	all.run(func(t *check) { tunlettest.Conformance(t, connect) })
+	all.run(func(t *check) {
+		t.Run("has the name of its file", func(t *check) {
+			d, err := connect(t).Describe(ctx, &attunev1.DescribeRequest{ApiVersions: []string{sdk.APIVersion}})
+			if err != nil {
+				t.Fatalf("describe: %v", err)
+			}
+			if d.GetName() != c.Name {
+				t.Errorf("it calls itself %q, and would not be started: rename one of them", d.GetName())
+			}
+		})
+		tunlettest.Conformance(t, options, connect)
+	})
 	for _, failure := range all.failures { // before the first part
 		failed++
 		fmt.Fprintf(out, "FAIL  %s\n", failure)
@@ -137,8 +149,9 @@ func testTunlet(ctx context.Context, out io.Writer, c tunlethost.Candidate) int 
 }
 
 func newTunletTest(p *cli.Env) *cobra.Command {
-	return &cobra.Command{
-		Use:   "test FILE|DIR",
+	var given []string
+	cmd := &cobra.Command{
+		Use:   "test [flags] FILE|DIR",
 		Short: "Run the conformance suite on a tunlet, in whatever language",
 		Long: `Test starts a tunlet as attune run does, or each one in a directory, and plays
 programs to it: quiet ones, busy ones, ones that meet the conditions under which it
@@ -146,12 +159,19 @@ is started, in simulated time and wild order. Whatever it solves, a tunlet must
 describe itself, survive all of that, keep still where nothing is wrong, name only
 what exists, give its measure points back, and do the same when it sees the same.
 
+One that has to be told of the program, as attune tunlet info says, is of no use
+without its options: give them with --option, and have it tested with and without.
+
 Whether it recognises its own problem, and proposes the right thing then, only its
 own tests know: package tunlets/tunlettest for those in Go.`,
-		Example: "  attune tunlet test ./attune-tunlet-mine\n  attune tunlet test mine.tunlet.yaml",
+		Example: "  attune tunlet test ./attune-tunlet-mine\n  attune tunlet test mine.tunlet.yaml\n  attune tunlet test --option variable=batch ./attune-tunlet-mine",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return exitcode.UsageError(errors.New("the file or the directory of a tunlet is needed"), "write: attune tunlet test ./attune-tunlet-NAME")
+			}
+			options, err := tunletOptions(given)
+			if err != nil {
+				return err
 			}
 			found, err := tunletsAt(args[0])
 			if err != nil {
@@ -160,7 +180,7 @@ own tests know: package tunlets/tunlettest for those in Go.`,
 			failed := 0
 			for _, c := range found {
 				fmt.Fprintf(p.Stdout, "%s (%s)\n", c.Name, c.Path)
-				failed += testTunlet(cmd.Context(), p.Stdout, c)
+				failed += testTunlet(cmd.Context(), p.Stdout, c, options)
 			}
 			if failed > 0 {
 				return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("%d parts of the suite failed", failed), Remedy: "each says what it wants"}
@@ -168,4 +188,6 @@ own tests know: package tunlets/tunlettest for those in Go.`,
 			return nil
 		},
 	}
+	optionFlag(cmd, &given)
+	return cmd
 }

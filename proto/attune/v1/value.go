@@ -4,7 +4,10 @@
 // generated from the .proto files beside it; and how its values read.
 package attunev1
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+)
 
 // ValueText is a value for people, texts as they are; "?" if there is none.
 func ValueText(v *Value) string {
@@ -30,4 +33,33 @@ func ValueLiteral(v *Value) string {
 		return strconv.FormatBool(k.Truth)
 	}
 	return "?"
+}
+
+// numberOf returns a value as a number, if it is one.
+func numberOf(v *Value) (float64, bool) {
+	switch k := v.GetKind().(type) {
+	case *Value_Integer:
+		return float64(k.Integer), true
+	case *Value_Unsigned:
+		return float64(k.Unsigned), true
+	case *Value_Real:
+		return k.Real, true
+	}
+	return 0, false
+}
+
+// OutOfBounds says why a value is not within a knob's bounds, or is not a
+// number although the knob has bounds; empty: neither, or there is no value.
+func OutOfBounds(k *Knob, v *Value) string {
+	if v == nil {
+		return ""
+	}
+	n, numeric := numberOf(v)
+	if low, ok := numberOf(k.GetMin()); ok && (!numeric || !(n >= low)) {
+		return fmt.Sprintf("knob %s: %s is below the least allowed value %s", k.GetName(), ValueLiteral(v), ValueLiteral(k.GetMin()))
+	}
+	if high, ok := numberOf(k.GetMax()); ok && (!numeric || !(n <= high)) {
+		return fmt.Sprintf("knob %s: %s is above the greatest allowed value %s", k.GetName(), ValueLiteral(v), ValueLiteral(k.GetMax()))
+	}
+	return ""
 }
