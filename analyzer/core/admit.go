@@ -143,7 +143,7 @@ func (a *admission) renew(o *proposal) *proposal {
 		}
 	}
 	again := a.newProposal(o.tunlet, spec)
-	again.challenged = true
+	again.returned = true
 	return again
 }
 

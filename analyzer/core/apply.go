@@ -99,7 +99,7 @@ func (a *applier) finishApply(p *proposal) {
 	case inForce == 0:
 		a.ends.conclude(p, StateEnded, "the process ended before the change took effect")
 	case p.trial.InTurns():
-		a.judge.resumeTrial(p, p.appliedAt)
+		a.judge.resumeTrial(p, p.appliedAt, true)
 	case p.withdrawn != "":
 		a.undoer.undo(p, StateUndone, p.withdrawn)
 	case p.changes.changeNothing():

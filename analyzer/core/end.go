@@ -41,8 +41,8 @@ func (e *endings) conclude(p *proposal, to State, reason string) {
 	}
 	e.settle(p)
 	e.record(kind, p, reason)
-	e.notify(p, reason)
-	if to != StateKept {
+	if to != StateKept { // which its tunlet has heard
+		e.notify(p, reason)
 		e.afterEnd(p, to, reason)
 	}
 }

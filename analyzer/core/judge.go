@@ -171,8 +171,8 @@ func (j *judge) reapply(p *proposal, why string) {
 }
 
 // resumeTrial begins to look at a turn when the request to change sides is answered.
-// from is when the last change took effect.
-func (j *judge) resumeTrial(p *proposal, from time.Duration) {
+// from is when the last change took effect; on says whether it is in force now.
+func (j *judge) resumeTrial(p *proposal, from time.Duration, on bool) {
 	switch proven := p.trial.Resume(from); {
 	case proven != "":
 		j.keep(p, proven)
@@ -184,6 +184,7 @@ func (j *judge) resumeTrial(p *proposal, from time.Duration) {
 		j.undoer.takeBack(p, p.withdrawn)
 	default:
 		p.state, p.deadline = StateJudging, j.now+trial.JudgeTimeout
+		j.notifyTurn(p, on)
 	}
 }
 
@@ -193,7 +194,7 @@ func (j *judge) finishTakeBack(p *proposal) {
 		j.undoer.undo(p, StateFailed, "it could not be taken back to compare")
 		return
 	}
-	j.resumeTrial(p, j.now)
+	j.resumeTrial(p, j.now, false)
 }
 
 // checkTurning gives up on a request to take a change back that nobody answers.

@@ -47,8 +47,8 @@ type proposal struct {
 	follows *proposal // the sibling whose verdict it takes over; nil: it is tried itself
 	awaits  bool      // it waits for a sibling's trial
 
-	displaced  []*proposal // kept ones that had a knob of it
-	challenged bool        // it had to make room once for one of equal priority
+	displaced []*proposal // kept ones that had a knob of it
+	returned  bool        // it had been kept, and made room once: what was tried since does not forbid it
 
 	splits int // parts of it that were withdrawn alone
 

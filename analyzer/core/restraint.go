@@ -52,7 +52,7 @@ func (r *restraints) forgetProcess(handle uint64) {
 
 // exhausted says why nothing more is tried where p would be; empty: it may be.
 func (r *restraints) exhausted(p *proposal) string {
-	if n := r.tries[p.area()]; n >= p.tunlet.maxTries {
+	if n := r.tries[p.area()]; n >= p.tunlet.maxTries && !p.returned {
 		return fmt.Sprintf("%d tries without success in scope %q", n, p.spec.GetScope())
 	}
 	return ""
@@ -65,7 +65,7 @@ func (r *restraints) untouchable(p *proposal, now time.Duration) string {
 		if r.hands[k] || r.hands[k.whole()] {
 			return fmt.Sprintf("knob %s of process %d was changed by hand, and stays as it is", k.name, k.process)
 		}
-		if until := r.rests[rest{p.tunlet.name, k}]; now < until {
+		if until := r.rests[rest{p.tunlet.name, k}]; now < until && !p.returned {
 			return fmt.Sprintf("knob %s of process %d rests for another %v after a try without success",
 				k.name, k.process, until-now)
 		}

@@ -26,20 +26,32 @@ func (r *rivalry) rivalsOf(p *proposal) (rivals []*proposal, reason string) {
 			case r.yields(o, p):
 				rivals = append(rivals, o)
 			default:
-				return nil, fmt.Sprintf("knob %s of process %d belongs to proposal %s of tunlet %s",
-					k.name, k.process, o.spec.GetId(), o.tunlet.name)
+				return nil, fmt.Sprintf("knob %s of process %d belongs to proposal %s of tunlet %s%s",
+					k.name, k.process, o.spec.GetId(), o.tunlet.name, ownRemedy(o, p))
 			}
 		}
 	}
 	return rivals, ""
 }
 
+// ownRemedy says what a tunlet can do about a knob that is its own already.
+func ownRemedy(o, p *proposal) string {
+	if o.tunlet != p.tunlet {
+		return ""
+	}
+	return "; when that is kept, name it in Replaces, or withdraw it first"
+}
+
 // yields reports whether o, which has a knob that p wants, makes room for it: to
 // a tunlet of higher priority, and to one of the same priority whose model
-// promises more than o was measured to gain, once.
+// promises more than o was measured to gain, once. What was kept makes room to what its
+// own tunlet has replace it.
 func (r *rivalry) yields(o, p *proposal) bool {
 	mine, theirs := p.tunlet.info.GetPriority(), o.tunlet.info.GetPriority()
-	if p.tunlet == o.tunlet || theirs > mine || o.canary != nil || o.whole != nil {
+	switch {
+	case p.tunlet == o.tunlet:
+		return o.state == StateKept && o.whole == nil && p.spec.GetReplaces() == o.spec.GetId()
+	case theirs > mine || o.canary != nil || o.whole != nil:
 		return false
 	}
 	switch o.state {
@@ -47,7 +59,7 @@ func (r *rivalry) yields(o, p *proposal) bool {
 		return mine > theirs
 	case StateKept:
 		promises := o.gain() > 0 && r.known.promised(p) > o.gain()*(1+p.tunlet.minGain)
-		return mine > theirs || promises && !o.challenged
+		return mine > theirs || promises && !o.returned
 	}
 	return false
 }
@@ -57,7 +69,10 @@ func (r *rivalry) yields(o, p *proposal) bool {
 func (r *rivalry) displace(p *proposal, rivals []*proposal) {
 	for _, o := range rivals {
 		reason := fmt.Sprintf("its knob goes to tunlet %s, which promises more", p.tunlet.name)
-		if p.tunlet.info.GetPriority() > o.tunlet.info.GetPriority() {
+		switch {
+		case p.tunlet == o.tunlet:
+			reason = fmt.Sprintf("replaced by %s", p.spec.GetId())
+		case p.tunlet.info.GetPriority() > o.tunlet.info.GetPriority():
 			reason = fmt.Sprintf("its knob goes to tunlet %s, of higher priority", p.tunlet.name)
 		}
 		if o.state == StateKept {

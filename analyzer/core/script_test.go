@@ -141,7 +141,7 @@ func (s *script) describe(t *testing.T, d *datadriven.TestData) *attunev1.Descri
 func (s *script) proposal(t *testing.T, d *datadriven.TestData, id string) *attunev1.Proposal {
 	p := &attunev1.Proposal{
 		Id: id, Scope: s.text(t, d, "scope", "app"), Reason: "trouble",
-		PredictedGain: float64(s.number(t, d, "predicted", 4)),
+		PredictedGain: float64(s.number(t, d, "predicted", 4)), Replaces: s.text(t, d, "replaces", ""),
 	}
 	if d.HasArg("each") {
 		p.ProcessScopes = map[uint64]string{}

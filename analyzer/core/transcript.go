@@ -32,13 +32,29 @@ func (t *transcript) record(kind string, p *proposal, reason string) {
 	})
 }
 
-// notify tells the tunlet of p what became of it. It does not know of canaries.
-func (t *transcript) notify(p *proposal, reason string) {
+// notify tells the tunlet of p what became of it.
+func (t *transcript) notify(p *proposal, reason string) { t.notifyState(p, p.state.proto(), reason) }
+
+// notifyTurn tells the tunlet of p on which side of the comparison it is from now on. One
+// that is compared once more had been kept.
+func (t *transcript) notifyTurn(p *proposal, on bool) {
+	state := attunev1.ProposalState_PROPOSAL_STATE_LIFTED
+	switch {
+	case on && p.trial.IsRetrial():
+		state = attunev1.ProposalState_PROPOSAL_STATE_KEPT
+	case on:
+		state = attunev1.ProposalState_PROPOSAL_STATE_APPLIED
+	}
+	t.notifyState(p, state, "to compare")
+}
+
+// notifyState tells the tunlet of p a state. It does not know of canaries.
+func (t *transcript) notifyState(p *proposal, state attunev1.ProposalState, reason string) {
 	if !p.tunlet.alive || p.whole != nil {
 		return
 	}
 	req := &attunev1.ProposalChangedRequest{
-		ProposalId: p.spec.GetId(), State: p.state.proto(), Reason: reason,
+		ProposalId: p.spec.GetId(), State: state, Reason: reason,
 	}
 	for _, ch := range p.changes {
 		if ch.result != nil {

@@ -27,6 +27,7 @@ const mostCost = 100_000
 
 // expression is a compiled expression; the zero one is not given.
 type expression struct {
+	text       string
 	program    cel.Program
 	vocabulary vocabulary
 	names      []string // of it, that are used
@@ -195,7 +196,7 @@ func (c *compiler) compile(what, text string, line int, want wanted) expression 
 		c.wrong(line, "%s: %v", what, err)
 		return expression{}
 	}
-	e := expression{program: program, vocabulary: c.names}
+	e := expression{text: text, program: program, vocabulary: c.names}
 	for _, reference := range ast.NativeRep().ReferenceMap() {
 		e.names = append(e.names, reference.Name)
 	}

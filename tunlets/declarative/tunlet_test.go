@@ -65,6 +65,28 @@ func python() *tunlettest.Process {
 
 func TestSuite(t *testing.T) { tunlettest.Suite(t, newLists(t), python) }
 
+// Whoever asks is told what each expression gives and by which values, when it gives
+// something else and once a second; nobody else is.
+func TestExplains(t *testing.T) {
+	for _, explain := range []bool{false, true} {
+		h := tunlettest.New(t, newLists(t))
+		h.Explain = explain
+		h.StartSession()
+		p := python()
+		p.Hits = func(*attunev1.MeasurePoint) (float64, uint64) { return 900, 8 }
+		h.StartProcess(p)
+		h.Run(3 * time.Second)
+		said := map[string]int{}
+		for _, r := range h.Explanations {
+			said[r.GetText()]++
+		}
+		const never = `confirm is false: point.lists.rate > 1000.0 && point.lists.mean > 3.0; point.lists.mean = 8, point.lists.rate = 900`
+		if n := said[never]; explain && (n < 1 || n > 3) || !explain && len(said) > 0 {
+			t.Errorf("explain %v: said %v", explain, said)
+		}
+	}
+}
+
 func session(t *testing.T) *tunlettest.Harness {
 	t.Helper()
 	h := tunlettest.New(t, newLists(t))

@@ -57,6 +57,8 @@ type watch struct {
 	proposal string
 	kept     bool // done: a change is in force
 	tries    uint32
+
+	explained map[string]explained // by what is explained
 }
 
 func newWatch(t *Tunlet, p sdk.Process) *watch {
@@ -170,7 +172,13 @@ func (w *watch) lookForSymptom(h *sdk.Host) {
 	if h.Now().Before(w.until) {
 		return
 	}
-	if span, long := w.span(); long && w.tunlet.symptom.holds(w.knows(span, nil)) {
+	span, long := w.span()
+	if !long {
+		return
+	}
+	k := w.knows(span, nil)
+	w.explain(h, "symptom", &w.tunlet.symptom, k)
+	if w.tunlet.symptom.holds(k) {
 		w.ask(h)
 	}
 }
@@ -263,6 +271,7 @@ func (w *watch) round() knowledge { return w.knows(w.latest(), nil) }
 
 // report reports the objective.
 func (w *watch) report(h *sdk.Host, k knowledge) {
+	w.explain(h, "objective", &w.tunlet.objective, k)
 	if v, ok := w.tunlet.objective.number(k); ok {
 		h.Objective(w.scope(), v)
 		w.reported++
@@ -277,10 +286,15 @@ func (w *watch) decide(h *sdk.Host) {
 	span, long := w.span()
 	k := w.knows(span, w.counted)
 	waited := h.Now().Sub(w.since)
+	w.explain(h, "symptom", &w.tunlet.symptom, k)
+	w.explain(h, "confirm", &w.tunlet.confirm, k)
+	w.explain(h, "gain", &w.tunlet.gain, k)
 	switch d := w.tunlet.Definition; {
 	case w.reported >= baseline && long && d.symptom.holds(k) && (!d.confirm.given() || d.confirm.holds(k)):
 		w.propose(h, k)
 	case waited >= patience && w.reported >= baseline && !w.unread(), waited >= lastPatience:
+		h.Explain(w.handle(), "looks away for a while: in %v symptom and confirm never held at one time, with %d of the %d values of the objective that are needed",
+			waited.Round(time.Millisecond), min(w.reported, baseline), baseline)
 		w.rest(h)
 	}
 }

@@ -184,6 +184,11 @@ type Proposal struct {
 	// is then tried in one of them first, a canary, and made in the others only if
 	// it was kept there. Nil: all are changed at one time.
 	ProcessScopes map[Handle]string
+	// Replaces is the id of a kept proposal of this tunlet that makes room for this one,
+	// which changes the same knob: it is taken back first, and tried again if this one is
+	// not kept, or gains less. Gains, the predicted one too, are over the program as it is
+	// without either. Empty: none; a knob that is changed already is not changed again.
+	Replaces string
 }
 
 func (s SafePoint) proto() *attunev1.SafePoint {
@@ -224,7 +229,7 @@ func (c Change) proto() *attunev1.Change {
 func (p Proposal) proto() *attunev1.Proposal {
 	out := &attunev1.Proposal{
 		Id: p.ID, Scope: p.Scope, Reason: p.Reason,
-		PredictedGain: p.PredictedGain, Confidence: p.Confidence,
+		PredictedGain: p.PredictedGain, Confidence: p.Confidence, Replaces: p.Replaces,
 	}
 	for _, c := range p.Changes {
 		out.Changes = append(out.Changes, c.proto())

@@ -91,6 +91,9 @@ const (
 	GreaterEqual = Comparison(attunev1.Comparison_COMPARISON_GREATER_EQUAL)
 )
 
+// String is the comparison in words: equal, not_equal and so on.
+func (c Comparison) String() string { return enumText(attunev1.Comparison(c), "COMPARISON_") }
+
 // Condition must hold for a hit to count. It never does for a value that could
 // not be read.
 type Condition struct {

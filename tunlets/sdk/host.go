@@ -16,6 +16,7 @@ type Host struct {
 	now      time.Time
 	reaction *attunev1.Reaction
 	ledger   *ledger
+	explains bool
 }
 
 // Now is the time of what the tunlet is being told, by the Analyzer's clock.
@@ -75,3 +76,19 @@ func (h *Host) Remark(process Handle, format string, arguments ...any) {
 		Text: fmt.Sprintf(format, arguments...), Process: uint64(process),
 	})
 }
+
+// Explain says to the tunlet's author why it decides as it does, if the author has asked
+// for that (attune tunlet run --replay FILE --explain NAME): nobody else reads it, and
+// otherwise it does nothing. Process 0 means none in particular. It formats like
+// fmt.Sprintf.
+func (h *Host) Explain(process Handle, format string, arguments ...any) {
+	if h.explains {
+		h.reaction.Explanations = append(h.reaction.Explanations, &attunev1.Remark{
+			Text: fmt.Sprintf(format, arguments...), Process: uint64(process),
+		})
+	}
+}
+
+// Explains says whether the author has asked for explanations, for those that take more
+// than a call of Explain.
+func (h *Host) Explains() bool { return h.explains }

@@ -21,18 +21,26 @@ const (
 	Both = Place(attunev1.Place_PLACE_BOTH)
 )
 
+// String is the place in a word: entry, exit or both.
+func (p Place) String() string { return enumText(attunev1.Place(max(p, Entry)), "PLACE_") }
+
 // Delivery of the hits of a measure point.
 type Delivery uint8
 
 // The deliveries.
 const (
-	// Aggregate sums hits where they happen. The zero Delivery means the same.
+	// DeliverAggregate sums hits where they happen. The zero Delivery means the same.
 	DeliverAggregate = Delivery(attunev1.Delivery_DELIVERY_AGGREGATE)
 	// DeliverEvents delivers every hit as a record.
 	DeliverEvents = Delivery(attunev1.Delivery_DELIVERY_EVENT)
 	// DeliverSampled delivers one hit in Point.SampleEvery as a record.
 	DeliverSampled = Delivery(attunev1.Delivery_DELIVERY_SAMPLED)
 )
+
+// String is the delivery in a word: aggregate, event or sampled.
+func (d Delivery) String() string {
+	return enumText(attunev1.Delivery(max(d, DeliverAggregate)), "DELIVERY_")
+}
 
 // StaticProbe names a static probe (USDT, <sys/sdt.h>) of a binary or library.
 type StaticProbe struct {
@@ -112,7 +120,7 @@ type PointChange struct {
 	Off bool
 	// Removed says that it was taken away.
 	Removed bool
-	// Mechanism that serves it: hook, got, uprobe_multi, uprobe.
+	// Mechanism that serves it: hook, got, patch, uprobe_multi, uprobe.
 	Mechanism string
 	// Reason why it was refused or is off, or why nothing cheaper could be used.
 	Reason string

@@ -5,8 +5,11 @@ package sdk
 import (
 	"context"
 	"fmt"
+	"path"
+	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -40,9 +43,11 @@ type server struct {
 	options map[string]string
 	inUse   bool // the tunlet has seen a session
 	now     time.Time
-	names   map[uint32]string // point index to the tunlet's id; nil: there was none yet
-	ledger  ledger
-	crash   error
+	// explains says that the session asks for explanations.
+	explains bool
+	names    map[uint32]string // point index to the tunlet's id; nil: there was none yet
+	ledger   ledger
+	crash    error
 }
 
 // NewServer wraps a tunlet as the service that the Analyzer calls. newTunlet
@@ -101,11 +106,30 @@ func (s *server) call(ctx context.Context, name string, f func() error) (err err
 }
 
 func (s *server) crashed(name string, p any) error {
-	s.crash = status.Errorf(codes.Internal, "tunlet panicked in %s: %v", name, p)
+	s.crash = status.Errorf(codes.Internal, "tunlet panicked in %s%s: %v", name, panicPlace(), p)
 	if s.opts.Crashed != nil {
 		s.opts.Crashed(fmt.Sprintf("panic in %s: %v\n\n%s", name, p, debug.Stack()))
 	}
 	return s.crash
+}
+
+// panicPlace is where the tunlet's code panicked, for a message; empty: it cannot be told.
+// Called by the function that recovers.
+func panicPlace() string {
+	callers := make([]uintptr, 64)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
+	panicked := false
+	for {
+		f, more := frames.Next()
+		inRuntime := strings.HasPrefix(f.Function, "runtime.") || strings.HasPrefix(f.Function, "internal/runtime/")
+		if panicked && !inRuntime && f.File != "" {
+			return fmt.Sprintf(" at %s:%d", path.Base(f.File), f.Line)
+		}
+		panicked = panicked || inRuntime && strings.Contains(f.Function, "panic")
+		if !more {
+			return ""
+		}
+	}
 }
 
 // host makes the Host of one call. A time before the last one known, or none
@@ -115,7 +139,7 @@ func (s *server) host(unixNano int64) (*Host, *attunev1.Reaction) {
 		s.now = t
 	}
 	r := &attunev1.Reaction{}
-	return &Host{now: s.now, reaction: r, ledger: &s.ledger}, r
+	return &Host{now: s.now, reaction: r, ledger: &s.ledger, explains: s.explains}, r
 }
 
 func (s *server) Describe(ctx context.Context, r *attunev1.DescribeRequest) (out *attunev1.DescribeResponse, err error) {
@@ -175,7 +199,7 @@ func (s *server) renew() error {
 
 func (s *server) ApplicationStarted(ctx context.Context, r *attunev1.ApplicationStartedRequest) (out *attunev1.ApplicationStartedResponse, err error) {
 	err = s.call(ctx, "ApplicationStarted", func() error {
-		s.now = time.Time{}
+		s.now, s.explains = time.Time{}, r.GetApplication().GetExplain()
 		h, reaction := s.host(r.GetUnixNano())
 		if err := s.renew(); err != nil {
 			return err

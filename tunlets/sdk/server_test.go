@@ -5,6 +5,7 @@ package sdk_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,7 +61,7 @@ func TestPanicBecomesAnErrorForGood(t *testing.T) {
 		sdk.ServerOptions{Crashed: func(r string) { reports = append(reports, r) }})
 	for range 2 {
 		_, err := s.Tick(t.Context(), &attunev1.TickRequest{})
-		if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "panicked in Tick: out of ideas") {
+		if status.Code(err) != codes.Internal || !regexp.MustCompile(`panicked in Tick at server_test\.go:\d+: out of ideas`).MatchString(err.Error()) {
 			t.Errorf("error %v, want the panic", err)
 		}
 	}

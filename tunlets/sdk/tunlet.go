@@ -80,7 +80,11 @@ type Evaluator interface {
 	Evaluate(e Evaluation) (verdict Verdict, reason string)
 }
 
-// ProposalObserver hears what became of its proposals.
+// ProposalObserver hears what became of its proposals: Applying, Applied, then Lifted and
+// Applied in turn as often as it takes to compare, and how it ends. What was measured
+// between Lifted and Applied is of the program without the change. A kept one is compared
+// again from time to time: it is Lifted, then Kept once more. It is also told as Kept to a
+// tunlet that was started again.
 type ProposalObserver interface {
 	ProposalChanged(h *Host, c ProposalChange)
 }

@@ -3,6 +3,8 @@
 package sdk
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -75,12 +77,33 @@ const (
 	Failed = ProposalState(attunev1.ProposalState_PROPOSAL_STATE_FAILED)
 	// Advised: given as advice only.
 	Advised = ProposalState(attunev1.ProposalState_PROPOSAL_STATE_ADVISED)
+	// Lifted: not in force for a turn of the comparison with and without it. Applied
+	// follows, of a kept one that is compared once more Kept, or how it ends.
+	Lifted = ProposalState(attunev1.ProposalState_PROPOSAL_STATE_LIFTED)
 )
+
+// String is the state in a word: refused, applying and so on.
+func (s ProposalState) String() string {
+	return enumText(attunev1.ProposalState(s), "PROPOSAL_STATE_")
+}
+
+// String is the verdict in a word: keep, undo, wait, or nothing of the zero one.
+func (v Verdict) String() string {
+	if v == 0 {
+		return "nothing"
+	}
+	return enumText(attunev1.Verdict(v), "VERDICT_")
+}
+
+// enumText is a value of the protocol in a word.
+func enumText(value fmt.Stringer, prefix string) string {
+	return strings.ToLower(strings.TrimPrefix(value.String(), prefix))
+}
 
 // Final says that nothing more will come of the proposal by itself. A kept one
 // can still be withdrawn.
 func (s ProposalState) Final() bool {
-	return s != Applying && s != Applied
+	return s != Applying && s != Applied && s != Lifted
 }
 
 // ProposalChange tells what became of a proposal.

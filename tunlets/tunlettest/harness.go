@@ -46,6 +46,8 @@ type Harness struct {
 	Options map[string]string
 	// Mode of the session; empty: tune.
 	Mode string
+	// Explain asks the tunlet why it decides as it does.
+	Explain bool
 	// Refuse, if set, says why a measure point cannot be placed in a process;
 	// empty: it can.
 	Refuse func(point *attunev1.MeasurePoint, p *Process) string
@@ -61,6 +63,8 @@ type Harness struct {
 	Objectives []*attunev1.ObjectiveSample
 	// Remarks are all remarks.
 	Remarks []*attunev1.Remark
+	// Explanations are what the tunlet said by Host.Explain.
+	Explanations []*attunev1.Remark
 	// Delivered is how often the tunlet was woken with samples or aggregates.
 	Delivered int
 
@@ -220,7 +224,7 @@ func (h *Harness) OpenSession(mode string) {
 	h.tb.Helper()
 	call(h, one(h.Client.ApplicationStarted), &attunev1.ApplicationStartedRequest{
 		Application: &attunev1.Application{
-			SessionId: "s1", Command: []string{"./program"}, Mode: mode, TickNanos: int64(Period),
+			SessionId: "s1", Command: []string{"./program"}, Mode: mode, TickNanos: int64(Period), Explain: h.Explain,
 		},
 		UnixNano: h.now.UnixNano(),
 	})

@@ -48,6 +48,7 @@ func (h *Harness) React(r *attunev1.Reaction) {
 		h.Withdrawals = append(h.Withdrawals, Withdrawn{Withdrawal: w, At: h.Elapsed()})
 	}
 	h.Remarks = append(h.Remarks, r.GetRemarks()...)
+	h.Explanations = append(h.Explanations, r.GetExplanations()...)
 	for _, i := range r.GetInterests() {
 		if slices.ContainsFunc(h.processes, func(p *Process) bool { return uint64(p.Handle) == i.GetProcess() }) {
 			h.feed.Set(i)

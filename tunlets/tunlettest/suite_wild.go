@@ -125,7 +125,7 @@ func turmoil(h *Harness, seed uint64, rounds int, each func()) {
 			h.UpdateProcess(p)
 		case n == 3 && len(h.Proposals) > 0:
 			id := h.Proposals[len(h.Proposals)-1].GetId()
-			h.SetState(id, attunev1.ProposalState(1+r.IntN(7)), "drawn")
+			h.SetState(id, attunev1.ProposalState(1+r.IntN(8)), "drawn")
 		}
 		h.Round()
 		each()

@@ -27,6 +27,7 @@ type tunletRun struct {
 	replay  string
 	expect  string
 	partial bool
+	explain bool
 	options []string
 }
 
@@ -39,10 +40,14 @@ code is 1 if there are any.
 A tunlet gets what the recording has: the samples that were taken, and the hits
 of the measure points that some tunlet or --probe asked for then. What it
 proposes changes nothing any more; a proposal that it made when it was recorded
-has the fate that it had then. docs/reference/recording.md has the details.`
+has the fate that it had then. docs/reference/recording.md has the details.
+
+With --explain it also prints why: of a tunlet in YAML what each expression gives, and
+by which values; of others what they say by Host.Explain.`
 
 const tunletRunExample = `  attune run --record storm.rec -- ./my-program
   attune tunlet run --replay storm.rec malloc
+  attune tunlet run --replay storm.rec --explain gc
   attune tunlet run --replay storm.rec malloc >storm.expect
   attune tunlet run --replay storm.rec --expect storm.expect --tunlet-dir ./bin malloc`
 
@@ -54,6 +59,9 @@ func newTunletRun(p *cli.Env) *cobra.Command {
 		Long:    tunletRunLong,
 		Example: tunletRunExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if run.explain && run.expect != "" {
+				return exitcode.UsageError(errors.New("--explain and --expect exclude each other"), "what is expected has no explanations")
+			}
 			if len(args) != 1 {
 				return exitcode.UsageError(errors.New("the name of one tunlet is needed"), "`attune tunlet list` shows them")
 			}
@@ -67,6 +75,7 @@ func newTunletRun(p *cli.Env) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&run.replay, "replay", "", "drive the tunlet with the recording in `FILE`")
 	flags.StringVar(&run.expect, "expect", "", "compare what it decides with `FILE`, and print the differences only")
+	flags.BoolVar(&run.explain, "explain", false, "print also why it decides so")
 	flags.BoolVar(&run.partial, "partial", false, "use what there is of a recording that is cut off or damaged")
 	optionFlag(cmd, &run.options)
 	tunletfind.DirFlag(cmd, &run.dirs)
@@ -113,7 +122,7 @@ func (r tunletRun) drive(ctx context.Context, c tunlethost.Candidate, options ma
 	if err != nil {
 		return fmt.Errorf("tunlet %s: %w", c.Name, err)
 	}
-	err = replay.Run(ctx, file, replay.Options{Tunlet: t.Service(), Info: t.Info(), Partial: r.partial, Transcript: to})
+	err = replay.Run(ctx, file, replay.Options{Tunlet: t.Service(), Info: t.Info(), Partial: r.partial, Explain: r.explain, Transcript: to})
 	if ended := t.Close(); ended != "" && err != nil {
 		err = fmt.Errorf("tunlet %s has ended, %s: %w", c.Name, ended, err)
 	}

@@ -170,6 +170,8 @@ const (
 	ProposalState_PROPOSAL_STATE_FAILED ProposalState = 6
 	// Given as advice only.
 	ProposalState_PROPOSAL_STATE_ADVISED ProposalState = 7
+	// Under judgement, and not in force for a turn of the comparison; APPLIED follows.
+	ProposalState_PROPOSAL_STATE_LIFTED ProposalState = 8
 )
 
 // Enum value maps for ProposalState.
@@ -183,6 +185,7 @@ var (
 		5: "PROPOSAL_STATE_UNDONE",
 		6: "PROPOSAL_STATE_FAILED",
 		7: "PROPOSAL_STATE_ADVISED",
+		8: "PROPOSAL_STATE_LIFTED",
 	}
 	ProposalState_value = map[string]int32{
 		"PROPOSAL_STATE_UNSPECIFIED": 0,
@@ -193,6 +196,7 @@ var (
 		"PROPOSAL_STATE_UNDONE":      5,
 		"PROPOSAL_STATE_FAILED":      6,
 		"PROPOSAL_STATE_ADVISED":     7,
+		"PROPOSAL_STATE_LIFTED":      8,
 	}
 )
 
@@ -306,7 +310,11 @@ type Knob struct {
 	// Least allowed value, for numbers.
 	Min *Value `protobuf:"bytes,3,opt,name=min,proto3" json:"min,omitempty"`
 	// Greatest allowed value, for numbers.
-	Max           *Value `protobuf:"bytes,4,opt,name=max,proto3" json:"max,omitempty"`
+	Max *Value `protobuf:"bytes,4,opt,name=max,proto3" json:"max,omitempty"`
+	// What changes of it do: their actions are of this kind, and on the same variable,
+	// function or setting; values do not matter here, and a variable without object and
+	// symbol is any. Not given: the setting of the knob's name.
+	Action        *Action `protobuf:"bytes,5,opt,name=action,proto3" json:"action,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -365,6 +373,13 @@ func (x *Knob) GetMin() *Value {
 func (x *Knob) GetMax() *Value {
 	if x != nil {
 		return x.Max
+	}
+	return nil
+}
+
+func (x *Knob) GetAction() *Action {
+	if x != nil {
+		return x.Action
 	}
 	return nil
 }
@@ -879,7 +894,9 @@ type Reaction struct {
 	// Deprecated: Marked as deprecated in attune/v1/tunlet.proto.
 	Details []*DetailInterest `protobuf:"bytes,8,rep,name=details,proto3" json:"details,omitempty"`
 	// Which tables of details it wants from now on, with all samples of the process.
-	Wants         []*TableWant `protobuf:"bytes,9,rep,name=wants,proto3" json:"wants,omitempty"`
+	Wants []*TableWant `protobuf:"bytes,9,rep,name=wants,proto3" json:"wants,omitempty"`
+	// Why it decides as it does, for its author, if Application.explain asks for that.
+	Explanations  []*Remark `protobuf:"bytes,10,rep,name=explanations,proto3" json:"explanations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -974,6 +991,13 @@ func (x *Reaction) GetDetails() []*DetailInterest {
 func (x *Reaction) GetWants() []*TableWant {
 	if x != nil {
 		return x.Wants
+	}
+	return nil
+}
+
+func (x *Reaction) GetExplanations() []*Remark {
+	if x != nil {
+		return x.Explanations
 	}
 	return nil
 }
@@ -1143,6 +1167,10 @@ type Proposal struct {
 	// then tried in one of them first, judged by its own objective, and made in the
 	// others only if it was kept there. Empty: all are changed at one time.
 	ProcessScopes map[uint64]string `protobuf:"bytes,7,rep,name=process_scopes,json=processScopes,proto3" json:"process_scopes,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Id of a kept proposal of this tunlet that makes room for this one: it is taken back
+	// first, and tried again if this one is not kept or gains less. Gains are compared
+	// with the program as it is without either. Empty: none.
+	Replaces      string `protobuf:"bytes,8,opt,name=replaces,proto3" json:"replaces,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1224,6 +1252,13 @@ func (x *Proposal) GetProcessScopes() map[uint64]string {
 		return x.ProcessScopes
 	}
 	return nil
+}
+
+func (x *Proposal) GetReplaces() string {
+	if x != nil {
+		return x.Replaces
+	}
+	return ""
 }
 
 // Withdrawal asks for a proposal to be undone.
@@ -1424,7 +1459,9 @@ type Application struct {
 	Mode string `protobuf:"bytes,3,opt,name=mode,proto3" json:"mode,omitempty"`
 	// Period of Tick, nanoseconds, and the shortest one of samples and
 	// aggregates. While nothing happens all three come less often.
-	TickNanos     int64 `protobuf:"varint,4,opt,name=tick_nanos,json=tickNanos,proto3" json:"tick_nanos,omitempty"`
+	TickNanos int64 `protobuf:"varint,4,opt,name=tick_nanos,json=tickNanos,proto3" json:"tick_nanos,omitempty"`
+	// Its explanations are wanted, see Reaction.
+	Explain       bool `protobuf:"varint,5,opt,name=explain,proto3" json:"explain,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1485,6 +1522,13 @@ func (x *Application) GetTickNanos() int64 {
 		return x.TickNanos
 	}
 	return 0
+}
+
+func (x *Application) GetExplain() bool {
+	if x != nil {
+		return x.Explain
+	}
+	return false
 }
 
 // ApplicationStartedRequest opens a session.
@@ -2643,12 +2687,13 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12&\n" +
 	"\x0flower_is_better\x18\x03 \x01(\bR\rlowerIsBetter\x12 \n" +
-	"\vdescription\x18\x04 \x01(\tR\vdescription\"\x84\x01\n" +
+	"\vdescription\x18\x04 \x01(\tR\vdescription\"\xaf\x01\n" +
 	"\x04Knob\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\"\n" +
 	"\x03min\x18\x03 \x01(\v2\x10.attune.v1.ValueR\x03min\x12\"\n" +
-	"\x03max\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x03max\"\xd2\x01\n" +
+	"\x03max\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x03max\x12)\n" +
+	"\x06action\x18\x05 \x01(\v2\x11.attune.v1.ActionR\x06action\"\xd2\x01\n" +
 	"\x04Wake\x12(\n" +
 	"\x06levels\x18\x01 \x03(\v2\x10.attune.v1.LevelR\x06levels\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\tR\x06object\x12#\n" +
@@ -2687,7 +2732,7 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\")\n" +
 	"\x11ConfigureResponse\x12\x14\n" +
-	"\x05error\x18\x01 \x01(\tR\x05error\"\xda\x03\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\"\x91\x04\n" +
 	"\bReaction\x126\n" +
 	"\n" +
 	"add_points\x18\x01 \x03(\v2\x17.attune.v1.MeasurePointR\taddPoints\x12#\n" +
@@ -2700,7 +2745,9 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\aremarks\x18\x06 \x03(\v2\x11.attune.v1.RemarkR\aremarks\x127\n" +
 	"\tinterests\x18\a \x03(\v2\x19.attune.v1.SampleInterestR\tinterests\x127\n" +
 	"\adetails\x18\b \x03(\v2\x19.attune.v1.DetailInterestB\x02\x18\x01R\adetails\x12*\n" +
-	"\x05wants\x18\t \x03(\v2\x14.attune.v1.TableWantR\x05wants\"f\n" +
+	"\x05wants\x18\t \x03(\v2\x14.attune.v1.TableWantR\x05wants\x125\n" +
+	"\fexplanations\x18\n" +
+	" \x03(\v2\x11.attune.v1.RemarkR\fexplanations\"f\n" +
 	"\x0eSampleInterest\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x10\n" +
 	"\x03all\x18\x02 \x01(\bR\x03all\x12(\n" +
@@ -2709,7 +2756,7 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x06signal\x18\x01 \x01(\x0e2\x11.attune.v1.SignalB\x02\x18\x01R\x06signal\x12\x19\n" +
 	"\bat_least\x18\x02 \x01(\x01R\aatLeast\x12\x16\n" +
 	"\x06series\x18\x03 \x01(\rR\x06series\x12\x0e\n" +
-	"\x02of\x18\x04 \x01(\rR\x02of\"\xcd\x02\n" +
+	"\x02of\x18\x04 \x01(\rR\x02of\"\xe9\x02\n" +
 	"\bProposal\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\achanges\x18\x02 \x03(\v2\x11.attune.v1.ChangeR\achanges\x12\x14\n" +
@@ -2719,7 +2766,8 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\n" +
 	"confidence\x18\x06 \x01(\x01R\n" +
 	"confidence\x12M\n" +
-	"\x0eprocess_scopes\x18\a \x03(\v2&.attune.v1.Proposal.ProcessScopesEntryR\rprocessScopes\x1a@\n" +
+	"\x0eprocess_scopes\x18\a \x03(\v2&.attune.v1.Proposal.ProcessScopesEntryR\rprocessScopes\x12\x1a\n" +
+	"\breplaces\x18\b \x01(\tR\breplaces\x1a@\n" +
 	"\x12ProcessScopesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x04R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"c\n" +
@@ -2735,14 +2783,15 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\tunix_nano\x18\x03 \x01(\x03R\bunixNano\"6\n" +
 	"\x06Remark\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x18\n" +
-	"\aprocess\x18\x02 \x01(\x04R\aprocess\"y\n" +
+	"\aprocess\x18\x02 \x01(\x04R\aprocess\"\x93\x01\n" +
 	"\vApplication\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x18\n" +
 	"\acommand\x18\x02 \x03(\tR\acommand\x12\x12\n" +
 	"\x04mode\x18\x03 \x01(\tR\x04mode\x12\x1d\n" +
 	"\n" +
-	"tick_nanos\x18\x04 \x01(\x03R\ttickNanos\"r\n" +
+	"tick_nanos\x18\x04 \x01(\x03R\ttickNanos\x12\x18\n" +
+	"\aexplain\x18\x05 \x01(\bR\aexplain\"r\n" +
 	"\x19ApplicationStartedRequest\x128\n" +
 	"\vapplication\x18\x01 \x01(\v2\x16.attune.v1.ApplicationR\vapplication\x12\x1b\n" +
 	"\tunix_nano\x18\x02 \x01(\x03R\bunixNano\"M\n" +
@@ -2823,7 +2872,7 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x13VERDICT_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fVERDICT_KEEP\x10\x01\x12\x10\n" +
 	"\fVERDICT_UNDO\x10\x02\x12\x10\n" +
-	"\fVERDICT_WAIT\x10\x03*\xef\x01\n" +
+	"\fVERDICT_WAIT\x10\x03*\x8a\x02\n" +
 	"\rProposalState\x12\x1e\n" +
 	"\x1aPROPOSAL_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16PROPOSAL_STATE_REFUSED\x10\x01\x12\x1b\n" +
@@ -2832,7 +2881,8 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x13PROPOSAL_STATE_KEPT\x10\x04\x12\x19\n" +
 	"\x15PROPOSAL_STATE_UNDONE\x10\x05\x12\x19\n" +
 	"\x15PROPOSAL_STATE_FAILED\x10\x06\x12\x1a\n" +
-	"\x16PROPOSAL_STATE_ADVISED\x10\a2\xfe\x06\n" +
+	"\x16PROPOSAL_STATE_ADVISED\x10\a\x12\x19\n" +
+	"\x15PROPOSAL_STATE_LIFTED\x10\b2\xfe\x06\n" +
 	"\rTunletService\x12C\n" +
 	"\bDescribe\x12\x1a.attune.v1.DescribeRequest\x1a\x1b.attune.v1.DescribeResponse\x12F\n" +
 	"\tConfigure\x12\x1b.attune.v1.ConfigureRequest\x1a\x1c.attune.v1.ConfigureResponse\x12a\n" +
@@ -2904,90 +2954,93 @@ var file_attune_v1_tunlet_proto_goTypes = []any{
 	nil,                                // 40: attune.v1.ConfigureRequest.OptionsEntry
 	nil,                                // 41: attune.v1.Proposal.ProcessScopesEntry
 	(*Value)(nil),                      // 42: attune.v1.Value
-	(DetailKind)(0),                    // 43: attune.v1.DetailKind
-	(*MeasurePoint)(nil),               // 44: attune.v1.MeasurePoint
-	(*DetailInterest)(nil),             // 45: attune.v1.DetailInterest
-	(*TableWant)(nil),                  // 46: attune.v1.TableWant
-	(Signal)(0),                        // 47: attune.v1.Signal
-	(*Change)(nil),                     // 48: attune.v1.Change
-	(*Process)(nil),                    // 49: attune.v1.Process
-	(*ProcessEnded)(nil),               // 50: attune.v1.ProcessEnded
-	(*Aggregate)(nil),                  // 51: attune.v1.Aggregate
-	(*SampleBatch)(nil),                // 52: attune.v1.SampleBatch
-	(*PointStatus)(nil),                // 53: attune.v1.PointStatus
-	(*ActionResult)(nil),               // 54: attune.v1.ActionResult
+	(*Action)(nil),                     // 43: attune.v1.Action
+	(DetailKind)(0),                    // 44: attune.v1.DetailKind
+	(*MeasurePoint)(nil),               // 45: attune.v1.MeasurePoint
+	(*DetailInterest)(nil),             // 46: attune.v1.DetailInterest
+	(*TableWant)(nil),                  // 47: attune.v1.TableWant
+	(Signal)(0),                        // 48: attune.v1.Signal
+	(*Change)(nil),                     // 49: attune.v1.Change
+	(*Process)(nil),                    // 50: attune.v1.Process
+	(*ProcessEnded)(nil),               // 51: attune.v1.ProcessEnded
+	(*Aggregate)(nil),                  // 52: attune.v1.Aggregate
+	(*SampleBatch)(nil),                // 53: attune.v1.SampleBatch
+	(*PointStatus)(nil),                // 54: attune.v1.PointStatus
+	(*ActionResult)(nil),               // 55: attune.v1.ActionResult
 }
 var file_attune_v1_tunlet_proto_depIdxs = []int32{
 	42, // 0: attune.v1.Knob.min:type_name -> attune.v1.Value
 	42, // 1: attune.v1.Knob.max:type_name -> attune.v1.Value
-	13, // 2: attune.v1.Wake.levels:type_name -> attune.v1.Level
-	43, // 3: attune.v1.Wake.detail:type_name -> attune.v1.DetailKind
-	0,  // 4: attune.v1.Option.type:type_name -> attune.v1.OptionType
-	3,  // 5: attune.v1.DescribeResponse.objective:type_name -> attune.v1.Objective
-	4,  // 6: attune.v1.DescribeResponse.knobs:type_name -> attune.v1.Knob
-	5,  // 7: attune.v1.DescribeResponse.wake:type_name -> attune.v1.Wake
-	6,  // 8: attune.v1.DescribeResponse.options:type_name -> attune.v1.Option
-	40, // 9: attune.v1.ConfigureRequest.options:type_name -> attune.v1.ConfigureRequest.OptionsEntry
-	44, // 10: attune.v1.Reaction.add_points:type_name -> attune.v1.MeasurePoint
-	14, // 11: attune.v1.Reaction.proposals:type_name -> attune.v1.Proposal
-	15, // 12: attune.v1.Reaction.withdrawals:type_name -> attune.v1.Withdrawal
-	16, // 13: attune.v1.Reaction.objectives:type_name -> attune.v1.ObjectiveSample
-	17, // 14: attune.v1.Reaction.remarks:type_name -> attune.v1.Remark
-	12, // 15: attune.v1.Reaction.interests:type_name -> attune.v1.SampleInterest
-	45, // 16: attune.v1.Reaction.details:type_name -> attune.v1.DetailInterest
-	46, // 17: attune.v1.Reaction.wants:type_name -> attune.v1.TableWant
-	13, // 18: attune.v1.SampleInterest.levels:type_name -> attune.v1.Level
-	47, // 19: attune.v1.Level.signal:type_name -> attune.v1.Signal
-	48, // 20: attune.v1.Proposal.changes:type_name -> attune.v1.Change
-	41, // 21: attune.v1.Proposal.process_scopes:type_name -> attune.v1.Proposal.ProcessScopesEntry
-	18, // 22: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
-	11, // 23: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
-	49, // 24: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
-	11, // 25: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
-	50, // 26: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
-	11, // 27: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
-	51, // 28: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
-	25, // 29: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
-	26, // 30: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
-	52, // 31: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
-	11, // 32: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
-	53, // 33: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
-	11, // 34: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
-	11, // 35: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
-	33, // 36: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
-	33, // 37: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
-	1,  // 38: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
-	1,  // 39: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
-	2,  // 40: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
-	54, // 41: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
-	11, // 42: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
-	7,  // 43: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
-	9,  // 44: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
-	19, // 45: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
-	21, // 46: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
-	23, // 47: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
-	27, // 48: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
-	29, // 49: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
-	31, // 50: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
-	34, // 51: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
-	36, // 52: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
-	38, // 53: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
-	8,  // 54: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
-	10, // 55: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
-	20, // 56: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
-	22, // 57: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
-	24, // 58: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
-	28, // 59: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
-	30, // 60: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
-	32, // 61: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
-	35, // 62: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
-	37, // 63: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
-	39, // 64: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
-	54, // [54:65] is the sub-list for method output_type
-	43, // [43:54] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	43, // 2: attune.v1.Knob.action:type_name -> attune.v1.Action
+	13, // 3: attune.v1.Wake.levels:type_name -> attune.v1.Level
+	44, // 4: attune.v1.Wake.detail:type_name -> attune.v1.DetailKind
+	0,  // 5: attune.v1.Option.type:type_name -> attune.v1.OptionType
+	3,  // 6: attune.v1.DescribeResponse.objective:type_name -> attune.v1.Objective
+	4,  // 7: attune.v1.DescribeResponse.knobs:type_name -> attune.v1.Knob
+	5,  // 8: attune.v1.DescribeResponse.wake:type_name -> attune.v1.Wake
+	6,  // 9: attune.v1.DescribeResponse.options:type_name -> attune.v1.Option
+	40, // 10: attune.v1.ConfigureRequest.options:type_name -> attune.v1.ConfigureRequest.OptionsEntry
+	45, // 11: attune.v1.Reaction.add_points:type_name -> attune.v1.MeasurePoint
+	14, // 12: attune.v1.Reaction.proposals:type_name -> attune.v1.Proposal
+	15, // 13: attune.v1.Reaction.withdrawals:type_name -> attune.v1.Withdrawal
+	16, // 14: attune.v1.Reaction.objectives:type_name -> attune.v1.ObjectiveSample
+	17, // 15: attune.v1.Reaction.remarks:type_name -> attune.v1.Remark
+	12, // 16: attune.v1.Reaction.interests:type_name -> attune.v1.SampleInterest
+	46, // 17: attune.v1.Reaction.details:type_name -> attune.v1.DetailInterest
+	47, // 18: attune.v1.Reaction.wants:type_name -> attune.v1.TableWant
+	17, // 19: attune.v1.Reaction.explanations:type_name -> attune.v1.Remark
+	13, // 20: attune.v1.SampleInterest.levels:type_name -> attune.v1.Level
+	48, // 21: attune.v1.Level.signal:type_name -> attune.v1.Signal
+	49, // 22: attune.v1.Proposal.changes:type_name -> attune.v1.Change
+	41, // 23: attune.v1.Proposal.process_scopes:type_name -> attune.v1.Proposal.ProcessScopesEntry
+	18, // 24: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
+	11, // 25: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
+	50, // 26: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
+	11, // 27: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
+	51, // 28: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
+	11, // 29: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
+	52, // 30: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
+	25, // 31: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
+	26, // 32: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
+	53, // 33: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
+	11, // 34: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
+	54, // 35: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
+	11, // 36: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
+	11, // 37: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
+	33, // 38: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
+	33, // 39: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
+	1,  // 40: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
+	1,  // 41: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
+	2,  // 42: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
+	55, // 43: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
+	11, // 44: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
+	7,  // 45: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
+	9,  // 46: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
+	19, // 47: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
+	21, // 48: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
+	23, // 49: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
+	27, // 50: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
+	29, // 51: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
+	31, // 52: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
+	34, // 53: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
+	36, // 54: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
+	38, // 55: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
+	8,  // 56: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
+	10, // 57: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
+	20, // 58: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
+	22, // 59: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
+	24, // 60: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
+	28, // 61: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
+	30, // 62: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
+	32, // 63: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
+	35, // 64: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
+	37, // 65: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
+	39, // 66: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
+	56, // [56:67] is the sub-list for method output_type
+	45, // [45:56] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_tunlet_proto_init() }

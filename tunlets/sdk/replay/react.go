@@ -28,6 +28,9 @@ func (d *driver) react(r *attunev1.Reaction) {
 	for _, spec := range r.GetAddPoints() {
 		d.addPoint(spec)
 	}
+	for _, m := range r.GetExplanations() {
+		d.out.said(d.now, "explains", m)
+	}
 	d.out.objectives(r.GetObjectives())
 	for _, w := range r.GetWithdrawals() {
 		d.out.withdrawal(d.now, w)
@@ -36,7 +39,7 @@ func (d *driver) react(r *attunev1.Reaction) {
 		d.propose(p)
 	}
 	for _, m := range r.GetRemarks() {
-		d.out.remark(d.now, m)
+		d.out.said(d.now, "remarks", m)
 	}
 }
 

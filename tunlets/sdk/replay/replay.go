@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk/feed"
@@ -38,6 +39,8 @@ type Options struct {
 	Partial bool
 	// Transcript gets what the tunlet decides, a line each.
 	Transcript io.Writer
+	// Explain asks the tunlet why it decides as it does; the transcript has what it says.
+	Explain bool
 }
 
 // Run replays a recording, which it reads twice. Errors are those of the
@@ -85,9 +88,9 @@ type driver struct {
 	outline *outline
 	out     *transcript
 
-	header *attunev1.RecordingHeader
-	start  time.Time
-	now    time.Duration
+	application *attunev1.Application
+	start       time.Time
+	now         time.Duration
 
 	awake     bool
 	wakes     samplefilter.Wakes
@@ -104,8 +107,12 @@ type driver struct {
 
 func newDriver(ctx context.Context, opts Options, o *outline, r *recording.Reader) *driver {
 	d := &driver{
-		ctx: ctx, tunlet: opts.Tunlet, outline: o, header: r.Header(), start: r.Start(),
+		ctx: ctx, tunlet: opts.Tunlet, outline: o, application: r.Header().GetApplication(), start: r.Start(),
 		processes: map[uint64]*attunev1.Process{}, fates: map[string]*fate{},
+	}
+	if opts.Explain {
+		d.application = proto.CloneOf(d.application)
+		d.application.Explain = true
 	}
 	d.points = newPointset(&d.feed)
 	d.out = newTranscript(opts.Transcript, opts.Info, d.processes)
@@ -122,7 +129,7 @@ func (d *driver) begin(why string) {
 	d.awake = true
 	d.out.line(d.now, "starts: %s", why)
 	call(d, d.tunlet.ApplicationStarted, &attunev1.ApplicationStartedRequest{
-		Application: d.header.GetApplication(), UnixNano: d.header.GetStartUnixNano(),
+		Application: d.application, UnixNano: d.start.UnixNano(),
 	})
 	for _, id := range d.order {
 		call(d, d.tunlet.ProcessStarted, &attunev1.ProcessStartedRequest{Process: d.processes[id]})

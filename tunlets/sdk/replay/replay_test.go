@@ -31,6 +31,7 @@ type tunlet struct {
 
 	reactions map[string]*attunev1.Reaction // each once
 	told      []string
+	explains  bool  // it was asked to
 	fails     error // at the first tick
 }
 
@@ -43,6 +44,7 @@ func (t *tunlet) react(format string, args ...any) *attunev1.Reaction {
 }
 
 func (t *tunlet) ApplicationStarted(_ context.Context, r *attunev1.ApplicationStartedRequest, _ ...grpc.CallOption) (*attunev1.ApplicationStartedResponse, error) {
+	t.explains = r.GetApplication().GetExplain()
 	return &attunev1.ApplicationStartedResponse{Reaction: t.react("start %s", r.GetApplication().GetMode())}, nil
 }
 
@@ -313,6 +315,30 @@ func TestNeeded(t *testing.T) {
 	want(t, []string{"start tune", "process 1", "sample of 1", "end"}, told)
 	if !strings.Contains(transcript, "   0.050 starts: woken: it helped this program before\n") {
 		t.Error(transcript)
+	}
+}
+
+// A tunlet is asked why it decides so if somebody wants to know, and what it says is in
+// the transcript.
+func TestExplains(t *testing.T) {
+	var r record
+	r.at(10, process(1))
+	for _, explain := range []bool{false, true} {
+		tn := &tunlet{reactions: map[string]*attunev1.Reaction{"process 1": {
+			Explanations: []*attunev1.Remark{{Process: 1, Text: "symptom is false"}, {Text: "nothing to do"}},
+		}}}
+		var out bytes.Buffer
+		err := replay.Run(context.Background(), bytes.NewReader(r.file(t, true)), replay.Options{
+			Tunlet: tn, Info: &attunev1.DescribeResponse{Name: "t"}, Explain: explain, Transcript: &out,
+		})
+		if err != nil || tn.explains != explain {
+			t.Errorf("%v; asked to explain: %v, want %v", err, tn.explains, explain)
+		}
+		for _, line := range []string{"   0.010 explains of process 1 (solver): symptom is false\n", "   0.010 explains: nothing to do\n"} {
+			if !strings.Contains(out.String(), line) {
+				t.Errorf("the transcript lacks %q:\n%s", line, out.String())
+			}
+		}
 	}
 }
 

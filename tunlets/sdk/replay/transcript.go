@@ -112,21 +112,21 @@ func (t *transcript) withdrawal(at time.Duration, w *attunev1.Withdrawal) {
 	t.line(at, "withdraws %q in %s: %s", w.GetProposalId(), t.all(w.GetProcesses()), w.GetReason())
 }
 
-func (t *transcript) remark(at time.Duration, m *attunev1.Remark) {
+// said writes what the tunlet says to people: it remarks or explains.
+func (t *transcript) said(at time.Duration, verb string, m *attunev1.Remark) {
 	if m.GetProcess() == 0 {
-		t.line(at, "remarks: %s", m.GetText())
+		t.line(at, "%s: %s", verb, m.GetText())
 		return
 	}
-	t.line(at, "remarks of %s: %s", t.process(m.GetProcess()), m.GetText())
+	t.line(at, "%s of %s: %s", verb, t.process(m.GetProcess()), m.GetText())
 }
 
 // state writes what the tunlet is told of a proposal.
 func (t *transcript) state(at time.Duration, id string, state attunev1.ProposalState, reason string) {
-	name := strings.ToLower(strings.TrimPrefix(state.String(), "PROPOSAL_STATE_"))
 	if reason != "" {
 		reason = ": " + reason
 	}
-	t.line(at, "  %q is %s%s", id, name, reason)
+	t.line(at, "  %q is %s%s", id, sdk.ProposalState(state), reason)
 }
 
 func (t *transcript) verdict(at time.Duration, ask *attunev1.EvaluateRequest, v *attunev1.EvaluateResponse) {
@@ -135,14 +135,7 @@ func (t *transcript) verdict(at time.Duration, ask *attunev1.EvaluateRequest, v 
 		reason = ": " + v.GetReason()
 	}
 	t.line(at, "  %q from %.4g to %.4g, suggested %s: says %s%s", ask.GetProposalId(),
-		ask.GetBefore().GetMedian(), ask.GetAfter().GetMedian(), verdictText(ask.GetSuggested()), verdictText(v.GetVerdict()), reason)
-}
-
-func verdictText(v attunev1.Verdict) string {
-	if v == attunev1.Verdict_VERDICT_UNSPECIFIED {
-		return "nothing"
-	}
-	return strings.ToLower(strings.TrimPrefix(v.String(), "VERDICT_"))
+		ask.GetBefore().GetMedian(), ask.GetAfter().GetMedian(), sdk.Verdict(ask.GetSuggested()), sdk.Verdict(v.GetVerdict()), reason)
 }
 
 // objectives keeps values for the end: a line for each would hide the rest.
