@@ -57,5 +57,8 @@ func badChange(t *tunlet, ch *change, runs func(process uint64) bool) string {
 	case !runs(ch.spec.GetProcess()):
 		return fmt.Sprintf("process %d is not known, or has ended", ch.spec.GetProcess())
 	}
+	if foreign := attunev1.ForeignTo(k, ch.spec.GetAction()); foreign != "" {
+		return foreign
+	}
 	return attunev1.OutOfBounds(k, attunev1.DescribeAction(ch.spec.GetAction()).Value)
 }

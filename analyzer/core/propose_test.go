@@ -41,3 +41,17 @@ func TestPredictionsAreNumbers(t *testing.T) {
 		})
 	}
 }
+
+// A change that is not what its knob is is refused, whatever its name.
+func TestForeignActionsAreRefused(t *testing.T) {
+	c := New(Config{Mode: ModeTune})
+	c.Step(0, TunletReady{Info: &attunev1.DescribeResponse{Name: "t", Knobs: []*attunev1.Knob{{Name: "k"}}}})
+	c.Step(0, ProcessStarted{Process: 1, Executable: "/bin/app"})
+	spec := proposalOf("p", "k", 2)
+	spec.GetChanges()[0].Action.GetSetting().Name = "glibc.malloc.top_pad"
+	c.Step(0, Propose{Tunlet: "t", Proposal: spec})
+	refused := c.Refusals()
+	if len(refused) != 1 || refused[0].Reason != "knob k is setting k, and not what would set glibc.malloc.top_pad=?; its description says what it is" {
+		t.Errorf("refused %+v", refused)
+	}
+}

@@ -129,9 +129,10 @@ func (s *script) describe(t *testing.T, d *datadriven.TestData) *attunev1.Descri
 	}
 	for _, name := range []string{"k1", "k2"} {
 		info.Knobs = append(info.Knobs, &attunev1.Knob{
-			Name: name,
-			Min:  &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: 0}},
-			Max:  &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: 100}},
+			Name:   name,
+			Action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{Name: "s." + name}}},
+			Min:    &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: 0}},
+			Max:    &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: 100}},
 		})
 	}
 	return info

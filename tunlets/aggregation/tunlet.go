@@ -65,7 +65,7 @@ func (*Tunlet) Describe() sdk.Description {
 			Name: "written_bytes_per_second", Unit: "B/s",
 			Description: "bytes that the process writes per second: an item has as many in whatever message it is sent",
 		},
-		Knobs:    []sdk.Knob{{Name: knob, Description: "items that the program sends in one message", Min: sdk.Int(1), Max: sdk.Int(1_000_000)}},
+		Knobs:    []sdk.Knob{{Name: knob, Action: sdk.SetVariable("", "", 0, sdk.Value{}), Description: "items that the program sends in one message", Min: sdk.Int(1), Max: sdk.Int(1_000_000)}},
 		MaxTries: maxTries, MinGain: 0.05,
 		Wake:    []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.WriteCalls, AtLeast: leastMessages}}, Lasting: 100 * time.Millisecond}},
 		Options: options(),

@@ -114,6 +114,9 @@ func (c *compilers) change(n *yaml.Node, d *Definition) {
 	default:
 		p.wrong(n.Line, "a change: want one of setting, system and variable")
 	}
+	if ch.make != nil {
+		ch.knob.Action = ch.make(sdk.Value{})
+	}
 	c.values(n, &ch, to, where)
 	if slices.ContainsFunc(d.changes, func(o change) bool { return o.knob.Name == ch.knob.Name }) {
 		p.wrong(n.Line, "%s is changed twice", ch.knob.Name)

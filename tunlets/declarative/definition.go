@@ -94,6 +94,10 @@ func Parse(content []byte) (*Definition, error) {
 	if err := p.err(); err != nil {
 		return nil, err
 	}
+	for id, point := range d.asks() {
+		point.ID = id
+		d.description.Points = append(d.description.Points, point)
+	}
 	return d, nil
 }
 

@@ -65,7 +65,7 @@ func (*Tunlet) Describe() sdk.Description {
 			Description: "rounds of the master per second; a round is the same work in whatever pieces it is handed out",
 		},
 		Knobs: []sdk.Knob{{
-			Name: knob, Description: "the program's own variable, named by an option: the part of what is left that is handed out next, or the items of a piece",
+			Name: knob, Action: sdk.SetVariable("", "", 0, sdk.Value{}), Description: "the program's own variable, named by an option: the part of what is left that is handed out next, or the items of a piece",
 		}},
 		MinGain: 0.05, Wake: masterworker.Wake(), Options: options(),
 	}

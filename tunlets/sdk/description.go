@@ -39,6 +39,10 @@ type Description struct {
 	// gets them, with the defaults added. Empty: Configure itself says what it
 	// takes.
 	Options []Option
+	// Points are the measure points that it may ask for, as far as they are known before
+	// there is a program: attune tunlet check looks whether a program has them. Ids and
+	// processes do not matter here.
+	Points []Point
 }
 
 // Objective is a figure that tells how fast the application gets on.
@@ -61,6 +65,11 @@ type Knob struct {
 	Description string
 	// Min and Max bound numbers; a zero Value is no bound.
 	Min, Max Value
+	// Action is what changes of it do, to which the tunlet is held: one on the same
+	// variable, function or setting; values do not matter here. SetVariable("", "", 0,
+	// Value{}) is any variable, for one that an option names. Zero: the setting of the
+	// knob's name, by Setting or SystemSetting.
+	Action Action
 }
 
 func (d Description) proto() *attunev1.DescribeResponse {
@@ -74,11 +83,14 @@ func (d Description) proto() *attunev1.DescribeResponse {
 	}
 	for _, k := range d.Knobs {
 		r.Knobs = append(r.Knobs, &attunev1.Knob{
-			Name: k.Name, Description: k.Description, Min: k.Min.pb, Max: k.Max.pb,
+			Name: k.Name, Description: k.Description, Min: k.Min.pb, Max: k.Max.pb, Action: k.Action.pb,
 		})
 	}
 	for _, w := range d.Wake {
 		r.Wake = append(r.Wake, w.proto())
+	}
+	for _, p := range d.Points {
+		r.Points = append(r.Points, p.proto())
 	}
 	for _, o := range d.Options {
 		r.Options = append(r.Options, o.proto())

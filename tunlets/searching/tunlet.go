@@ -68,7 +68,7 @@ func (*Tunlet) Describe() sdk.Description {
 			Name: "calls_per_second", Unit: "1/s",
 			Description: "calls per second of a function of the program that is told: one is the same work whatever the value is",
 		},
-		Knobs: []sdk.Knob{{Name: knob, Description: "the program's own variable, named by an option"}},
+		Knobs: []sdk.Knob{{Name: knob, Action: sdk.SetVariable("", "", 0, sdk.Value{}), Description: "the program's own variable, named by an option"}},
 		// Every value that is tried is taken back, and counts as one.
 		MaxTries: mostTries + maxFailures + maxResults, MinGain: minGain,
 		Wake:    []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.RunTime, AtLeast: computing}}, Lasting: 300 * time.Millisecond, Averaged: true}},

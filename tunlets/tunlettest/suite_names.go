@@ -3,6 +3,7 @@
 package tunlettest
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -67,7 +68,8 @@ func (h *Harness) checkProposal(tb TB, p Proposed) {
 		case c.GetAction().GetKind() == nil:
 			tb.Errorf("proposal %s: change of %q has no action", p.GetId(), c.GetKnob())
 		default:
-			if reason := attunev1.OutOfBounds(knob, attunev1.DescribeAction(c.GetAction()).Value); reason != "" {
+			foreign := attunev1.ForeignTo(knob, c.GetAction())
+			if reason := cmp.Or(foreign, attunev1.OutOfBounds(knob, attunev1.DescribeAction(c.GetAction()).Value)); reason != "" {
 				tb.Errorf("proposal %s: %s", p.GetId(), reason)
 			}
 		}

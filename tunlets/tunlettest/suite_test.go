@@ -91,6 +91,7 @@ type (
 	misstated  struct{ good }
 	empty      struct{ good }
 	excessive  struct{ good }
+	foreign    struct{ good }
 	untold     struct {
 		good
 		told string
@@ -135,6 +136,13 @@ func (*empty) Describe() sdk.Description {
 func (*excessive) Describe() sdk.Description {
 	d := newGood().Describe()
 	d.Knobs[0].Max = sdk.Real(0.5)
+	return d
+}
+
+// foreign has a knob, and changes something else by it.
+func (*foreign) Describe() sdk.Description {
+	d := newGood().Describe()
+	d.Knobs[0].Action = sdk.SetVariable("*", "batch", 4, sdk.Value{})
 	return d
 }
 
@@ -233,6 +241,7 @@ func TestSuiteFindsWhatIsWrong(t *testing.T) {
 		{"describes itself", func() sdk.Tunlet { return &misstated{g()} }, `"few" is not a whole number`},
 		{"describes itself", func() sdk.Tunlet { return &empty{g()} }, "its least value is none: knob a.b: 5 is above the greatest allowed value 1"},
 		{"names only what exists", func() sdk.Tunlet { return &excessive{g()} }, "knob a.b: 1 is above the greatest allowed value 0.5"},
+		{"names only what exists", func() sdk.Tunlet { return &foreign{g()} }, "knob a.b is variable *:batch, and not what would set a.b=1"},
 		{"is silent on a quiet program", func() sdk.Tunlet { return &untold{good: g()} }, "told of the program"},
 		{"names only what exists", func() sdk.Tunlet { return &oversleeps{g()} }, "would not have been started yet"},
 		{"survives any order of calls", func() sdk.Tunlet { return &panicky{g()} }, "panicked in ProcessEnded"},

@@ -68,7 +68,7 @@ func (*Tunlet) Describe() sdk.Description {
 			Description: "rounds of the master per second; a round is the same work however many workers share it",
 		},
 		Knobs: []sdk.Knob{{
-			Name: knob, Description: "workers that the master gives work to: the program's own variable, named by an option", Min: sdk.Int(1), Max: sdk.Int(maxWorkers),
+			Name: knob, Action: sdk.SetVariable("", "", 0, sdk.Value{}), Description: "workers that the master gives work to: the program's own variable, named by an option", Min: sdk.Int(1), Max: sdk.Int(maxWorkers),
 		}},
 		MinGain: 0.05, Wake: masterworker.Wake(), Options: options(),
 	}

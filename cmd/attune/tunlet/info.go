@@ -49,7 +49,9 @@ type tunletObjective struct {
 }
 
 type tunletKnob struct {
-	Name        string `json:"name"`
+	Name string `json:"name"`
+	// Is says what changes of it do: all of them, whatever the tunlet proposes.
+	Is          string `json:"is"`
 	Description string `json:"description"`
 	Min         string `json:"min,omitempty"`
 	Max         string `json:"max,omitempty"`
@@ -80,7 +82,7 @@ func newTunletInfo(c tunlethost.Candidate, sum string, d *attunev1.DescribeRespo
 		info.Wake = append(info.Wake, samplefilter.Text(w))
 	}
 	for _, k := range d.GetKnobs() {
-		info.Knobs = append(info.Knobs, tunletKnob{k.GetName(), k.GetDescription(), bound(k.GetMin()), bound(k.GetMax())})
+		info.Knobs = append(info.Knobs, tunletKnob{k.GetName(), attunev1.KnobText(k), k.GetDescription(), bound(k.GetMin()), bound(k.GetMax())})
 	}
 	for _, o := range d.GetOptions() {
 		info.Options = append(info.Options, Option{
@@ -117,7 +119,11 @@ func (i Info) write(to io.Writer) error {
 		fmt.Fprintf(w, "started\tby a process with %s\n", text)
 	}
 	for _, k := range i.Knobs {
-		fmt.Fprintf(w, "knob\t%s%s: %s\n", k.Name, between(k.Min, k.Max), k.Description)
+		is := ""
+		if k.Is != "setting "+k.Name {
+			is = ", " + k.Is
+		}
+		fmt.Fprintf(w, "knob\t%s%s%s: %s\n", k.Name, is, between(k.Min, k.Max), k.Description)
 	}
 	for _, o := range i.Options {
 		fmt.Fprintf(w, "option\t%s, %s%s: %s\n", o.Name, o.Type, o.limits(), o.Description)

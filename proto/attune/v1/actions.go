@@ -15,6 +15,8 @@ type ActionDescription struct {
 	Kind string
 	// Text is what it does, in one canonical line.
 	Text string
+	// Target is what it is done to, without the value: a variable, a function, a setting.
+	Target string
 	// Value that it sets; nil: none, as for a call.
 	Value *Value
 }
@@ -26,39 +28,51 @@ func DescribeAction(a *Action) ActionDescription {
 	switch k := a.GetKind().(type) {
 	case *Action_SetVariable:
 		v := k.SetVariable
-		return ActionDescription{"set", fmt.Sprintf("write %s:%s=%s", v.GetObject(), v.GetSymbol(), ValueLiteral(v.GetValue())), v.GetValue()}
+		target := v.GetObject() + ":" + v.GetSymbol()
+		return ActionDescription{"set", fmt.Sprintf("write %s=%s", target, ValueLiteral(v.GetValue())), target, v.GetValue()}
 	case *Action_CallFunction:
 		f := k.CallFunction
-		return ActionDescription{"call", fmt.Sprintf("call %s:%s(%s)", f.GetObject(), f.GetSymbol(), list(f.GetArguments(), ValueLiteral)), nil}
+		target := f.GetObject() + ":" + f.GetSymbol()
+		return ActionDescription{"call", fmt.Sprintf("call %s(%s)", target, list(f.GetArguments(), ValueLiteral)), target, nil}
 	case *Action_Replace:
-		return ActionDescription{"replace", fmt.Sprintf("replace %s by %s", functionName(k.Replace.GetOld()), functionName(k.Replace.GetNew())), nil}
+		target := functionName(k.Replace.GetOld()) + " by " + functionName(k.Replace.GetNew())
+		return ActionDescription{"replace", "replace " + target, target, nil}
 	case *Action_Remove:
-		return ActionDescription{"remove", "remove " + functionName(k.Remove.GetFunction()) +
-			literal(" returning ", k.Remove.GetReturns()) + callerName(k.Remove.GetCalledFrom()), nil}
+		function, caller := functionName(k.Remove.GetFunction()), callerName(k.Remove.GetCalledFrom())
+		return ActionDescription{"remove", "remove " + function + literal(" returning ", k.Remove.GetReturns()) + caller, function + caller, nil}
 	case *Action_Parameter:
 		p := k.Parameter
-		return ActionDescription{"param", fmt.Sprintf("pass %s as parameter %d of %s%s", ValueLiteral(p.GetValue()), p.GetParameter(),
-			functionName(p.GetFunction()), literal(" instead of ", p.GetRequiredOld())), nil}
+		target := fmt.Sprintf("parameter %d of %s", p.GetParameter(), functionName(p.GetFunction()))
+		return ActionDescription{"param", fmt.Sprintf("pass %s as %s%s", ValueLiteral(p.GetValue()), target, literal(" instead of ", p.GetRequiredOld())), target, nil}
 	case *Action_Insert:
 		i := k.Insert
 		where := "entry"
 		if i.GetPlace() == Place_PLACE_EXIT {
 			where = "exit"
 		}
-		return ActionDescription{"insert", fmt.Sprintf("call %s(%s) at %s of %s",
-			functionName(i.GetCall()), list(i.GetArguments(), argumentText), where, functionName(i.GetFunction())), nil}
+		at := fmt.Sprintf("at %s of %s", where, functionName(i.GetFunction()))
+		return ActionDescription{
+			"insert", fmt.Sprintf("call %s(%s) %s", functionName(i.GetCall()), list(i.GetArguments(), argumentText), at),
+			functionName(i.GetCall()) + " " + at, nil,
+		}
 	case *Action_Load:
-		return ActionDescription{"load", "load " + k.Load.GetPath(), nil}
+		return ActionDescription{"load", "load " + k.Load.GetPath(), k.Load.GetPath(), nil}
 	case *Action_Setting:
-		return ActionDescription{"setting", fmt.Sprintf("set %s=%s", k.Setting.GetName(), ValueLiteral(k.Setting.GetValue())), k.Setting.GetValue()}
+		return ActionDescription{"setting", fmt.Sprintf("set %s=%s", k.Setting.GetName(), ValueLiteral(k.Setting.GetValue())), baseName(k.Setting.GetName()), k.Setting.GetValue()}
 	case *Action_System:
 		name := k.System.GetName()
 		if k.System.On != nil {
 			name += fmt.Sprintf("@%d", k.System.GetOn())
 		}
-		return ActionDescription{"system", fmt.Sprintf("set %s=%s", name, ValueLiteral(k.System.GetValue())), k.System.GetValue()}
+		return ActionDescription{"system", fmt.Sprintf("set %s=%s", name, ValueLiteral(k.System.GetValue())), k.System.GetName(), k.System.GetValue()}
 	}
 	return ActionDescription{}
+}
+
+// baseName is the name of a setting without the number of a place.
+func baseName(setting string) string {
+	name, _, _ := strings.Cut(setting, "@")
+	return name
 }
 
 // ActionText returns what an action does in one canonical line, empty for an

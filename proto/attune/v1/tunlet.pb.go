@@ -668,7 +668,10 @@ type DescribeResponse struct {
 	// priority takes it over, also from a change that was kept. Of equal ones, the
 	// one that comes later gets a try if it predicts more than the other gained,
 	// and stays if it does gain more. 0: as most.
-	Priority      int32 `protobuf:"varint,11,opt,name=priority,proto3" json:"priority,omitempty"`
+	Priority int32 `protobuf:"varint,11,opt,name=priority,proto3" json:"priority,omitempty"`
+	// Measure points that it may ask for, as far as they are known before there is a
+	// program: for people, and for who looks whether a program has them.
+	Points        []*MeasurePoint `protobuf:"bytes,12,rep,name=points,proto3" json:"points,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -778,6 +781,13 @@ func (x *DescribeResponse) GetPriority() int32 {
 		return x.Priority
 	}
 	return 0
+}
+
+func (x *DescribeResponse) GetPoints() []*MeasurePoint {
+	if x != nil {
+		return x.Points
+	}
+	return nil
 }
 
 // ConfigureRequest carries the tunlet's section of the configuration.
@@ -2711,7 +2721,7 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\vdescription\x18\a \x01(\tR\vdescription\x12\x1a\n" +
 	"\brequired\x18\b \x01(\bR\brequired\"4\n" +
 	"\x0fDescribeRequest\x12!\n" +
-	"\fapi_versions\x18\x01 \x03(\tR\vapiVersions\"\xfc\x02\n" +
+	"\fapi_versions\x18\x01 \x03(\tR\vapiVersions\"\xad\x03\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1f\n" +
@@ -2725,7 +2735,8 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x04wake\x18\t \x03(\v2\x0f.attune.v1.WakeR\x04wake\x12+\n" +
 	"\aoptions\x18\n" +
 	" \x03(\v2\x11.attune.v1.OptionR\aoptions\x12\x1a\n" +
-	"\bpriority\x18\v \x01(\x05R\bpriority\"\x92\x01\n" +
+	"\bpriority\x18\v \x01(\x05R\bpriority\x12/\n" +
+	"\x06points\x18\f \x03(\v2\x17.attune.v1.MeasurePointR\x06points\"\x92\x01\n" +
 	"\x10ConfigureRequest\x12B\n" +
 	"\aoptions\x18\x01 \x03(\v2(.attune.v1.ConfigureRequest.OptionsEntryR\aoptions\x1a:\n" +
 	"\fOptionsEntry\x12\x10\n" +
@@ -2979,68 +2990,69 @@ var file_attune_v1_tunlet_proto_depIdxs = []int32{
 	4,  // 7: attune.v1.DescribeResponse.knobs:type_name -> attune.v1.Knob
 	5,  // 8: attune.v1.DescribeResponse.wake:type_name -> attune.v1.Wake
 	6,  // 9: attune.v1.DescribeResponse.options:type_name -> attune.v1.Option
-	40, // 10: attune.v1.ConfigureRequest.options:type_name -> attune.v1.ConfigureRequest.OptionsEntry
-	45, // 11: attune.v1.Reaction.add_points:type_name -> attune.v1.MeasurePoint
-	14, // 12: attune.v1.Reaction.proposals:type_name -> attune.v1.Proposal
-	15, // 13: attune.v1.Reaction.withdrawals:type_name -> attune.v1.Withdrawal
-	16, // 14: attune.v1.Reaction.objectives:type_name -> attune.v1.ObjectiveSample
-	17, // 15: attune.v1.Reaction.remarks:type_name -> attune.v1.Remark
-	12, // 16: attune.v1.Reaction.interests:type_name -> attune.v1.SampleInterest
-	46, // 17: attune.v1.Reaction.details:type_name -> attune.v1.DetailInterest
-	47, // 18: attune.v1.Reaction.wants:type_name -> attune.v1.TableWant
-	17, // 19: attune.v1.Reaction.explanations:type_name -> attune.v1.Remark
-	13, // 20: attune.v1.SampleInterest.levels:type_name -> attune.v1.Level
-	48, // 21: attune.v1.Level.signal:type_name -> attune.v1.Signal
-	49, // 22: attune.v1.Proposal.changes:type_name -> attune.v1.Change
-	41, // 23: attune.v1.Proposal.process_scopes:type_name -> attune.v1.Proposal.ProcessScopesEntry
-	18, // 24: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
-	11, // 25: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
-	50, // 26: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
-	11, // 27: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
-	51, // 28: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
-	11, // 29: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
-	52, // 30: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
-	25, // 31: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
-	26, // 32: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
-	53, // 33: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
-	11, // 34: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
-	54, // 35: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
-	11, // 36: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
-	11, // 37: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
-	33, // 38: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
-	33, // 39: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
-	1,  // 40: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
-	1,  // 41: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
-	2,  // 42: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
-	55, // 43: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
-	11, // 44: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
-	7,  // 45: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
-	9,  // 46: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
-	19, // 47: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
-	21, // 48: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
-	23, // 49: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
-	27, // 50: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
-	29, // 51: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
-	31, // 52: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
-	34, // 53: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
-	36, // 54: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
-	38, // 55: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
-	8,  // 56: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
-	10, // 57: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
-	20, // 58: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
-	22, // 59: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
-	24, // 60: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
-	28, // 61: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
-	30, // 62: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
-	32, // 63: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
-	35, // 64: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
-	37, // 65: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
-	39, // 66: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
-	56, // [56:67] is the sub-list for method output_type
-	45, // [45:56] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	45, // 10: attune.v1.DescribeResponse.points:type_name -> attune.v1.MeasurePoint
+	40, // 11: attune.v1.ConfigureRequest.options:type_name -> attune.v1.ConfigureRequest.OptionsEntry
+	45, // 12: attune.v1.Reaction.add_points:type_name -> attune.v1.MeasurePoint
+	14, // 13: attune.v1.Reaction.proposals:type_name -> attune.v1.Proposal
+	15, // 14: attune.v1.Reaction.withdrawals:type_name -> attune.v1.Withdrawal
+	16, // 15: attune.v1.Reaction.objectives:type_name -> attune.v1.ObjectiveSample
+	17, // 16: attune.v1.Reaction.remarks:type_name -> attune.v1.Remark
+	12, // 17: attune.v1.Reaction.interests:type_name -> attune.v1.SampleInterest
+	46, // 18: attune.v1.Reaction.details:type_name -> attune.v1.DetailInterest
+	47, // 19: attune.v1.Reaction.wants:type_name -> attune.v1.TableWant
+	17, // 20: attune.v1.Reaction.explanations:type_name -> attune.v1.Remark
+	13, // 21: attune.v1.SampleInterest.levels:type_name -> attune.v1.Level
+	48, // 22: attune.v1.Level.signal:type_name -> attune.v1.Signal
+	49, // 23: attune.v1.Proposal.changes:type_name -> attune.v1.Change
+	41, // 24: attune.v1.Proposal.process_scopes:type_name -> attune.v1.Proposal.ProcessScopesEntry
+	18, // 25: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
+	11, // 26: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
+	50, // 27: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
+	11, // 28: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
+	51, // 29: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
+	11, // 30: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
+	52, // 31: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
+	25, // 32: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
+	26, // 33: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
+	53, // 34: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
+	11, // 35: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
+	54, // 36: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
+	11, // 37: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
+	11, // 38: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
+	33, // 39: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
+	33, // 40: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
+	1,  // 41: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
+	1,  // 42: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
+	2,  // 43: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
+	55, // 44: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
+	11, // 45: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
+	7,  // 46: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
+	9,  // 47: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
+	19, // 48: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
+	21, // 49: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
+	23, // 50: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
+	27, // 51: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
+	29, // 52: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
+	31, // 53: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
+	34, // 54: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
+	36, // 55: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
+	38, // 56: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
+	8,  // 57: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
+	10, // 58: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
+	20, // 59: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
+	22, // 60: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
+	24, // 61: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
+	28, // 62: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
+	30, // 63: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
+	32, // 64: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
+	35, // 65: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
+	37, // 66: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
+	39, // 67: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
+	57, // [57:68] is the sub-list for method output_type
+	46, // [46:57] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_tunlet_proto_init() }

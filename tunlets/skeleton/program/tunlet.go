@@ -50,7 +50,7 @@ func (*tunlet) Describe() sdk.Description {
 			Description: "bytes that the program writes per second",
 		},
 		Knobs: []sdk.Knob{{
-			Name: knob, Description: "lines that are written at once", Min: sdk.Int(1), Max: sdk.Int(mostBatch),
+			Name: knob, Action: sdk.SetVariable(object, symbol, 4, sdk.Value{}), Description: "lines that are written at once", Min: sdk.Int(1), Max: sdk.Int(mostBatch),
 		}},
 		// Before this holds in a process, the tunlet is not even started.
 		Wake: []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.WriteCalls, AtLeast: leastCalls}}, Lasting: awake}},

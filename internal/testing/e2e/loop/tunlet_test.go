@@ -106,7 +106,7 @@ func (*tunlet) Describe() sdk.Description {
 	return sdk.Description{
 		Name: tunletName, Version: "1", Summary: "has a program nap less",
 		Objective: sdk.Objective{Name: "rounds_per_second", Unit: "1/s", Description: "rounds"},
-		Knobs:     []sdk.Knob{{Name: knob, Description: "microseconds of a nap", Min: sdk.Int(1), Max: sdk.Int(slow)}},
+		Knobs:     []sdk.Knob{{Name: knob, Action: sdk.SetVariable(programName, variable, 4, sdk.Value{}), Description: "microseconds of a nap", Min: sdk.Int(1), Max: sdk.Int(slow)}},
 		MaxTries:  1,
 		Wake: []sdk.Wake{{
 			Levels: []sdk.Level{{Signal: sdk.VoluntarySwitches, AtLeast: 20}}, Lasting: 100 * time.Millisecond, Averaged: true,

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attunev1
+
+import "testing"
+
+// A tunlet is held to what its knob says of itself; one that says nothing is the setting
+// of its name.
+func TestForeignTo(t *testing.T) {
+	set := func(object, symbol string) *Action {
+		return &Action{Kind: &Action_SetVariable{SetVariable: &SetVariable{Object: object, Symbol: symbol, Size: 4, Value: &Value{Kind: &Value_Integer{Integer: 1}}}}}
+	}
+	setting := func(name string) *Action {
+		return &Action{Kind: &Action_Setting{Setting: &NamedSetting{Name: name}}}
+	}
+	one := int32(3)
+	system := &Action{Kind: &Action_System{System: &SystemSetting{Name: "socket.tcp_nodelay", On: &one}}}
+	remove := func(symbol string) *Action {
+		return &Action{Kind: &Action_Remove{Remove: &RemoveCall{Function: &Function{Object: "libc.so.6", Symbol: symbol}}}}
+	}
+	for _, tt := range []struct {
+		name string
+		knob *Knob
+		by   *Action
+		is   string
+		fits bool
+	}{
+		{"the setting of its name", &Knob{Name: "a.b"}, setting("a.b"), "setting a.b", true},
+		{"in one place", &Knob{Name: "glibc.stdio.size"}, setting("glibc.stdio.size@3"), "setting glibc.stdio.size", true},
+		{"of one descriptor", &Knob{Name: "socket.tcp_nodelay"}, system, "setting socket.tcp_nodelay", true},
+		{"another setting", &Knob{Name: "batch"}, setting("glibc.malloc.top_pad"), "setting batch", false},
+		{"a call that is left out", &Knob{Name: "batch"}, remove("time"), "setting batch", false},
+		{"a setting of another name", &Knob{Name: "k", Action: setting("a.b")}, setting("a.b"), "setting a.b", true},
+		{"its variable", &Knob{Name: "k", Action: set("*", "batch")}, set("*", "batch"), "variable *:batch", true},
+		{"another variable", &Knob{Name: "k", Action: set("*", "batch")}, set("*", "other"), "variable *:batch", false},
+		{"any variable", &Knob{Name: "k", Action: set("", "")}, set("app", "x"), "a variable", true},
+		{"no variable", &Knob{Name: "k", Action: set("", "")}, setting("k"), "a variable", false},
+		{"its function", &Knob{Name: "k", Action: remove("fflush")}, remove("fflush"), "remove libc.so.6:fflush", true},
+		{"another function", &Knob{Name: "k", Action: remove("fflush")}, remove("time"), "remove libc.so.6:fflush", false},
+	} {
+		if got := ForeignTo(tt.knob, tt.by); (got == "") != tt.fits {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+		if got := KnobText(tt.knob); got != tt.is {
+			t.Errorf("%s: knob is %q, want %q", tt.name, got, tt.is)
+		}
+	}
+}
