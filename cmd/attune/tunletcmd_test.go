@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/cmd/attune/tunlet"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 func TestTunletInfo(t *testing.T) {
@@ -223,6 +225,66 @@ change:
 		for _, want := range tt.want {
 			if !strings.Contains(got.stdout, want) {
 				t.Errorf("%s:\n%s\nwant %q", tt.path, got.stdout, want)
+			}
+		}
+	}
+}
+
+// What a tunlet names is looked for: settings always, variables and measure points in the
+// program, which does not run for it.
+func TestTunletCheck(t *testing.T) {
+	dir := t.TempDir()
+	program := targets.Build(t, "testdata/steps.c", "-g")
+	content := func(variable, function, setting, hook string) []byte {
+		return fmt.Appendf(nil, `attune: tunlet/1
+name: names
+version: "1"
+summary: names things
+wake:
+  - levels: {cpu_user: 1e8}
+points:
+  - {id: steps, function: %s}
+  - {id: hooked, hook: %s}
+symptom: rate.cpu_user > 1e8
+objective: {name: steps, unit: 1/s, description: steps, value: point.steps.rate}
+reason: it steps
+change:
+  - {variable: {object: "*", symbol: %s, size: 4}, to: 1, description: a variable}
+  - {setting: %s, to: 1, description: a setting}
+`, function, hook, variable, setting)
+	}
+	file := filepath.Join(dir, "names.tunlet.yaml")
+	if err := os.Symlink(filepath.Join(bin, "attune-tunlets"), filepath.Join(dir, "attune-tunlet-declarative")); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		content []byte
+		flags   string
+		code    int
+		want    []string
+	}{
+		{content("sink", "step", "glibc.malloc.top_pad", "malloc"), "", 0, []string{
+			"ok    description", "?     knob sink, variable *:sink", "ok    knob glibc.malloc.top_pad, setting", "?     measure point steps", "ok    measure point hooked",
+		}},
+		{content("sink", "step", "glibc.malloc.top_pad", "malloc"), "--program " + program, 0, []string{"ok    knob sink", "ok    measure point steps"}},
+		{content("sinkk", "stepp", "glibc.malloc.top_padd", "maloc"), "--program " + program, 1, []string{
+			"FAIL  knob sinkk, variable *:sinkk: no such symbol: sinkk in " + program + "; close to it: sink",
+			"FAIL  knob glibc.malloc.top_padd, setting glibc.malloc.top_padd: there is no setting glibc.malloc.top_padd; close to it: glibc.malloc.top_pad",
+			"FAIL  measure point steps: no such symbol: ", "FAIL  measure point hooked: DMLib has no hook maloc; close to it: malloc",
+		}},
+		{[]byte("attune: tunlet/1\n"), "", 1, []string{"FAIL  description: "}},
+		{content("sink", "step", "glibc.malloc.top_pad", "malloc"), "--program /nowhere", 2, []string{"no such file"}},
+	} {
+		if err := os.WriteFile(file, row.content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got := shell(t, "$ATTUNE_BINARY tunlet check "+row.flags+" "+file, "")
+		if got.code != row.code {
+			t.Errorf("%s: %+v, want exit code %d", row.flags, got, row.code)
+		}
+		for _, want := range row.want {
+			if !strings.Contains(got.stdout+got.stderr, want) {
+				t.Errorf("%s: %s%s\nwant %q", row.flags, got.stdout, got.stderr, want)
 			}
 		}
 	}

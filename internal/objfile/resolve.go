@@ -81,7 +81,7 @@ func ResolveIn(images []Image, object, symbol string, kind SymbolKind) (Resolved
 // address: Resolved.Address is 0.
 func LookupIn(images []Image, object, name string, kind SymbolKind) (Resolved, error) {
 	var missing error
-	var last Image // without the symbol
+	var without Image // the symbol: the program, if it was looked at, else the last one
 	var unread []error
 	for _, image := range images {
 		if !image.Matches(object) {
@@ -96,13 +96,16 @@ func LookupIn(images []Image, object, name string, kind SymbolKind) (Resolved, e
 		case errors.Is(err, ErrAmbiguous):
 			return Resolved{}, fmt.Errorf("%s: %w", image.Name(), err)
 		case errors.Is(err, ErrNoSymbol):
-			missing, last = err, image
+			if missing == nil || !without.Main() {
+				without = image
+			}
+			missing = err
 		default:
 			unread = append(unread, err)
 		}
 	}
 	if missing != nil {
-		_, missing = last.lookup(name, kind, true)
+		_, missing = without.lookup(name, kind, true)
 	}
 	return Resolved{}, notFound(images, object, missing, unread)
 }

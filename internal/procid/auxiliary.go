@@ -11,6 +11,10 @@ import (
 // execve(2) was given.
 const AuxExecuted = 31
 
+// AuxEntry is AT_ENTRY: the address at which the program begins, after the dynamic
+// loader.
+const AuxEntry = 9
+
 // maxAuxiliaryBytes is more than the kernel writes: some twenty pairs.
 const maxAuxiliaryBytes = 4096
 

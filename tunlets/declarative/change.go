@@ -145,9 +145,25 @@ func (c *compilers) values(n *yaml.Node, ch *change, to, where *yaml.Node) {
 	}
 	if to != nil {
 		p.expression("to", aValue(), &ch.to)(to)
+		p.checkBounds(n, to, ch)
 	}
 	if where != nil {
 		p.expression("where", aCondition(), &ch.where)(where)
+	}
+}
+
+// checkBounds reports bounds that no value is within, and a constant that is beyond them.
+func (p *parser) checkBounds(n, to *yaml.Node, ch *change) {
+	if err := ch.knob.Check(ch.knob.Min); err != nil {
+		p.wrong(n.Line, "min and max: %v", err)
+		return
+	}
+	if !ch.to.given() || len(ch.to.names) > 0 {
+		return // it depends on what is known then
+	}
+	v, _ := ch.to.value(knowledge{})
+	if err := ch.knob.Check(knobValue(v)); err != nil {
+		p.wrong(to.Line, "to: %v", err)
 	}
 }
 

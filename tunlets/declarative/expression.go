@@ -225,7 +225,7 @@ func (c *compiler) explain(text string, e *common.Error) string {
 		return e.Message + "; " + fieldsMeant(text)
 	case strings.HasPrefix(e.Message, "found no matching overload") &&
 		(strings.Contains(e.Message, "(double, int)") || strings.Contains(e.Message, "(int, double)")):
-		return e.Message + "; write numbers with a point: 2.0, not 2"
+		return e.Message + "; write numbers with a point: 2.0, not 2, and double(NAME) of a name that is a whole number"
 	}
 	return strings.ReplaceAll(e.Message, "\n", " ")
 }

@@ -94,7 +94,7 @@ func TestProblems(t *testing.T) {
 		{"a point before it is asked for", "symptom:", "symptom: point.lists.rate > 5.0", `line 11: symptom: there is no "point.lists.rate" here; there are: option.…, others.…, process.…, rate.…, value.…`},
 		{"a gauge as a rate", "symptom:", "symptom: rate.threads > 5.0", `line 11: symptom: there is no "rate.threads" here`},
 		{"no condition", "symptom:", "symptom: rate.cpu_user", `line 11: symptom: "rate.cpu_user" is a number, want true or false`},
-		{"a whole number", "symptom:", "symptom: rate.cpu_user * 2 > 1.0", `line 11: symptom: found no matching overload for '_*_' applied to '(double, int)'; write numbers with a point: 2.0, not 2`},
+		{"a whole number", "symptom:", "symptom: rate.cpu_user * 2 > 1.0", `line 11: symptom: found no matching overload for '_*_' applied to '(double, int)'; write numbers with a point: 2.0, not 2, and double(NAME) of`},
 		{"the line in a block", "symptom:", "symptom: |\n  rate.cpu_user > 1.0\n  && rate.nothing > 1.0", `line 13: symptom: there is no "rate.nothing" here`},
 		{"a text as gain", "gain:", `gain: "'much'"`, `line 18: gain: "'much'" is a text, want a number`},
 		{"an open brace", "reason:", "reason: makes ${point.lists.rate lists", "line 19: reason: ${ without }"},
@@ -105,6 +105,8 @@ func TestProblems(t *testing.T) {
 		{"another item", "- {setting", "  - {system: thread.nice, each: thread, to: socket.fd, description: d}", `line 21: to: there is no "socket.fd" here; there are: `},
 		{"a bad size", "- {setting", "  - {variable: {object: x, symbol: y, size: 3}, to: 1, description: d}", `line 21: size: "3" is not one of 1, 2, 4, 8`},
 		{"twice the same", "- {setting", "  - {system: a, to: 1, description: d}\n  - {system: a, to: 2, description: d}", "line 22: a is changed twice"},
+		{"no value within", "- {setting", "  - {system: a, to: 1, description: d, min: 5, max: 1}", "line 21: min and max: knob a: 5 is above the greatest allowed value 1"},
+		{"a constant beyond", "- {setting", "  - {system: a, to: 2000000, description: d, max: 1000000}", "line 21: to: knob a: 2000000 is above the greatest allowed value 1000000"},
 		{"a bound that is none", "- {setting", "  - {system: a, to: 1, description: d, min: some}", `line 21: min: "some" is not a number, which KiB, MiB or GiB may follow`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,7 +2,11 @@
 
 package sdk
 
-import attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+import (
+	"errors"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
 
 // Description is a tunlet's account of itself. The Analyzer remembers it by the
 // checksum of the tunlet's file, so that it need not start it to know it: the
@@ -72,6 +76,18 @@ type Knob struct {
 	Action Action
 }
 
+func (k Knob) proto() *attunev1.Knob {
+	return &attunev1.Knob{Name: k.Name, Description: k.Description, Min: k.Min.pb, Max: k.Max.pb, Action: k.Action.pb}
+}
+
+// Check reports why a value is not within the bounds of the knob. An unknown one is.
+func (k Knob) Check(v Value) error {
+	if reason := attunev1.OutOfBounds(k.proto(), v.pb); reason != "" {
+		return errors.New(reason)
+	}
+	return nil
+}
+
 func (d Description) proto() *attunev1.DescribeResponse {
 	r := &attunev1.DescribeResponse{
 		Name: d.Name, Version: d.Version, ApiVersion: APIVersion, Summary: d.Summary,
@@ -82,9 +98,7 @@ func (d Description) proto() *attunev1.DescribeResponse {
 		MaxTries: d.MaxTries, MinGain: d.MinGain, Priority: d.Priority,
 	}
 	for _, k := range d.Knobs {
-		r.Knobs = append(r.Knobs, &attunev1.Knob{
-			Name: k.Name, Description: k.Description, Min: k.Min.pb, Max: k.Max.pb, Action: k.Action.pb,
-		})
+		r.Knobs = append(r.Knobs, k.proto())
 	}
 	for _, w := range d.Wake {
 		r.Wake = append(r.Wake, w.proto())
