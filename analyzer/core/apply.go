@@ -53,7 +53,7 @@ func (a *applier) tryApply(p *proposal) {
 		a.apply(p)
 	case a.now < p.readyAt+baselineWait:
 	case n == 0:
-		a.ends.conclude(p, StateRefused, "no baseline: the objective has no sample from before the change")
+		a.ends.conclude(p, StateRefused, fmt.Sprintf("no baseline: the objective has no sample in scope %q from before the change", p.spec.GetScope()))
 	default:
 		a.apply(p)
 	}

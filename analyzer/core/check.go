@@ -24,7 +24,7 @@ func malformed(p *proposal, runs func(process uint64) bool) string {
 		return fmt.Sprintf("the proposal has %d changes; at most %d are allowed", len(p.changes), maxChanges)
 	case notRatio(p.spec.GetPredictedGain()):
 		return fmt.Sprintf("the predicted gain is %v; it has to be a ratio, or 0 where none is predicted", p.spec.GetPredictedGain())
-	case notRatio(p.spec.GetConfidence()):
+	case notRatio(p.spec.GetConfidence()) || p.spec.GetConfidence() > 1:
 		return fmt.Sprintf("the confidence is %v; it has to be from 0 to 1", p.spec.GetConfidence())
 	}
 	seen := map[knob]bool{}

@@ -25,6 +25,7 @@ func TestPredictionsAreNumbers(t *testing.T) {
 		{"negative", -1, 0.5, true},
 		{"confidence that is no number", 4, math.NaN(), true},
 		{"infinite confidence", 4, math.Inf(1), true},
+		{"more than sure", 4, 7, true},
 		{"negative confidence", 4, -0.5, true},
 	}
 	for _, tt := range tests {

@@ -4,6 +4,7 @@ package sdk
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -17,6 +18,7 @@ type Host struct {
 	reaction *attunev1.Reaction
 	ledger   *ledger
 	explains bool
+	said     map[string]bool // the server's: mistakes that people have been told of
 }
 
 // Now is the time of what the tunlet is being told, by the Analyzer's clock.
@@ -24,9 +26,25 @@ type Host struct {
 // live, in tests and in a replay. It never goes back.
 func (h *Host) Now() time.Time { return h.now }
 
+// maxMistakes bounds the mistakes that people are told of.
+const maxMistakes = 20
+
+// mistake tells people, once, of a wish of the tunlet that is none.
+func (h *Host) mistake(process Handle, format string, arguments ...any) {
+	text := fmt.Sprintf(format, arguments...)
+	if len(h.said) < maxMistakes && !h.said[text] {
+		h.said[text] = true
+		h.Remark(process, "%s", text)
+	}
+}
+
 // AddPoint asks for a measure point. Hits come only after a PointChange that
-// says Placed.
+// says Placed. A point that says nothing sensible is not asked for; a remark says why.
 func (h *Host) AddPoint(p Point) {
+	if err := p.Check(); err != nil {
+		h.mistake(0, "measure point %q is not asked for: %v", p.ID, err)
+		return
+	}
 	h.reaction.AddPoints = append(h.reaction.AddPoints, p.proto())
 }
 
@@ -62,8 +80,13 @@ func (h *Host) WithdrawIn(proposal string, processes []Handle, reason string) {
 
 // Objective reports one value of the objective, over the time since the last
 // one of the same scope, ending now. The scope is the tunlet's own name for
-// what the value is about.
+// what the value is about. One that is infinite or no number is not reported; a remark
+// says so.
 func (h *Host) Objective(scope string, value float64) {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		h.mistake(0, "the objective in scope %q is %v, which cannot be compared", scope, value)
+		return
+	}
 	h.reaction.Objectives = append(h.reaction.Objectives, &attunev1.ObjectiveSample{
 		Scope: scope, Value: value, UnixNano: h.now.UnixNano(),
 	})

@@ -3,6 +3,8 @@
 package sdk
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -134,6 +136,39 @@ type PointChange struct {
 	// in place: hits in that time are not seen, and nobody knows how many there
 	// were.
 	Late time.Duration
+}
+
+// Check reports what is wrong with a point itself, whatever program it is for.
+func (p Point) Check() error {
+	targets := 0
+	for _, given := range []bool{p.Hook != "", len(p.Symbols) > 0, p.Static != StaticProbe{}} {
+		if given {
+			targets++
+		}
+	}
+	switch {
+	case p.ID == "":
+		return errors.New("it has no id")
+	case targets != 1:
+		return fmt.Errorf("it has %d targets; want one of Hook, Symbols and Static", targets)
+	case p.MaxValue > 0 && p.MaxValue < p.MinValue:
+		return fmt.Errorf("no value is at least %d and at most %d", p.MinValue, p.MaxValue)
+	}
+	names := map[string]bool{"": true}
+	for _, c := range p.Captures {
+		names[c.pb.GetName()] = true
+	}
+	for _, w := range p.Where {
+		if !names[w.Capture] {
+			return fmt.Errorf("a condition is about capture %q, which it does not have", w.Capture)
+		}
+	}
+	for _, name := range []string{p.Value, p.Key} {
+		if !names[name] {
+			return fmt.Errorf("it does not have the capture %q", name)
+		}
+	}
+	return nil
 }
 
 func (p Point) proto() *attunev1.MeasurePoint {

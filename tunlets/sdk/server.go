@@ -45,6 +45,7 @@ type server struct {
 	now     time.Time
 	// explains says that the session asks for explanations.
 	explains bool
+	said     map[string]bool   // see Host
 	names    map[uint32]string // point index to the tunlet's id; nil: there was none yet
 	ledger   ledger
 	crash    error
@@ -59,7 +60,7 @@ func NewServer(newTunlet func() Tunlet, opts ServerOptions) attunev1.TunletServi
 
 func newServer(newTunlet func() Tunlet, opts ServerOptions) *server {
 	return &server{
-		newTunlet: newTunlet, opts: opts,
+		newTunlet: newTunlet, opts: opts, said: map[string]bool{},
 		turn: make(chan struct{}, 1),
 	}
 }
@@ -139,7 +140,7 @@ func (s *server) host(unixNano int64) (*Host, *attunev1.Reaction) {
 		s.now = t
 	}
 	r := &attunev1.Reaction{}
-	return &Host{now: s.now, reaction: r, ledger: &s.ledger, explains: s.explains}, r
+	return &Host{now: s.now, reaction: r, ledger: &s.ledger, explains: s.explains, said: s.said}, r
 }
 
 func (s *server) Describe(ctx context.Context, r *attunev1.DescribeRequest) (out *attunev1.DescribeResponse, err error) {
@@ -183,7 +184,7 @@ func (s *server) configure(c Configurer) (err error) {
 
 // renew replaces a tunlet that has seen a session by a new one.
 func (s *server) renew() error {
-	s.names, s.ledger = nil, ledger{}
+	s.names, s.ledger, s.said = nil, ledger{}, map[string]bool{}
 	if !s.inUse {
 		s.inUse = true
 		return nil

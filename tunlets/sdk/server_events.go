@@ -80,11 +80,16 @@ func (s *server) PointChanged(ctx context.Context, r *attunev1.PointChangedReque
 		}
 		s.ledger.changed(r.GetPointId(), r.GetStatus())
 		o, ok := s.tunlet.(PointObserver)
+		h, reaction := s.host(0)
+		if st := r.GetStatus(); !ok && st.GetState() == attunev1.PointState_POINT_STATE_REFUSED {
+			h.mistake(Handle(st.GetProcess()), "measure point %q cannot be placed: %s", r.GetPointId(), st.GetReason())
+			out = &attunev1.PointChangedResponse{Reaction: reaction}
+			return nil
+		}
 		if !ok {
 			out = &attunev1.PointChangedResponse{}
 			return s.unheard("PointChanged")
 		}
-		h, reaction := s.host(0)
 		o.PointChanged(h, pointChangeFrom(r))
 		out = &attunev1.PointChangedResponse{Reaction: reaction}
 		return nil

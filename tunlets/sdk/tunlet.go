@@ -62,7 +62,8 @@ type RecordHandler interface {
 }
 
 // PointObserver hears what became of the measure points that it asked for,
-// once per point and process.
+// once per point and process. Where a tunlet is none, a remark tells people of points that
+// are refused.
 type PointObserver interface {
 	PointChanged(h *Host, c PointChange)
 }
