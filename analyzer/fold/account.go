@@ -187,7 +187,7 @@ func (a *Account) processGone(end *attunev1.RecordedProcessEnd) {
 
 // ends takes over how the application ended.
 func (a *Account) ends(e *attunev1.RecordedExit) {
-	a.end = endingOf(e, a.at)
+	a.end = endingOf(e, a.start, a.at)
 	if e.GetReason() != "" { // the only one that there is always room for
 		a.remarks = append(a.remarks, report.Remark{Seconds: a.at.Seconds(), From: report.OwnerName, Text: "The session was ended: " + e.GetReason() + "."})
 	}

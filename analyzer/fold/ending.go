@@ -16,13 +16,17 @@ type ending struct {
 	known  bool
 	exit   report.Exit // empty: its processes tell
 	cpu    time.Duration
+	at     time.Duration // of the command; 0: not known
 	unseen []report.Process
 }
 
-// endingOf is how the application ended, at a time.
-func endingOf(e *attunev1.RecordedExit, after time.Duration) ending {
+// endingOf is how the application ended, as a frame tells at a time after the start.
+func endingOf(e *attunev1.RecordedExit, start time.Time, after time.Duration) ending {
 	end := ending{known: !e.GoingOn, exit: exitOf(e.Code, e.GetSignal()), cpu: time.Duration(e.GetProgramCpuNanos())}
-	at := after.Seconds()
+	if e.GetEndedUnixNano() > 0 {
+		end.at = max(0, time.Unix(0, e.GetEndedUnixNano()).Sub(start))
+	}
+	at := cmp.Or(end.at, after).Seconds()
 	for _, u := range e.GetUnseen() {
 		p := report.Process{
 			PID: int(u.GetPid()), ParentPID: int(u.GetParentPid()), Exe: u.GetExecutable(), EndedSeconds: &at,
@@ -43,6 +47,9 @@ func (e ending) report(r *report.Report) {
 		if !slices.ContainsFunc(r.Processes, func(seen report.Process) bool { return seen.PID == p.PID }) {
 			r.Processes = append(r.Processes, p)
 		}
+	}
+	if e.at > 0 {
+		r.WallSeconds = e.at.Seconds()
 	}
 	r.Finished, r.Exit, r.Overhead.ProgramCPUSeconds = e.known, e.exit, e.cpu.Seconds()
 	if r.Finished && r.Exit == (report.Exit{}) {

@@ -66,3 +66,17 @@ func TestEnding(t *testing.T) {
 		})
 	}
 }
+
+// The time of the program is the program's, however long the end of the session takes.
+func TestTimeOfTheProgram(t *testing.T) {
+	start := time.Unix(1000, 0)
+	a := NewAccount()
+	a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Header{Header: &attunev1.RecordingHeader{StartUnixNano: start.UnixNano()}}})
+	a.Take(&attunev1.RecordingFrame{AtNanos: 12e9, What: &attunev1.RecordingFrame_Exit{Exit: &attunev1.RecordedExit{
+		EndedUnixNano: start.Add(7 * time.Second).UnixNano(), Unseen: []*attunev1.RecordedUnseen{{Pid: 4711}},
+	}}})
+	r := a.Report(12 * time.Second)
+	if r.WallSeconds != 7 || len(r.Processes) != 1 || *r.Processes[0].EndedSeconds != 7 {
+		t.Errorf("ran %v s, processes %+v; want 7 s", r.WallSeconds, r.Processes)
+	}
+}

@@ -17,7 +17,7 @@ type Report struct {
 	JobID       string    `json:"job_id,omitempty" jsonschema:"Id of the job, as its processes carry it."`
 	Mode        string    `json:"mode" jsonschema:"observe, advise or tune."`
 	StartedAt   time.Time `json:"started_at" jsonschema:"When the session started."`
-	WallSeconds float64   `json:"wall_seconds" jsonschema:"Time from the session's start to this report, seconds."`
+	WallSeconds float64   `json:"wall_seconds" jsonschema:"Time from the session's start to the end of the command, as far as that is known, else to this report, seconds."`
 	Finished    bool      `json:"finished" jsonschema:"Whether the command had ended; false in a report written before that."`
 	Exit        Exit      `json:"exit" jsonschema:"How the command ended."`
 	Processes   []Process `json:"processes" jsonschema:"Processes of the job in the order in which they were seen."`

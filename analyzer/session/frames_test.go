@@ -85,7 +85,7 @@ func TestRecording(t *testing.T) {
 	}}})
 	r.records("ac1", 7, 1, 9)
 	r.react("a", &attunev1.Reaction{Proposals: []*attunev1.Proposal{{Id: "p", Changes: []*attunev1.Change{{
-		Process: 1, Knob: "k", Action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{Name: "x"}}},
+		Process: 1, Knob: "k", Action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{Name: "k"}}},
 	}}}}})
 	publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: 7}}})
 	r.session.TunletGone("a", "test", true)

@@ -89,3 +89,23 @@ func TestInboxOverflow(t *testing.T) {
 		t.Errorf("the tunlet was told of %d lost records, want %d and %d", lost, e.Analyzer, e.Tunlet)
 	}
 }
+
+// TestEndWaitsForNobody ends a session with a tunlet that does not answer: the program has
+// ended, and whoever waits for it is not to wait for a tunlet.
+func TestEndWaitsForNobody(t *testing.T) {
+	r := newRigThatWaits(t, core.ModeTune, time.Hour)
+	r.connect("ac1", 1)
+	r.grow()
+	a := newScripted(t, "a", nil)
+	a.block = make(chan struct{})
+	defer close(a.block)
+	r.session.TunletReady(a)
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{Samples: []*attunev1.Sample{{Process: 1}}}}})
+	if err := r.session.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const want = "tunlet a did not answer within 1s at the end, and was not waited for"
+	if remarks := r.report().Remarks; len(remarks) == 0 || remarks[len(remarks)-1].Text != want {
+		t.Errorf("remarks %+v, want %q", remarks, want)
+	}
+}

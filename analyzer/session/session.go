@@ -190,16 +190,22 @@ func (s *Session) Settle(ctx context.Context) error {
 
 // Finish tells the tunlets that the application has ended; what controllers
 // deliver later does not come before that. It includes Settle. It returns when
-// the tunlets have answered, or with ctx's error when that takes too long. The
-// session itself goes on until Close.
+// the tunlets have answered, with a remark about those that have not within a second, or
+// with ctx's error. The session itself goes on until Close.
 func (s *Session) Finish(ctx context.Context) error {
 	if err := s.Settle(ctx); err != nil {
 		return err
 	}
-	return s.until(ctx, "finish the session", func() {
+	told, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	err := s.until(told, "finish the session", func() {
 		s.ending = true
 		s.tunlets.end()
-	}, s.tunlets.toldEnd)
+	}, func() bool { return len(s.tunlets.untold()) == 0 })
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		_, err = View(ctx, s, func(time.Duration) bool { return s.tunlets.leaveUntold() })
+	}
+	return err
 }
 
 // Close ends the loop. It does not wait; Run returns soon afterwards.

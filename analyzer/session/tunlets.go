@@ -225,25 +225,3 @@ func (ts *tunlets) tick() {
 		t.tick(now)
 	}
 }
-
-// end tells of the end of the application, once.
-func (ts *tunlets) end() {
-	if ts.ended {
-		return
-	}
-	ts.ended = true
-	ts.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Finish{Finish: &attunev1.RecordedFinish{}}})
-	for _, t := range ts.running {
-		t.applicationEnded(ts.clock.wall())
-	}
-}
-
-// toldEnd says whether every tunlet has heard of the end.
-func (ts *tunlets) toldEnd() bool {
-	for _, t := range ts.running {
-		if !t.toldEnd {
-			return false
-		}
-	}
-	return true
-}

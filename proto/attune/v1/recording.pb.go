@@ -2662,7 +2662,10 @@ type RecordedExit struct {
 	ProgramCpuNanos int64 `protobuf:"varint,5,opt,name=program_cpu_nanos,json=programCpuNanos,proto3" json:"program_cpu_nanos,omitempty"`
 	// Processes that may have ended before anybody could look at them. Those that other
 	// frames tell of were looked at.
-	Unseen        []*RecordedUnseen `protobuf:"bytes,6,rep,name=unseen,proto3" json:"unseen,omitempty"`
+	Unseen []*RecordedUnseen `protobuf:"bytes,6,rep,name=unseen,proto3" json:"unseen,omitempty"`
+	// When the command ended, Unix time in nanoseconds; 0: not known. The session goes on
+	// until everything is undone and told.
+	EndedUnixNano int64 `protobuf:"varint,7,opt,name=ended_unix_nano,json=endedUnixNano,proto3" json:"ended_unix_nano,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2737,6 +2740,13 @@ func (x *RecordedExit) GetUnseen() []*RecordedUnseen {
 		return x.Unseen
 	}
 	return nil
+}
+
+func (x *RecordedExit) GetEndedUnixNano() int64 {
+	if x != nil {
+		return x.EndedUnixNano
+	}
+	return 0
 }
 
 // RecordedUnseen is a process of which only its end is known.
@@ -3087,14 +3097,15 @@ const file_attune_v1_recording_proto_rawDesc = "" +
 	"\x06reason\x18\a \x01(\tR\x06reason\x12\x1a\n" +
 	"\brestarts\x18\b \x01(\rR\brestarts\x12.\n" +
 	"\x13peak_resident_bytes\x18\t \x01(\x04R\x11peakResidentBytes\"\x10\n" +
-	"\x0eRecordedFinish\"\xda\x01\n" +
+	"\x0eRecordedFinish\"\x82\x02\n" +
 	"\fRecordedExit\x12\x17\n" +
 	"\x04code\x18\x01 \x01(\x05H\x00R\x04code\x88\x01\x01\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\tR\x06signal\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x19\n" +
 	"\bgoing_on\x18\x04 \x01(\bR\agoingOn\x12*\n" +
 	"\x11program_cpu_nanos\x18\x05 \x01(\x03R\x0fprogramCpuNanos\x121\n" +
-	"\x06unseen\x18\x06 \x03(\v2\x19.attune.v1.RecordedUnseenR\x06unseenB\a\n" +
+	"\x06unseen\x18\x06 \x03(\v2\x19.attune.v1.RecordedUnseenR\x06unseen\x12&\n" +
+	"\x0fended_unix_nano\x18\a \x01(\x03R\rendedUnixNanoB\a\n" +
 	"\x05_code\"\xb3\x01\n" +
 	"\x0eRecordedUnseen\x12\x10\n" +
 	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x1d\n" +

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/launch"
@@ -48,13 +49,14 @@ func inspect(args, env []string) objfile.Inspection {
 	return first
 }
 
-// recordedExit is how the program ended, and what it was in case that it ended before
-// anybody could look at it.
+// recordedExit is how the program has just ended, and what it was in case that it ended
+// before anybody could look at it.
 func (s *Tuner) recordedExit(exit launch.Exit) *attunev1.RecordedExit {
+	ended := time.Now().UnixNano()
 	program := inspect(s.Args, s.env)
 	code, signal := ExitOf(exit)
 	return &attunev1.RecordedExit{
-		Code: code, Signal: signal, ProgramCpuNanos: exit.Rusage.Utime.Nano() + exit.Rusage.Stime.Nano(),
+		Code: code, Signal: signal, EndedUnixNano: ended, ProgramCpuNanos: exit.Rusage.Utime.Nano() + exit.Rusage.Stime.Nano(),
 		Unseen: []*attunev1.RecordedUnseen{{
 			Pid: int32(s.PID), ParentPid: int32(os.Getpid()), Executable: program.Path, Reason: program.PreloadRefusal(),
 			Code: code, Signal: signal,
