@@ -53,7 +53,7 @@ func (t OptionType) String() string {
 
 // Option is something about a tunlet that can be configured.
 type Option struct {
-	// Name, as in tunlet_options: lower case letters, digits and underscores.
+	// Name, as in attune tunlet info: lower case letters, digits and underscores.
 	Name string
 	// Type says how its value is written.
 	Type OptionType

@@ -64,7 +64,7 @@ func newTunletCheck(p *cli.Env) *cobra.Command {
 				c.check(cmd.Context(), candidate)
 			}
 			if c.wrong > 0 {
-				return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("%d names stand for nothing", c.wrong), Remedy: "each line says what comes close"}
+				return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("%d checks failed", c.wrong), Remedy: "each line says what comes close"}
 			}
 			return nil
 		},
