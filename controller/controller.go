@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/admit"
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/link"
@@ -157,6 +158,9 @@ func (c *Controller) Processes() (processes []*attunev1.Process) {
 	}
 	return processes
 }
+
+// Changes tells of the changes that are in force now, the earliest first.
+func (c *Controller) Changes() []actuate.InForce { return c.changes.List() }
 
 // Living counts the processes under control.
 func (c *Controller) Living() int { return len(c.members.Handles()) }

@@ -69,7 +69,7 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	listener, err := node.Listen(filepath.Join(s.runDir, "attuned.sock"))
+	listener, err := node.Listen(filepath.Join(s.runDir, node.SocketName))
 	if err != nil {
 		return err
 	}

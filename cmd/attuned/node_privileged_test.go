@@ -26,15 +26,16 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// attuned is the command under test.
-var attuned string
+// attuned is the command under test, and attune what people ask it with.
+var attuned, attune string
 
 func TestMain(m *testing.M) {
 	setUp := func(bin string) error {
-		attuned = filepath.Join(bin, "attuned")
+		attuned, attune = filepath.Join(bin, "attuned"), filepath.Join(bin, "attune")
 		return nil
 	}
-	os.Exit(gobuild.Main(m, setUp, gobuild.Command{Package: ".", LongGate: true, Made: "../../bin/attuned"}))
+	os.Exit(gobuild.Main(m, setUp, gobuild.Command{Package: ".", LongGate: true, Made: "../../bin/attuned"},
+		gobuild.Command{Package: "../attune", Made: "../../bin/attune"}))
 }
 
 // site is a registry with one Analyzer that has one registration, in its own

@@ -215,6 +215,16 @@ func takeBackLeft(process access.Process, all Undos) error {
 // the order to undo them in.
 func (a *Actuator) Applied() []string { return a.force.ids() }
 
+// InForce tells of the changes in force, the earliest first.
+func (a *Actuator) InForce() (all []InForce) {
+	for _, id := range slices.Backward(a.Applied()) {
+		if one, ok := a.force.describe(id); ok {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
 // Tended returns the ids of the changes in force that the Actuator sees to for
 // as long as they are, the earliest first.
 func (a *Actuator) Tended() (ids []string) {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -22,7 +23,8 @@ type appliedChange struct {
 	process access.Process
 	plan    *Plan
 	knob    string
-	number  uint64 // in the order of execution
+	number  uint64    // in the order of execution
+	since   time.Time // when it was entered
 	// tending is what the change needs for as long as it is in force.
 	tending *tending
 }
@@ -46,7 +48,7 @@ func (f *force) enter(change *attunev1.Change, process access.Process, p *Plan) 
 	}
 	f.number++
 	f.applied[change.GetId()] = &appliedChange{
-		process: process, plan: p, knob: change.GetKnob(), number: f.number, tending: startTending(p.Tend),
+		process: process, plan: p, knob: change.GetKnob(), number: f.number, since: time.Now(), tending: startTending(p.Tend),
 	}
 	return true
 }
@@ -63,6 +65,22 @@ func (f *force) find(id string) *appliedChange {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.applied[id]
+}
+
+// describe is a change in words; false: it is not in force.
+func (f *force) describe(id string) (InForce, bool) {
+	f.mu.Lock()
+	change := f.applied[id]
+	if change == nil {
+		f.mu.Unlock()
+		return InForce{}, false
+	}
+	undo := change.plan.Undo
+	f.mu.Unlock() // what an undo tells it may read
+	t := cmp.Or(change.plan.Told, undo.told(Changed{change.process, f, id}))
+	return InForce{
+		ID: id, Knob: change.knob, PID: change.process.PID(), Since: change.since, Old: t.Old, New: t.New, Where: t.Where,
+	}, true
 }
 
 // forget drops a change of which the journal knows the end.

@@ -8,28 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
-
-// InForce is a change that a journal has and that was not undone.
-type InForce struct {
-	// ID to undo it by.
-	ID string `json:"id"`
-	// Knob that was changed.
-	Knob string `json:"knob"`
-	// PID of the process that it was changed in.
-	PID int `json:"pid"`
-	// Old and New value in text form.
-	Old string `json:"old"`
-	New string `json:"new"`
-	// Where it was changed, e.g. "12 threads", "fd 7".
-	Where string `json:"where"`
-	// Since is when.
-	Since time.Time `json:"since"`
-	// By is the journal's name: the pid of a controller, or empty for a
-	// change made by hand.
-	By string `json:"by,omitempty"`
-}
 
 // Changes lists what the journals in dir say is in force on this node: those
 // kept by hand, and those of controllers. Journals are read without their

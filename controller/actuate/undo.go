@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 )
@@ -62,6 +63,29 @@ type Told struct {
 	Where string `json:"where"`
 	Old   string `json:"old"`
 	New   string `json:"new"`
+}
+
+// InForce is a change that was made and not undone, as an Actuator or a journal has it.
+type InForce struct {
+	// ID to undo it by.
+	ID string `json:"id"`
+	// Knob that was changed.
+	Knob string `json:"knob"`
+	// PID of the process that it was changed in.
+	PID int `json:"pid"`
+	// Old and New value in text form.
+	Old string `json:"old"`
+	New string `json:"new"`
+	// Where it was changed, e.g. "12 threads", "fd 7".
+	Where string `json:"where"`
+	// Since is when.
+	Since time.Time `json:"since"`
+	// By is the journal's name: the pid of a controller, or empty for a
+	// change made by hand.
+	By string `json:"by,omitempty"`
+	// Registration whose session made it; empty: none of the service's did, or nobody
+	// can say which.
+	Registration string `json:"registration,omitempty"`
 }
 
 // About is what the owners of a change must know of an undo. The zero value is of a

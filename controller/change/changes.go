@@ -85,6 +85,9 @@ func (c *Changes) Close() error { return c.journal.Close() }
 // InForce lists the changes that are in force, the latest first.
 func (c *Changes) InForce() []string { return c.actuator.Applied() }
 
+// List tells of the changes that are in force, the earliest first.
+func (c *Changes) List() []actuate.InForce { return c.actuator.InForce() }
+
 // Restore undoes what controllers that died left behind.
 func (c *Changes) Restore() {
 	restored, err := c.kinds.Restore(c.options.StateDir)

@@ -19,7 +19,7 @@
 //	restore                     and what a dead one has left
 //	requests                    what its process asks for
 //	served, begin, echo         what attuned has for it
-//	serve, session              the side of the process
+//	serve, session, pages       the side of the process
 //	source, finder, rules, log, tell  what reaches its controller through attuned
 //	pool, start, confine, calls  how a process begins, and what it may
 //	relay                       to the Analyzer

@@ -23,6 +23,7 @@ const (
 	begin     kind = "begin"     // beginning; answered when the controller runs
 	follow    kind = "follow"    // procid.Identity, with a pidfd; answered with beating
 	processes kind = "processes" // page; answered with page
+	changes   kind = "changes"   // page; answered with page
 	keep      kind = "keep"      // keeping; answered with keeping
 	stop      kind = "stop"      // time.Duration; answered when everything was given back
 	restore   kind = "restore"   // the directory of journals; answered with [restored]
@@ -79,11 +80,11 @@ type pinging struct {
 // beating is its answer.
 type beating struct{ Living int }
 
-// page is a part of the list of processes: from the first that is asked for, with the
-// number of those that there are.
+// page is a part of a list: from the first that is asked for, with the number of
+// those that there are.
 type page struct {
-	From, Of  int
-	Processes [][]byte `json:",omitempty"`
+	From, Of int
+	Items    [][]byte `json:",omitempty"`
 }
 
 // keeping names changes that are to stay, and in the answer what they are called from

@@ -88,7 +88,9 @@ func (s *session) work(k kind) (func(message, *os.File) (any, error), error) {
 	case follow:
 		return s.follow, nil
 	case processes:
-		return s.list, nil
+		return s.listProcesses, nil
+	case changes:
+		return s.listChanges, nil
 	case keep:
 		return s.keep, nil
 	case stop:

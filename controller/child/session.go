@@ -155,28 +155,6 @@ func (s *session) follow(m message, file *os.File) (any, error) {
 	return beating{Living: c.Living()}, err
 }
 
-// pageBytes is about how much of the list of processes goes in one message.
-const pageBytes = 256 << 10
-
-// list tells of the processes under control.
-func (s *session) list(m message, _ *os.File) (any, error) {
-	from, c, err := asked[page](s, m)
-	if err != nil {
-		return nil, err
-	}
-	all := c.Processes()
-	told := page{From: from.From, Of: len(all)}
-	for size, next := 0, from.From; next < len(all) && size < pageBytes; next++ {
-		text, err := encoded(all[next])
-		if err != nil {
-			return nil, err
-		}
-		told.Processes = append(told.Processes, text)
-		size += len(text)
-	}
-	return told, nil
-}
-
 // keptPatience is how long somebody else may have the journal of kept changes.
 const keptPatience = 2 * time.Second
 

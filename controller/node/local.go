@@ -18,6 +18,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/logging"
@@ -41,6 +42,13 @@ const (
 	// everybody may connect to the local socket; what they may see and do
 	// depends on who they are.
 	everybody = 0o666
+)
+
+// SocketName is the name of the local socket in the directory of sockets, and
+// ChangesPath where it tells what sessions have changed: a list of [actuate.InForce].
+const (
+	SocketName  = "attuned.sock"
+	ChangesPath = "/v1/changes"
 )
 
 // Listen makes the local socket. One that a node before has left is replaced:
@@ -109,6 +117,7 @@ func (l *local) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", l.serveHealth)
 	mux.HandleFunc("GET /readyz", l.serveReady)
 	mux.HandleFunc("GET /v1/status", l.serveStatus)
+	mux.HandleFunc("GET "+ChangesPath, l.serveChanges)
 	mux.Handle("GET /metrics", l.metrics.Handler())
 	mux.HandleFunc("POST /v1/task", l.serveTask)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -166,12 +175,33 @@ func (l *local) serveStatus(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	answer := struct {
+	writeJSON(w, struct {
 		Registry bool            `json:"registry_connected"`
 		Record   json.RawMessage `json:"record"`
-	}{l.connected(), text}
+	}{l.connected(), text})
+}
+
+// writeJSON answers with a document.
+func writeJSON(w http.ResponseWriter, document any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // whoever asked is gone
+	_ = json.NewEncoder(w).Encode(document) // whoever asked is gone
+}
+
+// serveChanges tells what sessions have changed: root everything, others what is changed
+// in their processes.
+func (l *local) serveChanges(w http.ResponseWriter, r *http.Request) {
+	uid, ok := r.Context().Value(peerKey{}).(uint32)
+	if !ok {
+		http.Error(w, "the kernel does not say who asks", http.StatusForbidden)
+		return
+	}
+	all := []actuate.InForce{}
+	for _, s := range l.sessions.list() {
+		if uid == 0 || s.key.uid == uid {
+			all = append(all, s.changes()...)
+		}
+	}
+	writeJSON(w, all)
 }
 
 // serveTask takes a task that is handed over.
@@ -204,8 +234,7 @@ func (l *local) serveTask(w http.ResponseWriter, r *http.Request) {
 // prefers that.
 func writeEnvironment(w http.ResponseWriter, r *http.Request, env []string) {
 	if strings.Contains(r.Header.Get("Accept"), "application/json") {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string][]string{"environment": env}) // whoever asked is gone
+		writeJSON(w, map[string][]string{"environment": env})
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -87,7 +88,12 @@ func (c *steered) Ended() <-chan struct{} { return c.lost }
 func (*steered) Err() error               { return errors.New("signal: killed") }
 
 func (*steered) Processes() []*attunev1.Process { return nil }
-func (*steered) Environment() []string          { return nil }
+
+func (c *steered) Changes() []actuate.InForce {
+	return []actuate.InForce{{ID: "c1", Knob: "knob", PID: c.followed[0].PID, Registration: c.config.Session.Registration}}
+}
+
+func (*steered) Environment() []string { return nil }
 
 func (*steered) KeepOnly(context.Context, []string) ([]string, error) {
 	return nil, errors.New("nothing is kept")

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/queue"
@@ -41,6 +42,7 @@ type controlled interface {
 	Has(process procid.Identity) bool
 	Living() int
 	Processes() []*attunev1.Process
+	Changes() []actuate.InForce
 	Environment() []string
 	KeepOnly(ctx context.Context, changes []string) ([]string, error)
 	Stop(ctx context.Context) error
@@ -118,6 +120,16 @@ func (s *session) living() int {
 		return s.controller.Living()
 	default:
 		return 0
+	}
+}
+
+// changes are what the session has changed in its processes.
+func (s *session) changes() []actuate.InForce {
+	select {
+	case <-s.ready:
+		return s.controller.Changes()
+	default:
+		return nil
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,12 +14,10 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/byhand"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/inforce"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/actuate"
-	"github.com/attune-hpc/attune/controller/actuate/kinds"
-	"github.com/attune-hpc/attune/controller/node"
 	"github.com/attune-hpc/attune/internal/exitcode"
-	"github.com/attune-hpc/attune/internal/rundir"
 )
 
 // Command returns `attune changes`.
@@ -29,51 +26,26 @@ func Command(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "changes",
 		Short: "List what is changed in running processes of this node",
-		Long: `Changes lists what you have changed with attune tune and not undone, and what
-your running attune run has changed, with old and new value; for root also what
-attuned has changed for its sessions, if its state-dir is the usual one. Changes of
-processes that have ended are gone with them, those of a cgroup are not.`,
+		Long: `Changes lists what is changed in your processes on this node, with old and new value:
+what you have changed with attune tune and not undone, what your running attune run has
+changed, and what the node's service has. For root it lists those in all processes.
+BY says who takes a change back: attune undo what was made by hand, a run its own at its
+end, and attune session stop what a session has made. Changes of processes that have
+ended are gone with them, those of a cgroup are not.`,
 		Example: "  attune changes\n  attune changes --json | jq '.[] | select(.knob == \"thread.nice\")'",
 		Args:    cli.NoArguments,
-		RunE: func(*cobra.Command, []string) error {
-			changes, err := inForce()
-			if err != nil {
-				return err
-			}
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			changes, err := inforce.List(cmd.Context())
 			if asJSON {
 				encoder := json.NewEncoder(p.Stdout)
 				encoder.SetIndent("", "  ")
-				return encoder.Encode(changes)
+				return errors.Join(encoder.Encode(changes), err)
 			}
-			return writeChanges(p, changes)
+			return errors.Join(writeChanges(p, changes), err)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
-}
-
-// byService is who has made a change of the service, of which each session has a journal.
-const byService = "attuned"
-
-// inForce reads this user's journals, root's with those of the service; never nil.
-func inForce() ([]actuate.InForce, error) {
-	dir, err := rundir.Current().LastingStateDir()
-	if err != nil {
-		return nil, err
-	}
-	return inForceBelow(dir)
-}
-
-// inForceBelow reads the journals in a state directory, and those of the service that
-// has the same one.
-func inForceBelow(dir string) ([]actuate.InForce, error) {
-	known := kinds.All(kinds.Options{})
-	own, err := known.Changes(dir)
-	services, serviceErr := known.Changes(filepath.Join(dir, node.JournalFolder))
-	for i := range services {
-		services[i].By = byService
-	}
-	return append(append([]actuate.InForce{}, own...), services...), errors.Join(err, serviceErr)
 }
 
 func writeChanges(p *cli.Env, changes []actuate.InForce) error {
@@ -83,19 +55,27 @@ func writeChanges(p *cli.Env, changes []actuate.InForce) error {
 	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tPROCESS\tPROGRAM\tKNOB\tWHERE\tOLD\tNEW\tSINCE\tBY")
 	for _, c := range changes {
-		by := c.By
-		switch by {
-		case "":
-			by = "hand"
-		case byService:
-		default:
-			by = "attune " + by
-		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.PID, procs.Name(c.PID),
-			c.Knob, c.Where, c.Old, c.New, c.Since.Local().Format(time.DateTime), by)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cell(c.ID), c.PID, procs.Name(c.PID),
+			cell(c.Knob), cell(c.Where), cell(c.Old), cell(c.New), c.Since.Local().Format(time.DateTime), cell(by(c)))
 	}
 	return w.Flush()
 }
+
+// by says who has made a change.
+func by(c actuate.InForce) string {
+	switch {
+	case c.By == "":
+		return "hand"
+	case c.Registration != "":
+		return "session " + c.Registration
+	case c.By == inforce.ByService:
+		return c.By
+	}
+	return "attune " + c.By
+}
+
+// cell is a text as a table may have it: those of the service are of users' sessions.
+func cell(text string) string { return strings.Map(procs.Printable, text) }
 
 // Undoing returns `attune undo`.
 func Undoing(p *cli.Env) *cobra.Command {
@@ -123,11 +103,8 @@ so. What attune run has changed it takes back itself.`,
 	return cmd
 }
 
-func completeUndo(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-	changes, err := inForce()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+func completeUndo(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+	changes, _ := inforce.List(cmd.Context()) // what there is
 	var ids []string
 	for _, c := range changes {
 		if c.By == "" && !strings.Contains(" "+strings.Join(given, " ")+" ", " "+c.ID+" ") {

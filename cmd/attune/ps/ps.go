@@ -7,14 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/inforce"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/cmd/attune/site"
+	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -28,7 +31,8 @@ const psLong = `Ps lists your processes, for root all, and what can be done with
   files     attune tune of its sockets and pipes; needs what a debugger needs
   preload   the library that attune run preloads would be taken, at its next start
 
-What cannot be done stands behind it with the reason.
+What cannot be done stands behind it with the reason. CHANGED are the knobs that are
+changed in it, by hand, by a run or by the node's service; attune changes tells more.
 
 With --site it lists the processes that are under control at a site, on all of its
 nodes, as attune session start asked for.`
@@ -40,6 +44,8 @@ type Process struct {
 	Threads int    `json:"threads"`
 	Program string `json:"program"`
 	Ways    []way  `json:"ways"`
+	// Changed are the knobs that are changed in it; attune changes says more.
+	Changed []string `json:"changed,omitempty"`
 }
 
 // way is one thing that can be done with a process, or not.
@@ -69,12 +75,16 @@ func Command(p *cli.Env) *cobra.Command {
 				return exitcode.UsageError(errors.New("--analyzer and --registry are about a site's processes"), "add --site")
 			}
 			list := listRunning(all || os.Geteuid() == 0)
+			changes, err := inforce.List(cmd.Context())
+			for i := range list {
+				list[i].Changed = knobsOf(list[i].PID, changes)
+			}
 			if !asJSON {
-				return writeRunning(p, list)
+				return errors.Join(writeRunning(p, list), err)
 			}
 			encoder := json.NewEncoder(p.Stdout)
 			encoder.SetIndent("", "  ")
-			return encoder.Encode(list)
+			return errors.Join(encoder.Encode(list), err)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -107,6 +117,16 @@ func listRunning(all bool) []Process {
 		})
 	}
 	return list
+}
+
+// knobsOf lists what is changed in a process, each knob once.
+func knobsOf(pid int, changes []actuate.InForce) (knobs []string) {
+	for _, c := range changes {
+		if c.PID == pid && !slices.Contains(knobs, c.Knob) {
+			knobs = append(knobs, c.Knob)
+		}
+	}
+	return knobs
 }
 
 // waysInto finds out what can be done with a process; nothing is changed. An
@@ -148,7 +168,7 @@ func traceable(pid int) error {
 
 func writeRunning(p *cli.Env, list []Process) error {
 	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "PID\tUSER\tTHREADS\tPROGRAM\tCAN\tCANNOT")
+	fmt.Fprintln(w, "PID\tUSER\tTHREADS\tPROGRAM\tCHANGED\tCAN\tCANNOT")
 	for _, r := range list {
 		var can, cannot []string
 		for _, way := range r.Ways {
@@ -158,8 +178,8 @@ func writeRunning(p *cli.Env, list []Process) error {
 				cannot = append(cannot, way.Name+": "+way.Reason)
 			}
 		}
-		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\n", r.PID, r.User, r.Threads, r.Program,
-			strings.Join(can, ", "), strings.Join(cannot, "; "))
+		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\t%s\n", r.PID, r.User, r.Threads, r.Program,
+			strings.Map(procs.Printable, strings.Join(r.Changed, ", ")), strings.Join(can, ", "), strings.Join(cannot, "; "))
 	}
 	return w.Flush()
 }
