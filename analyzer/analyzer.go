@@ -54,7 +54,7 @@ func New(cfg Config) (*Analyzer, error) {
 	}
 	a.session = session.New(session.Config{
 		Known: known,
-		ID:    cfg.JobID, Command: cfg.Command, Tick: cfg.tick, Lease: cfg.Lease,
+		ID:    cfg.JobID, Command: cfg.Command, Tick: cfg.tick, Lease: cfg.Lease, ProvenLease: cfg.ProvenLease,
 		Sinks: a.sinks(), Version: cfg.Version, Grace: cfg.Grace, Inherit: cfg.Inherit,
 		Core: core.Config{Mode: mode, Keep: cfg.Keep, Apart: cfg.Apart, IDPrefix: cfg.ChangePrefix}, Log: a.log,
 	})

@@ -56,9 +56,9 @@ type Config struct {
 	Apart bool
 	// tick is the period of ticks, samples and aggregates; 0: 50 ms.
 	tick time.Duration
-	// Lease, Grace and Inherit are the session's; see session.Config.
-	Lease, Grace time.Duration
-	Inherit      []*attunev1.KeptChange
+	// Lease, ProvenLease, Grace and Inherit are the session's; see session.Config.
+	Lease, ProvenLease, Grace time.Duration
+	Inherit                   []*attunev1.KeptChange
 	// OwnCost returns the CPU time of this process, where the controller is in it; nil:
 	// the controllers say what they take.
 	OwnCost func() time.Duration

@@ -33,7 +33,7 @@ func (d *desk) handle(_ context.Context, request *attunev1.ManageResponse) {
 	case *attunev1.ManageResponse_Want:
 		d.wanted.Want(r.Want)
 	case *attunev1.ManageResponse_Renew:
-		d.changes.Renew(r.Renew.GetChanges())
+		d.changes.Renew(r.Renew)
 	case *attunev1.ManageResponse_End:
 		d.over(r.End.GetKeep(), errEnded)
 	case *attunev1.ManageResponse_Apply:

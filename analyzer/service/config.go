@@ -55,11 +55,13 @@ type Config struct {
 	maxRegistrations int
 	// Linger is how long a session without processes waits for more; 0: 10 s.
 	Linger time.Duration
-	// Grace is how long a controller may be out of reach; 0: 60 s.
+	// Grace is how long a controller may be out of reach; 0: 5 min.
 	Grace time.Duration
-	// Lease is how long changes outlive a silent Analyzer, and so how long
-	// another one has to take over; 0: 30 s.
+	// Lease is how long changes that are on trial outlive a silent Analyzer; 0: 30 s.
 	Lease time.Duration
+	// ProvenLease is how long those that are proven good do, and so how long another
+	// Analyzer has to take them over; 0: 5 min.
+	ProvenLease time.Duration
 	// Knowledge is what earlier sessions have learnt, for each user apart; nil: it
 	// is not kept. The caller closes it, after Run.
 	Knowledge analyzer.Knowledge
@@ -95,8 +97,9 @@ func (c Config) withDefaults() Config {
 	c.MaxTunletProcesses = cmp.Or(c.MaxTunletProcesses, 32)
 	c.maxRegistrations = cmp.Or(c.maxRegistrations, 64)
 	c.Linger = cmp.Or(c.Linger, 10*time.Second)
-	c.Grace = cmp.Or(c.Grace, time.Minute)
+	c.Grace = cmp.Or(c.Grace, 5*time.Minute)
 	c.Lease = cmp.Or(c.Lease, 30*time.Second)
+	c.ProvenLease = cmp.Or(c.ProvenLease, 5*time.Minute)
 	if c.Digests == nil {
 		c.Digests = objfile.NewDigests(objfile.DigestsOptions{})
 	}

@@ -153,7 +153,7 @@ func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 		Knowledge: knowledgeOf(user, rt.cfg.Knowledge), Mode: r.GetMode(), JobID: record.GetId(), Command: record.GetCommandLine(), Version: rt.cfg.Version,
 		TunletDirs: rt.cfg.TunletDirs, Tunlets: r.GetTunlets(), TunletOptions: tunletOptions(rt.cfg.TunletOptions, r), Digests: rt.cfg.Digests,
 		DescriptionDir: rt.cfg.DescriptionDir, TunletLimits: rt.cfg.TunletLimits, TunletPool: rt.tunlets, User: strconv.FormatUint(uint64(k.uid), 10),
-		Lease: rt.cfg.Lease, Grace: rt.cfg.Grace, Inherit: record.GetKeptChanges(), ChangePrefix: randomTag() + "-",
+		Lease: rt.cfg.Lease, ProvenLease: rt.cfg.ProvenLease, Grace: rt.cfg.Grace, Inherit: record.GetKeptChanges(), ChangePrefix: randomTag() + "-",
 		Changed: func() { h.changed.Ring() }, Audit: audit(rt.cfg.Audit, record.GetId()), Log: h.log,
 	})
 	if err != nil {

@@ -21,6 +21,9 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
+// comeBack is how long controllers may take to find an Analyzer that has taken over.
+const comeBack = time.Minute
+
 // Service has the sessions of a site: it ties together what the other files have.
 // Its methods are safe for use by several goroutines.
 type Service struct {
@@ -51,7 +54,7 @@ func New(cfg Config) (*Service, error) {
 	f := finder{table: t, registry: cfg.Registry, recorder: rec, reports: reports}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &claims{
-		table: t, registry: cfg.Registry, recorder: rec, record: cfg.Record, log: log, patience: cfg.Grace + cfg.Linger,
+		table: t, registry: cfg.Registry, recorder: rec, record: cfg.Record, log: log, patience: min(cfg.Grace, comeBack) + cfg.Linger,
 		ctx: ctx, cancel: cancel,
 	}
 	s := &Service{

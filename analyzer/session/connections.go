@@ -44,7 +44,7 @@ func (cs *connections) ControllerConnected(hello *attunev1.ControllerHello, chan
 		if c.hello != nil {
 			text = "%s on %s is back"
 		}
-		c.hello, c.channel, c.awaited = hello, channel, false
+		c.hello, c.channel, c.awaited, c.proven = hello, channel, false, nil
 		cs.wants.connected(c)
 		cs.teller.emitController(c.id, attunev1.ControllerState_CONTROLLER_STATE_CONNECTED, fmt.Sprintf(text, c.id, hello.GetHost()))
 		cs.hurry()
@@ -138,10 +138,18 @@ func (cs *connections) Dismiss(ctx context.Context, keep []string) error {
 	})
 }
 
-// renewLeases renews all leases.
+// renewLeases renews all leases, and tells each controller which of its changes are
+// proven good, where others are than it was told last.
 func (cs *connections) renewLeases() {
+	proven := cs.inheritance.proven()
 	for _, c := range cs.controllers.byID {
-		c.send(&attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{}}})
+		renew := &attunev1.RenewLease{}
+		if !slices.Equal(c.proven, proven[c]) {
+			renew.Proven = &attunev1.ProvenChanges{Changes: proven[c], LeaseNanos: int64(cs.inheritance.lease)}
+		}
+		if c.send(&attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: renew}}) {
+			c.proven = proven[c]
+		}
 	}
 }
 

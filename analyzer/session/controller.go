@@ -27,6 +27,7 @@ type controller struct {
 	local   map[uint64]uint64         // its handles to the session's
 	newest  uint64                    // of its handles
 	early   []*attunev1.PointStatus   // of processes that it will tell of, see points.setStatus
+	proven  []string                  // of its changes, as this channel was told
 	status  *attunev1.ControllerStatus
 	lost    *attunev1.ControllerStatus // losses as its events told them
 

@@ -5,6 +5,7 @@ package session
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -20,6 +21,18 @@ type inheritance struct {
 	processes *processes
 	decider   *decider
 	awaited   map[string]*attunev1.KeptChange // whose process is not there yet, by id
+	lease     time.Duration                   // of what is proven good
+}
+
+// proven lists the changes that are proven good and not on trial, by controller.
+func (i *inheritance) proven() map[*controller][]string {
+	all := make(map[*controller][]string)
+	for _, h := range i.decider.core.Held() {
+		if p := i.processes.byID[h.Process]; h.Kept && p != nil {
+			all[p.controller] = append(all[p.controller], h.ID)
+		}
+	}
+	return all
 }
 
 // reconcile compares what a controller that has connected has in force with what is

@@ -24,6 +24,8 @@ type Config struct {
 	Tick time.Duration
 	// Lease is how long a change lives without a renewal; 0: 5 s.
 	Lease time.Duration
+	// ProvenLease is that of a change that is proven good and not on trial; 0: as Lease.
+	ProvenLease time.Duration
 	// callTimeout bounds each call to a tunlet, which holds up nobody else
 	// meanwhile; 0: 5 s, which a tunlet on a crowded node keeps.
 	callTimeout time.Duration
@@ -57,6 +59,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Lease == 0 {
 		c.Lease = 5 * time.Second
+	}
+	if c.ProvenLease == 0 {
+		c.ProvenLease = c.Lease
 	}
 	if c.callTimeout == 0 {
 		c.callTimeout = 5 * time.Second
@@ -115,6 +120,7 @@ func (s *Session) wireDecisions(cfg Config) {
 	}
 	s.inheritance = &inheritance{
 		teller: s.teller, processes: s.processes, decider: s.decider, awaited: map[string]*attunev1.KeptChange{},
+		lease: cfg.ProvenLease,
 	}
 	s.sleepers = &sleepers{
 		teller: s.teller, wants: s.wants, hurry: s.pace.hurry,

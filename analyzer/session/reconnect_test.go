@@ -91,6 +91,34 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
+// TestProvenIsTold: a controller is told which of its changes are proven good once, and
+// once more by another connection.
+func TestProvenIsTold(t *testing.T) {
+	r := newRigWith(t, Config{
+		Core: core.Config{Mode: core.ModeTune}, Grace: grace, ProvenLease: time.Minute,
+		Inherit: []*attunev1.KeptChange{{Id: "old-c1", Host: "n1", Pid: 1, Knob: "k", Tunlet: "a", Action: "set k=2", Gain: 3}},
+	})
+	r.session.TunletReady(newScripted(t, "a", nil)) // else nobody watches over the change
+	want := []*attunev1.ProvenChanges{{Changes: []string{"old-c1"}, LeaseNanos: int64(time.Minute)}}
+	for range 2 {
+		l := r.hello("ac1", "n1", "old-c1")
+		r.has("ac1", "n1", 1)
+		r.pass(3 * renewEvery)
+		var told []*attunev1.ProvenChanges
+		l.mu.Lock()
+		for _, m := range l.sent {
+			if proven := m.GetRenew().GetProven(); proven != nil {
+				told = append(told, proven)
+			}
+		}
+		l.mu.Unlock()
+		if diff := cmp.Diff(want, told, protocmp.Transform()); diff != "" {
+			t.Error(diff)
+		}
+		r.session.ControllerGone("ac1", l, false)
+	}
+}
+
 // TestControllerComesBack breaks a channel: what the controller still has goes
 // on, what it lost in the meantime is noted.
 func TestControllerComesBack(t *testing.T) {

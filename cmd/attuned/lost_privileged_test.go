@@ -53,6 +53,12 @@ type tuned struct {
 // mustTune has a worker of its own registration changed.
 func mustTune(t *testing.T, s *site, a *scripted, id string) *tuned {
 	t.Helper()
+	return mustBeChanged(t, s, a, id, func(*attunev1.Change) {})
+}
+
+// mustBeChanged is mustTune by a change that was prepared.
+func mustBeChanged(t *testing.T, s *site, a *scripted, id string, prepare func(*attunev1.Change)) *tuned {
+	t.Helper()
 	w := &tuned{connection: a.reset()}
 	program := s.path(id)
 	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {
@@ -61,7 +67,9 @@ func mustTune(t *testing.T, s *site, a *scripted, id string) *tuned {
 	w.target = targets.Start(t, program)
 	s.register(id, program, "tune")
 	w.handle = patience.Receive(t, "the process", w.processes).GetHandle()
-	w.requests <- setKnob(id, w.handle)
+	change := setKnob(id, w.handle)
+	prepare(change.GetApply().GetChanges()[0])
+	w.requests <- change
 	checkChanged(t, w.connection, w.target)
 	return w
 }

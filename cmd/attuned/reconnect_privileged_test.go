@@ -90,3 +90,39 @@ func TestAnalyzerComesBack(t *testing.T) {
 	s.stop(daemon)
 	checkUnharmed(t, target)
 }
+
+// The Analyzer goes and does not come back: what is on trial is undone after its lease,
+// what is proven good after its own, which is longer.
+func TestProvenChangeOutlivesItsAnalyzer(t *testing.T) {
+	const lease, proven = time.Second, 10 * time.Second
+	s := mustSiteOnly(t)
+	a := &scripted{}
+	stop := serveScript(t, a, s.path("a.sock"))
+	daemon := s.attuned()
+	tuned := map[string]*targets.Target{}
+	for _, id := range []string{"tried", "good"} {
+		w := mustBeChanged(t, s, a, id, func(change *attunev1.Change) { change.LeaseNanos = int64(lease) })
+		tuned[id] = w.target
+		if id == "good" {
+			w.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{
+				Proven: &attunev1.ProvenChanges{Changes: []string{id}, LeaseNanos: int64(proven)},
+			}}}
+			w.requests <- &attunev1.ManageResponse{RequestId: "heard", Request: &attunev1.ManageResponse_Undo{Undo: &attunev1.UndoChanges{ChangeIds: []string{"none"}}}}
+			patience.Receive(t, "word that it was heard", w.results)
+		}
+	}
+	stop()
+	gone := time.Now()
+	patience.Until(t, "the change on trial to be undone", func() bool { return tuned["tried"].Ask(t, "knob") == knobBefore })
+	if knob := tuned["good"].Ask(t, "knob"); knob != knobAfter && time.Since(gone) < proven {
+		t.Errorf("the knob is %s %v after the Analyzer went, though it was proven good", knob, time.Since(gone))
+	}
+	patience.Until(t, "the proven change to be undone", func() bool { return tuned["good"].Ask(t, "knob") == knobBefore })
+	if took := time.Since(gone); took < proven-lease {
+		t.Errorf("it was undone after %v, want %v", took, proven)
+	}
+	s.stop(daemon)
+	for _, target := range tuned {
+		checkUnharmed(t, target)
+	}
+}

@@ -107,8 +107,14 @@ func (c *Changes) Connection() uint64 { return c.leases.connection() }
 func (c *Changes) Orphan() { c.leases.orphan() }
 
 // Renew takes the Analyzer's word for changes: those that are named, or with none all
-// that have not to be.
-func (c *Changes) Renew(named []string) { c.leases.renew(named, time.Now()) }
+// that have not to be, and which are proven good, if it says so.
+func (c *Changes) Renew(r *attunev1.RenewLease) {
+	now := time.Now()
+	c.leases.renew(r.GetChanges(), now)
+	if proven := r.GetProven(); proven != nil {
+		c.leases.prove(proven.GetChanges(), time.Duration(proven.GetLeaseNanos()), now)
+	}
+}
 
 // Look tells of changes that others have overridden, and undoes those that the
 // Analyzer no longer stands for.

@@ -3,10 +3,14 @@
 package change
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
 )
+
+// maxLease bounds what an Analyzer may ask for.
+const maxLease = time.Hour
 
 // leases says until when changes stay in force without word from the Analyzer.
 type leases struct {
@@ -19,6 +23,7 @@ type leases struct {
 
 type lease struct {
 	length time.Duration
+	proven time.Duration // the length instead while the change is proven good; 0: it is not
 	ends   time.Time
 	owed   bool // to be undone, whatever the Analyzer says from now on
 	// unnamed: its connection was lost, and the Analyzer has not said since that
@@ -28,6 +33,12 @@ type lease struct {
 
 func newLeases(standard time.Duration) *leases {
 	return &leases{standard: standard, until: make(map[string]lease)}
+}
+
+// begin starts a lease anew.
+func (l lease) begin(now time.Time) lease {
+	l.ends = now.Add(min(cmp.Or(l.proven, l.length), maxLease))
+	return l
 }
 
 // connection numbers the present connection.
@@ -45,7 +56,7 @@ func (l *leases) add(change string, length time.Duration, connection uint64, now
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.until[change] = lease{length: length, ends: now.Add(length), unnamed: connection != l.lost}
+	l.until[change] = lease{length: length, unnamed: connection != l.lost}.begin(now)
 }
 
 // orphan notes that the connection was lost: what is in force is renewed only
@@ -68,8 +79,24 @@ func (l *leases) renew(named []string, now time.Time) {
 	for change, one := range l.until {
 		meant := slices.Contains(named, change) || len(named) == 0 && !one.unnamed
 		if meant && !one.owed {
-			one.ends, one.unnamed = now.Add(one.length), false
-			l.until[change] = one
+			one.unnamed = false
+			l.until[change] = one.begin(now)
+		}
+	}
+}
+
+// prove gives changes that are proven good, and no others, leases of a length.
+func (l *leases) prove(proven []string, length time.Duration, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for change, one := range l.until {
+		was := one.proven
+		one.proven = 0
+		if slices.Contains(proven, change) {
+			one.proven = max(length, 0)
+		}
+		if one.proven != was && !one.owed {
+			l.until[change] = one.begin(now)
 		}
 	}
 }
@@ -79,7 +106,7 @@ func (l *leases) renew(named []string, now time.Time) {
 func (l *leases) owe(change string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.until[change] = lease{length: l.standard, ends: now.Add(l.standard), owed: true}
+	l.until[change] = lease{length: l.standard, owed: true}.begin(now)
 }
 
 // expired returns the changes whose lease has ended, in the order in which
@@ -98,7 +125,7 @@ func (l *leases) expired(now time.Time, inForce func() []string) []string {
 		}
 		if now.After(one.ends) {
 			out = append(out, change)
-			one = lease{length: l.standard, ends: now.Add(l.standard), owed: true}
+			one = lease{length: l.standard, owed: true}.begin(now)
 		}
 		kept[change] = one
 	}

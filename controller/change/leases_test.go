@@ -49,3 +49,39 @@ func TestOwedUndoIsNotRenewed(t *testing.T) {
 		t.Errorf("expired %v", got)
 	}
 }
+
+// A change that is proven good outlives a silent Analyzer for longer, until it is on
+// trial again; for no longer than an hour, whatever the Analyzer says.
+func TestProvenLease(t *testing.T) {
+	now := time.Unix(1000, 0)
+	ends := func(l *leases, change string) time.Duration { return l.until[change].ends.Sub(now) }
+	l := newLeases(10 * time.Second)
+	for _, id := range []string{"good", "tried", "owed"} {
+		l.add(id, 30*time.Second, l.connection(), now)
+	}
+	l.owe("owed", now)
+	l.prove([]string{"good", "owed", "unknown"}, 5*time.Minute, now)
+	if good, tried, owed := ends(l, "good"), ends(l, "tried"), ends(l, "owed"); good != 5*time.Minute || tried != 30*time.Second || owed != 10*time.Second {
+		t.Errorf("leases end after %v, %v, %v", good, tried, owed)
+	}
+	l.orphan()
+	l.renew([]string{"good"}, now.Add(time.Minute))
+	if good := ends(l, "good"); good != 6*time.Minute {
+		t.Errorf("renewed, the lease ends after %v", good)
+	}
+	l.prove([]string{"good"}, 5*time.Minute, now.Add(2*time.Minute)) // said again, which renews nothing
+	if good := ends(l, "good"); good != 6*time.Minute {
+		t.Errorf("proven again, the lease ends after %v", good)
+	}
+	l.prove(nil, 5*time.Minute, now.Add(time.Minute))
+	if good := ends(l, "good"); good != 90*time.Second {
+		t.Errorf("on trial again, the lease ends after %v", good)
+	}
+	l.prove([]string{"good"}, 1000*time.Hour, now)
+	if good := ends(l, "good"); good != maxLease {
+		t.Errorf("the lease ends after %v, at most %v", good, maxLease)
+	}
+	if len(l.until) != 3 {
+		t.Errorf("leases %v", l.until)
+	}
+}

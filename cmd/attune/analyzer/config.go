@@ -60,6 +60,7 @@ const (
 	keyLinger         = "linger"
 	keyGrace          = "grace"
 	keyLease          = "lease"
+	keyProvenLease    = "proven-lease"
 	keyReports        = "reports"
 	keyMetrics        = "metrics-listen"
 	keyMetricsFile    = "metrics-file"
@@ -109,8 +110,9 @@ func analyzerFlags(flags *pflag.FlagSet) {
 	flags.Int(keyMaxTunlets, 32, "most processes of tunlets that do not come with Attune: each of them has one for each session, of some 15 MB")
 	flags.Duration(keyTunletDelay, time.Second, "age at which a session gets its tunlets")
 	flags.Duration(keyLinger, 10*time.Second, "how long a session without processes waits for more")
-	flags.Duration(keyGrace, time.Minute, "how long a node may be out of reach before its processes count as ended")
-	flags.Duration(keyLease, 30*time.Second, "how long changes stay in force without word from an Analyzer")
+	flags.Duration(keyGrace, 5*time.Minute, "how long a node may be out of reach before its processes count as ended")
+	flags.Duration(keyLease, 30*time.Second, "how long changes that are on trial stay in force without word from an Analyzer")
+	flags.Duration(keyProvenLease, 5*time.Minute, "how long changes that are proven good do, an hour at most")
 	flags.Int(keyReports, 1000, "most reports to keep of ended sessions that changed something, and as many of others")
 	flags.String(keyMetrics, "", "answer GET /metrics at `HOST:PORT`; :PORT is for this machine only")
 	flags.String(keyMetricsFile, "", "write metrics to `FILE` each 15 s, for node_exporter's collector of text files")
@@ -216,7 +218,7 @@ func analyzerFrom(v *viper.Viper) (analyzerSettings, error) {
 		service: service.Config{
 			TunletDirs: from.List(settings.KeyTunletDir), TunletLimits: settings.TunletLimits(from.Number(settings.KeyTunletMB), from.Number(settings.KeyTunletCPU)),
 			MaxSessions: from.Count(keyMaxSessions), MaxTunletProcesses: from.Count(keyMaxTunlets), Reports: from.Count(keyReports),
-			TunletDelay: from.Duration(keyTunletDelay), Linger: from.Duration(keyLinger), Grace: from.Duration(keyGrace), Lease: from.Duration(keyLease),
+			TunletDelay: from.Duration(keyTunletDelay), Linger: from.Duration(keyLinger), Grace: from.Duration(keyGrace), Lease: from.Duration(keyLease), ProvenLease: from.Duration(keyProvenLease),
 		},
 	}
 	s.embed = embed.Options{

@@ -759,7 +759,10 @@ type RenewLease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Changes by id; empty: all. Those of before a connection was lost have to be
 	// named once to stay.
-	Changes       []string `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	Changes []string `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	// The changes that are proven good, where others are than this connection was told
+	// last; not given: the same.
+	Proven        *ProvenChanges `protobuf:"bytes,2,opt,name=proven,proto3" json:"proven,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -801,6 +804,69 @@ func (x *RenewLease) GetChanges() []string {
 	return nil
 }
 
+func (x *RenewLease) GetProven() *ProvenChanges {
+	if x != nil {
+		return x.Proven
+	}
+	return nil
+}
+
+// ProvenChanges are the changes of a controller that are proven good and not on trial.
+// They outlive a silent Analyzer for longer than others.
+type ProvenChanges struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The changes by id, no others.
+	Changes []string `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	// Their lease from now on.
+	LeaseNanos    int64 `protobuf:"varint,2,opt,name=lease_nanos,json=leaseNanos,proto3" json:"lease_nanos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProvenChanges) Reset() {
+	*x = ProvenChanges{}
+	mi := &file_attune_v1_management_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProvenChanges) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProvenChanges) ProtoMessage() {}
+
+func (x *ProvenChanges) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_management_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProvenChanges.ProtoReflect.Descriptor instead.
+func (*ProvenChanges) Descriptor() ([]byte, []int) {
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ProvenChanges) GetChanges() []string {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *ProvenChanges) GetLeaseNanos() int64 {
+	if x != nil {
+		return x.LeaseNanos
+	}
+	return 0
+}
+
 // EndSession is the last request: the controller leaves the processes. What is
 // still changed in them it gives back, but for what is to be kept, which is then
 // the user's own to undo. It ends the channels when it has done so.
@@ -814,7 +880,7 @@ type EndSession struct {
 
 func (x *EndSession) Reset() {
 	*x = EndSession{}
-	mi := &file_attune_v1_management_proto_msgTypes[9]
+	mi := &file_attune_v1_management_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +892,7 @@ func (x *EndSession) String() string {
 func (*EndSession) ProtoMessage() {}
 
 func (x *EndSession) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[9]
+	mi := &file_attune_v1_management_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +905,7 @@ func (x *EndSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSession.ProtoReflect.Descriptor instead.
 func (*EndSession) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{9}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *EndSession) GetKeep() []string {
@@ -886,7 +952,7 @@ type PointStatus struct {
 
 func (x *PointStatus) Reset() {
 	*x = PointStatus{}
-	mi := &file_attune_v1_management_proto_msgTypes[10]
+	mi := &file_attune_v1_management_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +964,7 @@ func (x *PointStatus) String() string {
 func (*PointStatus) ProtoMessage() {}
 
 func (x *PointStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[10]
+	mi := &file_attune_v1_management_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +977,7 @@ func (x *PointStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PointStatus.ProtoReflect.Descriptor instead.
 func (*PointStatus) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{10}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PointStatus) GetPoint() uint32 {
@@ -1032,7 +1098,7 @@ type ControllerStatus struct {
 
 func (x *ControllerStatus) Reset() {
 	*x = ControllerStatus{}
-	mi := &file_attune_v1_management_proto_msgTypes[11]
+	mi := &file_attune_v1_management_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1110,7 @@ func (x *ControllerStatus) String() string {
 func (*ControllerStatus) ProtoMessage() {}
 
 func (x *ControllerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[11]
+	mi := &file_attune_v1_management_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1123,7 @@ func (x *ControllerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControllerStatus.ProtoReflect.Descriptor instead.
 func (*ControllerStatus) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{11}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ControllerStatus) GetCpuSeconds() float64 {
@@ -1187,10 +1253,15 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\achanges\x18\x01 \x03(\v2\x11.attune.v1.ChangeR\achanges\",\n" +
 	"\vUndoChanges\x12\x1d\n" +
 	"\n" +
-	"change_ids\x18\x01 \x03(\tR\tchangeIds\"&\n" +
+	"change_ids\x18\x01 \x03(\tR\tchangeIds\"X\n" +
 	"\n" +
 	"RenewLease\x12\x18\n" +
-	"\achanges\x18\x01 \x03(\tR\achanges\" \n" +
+	"\achanges\x18\x01 \x03(\tR\achanges\x120\n" +
+	"\x06proven\x18\x02 \x01(\v2\x18.attune.v1.ProvenChangesR\x06proven\"J\n" +
+	"\rProvenChanges\x12\x18\n" +
+	"\achanges\x18\x01 \x03(\tR\achanges\x12\x1f\n" +
+	"\vlease_nanos\x18\x02 \x01(\x03R\n" +
+	"leaseNanos\" \n" +
 	"\n" +
 	"EndSession\x12\x12\n" +
 	"\x04keep\x18\x01 \x03(\tR\x04keep\"\xa3\x03\n" +
@@ -1248,7 +1319,7 @@ func file_attune_v1_management_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_management_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_attune_v1_management_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_attune_v1_management_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_attune_v1_management_proto_goTypes = []any{
 	(PointState)(0),          // 0: attune.v1.PointState
 	(*ManageRequest)(nil),    // 1: attune.v1.ManageRequest
@@ -1260,43 +1331,45 @@ var file_attune_v1_management_proto_goTypes = []any{
 	(*ApplyChanges)(nil),     // 7: attune.v1.ApplyChanges
 	(*UndoChanges)(nil),      // 8: attune.v1.UndoChanges
 	(*RenewLease)(nil),       // 9: attune.v1.RenewLease
-	(*EndSession)(nil),       // 10: attune.v1.EndSession
-	(*PointStatus)(nil),      // 11: attune.v1.PointStatus
-	(*ControllerStatus)(nil), // 12: attune.v1.ControllerStatus
-	(*ActionResult)(nil),     // 13: attune.v1.ActionResult
-	(*Want)(nil),             // 14: attune.v1.Want
-	(*Mechanism)(nil),        // 15: attune.v1.Mechanism
-	(*Job)(nil),              // 16: attune.v1.Job
-	(*Principal)(nil),        // 17: attune.v1.Principal
-	(*MeasurePoint)(nil),     // 18: attune.v1.MeasurePoint
-	(*Change)(nil),           // 19: attune.v1.Change
-	(Delivery)(0),            // 20: attune.v1.Delivery
+	(*ProvenChanges)(nil),    // 10: attune.v1.ProvenChanges
+	(*EndSession)(nil),       // 11: attune.v1.EndSession
+	(*PointStatus)(nil),      // 12: attune.v1.PointStatus
+	(*ControllerStatus)(nil), // 13: attune.v1.ControllerStatus
+	(*ActionResult)(nil),     // 14: attune.v1.ActionResult
+	(*Want)(nil),             // 15: attune.v1.Want
+	(*Mechanism)(nil),        // 16: attune.v1.Mechanism
+	(*Job)(nil),              // 17: attune.v1.Job
+	(*Principal)(nil),        // 18: attune.v1.Principal
+	(*MeasurePoint)(nil),     // 19: attune.v1.MeasurePoint
+	(*Change)(nil),           // 20: attune.v1.Change
+	(Delivery)(0),            // 21: attune.v1.Delivery
 }
 var file_attune_v1_management_proto_depIdxs = []int32{
 	3,  // 0: attune.v1.ManageRequest.hello:type_name -> attune.v1.ControllerHello
-	13, // 1: attune.v1.ManageRequest.result:type_name -> attune.v1.ActionResult
-	11, // 2: attune.v1.ManageRequest.point:type_name -> attune.v1.PointStatus
-	12, // 3: attune.v1.ManageRequest.status:type_name -> attune.v1.ControllerStatus
+	14, // 1: attune.v1.ManageRequest.result:type_name -> attune.v1.ActionResult
+	12, // 2: attune.v1.ManageRequest.point:type_name -> attune.v1.PointStatus
+	13, // 3: attune.v1.ManageRequest.status:type_name -> attune.v1.ControllerStatus
 	4,  // 4: attune.v1.ManageRequest.done:type_name -> attune.v1.RequestDone
 	7,  // 5: attune.v1.ManageResponse.apply:type_name -> attune.v1.ApplyChanges
 	8,  // 6: attune.v1.ManageResponse.undo:type_name -> attune.v1.UndoChanges
 	9,  // 7: attune.v1.ManageResponse.renew:type_name -> attune.v1.RenewLease
-	10, // 8: attune.v1.ManageResponse.end:type_name -> attune.v1.EndSession
-	14, // 9: attune.v1.ManageResponse.want:type_name -> attune.v1.Want
-	15, // 10: attune.v1.ControllerHello.mechanisms:type_name -> attune.v1.Mechanism
-	16, // 11: attune.v1.ControllerHello.job:type_name -> attune.v1.Job
-	17, // 12: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
-	18, // 13: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
-	19, // 14: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
-	0,  // 15: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
-	20, // 16: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
-	1,  // 17: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
-	2,  // 18: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
-	18, // [18:19] is the sub-list for method output_type
-	17, // [17:18] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	11, // 8: attune.v1.ManageResponse.end:type_name -> attune.v1.EndSession
+	15, // 9: attune.v1.ManageResponse.want:type_name -> attune.v1.Want
+	16, // 10: attune.v1.ControllerHello.mechanisms:type_name -> attune.v1.Mechanism
+	17, // 11: attune.v1.ControllerHello.job:type_name -> attune.v1.Job
+	18, // 12: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
+	19, // 13: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
+	20, // 14: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
+	10, // 15: attune.v1.RenewLease.proven:type_name -> attune.v1.ProvenChanges
+	0,  // 16: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
+	21, // 17: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
+	1,  // 18: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
+	2,  // 19: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
+	19, // [19:20] is the sub-list for method output_type
+	18, // [18:19] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_management_proto_init() }
@@ -1328,7 +1401,7 @@ func file_attune_v1_management_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_management_proto_rawDesc), len(file_attune_v1_management_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
