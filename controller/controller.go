@@ -118,7 +118,11 @@ func (c *Controller) Follow(pid int) error {
 
 // FollowProcess is Follow for a process that is held, which may have ended.
 func (c *Controller) FollowProcess(process *procid.Process) error {
-	return c.admission.FollowProcess(c.ctx, process)
+	err := c.admission.FollowProcess(c.ctx, process)
+	if err == nil {
+		c.changes.TakeOver()
+	}
+	return err
 }
 
 // Attached is a process that was running before the controller took control of it.

@@ -29,11 +29,34 @@ func (c *Controller) KeepOnly(ctx context.Context, kept *actuate.Kept, changes [
 // tracker may not have told yet, are finished before their points would be
 // taken out.
 func (c *Controller) Stop(ctx context.Context) error {
+	return c.end(ctx, func() { c.changes.UndoAll(ctx) }, c.client.Finish)
+}
+
+// Hold is Stop for a controller that another one of this node follows: the changes that
+// are proven good stay in force for it until a time since boot, see [actuate.SinceBoot],
+// and the Analyzer, which is left without a word, awaits it. It returns the number of
+// changes that stay.
+func (c *Controller) Hold(ctx context.Context, until time.Duration) (held int, err error) {
+	err = c.end(ctx, func() { held = c.changes.Hold(ctx, until) }, c.abandon)
+	return held, err
+}
+
+// abandon ends the connection as a controller does that is killed.
+func (c *Controller) abandon() {
+	if c.giveUp != nil { // it was started
+		c.giveUp()
+		c.serve.Wait()
+	}
+	c.client.Finish()
+}
+
+// end ends everything: what is changed, and the client in the end.
+func (c *Controller) end(ctx context.Context, release, leave func()) error {
 	// Whoever waits for room in the queues, perhaps with a lock that is wanted
 	// below, waits no longer than that.
 	unblock := context.AfterFunc(ctx, c.client.Finish)
 	defer unblock()
-	c.changes.UndoAll(ctx)
+	release()
 	c.tellRest(ctx)
 	c.placer.Withdraw(ctx)
 	c.admission.Leave(ctx)
@@ -44,7 +67,7 @@ func (c *Controller) Stop(ctx context.Context) error {
 		}
 	}
 	c.sendStatus()
-	c.client.Finish()
+	leave()
 	c.cancel()
 	if !ends(ctx, &c.tracks.work) || !c.work.end(ctx) {
 		return fmt.Errorf("stop controller: %w", ctx.Err())

@@ -116,6 +116,8 @@ func (cs *connections) Manage(id string, m *attunev1.ManageRequest) {
 		case *attunev1.ManageRequest_Status:
 			c.status = k.Status
 			cs.teller.emitStatus(c.id, c.account())
+		case *attunev1.ManageRequest_TakenOver:
+			cs.inheritance.takenOver(c, k.TakenOver.GetChanges())
 		}
 	})
 }
@@ -167,6 +169,7 @@ func (cs *connections) loseLate() {
 func (cs *connections) replaceLost(hello *attunev1.ControllerHello) {
 	for _, c := range cs.controllers.byID {
 		if c.awaited && c.id != hello.GetControllerId() && c.hello.GetHost() == hello.GetHost() {
+			cs.inheritance.await(c)
 			cs.lose(c, "was replaced")
 		}
 	}

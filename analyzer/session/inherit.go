@@ -35,6 +35,28 @@ func (i *inheritance) proven() map[*controller][]string {
 	return all
 }
 
+// await awaits the changes of a controller that are proven good: the one that comes in
+// its place may have taken them over.
+func (i *inheritance) await(c *controller) {
+	for _, h := range i.decider.core.Held() {
+		if p := i.processes.byID[h.Process]; h.Kept && p != nil && p.controller == c && !p.ended {
+			i.awaited[h.ID] = &attunev1.KeptChange{
+				Id: h.ID, Host: c.hello.GetHost(), Pid: int32(p.pid), Knob: h.Knob, Tunlet: h.Tunlet, Action: h.Action, Gain: h.Gain,
+			}
+		}
+	}
+}
+
+// takenOver takes a controller's word for changes that it has taken over from one before.
+func (i *inheritance) takenOver(c *controller, ids []string) {
+	if c.hello == nil {
+		return // it says hello first
+	}
+	c.hello.InForce = append(c.hello.InForce, ids...)
+	i.answerFor(c, ids)
+	i.takeOver(c)
+}
+
 // reconcile compares what a controller that has connected has in force with what is
 // to be: what is missing has lapsed, the leases of what stays are renewed at once, and
 // what nobody wants is undone.
@@ -44,6 +66,13 @@ func (i *inheritance) reconcile(c *controller) {
 	if len(lapsed) > 0 {
 		i.decider.step(core.Lapsed{Changes: lapsed, Reason: lapseReason})
 	}
+	i.answerFor(c, inForce)
+	i.takeOver(c)
+}
+
+// answerFor says of changes that a controller has in force which of them stay, and has it
+// give back the others.
+func (i *inheritance) answerFor(c *controller, inForce []string) {
 	held := i.heldIn(c)
 	var stay, unwanted []string
 	for _, id := range inForce {
@@ -56,14 +85,19 @@ func (i *inheritance) reconcile(c *controller) {
 	if len(stay) > 0 {
 		c.send(&attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{Changes: stay}}})
 	}
-	if len(unwanted) > 0 {
-		i.teller.emitController(c.id, attunev1.ControllerState_CONTROLLER_STATE_UNSPECIFIED,
-			fmt.Sprintf("%s gives back %d changes of before", c.id, len(unwanted)))
-		c.send(&attunev1.ManageResponse{RequestId: "unwanted", Request: &attunev1.ManageResponse_Undo{
-			Undo: &attunev1.UndoChanges{ChangeIds: unwanted},
-		}})
+	i.giveBack(c, unwanted)
+}
+
+// giveBack has a controller give back changes that nobody wants.
+func (i *inheritance) giveBack(c *controller, unwanted []string) {
+	if len(unwanted) == 0 {
+		return
 	}
-	i.takeOver(c)
+	i.teller.emitController(c.id, attunev1.ControllerState_CONTROLLER_STATE_UNSPECIFIED,
+		fmt.Sprintf("%s gives back %d changes of before", c.id, len(unwanted)))
+	c.send(&attunev1.ManageResponse{RequestId: "unwanted", Request: &attunev1.ManageResponse_Undo{
+		Undo: &attunev1.UndoChanges{ChangeIds: unwanted},
+	}})
 }
 
 // heldIn returns the changes that are to stay in a controller's processes.
@@ -98,6 +132,9 @@ func (i *inheritance) takeOver(c *controller) {
 		i.decider.step(core.Adopt{Held: core.Held{
 			ID: id, Process: p.id, Knob: k.GetKnob(), Tunlet: k.GetTunlet(), Action: k.GetAction(), Kept: true, Gain: k.GetGain(),
 		}})
+		if !slices.Contains(i.heldIn(c), id) {
+			i.giveBack(c, []string{id}) // somebody else changes that knob by now
+		}
 	}
 }
 

@@ -31,6 +31,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 1 && args[0] == child.Word {
 		return serveSession(stderr)
 	}
+	if len(args) > 0 && args[0] == child.GuardWord {
+		return child.ServeGuard(args[1:], os.Stdin, stdout, stderr)
+	}
 	settings, err := load(args, stderr)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):

@@ -47,6 +47,7 @@ type service struct {
 	since    atomic.Int64 // Unix time since when the policy can be used, or cannot
 	metrics  *metrics.Registry
 	turns    *turns.Board
+	restart  *restart
 	renewer  *renew.Renewer // nil: nobody renews the certificate
 	closers  []func() error
 }
@@ -59,7 +60,8 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 	hangup := make(chan os.Signal, 1) // from now on it ends nothing
 	signal.Notify(hangup, unix.SIGHUP)
 	defer signal.Stop(hangup)
-	a := &service{settings: s, args: args, level: level, log: log, turns: turns.New(), metrics: metrics.New(metrics.Node)}
+	a := &service{settings: s, args: args, level: level, log: log, turns: turns.New(), metrics: metrics.New(metrics.Node), restart: newRestart()}
+	defer signal.Stop(a.restart.signals)
 	defer func() {
 		for _, c := range slices.Backward(a.closers) {
 			err = errors.Join(err, c())
@@ -89,6 +91,7 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 	group.Go(func() error { return export(ctx) })
 	group.Go(func() error { a.reloadLoop(ctx, hangup, n.PolicyChanged); return nil })
 	group.Go(func() error { a.watchdog(ctx); return nil })
+	group.Go(func() error { a.restart.listen(ctx); return nil })
 	if a.renewer != nil {
 		group.Go(func() error { a.renewer.Run(ctx); return nil })
 	}
@@ -162,7 +165,7 @@ func (a *service) nodeConfig(ctx context.Context, client *registry.Node, identit
 		RunDir: s.runDir, StateDir: s.stateDir, LibraryPath: installLibrary(s.stateDir, a.log), UseBPF: !s.noBPF,
 		Discover: discover.Options{Prefer: a.find(), PollInterval: s.pollInterval, Batch: s.batch},
 		Registry: client, Credentials: authn.New(authn.Options{Identity: identity, Admit: isAnalyzer}),
-		Policy: a.policy.Load, Off: offswitch.Switch(s.off).Off, Budget: s.budget / 100, Digests: digests(),
+		Policy: a.policy.Load, Off: offswitch.Switch(s.off).Off, Restarts: a.restart.announced, HoldTime: s.holdTime, Budget: s.budget / 100, Digests: digests(),
 		Mechanisms: capability.Mechanisms(capability.Probe(ctx, capability.Options{Fast: true})),
 		Readers:    a.readers(),
 		Turns:      a.turns,

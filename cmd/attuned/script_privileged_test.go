@@ -38,6 +38,7 @@ type connection struct {
 	processes chan *attunev1.Process
 	points    chan *attunev1.PointStatus
 	counts    chan uint64 // hits of aggregates
+	taken     chan string // changes that were taken over
 }
 
 // serveScript serves an Analyzer at a socket until stop is called.
@@ -73,6 +74,7 @@ func (a *scripted) connection(fresh bool) *connection {
 		a.current = &connection{
 			requests: make(chan *attunev1.ManageResponse, 100), results: make(chan *attunev1.ActionResult, 100),
 			processes: make(chan *attunev1.Process, 1000), points: make(chan *attunev1.PointStatus, 1000), counts: make(chan uint64, 100_000),
+			taken: make(chan string, 100),
 		}
 	}
 	return a.current
@@ -154,6 +156,9 @@ func (a *scripted) receive(c *connection, stream attunev1.ManagementService_Mana
 		}
 		if result := m.GetResult(); result != nil {
 			c.results <- result
+		}
+		for _, id := range m.GetTakenOver().GetChanges() {
+			c.taken <- id
 		}
 		if status := m.GetPoint(); status != nil {
 			c.points <- status

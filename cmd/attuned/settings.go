@@ -20,6 +20,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/meter"
+	"github.com/attune-hpc/attune/controller/node"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/metrics"
@@ -54,6 +55,7 @@ const (
 	keyLogForm  = "log-format"
 	keyMetrics  = "metrics-listen"
 	keyMetFile  = "metrics-file"
+	keyHold     = "hold-time"
 
 	// keyBatch is in files only: batch systems beside those that are known.
 	keyBatch = "batch"
@@ -78,6 +80,8 @@ type settings struct {
 
 	metricsListen string // empty: nowhere but at the local socket
 	metricsFile   string // empty: none
+
+	holdTime time.Duration
 
 	level     slog.Level
 	logFormat string
@@ -106,6 +110,7 @@ func newFlags(stderr io.Writer) *pflag.FlagSet {
 	flags.Bool(keyNoBPF, false, "do not use BPF")
 	flags.String(keyLogLevel, "info", "debug, info, warn or error")
 	flags.String(keyLogForm, logging.FormatText, "text or json")
+	flags.Duration(keyHold, time.Minute, "how long changes that are proven good stay for the attuned that follows a restart")
 	flags.String(keyMetrics, "", "answer GET /metrics at HOST:PORT; :PORT is for this machine only")
 	flags.String(keyMetFile, "", "write metrics to this file each 15 s, for node_exporter's collector of text files")
 	return flags
@@ -201,7 +206,7 @@ func fromViper(v *viper.Viper) (s settings, err error) {
 		policy: from.Text(keyPolicy), off: from.Text(keyOff), audit: from.Text(keyAudit),
 		find: from.Text(keyFind), pollInterval: from.Duration(keyPoll), budget: from.Number(keyBudget),
 		noBPF: from.Truth(keyNoBPF), logFormat: from.Text(keyLogForm),
-		metricsListen: from.Text(keyMetrics), metricsFile: from.Text(keyMetFile),
+		metricsListen: from.Text(keyMetrics), metricsFile: from.Text(keyMetFile), holdTime: from.Duration(keyHold),
 	}
 	if from.Err != nil {
 		return s, from.Err
@@ -249,6 +254,8 @@ func (s settings) validate() error {
 	switch {
 	case s.budget < 0 || s.budget > 100:
 		return fmt.Errorf("--%s %g is no share of the CPU time in percent, 0 to 100", keyBudget, s.budget)
+	case s.holdTime < time.Second || s.holdTime > node.MaxHold:
+		return fmt.Errorf("--%s %v: give 1s to %v", keyHold, s.holdTime, node.MaxHold)
 	case s.find != discover.ModeWatch && s.find != discover.ModePoll:
 		return fmt.Errorf("--%s %q is neither watch nor poll", keyFind, s.find)
 	case !filepath.IsAbs(s.runDir) || !filepath.IsAbs(s.stateDir) || !filepath.IsAbs(s.policy) || !filepath.IsAbs(s.off):

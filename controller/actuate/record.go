@@ -13,14 +13,27 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
+// SinceBoot is the time since the machine was booted: nobody sets it, and pids mean
+// something for as long.
+func SinceBoot() time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return 0 // every Linux that Attune runs on has it
+	}
+	return time.Duration(now.Nano())
+}
+
 // record is one line of the journal.
 type record struct {
 	// Op is "begin" before a change is made, and again before more of it is made;
-	// "end" when nothing of it is left; "last" keeps the latest id.
+	// "held" when it is left to the next controller; "end" when nothing of it is left;
+	// "last" keeps the latest id.
 	Op      string           `json:"op"`
 	Time    time.Time        `json:"time"`
 	Change  string           `json:"change"`
@@ -28,6 +41,10 @@ type record struct {
 	Process *procid.Identity `json:"process,omitempty"`
 	Told    Told             `json:"told,omitzero"`
 	Outcome string           `json:"outcome,omitempty"`
+	// Until is when a change that is held is to be taken back, as [SinceBoot] counts,
+	// and Lease for how long the next controller needs no word of it.
+	Until time.Duration `json:"until,omitempty"`
+	Lease time.Duration `json:"lease,omitempty"`
 	// Undo stands in the line under the names of its parts.
 	Undo Undos `json:"-"`
 }
@@ -134,6 +151,8 @@ func (n newUndos) openChanges(path string) ([]record, error) {
 			open[at] = r
 		case r.Op == "begin" && r.Process != nil:
 			open = append(open, r)
+		case r.Op == "held" && at >= 0:
+			open[at].Until, open[at].Lease = r.Until, r.Lease
 		case r.Op == "end":
 			open = slices.DeleteFunc(open, same)
 		}

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,8 +30,31 @@ type Restored struct {
 // journal whose controller lives is locked and left alone, and so are those of
 // other nodes and pid namespaces; one that is done with is removed. Damaged
 // lines are skipped: a controller killed while it wrote leaves half a line,
-// before it changed anything.
-func (k Kinds) Restore(dir string) ([]Restored, error) {
+// before it changed anything. What is held for the next controller stays until its time
+// is over.
+func (k Kinds) Restore(dir string) ([]Restored, error) { return k.restore(dir, SinceBoot()) }
+
+// RestoreHeld is Restore for what is held, too, whatever its time.
+func (k Kinds) RestoreHeld(dir string) ([]Restored, error) { return k.restore(dir, math.MaxInt64) }
+
+// restore takes back what is not held beyond a time.
+func (k Kinds) restore(dir string, now time.Duration) ([]Restored, error) {
+	paths, err := journalsIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []Restored
+	var errs []error
+	for _, path := range paths {
+		done, err := k.restoreFile(path, now)
+		all = append(all, done...)
+		errs = append(errs, err)
+	}
+	return all, errors.Join(errs...)
+}
+
+// journalsIn lists the journals of this node and pid namespace.
+func journalsIn(dir string) ([]string, error) {
 	where, err := place()
 	if err != nil {
 		return nil, err
@@ -38,35 +63,41 @@ func (k Kinds) Restore(dir string) ([]Restored, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list journals: %w", err)
 	}
-	var all []Restored
-	var errs []error
-	for _, path := range paths {
-		done, err := k.restoreFile(path)
-		all = append(all, done...)
-		errs = append(errs, err)
-	}
-	return all, errors.Join(errs...)
+	return paths, nil
 }
 
-func (k Kinds) restoreFile(path string) (restored []Restored, err error) {
+// openLeft opens and locks the journal of a dead controller, and reads what is open in
+// it; nil if its controller lives, or nothing is left of it.
+func (n newUndos) openLeft(path string) (*Journal, []record, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil // another Restore was quicker
+		return nil, nil, nil // somebody else was quicker
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open journal: %w", err)
+		return nil, nil, fmt.Errorf("open journal: %w", err)
 	}
-	journal := &Journal{file: file, torn: true}
 	if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil || !named(file, path) {
-		return nil, file.Close() // its controller lives, or it is done with
+		return nil, nil, file.Close() // its controller lives, or it is done with
 	}
-	open, err := newUndos(k.Undos).openChanges(path)
+	open, err := n.openChanges(path)
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return &Journal{file: file, torn: true}, open, nil
+}
+
+func (k Kinds) restoreFile(path string, now time.Duration) (restored []Restored, err error) {
+	journal, open, err := newUndos(k.Undos).openLeft(path)
+	if journal == nil {
+		return nil, err
 	}
 	var errs []error
 	var below undoing
 	for _, r := range slices.Backward(open) {
+		if r.Until > now && !over(r) {
+			below.stay = append(below.stay, r)
+			continue
+		}
 		err := below.restore(r)
 		restored = append(restored, Restored{Change: r.Change, Knob: r.Knob, PID: r.Process.PID, Err: err})
 		if err == nil || final(err) {

@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/actuate/kinds"
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -47,6 +49,9 @@ type Options struct {
 	Foreign func(pid int) error
 	// BringIn has DMLib in a process if that is possible, before ctx ends.
 	BringIn func(ctx context.Context, m *member.Member)
+	// TakesOver says that an earlier controller may have left changes in its journal in
+	// StateDir for this one.
+	TakesOver bool
 	// Answered is told of what became of each change.
 	Answered func(*attunev1.ActionResult)
 	// Answer takes a message to the Analyzer.
@@ -63,6 +68,7 @@ type Changes struct {
 	journal  *actuate.Journal
 	actuator *actuate.Actuator
 	leases   *leases
+	opened   time.Time
 }
 
 // New opens the journal. The caller calls Close.
@@ -72,7 +78,7 @@ func New(o Options) (*Changes, error) {
 		return nil, err
 	}
 	known := kinds.All(kinds.Options{Hidden: o.Hidden, System: system.Options{InJob: o.Members.Has}})
-	c := &Changes{options: o, kinds: known, journal: journal, leases: newLeases(o.Lease), actuator: actuate.New(actuate.Options{
+	c := &Changes{options: o, kinds: known, journal: journal, leases: newLeases(o.Lease), opened: time.Now(), actuator: actuate.New(actuate.Options{
 		Kinds: known, Journal: journal, Origin: o.Origin, Policy: o.Policy, Asker: o.Owner, Log: o.Log,
 	})}
 	o.Members.OnLeave(func(m *member.Member) { c.actuator.Forget(m) })
@@ -87,17 +93,6 @@ func (c *Changes) InForce() []string { return c.actuator.Applied() }
 
 // List tells of the changes that are in force, the earliest first.
 func (c *Changes) List() []actuate.InForce { return c.actuator.InForce() }
-
-// Restore undoes what controllers that died left behind.
-func (c *Changes) Restore() {
-	restored, err := c.kinds.Restore(c.options.StateDir)
-	if err != nil {
-		c.options.Log.Warn("restore after an earlier controller", "error", err)
-	}
-	for _, r := range restored {
-		c.options.Log.Warn("change of an earlier controller", "undone", r.Err == nil, "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
-	}
-}
 
 // Connection numbers the present connection to the Analyzer.
 func (c *Changes) Connection() uint64 { return c.leases.connection() }
@@ -119,6 +114,9 @@ func (c *Changes) Renew(r *attunev1.RenewLease) {
 // Look tells of changes that others have overridden, and undoes those that the
 // Analyzer no longer stands for.
 func (c *Changes) Look(now time.Time) {
+	if now.Sub(c.opened) < TakeOverTime {
+		c.TakeOver()
+	}
 	c.answerAll("", c.actuator.Overridden())
 	for _, id := range c.leases.expired(now, c.actuator.Applied) {
 		result := c.undoOne(id)
@@ -214,30 +212,32 @@ func (c *Changes) answerAll(requestID string, results []*attunev1.ActionResult) 
 	}
 }
 
-// Keep makes the changes in force the user's own, who undoes them by hand. Stop
-// undoes what is left. It returns the ids to undo them by.
-func (c *Changes) Keep(kept *actuate.Kept) ([]string, error) {
-	c.actuator.Stop()
-	return c.actuator.HandOver(kept)
-}
+// TakeOverTime is how long a controller looks for what an earlier one holds.
+const TakeOverTime = 2 * time.Minute
 
-// KeepOnly is Keep for some of the changes; the others are undone.
-func (c *Changes) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []string) ([]string, error) {
-	c.actuator.Stop()
-	for _, id := range c.actuator.Applied() {
-		if !slices.Contains(changes, id) {
-			c.actuator.Undo(ctx, id)
+// TakeOver takes over what earlier controllers hold in the processes that are there by
+// now, and tells the Analyzer.
+func (c *Changes) TakeOver() {
+	o := c.options
+	if !o.TakesOver {
+		return
+	}
+	taken, err := actuate.TakeOver(c.actuator, o.StateDir, func(identity procid.Identity) access.Process {
+		if m := o.Members.OfPID(identity.PID); m != nil && o.Foreign(m.PID()) == nil {
+			return m
 		}
+		return nil
+	}, o.Untouched)
+	if err != nil {
+		o.Log.Warn("changes of an earlier controller are not taken over", "error", err)
 	}
-	return c.actuator.HandOver(kept)
-}
-
-// UndoAll takes back what is in force, the latest first, and lets nothing more
-// come into force.
-func (c *Changes) UndoAll(ctx context.Context) {
-	c.actuator.Stop()
-	for _, id := range c.actuator.Applied() {
-		result := c.actuator.Undo(ctx, id)
-		c.options.Log.Info("undone at the end", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+	if len(taken) == 0 {
+		return
 	}
+	told := new(attunev1.TakenOver)
+	for _, one := range taken {
+		c.leases.take(one.ID, one.Lease, time.Now())
+		told.Changes = append(told.Changes, one.ID)
+	}
+	o.Answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_TakenOver{TakenOver: told}})
 }

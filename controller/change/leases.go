@@ -101,6 +101,27 @@ func (l *leases) prove(proven []string, length time.Duration, now time.Time) {
 	}
 }
 
+// proven returns the leases of the changes that are proven good and have not ended.
+func (l *leases) proven(now time.Time) map[string]time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make(map[string]time.Duration)
+	for change, one := range l.until {
+		if one.proven > 0 && !one.owed && now.Before(one.ends) {
+			all[change] = one.proven
+		}
+	}
+	return all
+}
+
+// take starts the lease of a change that was taken over, proven good, which the Analyzer
+// has to name to renew it.
+func (l *leases) take(change string, proven time.Duration, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until[change] = lease{length: l.standard, proven: max(proven, 0), unnamed: true}.begin(now)
+}
+
 // owe says that a change is about to be undone. If that fails its lease ends
 // once more, even if the Analyzer renews all others.
 func (l *leases) owe(change string, now time.Time) {

@@ -210,26 +210,3 @@ func (c *Controller) KeepOnly(ctx context.Context, changes []string) ([]string, 
 	}
 	return kept.IDs, err
 }
-
-// Stop gives back what is still in force, and ends the process. It returns when ctx
-// ends at the latest; what could not be given back stays in the journal.
-func (c *Controller) Stop(ctx context.Context) error {
-	left := peerPatience
-	if deadline, ok := ctx.Deadline(); ok {
-		left = time.Until(deadline)
-	}
-	// The process is to say for itself that its time is up.
-	ask, cancel := context.WithTimeout(ctx, left)
-	defer cancel()
-	_, err := c.process.ask(ask, stop, left*9/10, noFD, nil)
-	if err == nil {
-		c.cancel(errStopped)
-	} else {
-		c.cancel(fmt.Errorf("stop: %w", err))
-	}
-	<-c.ended
-	if err != nil {
-		return fmt.Errorf("stop controller: %w", errors.Join(err, c.err))
-	}
-	return nil
-}

@@ -15,13 +15,14 @@
 //
 // A file uses those below it, and those in its line:
 //
-//	controller, list, budget    attuned's side: a session
+//	controller, ending, list, budget  attuned's side: a session
 //	restore                     and what a dead one has left
 //	requests                    what its process asks for
 //	served, begin, echo         what attuned has for it
 //	serve, session, pages       the side of the process
 //	source, finder, rules, log, tell  what reaches its controller through attuned
-//	pool, start, confine, calls  how a process begins, and what it may
+//	pool, guard                 how processes begin, and one that outlives attuned
+//	start, confine, calls       and what they may
 //	relay                       to the Analyzer
 //	roster                      which processes are the session's
 //	conversation                calls and notices both ways

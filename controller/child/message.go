@@ -26,7 +26,8 @@ const (
 	changes   kind = "changes"   // page; answered with page
 	keep      kind = "keep"      // keeping; answered with keeping
 	stop      kind = "stop"      // time.Duration; answered when everything was given back
-	restore   kind = "restore"   // the directory of journals; answered with [restored]
+	hold      kind = "hold"      // holding; answered with the number of changes that stay
+	restore   kind = "restore"   // restoring; answered with [restored]
 	ping      kind = "ping"      // pinging; answered with beating
 	happened  kind = "happened"  // event; not answered
 	moved     kind = "moved"     // the Analyzer; not answered
@@ -93,6 +94,17 @@ type keeping struct {
 	IDs []string
 	// Error says what was in vain; others may stay all the same.
 	Error string
+}
+
+// holding says until when since boot changes stay that are proven good, and how long
+// the rest may take.
+type holding struct{ Until, Patience time.Duration }
+
+// restoring names the directory of journals, with what is held for the next controller
+// or without.
+type restoring struct {
+	Dir  string
+	Held bool
 }
 
 // ending is the Analyzer's word that the session is over.

@@ -3,10 +3,18 @@
 package child
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/confine"
@@ -30,6 +38,7 @@ type Pool struct {
 	log     *slog.Logger
 	metrics *metrics.Registry
 	ready   chan started
+	guards  chan guarded
 	relayed atomic.Int64 // connections that are open
 }
 
@@ -47,7 +56,7 @@ func NewPool(o Options) *Pool {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Pool{program: o.Program, metrics: o.Metrics, log: o.Log.With("component", "sessions"), ready: make(chan started)}
+	return &Pool{program: o.Program, metrics: o.Metrics, log: o.Log.With("component", "sessions"), ready: make(chan started), guards: make(chan guarded)}
 }
 
 // Connections counts those of all sessions to Analyzers.
@@ -68,12 +77,23 @@ func (p *Pool) Run(ctx context.Context) {
 func (p *Pool) serve(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, err := startProcess(p.program)
+		p.offer(ctx, started{next, err})
+	}
+}
+
+// offer hands out a process, or ends it with ctx.
+func (p *Pool) offer(ctx context.Context, next started) {
+	for {
 		select {
-		case p.ready <- started{next, err}:
+		case p.ready <- next:
+			return
+		case g := <-p.guards:
+			g.start(p.program)
 		case <-ctx.Done():
-			if err == nil {
-				endIdle(next)
+			if next.err == nil {
+				endIdle(next.process)
 			}
+			return
 		}
 	}
 }
@@ -111,4 +131,58 @@ func (p *process) over() bool {
 	default:
 		return false
 	}
+}
+
+// guarded asks for a guard.
+type guarded struct {
+	dir    string
+	until  time.Duration
+	answer chan error
+}
+
+// Guard starts a process that outlives this one, and undoes what is then held for the
+// next controller in a directory of journals, at a time since boot. It ends when nothing
+// is held any more. Run runs it with the rights of a session.
+func (p *Pool) Guard(ctx context.Context, dir string, until time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, guardPatience)
+	defer cancel()
+	g := guarded{dir, until, make(chan error, 1)}
+	select {
+	case p.guards <- g:
+	case <-ctx.Done():
+		return fmt.Errorf("guard: %w", ctx.Err())
+	}
+	select {
+	case err := <-g.answer:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("guard: %w", ctx.Err())
+	}
+}
+
+// start starts the guard, and answers when it guards or has ended.
+func (g guarded) start(program []string) {
+	words := append(slices.Clone(program[1:len(program)-1]), GuardWord, g.dir, strconv.FormatInt(int64(g.until), 10))
+	command := exec.Command(program[0], words...)
+	command.Stderr = os.Stderr // the log of the service
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	stdin, err := command.StdinPipe() // which ends with this process
+	var stdout io.ReadCloser
+	if err == nil {
+		stdout, err = command.StdoutPipe()
+	}
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		g.answer <- fmt.Errorf("guard: %w", err)
+		return
+	}
+	go func() { // ends with the guard's first word, or with the guard
+		_, err := bufio.NewReader(stdout).ReadString('\n')
+		if err != nil {
+			err = fmt.Errorf("guard: it has ended: %w", errors.Join(stdin.Close(), command.Wait()))
+		}
+		g.answer <- err
+	}()
 }

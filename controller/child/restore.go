@@ -16,8 +16,8 @@ type Restored struct {
 }
 
 // Restore undoes, in a process that does nothing else, what controllers that live no
-// more left behind in a directory of journals.
-func (p *Pool) Restore(ctx context.Context, dir string) (all []Restored, err error) {
+// more left behind in a directory of journals; held, also what they hold for the next.
+func (p *Pool) Restore(ctx context.Context, dir string, held bool) (all []Restored, err error) {
 	process, err := p.take(ctx)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (p *Pool) Restore(ctx context.Context, dir string) (all []Restored, err err
 		_ = process.listen(newEcho(p.log).handle)
 	}()
 	var answer []restored
-	_, err = process.ask(ctx, restore, dir, noFD, &answer)
+	_, err = process.ask(ctx, restore, restoring{dir, held}, noFD, &answer)
 	if err != nil {
 		err = fmt.Errorf("restore: %w", err)
 	}

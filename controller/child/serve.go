@@ -21,11 +21,7 @@ import (
 func Serve(o ServeOptions, stderr io.Writer) int {
 	// Signals to attuned's group are attuned's; the kernel ends this process with it.
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	err := confine.Bound(limits())
-	if err == nil {
-		err = filter().Install()
-	}
-	if err != nil {
+	if err := confineSelf(); err != nil {
 		_, _ = fmt.Fprintf(stderr, "attuned %s: %v\n", Word, err)
 		return exitcode.Failure
 	}
@@ -42,6 +38,14 @@ func Serve(o ServeOptions, stderr io.Writer) int {
 	}
 	_ = c.listen(s.handle) // it ends when attuned hangs up
 	return exitcode.OK
+}
+
+// confineSelf takes from this process what sessions do not need.
+func confineSelf() error {
+	if err := confine.Bound(limits()); err != nil {
+		return err
+	}
+	return filter().Install()
 }
 
 // handle does what attuned asks for. What takes time has a goroutine, so that attuned
@@ -95,6 +99,8 @@ func (s *session) work(k kind) (func(message, *os.File) (any, error), error) {
 		return s.keep, nil
 	case stop:
 		return s.stop, nil
+	case hold:
+		return s.hold, nil
 	case restore:
 		return s.restore, nil
 	}

@@ -192,13 +192,29 @@ func (s *session) stop(m message, _ *os.File) (any, error) {
 	return nil, c.Stop(ctx)
 }
 
-// restore undoes what dead controllers left behind in a directory.
-func (s *session) restore(m message, _ *os.File) (any, error) {
-	dir, err := decode[string](m)
+// hold gives back what is not proven good.
+func (s *session) hold(m message, _ *os.File) (any, error) {
+	h, c, err := asked[holding](s, m)
 	if err != nil {
 		return nil, err
 	}
-	done, err := kinds.All(kinds.Options{}).Restore(dir)
+	ctx, cancel := context.WithTimeout(context.Background(), h.Patience)
+	defer cancel()
+	return c.Hold(ctx, h.Until)
+}
+
+// restore undoes what dead controllers left behind in a directory.
+func (s *session) restore(m message, _ *os.File) (any, error) {
+	what, err := decode[restoring](m)
+	if err != nil {
+		return nil, err
+	}
+	known := kinds.All(kinds.Options{})
+	undo := known.Restore
+	if what.Held {
+		undo = known.RestoreHeld
+	}
+	done, err := undo(what.Dir)
 	var all []restored
 	for _, r := range done {
 		one := restored{Change: r.Change, Knob: r.Knob, PID: r.PID}

@@ -3,12 +3,16 @@
 package node
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 
+	"github.com/attune-hpc/attune/controller/change"
 	"github.com/attune-hpc/attune/controller/child"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/policy"
@@ -51,6 +55,11 @@ type Config struct {
 	// Off says whether Attune is switched off on this node, and why; it is asked
 	// often. Nil: it never is.
 	Off func() (reason string, off bool)
+	// Restarts says at the end whether another attuned follows at once, for which
+	// changes that are proven good are held; nil: none does.
+	Restarts func() bool
+	// HoldTime is for how long; 0: a minute, at most [MaxHold].
+	HoldTime time.Duration
 	// Audit takes who asked for what to be done, and what was answered; nil:
 	// nobody.
 	Audit *audit.Log
@@ -85,6 +94,8 @@ func (c Config) Validate() error {
 		return errors.New("node: no registry")
 	case c.Policy == nil:
 		return errors.New("node: no policy")
+	case c.HoldTime < 0 || c.HoldTime > MaxHold:
+		return fmt.Errorf("node: changes are held for %v at most", MaxHold)
 	}
 	return nil
 }
@@ -92,6 +103,10 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	if c.Off == nil {
 		c.Off = func() (string, bool) { return "", false }
+	}
+	c.HoldTime = cmp.Or(c.HoldTime, time.Minute)
+	if c.Restarts == nil {
+		c.Restarts = func() bool { return false }
 	}
 	if c.Metrics == nil {
 		c.Metrics = metrics.New(metrics.Node)
@@ -104,6 +119,10 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
+
+// MaxHold bounds how long changes are held for the node that comes next: sessions look for
+// them for as long.
+const MaxHold = change.TakeOverTime
 
 // gates is the directory of the sessions' start gates.
 func (c Config) gates() string { return filepath.Join(c.RunDir, "gates") }

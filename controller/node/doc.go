@@ -18,7 +18,7 @@
 //	local                             what is answered at the local socket
 //	handover, found                   how processes come in
 //	record, switch, trouble           what the node tells of itself, and what it watches
-//	serve, maker                      one session from its controller's start to its end
+//	serve, maker, journals            one session from its controller's start to its end
 //	list                              which sessions there are, and who has which process
 //	registrations                     what is registered, and telling Analyzers of it
 //	audit                             who asks for what

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/metrics"
@@ -22,6 +23,9 @@ type sessions struct {
 	log     *slog.Logger
 	metrics *metrics.Registry
 	workers *workers
+	// heldUntil is until when, nanoseconds since boot, sessions that end with the node
+	// hold what is proven good; 0: they hold nothing.
+	heldUntil atomic.Int64
 	// serve runs a session until nothing is left of it here. It is set before workers may
 	// start.
 	serve func(context.Context, *session)

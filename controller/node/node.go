@@ -4,7 +4,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -38,6 +37,7 @@ type Node struct {
 	watcher       *discover.Watcher
 	maker         *maker
 	children      *child.Pool
+	journals      *journals
 	recorder      *recorder
 	mainSwitch    *mainSwitch
 	health        *health
@@ -71,6 +71,7 @@ func New(config Config) (*Node, error) {
 	audit := auditor{audit: config.Audit, log: log}
 	config.Children.Log, config.Children.Metrics = config.Log, config.Metrics
 	n.children = child.NewPool(config.Children)
+	n.journals = &journals{dir: config.journals(), holdTime: config.HoldTime, children: n.children, sessions: n.sessions, notes: n.notes, log: log}
 	n.maker = &maker{
 		config: config, owners: n.owners, rules: n.rules, auditor: audit, watcher: n.watcher,
 		create: func(c controller.Config) (controlled, error) { return child.New(c, n.children) },
@@ -78,7 +79,7 @@ func New(config Config) (*Node, error) {
 	n.sessions.serve = func(ctx context.Context, s *session) {
 		(&server{
 			session: s, sessions: n.sessions, registrations: n.registrations, maker: n.maker, notes: n.notes,
-			turns: config.Turns, restore: n.restore, touch: touched.Ring,
+			turns: config.Turns, restore: func(ctx context.Context) { n.journals.restore(ctx, false) }, touch: touched.Ring,
 		}).run(ctx)
 	}
 	n.recorder = &recorder{
@@ -121,11 +122,20 @@ func (n *Node) Run(ctx context.Context) error {
 	outlive := context.WithoutCancel(ctx) // sessions outlive discovery, and their processes sessions
 	stop := n.runChildren(outlive)
 	defer stop()
-	n.restore(ctx)
+	left := n.journals.restore(ctx, false)
 	n.mainSwitch.look()
 	n.workers.open(outlive)
-	defer n.workers.end()
+	defer func() {
+		holds := n.config.Restarts() && n.journals.hold(outlive)
+		n.workers.end()
+		if !holds { // nor does what an earlier one has held stay
+			n.journals.restore(outlive, true)
+		}
+	}()
 	group, ctx := errgroup.WithContext(ctx)
+	if left {
+		group.Go(func() error { n.journals.seeToHeld(ctx); return nil })
+	}
 	group.Go(func() error { return n.watcher.Run(ctx) })
 	group.Go(func() error { return ended(ctx, n.config.Registry.Watch(ctx, n.setView)) })
 	group.Go(func() error {
@@ -157,27 +167,6 @@ func (n *Node) runChildren(ctx context.Context) (stop func()) {
 	return func() {
 		cancel()
 		running.Wait()
-	}
-}
-
-// restorePatience bounds the undoing of what dead controllers have left.
-const restorePatience = 30 * time.Second
-
-// restore takes back what controllers that died have left changed, of this node or of
-// one before. Journals are as untrusted as the processes that they are about.
-func (n *Node) restore(ctx context.Context) {
-	if left, err := os.ReadDir(n.config.journals()); errors.Is(err, os.ErrNotExist) || err == nil && len(left) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, restorePatience)
-	defer cancel()
-	restored, err := n.children.Restore(ctx, n.config.journals())
-	if err != nil {
-		n.notes.trouble("restore after a controller that died: " + err.Error())
-		n.log.Warn("restore after a controller that died", "error", err)
-	}
-	for _, r := range restored {
-		n.log.Warn("change of a controller that died", "undone", r.Err == nil, "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
 	}
 }
 

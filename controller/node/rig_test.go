@@ -35,6 +35,7 @@ type steered struct {
 	followed []procid.Identity
 	ended    bool // all that it follows
 	stopped  bool
+	held     bool
 }
 
 func (c *steered) Start(context.Context) error { return nil }
@@ -82,6 +83,13 @@ func (c *steered) Stop(context.Context) error {
 	defer c.mu.Unlock()
 	c.stopped = true
 	return nil
+}
+
+func (c *steered) Hold(context.Context, time.Duration) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = true
+	return 1, nil
 }
 
 func (c *steered) Ended() <-chan struct{} { return c.lost }

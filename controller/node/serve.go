@@ -173,11 +173,23 @@ func (s *server) close(ctx context.Context, end conclusion) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	s.keep(ctx, end.keep)
-	if err := s.controller.Stop(ctx); err != nil {
+	if err := s.stop(ctx, end); err != nil {
 		s.log.Warn("not everything was given back in time; the journal has the rest", "error", err)
 		s.notes.trouble("session could not give everything back: " + err.Error())
 		s.restore(context.WithoutCancel(ctx))
 	}
+}
+
+// stop stops the controller, which gives everything back but what is held for the node
+// that comes next.
+func (s *server) stop(ctx context.Context, end conclusion) error {
+	until := time.Duration(s.sessions.heldUntil.Load())
+	if until == 0 || !errors.Is(end.reason, errClosed) {
+		return s.controller.Stop(ctx)
+	}
+	held, err := s.controller.Hold(ctx, until)
+	s.log.Info("changes are held for the next attuned", "changes", held)
+	return err
 }
 
 // keep leaves changes in force that are to outlive their session.

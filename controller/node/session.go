@@ -5,6 +5,7 @@ package node
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/internal/logging"
@@ -46,6 +47,7 @@ type controlled interface {
 	Environment() []string
 	KeepOnly(ctx context.Context, changes []string) ([]string, error)
 	Stop(ctx context.Context) error
+	Hold(ctx context.Context, until time.Duration) (held int, err error)
 	Ended() <-chan struct{}
 	Err() error
 }

@@ -97,6 +97,7 @@ type ManageRequest struct {
 	//	*ManageRequest_Point
 	//	*ManageRequest_Status
 	//	*ManageRequest_Done
+	//	*ManageRequest_TakenOver
 	Message       isManageRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -184,6 +185,15 @@ func (x *ManageRequest) GetDone() *RequestDone {
 	return nil
 }
 
+func (x *ManageRequest) GetTakenOver() *TakenOver {
+	if x != nil {
+		if x, ok := x.Message.(*ManageRequest_TakenOver); ok {
+			return x.TakenOver
+		}
+	}
+	return nil
+}
+
 type isManageRequest_Message interface {
 	isManageRequest_Message()
 }
@@ -213,6 +223,11 @@ type ManageRequest_Done struct {
 	Done *RequestDone `protobuf:"bytes,5,opt,name=done,proto3,oneof"`
 }
 
+type ManageRequest_TakenOver struct {
+	// Changes that were taken over from a controller before, and not named in the hello.
+	TakenOver *TakenOver `protobuf:"bytes,6,opt,name=taken_over,json=takenOver,proto3,oneof"`
+}
+
 func (*ManageRequest_Hello) isManageRequest_Message() {}
 
 func (*ManageRequest_Result) isManageRequest_Message() {}
@@ -222,6 +237,8 @@ func (*ManageRequest_Point) isManageRequest_Message() {}
 func (*ManageRequest_Status) isManageRequest_Message() {}
 
 func (*ManageRequest_Done) isManageRequest_Message() {}
+
+func (*ManageRequest_TakenOver) isManageRequest_Message() {}
 
 // ManageResponse travels from the Analyzer to the controller.
 type ManageResponse struct {
@@ -514,6 +531,54 @@ func (x *ControllerHello) GetProtocol() uint32 {
 	return 0
 }
 
+// TakenOver tells of changes that an earlier controller of the same node left in force
+// and that are this one's from now on. The Analyzer says which of them stay
+// (RenewLease.changes), and has the others undone.
+type TakenOver struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The changes by id.
+	Changes       []string `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TakenOver) Reset() {
+	*x = TakenOver{}
+	mi := &file_attune_v1_management_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TakenOver) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TakenOver) ProtoMessage() {}
+
+func (x *TakenOver) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_management_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TakenOver.ProtoReflect.Descriptor instead.
+func (*TakenOver) Descriptor() ([]byte, []int) {
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *TakenOver) GetChanges() []string {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
 // RequestDone closes a request.
 type RequestDone struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -525,7 +590,7 @@ type RequestDone struct {
 
 func (x *RequestDone) Reset() {
 	*x = RequestDone{}
-	mi := &file_attune_v1_management_proto_msgTypes[3]
+	mi := &file_attune_v1_management_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +602,7 @@ func (x *RequestDone) String() string {
 func (*RequestDone) ProtoMessage() {}
 
 func (x *RequestDone) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[3]
+	mi := &file_attune_v1_management_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +615,7 @@ func (x *RequestDone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestDone.ProtoReflect.Descriptor instead.
 func (*RequestDone) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{3}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RequestDone) GetRequestId() string {
@@ -573,7 +638,7 @@ type AddPoint struct {
 
 func (x *AddPoint) Reset() {
 	*x = AddPoint{}
-	mi := &file_attune_v1_management_proto_msgTypes[4]
+	mi := &file_attune_v1_management_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -585,7 +650,7 @@ func (x *AddPoint) String() string {
 func (*AddPoint) ProtoMessage() {}
 
 func (x *AddPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[4]
+	mi := &file_attune_v1_management_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -598,7 +663,7 @@ func (x *AddPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddPoint.ProtoReflect.Descriptor instead.
 func (*AddPoint) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{4}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AddPoint) GetPoint() uint32 {
@@ -626,7 +691,7 @@ type RemovePoint struct {
 
 func (x *RemovePoint) Reset() {
 	*x = RemovePoint{}
-	mi := &file_attune_v1_management_proto_msgTypes[5]
+	mi := &file_attune_v1_management_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -638,7 +703,7 @@ func (x *RemovePoint) String() string {
 func (*RemovePoint) ProtoMessage() {}
 
 func (x *RemovePoint) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[5]
+	mi := &file_attune_v1_management_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -651,7 +716,7 @@ func (x *RemovePoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePoint.ProtoReflect.Descriptor instead.
 func (*RemovePoint) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{5}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RemovePoint) GetPoint() uint32 {
@@ -673,7 +738,7 @@ type ApplyChanges struct {
 
 func (x *ApplyChanges) Reset() {
 	*x = ApplyChanges{}
-	mi := &file_attune_v1_management_proto_msgTypes[6]
+	mi := &file_attune_v1_management_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -685,7 +750,7 @@ func (x *ApplyChanges) String() string {
 func (*ApplyChanges) ProtoMessage() {}
 
 func (x *ApplyChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[6]
+	mi := &file_attune_v1_management_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -698,7 +763,7 @@ func (x *ApplyChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyChanges.ProtoReflect.Descriptor instead.
 func (*ApplyChanges) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{6}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ApplyChanges) GetChanges() []*Change {
@@ -719,7 +784,7 @@ type UndoChanges struct {
 
 func (x *UndoChanges) Reset() {
 	*x = UndoChanges{}
-	mi := &file_attune_v1_management_proto_msgTypes[7]
+	mi := &file_attune_v1_management_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -731,7 +796,7 @@ func (x *UndoChanges) String() string {
 func (*UndoChanges) ProtoMessage() {}
 
 func (x *UndoChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[7]
+	mi := &file_attune_v1_management_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -744,7 +809,7 @@ func (x *UndoChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoChanges.ProtoReflect.Descriptor instead.
 func (*UndoChanges) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *UndoChanges) GetChangeIds() []string {
@@ -769,7 +834,7 @@ type RenewLease struct {
 
 func (x *RenewLease) Reset() {
 	*x = RenewLease{}
-	mi := &file_attune_v1_management_proto_msgTypes[8]
+	mi := &file_attune_v1_management_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -781,7 +846,7 @@ func (x *RenewLease) String() string {
 func (*RenewLease) ProtoMessage() {}
 
 func (x *RenewLease) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[8]
+	mi := &file_attune_v1_management_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -794,7 +859,7 @@ func (x *RenewLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLease.ProtoReflect.Descriptor instead.
 func (*RenewLease) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{8}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RenewLease) GetChanges() []string {
@@ -825,7 +890,7 @@ type ProvenChanges struct {
 
 func (x *ProvenChanges) Reset() {
 	*x = ProvenChanges{}
-	mi := &file_attune_v1_management_proto_msgTypes[9]
+	mi := &file_attune_v1_management_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -837,7 +902,7 @@ func (x *ProvenChanges) String() string {
 func (*ProvenChanges) ProtoMessage() {}
 
 func (x *ProvenChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[9]
+	mi := &file_attune_v1_management_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -850,7 +915,7 @@ func (x *ProvenChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProvenChanges.ProtoReflect.Descriptor instead.
 func (*ProvenChanges) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{9}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ProvenChanges) GetChanges() []string {
@@ -880,7 +945,7 @@ type EndSession struct {
 
 func (x *EndSession) Reset() {
 	*x = EndSession{}
-	mi := &file_attune_v1_management_proto_msgTypes[10]
+	mi := &file_attune_v1_management_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -892,7 +957,7 @@ func (x *EndSession) String() string {
 func (*EndSession) ProtoMessage() {}
 
 func (x *EndSession) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[10]
+	mi := &file_attune_v1_management_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -905,7 +970,7 @@ func (x *EndSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSession.ProtoReflect.Descriptor instead.
 func (*EndSession) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{10}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *EndSession) GetKeep() []string {
@@ -952,7 +1017,7 @@ type PointStatus struct {
 
 func (x *PointStatus) Reset() {
 	*x = PointStatus{}
-	mi := &file_attune_v1_management_proto_msgTypes[11]
+	mi := &file_attune_v1_management_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -964,7 +1029,7 @@ func (x *PointStatus) String() string {
 func (*PointStatus) ProtoMessage() {}
 
 func (x *PointStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[11]
+	mi := &file_attune_v1_management_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -977,7 +1042,7 @@ func (x *PointStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PointStatus.ProtoReflect.Descriptor instead.
 func (*PointStatus) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{11}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PointStatus) GetPoint() uint32 {
@@ -1098,7 +1163,7 @@ type ControllerStatus struct {
 
 func (x *ControllerStatus) Reset() {
 	*x = ControllerStatus{}
-	mi := &file_attune_v1_management_proto_msgTypes[12]
+	mi := &file_attune_v1_management_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1110,7 +1175,7 @@ func (x *ControllerStatus) String() string {
 func (*ControllerStatus) ProtoMessage() {}
 
 func (x *ControllerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[12]
+	mi := &file_attune_v1_management_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1123,7 +1188,7 @@ func (x *ControllerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControllerStatus.ProtoReflect.Descriptor instead.
 func (*ControllerStatus) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{12}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ControllerStatus) GetCpuSeconds() float64 {
@@ -1207,13 +1272,15 @@ var File_attune_v1_management_proto protoreflect.FileDescriptor
 
 const file_attune_v1_management_proto_rawDesc = "" +
 	"\n" +
-	"\x1aattune/v1/management.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x18attune/v1/registry.proto\x1a\x14attune/v1/want.proto\"\x96\x02\n" +
+	"\x1aattune/v1/management.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x18attune/v1/registry.proto\x1a\x14attune/v1/want.proto\"\xcd\x02\n" +
 	"\rManageRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1a.attune.v1.ControllerHelloH\x00R\x05hello\x121\n" +
 	"\x06result\x18\x02 \x01(\v2\x17.attune.v1.ActionResultH\x00R\x06result\x12.\n" +
 	"\x05point\x18\x03 \x01(\v2\x16.attune.v1.PointStatusH\x00R\x05point\x125\n" +
 	"\x06status\x18\x04 \x01(\v2\x1b.attune.v1.ControllerStatusH\x00R\x06status\x12,\n" +
-	"\x04done\x18\x05 \x01(\v2\x16.attune.v1.RequestDoneH\x00R\x04doneB\t\n" +
+	"\x04done\x18\x05 \x01(\v2\x16.attune.v1.RequestDoneH\x00R\x04done\x125\n" +
+	"\n" +
+	"taken_over\x18\x06 \x01(\v2\x14.attune.v1.TakenOverH\x00R\ttakenOverB\t\n" +
 	"\amessage\"\xd6\x02\n" +
 	"\x0eManageResponse\x12\x1d\n" +
 	"\n" +
@@ -1240,7 +1307,9 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x04user\x18\t \x01(\v2\x14.attune.v1.PrincipalR\x04user\x12\x12\n" +
 	"\x04mode\x18\n" +
 	" \x01(\tR\x04mode\x12\x1a\n" +
-	"\bprotocol\x18\v \x01(\rR\bprotocol\",\n" +
+	"\bprotocol\x18\v \x01(\rR\bprotocol\"%\n" +
+	"\tTakenOver\x12\x18\n" +
+	"\achanges\x18\x01 \x03(\tR\achanges\",\n" +
 	"\vRequestDone\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\"M\n" +
@@ -1319,57 +1388,59 @@ func file_attune_v1_management_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_management_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_attune_v1_management_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_attune_v1_management_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_attune_v1_management_proto_goTypes = []any{
 	(PointState)(0),          // 0: attune.v1.PointState
 	(*ManageRequest)(nil),    // 1: attune.v1.ManageRequest
 	(*ManageResponse)(nil),   // 2: attune.v1.ManageResponse
 	(*ControllerHello)(nil),  // 3: attune.v1.ControllerHello
-	(*RequestDone)(nil),      // 4: attune.v1.RequestDone
-	(*AddPoint)(nil),         // 5: attune.v1.AddPoint
-	(*RemovePoint)(nil),      // 6: attune.v1.RemovePoint
-	(*ApplyChanges)(nil),     // 7: attune.v1.ApplyChanges
-	(*UndoChanges)(nil),      // 8: attune.v1.UndoChanges
-	(*RenewLease)(nil),       // 9: attune.v1.RenewLease
-	(*ProvenChanges)(nil),    // 10: attune.v1.ProvenChanges
-	(*EndSession)(nil),       // 11: attune.v1.EndSession
-	(*PointStatus)(nil),      // 12: attune.v1.PointStatus
-	(*ControllerStatus)(nil), // 13: attune.v1.ControllerStatus
-	(*ActionResult)(nil),     // 14: attune.v1.ActionResult
-	(*Want)(nil),             // 15: attune.v1.Want
-	(*Mechanism)(nil),        // 16: attune.v1.Mechanism
-	(*Job)(nil),              // 17: attune.v1.Job
-	(*Principal)(nil),        // 18: attune.v1.Principal
-	(*MeasurePoint)(nil),     // 19: attune.v1.MeasurePoint
-	(*Change)(nil),           // 20: attune.v1.Change
-	(Delivery)(0),            // 21: attune.v1.Delivery
+	(*TakenOver)(nil),        // 4: attune.v1.TakenOver
+	(*RequestDone)(nil),      // 5: attune.v1.RequestDone
+	(*AddPoint)(nil),         // 6: attune.v1.AddPoint
+	(*RemovePoint)(nil),      // 7: attune.v1.RemovePoint
+	(*ApplyChanges)(nil),     // 8: attune.v1.ApplyChanges
+	(*UndoChanges)(nil),      // 9: attune.v1.UndoChanges
+	(*RenewLease)(nil),       // 10: attune.v1.RenewLease
+	(*ProvenChanges)(nil),    // 11: attune.v1.ProvenChanges
+	(*EndSession)(nil),       // 12: attune.v1.EndSession
+	(*PointStatus)(nil),      // 13: attune.v1.PointStatus
+	(*ControllerStatus)(nil), // 14: attune.v1.ControllerStatus
+	(*ActionResult)(nil),     // 15: attune.v1.ActionResult
+	(*Want)(nil),             // 16: attune.v1.Want
+	(*Mechanism)(nil),        // 17: attune.v1.Mechanism
+	(*Job)(nil),              // 18: attune.v1.Job
+	(*Principal)(nil),        // 19: attune.v1.Principal
+	(*MeasurePoint)(nil),     // 20: attune.v1.MeasurePoint
+	(*Change)(nil),           // 21: attune.v1.Change
+	(Delivery)(0),            // 22: attune.v1.Delivery
 }
 var file_attune_v1_management_proto_depIdxs = []int32{
 	3,  // 0: attune.v1.ManageRequest.hello:type_name -> attune.v1.ControllerHello
-	14, // 1: attune.v1.ManageRequest.result:type_name -> attune.v1.ActionResult
-	12, // 2: attune.v1.ManageRequest.point:type_name -> attune.v1.PointStatus
-	13, // 3: attune.v1.ManageRequest.status:type_name -> attune.v1.ControllerStatus
-	4,  // 4: attune.v1.ManageRequest.done:type_name -> attune.v1.RequestDone
-	7,  // 5: attune.v1.ManageResponse.apply:type_name -> attune.v1.ApplyChanges
-	8,  // 6: attune.v1.ManageResponse.undo:type_name -> attune.v1.UndoChanges
-	9,  // 7: attune.v1.ManageResponse.renew:type_name -> attune.v1.RenewLease
-	11, // 8: attune.v1.ManageResponse.end:type_name -> attune.v1.EndSession
-	15, // 9: attune.v1.ManageResponse.want:type_name -> attune.v1.Want
-	16, // 10: attune.v1.ControllerHello.mechanisms:type_name -> attune.v1.Mechanism
-	17, // 11: attune.v1.ControllerHello.job:type_name -> attune.v1.Job
-	18, // 12: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
-	19, // 13: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
-	20, // 14: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
-	10, // 15: attune.v1.RenewLease.proven:type_name -> attune.v1.ProvenChanges
-	0,  // 16: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
-	21, // 17: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
-	1,  // 18: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
-	2,  // 19: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
-	19, // [19:20] is the sub-list for method output_type
-	18, // [18:19] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	15, // 1: attune.v1.ManageRequest.result:type_name -> attune.v1.ActionResult
+	13, // 2: attune.v1.ManageRequest.point:type_name -> attune.v1.PointStatus
+	14, // 3: attune.v1.ManageRequest.status:type_name -> attune.v1.ControllerStatus
+	5,  // 4: attune.v1.ManageRequest.done:type_name -> attune.v1.RequestDone
+	4,  // 5: attune.v1.ManageRequest.taken_over:type_name -> attune.v1.TakenOver
+	8,  // 6: attune.v1.ManageResponse.apply:type_name -> attune.v1.ApplyChanges
+	9,  // 7: attune.v1.ManageResponse.undo:type_name -> attune.v1.UndoChanges
+	10, // 8: attune.v1.ManageResponse.renew:type_name -> attune.v1.RenewLease
+	12, // 9: attune.v1.ManageResponse.end:type_name -> attune.v1.EndSession
+	16, // 10: attune.v1.ManageResponse.want:type_name -> attune.v1.Want
+	17, // 11: attune.v1.ControllerHello.mechanisms:type_name -> attune.v1.Mechanism
+	18, // 12: attune.v1.ControllerHello.job:type_name -> attune.v1.Job
+	19, // 13: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
+	20, // 14: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
+	21, // 15: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
+	11, // 16: attune.v1.RenewLease.proven:type_name -> attune.v1.ProvenChanges
+	0,  // 17: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
+	22, // 18: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
+	1,  // 19: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
+	2,  // 20: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
+	20, // [20:21] is the sub-list for method output_type
+	19, // [19:20] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_management_proto_init() }
@@ -1387,6 +1458,7 @@ func file_attune_v1_management_proto_init() {
 		(*ManageRequest_Point)(nil),
 		(*ManageRequest_Status)(nil),
 		(*ManageRequest_Done)(nil),
+		(*ManageRequest_TakenOver)(nil),
 	}
 	file_attune_v1_management_proto_msgTypes[1].OneofWrappers = []any{
 		(*ManageResponse_Apply)(nil),
@@ -1401,7 +1473,7 @@ func file_attune_v1_management_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_management_proto_rawDesc), len(file_attune_v1_management_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// restarted is a site whose attuned has a session with a change in each of two processes,
+// of which one is proven good.
+type restarted struct {
+	*site
+
+	analyzer    *scripted
+	daemon      *exec.Cmd
+	good, tried *targets.Target
+}
+
+// mustHaveProven starts it. hold is for how long changes are held.
+func mustHaveProven(t *testing.T, hold time.Duration) *restarted {
+	t.Helper()
+	r := &restarted{site: mustSiteOnly(t), analyzer: &scripted{}}
+	serveScript(t, r.analyzer, r.path("a.sock"))
+	program := r.path("worker")
+	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {
+		t.Fatal(err)
+	}
+	r.register("r1", program, "tune")
+	c := r.analyzer.reset()
+	r.start(hold)
+	change := func(id string) *targets.Target {
+		target := targets.Start(t, program)
+		process := patience.Receive(t, "the process", c.processes)
+		for int(process.GetIdentity().GetPid()) != target.PID { // the other one is told again
+			process = patience.Receive(t, "the process", c.processes)
+		}
+		request := setKnob(id, process.GetHandle())
+		request.GetApply().GetChanges()[0].LeaseNanos = int64(time.Hour)
+		c.requests <- request
+		checkChanged(t, c, target)
+		return target
+	}
+	r.good, r.tried = change("good"), change("tried")
+	c.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{
+		Proven: &attunev1.ProvenChanges{Changes: []string{"good"}, LeaseNanos: int64(time.Hour)},
+	}}}
+	c.undo("none") // when it answers it has heard what was said before
+	patience.Receive(t, "an answer", c.results)
+	return r
+}
+
+func (r *restarted) start(hold time.Duration) {
+	r.t.Helper()
+	r.daemon = r.attuned("--hold-time", hold.String())
+}
+
+// await waits until attuned serves.
+func (r *restarted) await() {
+	r.t.Helper()
+	patience.Until(r.t, "attuned to serve", func() bool { code, _ := r.get("/readyz"); return code == http.StatusOK })
+}
+
+// undo asks for a change to be undone.
+func (c *connection) undo(id string) {
+	c.requests <- &attunev1.ManageResponse{RequestId: "u", Request: &attunev1.ManageResponse_Undo{Undo: &attunev1.UndoChanges{ChangeIds: []string{id}}}}
+}
+
+// leave ends attuned as the first half of a restart.
+func (r *restarted) leave() {
+	r.t.Helper()
+	if err := r.daemon.Process.Signal(unix.SIGUSR1); err != nil {
+		r.t.Fatal(err)
+	}
+	r.stop(r.daemon)
+}
+
+// guards lists the processes that guard what is held in this site.
+func (r *restarted) guards() (pids []int) {
+	r.t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, path := range paths {
+		line, _ := os.ReadFile(path) // it may have ended
+		var pid int
+		if _, err := fmt.Sscanf(path, "/proc/%d/", &pid); err == nil && strings.Contains(string(line), "\x00guard\x00"+r.path("state")) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// knobs checks the values that are in force.
+func (r *restarted) knobs(when, good, tried string) {
+	r.t.Helper()
+	if got := r.good.Ask(r.t, "knob"); got != good {
+		r.t.Errorf("%s the knob that was proven good is %s, want %s", when, got, good)
+	}
+	if got := r.tried.Ask(r.t, "knob"); got != tried {
+		r.t.Errorf("%s the knob on trial is %s, want %s", when, got, tried)
+	}
+}
+
+// end stops attuned, which undoes everything, and lets the programs end.
+func (r *restarted) end() {
+	r.t.Helper()
+	r.await()
+	r.stop(r.daemon)
+	r.knobs("after the end", knobBefore, knobBefore)
+	patience.Until(r.t, "the guards to end", func() bool { return len(r.guards()) == 0 })
+	if left, err := os.ReadDir(r.path("state/journals")); err != nil || len(left) > 0 {
+		r.t.Errorf("journals %v, %v", left, err)
+	}
+	checkUnharmed(r.t, r.good)
+	checkUnharmed(r.t, r.tried)
+}
+
+// A restart leaves what is proven good in force, and nothing else; the next attuned takes
+// it over, tells the Analyzer, shows it, and can undo it.
+func TestRestartKeepsProvenChanges(t *testing.T) {
+	r := mustHaveProven(t, time.Minute)
+	r.leave()
+	r.knobs("between", knobAfter, knobBefore)
+	c := r.analyzer.reset()
+	r.start(time.Minute)
+	if id := patience.Receive(t, "a change that is taken over", c.taken); id != "good" {
+		t.Errorf("taken over: %s", id)
+	}
+	r.knobs("when it was taken over", knobAfter, knobBefore)
+	if got, want := r.changed(0)[r.good.PID], "r1 good 7 8"; got != want {
+		t.Errorf("shown is %q, want %q", got, want)
+	}
+	patience.Until(t, "the guard to end", func() bool { return len(r.guards()) == 0 })
+	c.undo("good")
+	patience.Until(t, "the change to be undone", func() bool { return r.good.Ask(t, "knob") == knobBefore })
+	r.end()
+}
+
+// It can be restarted again and again; a plain stop undoes what was taken over.
+func TestRestartTwice(t *testing.T) {
+	r := mustHaveProven(t, time.Minute)
+	for range 2 {
+		r.leave()
+		c := r.analyzer.reset()
+		r.start(time.Minute)
+		patience.Receive(t, "a change that is taken over", c.taken)
+		c.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{Changes: []string{"good"}}}}
+		r.knobs("after a restart", knobAfter, knobBefore)
+	}
+	r.end()
+}
+
+// Whoever does not come, or is killed on the way: the old value is back at the time that
+// was set, or with the next start.
+func TestHeldChangesAreUndone(t *testing.T) {
+	killed := func(t *testing.T, pids ...int) {
+		t.Helper()
+		if len(pids) == 0 {
+			t.Error("nobody is there to be killed")
+		}
+		for _, pid := range pids {
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		}
+		patience.Until(t, "the killed to be gone", func() bool {
+			for _, pid := range pids {
+				if stat, err := procid.ReadStat(pid); err == nil && !stat.Zombie() {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	undone := func(t *testing.T, r *restarted) {
+		t.Helper()
+		patience.Until(t, "the old value", func() bool { return r.good.Ask(t, "knob") == knobBefore })
+	}
+	const hold = 5 * time.Second
+	for _, tt := range []struct {
+		name string
+		then func(t *testing.T, r *restarted)
+	}{
+		{"nobody", func(t *testing.T, r *restarted) {
+			undone(t, r)
+			r.start(hold)
+		}},
+		{"late", func(t *testing.T, r *restarted) {
+			killed(t, r.guards()...)
+			time.Sleep(hold)
+			r.start(hold)
+			undone(t, r)
+		}},
+		{"killed", func(t *testing.T, r *restarted) {
+			r.start(hold)
+			killed(t, r.daemon.Process.Pid)
+			_ = r.daemon.Wait()
+			undone(t, r)
+			r.start(hold)
+		}},
+		{"heir killed", func(t *testing.T, r *restarted) {
+			c := r.analyzer.reset()
+			r.start(hold)
+			patience.Receive(t, "a change that is taken over", c.taken)
+			killed(t, r.daemon.Process.Pid)
+			_ = r.daemon.Wait()
+			r.start(hold)
+			undone(t, r)
+		}},
+		{"stopped", func(t *testing.T, r *restarted) {
+			r.start(hold)
+			r.await()
+			r.stop(r.daemon)
+			undone(t, r)
+			r.start(hold)
+		}},
+		{"off", func(t *testing.T, r *restarted) {
+			if err := os.WriteFile(r.path("off"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r.start(hold)
+			undone(t, r)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := mustHaveProven(t, hold)
+			r.leave()
+			tt.then(t, r)
+			r.end()
+		})
+	}
+}
+
+// An image that another one has replaced has nothing that could be taken over.
+func TestHeldProcessIsGone(t *testing.T) {
+	r := mustHaveProven(t, time.Minute)
+	r.leave()
+	checkUnharmed(t, r.good)
+	r.start(time.Minute)
+	r.good = targets.Start(t, r.path("worker"))
+	patience.Until(t, "the guard to end", func() bool { return len(r.guards()) == 0 })
+	r.end()
+}

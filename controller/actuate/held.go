@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Hold ends an Actuator for another one that takes over. Of the changes in force those
+// that have a lease stay until a time since boot, and the journal says so; the others are
+// undone, the latest first, and so is what only this controller can take back, what
+// outlives its process, and what several processes share. It returns those that stay.
+// Call it after [Actuator.Stop].
+func Hold(ctx context.Context, a *Actuator, leases map[string]time.Duration, until time.Duration) (held []string, err error) {
+	for _, id := range a.Applied() {
+		if _, ok := leases[id]; !ok || !a.force.holdable(id) {
+			a.Undo(ctx, id)
+			continue
+		}
+		held = append(held, id)
+	}
+	var errs []error
+	for _, id := range held {
+		if err := a.options.Journal.append(record{Op: "held", Change: id, Until: until, Lease: leases[id]}); err != nil {
+			errs = append(errs, err) // the next controller takes it back at once
+		}
+		a.force.forget(id)
+	}
+	return held, errors.Join(errs...)
+}
+
+// holdable says whether another controller can go on with a change.
+func (f *force) holdable(id string) bool {
+	change := f.find(id)
+	if change == nil || change.tending != nil {
+		return false
+	}
+	change.process.Lock()
+	defer change.process.Unlock()
+	return change.process.Alive() && change.plan.Undo.holdable(Changed{change.process, f, id})
+}
+
+// holdable says whether the parts can be taken back by whoever has the journal, and end
+// with their process.
+func (u Undos) holdable(in Changed) bool {
+	return len(u) > 0 && !slices.ContainsFunc(u, func(part Undo) bool {
+		_, shared := part.(common)
+		about := part.About(in)
+		return shared || !about.Keeps || about.Outlives || about.Spent
+	})
+}
+
+// Holds says whether journals in dir hold something for the next controller.
+func (k Kinds) Holds(dir string) (bool, error) {
+	paths, err := journalsIn(dir)
+	if err != nil {
+		return false, err
+	}
+	var errs []error
+	for _, path := range paths {
+		open, err := newUndos(k.Undos).openChanges(path)
+		if slices.ContainsFunc(open, func(r record) bool { return r.Until > 0 && !over(r) }) {
+			return true, nil
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return false, errors.Join(errs...)
+}
+
+// TakenOver is a change that was taken over, with its lease.
+type TakenOver struct {
+	ID    string
+	Lease time.Duration
+}
+
+// TakeOver has an Actuator take over what earlier controllers hold in processes, by their
+// journals in dir. find returns the process of an identity, nil where it is not this controller's or
+// must be left alone; untouched says why nothing may be changed, empty: it may. What
+// cannot be taken over because the image, the value or the permission is another is taken
+// back. What journals say of other processes is left to them.
+func TakeOver(a *Actuator, dir string, find func(procid.Identity) access.Process, untouched func() string) (taken []TakenOver, err error) {
+	paths, err := journalsIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, path := range paths {
+		journal, open, err := newUndos(a.options.Kinds.Undos).openLeft(path)
+		if journal == nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, r := range open {
+			if r.Until <= SinceBoot() {
+				continue // whoever waits for that takes it back
+			}
+			process := find(*r.Process)
+			if process == nil || !r.Process.SameProcess(process.Identity()) {
+				continue
+			}
+			ok, err := takeOver(a, journal, r, process, untouched)
+			if ok {
+				taken = append(taken, TakenOver{r.Change, r.Lease})
+			}
+			errs = append(errs, err)
+		}
+		errs = append(errs, journal.Close())
+	}
+	return taken, errors.Join(errs...)
+}
+
+// takeOver takes one change over. It stands in one of the two journals at any time, or in
+// both: then it is taken back.
+func takeOver(a *Actuator, from *Journal, r record, process access.Process, untouched func() string) (bool, error) {
+	process.Lock()
+	defer process.Unlock()
+	why := untouched()
+	in := Changed{process, a.force, r.Change}
+	change := &appliedChange{process: process, plan: &Plan{Undo: r.Undo, Told: r.Told}, knob: r.Knob}
+	switch {
+	case !process.Alive() || still(process) != nil:
+		return false, nil // who has the journal sees to what is left
+	case why != "":
+	case !r.Process.SameImage(process.Identity()):
+		why = "the process executes another program"
+	case a.force.find(r.Change) != nil || !r.Undo.holdable(in):
+		why = "it is none that another controller can go on with"
+	default:
+		other, err := a.otherValue(r.Change, change)
+		if err != nil {
+			return false, err
+		}
+		if other != "" {
+			a.log.Info("changed by hand", "change", r.Change, "knob", r.Knob, "pid", process.PID(), "reason", other)
+			return false, from.end(r.Change, "overridden")
+		}
+	}
+	if why != "" {
+		err := r.takeBack(context.Background())
+		a.log.Info("change of an earlier controller is taken back", "change", r.Change, "knob", r.Knob, "pid", process.PID(), "reason", why, "error", err)
+		if err == nil || final(err) {
+			err = from.end(r.Change, "undone")
+		}
+		return false, err
+	}
+	if err := a.options.Journal.begin(r.Change, r.Knob, process.Identity(), change.plan); err != nil {
+		return false, err
+	}
+	if !a.force.enter(&attunev1.Change{Id: r.Change, Knob: r.Knob}, process, change.plan) {
+		return false, a.options.Journal.end(r.Change, "left")
+	}
+	if err := from.end(r.Change, "taken over"); err != nil {
+		return false, errors.Join(fmt.Errorf("change %s is not taken over: %w", r.Change, err), a.force.drop(r.Change, "left"))
+	}
+	a.log.Info("change taken over", "change", r.Change, "knob", r.Knob, "pid", process.PID())
+	return true, nil
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+)
+
+// Restore undoes what controllers that died left behind.
+func (c *Changes) Restore() {
+	restored, err := c.kinds.Restore(c.options.StateDir)
+	if err != nil {
+		c.options.Log.Warn("restore after an earlier controller", "error", err)
+	}
+	for _, r := range restored {
+		c.options.Log.Warn("change of an earlier controller", "undone", r.Err == nil, "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
+	}
+}
+
+// Hold leaves the changes that are proven good in force for the next controller, until a
+// time since boot, undoes the others, and lets nothing more come into force. It returns
+// the number of those that stay.
+func (c *Changes) Hold(ctx context.Context, until time.Duration) int {
+	c.actuator.Stop()
+	held, err := actuate.Hold(ctx, c.actuator, c.leases.proven(time.Now()), until)
+	c.options.Log.Info("left to the next controller", "changes", held, "error", err)
+	return len(held)
+}
+
+// Keep makes the changes in force the user's own, who undoes them by hand. Stop
+// undoes what is left. It returns the ids to undo them by.
+func (c *Changes) Keep(kept *actuate.Kept) ([]string, error) {
+	c.actuator.Stop()
+	return c.actuator.HandOver(kept)
+}
+
+// KeepOnly is Keep for some of the changes; the others are undone.
+func (c *Changes) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []string) ([]string, error) {
+	c.actuator.Stop()
+	for _, id := range c.actuator.Applied() {
+		if !slices.Contains(changes, id) {
+			c.actuator.Undo(ctx, id)
+		}
+	}
+	return c.actuator.HandOver(kept)
+}
+
+// UndoAll takes back what is in force, the latest first, and lets nothing more
+// come into force.
+func (c *Changes) UndoAll(ctx context.Context) {
+	c.actuator.Stop()
+	for _, id := range c.actuator.Applied() {
+		result := c.actuator.Undo(ctx, id)
+		c.options.Log.Info("undone at the end", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+	}
+}
