@@ -147,11 +147,14 @@ func (a *admission) renew(o *proposal) *proposal {
 	return again
 }
 
-// adopt takes over a change that an earlier session made and kept. It has no
-// objective to be watched by, and ends with its process, at its tunlet's wish or
-// with the session, as others do.
+// adopt takes over a change that an earlier session made and kept, or this one by a
+// controller that another one has replaced. It has no objective to be watched by, and ends
+// with its process, at its tunlet's wish or with the session, as others do.
 func (a *admission) adopt(h Held) {
-	if !a.processes.runs(h.Process) || a.archive.changes[h.ID] != nil || len(a.owners.among(knob{h.Knob, h.Process})) > 0 {
+	if known := a.archive.changes[h.ID]; known != nil && !known.proposal.final() {
+		return
+	}
+	if !a.processes.runs(h.Process) || len(a.owners.among(knob{h.Knob, h.Process})) > 0 {
 		return
 	}
 	t := a.tunlets.known(h.Tunlet)

@@ -55,7 +55,9 @@ func (a *archive) finish(p *proposal) {
 	a.finished = a.finished[1:]
 	a.views.forget(old)
 	for _, ch := range old.changes {
-		delete(a.changes, ch.spec.GetId())
+		if a.changes[ch.spec.GetId()] == ch { // else it was taken over by another
+			delete(a.changes, ch.spec.GetId())
+		}
 	}
 	if a.proposals[old.name()] == old {
 		delete(a.proposals, old.name())

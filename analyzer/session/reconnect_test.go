@@ -119,6 +119,47 @@ func TestProvenIsTold(t *testing.T) {
 	}
 }
 
+// TestReplacedControllerIsFollowed: a controller breaks off and another one of its node has
+// its process, with a change that it has taken over, told of after its hello, beside one
+// that nobody knows: the one goes on, in the session that knew it, and the other is undone.
+func TestReplacedControllerIsFollowed(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		r := patientRig(t)
+		r.session.TunletReady(newScripted(t, "a", nil)) // else nobody watches over the change
+		l := r.hello("ac1", "n1", "old-c1")
+		r.has("ac1", "n1", 1)
+		for _, id := range []string{"ac2", "ac3"} { // as often as one likes
+			r.session.ControllerGone("ac1", l, false)
+			r.session.ControllerGone("ac2", l, false)
+			l = r.hello(id, "n1")
+			if !late {
+				r.has(id, "n1", 1)
+			}
+			r.session.Manage(id, &attunev1.ManageRequest{Message: &attunev1.ManageRequest_TakenOver{
+				TakenOver: &attunev1.TakenOver{Changes: []string{"old-c1", "stray"}},
+			}})
+			if late {
+				r.has(id, "n1", 1)
+			}
+			r.pass(2 * renewEvery)
+			if s := r.summary(); s.Running != 1 || len(s.Kept) != 1 || s.Kept[0].GetId() != "old-c1" {
+				t.Errorf("%s: %+v", id, s)
+			}
+			var stays, goes, proven []string
+			l.mu.Lock()
+			for _, m := range l.sent {
+				stays = append(stays, m.GetRenew().GetChanges()...)
+				goes = append(goes, m.GetUndo().GetChangeIds()...)
+				proven = append(proven, m.GetRenew().GetProven().GetChanges()...)
+			}
+			l.mu.Unlock()
+			if diff := cmp.Diff([][]string{{"old-c1"}, {"stray"}, {"old-c1"}}, [][]string{stays, goes, proven}); diff != "" {
+				t.Errorf("%s: %s", id, diff)
+			}
+		}
+	}
+}
+
 // TestControllerComesBack breaks a channel: what the controller still has goes
 // on, what it lost in the meantime is noted.
 func TestControllerComesBack(t *testing.T) {
