@@ -64,6 +64,9 @@ type Config struct {
 	Over func(keep []string, reason error)
 	// StateDir holds the undo journals of this user's controllers.
 	StateDir string
+	// TakesOver says that an earlier controller may have left changes in its journal in
+	// StateDir for this one: it looks for them in its first minutes.
+	TakesOver bool
 	// JobID names the job that is followed; may be empty with a Session: then
 	// processes belong that Follow names, and what they fork.
 	JobID string

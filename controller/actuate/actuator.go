@@ -115,7 +115,7 @@ func (a *Actuator) apply(ctx context.Context, process access.Process, change *at
 	if err != nil {
 		return also(err, a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
 	}
-	if !a.force.enter(change, process, p) {
+	if !a.force.enter(change, process, p, time.Now()) {
 		return also(fmt.Errorf("%w: the controller stops", access.ErrRefused),
 			a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
 	}

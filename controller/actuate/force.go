@@ -24,7 +24,7 @@ type appliedChange struct {
 	plan    *Plan
 	knob    string
 	number  uint64    // in the order of execution
-	since   time.Time // when it was entered
+	since   time.Time // when it was made
 	// tending is what the change needs for as long as it is in force.
 	tending *tending
 }
@@ -40,7 +40,7 @@ type force struct {
 }
 
 // enter puts a change in force; false if it came too late.
-func (f *force) enter(change *attunev1.Change, process access.Process, p *Plan) bool {
+func (f *force) enter(change *attunev1.Change, process access.Process, p *Plan, since time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stopped {
@@ -48,7 +48,7 @@ func (f *force) enter(change *attunev1.Change, process access.Process, p *Plan) 
 	}
 	f.number++
 	f.applied[change.GetId()] = &appliedChange{
-		process: process, plan: p, knob: change.GetKnob(), number: f.number, since: time.Now(), tending: startTending(p.Tend),
+		process: process, plan: p, knob: change.GetKnob(), number: f.number, since: since, tending: startTending(p.Tend),
 	}
 	return true
 }

@@ -5,6 +5,7 @@ package actuate
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -22,9 +23,9 @@ func TestAmendWhileOthersLook(t *testing.T) {
 	f := &force{journal: journal, applied: make(map[string]*appliedChange)}
 	one, other := access.ProcessOf(procid.Identity{PID: 1}), access.ProcessOf(procid.Identity{PID: 2})
 	for id, process := range map[string]access.Process{"first": one, "elsewhere": other} {
-		f.enter(&attunev1.Change{Id: id}, process, &Plan{Undo: UndoWords([]access.Word{{Address: 8}})})
+		f.enter(&attunev1.Change{Id: id}, process, &Plan{Undo: UndoWords([]access.Word{{Address: 8}})}, time.Now())
 	}
-	f.enter(&attunev1.Change{Id: "later"}, one, &Plan{Undo: UndoWords([]access.Word{{Address: 8}})})
+	f.enter(&attunev1.Change{Id: "later"}, one, &Plan{Undo: UndoWords([]access.Word{{Address: 8}})}, time.Now())
 	var looking sync.WaitGroup
 	looking.Go(func() {
 		for range 100 {

@@ -154,10 +154,12 @@ func takeOver(a *Actuator, from *Journal, r record, process access.Process, unto
 		}
 		return false, err
 	}
-	if err := a.options.Journal.begin(r.Change, r.Knob, process.Identity(), change.plan); err != nil {
+	identity := process.Identity()
+	begin := record{Op: "begin", Time: r.Time, Change: r.Change, Knob: r.Knob, Process: &identity, Undo: r.Undo, Told: r.Told}
+	if err := a.options.Journal.append(begin); err != nil {
 		return false, err
 	}
-	if !a.force.enter(&attunev1.Change{Id: r.Change, Knob: r.Knob}, process, change.plan) {
+	if !a.force.enter(&attunev1.Change{Id: r.Change, Knob: r.Knob}, process, change.plan, r.Time) {
 		return false, a.options.Journal.end(r.Change, "left")
 	}
 	if err := from.end(r.Change, "taken over"); err != nil {

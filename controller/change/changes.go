@@ -49,8 +49,7 @@ type Options struct {
 	Foreign func(pid int) error
 	// BringIn has DMLib in a process if that is possible, before ctx ends.
 	BringIn func(ctx context.Context, m *member.Member)
-	// TakesOver says that an earlier controller may have left changes in its journal in
-	// StateDir for this one.
+	// TakesOver says that an earlier controller may have left changes for this one.
 	TakesOver bool
 	// Answered is told of what became of each change.
 	Answered func(*attunev1.ActionResult)

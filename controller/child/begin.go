@@ -12,7 +12,7 @@ import (
 func beginningOf(c controller.Config) (b beginning, err error) {
 	b = beginning{
 		ID: c.ID, GatePath: c.GatePath, LibraryPath: c.LibraryPath, StateDir: c.StateDir, Version: c.Version,
-		LateLibrary: c.LateLibrary, UseBPF: c.UseBPF, LookInterval: c.LookInterval, Budget: c.Budget,
+		LateLibrary: c.LateLibrary, UseBPF: c.UseBPF, TakesOver: c.TakesOver, LookInterval: c.LookInterval, Budget: c.Budget,
 		Registration: c.Session.Registration, Mode: c.Session.Mode,
 	}
 	var errs [3]error

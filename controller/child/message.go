@@ -63,7 +63,7 @@ type message struct {
 // beginning is what a controller is made from.
 type beginning struct {
 	ID, GatePath, LibraryPath, StateDir, Version string
-	LateLibrary, UseBPF                          bool
+	LateLibrary, UseBPF, TakesOver               bool
 	LookInterval                                 time.Duration
 	Budget                                       float64
 

@@ -97,7 +97,7 @@ func (s *session) config(b beginning) (controller.Config, error) {
 	rules := &ruler{conversation: s.conversation}
 	c := controller.Config{
 		ID: b.ID, GatePath: b.GatePath, LibraryPath: b.LibraryPath, StateDir: b.StateDir, Version: b.Version,
-		LateLibrary: b.LateLibrary, UseBPF: b.UseBPF, LookInterval: b.LookInterval, Budget: b.Budget,
+		LateLibrary: b.LateLibrary, UseBPF: b.UseBPF, TakesOver: b.TakesOver, LookInterval: b.LookInterval, Budget: b.Budget,
 		Session: controller.Session{
 			Registration: b.Registration, Mode: b.Mode,
 			Job: new(attunev1.Job), User: new(attunev1.Principal), Owner: new(attunev1.Principal),

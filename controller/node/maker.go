@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/attune-hpc/attune/controller"
@@ -29,6 +30,7 @@ type maker struct {
 	auditor auditor
 	watcher *discover.Watcher
 	create  func(controller.Config) (controlled, error)
+	left    atomic.Bool // an earlier node may hold changes for sessions of this one
 }
 
 // folder of a session's start gate, where users may pass but not look.
@@ -58,7 +60,7 @@ func (m *maker) makeController(s *session) (controlled, error) {
 			c.Metrics.Add(metrics.NodeChanges, 1, resultOf(result))
 			m.auditor.noteSession(s, audit.Sent, result)
 		},
-		StateDir: c.journals(), Source: m.watcher.Source(), LookInterval: m.lookInterval(), Mechanisms: c.Mechanisms, UseBPF: c.UseBPF,
+		StateDir: c.journals(), TakesOver: m.left.Load(), Source: m.watcher.Source(), LookInterval: m.lookInterval(), Mechanisms: c.Mechanisms, UseBPF: c.UseBPF,
 		Policy: c.Policy, Budget: c.Budget, Version: c.Version, Log: c.Log.With("session", s.number),
 	})
 }

@@ -122,19 +122,21 @@ func (n *Node) Run(ctx context.Context) error {
 	outlive := context.WithoutCancel(ctx) // sessions outlive discovery, and their processes sessions
 	stop := n.runChildren(outlive)
 	defer stop()
-	left := n.journals.restore(ctx, false)
+	n.maker.left.Store(n.journals.restore(ctx, false))
 	n.mainSwitch.look()
 	n.workers.open(outlive)
 	defer func() {
 		holds := n.config.Restarts() && n.journals.hold(outlive)
 		n.workers.end()
 		if !holds { // nor does what an earlier one has held stay
-			n.journals.restore(outlive, true)
+			ctx, cancel := context.WithTimeout(outlive, stopTimeout)
+			defer cancel()
+			n.journals.restore(ctx, true)
 		}
 	}()
 	group, ctx := errgroup.WithContext(ctx)
-	if left {
-		group.Go(func() error { n.journals.seeToHeld(ctx); return nil })
+	if n.maker.left.Load() {
+		group.Go(func() error { n.journals.seeToHeld(ctx); n.maker.left.Store(false); return nil })
 	}
 	group.Go(func() error { return n.watcher.Run(ctx) })
 	group.Go(func() error { return ended(ctx, n.config.Registry.Watch(ctx, n.setView)) })
