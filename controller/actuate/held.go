@@ -85,10 +85,11 @@ type TakenOver struct {
 }
 
 // TakeOver has an Actuator take over what earlier controllers hold in processes, by their
-// journals in dir. find returns the process of an identity, nil where it is not this controller's or
-// must be left alone; untouched says why nothing may be changed, empty: it may. What
-// cannot be taken over because the image, the value or the permission is another is taken
-// back. What journals say of other processes is left to them.
+// journals in dir. find returns the process of an identity, nil where it is not this
+// controller's or must be left alone; untouched says why nothing may be changed, empty: it
+// may. What cannot be taken over because the image or the permission is another is taken
+// back; a value that somebody else has set stays. What journals say of other processes is
+// left to them.
 func TakeOver(a *Actuator, dir string, find func(procid.Identity) access.Process, untouched func() string) (taken []TakenOver, err error) {
 	paths, err := journalsIn(dir)
 	if err != nil {
@@ -102,11 +103,8 @@ func TakeOver(a *Actuator, dir string, find func(procid.Identity) access.Process
 			continue
 		}
 		for _, r := range open {
-			if r.Until <= SinceBoot() {
-				continue // whoever waits for that takes it back
-			}
 			process := find(*r.Process)
-			if process == nil || !r.Process.SameProcess(process.Identity()) {
+			if !r.heldAt(SinceBoot()) || process == nil || !r.Process.SameProcess(process.Identity()) {
 				continue
 			}
 			ok, err := takeOver(a, journal, r, process, untouched)

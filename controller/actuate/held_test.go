@@ -128,6 +128,11 @@ func TestHeldIsRestored(t *testing.T) {
 		t.Errorf("restored %v, %v", restored, err)
 	}
 	h.is(h.before)
+	h = mustHold(t, actuate.SinceBoot()+time.Hour, "c-flag") // as nobody may
+	if restored, err := all.Restore(h.dir); err != nil || len(restored) != 1 || restored[0].Err != nil {
+		t.Errorf("restored of what is held for too long: %v, %v", restored, err)
+	}
+	h.is(h.before)
 	h = mustHold(t, actuate.SinceBoot(), "c-flag")
 	a, journal := h.controller()
 	defer journal.Close()

@@ -160,6 +160,15 @@ func (n newUndos) openChanges(path string) ([]record, error) {
 	return open, lines.Err()
 }
 
+// MaxHold bounds for how long a change is held for the next controller, whatever a journal
+// says.
+const MaxHold = 2 * time.Minute
+
+// heldAt says whether a change is held for the next controller at a time since boot.
+func (r record) heldAt(now time.Duration) bool {
+	return r.Until > now && r.Until-now <= MaxHold && !over(r)
+}
+
 // over says whether nothing of a change can be left: its process is gone, and
 // it changed nothing that outlives a process. Advice leaves nothing.
 func over(r record) bool {

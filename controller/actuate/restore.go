@@ -94,7 +94,7 @@ func (k Kinds) restoreFile(path string, now time.Duration) (restored []Restored,
 	var errs []error
 	var below undoing
 	for _, r := range slices.Backward(open) {
-		if r.Until > now && !over(r) {
+		if r.heldAt(now) {
 			below.stay = append(below.stay, r)
 			continue
 		}

@@ -212,7 +212,7 @@ func (c *Changes) answerAll(requestID string, results []*attunev1.ActionResult) 
 }
 
 // TakeOverTime is how long a controller looks for what an earlier one holds.
-const TakeOverTime = 2 * time.Minute
+const TakeOverTime = actuate.MaxHold
 
 // TakeOver takes over what earlier controllers hold in the processes that are there by
 // now, and tells the Analyzer.
