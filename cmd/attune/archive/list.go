@@ -5,6 +5,7 @@ package archive
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -23,7 +24,7 @@ func newList(p *cli.Env) *cobra.Command {
 	var categories, asJSON bool
 	cmd := &cobra.Command{
 		Use:               "list [flags] [CATEGORY]",
-		Short:             "List tasks, the latest first, or their categories",
+		Short:             "List tasks, the latest last, or their categories",
 		Example:           "  attune archive list --failed --since 7d\n  attune archive list --categories",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeCategory,
@@ -42,6 +43,7 @@ func newList(p *cli.Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				slices.Reverse(all) // as sessions are listed: what is newest stands above the prompt
 				return writeTasks(p, all, asJSON)
 			})
 		},
