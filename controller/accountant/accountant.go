@@ -118,6 +118,9 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	if record.CPUSeconds != nil && record.WallSeconds > 0 {
 		record.CoresAverage = new(*record.CPUSeconds / record.WallSeconds)
 		record.Accuracy["cores_average"] = record.Accuracy["cpu_seconds"]
+		if record.CoresPeak != nil { // of spans between looks, of which one is above the average
+			record.CoresPeak = new(max(*record.CoresPeak, *record.CoresAverage))
+		}
 	}
 	record.Cost.CPUSeconds, record.Cost.MemoryPeakBytes = ownCost()
 	return record

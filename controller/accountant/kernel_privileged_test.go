@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -55,7 +56,8 @@ func TestForkstorm(t *testing.T) {
 }
 
 // TestMemoryOfTheTree: the peak is of all at one time, not a sum of peaks, and
-// shared pages count once where that is said.
+// shared pages count once where that is said. No look says too much; a look when all is
+// filled comes in one of some runs, however busy the machine is.
 func TestMemoryOfTheTree(t *testing.T) {
 	const megabytes = 64
 	shapes := targets.Build(t, "testdata/shapes.c", "-O0") // memory that is only written would be optimised away
@@ -66,21 +68,25 @@ func TestMemoryOfTheTree(t *testing.T) {
 		"shared":   {5 * megabytes, megabytes},
 	} {
 		t.Run(shape, func(t *testing.T) {
-			a, _ := mustRun(t, Options{}, shapes, fmt.Sprint(megabytes), shape)
-			near := func(name string, got *uint64, want uint64) {
+			var a *account.Account
+			reached := func(name string, got *uint64, want uint64) bool {
 				t.Helper()
-				// Programs and libraries are a few MB each.
 				if got == nil {
-					t.Errorf("%s: not measured: %v", name, a.Missing)
-				} else if *got < want*1e6 || *got > (want+12)*1e6 {
-					t.Errorf("%s: %d bytes, want %d MB", name, *got, want)
+					t.Fatalf("%s: not measured: %v", name, a.Missing)
 				}
+				if *got > (want+12)*1e6 { // programs and libraries are a few MB each
+					t.Fatalf("%s: %d bytes, want %d MB", name, *got, want)
+				}
+				return *got >= want*1e6
 			}
-			near("resident", a.Memory.Resident, want.resident)
-			near("proportional", a.Memory.Proportional, want.proportional)
-			if a.Memory.Cgroup != nil {
-				near("control group", a.Memory.Cgroup, want.proportional)
-			}
+			patience.Until(t, "a look when all is filled", func() bool {
+				a, _ = mustRun(t, Options{}, shapes, fmt.Sprint(megabytes), shape)
+				if a.Memory.Cgroup != nil && !reached("control group", a.Memory.Cgroup, want.proportional) {
+					t.Fatalf("the control group's peak, which needs no look, is %d bytes", *a.Memory.Cgroup)
+				}
+				resident := reached("resident", a.Memory.Resident, want.resident)
+				return reached("proportional", a.Memory.Proportional, want.proportional) && resident
+			})
 		})
 	}
 }

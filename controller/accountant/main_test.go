@@ -40,7 +40,11 @@ func mustRun(t testing.TB, options Options, args ...string) (*account.Account, l
 	}
 	a.Begin(child)
 	exit := child.Wait()
-	return a.End(patience.Context(t), args, exit), exit
+	record := a.End(patience.Context(t), args, exit)
+	if most, mean := record.CoresPeak, record.CoresAverage; most != nil && mean != nil && *most < *mean {
+		t.Errorf("%g cores at most, %g on average", *most, *mean)
+	}
+	return record, exit
 }
 
 // truth is what the processes of tree.c say that they did; see struct truth there.

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/outfile"
+	"github.com/attune-hpc/attune/internal/quantity"
 )
 
 // outputs are the places that the account goes to.
@@ -103,10 +104,10 @@ func writeJSON(to *os.File, a *account.Account) error {
 func page(a *account.Account) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, "attune: "+format+"\n", args...) }
-	line("%s after %s", endText(a.Exit), duration(a.WallSeconds))
+	line("%s after %s", endText(a.Exit), quantity.Seconds(a.WallSeconds))
 	if a.CPUSeconds != nil {
-		line("CPU        %s%s (%s of it in the kernel), %.2f cores on average%s", about(a, "cpu_seconds"), duration(*a.CPUSeconds),
-			duration(*a.SystemSeconds), *a.CoresAverage, number(a.CoresPeak, ", %.2f at most"))
+		line("CPU        %s%s (%s of it in the kernel), %.2f cores on average%s", about(a, "cpu_seconds"), quantity.Seconds(*a.CPUSeconds),
+			quantity.Seconds(*a.SystemSeconds), *a.CoresAverage, number(a.CoresPeak, ", %.2f at most"))
 	}
 	if a.Processes.Total != nil {
 		text := fmt.Sprintf("%s%d, at most %d at one time", about(a, "processes.total"), *a.Processes.Total, *a.Processes.Peak)
@@ -125,15 +126,15 @@ func page(a *account.Account) string {
 		{"memory.cgroup_peak_bytes", "with file cache", a.Memory.Cgroup},
 	} {
 		if m.bytes != nil {
-			memory = append(memory, about(a, m.field)+size(*m.bytes)+" "+m.text)
+			memory = append(memory, about(a, m.field)+quantity.Bytes(float64(*m.bytes))+" "+m.text)
 		}
 	}
 	if memory != nil {
 		line("memory     at most %s", strings.Join(memory, ", "))
 	}
 	if io := a.IO; io.Read != nil {
-		line("read       %s%s by %d calls, %s from storage", about(a, "io.read_bytes"), size(*io.Read), *io.ReadCalls, size(*io.StorageRead))
-		line("written    %s%s by %d calls, %s to storage", about(a, "io.written_bytes"), size(*io.Written), *io.WrittenCalls, size(*io.StorageWritten))
+		line("read       %s%s by %d calls, %s from storage", about(a, "io.read_bytes"), quantity.Bytes(float64(*io.Read)), *io.ReadCalls, quantity.Bytes(float64(*io.StorageRead)))
+		line("written    %s%s by %d calls, %s to storage", about(a, "io.written_bytes"), quantity.Bytes(float64(*io.Written)), *io.WrittenCalls, quantity.Bytes(float64(*io.StorageWritten)))
 	}
 	return out.String()
 }
@@ -166,30 +167,4 @@ func number(n *float64, format string) string {
 		return ""
 	}
 	return fmt.Sprintf(format, *n)
-}
-
-func duration(seconds float64) string {
-	switch {
-	case seconds < 10:
-		return fmt.Sprintf("%.3f s", seconds)
-	case seconds < 600:
-		return fmt.Sprintf("%.1f s", seconds)
-	}
-	minutes := int(seconds) / 60
-	return fmt.Sprintf("%d h %02d min %02d s", minutes/60, minutes%60, int(seconds)%60)
-}
-
-// size is bytes with three digits or more.
-func size(bytes uint64) string {
-	value, units := float64(bytes), []string{"KB", "MB", "GB", "TB", "PB", "EB"}
-	if bytes < 1000 {
-		return fmt.Sprintf("%d B", bytes)
-	}
-	unit := ""
-	for _, unit = range units {
-		if value /= 1000; value < 999.5 {
-			break
-		}
-	}
-	return fmt.Sprintf("%.3g %s", value, unit)
 }
