@@ -93,7 +93,7 @@ func TestMemoryOfTheTree(t *testing.T) {
 
 // TestLeftBehind: what outlives the command is said, with what it took so far.
 func TestLeftBehind(t *testing.T) {
-	a, _ := mustRun(t, Options{}, "sh", "-c", `(setsid sh -c 'head -c 1000000 /dev/zero >/dev/null; echo; exec sleep 1' &) | read line`)
+	a, _ := mustRun(t, Options{}, "sh", "-c", `(setsid sh -c 'head -c 1000000 /dev/zero >/dev/null; echo; exec sleep 10' &) | read line`)
 	if *a.Processes.Left == 0 || *a.IO.Read < 1e6 || a.Accuracy["io.read_bytes"] != account.Sampled {
 		t.Errorf("%d live on, %d bytes were read (%s)", *a.Processes.Left, *a.IO.Read, a.Accuracy["io.read_bytes"])
 	}

@@ -59,10 +59,11 @@ func TestLimitedFieldsExist(t *testing.T) {
 }
 
 // stubborn starts processes that ignore SIGTERM, in sessions of their own and without
-// parents, and writes their ids to a file.
+// parents, and writes their ids to a file. When all have begun it writes for ever.
 const stubborn = `trap "" TERM; echo $$ >>"$0"
 	(setsid sh -c 'trap "" TERM; echo $$ >>"$0"; sh -c "echo \$\$ >>\"$0\"; exec sleep 1000" & sleep 1000' "$0" &)
-	while :; do sleep 0.01; done`
+	while [ "$(wc -l <"$0")" -lt 3 ]; do sleep 0.01; done
+	while :; do head -c 100000 /dev/zero >/dev/null; sleep 0.01; done`
 
 // TestHardLimit: nothing is left of a tree that ignores SIGTERM and hides.
 func TestHardLimit(t *testing.T) { hardLimit(t, Options{WithoutKernel: true, NoGroup: true}) }
@@ -70,13 +71,13 @@ func TestHardLimit(t *testing.T) { hardLimit(t, Options{WithoutKernel: true, NoG
 func hardLimit(t *testing.T, options Options) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pids")
-	options.Limits = []Limit{{Field: "wall_seconds", Max: 0.5}}
+	options.Limits = []Limit{{Field: "io.written_bytes", Max: 1e6}}
 	options.Grace = 50 * time.Millisecond
 	a, exit := mustRun(t, options, "sh", "-c", stubborn, file)
 	if exit.Signal != unix.SIGKILL || a.Exit.Type != account.ExitLimits || a.Exit.Signal != "SIGKILL" {
 		t.Errorf("the command ended with %+v, the account says %+v", exit, a.Exit)
 	}
-	if len(a.Exit.Limits) != 1 || !strings.HasPrefix(a.Exit.Limits[0], "wall_seconds: ") || !strings.HasSuffix(a.Exit.Limits[0], " > 0.5") {
+	if len(a.Exit.Limits) != 1 || !strings.HasPrefix(a.Exit.Limits[0], "io.written_bytes: ") || !strings.HasSuffix(a.Exit.Limits[0], " > 1000000") {
 		t.Errorf("limits %q", a.Exit.Limits)
 	}
 	pids, err := os.ReadFile(file)
