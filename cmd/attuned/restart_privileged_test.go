@@ -193,45 +193,46 @@ func TestHeldChangesAreUndone(t *testing.T) {
 		t.Helper()
 		patience.Until(t, "the old value", func() bool { return r.good.Ask(t, "knob") == knobBefore })
 	}
-	const hold = 5 * time.Second
+	const hold = 5 * time.Second // of what is not to be taken over before
 	for _, tt := range []struct {
 		name string
+		hold time.Duration
 		then func(t *testing.T, r *restarted)
 	}{
-		{"nobody", func(t *testing.T, r *restarted) {
+		{"nobody", hold, func(t *testing.T, r *restarted) {
 			undone(t, r)
 			r.start(hold)
 		}},
-		{"late", func(t *testing.T, r *restarted) {
+		{"late", hold, func(t *testing.T, r *restarted) {
 			killed(t, r.guards()...)
 			time.Sleep(hold)
 			r.start(hold)
 			undone(t, r)
 		}},
-		{"killed", func(t *testing.T, r *restarted) {
+		{"killed", hold, func(t *testing.T, r *restarted) {
 			r.start(hold)
 			killed(t, r.daemon.Process.Pid)
 			_ = r.daemon.Wait()
 			undone(t, r)
 			r.start(hold)
 		}},
-		{"heir killed", func(t *testing.T, r *restarted) {
+		{"heir killed", time.Minute, func(t *testing.T, r *restarted) {
 			c := r.analyzer.reset()
-			r.start(hold)
+			r.start(time.Minute)
 			patience.Receive(t, "a change that is taken over", c.taken)
 			killed(t, r.daemon.Process.Pid)
 			_ = r.daemon.Wait()
 			r.start(hold)
 			undone(t, r)
 		}},
-		{"stopped", func(t *testing.T, r *restarted) {
+		{"stopped", hold, func(t *testing.T, r *restarted) {
 			r.start(hold)
 			r.await()
 			r.stop(r.daemon)
 			undone(t, r)
 			r.start(hold)
 		}},
-		{"off", func(t *testing.T, r *restarted) {
+		{"off", hold, func(t *testing.T, r *restarted) {
 			if err := os.WriteFile(r.path("off"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -240,7 +241,7 @@ func TestHeldChangesAreUndone(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := mustHaveProven(t, hold)
+			r := mustHaveProven(t, tt.hold)
 			r.leave()
 			tt.then(t, r)
 			r.end()
