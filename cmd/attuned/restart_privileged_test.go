@@ -135,6 +135,7 @@ func (r *restarted) end() {
 // A restart leaves what is proven good in force, and nothing else; the next attuned takes
 // it over, tells the Analyzer, shows it, and can undo it.
 func TestRestartKeepsProvenChanges(t *testing.T) {
+	t.Parallel()
 	r := mustHaveProven(t, time.Minute)
 	r.leave()
 	r.knobs("between", knobAfter, knobBefore)
@@ -155,6 +156,7 @@ func TestRestartKeepsProvenChanges(t *testing.T) {
 
 // It can be restarted again and again; a plain stop undoes what was taken over.
 func TestRestartTwice(t *testing.T) {
+	t.Parallel()
 	r := mustHaveProven(t, time.Minute)
 	for range 2 {
 		r.leave()
@@ -170,6 +172,7 @@ func TestRestartTwice(t *testing.T) {
 // Whoever does not come, or is killed on the way: the old value is back at the time that
 // was set, or with the next start.
 func TestHeldChangesAreUndone(t *testing.T) {
+	t.Parallel()
 	killed := func(t *testing.T, pids ...int) {
 		t.Helper()
 		if len(pids) == 0 {
@@ -241,6 +244,7 @@ func TestHeldChangesAreUndone(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			r := mustHaveProven(t, tt.hold)
 			r.leave()
 			tt.then(t, r)
@@ -251,6 +255,7 @@ func TestHeldChangesAreUndone(t *testing.T) {
 
 // An image that another one has replaced has nothing that could be taken over.
 func TestHeldProcessIsGone(t *testing.T) {
+	t.Parallel()
 	r := mustHaveProven(t, time.Minute)
 	r.leave()
 	checkUnharmed(t, r.good)
