@@ -67,6 +67,12 @@ func (s *Store) explain(err error) error {
 	return fmt.Errorf("archive %s: %w", s.path, err)
 }
 
+// isBusy says whether somebody else has the file locked.
+func isBusy(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqliteBusy
+}
+
 // noRoom says whether nothing is left where a file is.
 func noRoom(path string) bool {
 	var fs unix.Statfs_t

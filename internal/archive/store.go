@@ -64,10 +64,29 @@ func open(ctx context.Context, path string, o options) (*Store, error) {
 		return nil, fmt.Errorf("open the archive %s: %w", path, err)
 	}
 	s := &Store{db: db, path: path, limit: o.limit}
-	if err := s.migrate(ctx, o.migrations); err != nil {
+	if err := patiently(ctx, o.wait, func() error { return s.migrate(ctx, o.migrations) }); err != nil {
 		return nil, errors.Join(s.explain(err), db.Close())
 	}
 	return s, nil
+}
+
+// busyPause lies between two tries.
+const busyPause = 5 * time.Millisecond
+
+// patiently tries again what found the file busy. SQLite waits by itself, but not where two
+// processes might wait for each other: where both begin to keep a write-ahead log.
+func patiently(ctx context.Context, wait time.Duration, try func() error) error {
+	for end := time.Now().Add(wait); ; {
+		err := try()
+		if !isBusy(err) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(busyPause):
+		}
+	}
 }
 
 // journal is the kind of log that a file system allows: a write-ahead log, in which those

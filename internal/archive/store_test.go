@@ -3,10 +3,12 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -204,6 +206,61 @@ func TestSeveralWriters(t *testing.T) {
 	all, err := mustOpen(t, path).List(t.Context(), Filter{})
 	if err != nil || len(all) != writers*each {
 		t.Errorf("%d tasks, %v; want %d", len(all), err, writers*each)
+	}
+}
+
+// writer names the archive that this program adds a task to, as a process of
+// TestBegunByManyAtOnce.
+const writer = "ATTUNE_TEST_ARCHIVE"
+
+func TestMain(m *testing.M) {
+	path := os.Getenv(writer)
+	if path == "" {
+		os.Exit(m.Run())
+	}
+	_, _ = os.Stdin.Read(make([]byte, 1)) // all begin when it ends
+	s, err := Open(context.Background(), path)
+	if err == nil {
+		_, err = s.Add(context.Background(), newTask("align", os.Getpid()))
+		err = errors.Join(err, s.Close())
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+// TestBegunByManyAtOnce: processes that make the archive at the same time all have what
+// they added in it.
+func TestBegunByManyAtOnce(t *testing.T) {
+	const many = 6
+	for range 15 {
+		path := filepath.Join(t.TempDir(), "archive.db")
+		start, hold, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		for range many {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env, cmd.Stdin = append(os.Environ(), writer+"="+path), start
+			var said bytes.Buffer
+			cmd.Stderr = &said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			group.Go(func() {
+				if err := cmd.Wait(); err != nil {
+					t.Errorf("%v: %s", err, &said)
+				}
+			})
+		}
+		if err := errors.Join(hold.Close(), start.Close()); err != nil {
+			t.Fatal(err)
+		}
+		group.Wait()
+		if all, err := mustOpen(t, path).List(t.Context(), Filter{}); err != nil || len(all) != many {
+			t.Fatalf("%d tasks, %v; want %d", len(all), err, many)
+		}
 	}
 }
 
