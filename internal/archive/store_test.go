@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // epoch is when the tasks of these tests begin.
@@ -233,7 +234,7 @@ func TestMain(m *testing.M) {
 // they added in it.
 func TestBegunByManyAtOnce(t *testing.T) {
 	const many = 6
-	for range 15 {
+	for range targets.Fewer(15) {
 		path := filepath.Join(t.TempDir(), "archive.db")
 		start, hold, err := os.Pipe()
 		if err != nil {
