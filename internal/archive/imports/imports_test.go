@@ -198,6 +198,14 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
+// TestStepOfEqualSizes: a step whose two sizes are the same has both.
+func TestStepOfEqualSizes(t *testing.T) {
+	s, err := readStep(map[string]string{"MaxRSS": "5120K", "MaxVMSize": "5120K"})
+	if err != nil || s.memory != 5120<<10 || s.virtual != 5120<<10 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 func TestUnits(t *testing.T) {
 	for text, want := range map[string]uint64{"0": 0, "12": 12288, "12K": 12288, "1.5G": 3 << 29, "3 MB": 3 << 20, "7 GiB": 7 << 30, "12 B": 12, "2m": 2 << 20} {
 		if got, err := bytesOf(text, 1024); got != want || err != nil {

@@ -45,12 +45,7 @@ func readNextflow(f File) (result Result, err error) {
 			return result, nil
 		}
 		if err != nil {
-			var wrong *csv.ParseError
-			line := 0
-			if errors.As(err, &wrong) {
-				line, err = wrong.Line, wrong.Err
-			}
-			return Result{}, f.fail(line, nextflowRemedy, "%w", err)
+			return Result{}, f.failCSV(err)
 		}
 		row := make(traceRow, len(cells))
 		for i, cell := range cells {
@@ -77,6 +72,16 @@ func readNextflow(f File) (result Result, err error) {
 	}
 }
 
+// failCSV is the error of a line that has no cells.
+func (f File) failCSV(err error) error {
+	var wrong *csv.ParseError
+	line := 0
+	if errors.As(err, &wrong) {
+		line, err = wrong.Line, wrong.Err
+	}
+	return f.fail(line, nextflowRemedy, "%w", err)
+}
+
 func (r traceRow) task(zone *time.Location) (*archive.Task, error) {
 	t := newTask("nextflow")
 	a := &t.Account
@@ -92,26 +97,8 @@ func (r traceRow) task(zone *time.Location) (*archive.Task, error) {
 	if err := r.times(a, zone); err != nil {
 		return nil, err
 	}
-	sizes := map[string]**uint64{
-		"peak_rss": &a.Memory.Resident, "peak_vmem": &a.Memory.Virtual, "rchar": &a.IO.Read, "wchar": &a.IO.Written, "syscr": &a.IO.ReadCalls,
-		"syscw": &a.IO.WrittenCalls, "read_bytes": &a.IO.StorageRead, "write_bytes": &a.IO.StorageWritten,
-		"vol_ctxt": &a.ContextSwitches.Voluntary, "inv_ctxt": &a.ContextSwitches.Involuntary,
-	}
-	for column, into := range sizes {
-		if text, is := r.get(column); is {
-			size, err := bytesOf(text, 1)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", column, err)
-			}
-			*into = &size
-		}
-	}
-	if text, is := r.get("%cpu"); is {
-		percent, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
-		if err != nil {
-			return nil, fmt.Errorf("%%cpu %q is no number", text)
-		}
-		setCPU(a, nil, nil, new(percent/100*a.WallSeconds))
+	if err := r.taken(a); err != nil {
+		return nil, err
 	}
 	if err := r.asked(&t.Asked); err != nil {
 		return nil, err
@@ -129,6 +116,32 @@ func (r traceRow) task(zone *time.Location) (*archive.Task, error) {
 		"io.written_bytes", "io.read_calls", "io.written_calls", "io.storage_read_bytes", "io.storage_written_bytes",
 		"context_switches.voluntary", "context_switches.involuntary")
 	return t, nil
+}
+
+// taken sets what the task took, as far as a trace has it.
+func (r traceRow) taken(a *account.Account) error {
+	sizes := map[string]**uint64{
+		"peak_rss": &a.Memory.Resident, "peak_vmem": &a.Memory.Virtual, "rchar": &a.IO.Read, "wchar": &a.IO.Written, "syscr": &a.IO.ReadCalls,
+		"syscw": &a.IO.WrittenCalls, "read_bytes": &a.IO.StorageRead, "write_bytes": &a.IO.StorageWritten,
+		"vol_ctxt": &a.ContextSwitches.Voluntary, "inv_ctxt": &a.ContextSwitches.Involuntary,
+	}
+	for column, into := range sizes {
+		if text, is := r.get(column); is {
+			size, err := bytesOf(text, 1)
+			if err != nil {
+				return fmt.Errorf("%s: %w", column, err)
+			}
+			*into = &size
+		}
+	}
+	if text, is := r.get("%cpu"); is {
+		percent, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+		if err != nil {
+			return fmt.Errorf("%%cpu %q is no number", text)
+		}
+		setCPU(a, nil, nil, new(percent/100*a.WallSeconds))
+	}
+	return nil
 }
 
 // times sets start, end and time from what a trace has of them.

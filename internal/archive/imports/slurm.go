@@ -34,32 +34,9 @@ type step struct {
 // readSlurm reads the output of sacct --parsable2. A job is one task; what its steps took
 // at most is the job's, since Slurm does not tell what they took together.
 func readSlurm(f File) (result Result, err error) {
-	lines := strings.Split(strings.TrimRight(string(f.Text), "\n"), "\n")
-	header := strings.Split(strings.TrimRight(lines[0], "|\r"), "|")
-	var jobs []*job
-	byID := make(map[string]*job)
-	for i, text := range lines[1:] {
-		line := i + 2
-		row, err := f.row(line, header, strings.TrimSuffix(text, "\r"))
-		if err != nil {
-			return Result{}, err
-		}
-		id, _, isStep := strings.Cut(row["JobID"], ".")
-		switch {
-		case id == "":
-			return Result{}, f.fail(line, slurmRemedy, "no JobID")
-		case !isStep:
-			byID[id] = &job{line: line, row: row}
-			jobs = append(jobs, byID[id])
-		case byID[id] == nil:
-			return Result{}, f.fail(line, "give sacct no --steps, and the whole output", "a step of job %s comes without the job before it", id)
-		default:
-			s, err := readStep(row)
-			if err != nil {
-				return Result{}, f.fail(line, slurmRemedy, "%w", err)
-			}
-			byID[id].steps = append(byID[id].steps, s)
-		}
+	jobs, err := f.slurmJobs()
+	if err != nil {
+		return Result{}, err
 	}
 	for _, j := range jobs {
 		state, _, _ := strings.Cut(j.row["State"], " ") // CANCELLED by 1000
@@ -79,6 +56,37 @@ func readSlurm(f File) (result Result, err error) {
 		result.Tasks = append(result.Tasks, t)
 	}
 	return result, nil
+}
+
+// slurmJobs reads the jobs, each with its steps, which follow it.
+func (f File) slurmJobs() (jobs []*job, err error) {
+	lines := strings.Split(strings.TrimRight(string(f.Text), "\n"), "\n")
+	header := strings.Split(strings.TrimRight(lines[0], "|\r"), "|")
+	byID := make(map[string]*job)
+	for i, text := range lines[1:] {
+		line := i + 2
+		row, err := f.row(line, header, strings.TrimSuffix(text, "\r"))
+		if err != nil {
+			return nil, err
+		}
+		id, _, isStep := strings.Cut(row["JobID"], ".")
+		switch {
+		case id == "":
+			return nil, f.fail(line, slurmRemedy, "no JobID")
+		case !isStep:
+			byID[id] = &job{line: line, row: row}
+			jobs = append(jobs, byID[id])
+		case byID[id] == nil:
+			return nil, f.fail(line, "give sacct no --steps, and the whole output", "a step of job %s comes without the job before it", id)
+		default:
+			s, err := readStep(row)
+			if err != nil {
+				return nil, f.fail(line, slurmRemedy, "%w", err)
+			}
+			byID[id].steps = append(byID[id].steps, s)
+		}
+	}
+	return jobs, nil
 }
 
 // row returns the cells of a line by their columns.
@@ -104,12 +112,13 @@ func readStep(row map[string]string) (s step, err error) {
 			return s, fmt.Errorf("NTasks %q is no number", n)
 		}
 	}
-	for text, into := range map[string]*uint64{row["MaxRSS"]: &s.memory, row["MaxVMSize"]: &s.virtual} {
+	for column, into := range map[string]*uint64{"MaxRSS": &s.memory, "MaxVMSize": &s.virtual} {
+		text := row[column]
 		if text == "" {
 			continue
 		}
 		if *into, err = bytesOf(text, 1); err != nil {
-			return s, err
+			return s, fmt.Errorf("%s: %w", column, err)
 		}
 	}
 	return s, nil
