@@ -92,7 +92,7 @@ DELETE FROM advice WHERE rowid IN (
 
 // Record adds what a session tried or recommended.
 func (s *Store) Record(ctx context.Context, trials []Trial) error {
-	err := s.write(ctx, func(tx *sql.Tx) error {
+	err := s.db.Write(ctx, func(tx *sql.Tx) error {
 		for _, t := range trials {
 			if err := record(ctx, tx, t); err != nil {
 				return err
@@ -221,7 +221,7 @@ func (s *Store) Forget(ctx context.Context, id string) error {
 // Applied notes the changes, by their ids in the journal of a node, that were
 // made by hand for an advice.
 func (s *Store) Applied(ctx context.Context, advice, node string, changes []string) error {
-	return s.write(ctx, func(tx *sql.Tx) error {
+	return s.db.Write(ctx, func(tx *sql.Tx) error {
 		for _, id := range changes {
 			if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO by_hand VALUES (?, ?, ?)", advice, node, id); err != nil {
 				return err
@@ -250,7 +250,7 @@ func (s *Store) ByHand(ctx context.Context, advice, node string) (changes []stri
 
 // Settled forgets changes that are not in force any more.
 func (s *Store) Settled(ctx context.Context, node string, changes []string) error {
-	return s.write(ctx, func(tx *sql.Tx) error {
+	return s.db.Write(ctx, func(tx *sql.Tx) error {
 		for _, id := range changes {
 			if _, err := tx.ExecContext(ctx, "DELETE FROM by_hand WHERE node = ? AND change = ?", node, id); err != nil {
 				return err

@@ -4,29 +4,21 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver
+	"github.com/attune-hpc/attune/internal/sqlfile"
 )
 
 const (
 	// busyTimeout bounds the wait for another process that writes.
 	busyTimeout = 2 * time.Second
-	// layout is the version of the tables, as PRAGMA user_version.
-	layout = 1
 	// maxAdvice bounds what is kept; see forget.
 	maxAdvice = 10000
 )
 
-// ErrNewer means that the file was written by a newer version of Attune.
-var ErrNewer = errors.New("the knowledge store was written by a newer version of Attune")
-
-// tables are those of layout 1. A row of advice is one recommendation for one
+// tables are the first layout's. A row of advice is one recommendation for one
 // application; by_hand holds the changes that were made for it by hand.
 const tables = `
 CREATE TABLE advice (
@@ -53,11 +45,10 @@ CREATE TABLE by_hand (
 	change TEXT NOT NULL,
 	PRIMARY KEY (node, change)
 ) STRICT;
-PRAGMA user_version = 1;
 `
 
 // Store is an open knowledge store. Close ends it.
-type Store struct{ db *sql.DB }
+type Store struct{ db *sqlfile.File }
 
 // Open opens the store in a file, which is made if there is none. Its directory
 // has to be there.
@@ -65,63 +56,14 @@ func Open(ctx context.Context, path string) (*Store, error) { return open(ctx, p
 
 // open is Open with another bound on the wait for a process that writes.
 func open(ctx context.Context, path string, wait time.Duration) (*Store, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would let everybody read it
-	if err != nil {
-		return nil, fmt.Errorf("open the knowledge store: %w", err)
+	db, err := sqlfile.Open(ctx, path, sqlfile.Options{Wait: wait, Migrations: []string{tables}, Pragmas: []string{"synchronous(normal)"}})
+	switch {
+	case errors.Is(err, sqlfile.ErrNewer):
+		return nil, fmt.Errorf("knowledge store %s: %w; use that version, or remove the file", path, err)
+	case err != nil:
+		return nil, fmt.Errorf("knowledge store %s: %w", path, err)
 	}
-	if err := file.Close(); err != nil {
-		return nil, err
-	}
-	options := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()), "synchronous(normal)"}, "_txlock": {"immediate"}}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}).String())
-	if err != nil {
-		return nil, fmt.Errorf("open the knowledge store %s: %w", path, err)
-	}
-	s := &Store{db: db}
-	if err := s.prepare(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("knowledge store %s: %w", path, err), db.Close())
-	}
-	return s, nil
-}
-
-// prepare makes the tables, once. Mostly they are there, and nothing is locked.
-func (s *Store) prepare(ctx context.Context) error {
-	if there, err := made(ctx, s.db); err != nil || there {
-		return err
-	}
-	return s.write(ctx, func(tx *sql.Tx) error {
-		if there, err := made(ctx, tx); err != nil || there { // by another process meanwhile
-			return err
-		}
-		_, err := tx.ExecContext(ctx, tables)
-		return err
-	})
-}
-
-// made reports whether the tables are there.
-func made(ctx context.Context, db interface {
-	QueryRowContext(ctx context.Context, query string, arguments ...any) *sql.Row
-}) (bool, error) {
-	var version int
-	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
-		return false, err
-	}
-	if version > layout {
-		return false, fmt.Errorf("%w (layout %d, this one knows %d); use that version, or remove the file", ErrNewer, version, layout)
-	}
-	return version == layout, nil
-}
-
-// write runs do in a transaction.
-func (s *Store) write(ctx context.Context, do func(*sql.Tx) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if err := do(tx); err != nil {
-		return errors.Join(err, tx.Rollback())
-	}
-	return tx.Commit()
+	return &Store{db}, nil
 }
 
 // Close closes the file.

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/attune-hpc/attune/internal/sqlfile"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -150,7 +151,7 @@ func TestBadFiles(t *testing.T) {
 	if _, err := s.db.ExecContext(t.Context(), "PRAGMA user_version = 99"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), newer); !errors.Is(err, ErrNewer) {
+	if _, err := Open(t.Context(), newer); !errors.Is(err, sqlfile.ErrNewer) {
 		t.Errorf("newer: %v", err)
 	}
 	damaged := filepath.Join(dir, "damaged.db")

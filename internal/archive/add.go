@@ -36,7 +36,7 @@ func (s *Store) Add(ctx context.Context, tasks ...*Task) (added Added, err error
 			return Added{}, fmt.Errorf("task %d of %d: %w", i+1, len(tasks), err)
 		}
 	}
-	err = s.write(ctx, func(tx *sql.Tx) error {
+	err = s.db.Write(ctx, func(tx *sql.Tx) error {
 		if added, err = insert(ctx, tx, tasks); err != nil {
 			return err
 		}

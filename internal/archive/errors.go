@@ -7,12 +7,11 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
-	"modernc.org/sqlite"
+
+	"github.com/attune-hpc/attune/internal/sqlfile"
 )
 
 var (
-	// ErrNewer means that the file was written by a newer version of Attune.
-	ErrNewer = errors.New("it was written by a newer version of Attune")
 	// ErrFull means that there is no room on the disk.
 	ErrFull = errors.New("there is no room on the disk")
 	// ErrBroken means that the file is no archive, or damaged.
@@ -27,7 +26,6 @@ var (
 
 // SQLite's codes, in the lowest byte of its extended ones.
 const (
-	sqliteBusy     = 5
 	sqliteReadOnly = 8
 	sqliteInOut    = 10
 	sqliteCorrupt  = 11
@@ -41,20 +39,19 @@ func (s *Store) explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
+	code, ok := sqlfile.Code(err)
+	if !ok {
 		remedy := ""
-		if errors.Is(err, ErrNewer) {
+		if errors.Is(err, sqlfile.ErrNewer) {
 			remedy = "; use that version, or move the file away"
 		}
 		return fmt.Errorf("archive %s: %w%s", s.path, err, remedy)
 	}
-	code := e.Code() & 0xff
 	if code == sqliteInOut && noRoom(s.path) { // for the log beside the file
 		code = sqliteFull
 	}
 	switch code {
-	case sqliteBusy:
+	case sqlfile.Busy:
 		return fmt.Errorf("archive %s: %w; try again", s.path, ErrBusy)
 	case sqliteFull:
 		return fmt.Errorf("archive %s: %w: nothing was changed; make room, and try again", s.path, ErrFull)
@@ -65,12 +62,6 @@ func (s *Store) explain(err error) error {
 		return fmt.Errorf("archive %s: %w; look at the rights, the quota and the file system of that file", s.path, err)
 	}
 	return fmt.Errorf("archive %s: %w", s.path, err)
-}
-
-// isBusy says whether somebody else has the file locked.
-func isBusy(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == sqliteBusy
 }
 
 // noRoom says whether nothing is left where a file is.

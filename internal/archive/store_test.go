@@ -3,12 +3,10 @@
 package archive
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/internal/account"
-	"github.com/attune-hpc/attune/internal/testing/targets"
+	"github.com/attune-hpc/attune/internal/sqlfile"
 )
 
 // epoch is when the tasks of these tests begin.
@@ -181,90 +179,6 @@ func TestAllOrNone(t *testing.T) {
 	}
 }
 
-// TestSeveralWriters: each has an archive of its own open on the same file, as processes
-// have.
-func TestSeveralWriters(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "archive.db")
-	const writers, each = 4, 25
-	var done sync.WaitGroup
-	for w := range writers {
-		done.Go(func() {
-			for n := range each {
-				if err := func() error {
-					s, err := Open(context.Background(), path)
-					if err != nil {
-						return err
-					}
-					_, err = s.Add(context.Background(), newTask(fmt.Sprintf("w%d", w), n))
-					return errors.Join(err, s.Close())
-				}(); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	done.Wait()
-	all, err := mustOpen(t, path).List(t.Context(), Filter{})
-	if err != nil || len(all) != writers*each {
-		t.Errorf("%d tasks, %v; want %d", len(all), err, writers*each)
-	}
-}
-
-// writer names the archive that this program adds a task to, as a process of
-// TestBegunByManyAtOnce.
-const writer = "ATTUNE_TEST_ARCHIVE"
-
-func TestMain(m *testing.M) {
-	path := os.Getenv(writer)
-	if path == "" {
-		os.Exit(m.Run())
-	}
-	_, _ = os.Stdin.Read(make([]byte, 1)) // all begin when it ends
-	s, err := Open(context.Background(), path)
-	if err == nil {
-		_, err = s.Add(context.Background(), newTask("align", os.Getpid()))
-		err = errors.Join(err, s.Close())
-	}
-	if err != nil {
-		panic(err)
-	}
-}
-
-// TestBegunByManyAtOnce: processes that make the archive at the same time all have what
-// they added in it.
-func TestBegunByManyAtOnce(t *testing.T) {
-	const many = 6
-	for range targets.Fewer(15) {
-		path := filepath.Join(t.TempDir(), "archive.db")
-		start, hold, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var group sync.WaitGroup
-		for range many {
-			cmd := exec.Command(os.Args[0])
-			cmd.Env, cmd.Stdin = append(os.Environ(), writer+"="+path), start
-			var said bytes.Buffer
-			cmd.Stderr = &said
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			group.Go(func() {
-				if err := cmd.Wait(); err != nil {
-					t.Errorf("%v: %s", err, &said)
-				}
-			})
-		}
-		if err := errors.Join(hold.Close(), start.Close()); err != nil {
-			t.Fatal(err)
-		}
-		group.Wait()
-		if all, err := mustOpen(t, path).List(t.Context(), Filter{}); err != nil || len(all) != many {
-			t.Fatalf("%d tasks, %v; want %d", len(all), err, many)
-		}
-	}
-}
-
 // A log in shared memory is not for a file system that may be of several machines.
 func TestJournal(t *testing.T) {
 	if got := journal("/proc"); got != "delete" {
@@ -317,7 +231,7 @@ func TestDamage(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-		}, ErrNewer},
+		}, sqlfile.ErrNewer},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "archive.db")
@@ -374,31 +288,6 @@ func TestFullDisk(t *testing.T) {
 	if all, err := s.List(t.Context(), Filter{}); len(all) != 1 || err != nil {
 		t.Errorf("%d tasks are there, %v; want the one from before", len(all), err)
 	}
-}
-
-// TestBusy: whoever waits in vain for another writer is told so.
-func TestBusy(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "archive.db")
-	s := mustOpen(t, path)
-	tx, err := s.db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := open(t.Context(), path, options{10 * time.Millisecond, maxBytes, migrations})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	if _, err := other.Add(t.Context(), newTask("a", 1)); !errors.Is(err, ErrBusy) {
-		t.Errorf("error %v", err)
-	}
-	if _, err := other.List(t.Context(), Filter{}); err != nil {
-		t.Errorf("reading waits for a writer: %v", err)
-	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	mustAdd(t, other, newTask("a", 1))
 }
 
 // TestBounded: beyond the limit the oldest go, and the file does not grow.
