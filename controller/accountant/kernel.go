@@ -109,8 +109,7 @@ func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark 
 		}
 		return 0, false
 	}
-	sum, accuracy := takenOf(totals.Taken), account.Exact
-	var tried uint64
+	sum, tried := takenOf(totals.Taken), uint64(0)
 	for _, p := range k.ends {
 		if p.Parent == unix.Getpid() && p.PID != k.root {
 			// The program was looked for in several places, and not all could be executed.
@@ -124,21 +123,27 @@ func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark 
 		process, rest := left(p, start)
 		sum.add(rest)
 		a.Tree = append(a.Tree, process)
-		accuracy = account.Sampled
 	}
 	sortTree(a.Tree, k.root)
-	if totals.LostMembers > 0 {
-		accuracy = account.Bound
-		a.Missing["processes.total"] = "at least: more processes were alive at one time than can be followed"
-	}
-	fillTaken(a, sum, accuracy, kernelSource)
 	a.Processes = account.Processes{
 		Total: new(totals.Processes - tried), Peak: new(totals.Peak), Left: new(uint64(len(n.alive))),
 	}
-	count := account.Exact
-	if totals.LostMembers > 0 {
-		count = account.Bound
+	fillKernelAccuracy(a, sum, totals)
+	return residentMark(a)
+}
+
+// fillKernelAccuracy sets the account's sums, and says how good they and the numbers of
+// processes are.
+func fillKernelAccuracy(a *account.Account, sum taken, totals taskaccount.Totals) {
+	accuracy, count := account.Exact, account.Exact
+	if *a.Processes.Left > 0 {
+		accuracy = account.Sampled
 	}
+	if totals.LostMembers > 0 {
+		accuracy, count = account.Bound, account.Bound
+		a.Missing["processes.total"] = "at least: more processes were alive at one time than can be followed"
+	}
+	fillTaken(a, sum, accuracy, kernelSource)
 	for _, name := range []string{"processes.total", "processes.peak", "processes.left"} {
 		a.Accuracy[name], a.Sources[name] = count, kernelSource
 	}
@@ -146,6 +151,11 @@ func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark 
 		a.Missing["tree"] = "processes are missing that found the buffer full; the totals have them"
 	}
 	a.Cost.LostEvents = totals.LostProcesses + totals.LostMembers
+}
+
+// residentMark is the most resident memory that a single process of the tree had, and
+// whether that of every process is known.
+func residentMark(a *account.Account) (mark uint64, all bool) {
 	all = a.Cost.LostEvents == 0
 	for _, p := range a.Tree {
 		if p.Memory.Resident == nil {

@@ -152,17 +152,29 @@ func takeOver(a *Actuator, from *Journal, r record, process access.Process, unto
 		}
 		return false, err
 	}
+	err := moveOver(a, from, r, process, change)
+	if err == nil {
+		a.log.Info("change taken over", "change", r.Change, "knob", r.Knob, "pid", process.PID())
+	}
+	return err == nil, err
+}
+
+// moveOver puts a change in force, and has it stand in the Actuator's journal instead of
+// the one that it was left in.
+func moveOver(a *Actuator, from *Journal, r record, process access.Process, change *appliedChange) error {
 	identity := process.Identity()
 	begin := record{Op: "begin", Time: r.Time, Change: r.Change, Knob: r.Knob, Process: &identity, Undo: r.Undo, Told: r.Told}
 	if err := a.options.Journal.append(begin); err != nil {
-		return false, err
+		return err
 	}
 	if !a.force.enter(&attunev1.Change{Id: r.Change, Knob: r.Knob}, process, change.plan, r.Time) {
-		return false, a.options.Journal.end(r.Change, "left")
+		return errors.Join(errStops, a.options.Journal.end(r.Change, "left"))
 	}
 	if err := from.end(r.Change, "taken over"); err != nil {
-		return false, errors.Join(fmt.Errorf("change %s is not taken over: %w", r.Change, err), a.force.drop(r.Change, "left"))
+		return errors.Join(fmt.Errorf("change %s is not taken over: %w", r.Change, err), a.force.drop(r.Change, "left"))
 	}
-	a.log.Info("change taken over", "change", r.Change, "knob", r.Knob, "pid", process.PID())
-	return true, nil
+	return nil
 }
+
+// errStops is why a change is left where it is.
+var errStops = errors.New("the controller stops")
