@@ -76,9 +76,9 @@ func (s *server) run(ctx context.Context) {
 func (s *server) giveUp(ctx context.Context, reason error) {
 	s.sessions.giveUp(s.session)
 	s.restore(context.WithoutCancel(ctx))
-	s.log.Error("session is given up: its processes run on untouched, and are not taken again", "reason", reason)
 	s.notes.trouble(fmt.Sprintf("the session of registration %s, job %s, user %d is given up: %v",
 		s.key.registration, s.key.job, s.key.uid, reason))
+	s.log.Error("session is given up: its processes run on untouched, and are not taken again", "reason", reason)
 }
 
 // open makes the controller, for as long as it takes; false if nobody needs it
@@ -99,8 +99,8 @@ func (s *server) open(ctx context.Context) bool {
 			s.giveUp(ctx, err)
 			return false
 		}
-		s.log.Error("processes are not controlled", "error", err)
 		s.notes.trouble("session cannot begin: " + err.Error())
+		s.log.Error("processes are not controlled", "error", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(retryInterval):
@@ -174,8 +174,8 @@ func (s *server) close(ctx context.Context, end conclusion) {
 	defer cancel()
 	s.keep(ctx, end.keep)
 	if err := s.stop(ctx, end); err != nil {
-		s.log.Warn("not everything was given back in time; the journal has the rest", "error", err)
 		s.notes.trouble("session could not give everything back: " + err.Error())
+		s.log.Warn("not everything was given back in time; the journal has the rest", "error", err)
 		s.restore(context.WithoutCancel(ctx))
 	}
 }
@@ -199,8 +199,8 @@ func (s *server) keep(ctx context.Context, ids []string) {
 	}
 	kept, err := s.controller.KeepOnly(ctx, ids)
 	if err != nil {
-		s.log.Warn("changes are given back that were to be kept", "error", err)
 		s.notes.trouble("changes could not be kept: " + err.Error())
+		s.log.Warn("changes are given back that were to be kept", "error", err)
 	}
 	s.log.Info("changes stay in force: attune undo takes them back", "ids", kept)
 }
