@@ -5,6 +5,7 @@ package controller
 import (
 	"bytes"
 	"maps"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -193,6 +194,41 @@ func (b *bench) delivered(t *testing.T) map[uint32]uint64 {
 	return counted
 }
 
+// What is not patched because threads cannot be stopped for the moment is tried again.
+func TestBusyProcessIsTriedAgain(t *testing.T) {
+	onX86(t)
+	const busy = "runs in its memory"
+	program := targets.Build(t, "testdata/patched.c", compilations[1].flags...)
+	b := start(t)
+	target := targets.Start(t, program, b.controller.Environment()...)
+	process := b.withDMLib(t, target.PID)
+	target.Ask(t, "hammer")
+	target.Ask(t, "share")
+	b.addPoint(t, 1, everyPatched(process.GetHandle()))
+	some := b.placed(t, 1)
+	name := regexp.MustCompile(`(?m)^(\w+): .*` + busy).FindStringSubmatch(some.GetReason())
+	if name == nil {
+		t.Fatalf("not busy: %v", some)
+	}
+	one := call(name[1], false)
+	one.Processes = []uint64{process.GetHandle()}
+	b.addPoint(t, 2, one)
+	if s := b.placed(t, 2); s.GetState() != attunev1.PointState_POINT_STATE_REFUSED || !strings.Contains(s.GetReason(), busy) {
+		t.Fatalf("not refused because the process is busy: %v", s)
+	}
+	target.Ask(t, "unshare")
+	for better := map[uint32]bool{}; len(better) < 2; {
+		s := b.anyPlaced(t)
+		better[s.GetPoint()] = s.GetMechanism() == "patch" && !strings.Contains(s.GetReason(), busy)
+		if !better[s.GetPoint()] {
+			t.Errorf("tried again: %v", s)
+		}
+	}
+	if got := target.Ask(t, "halt"); got != "0 wrong" {
+		t.Errorf("results: %s", got)
+	}
+}
+
 // Patches come and go under the feet of threads that call the functions all
 // the time, and leave nothing behind.
 func TestPatchesComeAndGo(t *testing.T) {
@@ -213,8 +249,10 @@ func TestPatchesComeAndGo(t *testing.T) {
 					t.Fatalf("point: %v", s)
 				}
 				b.requests <- remove
-				if s := b.anyPlaced(t); s.GetState() != attunev1.PointState_POINT_STATE_REMOVED {
-					t.Fatalf("point: %v", s)
+				for s := b.anyPlaced(t); s.GetState() != attunev1.PointState_POINT_STATE_REMOVED; s = b.anyPlaced(t) {
+					if s.GetMechanism() != "patch" { // what was busy came later
+						t.Fatalf("point: %v", s)
+					}
 				}
 			}
 			if !bytes.Equal(codeOf(t, target.PID), before) {

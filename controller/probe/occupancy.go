@@ -72,7 +72,7 @@ type occupancy struct {
 	// recalled are points that are about to be served by patches again.
 	recalled map[uint16]recalled
 	// refused has the points of which it was told why they are not here.
-	refused map[uint16]*attunev1.MeasurePoint
+	refused map[uint16]refusal
 
 	view atomic.Pointer[view] // for readers that must not wait for mu
 }
@@ -121,7 +121,7 @@ func (o *occupancy) show() {
 func (o *occupancy) tell(index uint16, spec *attunev1.MeasurePoint, p *placement, err error) {
 	if err != nil {
 		delete(o.recalled, index)
-		o.refused[index] = spec
+		o.refused[index] = refusal{spec, isBusy(err)}
 		o.log.Info("measure point refused", "point", spec.GetId(), "pid", o.process.PID(), "reason", err)
 		o.options.Status(&attunev1.PointStatus{
 			Point: uint32(index), Process: o.process.Handle(), State: attunev1.PointState_POINT_STATE_REFUSED, Reason: err.Error(),
@@ -143,6 +143,22 @@ func (o *occupancy) tellDegraded(index uint16) {
 	}
 	o.log.Info("overhead budget", "point", d.spec.GetId(), "pid", o.process.PID(), "state", state, "reason", d.reason)
 	o.options.Status(o.status(index, state, p))
+}
+
+// busy lists the points, of those that are wanted, that may be served better when the
+// process is less busy.
+func (o *occupancy) busy(wanted *points) (wishes []wish) {
+	for index, p := range o.placed {
+		if p.partly {
+			wishes = append(wishes, wish{index: index, spec: p.spec})
+		}
+	}
+	for index, r := range o.refused {
+		if r.busy && wanted.has(index, r.spec) {
+			wishes = append(wishes, wish{index: index, spec: r.spec})
+		}
+	}
+	return wishes
 }
 
 // status is that of a point with the placement p.

@@ -35,7 +35,7 @@ func (q *patches) place(ctx context.Context, index uint16, spec *attunev1.Measur
 	}
 	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
 	defer cancel()
-	p := &placement{mechanism: MechanismPatch, reason: why, extra: costPatch}
+	p := &placement{mechanism: MechanismPatch, reason: why, why: why, extra: costPatch}
 	var refused error
 	for _, f := range functions {
 		err := q.patchOne(ctx, memory, index, spec, f, p, some)
@@ -52,7 +52,10 @@ func (q *patches) place(ctx context.Context, index uint16, spec *attunev1.Measur
 		return nil, refused
 	}
 	if refused != nil {
-		p.reason = refused.Error()
+		p.reason, p.partly = refused.Error(), isBusy(refused)
+	}
+	if p.partly {
+		p.reason += whyAgain
 	}
 	slices.Sort(p.symbols)
 	return p, nil

@@ -20,6 +20,7 @@ type placement struct {
 	spec        *attunev1.MeasurePoint // tells it from an earlier point of the same index
 	mechanism   string
 	reason      string
+	why         string // nothing cheaper than patches serves
 	symbols     []string
 	cost        float64
 	measured    bool // the cost, on this machine
@@ -33,6 +34,7 @@ type placement struct {
 	attachments []heldAttachment
 	atReturn    bool // some of them are return probes
 	yielding    bool // patches would serve, were it not for another point's uprobe
+	partly      bool // some functions were not patched because the process was busy
 }
 
 // heldAttachment is what the kernel watches in a file, with the functions that are the

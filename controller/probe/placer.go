@@ -77,7 +77,7 @@ func (p *Placer) Points() int {
 func (p *Placer) Admit(ctx context.Context, process Process, held bool) {
 	t := &tenant{points: p.points, work: p.work, handOver: p.tenants.handOver, occupancy: occupancy{
 		mechanisms: newMechanisms(p.common, p.kernel, process), placed: make(map[uint16]*placement),
-		degraded: make(degradations), recalled: make(map[uint16]recalled), refused: make(map[uint16]*attunev1.MeasurePoint),
+		degraded: make(degradations), recalled: make(map[uint16]recalled), refused: make(map[uint16]refusal),
 	}}
 	t.show()
 	p.tenants.add(t)

@@ -85,18 +85,18 @@ func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec *attu
 	if err == nil || ended(m.process, err) {
 		return p, err
 	}
-	unpatchable := errors.Is(err, patch.ErrUnpatchable)
 	by := byKernel{why: fmt.Sprintf("%v; entry patch: %v", why, err), yielding: errors.Is(err, sites.ErrWatched)}
 	if before := m.whyKernel[index]; before != "" { // by now it is that the function is the kernel's
 		by = byKernel{why: before}
 		delete(m.whyKernel, index)
 	}
-	return m.placeUnpatched(ctx, index, spec, by, unpatchable)
+	return m.placeUnpatched(ctx, index, spec, by, why.Error(), err)
 }
 
-// placeUnpatched leaves a function to the kernel. unpatchable says that some of what
-// is asked for may still be patched.
-func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, by byKernel, unpatchable bool) (*placement, error) {
+// placeUnpatched leaves a function to the kernel, or some of what is asked for to
+// patches, where the kernel cannot either. cheaper is why nothing cheaper than patches
+// serves, patching why they do not serve all.
+func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, by byKernel, cheaper string, patching error) (*placement, error) {
 	p, err := m.uprobes.place(index, spec, by)
 	patched := patchedError{}
 	switch {
@@ -106,10 +106,17 @@ func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec *att
 		return nil, patchedError{patched.numbers, by.why}
 	}
 	why := fmt.Errorf("%s; uprobe: %w", by.why, err)
-	if unpatchable {
-		if p, err = m.patches.place(ctx, index, spec, nil, why.Error(), true); err == nil {
+	if errors.Is(patching, patch.ErrUnpatchable) {
+		reason := why.Error()
+		if isBusy(patching) { // that passes
+			reason = cheaper
+		}
+		if p, err = m.patches.place(ctx, index, spec, nil, reason, true); err == nil {
 			return p, nil
 		}
+	}
+	if isBusy(patching) {
+		why = busyError{fmt.Errorf("%w%s", why, whyAgain)}
 	}
 	return nil, why
 }
@@ -123,7 +130,7 @@ func (m *mechanisms) extend(ctx context.Context, index uint16, spec *attunev1.Me
 	case MechanismGOT:
 		return m.stubs.place(ctx, index, spec, before, held)
 	case MechanismPatch:
-		return m.patches.place(ctx, index, spec, before, before.reason, true)
+		return m.patches.place(ctx, index, spec, before, before.why, true)
 	}
 	return before, nil
 }

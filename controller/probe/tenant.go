@@ -26,6 +26,7 @@ type tenant struct {
 	mu   sync.Mutex // held while something is placed, one at a time but for lockAll
 	gone bool
 	occupancy
+	retry retry
 
 	wishes wishes // that wait for mu
 }
@@ -79,6 +80,7 @@ func (t *tenant) fulfil(ctx context.Context, wishes []wish, held bool) (all bool
 	if t.gone {
 		return true
 	}
+	defer t.tryAgain()
 	defer t.begin()()
 	var gone, wanted []wish
 	for _, w := range wishes {
@@ -98,6 +100,22 @@ func (t *tenant) fulfil(ctx context.Context, wishes []wish, held bool) (all bool
 		all = t.place(ctx, w.index, w.spec, held) && all
 	}
 	return all
+}
+
+// tryAgain has what was refused, in part or whole, because the process was busy tried
+// again, if there is any. The caller holds t.mu.
+func (t *tenant) tryAgain() {
+	if len(t.busy(t.points)) == 0 {
+		t.retry.pause = 0
+		return
+	}
+	t.retry.after(t.work, func() {
+		t.mu.Lock()
+		t.retry.waiting = false
+		wishes := t.busy(t.points)
+		t.mu.Unlock()
+		t.fulfil(t.work.ctx, wishes, false)
+	})
 }
 
 // place puts a point into the process, or more of it if it is there already,
@@ -132,11 +150,14 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 		return false
 	case errors.Is(err, errExpected):
 	case again && (err != nil || slices.Equal(p.symbols, before.symbols)):
-	case t.refused[index] == spec && ended(t.process, err): // the reason told is the better one
+	case t.refused[index].spec == spec && ended(t.process, err): // the reason told is the better one
+	case t.refused[index] == refusal{spec, true} && isBusy(err): // it was told
 	case err != nil:
 		t.refuse(index, spec, err)
 	default:
-		if !again && !t.settleRecalled(index, p) {
+		if again {
+			p.late = before.late
+		} else if !t.settleRecalled(index, p) {
 			p.late = t.late(index, p, held)
 		}
 		t.tell(index, spec, p, nil)

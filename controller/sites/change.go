@@ -47,7 +47,7 @@ func (c *changer) turn(ctx context.Context, fn *function, do doing) error {
 	var stays error
 	for _, p := range places {
 		if err := c.turnOne(ctx, fn.Function, p, do.at(p == fn.entry), mapped); err != nil {
-			stays = fmt.Errorf("%s: %w", fn.Symbol.Name, err)
+			stays = err
 		}
 		if stays != nil && !errors.Is(stays, errStays) {
 			return stays

@@ -42,7 +42,7 @@ type Mapper interface {
 // which one byte does not do.
 type Rewriter interface {
 	// Rewrite makes changes while no thread is within. The error says why some were
-	// not made.
+	// not made: [proc.ErrBusy] where trying again may help.
 	Rewrite(ctx context.Context, changes ...proc.Change) error
 }
 

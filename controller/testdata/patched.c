@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions with entries of all kinds, called directly. A line with a number
  * calls each so many times in every thread; "hammer" calls them until "halt".
- * Each answer says how many results were wrong. */
+ * Each answer says how many results were wrong. From "share" to "unshare" a child
+ * runs in the memory of all, as one does between vfork and exec. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define THREADS 4
 #define FUNCTION __attribute__((noinline, noclone))
@@ -125,6 +127,26 @@ static long join(void) {
     return bad;
 }
 
+static int child[2];
+
+static void *share(void *argument) {
+    char byte;
+    if (vfork() == 0) {
+        (void)!read(child[0], &byte, 1);
+        _exit(0);
+    }
+    return argument;
+}
+
+/* Says whether a line was understood. */
+static int sharing(const char *line) {
+    static pthread_t parent;
+    if (strcmp(line, "share\n") == 0)
+        return pipe(child) == 0 && pthread_create(&parent, NULL, share, NULL) == 0;
+    return strcmp(line, "unshare\n") == 0 && write(child[1], "", 1) == 1 &&
+           pthread_join(parent, NULL) == 0;
+}
+
 int main(void) {
     char line[64];
 
@@ -137,6 +159,10 @@ int main(void) {
         if (strcmp(line, "hammer\n") == 0) {
             start(-1);
             puts("hammering");
+            continue;
+        }
+        if (sharing(line)) {
+            puts("done");
             continue;
         }
         halt = 1;

@@ -38,6 +38,9 @@ var (
 	// ErrImageGone means that the program whose memory a handle has is not executed
 	// any more: the process has ended or executes another one.
 	ErrImageGone = errors.New("the program has ended or its process executes another one")
+	// ErrBusy means that the threads of a process could not all be stopped in time, or
+	// were not where they were to be. Trying again may help.
+	ErrBusy = errors.New("code cannot be changed while its threads run")
 	// ErrOwner means that the process has other rights than when it was opened.
 	ErrOwner = errors.New("the process has other rights than when it was looked at")
 )

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -29,9 +30,8 @@ var (
 	// ErrInterrupted says that the thread or the process ended or executed another
 	// program meanwhile.
 	ErrInterrupted = errors.New("process ended or executed another program meanwhile")
-	// ErrBusy says that the threads of a process could not all be stopped in time, or
-	// were not where they were to be.
-	ErrBusy = errors.New("code cannot be changed while its threads run")
+	// ErrBusy is [proc.ErrBusy].
+	ErrBusy = proc.ErrBusy
 	// ErrDied is what tests make happen (BorrowerOptions.Died).
 	ErrDied = errors.New("the tracer has died")
 )

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"errors"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/proc"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// firstPause lies before a point is tried again whose process was busy, twice as
+	// long before each time after, up to lastPause: all threads stand still at each.
+	firstPause = time.Second
+	lastPause  = time.Minute
+	// whyAgain is added to the reason.
+	whyAgain = "; this is tried again"
+)
+
+// refusal is of a point that is not in the process, as it was told.
+type refusal struct {
+	spec *attunev1.MeasurePoint
+	busy bool // the process was, so that it may be served later
+}
+
+// retry is when points are tried again. It is guarded by tenant.mu.
+type retry struct {
+	waiting bool
+	pause   time.Duration // before the last time
+}
+
+// busyError is a refusal of all mechanisms, one of which the process was too busy for.
+type busyError struct{ error }
+
+func (busyError) Is(target error) bool { return target == proc.ErrBusy }
+
+// after calls again after a pause that is longer each time, unless it is about to. It
+// returns at once. The caller holds tenant.mu.
+func (r *retry) after(w *work, again func()) {
+	if r.waiting {
+		return
+	}
+	r.waiting, r.pause = true, min(max(firstPause, 2*r.pause), lastPause)
+	timer := time.NewTimer(r.pause)
+	w.begin(func() {
+		defer timer.Stop()
+		select {
+		case <-w.ctx.Done():
+		case <-timer.C:
+			again()
+		}
+	})
+}
+
+// isBusy says whether a point failed because the process was busy.
+func isBusy(err error) bool { return errors.Is(err, proc.ErrBusy) }
