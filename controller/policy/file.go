@@ -20,6 +20,7 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 
 	"github.com/attune-hpc/attune/internal/bounded"
+	"github.com/attune-hpc/attune/internal/quantity"
 	"github.com/attune-hpc/attune/internal/trusted"
 )
 
@@ -167,12 +168,7 @@ func glob(pattern string) *regexp.Regexp {
 
 // textNumber is the number that a text begins as knobs take it, 64K included.
 func textNumber(text string) (float64, bool) {
-	scale := 1.0
-	if n := len(text); n > 1 {
-		if i := strings.IndexByte("KMGT", text[n-1]&^0x20); i >= 0 {
-			scale, text = math.Pow(1024, float64(i+1)), text[:n-1]
-		}
-	}
-	value, err := strconv.ParseFloat(text, 64)
-	return value * scale, err == nil && !math.IsNaN(value)
+	digits, scale := quantity.CutUnit(text)
+	value, err := strconv.ParseFloat(digits, 64)
+	return value * float64(scale), err == nil && !math.IsNaN(value)
 }

@@ -61,3 +61,17 @@ func Field(field string, value float64) string {
 	}
 	return Number(value)
 }
+
+// CutUnit takes the unit off a number, if it ends in one: K, M, G or T, of either case,
+// which are powers of 1024 as sizes of memory are given everywhere. scale is 1 without.
+func CutUnit(text string) (digits string, scale int64) {
+	n := len(text)
+	if n < 2 {
+		return text, 1
+	}
+	unit := strings.IndexByte("KMGT", text[n-1]&^0x20)
+	if unit < 0 {
+		return text, 1
+	}
+	return text[:n-1], 1 << (10 * (unit + 1))
+}

@@ -21,6 +21,14 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
+func TestCutUnit(t *testing.T) {
+	for text, want := range map[string]int64{"12": 1, "12K": 1 << 10, "1.5m": 1 << 20, "-3G": 1 << 30, "1t": 1 << 40, "K": 1, "": 1, "1+": 1} {
+		if digits, scale := CutUnit(text); scale != want || (scale > 1) != (digits != text) {
+			t.Errorf("%q: %q times %d, want %d", text, digits, scale, want)
+		}
+	}
+}
+
 func TestNumber(t *testing.T) {
 	for value, want := range map[float64]string{0: "0", 3.14159: "3.14", 12345.6: "12346", 0.0012345: "0.00123", -2.5: "-2.5", 100: "100", 999.9: "1000"} {
 		if got := Number(value); got != want {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attune-hpc/attune/internal/quantity"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -29,16 +30,12 @@ func parseValue(text string) (*attunev1.Value, error) {
 	return nil, fmt.Errorf("%q is no number: write 64, -1, 0x40, 64K, 2.5, true or false", text)
 }
 
-// scaled takes a unit off, K, M, G or T, which are powers of 1024.
+// scaled takes a unit off.
 func scaled(text string) (digits string, scale int64) {
-	if strings.HasPrefix(strings.TrimLeft(text, "+-"), "0x") || text == "" {
+	if strings.HasPrefix(strings.TrimLeft(text, "+-"), "0x") {
 		return text, 1
 	}
-	unit := strings.IndexByte("KMGT", text[len(text)-1]&^0x20)
-	if unit < 0 {
-		return text, 1
-	}
-	return text[:len(text)-1], 1 << (10 * (unit + 1))
+	return quantity.CutUnit(text)
 }
 
 // parseArgument reads an argument of a call: a value, or else a text, which

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/attune-hpc/attune/internal/cpulist"
+	"github.com/attune-hpc/attune/internal/quantity"
 )
 
 // badValue makes an ErrBadValue.
@@ -40,20 +41,15 @@ func truth(text string) (string, error) {
 
 // ParseSize parses an integer that may end in K, M, G or T, powers of 1024.
 func ParseSize(text string) (int64, error) {
-	shift := 0
-	if n := len(text); n > 1 {
-		if at := strings.IndexByte("KMGT", text[n-1]&^0x20); at >= 0 {
-			text, shift = text[:n-1], 10*(at+1)
-		}
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
+	digits, scale := quantity.CutUnit(text)
+	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
 		return 0, err
 	}
-	if n<<shift>>shift != n {
+	if n*scale/scale != n {
 		return 0, strconv.ErrRange
 	}
-	return n << shift, nil
+	return n * scale, nil
 }
 
 // cpuList parses a list such as "0-3,8" into its canonical form.
