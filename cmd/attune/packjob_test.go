@@ -35,6 +35,19 @@ func controllers(t *testing.T) (pids []int) {
 	return pids
 }
 
+// waitAlone waits until all controllers have ended, and nobody is about to become one:
+// until then they execute the packed file.
+func waitAlone(t *testing.T, packed string) {
+	t.Helper()
+	patience.Until(t, "the end of the controller", func() bool {
+		starting := slices.ContainsFunc(procs.IDs(), func(pid int) bool {
+			path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+			return err == nil && path == packed
+		})
+		return !starting && len(controllers(t)) == 0
+	})
+}
+
 func TestOneControllerForAJob(t *testing.T) {
 	emptyPlaces(t)
 	const ranks = 64
@@ -68,7 +81,7 @@ func TestOneControllerForAJob(t *testing.T) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	}
-	patience.Until(t, "the end of the controller", func() bool { return len(controllers(t)) == 0 })
+	waitAlone(t, packed)
 	r := readReport(t, dir)
 	if r.Exit.Signal != "SIGTERM" {
 		t.Errorf("exit %+v, want SIGTERM", r.Exit)
@@ -235,7 +248,7 @@ func TestControllerKilled(t *testing.T) {
 		if text, err := exec.Command(packed, "-c", "sleep 1").CombinedOutput(); err != nil || len(text) > 0 {
 			t.Errorf("%v: %s", err, text)
 		}
-		patience.Until(t, "the end of the controller", func() bool { return len(controllers(t)) == 0 })
+		waitAlone(t, packed)
 	}
 	run()
 	if err := stdin.Close(); err != nil {
@@ -294,7 +307,7 @@ func TestChildrenOutliveTheController(t *testing.T) {
 	touch("end")
 	patience.Until(t, "a run that cleans up", func() bool {
 		shell(t, "$RUN -c 'exit 5'", packed)
-		patience.Until(t, "the end of the controller", func() bool { return len(controllers(t)) == 0 })
+		waitAlone(t, packed)
 		return len(list()) == 0
 	})
 }
