@@ -3,18 +3,13 @@
 package controller
 
 import (
-	"encoding/binary"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -151,58 +146,6 @@ func TestDynamicCallsTogether(t *testing.T) {
 	if err := target.End(t); err != nil {
 		t.Errorf("target ended with %v", err)
 	}
-}
-
-// A slot that leads to another object's function of that name stays as it is: who
-// asks for the C library's does not want the program's calls to go there.
-func TestCallsOfAnotherAreLeft(t *testing.T) {
-	source := filepath.Join(t.TempDir(), "own.c")
-	if err := os.WriteFile(source, []byte("#include <unistd.h>\npid_t getppid(void) { return 1; }\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	own := targets.BuildLibrary(t, source)
-	program := targets.Build(t, "testdata/calls.c", "-Wl,-z,now", own, "-Wl,-rpath,"+filepath.Dir(own))
-	b := start(t)
-	target := targets.Start(t, program, b.controller.Environment()...)
-	b.withDMLib(t, target.PID)
-	before := slotsOf(t, target.PID, "calls", "getppid")
-	point := call("getppid", true)
-	point.GetFunction().Object = "libc.so.6"
-	b.addPoint(t, 3, point)
-	status := b.placedWhile(t, 3, func() { target.Ask(t, "10") })
-	if after := slotsOf(t, target.PID, "calls", "getppid"); !slices.Equal(before, after) || len(before) != 1 {
-		t.Errorf("slots held %#x and hold %#x: %v", before, after, status)
-	}
-	if status.GetMechanism() == "got" || !strings.Contains(status.GetReason(), "calls that of libown.so") {
-		t.Errorf("point: %v", status)
-	}
-	b.stop(t)
-}
-
-// slotsOf reads what the slots of a function in an object of a process hold.
-func slotsOf(t *testing.T, pid int, object, symbol string) (held []uint64) {
-	t.Helper()
-	images, err := objfile.Images(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, image := range images {
-		if !image.Matches(object) {
-			continue
-		}
-		slots, err := image.GOTSlots(symbol)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, slot := range slots {
-			word := make([]byte, 8)
-			if err := targets.ReadMemory(pid, image.Address(slot.VirtualAddress), word); err != nil {
-				t.Fatal(err)
-			}
-			held = append(held, binary.LittleEndian.Uint64(word))
-		}
-	}
-	return held
 }
 
 func TestPointThatCannotBePlaced(t *testing.T) {

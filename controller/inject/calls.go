@@ -5,7 +5,6 @@ package inject
 import (
 	"debug/elf"
 	"fmt"
-	"slices"
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
@@ -66,7 +65,7 @@ func findCalls(pid int, images []objfile.Image) (c calls, err error) {
 // [calls.single].
 func mayHaveThreads(pid int, images []objfile.Image) (may bool, oneThread uint64) {
 	for _, image := range images {
-		if _, ok := exported(image, "pthread_create"); ok && !isLibc(image) {
+		if _, ok := exported(image, "pthread_create"); ok && !image.IsLibc() {
 			return false, 0 // a sanitizer or a tool, which must know of every thread
 		}
 	}
@@ -93,11 +92,4 @@ func exported(image objfile.Image, name string) (objfile.Symbol, bool) {
 
 func isExported(s objfile.Symbol) bool {
 	return s.Dynamic && s.Section != elf.SHN_UNDEF && (s.Bind == elf.STB_GLOBAL || s.Bind == elf.STB_WEAK)
-}
-
-// isLibc says whether an image is the C library or a part of it. Its own calls
-// stay inside, as they do where DMLib is preloaded: fork, for one, holds the
-// allocator's locks.
-func isLibc(image objfile.Image) bool {
-	return slices.ContainsFunc([]string{"libc.so.6", "libc-*.so", "libpthread.so.0", "libpthread-*.so"}, image.Matches)
 }

@@ -5,9 +5,7 @@ package inject
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/attune-hpc/attune/controller/inject/tracer"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -48,11 +46,6 @@ const (
 	allocatorAfter  = 8 << 10
 )
 
-func isLoader(image objfile.Image) bool {
-	name := filepath.Base(image.Path)
-	return strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-2.") || strings.HasPrefix(name, "ld.so")
-}
-
 // newGround maps the ground of a process.
 func newGround(process *proc.Handle, images []objfile.Image) (*ground, error) {
 	g := &ground{process: process, frames: frames{read: process.Read}}
@@ -75,7 +68,7 @@ func newGround(process *proc.Handle, images []objfile.Image) (*ground, error) {
 func (g *ground) add(image objfile.Image) error {
 	g.frames.add(image)
 	switch {
-	case isLoader(image):
+	case image.IsLoader():
 		return g.holdLoader(image)
 	case image.Matches("libattune-dm*"):
 		return g.hold(executable(g.process.PID(), image))

@@ -80,7 +80,9 @@ func findSlots(images []objfile.Image, hooks map[string]uint64, reals []realFunc
 	}
 	slices.Sort(wanted)
 	for _, image := range images {
-		if image.Matches("libattune-dm*") || isLoader(image) || isLibc(image) {
+		// The C library's own calls stay inside, as they do where DMLib is preloaded: fork,
+		// for one, holds the allocator's locks.
+		if image.Matches("libattune-dm*") || image.IsLoader() || image.IsLibc() {
 			continue
 		}
 		found, err := image.GOTSlots(wanted...)

@@ -99,11 +99,11 @@ func (h *host) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot
 	if err != nil {
 		return nil, "", err
 	}
-	images = slices.DeleteFunc(slices.Clone(images), func(i objfile.Image) bool { return i.Matches("libattune-dm*") })
+	functions := newFunctionsOf(images, target.GetObject())
+	images = functions.images
 	if !slices.ContainsFunc(images, func(i objfile.Image) bool { return i.Matches(target.GetObject()) }) {
 		return nil, "", symbols.NoObject(images, target.GetObject())
 	}
-	functions := functionsOf{images: images, object: target.GetObject(), found: make(map[string]foundFunction)}
 	others := false // call it as well
 	for _, image := range images {
 		slots, err := h.slots.Matching(image, target.GetSymbols()...)
@@ -132,7 +132,8 @@ func (h *host) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot
 
 // functionsOf finds the functions of a target, by the names of slots.
 type functionsOf struct {
-	images []objfile.Image
+	images []objfile.Image // without DMLib
+	dmlib  objfile.Image   // zero: it is not in the process
 	object string
 	found  map[string]foundFunction
 }
@@ -140,16 +141,29 @@ type functionsOf struct {
 type foundFunction struct {
 	address uint64
 	err     error // why there is none
+	// hook is DMLib's, which leads on to the function, or else the function; 0: nobody
+	// has looked.
+	hook  uint64
+	other error // what else calls by this name may lead to, once somebody has looked
 }
 
-// behind is where the function lies to which a slot of an image leads.
-func (f functionsOf) behind(process proc.Holder, image objfile.Image, slot objfile.Slot) (uint64, error) {
-	at, known := f.found[slot.Symbol]
-	if !known {
-		resolved, err := objfile.ResolveIn(f.images, f.object, slot.Symbol, objfile.Function)
-		at = foundFunction{resolved.Address, err}
-		f.found[slot.Symbol] = at
+func newFunctionsOf(images []objfile.Image, object string) functionsOf {
+	f := functionsOf{object: object, found: make(map[string]foundFunction)}
+	for _, image := range images {
+		if image.Matches("libattune-dm*") {
+			f.dmlib = image
+			continue
+		}
+		f.images = append(f.images, image)
 	}
+	return f
+}
+
+// behind is where the calls through a slot of an image go on to: the function, or the
+// hook of DMLib before it. What leads to another function of that name, or may, is left
+// alone: memory of one allocator would be given back to another.
+func (f functionsOf) behind(process proc.Holder, image objfile.Image, slot objfile.Slot) (uint64, error) {
+	at := f.named(slot.Symbol)
 	if at.err != nil {
 		return 0, at.err
 	}
@@ -157,8 +171,42 @@ func (f functionsOf) behind(process proc.Holder, image objfile.Image, slot objfi
 	if proc.Read(process, image.Address(slot.VirtualAddress), word) != nil {
 		return at.address, nil // writing will tell
 	}
-	if other, yes := objfile.Elsewhere(f.images, slot.Symbol, at.address, binary.LittleEndian.Uint64(word)); yes {
-		return 0, fmt.Errorf("%s calls that of %s, not this one", image.Name(), other.Name())
+	callee, told := objfile.Callee(f.images, slot.Symbol, at.address, binary.LittleEndian.Uint64(word))
+	switch {
+	case told && callee.Has(at.address):
+		return at.address, nil
+	case told:
+		return 0, fmt.Errorf("%s calls that of %s, not this one", image.Name(), callee.Name())
 	}
-	return at.address, nil
+	return f.untold(image, slot.Symbol, at)
+}
+
+// untold is behind for a slot that does not tell: the loader has not bound it yet, or a
+// hook or stub of DMLib has its calls.
+func (f functionsOf) untold(image objfile.Image, name string, at foundFunction) (uint64, error) {
+	if at.hook == 0 && at.other == nil {
+		if other, yes := objfile.Namesake(f.images, name, at.address); yes {
+			at.other = fmt.Errorf("may call that of %s, not this one", other.Name())
+		}
+		at.hook = at.address
+		if s, err := f.dmlib.Symbol(name, objfile.Function); f.dmlib.Path != "" && err == nil && s.Dynamic {
+			at.hook = f.dmlib.Address(s.Value)
+		}
+		f.found[name] = at
+	}
+	if at.other != nil {
+		return 0, fmt.Errorf("%s %w", image.Name(), at.other)
+	}
+	return at.hook, nil
+}
+
+// named is the target's function of a name.
+func (f functionsOf) named(name string) foundFunction {
+	at, known := f.found[name]
+	if !known {
+		resolved, err := objfile.ResolveIn(f.images, f.object, name, objfile.Function)
+		at = foundFunction{address: resolved.Address, err: err}
+		f.found[name] = at
+	}
+	return at
 }

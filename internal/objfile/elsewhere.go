@@ -2,20 +2,88 @@
 
 package objfile
 
-// Elsewhere returns the object whose own function of a name a slot's value is, if
-// function is not in that object. A name says little of what a slot leads to: an
-// allocator of the program's own stands before the C library's, a tracer before MPI,
-// and each of several plug-ins may have a function of the same name.
-func Elsewhere(images []Image, name string, function, value uint64) (Image, bool) {
+import (
+	"debug/elf"
+	"strings"
+)
+
+// Callee returns the object into which calls through a slot go that holds a value: the
+// one of a function, or another one that has a function of that name there. A name says
+// little of what a slot leads to: an allocator of the program's own stands before the C
+// library's, a tracer before MPI, and each of several plug-ins may have a function of
+// the same name. False: the value does not tell, as before the loader has bound the slot
+// or where a hook leads on; see [Namesake].
+func Callee(images []Image, name string, function, value uint64) (Image, bool) {
 	for _, image := range images {
 		switch {
-		case value < image.Start || value >= image.End:
+		case !image.Has(value):
 			continue
-		case function >= image.Start && function < image.End:
-			return Image{}, false
+		case image.Has(function):
+			return image, true
 		}
 		symbol, err := image.Symbol(name, Function)
 		return image, err == nil && image.Address(symbol.Value) == value
 	}
 	return Image{}, false
+}
+
+// Namesake returns another object than that of a function which has a function of the
+// same name for others to call. While there is none, calls by that name go to the
+// function. The parts of one C library are no namesakes, nor is its loader.
+func Namesake(images []Image, name string, function uint64) (Image, bool) {
+	libc := false
+	for _, image := range images {
+		libc = libc || image.Has(function) && image.IsLibc()
+	}
+	for _, image := range images {
+		if image.Has(function) || image.IsLoader() || libc && image.IsLibc() {
+			continue
+		}
+		if image.Exports(name) {
+			return image, true
+		}
+	}
+	return Image{}, false
+}
+
+// Exports says whether other objects can call a function of that name in the object.
+// One whose file cannot be read has none.
+func (i Image) Exports(name string) (found bool) {
+	file, err := i.Open()
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }() // read only
+	table, err := file.dynamicSymbols()
+	if err != nil {
+		return false
+	}
+	table.each(file, named(name), func(s Symbol) bool {
+		found = s.Is(Function) && s.Bind != elf.STB_LOCAL
+		return !found
+	})
+	return found
+}
+
+// Has says whether an address of the process lies in the object.
+func (i Image) Has(address uint64) bool { return address >= i.Start && address < i.End }
+
+// IsLibc says whether an object is the C library or a part of it.
+func (i Image) IsLibc() bool {
+	for _, name := range []string{"libc.so.6", "libc-*.so", "libpthread.so.0", "libpthread-*.so"} {
+		if i.Matches(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsLoader says whether an object is the dynamic loader.
+func (i Image) IsLoader() bool {
+	for _, prefix := range []string{"ld-linux", "ld-2.", "ld.so"} {
+		if strings.HasPrefix(i.Name(), prefix) {
+			return true
+		}
+	}
+	return false
 }

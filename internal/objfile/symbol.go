@@ -91,7 +91,7 @@ func (f *File) Symbol(name string) (Symbol, error) { return f.SymbolOf(name, Any
 func (f *File) SymbolOf(name string, kind SymbolKind) (Symbol, error) {
 	name, version, versioned := strings.Cut(strings.Replace(name, "@@", "@", 1), "@")
 	var found *Symbol
-	err := f.each(filter{append([]byte(name), 0), func(candidate []byte) bool { return string(candidate) == name }}, func(s Symbol) bool {
+	err := f.each(named(name), func(s Symbol) bool {
 		if !s.Is(kind) || versioned && s.Version != version {
 			return true
 		}
@@ -140,6 +140,11 @@ func (f *File) Match(pattern string, kind SymbolKind) ([]Symbol, error) {
 		err = fmt.Errorf("%w: more than %d match %q, or their names have more than %d bytes", ErrTooManySymbols, MaxMatches, pattern, maxFoundNames)
 	}
 	return symbols, err
+}
+
+// named is a filter for one name.
+func named(name string) filter {
+	return filter{append([]byte(name), 0), func(candidate []byte) bool { return string(candidate) == name }}
 }
 
 // matcher compiles a pattern.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
@@ -193,11 +194,10 @@ func (g gotChange) words() (words []access.Word, err error) {
 	if err != nil {
 		return nil, err
 	}
+	images = slices.DeleteFunc(slices.Clone(images), func(i objfile.Image) bool { return i.Matches("libattune-dm*") })
+	_, ambiguous := objfile.Namesake(images, g.old.Symbol.Name, g.old.Address)
 	for _, image := range images {
-		if image.Matches("libattune-dm*") {
-			continue
-		}
-		of, err := g.slotsOf(images, image)
+		of, err := g.slotsOf(images, image, ambiguous)
 		if err != nil {
 			return nil, err
 		}
@@ -211,8 +211,8 @@ func (g gotChange) words() (words []access.Word, err error) {
 
 // slotsOf lists those of one object. One that the loader has not come to is as those
 // of objects that are loaded later, and one that leads to another object's function
-// of that name is none of this function's.
-func (g gotChange) slotsOf(images []objfile.Image, image objfile.Image) (words []access.Word, err error) {
+// of that name, or may where the name is ambiguous, is none of this function's.
+func (g gotChange) slotsOf(images []objfile.Image, image objfile.Image, ambiguous bool) (words []access.Word, err error) {
 	slots, err := image.GOTSlots(g.old.Symbol.Name)
 	if err != nil {
 		return nil, nil //nolint:nilerr // its calls stay as they are
@@ -224,7 +224,9 @@ func (g gotChange) slotsOf(images []objfile.Image, image objfile.Image) (words [
 		}
 		w.ReadOnly, w.Slot, w.Origin = slot.RELRO, true, slot.Origin
 		now := binary.LittleEndian.Uint64(w.Old)
-		if _, another := objfile.Elsewhere(images, slot.Symbol, g.old.Address, now); another || !slot.Origin.Relocated(now, image.Bias) {
+		callee, told := objfile.Callee(images, slot.Symbol, g.old.Address, now)
+		another := told && !callee.Has(g.old.Address) || !told && ambiguous
+		if another || !slot.Origin.Relocated(now, image.Bias) {
 			continue
 		}
 		words = append(words, w)
