@@ -168,6 +168,8 @@ struct dm_thread {
 
 DM_HIDDEN extern __thread struct dm_thread dm_thread __attribute__((tls_model("initial-exec")));
 
+/* Finds the functions of the C library that dm_tid calls, and those for threads. */
+DM_HIDDEN void dm_thread_look_up(void);
 /* The thread's id as the C library keeps it, without a system call, for which a
  * seccomp filter might kill the program. In a child of vfork it is the parent's, and
  * after a fork past the C library as well. 0: not known. */

@@ -7,7 +7,7 @@
 #include "dmlib.h"
 
 #include <elf.h>
-#include <string.h>
+#include <stddef.h>
 #include <sys/uio.h>
 
 struct origin {
@@ -48,7 +48,8 @@ bool dm_origin_holds(const struct attune_origin *origin) {
         return true;
     if (!read_origin(origin, &found))
         return false;
-    const char *end = memchr(found.name, '\0', sizeof(found.name));
-    size_t length = end != NULL ? (size_t)(end - found.name) : sizeof(found.name);
+    size_t length = 0;
+    while (length < sizeof(found.name) && found.name[length] != '\0')
+        length++;
     return print_of(&found, offsetof(struct origin, name) + length) == origin->print;
 }

@@ -19,6 +19,7 @@ static long seccomp_mode;
 
 bool dm_live_prepare(void) {
     seccomp_mode = dm_syscall(SYS_prctl, PR_GET_SECCOMP);
+    dm_thread_look_up();
     if (dm_tid() != dm_syscall(SYS_gettid, 0))
         return false;
     return dm_syscall(SYS_madvise, &dm_live_page, sizeof(dm_live_page), MADV_WIPEONFORK) == 0;

@@ -3,6 +3,7 @@
  * ends. */
 #include "record.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 __thread struct dm_thread dm_thread = {.generation = DM_NO_GENERATION, .owned = DM_NO_GENERATION};
@@ -21,11 +22,31 @@ __thread struct dm_thread dm_thread = {.generation = DM_NO_GENERATION, .owned = 
 static pthread_key_t key;
 static bool have_key;
 
+/* The C library's own, once they are looked up. Before these names a sanitizer may stand,
+ * whose functions end the program in a thread that they do not know. */
+static int (*write_lock)(pthread_rwlock_t *lock) = pthread_rwlock_wrlock;
+static int (*unlock)(pthread_rwlock_t *lock) = pthread_rwlock_unlock;
+static int (*set_specific)(pthread_key_t of, const void *value) = pthread_setspecific;
+
+void dm_thread_look_up(void) {
+    void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    if (libc == NULL)
+        return;
+    void *found[] = {dlsym(libc, "pthread_rwlock_wrlock"), dlsym(libc, "pthread_rwlock_unlock"),
+                     dlsym(libc, "pthread_setspecific")};
+    dlclose(libc);
+    if (found[0] == NULL || found[1] == NULL || found[2] == NULL)
+        return; /* glibc before 2.34: in another library */
+    __builtin_memcpy(&write_lock, &found[0], sizeof(write_lock));
+    __builtin_memcpy(&unlock, &found[1], sizeof(unlock));
+    __builtin_memcpy(&set_specific, &found[2], sizeof(set_specific));
+}
+
 static void thread_ends(void *unused) {
     (void)unused;
     struct dm_thread *thread = &dm_thread;
     if (thread->ending++ < ENDING_ROUNDS) {
-        pthread_setspecific(key, thread);
+        set_specific(key, thread);
         return;
     }
     bool owner = thread->owned == dm_generation();
@@ -50,10 +71,10 @@ void dm_thread_prepare(void) {
  * a lock that nobody else knows needs no system call. */
 int32_t dm_tid(void) {
     pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-    if (pthread_rwlock_wrlock(&lock) != 0)
+    if (write_lock(&lock) != 0)
         return 0;
     int32_t tid = (int32_t)lock.__data.__cur_writer;
-    pthread_rwlock_unlock(&lock);
+    unlock(&lock);
     return tid;
 }
 
@@ -99,7 +120,7 @@ static void take_slot(struct dm_thread *thread, struct attune_slot *slot) {
     thread->limit = thread->next;
     thread->owned = dm_generation();
     if (have_key)
-        pthread_setspecific(key, thread);
+        set_specific(key, thread);
 }
 
 /* True if it has one now. */
