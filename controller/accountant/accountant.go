@@ -43,6 +43,9 @@ func New(options Options) (*Accountant, error) {
 	if !options.NoGroup {
 		a.group = newGroup()
 	}
+	if err := errors.Join(a.limitable(), a.hold()); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
 	return a, nil
 }
 
@@ -79,7 +82,7 @@ func (a *Accountant) Begin(child *launch.Child) {
 	a.sampler = &sampler{
 		options: a.options, source: a.source, group: a.group, started: a.started,
 		ender: ender{grace: a.options.Grace, group: a.group}, times: make(map[string]float64),
-		excesses: make([]excess, len(a.options.Limits)),
+		excesses: make([]excess, len(a.options.Limits)), sharing: newSharing(),
 	}
 	if a.options.Series != nil {
 		a.sampler.rows = newRows(a.options.Series)
@@ -101,6 +104,7 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	}
 	a.stop()
 	<-a.stopped
+	a.sampler.checkKilled()
 	a.endOthers()
 	record := &account.Account{
 		Schema: account.SchemaID, Version: buildinfo.Get().Version, Command: args, Host: host(),

@@ -3,6 +3,8 @@
 package accountant
 
 import (
+	"fmt"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/cgroup"
@@ -12,11 +14,12 @@ import (
 type group struct {
 	made *cgroup.Made
 	err  error // why there is none
+	held bool  // the kernel holds a limit
 }
 
 func newGroup() *group {
 	made, err := cgroup.Make()
-	return &group{made, err}
+	return &group{made: made, err: err}
 }
 
 // fd is the descriptor of a group of version 2 to fork into; 0: none.
@@ -34,6 +37,9 @@ func (g *group) around(start func() error) error {
 	}
 	tid := unix.Gettid()
 	if g.err = g.made.Enter(tid); g.err != nil {
+		if g.held {
+			return fmt.Errorf("a limit of memory cannot be held: %w", g.err)
+		}
 		return start()
 	}
 	err := start()
@@ -78,6 +84,19 @@ func (g *group) began(inside bool) {
 		g.err = err
 	}
 }
+
+// hold has the kernel let the group have no more memory than that: it reclaims, and
+// kills when that is not enough.
+func (g *group) hold(bytes uint64) error {
+	if g.made == nil {
+		return g.err
+	}
+	g.held = true
+	return g.made.LimitMemory(bytes)
+}
+
+// killedForMemory says whether the kernel has killed for the limit of hold.
+func (g *group) killedForMemory() bool { return g.made != nil && g.made.KilledForMemory() }
 
 // kill kills what is in the group of version 2, if there is one.
 func (g *group) kill() {

@@ -99,8 +99,16 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// TestHardLimitWithRoot: the same with the kernel's account and a control group.
-func TestHardLimitWithRoot(t *testing.T) {
-	hardLimit(t, Options{})
-	hardLimit(t, Options{NoGroup: true})
+// TestHardLimitsWithRoot: the same with the kernel's account and a control group.
+func TestHardLimitsWithRoot(t *testing.T) { hardLimits(t, Options{}) }
+
+// TestHeldMemory: the kernel keeps a control group near its limit, however fast it is
+// filled and seldom looked at.
+func TestHeldMemory(t *testing.T) {
+	const most = 32 << 20
+	options := Options{Every: time.Hour, Limits: []Limit{{Field: cgroupField, Max: most}}}
+	a, _ := mustRun(t, options, "sh", "-c", "head -c 200000000 /dev/zero | tail -n 1 >/dev/null; exit 7")
+	if a.Exit.Type != account.ExitLimits || len(a.Exit.Limits) != 1 || *a.Memory.Cgroup > most*21/20 {
+		t.Errorf("%d bytes at most, of %d; the account says %+v", *a.Memory.Cgroup, most, a.Exit)
+	}
 }

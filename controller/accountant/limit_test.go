@@ -5,14 +5,9 @@ package accountant
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/account"
 )
@@ -55,40 +50,6 @@ func TestLimitedFieldsExist(t *testing.T) {
 		if !slices.ContainsFunc(account.Fields(), func(f account.Field) bool { return f.Name == name && f.Numeric }) {
 			t.Errorf("%s is no number of the account", name)
 		}
-	}
-}
-
-// stubborn starts processes that ignore SIGTERM, in sessions of their own and without
-// parents, and writes their ids to a file. When all have begun it writes for ever.
-const stubborn = `trap "" TERM; echo $$ >>"$0"
-	(setsid sh -c 'trap "" TERM; echo $$ >>"$0"; sh -c "echo \$\$ >>\"$0\"; exec sleep 1000" & sleep 1000' "$0" &)
-	while [ "$(wc -l <"$0")" -lt 3 ]; do sleep 0.01; done
-	while :; do head -c 100000 /dev/zero >/dev/null; sleep 0.01; done`
-
-// TestHardLimit: nothing is left of a tree that ignores SIGTERM and hides.
-func TestHardLimit(t *testing.T) { hardLimit(t, Options{WithoutKernel: true, NoGroup: true}) }
-
-func hardLimit(t *testing.T, options Options) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "pids")
-	options.Limits = []Limit{{Field: "io.written_bytes", Max: 1e6}}
-	options.Grace = 50 * time.Millisecond
-	a, exit := mustRun(t, options, "sh", "-c", stubborn, file)
-	if exit.Signal != unix.SIGKILL || a.Exit.Type != account.ExitLimits || a.Exit.Signal != "SIGKILL" {
-		t.Errorf("the command ended with %+v, the account says %+v", exit, a.Exit)
-	}
-	if len(a.Exit.Limits) != 1 || !strings.HasPrefix(a.Exit.Limits[0], "io.written_bytes: ") || !strings.HasSuffix(a.Exit.Limits[0], " > 1000000") {
-		t.Errorf("limits %q", a.Exit.Limits)
-	}
-	pids, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(strings.Fields(string(pids))) < 3 {
-		t.Errorf("the processes had no time to begin: %q", pids)
-	}
-	if *a.Processes.Left != 0 {
-		t.Errorf("%d processes are left", *a.Processes.Left)
 	}
 }
 

@@ -43,11 +43,12 @@ func leftWithChildren(p living, start time.Time) (account.Process, taken) {
 }
 
 // readWhole reads what a process took and whatever it waited for, bytes and calls
-// only if those are wanted. Times are in clock ticks.
+// only if those are wanted. Times of children are in clock ticks.
 func readWhole(pid int, bytes bool) (t taken) {
 	if data, err := procid.ReadFile(pid, "stat", statBytes); err == nil {
-		t.user, t.system, t.minorFaults, t.majorFaults = withChildren(string(data))
-		t.cpu = t.user + t.system
+		var children time.Duration
+		t.user, t.system, children, t.minorFaults, t.majorFaults = withChildren(string(data))
+		t.cpu = max(t.user+t.system, children+processTime(pid)) // the own time is not in ticks
 	}
 	if bytes {
 		_ = readIO(fmt.Sprintf("/proc/%d/io", pid), &t) // refused for a program with privileges
@@ -59,8 +60,9 @@ func readWhole(pid int, bytes bool) (t taken) {
 const statBytes = 4096
 
 // withChildren reads from a stat file the times and faults of a process and of those
-// that it waited for; see proc_pid_stat(5).
-func withChildren(stat string) (user, system time.Duration, minor, major uint64) {
+// that it waited for, whose times are in children by themselves too; see
+// proc_pid_stat(5).
+func withChildren(stat string) (user, system, children time.Duration, minor, major uint64) {
 	words := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	field := func(number int) uint64 { // as the manual page has it
 		if number-3 >= len(words) {
@@ -70,7 +72,7 @@ func withChildren(stat string) (user, system time.Duration, minor, major uint64)
 		return n
 	}
 	ticks := func(a, b int) time.Duration { return time.Duration(field(a)+field(b)) * clockTick }
-	return ticks(14, 16), ticks(15, 17), field(10) + field(11), field(12) + field(13)
+	return ticks(14, 16), ticks(15, 17), ticks(16, 17), field(10) + field(11), field(12) + field(13)
 }
 
 // readThreads adds up what the living threads of a process took. Threads that end

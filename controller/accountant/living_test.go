@@ -9,11 +9,11 @@ import (
 
 func TestWithChildren(t *testing.T) {
 	stat := "7 (a) b) S 1 7 7 0 -1 4194560 100 20 3 4 5 6 70 80 20 0 1 0 999 0 0"
-	user, system, minor, major := withChildren(stat)
-	if user != 750*time.Millisecond || system != 860*time.Millisecond || minor != 120 || major != 7 {
-		t.Errorf("%v, %v, %d, %d", user, system, minor, major)
+	user, system, children, minor, major := withChildren(stat)
+	if user != 750*time.Millisecond || system != 860*time.Millisecond || children != 1500*time.Millisecond || minor != 120 || major != 7 {
+		t.Errorf("%v, %v, %v, %d, %d", user, system, children, minor, major)
 	}
-	if user, _, _, _ := withChildren("7 (a) Z 1"); user != 0 {
+	if user, _, _, _, _ := withChildren("7 (a) Z 1"); user != 0 {
 		t.Errorf("cut off: %v", user)
 	}
 }

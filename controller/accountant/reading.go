@@ -8,6 +8,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // reading is what one look at all processes gives.
@@ -52,7 +54,7 @@ func read(n now, detailed bool) reading {
 		case detailed:
 			r.taken.add(readThreads(p.pid))
 		default:
-			r.taken.cpu += cpuOf(p.pid)
+			r.taken.cpu += max(0, processTime(p.pid)-p.done.cpu)
 		}
 	}
 	return r
@@ -76,19 +78,18 @@ func memoryOf(pid int) (size, resident, shared uint64, err error) {
 	return size, resident, shared, nil
 }
 
-// cpuOf is the CPU time of a process's living threads.
-func cpuOf(pid int) (sum time.Duration) {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
+// processTime is the CPU time of a process, of its ended threads too, without its children.
+// 0 if it has ended.
+func processTime(pid int) time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(int32(^pid<<3|cpuClockSched), &t) != nil {
 		return 0
 	}
-	for _, task := range tasks {
-		if cpu, err := runTime(fmt.Sprintf("/proc/%d/task/%s/", pid, task.Name())); err == nil {
-			sum += cpu
-		}
-	}
-	return sum
+	return time.Duration(t.Nano())
 }
+
+// cpuClockSched is CPUCLOCK_SCHED of the kernel: see clock_getcpuclockid(3).
+const cpuClockSched = 2
 
 // proportional adds up the memory of processes so that pages that several share
 // count once: bytes in memory and swapped out. Processes that may not be looked at are left out;

@@ -79,7 +79,7 @@ func (r *reaped) look() (now, error) {
 	for seen := map[int]bool{}; len(todo) > 0; todo = todo[1:] {
 		pid := todo[0]
 		stat, err := procid.ReadStat(pid)
-		if err != nil || seen[pid] || stat.ParentPID == os.Getpid() && ours(stat) {
+		if err != nil || seen[pid] || stat.ParentPID == os.Getpid() && r.reaper.strange(stat) {
 			continue
 		}
 		seen[pid] = true

@@ -28,11 +28,20 @@ type reaper struct {
 	// files are the io files of the command and of what lost its parent. A user may
 	// read that of an ended process, but not open it.
 	files map[int]*os.File
-	blind error // why bytes and calls of something that lost its parent are not in sum
+	// before are children that were there before the command: whoever executed this process
+	// had started them.
+	before map[int]uint64 // by id: start, ticks since boot
+	blind  error          // why bytes and calls of something that lost its parent are not in sum
 }
 
 func newReaper() reaper {
-	return reaper{ioErr: errors.New("the command's end was not seen"), files: make(map[int]*os.File)}
+	before := make(map[int]uint64)
+	for _, pid := range childrenOf(os.Getpid()) {
+		if stat, err := procid.ReadStat(pid); err == nil {
+			before[pid] = stat.StartTicks
+		}
+	}
+	return reaper{ioErr: errors.New("the command's end was not seen"), files: make(map[int]*os.File), before: before}
 }
 
 func (r *reaper) begin(pid int) {
@@ -116,7 +125,7 @@ func (r *reaper) reap() {
 	for _, pid := range childrenOf(os.Getpid()) {
 		stat, err := procid.ReadStat(pid)
 		switch {
-		case err != nil || pid == r.root || ours(stat):
+		case err != nil || pid == r.root || r.strange(stat):
 		case stat.Zombie():
 			r.take(pid)
 		case r.files[pid] == nil:
@@ -139,9 +148,12 @@ func (r *reaper) take(pid int) {
 	r.sum.add(t)
 }
 
-// ours says whether a child is one of package launch's, which is its parent's to
-// wait for: they execute /proc/self/exe.
-func ours(stat procid.Stat) bool { return stat.Comm == "exe" }
+// strange says whether a child is none of the command's: it was there before, or is one of package
+// launch's, which is its parent's to wait for. Those execute /proc/self/exe.
+func (r *reaper) strange(stat procid.Stat) bool {
+	start, before := r.before[stat.PID]
+	return before && start == stat.StartTicks || stat.Comm == "exe"
+}
 
 func addUsage(t *taken, usage unix.Rusage) {
 	t.user, t.system = time.Duration(usage.Utime.Nano()), time.Duration(usage.Stime.Nano())

@@ -18,7 +18,8 @@ const (
 	firstSample = time.Millisecond
 	// share is what part of the time may be spent with looking, sharedShare with
 	// asking what memory is shared, as divisors.
-	share, sharedShare = 50, 20
+	// With hard limits, looking may take limitShare.
+	share, limitShare, sharedShare = 50, 10, 20
 	// coresWindow is the least time over which cores are averaged.
 	coresWindow = 100 * time.Millisecond
 	// growth is by how much the resident memory must have grown before it is asked
@@ -38,8 +39,7 @@ type sampler struct {
 	peaks        account.Memory
 	cores        *float64
 	times        map[string]float64
-	asked        uint64    // resident memory when it was last asked what is shared
-	askAgain     time.Time // not before
+	sharing      *sharing
 	rows         *rows
 	err          error // the first
 	excesses     []excess
@@ -60,11 +60,10 @@ func (s *sampler) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		begun, worked := time.Now(), threadTime()
-		n, seen := s.sample(begun)
-		next := max(pause, share*(threadTime()-worked)) - time.Since(begun)
-		if seen {
-			s.askShared(n)
+		if n, seen := s.sample(begun); seen {
+			s.sharing.ask(question{n.alive, s.last.resident, s.last.seconds})
 		}
+		next := max(min(pause, s.nearest()), s.share()*(threadTime()-worked)) - time.Since(begun)
 		if s.ender.ending() {
 			next = endPause
 		}
@@ -100,22 +99,6 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 	s.check(&r)
 	s.ender.press(n.alive, at)
 	return n, true
-}
-
-// askShared asks what of the memory is shared if there is more than when it was
-// asked last: that takes the kernel long, which walks all pages.
-func (s *sampler) askShared(n now) {
-	begun := time.Now()
-	if s.last.resident <= s.asked+s.asked/growth || begun.Before(s.askAgain) {
-		return
-	}
-	worked := threadTime()
-	if pss, swapped, known := proportional(n.alive); known {
-		s.asked = s.last.resident
-		s.keep("memory.proportional_peak_bytes", &s.peaks.Proportional, pss, s.last.seconds)
-		s.keep("memory.swap_peak_bytes", &s.peaks.Swap, swapped, s.last.seconds)
-	}
-	s.askAgain = begun.Add(sharedShare * (threadTime() - worked))
 }
 
 // keepPeaks keeps what is more than there was before, and when that was.
@@ -157,27 +140,19 @@ func (s *sampler) writeRow(r *reading) {
 	s.rows.put(row)
 }
 
-// check compares a reading with the limits.
-func (s *sampler) check(r *reading) {
-	if len(s.options.Limits) == 0 {
-		return
-	}
-	values := r.values()
-	for i, limit := range s.options.Limits {
-		value := values[limit.Field]
-		if e := &s.excesses[i]; value > limit.Max && value > e.peak {
-			e.limit, e.peak = limit, value
-			if !limit.Soft {
-				s.ender.begin(time.Now())
-			}
-		}
-	}
-}
-
 // fill fills in what was sampled.
 func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 	if s.err != nil {
 		a.Missing["memory"] = s.err.Error()
+	}
+	for name, most := range s.sharing.end() {
+		s.times[name] = most.seconds
+		switch name {
+		case "memory.proportional_peak_bytes":
+			s.peaks.Proportional = new(most.value)
+		case "memory.swap_peak_bytes":
+			s.peaks.Swap = new(most.value)
+		}
 	}
 	a.Memory, a.CoresPeak, a.PeakTimes = s.peaks, s.cores, s.times
 	for name := range s.times {

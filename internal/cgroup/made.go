@@ -140,6 +140,40 @@ func (m *Made) first(memory, v2 string) (uint64, bool) {
 	return n, err == nil
 }
 
+// LimitMemory has the kernel let the group be charged with at most that many bytes: it
+// reclaims file cache, and kills when that is not enough: on version 2 all of the
+// group, on version 1 one of its processes.
+func (m *Made) LimitMemory(bytes uint64) error {
+	dir, files := m.memory, [][2]string{{"memory.limit_in_bytes", strconv.FormatUint(bytes, 10)}}
+	if dir == "" {
+		dir, files = m.v2, [][2]string{{"memory.max", strconv.FormatUint(bytes, 10)}, {"memory.oom.group", "1"}}
+	}
+	for _, file := range files {
+		if err := os.WriteFile(filepath.Join(dir, file[0]), []byte(file[1]), 0); err != nil {
+			return fmt.Errorf("limit memory: %w", err)
+		}
+	}
+	return nil
+}
+
+// KilledForMemory says whether the kernel has killed because of the limit.
+func (m *Made) KilledForMemory() bool {
+	path := filepath.Join(m.memory, "memory.oom_control")
+	if m.memory == "" {
+		path = filepath.Join(m.v2, "memory.events")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) == 2 && words[0] == "oom_kill" {
+			return words[1] != "0"
+		}
+	}
+	return false
+}
+
 // Kill kills all processes of the group of version 2, if there is one, those that
 // are forked meanwhile too. From Linux 5.14 on.
 func (m *Made) Kill() {

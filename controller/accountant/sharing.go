@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"runtime"
+	"time"
+)
+
+// sharing asks again and again what of the memory is shared, beside the sampler: that
+// takes the kernel long, which walks all pages, and nobody may wait for it who has
+// limits to see to.
+type sharing struct {
+	questions chan question
+	answered  chan struct{} // closed when the last question was answered
+	// What follows is for run until answered is closed.
+	peaks map[string]peak
+}
+
+// question is whether there is more shared memory than before, as of a reading.
+type question struct {
+	alive    []living
+	resident uint64
+	seconds  float64
+}
+
+// peak is the most that there was of something, and when.
+type peak struct {
+	value   uint64
+	seconds float64
+}
+
+func newSharing() *sharing {
+	s := &sharing{questions: make(chan question), answered: make(chan struct{}), peaks: make(map[string]peak)}
+	go s.run()
+	return s
+}
+
+// ask asks, unless the last question has no answer yet.
+func (s *sharing) ask(q question) {
+	select {
+	case s.questions <- q:
+	default:
+	}
+}
+
+// run answers when there is more resident memory than when it was last asked, as seldom
+// as its share of the time needs.
+func (s *sharing) run() {
+	defer close(s.answered)
+	runtime.LockOSThread() // for threadTime
+	defer runtime.UnlockOSThread()
+	var asked uint64
+	var again time.Time
+	for q := range s.questions {
+		begun, worked := time.Now(), threadTime()
+		if q.resident <= asked+asked/growth || begun.Before(again) {
+			continue
+		}
+		if pss, swapped, known := proportional(q.alive); known {
+			asked = q.resident
+			s.keep("memory.proportional_peak_bytes", pss, q.seconds)
+			s.keep("memory.swap_peak_bytes", swapped, q.seconds)
+		}
+		again = begun.Add(sharedShare * (threadTime() - worked))
+	}
+}
+
+func (s *sharing) keep(name string, value uint64, seconds float64) {
+	if most, known := s.peaks[name]; !known || value > most.value {
+		s.peaks[name] = peak{value, seconds}
+	}
+}
+
+// end returns the peaks by field, when the last question is answered.
+func (s *sharing) end() map[string]peak {
+	close(s.questions)
+	<-s.answered
+	return s.peaks
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/targets"
+)
+
+// amounts are limits of all fields that can have one, which internal/testing/targets/programs/stubborn.c
+// exceeds soon.
+var amounts = map[string]float64{
+	"wall_seconds": 0.2, "cpu_seconds": 0.05, "cores_peak": 0.01, "processes.peak": 9, "processes.total": 12,
+	"memory.resident_peak_bytes": 1e8, "memory.anonymous_peak_bytes": 1e8, "memory.virtual_peak_bytes": 3e8, cgroupField: 1e8,
+	"io.read_bytes": 1e7, "io.written_bytes": 1e7, "io.read_calls": 100, "io.written_calls": 100,
+	"io.storage_read_bytes": 1e6, "io.storage_written_bytes": 1e6,
+}
+
+// TestHardLimits: nothing is left of a tree that ignores signals and hides, whichever limit
+// it exceeds, and others live on. bench/limits says how soon.
+func TestHardLimits(t *testing.T) { hardLimits(t, Options{WithoutKernel: true, NoGroup: true}) }
+
+func hardLimits(t *testing.T, options Options) {
+	t.Helper()
+	program := targets.Build(t, "../../internal/testing/targets/programs/stubborn.c")
+	other := exec.Command("sleep", "1000")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := other.Process.Signal(unix.Signal(0)); err != nil {
+			t.Errorf("a process that is none of the command's: %v", err)
+		}
+		_ = other.Process.Kill()
+		_ = other.Wait() // killed
+	}()
+	for field := range new(reading).values() {
+		if field == cgroupField && options.NoGroup {
+			continue // TestLimitOfTheUnknown
+		}
+		t.Run(field, func(t *testing.T) {
+			most, known := amounts[field]
+			if !known {
+				t.Fatal("no limit to exceed")
+			}
+			options := options
+			options.Limits = []Limit{{Field: field, Max: most}}
+			if a, err := New(options); err != nil {
+				t.Skip("refused: ", err)
+			} else if err := a.Close(); err != nil {
+				t.Fatal(err)
+			}
+			hardLimit(t, options, program)
+		})
+	}
+}
+
+func hardLimit(t *testing.T, options Options, program string) {
+	t.Helper()
+	file, limit := filepath.Join(t.TempDir(), "lives"), options.Limits[0]
+	a, exit := mustRun(t, options, program, file, limit.Field, fmt.Sprintf("%.3f", limit.Max))
+	if exit.Signal != unix.SIGKILL || a.Exit.Type != account.ExitLimits || a.Exit.Signal != "SIGKILL" {
+		t.Errorf("the command ended with %+v, the account says %+v", exit, a.Exit)
+	}
+	if len(a.Exit.Limits) != 1 || !strings.HasPrefix(a.Exit.Limits[0], limit.Field+": ") || !strings.HasSuffix(a.Exit.Limits[0], " > "+plain(limit.Max)) {
+		t.Errorf("limits %q", a.Exit.Limits)
+	}
+	lives, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		pid := int(binary.NativeEndian.Uint64(lives[8+16*i:]))
+		if stat, err := procid.ReadStat(pid); pid == 0 || err == nil && !stat.Zombie() {
+			t.Errorf("process %d with the id %d has not begun, or not ended: %+v", i, pid, stat)
+		}
+	}
+	if *a.Processes.Left != 0 {
+		t.Errorf("%d processes are left", *a.Processes.Left)
+	}
+}
+
+// TestGrace: whoever ends at SIGTERM has the time for it, and its own code.
+func TestGrace(t *testing.T) {
+	options := Options{WithoutKernel: true, NoGroup: true, Grace: time.Hour, Limits: []Limit{{Field: "wall_seconds", Max: 0.2}}}
+	a, exit := mustRun(t, options, "sh", "-c", `trap "exit 5" TERM; while :; do sleep 0.01; done`)
+	if exit.Code != 5 || a.Exit.Type != account.ExitLimits || *a.Exit.Code != 5 {
+		t.Errorf("the command ended with %+v, the account says %+v", exit, a.Exit)
+	}
+}
+
+// TestLimitOfTheUnknown: what nothing measures cannot be limited, and no command is started
+// with such a limit.
+func TestLimitOfTheUnknown(t *testing.T) {
+	options := Options{WithoutKernel: true, NoGroup: true, Limits: []Limit{{Field: cgroupField, Max: 1e9}}}
+	if a, err := New(options); err == nil || !strings.Contains(err.Error(), "cannot be limited here") {
+		t.Errorf("error %v", err)
+		if err == nil {
+			_ = a.Close()
+		}
+	}
+}
