@@ -85,10 +85,13 @@ func (a *Accountant) Begin(child *launch.Child) {
 		excesses: make([]excess, len(a.options.Limits)), sharing: newSharing(),
 	}
 	if a.options.Series != nil {
-		a.sampler.rows = newRows(a.options.Series)
+		a.sampler.rows = newRows(a.options.Series, a.options.SeriesCSV)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop, a.stopped = stop, make(chan struct{})
+	if len(a.options.Snapshots) > 0 {
+		a.sampler.watcher = watch(ctx, a.options.Snapshots, a.options.Every)
+	}
 	go func() {
 		defer close(a.stopped)
 		a.sampler.run(ctx)
@@ -104,6 +107,7 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	}
 	a.stop()
 	<-a.stopped
+	a.sampler.lastSnapshots()
 	a.sampler.checkKilled()
 	a.endOthers()
 	record := &account.Account{

@@ -12,6 +12,8 @@ import (
 )
 
 const (
+	// limitEvery is the time between two looks at most where there is a hard limit.
+	limitEvery = 20 * time.Millisecond
 	// fillRate is how fast a CPU fills memory at most, bytes a second: how soon a limit
 	// may be exceeded follows from that.
 	fillRate = 4e9
@@ -85,8 +87,12 @@ func (s *sampler) nearest() time.Duration {
 			soonest = min(soonest, room/(fillRate*float64(runtime.NumCPU())))
 		}
 	}
-	if soonest > s.options.Every.Seconds() {
-		return s.options.Every
+	most := s.options.Every
+	if s.options.anyHard() {
+		most = min(most, limitEvery)
+	}
+	if soonest > most.Seconds() {
+		return most
 	}
 	return max(firstSample, time.Duration(soonest*float64(time.Second)))
 }

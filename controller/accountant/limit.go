@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/quantity"
 )
 
 // Limit is the most that a command may take of something.
@@ -61,7 +63,7 @@ func ParseLimit(text string) (Limit, error) {
 	case strings.HasSuffix(field, "_seconds"):
 		limit.Max, err = parseSeconds(value)
 	case strings.HasSuffix(field, "_bytes"):
-		limit.Max, err = parseSize(value)
+		limit.Max, err = quantity.ParseBytes(value)
 	default:
 		limit.Max, err = strconv.ParseFloat(value, 64)
 	}
@@ -77,27 +79,6 @@ func parseSeconds(value string) (float64, error) {
 	}
 	d, err := time.ParseDuration(value)
 	return d.Seconds(), err
-}
-
-// parseSize reads bytes: 2GB is 2e9, 2GiB and 2G are 2^31.
-func parseSize(value string) (float64, error) {
-	digits := strings.TrimRight(value, "KMGTPiBkb")
-	number, err := strconv.ParseFloat(digits, 64)
-	if err != nil {
-		return 0, err
-	}
-	unit := value[len(digits):]
-	if unit == "" || unit == "B" {
-		return number, nil
-	}
-	power := strings.Index("KMGTP", strings.ToUpper(unit[:1])) + 1
-	switch unit[1:] {
-	case "", "iB":
-		return number * math.Pow(1024, float64(power)), nil
-	case "B":
-		return number * math.Pow(1000, float64(power)), nil
-	}
-	return 0, strconv.ErrSyntax
 }
 
 // excess is a limit that was exceeded, with the most that there was.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/account"
 )
 
 // MinEvery is the least period of Options.
@@ -16,10 +18,17 @@ type Options struct {
 	// Every is the time between two looks at the living processes, at least
 	// MinEvery; 0: 50 ms.
 	Every time.Duration
-	// Series gets a line of JSON at each look, with one call; nil: none.
+	// Series gets a line of JSON at each look, with one call; nil: none. With SeriesCSV it
+	// gets comma-separated values, after a line with the names of the fields.
 	// SeriesPath is its name in the account.
 	Series     io.Writer
+	SeriesCSV  bool
 	SeriesPath string
+	// Watch, if not nil, is called with what there is at each look, and must return
+	// at once.
+	Watch func(account.Row)
+	// Snapshots are when what there is becomes part of the account.
+	Snapshots []Event
 	// Limits are what the command may take.
 	Limits []Limit
 	// Grace is what passes between SIGTERM and SIGKILL when a limit is exceeded.
@@ -32,8 +41,11 @@ type Options struct {
 	WithoutKernel bool
 }
 
-// limitsBytes says whether a limit needs what threads read and wrote.
-func (o *Options) limitsBytes() bool {
+// needsBytes says whether a look is to see what threads read and wrote.
+func (o *Options) needsBytes() bool {
+	if o.Series != nil || o.Watch != nil || o.Snapshots != nil {
+		return true
+	}
 	for _, limit := range o.Limits {
 		if strings.HasPrefix(limit.Field, "io.") {
 			return true

@@ -3,7 +3,6 @@
 package accountant
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,19 +31,24 @@ const (
 	rowsTime = time.Second
 )
 
-func newRows(to io.Writer) *rows {
+func newRows(to io.Writer, csv bool) *rows {
 	r := &rows{queue: make(chan account.Row, queuedRows), written: make(chan result, 1)}
-	go r.write(to)
+	go r.write(to, csv)
 	return r
 }
 
 // write writes each line with one call, until one fails.
-func (r *rows) write(to io.Writer) {
+func (r *rows) write(to io.Writer, csv bool) {
 	var end result
+	line := account.Row.JSON
+	if csv {
+		line = account.Row.CSV
+		_, end.err = to.Write(account.RowNames())
+	}
 	for row := range r.queue {
-		line, err := json.Marshal(row)
+		text, err := line(row)
 		if err == nil && end.err == nil {
-			_, err = to.Write(append(line, '\n'))
+			_, err = to.Write(text)
 		}
 		if end.err == nil {
 			if end.err = err; err == nil {

@@ -14,7 +14,7 @@ import (
 // TestNobodyReadsTheSeries: whoever writes lines does not wait, and is told.
 func TestNobodyReadsTheSeries(t *testing.T) {
 	reader, writer := io.Pipe()
-	r := newRows(writer)
+	r := newRows(writer, false)
 	for range 3 * queuedRows {
 		r.put(account.Row{})
 	}

@@ -41,6 +41,10 @@ type sampler struct {
 	times        map[string]float64
 	sharing      *sharing
 	rows         *rows
+	rowDue       time.Time // not before
+	lastRow      reading
+	watcher      *watcher // nil: there are no events
+	snapshots    []account.Snapshot
 	err          error // the first
 	excesses     []excess
 }
@@ -62,6 +66,9 @@ func (s *sampler) run(ctx context.Context) {
 		begun, worked := time.Now(), threadTime()
 		if n, seen := s.sample(begun); seen {
 			s.sharing.ask(question{n.alive, s.last.resident, s.last.seconds})
+		}
+		if !begun.Before(s.rowDue) {
+			s.rowDue = begun.Add(pause - pause/10) // a look for the limits comes at another time
 		}
 		next := max(min(pause, s.nearest()), s.share()*(threadTime()-worked)) - time.Since(begun)
 		if s.ender.ending() {
@@ -87,14 +94,14 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 		}
 		return n, false
 	}
-	r := read(n, s.options.Series != nil || s.options.limitsBytes())
+	r := read(n, s.options.needsBytes())
 	r.seconds = at.Sub(s.started).Seconds()
 	// A thread that ended between two files is in neither.
 	r.taken.cpu = max(r.taken.cpu, s.last.taken.cpu)
 	r.taken.read, r.taken.written = max(r.taken.read, s.last.taken.read), max(r.taken.written, s.last.taken.written)
 	r.cgroup, r.cgroupPeak, r.hasCgroup = s.group.memory()
 	s.keepPeaks(&r)
-	s.writeRow(&r)
+	s.show(&r, !at.Before(s.rowDue))
 	s.last = r
 	s.check(&r)
 	s.ender.press(n.alive, at)
@@ -121,39 +128,12 @@ func (s *sampler) keep(name string, peak **uint64, value uint64, at float64) {
 	}
 }
 
-// writeRow writes a line of the time series.
-func (s *sampler) writeRow(r *reading) {
-	if s.rows == nil {
-		return
-	}
-	row := account.Row{
-		Seconds: r.seconds, CPUSeconds: r.taken.cpu.Seconds(), Processes: r.processes,
-		Resident: r.resident, Anonymous: r.anonymous, Virtual: r.virtual,
-		Read: r.taken.read, Written: r.taken.written, StorageRead: r.taken.storageRead, StorageWritten: r.taken.storageWritten,
-	}
-	if passed := r.seconds - s.last.seconds; s.last.seconds > 0 && passed > 0 {
-		row.Cores = new((r.taken.cpu - s.last.taken.cpu).Seconds() / passed)
-	}
-	if r.hasCgroup {
-		row.Cgroup = new(r.cgroup)
-	}
-	s.rows.put(row)
-}
-
 // fill fills in what was sampled.
 func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 	if s.err != nil {
 		a.Missing["memory"] = s.err.Error()
 	}
-	for name, most := range s.sharing.end() {
-		s.times[name] = most.seconds
-		switch name {
-		case "memory.proportional_peak_bytes":
-			s.peaks.Proportional = new(most.value)
-		case "memory.swap_peak_bytes":
-			s.peaks.Swap = new(most.value)
-		}
-	}
+	s.fillShared(a, mark)
 	a.Memory, a.CoresPeak, a.PeakTimes = s.peaks, s.cores, s.times
 	for name := range s.times {
 		a.Accuracy[name], a.Sources[name] = account.Sampled, "/proc of all living processes, at one time"
@@ -165,6 +145,7 @@ func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 	} else {
 		a.Missing["memory.cgroup_peak_bytes"] = s.group.reason()
 	}
+	a.Snapshots = s.snapshots
 	if s.rows == nil {
 		return
 	}
@@ -172,6 +153,25 @@ func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 	a.Series = &account.Series{Path: s.options.SeriesPath, EverySeconds: s.options.Every.Seconds(), Rows: written}
 	if err != nil {
 		a.Missing["series"] = err.Error()
+	}
+}
+
+// fillShared fills in what of the memory was shared and swapped out, unless that was only asked of
+// less than half of it: it is no peak then.
+func (s *sampler) fillShared(a *account.Account, mark uint64) {
+	peaks, asked := s.sharing.end()
+	if s.peaks.Resident != nil && max(mark, *s.peaks.Resident)/2 > asked {
+		a.Missing["memory.proportional_peak_bytes"] = "too short: what is shared was not asked when there was the most memory"
+		return
+	}
+	for name, most := range peaks {
+		s.times[name] = most.seconds
+		switch name {
+		case "memory.proportional_peak_bytes":
+			s.peaks.Proportional = new(most.value)
+		case "memory.swap_peak_bytes":
+			s.peaks.Swap = new(most.value)
+		}
 	}
 }
 

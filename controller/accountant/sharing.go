@@ -15,6 +15,7 @@ type sharing struct {
 	answered  chan struct{} // closed when the last question was answered
 	// What follows is for run until answered is closed.
 	peaks map[string]peak
+	asked uint64 // most resident memory of which it was asked, bytes
 }
 
 // question is whether there is more shared memory than before, as of a reading.
@@ -50,15 +51,14 @@ func (s *sharing) run() {
 	defer close(s.answered)
 	runtime.LockOSThread() // for threadTime
 	defer runtime.UnlockOSThread()
-	var asked uint64
 	var again time.Time
 	for q := range s.questions {
 		begun, worked := time.Now(), threadTime()
-		if q.resident <= asked+asked/growth || begun.Before(again) {
+		if q.resident <= s.asked+s.asked/growth || begun.Before(again) {
 			continue
 		}
 		if pss, swapped, known := proportional(q.alive); known {
-			asked = q.resident
+			s.asked = q.resident
 			s.keep("memory.proportional_peak_bytes", pss, q.seconds)
 			s.keep("memory.swap_peak_bytes", swapped, q.seconds)
 		}
@@ -72,9 +72,10 @@ func (s *sharing) keep(name string, value uint64, seconds float64) {
 	}
 }
 
-// end returns the peaks by field, when the last question is answered.
-func (s *sharing) end() map[string]peak {
+// end returns the peaks by field, when the last question is answered, and the most resident
+// memory of which it was asked.
+func (s *sharing) end() (peaks map[string]peak, asked uint64) {
 	close(s.questions)
 	<-s.answered
-	return s.peaks
+	return s.peaks, s.asked
 }

@@ -55,6 +55,8 @@ type Account struct {
 	Disk            Disk                `json:"disk" jsonschema:"Footprint of the working directory."`
 	Files           []File              `json:"files,omitempty" jsonschema:"Files that the processes opened."`
 	Tree            []Process           `json:"tree,omitempty" jsonschema:"Every process with its own account, in the order of their starts; the first is the command."`
+	Provenance      *Provenance         `json:"provenance,omitempty" jsonschema:"Where the results came from, if that was to be recorded."`
+	Snapshots       []Snapshot          `json:"snapshots,omitempty" jsonschema:"What there was when events came that were asked for."`
 	Series          *Series             `json:"series,omitempty" jsonschema:"Where the time series was written, if one was."`
 	PeakTimes       map[string]float64  `json:"peak_times,omitempty" unit:"seconds" jsonschema:"When a sampled peak was, from the start, by the field's name."`
 	Accuracy        map[string]Accuracy `json:"accuracy" jsonschema:"How each number is to be read, by the field's name: exact, sampled or bound. In tree[] it is that of the field of the same name here, or of tree.NAME where that is named."`
@@ -153,9 +155,15 @@ type Process struct {
 	Faults          Faults   `json:"faults" jsonschema:"Its page faults."`
 }
 
+// Snapshot is what there was when an event came.
+type Snapshot struct {
+	Label string `json:"label" jsonschema:"The file that appeared, or the line that was written."`
+	At    Row    `json:"at" jsonschema:"What there was at the first look after it, as in a line of the time series."`
+}
+
 // Series tells of a time series.
 type Series struct {
-	Path         string  `json:"path" jsonschema:"File of JSON lines, one for each time."`
+	Path         string  `json:"path" jsonschema:"File of lines of JSON, or of comma-separated values, one for each time."`
 	EverySeconds float64 `json:"every_seconds" unit:"seconds" jsonschema:"Time between two lines that was asked for."`
 	Rows         uint64  `json:"rows" unit:"lines" jsonschema:"Lines that were written."`
 }

@@ -152,4 +152,3 @@ func (d *document) Print() {
 		d.Goals = append(d.Goals, present.Goal{Name: "memory over the limit of a control group", Unit: "%", Limit: 5, Value: present.Figure(most(f.OverPercent))})
 	}
 }
-

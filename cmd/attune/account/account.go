@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/archived"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
@@ -36,18 +38,27 @@ unless --wait is given.
 processes, memory, anonymous, virtual, cgroup, read and written, and the most that
 CMD and its processes may take: wall=10m, memory=2GB, processes=100. When it is
 exceeded, all of them get SIGTERM, and after --grace SIGKILL until none is left, and
-attune ends with exit code 124. --soft-limit only says so.`
+attune ends with exit code 124. --soft-limit only says so.
+
+--provenance, and the flags that imply it, record where the results came from, as
+well: what ran with which files, environment and machine. Values of environment
+variables that may be secrets are left out; docs/reference/account.md has the rules.
+Files are read when CMD has ended, and standard streams are captured where they are files:
+CMD sees nothing of it. --crate makes a directory an RO-Crate, with the account in it.`
 
 const example = `  attune account -- ./my-program input.dat
   attune account --json account.json -- make -j8
   attune account --limit memory=2GB --limit wall=10m -- ./my-program
-  attune account --series series.jsonl --every 10ms -- ./my-program
+  attune account --series series.csv --every 10ms --watch -- ./my-program
+  attune account --crate . --input reads.fa --output out.bam -- ./align reads.fa out.bam
   attune account --archive -- ./my-program input.dat && attune archive estimate my-program`
 
 // flags are those of `attune account`.
 type flags struct {
 	json, series string
-	quiet        bool
+	quiet, watch bool
+	snapshots    []string
+	recorded     recorded
 	archive      bool
 	name         string
 	limits, soft []string
@@ -70,7 +81,7 @@ func Command(p *cli.Env) *cobra.Command {
 	}
 	cmd.Flags().SetInterspersed(false) // what follows CMD is CMD's
 	cmd.Flags().StringVar(&f.json, "json", "", "write the account as JSON to this file at the end; - is standard output")
-	cmd.Flags().StringVar(&f.series, "series", "", "write a line of JSON to this file every --every, as it happens")
+	cmd.Flags().StringVar(&f.series, "series", "", "write a line of JSON to this file every --every, as it happens; comma-separated values if its name ends in .csv")
 	cmd.Flags().DurationVar(&f.options.Every, "every", 50*time.Millisecond, "time between two looks at the processes, at least 10ms")
 	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "`FIELD=VALUE`: end all processes when they take more; may be repeated")
 	cmd.Flags().StringArrayVar(&f.soft, "soft-limit", nil, "`FIELD=VALUE`: say so when they take more; may be repeated")
@@ -80,6 +91,13 @@ func Command(p *cli.Env) *cobra.Command {
 	cmd.Flags().BoolVar(&f.options.WithoutKernel, "without-root", false, "make the account as without root")
 	cmd.Flags().BoolVar(&f.archive, "archive", false, "add the account to the archive: attune archive says what the next one needs")
 	cmd.Flags().StringVar(&f.name, "name", "", "`NAME` of the category in the archive; implies --archive")
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "show what there is while CMD runs: a line that is rewritten on a terminal, else one every 10 s")
+	cmd.Flags().StringArrayVar(&f.snapshots, "snapshot-on", nil, "`FILE` that appears, or FILE:REGEXP for each line written to it that matches: keep what there is then; may be repeated")
+	cmd.Flags().BoolVar(&f.recorded.on, "provenance", false, "record the executable's checksum, environment without secrets, user, machine, job ids and limits too")
+	cmd.Flags().StringArrayVar(&f.recorded.inputs, "input", nil, "`FILE` that CMD reads: record its checksum; may be repeated, implies --provenance")
+	cmd.Flags().StringArrayVar(&f.recorded.outputs, "output", nil, "`FILE` that CMD writes: record its checksum; may be repeated, implies --provenance")
+	cmd.Flags().StringVar(&f.recorded.capture, "capture", "", "record the last `SIZE` of standard output and error where they are files; implies --provenance")
+	cmd.Flags().StringVar(&f.recorded.crate, "crate", "", "make `DIR` an RO-Crate (Process Run Crate 0.5) of this run; implies --provenance")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "say nothing on standard error")
 	return cmd
 }
@@ -91,7 +109,7 @@ const exitLimits = 124
 // run runs the program from start to account. p.Program says how it ended. An error
 // means that the program did not run, or was ended because of a limit.
 func run(ctx context.Context, p *cli.Env, f flags, args []string) error {
-	if err := f.readLimits(); err != nil {
+	if err := f.readOptions(); err != nil {
 		return err
 	}
 	out, err := openOutputs(f, p)
@@ -100,7 +118,14 @@ func run(ctx context.Context, p *cli.Env, f flags, args []string) error {
 		return err
 	}
 	if out.series != nil {
-		f.options.Series, f.options.SeriesPath = out.series, f.series
+		f.options.Series, f.options.SeriesPath, f.options.SeriesCSV = out.series, f.series, strings.HasSuffix(f.series, ".csv")
+	}
+	if out.record, err = f.recorded.begin(p); err != nil {
+		return err
+	}
+	if f.watch && out.stderr != nil {
+		out.watch = newWatch(out.stderr, term.IsTerminal(unix.Stderr))
+		f.options.Watch = out.watch.put
 	}
 	a, err := accountant.New(f.options)
 	if err != nil {
@@ -118,6 +143,9 @@ func run(ctx context.Context, p *cli.Env, f flags, args []string) error {
 		return err
 	}
 	a.Begin(child)
+	if out.record != nil {
+		out.record.Started(child.PID(), child.Path)
+	}
 	if err := launch.LetGo(p.Descriptors, out.stderr != nil); err != nil {
 		out.say("standard streams stay open here until the end: %v", err)
 	}
@@ -143,6 +171,7 @@ func end(ctx context.Context, a *accountant.Accountant, out *outputs, signals *l
 	done := make(chan *account.Account, 1)
 	go func() {
 		record := a.End(ctx, args, exit)
+		out.finish(ctx, record)
 		out.write(record)
 		out.keep(ctx, record)
 		done <- record
@@ -161,8 +190,8 @@ func end(ctx context.Context, a *accountant.Accountant, out *outputs, signals *l
 	}
 }
 
-// readLimits reads the limits of the command line.
-func (f *flags) readLimits() error {
+// readOptions reads limits and events of the command line.
+func (f *flags) readOptions() error {
 	for _, list := range []struct {
 		flag  string
 		texts []string
@@ -175,6 +204,13 @@ func (f *flags) readLimits() error {
 			limit.Soft = list.flag == "soft-limit"
 			f.options.Limits = append(f.options.Limits, limit)
 		}
+	}
+	for _, text := range f.snapshots {
+		event, err := accountant.ParseEvent(text)
+		if err != nil {
+			return exitcode.UsageError(fmt.Errorf("--snapshot-on: %w", err), "see `attune account --help`")
+		}
+		f.options.Snapshots = append(f.options.Snapshots, event)
 	}
 	if f.options.Every < accountant.MinEvery {
 		return exitcode.UsageError(fmt.Errorf("--every: %v is less than %v", f.options.Every, accountant.MinEvery), "see `attune account --help`")

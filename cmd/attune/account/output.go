@@ -15,14 +15,18 @@ import (
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/outfile"
+	"github.com/attune-hpc/attune/internal/provenance"
 	"github.com/attune-hpc/attune/internal/quantity"
 )
 
 // outputs are the places that the account goes to.
 type outputs struct {
-	stderr       io.Writer         // nil: nothing is to be said
-	json, series *os.File          // nil: none
-	task         *archived.Pending // for the archive; nil: not for it
+	stderr       io.Writer          // nil: nothing is to be said
+	json, series *os.File           // nil: none
+	record       *provenance.Record // nil: none
+	crate        string             // directory; empty: none
+	watch        *watch             // nil: nothing is shown meanwhile
+	task         *archived.Pending  // for the archive; nil: not for it
 }
 
 // openOutputs opens them before the program starts: what is wrong with them is
@@ -36,12 +40,30 @@ func openOutputs(f flags, p *cli.Env) (*outputs, error) {
 	if o.json, err = open(f.json, "json"); err != nil {
 		return o, err
 	}
+	if o.crate, err = checkCrate(f.recorded.crate); err != nil {
+		return o, err
+	}
 	o.series, err = open(f.series, "series")
 	return o, err
 }
 
+// finish completes the account, and ends what is shown while the command runs.
+func (o *outputs) finish(ctx context.Context, a *account.Account) {
+	if o.watch != nil {
+		o.watch.end(hurry)
+	}
+	if o.record != nil {
+		a.Provenance = o.record.End(ctx, a.Files)
+	}
+}
+
 // write puts the account where it was asked for.
 func (o *outputs) write(a *account.Account) {
+	if o.crate != "" {
+		if err := writeCrate(o.crate, a); err != nil {
+			o.say("write the crate: %v", err)
+		}
+	}
 	if o.json != nil {
 		if err := writeJSON(o.json, a); err != nil {
 			o.say("write the account: %v", err)
@@ -92,12 +114,17 @@ func open(path, flag string) (*os.File, error) {
 // writeJSON writes the document with one call, so that it is not cut up among
 // what others write there.
 func writeJSON(to *os.File, a *account.Account) error {
-	text, err := json.MarshalIndent(a, "", "  ")
+	text, err := encode(a)
 	if err != nil {
 		return err
 	}
-	_, err = to.Write(append(text, '\n'))
+	_, err = to.Write(text)
 	return err
+}
+
+func encode(a *account.Account) ([]byte, error) {
+	text, err := json.MarshalIndent(a, "", "  ")
+	return append(text, '\n'), err
 }
 
 // page is the account for a person: a handful of lines.

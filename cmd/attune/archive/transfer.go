@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/account/crate"
 	"github.com/attune-hpc/attune/internal/archive"
 	"github.com/attune-hpc/attune/internal/archive/imports"
 	"github.com/attune-hpc/attune/internal/bounded"
@@ -131,16 +133,22 @@ func writeAdded(p *cli.Env, added archive.Added, skipped map[string]int, asJSON 
 
 func newExport(p *cli.Env) *cobra.Command {
 	var of pick
-	var output string
+	var output, format string
 	cmd := &cobra.Command{
 		Use:   "export [flags] [CATEGORY]",
 		Short: "Write tasks as lines of JSON",
 		Long: `Export writes a line of JSON for each task, with its whole account, the latest first.
-attune archive import reads them again, in another archive too.`,
-		Example:           "  attune archive export --output tasks.jsonl\n  attune archive export align | jq .account.wall_seconds",
+attune archive import reads them again, in another archive too.
+
+With --format ro-crate it writes the description of an RO-Crate (Process Run Crate 0.5), in which
+each task is an action; tasks that were accounted for with --provenance have their files there.`,
+		Example:           "  attune archive export --output tasks.jsonl\n  attune archive export --format ro-crate --output ro-crate-metadata.json align\n  attune archive export align | jq .account.wall_seconds",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeCategory,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != formatLines && format != formatCrate {
+				return exitcode.UsageError(fmt.Errorf("--format: %q is unknown", format), "name one of: "+strings.Join(exportFormats(), ", "))
+			}
 			out := p.Stdout
 			if output != "" {
 				file, err := outfile.Open(output, os.O_CREATE|os.O_TRUNC)
@@ -150,19 +158,56 @@ attune archive import reads them again, in another archive too.`,
 				defer file.Close()
 				out = file
 			}
-			return withArchive(cmd.Context(), func(s *archive.Store) error { return export(cmd, s, of.filter(args), out) })
+			return withArchive(cmd.Context(), func(s *archive.Store) error { return export(cmd, s, of.filter(args), out, format) })
 		},
 	}
 	of.add(cmd)
+	cmd.Flags().StringVar(&format, "format", formatLines, "`NAME` of the format: "+strings.Join(exportFormats(), ", "))
+	cli.MustComplete(cmd, "format", exportFormats)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to `FILE`")
 	return cmd
 }
 
-func export(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Writer) error {
+// Formats of an export.
+const formatLines, formatCrate = "attune", "ro-crate"
+
+func exportFormats() []string { return []string{formatLines, formatCrate} }
+
+func export(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Writer, format string) error {
+	if format == formatCrate {
+		return exportCrate(cmd, s, f, out)
+	}
 	buffered := bufio.NewWriter(out)
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)
-	err := s.Each(cmd.Context(), f, func(summary archive.Summary) error {
+	err := eachTask(cmd, s, f, func(t *archive.Task) error { return encoder.Encode(t) })
+	return errors.Join(err, buffered.Flush())
+}
+
+// exportCrate writes the description of a crate with all tasks.
+func exportCrate(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Writer) error {
+	var accounts []*account.Account
+	if err := eachTask(cmd, s, f, func(t *archive.Task) error {
+		t.Account.Tree = nil // no part of the description, and by far the largest of an account
+		accounts = append(accounts, &t.Account)
+		return nil
+	}); err != nil {
+		return err
+	}
+	text, err := crate.Metadata(crate.Options{}, accounts...)
+	if errors.Is(err, crate.ErrEmpty) {
+		return &exitcode.Error{Code: exitcode.Usage, Err: err, Remedy: "see attune archive list for what there is"}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
+}
+
+// eachTask calls do with each task of a filter.
+func eachTask(cmd *cobra.Command, s *archive.Store, f archive.Filter, do func(*archive.Task) error) error {
+	return s.Each(cmd.Context(), f, func(summary archive.Summary) error {
 		t, err := s.Task(cmd.Context(), summary.ID)
 		if errors.Is(err, archive.ErrUnknown) {
 			return nil // forgotten meanwhile
@@ -170,7 +215,6 @@ func export(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Write
 		if err != nil {
 			return err
 		}
-		return encoder.Encode(t)
+		return do(t)
 	})
-	return errors.Join(err, buffered.Flush())
 }

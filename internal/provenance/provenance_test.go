@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provenance
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/internal/account"
+)
+
+func TestRedact(t *testing.T) {
+	for _, tt := range []struct{ name, value, want string }{
+		{"HOME", "/home/ann", "/home/ann"},
+		{"PWD", "/work", "/work"},
+		{"OLDPWD", "/", "/"},
+		{"PATH", "/usr/bin:/bin", "/usr/bin:/bin"},
+		{"OMP_NUM_THREADS", "8", "8"},
+		{"LC_ALL", "C", "C"},
+		{"SSL_CERT_FILE", "/etc/ssl/ca.pem", "/etc/ssl/ca.pem"},
+		{"GITHUB_TOKEN", "x", Hidden},
+		{"aws_secret_access_key", "x", Hidden},
+		{"PGPASSWORD", "x", Hidden},
+		{"DB_PASS", "x", Hidden},
+		{"MYSQL_PWD", "x", Hidden},
+		{"API_KEY", "", ""},
+		{"SSH_AUTH_SOCK", "/tmp/agent", Hidden},
+		{"DATABASE_URL", "postgres://ann:s3cret@db/x?y=1", "postgres://ann:" + Hidden + "@db/x?y=1"},
+		{"proxy", "http://a:b@p:3128 http://c:d@q", "http://a:" + Hidden + "@p:3128 http://c:" + Hidden + "@q"},
+		{"URL", "http://p:3128/a@b", "http://p:3128/a@b"},
+		{"GREETING", "ghp_0123456789abcdef", Hidden},
+		{"HEADER", "Bearer eyJhbGciOi.eyJzdWIi.x", Hidden},
+		{"PEM", "-----BEGIN RSA PRIVATE", Hidden},
+		{"TASK", "ask-me-anything-please", "ask-me-anything-please"},
+		{"BYTES", "a\xffb", "a\uFFFDb"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			variables, names := redact([]string{tt.name + "=" + tt.value})
+			if variables[tt.name] != tt.want || slices.Contains(names, tt.name) != strings.Contains(tt.want, Hidden) {
+				t.Errorf("%q, hidden: %v; want %q", variables[tt.name], names, tt.want)
+			}
+		})
+	}
+}
+
+// TestRulesAreDocumented: the reference page has each.
+func TestRulesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/account.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(string(page)), " ")
+	for _, rule := range Rules() {
+		if !strings.Contains(text, rule) {
+			t.Errorf("docs/reference/account.md is without: %s", rule)
+		}
+	}
+}
+
+// TestFiles: checksums are of what is there at the end, and say if that is not what was there.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	mustWrite(t, path("same"), "abc")
+	mustWrite(t, path("written"), "abc")
+	mustWrite(t, path("replaced"), "abc")
+	r := Begin(Options{Inputs: []string{path("same"), path("written"), path("replaced"), dir, path("none")}, Outputs: []string{path("out"), path("not made")}})
+	r.Started(os.Getpid(), path("same"))
+	mustWrite(t, path("written"), "abcd")
+	mustWrite(t, path("new"), "abc")
+	if err := os.Rename(path("new"), path("replaced")); err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, path("out"), "")
+	mustWrite(t, path("seen"), "abc")
+	p := r.End(t.Context(), []account.File{
+		{Path: path("seen"), Read: new(uint64(3))}, {Path: path("out"), Written: new(uint64(1))}, {Path: path("same"), Read: new(uint64(3))},
+		{Path: path("removed"), Written: new(uint64(3))}, {Path: "/etc/passwd", Read: new(uint64(3))}, {Path: path("opened"), Read: new(uint64(0))},
+	})
+	const abc, empty = "ba7816bf", "e3b0c442"
+	short := func(files []account.DataFile) (list []string) {
+		for _, f := range files {
+			text := strings.TrimPrefix(strings.Replace(f.Path, dir, ".", 1), "./") + " " + f.SHA256[:min(8, len(f.SHA256))]
+			for word, is := range map[string]bool{" changed": f.Changed, " found": f.Found, " missing": f.Missing != "", " directory": f.Directory} {
+				if is {
+					text += word
+				}
+			}
+			list = append(list, text)
+		}
+		return list
+	}
+	want := []string{"same " + abc, "written 88d4266f changed", "replaced " + abc + " changed", ".  directory changed", "none  missing", "seen " + abc + " found"}
+	if diff := cmp.Diff(want, short(p.Inputs)); diff != "" {
+		t.Errorf("inputs (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"out " + empty, "not made  missing"}, short(p.Outputs)); diff != "" {
+		t.Errorf("outputs (-want +got)\n%s", diff)
+	}
+	if p.Executable == nil || p.Executable.Changed || !strings.HasPrefix(p.Executable.SHA256, abc) {
+		t.Errorf("executable %+v", p.Executable)
+	}
+	if p.Limits["RLIMIT_NOFILE"].Soft == nil || p.User.Umask == "" || p.Machine.Architecture == "" {
+		t.Errorf("limits %v, user %+v, machine %+v", p.Limits, p.User, p.Machine)
+	}
+}
+
+// TestNobodyWaitsForChecksums: they end with their context.
+func TestNobodyWaitsForChecksums(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	mustWrite(t, path, "abc")
+	r := Begin(Options{Inputs: []string{path}})
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if p := r.End(ctx, nil); p.Inputs[0].SHA256 != "" || p.Inputs[0].Missing == "" {
+		t.Errorf("%+v", p.Inputs[0])
+	}
+}
+
+func TestJobs(t *testing.T) {
+	ad := filepath.Join(t.TempDir(), "job.ad")
+	mustWrite(t, ad, "ClusterId = 17\nProcId = 3\nOther = \"x\"\n")
+	got := jobs([]string{"SLURM_JOB_ID=5", "SLURM_JOB_NAME=x", "JOB_ID=", "_CONDOR_JOB_AD=" + ad})
+	if diff := cmp.Diff(map[string]string{"SLURM_JOB_ID": "5", "CONDOR_JOBID": "17.3"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestStream: what was written since, and only its end if it is too much.
+func TestStream(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		flags int
+		write string
+		want  account.Captured
+	}{
+		{name: "nothing", write: "", want: account.Captured{}},
+		{name: "all of it", write: "new", want: account.Captured{Text: "new", Bytes: 3}},
+		{name: "appended", flags: os.O_APPEND, write: "new", want: account.Captured{Text: "new", Bytes: 3}},
+		{name: "the end", write: "0123456789", want: account.Captured{Text: "23456789", Bytes: 10, Truncated: true}},
+		{name: "whole characters", write: "012€456789", want: account.Captured{Text: "456789", Bytes: 12, Truncated: true}},
+		{name: "bytes", write: "a\xff", want: account.Captured{Base64: []byte("a\xff"), Bytes: 2}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "out")
+			mustWrite(t, path, "old ")
+			file, err := os.OpenFile(path, os.O_WRONLY|tt.flags, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			if _, err := file.Seek(0, 2); err != nil {
+				t.Fatal(err)
+			}
+			s := openStream(int(file.Fd()), false)
+			if _, err := file.WriteString(tt.write); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(&tt.want, s.end(8)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+	if got := openStream(1, true).end(8); got.Missing != "it is closed" {
+		t.Errorf("closed: %+v", got)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	defer writer.Close()
+	if got := openStream(int(writer.Fd()), false).end(8); !strings.Contains(got.Missing, "no file") {
+		t.Errorf("pipe: %+v", got)
+	}
+}
+
+func mustWrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
