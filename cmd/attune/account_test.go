@@ -4,17 +4,19 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/provenance"
 )
 
 // TestAccountedProgramSeesNoDifference: with root, where there is, and as without.
 func TestAccountedProgramSeesNoDifference(t *testing.T) {
-	for _, flags := range []string{"", "--without-root --no-cgroup "} {
+	for _, flags := range []string{"", "--without-root --no-cgroup ", "--capture 1KB --limit wall=1000 --limit memory=1TB "} {
 		t.Run(flags, func(t *testing.T) {
 			seesNoDifference(t, filepath.Join(bin, "attune")+" account --quiet "+flags+"--")
 		})
@@ -28,16 +30,9 @@ func TestAccount(t *testing.T) {
 	if got.stdout != "out\n" || got.code != 3 || !strings.HasPrefix(got.stderr, "attune: ended with exit code 3 after ") {
 		t.Errorf("%+v", got)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "a.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var a account.Account
-	if err := json.Unmarshal(text, &a); err != nil {
-		t.Fatal(err)
-	}
+	a := readAccount(t, filepath.Join(dir, "a.json"))
 	if a.Schema != account.SchemaID || a.Command[0] != "sh" || a.Directory != dir || *a.Exit.Code != 3 || a.WallSeconds < 0.1 || *a.CPUSeconds <= 0 {
-		t.Errorf("%s", text)
+		t.Errorf("%+v", a)
 	}
 	if series, err := os.ReadFile(filepath.Join(dir, "s.jsonl")); err != nil || !strings.HasPrefix(string(series), `{"seconds":`) {
 		t.Errorf("series %q, %v", series, err)
@@ -65,4 +60,94 @@ func TestAccountLimit(t *testing.T) {
 	if got.code != 124 || !strings.Contains(got.stderr, "wall_seconds: 0.") {
 		t.Errorf("%+v", got)
 	}
+}
+
+// TestAccountLimitOfTheUnknown: what cannot be enforced is refused before the program starts.
+func TestAccountLimitOfTheUnknown(t *testing.T) {
+	got := shell(t, `$ATTUNE_BINARY account --limit cgroup=1GB --no-cgroup -- echo out`, "")
+	if got.code != 2 || got.stdout != "" || !strings.Contains(got.stderr, "cannot be limited here: memory.cgroup_peak_bytes") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestAccountOwnCode: a program that ends with the code of a limit is not taken for one that was ended.
+func TestAccountOwnCode(t *testing.T) {
+	dir := t.TempDir()
+	got := shellIn(t, dir, `$ATTUNE_BINARY account --json a.json --limit wall=1000 -- sh -c 'exit 124'`, "")
+	if a := readAccount(t, filepath.Join(dir, "a.json")); got.code != 124 || a.Exit.Type != account.ExitNormal || *a.Exit.Code != 124 || a.Exit.Limits != nil {
+		t.Errorf("%+v, the account says %+v", got, a.Exit)
+	}
+}
+
+// TestAccountIsKilled: whenever attune is killed, a program that has begun goes on to its
+// end, and nothing of attune stays.
+func TestAccountIsKilled(t *testing.T) {
+	const script = `setsid sh -c 'echo $$ >id; exec $ATTUNE_BINARY account --limit wall=1000 --limit memory=1TB -- sh -c "echo >begun; sleep 0.1; echo >ended"' 2>/dev/null &
+		until [ -s id ]; do sleep 0.01; done; sleep %s; kill -9 $(cat id); wait; while pgrep -s $(cat id) >/dev/null; do sleep 0.01; done; ls`
+	for _, after := range []string{"0", "0.02", "0.05", "0.1", "0.2"} {
+		got := shellIn(t, t.TempDir(), fmt.Sprintf(script, after), "")
+		if got.stdout != "begun\nended\nid\n" && got.stdout != "id\n" {
+			t.Errorf("killed after %s s: %+v", after, got)
+		}
+	}
+}
+
+// TestAccountCrate: one flag makes a directory a crate, and the program's output is what it is without.
+func TestAccountCrate(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("SOME_TOKEN", "very secret")
+	got := shellIn(t, dir, `echo in >in; $ATTUNE_BINARY account --crate . --input in --output out --capture 1KB -- sh -c 'cat in; cat in >out; echo err >&2' >stdout 2>stderr; cat stdout; head -1 stderr`, "")
+	if got.stdout != "in\nerr\n" || got.code != 0 {
+		t.Errorf("%+v", got)
+	}
+	a := readAccount(t, filepath.Join(dir, "account.json"))
+	p := a.Provenance
+	if p == nil || p.Inputs[0].SHA256 != p.Outputs[0].SHA256 || p.Stdout.Text != "in\n" || p.Stderr.Text != "err\n" || p.Environment["SOME_TOKEN"] != provenance.Hidden {
+		t.Errorf("%+v", p)
+	}
+	description, err := os.ReadFile(filepath.Join(dir, "ro-crate-metadata.json"))
+	if err != nil || !strings.Contains(string(description), `"@id": "out"`) || strings.Contains(string(description), "very secret") {
+		t.Errorf("%s, %v", description, err)
+	}
+	if got := shellIn(t, dir, `$ATTUNE_BINARY account --crate . -- echo out`, ""); got.code != 2 || got.stdout != "" || !strings.Contains(got.stderr, "exist") {
+		t.Errorf("a second crate in one directory: %+v", got)
+	}
+}
+
+// TestAccountCapturesNoPipe: nobody stands between a program and its reader.
+func TestAccountCapturesNoPipe(t *testing.T) {
+	dir := t.TempDir()
+	got := shellIn(t, dir, `$ATTUNE_BINARY account --quiet --json a.json --capture 1KB -- sh -c 'yes; true' | head -1; exec >&-; $ATTUNE_BINARY account --quiet --json b.json --capture 1KB -- sh -c 'echo x 2>/dev/null'`, "")
+	a, b := readAccount(t, filepath.Join(dir, "a.json")), readAccount(t, filepath.Join(dir, "b.json"))
+	if got.stdout != "y\n" || got.code == 0 || a.Provenance.Stdout.Missing == "" || b.Provenance.Stdout.Missing == "" {
+		t.Errorf("%+v, %+v, %+v", got, a.Provenance.Stdout, b.Provenance.Stdout)
+	}
+}
+
+// TestAccountSnapshots: of a file that appears, and of lines that are written.
+func TestAccountSnapshots(t *testing.T) {
+	dir := t.TempDir()
+	got := shellIn(t, dir, `echo "phase 0" >marks; $ATTUNE_BINARY account --quiet --every 10ms --json a.json --series s.csv --snapshot-on made --snapshot-on 'marks:^phase' -- sh -c '>made; sleep 0.3; echo "phase 1" >>marks; echo other >>marks; sleep 0.3; echo "phase 2" >>marks'`, "")
+	var labels []string
+	for _, s := range readAccount(t, filepath.Join(dir, "a.json")).Snapshots {
+		labels = append(labels, s.Label)
+	}
+	if got.code != 0 || strings.Join(labels, ", ") != "made, phase 1, phase 2" {
+		t.Errorf("%+v, snapshots %q", got, labels)
+	}
+	if series, err := os.ReadFile(filepath.Join(dir, "s.csv")); err != nil || !strings.HasPrefix(string(series), "seconds,cpu_seconds,") || strings.Count(string(series), "\n") < 2 {
+		t.Errorf("series %q, %v", series, err)
+	}
+}
+
+func readAccount(t *testing.T, path string) (a account.Account) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
 }

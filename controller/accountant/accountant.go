@@ -23,6 +23,7 @@ type Accountant struct {
 	source  source
 	refused error // why the kernel's source does not serve
 	group   *group
+	watched []watched
 	pid     int
 	started time.Time
 	sampler *sampler
@@ -36,14 +37,18 @@ func New(options Options) (*Accountant, error) {
 		options.Every = 50 * time.Millisecond
 	}
 	options.Every = max(options.Every, MinEvery)
-	a := &Accountant{options: options, group: &group{err: errors.New("not wanted")}}
+	a := &Accountant{options: options, group: &group{err: errors.New("it is to be in that of attune")}}
 	if err := a.openSource(); err != nil {
 		return nil, err
 	}
 	if !options.NoGroup {
 		a.group = newGroup()
 	}
-	if err := errors.Join(a.limitable(), a.hold()); err != nil {
+	err := limitable(&a.options, a.group, a.source)
+	if err == nil {
+		err = hold(&a.options, a.group)
+	}
+	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
@@ -65,6 +70,7 @@ func (a *Accountant) openSource() error {
 
 // Prepare has a command forked so that it can be followed.
 func (a *Accountant) Prepare(cmd *launch.Command) {
+	a.watched = startingWith(a.options.Snapshots)
 	cmd.Group = a.group.fd()
 	cmd.Ended = a.source.ended
 	cmd.Fork = func(fork func() error) error {
@@ -89,8 +95,8 @@ func (a *Accountant) Begin(child *launch.Child) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop, a.stopped = stop, make(chan struct{})
-	if len(a.options.Snapshots) > 0 {
-		a.sampler.watcher = watch(ctx, a.options.Snapshots, a.options.Every)
+	if len(a.watched) > 0 {
+		a.sampler.watcher = watch(ctx, a.watched, a.options.Every)
 	}
 	go func() {
 		defer close(a.stopped)

@@ -3,6 +3,7 @@
 package accountant
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -41,23 +42,26 @@ func (o *Options) anyHard() bool {
 	return slices.ContainsFunc(o.Limits, func(l Limit) bool { return !l.Soft })
 }
 
+// ErrNotLimitable says that nothing here can measure what is to be limited.
+var ErrNotLimitable = errors.New("cannot be limited here")
+
 // limitable refuses a limit whose field nothing here can measure: nobody would see that it is
 // exceeded.
-func (a *Accountant) limitable() error {
-	for _, limit := range a.options.Limits {
+func limitable(o *Options, g *group, from source) error {
+	for _, limit := range o.Limits {
 		var reason string
 		switch limit.Field {
 		case cgroupField:
-			if _, _, known := a.group.memory(); !known {
-				reason = a.group.reason()
+			if _, _, known := g.memory(); !known {
+				reason = g.reason()
 			}
 		case "processes.total":
-			if r, without := a.source.(*reaped); without && r.events == nil {
+			if r, without := from.(*reaped); without && r.events == nil {
 				reason = r.refuse.Error()
 			}
 		}
 		if reason != "" {
-			return fmt.Errorf("%s cannot be limited here: %s", limit.Field, reason)
+			return fmt.Errorf("%w: %s: %s", ErrNotLimitable, limit.Field, reason)
 		}
 	}
 	return nil
@@ -65,12 +69,12 @@ func (a *Accountant) limitable() error {
 
 // hold has the kernel keep the control group near a hard limit, whatever its processes do
 // between two looks.
-func (a *Accountant) hold() error {
-	most := a.options.hard(cgroupField)
+func hold(o *Options, g *group) error {
+	most := o.hard(cgroupField)
 	if math.IsInf(most, 1) {
 		return nil
 	}
-	return a.group.hold(uint64(most + most/held))
+	return g.hold(uint64(most + most/held))
 }
 
 // nearest is how soon a hard limit may be exceeded, by what was seen at the last look.

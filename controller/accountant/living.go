@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -171,3 +173,16 @@ func runTime(dir string) (time.Duration, error) {
 	nanos, err := strconv.ParseInt(string(word), 10, 64)
 	return time.Duration(nanos), err
 }
+
+// processTime is the CPU time of a process, of its ended threads too, without its children.
+// 0 if it has ended.
+func processTime(pid int) time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(int32(^pid<<3|cpuClockSched), &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
+
+// cpuClockSched is CPUCLOCK_SCHED of the kernel: see clock_getcpuclockid(3).
+const cpuClockSched = 2

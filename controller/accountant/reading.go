@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // reading is what one look at all processes gives.
@@ -77,19 +74,6 @@ func memoryOf(pid int) (size, resident, shared uint64, err error) {
 	}
 	return size, resident, shared, nil
 }
-
-// processTime is the CPU time of a process, of its ended threads too, without its children.
-// 0 if it has ended.
-func processTime(pid int) time.Duration {
-	var t unix.Timespec
-	if unix.ClockGettime(int32(^pid<<3|cpuClockSched), &t) != nil {
-		return 0
-	}
-	return time.Duration(t.Nano())
-}
-
-// cpuClockSched is CPUCLOCK_SCHED of the kernel: see clock_getcpuclockid(3).
-const cpuClockSched = 2
 
 // proportional adds up the memory of processes so that pages that several share
 // count once: bytes in memory and swapped out. Processes that may not be looked at are left out;

@@ -52,14 +52,19 @@ type watcher struct {
 	stopped chan struct{}
 }
 
-// watch looks for events until ctx ends.
-func watch(ctx context.Context, events []Event, every time.Duration) *watcher {
-	w := &watcher{labels: make(chan string, maxSnapshots), stopped: make(chan struct{})}
-	watched := make([]watched, len(events))
+// startingWith is what there is before the command runs: none of it is an event.
+func startingWith(events []Event) []watched {
+	list := make([]watched, len(events))
 	for i, e := range events {
-		watched[i].event = e
-		watched[i].begin()
+		list[i].event = e
+		list[i].begin()
 	}
+	return list
+}
+
+// watch looks for events until ctx ends.
+func watch(ctx context.Context, watched []watched, every time.Duration) *watcher {
+	w := &watcher{labels: make(chan string, maxSnapshots), stopped: make(chan struct{})}
 	go func() {
 		defer close(w.stopped)
 		for {

@@ -87,9 +87,12 @@ func TestFiles(t *testing.T) {
 	short := func(files []account.DataFile) (list []string) {
 		for _, f := range files {
 			text := strings.TrimPrefix(strings.Replace(f.Path, dir, ".", 1), "./") + " " + f.SHA256[:min(8, len(f.SHA256))]
-			for word, is := range map[string]bool{" changed": f.Changed, " found": f.Found, " missing": f.Missing != "", " directory": f.Directory} {
-				if is {
-					text += word
+			for _, word := range []struct {
+				text string
+				is   bool
+			}{{" directory", f.Directory}, {" changed", f.Changed}, {" found", f.Found}, {" missing", f.Missing != ""}} {
+				if word.is {
+					text += word.text
 				}
 			}
 			list = append(list, text)

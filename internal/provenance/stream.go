@@ -17,7 +17,7 @@ import (
 // stream is a standard stream of the command, which is one of this process as well.
 type stream struct {
 	file   *os.File // to be read; nil: it is not captured
-	fd     int
+	shared *os.File // has the position that the command moves
 	begin  int64
 	reason string // why it is not captured
 }
@@ -25,7 +25,7 @@ type stream struct {
 // openStream says where a stream's file ends before the command writes to it. Whoever wants to read
 // along with a pipe or a terminal must stand between, which the command could see.
 func openStream(fd int, closed bool) *stream {
-	s := &stream{fd: fd}
+	s := &stream{}
 	var stat unix.Stat_t
 	switch err := unix.Fstat(fd, &stat); {
 	case closed || err != nil:
@@ -35,6 +35,13 @@ func openStream(fd int, closed bool) *stream {
 		s.reason = "it is no file: only a file can be read without the command noticing it; write it to one: CMD >FILE"
 		return s
 	}
+	// This process lets go of its own once the command has it.
+	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		s.reason = err.Error()
+		return s
+	}
+	s.shared = os.NewFile(uintptr(again), "standard stream")
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err == nil && flags&unix.O_APPEND != 0 {
 		s.begin = stat.Size
@@ -46,6 +53,7 @@ func openStream(fd int, closed bool) *stream {
 	}
 	if err != nil {
 		s.reason = err.Error()
+		_ = s.shared.Close() // nothing was written to it
 	}
 	return s
 }
@@ -56,8 +64,8 @@ func (s *stream) end(most int64) *account.Captured {
 		return &account.Captured{Missing: s.reason}
 	}
 	defer s.file.Close()
-	// The command has moved the position that it shares with this process.
-	end, err := unix.Seek(s.fd, 0, io.SeekCurrent)
+	defer s.shared.Close()
+	end, err := s.shared.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return &account.Captured{Missing: err.Error()}
 	}

@@ -4,6 +4,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -91,7 +92,7 @@ func Command(p *cli.Env) *cobra.Command {
 	cmd.Flags().BoolVar(&f.options.WithoutKernel, "without-root", false, "make the account as without root")
 	cmd.Flags().BoolVar(&f.archive, "archive", false, "add the account to the archive: attune archive says what the next one needs")
 	cmd.Flags().StringVar(&f.name, "name", "", "`NAME` of the category in the archive; implies --archive")
-	cmd.Flags().BoolVar(&f.watch, "watch", false, "show what there is while CMD runs: a line that is rewritten on a terminal, else one every 10 s")
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "show what there is while CMD runs, on standard error: one line that is rewritten, where CMD does not write to the terminal, else a line every 10 s")
 	cmd.Flags().StringArrayVar(&f.snapshots, "snapshot-on", nil, "`FILE` that appears, or FILE:REGEXP for each line written to it that matches: keep what there is then; may be repeated")
 	cmd.Flags().BoolVar(&f.recorded.on, "provenance", false, "record the executable's checksum, environment without secrets, user, machine, job ids and limits too")
 	cmd.Flags().StringArrayVar(&f.recorded.inputs, "input", nil, "`FILE` that CMD reads: record its checksum; may be repeated, implies --provenance")
@@ -124,10 +125,14 @@ func run(ctx context.Context, p *cli.Env, f flags, args []string) error {
 		return err
 	}
 	if f.watch && out.stderr != nil {
-		out.watch = newWatch(out.stderr, term.IsTerminal(unix.Stderr))
+		// Where CMD writes to the terminal, it would write into the line.
+		out.watch = newWatch(out.stderr, term.IsTerminal(unix.Stderr) && !term.IsTerminal(unix.Stdout))
 		f.options.Watch = out.watch.put
 	}
 	a, err := accountant.New(f.options)
+	if errors.Is(err, accountant.ErrNotLimitable) {
+		return exitcode.UsageError(fmt.Errorf("--limit: %w", err), "nothing was started")
+	}
 	if err != nil {
 		return err
 	}
