@@ -28,6 +28,10 @@ $ATTUNE_BINARY archive estimate cat --input-bytes 4 --for slurm`
 	if n := strings.Count(got.stdout, "abc\n"); n != 4 {
 		t.Errorf("%d outputs of cat: %s", n, got.stdout)
 	}
+	got = shell(t, "XDG_STATE_HOME="+state+" $ATTUNE_BINARY archive export --format ro-crate cat", "")
+	if got.code != 0 || strings.Count(got.stdout, `"Run of cat"`) != 4 || !strings.Contains(got.stdout, "https://w3id.org/ro/wfrun/process/0.5") {
+		t.Errorf("as a crate: %+v", got)
+	}
 	path := filepath.Join(state, "attune", "archive.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
 		t.Fatal(err)

@@ -85,18 +85,12 @@ func (a *Accountant) Begin(child *launch.Child) {
 	a.pid, a.started = child.PID(), child.Started
 	a.source.begin(a.pid)
 	a.group.began(child.InGroup)
-	a.sampler = &sampler{
-		options: a.options, source: a.source, group: a.group, started: a.started,
-		ender: ender{grace: a.options.Grace, group: a.group}, times: make(map[string]float64),
-		excesses: make([]excess, len(a.options.Limits)), sharing: newSharing(),
-	}
-	if a.options.Series != nil {
-		a.sampler.rows = newRows(a.options.Series, a.options.SeriesCSV)
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop, a.stopped = stop, make(chan struct{})
-	if len(a.watched) > 0 {
-		a.sampler.watcher = watch(ctx, a.watched, a.options.Every)
+	a.sampler = &sampler{
+		options: a.options, source: a.source, group: a.group, started: a.started,
+		enforcer: newEnforcer(&a.options, a.group), shown: newShown(ctx, &a.options, a.watched),
+		times: make(map[string]float64), sharing: newSharing(),
 	}
 	go func() {
 		defer close(a.stopped)
@@ -113,8 +107,7 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	}
 	a.stop()
 	<-a.stopped
-	a.sampler.lastSnapshots()
-	a.sampler.checkKilled()
+	a.sampler.enforcer.checkKilled()
 	a.endOthers()
 	record := &account.Account{
 		Schema: account.SchemaID, Version: buildinfo.Get().Version, Command: args, Host: host(),
@@ -146,7 +139,7 @@ func (a *Accountant) fillExit(record *account.Account, exit launch.Exit) {
 	if exit.Signal != 0 {
 		record.Exit = account.Exit{Type: account.ExitSignal, Signal: unix.SignalName(exit.Signal)}
 	}
-	for i, e := range a.sampler.excesses {
+	for i, e := range a.sampler.enforcer.excesses {
 		// What no look at the living saw may be in the totals.
 		limit := a.options.Limits[i]
 		if total, known := record.Number(limit.Field); known && total > max(limit.Max, e.peak) {
@@ -156,7 +149,7 @@ func (a *Accountant) fillExit(record *account.Account, exit launch.Exit) {
 			record.Exit.Limits = append(record.Exit.Limits, e.String())
 		}
 	}
-	if a.sampler.ender.ending() {
+	if a.sampler.enforcer.ender.ending() {
 		record.Exit.Type = account.ExitLimits
 	}
 }
@@ -179,7 +172,7 @@ const endTimeout = 10 * time.Second
 
 // endOthers ends what is left of a command that exceeded a limit.
 func (a *Accountant) endOthers() {
-	e := &a.sampler.ender
+	e := &a.sampler.enforcer.ender
 	if !e.ending() {
 		return
 	}

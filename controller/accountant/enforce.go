@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// limitEvery is the time between two looks at most where there is a hard limit.
-	limitEvery = 20 * time.Millisecond
+	// limitEvery is the time between two looks at most where there is a hard limit,
+	// soonestLook at least.
+	limitEvery, soonestLook = 20 * time.Millisecond, time.Millisecond
 	// fillRate is how fast a CPU fills memory at most, bytes a second: how soon a limit
 	// may be exceeded follows from that.
 	fillRate = 4e9
@@ -77,11 +78,24 @@ func hold(o *Options, g *group) error {
 	return g.hold(uint64(most + most/held))
 }
 
+// enforcer compares readings with limits, and has all processes ended when a hard one is
+// exceeded.
+type enforcer struct {
+	options  *Options
+	group    *group
+	ender    ender
+	excesses []excess // by the limit's place; zero: it is not exceeded
+}
+
+func newEnforcer(o *Options, g *group) enforcer {
+	return enforcer{options: o, group: g, ender: ender{grace: o.Grace, group: g}, excesses: make([]excess, len(o.Limits))}
+}
+
 // nearest is how soon a hard limit may be exceeded, by what was seen at the last look.
-func (s *sampler) nearest() time.Duration {
+func (e *enforcer) nearest(last *reading) time.Duration {
 	soonest := math.Inf(1)
-	values := s.last.values()
-	for _, limit := range s.options.Limits {
+	values := last.values()
+	for _, limit := range e.options.Limits {
 		room := limit.Max - values[limit.Field]
 		switch {
 		case limit.Soft || room < 0:
@@ -91,57 +105,61 @@ func (s *sampler) nearest() time.Duration {
 			soonest = min(soonest, room/(fillRate*float64(runtime.NumCPU())))
 		}
 	}
-	most := s.options.Every
-	if s.options.anyHard() {
+	most := e.options.Every
+	if e.options.anyHard() {
 		most = min(most, limitEvery)
 	}
 	if soonest > most.Seconds() {
 		return most
 	}
-	return max(firstSample, time.Duration(soonest*float64(time.Second)))
+	return max(soonestLook, time.Duration(soonest*float64(time.Second)))
 }
 
+// share, as divisors, is what part of the time may be spent with looking, and limitShare that with
+// hard limits.
+const share, limitShare = 50, 10
+
 // share is what part of the time may be spent with looking, as a divisor.
-func (s *sampler) share() time.Duration {
-	if s.options.anyHard() {
+func (e *enforcer) share() time.Duration {
+	if e.options.anyHard() {
 		return limitShare
 	}
 	return share
 }
 
 // check compares a reading with the limits.
-func (s *sampler) check(r *reading) {
-	if len(s.options.Limits) == 0 {
+func (e *enforcer) check(r *reading) {
+	if len(e.options.Limits) == 0 {
 		return
 	}
 	values := r.values()
-	for i, limit := range s.options.Limits {
+	for i, limit := range e.options.Limits {
 		value := values[limit.Field]
-		if e := &s.excesses[i]; value > limit.Max && value > e.peak {
-			e.limit, e.peak = limit, value
+		if most := &e.excesses[i]; value > limit.Max && value > most.peak {
+			most.limit, most.peak = limit, value
 			if limit.Soft {
 				continue
 			}
-			s.ender.begin(time.Now())
+			e.ender.begin(time.Now())
 			if strings.HasPrefix(limit.Field, "memory.") && value > limit.Max+limit.Max/tooMuch {
-				s.ender.grace = 0
+				e.ender.grace = 0
 			}
 		}
 	}
 }
 
 // checkKilled begins the end if the kernel has killed for the limit that it holds.
-func (s *sampler) checkKilled() {
-	most := s.options.hard(cgroupField)
-	if math.IsInf(most, 1) || !s.group.killedForMemory() {
+func (e *enforcer) checkKilled() {
+	most := e.options.hard(cgroupField)
+	if math.IsInf(most, 1) || !e.group.killedForMemory() {
 		return
 	}
-	_, peak, _ := s.group.memory()
-	for i, limit := range s.options.Limits {
+	_, peak, _ := e.group.memory()
+	for i, limit := range e.options.Limits {
 		if limit.Field == cgroupField && limit.Max == most {
-			s.excesses[i] = excess{limit, max(s.excesses[i].peak, float64(peak))}
+			e.excesses[i] = excess{limit, max(e.excesses[i].peak, float64(peak))}
 		}
 	}
-	s.ender.begin(time.Now())
-	s.ender.grace = 0
+	e.ender.begin(time.Now())
+	e.ender.grace = 0
 }

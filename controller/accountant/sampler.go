@@ -7,8 +7,6 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/internal/account"
 )
 
@@ -16,37 +14,25 @@ const (
 	// firstSample is when the processes are looked at first. Each look is twice
 	// as far from the one before, up to the period: short programs are seen too.
 	firstSample = time.Millisecond
-	// share is what part of the time may be spent with looking, sharedShare with
-	// asking what memory is shared, as divisors.
-	// With hard limits, looking may take limitShare.
-	share, limitShare, sharedShare = 50, 10, 20
 	// coresWindow is the least time over which cores are averaged.
 	coresWindow = 100 * time.Millisecond
-	// growth is by how much the resident memory must have grown before it is asked
-	// again what of it is shared, as a divisor.
-	growth = 20
 )
 
 // sampler looks at the living processes again and again.
 type sampler struct {
-	options Options
-	source  source
-	group   *group
-	started time.Time
-	ender   ender
+	options  Options
+	source   source
+	group    *group
+	started  time.Time
+	enforcer enforcer
+	shown    shown
 	// What follows is the loop's until it has ended.
 	last, window reading
 	peaks        account.Memory
 	cores        *float64
 	times        map[string]float64
 	sharing      *sharing
-	rows         *rows
-	rowDue       time.Time // not before
-	lastRow      reading
-	watcher      *watcher // nil: there are no events
-	snapshots    []account.Snapshot
 	err          error // the first
-	excesses     []excess
 }
 
 // run looks until ctx ends. The loop has the sampler for itself meanwhile.
@@ -67,22 +53,13 @@ func (s *sampler) run(ctx context.Context) {
 		if n, seen := s.sample(begun); seen {
 			s.sharing.ask(question{n.alive, s.last.resident, s.last.seconds})
 		}
-		if !begun.Before(s.rowDue) {
-			s.rowDue = begun.Add(pause - pause/10) // a look for the limits comes at another time
-		}
-		next := max(min(pause, s.nearest()), s.share()*(threadTime()-worked)) - time.Since(begun)
-		if s.ender.ending() {
+		s.shown.pause(begun, pause)
+		next := max(min(pause, s.enforcer.nearest(&s.last)), s.enforcer.share()*(threadTime()-worked)) - time.Since(begun)
+		if s.enforcer.ender.ending() {
 			next = endPause
 		}
 		timer.Reset(next)
 	}
-}
-
-// threadTime is the CPU time of this thread.
-func threadTime() time.Duration {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // cannot fail
-	return time.Duration(t.Nano())
 }
 
 // sample looks once. False if that cannot be done.
@@ -101,10 +78,10 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 	r.taken.read, r.taken.written = max(r.taken.read, s.last.taken.read), max(r.taken.written, s.last.taken.written)
 	r.cgroup, r.cgroupPeak, r.hasCgroup = s.group.memory()
 	s.keepPeaks(&r)
-	s.show(&r, !at.Before(s.rowDue))
+	s.shown.show(&r, at)
 	s.last = r
-	s.check(&r)
-	s.ender.press(n.alive, at)
+	s.enforcer.check(&r)
+	s.enforcer.ender.press(n.alive, at)
 	return n, true
 }
 
@@ -145,15 +122,7 @@ func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 	} else {
 		a.Missing["memory.cgroup_peak_bytes"] = s.group.reason()
 	}
-	a.Snapshots = s.snapshots
-	if s.rows == nil {
-		return
-	}
-	written, err := s.rows.end()
-	a.Series = &account.Series{Path: s.options.SeriesPath, EverySeconds: s.options.Every.Seconds(), Rows: written}
-	if err != nil {
-		a.Missing["series"] = err.Error()
-	}
+	s.shown.fill(a)
 }
 
 // fillShared fills in what of the memory was shared and swapped out, unless that was only asked of

@@ -5,6 +5,17 @@ package accountant
 import (
 	"runtime"
 	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// sharedShare is what part of the time may be spent with asking what memory is shared, as
+	// a divisor.
+	sharedShare = 20
+	// growth is by how much the resident memory must have grown before it is asked
+	// again what of it is shared, as a divisor.
+	growth = 20
 )
 
 // sharing asks again and again what of the memory is shared, beside the sampler: that
@@ -78,4 +89,11 @@ func (s *sharing) end() (peaks map[string]peak, asked uint64) {
 	close(s.questions)
 	<-s.answered
 	return s.peaks, s.asked
+}
+
+// threadTime is the CPU time of this thread.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // cannot fail
+	return time.Duration(t.Nano())
 }

@@ -2,17 +2,45 @@
 
 package accountant
 
-import "github.com/attune-hpc/attune/internal/account"
+import (
+	"context"
+	"time"
 
-// show gives a reading to whoever wants to see it: the time series, if a line is
-// due, whoever watches, and snapshots.
-func (s *sampler) show(r *reading, due bool) {
+	"github.com/attune-hpc/attune/internal/account"
+)
+
+// shown gives readings to whoever wants to see them: the time series, whoever watches, and
+// snapshots.
+type shown struct {
+	options   *Options
+	rows      *rows     // nil: no time series
+	due       time.Time // when the next line is, not before
+	last      reading   // of the last line
+	newest    reading
+	watcher   *watcher // nil: there are no events
+	snapshots []account.Snapshot
+}
+
+// newShown looks for events from what there was before the command, until ctx ends.
+func newShown(ctx context.Context, o *Options, before []watched) shown {
+	s := shown{options: o}
+	if o.Series != nil {
+		s.rows = newRows(o.Series, o.SeriesCSV)
+	}
+	if len(before) > 0 {
+		s.watcher = watch(ctx, before, o.Every)
+	}
+	return s
+}
+
+// show shows a reading.
+func (s *shown) show(r *reading, at time.Time) {
 	if !s.options.needsBytes() {
 		return
 	}
 	row := s.row(r)
-	if due {
-		s.lastRow = *r
+	if s.newest = *r; !at.Before(s.due) {
+		s.last = *r
 		if s.rows != nil {
 			s.rows.put(row)
 		}
@@ -20,20 +48,26 @@ func (s *sampler) show(r *reading, due bool) {
 			s.options.Watch(row)
 		}
 	}
-	if s.watcher != nil {
-		s.takeSnapshots(row)
+	s.takeSnapshots(row)
+}
+
+// pause says how long after a look that was due the next line is: looks for the limits come at
+// other times.
+func (s *shown) pause(begun time.Time, pause time.Duration) {
+	if !begun.Before(s.due) {
+		s.due = begun.Add(pause - pause/10)
 	}
 }
 
 // row is a line of the time series.
-func (s *sampler) row(r *reading) account.Row {
+func (s *shown) row(r *reading) account.Row {
 	row := account.Row{
 		Seconds: r.seconds, CPUSeconds: r.taken.cpu.Seconds(), Processes: r.processes,
 		Resident: r.resident, Anonymous: r.anonymous, Virtual: r.virtual,
 		Read: r.taken.read, Written: r.taken.written, StorageRead: r.taken.storageRead, StorageWritten: r.taken.storageWritten,
 	}
-	if passed := r.seconds - s.lastRow.seconds; s.lastRow.seconds > 0 && passed > 0 {
-		row.Cores = new((r.taken.cpu - s.lastRow.taken.cpu).Seconds() / passed)
+	if passed := r.seconds - s.last.seconds; s.last.seconds > 0 && passed > 0 {
+		row.Cores = new((r.taken.cpu - s.last.taken.cpu).Seconds() / passed)
 	}
 	if r.hasCgroup {
 		row.Cgroup = new(r.cgroup)
@@ -42,8 +76,8 @@ func (s *sampler) row(r *reading) account.Row {
 }
 
 // takeSnapshots takes one for each event that came since the last look.
-func (s *sampler) takeSnapshots(row account.Row) {
-	for len(s.snapshots) < maxSnapshots {
+func (s *shown) takeSnapshots(row account.Row) {
+	for s.watcher != nil && len(s.snapshots) < maxSnapshots {
 		select {
 		case label := <-s.watcher.labels:
 			s.snapshots = append(s.snapshots, account.Snapshot{Label: label, At: row})
@@ -53,11 +87,20 @@ func (s *sampler) takeSnapshots(row account.Row) {
 	}
 }
 
-// lastSnapshots takes those of events at the end, with what was there at the last look.
-func (s *sampler) lastSnapshots() {
-	if s.watcher == nil {
+// fill fills in snapshots, those of events since the last look too, and what became of the time
+// series.
+func (s *shown) fill(a *account.Account) {
+	if s.watcher != nil {
+		<-s.watcher.stopped
+		s.takeSnapshots(s.row(&s.newest))
+	}
+	a.Snapshots = s.snapshots
+	if s.rows == nil {
 		return
 	}
-	<-s.watcher.stopped
-	s.takeSnapshots(s.row(&s.last))
+	written, err := s.rows.end()
+	a.Series = &account.Series{Path: s.options.SeriesPath, EverySeconds: s.options.Every.Seconds(), Rows: written}
+	if err != nil {
+		a.Missing["series"] = err.Error()
+	}
 }
