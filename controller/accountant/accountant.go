@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/batch"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/launch"
 )
@@ -37,11 +38,11 @@ func New(options Options) (*Accountant, error) {
 		options.Every = 50 * time.Millisecond
 	}
 	options.Every = max(options.Every, MinEvery)
-	a := &Accountant{options: options, group: &group{err: errors.New("it is to be in that of attune")}}
+	a := &Accountant{options: options, group: &group{err: errors.New("the command is left in that of attune")}}
 	if err := a.openSource(); err != nil {
 		return nil, err
 	}
-	if !options.NoGroup {
+	if !options.NoGroup && !options.Beside {
 		a.group = newGroup()
 	}
 	err := limitable(&a.options, a.group, a.source)
@@ -56,14 +57,14 @@ func New(options Options) (*Accountant, error) {
 
 func (a *Accountant) openSource() error {
 	if !a.options.WithoutKernel {
-		k, err := newKernel()
+		k, err := newKernel(a.options.Beside)
 		if err == nil {
 			a.source, a.refused = k, nil
 			return nil
 		}
 		a.refused = err
 	}
-	r, err := newReaped()
+	r, err := newReaped(a.options.Beside)
 	a.source = r
 	return err
 }
@@ -116,6 +117,7 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 		Sources:  map[string]string{}, Missing: map[string]string{},
 	}
 	record.Directory, _ = os.Getwd() // absent if it was removed
+	fillAvailable(record, batch.Current(os.Getenv))
 	mark, all := a.source.fill(record, a.started, exit.Rusage)
 	a.sampler.fill(record, mark, all)
 	if a.refused != nil {

@@ -3,7 +3,10 @@
 package accountant
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +26,7 @@ type births struct {
 	ended []life
 	total uint64
 	peak  uint64
+	left  leftOut
 }
 
 // life is one process.
@@ -35,12 +39,12 @@ type life struct {
 // eventsTime is how long the kernel's last events may take to get here.
 const eventsTime = 500 * time.Millisecond
 
-func newBirths() (*births, error) {
+func newBirths(beside bool) (*births, error) {
 	source, err := track.NewConnector()
 	if err != nil {
 		return nil, err
 	}
-	return &births{source: source, known: make(map[int]*life)}, nil
+	return &births{source: source, known: make(map[int]*life), left: leftOut{wanted: beside}}, nil
 }
 
 // begin says which process is the command. Its birth is among the events that wait.
@@ -72,10 +76,20 @@ func (b *births) handle(event track.Event) {
 	case track.Exit:
 		if known != nil {
 			known.end, known.status = event.Time, event.Status
-			b.ended = append(b.ended, *known)
+			b.ended = leaveOut(&b.left, append(b.ended, *known), longer, func(life) uint64 { return 0 })
 			delete(b.known, event.PID)
 		}
 	}
+}
+
+// longer orders those first that lived longer.
+func longer(a, b life) int { return cmp.Compare(b.end-b.start, a.end-a.start) }
+
+// living are those that have not ended, as far as has been told.
+func (b *births) living() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.known))
 }
 
 // counts returns how many there were, and the most at one time.

@@ -3,6 +3,7 @@
 package accountant
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"sync"
@@ -22,6 +23,7 @@ type kernel struct {
 	offset   time.Duration         // of the times since boot that are shown here
 	mu       sync.Mutex            // guards what follows
 	ends     []taskaccount.Process // that were read
+	left     leftOut               // of these
 	err      error                 // of the first read that failed
 }
 
@@ -31,7 +33,7 @@ const kernelSource = "kernel tracepoints of fork, exec, exit and the last switch
 // switch of its threads. It takes microseconds; a machine may be very busy.
 const settleTime = 2 * time.Second
 
-func newKernel() (*kernel, error) {
+func newKernel(beside bool) (*kernel, error) {
 	offset, err := bpf.OwnBootOffset()
 	if err != nil {
 		return nil, err
@@ -40,7 +42,7 @@ func newKernel() (*kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kernel{accounts: accounts, offset: time.Duration(offset)}, nil
+	return &kernel{accounts: accounts, offset: time.Duration(offset), left: leftOut{wanted: beside}}, nil
 }
 
 func (k *kernel) fork(start func() error) error {
@@ -64,6 +66,13 @@ func (k *kernel) drain() {
 	if err := k.accounts.Read(func(p taskaccount.Process) { k.ends = append(k.ends, p) }); err != nil && k.err == nil {
 		k.err = err
 	}
+	k.ends = leaveOut(&k.left, k.ends, func(a, b taskaccount.Process) int {
+		// Those that were tried first have to be known.
+		if own := unix.Getpid(); (a.Parent == own) != (b.Parent == own) {
+			return map[bool]int{true: -1, false: 1}[a.Parent == own]
+		}
+		return cmp.Compare(b.Taken.Runtime, a.Taken.Runtime)
+	}, func(p taskaccount.Process) uint64 { return p.ResidentPages * uint64(os.Getpagesize()) })
 }
 
 func (k *kernel) look() (now, error) {
@@ -91,7 +100,7 @@ func (k *kernel) look() (now, error) {
 func takenOf(t taskaccount.Taken) taken {
 	user, system := t.Shares()
 	return taken{
-		cpu: time.Duration(t.Runtime), user: user, system: system,
+		cpu: time.Duration(t.Runtime), user: user, system: system, wait: time.Duration(t.Wait),
 		read: t.ReadChars, written: t.WrittenChars, readCalls: t.ReadCalls, writtenCalls: t.WrittenCalls,
 		storageRead: t.ReadBytes, storageWritten: t.WrittenBytes - min(t.WrittenBytes, t.CancelledBytes),
 		voluntary: t.Voluntary, involuntary: t.Involuntary, minorFaults: t.MinorFaults, majorFaults: t.MajorFaults,
@@ -129,7 +138,9 @@ func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark 
 		Total: new(totals.Processes - tried), Peak: new(totals.Peak), Left: new(uint64(len(n.alive))),
 	}
 	fillKernelAccuracy(a, sum, totals)
-	return residentMark(a)
+	k.left.fill(a)
+	mark, all = residentMark(a)
+	return max(mark, k.left.mark), all && !k.left.unmarked
 }
 
 // fillKernelAccuracy sets the account's sums, and says how good they and the numbers of

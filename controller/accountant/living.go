@@ -105,7 +105,7 @@ func readThread(dir string) (t taken, err error) {
 		return t, err
 	}
 	t.minorFaults, t.majorFaults = stat.MinorFaults, stat.MajorFaults
-	if t.cpu, err = runTime(dir); err != nil {
+	if t.cpu, t.wait, err = runTimes(dir); err != nil {
 		return t, err
 	}
 	t.user = t.cpu
@@ -163,15 +163,23 @@ func parseFields(data []byte, into map[string]*uint64) (err error) {
 	return nil
 }
 
-// runTime is the CPU time of a thread, to the nanosecond, as of the last tick or switch.
-func runTime(dir string) (time.Duration, error) {
+// runTimes are the CPU time of a thread and how long it waited for a CPU, to the
+// nanosecond, as of the last tick or switch.
+func runTimes(dir string) (cpu, wait time.Duration, err error) {
 	data, err := os.ReadFile(dir + "schedstat")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	word, _, _ := bytes.Cut(data, []byte(" "))
-	nanos, err := strconv.ParseInt(string(word), 10, 64)
-	return time.Duration(nanos), err
+	words := bytes.Fields(data)
+	if len(words) < 2 {
+		return 0, 0, fmt.Errorf("%q is no time of a thread", data)
+	}
+	ran, err := strconv.ParseInt(string(words[0]), 10, 64)
+	if err != nil {
+		return 0, 0, err
+	}
+	waited, err := strconv.ParseInt(string(words[1]), 10, 64)
+	return time.Duration(ran), time.Duration(waited), err
 }
 
 // processTime is the CPU time of a process, of its ended threads too, without its children.

@@ -37,6 +37,11 @@ type Options struct {
 	Wait bool
 	// NoGroup leaves the command in the control group of this process.
 	NoGroup bool
+	// Beside is for a process that does more than the account, as attune run does, and has
+	// children of its own. What loses its parent is left to whoever gets it, the command
+	// stays in this process's control group, what is dear to ask is not asked, and only
+	// maxTree processes are listed.
+	Beside bool
 	// WithoutKernel has the account made as without root.
 	WithoutKernel bool
 }

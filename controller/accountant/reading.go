@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 )
 
 // reading is what one look at all processes gives.
@@ -48,10 +49,12 @@ func read(n now, detailed bool) reading {
 		switch {
 		case p.whole:
 			r.taken.add(readWhole(p.pid, detailed))
+			r.taken.wait += waitedForCPU(p.pid)
 		case detailed:
 			r.taken.add(readThreads(p.pid))
 		default:
 			r.taken.cpu += max(0, processTime(p.pid)-p.done.cpu)
+			r.taken.wait += waitedForCPU(p.pid)
 		}
 	}
 	return r
@@ -73,6 +76,20 @@ func memoryOf(pid int) (size, resident, shared uint64, err error) {
 		}
 	}
 	return size, resident, shared, nil
+}
+
+// waitedForCPU is how long a process's living threads waited for a CPU.
+func waitedForCPU(pid int) (sum time.Duration) {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return 0
+	}
+	for _, task := range tasks {
+		if _, wait, err := runTimes(fmt.Sprintf("/proc/%d/task/%s/", pid, task.Name())); err == nil {
+			sum += wait
+		}
+	}
+	return sum
 }
 
 // proportional adds up the memory of processes so that pages that several share

@@ -24,6 +24,7 @@ type reaped struct {
 	events *births // nil: there are none
 	root   int
 	refuse error // why there are no events
+	beside bool  // what loses its parent is not this process's
 
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
@@ -35,12 +36,14 @@ const reapedSource = "wait4(2) and /proc/PID/io of what this process reaped"
 // reapPause is how often processes are looked for that lost their parent.
 const reapPause = 20 * time.Millisecond
 
-func newReaped() (*reaped, error) {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("become the parent of what loses its own: %w", err)
+func newReaped(beside bool) (*reaped, error) {
+	if !beside {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return nil, fmt.Errorf("become the parent of what loses its own: %w", err)
+		}
 	}
-	r := &reaped{reaper: newReaper()}
-	r.events, r.refuse = newBirths()
+	r := &reaped{reaper: newReaper(), beside: beside}
+	r.events, r.refuse = newBirths(beside)
 	return r, nil
 }
 
@@ -55,6 +58,9 @@ func (r *reaped) begin(pid int) {
 		r.events.begin(pid)
 		r.stopped.Go(func() { r.events.run(ctx) })
 	}
+	if r.beside {
+		return
+	}
 	r.stopped.Go(func() {
 		for ctx.Err() == nil {
 			r.reaper.reap()
@@ -68,18 +74,30 @@ func (r *reaped) begin(pid int) {
 
 func (r *reaped) ended() { r.reaper.ended() }
 
-// look walks down from this process: none of the command's can get away from it.
+// top are the processes from which the others are found: this one, which none of the
+// command's can get away from; or the command and what is known to live.
+func (r *reaped) top() []int {
+	switch {
+	case !r.beside:
+		return childrenOf(os.Getpid())
+	case r.events != nil:
+		return r.events.living()
+	}
+	return []int{r.root}
+}
+
+// look walks down from there.
 func (r *reaped) look() (now, error) {
 	var n now
 	if r.events != nil {
 		n.total, n.peak = r.events.counts()
 	}
 	n.done, n.known = r.reaper.others(), true
-	todo := childrenOf(os.Getpid())
+	todo := r.top()
 	for seen := map[int]bool{}; len(todo) > 0; todo = todo[1:] {
 		pid := todo[0]
 		stat, err := procid.ReadStat(pid)
-		if err != nil || seen[pid] || stat.ParentPID == os.Getpid() && r.reaper.strange(stat) {
+		if err != nil || seen[pid] || !r.beside && stat.ParentPID == os.Getpid() && r.reaper.strange(stat) {
 			continue
 		}
 		seen[pid] = true
@@ -96,7 +114,9 @@ func (r *reaped) look() (now, error) {
 }
 
 func (r *reaped) fill(a *account.Account, start time.Time, usage unix.Rusage) (mark uint64, all bool) {
-	r.reaper.reap()
+	if !r.beside {
+		r.reaper.reap()
+	}
 	n, _ := r.look()
 	sum, ioErr, blind := r.reaper.all(usage)
 	for _, p := range n.alive {
@@ -109,9 +129,13 @@ func (r *reaped) fill(a *account.Account, start time.Time, usage unix.Rusage) (m
 	if blind != nil {
 		a.Missing["io"] = "at least: without processes that lost their parent and ended at once"
 	}
+	orphans := ""
+	if r.beside {
+		orphans = ", or that lost their parent"
+	}
 	if accuracy == account.Bound {
 		for _, name := range takenFields {
-			a.Missing[name] = "at least: what processes took that nobody waited for is not in it, as those of a parent that ignores SIGCHLD; with root all of it is known"
+			a.Missing[name] = "at least: what processes took that nobody waited for is not in it, as those of a parent that ignores SIGCHLD" + orphans + "; with root all of it is known"
 		}
 	}
 	if ioErr != nil {
@@ -149,6 +173,7 @@ func (r *reaped) fillProcesses(a *account.Account, start time.Time, n now) accou
 	total, peak := r.events.settle()
 	a.Processes.Total, a.Processes.Peak = new(total), new(peak)
 	a.Tree = append(a.Tree, r.events.tree(start)...)
+	r.events.left.fill(a)
 	sortTree(a.Tree, r.root)
 	accuracy := account.Exact
 	if lost := r.events.lost(); lost > 0 {

@@ -33,6 +33,7 @@ type sampler struct {
 	times        map[string]float64
 	sharing      *sharing
 	err          error // the first
+	spans        spans
 }
 
 // run looks until ctx ends. The loop has the sampler for itself meanwhile.
@@ -50,7 +51,7 @@ func (s *sampler) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		begun, worked := time.Now(), threadTime()
-		if n, seen := s.sample(begun); seen {
+		if n, seen := s.sample(begun); seen && !s.options.Beside {
 			s.sharing.ask(question{n.alive, s.last.resident, s.last.seconds})
 		}
 		s.shown.pause(begun, pause)
@@ -78,6 +79,7 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 	r.taken.read, r.taken.written = max(r.taken.read, s.last.taken.read), max(r.taken.written, s.last.taken.written)
 	r.cgroup, r.cgroupPeak, r.hasCgroup = s.group.memory()
 	s.keepPeaks(&r)
+	s.spans.add(r.seconds, r.taken.cpu, r.taken.wait, func() cause { return waitOf(n.alive) })
 	s.shown.show(&r, at)
 	s.last = r
 	s.enforcer.check(&r)
@@ -116,6 +118,10 @@ func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 		a.Accuracy[name], a.Sources[name] = account.Sampled, "/proc of all living processes, at one time"
 	}
 	fillMark(a, mark, all)
+	s.spans.fill(a)
+	if s.options.Beside {
+		a.Missing["memory.proportional_peak_bytes"] = "not asked for, since the kernel goes through all pages for it: attune account asks"
+	}
 	if peak, known := s.group.peak(); known {
 		a.Memory.Cgroup = new(peak)
 		a.Accuracy["memory.cgroup_peak_bytes"], a.Sources["memory.cgroup_peak_bytes"] = account.Exact, "control group's memory controller"

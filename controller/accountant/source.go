@@ -60,7 +60,7 @@ type living struct {
 
 // taken is an amount of everything that adds up.
 type taken struct {
-	cpu, user, system                                time.Duration
+	cpu, user, system, wait                          time.Duration // wait: ready to run, without a CPU
 	read, written, readCalls, writtenCalls           uint64
 	storageRead, storageWritten                      uint64
 	voluntary, involuntary, minorFaults, majorFaults uint64
@@ -70,6 +70,7 @@ func (t *taken) add(more taken) {
 	t.cpu += more.cpu
 	t.user += more.user
 	t.system += more.system
+	t.wait += more.wait
 	t.read += more.read
 	t.written += more.written
 	t.readCalls += more.readCalls
@@ -87,6 +88,7 @@ func (t *taken) subtract(part taken) {
 	t.cpu -= part.cpu
 	t.user -= part.user
 	t.system -= part.system
+	t.wait -= part.wait
 	t.read -= part.read
 	t.written -= part.written
 	t.readCalls -= part.readCalls
@@ -127,6 +129,10 @@ func fillTaken(a *account.Account, t taken, accuracy account.Accuracy, source st
 	a.IO, a.ContextSwitches, a.Faults = t.io(), t.switches(), t.faults()
 	for _, name := range takenFields {
 		a.Accuracy[name], a.Sources[name] = accuracy, source
+	}
+	if t.wait > 0 {
+		a.CPUWaitSeconds = new(t.wait.Seconds())
+		a.Accuracy["cpu_wait_seconds"], a.Sources["cpu_wait_seconds"] = accuracy, source
 	}
 	// Ticks see where a thread is; the kernel scales that to the exact sum.
 	for _, name := range []string{"user_seconds", "system_seconds"} {

@@ -4,6 +4,7 @@ package accountant
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,6 +18,40 @@ func bootTime() time.Time {
 	var since unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) // cannot fail: the clock is there since Linux 2.6.39
 	return time.Now().Add(-time.Duration(since.Nano()))
+}
+
+// maxTree is how many processes are listed where not all are wanted.
+const maxTree = 256
+
+// leftOut is what is not in a list of processes that would be too long.
+type leftOut struct {
+	wanted   bool
+	count    uint64
+	mark     uint64 // the most resident memory of one of them
+	unmarked bool   // of some that is not known
+}
+
+// leaveOut cuts a list that has become twice as long as wanted down to what comes first in
+// the order, with the resident memory of the others in left.
+func leaveOut[T any](left *leftOut, list []T, order func(a, b T) int, resident func(T) uint64) []T {
+	if !left.wanted || len(list) < 2*maxTree {
+		return list
+	}
+	slices.SortStableFunc(list, order)
+	for _, p := range list[maxTree:] {
+		mark := resident(p)
+		left.mark, left.unmarked = max(left.mark, mark), left.unmarked || mark == 0
+	}
+	left.count += uint64(len(list) - maxTree)
+	clear(list[maxTree:])
+	return list[:maxTree]
+}
+
+// fill says in an account that there is more.
+func (l *leftOut) fill(a *account.Account) {
+	if l.count > 0 {
+		a.Missing["tree"] = fmt.Sprintf("%d processes that took less are left out; the sums have them", l.count)
+	}
 }
 
 // processOf is a process's account without what it took.

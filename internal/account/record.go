@@ -38,6 +38,7 @@ type Account struct {
 	Command         []string            `json:"command" jsonschema:"Command line as it was given."`
 	Directory       string              `json:"directory,omitempty" jsonschema:"Directory in which the command was started."`
 	Host            Host                `json:"host" jsonschema:"Machine that the command ran on."`
+	Available       Available           `json:"available" jsonschema:"What the command could have: asked of the batch system, else what control groups and the machine leave. Sources says which it is."`
 	Exit            Exit                `json:"exit" jsonschema:"How the command ended."`
 	Start           time.Time           `json:"start" jsonschema:"When the command was started."`
 	End             time.Time           `json:"end" jsonschema:"When the command ended; with --wait the last of its processes."`
@@ -45,8 +46,10 @@ type Account struct {
 	CPUSeconds      *float64            `json:"cpu_seconds,omitempty" unit:"seconds" jsonschema:"CPU time of all processes."`
 	UserSeconds     *float64            `json:"user_seconds,omitempty" unit:"seconds" jsonschema:"CPU time of all processes outside the kernel."`
 	SystemSeconds   *float64            `json:"system_seconds,omitempty" unit:"seconds" jsonschema:"CPU time of all processes in the kernel."`
+	CPUWaitSeconds  *float64            `json:"cpu_wait_seconds,omitempty" unit:"seconds" jsonschema:"Time that threads of all processes could have run and waited for a CPU."`
 	CoresAverage    *float64            `json:"cores_average,omitempty" unit:"cores" jsonschema:"CPU time by wall time."`
 	CoresPeak       *float64            `json:"cores_peak,omitempty" unit:"cores" jsonschema:"Most CPU time by wall time between two samples."`
+	Time            Time                `json:"time" jsonschema:"What the wall time went into: the parts add up to it. While threads run or wait for a CPU, their times count; of several at one time, as much as the time that passes. In the rest none does, and it belongs to the first of what follows that a thread waits for."`
 	Processes       Processes           `json:"processes" jsonschema:"Processes, the command's own among them."`
 	Memory          Memory              `json:"memory" jsonschema:"Memory of all processes at one time."`
 	IO              IO                  `json:"io" jsonschema:"Bytes and calls of all processes."`
@@ -73,12 +76,41 @@ type Host struct {
 	MemoryBytes uint64 `json:"memory_bytes,omitempty" unit:"bytes" jsonschema:"Memory of the machine."`
 }
 
+// Available is what a command could have.
+type Available struct {
+	System      string   `json:"batch_system,omitempty" jsonschema:"Batch system: slurm, pbs, gridengine or lsf; absent: this was no job."`
+	Job         string   `json:"job,omitempty" jsonschema:"Its id of the job."`
+	Cores       *float64 `json:"cores,omitempty" unit:"cores" jsonschema:"CPU time by wall time."`
+	Memory      *uint64  `json:"memory_bytes,omitempty" unit:"bytes" jsonschema:"Memory."`
+	WallSeconds *float64 `json:"wall_seconds,omitempty" unit:"seconds" jsonschema:"Time that was asked for."`
+}
+
+// The sources of what is available; another one is a batch system's.
+const (
+	SourceGroup   = "control group"
+	SourceMachine = "machine"
+)
+
 // Exit is how a command or one of its processes ended.
 type Exit struct {
 	Type   string   `json:"type" jsonschema:"normal (it has a code), signal, limits (it was ended because of a limit), or lost (nobody was told)."`
 	Code   *int     `json:"code,omitempty" jsonschema:"Exit code, if it exited."`
 	Signal string   `json:"signal,omitempty" jsonschema:"Signal that killed it, e.g. SIGTERM."`
 	Limits []string `json:"limits,omitempty" jsonschema:"Limits that were exceeded, each as 'field: peak > limit'."`
+}
+
+// Time is what the wall time of all processes together went into.
+type Time struct {
+	Computing *float64 `json:"computing_seconds,omitempty" unit:"seconds" jsonschema:"Running outside the kernel."`
+	Kernel    *float64 `json:"kernel_seconds,omitempty" unit:"seconds" jsonschema:"Running in the kernel."`
+	CPU       *float64 `json:"cpu_wait_seconds,omitempty" unit:"seconds" jsonschema:"Waiting for a CPU."`
+	Disk      *float64 `json:"disk_seconds,omitempty" unit:"seconds" jsonschema:"Waiting for storage, also that of a network."`
+	Network   *float64 `json:"network_seconds,omitempty" unit:"seconds" jsonschema:"Waiting in a call on a socket of a network."`
+	Pipes     *float64 `json:"pipes_seconds,omitempty" unit:"seconds" jsonschema:"Waiting for another process, in a call on a pipe or a local socket."`
+	Events    *float64 `json:"events_seconds,omitempty" unit:"seconds" jsonschema:"Waiting in poll, select, epoll or io_uring: for descriptors or a timeout."`
+	Locks     *float64 `json:"locks_seconds,omitempty" unit:"seconds" jsonschema:"Waiting for another thread: a lock, a condition, a join (futex)."`
+	Sleep     *float64 `json:"sleep_seconds,omitempty" unit:"seconds" jsonschema:"Sleeping for a time that the program asked for."`
+	Other     *float64 `json:"other_seconds,omitempty" unit:"seconds" jsonschema:"Anything else, and what was not seen."`
 }
 
 // Processes is how many there were.

@@ -40,26 +40,14 @@ type memoryFiles struct{ limit, usage, inactive string }
 // leftBelow is what the limits of a process' cgroups leave; without limits,
 // math.MaxUint64.
 func leftBelow(membership, mounts string) uint64 {
-	hierarchy, files := "memory", memoryFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
-	path, found := Path(membership, hierarchy)
-	if !found {
-		hierarchy, files = "", memoryFiles{"memory.max", "memory.current", "inactive_file"}
-		path, _ = Path(membership, hierarchy)
-	}
 	left := uint64(math.MaxUint64)
-	for path != "" {
-		// Those above what is mounted here cannot be seen; inside a container its
-		// own limit is that of what is mounted.
-		dir, found := Dir(mounts, hierarchy, path)
-		if !found {
-			break
+	eachAbove(membership, mounts, "memory", func(dir string, unified bool) {
+		files := memoryFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+		if unified {
+			files = memoryFiles{"memory.max", "memory.current", "inactive_file"}
 		}
 		left = min(left, files.left(dir))
-		if path == "/" {
-			break
-		}
-		path = filepath.Dir(path)
-	}
+	})
 	return left
 }
 

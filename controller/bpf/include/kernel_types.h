@@ -134,6 +134,10 @@ struct sched_entity {
     u64 sum_exec_runtime;
 } KERNEL_STRUCT;
 
+struct sched_info {
+    unsigned long long run_delay;
+} KERNEL_STRUCT;
+
 #define PF_IO_WORKER 0x00000010
 
 struct task_struct {
@@ -154,6 +158,7 @@ struct task_struct {
 #ifdef ATTUNE_ACCOUNT
     u32 flags;
     struct sched_entity se;
+    struct sched_info sched_info;
     u64 utime;
     u64 stime;
     unsigned long nvcsw;

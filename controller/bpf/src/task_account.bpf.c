@@ -19,6 +19,7 @@ const char program_license[] SEC("license") = "GPL";
 /* What threads took that are done with. */
 struct taken {
     u64 runtime; /* ns                                                 */
+    u64 wait;    /* ns that they could have run and had no CPU         */
     u64 user;    /* ns, as the ticks saw it; its share counts          */
     u64 system;
     u64 read_chars;
@@ -214,6 +215,7 @@ int account_exit(u64 *ctx) {
 
 INLINE void add(struct taken *taken, struct task_struct *task) {
     ADD(runtime, se.sum_exec_runtime);
+    ADD(wait, sched_info.run_delay);
     ADD(user, utime);
     ADD(system, stime);
     ADD(read_chars, ioac.rchar);

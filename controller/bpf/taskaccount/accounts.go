@@ -22,7 +22,7 @@ import (
 const feature = "accounts of processes"
 
 // structs are those whose members the kernel places.
-var kernelStructs = slices.Concat(bpf.KernelStructs, []string{"mm_struct", "percpu_counter", "sched_entity", "task_io_accounting"})
+var kernelStructs = slices.Concat(bpf.KernelStructs, []string{"mm_struct", "percpu_counter", "sched_entity", "sched_info", "task_io_accounting"})
 
 // Accounts accounts for the trees of processes that begin at its starters.
 type Accounts struct {

@@ -13,9 +13,10 @@ import (
 // nanoseconds. The layout is that of struct taken in task_account.bpf.c.
 type Taken struct {
 	_ structs.HostLayout
-	// Runtime is CPU time, to the nanosecond. User and System are what the
+	// Runtime is CPU time, to the nanosecond; Wait is time in which they could have run
+	// and had no CPU. User and System are what the
 	// kernel's ticks saw of it: their shares count, not their sum.
-	Runtime, User, System uint64
+	Runtime, Wait, User, System uint64
 	// ReadChars and WrittenChars are bytes that system calls moved, by
 	// ReadCalls and WrittenCalls.
 	ReadChars, WrittenChars, ReadCalls, WrittenCalls uint64

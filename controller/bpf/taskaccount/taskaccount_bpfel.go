@@ -18,6 +18,7 @@ type taskAccountAccountTotals struct {
 	Taken struct {
 		_              structs.HostLayout
 		Runtime        uint64
+		Wait           uint64
 		User           uint64
 		System         uint64
 		ReadChars      uint64
@@ -43,6 +44,7 @@ type taskAccountProcessAccount struct {
 	Taken struct {
 		_              structs.HostLayout
 		Runtime        uint64
+		Wait           uint64
 		User           uint64
 		System         uint64
 		ReadChars      uint64

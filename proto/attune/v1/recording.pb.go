@@ -2666,6 +2666,9 @@ type RecordedExit struct {
 	// When the command ended, Unix time in nanoseconds; 0: not known. The session goes on
 	// until everything is undone and told.
 	EndedUnixNano int64 `protobuf:"varint,7,opt,name=ended_unix_nano,json=endedUnixNano,proto3" json:"ended_unix_nano,omitempty"`
+	// What the command and all its processes took, JSON as docs/reference/account.schema.json
+	// has it; empty: nobody has accounted for them.
+	Account       []byte `protobuf:"bytes,8,opt,name=account,proto3" json:"account,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2747,6 +2750,13 @@ func (x *RecordedExit) GetEndedUnixNano() int64 {
 		return x.EndedUnixNano
 	}
 	return 0
+}
+
+func (x *RecordedExit) GetAccount() []byte {
+	if x != nil {
+		return x.Account
+	}
+	return nil
 }
 
 // RecordedUnseen is a process of which only its end is known.
@@ -3097,7 +3107,7 @@ const file_attune_v1_recording_proto_rawDesc = "" +
 	"\x06reason\x18\a \x01(\tR\x06reason\x12\x1a\n" +
 	"\brestarts\x18\b \x01(\rR\brestarts\x12.\n" +
 	"\x13peak_resident_bytes\x18\t \x01(\x04R\x11peakResidentBytes\"\x10\n" +
-	"\x0eRecordedFinish\"\x82\x02\n" +
+	"\x0eRecordedFinish\"\x9c\x02\n" +
 	"\fRecordedExit\x12\x17\n" +
 	"\x04code\x18\x01 \x01(\x05H\x00R\x04code\x88\x01\x01\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\tR\x06signal\x12\x16\n" +
@@ -3105,7 +3115,8 @@ const file_attune_v1_recording_proto_rawDesc = "" +
 	"\bgoing_on\x18\x04 \x01(\bR\agoingOn\x12*\n" +
 	"\x11program_cpu_nanos\x18\x05 \x01(\x03R\x0fprogramCpuNanos\x121\n" +
 	"\x06unseen\x18\x06 \x03(\v2\x19.attune.v1.RecordedUnseenR\x06unseen\x12&\n" +
-	"\x0fended_unix_nano\x18\a \x01(\x03R\rendedUnixNanoB\a\n" +
+	"\x0fended_unix_nano\x18\a \x01(\x03R\rendedUnixNano\x12\x18\n" +
+	"\aaccount\x18\b \x01(\fR\aaccountB\a\n" +
 	"\x05_code\"\xb3\x01\n" +
 	"\x0eRecordedUnseen\x12\x10\n" +
 	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x1d\n" +

@@ -11,10 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/archive"
+	"github.com/attune-hpc/attune/internal/batch"
 	"github.com/attune-hpc/attune/internal/rundir"
 )
 
@@ -60,7 +60,8 @@ func Begin(command []string, name string) *Pending {
 	if input > 0 {
 		p.task.InputBytes = &input
 	}
-	p.task.Job, p.task.Asked = batchJob(os.Getenv)
+	job := batch.Current(os.Getenv)
+	p.task.Job, p.task.Asked = job.ID, archive.Asked{MemoryBytes: job.MemoryBytes, Cores: job.Cores, WallSeconds: job.WallSeconds}
 	return p
 }
 
@@ -87,36 +88,4 @@ func (p *Pending) Drop() {
 		_ = p.executable.Close() // it was only read
 		p.executable = nil
 	}
-}
-
-// batchJob is what a batch system says in the environment of a job: its id, and what was
-// asked for on this node.
-func batchJob(env func(string) string) (id string, asked archive.Asked) {
-	number := func(name string) float64 {
-		n, err := strconv.ParseFloat(env(name), 64)
-		if err != nil || !(n > 0) {
-			return 0
-		}
-		return n
-	}
-	const mib = 1 << 20
-	for _, name := range []string{"SLURM_JOB_ID", "PBS_JOBID", "JOB_ID", "LSB_JOBID"} {
-		if id = env(name); id != "" {
-			break
-		}
-	}
-	asked.Cores = number("SLURM_CPUS_ON_NODE")
-	if asked.Cores == 0 {
-		asked.Cores = number("NSLOTS") // Grid Engine
-	}
-	switch each, node := number("SLURM_MEM_PER_CPU"), number("SLURM_MEM_PER_NODE"); {
-	case node > 0:
-		asked.MemoryBytes = uint64(node * mib)
-	case each > 0:
-		asked.MemoryBytes = uint64(each * max(asked.Cores, 1) * mib)
-	}
-	if begin, end := number("SLURM_JOB_START_TIME"), number("SLURM_JOB_END_TIME"); end > begin && begin > 0 {
-		asked.WallSeconds = end - begin
-	}
-	return id, asked
 }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package batch reads what a batch system says in the environment of a job. Its functions
+// are safe for concurrent use.
+package batch
+
+import "strconv"
+
+// The batch systems, as attune archive estimate --for names them where it has a form for
+// them.
+const (
+	Slurm      = "slurm"
+	GridEngine = "gridengine"
+	PBS        = "pbs"
+	LSF        = "lsf"
+)
+
+// Job is a job, and what was asked for it on this node; 0: nothing, or it is not said.
+type Job struct {
+	// System is one of the constants; empty: this is no job.
+	System string
+	ID     string
+	// Cores may be a part of one.
+	Cores       float64
+	MemoryBytes uint64
+	WallSeconds float64
+	// Part says that this process is one of several tasks that run side by side: what was
+	// asked for is then that of a task.
+	Part bool
+}
+
+// systems are the variables that hold a job's id.
+var systems = []struct{ variable, system string }{
+	{"SLURM_JOB_ID", Slurm}, {"PBS_JOBID", PBS}, {"JOB_ID", GridEngine}, {"LSB_JOBID", LSF},
+}
+
+// Current is the job that an environment is of.
+func Current(env func(string) string) (job Job) {
+	number := func(name string) float64 {
+		n, err := strconv.ParseFloat(env(name), 64)
+		if err != nil || !(n > 0) {
+			return 0
+		}
+		return n
+	}
+	for _, s := range systems {
+		if job.ID = env(s.variable); job.ID != "" {
+			job.System = s.system
+			break
+		}
+	}
+	const mib = 1 << 20
+	job.Part = max(number("SLURM_STEP_NUM_TASKS"), number("OMPI_COMM_WORLD_SIZE"), number("PMI_SIZE")) > 1
+	switch {
+	case job.Part:
+		job.Cores = number("SLURM_CPUS_PER_TASK")
+	case number("SLURM_CPUS_ON_NODE") > 0:
+		job.Cores = number("SLURM_CPUS_ON_NODE")
+	default:
+		job.Cores = number("NSLOTS") // Grid Engine
+	}
+	switch each, node := number("SLURM_MEM_PER_CPU"), number("SLURM_MEM_PER_NODE"); {
+	case job.Part && job.Cores == 0:
+	case node > 0 && !job.Part:
+		job.MemoryBytes = uint64(node * mib)
+	case each > 0:
+		job.MemoryBytes = uint64(each * max(job.Cores, 1) * mib)
+	}
+	if begin, end := number("SLURM_JOB_START_TIME"), number("SLURM_JOB_END_TIME"); end > begin && begin > 0 {
+		job.WallSeconds = end - begin
+	}
+	return job
+}
