@@ -4,20 +4,23 @@ package fold
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/account"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // ending is how the application ended. The zero value is of one that has not.
 type ending struct {
-	known  bool
-	exit   report.Exit // empty: its processes tell
-	cpu    time.Duration
-	at     time.Duration // of the command; 0: not known
-	unseen []report.Process
+	known   bool
+	exit    report.Exit // empty: its processes tell
+	cpu     time.Duration
+	at      time.Duration // of the command; 0: not known
+	unseen  []report.Process
+	account *account.Account // nil: nobody made one
 }
 
 // endingOf is how the application ended, as a frame tells at a time after the start.
@@ -27,6 +30,9 @@ func endingOf(e *attunev1.RecordedExit, start time.Time, after time.Duration) en
 		end.at = max(0, time.Unix(0, e.GetEndedUnixNano()).Sub(start))
 	}
 	at := cmp.Or(end.at, after).Seconds()
+	if taken := new(account.Account); len(e.GetAccount()) > 0 && json.Unmarshal(e.GetAccount(), taken) == nil {
+		end.account = taken
+	}
 	for _, u := range e.GetUnseen() {
 		p := report.Process{
 			PID: int(u.GetPid()), ParentPID: int(u.GetParentPid()), Exe: u.GetExecutable(), EndedSeconds: &at,
@@ -51,6 +57,7 @@ func (e ending) report(r *report.Report) {
 	if e.at > 0 {
 		r.WallSeconds = e.at.Seconds()
 	}
+	r.Account = e.account
 	r.Finished, r.Exit, r.Overhead.ProgramCPUSeconds = e.known, e.exit, e.cpu.Seconds()
 	if r.Finished && r.Exit == (report.Exit{}) {
 		r.Exit = exitOfAll(r.Processes)

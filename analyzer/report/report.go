@@ -2,7 +2,11 @@
 
 package report
 
-import "time"
+import (
+	"time"
+
+	"github.com/attune-hpc/attune/internal/account"
+)
 
 // SchemaID names the layout of the JSON document. Fields are added under the
 // same name; a change of meaning makes a new one.
@@ -11,24 +15,25 @@ const SchemaID = "attune.report/1"
 // Report is the account of one session. All slices are non-nil in a report
 // that a session made. The tags are the documentation of the JSON schema.
 type Report struct {
-	Schema      string    `json:"schema" jsonschema:"Layout of this document: attune.report/1."`
-	Version     string    `json:"version" jsonschema:"Version of Attune."`
-	Command     []string  `json:"command" jsonschema:"Command line as the owner gave it."`
-	JobID       string    `json:"job_id,omitempty" jsonschema:"Id of the job, as its processes carry it."`
-	Mode        string    `json:"mode" jsonschema:"observe, advise or tune."`
-	StartedAt   time.Time `json:"started_at" jsonschema:"When the session started."`
-	WallSeconds float64   `json:"wall_seconds" jsonschema:"Time from the session's start to the end of the command, as far as that is known, else to this report, seconds."`
-	Finished    bool      `json:"finished" jsonschema:"Whether the command had ended; false in a report written before that."`
-	Exit        Exit      `json:"exit" jsonschema:"How the command ended."`
-	Processes   []Process `json:"processes" jsonschema:"Processes of the job in the order in which they were seen."`
-	Tunlets     []Tunlet  `json:"tunlets" jsonschema:"Tunlets that were to watch the job, also those that could not."`
-	Points      []Point   `json:"points" jsonschema:"Measure points, one entry per point and state."`
-	Changes     []Change  `json:"changes" jsonschema:"Changes that were made or tried, in the order of their proposals."`
-	Advice      []Advice  `json:"advice" jsonschema:"Changes that were recommended instead of made."`
-	Refused     []Refused `json:"refused" jsonschema:"Proposals that were not carried out."`
-	Events      Events    `json:"events" jsonschema:"What was received and what was lost on the way."`
-	Overhead    Overhead  `json:"overhead" jsonschema:"What watching and tuning cost."`
-	Remarks     []Remark  `json:"remarks" jsonschema:"Remarks of tunlets and of Attune itself."`
+	Schema      string           `json:"schema" jsonschema:"Layout of this document: attune.report/1."`
+	Version     string           `json:"version" jsonschema:"Version of Attune."`
+	Command     []string         `json:"command" jsonschema:"Command line as the owner gave it."`
+	JobID       string           `json:"job_id,omitempty" jsonschema:"Id of the job, as its processes carry it."`
+	Mode        string           `json:"mode" jsonschema:"observe, advise or tune."`
+	StartedAt   time.Time        `json:"started_at" jsonschema:"When the session started."`
+	WallSeconds float64          `json:"wall_seconds" jsonschema:"Time from the session's start to the end of the command, as far as that is known, else to this report, seconds."`
+	Finished    bool             `json:"finished" jsonschema:"Whether the command had ended; false in a report written before that."`
+	Exit        Exit             `json:"exit" jsonschema:"How the command ended."`
+	Account     *account.Account `json:"account,omitempty" jsonschema:"What the command and all its processes took, as docs/reference/account.md describes it; absent where nobody accounted for them."`
+	Processes   []Process        `json:"processes" jsonschema:"Processes of the job in the order in which they were seen."`
+	Tunlets     []Tunlet         `json:"tunlets" jsonschema:"Tunlets that were to watch the job, also those that could not."`
+	Points      []Point          `json:"points" jsonschema:"Measure points, one entry per point and state."`
+	Changes     []Change         `json:"changes" jsonschema:"Changes that were made or tried, in the order of their proposals."`
+	Advice      []Advice         `json:"advice" jsonschema:"Changes that were recommended instead of made."`
+	Refused     []Refused        `json:"refused" jsonschema:"Proposals that were not carried out."`
+	Events      Events           `json:"events" jsonschema:"What was received and what was lost on the way."`
+	Overhead    Overhead         `json:"overhead" jsonschema:"What watching and tuning cost."`
+	Remarks     []Remark         `json:"remarks" jsonschema:"Remarks of tunlets and of Attune itself."`
 }
 
 // Exit tells how the command ended: at most one of the fields is set.

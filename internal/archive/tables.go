@@ -24,6 +24,8 @@ var measures = columns(
 	"context_switches.voluntary", "context_switches.involuntary", "faults.minor", "faults.major",
 	"disk.files_peak", "disk.bytes_peak",
 	"input_bytes", "asked.memory_bytes", "asked.cores", "asked.wall_seconds", "asked.disk_bytes",
+	"cpu_wait_seconds", "time.computing_seconds", "time.kernel_seconds", "time.cpu_wait_seconds", "time.disk_seconds", "time.network_seconds",
+	"time.pipes_seconds", "time.events_seconds", "time.locks_seconds", "time.sleep_seconds", "time.other_seconds",
 )
 
 func columns(fields ...string) []Measure {
@@ -93,4 +95,16 @@ CREATE TABLE document (
 	number INTEGER PRIMARY KEY, -- of the task
 	body   BLOB NOT NULL        -- compressed by Zstandard
 );
+`, `
+ALTER TABLE task ADD COLUMN cpu_wait_seconds DOUBLE PRECISION;
+ALTER TABLE task ADD COLUMN time_computing_seconds DOUBLE PRECISION;
+ALTER TABLE task ADD COLUMN time_kernel_seconds DOUBLE PRECISION;
+ALTER TABLE task ADD COLUMN time_cpu_wait_seconds DOUBLE PRECISION;
+ALTER TABLE task ADD COLUMN time_disk_seconds DOUBLE PRECISION;
+ALTER TABLE task ADD COLUMN time_network_seconds DOUBLE PRECISION;
+ALTER TABLE task ADD COLUMN time_pipes_seconds DOUBLE PRECISION;
+ALTER TABLE task ADD COLUMN time_events_seconds DOUBLE PRECISION;
+ALTER TABLE task ADD COLUMN time_locks_seconds DOUBLE PRECISION;
+ALTER TABLE task ADD COLUMN time_sleep_seconds DOUBLE PRECISION;
+ALTER TABLE task ADD COLUMN time_other_seconds DOUBLE PRECISION;
 `}

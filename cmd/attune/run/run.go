@@ -116,6 +116,7 @@ func runProgram(ctx context.Context, p *cli.Env, cfg config.Run, args []string) 
 	}
 	ended := make(chan struct{})
 	s.PID = child.PID()
+	s.BeginAccount(child)
 	s.Begin(s.PID, ended)
 	s.FollowSwitch(s.GiveBack)
 	if err := launch.LetGo(p.Descriptors, s.Out.NeedsStderr()); err != nil {

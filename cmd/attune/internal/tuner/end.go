@@ -47,7 +47,7 @@ func (s *Tuner) finish(ctx context.Context, exit launch.Exit) {
 		s.Out.notes(s.Notes.Lines())
 		return
 	}
-	s.Out.Write(s.Account(ctx, s.recordedExit(exit), nil), s.Notes.Lines())
+	s.Out.Write(s.Account(ctx, s.recordedExit(ctx, exit), nil), s.Notes.Lines())
 }
 
 // Account ends Analyzer and controller and returns the report; see
@@ -80,6 +80,9 @@ func (s *Tuner) Close() {
 		errs = append(errs, s.Dir.Remove())
 	}
 	errs = append(errs, s.knowledge.Close())
+	if s.accountant != nil {
+		errs = append(errs, s.accountant.Close())
+	}
 	s.Out.close()
 	if err := errors.Join(errs...); err != nil {
 		s.Log.Debug("clean up", "error", err)

@@ -3,6 +3,7 @@
 package tuner
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"strings"
@@ -51,12 +52,13 @@ func inspect(args, env []string) objfile.Inspection {
 
 // recordedExit is how the program has just ended, and what it was in case that it ended
 // before anybody could look at it.
-func (s *Tuner) recordedExit(exit launch.Exit) *attunev1.RecordedExit {
+func (s *Tuner) recordedExit(ctx context.Context, exit launch.Exit) *attunev1.RecordedExit {
 	ended := time.Now().UnixNano()
+	taken := s.endAccount(ctx, exit)
 	program := inspect(s.Args, s.env)
 	code, signal := ExitOf(exit)
 	return &attunev1.RecordedExit{
-		Code: code, Signal: signal, EndedUnixNano: ended, ProgramCpuNanos: exit.Rusage.Utime.Nano() + exit.Rusage.Stime.Nano(),
+		Code: code, Signal: signal, EndedUnixNano: ended, ProgramCpuNanos: exit.Rusage.Utime.Nano() + exit.Rusage.Stime.Nano(), Account: taken,
 		Unseen: []*attunev1.RecordedUnseen{{
 			Pid: int32(s.PID), ParentPid: int32(os.Getpid()), Executable: program.Path, Reason: program.PreloadRefusal(),
 			Code: code, Signal: signal,

@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/controller/accountant"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -52,9 +53,12 @@ type Tuner struct {
 	Begun  sync.WaitGroup
 	Work   sync.WaitGroup
 
-	closeLog  func() error
-	knowledge knowledge.Lazy
-	env       []string // the program's
+	// accountant makes the account of the program that this command starts; nil: there is
+	// none, and that is noted.
+	accountant *accountant.Accountant
+	closeLog   func() error
+	knowledge  knowledge.Lazy
+	env        []string // the program's
 }
 
 // Options of a Tuner.
@@ -106,6 +110,9 @@ type Place struct {
 // Command is how the program is started.
 func (s *Tuner) Command(signals *launch.Signals) launch.Command {
 	cmd := launch.Command{Args: s.Args, Env: s.env, Signals: signals, Log: s.Log}
+	if s.accountant != nil {
+		s.accountant.Prepare(&cmd)
+	}
 	if s.Live != nil {
 		cmd.Stopping, cmd.Continued = s.Live.Pause, s.Live.Resume
 	}
@@ -128,9 +135,12 @@ func (s *Tuner) openOutputs(p *cli.Env) error {
 	return nil
 }
 
-// Build constructs Analyzer and controller and lets them find each other. What
+// Build constructs Analyzer, controller and accountant and lets them find each other. What
 // fails is noted, and the program runs with what there is.
 func (s *Tuner) Build() {
+	var ready sync.WaitGroup // it takes the kernel as long as all the rest
+	ready.Go(s.openAccount)
+	defer ready.Wait()
 	if err := s.Connect(); err != nil {
 		s.Log.Error("the program runs unwatched", "error", err)
 		return
