@@ -23,8 +23,8 @@ type TextOptions struct {
 	Width int
 }
 
-// WriteText writes the report for people: two lines if nothing was changed,
-// advised or wrong, and a few more otherwise.
+// WriteText writes the report for people: two lines for a command that ran for less than
+// a second if nothing was changed, advised or wrong, and a few more otherwise.
 func (r *Report) WriteText(w io.Writer, opts TextOptions) error {
 	p := &printer{opts: opts}
 	p.head(r)
@@ -47,6 +47,7 @@ func (r *Report) WriteText(w io.Writer, opts TextOptions) error {
 	for _, m := range r.Remarks {
 		p.line(2, dim, "note", "%s: %s", m.From, m.Text)
 	}
+	p.took(r)
 	p.foot(r)
 	_, err := w.Write(p.buf.Bytes())
 	return err

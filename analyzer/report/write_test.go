@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/attune-hpc/attune/internal/account"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,6 +51,7 @@ func TestWriteText(t *testing.T) {
 		{name: "build", r: build},
 		{name: "measured", r: measured()},
 		{name: "ranks", r: ranks, opts: TextOptions{Width: 80}},
+		{name: "took", r: took(), opts: TextOptions{Width: 100}},
 		{name: "colour", r: example(), opts: TextOptions{Color: true, Width: 100}},
 	}
 	for _, tt := range tests {
@@ -68,6 +71,29 @@ func TestWriteText(t *testing.T) {
 	if n := bytes.Count([]byte(read(t, "testdata/silent.txt")), []byte("\n")); n != 2 {
 		t.Errorf("a silent program gets %d lines, want 2", n)
 	}
+}
+
+// took is a report of a job of a batch system in which nothing was to change.
+func took() *Report {
+	r := &Report{Command: []string{"solver"}, WallSeconds: 100, Finished: true, Exit: Exit{Code: ptr(0)}}
+	asked := "asked of slurm"
+	zero := func() *float64 { return ptr(0.0) }
+	r.Account = &account.Account{
+		WallSeconds: 100, CPUSeconds: ptr(60.0), CoresAverage: ptr(0.6), CoresPeak: ptr(1.02), Exit: account.Exit{Code: ptr(0)},
+		Memory:    account.Memory{Resident: ptr(uint64(2e9))},
+		Available: account.Available{System: "slurm", Cores: ptr(8.0), Memory: ptr(uint64(16e9)), WallSeconds: ptr(86400.0)},
+		Time: account.Time{
+			Computing: ptr(50.0), Kernel: ptr(10.0), CPU: ptr(1.0), Disk: ptr(38.0), Network: zero(), Pipes: zero(), Events: zero(), Locks: zero(), Sleep: zero(), Other: ptr(1.0),
+		},
+		Accuracy: map[string]account.Accuracy{"cores_peak": account.Sampled},
+		Sources:  map[string]string{"available.cores": asked, "available.memory_bytes": asked, "available.wall_seconds": asked},
+		Tree: []account.Process{
+			{PID: 7, Name: "sh", CPUSeconds: ptr(0.1), Memory: account.Memory{Resident: ptr(uint64(1e6))}},
+			{PID: 8, Name: "sol\x1b[2Jver", CPUSeconds: ptr(59.9), Memory: account.Memory{Resident: ptr(uint64(2e9))}},
+		},
+		Processes: account.Processes{Total: ptr(uint64(2))},
+	}
+	return r
 }
 
 func read(t *testing.T, path string) string {

@@ -34,7 +34,7 @@ func fillAvailable(a *account.Account, job batch.Job) {
 		a.Accuracy["available."+name], a.Sources["available."+name] = account.Exact, source
 	}
 	limits, _ := cgroup.LimitsOf(os.Getpid()) // without, the machine is the limit
-	v := account.Available{System: job.System, Job: job.ID}
+	v := account.Available{System: job.System, Job: job.ID, Part: job.Part}
 	asked := "asked of " + job.System
 	switch {
 	case job.Cores > 0 && job.System != "":

@@ -34,6 +34,7 @@ type sampler struct {
 	sharing      *sharing
 	err          error // the first
 	spans        spans
+	history      history
 }
 
 // run looks until ctx ends. The loop has the sampler for itself meanwhile.
@@ -80,6 +81,7 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 	r.cgroup, r.cgroupPeak, r.hasCgroup = s.group.memory()
 	s.keepPeaks(&r)
 	s.spans.add(r.seconds, r.taken.cpu, r.taken.wait, func() cause { return waitOf(n.alive) })
+	s.history.add(r.seconds, r.taken.cpu, r.resident, s.options.Every)
 	s.shown.show(&r, at)
 	s.last = r
 	s.enforcer.check(&r)
@@ -119,6 +121,7 @@ func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 	}
 	fillMark(a, mark, all)
 	s.spans.fill(a)
+	s.fillHistory(a)
 	if s.options.Beside {
 		a.Missing["memory.proportional_peak_bytes"] = "not asked for, since the kernel goes through all pages for it: attune account asks"
 	}
@@ -147,6 +150,19 @@ func (s *sampler) fillShared(a *account.Account, mark uint64) {
 		case "memory.swap_peak_bytes":
 			s.peaks.Swap = new(most.value)
 		}
+	}
+}
+
+// fillHistory fills in how it went, up to the end.
+func (s *sampler) fillHistory(a *account.Account) {
+	if a.CPUSeconds == nil {
+		return
+	}
+	s.history.resident = max(s.history.resident, s.last.resident)
+	s.history.end(a.WallSeconds, seconds(*a.CPUSeconds))
+	a.History = s.history.list
+	for _, name := range []string{"history.cores", "history.resident_bytes"} {
+		a.Accuracy[name], a.Sources[name] = account.Sampled, "/proc of all living processes, at one time"
 	}
 }
 

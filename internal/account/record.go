@@ -61,8 +61,9 @@ type Account struct {
 	Provenance      *Provenance         `json:"provenance,omitempty" jsonschema:"Where the results came from, if that was to be recorded."`
 	Snapshots       []Snapshot          `json:"snapshots,omitempty" jsonschema:"What there was when events came that were asked for."`
 	Series          *Series             `json:"series,omitempty" jsonschema:"Where the time series was written, if one was."`
+	History         []Moment            `json:"history,omitempty" jsonschema:"How it went: spans of time one after another, which are longer the longer the command ran."`
 	PeakTimes       map[string]float64  `json:"peak_times,omitempty" unit:"seconds" jsonschema:"When a sampled peak was, from the start, by the field's name."`
-	Accuracy        map[string]Accuracy `json:"accuracy" jsonschema:"How each number is to be read, by the field's name: exact, sampled or bound. In tree[] it is that of the field of the same name here, or of tree.NAME where that is named."`
+	Accuracy        map[string]Accuracy `json:"accuracy" jsonschema:"How each number is to be read, by the field's name: exact, sampled or bound. In tree[] and history[] it is that of the field of the same name here, or of tree.NAME or history.NAME where that is named."`
 	Sources         map[string]string   `json:"sources,omitempty" jsonschema:"What measured a field, by its name."`
 	Missing         map[string]string   `json:"missing,omitempty" jsonschema:"Why a field is absent or a bound, by its name."`
 	Cost            Cost                `json:"cost" jsonschema:"What the accounting took."`
@@ -80,6 +81,7 @@ type Host struct {
 type Available struct {
 	System      string   `json:"batch_system,omitempty" jsonschema:"Batch system: slurm, pbs, gridengine or lsf; absent: this was no job."`
 	Job         string   `json:"job,omitempty" jsonschema:"Its id of the job."`
+	Part        bool     `json:"one_of_several_tasks,omitempty" jsonschema:"The job has more tasks beside this one, which this account knows nothing of."`
 	Cores       *float64 `json:"cores,omitempty" unit:"cores" jsonschema:"CPU time by wall time."`
 	Memory      *uint64  `json:"memory_bytes,omitempty" unit:"bytes" jsonschema:"Memory."`
 	WallSeconds *float64 `json:"wall_seconds,omitempty" unit:"seconds" jsonschema:"Time that was asked for."`
@@ -191,6 +193,14 @@ type Process struct {
 type Snapshot struct {
 	Label string `json:"label" jsonschema:"The file that appeared, or the line that was written."`
 	At    Row    `json:"at" jsonschema:"What there was at the first look after it, as in a line of the time series."`
+}
+
+// Moment is a span of the history.
+type Moment struct {
+	Seconds  float64 `json:"seconds" unit:"seconds" jsonschema:"Its end, from the account's start."`
+	Span     float64 `json:"span_seconds" unit:"seconds" jsonschema:"How long it is."`
+	Cores    float64 `json:"cores" unit:"cores" jsonschema:"CPU time by wall time in it, of all processes."`
+	Resident uint64  `json:"resident_bytes" unit:"bytes" jsonschema:"Most resident memory of all processes at one time in it; pages that several share count for each."`
 }
 
 // Series tells of a time series.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/directive"
 	"github.com/attune-hpc/attune/internal/estimate"
 	"github.com/attune-hpc/attune/internal/quantity"
 )
@@ -21,17 +22,7 @@ type Estimate struct {
 	// LeftOut are those among them that failed: they say little of what one that succeeds
 	// needs.
 	LeftOut int `json:"left_out"`
-	// An amount that nobody measured is nil.
-	MemoryBytes *Amount `json:"memory_bytes,omitempty"`
-	Cores       *Amount `json:"cores,omitempty"`
-	WallSeconds *Amount `json:"wall_seconds,omitempty"`
-	DiskBytes   *Amount `json:"disk_bytes,omitempty"`
-}
-
-// Amount is what to ask for, with its reason in a sentence.
-type Amount struct {
-	Value  float64 `json:"value"`
-	Reason string  `json:"reason"`
+	directive.Need
 }
 
 // Estimate says what the next task of a category needs, whose input has so many bytes (0:
@@ -65,11 +56,11 @@ func (s *Store) Estimate(ctx context.Context, category string, input float64) (*
 	})
 	walls, cores := numbersOf(good, "wall_seconds"), numbersOf(good, "cores_average")
 	if len(walls) > 0 {
-		e.WallSeconds = &Amount{math.Ceil(estimate.Time(walls)/60) * 60, fmt.Sprintf("the 95th percentile of %s and a fifth more; the longest took %s",
+		e.WallSeconds = &directive.Amount{Value: math.Ceil(estimate.Time(walls)/60) * 60, Reason: fmt.Sprintf("the 95th percentile of %s and a fifth more; the longest took %s",
 			tasksText(len(walls)), quantity.Seconds(slices.Max(walls)))}
 	}
 	if len(cores) > 0 {
-		e.Cores = &Amount{float64(estimate.Cores(cores)), fmt.Sprintf("the 95th percentile of what %s used on average; the most was %.2f", tasksText(len(cores)), slices.Max(cores))}
+		e.Cores = &directive.Amount{Value: float64(estimate.Cores(cores)), Reason: fmt.Sprintf("the 95th percentile of what %s used on average; the most was %.2f", tasksText(len(cores)), slices.Max(cores))}
 	}
 	return e, nil
 }
@@ -100,7 +91,7 @@ func inputsOf(tasks []Summary) (inputs []float64, what string) {
 }
 
 // bytesAmount chooses an amount of bytes for the next task; nil if no task has it.
-func bytesAmount(tasks []Summary, inputs []float64, what string, input float64, askedField string, of func(*Summary) (float64, bool)) *Amount {
+func bytesAmount(tasks []Summary, inputs []float64, what string, input float64, askedField string, of func(*Summary) (float64, bool)) *directive.Amount {
 	c := estimate.NewBytesChooser()
 	asked := 0.0
 	for i := range tasks {
@@ -124,12 +115,12 @@ func bytesAmount(tasks []Summary, inputs []float64, what string, input float64, 
 		reason = "with " + what + " " + reason
 	}
 	const mib = 1 << 20
-	return &Amount{math.Ceil(choice.Amount/mib) * mib, reason}
+	return &directive.Amount{Value: math.Ceil(choice.Amount/mib) * mib, Reason: reason}
 }
 
 // raiseKilled doubles what a task had that was ended at its limit, where that is more: it
 // would be ended again.
-func raiseKilled(a *Amount, tasks []Summary) {
+func raiseKilled(a *directive.Amount, tasks []Summary) {
 	for i := range tasks {
 		t := &tasks[i]
 		memory, known := t.Memory()

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/digest"
+)
+
+// tookSeconds is how long a command must have run for its account to be told: of a shorter
+// one, two lines are enough.
+const tookSeconds = 1
+
+// nothingChanged says whether nothing was changed, tried or advised.
+func (r *Report) nothingChanged() bool {
+	return len(r.Changes) == 0 && len(r.Advice) == 0
+}
+
+// took writes what the command took beside what it could have, and where nothing was to be
+// changed, what it did with its time.
+func (p *printer) took(r *Report) {
+	a := r.Account
+	if a == nil || a.WallSeconds < tookSeconds {
+		return
+	}
+	for _, b := range digest.Used(a) {
+		p.bar(b.Name, b, b.Text)
+	}
+	if worst := digest.Worst(a); worst != "" {
+		p.line(2, plain, "worst", "%s", worst)
+	}
+	if r.nothingChanged() {
+		label := "spent"
+		for _, b := range digest.Spent(a) {
+			p.bar(label, b, b.Name+", "+b.Text)
+			label = ""
+		}
+		if bounded := digest.Bounded(a); bounded != "" {
+			p.line(2, plain, "bound by", "%s", bounded)
+		}
+	}
+	if lines := digest.Directive(a); lines != nil {
+		p.line(2, green, "next time", "ask for less, if it is like this time:")
+		for _, line := range lines { // to be pasted: not wrapped
+			fmt.Fprintf(&p.buf, "%*s%s\n", labelWidth+3, "", Printable(line))
+		}
+	}
+}
+
+// bar writes a label, a bar, and what it says.
+func (p *printer) bar(label string, b digest.Bar, text string) {
+	before := fmt.Sprintf("  %-*s %s ", labelWidth, label, b)
+	p.buf.WriteString(before)
+	start := len([]rune(before))
+	for i, part := range wrap(text, p.opts.Width-start) {
+		if i > 0 {
+			p.buf.WriteString(strings.Repeat(" ", start))
+		}
+		p.buf.WriteString(Printable(part) + "\n")
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"time"
+
+	"github.com/attune-hpc/attune/internal/account"
+)
+
+// maxMoments bounds the history: when there are more, each two become one.
+const maxMoments = 240
+
+// history is how it went, in spans that become longer.
+type history struct {
+	list  []account.Moment
+	every float64 // seconds, the least of a span
+	// What the current span began with, and the most memory in it.
+	begin    float64
+	cpu      time.Duration
+	resident uint64
+}
+
+// add takes a look; every is the time that was asked for between two.
+func (h *history) add(seconds float64, cpu time.Duration, resident uint64, every time.Duration) {
+	h.resident = max(h.resident, resident)
+	if h.every = max(h.every, every.Seconds()); seconds-h.begin < h.every {
+		return
+	}
+	h.end(seconds, cpu)
+	if len(h.list) < maxMoments {
+		return
+	}
+	for i := range maxMoments / 2 {
+		h.list[i] = joined(h.list[2*i], h.list[2*i+1])
+	}
+	h.list = h.list[:maxMoments/2]
+	h.every *= 2
+}
+
+// end ends the current span.
+func (h *history) end(seconds float64, cpu time.Duration) {
+	if passed := seconds - h.begin; passed > 0 {
+		h.list = append(h.list, account.Moment{
+			Seconds: seconds, Span: passed, Cores: max(0, (cpu-h.cpu).Seconds()) / passed, Resident: h.resident,
+		})
+	}
+	h.begin, h.cpu, h.resident = seconds, max(cpu, h.cpu), 0
+}
+
+// joined is one span that was two.
+func joined(a, b account.Moment) account.Moment {
+	span := a.Span + b.Span
+	return account.Moment{
+		Seconds: b.Seconds, Span: span, Cores: (a.Cores*a.Span + b.Cores*b.Span) / span, Resident: max(a.Resident, b.Resident),
+	}
+}

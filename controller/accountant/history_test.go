@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// TestHistory: however long it takes, the history is bounded, hides no peak of memory and
+// loses no CPU time.
+func TestHistory(t *testing.T) {
+	var h history
+	const looks = 10_000
+	for i := range looks {
+		resident := uint64(1000)
+		if i == 7777 {
+			resident = 5000
+		}
+		h.add(float64(i+1)/100, time.Duration(i+1)*5*time.Millisecond, resident, 10*time.Millisecond)
+	}
+	h.end(looks/100+1, looks*5*time.Millisecond)
+	cpu, seconds, most := 0.0, 0.0, uint64(0)
+	for _, m := range h.list {
+		if math.Abs(m.Seconds-seconds-m.Span) > 1e-6 {
+			t.Fatalf("%+v begins at %v s", m, seconds)
+		}
+		cpu, seconds, most = cpu+m.Cores*m.Span, m.Seconds, max(most, m.Resident)
+	}
+	if len(h.list) > maxMoments || math.Abs(cpu-looks*0.005) > 1e-6 || most != 5000 {
+		t.Errorf("%d moments, %v s of CPU time, %d bytes at most; want %v s and 5000", len(h.list), cpu, most, looks*0.005)
+	}
+}

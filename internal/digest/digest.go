@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package digest is what an account says to a person: bars of what was used of what could
+// be had, what the time went into, what bounded it, and what to ask for next time. A number
+// that is not known makes no bar and no sentence. Its functions are safe for concurrent use.
+package digest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/batch"
+	"github.com/attune-hpc/attune/internal/quantity"
+)
+
+// Bar is a part of something.
+type Bar struct {
+	Name string
+	// Share is 0 for nothing, 1 for all, and may be more.
+	Share float64
+	// Text says what of what.
+	Text string
+}
+
+// barWidth is in columns.
+const barWidth = 20
+
+// String draws the bar in a line of text, with its percentage.
+func (b Bar) String() string {
+	full := min(barWidth, max(0, int(b.Share*barWidth+0.5)))
+	return strings.Repeat("█", full) + strings.Repeat("░", barWidth-full) + " " + fmt.Sprintf("%5s", b.Percent())
+}
+
+// Percent is the share in whole percents.
+func (b Bar) Percent() string {
+	if b.Share > 0 && b.Share < 0.005 {
+		return "<1 %"
+	}
+	return fmt.Sprintf("%.0f %%", 100*b.Share)
+}
+
+// About is what stands before a number that is not exact.
+func About(a *account.Account, field string) string {
+	switch a.Accuracy[field] {
+	case account.Sampled:
+		return "about "
+	case account.Bound:
+		return "at least "
+	}
+	return ""
+}
+
+// Used are the bars of what was used of what could be had: CPU, memory, and time where some
+// was asked for.
+func Used(a *account.Account) (bars []Bar) {
+	v := a.Available
+	if a.CoresAverage != nil && v.Cores != nil {
+		text := fmt.Sprintf("of %s %s: %s%.2f on average", coresText(*v.Cores), of(a, "cores"), About(a, "cores_average"), *a.CoresAverage)
+		if a.CoresPeak != nil {
+			text += fmt.Sprintf(", peak %s%.1f", About(a, "cores_peak"), *a.CoresPeak)
+		}
+		bars = append(bars, Bar{"CPU", *a.CoresAverage / *v.Cores, text})
+	}
+	if peak, field := memory(a); peak != nil && v.Memory != nil {
+		bars = append(bars, Bar{"memory", float64(*peak) / float64(*v.Memory),
+			fmt.Sprintf("of %s %s: peak %s%s", bytes(*v.Memory), of(a, "memory_bytes"), About(a, field), bytes(*peak))})
+	}
+	if v.WallSeconds != nil {
+		bars = append(bars, Bar{"time", a.WallSeconds / *v.WallSeconds,
+			fmt.Sprintf("of %s %s: %s", quantity.Seconds(*v.WallSeconds), of(a, "wall_seconds"), quantity.Seconds(a.WallSeconds))})
+	}
+	return bars
+}
+
+// memory is the peak that a memory limit is about: of all processes, shared pages once
+// where that is known.
+func memory(a *account.Account) (peak *uint64, field string) {
+	if a.Memory.Proportional != nil {
+		return a.Memory.Proportional, "memory.proportional_peak_bytes"
+	}
+	return a.Memory.Resident, "memory.resident_peak_bytes"
+}
+
+// of says whose it was to give.
+func of(a *account.Account, field string) string {
+	switch source := a.Sources["available."+field]; source {
+	case account.SourceMachine:
+		return "of the machine"
+	case account.SourceGroup:
+		return "of the control group"
+	default:
+		return strings.ReplaceAll(source, batch.Slurm, "Slurm")
+	}
+}
+
+func coresText(n float64) string {
+	if n == 1 {
+		return "1 core"
+	}
+	return quantity.Number(n) + " cores"
+}
+
+func bytes(n uint64) string { return quantity.Bytes(float64(n)) }
+
+// Worst names the process that took most CPU time, and the one that had most memory; empty
+// where there was one process, or nothing is known of single ones.
+func Worst(a *account.Account) string {
+	var cpu, resident *account.Process
+	for i := range a.Tree {
+		p := &a.Tree[i]
+		if p.CPUSeconds != nil && (cpu == nil || *p.CPUSeconds > *cpu.CPUSeconds) {
+			cpu = p
+		}
+		if p.Memory.Resident != nil && (resident == nil || *p.Memory.Resident > *resident.Memory.Resident) {
+			resident = p
+		}
+	}
+	if len(a.Tree) < 2 || cpu == nil || a.Processes.Total == nil || a.CPUSeconds == nil {
+		return ""
+	}
+	text := fmt.Sprintf("process %s, of %d: %s of the %s CPU time", processText(cpu), *a.Processes.Total, quantity.Seconds(*cpu.CPUSeconds), quantity.Seconds(*a.CPUSeconds))
+	switch {
+	case resident == nil:
+		return text
+	case resident == cpu:
+		return text + ", and most memory, " + bytes(*cpu.Memory.Resident)
+	}
+	return text + fmt.Sprintf("; most memory had %s, %s", processText(resident), bytes(*resident.Memory.Resident))
+}
+
+func processText(p *account.Process) string {
+	if p.Name == "" {
+		return fmt.Sprint(p.PID)
+	}
+	return fmt.Sprintf("%d (%s)", p.PID, p.Name)
+}
