@@ -114,6 +114,11 @@ func wrap(text string, width int) []string {
 
 // head says what ran, how it ended, and what came of it.
 func (p *printer) head(r *Report) {
+	p.line(0, bold, "attune:", "%s ran %s%s; %s", commandName(r.Command), seconds(r.WallSeconds), r.Exit.suffix(r.Finished), r.result())
+}
+
+// result says what came of it.
+func (r *Report) result() string {
 	var parts []string
 	for _, verdict := range []string{VerdictKept, VerdictUndone, VerdictFailed, VerdictUnjudged} {
 		if n := settings(r.Changes, verdict); n > 0 {
@@ -127,7 +132,7 @@ func (p *printer) head(r *Report) {
 	if len(parts) > 0 {
 		result = "changes: " + strings.Join(parts, ", ")
 	}
-	p.line(0, bold, "attune:", "%s ran %s%s; %s", commandName(r.Command), seconds(r.WallSeconds), r.Exit.suffix(r.Finished), result)
+	return result
 }
 
 // settings counts the changes with that verdict, the same one in several
@@ -195,10 +200,7 @@ func (g *group) judgedWith(o *group) bool {
 // change writes what was changed.
 func (p *printer) change(g *group) {
 	colour := map[string]style{VerdictKept: green, VerdictUndone: yellow, VerdictFailed: red}[g.Verdict]
-	text := fmt.Sprintf("%s %s → %s in %s", g.Knob, g.Old, g.New, processes(g.processes))
-	if !g.Old.Known() && !g.New.Known() {
-		text = fmt.Sprintf("%s in %s", g.Action, processes(g.processes))
-	}
+	text := g.what() + " in " + processes(g.processes)
 	if g.AppliedSeconds != nil {
 		text += " after " + seconds(*g.AppliedSeconds)
 	}
@@ -362,12 +364,15 @@ func (p *printer) foot(r *Report) {
 	if watched == 1 {
 		noun = "process"
 	}
-	o := r.Overhead
-	tunlets := ""
+	p.line(0, dim, "attune:", "cost %s; %d %s, %d events, %s", r.cost(), watched, noun, r.Events.Received, lost)
+}
+
+// cost says what watching and tuning cost.
+func (r *Report) cost() string {
+	o, tunlets := r.Overhead, ""
 	if o.TunletCPUSeconds > 0 {
 		tunlets = fmt.Sprintf(" (tunlets %s)", seconds(o.TunletCPUSeconds))
 	}
-	p.line(0, dim, "attune:", "cost %s CPU%s, %s memory, %s in the application; %d %s, %d events, %s",
-		seconds(o.CPUSeconds), tunlets, bytesText(o.MemoryPeakBytes+o.TunletMemoryBytes),
-		seconds(o.ProbeSeconds), watched, noun, r.Events.Received, lost)
+	return fmt.Sprintf("%s CPU%s, %s memory, %s in the application",
+		seconds(o.CPUSeconds), tunlets, bytesText(o.MemoryPeakBytes+o.TunletMemoryBytes), seconds(o.ProbeSeconds))
 }

@@ -45,6 +45,8 @@ type Run struct {
 	Budget float64
 	// Report is the file for the JSON report; empty: none.
 	Report string
+	// HTML is the file for the report as a page; empty: none.
+	HTML string
 	// Timeline is the file for what happens, as JSON lines; empty: none.
 	Timeline string
 	// Record is the file for a recording of the run; empty: none.

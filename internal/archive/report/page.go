@@ -3,9 +3,7 @@
 package report
 
 import (
-	"crypto/sha256"
 	_ "embed" // the page's form
-	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
@@ -13,31 +11,22 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/archive"
+	"github.com/attune-hpc/attune/internal/htmlpage"
 	"github.com/attune-hpc/attune/internal/quantity"
 )
 
 //go:embed page.html
 var form string
 
-//go:embed page.css
-var style string
-
-// policy lets the page have its own style, and nothing else: nothing is fetched, nothing
-// is run.
-func policy() string {
-	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
-}
-
 // page is the form, filled in by a Report. What others chose is escaped by html/template.
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
+var page = template.Must(template.New("page").Funcs(htmlpage.Functions()).Funcs(template.FuncMap{
 	"bytes": quantity.Bytes, "seconds": quantity.Seconds, "field": quantity.Field,
 	"day": func(t time.Time) string { return t.Local().Format(time.DateTime) },
 	"percent": func(v float64) string {
 		return fmt.Sprintf("%.0f %%", 100*v)
 	},
 	"short": func(id string) string { return id[:8] }, "next": nextText,
-	"histogram": drawHistogram, "line": drawLine, "use": Use.text, "width": func(u Use) float64 { return min(u.Share(), 1) * 200 },
+	"histogram": drawHistogram, "line": drawLine, "useText": Use.text,
 	"two": func(v *float64) string {
 		if v == nil {
 			return "–"
@@ -55,8 +44,6 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 		first, second := c.Histogram[0], c.Histogram[last]
 		return second.To-second.From > 1.5*(first.To-first.From)
 	},
-	"style":  func() template.CSS { return template.CSS(style) },
-	"policy": policy,
 }).Parse(form))
 
 // WriteHTML writes the report as one page.
@@ -127,9 +114,7 @@ func drawLine(c Chart) *timePicture {
 	return p
 }
 
-// picture is an SVG with its description. Its content is escaped already.
+// picture is one of them. Its content is escaped already.
 func picture(description, content string) template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %d %d" role="img" aria-label="`, pictureWidth, pictureHeight+1) +
-		template.HTMLEscapeString(description) + `">` + content +
-		fmt.Sprintf(`<line class="base" x1="0" x2="%d" y1="%d" y2="%d"/></svg>`, pictureWidth, pictureHeight, pictureHeight))
+	return htmlpage.Picture(pictureWidth, pictureHeight, description, content)
 }

@@ -119,7 +119,7 @@ func MergeKnown(v *viper.Viper, file string, known []string) error {
 // fileKeys lists what may stand in a file.
 func fileKeys() []string {
 	return []string{
-		KeyMode, KeyTunlet, KeyTunletDir, KeyTunletMB, KeyTunletCPU, keyTunletSet, KeyProbe, KeyBudget, keyReport, KeyTimeline, KeyRecord, KeyQuiet,
+		KeyMode, KeyTunlet, KeyTunletDir, KeyTunletMB, KeyTunletCPU, keyTunletSet, KeyProbe, KeyBudget, keyReport, keyHTML, KeyTimeline, KeyRecord, KeyQuiet,
 		KeyWatch, keyNoBPF, keyLogFile, KeyLogLevel, KeyTunlets,
 	}
 }

@@ -28,6 +28,7 @@ const (
 	KeyProbe     = "probe"
 	KeyBudget    = "budget"
 	keyReport    = "report"
+	keyHTML      = "html"
 	KeyTimeline  = "timeline"
 	KeyRecord    = "record"
 	KeyQuiet     = "quiet"
@@ -56,6 +57,7 @@ func RunFlags(flags *pflag.FlagSet) {
 	flags.StringArray(KeyProbe, nil, "measure at the `POINT`, for example libc.so.6:malloc (docs/reference/probes.md); may be repeated")
 	flags.Float64(KeyBudget, d.Budget, "most of a process' CPU time that measure points may take, in `PERCENT`; beyond it less is measured, 100 is no limit")
 	flags.String(keyReport, "", "write the report to `FILE` as JSON")
+	flags.String(keyHTML, "", "write the report to `FILE` as a page for a browser, with what the program took and how it went")
 	flags.String(KeyTimeline, "", "write what happens to `FILE` as it happens, as JSON lines")
 	flags.String(KeyRecord, "", "record what happens to `FILE`, to try tunlets with it later: attune tunlet run --replay FILE")
 	flags.Bool(KeyQuiet, false, "leave out the text at the end")
@@ -113,6 +115,7 @@ func fromViper(v *viper.Viper) (config.Run, error) {
 		Probes:     from.List(KeyProbe),
 		Budget:     from.Number(KeyBudget),
 		Report:     from.Text(keyReport),
+		HTML:       from.Text(keyHTML),
 		Timeline:   from.Text(KeyTimeline),
 		Record:     from.Text(KeyRecord),
 		Quiet:      from.Truth(KeyQuiet),

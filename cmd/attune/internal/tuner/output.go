@@ -25,8 +25,8 @@ import (
 type outputs struct {
 	stderr   io.Writer // nil: nothing is to be said
 	terminal bool      // standard error is one
-	report   string    // a file to be made, absolute; empty: none
-	reportTo *os.File  // a pipe, device or descriptor instead; nil: none
+	report   place
+	page     place
 	timeline *os.File
 	record   *os.File
 }
@@ -43,10 +43,13 @@ func (o *outputs) open(cfg config.Run, p *cli.Env) error {
 		return exitcode.UsageError(errors.New("--watch needs a terminal at standard error"),
 			"use --timeline FILE and follow the file")
 	}
-	if err := o.openReport(cfg.Report); err != nil {
-		return exitcode.UsageError(fmt.Errorf("report: %w", err), "name a file that you may write to with --report")
-	}
 	var err error
+	if o.report, err = openPlace(cfg.Report, "report"); err != nil {
+		return err
+	}
+	if o.page, err = openPlace(cfg.HTML, "html"); err != nil {
+		return err
+	}
 	if o.timeline, err = openOutput(cfg.Timeline, settings.KeyTimeline); err != nil {
 		return err
 	}
@@ -67,29 +70,52 @@ func openOutput(path, flag string) (*os.File, error) {
 	return f, nil
 }
 
-// openReport opens what the report is to be streamed into, or checks that its
-// file can be made. That happens at the end, under another name first, so its
-// directory is what counts.
-func (o *outputs) openReport(path string) error {
-	if path == "" {
-		return nil
+// place is where a document of the end goes; the zero value is nowhere.
+type place struct {
+	file   string   // to be made, absolute; empty: none
+	stream *os.File // a pipe, device or descriptor instead; nil: none
+}
+
+// openPlace opens what the document of a flag is to be streamed into, or checks that
+// its file can be made. That happens at the end, under another name first, so its
+// directory is what counts. Errors have the code for usage.
+func openPlace(path, flag string) (p place, err error) {
+	switch {
+	case path == "":
+	case outfile.Stream(path):
+		p.stream, err = outfile.Open(path, 0)
+	default:
+		p.file, err = placeable(path)
 	}
-	if outfile.Stream(path) {
-		var err error
-		o.reportTo, err = outfile.Open(path, 0)
-		return err
+	if err != nil {
+		return p, exitcode.UsageError(fmt.Errorf("%s: %w", flag, err), "name a file that you may write to with --"+flag)
 	}
+	return p, nil
+}
+
+// placeable is a path, absolute, of a file that can be made.
+func placeable(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if info, err := os.Stat(abs); err == nil && info.IsDir() {
-		return fmt.Errorf("%s is a directory", path)
+		return "", fmt.Errorf("%s is a directory", path)
 	}
 	if err := unix.Access(filepath.Dir(abs), unix.W_OK); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return "", fmt.Errorf("%s: %w", path, err)
 	}
-	o.report = abs
+	return abs, nil
+}
+
+// write writes the document, if it has a place.
+func (p place) write(encode func(io.Writer) error, toFile func(path string) error) error {
+	switch {
+	case p.stream != nil:
+		return encode(p.stream)
+	case p.file != "":
+		return toFile(p.file)
+	}
 	return nil
 }
 
@@ -110,8 +136,10 @@ func (o *outputs) Write(r *report.Report, notes []string) {
 	for _, note := range notes {
 		r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: "attune", Text: note})
 	}
-	if err := o.writeJSON(r); err != nil {
-		o.notes([]string{err.Error()})
+	for _, err := range []error{o.report.write(r.EncodeJSON, r.WriteJSON), o.page.write(r.EncodeHTML, r.WritePage)} {
+		if err != nil {
+			o.notes([]string{err.Error()})
+		}
 	}
 	if o.stderr == nil {
 		return
@@ -122,17 +150,6 @@ func (o *outputs) Write(r *report.Report, notes []string) {
 		opts.Width, _, _ = term.GetSize(2) // 0: unknown, not wrapped
 	}
 	_ = r.WriteText(o.stderr, opts)
-}
-
-// writeJSON writes the report of --report, if there is one.
-func (o *outputs) writeJSON(r *report.Report) error {
-	switch {
-	case o.reportTo != nil:
-		return r.EncodeJSON(o.reportTo)
-	case o.report != "":
-		return r.WriteJSON(o.report)
-	}
-	return nil
 }
 
 // Say writes an error of a part, of which the rest goes on, to standard error: one
@@ -155,7 +172,7 @@ func (o *outputs) notes(lines []string) {
 
 // close closes what open opened; what was written is written.
 func (o *outputs) close() {
-	for _, f := range []*os.File{o.timeline, o.record, o.reportTo} {
+	for _, f := range []*os.File{o.timeline, o.record, o.report.stream, o.page.stream} {
 		if f != nil {
 			_ = f.Close()
 		}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/testing/safepage"
+)
+
+const attack = "<script>alert(1)</script>'\"&"
+
+// TestPage: the page shows changes on its time line, in the account's time, and what others
+// chose as text.
+func TestPage(t *testing.T) {
+	r := took()
+	changed := example()
+	r.Changes, r.Advice, r.Remarks = changed.Changes, changed.Advice, []Remark{{From: "x", Text: attack}}
+	r.Command, r.Changes[0].Reason, r.Advice[0].Why, r.Account.Tree[1].Name = []string{attack}, attack, attack, attack
+	r.StartedAt = time.Unix(1e9, 0)
+	r.Account.Start = r.StartedAt.Add(20 * time.Millisecond)
+	r.Account.Missing = map[string]string{"tree": attack}
+	r.Changes[0].AppliedSeconds = ptr(50.02) // half way
+	r.Account.History = []account.Moment{{Seconds: 50, Span: 50, Cores: 1, Resident: 1e9}, {Seconds: 100, Span: 50, Cores: 0.2, Resident: 2e9}}
+	page := mustPage(t, r)
+	for _, text := range []string{
+		"&lt;script&gt;alert(1)", `class="mark" x1="480.000000"`, ">1</text>", "until 50.0 s: 1.00 cores", "up to 2 GB", "#SBATCH --mem=2385M", "asked of Slurm",
+		"io.read_bytes", "cpu_seconds", "What was changed", "What is advised", "waiting for storage",
+	} {
+		if text != "io.read_bytes" != strings.Contains(page, text) { // which was not measured
+			t.Errorf("%q in the page: %t", text, strings.Contains(page, text))
+		}
+	}
+}
+
+// TestPageOfNothing: without an account there is a page all the same.
+func TestPageOfNothing(t *testing.T) {
+	r := example()
+	for _, text := range []string{"What was changed", "Attune itself took"} {
+		if page := mustPage(t, r); !strings.Contains(page, text) || strings.Contains(page, "How it went") {
+			t.Errorf("%q is not in the page, or a time line is", text)
+		}
+	}
+}
+
+func mustPage(t *testing.T, r *Report) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := r.EncodeHTML(&out); err != nil {
+		t.Fatal(err)
+	}
+	safepage.Check(t, out.Bytes())
+	return out.String()
+}
