@@ -64,7 +64,7 @@ const pageProcesses = 20
 // nothing. Without an account it is a page of what was changed.
 func (r *Report) EncodeHTML(w io.Writer) error {
 	p := &page{
-		Report: r, Name: commandName(r.Command), Ended: "ran " + seconds(r.WallSeconds) + r.Exit.suffix(r.Finished), Result: r.result(),
+		Report: r, Name: commandName(r.Command), Ended: r.ran(), Result: sentence(r.result()),
 		Command: strings.Join(r.Command, " "), Cost: r.cost(),
 	}
 	p.rows()
@@ -80,6 +80,9 @@ func (r *Report) EncodeHTML(w io.Writer) error {
 	}
 	return nil
 }
+
+// sentence begins with a capital letter.
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // addProcesses adds the processes that took most, where that is known.
 func (p *page) addProcesses(a *account.Account) {

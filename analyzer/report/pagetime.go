@@ -82,7 +82,7 @@ func (p *page) charts(a *account.Account) []chart {
 		return chart{title, o.Draw(title + " over time: " + text), text}
 	}
 	return []chart{
-		draw("Cores busy", cores, fmt.Sprintf("up to %.2f", cores.Top)),
-		draw("Resident memory", memory, "up to "+quantity.Bytes(memory.Top)+"; pages that several processes share count for each"),
+		draw("Cores busy", cores, fmt.Sprintf("from 0 to %s; up to %.2f", quantity.Seconds(a.WallSeconds), cores.Top)),
+		draw("Resident memory", memory, "from 0 to "+quantity.Seconds(a.WallSeconds)+"; up to "+quantity.Bytes(memory.Top)+"; pages that several processes share count for each"),
 	}
 }

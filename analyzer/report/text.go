@@ -114,7 +114,16 @@ func wrap(text string, width int) []string {
 
 // head says what ran, how it ended, and what came of it.
 func (p *printer) head(r *Report) {
-	p.line(0, bold, "attune:", "%s ran %s%s; %s", commandName(r.Command), seconds(r.WallSeconds), r.Exit.suffix(r.Finished), r.result())
+	p.line(0, bold, "attune:", "%s %s; %s", commandName(r.Command), r.ran(), r.result())
+}
+
+// ran says how long the command ran, and how it ended. The session begins before the command.
+func (r *Report) ran() string {
+	wall := r.WallSeconds
+	if r.Account != nil {
+		wall = r.Account.WallSeconds
+	}
+	return "ran " + seconds(wall) + r.Exit.suffix(r.Finished)
 }
 
 // result says what came of it.

@@ -23,10 +23,12 @@ func Bytes(bytes float64) string {
 	return fmt.Sprintf("%.3g %s", bytes, unit)
 }
 
-// Seconds is a time for people: 12.3 s, 4 min 05 s, 2 h 03 min, 3 d 04 h.
+// Seconds is a time for people: 0.0123 ms, 12.3 s, 4 min 05 s, 2 h 03 min, 3 d 04 h.
 func Seconds(seconds float64) string {
 	whole := int64(seconds + 0.5)
 	switch {
+	case seconds > 0 && seconds < 0.001:
+		return Number(seconds*1000) + " ms"
 	case seconds < 10:
 		return fmt.Sprintf("%.3g s", seconds)
 	case seconds < 99.95:

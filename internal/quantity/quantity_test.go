@@ -13,7 +13,7 @@ func TestBytes(t *testing.T) {
 }
 
 func TestSeconds(t *testing.T) {
-	for value, want := range map[float64]string{0: "0 s", 0.01234: "0.0123 s", 9.994: "9.99 s", 59.94: "59.9 s", 99.96: "1 min 40 s", 245: "4 min 05 s",
+	for value, want := range map[float64]string{0: "0 s", 0.0000123: "0.0123 ms", 0.01234: "0.0123 s", 9.994: "9.99 s", 59.94: "59.9 s", 99.96: "1 min 40 s", 245: "4 min 05 s",
 		3599.6: "1 h 00 min", 7380: "2 h 03 min", 273600: "3 d 04 h"} {
 		if got := Seconds(value); got != want {
 			t.Errorf("%v: %q, want %q", value, got, want)

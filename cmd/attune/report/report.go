@@ -18,6 +18,7 @@ import (
 // Command returns `attune report`.
 func Command(p *cli.Env) *cobra.Command {
 	var asJSON bool
+	var page string
 	cmd := &cobra.Command{
 		Use:   "report [flags] RECORDING",
 		Short: "Show the report of a recorded run",
@@ -29,14 +30,15 @@ shows what there is, and fails.`,
 			if len(args) != 1 {
 				return exitcode.UsageError(errors.New("the name of one recording is needed"), "make one with attune run --record FILE")
 			}
-			return showRecorded(p, args[0], asJSON)
+			return showRecorded(p, args[0], asJSON, page)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the JSON document")
+	cmd.Flags().StringVar(&page, "html", "", "write the page that attune run --html makes to `FILE`")
 	return cmd
 }
 
-func showRecorded(p *cli.Env, path string, asJSON bool) error {
+func showRecorded(p *cli.Env, path string, asJSON bool, page string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return exitcode.UsageError(err, "name a recording")
@@ -53,6 +55,9 @@ func showRecorded(p *cli.Env, path string, asJSON bool) error {
 		err = recorded.EncodeJSON(p.Stdout)
 	} else {
 		err = recorded.WriteText(p.Stdout, report.TextOptions{})
+	}
+	if page != "" {
+		err = errors.Join(err, recorded.WritePage(page))
 	}
 	return errors.Join(err, broken)
 }
