@@ -134,8 +134,8 @@ func (a *Account) begin(h *attunev1.RecordingHeader) {
 func (a *Account) samples(b *attunev1.SampleBatch) {
 	a.counts.Samples += uint64(len(b.GetSamples()))
 	for _, one := range b.GetSamples() {
-		if !a.processes.of(one.GetProcess()).ended { // nobody would forget it again
-			a.signals.take(one)
+		if p := a.processes.of(one.GetProcess()); !p.ended { // nobody would forget it again
+			a.signals.take(one, p)
 		}
 	}
 }

@@ -24,6 +24,9 @@ type process struct {
 	endedAt        time.Duration
 	replacedByExec bool
 	exit           *report.Exit
+	// cpu is what its samples say that it took, resident the most memory of one of them.
+	cpu      time.Duration
+	resident uint64
 }
 
 // processes are all of them, but for those that the session has forgotten.

@@ -22,6 +22,9 @@ func (a *Account) Report(at time.Duration) *report.Report {
 		r.Processes = append(r.Processes, p.report())
 	}
 	a.end.report(r)
+	if r.Account == nil {
+		r.Account = a.taken(r)
+	}
 	for _, t := range a.tunlets.hosted {
 		t.EventsDropped = a.tunlets.lost[t.Name]
 		r.Tunlets = append(r.Tunlets, t)

@@ -42,16 +42,16 @@ var form = template.Must(template.New("report").Funcs(htmlpage.Functions()).Func
 // page is what its form asks for.
 type page struct {
 	*Report
-	Name, Ended, Result, Command, Host, Worst, Bounded, Cost string
-	Used, Spent                                              []digest.Bar
-	Directive                                                []string
-	Charts                                                   []chart
-	Marks                                                    []htmlpage.Mark
-	Rows                                                     []changeRow
-	Processes                                                []account.Process
-	MoreProcesses                                            uint64
-	Numbers                                                  []pageNumber
-	Missing                                                  map[string]string
+	Name, Ended, Result, Command, Host, Took, Worst, Bounded, Cost string
+	Used, Spent                                                    []digest.Bar
+	Directive                                                      []string
+	Charts                                                         []chart
+	Marks                                                          []htmlpage.Mark
+	Rows                                                           []changeRow
+	Processes                                                      []account.Process
+	MoreProcesses                                                  uint64
+	Numbers                                                        []pageNumber
+	Missing                                                        map[string]string
 }
 
 // pageNumber is a number of the account.
@@ -70,7 +70,7 @@ func (r *Report) EncodeHTML(w io.Writer) error {
 	p.rows()
 	if a := r.Account; a != nil {
 		p.Used, p.Spent, p.Worst, p.Bounded, p.Directive = digest.Used(a), digest.Spent(a), digest.Worst(a), digest.Bounded(a), digest.Directive(a)
-		p.Host, p.Missing = a.Host.Name, a.Missing
+		p.Host, p.Missing, p.Took = a.Host.Name, a.Missing, digest.Took(a)
 		p.Charts = p.charts(a)
 		p.addProcesses(a)
 		p.addNumbers(a)

@@ -28,6 +28,9 @@ func (p *printer) took(r *Report) {
 	for _, b := range digest.Used(a) {
 		p.bar(b.Name, b, b.Text)
 	}
+	if took := digest.Took(a); took != "" {
+		p.line(2, plain, "took", "%s", took)
+	}
 	if worst := digest.Worst(a); worst != "" {
 		p.line(2, plain, "worst", "%s", worst)
 	}

@@ -73,6 +73,21 @@ func Used(a *account.Account) (bars []Bar) {
 	return bars
 }
 
+// Took is what was used where it is not known what could be had; empty where it is.
+func Took(a *account.Account) string {
+	if a.CPUSeconds == nil || a.CoresAverage == nil || a.Available.Cores != nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s%s CPU time, %.2f cores on average", About(a, "cpu_seconds"), quantity.Seconds(*a.CPUSeconds), *a.CoresAverage)
+	if peak, field := memory(a); peak != nil {
+		text += fmt.Sprintf("; peak memory %s%s", About(a, field), bytes(*peak))
+	}
+	if a.Processes.Total != nil {
+		text += fmt.Sprintf("; processes: %d", *a.Processes.Total)
+	}
+	return text
+}
+
 // memory is the peak that a memory limit is about: of all processes, shared pages once
 // where that is known.
 func memory(a *account.Account) (peak *uint64, field string) {
