@@ -82,7 +82,7 @@ func (a *attacher) attachFirst(spec Spec, target *target) (*attached, error) {
 			Remedy: "probe the entry, or the exit alone at its return instructions",
 		}
 	}
-	if err := errors.Join(spec.checkProgram(), a.load()); err != nil {
+	if err := errors.Join(spec.checkProgram(), target.checkTranslated(spec.Path), a.load()); err != nil {
 		return nil, err
 	}
 	a.price()

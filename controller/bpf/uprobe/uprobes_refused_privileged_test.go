@@ -7,6 +7,7 @@ package uprobe
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -56,6 +57,24 @@ func TestKernelRefusesWhatItMust(t *testing.T) {
 	if blind.symbols[0].Refused != "" || blind.symbols[1].Refused != "the kernel refuses to probe this instruction" {
 		t.Errorf("symbols %+v", blind.symbols)
 	}
+}
+
+// TestFilesUnderValgrind: its programs are ended by breakpoints that others see.
+func TestFilesUnderValgrind(t *testing.T) {
+	binary := mustCompile(t, "target.c")
+	dir := filepath.Join(t.TempDir(), "valgrind")
+	tool := filepath.Join(dir, "memcheck-amd64-linux")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Rename(binary, tool)); err != nil {
+		t.Fatal(err)
+	}
+	u := mustUprobes(t, Options{})
+	spec := Spec{Path: tool, Symbols: mustSymbols(t, tool, "starts_with_push"), Point: 1}
+	target := mustStartTarget(t, tool)
+	if a, err := u.Attach(spec); err == nil || !strings.Contains(err.Error(), "Valgrind") {
+		t.Errorf("attached: %v, error %v", a, err)
+	}
+	target.mustEnd(t)
+	mustAttach(t, u, spec)
 }
 
 func TestBadFiles(t *testing.T) {
