@@ -39,6 +39,25 @@ type foreign struct {
 	refuses string
 }
 
+// withAllocators are programs with an allocator between them and the C library's, which
+// must not get each other's blocks.
+func withAllocators() (rows []foreign) {
+	for _, name := range []string{"libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"} {
+		script := `LD_PRELOAD="$LD_PRELOAD:` + name + `" exec /usr/bin/python3 testdata/foreign/blocks.py`
+		rows = append(rows, foreign{name: name, command: line("sh", "-c", script)})
+	}
+	for _, sanitizer := range []string{"address", "thread"} {
+		row := foreign{name: sanitizer + " sanitizer", command: func(t *testing.T) []string {
+			return []string{targets.Build(t, "testdata/foreign/sanitized.c", "-fsanitize="+sanitizer)}
+		}}
+		if sanitizer == "thread" {
+			row.refuses = "ThreadSanitizer"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
 func line(words ...string) func(*testing.T) []string {
 	return func(*testing.T) []string { return words }
 }
@@ -77,6 +96,7 @@ func foreigners() []foreign {
 			script := `seq 400000 | sort -R --random-source=/usr/bin/sort | sort -n | cksum`
 			return []string{"prlimit", fmt.Sprintf("--as=%d", 12*peakOf(t, script)/10), "sh", "-c", script}
 		}},
+		{name: "SBCL", command: line("sbcl", "--script", "testdata/foreign/traps.lisp")},
 		{name: "256 threads", command: func(t *testing.T) []string {
 			return []string{"sh", "-c", "seq 4000000 | pigz -n -p 256 -9 | cksum"}
 		}},
@@ -153,7 +173,7 @@ type result struct{ Output, End string }
 // come and go.
 func TestForeignPrograms(t *testing.T) {
 	onX86(t)
-	for _, row := range foreigners() {
+	for _, row := range slices.Concat(foreigners(), withAllocators()) {
 		t.Run(row.name, func(t *testing.T) {
 			words := row.command(t)
 			begin := time.Now()
@@ -317,8 +337,13 @@ func twenty() []*attunev1.MeasurePoint {
 	for _, hook := range strings.Fields("malloc free realloc pthread_mutex_lock pthread_mutex_unlock read write") {
 		points = append(points, &attunev1.MeasurePoint{Id: hook, Target: &attunev1.MeasurePoint_Hook{Hook: hook}})
 	}
-	for _, name := range strings.Fields("memcpy strlen memchr clock_gettime getenv") {
+	for _, name := range strings.Fields("memcpy clock_gettime getenv") {
 		points = append(points, call(name, true))
+	}
+	for _, name := range strings.Fields("malloc free") { // also where another allocator has these names
+		p := call(name, true)
+		p.GetFunction().Object = "libc.so.6"
+		points = append(points, p)
 	}
 	for _, name := range strings.Fields("mmap munmap madvise sigaction qsort") {
 		p := call(name, false)

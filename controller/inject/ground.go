@@ -152,6 +152,9 @@ func (g *ground) holdAllocator(image objfile.Image) error {
 	if isProgram(g.process.PID(), image) {
 		return fmt.Errorf("%w: %s brings its own allocator: start it with `attune run`", ErrUnsuited, image.Name())
 	}
+	if _, ok := exported(image, "__tsan_init"); ok {
+		return fmt.Errorf("%w: %s (ThreadSanitizer) is on the stack of every thread: start it with `attune run`", ErrUnsuited, image.Name())
+	}
 	g.foreign = true
 	return g.hold(own)
 }
