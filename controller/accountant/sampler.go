@@ -40,9 +40,9 @@ type sampler struct {
 // run looks until ctx ends. The loop has the sampler for itself meanwhile.
 func (s *sampler) run(ctx context.Context) {
 	// The time that a look takes is the thread's: on a busy machine it waits longer
-	// than it works.
+	// than it works. The thread ends with this function, for it may have a priority of its own.
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	s.enforcer.hurry()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for pause := firstSample; ; pause = min(2*pause, s.options.Every) {

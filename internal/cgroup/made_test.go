@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestLimitMemory: each version has files of its own, and says in others that it killed.
+func TestLimitMemory(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		made     func(dir string) *Made
+		limits   map[string]string
+		kills    string
+		text     string
+		wantKill bool
+	}{
+		{"version 1", func(dir string) *Made { return &Made{memory: dir} }, map[string]string{"memory.limit_in_bytes": "1000"},
+			"memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", true},
+		{"version 2", func(dir string) *Made { return &Made{v2: dir} }, map[string]string{"memory.max": "1000", "memory.oom.group": "1"},
+			"memory.events", "low 0\noom 1\noom_kill 1\noom_group_kill 1\n", true},
+		{"nothing killed", func(dir string) *Made { return &Made{v2: dir} }, nil, "memory.events", "low 0\noom 1\noom_kill 0\n", false},
+		{"not said", func(dir string) *Made { return &Made{memory: dir} }, nil, "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			m := tt.made(dir)
+			if err := m.LimitMemory(1000); err != nil {
+				t.Fatal(err)
+			}
+			for name, want := range tt.limits {
+				if got, err := os.ReadFile(filepath.Join(dir, name)); string(got) != want {
+					t.Errorf("%s has %q, %v; want %q", name, got, err, want)
+				}
+			}
+			if m.KilledForMemory() {
+				t.Error("killed, says a group without the file")
+			}
+			if err := os.WriteFile(filepath.Join(dir, tt.kills), []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if m.KilledForMemory() != tt.wantKill {
+				t.Errorf("killed: %v, want %v", !tt.wantKill, tt.wantKill)
+			}
+		})
+	}
+}
