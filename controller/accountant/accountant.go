@@ -30,6 +30,7 @@ type Accountant struct {
 	sampler *sampler
 	stop    context.CancelFunc
 	stopped chan struct{}
+	calm    func() // undoes hurry
 }
 
 // New makes ready for a command. The caller must Close it.
@@ -93,6 +94,10 @@ func (a *Accountant) Begin(child *launch.Child) {
 		enforcer: newEnforcer(&a.options, a.group), shown: newShown(ctx, &a.options, a.watched),
 		times: make(map[string]float64), sharing: newSharing(),
 	}
+	a.calm = func() {}
+	if a.options.anyHard() {
+		a.calm = hurry()
+	}
 	go func() {
 		defer close(a.stopped)
 		a.sampler.run(ctx)
@@ -110,6 +115,7 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	<-a.stopped
 	a.sampler.enforcer.checkKilled()
 	a.endOthers()
+	a.calm()
 	record := &account.Account{
 		Schema: account.SchemaID, Version: buildinfo.Get().Version, Command: args, Host: host(),
 		Start: a.started, End: end, WallSeconds: end.Sub(a.started).Seconds(),

@@ -10,16 +10,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
 	// limitEvery is the time between two looks at most where there is a hard limit,
 	// soonestLook at least.
 	limitEvery, soonestLook = 20 * time.Millisecond, time.Millisecond
-	// lookPriority is that of the thread that looks; see setpriority(2).
-	lookPriority = -10
 	// fillRate is how fast a CPU fills memory at most, bytes a second: how soon a limit
 	// may be exceeded follows from that.
 	fillRate = 4e9
@@ -93,14 +89,6 @@ type enforcer struct {
 
 func newEnforcer(o *Options, g *group) enforcer {
 	return enforcer{options: o, group: g, ender: ender{grace: o.Grace, group: g}, excesses: make([]excess, len(o.Limits))}
-}
-
-// hurry has the calling thread go before others, if there is a hard limit and root lets it: on a busy
-// machine, looks would come late.
-func (e *enforcer) hurry() {
-	if e.options.anyHard() {
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, lookPriority) // refused to users
-	}
 }
 
 // nearest is how soon a hard limit may be exceeded, by what was seen at the last look.

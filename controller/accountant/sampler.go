@@ -40,9 +40,9 @@ type sampler struct {
 // run looks until ctx ends. The loop has the sampler for itself meanwhile.
 func (s *sampler) run(ctx context.Context) {
 	// The time that a look takes is the thread's: on a busy machine it waits longer
-	// than it works. The thread ends with this function, for it may have a priority of its own.
+	// than it works.
 	runtime.LockOSThread()
-	s.enforcer.hurry()
+	defer runtime.UnlockOSThread()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for pause := firstSample; ; pause = min(2*pause, s.options.Every) {
@@ -91,9 +91,6 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 
 // keepPeaks keeps what is more than there was before, and when that was.
 func (s *sampler) keepPeaks(r *reading) {
-	s.keep("memory.resident_peak_bytes", &s.peaks.Resident, r.resident, r.seconds)
-	s.keep("memory.anonymous_peak_bytes", &s.peaks.Anonymous, r.anonymous, r.seconds)
-	s.keep("memory.virtual_peak_bytes", &s.peaks.Virtual, r.virtual, r.seconds)
 	if passed := r.seconds - s.window.seconds; passed >= coresWindow.Seconds() {
 		r.cores = (r.taken.cpu - s.window.taken.cpu).Seconds() / passed
 		if s.cores == nil || r.cores > *s.cores {
@@ -101,6 +98,12 @@ func (s *sampler) keepPeaks(r *reading) {
 		}
 		s.window = *r
 	}
+	if r.resident == 0 {
+		return // nothing was seen but what begins and ends
+	}
+	s.keep("memory.resident_peak_bytes", &s.peaks.Resident, r.resident, r.seconds)
+	s.keep("memory.anonymous_peak_bytes", &s.peaks.Anonymous, r.anonymous, r.seconds)
+	s.keep("memory.virtual_peak_bytes", &s.peaks.Virtual, r.virtual, r.seconds)
 }
 
 func (s *sampler) keep(name string, peak **uint64, value uint64, at float64) {
@@ -115,6 +118,9 @@ func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 		a.Missing["memory"] = s.err.Error()
 	}
 	s.fillShared(a, mark)
+	if s.peaks.Resident == nil && s.err == nil {
+		a.Missing["memory"] = "too short: no process was looked at while it ran"
+	}
 	a.Memory, a.CoresPeak, a.PeakTimes = s.peaks, s.cores, s.times
 	for name := range s.times {
 		a.Accuracy[name], a.Sources[name] = account.Sampled, "/proc of all living processes, at one time"

@@ -163,6 +163,18 @@ func page(a *account.Account) string {
 		line("read       %s%s by %d calls, %s from storage", about(a, "io.read_bytes"), quantity.Bytes(float64(*io.Read)), *io.ReadCalls, quantity.Bytes(float64(*io.StorageRead)))
 		line("written    %s%s by %d calls, %s to storage", about(a, "io.written_bytes"), quantity.Bytes(float64(*io.Written)), *io.WrittenCalls, quantity.Bytes(float64(*io.StorageWritten)))
 	}
+	if a.Provenance != nil {
+		for _, f := range a.Provenance.Inputs {
+			if f.Changed {
+				line("input      %s was changed while the command ran", f.Path)
+			}
+		}
+		for _, f := range a.Provenance.Outputs {
+			if f.Missing != "" {
+				line("output     %s", f.Missing)
+			}
+		}
+	}
 	return out.String()
 }
 
