@@ -75,7 +75,7 @@ func hold(o *Options, g *group) error {
 	if math.IsInf(most, 1) {
 		return nil
 	}
-	return g.hold(uint64(most + most/held))
+	return g.hold(uint64(min(most+most/held, 1<<62))) // more is no memory of any machine
 }
 
 // enforcer compares readings with limits, and has all processes ended when a hard one is

@@ -27,64 +27,54 @@ static struct {
     struct {
         uint64_t pid, alive;
     } process[PROCESSES];
-} *shared;
+} * shared;
 
 static char block[BLOCK] __attribute__((aligned(BLOCK)));
 static const char *field;
 static double amount;
 static uint64_t began;
 
-static uint64_t now(clockid_t clock)
-{
+static uint64_t now(clockid_t clock) {
     struct timespec t;
 
     clock_gettime(clock, &t);
     return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-static void check(int ok, const char *what)
-{
+static void check(int ok, const char *what) {
     if (!ok) {
         perror(what);
         exit(3);
     }
 }
 
-static int is(const char *name)
-{
-    return strcmp(field, name) == 0;
-}
+static int is(const char *name) { return strcmp(field, name) == 0; }
 
-static void beat(int i)
-{
+static void beat(int i) {
     shared->process[i].alive = now(CLOCK_REALTIME);
     if (shared->process[i].alive - began > 60000000000ull)
         _exit(4);
 }
 
 /* exceeded notes that AMOUNT is exceeded as of now, if that was not noted before. */
-static void exceeded(int is_so)
-{
+static void exceeded(int is_so) {
     if (is_so && shared->excess == 0)
         shared->excess = now(CLOCK_REALTIME);
 }
 
-static void rest(int i)
-{
+static void rest(int i) {
     const struct timespec millisecond = {0, 1000000};
 
     beat(i);
     nanosleep(&millisecond, NULL);
 }
 
-static void idle(int i)
-{
+static void idle(int i) {
     for (;;)
         rest(i);
 }
 
-static void burn(int i)
-{
+static void burn(int i) {
     uint64_t since = now(CLOCK_REALTIME);
 
     for (;;) {
@@ -96,8 +86,7 @@ static void burn(int i)
     }
 }
 
-static void fill(int i)
-{
+static void fill(int i) {
     double taken = 0;
 
     for (;;) {
@@ -115,8 +104,7 @@ static void fill(int i)
     }
 }
 
-static void multiply(int i)
-{
+static void multiply(int i) {
     int peak = is("processes.peak");
 
     for (double count = peak ? PROCESSES + 1 : PROCESSES + 2;; count++) /* one has ended */ {
@@ -134,8 +122,7 @@ static void multiply(int i)
 }
 
 /* transfer reads or writes blocks of a file, past the page cache if direct is set. */
-static void transfer(int i, const char *path, int flags, int writes)
-{
+static void transfer(int i, const char *path, int flags, int writes) {
     int fd = open(path, flags, 0600);
     int calls = strstr(field, "_calls") != NULL;
     double taken = 0;
@@ -155,8 +142,7 @@ static void transfer(int i, const char *path, int flags, int writes)
     }
 }
 
-static void take(int i, const char *file)
-{
+static void take(int i, const char *file) {
     char data[4096];
 
     snprintf(data, sizeof(data), "%s.data", file);
@@ -187,23 +173,20 @@ static void take(int i, const char *file)
 }
 
 /* child forks; 1 in the child. */
-static int child(void)
-{
+static int child(void) {
     pid_t pid = fork();
 
     check(pid >= 0, "fork");
     return pid == 0;
 }
 
-static int born(int i)
-{
+static int born(int i) {
     shared->process[i].pid = getpid();
     beat(i);
     return i;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     began = now(CLOCK_REALTIME);
     if (argc != 4)
         return 2;
