@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/attune-hpc/attune/internal/digest"
@@ -13,9 +14,9 @@ import (
 // one, two lines are enough.
 const tookSeconds = 1
 
-// nothingChanged says whether nothing was changed, tried or advised.
+// nothingChanged says whether nothing came of the tuning.
 func (r *Report) nothingChanged() bool {
-	return len(r.Changes) == 0 && len(r.Advice) == 0
+	return len(r.Advice) == 0 && !slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Verdict == VerdictKept })
 }
 
 // took writes what the command took beside what it could have, and where nothing was to be

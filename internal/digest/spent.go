@@ -56,7 +56,12 @@ func Spent(a *account.Account) (bars []Bar) {
 			known = append(known, p)
 		}
 	}
-	slices.SortStableFunc(known, func(a, b part) int { return cmp.Compare(*b.seconds, *a.seconds) })
+	slices.SortStableFunc(known, func(x, y part) int {
+		if other := a.Time.Other; (x.seconds == other) != (y.seconds == other) { // it says least
+			return map[bool]int{true: 1, false: -1}[x.seconds == other]
+		}
+		return cmp.Compare(*y.seconds, *x.seconds)
+	})
 	bar := func(name string, seconds float64) {
 		bars = append(bars, Bar{name, seconds / a.WallSeconds, quantity.Seconds(seconds)})
 	}

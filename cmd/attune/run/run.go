@@ -27,7 +27,10 @@ signals, stop and continue, exit code and death by signal pass through as if
 attune were not there. What CMD starts is followed too: put attune in front of
 mpirun, not behind it.
 
-At the end a short report goes to standard error. What is wrong with the
+At the end a short report goes to standard error: what was changed, what CMD and all
+its processes took of what was asked of the batch system or of what the machine has,
+and, where nothing was to change, what the time went into and what bounded it. --html
+makes a page of it. What is wrong with the
 command line or the settings is refused before CMD is started, with exit code
 2; what goes wrong later never changes CMD or its exit code. Exit codes are
 described in docs/reference/exit-codes.md.
@@ -47,6 +50,7 @@ use the whole screen themselves, use --timeline and follow the file.`
 
 const runExample = `  attune run -- ./my-program input.dat
   attune run --mode advise --report r.json -- ./my-program
+  attune run --html r.html -- ./my-program
   attune run --tunlet mpi-progress -- mpirun -np 64 ./solver
   attune run --probe 'libc.so.6:write if arg2 > 64K' --mode observe -- ./my-program
   attune run --probe 'my-program:ns::Matrix::*' --mode observe -- ./my-program
