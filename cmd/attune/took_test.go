@@ -23,7 +23,7 @@ func TestRunSaysWhatItTook(t *testing.T) {
 	}
 	recorded := shellIn(t, dir, `$ATTUNE_BINARY report --html again.html r.rec`, "")
 	for where, text := range map[string]string{"the last page": got.stderr, "the recorded one": recorded.stdout} {
-		for _, want := range []string{"of 16 cores asked of Slurm", "of 68.7 GB asked of Slurm", "% sleeping", "bound by  itself", "#SBATCH --cpus-per-task=1"} {
+		for _, want := range []string{"of 16 cores asked of Slurm", "of 68.7 GB asked of Slurm", "% sleeping", "bound by  itself", "#SBATCH --mem=100M"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%q is not in %s:\n%s", want, where, text)
 			}

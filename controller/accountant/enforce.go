@@ -115,14 +115,17 @@ func (e *enforcer) nearest(last *reading) time.Duration {
 	return max(soonestLook, time.Duration(soonest*float64(time.Second)))
 }
 
-// share, as divisors, is what part of the time may be spent with looking, and limitShare that with
-// hard limits.
-const share, limitShare = 50, 10
+// share, as divisors, is what part of the time may be spent with looking, limitShare that with
+// hard limits, and besideShare that beside other work.
+const share, limitShare, besideShare = 50, 10, 500
 
 // share is what part of the time may be spent with looking, as a divisor.
 func (e *enforcer) share() time.Duration {
-	if e.options.anyHard() {
+	switch {
+	case e.options.anyHard():
 		return limitShare
+	case e.options.Beside:
+		return besideShare
 	}
 	return share
 }

@@ -101,7 +101,9 @@ func (r *reaped) look() (now, error) {
 			continue
 		}
 		seen[pid] = true
-		todo = append(todo, childrenOf(pid)...)
+		if !r.beside || r.events == nil { // else all are known
+			todo = append(todo, childrenOf(pid)...)
+		}
 		if stat.Zombie() {
 			continue
 		}

@@ -81,7 +81,7 @@ type Host struct {
 type Available struct {
 	System      string   `json:"batch_system,omitempty" jsonschema:"Batch system: slurm, pbs, gridengine or lsf; absent: this was no job."`
 	Job         string   `json:"job,omitempty" jsonschema:"Its id of the job."`
-	Part        bool     `json:"one_of_several_tasks,omitempty" jsonschema:"The job has more tasks beside this one, which this account knows nothing of."`
+	Part        bool     `json:"job_of_several_tasks,omitempty" jsonschema:"The job is of several tasks or nodes, and this command may not be all of it."`
 	Cores       *float64 `json:"cores,omitempty" unit:"cores" jsonschema:"CPU time by wall time."`
 	Memory      *uint64  `json:"memory_bytes,omitempty" unit:"bytes" jsonschema:"Memory."`
 	WallSeconds *float64 `json:"wall_seconds,omitempty" unit:"seconds" jsonschema:"Time that was asked for."`

@@ -24,8 +24,8 @@ type Job struct {
 	Cores       float64
 	MemoryBytes uint64
 	WallSeconds float64
-	// Part says that this process is one of several tasks that run side by side: what was
-	// asked for is then that of a task.
+	// Part says that the job is of several tasks or nodes, and so that this process may not
+	// be all of it. What was asked for is that of a task where this is one of those.
 	Part bool
 }
 
@@ -50,9 +50,10 @@ func Current(env func(string) string) (job Job) {
 		}
 	}
 	const mib = 1 << 20
-	job.Part = max(number("SLURM_STEP_NUM_TASKS"), number("OMPI_COMM_WORLD_SIZE"), number("PMI_SIZE")) > 1
+	task := max(number("SLURM_STEP_NUM_TASKS"), number("OMPI_COMM_WORLD_SIZE"), number("PMI_SIZE")) > 1
+	job.Part = task || max(number("SLURM_NTASKS"), number("SLURM_JOB_NUM_NODES")) > 1
 	switch {
-	case job.Part:
+	case task:
 		job.Cores = number("SLURM_CPUS_PER_TASK")
 	case number("SLURM_CPUS_ON_NODE") > 0:
 		job.Cores = number("SLURM_CPUS_ON_NODE")
@@ -60,8 +61,8 @@ func Current(env func(string) string) (job Job) {
 		job.Cores = number("NSLOTS") // Grid Engine
 	}
 	switch each, node := number("SLURM_MEM_PER_CPU"), number("SLURM_MEM_PER_NODE"); {
-	case job.Part && job.Cores == 0:
-	case node > 0 && !job.Part:
+	case task && job.Cores == 0:
+	case node > 0 && !task:
 		job.MemoryBytes = uint64(node * mib)
 	case each > 0:
 		job.MemoryBytes = uint64(each * max(job.Cores, 1) * mib)

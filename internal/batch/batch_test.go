@@ -20,6 +20,8 @@ func TestCurrent(t *testing.T) {
 			Job{System: Slurm, ID: "1", Part: true}},
 		{"a task with cores of its own", map[string]string{"SLURM_JOB_ID": "1", "SLURM_CPUS_ON_NODE": "16", "SLURM_CPUS_PER_TASK": "2", "SLURM_MEM_PER_CPU": "1024", "OMPI_COMM_WORLD_SIZE": "8"},
 			Job{System: Slurm, ID: "1", Cores: 2, MemoryBytes: 2 << 30, Part: true}},
+		{"the script of a job of eight tasks", map[string]string{"SLURM_JOB_ID": "1", "SLURM_CPUS_ON_NODE": "16", "SLURM_MEM_PER_NODE": "2048", "SLURM_NTASKS": "8"},
+			Job{System: Slurm, ID: "1", Cores: 16, MemoryBytes: 2 << 30, Part: true}},
 		{"nonsense", map[string]string{"SLURM_JOB_ID": "1", "SLURM_CPUS_ON_NODE": "-2", "SLURM_MEM_PER_NODE": "NaN"}, Job{System: Slurm, ID: "1"}},
 	} {
 		if got := Current(func(name string) string { return row.env[name] }); got != row.want {

@@ -78,6 +78,11 @@ func TestNoDirective(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	starving := job()
+	starving.Time.CPU = new(60.0)
+	if need, _ := Next(starving); need.Cores != nil || need.MemoryBytes == nil {
+		t.Errorf("of a command that waited for CPUs: %+v", need)
+	}
 }
 
 func TestBounded(t *testing.T) {

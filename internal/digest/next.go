@@ -19,11 +19,14 @@ const (
 	reserve = 1.25
 	// leastMemory and leastTime are the least that is recommended.
 	leastMemory, leastTime = 100 << 20, 600
+	// mostStarved is how much of the time may have gone into waiting for a CPU where fewer
+	// cores are recommended.
+	mostStarved = 0.05
 )
 
 // Next says what to ask the batch system for where much was asked for in vain, for a task
-// that is like this one. False where that is not so, where the command failed, and where it
-// was one of several tasks, of which the others may have needed it.
+// that is like this one. False where that is not so, where the command failed, and for a job
+// of several tasks or nodes, of which others may have needed it.
 func Next(a *account.Account) (need directive.Need, vainly bool) {
 	v := a.Available
 	if v.System == "" || v.Part || a.Exit.Code == nil || *a.Exit.Code != 0 {
@@ -36,7 +39,7 @@ func Next(a *account.Account) (need directive.Need, vainly bool) {
 			need.MemoryBytes = &directive.Amount{Value: ask, Reason: fmt.Sprintf("a quarter more than the %s that it had at most of %s", bytes(*peak), bytes(*v.Memory))}
 		}
 	}
-	if a.CoresPeak != nil && v.Cores != nil && asked("cores") {
+	if a.CoresPeak != nil && v.Cores != nil && asked("cores") && !starved(a) {
 		ask := math.Max(1, math.Ceil(*a.CoresPeak-0.05))
 		if ask <= vain**v.Cores {
 			need.Cores = &directive.Amount{Value: ask, Reason: fmt.Sprintf("it never used more than %.1f of %s", *a.CoresPeak, quantity.Number(*v.Cores))}
@@ -49,6 +52,11 @@ func Next(a *account.Account) (need directive.Need, vainly bool) {
 		}
 	}
 	return need, need != directive.Need{}
+}
+
+// starved says whether the command would have used more CPU time if it had got more.
+func starved(a *account.Account) bool {
+	return a.Time.CPU == nil || *a.Time.CPU > mostStarved*a.WallSeconds
 }
 
 // Directive is Next as lines to paste; where the batch system is one that nobody here knows
