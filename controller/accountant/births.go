@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // births follows the command's processes by the events of all of the machine, which
@@ -34,6 +36,10 @@ type life struct {
 	pid, parent int
 	start, end  uint64 // CLOCK_MONOTONIC, ns
 	status      int32
+	// What a look saw last: name is empty where there was none.
+	name     string
+	cpu      time.Duration
+	resident uint64 // the most of all looks
 }
 
 // eventsTime is how long the kernel's last events may take to get here.
@@ -92,6 +98,16 @@ func (b *births) living() []int {
 	return slices.Collect(maps.Keys(b.known))
 }
 
+// saw keeps what a look sees of a process.
+func (b *births) saw(stat procid.Stat) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.known[stat.PID]; l != nil {
+		l.name, l.cpu = stat.Comm, time.Duration(stat.UserTicks+stat.SystemTicks)*clockTick
+		l.resident = max(l.resident, stat.ResidentPages*uint64(os.Getpagesize()))
+	}
+}
+
 // counts returns how many there were, and the most at one time.
 func (b *births) counts() (total, peak uint64) {
 	b.mu.Lock()
@@ -130,8 +146,11 @@ func (b *births) tree(start time.Time) (list []account.Process) {
 		if l.start == 0 {
 			began = start
 		}
-		p := processOf(l.pid, l.parent, "", began.Sub(start), zero.Add(time.Duration(l.end)).Sub(began))
+		p := processOf(l.pid, l.parent, l.name, began.Sub(start), zero.Add(time.Duration(l.end)).Sub(began))
 		p.Exit = exitOf(unix.WaitStatus(l.status))
+		if l.name != "" {
+			p.CPUSeconds, p.Memory.Resident = new(l.cpu.Seconds()), new(l.resident)
+		}
 		list = append(list, p)
 	}
 	return list

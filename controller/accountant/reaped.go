@@ -107,6 +107,9 @@ func (r *reaped) look() (now, error) {
 		if stat.Zombie() {
 			continue
 		}
+		if r.events != nil {
+			r.events.saw(stat)
+		}
 		n.alive = append(n.alive, living{
 			pid: pid, start: time.Duration(stat.StartTicks) * clockTick, name: stat.Comm, parent: stat.ParentPID, threads: uint64(stat.Threads), whole: true,
 		})
@@ -185,7 +188,10 @@ func (r *reaped) fillProcesses(a *account.Account, start time.Time, n now) accou
 	for _, name := range names {
 		a.Accuracy[name], a.Sources[name] = accuracy, "process connector"
 	}
-	a.Missing["tree[].cpu_seconds"] = "without root, only sums are known of processes that have ended"
+	for _, name := range []string{"tree.cpu_seconds", "tree.memory.resident_peak_bytes"} {
+		a.Accuracy[name], a.Sources[name] = account.Sampled, "/proc of living processes, as of the last look at each"
+	}
+	a.Missing["tree[].cpu_seconds"] = "without root, only sums are known of processes that ended before they were looked at"
 	if total > 1 {
 		return account.Bound
 	}

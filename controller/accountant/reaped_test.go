@@ -53,6 +53,20 @@ func TestReapedOrphans(t *testing.T) {
 	}
 }
 
+// TestWorst: without root, of a process that was looked at there is what it took until then.
+func TestWorst(t *testing.T) {
+	a, _ := mustRun(t, Options{WithoutKernel: true, NoGroup: true}, "sh", "-c", "true; head -c 3000000000 /dev/zero | wc -c >/dev/null")
+	if a.Processes.Total == nil {
+		t.Skip("no process connector here: ", a.Missing)
+	}
+	for _, p := range a.Tree {
+		if p.CPUSeconds != nil && p.Name == "head" && *p.CPUSeconds > 0 && *p.CPUSeconds <= *a.CPUSeconds && p.Memory.Resident != nil {
+			return
+		}
+	}
+	t.Errorf("nothing is known of head: %+v", a.Tree)
+}
+
 // TestNobodyWaits: a parent that ignores SIGCHLD keeps from everybody what its
 // children took; the account does not say that it knows.
 func TestNobodyWaits(t *testing.T) {

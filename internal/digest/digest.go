@@ -134,7 +134,7 @@ func Worst(a *account.Account) string {
 	if len(a.Tree) < 2 || cpu == nil || a.Processes.Total == nil || a.CPUSeconds == nil {
 		return ""
 	}
-	text := fmt.Sprintf("process %s, of %d: %s of the %s CPU time", processText(cpu), *a.Processes.Total, quantity.Seconds(*cpu.CPUSeconds), quantity.Seconds(*a.CPUSeconds))
+	text := fmt.Sprintf("process %s, of %d: %s%s of the %s CPU time", processText(cpu), *a.Processes.Total, About(a, "tree.cpu_seconds"), quantity.Seconds(*cpu.CPUSeconds), quantity.Seconds(*a.CPUSeconds))
 	switch {
 	case resident == nil:
 		return text
