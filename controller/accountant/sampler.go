@@ -5,6 +5,7 @@ package accountant
 import (
 	"context"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/account"
@@ -80,8 +81,10 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 	r.taken.read, r.taken.written = max(r.taken.read, s.last.taken.read), max(r.taken.written, s.last.taken.written)
 	r.cgroup, r.cgroupPeak, r.hasCgroup = s.group.memory()
 	s.keepPeaks(&r)
-	s.spans.add(r.seconds, r.taken.cpu, r.taken.wait, func() cause { return waitOf(n.alive) })
-	s.history.add(r.seconds, r.taken.cpu, r.resident, s.options.Every)
+	if len(n.alive) > 0 { // else the command has ended before this look
+		s.spans.add(r.seconds, r.taken.cpu, r.taken.wait, func() cause { return waitOf(n.alive) })
+		s.history.add(r.seconds, r.taken.cpu, r.resident, s.options.Every)
+	}
 	s.shown.show(&r, at)
 	s.last = r
 	s.enforcer.check(&r)
@@ -166,7 +169,7 @@ func (s *sampler) fillHistory(a *account.Account) {
 	}
 	s.history.resident = max(s.history.resident, s.last.resident)
 	s.history.end(a.WallSeconds, seconds(*a.CPUSeconds))
-	a.History = s.history.list
+	a.History = slices.DeleteFunc(s.history.list, func(m account.Moment) bool { return m.Seconds > a.WallSeconds })
 	for _, name := range []string{"history.cores", "history.resident_bytes"} {
 		a.Accuracy[name], a.Sources[name] = account.Sampled, "/proc of all living processes, at one time"
 	}

@@ -63,6 +63,7 @@ func (s *spans) fill(a *account.Account) {
 		queue = seconds(*a.CPUWaitSeconds)
 	}
 	s.add(a.WallSeconds, seconds(*a.CPUSeconds), queue, func() cause { return unseen })
+	s.scale(a.WallSeconds)
 	const looks = "CPU time of all threads at each look, and what they wait for where none runs (/proc/PID/task/TID/wchan)"
 	if a.CPUWaitSeconds == nil {
 		a.CPUWaitSeconds = new(s.waits.Seconds())
@@ -79,6 +80,19 @@ func (s *spans) fill(a *account.Account) {
 	}
 	for _, name := range []string{"computing", "kernel", "cpu_wait", "disk", "network", "pipes", "events", "locks", "sleep", "other"} {
 		a.Accuracy["time."+name+"_seconds"], a.Sources["time."+name+"_seconds"] = account.Sampled, looks
+	}
+}
+
+// scale makes the parts add up to the wall time where looks went on after its end, at
+// processes that the command left behind.
+func (s *spans) scale(wall float64) {
+	if s.seconds <= wall {
+		return
+	}
+	by := wall / s.seconds
+	s.ran, s.queued, s.unknown = s.ran*by, s.queued*by, s.unknown*by
+	for i := range s.waited {
+		s.waited[i] *= by
 	}
 }
 
