@@ -135,10 +135,10 @@ func Worst(a *account.Account) string {
 		return ""
 	}
 	text := fmt.Sprintf("process %s, of %d: %s%s of the %s CPU time", processText(cpu), *a.Processes.Total, About(a, "tree.cpu_seconds"), quantity.Seconds(*cpu.CPUSeconds), quantity.Seconds(*a.CPUSeconds))
-	switch {
-	case resident == nil:
+	switch resident {
+	case nil:
 		return text
-	case resident == cpu:
+	case cpu:
 		return text + ", and most memory, " + bytes(*cpu.Memory.Resident)
 	}
 	return text + fmt.Sprintf("; most memory had %s, %s", processText(resident), bytes(*resident.Memory.Resident))
