@@ -3,6 +3,7 @@
 package accountant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type Accountant struct {
 	options Options
 	source  source
 	refused error // why the kernel's source does not serve
+	noFiles error // why files are not accounted for though they were asked for
 	group   *group
 	watched []watched
 	pid     int
@@ -58,12 +60,15 @@ func New(options Options) (*Accountant, error) {
 
 func (a *Accountant) openSource() error {
 	if !a.options.WithoutKernel {
-		k, err := newKernel(a.options.Beside)
+		k, noFiles, err := newKernel(a.options.Files, a.options.Beside)
 		if err == nil {
-			a.source, a.refused = k, nil
+			a.source, a.noFiles = k, noFiles
 			return nil
 		}
 		a.refused = err
+	}
+	if a.options.Files {
+		a.noFiles = cmp.Or(a.refused, errors.New("needs the kernel's account"))
 	}
 	r, err := newReaped(a.options.Beside)
 	a.source = r
@@ -128,6 +133,9 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	a.sampler.fill(record, mark, all)
 	if a.refused != nil {
 		record.Missing["accuracy"] = "better with root: " + a.refused.Error()
+	}
+	if a.noFiles != nil {
+		missFiles(record, a.noFiles)
 	}
 	a.fillExit(record, exit)
 	if record.CPUSeconds != nil && record.WallSeconds > 0 {

@@ -19,6 +19,7 @@ import (
 // kernel is the source that has the kernel add up what each thread took.
 type kernel struct {
 	accounts *taskaccount.Accounts
+	files    *taskaccount.Files // nil: not wanted, or refused
 	root     int
 	offset   time.Duration         // of the times since boot that are shown here
 	mu       sync.Mutex            // guards what follows
@@ -33,16 +34,22 @@ const kernelSource = "kernel tracepoints of fork, exec, exit and the last switch
 // switch of its threads. It takes microseconds; a machine may be very busy.
 const settleTime = 2 * time.Second
 
-func newKernel(beside bool) (*kernel, error) {
+// newKernel opens the kernel's account, with files if that is asked for and can be had:
+// refused says why it cannot. beside is that of [Options].
+func newKernel(files, beside bool) (k *kernel, refused, err error) {
 	offset, err := bpf.OwnBootOffset()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	accounts, err := taskaccount.New()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &kernel{accounts: accounts, offset: time.Duration(offset), left: leftOut{wanted: beside}}, nil
+	k = &kernel{accounts: accounts, offset: time.Duration(offset), left: leftOut{wanted: beside}}
+	if files {
+		k.files, refused = accounts.NewFiles()
+	}
+	return k, refused, nil
 }
 
 func (k *kernel) fork(start func() error) error {
@@ -73,6 +80,9 @@ func (k *kernel) drain() {
 		}
 		return cmp.Compare(b.Taken.Runtime, a.Taken.Runtime)
 	}, func(p taskaccount.Process) uint64 { return p.ResidentPages * uint64(os.Getpagesize()) })
+	if k.files != nil {
+		_ = k.files.Read() // its error comes again at the end
+	}
 }
 
 func (k *kernel) look() (now, error) {
@@ -138,6 +148,9 @@ func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark 
 		Total: new(totals.Processes - tried), Peak: new(totals.Peak), Left: new(uint64(len(n.alive))),
 	}
 	fillKernelAccuracy(a, sum, totals)
+	if k.files != nil {
+		fillFiles(a, k.files, len(n.alive) > 0)
+	}
 	k.left.fill(a)
 	mark, all = residentMark(a)
 	return max(mark, k.left.mark), all && !k.left.unmarked
@@ -210,4 +223,10 @@ func (k *kernel) settle() (taskaccount.Totals, error) {
 	}
 }
 
-func (k *kernel) close() error { return k.accounts.Close() }
+func (k *kernel) close() error {
+	var err error
+	if k.files != nil {
+		err = k.files.Close()
+	}
+	return errors.Join(err, k.accounts.Close())
+}

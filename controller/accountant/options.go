@@ -42,6 +42,9 @@ type Options struct {
 	// stays in this process's control group, what is dear to ask is not asked, and only
 	// maxTree processes are listed.
 	Beside bool
+	// Files has files and the network accounted for, with the kernel's account only:
+	// each system call of the machine costs more while that is done.
+	Files bool
 	// WithoutKernel has the account made as without root.
 	WithoutKernel bool
 }

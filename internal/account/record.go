@@ -30,6 +30,14 @@ const (
 	ExitLost   = "lost"
 )
 
+// What File.Kind may be.
+const (
+	KindFile      = "file"
+	KindDirectory = "directory"
+	KindDevice    = "device"
+	KindFIFO      = "fifo"
+)
+
 // Account is what a command and all its processes took, from its start to its end.
 // The tags are the documentation of the JSON schema and of the reference page.
 type Account struct {
@@ -56,7 +64,7 @@ type Account struct {
 	ContextSwitches Switches            `json:"context_switches" jsonschema:"How often threads gave up a CPU."`
 	Faults          Faults              `json:"faults" jsonschema:"Page faults of all processes."`
 	Disk            Disk                `json:"disk" jsonschema:"Footprint of the working directory."`
-	Files           []File              `json:"files,omitempty" jsonschema:"Files that the processes opened."`
+	Files           []File              `json:"files,omitempty" jsonschema:"Files that the processes used, with --files: those with the most bytes first. Pipes and sockets are not among them."`
 	Tree            []Process           `json:"tree,omitempty" jsonschema:"Every process with its own account, in the order of their starts; the first is the command."`
 	Provenance      *Provenance         `json:"provenance,omitempty" jsonschema:"Where the results came from, if that was to be recorded."`
 	Snapshots       []Snapshot          `json:"snapshots,omitempty" jsonschema:"What there was when events came that were asked for."`
@@ -140,8 +148,8 @@ type IO struct {
 	WrittenCalls    *uint64 `json:"written_calls,omitempty" unit:"calls" jsonschema:"System calls that wrote."`
 	StorageRead     *uint64 `json:"storage_read_bytes,omitempty" unit:"bytes" jsonschema:"Bytes fetched from storage."`
 	StorageWritten  *uint64 `json:"storage_written_bytes,omitempty" unit:"bytes" jsonschema:"Bytes that are to go to storage: of dirtied pages, without those of files that were removed before."`
-	NetworkReceived *uint64 `json:"network_received_bytes,omitempty" unit:"bytes" jsonschema:"Bytes received by sockets of a network."`
-	NetworkSent     *uint64 `json:"network_sent_bytes,omitempty" unit:"bytes" jsonschema:"Bytes sent by sockets of a network."`
+	NetworkReceived *uint64 `json:"network_received_bytes,omitempty" unit:"bytes" jsonschema:"Bytes that system calls received from sockets of IPv4 and IPv6, with --files; the loopback interface counts."`
+	NetworkSent     *uint64 `json:"network_sent_bytes,omitempty" unit:"bytes" jsonschema:"Bytes that system calls sent by sockets of IPv4 and IPv6, with --files; the loopback interface counts."`
 }
 
 // Switches are context switches.
@@ -162,12 +170,19 @@ type Disk struct {
 	Bytes *uint64 `json:"bytes_peak,omitempty" unit:"bytes" jsonschema:"Most bytes at one time."`
 }
 
-// File is a file that was opened.
+// File is a file that was used, however the process had come to it.
 type File struct {
-	Path    string  `json:"path" jsonschema:"Absolute path."`
-	Read    *uint64 `json:"read_bytes,omitempty" unit:"bytes" jsonschema:"Bytes that system calls read of it."`
-	Written *uint64 `json:"written_bytes,omitempty" unit:"bytes" jsonschema:"Bytes that system calls wrote to it."`
-	Opens   *uint64 `json:"opens,omitempty" unit:"calls" jsonschema:"How often it was opened."`
+	Path         string  `json:"path" jsonschema:"Absolute path when it was first used, as the process saw it; it begins with ... if it is not whole."`
+	Kind         string  `json:"kind" jsonschema:"file, directory, device, or fifo."`
+	Read         *uint64 `json:"read_bytes,omitempty" unit:"bytes" jsonschema:"Bytes that system calls read of it."`
+	Written      *uint64 `json:"written_bytes,omitempty" unit:"bytes" jsonschema:"Bytes that system calls wrote to it."`
+	ReadCalls    *uint64 `json:"read_calls,omitempty" unit:"calls" jsonschema:"System calls that did, those at the file's end as well."`
+	WrittenCalls *uint64 `json:"written_calls,omitempty" unit:"calls" jsonschema:"System calls that did."`
+	MovedFrom    *uint64 `json:"moved_from_bytes,omitempty" unit:"bytes" jsonschema:"Of read_bytes, those that sendfile, splice and copy_file_range moved on."`
+	MovedTo      *uint64 `json:"moved_to_bytes,omitempty" unit:"bytes" jsonschema:"Of written_bytes, those that sendfile, splice and copy_file_range moved here."`
+	Opens        *uint64 `json:"opens,omitempty" unit:"calls" jsonschema:"How often it was opened by system calls."`
+	Executions   *uint64 `json:"executions,omitempty" unit:"calls" jsonschema:"How often it was executed; of a script its interpreter is."`
+	Maps         *uint64 `json:"maps,omitempty" unit:"calls" jsonschema:"How often mmap mapped it: what is read and written through memory is in faults and storage bytes, and in none of these."`
 }
 
 // Process is one process with its own account: without its children.

@@ -18,6 +18,7 @@ func Schema() ([]byte, error) {
 	types := []any{ExitNormal, ExitSignal, ExitLimits, ExitLost}
 	s.Properties["exit"].Properties["type"].Enum = types
 	s.Properties["tree"].Items.Properties["exit"].Properties["type"].Enum = types
+	s.Properties["files"].Items.Properties["kind"].Enum = []any{KindFile, KindDirectory, KindDevice, KindFIFO}
 	s.Properties["accuracy"].AdditionalProperties.Enum = []any{string(Exact), string(Sampled), string(Bound)}
 	s.Schema = "https://json-schema.org/draft/2020-12/schema"
 	s.ID = "https://attune-hpc.github.io/schema/account-1.json"

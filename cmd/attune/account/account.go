@@ -35,6 +35,10 @@ measured is absent, with its reason.
 Processes that outlive CMD are in the account with what they took until CMD ended,
 unless --wait is given.
 
+--files adds what was done with each file, and what went over the network, for which it
+needs root: bytes and calls, opens, executions, maps into memory. Each system call of the
+machine then costs some tens of nanoseconds more until CMD has ended.
+
 --limit names a field of the account, or one of the short names wall, cpu, cores,
 processes, memory, anonymous, virtual, cgroup, read and written, and the most that
 CMD and its processes may take: wall=10m, memory=2GB, processes=100. When it is
@@ -50,6 +54,7 @@ CMD sees nothing of it. --crate makes a directory an RO-Crate, with the account 
 const example = `  attune account -- ./my-program input.dat
   attune account --json account.json -- make -j8
   attune account --limit memory=2GB --limit wall=10m -- ./my-program
+  attune account --files --json account.json -- make
   attune account --series series.csv --every 10ms --watch -- ./my-program
   attune account --crate . --input reads.fa --output out.bam -- ./align reads.fa out.bam
   attune account --archive -- ./my-program input.dat && attune archive estimate my-program`
@@ -87,6 +92,7 @@ func Command(p *cli.Env) *cobra.Command {
 	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "`FIELD=VALUE`: end all processes when they take more; may be repeated")
 	cmd.Flags().StringArrayVar(&f.soft, "soft-limit", nil, "`FIELD=VALUE`: say so when they take more; may be repeated")
 	cmd.Flags().DurationVar(&f.options.Grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when a limit is exceeded")
+	cmd.Flags().BoolVar(&f.options.Files, "files", false, "account for each file and for the network as well; as root")
 	cmd.Flags().BoolVar(&f.options.Wait, "wait", false, "account until the last of the processes has ended")
 	cmd.Flags().BoolVar(&f.options.NoGroup, "no-cgroup", false, "leave CMD in the control group of attune")
 	cmd.Flags().BoolVar(&f.options.WithoutKernel, "without-root", false, "make the account as without root")

@@ -51,25 +51,85 @@ struct qstr {
 
 struct dentry {
     struct qstr d_name;
+#ifdef ATTUNE_FILES
+    struct dentry *d_parent;
+#endif
 } KERNEL_STRUCT;
+
+#ifdef ATTUNE_FILES
+struct vfsmount {
+    struct dentry *mnt_root;
+} KERNEL_STRUCT;
+
+struct mount {
+    struct mount *mnt_parent;
+    struct dentry *mnt_mountpoint;
+    struct vfsmount mnt;
+} KERNEL_STRUCT;
+#endif
 
 struct path {
     struct dentry *dentry;
+#ifdef ATTUNE_FILES
+    struct vfsmount *mnt;
+#endif
 } KERNEL_STRUCT;
 
 struct super_block {
     u32 s_dev;
+#ifdef ATTUNE_FILES
+    unsigned long s_magic;
+#endif
 } KERNEL_STRUCT;
 
 struct inode {
     struct super_block *i_sb;
     unsigned long i_ino;
+#ifdef ATTUNE_FILES
+    u16 i_mode;
+    u32 i_generation;
+#endif
 } KERNEL_STRUCT;
 
 struct file {
     struct path f_path;
     struct inode *f_inode;
+#ifdef ATTUNE_FILES
+    void *private_data;
+#endif
 } KERNEL_STRUCT;
+
+#ifdef ATTUNE_FILES
+struct fdtable {
+    u32 max_fds;
+    struct file **fd;
+} KERNEL_STRUCT;
+
+struct files_struct {
+    struct fdtable *fdt;
+} KERNEL_STRUCT;
+
+struct sock_common {
+    u16 skc_family;
+} KERNEL_STRUCT;
+
+struct sock {
+    struct sock_common __sk_common;
+} KERNEL_STRUCT;
+
+struct socket {
+    struct sock *sk;
+} KERNEL_STRUCT;
+
+/* Of x86. */
+struct thread_info {
+    u32 status;
+} KERNEL_STRUCT;
+
+struct fs_struct {
+    struct path root;
+} KERNEL_STRUCT;
+#endif
 
 struct linux_binprm {
     struct file *file;
@@ -166,6 +226,11 @@ struct task_struct {
     unsigned long min_flt;
     unsigned long maj_flt;
     struct task_io_accounting ioac;
+#endif
+#ifdef ATTUNE_FILES
+    struct thread_info thread_info;
+    struct fs_struct *fs;
+    struct files_struct *files;
 #endif
 } KERNEL_STRUCT;
 
