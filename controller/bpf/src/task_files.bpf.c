@@ -53,7 +53,8 @@ struct file_name {
 struct file_totals {
     u64 received; /* bytes, by sockets of IPv4 and IPv6 */
     u64 sent;
-    u64 unseen; /* set-ups of asynchronous calls, which do not pass here; calls of 32-bit programs */
+    u64 unseen; /* set-ups of asynchronous calls, which do not pass here; calls of 32-bit programs
+                 */
     u64 lost_calls; /* on files for which there was no room */
 };
 
