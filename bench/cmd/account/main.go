@@ -29,6 +29,7 @@ var programs = []program{
 	{"true", []string{"true"}},
 	{"2,000 short programs", []string{"sh", "-c", `i=0; while [ $i -lt 2000 ]; do /bin/true; i=$((i + 1)); done`}},
 	{"25,000 writes of 4 KB", []string{"sh", "-c", `dd if=/dev/zero of=/dev/shm/attune-bench-$$ bs=4k count=25000 2>/dev/null; rm /dev/shm/attune-bench-$$`}},
+	{"25,000 writes of 4 KB to disk", []string{"sh", "-c", `dd if=/dev/zero of=/var/tmp/attune-bench-$$ bs=4k count=25000 2>/dev/null; rm /var/tmp/attune-bench-$$`}},
 	{"computing", []string{"sh", "-c", `head -c 300000000 /dev/zero | sha256sum >/dev/null`}},
 }
 
@@ -40,6 +41,7 @@ var tools = []struct {
 }{
 	{name: "plain"},
 	{name: "attune account", command: []string{"bin/attune", "account", "--quiet", "--"}},
+	{name: "attune account --files", command: []string{"bin/attune", "account", "--quiet", "--files", "--"}},
 	{name: "attune, no root", command: []string{"bin/attune", "account", "--quiet", "--without-root", "--no-cgroup", "--"}},
 	{name: "time", command: []string{"time", "-o", os.DevNull}},
 	{name: "perf stat", command: []string{"perf", "stat", "-o", os.DevNull, "--"}},
@@ -129,10 +131,16 @@ func (d *document) Print() {
 	for _, missing := range d.Missing {
 		fmt.Println("not installed:", missing)
 	}
-	short := d.Times["2,000 short programs"]
+	overhead := func(program, tool, against string, limit float64) present.Goal {
+		all := d.Times[program]
+		return present.Goal{Name: fmt.Sprintf("%s: CPU time with %s / %s", program, tool, against), Limit: limit,
+			Value: present.Figure(measure.Median(measure.Ratios(all[tool].CPU, all[against].CPU)))}
+	}
+	const files = "attune account --files"
 	d.Goals = append(d.Goals,
-		present.Goal{Name: "2,000 short programs: CPU time with / without", Limit: 1.1,
-			Value: present.Figure(measure.Median(measure.Ratios(short["attune account"].CPU, short["plain"].CPU)))},
+		overhead("2,000 short programs", "attune account", "plain", 1.1),
+		overhead("25,000 writes of 4 KB", files, "attune account", 1.05),
+		overhead("25,000 writes of 4 KB to disk", files, "attune account", 1.05),
 		present.Goal{Name: "true: time with attune account", Unit: "ms", Limit: 60,
 			Value: present.Figure(1000 * measure.Median(d.Times["true"]["attune account"].Wall))})
 }

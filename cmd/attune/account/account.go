@@ -36,8 +36,9 @@ Processes that outlive CMD are in the account with what they took until CMD ende
 unless --wait is given.
 
 --files adds what was done with each file, and what went over the network, for which it
-needs root: bytes and calls, opens, executions, maps into memory. Each system call of the
-machine then costs some tens of nanoseconds more until CMD has ended.
+needs root: bytes and calls, opens, executions, maps into memory. A system call that moves
+bytes then takes about a microsecond longer, and each one of the machine somewhat longer,
+until CMD has ended.
 
 --limit names a field of the account, or one of the short names wall, cpu, cores,
 processes, memory, anonymous, virtual, cgroup, read and written, and the most that

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/archived"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/outfile"
@@ -163,6 +164,7 @@ func page(a *account.Account) string {
 		line("read       %s%s by %d calls, %s from storage", about(a, "io.read_bytes"), quantity.Bytes(float64(*io.Read)), *io.ReadCalls, quantity.Bytes(float64(*io.StorageRead)))
 		line("written    %s%s by %d calls, %s to storage", about(a, "io.written_bytes"), quantity.Bytes(float64(*io.Written)), *io.WrittenCalls, quantity.Bytes(float64(*io.StorageWritten)))
 	}
+	fileLines(a, line)
 	if a.Provenance != nil {
 		for _, f := range a.Provenance.Inputs {
 			if f.Changed {
@@ -177,6 +179,29 @@ func page(a *account.Account) string {
 	}
 	return out.String()
 }
+
+// fileLines says what was done with files and the network, if that was asked for.
+func fileLines(a *account.Account, line func(string, ...any)) {
+	bytes := func(n *uint64) string { return quantity.Bytes(float64(*n)) }
+	if io := a.IO; io.NetworkReceived != nil {
+		line("network    %s%s received, %s sent", about(a, "io.network_received_bytes"), bytes(io.NetworkReceived), bytes(io.NetworkSent))
+	}
+	if a.Files == nil {
+		if why := a.Missing["files"]; why != "" {
+			line("files      not accounted for: %s", why)
+		}
+		return
+	}
+	line("files      %s%d were used; those with the most bytes:", about(a, "files"), len(a.Files))
+	for _, f := range a.Files[:min(len(a.Files), shownFiles)] {
+		if *f.Read+*f.Written > 0 {
+			line("           %s: read %s, written %s", strings.Map(procs.Printable, f.Path), bytes(f.Read), bytes(f.Written))
+		}
+	}
+}
+
+// shownFiles is how many files a page names.
+const shownFiles = 5
 
 // about is what stands before a number that is not exact.
 func about(a *account.Account, field string) string {

@@ -212,11 +212,11 @@ INLINE bool of_network(struct file *file) {
 
 INLINE struct file *file_of(u32 fd) {
     struct task_struct *task = bpf_get_current_task_btf();
-    struct fdtable *table = READ(READ(task, files), fdt);
+    struct fdtable *table = task->files->fdt; /* loads that need no helper */
     struct file *file = 0;
 
-    if (fd < READ(table, max_fds))
-        bpf_probe_read_kernel(&file, sizeof(file), READ(table, fd) + fd);
+    if (fd < table->max_fds)
+        bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
     return file;
 }
 
@@ -287,7 +287,7 @@ int files_call(u64 *ctx) {
 
     if (result < 0 || !followed())
         return 0;
-    if (READ((struct task_struct *)bpf_get_current_task_btf(), thread_info.status) & TS_COMPAT) {
+    if (((struct task_struct *)bpf_get_current_task_btf())->thread_info.status & TS_COMPAT) {
         __sync_fetch_and_add(&file_totals.unseen, 1);
         return 0;
     }
