@@ -189,8 +189,10 @@ func (f functionsOf) untold(image objfile.Image, name string, at foundFunction) 
 			at.other = fmt.Errorf("may call that of %s, not this one", other.Name())
 		}
 		at.hook = at.address
-		if s, err := f.dmlib.Symbol(name, objfile.Function); f.dmlib.Path != "" && err == nil && s.Dynamic {
-			at.hook = f.dmlib.Address(s.Value)
+		if f.dmlib.Exports(name) {
+			if s, err := f.dmlib.Symbol(name, objfile.Function); err == nil {
+				at.hook = f.dmlib.Address(s.Value)
+			}
 		}
 		f.found[name] = at
 	}
