@@ -131,7 +131,7 @@ func (d *document) Print() {
 	for _, missing := range d.Missing {
 		fmt.Println("not installed:", missing)
 	}
-	overhead := func(program, tool, against string, limit float64) present.Goal {
+	overhead := func(program, tool, against string, limit present.Figure) present.Goal {
 		all := d.Times[program]
 		return present.Goal{Name: fmt.Sprintf("%s: CPU time with %s / %s", program, tool, against), Limit: limit,
 			Value: present.Figure(measure.Median(measure.Ratios(all[tool].CPU, all[against].CPU)))}

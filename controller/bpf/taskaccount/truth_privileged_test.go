@@ -93,3 +93,36 @@ func TestEqualsWait(t *testing.T) {
 		t.Errorf("%d bytes written, want %d", totals.Taken.WrittenChars, want)
 	}
 }
+
+// TestFilesOfShell: what a shell reads and writes is told by file; the rest of the
+// calls has package accountant's program.
+func TestFilesOfShell(t *testing.T) {
+	a := mustAccounts(t)
+	f, err := a.NewFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := f.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}()
+	path := t.TempDir() + "/written"
+	mustAccount(t, a, exec.Command("sh", "-c", `printf 12345 >"$0"; cat "$0" >/dev/null`, path))
+	if err := f.Read(); err != nil {
+		t.Fatal(err)
+	}
+	list, totals, err := f.List()
+	if err != nil || totals.LostCalls != 0 || totals.Unseen != 0 {
+		t.Fatalf("%+v, error %v", totals, err)
+	}
+	for _, file := range list {
+		if file.Path == path {
+			if file.Written != 5 || file.Read != 5 || file.Opens != 2 || file.ReadCalls != 2 {
+				t.Errorf("%+v, want 5 bytes each way, 2 opens, 2 calls that read", file)
+			}
+			return
+		}
+	}
+	t.Errorf("%s is not among %d files", path, len(list))
+}
