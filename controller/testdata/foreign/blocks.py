@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Threads that allocate and give back, by an allocator that is preloaded or not.
 import hashlib
 import threading

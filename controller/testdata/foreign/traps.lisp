@@ -1,3 +1,4 @@
+;; SPDX-License-Identifier: Apache-2.0
 ;; A collector that finds out by faults what was written to, and faults of the program's.
 (let ((sum 0))
   (dotimes (turn 60)
