@@ -22,22 +22,15 @@ const (
 	KindFunction    = 12
 )
 
-// trailerSize is what follows the 12-byte header of a type: fixed bytes, and
-// bytes per element of vlen. The index is the kind.
-func trailerSize(kind uint32) (fixed, perElement int, ok bool) {
-	switch kind {
-	case 1, 14, 17: // int, var, declaration tag
-		return 4, 0, true
-	case 3: // array
-		return 12, 0, true
-	case KindStruct, kindUnion, 15, 19: // struct, union, data section, 64-bit enum
-		return 0, 12, true
-	case 6, 13: // enum, function prototype
-		return 0, 8, true
-	case 2, 7, 8, 9, 10, 11, 12, 16, 18: // pointer, forward, typedef, qualifiers, function, float, type tag
-		return 0, 0, true
-	}
-	return 0, 0, false
+// sizes are those of a type: fixed bytes, its header included, and bytes per element of
+// vlen. The index is the kind; of kinds that nobody here knows, fixed is 0.
+var sizes = [32]struct{ fixed, perElement uint8 }{
+	1: {16, 0}, 14: {16, 0}, 17: {16, 0}, // int, var, declaration tag
+	3:          {24, 0},                                                   // array
+	KindStruct: {12, 12}, kindUnion: {12, 12}, 15: {12, 12}, 19: {12, 12}, // data section, 64-bit enum
+	6: {12, 8}, 13: {12, 8}, // enum, function prototype
+	// pointer, forward, typedef, qualifiers, function, float, type tag
+	2: {12, 0}, 7: {12, 0}, 8: {12, 0}, 9: {12, 0}, 10: {12, 0}, 11: {12, 0}, KindFunction: {12, 0}, 16: {12, 0}, 18: {12, 0},
 }
 
 var errUnknownTypes = errors.New("unknown format of kernel type information")
@@ -58,15 +51,14 @@ func findOffsets(raw []byte, wanted map[string]*wantedStruct) error {
 		}
 	}
 	inside := make(anonymousMembers)
-	if err := eachType(types, func(t rawType) error {
+	if err := eachType(types, 1<<KindStruct, func(t rawType) {
 		s := byName[t.name]
-		if t.kind != KindStruct || s == nil || s.found || len(t.members) == 0 {
-			return nil
+		if s == nil || s.found || len(t.members) == 0 {
+			return
 		}
 		s.found = true
 		s.local.Size = t.size
 		inside.takeOffsets(s.local, names, t)
-		return nil
 	}); err != nil || len(inside) == 0 {
 		return err
 	}
@@ -84,11 +76,10 @@ func FindType(raw []byte, kind uint32, name string) (number uint32, err error) {
 	if at < 0 {
 		return 0, nil
 	}
-	err = eachType(types, func(t rawType) error {
-		if number == 0 && t.kind == kind && t.name == uint32(at+1) {
+	err = eachType(types, 1<<kind, func(t rawType) {
+		if number == 0 && t.name == uint32(at+1) {
 			number = t.number
 		}
-		return nil
 	})
 	return number, err
 }
@@ -110,29 +101,28 @@ func splitTypes(raw []byte) (types, names []byte, err error) {
 // rawType is one type of the kernel's.
 type rawType struct {
 	number   uint32 // by which others refer to it
-	kind     uint32
 	name     uint32 // where it lies among the names
 	size     uint32 // of structs, in bytes
 	kindFlag bool
 	members  []byte // of structs, as they lie there
 }
 
-// eachType calls visit for every type, in the order of their numbers.
-func eachType(types []byte, visit func(rawType) error) error {
+// eachType calls visit for every type of the kinds whose bits are set, in the order of
+// their numbers.
+func eachType(types []byte, kinds uint32, visit func(rawType)) error {
 	for number := uint32(1); len(types) >= typeHeaderSize; number++ {
 		info := binary.NativeEndian.Uint32(types[4:])
-		t := rawType{
-			number: number, kind: info >> 24 & 0x1f, name: binary.NativeEndian.Uint32(types),
-			size: binary.NativeEndian.Uint32(types[8:]), kindFlag: info>>31 == 1,
-		}
-		fixed, perElement, ok := trailerSize(t.kind)
-		end := typeHeaderSize + fixed + int(info&0xffff)*perElement
-		if !ok || end > len(types) {
+		kind := info >> 24 & 0x1f
+		size := sizes[kind]
+		end := int(size.fixed) + int(info&0xffff)*int(size.perElement)
+		if size.fixed == 0 || end > len(types) {
 			return errUnknownTypes
 		}
-		t.members = types[typeHeaderSize:end]
-		if err := visit(t); err != nil {
-			return err
+		if kinds>>kind&1 != 0 {
+			visit(rawType{
+				number: number, name: binary.NativeEndian.Uint32(types), size: binary.NativeEndian.Uint32(types[8:]),
+				kindFlag: info>>31 == 1, members: types[typeHeaderSize:end],
+			})
 		}
 		types = types[end:]
 	}
@@ -170,21 +160,20 @@ func (a anonymousMembers) takeOffsets(s *btf.Struct, names []byte, t rawType) {
 
 // find looks for the missing members in those types.
 func (a anonymousMembers) find(types, names []byte) error {
-	if err := eachType(types, func(t rawType) error {
-		if t.kind != KindStruct && t.kind != kindUnion {
-			return nil
+	in := make(map[uint32][]missingMember)
+	for missing, numbers := range a {
+		for number := range numbers {
+			in[number] = append(in[number], missing)
 		}
-		for missing, in := range a {
-			base, ok := in[t.number]
-			if !ok {
-				continue
-			}
-			if offset, ok := memberOffset(missing.member.Name, names, t.members, t.kindFlag); ok {
+	}
+	if err := eachType(types, 1<<KindStruct|1<<kindUnion, func(t rawType) {
+		for _, missing := range in[t.number] {
+			base, wanted := a[missing][t.number]
+			if offset, ok := memberOffset(missing.member.Name, names, t.members, t.kindFlag); wanted && ok {
 				missing.member.Offset = base + offset
 				delete(a, missing)
 			}
 		}
-		return nil
 	}); err != nil {
 		return err
 	}
