@@ -94,8 +94,9 @@ func (p *printer) line(indent int, s style, label, format string, args ...any) {
 }
 
 // wrap cuts text at spaces into lines of at most width columns, where that can
-// be done; a width below 20 means no limit.
+// be done; a width below 20 means no limit. Several errors, a line each, become one text.
 func wrap(text string, width int) []string {
+	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(text) {

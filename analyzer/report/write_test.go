@@ -266,3 +266,10 @@ func TestTimelineWithoutWriter(t *testing.T) {
 		t.Error(dropped, err)
 	}
 }
+
+// TestSeveralErrorsAreOneText: errors that were joined are told apart.
+func TestSeveralErrorsAreOneText(t *testing.T) {
+	if got := wrap("no probes in a\nno probes in b\n", 0); len(got) != 1 || got[0] != "no probes in a; no probes in b" {
+		t.Errorf("got %q", got)
+	}
+}

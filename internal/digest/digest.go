@@ -122,12 +122,13 @@ func bytes(n uint64) string { return quantity.Bytes(float64(n)) }
 // where there was one process, or nothing is known of single ones.
 func Worst(a *account.Account) string {
 	var cpu, resident *account.Process
+	all := true // memory is known of all: else one of the others may have had most
 	for i := range a.Tree {
 		p := &a.Tree[i]
 		if p.CPUSeconds != nil && (cpu == nil || *p.CPUSeconds > *cpu.CPUSeconds) {
 			cpu = p
 		}
-		if p.Memory.Resident != nil && (resident == nil || *p.Memory.Resident > *resident.Memory.Resident) {
+		if all = all && p.Memory.Resident != nil; all && (resident == nil || *p.Memory.Resident > *resident.Memory.Resident) {
 			resident = p
 		}
 	}
@@ -135,10 +136,10 @@ func Worst(a *account.Account) string {
 		return ""
 	}
 	text := fmt.Sprintf("process %s, of %d: %s%s of the %s CPU time", processText(cpu), *a.Processes.Total, About(a, "tree.cpu_seconds"), quantity.Seconds(*cpu.CPUSeconds), quantity.Seconds(*a.CPUSeconds))
-	switch resident {
-	case nil:
+	switch {
+	case !all:
 		return text
-	case cpu:
+	case resident == cpu:
 		return text + ", and most memory, " + bytes(*cpu.Memory.Resident)
 	}
 	return text + fmt.Sprintf("; most memory had %s, %s", processText(resident), bytes(*resident.Memory.Resident))

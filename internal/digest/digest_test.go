@@ -32,6 +32,17 @@ func job() *account.Account {
 	}
 }
 
+// TestWorstOfSome: where one had an unknown amount of memory, none is said to have had most.
+func TestWorstOfSome(t *testing.T) {
+	for _, process := range []int{0, 1} {
+		a := job()
+		a.Tree[process].Memory.Resident = nil
+		if got, want := Worst(a), "process 8 (solver), of 2: 95.9 s of the 96.0 s CPU time"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestJob(t *testing.T) {
 	a := job()
 	var got []string

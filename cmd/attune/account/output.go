@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/digest"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/outfile"
 	"github.com/attune-hpc/attune/internal/provenance"
@@ -134,11 +135,11 @@ func page(a *account.Account) string {
 	line := func(format string, args ...any) { fmt.Fprintf(&out, "attune: "+format+"\n", args...) }
 	line("%s after %s", endText(a.Exit), quantity.Seconds(a.WallSeconds))
 	if a.CPUSeconds != nil {
-		line("CPU        %s%s (%s of it in the kernel), %.2f cores on average%s", about(a, "cpu_seconds"), quantity.Seconds(*a.CPUSeconds),
-			quantity.Seconds(*a.SystemSeconds), *a.CoresAverage, number(a.CoresPeak, ", %.2f at most"))
+		line("CPU        %s%s (%s%s of it in the kernel), %.2f cores on average%s", digest.About(a, "cpu_seconds"), quantity.Seconds(*a.CPUSeconds),
+			digest.About(a, "system_seconds"), quantity.Seconds(*a.SystemSeconds), *a.CoresAverage, number(a.CoresPeak, ", %.2f at most"))
 	}
 	if a.Processes.Total != nil {
-		text := fmt.Sprintf("%s%d, at most %d at one time", about(a, "processes.total"), *a.Processes.Total, *a.Processes.Peak)
+		text := fmt.Sprintf("%s%d, at most %d at one time", digest.About(a, "processes.total"), *a.Processes.Total, *a.Processes.Peak)
 		if left := a.Processes.Left; left != nil && *left > 0 {
 			text += fmt.Sprintf("; %d live on", *left)
 		}
@@ -154,15 +155,15 @@ func page(a *account.Account) string {
 		{"memory.cgroup_peak_bytes", "with file cache", a.Memory.Cgroup},
 	} {
 		if m.bytes != nil {
-			memory = append(memory, about(a, m.field)+quantity.Bytes(float64(*m.bytes))+" "+m.text)
+			memory = append(memory, digest.About(a, m.field)+quantity.Bytes(float64(*m.bytes))+" "+m.text)
 		}
 	}
 	if memory != nil {
 		line("memory     at most %s", strings.Join(memory, ", "))
 	}
 	if io := a.IO; io.Read != nil {
-		line("read       %s%s by %d calls, %s from storage", about(a, "io.read_bytes"), quantity.Bytes(float64(*io.Read)), *io.ReadCalls, quantity.Bytes(float64(*io.StorageRead)))
-		line("written    %s%s by %d calls, %s to storage", about(a, "io.written_bytes"), quantity.Bytes(float64(*io.Written)), *io.WrittenCalls, quantity.Bytes(float64(*io.StorageWritten)))
+		line("read       %s%s by %d calls, %s from storage", digest.About(a, "io.read_bytes"), quantity.Bytes(float64(*io.Read)), *io.ReadCalls, quantity.Bytes(float64(*io.StorageRead)))
+		line("written    %s%s by %d calls, %s to storage", digest.About(a, "io.written_bytes"), quantity.Bytes(float64(*io.Written)), *io.WrittenCalls, quantity.Bytes(float64(*io.StorageWritten)))
 	}
 	fileLines(a, line)
 	if a.Provenance != nil {
@@ -184,7 +185,7 @@ func page(a *account.Account) string {
 func fileLines(a *account.Account, line func(string, ...any)) {
 	bytes := func(n *uint64) string { return quantity.Bytes(float64(*n)) }
 	if io := a.IO; io.NetworkReceived != nil {
-		line("network    %s%s received, %s sent", about(a, "io.network_received_bytes"), bytes(io.NetworkReceived), bytes(io.NetworkSent))
+		line("network    %s%s received, %s sent", digest.About(a, "io.network_received_bytes"), bytes(io.NetworkReceived), bytes(io.NetworkSent))
 	}
 	if a.Files == nil {
 		if why := a.Missing["files"]; why != "" {
@@ -192,7 +193,7 @@ func fileLines(a *account.Account, line func(string, ...any)) {
 		}
 		return
 	}
-	line("files      %s%d were used; those with the most bytes:", about(a, "files"), len(a.Files))
+	line("files      %s%d were used; those with the most bytes:", digest.About(a, "files"), len(a.Files))
 	for _, f := range a.Files[:min(len(a.Files), shownFiles)] {
 		if *f.Read+*f.Written > 0 {
 			line("           %s: read %s, written %s", strings.Map(procs.Printable, f.Path), bytes(f.Read), bytes(f.Written))
@@ -202,17 +203,6 @@ func fileLines(a *account.Account, line func(string, ...any)) {
 
 // shownFiles is how many files a page names.
 const shownFiles = 5
-
-// about is what stands before a number that is not exact.
-func about(a *account.Account, field string) string {
-	switch a.Accuracy[field] {
-	case account.Sampled:
-		return "about "
-	case account.Bound:
-		return "at least "
-	}
-	return ""
-}
 
 func endText(e account.Exit) string {
 	switch {
