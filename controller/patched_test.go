@@ -255,9 +255,8 @@ func TestPatchesComeAndGo(t *testing.T) {
 					}
 				}
 			}
-			if !bytes.Equal(codeOf(t, target.PID), before) {
-				t.Error("the code is not what it was")
-			}
+			// A jump stays until the threads can be stopped, and is taken out then.
+			patience.Until(t, "the code as it was", func() bool { return bytes.Equal(codeOf(t, target.PID), before) })
 			if got := target.Ask(t, "halt"); got != "0 wrong" {
 				t.Errorf("results: %s", got)
 			}

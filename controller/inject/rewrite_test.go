@@ -58,14 +58,29 @@ func (r *rewritten) address(t *testing.T, name string) uint64 {
 // busy, as they may be on a machine that is.
 func (r *rewritten) exchange(t *testing.T, name string, from, to []byte) (result Rewritten) {
 	t.Helper()
+	return r.unlessBusy(t, nil, proc.Change{Address: r.address(t, name), From: from, To: to})
+}
+
+// unlessBusy makes changes again and again while the threads are too busy, as they may be
+// on a machine that is, and says that this ends with an error.
+func (r *rewritten) unlessBusy(t *testing.T, want error, changes ...proc.Change) (result Rewritten) {
+	t.Helper()
 	patience.Until(t, "threads that can be stopped", func() bool {
 		var err error
-		if result, err = Rewrite(t.Context(), r.process, proc.Change{Address: r.address(t, name), From: from, To: to}); err != nil && !errors.Is(err, ErrBusy) {
-			t.Fatal(err)
+		result, err = Rewrite(t.Context(), r.process, changes...)
+		if !errors.Is(err, want) && !errors.Is(err, ErrBusy) {
+			t.Fatalf("got %v, want %v", err, want)
 		}
-		return err == nil
+		return errors.Is(err, want)
 	})
 	return result
+}
+
+// stands says whether code is that.
+func (r *rewritten) stands(t *testing.T, name string, want []byte) bool {
+	t.Helper()
+	got := make([]byte, len(want))
+	return r.process.Read(r.address(t, name), got) == nil && bytes.Equal(got, want)
 }
 
 // mustStand says that code is what it should be.
@@ -133,25 +148,22 @@ func TestRewriteSeveral(t *testing.T) {
 	r.Ask(t, "park")
 	value := proc.Change{Address: r.address(t, "value"), From: codeOfValue, To: otherCode}
 	circle := proc.Change{Address: r.address(t, "circle"), From: codeOfCircle, To: otherCode}
-	if _, err := Rewrite(t.Context(), r.process, circle, value); !errors.Is(err, ErrBusy) {
-		t.Errorf("with a thread within one of two: %v", err)
-	}
-	r.mustStand(t, "value", otherCode)
+	patience.Until(t, "threads that can be stopped", func() bool {
+		if _, err := Rewrite(t.Context(), r.process, circle, value); !errors.Is(err, ErrBusy) {
+			t.Fatalf("with a thread within one of two: %v", err)
+		}
+		return r.stands(t, "value", otherCode)
+	})
 	r.mustStand(t, "circle", codeOfCircle)
 	r.Ask(t, "leave")
 	if got := r.Ask(t, "halt"); got != "0 wrong, 0 interrupted" {
 		t.Error(got)
 	}
 	back := proc.Change{Address: value.Address, From: otherCode, To: codeOfValue}
-	result, err := Rewrite(t.Context(), r.process, back, circle)
-	if err != nil || result.Tries != 1 {
-		t.Errorf("with nobody within: %+v, %v", result, err)
-	}
+	r.unlessBusy(t, nil, back, circle)
 	r.mustStand(t, "value", codeOfValue)
 	r.mustStand(t, "circle", otherCode)
-	if _, err := Rewrite(t.Context(), r.process, value, circle); !errors.Is(err, ErrUnsuited) {
-		t.Errorf("one of two is other code: %v", err)
-	}
+	r.unlessBusy(t, ErrUnsuited, value, circle) // one of two is other code
 	r.mustStand(t, "value", otherCode)
 }
 
@@ -181,9 +193,7 @@ func TestRewriteManyThreads(t *testing.T) {
 // work.
 func TestRewriteRefuses(t *testing.T) {
 	r := startRewritten(t)
-	if _, err := Rewrite(t.Context(), r.process, proc.Change{Address: r.address(t, "value"), From: otherCode, To: codeOfValue}); !errors.Is(err, ErrUnsuited) {
-		t.Errorf("other code: %v", err)
-	}
+	r.unlessBusy(t, ErrUnsuited, proc.Change{Address: r.address(t, "value"), From: otherCode, To: codeOfValue}) // it is other code
 	r.mustStand(t, "value", codeOfValue)
 	if _, err := exec.LookPath("strace"); err != nil && os.Geteuid() != 0 { // root has it installed
 		t.Skipf("%v (needs: apt-get install strace)", err)
