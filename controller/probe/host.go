@@ -79,6 +79,7 @@ type common struct {
 	options Options
 	log     *slog.Logger
 	slots   symbols.SlotTables
+	exports symbols.Exports
 	names   symbols.Names
 }
 

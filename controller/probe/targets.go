@@ -99,7 +99,7 @@ func (h *host) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot
 	if err != nil {
 		return nil, "", err
 	}
-	functions := newFunctionsOf(images, target.GetObject())
+	functions := newFunctionsOf(&h.exports, images, target.GetObject())
 	images = functions.images
 	if !slices.ContainsFunc(images, func(i objfile.Image) bool { return i.Matches(target.GetObject()) }) {
 		return nil, "", symbols.NoObject(images, target.GetObject())
@@ -132,10 +132,11 @@ func (h *host) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot
 
 // functionsOf finds the functions of a target, by the names of slots.
 type functionsOf struct {
-	images []objfile.Image // without DMLib
-	dmlib  objfile.Image   // zero: it is not in the process
-	object string
-	found  map[string]foundFunction
+	exports *symbols.Exports
+	images  []objfile.Image // without DMLib
+	dmlib   objfile.Image   // zero: it is not in the process
+	object  string
+	found   map[string]foundFunction
 }
 
 type foundFunction struct {
@@ -147,8 +148,8 @@ type foundFunction struct {
 	other error // what else calls by this name may lead to, once somebody has looked
 }
 
-func newFunctionsOf(images []objfile.Image, object string) functionsOf {
-	f := functionsOf{object: object, found: make(map[string]foundFunction)}
+func newFunctionsOf(exports *symbols.Exports, images []objfile.Image, object string) functionsOf {
+	f := functionsOf{exports: exports, object: object, found: make(map[string]foundFunction)}
 	for _, image := range images {
 		if image.Matches("libattune-dm*") {
 			f.dmlib = image
@@ -185,11 +186,11 @@ func (f functionsOf) behind(process proc.Holder, image objfile.Image, slot objfi
 // hook or stub of DMLib has its calls.
 func (f functionsOf) untold(image objfile.Image, name string, at foundFunction) (uint64, error) {
 	if at.hook == 0 && at.other == nil {
-		if other, yes := objfile.Namesake(f.images, name, at.address); yes {
+		if other, yes := objfile.Namesake(f.images, name, at.address, f.exports.Has); yes {
 			at.other = fmt.Errorf("may call that of %s, not this one", other.Name())
 		}
 		at.hook = at.address
-		if f.dmlib.Exports(name) {
+		if f.exports.Has(f.dmlib, name) {
 			if s, err := f.dmlib.Symbol(name, objfile.Function); err == nil {
 				at.hook = f.dmlib.Address(s.Value)
 			}

@@ -29,8 +29,9 @@ func Callee(images []Image, name string, function, value uint64) (Image, bool) {
 
 // Namesake returns another object than that of a function which has a function of the
 // same name for others to call. While there is none, calls by that name go to the
-// function. The parts of one C library are no namesakes, nor is its loader.
-func Namesake(images []Image, name string, function uint64) (Image, bool) {
+// function. The parts of one C library are no namesakes, nor is its loader. exports is
+// [Image.Exports], or what remembers it.
+func Namesake(images []Image, name string, function uint64, exports func(Image, string) bool) (Image, bool) {
 	libc := false
 	for _, image := range images {
 		libc = libc || image.Has(function) && image.IsLibc()
@@ -39,7 +40,7 @@ func Namesake(images []Image, name string, function uint64) (Image, bool) {
 		if image.Has(function) || image.IsLoader() || libc && image.IsLibc() {
 			continue
 		}
-		if image.Exports(name) {
+		if exports(image, name) {
 			return image, true
 		}
 	}
@@ -63,6 +64,27 @@ func (i Image) Exports(name string) (found bool) {
 		return !found
 	})
 	return found
+}
+
+// EachExport calls visit with the name of each function of the object that others can
+// call; none of one whose file cannot be read. The name is visit's until it returns.
+func (i Image) EachExport(visit func(name []byte)) {
+	file, err := i.Open()
+	if err != nil {
+		return
+	}
+	defer func() { _ = file.Close() }() // read only
+	table, err := file.dynamicSymbols()
+	if err != nil {
+		return
+	}
+	for n := range table.count() {
+		entry := table.entry(n)
+		s := Symbol{Section: elf.SectionIndex(entry.Shndx), Type: elf.ST_TYPE(entry.Info), Bind: elf.ST_BIND(entry.Info)}
+		if s.Section != elf.SHN_UNDEF && s.Bind != elf.STB_LOCAL && s.Is(Function) {
+			visit(table.name(entry))
+		}
+	}
 }
 
 // Has says whether an address of the process lies in the object.

@@ -195,7 +195,7 @@ func (g gotChange) words() (words []access.Word, err error) {
 		return nil, err
 	}
 	images = slices.DeleteFunc(slices.Clone(images), func(i objfile.Image) bool { return i.Matches("libattune-dm*") })
-	_, ambiguous := objfile.Namesake(images, g.old.Symbol.Name, g.old.Address)
+	_, ambiguous := objfile.Namesake(images, g.old.Symbol.Name, g.old.Address, objfile.Image.Exports)
 	for _, image := range images {
 		of, err := g.slotsOf(images, image, ambiguous)
 		if err != nil {
