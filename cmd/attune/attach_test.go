@@ -14,6 +14,7 @@ func TestAttachToAFamily(t *testing.T) {
 	const family = `dir=$(mktemp -d); cp "$(command -v sleep)" $dir/tst-sleeper
 		sh -c 'for i in 1 2 3; do '$dir'/tst-sleeper 100 & done; wait' & parent=$!
 		until [ $(pgrep -c -P $parent) = 3 ]; do sleep 0.01; done
+		for p in $(pgrep -P $parent); do until grep -q tst-slee /proc/$p/comm && grep -q libc /proc/$p/maps && grep -q '^State:.S' /proc/$p/status; do sleep 0.01; done; done
 		$ATTUNE_BINARY attach $ATTACH 2>log & attached=$!
 		for i in $(seq 1000); do [ $(grep -c '^attune: entered process' log) -ge $WANTED ] && break; sleep 0.02; done
 		kill -INT $attached; wait $attached; cat log
