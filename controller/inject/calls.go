@@ -3,8 +3,11 @@
 package inject
 
 import (
+	"context"
 	"debug/elf"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
@@ -34,6 +37,22 @@ func inLibc(images []objfile.Image, name string) uint64 {
 		}
 	}
 	return 0
+}
+
+// loadPause lies between two looks at a program that is being loaded.
+const loadPause = 5 * time.Millisecond
+
+// loadedImages are those of a process once its C library is among them: in one that has
+// only just begun to execute, the loader is to map it yet. Where it does not come in time
+// there is none, and they are what there is.
+func loadedImages(ctx context.Context, pid int, cache *objfile.Cache, most time.Duration) ([]objfile.Image, error) {
+	for end := time.Now().Add(most); ; time.Sleep(loadPause) {
+		images, err := cache.Images(pid)
+		loaded := slices.ContainsFunc(images, objfile.Image.IsLibc) || !slices.ContainsFunc(images, objfile.Image.IsLoader)
+		if err != nil || loaded || time.Now().After(end) || ctx.Err() != nil {
+			return images, err
+		}
+	}
 }
 
 // findCalls finds dlopen and its companions, or libc's internal ones where

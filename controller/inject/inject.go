@@ -37,7 +37,8 @@ type Options struct {
 	// Geometry of the memory shared with the process; zero: the default. It is
 	// made smaller where the process has no room for it.
 	Geometry shm.Geometry
-	// patience bounds the search for a safe place. 0: 2 seconds.
+	// patience bounds the wait for the C library of a program that is being loaded, and
+	// the search for a safe place. 0: 2 seconds.
 	patience time.Duration
 	// timeout bounds the call itself. 0: 5 seconds.
 	timeout time.Duration
@@ -117,7 +118,7 @@ func check(pid int) (procid.Status, error) {
 }
 
 func injectOnce(ctx context.Context, process *proc.Handle, s procid.Status, o Options) (Result, error) {
-	i, err := newInjection(process, s, o)
+	i, err := newInjection(ctx, process, s, o)
 	if err != nil && (ending(process) || errors.Is(err, unix.ESRCH)) {
 		return Result{}, fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)
 	}
@@ -139,9 +140,9 @@ type injection struct {
 }
 
 // newInjection looks for everything that can be known before anything is stopped.
-func newInjection(process *proc.Handle, s procid.Status, o Options) (*injection, error) {
+func newInjection(ctx context.Context, process *proc.Handle, s procid.Status, o Options) (*injection, error) {
 	pid := process.PID()
-	images, err := o.Cache.Images(pid)
+	images, err := loadedImages(ctx, pid, o.Cache, o.patience)
 	if err != nil {
 		return nil, err
 	}

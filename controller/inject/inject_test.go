@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -315,4 +317,30 @@ func TestStoppedProcessStaysStopped(t *testing.T) {
 	if got := state(); got != 'T' {
 		t.Errorf("state %c, want T", got)
 	}
+}
+
+// A program that is being loaded has no C library yet, and is waited for. Here its loader
+// waits itself, for what is to be preloaded, until it was seen.
+func TestInjectWhileLoading(t *testing.T) {
+	b := newBench(t)
+	slow := filepath.Join(t.TempDir(), "slow.so")
+	if err := unix.Mkfifo(slow, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	target := targets.Launch(t, exec.Command("env", "LD_PRELOAD="+slow, targets.Program(t, "plain")))
+	patience.Until(t, "a loader that waits", func() bool {
+		wait, err := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", target.PID))
+		return err == nil && string(wait) == "wait_for_partner"
+	})
+	loading, err := b.options.Cache.Images(target.PID)
+	if err != nil || slices.ContainsFunc(loading, objfile.Image.IsLibc) {
+		t.Fatalf("it is loaded already, %v", err)
+	}
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		if err := os.WriteFile(slow, nil, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	free(t, b.inject(t, target.PID))
 }
