@@ -13,7 +13,6 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/attune-hpc/attune/controller/bpf"
@@ -24,13 +23,13 @@ import (
 // members become members in the kernel, at fork; a process leaves with its
 // last thread.
 type ProcessEvents struct {
-	objects eventObjects
-	wanted  wantedNames
-	links   []link.Link
-	reader  *ringbuf.Reader
-	hurry   atomic.Bool // the ring is looked at without a rest
-	close   sync.Once
-	closed  error
+	objects  eventObjects
+	wanted   wantedNames
+	attached bpf.Tracepoints
+	reader   *ringbuf.Reader
+	hurry    atomic.Bool // the ring is looked at without a rest
+	close    sync.Once
+	closed   error
 }
 
 // Options tunes ProcessEvents; the zero value is good.
@@ -107,19 +106,10 @@ func (p *ProcessEvents) start() error {
 	// Exit first: a member that ends before fork and exec are attached must
 	// not stay a member.
 	return errors.Join(
-		p.attach("sched_process_exit", p.objects.Exit),
-		p.attach("sched_process_exec", p.objects.Exec),
-		p.attach("sched_process_fork", p.objects.Fork),
+		p.attached.Attach("sched_process_exit", p.objects.Exit),
+		p.attached.Attach("sched_process_exec", p.objects.Exec),
+		p.attached.Attach("sched_process_fork", p.objects.Fork),
 	)
-}
-
-func (p *ProcessEvents) attach(tracepoint string, program *ebpf.Program) error {
-	attached, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: tracepoint, Program: program})
-	if err != nil {
-		return fmt.Errorf("attach to %s: %w", tracepoint, err)
-	}
-	p.links = append(p.links, attached)
-	return nil
 }
 
 // Add makes the process a member of job slot 0. Children that it has already
@@ -235,14 +225,11 @@ func (p *ProcessEvents) Lost() (events, members uint64) {
 // Close detaches the programs and ends Run. It is idempotent.
 func (p *ProcessEvents) Close() error {
 	p.close.Do(func() {
-		var errs []error
+		var err error
 		if p.reader != nil {
-			errs = append(errs, p.reader.Close())
+			err = p.reader.Close()
 		}
-		for _, attached := range p.links {
-			errs = append(errs, attached.Close())
-		}
-		p.closed = errors.Join(append(errs, p.objects.close())...)
+		p.closed = errors.Join(err, p.attached.Close(), p.objects.close())
 	})
 	return p.closed
 }

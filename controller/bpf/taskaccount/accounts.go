@@ -12,7 +12,6 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/attune-hpc/attune/controller/bpf"
@@ -26,12 +25,12 @@ var kernelStructs = slices.Concat(bpf.KernelStructs, []string{"mm_struct", "perc
 
 // Accounts accounts for the trees of processes that begin at its starters.
 type Accounts struct {
-	objects taskAccountObjects
-	links   []link.Link
-	reader  *ringbuf.Reader
-	reading sync.Mutex // Read: one at a time
-	close   sync.Once
-	closed  error
+	objects  taskAccountObjects
+	attached bpf.Tracepoints
+	reader   *ringbuf.Reader
+	reading  sync.Mutex // Read: one at a time
+	close    sync.Once
+	closed   error
 }
 
 // New loads and attaches the programs. It fails with a *bpf.UnsupportedError
@@ -69,22 +68,12 @@ func (a *Accounts) start() (err error) {
 		return fmt.Errorf("open ring: %w", err)
 	}
 	// Forks last: what is followed must be seen to end.
-	for _, at := range []struct {
-		tracepoint string
-		program    *ebpf.Program
-	}{
-		{"sched_switch", a.objects.AccountSwitch},
-		{"sched_process_exit", a.objects.AccountExit},
-		{"sched_process_exec", a.objects.AccountExec},
-		{"sched_process_fork", a.objects.AccountFork},
-	} {
-		attached, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: at.tracepoint, Program: at.program})
-		if err != nil {
-			return fmt.Errorf("attach to %s: %w", at.tracepoint, err)
-		}
-		a.links = append(a.links, attached)
-	}
-	return nil
+	return errors.Join(
+		a.attached.Attach("sched_switch", a.objects.AccountSwitch),
+		a.attached.Attach("sched_process_exit", a.objects.AccountExit),
+		a.attached.Attach("sched_process_exec", a.objects.AccountExec),
+		a.attached.Attach("sched_process_fork", a.objects.AccountFork),
+	)
 }
 
 // StartFrom makes every process that thread tid forks from now on the first of
@@ -156,14 +145,11 @@ func (a *Accounts) Totals() (Totals, error) {
 // Close detaches the programs. It is idempotent.
 func (a *Accounts) Close() error {
 	a.close.Do(func() {
-		var errs []error
+		var err error
 		if a.reader != nil {
-			errs = append(errs, a.reader.Close())
+			err = a.reader.Close()
 		}
-		for _, attached := range a.links {
-			errs = append(errs, attached.Close())
-		}
-		a.closed = errors.Join(append(errs, a.objects.Close())...)
+		a.closed = errors.Join(err, a.attached.Close(), a.objects.Close())
 	})
 	return a.closed
 }

@@ -13,7 +13,6 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/attune-hpc/attune/controller/bpf"
@@ -24,14 +23,14 @@ const filesFeature = "bytes by file and network"
 
 // Files knows what the trees of an Accounts read and wrote of each file.
 type Files struct {
-	objects taskFilesObjects
-	links   []link.Link
-	reader  *ringbuf.Reader
-	close   sync.Once
-	closed  error
-	mu      sync.Mutex // guards what follows
-	names   map[taskFilesFileKey]string
-	failed  error // the first Read that did
+	objects  taskFilesObjects
+	attached bpf.Tracepoints
+	reader   *ringbuf.Reader
+	close    sync.Once
+	closed   error
+	mu       sync.Mutex // guards what follows
+	names    map[taskFilesFileKey]string
+	failed   error // the first Read that did
 }
 
 // fileStructs are those whose members the kernel places.
@@ -66,11 +65,9 @@ func (f *Files) start() (err error) {
 		return fmt.Errorf("open ring: %w", err)
 	}
 	for tracepoint, program := range f.programs() {
-		attached, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: tracepoint, Program: program})
-		if err != nil {
-			return fmt.Errorf("attach to %s: %w", tracepoint, err)
+		if err := f.attached.Attach(tracepoint, program); err != nil {
+			return err
 		}
-		f.links = append(f.links, attached)
 	}
 	return nil
 }
@@ -176,14 +173,11 @@ func fileOf(raw *taskFilesFileAccount, path string) File {
 // Close detaches the programs. It is idempotent.
 func (f *Files) Close() error {
 	f.close.Do(func() {
-		var errs []error
+		var err error
 		if f.reader != nil {
-			errs = append(errs, f.reader.Close())
+			err = f.reader.Close()
 		}
-		for _, attached := range f.links {
-			errs = append(errs, attached.Close())
-		}
-		f.closed = errors.Join(append(errs, f.objects.Close())...)
+		f.closed = errors.Join(err, f.attached.Close(), f.objects.Close())
 	})
 	return f.closed
 }
