@@ -20,10 +20,11 @@ func ParseBytes(text string) (float64, error) {
 		return number, nil
 	}
 	power := strings.Index("KMGTP", strings.ToUpper(unit[:1])) + 1
-	switch unit[1:] {
-	case "", "iB":
+	switch rest := unit[1:]; {
+	case power == 0:
+	case rest == "" || rest == "iB":
 		return number * math.Pow(1024, float64(power)), nil
-	case "B":
+	case rest == "B":
 		return number * math.Pow(1000, float64(power)), nil
 	}
 	return 0, strconv.ErrSyntax
