@@ -122,17 +122,21 @@ func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec *att
 }
 
 // extend has more of a point served, if it is placed, where the process has loaded
-// objects since.
-func (m *mechanisms) extend(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, before *placement, held bool) (*placement, error) {
-	switch before.mechanism {
+// objects since. It is as late as it was.
+func (m *mechanisms) extend(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, before *placement, held bool) (p *placement, err error) {
+	switch p = before; before.mechanism {
 	case MechanismHook:
-		return before, m.hooks.extend(ctx, index, spec, held)
+		err = m.hooks.extend(ctx, index, spec, held)
 	case MechanismGOT:
-		return m.stubs.place(ctx, index, spec, before, held)
+		p, err = m.stubs.place(ctx, index, spec, before, held)
 	case MechanismPatch:
-		return m.patches.place(ctx, index, spec, before, before.why, true)
+		p, err = m.patches.place(ctx, index, spec, before, before.why, true)
 	}
-	return before, nil
+	if err != nil {
+		return nil, err
+	}
+	p.late = before.late
+	return p, nil
 }
 
 // stop stops what serves points and gives their GOT slots back. Stubs stay

@@ -155,9 +155,7 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 	case err != nil:
 		t.refuse(index, spec, err)
 	default:
-		if again {
-			p.late = before.late
-		} else if !t.settleRecalled(index, p) {
+		if !again && !t.settleRecalled(index, p) {
 			p.late = t.late(index, p, held)
 		}
 		t.tell(index, spec, p, nil)

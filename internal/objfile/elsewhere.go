@@ -50,19 +50,7 @@ func Namesake(images []Image, name string, function uint64, exports func(Image, 
 // Exports says whether other objects can call a function of that name in the object.
 // One whose file cannot be read has none.
 func (i Image) Exports(name string) (found bool) {
-	file, err := i.Open()
-	if err != nil {
-		return false
-	}
-	defer func() { _ = file.Close() }() // read only
-	table, err := file.dynamicSymbols()
-	if err != nil {
-		return false
-	}
-	table.each(file, named(name), func(s Symbol) bool {
-		found = s.Is(Function) && s.Bind != elf.STB_LOCAL
-		return !found
-	})
+	i.EachExport(func(exported []byte) { found = found || string(exported) == name })
 	return found
 }
 

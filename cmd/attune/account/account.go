@@ -114,7 +114,7 @@ func Command(p *cli.Env) *cobra.Command {
 // of timeout(1).
 const exitLimits = 124
 
-// run runs the program from start to account. p.Program says how it ended. An error
+// run makes ready, and runs the program from start to account. p.Program says how it ended. An error
 // means that the program did not run, or was ended because of a limit.
 func run(ctx context.Context, p *cli.Env, f flags, args []string) error {
 	if err := f.readOptions(); err != nil {
@@ -144,12 +144,17 @@ func run(ctx context.Context, p *cli.Env, f flags, args []string) error {
 		return err
 	}
 	defer func() { _ = a.Close() }() // nobody can do anything about it
-	signals := launch.Catch(p.State)
-	command := launch.Command{Args: args, Env: cli.Environment(), Signals: signals}
-	a.Prepare(&command)
 	if f.archive || f.name != "" {
 		out.task = archived.Begin(args, f.name)
 	}
+	return follow(ctx, p, a, out, args)
+}
+
+// follow runs the program, and makes and writes its account.
+func follow(ctx context.Context, p *cli.Env, a *accountant.Accountant, out *outputs, args []string) error {
+	signals := launch.Catch(p.State)
+	command := launch.Command{Args: args, Env: cli.Environment(), Signals: signals}
+	a.Prepare(&command)
 	child, err := launch.Start(ctx, command)
 	if err != nil {
 		return err

@@ -145,6 +145,18 @@ func page(a *account.Account) string {
 		}
 		line("processes  %s", text)
 	}
+	memoryLine(a, line)
+	if io := a.IO; io.Read != nil {
+		line("read       %s%s by %d calls, %s from storage", digest.About(a, "io.read_bytes"), quantity.Bytes(float64(*io.Read)), *io.ReadCalls, quantity.Bytes(float64(*io.StorageRead)))
+		line("written    %s%s by %d calls, %s to storage", digest.About(a, "io.written_bytes"), quantity.Bytes(float64(*io.Written)), *io.WrittenCalls, quantity.Bytes(float64(*io.StorageWritten)))
+	}
+	fileLines(a, line)
+	provenanceLines(a, line)
+	return out.String()
+}
+
+// memoryLine says how much memory there was at most, in all ways that are known.
+func memoryLine(a *account.Account, line func(string, ...any)) {
 	var memory []string
 	for _, m := range []struct {
 		field, text string
@@ -161,24 +173,23 @@ func page(a *account.Account) string {
 	if memory != nil {
 		line("memory     at most %s", strings.Join(memory, ", "))
 	}
-	if io := a.IO; io.Read != nil {
-		line("read       %s%s by %d calls, %s from storage", digest.About(a, "io.read_bytes"), quantity.Bytes(float64(*io.Read)), *io.ReadCalls, quantity.Bytes(float64(*io.StorageRead)))
-		line("written    %s%s by %d calls, %s to storage", digest.About(a, "io.written_bytes"), quantity.Bytes(float64(*io.Written)), *io.WrittenCalls, quantity.Bytes(float64(*io.StorageWritten)))
+}
+
+// provenanceLines tell of files that were not as expected.
+func provenanceLines(a *account.Account, line func(string, ...any)) {
+	if a.Provenance == nil {
+		return
 	}
-	fileLines(a, line)
-	if a.Provenance != nil {
-		for _, f := range a.Provenance.Inputs {
-			if f.Changed {
-				line("input      %s was changed while the command ran", f.Path)
-			}
-		}
-		for _, f := range a.Provenance.Outputs {
-			if f.Missing != "" {
-				line("output     %s", f.Missing)
-			}
+	for _, f := range a.Provenance.Inputs {
+		if f.Changed {
+			line("input      %s was changed while the command ran", f.Path)
 		}
 	}
-	return out.String()
+	for _, f := range a.Provenance.Outputs {
+		if f.Missing != "" {
+			line("output     %s", f.Missing)
+		}
+	}
 }
 
 // fileLines says what was done with files and the network, if that was asked for.
