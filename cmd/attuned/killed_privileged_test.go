@@ -54,8 +54,12 @@ func setKnob(id string, process uint64) *attunev1.ManageResponse {
 // what it had changed is as it was, the program is found again and controlled
 // once, and neither its results nor its exit status have suffered.
 func TestKilledDaemonIsReplaced(t *testing.T) {
+	t.Parallel()
 	for _, uid := range []uint32{0, nobody} {
-		t.Run(fmt.Sprintf("user %d", uid), func(t *testing.T) { testKilled(t, uid) })
+		t.Run(fmt.Sprintf("user %d", uid), func(t *testing.T) {
+			t.Parallel()
+			testKilled(t, uid)
+		})
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 // Whatever becomes of the process of a session: its changes are undone, that is said
 // once, it is not tried again, and neither attuned nor the session beside it suffers.
 func TestLostSession(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		signal unix.Signal
@@ -38,7 +39,10 @@ func TestLostSession(t *testing.T) {
 		{"stopped", unix.SIGSTOP, "not answered"},
 		{"ended by Go's runtime", unix.SIGABRT, "SIGABRT"},
 	} {
-		t.Run(tt.name, func(t *testing.T) { testLost(t, tt.signal, tt.why) })
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			testLost(t, tt.signal, tt.why)
+		})
 	}
 }
 

@@ -26,6 +26,7 @@ const (
 // handle, its measure points were not touched, and what it had changed stays if
 // the Analyzer says so, else as long as its lease. The program notices nothing.
 func TestAnalyzerComesBack(t *testing.T) {
+	t.Parallel()
 	s := mustSiteOnly(t)
 	a := &scripted{points: []*attunev1.PointWant{workPoint()}}
 	stop := serveScript(t, a, s.path("a.sock"))
@@ -94,6 +95,7 @@ func TestAnalyzerComesBack(t *testing.T) {
 // The Analyzer goes and does not come back: what is on trial is undone after its lease,
 // what is proven good after its own, which is longer.
 func TestProvenChangeOutlivesItsAnalyzer(t *testing.T) {
+	t.Parallel()
 	const lease, proven = time.Second, 10 * time.Second
 	s := mustSiteOnly(t)
 	a := &scripted{}
