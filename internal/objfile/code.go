@@ -18,18 +18,18 @@ func (f *File) Code(s Symbol, limit int) ([]byte, error) {
 
 // CodeAt is Code for any virtual address of the object's code. [ErrNoSymbol]
 // where it has none.
-func (f *File) CodeAt(address uint64, limit int) ([]byte, error) {
-	p, ok := f.headers.segment(address, 1)
+func (l *layout) CodeAt(address uint64, limit int) ([]byte, error) {
+	p, ok := l.headers.segment(address, 1)
 	if !ok || elf.ProgFlag(p.Flags)&elf.PF_X == 0 || address-p.Vaddr >= p.Filesz {
 		return nil, fmt.Errorf("%w: no code at %#x", ErrNoSymbol, address)
 	}
 	size := min(uint64(limit), p.Vaddr+p.Filesz-address)
-	return f.bytes(fmt.Sprintf("code at %#x", address), p.Off+address-p.Vaddr, size, size)
+	return l.bytes(fmt.Sprintf("code at %#x", address), p.Off+address-p.Vaddr, size, size)
 }
 
 // IsGo says whether the object holds Go code, whose functions run on small
 // stacks that only Go code may use. A Go program without section headers is
 // not recognised.
-func (f *File) IsGo() bool {
-	return f.HasSection(".gopclntab") || f.HasSection(".data.rel.ro.gopclntab")
+func (l *layout) IsGo() bool {
+	return l.HasSection(".gopclntab") || l.HasSection(".data.rel.ro.gopclntab")
 }

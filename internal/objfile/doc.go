@@ -14,4 +14,23 @@
 // A [File] is immutable after it was opened and may be used by any goroutine;
 // whoever opened it closes it. A [Cache] and [Digests] have one mutex each,
 // held only for look-ups in memory, never while a file is read.
+//
+// # Files
+//
+// A file uses those below it, and those in its line:
+//
+//	resolve, noobject, elsewhere       a name in a process: where, or what comes close
+//	images, image, knownas             objects as a process has mapped them
+//	calls, indirect, slot, unwind      what a file has beside symbols
+//	functions, lookup, separate        names in a file, and in its debug file
+//	cache, digest, inspect, script     files kept open; programs before they are run
+//	file, answers, checksums, outline, frames, debugdirs
+//	                                   an open file and what it remembers
+//	search, found                      what fits a query
+//	symbols, minidebug, gosymbols      its symbol tables, searched
+//	symboltable, symbol, version, origin, dynamic
+//	                                   one table; what the loader finds
+//	section, segment, code, layout, header, reader, names, kepttables
+//	                                   what lies where, by the headers
+//	maps, mapped, filekey              which file that is
 package objfile

@@ -7,6 +7,35 @@ import (
 	"encoding/binary"
 )
 
+// linking is what the loader finds of a file: where its parts lie, and what its
+// dynamic segment says.
+type linking struct {
+	layout
+	dynamic dynamic
+}
+
+// BindNow says whether the loader binds all of the file's imports at load
+// time. Otherwise slots of R_*_JUMP_SLOT are bound by the first call.
+func (l *linking) BindNow() bool { return l.dynamic.bindNow() }
+
+// SOName is the name under which the object is linked (DT_SONAME), or "".
+func (l *linking) SOName() string {
+	name, ok := l.dynamic.values[elf.DT_SONAME]
+	if !ok {
+		return ""
+	}
+	strings := l.dynamic.strings(l.headers)
+	if name >= strings.size {
+		return ""
+	}
+	// The table of a large library has megabytes.
+	content, err := l.bytes("name of the object", strings.offset+name, min(strings.size-name, maxNameBytes), maxNameBytes)
+	if err != nil {
+		return ""
+	}
+	return string(text(content, 0))
+}
+
 // dynamic is what the dynamic segment says, which is what the loader goes by.
 type dynamic struct {
 	values  map[elf.DynTag]uint64
@@ -51,9 +80,6 @@ func (d dynamic) bindNow() bool {
 func (d dynamic) pie() bool {
 	return elf.DynFlag1(d.values[elf.DT_FLAGS_1])&elf.DF_1_PIE != 0
 }
-
-// table is a range of the file; one with no size is absent.
-type table struct{ offset, size uint64 }
 
 // table finds a table that one tag places and another one measures.
 func (d dynamic) table(h *headers, place, size elf.DynTag) table {

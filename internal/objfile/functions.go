@@ -6,26 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-)
 
-// answers remembers what Functions found. All ranks of a node ask the same of
-// the same libraries.
-type answers struct {
-	mu    sync.Mutex // guards known; never held while a file is read
-	known map[string]answer
-	names int // bytes of them
-}
-
-type answer struct {
-	symbols []Symbol
-	err     error
-}
-
-// Bounds of what one file remembers; most answers are empty.
-const (
-	maxAnswers     = 256
-	maxAnswerNames = 1 << 20 // bytes
+	"github.com/attune-hpc/attune/internal/bounded"
 )
 
 // Functions returns the functions that a name or pattern stands for (see
@@ -47,19 +29,6 @@ func (f *File) Functions(query string) ([]Symbol, error) {
 	defer f.answers.mu.Unlock()
 	f.answers.keep(query, fresh)
 	return fresh.symbols, fresh.err
-}
-
-// keep remembers an answer. The caller holds mu.
-func (a *answers) keep(query string, fresh answer) {
-	size := len(query)
-	for _, s := range fresh.symbols {
-		size += len(s.Name)
-	}
-	if a.known == nil || len(a.known) >= maxAnswers || a.names+size > maxAnswerNames {
-		a.known, a.names = make(map[string]answer), 0
-	}
-	a.known[query] = fresh
-	a.names += size
 }
 
 func (f *File) functions(query string) answer {
@@ -97,4 +66,41 @@ func (f *File) indirect(resolver Found) error {
 		return err
 	}
 	return fmt.Errorf("%w from such as %s; watch these", err, strings.Join(names, ", "))
+}
+
+// Outline reads where functions begin.
+func (f *File) Outline() (*Outline, error) {
+	return f.outline.get(f.readOutline)
+}
+
+// maxColdNames bounds what is kept of names, bytes: a hundred thousand of usual length.
+const maxColdNames = 64 << 20
+
+func (f *File) readOutline() (*Outline, error) {
+	tables, err := f.ownTables()
+	if err != nil {
+		return nil, err
+	}
+	if tables[len(tables)-1].dynamic {
+		tables = append(tables, f.debugSymbols(f.debugDirs)...)
+	}
+	o := &Outline{begins: make(map[uint64]uint64), cold: make(map[string][]Symbol)}
+	names := bounded.NewWork("keeping the names of seldom executed parts of "+f.name, maxColdNames)
+	for _, t := range tables {
+		t.each(&f.layout, filter{wants: func([]byte) bool { return true }}, func(s Symbol) bool {
+			if s.Is(Function) && s.Executable {
+				err = o.add(s, names)
+			}
+			return err == nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	for _, name := range []string{".plt", ".plt.sec", ".plt.got"} {
+		if address, size, ok := f.SectionAddress(name); ok {
+			o.stubs = append(o.stubs, table{address, size})
+		}
+	}
+	return o, nil
 }

@@ -17,8 +17,8 @@ import (
 // of a function from the start of the text, and of its description from
 // pclnOffset, whose second word is the offset of its name. Older programs are
 // not read.
-func (f *File) goSymbols() (*symbolTable, error) {
-	data, err := f.goTable()
+func (in *symbols) goSymbols() (*symbolTable, error) {
+	data, err := in.goTable()
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func (f *File) goSymbols() (*symbolTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := f.goText(data, head)
+	text, err := in.goText(data, head)
 	if err != nil {
 		return nil, err
 	}
@@ -44,13 +44,13 @@ func (f *File) goSymbols() (*symbolTable, error) {
 
 // goTable reads .gopclntab, which position-independent programs have under
 // another name.
-func (f *File) goTable() ([]byte, error) {
+func (l *layout) goTable() ([]byte, error) {
 	for _, name := range []string{".gopclntab", ".data.rel.ro.gopclntab"} {
-		if f.HasSection(name) {
-			return f.Section(name, maxTableBytes)
+		if l.HasSection(name) {
+			return l.Section(name, maxTableBytes)
 		}
 	}
-	return nil, fmt.Errorf("%w: .gopclntab in %s", ErrNoSection, f.name)
+	return nil, fmt.Errorf("%w: .gopclntab in %s", ErrNoSection, l.name)
 }
 
 // goHead is where things are in .gopclntab.
@@ -102,7 +102,7 @@ func (h goHead) function(data []byte, i uint64) (start, name uint32, ok bool) {
 // 1.26 and position-independent ones do not say it; there the entry point of
 // the file tells, which is a function that the table has, unless a C compiler
 // linked the program.
-func (f *File) goText(data []byte, head goHead) (uint64, error) {
+func (l *layout) goText(data []byte, head goHead) (uint64, error) {
 	if head.text != 0 {
 		return head.text, nil
 	}
@@ -113,16 +113,16 @@ func (f *File) goText(data []byte, head goHead) (uint64, error) {
 		}
 		switch string(text(data[head.names:], uint64(name))) {
 		case "_rt0_amd64_linux", "_rt0_arm64_linux":
-			if entry := f.headers.file.Entry; entry >= uint64(start) {
-				return entry - uint64(start), f.checkGoText(entry - uint64(start))
+			if entry := l.headers.file.Entry; entry >= uint64(start) {
+				return entry - uint64(start), l.checkGoText(entry - uint64(start))
 			}
 		}
 	}
 	return 0, fmt.Errorf("%w: .gopclntab without the start of the text", ErrUnsupported)
 }
 
-func (f *File) checkGoText(start uint64) error {
-	p, ok := f.headers.segment(start, 1)
+func (l *layout) checkGoText(start uint64) error {
+	p, ok := l.headers.segment(start, 1)
 	if !ok || elf.ProgFlag(p.Flags)&elf.PF_X == 0 {
 		return fmt.Errorf("%w: the program does not start with Go code, cgo has linked it", ErrUnsupported)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"os"
 )
 
 // headers are the parts of an ELF file that say where everything else is.
@@ -147,4 +148,16 @@ func (h *headers) offset(address, size uint64) (uint64, bool) {
 		return 0, false
 	}
 	return p.Off + into, true
+}
+
+// relro says whether the loader makes a range read-only after relocation. It
+// protects whole pages only, from the segment's first down to its last whole
+// one.
+func (h *headers) relro(address, size uint64) bool {
+	p, ok := h.program(elf.PT_GNU_RELRO)
+	if !ok {
+		return false
+	}
+	page := ^uint64(os.Getpagesize() - 1)
+	return address >= p.Vaddr&page && address+size <= (p.Vaddr+p.Memsz)&page
 }

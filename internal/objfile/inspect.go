@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -35,6 +36,18 @@ type Inspection struct {
 	Script *Script
 }
 
+// Script is what a script's first line says.
+type Script struct {
+	// Interpreter is the path behind #!.
+	Interpreter string
+	// Argument is the rest of the line, which the kernel hands over as one
+	// argument; may be empty.
+	Argument string
+	// Program is what will run in the end: the interpreter, or what it names
+	// where that is env(1) (looked up in PATH) or a script again.
+	Program *Inspection
+}
+
 // Inspect looks at the program that a user wants to run. path is as execve(2)
 // takes it: nothing is looked up in PATH. It has no error: what cannot be
 // found out is a kind of its own.
@@ -58,6 +71,30 @@ func inspect(path string, depth int) Inspection {
 	}
 	i.inspectELF(file)
 	return i
+}
+
+// readScript returns nil if the file does not begin with #!.
+func readScript(file *os.File, depth int) *Script {
+	head := make([]byte, maxShebang)
+	n, _ := file.ReadAt(head, 0)
+	interpreter, argument, ok := parseShebang(head[:n])
+	if !ok {
+		return nil
+	}
+	s := &Script{Interpreter: interpreter, Argument: argument}
+	if interpreter == "" || depth >= maxScripts {
+		return s
+	}
+	program := inspect(interpreter, depth+1)
+	if name := envProgram(interpreter, argument); name != "" {
+		if path, err := exec.LookPath(name); err == nil {
+			program = inspect(path, depth+1)
+		} else {
+			program = Inspection{Path: name, Kind: KindMissing, Detail: "not found in PATH"}
+		}
+	}
+	s.Program = &program
+	return s
 }
 
 // pathKind tells what can be told without opening; KindUnknown is a regular
@@ -96,7 +133,7 @@ func (i *Inspection) inspectELF(file *os.File) {
 	if err == nil {
 		err = headers.complete(r)
 	}
-	f := &File{reader: r, headers: headers, file: file, name: nameOf(file), key: key}
+	f := linking{layout: layout{reader: r, headers: headers, name: nameOf(file)}}
 	if err == nil {
 		f.dynamic, err = readDynamic(r, headers)
 	}
@@ -108,7 +145,7 @@ func (i *Inspection) inspectELF(file *os.File) {
 		return
 	}
 	i.PIE = f.Type() == elf.ET_DYN
-	i.Kind = i.elfKind(f)
+	i.Kind = i.elfKind(&f)
 }
 
 // foreign tells what this machine's own loader does not run. Class and machine
@@ -169,7 +206,7 @@ func (h *headers) complete(r reader) error {
 	return nil
 }
 
-func (i *Inspection) elfKind(f *File) Kind {
+func (i *Inspection) elfKind(f *linking) Kind {
 	loader := filepath.Base(i.Interpreter)
 	switch {
 	case f.Type() != elf.ET_EXEC && f.Type() != elf.ET_DYN:

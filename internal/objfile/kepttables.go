@@ -8,13 +8,6 @@ import (
 	"weak"
 )
 
-// keptTables are the tables of a file that are kept.
-type keptTables struct {
-	dynamic, static, mini keptTable[symbolTable]
-	outline               keptTable[Outline]
-	frames                keptTable[Frames]
-}
-
 // keptTable is a table of a file for as long as the garbage collector leaves it: a
 // hundred names that are looked up one after another are looked up in one table, and
 // none stays in memory for long. One that the file has wrong is not read again as long
@@ -42,11 +35,6 @@ func (k *keptTable[T]) get(read func() (*T, error)) (*T, error) {
 	return t, err
 }
 
-func (f *File) dynamicSymbols() (*symbolTable, error) {
-	return f.tables.dynamic.get(f.readDynamicSymbols)
-}
-func (f *File) staticSymbols() (*symbolTable, error) { return f.tables.static.get(f.readStaticSymbols) }
-
 // isFinal says that an error is the fault of the file, of which another attempt changes
 // nothing but the time that it takes.
 func isFinal(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrUnsupported) }
@@ -60,24 +48,24 @@ type failures struct {
 
 // GivenUp is why a part of the file could not be read before; nil: nobody tried, or
 // it could.
-func (f *File) GivenUp(what string) error {
-	f.failures.mu.Lock()
-	defer f.failures.mu.Unlock()
-	return f.failures.all[what]
+func (g *failures) GivenUp(what string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.all[what]
 }
 
 // GiveUp returns the error, and remembers it if it is the file's fault
 // ([ErrCorrupt], [ErrUnsupported]): to find that out again may take seconds. what is one
 // of a few constants.
-func (f *File) GiveUp(what string, err error) error {
+func (g *failures) GiveUp(what string, err error) error {
 	if !isFinal(err) {
 		return err
 	}
-	f.failures.mu.Lock()
-	defer f.failures.mu.Unlock()
-	if f.failures.all == nil {
-		f.failures.all = make(map[string]error)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all == nil {
+		g.all = make(map[string]error)
 	}
-	f.failures.all[what] = err
+	g.all[what] = err
 	return err
 }

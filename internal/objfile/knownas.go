@@ -13,7 +13,6 @@ import (
 
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/symname"
 )
 
 // knownAs lists the names by which people know the program of a process, beside that
@@ -67,53 +66,4 @@ func stringAt(process *proc.Handle, address uint64) (string, bool) {
 	text := make([]byte, unix.PathMax)
 	head, _, ended := bytes.Cut(text[:process.ReadSome(address, text)], []byte{0})
 	return string(head), ended
-}
-
-// isKnownAs says whether a pattern matches one of the names of the program, or is a
-// path that leads to the object by symbolic links.
-func (i Image) isKnownAs(pattern string) bool {
-	for name := range strings.SplitSeq(i.known, "\x00") {
-		if name != "" && match(pattern, name) {
-			return true
-		}
-	}
-	if filepath.Base(pattern) == pattern {
-		return false
-	}
-	file, err := filepath.EvalSymlinks(pattern)
-	return err == nil && file == i.Path
-}
-
-// NoObject is the error of an object that a process has not mapped, with the
-// program, and what is close to the name; or, where nothing is, what is mapped.
-func NoObject(images []Image, object string) error {
-	closest := symname.NewSuggestions(filepath.Base(object), maxListed)
-	var program string
-	var libraries []string
-	for _, image := range images {
-		closest.Add([]byte(image.Name()))
-		if !image.Main() {
-			libraries = append(libraries, image.Name())
-			continue
-		}
-		program = image.Name()
-		for name := range strings.SplitSeq(image.known, "\x00") {
-			closest.Add([]byte(filepath.Base(name)))
-		}
-	}
-	err := fmt.Errorf("%w: %s", ErrNoObject, object)
-	if program != "" {
-		err = fmt.Errorf("%w; the program is %s", err, program)
-	}
-	names, what := closest.Names(), "close to it"
-	if len(names) == 0 {
-		names, what = libraries, "it has mapped"
-	}
-	if len(names) > 0 {
-		err = fmt.Errorf("%w; %s: %s", err, what, strings.Join(names[:min(len(names), maxListed)], ", "))
-	}
-	if more := len(names) - maxListed; more > 0 {
-		err = fmt.Errorf("%w and %d more", err, more)
-	}
-	return err
 }

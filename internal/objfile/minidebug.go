@@ -15,12 +15,12 @@ const maxMiniDebugBytes = 64 << 20
 // miniSymbols returns the symbol table of the ELF file within .gnu_debugdata
 // (MiniDebugInfo), which distributions leave in stripped programs so that stacks can
 // be told: the functions that .dynsym lacks. [ErrNoSection] if there is none.
-func (f *File) miniSymbols() (*symbolTable, error) {
-	return f.tables.mini.get(f.readMiniSymbols)
+func (in *symbols) miniSymbols() (*symbolTable, error) {
+	return in.kept.mini.get(in.readMiniSymbols)
 }
 
-func (f *File) readMiniSymbols() (*symbolTable, error) {
-	packed, err := f.Section(".gnu_debugdata", maxMiniDebugBytes)
+func (in *symbols) readMiniSymbols() (*symbolTable, error) {
+	packed, err := in.Section(".gnu_debugdata", maxMiniDebugBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -28,9 +28,9 @@ func (f *File) readMiniSymbols() (*symbolTable, error) {
 	if err != nil {
 		return nil, unpacking(err)
 	}
-	mini := &File{reader: reader{at: bytes.NewReader(data), size: uint64(len(data))}, name: f.name + " (.gnu_debugdata)"}
-	if mini.headers, err = readHeaders(mini.reader); err != nil {
+	inner, err := readLayout(in.name+" (.gnu_debugdata)", reader{at: bytes.NewReader(data), size: uint64(len(data))})
+	if err != nil {
 		return nil, err
 	}
-	return mini.readStaticSymbols()
+	return (&linking{layout: inner}).readStaticSymbols()
 }

@@ -28,6 +28,9 @@ type Origin struct {
 	Initial uint64
 }
 
+// relaBytes is the size of one relocation: offset, info, addend.
+const relaBytes = 24
+
 // Relocated says whether a slot that holds a value, in an object loaded at a
 // bias, is one that the loader is done with: what is written into another one it
 // would take for a number to add to.
@@ -68,21 +71,21 @@ const OriginName = abi.OriginName
 
 // originOf returns the origin of the slot that a relocation fills, which lies at
 // a virtual address and names the symbol of that index.
-func (f *File) originOf(relocation []byte, address uint64, symbols *symbolTable, index int) Origin {
+func (l *linking) originOf(relocation []byte, address uint64, symbols *symbolTable, index int) Origin {
 	entry := symbols.raw[index*elf.Sym64Size:][:elf.Sym64Size]
 	name := symbols.name(symbols.entry(index))
-	symbol := f.dynamic.values[elf.DT_SYMTAB] + uint64(index*elf.Sym64Size)
-	text := f.dynamic.values[elf.DT_STRTAB] + uint64(symbols.entry(index).Name)
+	symbol := l.dynamic.values[elf.DT_SYMTAB] + uint64(index*elf.Sym64Size)
+	text := l.dynamic.values[elf.DT_STRTAB] + uint64(symbols.entry(index).Name)
 	return Origin{
 		Relocation: address, Symbol: int32(symbol - address), Name: int32(text - address),
-		Print: fingerprint(relocation, entry, name[:min(len(name), OriginName)]), Initial: f.initial(binary.LittleEndian.Uint64(relocation)),
+		Print: fingerprint(relocation, entry, name[:min(len(name), OriginName)]), Initial: l.initial(binary.LittleEndian.Uint64(relocation)),
 	}
 }
 
 // initial is the word of the file at a virtual address; 0 where it has none.
-func (f *File) initial(address uint64) (word uint64) {
-	if offset, ok := f.headers.offset(address, 8); ok {
-		_ = f.structAt("slot", offset, &word) // of a file that is cut short: 0
+func (l *linking) initial(address uint64) (word uint64) {
+	if offset, ok := l.headers.offset(address, 8); ok {
+		_ = l.structAt("slot", offset, &word) // of a file that is cut short: 0
 	}
 	return word
 }

@@ -3,7 +3,6 @@
 package objfile
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,43 +14,6 @@ type Outline struct {
 	begins map[uint64]uint64   // sizes of functions by address
 	cold   map[string][]Symbol // seldom executed parts by the name of the function
 	stubs  []table             // sections of the PLT, by address
-}
-
-// Outline reads where functions begin.
-func (f *File) Outline() (*Outline, error) {
-	return f.tables.outline.get(f.readOutline)
-}
-
-// maxColdNames bounds what is kept of names, bytes: a hundred thousand of usual length.
-const maxColdNames = 64 << 20
-
-func (f *File) readOutline() (*Outline, error) {
-	tables, err := f.ownTables()
-	if err != nil {
-		return nil, err
-	}
-	if tables[len(tables)-1].dynamic {
-		tables = append(tables, f.debugSymbols(f.debugDirs)...)
-	}
-	o := &Outline{begins: make(map[uint64]uint64), cold: make(map[string][]Symbol)}
-	names := bounded.NewWork("keeping the names of seldom executed parts of "+f.name, maxColdNames)
-	for _, t := range tables {
-		t.each(f, filter{wants: func([]byte) bool { return true }}, func(s Symbol) bool {
-			if s.Is(Function) && s.Executable {
-				err = o.add(s, names)
-			}
-			return err == nil
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
-	}
-	for _, name := range []string{".plt", ".plt.sec", ".plt.got"} {
-		if address, size, ok := f.SectionAddress(name); ok {
-			o.stubs = append(o.stubs, table{address, size})
-		}
-	}
-	return o, nil
 }
 
 // add takes in a symbol. GCC and clang name the part of f that is seldom

@@ -85,3 +85,9 @@ func text(table []byte, offset uint64) []byte {
 	}
 	return rest[:end]
 }
+
+// maxFoundNames bounds the bytes of the names that one search finds.
+const maxFoundNames = 4 << 20
+
+// newNames bounds what is kept of names.
+func newNames() *bounded.Work { return bounded.NewWork("keeping names", maxFoundNames) }

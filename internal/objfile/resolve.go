@@ -12,8 +12,6 @@ import (
 
 // Errors of Resolve.
 var (
-	// ErrNoObject says that the process has mapped no object of that name.
-	ErrNoObject = errors.New("no such object is mapped")
 	// ErrIndirect says that the symbol is an indirect function (IFUNC): its
 	// value is a resolver, and which function it chose stands in the GOT slots
 	// of the objects that call it only.

@@ -19,58 +19,58 @@ var ErrNoSection = errors.New("no such section")
 const MaxSectionBytes = 512 << 20
 
 // HasSection says whether the file has a section with content.
-func (f *File) HasSection(name string) bool {
-	section, ok := f.namedSection(name)
+func (l *layout) HasSection(name string) bool {
+	section, ok := l.namedSection(name)
 	return ok && elf.SectionType(section.Type) != elf.SHT_NOBITS
 }
 
 // SectionAddress is the virtual address of a section, and its size in bytes;
 // false if the file has no such section.
-func (f *File) SectionAddress(name string) (address, size uint64, ok bool) {
-	section, ok := f.namedSection(name)
+func (l *layout) SectionAddress(name string) (address, size uint64, ok bool) {
+	section, ok := l.namedSection(name)
 	return section.Addr, section.Size, ok
 }
 
 // ReadAt implements [io.ReaderAt] on the file's bytes.
-func (f *File) ReadAt(p []byte, offset int64) (int, error) { return f.at.ReadAt(p, offset) }
+func (l *layout) ReadAt(p []byte, offset int64) (int, error) { return l.at.ReadAt(p, offset) }
 
 // Offset is the offset in the file of size bytes at a virtual address; false
 // for what the file does not hold.
-func (f *File) Offset(address, size uint64) (offset uint64, ok bool) {
-	offset, ok = f.headers.offset(address, size)
-	return offset, ok && offset < f.size && size <= f.size-offset
+func (l *layout) Offset(address, size uint64) (offset uint64, ok bool) {
+	offset, ok = l.headers.offset(address, size)
+	return offset, ok && offset < l.size && size <= l.size-offset
 }
 
 // Section reads a section whole, decompressed where it is compressed by zlib,
 // into memory that the caller owns. [ErrNoSection], also for a section without
 // content; [ErrUnsupported] beyond limit bytes (at most [MaxSectionBytes]) or
 // compressed by another algorithm; [ErrCorrupt].
-func (f *File) Section(name string, limit uint64) ([]byte, error) {
-	section, ok := f.namedSection(name)
+func (l *layout) Section(name string, limit uint64) ([]byte, error) {
+	section, ok := l.namedSection(name)
 	if !ok || elf.SectionType(section.Type) == elf.SHT_NOBITS {
-		return nil, fmt.Errorf("%w: %s in %s", ErrNoSection, name, f.name)
+		return nil, fmt.Errorf("%w: %s in %s", ErrNoSection, name, l.name)
 	}
 	limit = min(limit, MaxSectionBytes)
 	if !compressed(section) {
-		return f.bytes(name, section.Off, section.Size, limit)
+		return l.bytes(name, section.Off, section.Size, limit)
 	}
-	return f.decompress(name, section, limit)
+	return l.decompress(name, section, limit)
 }
 
 // decompress reads an SHF_COMPRESSED section.
-func (f *File) decompress(name string, section elf.Section64, limit uint64) ([]byte, error) {
+func (l *layout) decompress(name string, section elf.Section64, limit uint64) ([]byte, error) {
 	var head elf.Chdr64
 	const headBytes = 24
 	if section.Size < headBytes {
 		return nil, fmt.Errorf("%w: %s ends in its head", ErrCorrupt, name)
 	}
-	if err := f.structAt(name, section.Off, &head); err != nil {
+	if err := l.structAt(name, section.Off, &head); err != nil {
 		return nil, err
 	}
 	if elf.CompressionType(head.Type) != elf.COMPRESS_ZLIB {
 		return nil, fmt.Errorf("%w: %s is compressed by %v", ErrUnsupported, name, elf.CompressionType(head.Type))
 	}
-	packed, err := f.bytes(name, section.Off+headBytes, section.Size-headBytes, limit)
+	packed, err := l.bytes(name, section.Off+headBytes, section.Size-headBytes, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -89,12 +89,12 @@ func unpacking(err error) error {
 	return nil
 }
 
-func (f *File) namedSection(name string) (elf.Section64, bool) {
-	names, err := f.sectionNames()
+func (l *layout) namedSection(name string) (elf.Section64, bool) {
+	names, err := l.sectionNames()
 	if err != nil {
 		return elf.Section64{}, false
 	}
-	for _, s := range f.headers.sections {
+	for _, s := range l.headers.sections {
 		if string(text(names, uint64(s.Name))) == name {
 			return s, true
 		}
@@ -104,17 +104,17 @@ func (f *File) namedSection(name string) (elf.Section64, bool) {
 
 // sectionNames reads the string table of the section headers. Its index may
 // not fit into the file header; then the first section header has it.
-func (f *File) sectionNames() ([]byte, error) {
-	index := uint64(f.headers.file.Shstrndx)
-	if index == uint64(elf.SHN_XINDEX) && len(f.headers.sections) > 0 {
-		index = uint64(f.headers.sections[0].Link)
+func (l *layout) sectionNames() ([]byte, error) {
+	index := uint64(l.headers.file.Shstrndx)
+	if index == uint64(elf.SHN_XINDEX) && len(l.headers.sections) > 0 {
+		index = uint64(l.headers.sections[0].Link)
 	}
-	if index == 0 || index >= uint64(len(f.headers.sections)) {
+	if index == 0 || index >= uint64(len(l.headers.sections)) {
 		return nil, ErrNoSection
 	}
-	s := f.headers.sections[index]
+	s := l.headers.sections[index]
 	if elf.SectionType(s.Type) != elf.SHT_STRTAB || compressed(s) {
 		return nil, fmt.Errorf("%w: section names", ErrCorrupt)
 	}
-	return f.load("section names", table{s.Off, s.Size})
+	return l.load("section names", table{s.Off, s.Size})
 }

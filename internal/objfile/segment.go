@@ -17,9 +17,9 @@ type Segment struct {
 
 // Writable returns the segments that the object may write to, those parts
 // included that the loader makes read-only (RELRO), in the order of the file.
-func (f *File) Writable() []Segment {
+func (l *layout) Writable() []Segment {
 	var segments []Segment
-	for _, p := range f.headers.programs {
+	for _, p := range l.headers.programs {
 		if elf.ProgType(p.Type) == elf.PT_LOAD && elf.ProgFlag(p.Flags)&elf.PF_W != 0 {
 			segments = append(segments, Segment{Address: p.Vaddr, Size: p.Memsz})
 		}
@@ -43,15 +43,15 @@ const maxLoaded = 64
 // Loaded reads everything that the loader maps, without what the file does not
 // hold (.bss), in the order of addresses. [ErrUnsupported] where it has more
 // than limit bytes, or 64 segments. The memory is the caller's.
-func (f *File) Loaded(limit uint64) (all []Content, err error) {
-	for _, p := range f.headers.programs {
+func (l *layout) Loaded(limit uint64) (all []Content, err error) {
+	for _, p := range l.headers.programs {
 		if elf.ProgType(p.Type) != elf.PT_LOAD || p.Filesz == 0 {
 			continue
 		}
 		if len(all) == maxLoaded {
 			return nil, fmt.Errorf("%w: more than %d segments to load", ErrUnsupported, maxLoaded)
 		}
-		content, err := f.bytes("segment", p.Off, p.Filesz, limit)
+		content, err := l.bytes("segment", p.Off, p.Filesz, limit)
 		if err != nil {
 			return nil, err
 		}

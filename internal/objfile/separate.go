@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 )
 
 // ErrNoDebugFile says that a file has no separate debug file on this machine.
@@ -20,57 +19,6 @@ var ErrNoDebugFile = errors.New("no separate debug file")
 // maxDebugFileBytes bounds the file whose checksum is computed, at about one
 // second a gigabyte.
 const maxDebugFileBytes = 2 << 30
-
-// checksums remembers those of the files that a .gnu_debuglink named.
-type checksums struct {
-	mu    sync.Mutex // guards known; held while a file is read
-	known map[fileKey]uint32
-}
-
-// of is the checksum of a file.
-func (c *checksums) of(debug *File) (uint32, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if sum, ok := c.known[debug.key]; ok {
-		return sum, nil
-	}
-	const most = 16
-	sum, err := debug.checksum()
-	if err == nil {
-		if len(c.known) >= most || c.known == nil {
-			c.known = make(map[fileKey]uint32)
-		}
-		c.known[debug.key] = sum
-	}
-	return sum, err
-}
-
-// DebugDirs says where separate debug files are looked for. The zero value
-// looks only beside the file itself.
-type DebugDirs struct {
-	// Roots hold .build-id/NN/NNN.debug and, by the path of the binary, files
-	// named by .gnu_debuglink.
-	Roots []string
-	// Downloads hold what debuginfod clients have fetched: ID/debuginfo.
-	// Nothing is fetched here.
-	Downloads []string
-}
-
-// SystemDebugDirs are the directories that gdb uses as well: /usr/lib/debug,
-// and the cache of the debuginfod client, of which DEBUGINFOD_CACHE_PATH,
-// XDG_CACHE_HOME and HOME tell the place.
-func SystemDebugDirs(env func(string) string) DebugDirs {
-	dirs := DebugDirs{Roots: []string{"/usr/lib/debug"}}
-	if explicit := env("DEBUGINFOD_CACHE_PATH"); filepath.IsAbs(explicit) {
-		dirs.Downloads = append(dirs.Downloads, explicit)
-	}
-	for _, base := range []string{env("XDG_CACHE_HOME"), filepath.Join(env("HOME"), ".cache")} {
-		if filepath.IsAbs(base) {
-			dirs.Downloads = append(dirs.Downloads, filepath.Join(base, "debuginfod_client"))
-		}
-	}
-	return dirs
-}
 
 // DebugFile opens the separate debug file: one that has the same build id, by
 // build id or by .gnu_debuglink, or else one that .gnu_debuglink names and
@@ -134,7 +82,7 @@ func (f *File) belongs(debug *File, id string, sum uint32) error {
 	if id != "" && debug.BuildID() != "" {
 		return sameBuildID(debug, id)
 	}
-	got, err := f.checksums.of(debug)
+	got, err := f.checksums.of(debug.key, debug.checksum)
 	if err == nil && got != sum {
 		err = fmt.Errorf("checksum %08x instead of %08x", got, sum)
 	}

@@ -6,7 +6,6 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
-	"os"
 
 	"github.com/attune-hpc/attune/internal/symname"
 )
@@ -30,9 +29,6 @@ type Slot struct {
 
 // maxSlots bounds what one pattern returns.
 const maxSlots = 65536
-
-// relaBytes is the size of one relocation: offset, info, addend.
-const relaBytes = 24
 
 // GOTSlots returns the slots of the image's file whose symbol matches; see
 // [File.GOTSlots]. [Image.Address] of a slot is where it lies in the process.
@@ -145,34 +141,34 @@ type relocationTable struct {
 }
 
 // relocations finds .rela.plt and .rela.dyn by the dynamic segment.
-func (f *File) relocations() []relocationTable {
+func (l *linking) relocations() []relocationTable {
 	find := func(place, size elf.DynTag) relocationTable {
-		return relocationTable{f.dynamic.table(f.headers, place, size), f.dynamic.values[place]}
+		return relocationTable{l.dynamic.table(l.headers, place, size), l.dynamic.values[place]}
 	}
 	var tables []relocationTable
-	if elf.DynTag(f.dynamic.values[elf.DT_PLTREL]) == elf.DT_RELA {
+	if elf.DynTag(l.dynamic.values[elf.DT_PLTREL]) == elf.DT_RELA {
 		tables = append(tables, find(elf.DT_JMPREL, elf.DT_PLTRELSZ))
 	}
 	return append(tables, find(elf.DT_RELA, elf.DT_RELASZ))
 }
 
 // slot decodes the relocation that lies at a virtual address.
-func (f *File) slot(data []byte, at uint64, symbols *symbolTable, wanted []bool) (Slot, bool) {
+func (l *linking) slot(data []byte, at uint64, symbols *symbolTable, wanted []bool) (Slot, bool) {
 	address := binary.LittleEndian.Uint64(data)
 	info := binary.LittleEndian.Uint64(data[8:])
 	index := int(info >> 32)
-	jump, ok := slotRelocation(f.Machine(), uint32(info))
+	jump, ok := slotRelocation(l.Machine(), uint32(info))
 	if !ok || index >= len(wanted) || !wanted[index] {
 		return Slot{}, false
 	}
 	name := symbols.name(symbols.entry(index))
-	if _, mapped := f.headers.segment(address, 8); !mapped {
+	if _, mapped := l.headers.segment(address, 8); !mapped {
 		return Slot{}, false
 	}
 	return Slot{
 		Symbol: string(name), VirtualAddress: address,
-		RELRO: f.headers.relro(address, 8), Lazy: jump && !f.BindNow(),
-		Origin: f.originOf(data, at, symbols, index),
+		RELRO: l.headers.relro(address, 8), Lazy: jump && !l.BindNow(),
+		Origin: l.originOf(data, at, symbols, index),
 	}, true
 }
 
@@ -188,18 +184,6 @@ func slotRelocation(machine elf.Machine, kind uint32) (jump, ok bool) {
 		return jump, jump || elf.R_AARCH64(kind) == elf.R_AARCH64_GLOB_DAT
 	}
 	return false, false
-}
-
-// relro says whether the loader makes a range read-only after relocation. It
-// protects whole pages only, from the segment's first down to its last whole
-// one.
-func (h *headers) relro(address, size uint64) bool {
-	p, ok := h.program(elf.PT_GNU_RELRO)
-	if !ok {
-		return false
-	}
-	page := ^uint64(os.Getpagesize() - 1)
-	return address >= p.Vaddr&page && address+size <= (p.Vaddr+p.Memsz)&page
 }
 
 // copies says whether the loader copies a variable of a library into this

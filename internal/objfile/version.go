@@ -19,16 +19,16 @@ const (
 	maxVersions   = 4096
 )
 
-func (f *File) readVersions(names []byte, count int) *versions {
-	offset, ok := f.headers.offset(f.dynamic.values[elf.DT_VERSYM], uint64(2*count))
-	if !ok || f.dynamic.values[elf.DT_VERSYM] == 0 {
+func (l *linking) readVersions(names []byte, count int) *versions {
+	offset, ok := l.headers.offset(l.dynamic.values[elf.DT_VERSYM], uint64(2*count))
+	if !ok || l.dynamic.values[elf.DT_VERSYM] == 0 {
 		return nil
 	}
-	indexes, err := f.bytes("symbol versions", offset, uint64(2*count), maxTableBytes)
+	indexes, err := l.bytes("symbol versions", offset, uint64(2*count), maxTableBytes)
 	if err != nil {
 		return nil
 	}
-	return &versions{indexes, f.versionNames(names)}
+	return &versions{indexes, l.versionNames(names)}
 }
 
 // versionNames reads the versions that the file defines (DT_VERDEF) and those
@@ -36,33 +36,33 @@ func (f *File) readVersions(names []byte, count int) *versions {
 // libraries have that stand in programs. Both are lists linked by relative
 // offsets. Each walk ends after maxVersions entries, so a list that runs in
 // circles does no harm.
-func (f *File) versionNames(names []byte) map[uint16]string {
+func (l *linking) versionNames(names []byte) map[uint16]string {
 	found := make(map[uint16]string)
-	f.walk(elf.DT_VERDEF, func(at uint64, entry [20]byte) uint32 {
+	l.walk(elf.DT_VERDEF, func(at uint64, entry [20]byte) uint32 {
 		var name uint32
 		first := binary.LittleEndian.Uint32(entry[12:])
-		if f.structAt("version name", at+uint64(first), &name) == nil {
+		if l.structAt("version name", at+uint64(first), &name) == nil {
 			index := binary.LittleEndian.Uint16(entry[4:])
 			found[index&^hiddenVersion] = string(text(names, uint64(name)))
 		}
 		return binary.LittleEndian.Uint32(entry[16:])
 	})
-	f.walk(elf.DT_VERNEED, func(at uint64, entry [20]byte) uint32 {
-		f.neededVersions(at+uint64(binary.LittleEndian.Uint32(entry[8:])), names, found)
+	l.walk(elf.DT_VERNEED, func(at uint64, entry [20]byte) uint32 {
+		l.neededVersions(at+uint64(binary.LittleEndian.Uint32(entry[8:])), names, found)
 		return binary.LittleEndian.Uint32(entry[12:])
 	})
 	return found
 }
 
 // neededVersions reads the versions needed of one library.
-func (f *File) neededVersions(at uint64, names []byte, found map[uint16]string) {
+func (l *linking) neededVersions(at uint64, names []byte, found map[uint16]string) {
 	for len(found) < maxVersions {
 		var need struct {
 			Hash         uint32
 			Flags, Index uint16
 			Name, Next   uint32
 		}
-		if f.structAt("needed version", at, &need) != nil {
+		if l.structAt("needed version", at, &need) != nil {
 			return
 		}
 		if _, again := found[need.Index&^hiddenVersion]; again {
@@ -78,14 +78,14 @@ func (f *File) neededVersions(at uint64, names []byte, found map[uint16]string) 
 // walk visits the entries of a list; visit returns the offset of the next
 // from this one, 0 at the end. The last entry of a list may be shorter than
 // what is read of it, as long as the file goes on.
-func (f *File) walk(tag elf.DynTag, visit func(at uint64, entry [20]byte) uint32) {
-	at, ok := f.headers.offset(f.dynamic.values[tag], 16)
-	if !ok || f.dynamic.values[tag] == 0 {
+func (l *linking) walk(tag elf.DynTag, visit func(at uint64, entry [20]byte) uint32) {
+	at, ok := l.headers.offset(l.dynamic.values[tag], 16)
+	if !ok || l.dynamic.values[tag] == 0 {
 		return
 	}
 	for range maxVersions {
 		var entry [20]byte
-		if f.structAt("version entry", at, &entry) != nil {
+		if l.structAt("version entry", at, &entry) != nil {
 			return
 		}
 		next := visit(at, entry)

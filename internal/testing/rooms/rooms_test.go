@@ -32,7 +32,7 @@ func TestRooms(t *testing.T) {
 		"controller/inject", "controller/inject/breakpoint", "controller/inject/tracer", "controller/link",
 		"controller/member", "controller/meter", "controller/node", "controller/patch", "controller/patch/flow",
 		"controller/probe", "controller/probe/symbols", "controller/shm", "controller/sites", "controller/sites/object",
-		"controller/source", "controller/track", "internal/account", "internal/bounded", "internal/confine", "internal/readers",
+		"controller/source", "controller/track", "internal/account", "internal/bounded", "internal/confine", "internal/objfile", "internal/readers",
 	} {
 		t.Run(dir, func(t *testing.T) {
 			r := read(t, filepath.Join("../../..", dir))

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objfile
+
+import "sync"
+
+// checksums remembers those of the files that a .gnu_debuglink named.
+type checksums struct {
+	mu    sync.Mutex // guards known; held while a file is read
+	known map[fileKey]uint32
+}
+
+// of is the checksum of a file, computed if it is not known.
+func (c *checksums) of(key fileKey, checksum func() (uint32, error)) (uint32, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if sum, ok := c.known[key]; ok {
+		return sum, nil
+	}
+	const most = 16
+	sum, err := checksum()
+	if err == nil {
+		if len(c.known) >= most || c.known == nil {
+			c.known = make(map[fileKey]uint32)
+		}
+		c.known[key] = sum
+	}
+	return sum, err
+}
