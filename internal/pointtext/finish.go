@@ -28,7 +28,7 @@ func (p *parser) finish() (Point, error) {
 	if spec.GetPlace() == attunev1.Place_PLACE_BOTH && spec.GetValueCapture() != "" {
 		return Point{}, errors.New("with %time the time is summed up: leave sum out, or write %return")
 	}
-	if err := p.static(); err != nil {
+	if err := checkStatic(spec); err != nil {
 		return Point{}, err
 	}
 	if len(p.taken) == 1 && spec.GetPlace() != attunev1.Place_PLACE_BOTH {
@@ -44,13 +44,13 @@ func (p *parser) finish() (Point, error) {
 	return point, nil
 }
 
-// static refuses what a place within a function does not have. Its parameters
+// checkStatic refuses what a place within a function does not have. Its parameters
 // are the arguments that its author gave it.
-func (p *parser) static() error {
-	if p.spec.GetUsdt() == nil {
+func checkStatic(spec *attunev1.MeasurePoint) error {
+	if spec.GetUsdt() == nil {
 		return nil
 	}
-	for _, c := range p.spec.GetCaptures() {
+	for _, c := range spec.GetCaptures() {
 		if c.GetReturned() || c.GetPath() != "" {
 			return fmt.Errorf("%s: a static probe stands within a function: it has arguments, arg0 and so on, but no results and no names for them", c.GetName())
 		}

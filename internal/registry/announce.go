@@ -69,8 +69,8 @@ func (c *Client) Announce(ctx context.Context, record *attunev1.AnalyzerRecord) 
 
 // enter notes an Analyzer of this client.
 func (c *Client) enter(a *Announcement) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.announcing.Lock()
+	defer c.announcing.Unlock()
 	if c.announced[a.id] != nil {
 		return fmt.Errorf("analyzer %q is announced already", a.id)
 	}
@@ -197,11 +197,11 @@ func (a *Announcement) leave() {
 	a.mu.Lock()
 	a.began = time.Time{}
 	a.mu.Unlock()
-	a.client.mu.Lock()
+	a.client.announcing.Lock()
 	if a.client.announced[a.id] == a {
 		delete(a.client.announced, a.id)
 	}
-	a.client.mu.Unlock()
+	a.client.announcing.Unlock()
 	if !a.client.Connected() {
 		return
 	}
@@ -218,8 +218,8 @@ func (a *Announcement) leave() {
 
 // analyzer returns the announcement of one of this client's Analyzers.
 func (c *Client) analyzer(r *attunev1.AnalyzerRecord) (*Announcement, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.announcing.Lock()
+	defer c.announcing.Unlock()
 	if a := c.announced[r.GetId()]; a != nil {
 		return a, nil
 	}

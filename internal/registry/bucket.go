@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
 )
 
 // Domain is the name of a JetStream that serves other sites, too: from those it
@@ -33,8 +35,16 @@ const (
 	sessionsKept = 7 * 24 * time.Hour
 )
 
+// buckets are those of a registry that were found.
+type buckets struct {
+	*conn
+
+	mu    sync.Mutex // guards known
+	known map[string]jetstream.KeyValue
+}
+
 // bucketConfig is how a bucket is made that is not there yet.
-func (c *Client) bucketConfig(name string) jetstream.KeyValueConfig {
+func (b *buckets) bucketConfig(name string) jetstream.KeyValueConfig {
 	config := jetstream.KeyValueConfig{Bucket: name, History: 1, Storage: jetstream.FileStorage}
 	switch name {
 	case bucketOrders:
@@ -45,7 +55,7 @@ func (c *Client) bucketConfig(name string) jetstream.KeyValueConfig {
 	case bucketAnalyzers:
 		config.Description = "Analyzers that live"
 		config.Storage = jetstream.MemoryStorage
-		config.TTL = c.options.TTL
+		config.TTL = b.options.TTL
 	}
 	config.RePublish = &jetstream.RePublish{
 		Source: "$KV." + name + ".>", Destination: Changes + name + ".>",
@@ -54,48 +64,48 @@ func (c *Client) bucketConfig(name string) jetstream.KeyValueConfig {
 }
 
 // bucket returns a bucket, which it makes if need be.
-func (c *Client) bucket(ctx context.Context, name string) (jetstream.KeyValue, error) {
-	c.mu.Lock()
-	kv := c.buckets[name]
-	c.mu.Unlock()
+func (b *buckets) bucket(ctx context.Context, name string) (jetstream.KeyValue, error) {
+	b.mu.Lock()
+	kv := b.known[name]
+	b.mu.Unlock()
 	if kv != nil {
 		return kv, nil
 	}
-	js, err := c.jetStream(ctx)
+	js, err := b.jetStream(ctx)
 	if err != nil {
 		return nil, err
 	}
 	kv, err = js.KeyValue(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = c.createBucket(ctx, js, name)
+		kv, err = b.createBucket(ctx, js, name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("registry bucket %s: %w", name, err)
 	}
-	c.mu.Lock()
-	c.buckets[name] = kv
-	c.mu.Unlock()
+	b.mu.Lock()
+	b.known[name] = kv
+	b.mu.Unlock()
 	return kv, nil
 }
 
 // jetStream returns the one that has the name, also if it is at another site,
 // else that of the server itself: a site's own need not have a name.
-func (c *Client) jetStream(ctx context.Context) (jetstream.JetStream, error) {
-	js, err := jetstream.NewWithDomain(c.nats, Domain)
+func (b *buckets) jetStream(ctx context.Context) (jetstream.JetStream, error) {
+	js, err := jetstream.NewWithDomain(b.nats, Domain)
 	if err != nil {
 		return nil, err
 	}
 	_, err = js.AccountInfo(ctx)
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
-		return jetstream.New(c.nats)
+		return jetstream.New(b.nats)
 	}
 	return js, err
 }
 
 // createBucket makes it replicated where servers for that are.
-func (c *Client) createBucket(ctx context.Context, js jetstream.JetStream, name string) (jetstream.KeyValue, error) {
-	config := c.bucketConfig(name)
-	if c.nats.ConnectedClusterName() != "" {
+func (b *buckets) createBucket(ctx context.Context, js jetstream.JetStream, name string) (jetstream.KeyValue, error) {
+	config := b.bucketConfig(name)
+	if b.nats.ConnectedClusterName() != "" {
 		config.Replicas = replicas
 		if kv, err := js.CreateKeyValue(ctx, config); err == nil {
 			return kv, nil
@@ -116,17 +126,17 @@ func (c *Client) createBucket(ctx context.Context, js jetstream.JetStream, name 
 
 // forget makes the next request look for the buckets again: they may be gone
 // with the server that had them.
-func (c *Client) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.buckets)
+func (b *buckets) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.known)
 }
 
 // list calls f for each entry that the bucket has now, deletions left out.
-func (c *Client) list(ctx context.Context, bucket string, filter string, f func(jetstream.KeyValueEntry)) error {
+func (b *buckets) list(ctx context.Context, bucket string, filter string, f func(jetstream.KeyValueEntry)) error {
 	var entries []jetstream.KeyValueEntry
-	err := c.do(ctx, func(ctx context.Context) error {
-		kv, err := c.bucket(ctx, bucket)
+	err := b.do(ctx, func(ctx context.Context) error {
+		kv, err := b.bucket(ctx, bucket)
 		if err != nil {
 			return err
 		}
@@ -163,16 +173,41 @@ func read(ctx context.Context, kv jetstream.KeyValue, filter string, options ...
 	}
 }
 
+func (b *buckets) put(ctx context.Context, bucket, key string, record proto.Message) error {
+	return b.do(ctx, func(ctx context.Context) error {
+		value, err := b.encode(record)
+		if err != nil {
+			return err
+		}
+		kv, err := b.bucket(ctx, bucket)
+		if err != nil {
+			return err
+		}
+		_, err = kv.Put(ctx, key, value)
+		return err
+	})
+}
+
+func (b *buckets) delete(ctx context.Context, bucket, key string) error {
+	return b.do(ctx, func(ctx context.Context) error {
+		kv, err := b.bucket(ctx, bucket)
+		if err != nil {
+			return err
+		}
+		return kv.Delete(ctx, key)
+	})
+}
+
 // Buckets are the names of all of them.
 func Buckets() []string {
 	return []string{bucketOrders, bucketAnalyzers, bucketSessions}
 }
 
 // read brings a copy of a bucket up to date.
-func (c *Client) read(ctx context.Context, m *mirror) error {
+func (b *buckets) read(ctx context.Context, m *mirror) error {
 	short, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
-	kv, err := c.bucket(short, m.bucket)
+	kv, err := b.bucket(short, m.bucket)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ const goodbye = 2 * time.Second
 // Client is the registry as an Analyzer has it: all records, to be read and
 // written.
 type Client struct {
-	*conn
+	buckets
 
 	orders      *mirror
 	alive       *mirror
@@ -25,9 +25,8 @@ type Client struct {
 	leases      leases
 	tidying     sync.Once
 
-	mu        sync.Mutex
-	buckets   map[string]jetstream.KeyValue
-	announced map[string]*Announcement // by Analyzer id
+	announcing sync.Mutex               // guards announced
+	announced  map[string]*Announcement // by Analyzer id
 }
 
 // Open returns at once with a client that connects in the background, now and
@@ -41,8 +40,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		conn:        conn,
-		buckets:     make(map[string]jetstream.KeyValue),
+		buckets:     buckets{conn: conn, known: make(map[string]jetstream.KeyValue)},
 		announced:   make(map[string]*Announcement),
 		signs:       newSignsOfLife(),
 		controllers: newControllers(controllersTTL * conn.options.TTL),

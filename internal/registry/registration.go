@@ -54,12 +54,12 @@ func (c *Client) DeleteRegistration(ctx context.Context, id string) error {
 
 // Registrations returns all registrations, by their ids.
 func (c *Client) Registrations(ctx context.Context) ([]*attunev1.Registration, error) {
-	return records[*attunev1.Registration](ctx, c, bucketOrders, keyRegistration+">")
+	return records[*attunev1.Registration](ctx, &c.buckets, bucketOrders, keyRegistration+">")
 }
 
 // Analyzers returns the Analyzers that live, by their ids.
 func (c *Client) Analyzers(ctx context.Context) ([]*attunev1.AnalyzerRecord, error) {
-	return records[*attunev1.AnalyzerRecord](ctx, c, bucketAnalyzers, jetstream.AllKeys)
+	return records[*attunev1.AnalyzerRecord](ctx, &c.buckets, bucketAnalyzers, jetstream.AllKeys)
 }
 
 // PutSession writes the record of a session, in the place of one that has its
@@ -73,42 +73,17 @@ func (c *Client) PutSession(ctx context.Context, s *attunev1.SessionRecord) erro
 
 // Sessions returns the records of all sessions, by their ids.
 func (c *Client) Sessions(ctx context.Context) ([]*attunev1.SessionRecord, error) {
-	return records[*attunev1.SessionRecord](ctx, c, bucketSessions, jetstream.AllKeys)
-}
-
-func (c *Client) put(ctx context.Context, bucket, key string, record proto.Message) error {
-	return c.do(ctx, func(ctx context.Context) error {
-		value, err := c.encode(record)
-		if err != nil {
-			return err
-		}
-		kv, err := c.bucket(ctx, bucket)
-		if err != nil {
-			return err
-		}
-		_, err = kv.Put(ctx, key, value)
-		return err
-	})
-}
-
-func (c *Client) delete(ctx context.Context, bucket, key string) error {
-	return c.do(ctx, func(ctx context.Context) error {
-		kv, err := c.bucket(ctx, bucket)
-		if err != nil {
-			return err
-		}
-		return kv.Delete(ctx, key)
-	})
+	return records[*attunev1.SessionRecord](ctx, &c.buckets, bucketSessions, jetstream.AllKeys)
 }
 
 // records returns all records that fit, by their keys. One that cannot be read
 // is left out and logged.
-func records[T proto.Message](ctx context.Context, c *Client, bucket, filter string) ([]T, error) {
+func records[T proto.Message](ctx context.Context, b *buckets, bucket, filter string) ([]T, error) {
 	found := make(map[string]T)
-	err := c.list(ctx, bucket, filter, func(e jetstream.KeyValueEntry) {
+	err := b.list(ctx, bucket, filter, func(e jetstream.KeyValueEntry) {
 		record, err := decode(bucket, e.Key(), e.Value())
 		if err != nil {
-			c.log.Warn("registry has a record that cannot be read", "bucket", bucket, "key", e.Key(), "error", err)
+			b.log.Warn("registry has a record that cannot be read", "bucket", bucket, "key", e.Key(), "error", err)
 			return
 		}
 		found[e.Key()] = record.(T)

@@ -28,7 +28,7 @@ func keyOf(r *attunev1.Revocation) string {
 
 // Revocations returns the list, the newest first.
 func (c *Client) Revocations(ctx context.Context) ([]*attunev1.Revocation, error) {
-	list, err := records[*attunev1.Revocation](ctx, c, bucketOrders, keyRevocation+">")
+	list, err := records[*attunev1.Revocation](ctx, &c.buckets, bucketOrders, keyRevocation+">")
 	slices.SortStableFunc(list, func(a, b *attunev1.Revocation) int { return cmp.Compare(b.GetRevokedUnix(), a.GetRevokedUnix()) })
 	return list, err
 }

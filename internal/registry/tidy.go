@@ -21,12 +21,12 @@ const (
 
 // keepTidy removes marks of deletions that everybody has seen. Each deletion
 // leaves one, and who reads a bucket reads them too.
-func (c *Client) keepTidy(ctx context.Context) {
+func (b *buckets) keepTidy(ctx context.Context) {
 	// Not at every start, and not all Analyzers at one moment.
 	for wait := rand.N(tidyEvery / 8); pause(ctx, wait); wait = tidyEvery {
 		for _, bucket := range []string{bucketOrders, bucketSessions} {
-			if err := c.tidy(ctx, bucket, marksKept); err != nil && ctx.Err() == nil {
-				c.log.Warn("registry keeps marks of deletions until tomorrow", "bucket", bucket, "error", err)
+			if err := b.tidy(ctx, bucket, marksKept); err != nil && ctx.Err() == nil {
+				b.log.Warn("registry keeps marks of deletions until tomorrow", "bucket", bucket, "error", err)
 			}
 		}
 	}
@@ -34,10 +34,10 @@ func (c *Client) keepTidy(ctx context.Context) {
 
 // tidy removes the marks of a bucket that are older, by the clock of the
 // registry as this host's has it.
-func (c *Client) tidy(ctx context.Context, bucket string, older time.Duration) error {
+func (b *buckets) tidy(ctx context.Context, bucket string, older time.Duration) error {
 	limit := time.Now().Add(-older)
-	return c.doWithin(ctx, readWithin, func(ctx context.Context) error {
-		kv, err := c.bucket(ctx, bucket)
+	return b.doWithin(ctx, readWithin, func(ctx context.Context) error {
+		kv, err := b.bucket(ctx, bucket)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (c *Client) tidy(ctx context.Context, bucket string, older time.Duration) e
 		if err != nil {
 			return err
 		}
-		js, err := c.jetStream(ctx)
+		js, err := b.jetStream(ctx)
 		if err != nil {
 			return err
 		}

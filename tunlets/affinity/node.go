@@ -80,8 +80,8 @@ func newNode(host string) *node {
 
 func (n *node) enter(s state, now time.Time) { n.state, n.since = s, now }
 
-// sorted lists the processes in a fixed order, so that a replay says the same.
-func (n *node) sorted() []*process {
+// sortedProcesses lists the processes in a fixed order, so that a replay says the same.
+func sortedProcesses(n *node) []*process {
 	out := make([]*process, 0, len(n.processes))
 	for _, h := range slices.Sorted(maps.Keys(n.processes)) {
 		out = append(out, n.processes[h])
@@ -90,7 +90,7 @@ func (n *node) sorted() []*process {
 }
 
 // sortedTasks lists the threads likewise.
-func (n *node) sortedTasks() []*task {
+func sortedTasks(n *node) []*task {
 	out := make([]*task, 0, len(n.tasks))
 	for _, t := range n.tasks {
 		out = append(out, t)
@@ -117,7 +117,7 @@ func (n *node) look(h *sdk.Host, round time.Time) {
 // begin looks at the threads of those that are suspect, and of those that they may
 // talk to.
 func (n *node) begin(h *sdk.Host) {
-	all := n.sorted()
+	all := sortedProcesses(n)
 	if !slices.ContainsFunc(all, func(p *process) bool { return p.waits() || p.wakes() }) {
 		return
 	}
@@ -152,7 +152,7 @@ func (n *node) read(p *process, at time.Time, d sdk.Details) {
 
 // search looks for something to change among the threads that were read.
 func (n *node) search(h *sdk.Host) {
-	unread := slices.ContainsFunc(n.sorted(), func(p *process) bool { return p.looked && p.talks(leastBound) && !p.ends.known() })
+	unread := slices.ContainsFunc(sortedProcesses(n), func(p *process) bool { return p.looked && p.talks(leastBound) && !p.ends.known() })
 	if unread && h.Now().Sub(n.since) < endsWait {
 		return
 	}
@@ -164,7 +164,7 @@ func (n *node) search(h *sdk.Host) {
 	case ok:
 		n.found, n.values = found, 0
 		n.enter(counting, h.Now())
-		for _, p := range n.sorted() {
+		for _, p := range sortedProcesses(n) {
 			p.lookAway(h)
 		}
 		for _, p := range found.members {
@@ -230,7 +230,7 @@ func (n *node) calm(h *sdk.Host) {
 	n.found, n.proposal = finding{}, ""
 	clear(n.tasks)
 	n.enter(quiet, h.Now())
-	for _, p := range n.sorted() {
+	for _, p := range sortedProcesses(n) {
 		p.member = false
 		p.lookAway(h)
 		p.rest(h)

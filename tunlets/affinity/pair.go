@@ -88,7 +88,7 @@ func (n *node) pairs() []pair {
 // sleepers are the threads that may be half of a pair, in a fixed order.
 func (n *node) sleepers() []*task {
 	var out []*task
-	for _, t := range n.sortedTasks() {
+	for _, t := range sortedTasks(n) {
 		if t.process.proposal == "" && t.known() && t.sleeps() >= leastBound {
 			out = append(out, t)
 		}

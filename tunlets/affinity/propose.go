@@ -46,7 +46,7 @@ type lack struct {
 // CPU because threads of some kind are bound, and the CPUs that they all could have.
 func (n *node) bound(kind func(demand, *process) bool) (demands []demand, lacking map[*process]lack, cpus map[int]bool) {
 	lacking, cpus = map[*process]lack{}, map[int]bool{}
-	for _, t := range n.sortedTasks() {
+	for _, t := range sortedTasks(n) {
 		if !t.known() {
 			continue
 		}
@@ -74,7 +74,7 @@ func (n *node) unbind(kind func(demand, *process) bool) (finding, bool) {
 	}
 	f := finding{scope: "node/" + n.host, gain: s.gain()}
 	var calls float64
-	for _, p := range n.sorted() {
+	for _, p := range sortedProcesses(n) {
 		if l, found := lacking[p]; found {
 			f.members = append(f.members, p)
 			f.changes = append(f.changes, sdk.Change{
@@ -95,7 +95,7 @@ func (n *node) unbind(kind func(demand, *process) bool) (finding, bool) {
 // others are the processes whose threads are not known, each as one or more threads.
 func (n *node) others() []demand {
 	var out []demand
-	for _, p := range n.sorted() {
+	for _, p := range sortedProcesses(n) {
 		if p.looked {
 			continue
 		}
@@ -187,7 +187,7 @@ func (n *node) changedBy(proposal string) bool {
 // forget forgets what a proposal changed: it is taken back.
 func (n *node) forget(h *sdk.Host, proposal string) {
 	delete(n.joined, proposal)
-	for _, p := range n.sorted() {
+	for _, p := range sortedProcesses(n) {
 		if p.proposal == proposal {
 			p.proposal = ""
 			p.rest(h)

@@ -38,13 +38,39 @@ const (
 	done                  // kept, or given up
 )
 
+// subject is a process, and what is said of it is called by.
+type subject struct{ process sdk.Process }
+
+func (s subject) handle() sdk.Handle { return s.process.Handle }
+
+func (s subject) scope() string { return fmt.Sprintf("process/%d", s.handle()) }
+
+func (s subject) point(id string) string { return fmt.Sprintf("%s@%d", id, s.handle()) }
+
+// pointOf is the point's name in the file.
+func (s subject) pointOf(id string) string {
+	name, _, _ := strings.Cut(id, "@")
+	return name
+}
+
+// phase is how far a watch has come.
+type phase struct {
+	state state
+	since time.Time // when the state began
+}
+
+// active says that the symptom was found, and that nothing is settled yet.
+func (p *phase) active() bool { return p.state == asked || p.state == judging || p.state == proposed }
+
+func (p *phase) enter(s state, now time.Time) { p.state, p.since = s, now }
+
 // watch follows one process.
 type watch struct {
+	subject
+	phase
+
 	tunlet  *Tunlet
-	process sdk.Process
 	window  *sdk.Window
-	state   state
-	since   time.Time // when the state began
 	until   time.Time // quiet: not before this
 	backoff sdk.Backoff
 
@@ -62,25 +88,8 @@ type watch struct {
 }
 
 func newWatch(t *Tunlet, p sdk.Process) *watch {
-	return &watch{tunlet: t, process: p, window: sdk.NewWindow(max(windowSpan, t.lasting))}
+	return &watch{subject: subject{p}, tunlet: t, window: sdk.NewWindow(max(windowSpan, t.lasting))}
 }
-
-func (w *watch) handle() sdk.Handle { return w.process.Handle }
-
-func (w *watch) scope() string { return fmt.Sprintf("process/%d", w.handle()) }
-
-func (w *watch) point(id string) string { return fmt.Sprintf("%s@%d", id, w.handle()) }
-
-// pointOf is the point's name in the file.
-func (w *watch) pointOf(id string) string {
-	name, _, _ := strings.Cut(id, "@")
-	return name
-}
-
-// active says that the symptom was found, and that nothing is settled yet.
-func (w *watch) active() bool { return w.state == asked || w.state == judging || w.state == proposed }
-
-func (w *watch) enter(s state, now time.Time) { w.state, w.since = s, now }
 
 // sleep wants the samples that may matter: from one level of each condition that
 // the process can meet on. What was seen until now is forgotten.

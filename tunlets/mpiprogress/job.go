@@ -98,7 +98,7 @@ func (t *Tunlet) judging() bool {
 // and of the nodes of which it is one.
 func (t *Tunlet) report(h *sdk.Host, n *node, calls uint64, seconds float64) {
 	n.count(calls, seconds)
-	if n.progress == 0 {
+	if n.intervals == 0 {
 		return // what came before the first call, in MPI_Init, is no baseline
 	}
 	h.Objective(n.scope(), n.latest())
@@ -120,7 +120,7 @@ func (t *Tunlet) join() {
 	t.joint = nil
 	var counted []*node
 	for _, n := range t.sorted() {
-		if n.progress > 0 {
+		if n.intervals > 0 {
 			counted = append(counted, n)
 		}
 	}

@@ -54,13 +54,45 @@ type trouble struct {
 	blocked float64 // see crowd.blocked
 }
 
+// pace is how often the ranks of a node call MPI.
+type pace struct {
+	intervals int       // with MPI calls
+	calls     []float64 // per second, of the latest intervals
+}
+
+// count takes the calls of one interval.
+func (p *pace) count(calls uint64, seconds float64) {
+	if calls > 0 {
+		p.intervals++
+	}
+	if len(p.calls) == callIntervals {
+		p.calls = p.calls[:copy(p.calls, p.calls[1:])]
+	}
+	p.calls = append(p.calls, float64(calls)/seconds)
+}
+
+// latest is the calls per second of the latest interval.
+func (p *pace) latest() float64 {
+	if len(p.calls) == 0 {
+		return 0
+	}
+	return p.calls[len(p.calls)-1]
+}
+
+// mean is the calls per second of the latest intervals together.
+func (p *pace) mean() (mean float64) {
+	for _, c := range p.calls {
+		mean += c / float64(len(p.calls))
+	}
+	return mean
+}
+
 // node knows the ranks of one node, and whether they are in trouble.
 type node struct {
 	host  string
 	ranks map[sdk.Handle]*rank
 
-	progress  int       // intervals with MPI calls
-	calls     []float64 // MPI calls per second of the latest intervals
+	pace
 	crowdedAt time.Time // since when it is crowded; zero: it is not
 	roomAt    time.Time // since when there is room; zero: there is not
 	hold      time.Duration
@@ -83,35 +115,8 @@ func newNode(host string) *node {
 	}
 }
 
-// count takes the calls of one interval.
-func (n *node) count(calls uint64, seconds float64) {
-	if calls > 0 {
-		n.progress++
-	}
-	if len(n.calls) == callIntervals {
-		n.calls = n.calls[:copy(n.calls, n.calls[1:])]
-	}
-	n.calls = append(n.calls, float64(calls)/seconds)
-}
-
 // scope of the objective: all ranks of the node together.
 func (n *node) scope() string { return "node/" + n.host }
-
-// latest is the calls per second of the latest interval.
-func (n *node) latest() float64 {
-	if len(n.calls) == 0 {
-		return 0
-	}
-	return n.calls[len(n.calls)-1]
-}
-
-// mean is the calls per second of the latest intervals together.
-func (n *node) mean() (mean float64) {
-	for _, c := range n.calls {
-		mean += c / float64(len(n.calls))
-	}
-	return mean
-}
 
 // sorted lists the ranks in a fixed order, so that a replay says the same.
 func (n *node) sorted() []*rank {
@@ -291,7 +296,7 @@ func (n *node) shed(h *sdk.Host) {
 
 // unwatch gives the measure points back, and with them the baseline.
 func (n *node) unwatch(h *sdk.Host) {
-	n.progress, n.calls = 0, nil
+	n.pace = pace{}
 	for _, r := range n.sorted() {
 		r.unwatch(h)
 	}

@@ -40,7 +40,7 @@ func (n *node) diagnose(h *sdk.Host) bool {
 	for _, r := range fresh {
 		r.watch(h)
 	}
-	if n.progress < baseline || !n.ready(h, fresh) {
+	if n.intervals < baseline || !n.ready(h, fresh) {
 		n.blind(h, fresh)
 		return false
 	}
@@ -62,7 +62,7 @@ func (n *node) diagnose(h *sdk.Host) bool {
 // hold up the others, and be changed with one whose calls tell. Then its ranks
 // are in n.trouble.
 func (n *node) suffers(h *sdk.Host) bool {
-	if !n.mayPropose(h.Now()) || n.progress >= baseline && !n.uncounted() {
+	if !n.mayPropose(h.Now()) || n.intervals >= baseline && !n.uncounted() {
 		return false
 	}
 	fresh := n.tunable(h)

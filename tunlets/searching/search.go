@@ -82,7 +82,7 @@ func (t *Tunlet) begin(h *sdk.Host) {
 		Knobs: []search.Knob{t.program.knob}, Method: t.program.method, Tries: mostAsked,
 		Time: t.program.time, MinGain: worthFurther,
 	}
-	if now, k := t.original(), t.program.knob; now >= k.Min && now <= k.Max {
+	if now, k := ownValue(t), t.program.knob; now >= k.Min && now <= k.Max {
 		o.Start = search.Point{now}
 	}
 	s, err := search.New(o)
@@ -94,8 +94,8 @@ func (t *Tunlet) begin(h *sdk.Host) {
 	t.next(h)
 }
 
-// original is the value that the variable has of itself.
-func (t *Tunlet) original() float64 { return t.program.number(t.run.meter.original) }
+// ownValue is the value that the variable has of itself.
+func ownValue(t *Tunlet) float64 { return t.program.number(t.run.meter.original) }
 
 // next proposes the value that the search asks for, or its result.
 func (t *Tunlet) next(h *sdk.Host) {
@@ -109,13 +109,13 @@ func (t *Tunlet) next(h *sdk.Host) {
 		if err != nil { // the time is over, or nothing better is expected
 			break
 		}
-		gain, known := t.known(p[0])
+		gain, known := knownGain(t, p[0])
 		if !known && r.tried == t.program.tries {
 			break
 		}
 		if !known {
 			r.tried++
-			t.propose(h, &trial{point: p}, 0, t.sofar(p[0]))
+			t.propose(h, &trial{point: p}, 0, soFar(t, p[0]))
 			return
 		}
 		if err := r.search.Tell(p, gain); err != nil {
@@ -126,9 +126,9 @@ func (t *Tunlet) next(h *sdk.Host) {
 	t.result(h)
 }
 
-// known is what is known of a value that was tried, or that the variable has of itself.
+// knownGain is what is known of a value that was tried, or that the variable has of itself.
 // A trial is long enough to say what another one would: it is not repeated.
-func (t *Tunlet) known(v float64) (gain float64, ok bool) {
+func knownGain(t *Tunlet, v float64) (gain float64, ok bool) {
 	if t.program.bits(v) == t.run.meter.original {
 		return 1, true
 	}
@@ -140,9 +140,9 @@ func (t *Tunlet) known(v float64) (gain float64, ok bool) {
 	return 0, false
 }
 
-// sofar is the reason to try a value.
-func (t *Tunlet) sofar(v float64) string {
-	text := fmt.Sprintf("try %d of %d: %s = %v in place of %v", t.run.tried, t.program.tries, t.program.variable, v, t.original())
+// soFar is the reason to try a value.
+func soFar(t *Tunlet, v float64) string {
+	text := fmt.Sprintf("try %d of %d: %s = %v in place of %v", t.run.tried, t.program.tries, t.program.variable, v, ownValue(t))
 	if best, ok := t.run.search.Best(); ok && t.run.tried > 1 {
 		text += fmt.Sprintf("; so far %v is the best, with %.3g times the calls", best.Point[0], best.Value)
 	}
@@ -158,14 +158,14 @@ func (t *Tunlet) result(h *sdk.Host) {
 	case !ok:
 		t.finish(h, "nothing could be measured")
 	case best.Value < 1+minGain || t.program.bits(best.Point[0]) == r.meter.original:
-		t.finish(h, fmt.Sprintf("%d values tried in %.0f s, none better than %v", r.tried, h.Now().Sub(r.began).Seconds(), t.original()))
+		t.finish(h, fmt.Sprintf("%d values tried in %.0f s, none better than %v", r.tried, h.Now().Sub(r.began).Seconds(), ownValue(t)))
 	case r.results == maxResults:
 		t.finish(h, fmt.Sprintf("%d values tried in %.0f s, none that could be proven to be better", r.tried, h.Now().Sub(r.began).Seconds()))
 	default:
 		r.results++
 		t.propose(h, &trial{point: best.Point, result: true}, best.Value, fmt.Sprintf(
 			"%d values tried in %.0f s; the best is %s = %v, with %.3g times the calls of %v",
-			r.tried, h.Now().Sub(r.began).Seconds(), t.program.variable, best.Point[0], best.Value, t.original()))
+			r.tried, h.Now().Sub(r.began).Seconds(), t.program.variable, best.Point[0], best.Value, ownValue(t)))
 	}
 }
 

@@ -96,7 +96,7 @@ func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
 // kept takes a trial back that was measured well, to try the next one; a result stays.
 func (t *Tunlet) kept(h *sdk.Host, one *trial) {
 	if !one.result {
-		t.tell(h, one)
+		tellSearch(t, h, one)
 		if !one.leaving {
 			one.leaving = true
 			h.Withdraw(one.id, "measured; the search goes on")
@@ -126,7 +126,7 @@ func (t *Tunlet) undone(h *sdk.Host, one *trial) {
 	if one.known {
 		pause = 0
 	}
-	t.tell(h, one)
+	tellSearch(t, h, one)
 	t.leave(h, pause)
 }
 
@@ -141,9 +141,9 @@ func (t *Tunlet) leave(h *sdk.Host, pause time.Duration) {
 	}
 }
 
-// tell tells the search what a trial achieved, once. A result that did not stay has
+// tellSearch tells the search what a trial achieved, once. A result that did not stay has
 // not been better, whatever was measured of it.
-func (t *Tunlet) tell(h *sdk.Host, one *trial) {
+func tellSearch(t *Tunlet, h *sdk.Host, one *trial) {
 	if one.known {
 		return
 	}

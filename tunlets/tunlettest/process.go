@@ -79,7 +79,7 @@ func (h *Harness) StartProcess(p *Process) *Process {
 	h.announce(p, false)
 	for _, id := range existing {
 		if point := h.points[id]; point != nil {
-			h.place(point, p)
+			placeIn(h, point, p)
 		}
 	}
 	return p
@@ -141,21 +141,21 @@ func (h *Harness) deliver(now time.Time, samples *attunev1.SampleBatch) {
 	h.wakes.Round(samples)
 	hits := &attunev1.AggregateBatch{FromUnixNano: from.UnixNano(), ToUnixNano: now.UnixNano()}
 	for _, id := range h.order {
-		hits.Aggregates = append(hits.Aggregates, h.aggregates(h.points[id], now.Sub(from))...)
+		hits.Aggregates = append(hits.Aggregates, hitsOf(h, h.points[id], now.Sub(from))...)
 	}
 	for _, p := range h.Processes() {
 		if p.Records != nil {
 			h.Records(p, 0, p.Records(h.Elapsed().Nanoseconds())...)
 		}
 	}
-	for _, of := range h.byHost(samples, hits) {
+	for _, of := range byHost(h, samples, hits) {
 		if len(of.samples.GetSamples()) > 0 {
 			for _, own := range h.feed.Samples(of.samples) {
-				h.events(own)
+				handEvents(h, own)
 			}
 		}
 		if own := h.feed.Aggregates(of.hits); own != nil {
-			h.events(own)
+			handEvents(h, own)
 		}
 	}
 	call(h, one(h.Client.Tick), &attunev1.TickRequest{UnixNano: now.UnixNano()})
@@ -169,7 +169,7 @@ type round struct {
 
 // byHost parts what was measured by the hosts of its processes, in the order in
 // which they came: each has a controller that sends for itself.
-func (h *Harness) byHost(samples *attunev1.SampleBatch, hits *attunev1.AggregateBatch) (out []round) {
+func byHost(h *Harness, samples *attunev1.SampleBatch, hits *attunev1.AggregateBatch) (out []round) {
 	hosts := map[uint64]string{}
 	for _, p := range h.processes {
 		hosts[uint64(p.Handle)] = p.Host
@@ -198,7 +198,7 @@ func (h *Harness) byHost(samples *attunev1.SampleBatch, hits *attunev1.Aggregate
 	return out
 }
 
-func (h *Harness) events(r *attunev1.HandleEventsRequest) {
+func handEvents(h *Harness, r *attunev1.HandleEventsRequest) {
 	h.tb.Helper()
 	h.Delivered++
 	call(h, one(h.Client.HandleEvents), r)
@@ -228,8 +228,8 @@ func (p *Process) sample() *attunev1.Sample {
 	return out
 }
 
-// aggregates are the hits of one point in an interval, an entry per process.
-func (h *Harness) aggregates(point *point, interval time.Duration) (out []*attunev1.Aggregate) {
+// hitsOf are the hits of one point in an interval, an entry per process.
+func hitsOf(h *Harness, point *point, interval time.Duration) (out []*attunev1.Aggregate) {
 	if d := point.spec.GetDelivery(); d == attunev1.Delivery_DELIVERY_EVENT || d == attunev1.Delivery_DELIVERY_SAMPLED {
 		return nil // its hits are records
 	}

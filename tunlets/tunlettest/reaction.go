@@ -40,7 +40,7 @@ func (h *Harness) React(r *attunev1.Reaction) {
 	for _, p := range r.GetProposals() {
 		proposed := Proposed{Proposal: p, At: h.Elapsed()}
 		if h.checking {
-			h.checkProposal(h.tb, proposed)
+			checkProposal(h, h.tb, proposed)
 		}
 		h.Proposals = append(h.Proposals, proposed)
 	}
@@ -68,7 +68,7 @@ func (h *Harness) React(r *attunev1.Reaction) {
 	}
 	for _, p := range added {
 		for _, process := range h.Processes() {
-			h.place(p, process)
+			placeIn(h, p, process)
 		}
 	}
 }
@@ -105,8 +105,8 @@ func (h *Harness) removePoint(id string) {
 	h.order = slices.DeleteFunc(h.order, func(o string) bool { return o == id })
 }
 
-// place places a point in a process, if it is meant for it, and tells.
-func (h *Harness) place(p *point, process *Process) {
+// placeIn places a point in a process, if it is meant for it, and tells.
+func placeIn(h *Harness, p *point, process *Process) {
 	h.tb.Helper()
 	if !feed.Covers(p.spec, uint64(process.Handle)) {
 		return
@@ -153,23 +153,23 @@ func (h *Harness) Records(process *Process, lost uint64, hits ...Hit) {
 			Thread: uint32(hit.Thread), Value: hit.Value, Extra: hit.Extra,
 		})
 	}
-	h.events(&attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{n}})
+	handEvents(h, &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{n}})
 }
 
 // SwitchOff has the overhead budget take a measure point out of a process, as
 // long as SwitchOn does not put it back: there are no aggregates of it.
 func (h *Harness) SwitchOff(id string, process *Process) {
 	h.tb.Helper()
-	h.budget(id, process, attunev1.PointState_POINT_STATE_OFF)
+	switchTo(h, id, process, attunev1.PointState_POINT_STATE_OFF)
 }
 
 // SwitchOn has the overhead budget put a measure point back.
 func (h *Harness) SwitchOn(id string, process *Process) {
 	h.tb.Helper()
-	h.budget(id, process, attunev1.PointState_POINT_STATE_PLACED)
+	switchTo(h, id, process, attunev1.PointState_POINT_STATE_PLACED)
 }
 
-func (h *Harness) budget(id string, process *Process, state attunev1.PointState) {
+func switchTo(h *Harness, id string, process *Process, state attunev1.PointState) {
 	h.tb.Helper()
 	p := h.points[id]
 	if p == nil {

@@ -213,7 +213,7 @@ func survivesEmpty(tb TB, s subject) {
 	call(h, one(h.Client.ProposalChanged), &attunev1.ProposalChangedRequest{})
 	call(h, one(h.Client.Tick), &attunev1.TickRequest{})
 	h.Verdict(&attunev1.EvaluateRequest{})
-	h.expectSilence(tb, "empty messages")
+	expectSilence(h, tb, "empty messages")
 }
 
 func ignoresUnknown(tb TB, s subject) {
@@ -229,7 +229,7 @@ func ignoresUnknown(tb TB, s subject) {
 			Samples: &attunev1.SampleBatch{UnixNano: h.Now().UnixNano(), Samples: []*attunev1.Sample{stranger}},
 		})
 	}
-	h.checkNames(tb)
+	checkNames(h, tb)
 }
 
 func silentWhenQuiet(tb TB, s subject) {
@@ -245,7 +245,7 @@ func silentWhenQuiet(tb TB, s subject) {
 		},
 	})
 	h.Run(5 * time.Second)
-	h.expectSilence(tb, "a program that sleeps")
+	expectSilence(h, tb, "a program that sleeps")
 }
 
 func silentWhenComputing(tb TB, s subject) {
@@ -253,7 +253,7 @@ func silentWhenComputing(tb TB, s subject) {
 	h.StartSession()
 	h.StartProcess(Computing())
 	h.Run(5 * time.Second)
-	h.expectSilence(tb, "a program that computes")
+	expectSilence(h, tb, "a program that computes")
 }
 
 // Computing is a process that does nothing but compute, on a CPU of its own.
@@ -270,7 +270,7 @@ func Computing() *Process {
 }
 
 // expectSilence fails if the tunlet touched the program or proposed anything.
-func (h *Harness) expectSilence(tb TB, program string) {
+func expectSilence(h *Harness, tb TB, program string) {
 	tb.Helper()
 	if len(h.Proposals) > 0 {
 		tb.Errorf("%s: proposed %v", program, h.Proposals[0])

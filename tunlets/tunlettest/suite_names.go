@@ -14,10 +14,10 @@ import (
 // checkNames fails if a measure point or a withdrawal names anything that does
 // not exist. Proposals are checked as they come (checkProposal), since what
 // they name may not live any more afterwards.
-func (h *Harness) checkNames(tb TB) {
+func checkNames(h *Harness, tb TB) {
 	tb.Helper()
 	for _, id := range h.order {
-		h.checkPoint(tb, h.points[id].spec)
+		checkPoint(h, tb, h.points[id].spec)
 	}
 	for _, w := range h.Withdrawals {
 		if !slices.ContainsFunc(h.Proposals, func(p Proposed) bool { return p.GetId() == w.GetProposalId() }) {
@@ -26,11 +26,11 @@ func (h *Harness) checkNames(tb TB) {
 	}
 }
 
-func (h *Harness) lives(handle uint64) bool {
+func lives(h *Harness, handle uint64) bool {
 	return slices.ContainsFunc(h.processes, func(p *Process) bool { return uint64(p.Handle) == handle })
 }
 
-func (h *Harness) checkPoint(tb TB, p *attunev1.MeasurePoint) {
+func checkPoint(h *Harness, tb TB, p *attunev1.MeasurePoint) {
 	tb.Helper()
 	if p.GetId() == "" || p.GetHook() == "" && len(p.GetFunction().GetSymbols()) == 0 && p.GetUsdt().GetName() == "" {
 		tb.Errorf("measure point %v: want an id and a target", p)
@@ -42,7 +42,7 @@ func (h *Harness) checkPoint(tb TB, p *attunev1.MeasurePoint) {
 
 // checkProposal fails if a proposal that has just come is not what it should
 // be, or names what does not exist.
-func (h *Harness) checkProposal(tb TB, p Proposed) {
+func checkProposal(h *Harness, tb TB, p Proposed) {
 	tb.Helper()
 	if p.GetId() == "" || p.GetReason() == "" || len(p.GetChanges()) == 0 {
 		tb.Errorf("proposal %v: want an id, a reason and changes", p)
@@ -56,12 +56,12 @@ func (h *Harness) checkProposal(tb TB, p Proposed) {
 	if !slices.ContainsFunc(h.Objectives, func(o *attunev1.ObjectiveSample) bool { return o.GetScope() == p.GetScope() }) {
 		tb.Errorf("proposal %s: no sample of objective scope %q before it", p.GetId(), p.GetScope())
 	}
-	knobs := h.knobs(tb)
+	knobs := describedKnobs(h, tb)
 	for _, c := range p.GetChanges() {
 		name, _, _ := strings.Cut(c.GetKnob(), "@") // a place of it
 		knob := knobs[name]
 		switch {
-		case !h.lives(c.GetProcess()):
+		case !lives(h, c.GetProcess()):
 			tb.Errorf("proposal %s changes process %d, which does not live", p.GetId(), c.GetProcess())
 		case knob == nil:
 			tb.Errorf("proposal %s changes knob %q, which is not described", p.GetId(), c.GetKnob())
@@ -76,8 +76,8 @@ func (h *Harness) checkProposal(tb TB, p Proposed) {
 	}
 }
 
-// knobs are the knobs that the tunlet describes, by name.
-func (h *Harness) knobs(tb TB) map[string]*attunev1.Knob {
+// describedKnobs are the knobs that the tunlet describes, by name.
+func describedKnobs(h *Harness, tb TB) map[string]*attunev1.Knob {
 	tb.Helper()
 	ctx, cancel := h.Context()
 	defer cancel()

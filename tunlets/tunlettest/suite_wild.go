@@ -93,8 +93,8 @@ func magnitude(r *rand.Rand, decades float64) float64 {
 	return math.Pow(10, r.Float64()*decades)
 }
 
-// draw makes a wild process or one that is in the tunlet's own trouble.
-func (h *Harness) draw(r *rand.Rand) *Process {
+// drawProcess makes a wild process or one that is in the tunlet's own trouble.
+func drawProcess(h *Harness, r *rand.Rand) *Process {
 	if n := len(h.trouble); n > 0 && r.IntN(2) == 0 {
 		return h.trouble[r.IntN(n)]()
 	}
@@ -108,7 +108,7 @@ func (h *Harness) draw(r *rand.Rand) *Process {
 // some time would have the tunlet started late, or never, among processes that change
 // like that.
 func turmoil(h *Harness, seed uint64, rounds int, each func()) {
-	h.wakeByObjects()
+	wakeByObjects(h)
 	r := rand.New(rand.NewPCG(seed, 2))
 	for range rounds {
 		live := h.Processes()
@@ -116,7 +116,7 @@ func turmoil(h *Harness, seed uint64, rounds int, each func()) {
 		case n == 0 && len(live) > 0:
 			h.EndProcess(live[r.IntN(len(live))])
 		case n == 1 && len(live) < 8 || len(live) == 0:
-			h.StartProcess(h.draw(r))
+			h.StartProcess(drawProcess(h, r))
 		case n == 2:
 			p := live[r.IntN(len(live))]
 			if r.IntN(4) == 0 {
@@ -162,7 +162,7 @@ func namesWhatExists(tb TB, s subject) {
 		h := s.harness(tb)
 		h.checking = true
 		h.StartSession()
-		turmoil(h, seed, 200, func() { h.checkNames(tb) })
+		turmoil(h, seed, 200, func() { checkNames(h, tb) })
 		proposals += len(h.Proposals)
 	}
 	if s.sure && proposals == 0 {
@@ -196,12 +196,12 @@ func repeats(tb TB, s subject) {
 	h.StartSession()
 	for _, out := range []*[]proto.Message{&first, &second} {
 		turmoil(h, 11, 300, func() {})
-		*out = h.transcript()
+		*out = transcript(h)
 		for len(h.Processes()) > 0 {
 			h.EndProcess(h.Processes()[0])
 		}
 		h.EndSession()
-		h.restart()
+		startOver(h)
 		h.OpenSession("tune")
 	}
 	if len(first) != len(second) {
@@ -215,7 +215,7 @@ func repeats(tb TB, s subject) {
 }
 
 // transcript is all that the tunlet wanted.
-func (h *Harness) transcript() (out []proto.Message) {
+func transcript(h *Harness) (out []proto.Message) {
 	for _, p := range h.Proposals {
 		out = append(out, p.Proposal)
 	}
@@ -231,8 +231,8 @@ func (h *Harness) transcript() (out []proto.Message) {
 	return out
 }
 
-// restart forgets what was, and begins simulated time again.
-func (h *Harness) restart() {
+// startOver forgets what was, and begins simulated time again.
+func startOver(h *Harness) {
 	h.Proposals, h.Withdrawals, h.Objectives, h.Remarks = nil, nil, nil, nil
 	h.points, h.order, h.lastPoint = map[string]*point{}, nil, 0
 	h.feed = feed.Feed{}
@@ -241,7 +241,7 @@ func (h *Harness) restart() {
 
 // wakeByObjects has the tunlet started by what its conditions say of objects alone;
 // at once if one of them says nothing of objects.
-func (h *Harness) wakeByObjects() {
+func wakeByObjects(h *Harness) {
 	if h.wakes.Empty() {
 		return
 	}

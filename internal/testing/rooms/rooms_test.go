@@ -11,6 +11,7 @@ import (
 	"go/types"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,6 +51,27 @@ func TestRooms(t *testing.T) {
 				t.Errorf("files need each other: %s", strings.Join(circle, " → "))
 			}
 		})
+	}
+}
+
+// TestMethods: no type anywhere has many methods.
+func TestMethods(t *testing.T) {
+	list, err := exec.Command("git", "-C", "../../..", "ls-files", "*.go").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dirs := make(map[string]bool)
+	for name := range strings.Lines(string(list)) {
+		if name = strings.TrimSpace(name); !strings.HasSuffix(name, "_test.go") && !strings.Contains(name, "testdata/") {
+			dirs[filepath.Dir(name)] = true
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		for name, methods := range read(t, filepath.Join("../../..", dir)).methods {
+			if methods > maxMethods {
+				t.Errorf("%s: type %s has %d methods, at most %d", dir, name, methods, maxMethods)
+			}
+		}
 	}
 }
 
@@ -107,7 +129,7 @@ func read(t *testing.T, dir string) *room {
 	pkg, _ := config.Check(dir, fset, files, info) // its errors are about what is imported
 	file := func(p token.Pos) string { return filepath.Base(fset.Position(p).Filename) }
 	for _, o := range info.Defs {
-		if f, ok := o.(*types.Func); ok && f.Signature().Recv() != nil {
+		if f, ok := o.(*types.Func); ok && f.Signature().Recv() != nil && r.lines[file(f.Pos())] > 0 {
 			r.methods[strings.TrimPrefix(types.TypeString(f.Signature().Recv().Type(), types.RelativeTo(pkg)), "*")]++
 		}
 	}

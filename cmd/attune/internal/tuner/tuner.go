@@ -192,17 +192,17 @@ func (s *Tuner) parts() local.Options {
 		},
 		Controller: controller.Config{
 			GatePath: at.Gate, EarlyGate: at.Early, StateDir: user.StateDir(s.Dir), UseBPF: !s.Settings.NoBPF,
-			Budget: s.Settings.Budget / 100, Policy: s.policy().Always,
+			Budget: s.Settings.Budget / 100, Policy: sitePolicy(s.Log).Always,
 		},
 	}
 }
 
-// policy is that of the site. One that cannot be read denies every change; the
+// sitePolicy is that of the site. One that cannot be read denies every change; the
 // program is watched all the same.
-func (s *Tuner) policy() *policy.Policy {
+func sitePolicy(log *slog.Logger) *policy.Policy {
 	p, err := permission.Policy()
 	if err != nil {
-		s.Log.Warn("nothing is changed", "error", err)
+		log.Warn("nothing is changed", "error", err)
 	}
 	return p
 }
