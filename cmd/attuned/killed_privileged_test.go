@@ -127,22 +127,26 @@ func checkCounts(t *testing.T, c *connection) {
 	}
 }
 
-// checkControlledOnce checks that DMLib is there once, however often it was
+// checkControlledOnce waits until DMLib is there, which may come after the kernel
+// serves a point already, and checks that it is there once, however often it was
 // brought in.
 func checkControlledOnce(t *testing.T, pid int) {
 	t.Helper()
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
 	libraries := 0
-	for line := range bytes.Lines(maps) {
-		if bytes.Contains(line, []byte("libattune-dm")) && bytes.Contains(line, []byte("r-xp")) {
-			libraries++
+	patience.Until(t, "DMLib", func() bool {
+		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		for line := range bytes.Lines(maps) {
+			if bytes.Contains(line, []byte("libattune-dm")) && bytes.Contains(line, []byte("r-xp")) {
+				libraries++
+			}
+		}
+		return libraries > 0
+	})
 	if libraries != 1 {
-		t.Errorf("DMLib is mapped %d times:\n%s", libraries, maps)
+		t.Errorf("DMLib is mapped %d times", libraries)
 	}
 }
 
