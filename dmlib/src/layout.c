@@ -26,8 +26,6 @@ _Static_assert(offsetof(struct attune_aggregate, histogram) == 64, "counts in on
 _Static_assert(sizeof(struct attune_table) % ATTUNE_CACHE_LINE == 0, "table");
 _Static_assert(DM_STUB_COUNT == ATTUNE_STUB_COUNT || DM_STUB_COUNT == 0, "stubs");
 
-_Static_assert(ATTUNE_ISLAND_CALL == 6 && ATTUNE_ISLAND_NUMBER == 32, "as in stubs_x86_64.S");
-
 #define MAX_RING_RECORDS (1u << 24)
 
 struct part {

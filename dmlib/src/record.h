@@ -176,7 +176,8 @@ DM_INLINE uint64_t dm_time(uint64_t *now) {
     return *now;
 }
 
-/* An event in a thread that has room for it, or false. An untimed one repeats
+/* An event in a thread that has room for it, or false. stubs_x86_64.S has timed ones in
+ * assembly. An untimed one repeats
  * the time of the record before, which is this thread's own and not across the
  * end of the ring: the first record after either is written by dm_measure. */
 DM_INLINE bool dm_event(unsigned point, const struct attune_point_control *control, uint64_t value,
@@ -210,7 +211,7 @@ DM_INLINE bool dm_passed_by(unsigned point, uint32_t mask) {
     return true;
 }
 
-/* Like dm_event, for sums and nothing else. */
+/* Like dm_event, for sums and nothing else; stubs_x86_64.S has it in assembly. */
 DM_INLINE bool dm_sum(unsigned point, const struct attune_point_control *control, uint64_t value) {
     struct dm_thread *thread = &dm_thread;
     uint64_t generation = dm_generation();

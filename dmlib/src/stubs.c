@@ -21,13 +21,12 @@ void dm_stub_prepare(void) {}
 
 #include <cpuid.h>
 
+#include "stubs_x86_64.h"
+
 /* As stubs_x86_64.S pushes them. */
 struct stub_registers {
-    uint64_t r11, r10, r9, r8, rcx, rdx, rsi, rdi, rax;
+    uint64_t r11, r10, rdi, rsi, rdx, rcx, r8, r9, flags, rax;
 };
-
-_Static_assert(offsetof(struct stub_registers, rdi) == 7 * 8, "see parameter");
-_Static_assert(offsetof(struct stub_registers, r9) == 2 * 8, "see parameter");
 
 DM_HIDDEN void dm_stub_hit(uint64_t index, const struct stub_registers *registers);
 DM_HIDDEN void dm_patch_hit(const uint32_t *number, const struct stub_registers *registers);
@@ -100,10 +99,10 @@ static DM_NOINLINE uint32_t before_call(unsigned point, uint32_t family) {
     return (uint32_t)preserving_vectors(attend_job, &here);
 }
 
-/* The parameters lie in the order of the calling convention, downwards; what
- * the controller says wrongly still is a register. */
+/* The parameters lie in the order of the calling convention; what the controller says
+ * wrongly still is a register. */
 DM_INLINE uint64_t parameter(const struct stub_registers *registers, uint32_t number) {
-    return (&registers->r11)[7 - (number & 7)];
+    return (&registers->rdi)[number & 7];
 }
 
 /* Where the return address of the call lies: behind the registers was pushed the
@@ -155,7 +154,8 @@ DM_INLINE bool at_once(unsigned point, const struct attune_point_control *contro
     return dm_hot(point, control, asked, value, extra, now);
 }
 
-/* What most points ask for needs no register that would have to be kept, and no stack. */
+/* What stubs_x86_64.S has not dealt with: another parameter than the first, or several
+ * points, may still need no call. */
 DM_INLINE void stub_hit(unsigned point, uint32_t family, const struct stub_registers *registers,
                         uint64_t *now) {
     const struct attune_point_control *control = dm_control(point);

@@ -6,11 +6,7 @@
  */
 #include <cet.h>
 
-#define STUB_COUNT 192
-#define HOOK_COUNT 64
-#define CONTROL_SIZE 32
-#define ISLAND_CALL 6 /* ATTUNE_ISLAND_CALL */
-#define ISLAND_NUMBER 32
+#include "stubs_x86_64.h"
 
 	.text
 
@@ -47,78 +43,204 @@ dm_stub_code_end:
 	.cfi_endproc
 	.size	dm_stub_code, dm_stub_code_end-dm_stub_code
 
-/* The stub's number is on the stack. */
+	.macro	KEEP registers:vararg
+	.irp	register, \registers
+	pushq	%\register
+	.cfi_adjust_cfa_offset 8
+	.endr
+	.endm
+
+	.macro	GIVE_BACK registers:vararg
+	.irp	register, \registers
+	popq	%\register
+	.cfi_adjust_cfa_offset -8
+	.endr
+	.endm
+
+/* struct stub_registers, from its end on: first what TAKE_HIT changes, then the rest of
+ * what C may change. Flags go through LAHF and SETO, for POPF is slow. */
+	.macro	KEEP_SOME
+	KEEP	rax
+	lahf
+	seto	%al
+	KEEP	rax, r9, r8, rcx
+	.endm
+
+	.macro	GIVE_BACK_SOME
+	GIVE_BACK rcx, r8, r9, rax
+	addb	$127, %al
+	sahf
+	GIVE_BACK rax
+	.endm
+
+/* Calls C with the registers, and with the word behind them, an index or a return address,
+ * plus a distance. */
+	.macro	CALL_HIT hit, distance=0
+	KEEP	rdx, rsi, rdi, r10, r11
+	movq	80(%rsp), %rdi
+	addq	$\distance, %rdi
+	movq	%rsp, %rsi
+	call	\hit
+	GIVE_BACK r11, r10, rdi, rsi, rdx
+	.endm
+
+/* Makes the thread busy, as dm_enter does, if the range admits the hit. The thread's words
+ * are in %fs:(%rax) afterwards, its generation in r8. */
+	.macro	BEGIN_HIT full, done
+	movq	dm_thread@gottpoff(%rip), %rax
+	movq	dm_live_page+LIVE_GENERATION(%rip), %r8
+	cmpq	%r8, %fs:THREAD_GENERATION(%rax)
+	jne	\full
+	cmpq	CONTROL_MIN(%rcx), %rdi
+	jb	\done
+	cmpq	CONTROL_MAX(%rcx), %rdi
+	ja	\done
+	movq	$THREAD_BUSY, %fs:THREAD_GENERATION(%rax)
+	.endm
+
+/* Takes a hit that is only summed up or only recorded, by its first parameter: what most
+ * points ask for. It does what dm_sum and dm_event do, and is written in assembly because
+ * C would change twice as many registers, which costs more than the hit (docs/design/0073).
+ * unit_hits.c compares the two. The control is in rcx, the point's number in r9. It goes
+ * on where the hit is dealt with, and to full where nothing was done. */
+	.macro	TAKE_HIT full
+	movq	(%rcx), %rax /* word and sample mask, as dm_asked */
+	cmpw	$0, CONTROL_PARAMETER(%rcx)
+	jne	\full
+	cmpl	$CONTROL_AGGREGATE, %eax
+	je	.Lsum\@
+	cmpq	$CONTROL_EVENT, %rax
+	jne	\full
+
+	BEGIN_HIT \full, .Ldone\@ /* dm_event */
+	movq	%fs:THREAD_NEXT(%rax), %rcx
+	cmpq	%fs:THREAD_LIMIT(%rax), %rcx
+	je	.Lno_room\@
+	addq	$RECORD_SIZE, %fs:THREAD_NEXT(%rax)
+	addl	$HOOK_COUNT, %r9d
+	movq	%r9, RECORD_POINT(%rcx)
+	movq	%rdi, RECORD_VALUE(%rcx)
+	movq	%rsi, RECORD_EXTRA(%rcx)
+	movq	%rdx, %r9
+	rdtsc
+	shlq	$32, %rdx
+	orq	%rdx, %rax
+	movq	%rax, (%rcx)
+	movq	%r9, %rdx
+	movq	dm_thread@gottpoff(%rip), %rax
+	movq	%fs:THREAD_SLOT(%rax), %rcx
+	addq	$1, SLOT_HEAD(%rcx)
+	movq	%r8, %fs:THREAD_GENERATION(%rax)
+	jmp	.Ldone\@
+.Lno_room\@:
+	movq	%r8, %fs:THREAD_GENERATION(%rax)
+	jmp	\full
+
+.Lleast\@:
+	movq	%rax, SUMS_LEAST(%r9,%rcx,8)
+	jmp	.Lnot_least\@
+.Lgreatest\@:
+	movq	%rdi, SUMS_GREATEST(%r9,%rcx,8)
+	jmp	.Lnot_greatest\@
+.Lzero\@:
+	xorl	%ecx, %ecx
+	jmp	.Lbucket\@
+
+.Lsum\@:
+	BEGIN_HIT \full, .Ldone\@ /* dm_sum */
+	imulq	$SUMS_SIZE, %r9, %r9
+	addq	%fs:THREAD_SLOT(%rax), %r9
+	movq	dm_live_page+LIVE_HEADER(%rip), %rcx
+	movl	HEADER_EPOCH(%rcx), %ecx
+	andl	$1, %ecx
+	movq	%rdi, %rax
+	notq	%rax
+	cmpq	SUMS_LEAST(%r9,%rcx,8), %rax
+	ja	.Lleast\@
+.Lnot_least\@:
+	cmpq	SUMS_GREATEST(%r9,%rcx,8), %rdi
+	ja	.Lgreatest\@
+.Lnot_greatest\@:
+	bsrq	%rdi, %rcx
+	jz	.Lzero\@
+	incl	%ecx
+	movl	$63, %eax
+	cmpl	%eax, %ecx
+	cmoval	%eax, %ecx
+.Lbucket\@:
+	addl	$1, SUMS_HISTOGRAM(%r9,%rcx,4)
+	addq	%rdi, SUMS_SUM(%r9)
+	addq	$1, SUMS_COUNT(%r9)
+	movq	dm_thread@gottpoff(%rip), %rax
+	movq	%r8, %fs:THREAD_GENERATION(%rax)
+.Ldone\@:
+	.endm
+
+/* The stub's number is on the stack, and its control in r11. */
 	.type	dm_stub_common, @function
 dm_stub_common:
 	.cfi_startproc
 	.cfi_def_cfa_offset 16
-	.irp	register, rax, rdi, rsi, rdx, rcx, r8, r9, r10, r11
-	pushq	%\register
-	.cfi_adjust_cfa_offset 8
-	.endr
-	movq	72(%rsp), %rdi
-	movq	%rsp, %rsi
-	subq	$8, %rsp
-	.cfi_adjust_cfa_offset 8
-	call	dm_stub_hit
-	addq	$8, %rsp
-	.cfi_adjust_cfa_offset -8
-	.irp	register, r11, r10, r9, r8, rcx, rdx, rsi, rdi, rax
-	popq	%\register
-	.cfi_adjust_cfa_offset -8
-	.endr
-	popq	%r11
-	.cfi_adjust_cfa_offset -8
-	pushq	%rax
-	.cfi_adjust_cfa_offset 8
+	KEEP_SOME
+	movq	%r11, %rcx
+	movl	40(%rsp), %r9d
+	TAKE_HIT 2f
+1:	GIVE_BACK_SOME
+	GIVE_BACK r11
+	KEEP	rax
 	leaq	dm_stub_target(%rip), %rax
 	movq	(%rax,%r11,8), %r11
-	popq	%rax
-	.cfi_adjust_cfa_offset -8
+	GIVE_BACK rax
 	jmpq	*%r11
+	.cfi_def_cfa_offset 56
+2:	CALL_HIT dm_stub_hit
+	jmp	1b
 	.cfi_endproc
 	.size	dm_stub_common, .-dm_stub_common
 
 /* Called by islands at the entry, and where it ends, of any function, also of
  * one with a calling convention of its own (GCC's -fipa-ra lets a caller keep
  * values in registers that the function does not use): nothing changes, flags
- * included. The numbers are found by the return address. Flags go through LAHF
- * and SETO, for POPF is slow. */
-	.macro	PATCH_HOOK name, hit
-	.hidden	\name
-	.globl	\name
+ * included. The numbers are found by the return address. */
+	.hidden	dm_patch_entry
+	.globl	dm_patch_entry
 	.balign	64
-	.type	\name, @function
-\name:
+	.type	dm_patch_entry, @function
+dm_patch_entry:
 	.cfi_startproc
 	endbr64
-	.irp	register, rax, rdi, rsi, rdx, rcx, r8, r9, r10, r11
-	pushq	%\register
-	.cfi_adjust_cfa_offset 8
-	.endr
-	lahf
-	seto	%al
-	pushq	%rax
-	.cfi_adjust_cfa_offset 8
-	movq	80(%rsp), %rdi
-	addq	$ISLAND_NUMBER-ISLAND_CALL, %rdi
-	leaq	8(%rsp), %rsi
-	call	\hit
-	popq	%rax
-	.cfi_adjust_cfa_offset -8
-	addb	$127, %al
-	sahf
-	.irp	register, r11, r10, r9, r8, rcx, rdx, rsi, rdi, rax
-	popq	%\register
-	.cfi_adjust_cfa_offset -8
-	.endr
+	KEEP_SOME
+	movq	40(%rsp), %rcx
+	movl	NUMBER_BEHIND(%rcx), %r9d
+	cmpl	$STUB_COUNT, %r9d /* no other points behind it, either */
+	jae	2f
+	movl	%r9d, %ecx
+	shll	$CONTROL_SHIFT, %ecx
+	leaq	dm_static_control+HOOK_COUNT*CONTROL_SIZE(%rip), %rax
+	addq	%rax, %rcx
+	addq	dm_live_page(%rip), %rcx
+	TAKE_HIT 2f
+1:	GIVE_BACK_SOME
+	ret
+	.cfi_def_cfa_offset 48
+2:	CALL_HIT dm_patch_hit, NUMBER_BEHIND
+	jmp	1b
+	.cfi_endproc
+	.size	dm_patch_entry, .-dm_patch_entry
+
+	.hidden	dm_patch_exit
+	.globl	dm_patch_exit
+	.balign	64
+	.type	dm_patch_exit, @function
+dm_patch_exit:
+	.cfi_startproc
+	endbr64
+	KEEP_SOME
+	CALL_HIT dm_patch_left, NUMBER_BEHIND
+	GIVE_BACK_SOME
 	ret
 	.cfi_endproc
-	.size	\name, .-\name
-	.endm
-
-	PATCH_HOOK dm_patch_entry, dm_patch_hit
-	PATCH_HOOK dm_patch_exit, dm_patch_left
+	.size	dm_patch_exit, .-dm_patch_exit
 
 	.type	dm_stub_unbound, @function
 dm_stub_unbound:

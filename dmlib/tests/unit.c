@@ -60,7 +60,7 @@ int main(void) {
         {"threads", test_threads},   {"mailbox", test_mailbox},
         {"memory", test_memory},     {"stubs", test_stubs},
         {"programs", test_programs}, {"tables", test_tables},
-        {"calls", test_calls},
+        {"calls", test_calls},       {"hits", test_hits},
     };
     EXPECT(dm_live_prepare());
     dm_stub_prepare();

@@ -27,5 +27,6 @@ void test_stubs(void);
 void test_programs(void);
 void test_tables(void);
 void test_calls(void);
+void test_hits(void);
 
 #endif
