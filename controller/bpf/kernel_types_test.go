@@ -139,26 +139,26 @@ func TestFindOffsets(t *testing.T) {
 	}
 }
 
-func TestFindType(t *testing.T) {
+func TestFindTypes(t *testing.T) {
 	tests := []struct {
 		name  string
 		kind  uint32
 		query string
 		want  uint32
 	}{
-		{"the struct", KindStruct, "one", 3},
-		{"of another kind", KindFunction, "one", 0},
-		{"the name of a member", KindStruct, "a", 0},
-		{"no such name", KindStruct, "two", 0},
+		{"the struct", kindStruct, "one", 3},
+		{"of another kind", kindFunction, "one", 0},
+		{"the name of a member", kindStruct, "a", 0},
+		{"no such name", kindStruct, "two", 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got, err := FindType(tinyTypes(), test.kind, test.query); got != test.want || err != nil {
-				t.Errorf("number %d, %v, want %d", got, err, test.want)
+			if got, err := findTypes(tinyTypes(), test.kind, test.query); got[test.query] != test.want || err != nil {
+				t.Errorf("numbers %v, %v, want %d", got, err, test.want)
 			}
 		})
 	}
-	if _, err := FindType(tinyTypes()[:30], KindStruct, "one"); err == nil {
+	if _, err := findTypes(tinyTypes()[:30], kindStruct, "one"); err == nil {
 		t.Error("no error of truncated types")
 	}
 }

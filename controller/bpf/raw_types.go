@@ -17,9 +17,9 @@ const (
 	typesHeaderSize = 24
 	typeHeaderSize  = 12
 	memberSize      = 12
-	KindStruct      = 4
+	kindStruct      = 4
 	kindUnion       = 5
-	KindFunction    = 12
+	kindFunction    = 12
 )
 
 // sizes are those of a type: fixed bytes, its header included, and bytes per element of
@@ -27,10 +27,10 @@ const (
 var sizes = [32]struct{ fixed, perElement uint8 }{
 	1: {16, 0}, 14: {16, 0}, 17: {16, 0}, // int, var, declaration tag
 	3:          {24, 0},                                                   // array
-	KindStruct: {12, 12}, kindUnion: {12, 12}, 15: {12, 12}, 19: {12, 12}, // data section, 64-bit enum
+	kindStruct: {12, 12}, kindUnion: {12, 12}, 15: {12, 12}, 19: {12, 12}, // data section, 64-bit enum
 	6: {12, 8}, 13: {12, 8}, // enum, function prototype
 	// pointer, forward, typedef, qualifiers, function, float, type tag
-	2: {12, 0}, 7: {12, 0}, 8: {12, 0}, 9: {12, 0}, 10: {12, 0}, 11: {12, 0}, KindFunction: {12, 0}, 16: {12, 0}, 18: {12, 0},
+	2: {12, 0}, 7: {12, 0}, 8: {12, 0}, 9: {12, 0}, 10: {12, 0}, 11: {12, 0}, kindFunction: {12, 0}, 16: {12, 0}, 18: {12, 0},
 }
 
 var errUnknownTypes = errors.New("unknown format of kernel type information")
@@ -51,7 +51,7 @@ func findOffsets(raw []byte, wanted map[string]*wantedStruct) error {
 		}
 	}
 	inside := make(anonymousMembers)
-	if err := eachType(types, 1<<KindStruct, func(t rawType) {
+	if err := eachType(types, 1<<kindStruct, func(t rawType) {
 		s := byName[t.name]
 		if s == nil || s.found || len(t.members) == 0 {
 			return
@@ -65,23 +65,25 @@ func findOffsets(raw []byte, wanted map[string]*wantedStruct) error {
 	return inside.find(types, names)
 }
 
-// FindType returns the number of the first type of that kind and name in raw, the
-// kernel's type information; 0 if there is none.
-func FindType(raw []byte, kind uint32, name string) (number uint32, err error) {
+// findTypes returns the numbers of the first types of that kind and those names in raw,
+// the kernel's type information. Names that it does not have are absent.
+func findTypes(raw []byte, kind uint32, wanted ...string) (map[string]uint32, error) {
 	types, names, err := splitTypes(raw)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	at := bytes.Index(names, []byte("\x00"+name+"\x00"))
-	if at < 0 {
-		return 0, nil
+	byName, found := make(map[uint32]string), make(map[string]uint32)
+	for _, name := range wanted {
+		if at := bytes.Index(names, []byte("\x00"+name+"\x00")); at >= 0 {
+			byName[uint32(at+1)] = name
+		}
 	}
 	err = eachType(types, 1<<kind, func(t rawType) {
-		if number == 0 && t.name == uint32(at+1) {
-			number = t.number
+		if name, known := byName[t.name]; known && found[name] == 0 {
+			found[name] = t.number
 		}
 	})
-	return number, err
+	return found, err
 }
 
 func splitTypes(raw []byte) (types, names []byte, err error) {
@@ -166,7 +168,7 @@ func (a anonymousMembers) find(types, names []byte) error {
 			in[number] = append(in[number], missing)
 		}
 	}
-	if err := eachType(types, 1<<KindStruct|1<<kindUnion, func(t rawType) {
+	if err := eachType(types, 1<<kindStruct|1<<kindUnion, func(t rawType) {
 		for _, missing := range in[t.number] {
 			base, wanted := a[missing][t.number]
 			if offset, ok := memberOffset(missing.member.Name, names, t.members, t.kindFlag); wanted && ok {

@@ -13,75 +13,62 @@
 #define ATTUNE_FILES
 #include "account.h"
 #include "attune_bpf.h"
+#include "file_accounts.h"
 #include "kernel_types.h"
 #include "registers.h"
 
 const char program_license[] SEC("license") = "GPL";
 
-struct file_key {
-    u64 inode;
-    u32 device; /* as the kernel numbers it: 12 bits, 20 bits */
-    u32 generation;
+/*
+ * Numbers of these types in the kernel's type information, with which objects are read
+ * without calls of helpers, which take most of the time: from Linux 6.2 on, else 0.
+ */
+const volatile u32 file_type = 0;
+const volatile u32 registers_type = 0; /* struct pt_regs                         */
+const volatile u32 pointer_type = 0;   /* struct hlist_head, which is a pointer  */
+
+struct pointer {
+    u64 to;
 };
 
-struct file_account {
-    u64 read_bytes;
-    u64 written_bytes;
-    u64 read_calls;
-    u64 written_calls;
-    u64 sent_bytes;     /* of read_bytes: by sendfile, splice, copy_file_range    */
-    u64 received_bytes; /* of written_bytes: likewise                            */
-    u64 opens;
-    u64 executions;
-    u64 maps;
-    u32 mode;
-    u32 named;
-};
+/* A member of an object that is a kernel's of that type. */
+#define LOOK(type, object, member)                                                                 \
+    (type ? ((typeof(object))bpf_rdonly_cast(object, type))->member : READ(object, member))
 
-#define NAME_SIZE 256
-#define PATH_SIZE 4096
+/* A power of 2; a call's files are looked for by its descriptor. */
+#define RECENT_FILES 16
 
-/* Names of a path, the last one first, each with a 0 at its end. */
-struct file_name {
+struct recent_file {
     struct file_key key;
-    u32 whole; /* the root was reached */
-    u32 length;
-    char text[PATH_SIZE + NAME_SIZE];
+    u32 at;
+    u32 known;
 };
 
-/* What is not told by file. */
-struct file_totals {
-    u64 received; /* bytes, by sockets of IPv4 and IPv6 */
-    u64 sent;
-    u64 unseen; /* set-ups of asynchronous calls, which do not pass here; calls of 32-bit programs
-                 */
-    u64 lost_calls; /* on files for which there was no room */
+/*
+ * Who called last on a CPU, and which files were used there. What is true of a thread
+ * or a file is true as long as it lives; others at the same address differ in
+ * the time of their start, or in the key.
+ */
+struct recent {
+    u64 thread;
+    u64 start_time;
+    u64 followed;
+    volatile u64 file; /* see number_of() */
+    struct recent_file files[RECENT_FILES];
 };
 
-const struct file_account *unused_file_account __attribute__((unused));
-const struct file_name *unused_file_name __attribute__((unused));
-
-struct file_totals file_totals;
-
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 65536);
-    __type(key, struct file_key);
-    __type(value, struct file_account);
-} files SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 4 * 1024 * 1024);
-} name_ring SEC(".maps");
-
-/* A program runs with preemption off: one for each CPU is enough. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
     __type(key, u32);
-    __type(value, struct file_name);
-} scratch SEC(".maps");
+    __type(value, struct recent);
+} recents SEC(".maps");
+
+INLINE struct recent *recent_here(void) {
+    u32 first = 0;
+
+    return bpf_map_lookup_elem(&recents, &first);
+}
 
 INLINE bool followed(void) {
     s32 tgid = bpf_get_current_pid_tgid() >> 32;
@@ -89,152 +76,69 @@ INLINE bool followed(void) {
     return bpf_map_lookup_elem(&processes, &tgid) != 0;
 }
 
-INLINE struct mount *mount_of(struct vfsmount *inner) {
-    return (void *)inner - __builtin_preserve_field_info(((struct mount *)0)->mnt, 0);
-}
+/* followed(), which is asked once for each time that a thread is on a CPU. */
+INLINE bool followed_here(struct recent *recent, struct task_struct *task) {
+    u64 start_time = task->start_boottime;
 
-#define PATH_STEPS 256
-
-struct walk {
-    struct dentry *at, *root;
-    struct vfsmount *in, *root_mount;
-    u64 length;
-    u32 whole; /* the root was reached */
-};
-
-/* One step from a file to its root: 1 ends the walk. */
-static long walk_up(__attribute__((unused)) u32 step, struct walk *walk) {
-    u32 first = 0;
-    struct file_name *name = bpf_map_lookup_elem(&scratch, &first);
-    struct dentry *parent = READ(walk->at, d_parent);
-    struct mount *mount = mount_of(walk->in), *above = READ(mount, mnt_parent);
-    bool top = walk->at == READ(walk->in, mnt_root);
-    u64 length = walk->length;
-    long size;
-
-    /* The process' root, the last mount, or a root that is mounted nowhere. */
-    walk->whole = (walk->at == walk->root && walk->in == walk->root_mount) ||
-                  (top && (above == mount || !above)) || (!top && walk->at == parent);
-    if (walk->whole)
-        return 1;
-    if (top) {
-        walk->at = READ(mount, mnt_mountpoint);
-        walk->in = &above->mnt;
-        return 0;
+    if (recent->thread != (u64)task || recent->start_time != start_time) {
+        recent->thread = (u64)task;
+        recent->start_time = start_time;
+        recent->followed = followed();
     }
-    TELL_VERIFIER(length);
-    if (!name || length >= PATH_SIZE)
-        return 1;
-    size = bpf_probe_read_kernel_str(name->text + length, NAME_SIZE, READ(walk->at, d_name.name));
-    if (size <= 0)
-        return 1;
-    walk->length = length + size;
-    walk->at = parent;
-    return 0;
+    return recent->followed;
 }
 
-/*
- * Hands over the name of a file, as d_path() in the kernel finds it. Returns 0 if
- * that was done. Like others below it is no static function, so that the verifier
- * looks at it by itself, and its parameters are numbers.
- */
-NOINLINE int tell_name(u64 file_at, u64 inode, u32 device, u32 generation) {
-    u32 first = 0;
-    struct file *file = (struct file *)file_at;
-    struct file_name *name = bpf_map_lookup_elem(&scratch, &first);
-    struct task_struct *task = bpf_get_current_task_btf();
-    struct fs_struct *fs = READ(task, fs);
-    struct walk walk = {
-        .at = READ(file, f_path.dentry),
-        .in = READ(file, f_path.mnt),
-        .root = READ(fs, root.dentry),
-        .root_mount = READ(fs, root.mnt),
-    };
-    u64 length;
-
-    if (!name)
-        return -1;
-    bpf_loop(PATH_STEPS, walk_up, &walk, 0);
-    name->key.inode = inode;
-    name->key.device = device;
-    name->key.generation = generation;
-    name->whole = walk.whole;
-    name->length = walk.length;
-    length = walk.length + __builtin_offsetof(struct file_name, text);
-    TELL_VERIFIER(length);
-    if (length > sizeof(*name))
-        return -1;
-    return bpf_ringbuf_output(&name_ring, name, length, BPF_RB_NO_WAKEUP);
-}
-
-#define S_IFMT 0170000
-#define S_IFSOCK 0140000
-#define PIPEFS_MAGIC 0x50495045
-#define ANON_INODE_FS_MAGIC 0x09041934
-
-/* The account of a file; 0: it is none that has a name, or there is no room. */
-INLINE struct file_account *account_of(struct file *file, struct inode *inode, u32 mode) {
-    struct super_block *device = READ(inode, i_sb);
-    struct file_key key = {
-        .inode = READ(inode, i_ino),
-        .device = READ(device, s_dev),
-        .generation = READ(inode, i_generation),
-    };
-    struct file_account *account = bpf_map_lookup_elem(&files, &key), fresh = {.mode = mode};
-    u64 magic;
-
-    if (!account) {
-        magic = READ(device, s_magic);
-        if (magic == PIPEFS_MAGIC || magic == ANON_INODE_FS_MAGIC || !(mode & S_IFMT))
-            return 0;
-        bpf_map_update_elem(&files, &key, &fresh, BPF_NOEXIST); /* another CPU may have */
-        account = bpf_map_lookup_elem(&files, &key);
-        if (!account) {
-            __sync_fetch_and_add(&file_totals.lost_calls, 1);
-            return 0;
-        }
-    }
-    if (!account->named && !__sync_val_compare_and_swap(&account->named, 0, 1) &&
-        tell_name((u64)file, key.inode, key.device, key.generation))
-        account->named = 0; /* at its next use, then */
-    return account;
-}
-
-#define AF_INET 2
-#define AF_INET6 10
-
-INLINE bool of_network(struct file *file) {
-    struct socket *socket = READ(file, private_data);
-    u16 family = READ(READ(socket, sk), __sk_common.skc_family);
-
-    return family == AF_INET || family == AF_INET6;
-}
-
-INLINE struct file *file_of(u32 fd) {
-    struct task_struct *task = bpf_get_current_task_btf();
-    struct fdtable *table = task->files->fdt; /* loads that need no helper */
+INLINE struct file *file_of(struct task_struct *task, u32 fd) {
+    struct fdtable *table = task->files->fdt;
     struct file *file = 0;
 
-    if (fd < table->max_fds)
-        bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
+    if (fd >= table->max_fds)
+        return 0;
+    if (pointer_type)
+        return (struct file *)((struct pointer *)bpf_rdonly_cast(table->fd + fd, pointer_type))->to;
+    bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
     return file;
+}
+
+/* The address as a number, for functions that the verifier looks at by themselves. */
+INLINE u64 number_of(struct recent *recent, struct file *file) {
+    recent->file = (u64)file;
+    return recent->file;
+}
+
+/* Where a file is in file_accounts, or what it is else. */
+INLINE u32 at_recent(struct recent *recent, struct file *file, u32 fd) {
+    struct recent_file *last = &recent->files[fd % RECENT_FILES];
+    struct file_key key;
+
+    if (file_type) {
+        struct inode *inode = ((struct file *)bpf_rdonly_cast(file, file_type))->f_inode;
+
+        key.inode = inode->i_ino;
+        key.device = inode->i_sb->s_dev;
+        key.generation = inode->i_generation;
+    } else {
+        read_key(file, &key);
+    }
+    if (!last->known || last->key.inode != key.inode || last->key.device != key.device ||
+        last->key.generation != key.generation) {
+        last->key = key;
+        last->at = at_file(number_of(recent, file));
+        last->known = last->at != AT_LOST;
+    }
+    return last->at;
 }
 
 enum what { READS = 1, WRITES = 2, MOVES = 4, OPENS = 8, MAPS = 16 };
 
-NOINLINE int count(u32 fd, u64 bytes, u32 what) {
-    struct file *file = file_of(fd);
-    struct inode *inode = READ(file, f_inode);
-    u32 mode = READ(inode, i_mode);
-    struct file_account *account;
+INLINE void count_network(u64 bytes, u32 what) {
+    if (what & READS)
+        __sync_fetch_and_add(&file_totals.received, bytes);
+    else if (what & WRITES)
+        __sync_fetch_and_add(&file_totals.sent, bytes);
+}
 
-    if ((mode & S_IFMT) == S_IFSOCK) {
-        if (of_network(file))
-            __sync_fetch_and_add(what & READS ? &file_totals.received : &file_totals.sent, bytes);
-        return 0;
-    }
-    if (!file || !(account = account_of(file, inode, mode)))
-        return 0;
+INLINE void count_file(struct file_account *account, u64 bytes, u32 what) {
     if (what & READS) {
         __sync_fetch_and_add(&account->read_bytes, bytes);
         __sync_fetch_and_add(&account->read_calls, 1);
@@ -248,8 +152,47 @@ NOINLINE int count(u32 fd, u64 bytes, u32 what) {
     } else if (what & OPENS) {
         __sync_fetch_and_add(&account->opens, 1);
     } else {
+        __sync_fetch_and_add(&account->mapped_bytes, bytes);
         __sync_fetch_and_add(&account->maps, 1);
     }
+}
+
+/* A call on a descriptor that was done. */
+struct done {
+    u64 bytes;
+    u32 fd;
+    u32 what; /* 0: nothing that is counted */
+};
+
+INLINE void count(struct recent *recent, struct task_struct *task, struct done *done) {
+    struct file *file = file_of(task, done->fd);
+    struct file_account *account;
+    u32 at;
+
+    if (!file)
+        return;
+    at = at_recent(recent, file, done->fd);
+    if (at == AT_NOTHING)
+        return;
+    account = account_at(at);
+    if (account) {
+        if (!account->named)
+            name_account(account, number_of(recent, file), at);
+        count_file(account, done->bytes, done->what);
+    } else if (at == AT_NETWORK) {
+        count_network(done->bytes, done->what);
+    } else {
+        __sync_fetch_and_add(&file_totals.lost_calls, 1);
+    }
+}
+
+/* The one of two that a call moves bytes from. */
+NOINLINE int count_source(u32 fd, u64 bytes) {
+    struct done done = {.fd = fd, .bytes = bytes, .what = READS | MOVES};
+    struct recent *recent = recent_here();
+
+    if (recent)
+        count(recent, bpf_get_current_task_btf(), &done);
     return 0;
 }
 
@@ -278,75 +221,92 @@ NOINLINE u64 message_bytes(u64 at, u32 messages) {
 #define MAP_ANONYMOUS 0x20
 #define TS_COMPAT 0x2 /* a system call of a 32-bit program */
 
-#define CALL(name) READ(regs, name)
+#define CALL(name) LOOK(registers_type, regs, name)
+#define DONE(fd_, bytes_, what_)                                                                   \
+    (struct done) { .fd = (fd_), .bytes = (bytes_), .what = (what_) }
+#define NOT_COUNTED DONE(0, 0, 0)
 
-SEC("raw_tp/sys_exit")
-int files_call(u64 *ctx) {
-    s64 result = ctx[1];
-    struct registers *regs = (struct registers *)ctx[0];
-
-    if (result < 0 || !followed())
-        return 0;
-    if (((struct task_struct *)bpf_get_current_task_btf())->thread_info.status & TS_COMPAT) {
-        __sync_fetch_and_add(&file_totals.unseen, 1);
-        return 0;
-    }
+INLINE struct done done_by(struct registers *regs, u64 result) {
     switch (CALL(orig_ax)) {
     case 0:   /* read */
     case 17:  /* pread64 */
     case 19:  /* readv */
     case 295: /* preadv */
     case 327: /* preadv2 */
-        return count(CALL(di), result, READS);
+        return DONE(CALL(di), result, READS);
     case 1:   /* write */
     case 18:  /* pwrite64 */
     case 20:  /* writev */
     case 296: /* pwritev */
     case 328: /* pwritev2 */
-        return count(CALL(di), result, WRITES);
-    case 44: /* sendto */
-    case 46: /* sendmsg */
-        return count(CALL(di), result, WRITES);
+    case 44:  /* sendto */
+    case 46:  /* sendmsg */
+        return DONE(CALL(di), result, WRITES);
     case 307: /* sendmmsg */
-        return count(CALL(di), message_bytes(CALL(si), result), WRITES);
+        return DONE(CALL(di), message_bytes(CALL(si), result), WRITES);
     case 45: /* recvfrom */
-        return CALL(r10) & NOT_TAKEN ? 0 : count(CALL(di), result, READS);
+        return CALL(r10) & NOT_TAKEN ? NOT_COUNTED : DONE(CALL(di), result, READS);
     case 47: /* recvmsg */
-        return CALL(dx) & NOT_TAKEN ? 0 : count(CALL(di), result, READS);
+        return CALL(dx) & NOT_TAKEN ? NOT_COUNTED : DONE(CALL(di), result, READS);
     case 299: /* recvmmsg */
         if (CALL(r10) & NOT_TAKEN)
-            return 0;
-        return count(CALL(di), message_bytes(CALL(si), result), READS);
+            return NOT_COUNTED;
+        return DONE(CALL(di), message_bytes(CALL(si), result), READS);
     case 40: /* sendfile */
-        count(CALL(si), result, READS | MOVES);
-        return count(CALL(di), result, WRITES | MOVES);
+        count_source(CALL(si), result);
+        return DONE(CALL(di), result, WRITES | MOVES);
     case 275: /* splice */
     case 326: /* copy_file_range */
-        count(CALL(di), result, READS | MOVES);
-        return count(CALL(dx), result, WRITES | MOVES);
+        count_source(CALL(di), result);
+        return DONE(CALL(dx), result, WRITES | MOVES);
     case 2:   /* open */
     case 85:  /* creat */
     case 257: /* openat */
     case 304: /* open_by_handle_at */
     case 437: /* openat2 */
-        return count(result, 0, OPENS);
+        return DONE(result, 0, OPENS);
     case 9: /* mmap */
-        return CALL(r10) & MAP_ANONYMOUS ? 0 : count(CALL(r8), 0, MAPS);
+        return CALL(r10) & MAP_ANONYMOUS ? NOT_COUNTED : DONE(CALL(r8), CALL(si), MAPS);
     case 206: /* io_setup */
     case 425: /* io_uring_setup */
         __sync_fetch_and_add(&file_totals.unseen, 1);
     }
+    return NOT_COUNTED;
+}
+
+SEC("raw_tp/sys_exit")
+int files_call(u64 *ctx) {
+    s64 result = ctx[1];
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct recent *recent = recent_here();
+    struct done done;
+
+    if (result < 0 || !recent || !followed_here(recent, task))
+        return 0;
+    if (task->thread_info.status & TS_COMPAT) {
+        __sync_fetch_and_add(&file_totals.unseen, 1);
+        return 0;
+    }
+    done = done_by((struct registers *)ctx[0], result);
+    if (done.what)
+        count(recent, task, &done);
     return 0;
 }
 
 SEC("raw_tp/sched_process_exec")
 int files_exec(u64 *ctx) {
     struct linux_binprm *program = (struct linux_binprm *)ctx[2];
-    struct file *file = READ(program, file);
-    struct inode *inode = READ(file, f_inode);
+    u64 file = (u64)READ(program, file);
     struct file_account *account;
+    u32 at;
 
-    if (followed() && (account = account_of(file, inode, READ(inode, i_mode))))
-        __sync_fetch_and_add(&account->executions, 1);
+    if (!followed())
+        return 0;
+    at = at_file(file);
+    account = account_at(at);
+    if (!account)
+        return 0;
+    name_account(account, file, at);
+    __sync_fetch_and_add(&account->executions, 1);
     return 0;
 }

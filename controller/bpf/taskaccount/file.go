@@ -17,6 +17,8 @@ type File struct {
 	Sent, Received uint64
 	// Opens by programs, Executions by execve(2), Maps into memory.
 	Opens, Executions, Maps uint64
+	// Mapped is the bytes that the maps were asked for.
+	Mapped uint64
 }
 
 // Add adds what was done with another file.
@@ -30,6 +32,7 @@ func (f *File) Add(other File) {
 	f.Opens += other.Opens
 	f.Executions += other.Executions
 	f.Maps += other.Maps
+	f.Mapped += other.Mapped
 }
 
 // FileTotals is what is not told by file.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -26,11 +27,12 @@ type Files struct {
 	objects  taskFilesObjects
 	attached bpf.Tracepoints
 	reader   *ringbuf.Reader
+	accounts bpf.SharedArray[taskFilesFileAccount]
 	close    sync.Once
 	closed   error
-	mu       sync.Mutex // guards what follows
-	names    map[taskFilesFileKey]string
-	failed   error // the first Read that did
+	mu       sync.Mutex        // guards what follows
+	names    map[uint32]string // by their place in accounts
+	failed   error             // the first Read that did
 }
 
 // fileStructs are those whose members the kernel places.
@@ -38,15 +40,27 @@ var fileStructs = slices.Concat(bpf.ExecStructs, []string{
 	"fdtable", "files_struct", "fs_struct", "mount", "sock", "sock_common", "socket", "thread_info", "vfsmount",
 })
 
+// filesCasts are the variables that hold the numbers of structs.
+var filesCasts = map[string]string{
+	taskFilesVarFileType: "file", taskFilesVarRegistersType: "pt_regs", taskFilesVarPointerType: "hlist_head",
+}
+
 // NewFiles loads and attaches the programs. What is done before it returns is in
 // nothing. It fails with a *bpf.UnsupportedError where the kernel lacks what it needs.
 // The caller must Close it, before a.
 func (a *Accounts) NewFiles() (*Files, error) {
+	return a.newFiles(bpf.FindCasts(slices.Collect(maps.Values(filesCasts))...))
+}
+
+func (a *Accounts) newFiles(casts bpf.Casts) (*Files, error) {
 	spec, err := loadTaskFiles()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filesFeature, err)
 	}
-	f := &Files{names: make(map[taskFilesFileKey]string)}
+	if err := casts.Apply(spec, filesCasts); err != nil {
+		return nil, fmt.Errorf("%s: %w", filesFeature, err)
+	}
+	f := &Files{names: make(map[uint32]string)}
 	err = spec.LoadAndAssign(&f.objects, &ebpf.CollectionOptions{
 		MapReplacements: map[string]*ebpf.Map{taskFilesMapProcesses: a.objects.Processes},
 		Programs:        ebpf.ProgramOptions{KernelTypes: bpf.KernelTypes(spec.Types, fileStructs)},
@@ -63,6 +77,9 @@ func (a *Accounts) NewFiles() (*Files, error) {
 func (f *Files) start() (err error) {
 	if f.reader, err = ringbuf.NewReader(f.objects.NameRing); err != nil {
 		return fmt.Errorf("open ring: %w", err)
+	}
+	if f.accounts, err = bpf.MapArray[taskFilesFileAccount](f.objects.FileAccounts); err != nil {
+		return fmt.Errorf("map accounts: %w", err)
 	}
 	for tracepoint, program := range f.programs() {
 		if err := f.attached.Attach(tracepoint, program); err != nil {
@@ -108,7 +125,7 @@ func (f *Files) keepName(sample []byte) error {
 	if int(raw.Length) != len(sample)-head {
 		return fmt.Errorf("a name of %d bytes in %d", raw.Length, len(sample)-head)
 	}
-	f.names[raw.Key] = pathOf(sample[head:], raw.Whole != 0)
+	f.names[raw.At] = pathOf(sample[head:], raw.Whole != 0)
 	return nil
 }
 
@@ -129,12 +146,11 @@ func pathOf(names []byte, whole bool) string {
 func (f *Files) List() ([]File, FileTotals, error) {
 	var (
 		totals FileTotals
-		key    taskFilesFileKey
-		raw    taskFilesFileAccount
 		list   []File
 		sums   taskFilesFileTotals
+		used   uint64
 	)
-	if err := f.objects.FileTotals.Get(&sums); err != nil {
+	if err := errors.Join(f.objects.FileTotals.Get(&sums), f.objects.FilesUsed.Get(&used)); err != nil {
 		return nil, totals, fmt.Errorf("read totals of files: %w", err)
 	}
 	totals = FileTotals{Received: sums.Received, Sent: sums.Sent, Unseen: sums.Unseen, LostCalls: sums.LostCalls}
@@ -147,26 +163,27 @@ func (f *Files) List() ([]File, FileTotals, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for at := f.objects.Files.Iterate(); ; {
-		if !at.Next(&key, &raw) {
-			return list, totals, at.Err()
+	for at := range f.accounts.Elements[:min(used, uint64(len(f.accounts.Elements)))] {
+		if raw := &f.accounts.Elements[at]; raw.Mode != 0 {
+			list = append(list, fileOf(raw, f.nameOf(uint32(at))))
 		}
-		list = append(list, fileOf(&raw, f.nameOf(key)))
 	}
+	return list, totals, nil
 }
 
 // nameOf is the path of a file, or what is known of it.
-func (f *Files) nameOf(key taskFilesFileKey) string {
-	if name, known := f.names[key]; known {
+func (f *Files) nameOf(at uint32) string {
+	if name, known := f.names[at]; known {
 		return name
 	}
+	key := f.accounts.Elements[at].Key
 	return fmt.Sprintf(".../inode %d of device %d:%d", key.Inode, key.Device>>20, key.Device&(1<<20-1))
 }
 
 func fileOf(raw *taskFilesFileAccount, path string) File {
 	return File{
 		Path: path, Mode: raw.Mode, Read: raw.ReadBytes, Written: raw.WrittenBytes, ReadCalls: raw.ReadCalls, WrittenCalls: raw.WrittenCalls,
-		Sent: raw.SentBytes, Received: raw.ReceivedBytes, Opens: raw.Opens, Executions: raw.Executions, Maps: raw.Maps,
+		Sent: raw.SentBytes, Received: raw.ReceivedBytes, Opens: raw.Opens, Executions: raw.Executions, Maps: raw.Maps, Mapped: raw.MappedBytes,
 	}
 }
 
@@ -177,7 +194,7 @@ func (f *Files) Close() error {
 		if f.reader != nil {
 			err = f.reader.Close()
 		}
-		f.closed = errors.Join(err, f.attached.Close(), f.objects.Close())
+		f.closed = errors.Join(err, f.attached.Close(), f.accounts.Unmap(), f.objects.Close())
 	})
 	return f.closed
 }

@@ -15,12 +15,14 @@ import (
 
 type taskFilesFileAccount struct {
 	_             structs.HostLayout
+	Key           taskFilesFileKey
 	ReadBytes     uint64
 	WrittenBytes  uint64
 	ReadCalls     uint64
 	WrittenCalls  uint64
 	SentBytes     uint64
 	ReceivedBytes uint64
+	MappedBytes   uint64
 	Opens         uint64
 	Executions    uint64
 	Maps          uint64
@@ -37,7 +39,7 @@ type taskFilesFileKey struct {
 
 type taskFilesFileName struct {
 	_      structs.HostLayout
-	Key    taskFilesFileKey
+	At     uint32
 	Whole  uint32
 	Length uint32
 	Text   [4352]int8
@@ -87,17 +89,37 @@ type taskFilesProcessAccount struct {
 	_            [4]byte
 }
 
+type taskFilesRecent struct {
+	_         structs.HostLayout
+	Thread    uint64
+	StartTime uint64
+	Followed  uint64
+	File      uint64
+	Files     [16]struct {
+		_     structs.HostLayout
+		Key   taskFilesFileKey
+		At    uint32
+		Known uint32
+	}
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	taskFilesMapFileAccounts      = "file_accounts"
 	taskFilesMapFiles             = "files"
 	taskFilesMapNameRing          = "name_ring"
 	taskFilesMapProcesses         = "processes"
+	taskFilesMapRecents           = "recents"
 	taskFilesMapScratch           = "scratch"
 	taskFilesProgFilesCall        = "files_call"
 	taskFilesProgFilesExec        = "files_exec"
 	taskFilesVarFileTotals        = "file_totals"
+	taskFilesVarFileType          = "file_type"
+	taskFilesVarFilesUsed         = "files_used"
+	taskFilesVarPointerType       = "pointer_type"
+	taskFilesVarRegistersType     = "registers_type"
 	taskFilesVarUnusedFileAccount = "unused_file_account"
 	taskFilesVarUnusedFileName    = "unused_file_name"
 )
@@ -152,10 +174,12 @@ type taskFilesProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type taskFilesMapSpecs struct {
-	Files     *ebpf.MapSpec `ebpf:"files"`
-	NameRing  *ebpf.MapSpec `ebpf:"name_ring"`
-	Processes *ebpf.MapSpec `ebpf:"processes"`
-	Scratch   *ebpf.MapSpec `ebpf:"scratch"`
+	FileAccounts *ebpf.MapSpec `ebpf:"file_accounts"`
+	Files        *ebpf.MapSpec `ebpf:"files"`
+	NameRing     *ebpf.MapSpec `ebpf:"name_ring"`
+	Processes    *ebpf.MapSpec `ebpf:"processes"`
+	Recents      *ebpf.MapSpec `ebpf:"recents"`
+	Scratch      *ebpf.MapSpec `ebpf:"scratch"`
 }
 
 // taskFilesVariableSpecs contains global variables before they are loaded into the kernel.
@@ -163,6 +187,10 @@ type taskFilesMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type taskFilesVariableSpecs struct {
 	FileTotals        *ebpf.VariableSpec `ebpf:"file_totals"`
+	FileType          *ebpf.VariableSpec `ebpf:"file_type"`
+	FilesUsed         *ebpf.VariableSpec `ebpf:"files_used"`
+	PointerType       *ebpf.VariableSpec `ebpf:"pointer_type"`
+	RegistersType     *ebpf.VariableSpec `ebpf:"registers_type"`
 	UnusedFileAccount *ebpf.VariableSpec `ebpf:"unused_file_account"`
 	UnusedFileName    *ebpf.VariableSpec `ebpf:"unused_file_name"`
 }
@@ -187,17 +215,21 @@ func (o *taskFilesObjects) Close() error {
 //
 // It can be passed to loadTaskFilesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type taskFilesMaps struct {
-	Files     *ebpf.Map `ebpf:"files"`
-	NameRing  *ebpf.Map `ebpf:"name_ring"`
-	Processes *ebpf.Map `ebpf:"processes"`
-	Scratch   *ebpf.Map `ebpf:"scratch"`
+	FileAccounts *ebpf.Map `ebpf:"file_accounts"`
+	Files        *ebpf.Map `ebpf:"files"`
+	NameRing     *ebpf.Map `ebpf:"name_ring"`
+	Processes    *ebpf.Map `ebpf:"processes"`
+	Recents      *ebpf.Map `ebpf:"recents"`
+	Scratch      *ebpf.Map `ebpf:"scratch"`
 }
 
 func (m *taskFilesMaps) Close() error {
 	return _TaskFilesClose(
+		m.FileAccounts,
 		m.Files,
 		m.NameRing,
 		m.Processes,
+		m.Recents,
 		m.Scratch,
 	)
 }
@@ -207,6 +239,10 @@ func (m *taskFilesMaps) Close() error {
 // It can be passed to loadTaskFilesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type taskFilesVariables struct {
 	FileTotals        *ebpf.Variable `ebpf:"file_totals"`
+	FileType          *ebpf.Variable `ebpf:"file_type"`
+	FilesUsed         *ebpf.Variable `ebpf:"files_used"`
+	PointerType       *ebpf.Variable `ebpf:"pointer_type"`
+	RegistersType     *ebpf.Variable `ebpf:"registers_type"`
 	UnusedFileAccount *ebpf.Variable `ebpf:"unused_file_account"`
 	UnusedFileName    *ebpf.Variable `ebpf:"unused_file_name"`
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -99,6 +100,18 @@ func TestEqualsWait(t *testing.T) {
 func TestFilesOfShell(t *testing.T) {
 	a := mustAccounts(t)
 	f, err := a.NewFiles()
+	compareShell(t, a, f, err)
+}
+
+// TestFilesWithoutCasts: the same on kernels before 6.2.
+func TestFilesWithoutCasts(t *testing.T) {
+	a := mustAccounts(t)
+	f, err := a.newFiles(bpf.Casts{})
+	compareShell(t, a, f, err)
+}
+
+func compareShell(t *testing.T, a *Accounts, f *Files, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,12 +26,15 @@ type uprobePrograms struct {
 	types  map[bool]*btf.Spec // of the kernel, for those that capture and the others
 	multi  bool
 	whyNot string // multi, if it is not
-	casts  castTypes
+	casts  bpf.Casts
 	kernel uint32 // its LINUX_VERSION_CODE
 
 	options   Options
 	ringBytes uint32
 }
+
+// runContext has the attach cookie of a uprobe, from Linux 6.6 on.
+const runContext = "bpf_uprobe_multi_run_ctx"
 
 // uprobeMaps are the maps that bpf2go knows, that of the C's variables, which all
 // programs must share, and the variables that are used from here.
@@ -69,7 +72,7 @@ func loadPrograms(options Options) (*uprobePrograms, error) {
 		return nil, fmt.Errorf("%s: %w", uprobes, err)
 	}
 	if p.multi {
-		p.casts = findCastTypes()
+		p.casts = bpf.FindCasts(runContext)
 	}
 	spec, err := loadUprobes()
 	if err == nil {
@@ -111,7 +114,7 @@ func (p *uprobePrograms) configure(spec *ebpf.CollectionSpec) error {
 		return err
 	}
 	return errors.Join(
-		p.casts.apply(spec),
+		p.casts.Apply(spec, map[string]string{uprobesVarRunCtxType: runContext}),
 		spec.Variables[uprobesVarRingSize].Set(ring.ValueSize-ringGuard),
 		spec.Variables[uprobesVarPidNamespaceDevice].Set(namespace.Device),
 		spec.Variables[uprobesVarPidNamespaceInode].Set(namespace.Inode),
