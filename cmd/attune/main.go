@@ -6,19 +6,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/commands"
+	"github.com/attune-hpc/attune/controller/accountant"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/launch"
+	"github.com/attune-hpc/attune/internal/readers"
 )
 
 func main() {
 	if launch.IsWaker(os.Args) {
 		os.Exit(launch.Waker(os.Args))
 	}
+	if len(os.Args) == 2 && os.Args[1] == readers.Argument {
+		os.Exit(read(os.Stderr))
+	}
 	os.Exit(execute(os.Args[1:], cli.New()))
+}
+
+// read serves the attune that has started this process: it looks at what may never answer.
+func read(stderr io.Writer) int {
+	if err := readers.Serve(os.Stdin, os.Stdout, accountant.Operations()...); err != nil {
+		_, _ = fmt.Fprintf(stderr, "attune: read for another attune: %v\n", err)
+		return exitcode.Failure
+	}
+	return exitcode.OK
 }
 
 // execute executes the command line and returns the exit code, or ends this

@@ -26,6 +26,7 @@ type Accountant struct {
 	refused error // why the kernel's source does not serve
 	noFiles error // why files are not accounted for though they were asked for
 	group   *group
+	disk    *disk // nil: it is not measured
 	watched []watched
 	pid     int
 	started time.Time
@@ -42,13 +43,17 @@ func New(options Options) (*Accountant, error) {
 	}
 	options.Every = max(options.Every, MinEvery)
 	a := &Accountant{options: options, group: &group{err: errors.New("the command is left in that of attune")}}
-	if err := a.openSource(); err != nil {
+	var err error
+	if a.disk, err = newDisk(&options); err != nil {
 		return nil, err
+	}
+	if err := a.openSource(); err != nil {
+		return nil, errors.Join(err, a.disk.close())
 	}
 	if !options.NoGroup && !options.Beside {
 		a.group = newGroup()
 	}
-	err := limitable(&a.options, a.group, a.source)
+	err = limitable(&a.options, a.group, a.source)
 	if err == nil {
 		err = hold(&a.options, a.group)
 	}
@@ -92,10 +97,11 @@ func (a *Accountant) Begin(child *launch.Child) {
 	a.pid, a.started = child.PID(), child.Started
 	a.source.begin(a.pid)
 	a.group.began(child.InGroup)
+	a.disk.begin(a.started)
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop, a.stopped = stop, make(chan struct{})
 	a.sampler = &sampler{
-		options: a.options, source: a.source, group: a.group, started: a.started,
+		options: a.options, source: a.source, group: a.group, disk: a.disk, started: a.started,
 		enforcer: newEnforcer(&a.options, a.group), shown: newShown(ctx, &a.options, a.watched),
 		times: make(map[string]float64), sharing: newSharing(),
 	}
@@ -116,6 +122,7 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	if a.options.Wait && a.awaitOthers(ctx) {
 		end = time.Now()
 	}
+	a.disk.end()
 	a.stop()
 	<-a.stopped
 	a.sampler.enforcer.checkKilled()
@@ -131,6 +138,7 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	fillAvailable(record, batch.Current(os.Getenv))
 	mark, all := a.source.fill(record, a.started, exit.Rusage)
 	a.sampler.fill(record, mark, all)
+	a.disk.fill(record)
 	if a.refused != nil {
 		record.Missing["accuracy"] = "better with root: " + a.refused.Error()
 	}
@@ -203,7 +211,7 @@ func (a *Accountant) endOthers() {
 
 // Close ends what New began.
 func (a *Accountant) Close() error {
-	if err := errors.Join(a.source.close(), a.group.close()); err != nil {
+	if err := errors.Join(a.source.close(), a.group.close(), a.disk.close()); err != nil {
 		return fmt.Errorf("end the account: %w", err)
 	}
 	return nil

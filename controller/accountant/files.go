@@ -77,7 +77,7 @@ func filesOf(list []taskaccount.File) []account.File {
 	for _, f := range sums {
 		out = append(out, account.File{
 			Path: f.Path, Kind: kindOf(f.Mode), Read: new(f.Read), Written: new(f.Written), ReadCalls: new(f.ReadCalls), WrittenCalls: new(f.WrittenCalls),
-			MovedFrom: new(f.Sent), MovedTo: new(f.Received), Opens: new(f.Opens), Executions: new(f.Executions), Maps: new(f.Maps),
+			MovedFrom: new(f.Sent), MovedTo: new(f.Received), Opens: new(f.Opens), Executions: new(f.Executions), Maps: new(f.Maps), Mapped: new(f.Mapped),
 		})
 	}
 	return out

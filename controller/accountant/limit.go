@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/quantity"
 )
 
@@ -28,6 +29,7 @@ var limitNames = map[string]string{
 	"wall": "wall_seconds", "cpu": "cpu_seconds", "cores": "cores_peak",
 	"processes": "processes.peak", "memory": "memory.resident_peak_bytes", "anonymous": "memory.anonymous_peak_bytes",
 	"virtual": "memory.virtual_peak_bytes", "cgroup": "memory.cgroup_peak_bytes",
+	"disk": diskBytes, "total_files": diskFiles,
 	"read": "io.read_bytes", "written": "io.written_bytes",
 }
 
@@ -59,10 +61,10 @@ func ParseLimit(text string) (Limit, error) {
 	}
 	limit := Limit{Field: field}
 	var err error
-	switch {
-	case strings.HasSuffix(field, "_seconds"):
+	switch unitOf(field) {
+	case "seconds":
 		limit.Max, err = parseSeconds(value)
-	case strings.HasSuffix(field, "_bytes"):
+	case "bytes":
 		limit.Max, err = quantity.ParseBytes(value)
 	default:
 		limit.Max, err = strconv.ParseFloat(value, 64)
@@ -71,6 +73,16 @@ func ParseLimit(text string) (Limit, error) {
 		return Limit{}, fmt.Errorf("%q is no value for %s, as 1.5 is, or 10m of time, or 2GB of bytes", value, field)
 	}
 	return limit, nil
+}
+
+// unitOf is the unit of a field of the account.
+func unitOf(name string) string {
+	for _, f := range account.Fields() {
+		if f.Name == name {
+			return f.Unit
+		}
+	}
+	return ""
 }
 
 func parseSeconds(value string) (float64, error) {

@@ -28,6 +28,8 @@ func TestParseLimit(t *testing.T) {
 		{text: "processes=100", want: Limit{Field: "processes.peak", Max: 100}},
 		{text: "memory", wantErr: "not FIELD=VALUE"},
 		{text: "colour=3", wantErr: "cannot be limited"},
+		{text: "disk=2MB", want: Limit{Field: "disk.bytes_peak", Max: 2e6}},
+		{text: "total_files=20", want: Limit{Field: "disk.files_peak", Max: 20}},
 		{text: "memory=10m", wantErr: "no value"},
 		{text: "memory=2XB", wantErr: "no value"},
 		{text: "memory=-1", wantErr: "no value"},

@@ -12,13 +12,23 @@ import (
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/inherit"
 	"github.com/attune-hpc/attune/internal/launch"
+	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // TestMain fails if a test leaves a goroutine, a child or a descriptor behind.
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == readers.Argument {
+		if err := readers.Serve(os.Stdin, os.Stdout, Operations()...); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	leaktest.Main(m)
+}
 
 // mustRun runs a command to its end and returns its account, and what wait4(2) said.
 func mustRun(t testing.TB, options Options, args ...string) (*account.Account, launch.Exit) {

@@ -45,6 +45,13 @@ type Options struct {
 	// Files has files and the network accounted for, with the kernel's account only:
 	// each system call of the machine costs more while that is done.
 	Files bool
+	// Directories are those whose footprint is measured, again and again, at most a twentieth of the
+	// time; empty: none, unless it is limited, and then the working directory.
+	Directories []string
+	// Helper is the command of a process that serves [Operations]; nil: this program with
+	// readers.Argument. HelperPatience is how long it may take for more than its walk; 0: 10 s.
+	Helper         []string
+	HelperPatience time.Duration
 	// WithoutKernel has the account made as without root.
 	WithoutKernel bool
 }

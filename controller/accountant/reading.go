@@ -8,7 +8,12 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/footprint"
 )
+
+// Fields of directories.
+const diskBytes, diskFiles = "disk.bytes_peak", "disk.files_peak"
 
 // reading is what one look at all processes gives.
 type reading struct {
@@ -19,6 +24,8 @@ type reading struct {
 	resident, anonymous, virtual uint64
 	cgroup, cgroupPeak           uint64
 	hasCgroup                    bool
+	disk                         footprint.Footprint
+	hasDisk                      bool
 }
 
 // values are the fields of an account that can be limited, as of a reading. Those
@@ -31,6 +38,7 @@ func (r *reading) values() map[string]float64 {
 		"memory.virtual_peak_bytes": float64(r.virtual), "memory.cgroup_peak_bytes": float64(r.cgroupPeak),
 		"io.read_bytes": float64(r.taken.read), "io.written_bytes": float64(r.taken.written),
 		"io.read_calls": float64(r.taken.readCalls), "io.written_calls": float64(r.taken.writtenCalls),
+		diskBytes: float64(r.disk.Bytes), diskFiles: float64(r.disk.Files),
 		"io.storage_read_bytes": float64(r.taken.storageRead), "io.storage_written_bytes": float64(r.taken.storageWritten),
 	}
 }

@@ -24,6 +24,7 @@ type sampler struct {
 	options  Options
 	source   source
 	group    *group
+	disk     *disk // nil: it is not measured
 	started  time.Time
 	enforcer enforcer
 	shown    shown
@@ -80,6 +81,7 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 	r.taken.cpu = max(r.taken.cpu, s.last.taken.cpu)
 	r.taken.read, r.taken.written = max(r.taken.read, s.last.taken.read), max(r.taken.written, s.last.taken.written)
 	r.cgroup, r.cgroupPeak, r.hasCgroup = s.group.memory()
+	r.disk, r.hasDisk = s.disk.latest()
 	s.keepPeaks(&r)
 	if len(n.alive) > 0 { // else the command has ended before this look
 		s.spans.add(r.seconds, r.taken.cpu, r.taken.wait, func() cause { return waitOf(n.alive) })

@@ -69,6 +69,9 @@ func (s *shown) row(r *reading) account.Row {
 	if passed := r.seconds - s.last.seconds; s.last.seconds > 0 && passed > 0 {
 		row.Cores = new((r.taken.cpu - s.last.taken.cpu).Seconds() / passed)
 	}
+	if r.hasDisk {
+		row.Disk, row.DiskFiles = new(r.disk.Bytes), new(r.disk.Files)
+	}
 	if r.hasCgroup {
 		row.Cgroup = new(r.cgroup)
 	}

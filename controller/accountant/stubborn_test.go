@@ -17,6 +17,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -27,6 +28,7 @@ var amounts = map[string]float64{
 	"memory.resident_peak_bytes": 1e8, "memory.anonymous_peak_bytes": 1e8, "memory.virtual_peak_bytes": 3e8, cgroupField: 1e8,
 	"io.read_bytes": 1e7, "io.written_bytes": 1e7, "io.read_calls": 100, "io.written_calls": 100,
 	"io.storage_read_bytes": 1e6, "io.storage_written_bytes": 1e6,
+	diskBytes: 4e6, diskFiles: 50,
 }
 
 // TestHardLimits: nothing is left of a tree that ignores signals and hides, whichever limit
@@ -60,6 +62,7 @@ func hardLimits(t *testing.T, options Options) {
 				t.Fatal("no limit to exceed")
 			}
 			options := options
+			options.HelperPatience = patience.Limit
 			options.Limits = []Limit{{Field: field, Max: most}}
 			if a, err := New(options); err == nil {
 				if err := a.Close(); err != nil {
@@ -88,6 +91,9 @@ func inMemory(t *testing.T) bool {
 func hardLimit(t *testing.T, options Options, program string) {
 	t.Helper()
 	file, limit := filepath.Join(t.TempDir(), "lives"), options.Limits[0]
+	if strings.HasPrefix(limit.Field, "disk.") {
+		options.Directories = []string{filepath.Dir(file)}
+	}
 	a, exit := mustRun(t, options, program, file, limit.Field, fmt.Sprintf("%.3f", limit.Max))
 	if exit.Signal != unix.SIGKILL || a.Exit.Type != account.ExitLimits || a.Exit.Signal != "SIGKILL" {
 		t.Errorf("the command ended with %+v, the account says %+v", exit, a.Exit)

@@ -63,7 +63,7 @@ type Account struct {
 	IO              IO                  `json:"io" jsonschema:"Bytes and calls of all processes."`
 	ContextSwitches Switches            `json:"context_switches" jsonschema:"How often threads gave up a CPU."`
 	Faults          Faults              `json:"faults" jsonschema:"Page faults of all processes."`
-	Disk            Disk                `json:"disk" jsonschema:"Footprint of the working directory."`
+	Disk            Disk                `json:"disk" jsonschema:"Footprint of directories, with --measure-dir."`
 	Files           []File              `json:"files,omitempty" jsonschema:"Files that the processes used, with --files: those with the most bytes first. Pipes and sockets are not among them."`
 	Tree            []Process           `json:"tree,omitempty" jsonschema:"Every process with its own account, in the order of their starts; the first is the command."`
 	Provenance      *Provenance         `json:"provenance,omitempty" jsonschema:"Where the results came from, if that was to be recorded."`
@@ -164,10 +164,11 @@ type Faults struct {
 	Major *uint64 `json:"major,omitempty" unit:"faults" jsonschema:"That fetched from storage."`
 }
 
-// Disk is what lay in a directory and below.
+// Disk is what lay in directories and below.
 type Disk struct {
-	Files *uint64 `json:"files_peak,omitempty" unit:"files" jsonschema:"Most files at one time."`
-	Bytes *uint64 `json:"bytes_peak,omitempty" unit:"bytes" jsonschema:"Most bytes at one time."`
+	Directories []string `json:"directories,omitempty" jsonschema:"Absolute paths of what was measured, with all that was below on the same file system."`
+	Files       *uint64  `json:"files_peak,omitempty" unit:"files" jsonschema:"Most files at one time: all but directories, each once, also with several hard links."`
+	Bytes       *uint64  `json:"bytes_peak,omitempty" unit:"bytes" jsonschema:"Most bytes of the disk at one time, by blocks: of sparse files what was written."`
 }
 
 // File is a file that was used, however the process had come to it.
@@ -183,6 +184,7 @@ type File struct {
 	Opens        *uint64 `json:"opens,omitempty" unit:"calls" jsonschema:"How often it was opened by system calls."`
 	Executions   *uint64 `json:"executions,omitempty" unit:"calls" jsonschema:"How often it was executed; of a script its interpreter is."`
 	Maps         *uint64 `json:"maps,omitempty" unit:"calls" jsonschema:"How often mmap mapped it: what is read and written through memory is in faults and storage bytes, and in none of these."`
+	Mapped       *uint64 `json:"mapped_bytes,omitempty" unit:"bytes" jsonschema:"Address space that these calls asked for: as much of the file could be reached through memory, more than once where it was mapped more than once."`
 }
 
 // Process is one process with its own account: without its children.

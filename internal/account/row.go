@@ -17,4 +17,6 @@ type Row struct {
 	Written        uint64   `json:"written_bytes" unit:"bytes" jsonschema:"Bytes that system calls wrote until now."`
 	StorageRead    uint64   `json:"storage_read_bytes" unit:"bytes" jsonschema:"Bytes fetched from storage until now."`
 	StorageWritten uint64   `json:"storage_written_bytes" unit:"bytes" jsonschema:"Bytes that are to go to storage until now."`
+	Disk           *uint64  `json:"disk_bytes,omitempty" unit:"bytes" jsonschema:"Footprint of the directories, as of the last walk."`
+	DiskFiles      *uint64  `json:"disk_files,omitempty" unit:"files" jsonschema:"Files in it."`
 }

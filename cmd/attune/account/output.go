@@ -150,6 +150,7 @@ func page(a *account.Account) string {
 		line("read       %s%s by %d calls, %s from storage", digest.About(a, "io.read_bytes"), quantity.Bytes(float64(*io.Read)), *io.ReadCalls, quantity.Bytes(float64(*io.StorageRead)))
 		line("written    %s%s by %d calls, %s to storage", digest.About(a, "io.written_bytes"), quantity.Bytes(float64(*io.Written)), *io.WrittenCalls, quantity.Bytes(float64(*io.StorageWritten)))
 	}
+	diskLine(a, line)
 	fileLines(a, line)
 	provenanceLines(a, line)
 	return out.String()
@@ -172,6 +173,18 @@ func memoryLine(a *account.Account, line func(string, ...any)) {
 	}
 	if memory != nil {
 		line("memory     at most %s", strings.Join(memory, ", "))
+	}
+}
+
+// diskLine says how much lay in the directories that were measured, or why that is not known.
+func diskLine(a *account.Account, line func(string, ...any)) {
+	const bytes = "disk.bytes_peak"
+	where := strings.Join(a.Disk.Directories, ", ")
+	if a.Disk.Bytes != nil {
+		line("disk       at most %s%s in %d files, in %s", digest.About(a, bytes), quantity.Bytes(float64(*a.Disk.Bytes)), *a.Disk.Files, where)
+	}
+	if why := a.Missing[bytes]; why != "" && where != "" {
+		line("disk       not all is known: %s", why)
 	}
 }
 

@@ -142,6 +142,19 @@ static void transfer(int i, const char *path, int flags, int writes) {
     }
 }
 
+/* Makes empty files beside another one. */
+static void litter(int i, const char *file) {
+    char path[4096];
+
+    for (int count = 1; count < 4 * amount; count++) {
+        snprintf(path, sizeof(path), "%s.%d", file, count);
+        check(close(open(path, O_WRONLY | O_CREAT, 0600)) == 0, path);
+        exceeded(count > amount);
+        rest(i);
+    }
+    idle(i);
+}
+
 static void take(int i, const char *file) {
     char data[4096];
 
@@ -157,7 +170,9 @@ static void take(int i, const char *file) {
         fill(i);
     if (strncmp(field, "processes.", 10) == 0)
         multiply(i);
-    if (is("io.storage_written_bytes"))
+    if (is("disk.files_peak"))
+        litter(i, file);
+    if (is("io.storage_written_bytes") || is("disk.bytes_peak"))
         transfer(i, data, O_RDWR | O_CREAT, 1);
     if (is("io.storage_read_bytes")) {
         int fd = open(data, O_RDWR | O_CREAT, 0600);

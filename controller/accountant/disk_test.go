@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+)
+
+// peakSeen tells a command, by a file, when a look has seen its bytes.
+type peakSeen struct {
+	bytes uint64
+	told  string
+}
+
+func (p *peakSeen) watch(row account.Row) {
+	if row.Disk != nil && *row.Disk >= p.bytes {
+		_ = os.WriteFile(p.told, []byte("1"), 0o600)
+	}
+}
+
+// TestDisk: the peak is of what there was at one time, by blocks, with what was there
+// before, and the helper that measures is none of the command's processes.
+func TestDisk(t *testing.T) {
+	dir := t.TempDir()
+	const script = `cd "$0" && head -c 3000000 /dev/zero >big && mkdir below && touch below/a below/b
+		until [ -s "$1" ]; do sleep 0.01; done; rm big; touch below/c; ln below/c d`
+	series := &peakSeen{bytes: 3_000_000, told: t.TempDir() + "/told"}
+	options := Options{WithoutKernel: true, NoGroup: true, Directories: []string{dir}, HelperPatience: patience.Limit, Every: MinEvery, Watch: series.watch}
+	a, exit := mustRun(t, options, "sh", "-c", script, dir, series.told)
+	if exit.Code != 0 {
+		t.Fatalf("ended with %+v", exit)
+	}
+	if a.Disk.Bytes == nil || *a.Disk.Bytes < 3_000_000 || *a.Disk.Bytes > 3_500_000 || *a.Disk.Files < 3 || *a.Disk.Files > 4 {
+		t.Errorf("%+v, missing %q", a.Disk, a.Missing[diskBytes])
+	}
+	if a.Accuracy[diskBytes] != account.Sampled || a.PeakTimes[diskBytes] <= 0 || a.PeakTimes[diskBytes] > a.WallSeconds {
+		t.Errorf("%s at %g s", a.Accuracy[diskBytes], a.PeakTimes[diskBytes])
+	}
+	for _, p := range a.Tree {
+		if p.Name == "exe" {
+			t.Errorf("the helper is among the processes: %+v", p)
+		}
+	}
+}
+
+// TestDiskOfShort: what is there at the end is measured, however short the command was.
+func TestDiskOfShort(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := mustRun(t, Options{WithoutKernel: true, NoGroup: true, Directories: []string{dir}, HelperPatience: patience.Limit}, "sh", "-c", `echo 1 >"$0/a"`, dir)
+	if a.Disk.Files == nil || *a.Disk.Files != 1 {
+		t.Errorf("%+v, missing %q", a.Disk, a.Missing[diskFiles])
+	}
+}
+
+// TestDiskThatDoesNotAnswer is refused before the command starts.
+func TestDiskThatDoesNotAnswer(t *testing.T) {
+	for _, test := range []struct {
+		name, dir, want string
+		helper          []string
+	}{
+		{"no such directory", "/nowhere/at/all", "no such file", nil},
+		{"silent", t.TempDir(), "does not answer", []string{"sleep", "1000"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a, err := New(Options{WithoutKernel: true, NoGroup: true, Directories: []string{test.dir}, Helper: test.helper, HelperPatience: patienceOf(test.helper)})
+			if err == nil {
+				err = a.Close()
+				t.Fatalf("not refused (%v)", err)
+			}
+			if !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), test.dir) {
+				t.Errorf("error %q lacks %q", err, test.want)
+			}
+		})
+	}
+}
+
+// patienceOf is short for what never answers.
+func patienceOf(helper []string) time.Duration {
+	if helper == nil {
+		return patience.Limit
+	}
+	return 50 * time.Millisecond
+}
