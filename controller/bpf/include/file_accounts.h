@@ -94,18 +94,20 @@ INLINE struct mount *mount_of(struct vfsmount *inner) {
 struct walk {
     struct dentry *at, *root;
     struct vfsmount *in, *root_mount;
-    u64 length;
     u32 whole; /* the root was reached */
 };
 
-/* One step from a file to its root: 1 ends the walk. */
+/*
+ * One step from a file to its root: 1 ends the walk. The length is kept in the map, of
+ * which the verifier expects nothing: on the stack it would follow each value.
+ */
 static long walk_up(__attribute__((unused)) u32 step, struct walk *walk) {
     u32 first = 0;
     struct file_name *name = bpf_map_lookup_elem(&scratch, &first);
     struct dentry *parent = READ(walk->at, d_parent);
     struct mount *mount = mount_of(walk->in), *above = READ(mount, mnt_parent);
     bool top = walk->at == READ(walk->in, mnt_root);
-    u64 length = walk->length;
+    u64 length;
     long size;
 
     /* The process' root, the last mount, or a root that is mounted nowhere. */
@@ -118,13 +120,16 @@ static long walk_up(__attribute__((unused)) u32 step, struct walk *walk) {
         walk->in = &above->mnt;
         return 0;
     }
+    if (!name)
+        return 1;
+    length = name->length;
     TELL_VERIFIER(length);
-    if (!name || length >= PATH_SIZE)
+    if (length >= PATH_SIZE)
         return 1;
     size = bpf_probe_read_kernel_str(name->text + length, NAME_SIZE, READ(walk->at, d_name.name));
     if (size <= 0)
         return 1;
-    walk->length = length + size;
+    name->length = length + size;
     walk->at = parent;
     return 0;
 }
@@ -150,11 +155,11 @@ NOINLINE int tell_name(u64 file_at, u32 at) {
 
     if (!name)
         return -1;
+    name->length = 0;
     bpf_loop(PATH_STEPS, walk_up, &walk, 0);
     name->at = at;
     name->whole = walk.whole;
-    name->length = walk.length;
-    length = walk.length + __builtin_offsetof(struct file_name, text);
+    length = (u64)name->length + __builtin_offsetof(struct file_name, text);
     TELL_VERIFIER(length);
     if (length > sizeof(*name))
         return -1;

@@ -44,6 +44,15 @@ struct recent_file {
     u32 known;
 };
 
+enum what { READS = 1, WRITES = 2, MOVES = 4, OPENS = 8, MAPS = 16 };
+
+/* A call on a descriptor that was done. */
+struct done {
+    u64 bytes;
+    u32 fd;
+    u32 what;
+};
+
 /*
  * Who called last on a CPU, and which files were used there. What is true of a thread
  * or a file is true as long as it lives; others at the same address differ in
@@ -53,7 +62,8 @@ struct recent {
     u64 thread;
     u64 start_time;
     u64 followed;
-    volatile u64 file; /* see number_of() */
+    volatile u64 file;         /* see number_of()                                 */
+    volatile struct done done; /* here the verifier does not follow each value    */
     struct recent_file files[RECENT_FILES];
 };
 
@@ -129,8 +139,6 @@ INLINE u32 at_recent(struct recent *recent, struct file *file, u32 fd) {
     return last->at;
 }
 
-enum what { READS = 1, WRITES = 2, MOVES = 4, OPENS = 8, MAPS = 16 };
-
 INLINE void count_network(u64 bytes, u32 what) {
     if (what & READS)
         __sync_fetch_and_add(&file_totals.received, bytes);
@@ -157,30 +165,23 @@ INLINE void count_file(struct file_account *account, u64 bytes, u32 what) {
     }
 }
 
-/* A call on a descriptor that was done. */
-struct done {
-    u64 bytes;
-    u32 fd;
-    u32 what; /* 0: nothing that is counted */
-};
-
-INLINE void count(struct recent *recent, struct task_struct *task, struct done *done) {
-    struct file *file = file_of(task, done->fd);
+INLINE void count(struct recent *recent, struct task_struct *task) {
+    u32 fd = recent->done.fd, at;
+    struct file *file = file_of(task, fd);
     struct file_account *account;
-    u32 at;
 
     if (!file)
         return;
-    at = at_recent(recent, file, done->fd);
+    at = at_recent(recent, file, fd);
     if (at == AT_NOTHING)
         return;
     account = account_at(at);
     if (account) {
         if (!account->named)
             name_account(account, number_of(recent, file), at);
-        count_file(account, done->bytes, done->what);
+        count_file(account, recent->done.bytes, recent->done.what);
     } else if (at == AT_NETWORK) {
-        count_network(done->bytes, done->what);
+        count_network(recent->done.bytes, recent->done.what);
     } else {
         __sync_fetch_and_add(&file_totals.lost_calls, 1);
     }
@@ -188,11 +189,14 @@ INLINE void count(struct recent *recent, struct task_struct *task, struct done *
 
 /* The one of two that a call moves bytes from. */
 NOINLINE int count_source(u32 fd, u64 bytes) {
-    struct done done = {.fd = fd, .bytes = bytes, .what = READS | MOVES};
     struct recent *recent = recent_here();
 
-    if (recent)
-        count(recent, bpf_get_current_task_btf(), &done);
+    if (!recent)
+        return 0;
+    recent->done.fd = fd;
+    recent->done.bytes = bytes;
+    recent->done.what = READS | MOVES;
+    count(recent, bpf_get_current_task_btf());
     return 0;
 }
 
@@ -201,18 +205,27 @@ NOINLINE int count_source(u32 fd, u64 bytes) {
 #define MESSAGE_LENGTH_AT 56
 #define MOST_MESSAGES 1024
 
-NOINLINE u64 message_bytes(u64 at, u32 messages) {
-    u64 sum = 0;
-    u32 length;
+struct messages {
+    u64 at;
+    u64 bytes;
+};
 
-    for (u32 i = 0; i < MOST_MESSAGES && i < messages; i++) {
-        length = 0;
-        if (bpf_probe_read_user(&length, sizeof(length),
-                                (void *)(at + i * MESSAGE_SIZE + MESSAGE_LENGTH_AT)))
-            __sync_fetch_and_add(&file_totals.lost_calls, 1);
-        sum += length;
-    }
-    return sum;
+static long add_message(u32 i, struct messages *messages) {
+    u32 length = 0;
+
+    if (bpf_probe_read_user(&length, sizeof(length),
+                            (void *)(messages->at + i * MESSAGE_SIZE + MESSAGE_LENGTH_AT)))
+        __sync_fetch_and_add(&file_totals.lost_calls, 1);
+    messages->bytes += length;
+    return 0;
+}
+
+/* What sendmmsg or recvmmsg moved. */
+INLINE u64 message_bytes(u64 at, u32 count) {
+    struct messages messages = {.at = at};
+
+    bpf_loop(count < MOST_MESSAGES ? count : MOST_MESSAGES, add_message, &messages, 0);
+    return messages.bytes;
 }
 
 #define MSG_PEEK 0x2
@@ -223,17 +236,22 @@ NOINLINE u64 message_bytes(u64 at, u32 messages) {
 
 #define CALL(name) LOOK(registers_type, regs, name)
 #define DONE(fd_, bytes_, what_)                                                                   \
-    (struct done) { .fd = (fd_), .bytes = (bytes_), .what = (what_) }
-#define NOT_COUNTED DONE(0, 0, 0)
+    do {                                                                                           \
+        done->fd = (fd_);                                                                          \
+        done->bytes = (bytes_);                                                                    \
+        done->what = (what_);                                                                      \
+        return true;                                                                               \
+    } while (0)
 
-INLINE struct done done_by(struct registers *regs, u64 result) {
+/* Says what a call did; false: nothing that is counted. */
+INLINE bool tell_done(struct registers *regs, u64 result, volatile struct done *done) {
     switch (CALL(orig_ax)) {
     case 0:   /* read */
     case 17:  /* pread64 */
     case 19:  /* readv */
     case 295: /* preadv */
     case 327: /* preadv2 */
-        return DONE(CALL(di), result, READS);
+        DONE(CALL(di), result, READS);
     case 1:   /* write */
     case 18:  /* pwrite64 */
     case 20:  /* writev */
@@ -241,37 +259,43 @@ INLINE struct done done_by(struct registers *regs, u64 result) {
     case 328: /* pwritev2 */
     case 44:  /* sendto */
     case 46:  /* sendmsg */
-        return DONE(CALL(di), result, WRITES);
+        DONE(CALL(di), result, WRITES);
     case 307: /* sendmmsg */
-        return DONE(CALL(di), message_bytes(CALL(si), result), WRITES);
+        DONE(CALL(di), message_bytes(CALL(si), result), WRITES);
     case 45: /* recvfrom */
-        return CALL(r10) & NOT_TAKEN ? NOT_COUNTED : DONE(CALL(di), result, READS);
+        if (CALL(r10) & NOT_TAKEN)
+            return false;
+        DONE(CALL(di), result, READS);
     case 47: /* recvmsg */
-        return CALL(dx) & NOT_TAKEN ? NOT_COUNTED : DONE(CALL(di), result, READS);
+        if (CALL(dx) & NOT_TAKEN)
+            return false;
+        DONE(CALL(di), result, READS);
     case 299: /* recvmmsg */
         if (CALL(r10) & NOT_TAKEN)
-            return NOT_COUNTED;
-        return DONE(CALL(di), message_bytes(CALL(si), result), READS);
+            return false;
+        DONE(CALL(di), message_bytes(CALL(si), result), READS);
     case 40: /* sendfile */
         count_source(CALL(si), result);
-        return DONE(CALL(di), result, WRITES | MOVES);
+        DONE(CALL(di), result, WRITES | MOVES);
     case 275: /* splice */
     case 326: /* copy_file_range */
         count_source(CALL(di), result);
-        return DONE(CALL(dx), result, WRITES | MOVES);
+        DONE(CALL(dx), result, WRITES | MOVES);
     case 2:   /* open */
     case 85:  /* creat */
     case 257: /* openat */
     case 304: /* open_by_handle_at */
     case 437: /* openat2 */
-        return DONE(result, 0, OPENS);
+        DONE(result, 0, OPENS);
     case 9: /* mmap */
-        return CALL(r10) & MAP_ANONYMOUS ? NOT_COUNTED : DONE(CALL(r8), CALL(si), MAPS);
+        if (CALL(r10) & MAP_ANONYMOUS)
+            return false;
+        DONE(CALL(r8), CALL(si), MAPS);
     case 206: /* io_setup */
     case 425: /* io_uring_setup */
         __sync_fetch_and_add(&file_totals.unseen, 1);
     }
-    return NOT_COUNTED;
+    return false;
 }
 
 SEC("raw_tp/sys_exit")
@@ -279,7 +303,6 @@ int files_call(u64 *ctx) {
     s64 result = ctx[1];
     struct task_struct *task = bpf_get_current_task_btf();
     struct recent *recent = recent_here();
-    struct done done;
 
     if (result < 0 || !recent || !followed_here(recent, task))
         return 0;
@@ -287,9 +310,8 @@ int files_call(u64 *ctx) {
         __sync_fetch_and_add(&file_totals.unseen, 1);
         return 0;
     }
-    done = done_by((struct registers *)ctx[0], result);
-    if (done.what)
-        count(recent, task, &done);
+    if (tell_done((struct registers *)ctx[0], result, &recent->done))
+        count(recent, task);
     return 0;
 }
 

@@ -95,7 +95,13 @@ type taskFilesRecent struct {
 	StartTime uint64
 	Followed  uint64
 	File      uint64
-	Files     [16]struct {
+	Done      struct {
+		_     structs.HostLayout
+		Bytes uint64
+		Fd    uint32
+		What  uint32
+	}
+	Files [16]struct {
 		_     structs.HostLayout
 		Key   taskFilesFileKey
 		At    uint32
