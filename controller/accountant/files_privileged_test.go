@@ -78,6 +78,25 @@ func compareFiles(t *testing.T, a *account.Account, byPath map[string]account.Fi
 	}
 }
 
+// TestFilesOfMemory: files that never had a path have names of their own.
+func TestFilesOfMemory(t *testing.T) {
+	program := targets.BuildText(t, "memory", `#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void) {
+	int a = memfd_create("one", 0), b = memfd_create("another", 0);
+	return write(a, "12345", 5) + write(b, "123", 3) != 8;
+}`)
+	a, exit := mustRun(t, Options{Files: true}, program)
+	written := make(map[string]uint64)
+	for _, f := range a.Files {
+		written[f.Path] = *f.Written
+	}
+	if exit.Code != 0 || written["/memfd:one"] != 5 || written["/memfd:another"] != 3 {
+		t.Errorf("ended with %+v; bytes written %v", exit, written)
+	}
+}
+
 // TestFilesOfRings: what goes past system calls is not passed over in silence.
 func TestFilesOfRings(t *testing.T) {
 	program := targets.BuildText(t, "ring", `#include <sys/syscall.h>

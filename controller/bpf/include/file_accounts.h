@@ -107,13 +107,14 @@ static long walk_up(__attribute__((unused)) u32 step, struct walk *walk) {
     struct dentry *parent = READ(walk->at, d_parent);
     struct mount *mount = mount_of(walk->in), *above = READ(mount, mnt_parent);
     bool top = walk->at == READ(walk->in, mnt_root);
+    bool lone = !top && walk->at == parent; /* what memfd_create made, with a name of its own */
     u64 length;
     long size;
 
     /* The process' root, the last mount, or a root that is mounted nowhere. */
     walk->whole = (walk->at == walk->root && walk->in == walk->root_mount) ||
-                  (top && (above == mount || !above)) || (!top && walk->at == parent);
-    if (walk->whole)
+                  (top && (above == mount || !above)) || lone;
+    if (walk->whole && !lone)
         return 1;
     if (top) {
         walk->at = READ(mount, mnt_mountpoint);
@@ -131,7 +132,7 @@ static long walk_up(__attribute__((unused)) u32 step, struct walk *walk) {
         return 1;
     name->length = length + size;
     walk->at = parent;
-    return 0;
+    return lone;
 }
 
 /*
