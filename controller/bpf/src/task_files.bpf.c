@@ -23,6 +23,7 @@ const char program_license[] SEC("license") = "GPL";
  * Numbers of these types in the kernel's type information, with which objects are read
  * without calls of helpers, which take most of the time: from Linux 6.2 on, else 0.
  */
+const volatile u32 task_type = 0;
 const volatile u32 file_type = 0;
 const volatile u32 registers_type = 0; /* struct pt_regs                         */
 const volatile u32 pointer_type = 0;   /* struct hlist_head, which is a pointer  */
@@ -99,8 +100,13 @@ INLINE bool followed_here(struct recent *recent, struct task_struct *task) {
 }
 
 INLINE struct file *file_of(struct task_struct *task, u32 fd) {
-    struct fdtable *table = task->files->fdt;
+    struct fdtable *table;
     struct file *file = 0;
+
+    /* Of a pointer that it trusts the verifier looks for each member among 100,000 types. */
+    if (task_type)
+        task = bpf_rdonly_cast(task, task_type);
+    table = task->files->fdt;
 
     if (fd >= table->max_fds)
         return 0;

@@ -42,7 +42,8 @@ var fileStructs = slices.Concat(bpf.ExecStructs, []string{
 
 // filesCasts are the variables that hold the numbers of structs.
 var filesCasts = map[string]string{
-	taskFilesVarFileType: "file", taskFilesVarRegistersType: "pt_regs", taskFilesVarPointerType: "hlist_head",
+	taskFilesVarTaskType: "task_struct", taskFilesVarFileType: "file",
+	taskFilesVarRegistersType: "pt_regs", taskFilesVarPointerType: "hlist_head",
 }
 
 // NewFiles loads and attaches the programs. What is done before it returns is in

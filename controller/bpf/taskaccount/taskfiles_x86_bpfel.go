@@ -126,6 +126,7 @@ const (
 	taskFilesVarFilesUsed         = "files_used"
 	taskFilesVarPointerType       = "pointer_type"
 	taskFilesVarRegistersType     = "registers_type"
+	taskFilesVarTaskType          = "task_type"
 	taskFilesVarUnusedFileAccount = "unused_file_account"
 	taskFilesVarUnusedFileName    = "unused_file_name"
 )
@@ -197,6 +198,7 @@ type taskFilesVariableSpecs struct {
 	FilesUsed         *ebpf.VariableSpec `ebpf:"files_used"`
 	PointerType       *ebpf.VariableSpec `ebpf:"pointer_type"`
 	RegistersType     *ebpf.VariableSpec `ebpf:"registers_type"`
+	TaskType          *ebpf.VariableSpec `ebpf:"task_type"`
 	UnusedFileAccount *ebpf.VariableSpec `ebpf:"unused_file_account"`
 	UnusedFileName    *ebpf.VariableSpec `ebpf:"unused_file_name"`
 }
@@ -249,6 +251,7 @@ type taskFilesVariables struct {
 	FilesUsed         *ebpf.Variable `ebpf:"files_used"`
 	PointerType       *ebpf.Variable `ebpf:"pointer_type"`
 	RegistersType     *ebpf.Variable `ebpf:"registers_type"`
+	TaskType          *ebpf.Variable `ebpf:"task_type"`
 	UnusedFileAccount *ebpf.Variable `ebpf:"unused_file_account"`
 	UnusedFileName    *ebpf.Variable `ebpf:"unused_file_name"`
 }
