@@ -16,7 +16,7 @@ import (
 
 // TestAccountedProgramSeesNoDifference: with root, where there is, and as without.
 func TestAccountedProgramSeesNoDifference(t *testing.T) {
-	for _, flags := range []string{"", "--without-root --no-cgroup ", "--capture 1KB --limit wall=1000 --limit memory=1TB "} {
+	for _, flags := range []string{"", "--without-root --no-cgroup ", "--capture 1KB --limit wall=1000 --limit memory=1TB ", "--measure-dir " + t.TempDir() + " --limit disk=1TB "} {
 		t.Run(flags, func(t *testing.T) {
 			seesNoDifference(t, filepath.Join(bin, "attune")+" account --quiet "+flags+"--")
 		})
@@ -44,6 +44,7 @@ func TestAccountRefuses(t *testing.T) {
 		{"no program", `$ATTUNE_BINARY account --json x`, "no program to run"},
 		{"no directory", `$ATTUNE_BINARY account --json no/such/a.json -- echo out`, "no/such/a.json"},
 		{"no such limit", `$ATTUNE_BINARY account --limit colour=3 -- echo out`, "cannot be limited"},
+		{"no directory to measure", `$ATTUNE_BINARY account --measure-dir no/such -- echo out`, "no/such: no such file or directory"},
 		{"too often", `$ATTUNE_BINARY account --every 1ms -- echo out`, "less than 10ms"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -59,6 +60,15 @@ func TestAccountLimit(t *testing.T) {
 	got := shell(t, `$ATTUNE_BINARY account --limit wall=0.2 --grace 0s -- sh -c 'trap "" TERM; sleep 1000; exit 0'`, "")
 	if got.code != 124 || !strings.Contains(got.stderr, "wall_seconds: 0.") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestAccountLimitOfDisk: of the working directory, if no other is named.
+func TestAccountLimitOfDisk(t *testing.T) {
+	dir := t.TempDir()
+	got := shellIn(t, dir, `$ATTUNE_BINARY account --json a.json --limit disk=1MB --grace 0s -- sh -c 'head -c 2000000 /dev/zero >big; sleep 1000'`, "")
+	if a := readAccount(t, filepath.Join(dir, "a.json")); got.code != 124 || a.Disk.Bytes == nil || *a.Disk.Bytes < 2_000_000 || a.Disk.Directories[0] != dir {
+		t.Errorf("%+v, the account says %+v", got, a.Disk)
 	}
 }
 
@@ -82,7 +92,7 @@ func TestAccountOwnCode(t *testing.T) {
 // TestAccountIsKilled: whenever attune is killed, a program that has begun goes on to its
 // end, and nothing of attune stays.
 func TestAccountIsKilled(t *testing.T) {
-	const script = `setsid sh -c 'echo $$ >id; exec $ATTUNE_BINARY account --limit wall=1000 --limit memory=1TB -- sh -c "echo >begun; sleep 0.1; echo >ended"' 2>/dev/null &
+	const script = `setsid sh -c 'echo $$ >id; exec $ATTUNE_BINARY account --limit wall=1000 --limit memory=1TB --measure-dir . -- sh -c "echo >begun; sleep 0.1; echo >ended"' 2>/dev/null &
 		until [ -s id ]; do sleep 0.01; done; sleep %s; kill -9 $(cat id); wait; while pgrep -s $(cat id) >/dev/null; do sleep 0.01; done; ls`
 	for _, after := range []string{"0", "0.02", "0.05", "0.1", "0.2"} {
 		got := shellIn(t, t.TempDir(), fmt.Sprintf(script, after), "")

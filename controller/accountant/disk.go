@@ -81,7 +81,7 @@ func newDisk(o *Options) (*disk, error) {
 	for _, path := range directories {
 		whole, err := filepath.Abs(path)
 		if err != nil {
-			return nil, fmt.Errorf("measure %s: %w", path, err)
+			return nil, errors.Join(fmt.Errorf("%w: %s: %w", ErrDirectory, path, err), d.close())
 		}
 		d.question.Directories = append(d.question.Directories, whole)
 	}
