@@ -204,6 +204,9 @@ func (r *reaped) close() error {
 		r.stopped.Wait()
 	}
 	r.reaper.close()
+	if !r.beside { // it was set once, and so can be taken back
+		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+	}
 	if r.events != nil {
 		return r.events.close()
 	}

@@ -166,7 +166,7 @@ func (d *document) Print() {
 		// Nothing but small calls on memory: most of it is the kernel's own way past a
 		// tracepoint (docs/design/0068).
 		overhead(cached, files, "attune account", 1.25),
-		overhead(tmpfs, files, "attune account", 1.5),
+		overhead(tmpfs, files, "attune account", 1.25),
 		present.Goal{Name: "true: time with attune account", Unit: "ms", Limit: 60,
 			Value: present.Figure(1000 * measure.Median(d.Times["true"]["attune account"].Wall))})
 }
