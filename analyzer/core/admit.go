@@ -80,7 +80,7 @@ func (a *admission) admit(p *proposal) {
 	a.archive.add(p)
 	a.owners.assign(p)
 	a.record("proposed", p, p.spec.GetReason())
-	if process := chooseCanary(p); process != 0 {
+	if process := a.canaries.choose(p); process != 0 {
 		a.canaries.sendAhead(p, process)
 	}
 	a.line.enqueue(p)

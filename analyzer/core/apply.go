@@ -40,20 +40,21 @@ func (a *applier) tryApply(p *proposal) {
 	}
 	if a.line.blocks(p) {
 		p.readyAt = 0
-		if a.now >= max(p.proposedAt, p.aheadUntil)+a.queueWait {
-			a.ends.conclude(p, StateRefused, fmt.Sprintf("other changes were under judgement for %v", a.queueWait))
+		if a.now >= max(p.proposedAt, p.aheadUntil)+a.judge.own.stretch(a.queueWait) {
+			a.ends.conclude(p, StateRefused, fmt.Sprintf("other changes were under judgement for %v", a.judge.own.stretch(a.queueWait)))
 		}
 		return
 	}
 	if p.readyAt == 0 {
 		p.readyAt = max(a.now, 1)
 	}
-	switch n := p.trial.Prepare(a.judge.objective(p), a.now, a.processes.quiet(p)); {
+	o := a.judge.objective(p)
+	switch n := p.trial.Prepare(o, a.now, a.processes.quiet(p)); {
 	case n >= trial.MinSamples:
 		a.apply(p)
-	case a.now < p.readyAt+baselineWait:
+	case a.now < p.readyAt+o.BaselineWait(), (n == 0 || a.judge.own.unpaced()) && a.now < p.readyAt+a.judge.own.silence():
 	case n == 0:
-		a.ends.conclude(p, StateRefused, fmt.Sprintf("no baseline: the objective has no sample in scope %q from before the change", p.spec.GetScope()))
+		a.ends.conclude(p, StateRefused, a.judge.own.noBaseline(p.spec.GetScope()))
 	default:
 		a.apply(p)
 	}

@@ -16,16 +16,20 @@ const leastSiblings = 4
 // them.
 type canaries struct {
 	*transcript
+	shared bool // one objective judges all: that of one process could not be told
 	owners *owners
 	line   *line
 	ends   *endings
 	undoer *undoer
 }
 
-// chooseCanary returns the process in which p is to be tried before the others;
+// choose returns the process in which p is to be tried before the others;
 // 0: all are changed at one time. Each must have an objective of its own, and the
 // one that is chosen has been measured.
-func chooseCanary(p *proposal) uint64 {
+func (c *canaries) choose(p *proposal) uint64 {
+	if c.shared {
+		return 0
+	}
 	var siblings []uint64
 	for _, ch := range p.changes {
 		process := ch.spec.GetProcess()

@@ -5,6 +5,8 @@ package core
 import (
 	"fmt"
 	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // Mode says how far the core may go.
@@ -57,6 +59,9 @@ type Config struct {
 	// Keep leaves what was judged good in force when the session ends; what was
 	// not judged yet is undone all the same.
 	Keep bool
+	// Objective is the owner's: every trial is judged by it, and by nothing else; its
+	// values come as Measured. nil: each tunlet's own judges its changes.
+	Objective *attunev1.Objective
 
 	queueWait time.Duration // 0: the constant; tests give another
 }
@@ -69,9 +74,6 @@ const (
 	// defaultMaxTries bounds the tries per tunlet and scope that did not end in a
 	// kept change, for tunlets that give no number of their own.
 	defaultMaxTries = 3
-	// baselineWait bounds the wait for enough samples before a change; after it the
-	// change is applied with a weak baseline, and marked so, or refused without any.
-	baselineWait = 400 * time.Millisecond
 	// queueWait bounds the wait for other experiments.
 	queueWait = 90 * time.Second
 	// applyTimeout is added to the time that a proposal's changes may wait for

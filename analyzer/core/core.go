@@ -13,6 +13,7 @@ import (
 // zero value is not usable; see New.
 type Core struct {
 	*transcript
+	own        *ownObjective
 	tunlets    tunlets
 	processes  *processes
 	owners     *owners
@@ -52,6 +53,8 @@ func (c *Core) Step(at time.Duration, ev Event) []Command {
 		c.withdrawals.withdraw(ev)
 	case Sample:
 		c.sample(ev)
+	case Measured:
+		c.measured(ev)
 	case Result:
 		c.outcomes.noteResult(ev)
 	case RequestDone:
@@ -156,17 +159,24 @@ func (c *Core) sample(ev Sample) {
 		return
 	}
 	t.scopes.Get(ev.Scope).Add(ev.At, ev.Value)
+	if c.own != nil {
+		return
+	}
 	for _, p := range c.line.snapshot() {
-		if p.tunlet != t || p.spec.GetScope() != ev.Scope {
-			continue
+		if p.tunlet == t && p.spec.GetScope() == ev.Scope {
+			c.judge.heed(p)
 		}
-		switch p.state {
-		case StateJudging:
-			// A first comparison that is overdue is ended in its order, see advance.
-			c.judge.lookAtSamples(p, p.trial.InTurns() && c.now >= p.deadline)
-		case StateKept:
-			c.judge.watchKept(p)
-		}
+	}
+}
+
+// measured takes one value of the owner's objective.
+func (c *Core) measured(ev Measured) {
+	if c.own == nil || math.IsNaN(ev.Value) || math.IsInf(ev.Value, 0) {
+		return
+	}
+	c.own.history.Add(ev.At, ev.Value)
+	for _, p := range c.line.snapshot() {
+		c.judge.heed(p)
 	}
 }
 

@@ -77,6 +77,14 @@ type Sample struct {
 	At time.Duration
 }
 
+// Measured is one value of the owner's objective, see Config.Objective.
+type Measured struct {
+	// Value is in the objective's unit.
+	Value float64
+	// At is the end of the interval that the value covers.
+	At time.Duration
+}
+
 // Result is what became of one change.
 type Result struct {
 	// Result is the controller's answer; the core takes it over.
@@ -151,6 +159,7 @@ func (ProcessEnded) event()   {}
 func (Propose) event()        {}
 func (Withdraw) event()       {}
 func (Sample) event()         {}
+func (Measured) event()       {}
 func (Result) event()         {}
 func (RequestDone) event()    {}
 func (Verdict) event()        {}

@@ -16,6 +16,7 @@ import (
 type judge struct {
 	*transcript
 	apart     bool // see Config.Apart
+	own       *ownObjective
 	known     knowledge
 	processes *processes
 	siblings  *siblings
@@ -28,17 +29,30 @@ type judge struct {
 // first of its changes took effect.
 func (j *judge) startJudging(p *proposal, first time.Duration) {
 	p.state = StateJudging
-	p.deadline = j.now + trial.JudgeTimeout
-	weakness := p.trial.Begin(j.objective(p), p.sentAt, first, p.appliedAt)
+	o := j.objective(p)
+	p.deadline = j.now + o.Timeout()
+	weakness := p.trial.Begin(o, p.sentAt, first, p.appliedAt)
 	j.record("applied", p, weakness)
 	j.notify(p, weakness)
 }
 
 // objective returns what p is judged by.
 func (j *judge) objective(p *proposal) trial.Objective {
-	return trial.Objective{
+	o := trial.Objective{
 		History: p.tunlet.scopes.Get(p.spec.GetScope()), Lower: p.tunlet.lower, MinGain: p.tunlet.minGain,
 		Promised: j.known.promised(p), Apart: j.apart,
+	}
+	return j.own.outrank(o)
+}
+
+// heed looks at p when there is another sample of what it is judged by.
+func (j *judge) heed(p *proposal) {
+	switch p.state {
+	case StateJudging:
+		// A first comparison that is overdue is ended in its order, see Core.advance.
+		j.lookAtSamples(p, p.trial.InTurns() && j.now >= p.deadline)
+	case StateKept:
+		j.watchKept(p)
 	}
 }
 
@@ -72,12 +86,12 @@ func (j *judge) carryOut(p *proposal, r trial.Ruling) {
 }
 
 // askTunlet asks the tunlet for its verdict, with what the core would say. It is not asked
-// about canaries, of which it does not know.
+// about canaries, of which it does not know, nor about figures that are not its own.
 func (j *judge) askTunlet(p *proposal, suggested attunev1.Verdict) {
 	p.state, p.suggested = StateAsking, suggested
 	p.deadline = j.now + evaluateTimeout
 	j.record("judged", p, p.trial.Judgement.Text())
-	if p.whole != nil {
+	if p.whole != nil || j.own != nil {
 		j.resolve(p, attunev1.Verdict_VERDICT_UNSPECIFIED, "")
 		return
 	}
@@ -93,7 +107,7 @@ func (j *judge) askTunlet(p *proposal, suggested attunev1.Verdict) {
 func (j *judge) resolve(p *proposal, opinion attunev1.Verdict, reason string) {
 	r := p.trial.Resolve(p.suggested, opinion, reason)
 	if r.Do == trial.LookOn {
-		p.state, p.deadline = StateJudging, j.now+trial.JudgeTimeout
+		p.state, p.deadline = StateJudging, j.now+j.objective(p).Timeout()
 	}
 	j.carryOut(p, r)
 }
@@ -183,7 +197,7 @@ func (j *judge) resumeTrial(p *proposal, from time.Duration, on bool) {
 		p.state = StateJudging
 		j.undoer.takeBack(p, p.withdrawn)
 	default:
-		p.state, p.deadline = StateJudging, j.now+trial.JudgeTimeout
+		p.state, p.deadline = StateJudging, j.now+j.objective(p).Timeout()
 		j.notifyTurn(p, on)
 	}
 }

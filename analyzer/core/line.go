@@ -9,6 +9,8 @@ import "slices"
 type line struct {
 	active []*proposal
 	known  knowledge
+	// shared says that one objective judges all: two experiments would be measured as one.
+	shared bool
 }
 
 // snapshot returns a copy of the line, which may change while somebody goes along it.
@@ -55,20 +57,23 @@ func (l *line) blocks(p *proposal) bool {
 	for i, q := range l.active {
 		if q == p {
 			return slices.ContainsFunc(l.active[i+1:], func(q *proposal) bool {
-				return q.experiment() && q.overlaps(p)
+				return q.experiment() && l.overlap(p, q)
 			})
 		}
-		if (q.experiment() || q.inLine()) && q.overlaps(p) {
+		if (q.experiment() || q.inLine()) && l.overlap(p, q) {
 			return true
 		}
 	}
 	return false
 }
 
+// overlap reports whether two proposals would be measured as one.
+func (l *line) overlap(p, q *proposal) bool { return l.shared || q.overlaps(p) }
+
 // disturbs reports whether another experiment spoils the samples of p.
 func (l *line) disturbs(p *proposal) bool {
 	return slices.ContainsFunc(l.active, func(q *proposal) bool {
-		return q != p && q.experiment() && (q.overlaps(p) || q == p.whole)
+		return q != p && q.experiment() && (l.overlap(p, q) || q == p.whole)
 	})
 }
 

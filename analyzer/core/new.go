@@ -11,15 +11,17 @@ import (
 // New returns a core with the given rules.
 func New(cfg Config) *Core {
 	t, known, processes := &transcript{}, knowledge{}, newProcesses(trial.BaselineWindow(cfg.Apart))
-	siblings := newSiblings(processes)
+	siblings, own := newSiblings(processes), newOwnObjective(cfg.Objective)
+	processes.shared = own != nil
 	c := &Core{
 		transcript: t,
+		own:        own,
 		tunlets:    tunlets{},
 		processes:  processes,
 		owners:     newOwners(),
 		restraints: newRestraints(),
 		known:      known,
-		line:       &line{known: known},
+		line:       &line{known: known, shared: own != nil},
 		archive:    newArchive(cfg.IDPrefix, &t.views),
 		requests:   &requests{transcript: t, unanswered: map[string]*proposal{}},
 		refusals:   &refusals{transcript: t, said: map[string]*refusal{}},
@@ -30,7 +32,7 @@ func New(cfg Config) *Core {
 	}
 	c.undoer = &undoer{transcript: t, requests: c.requests, ends: c.ends, keep: cfg.Keep}
 	c.judge = &judge{
-		transcript: t, apart: cfg.Apart, known: known, processes: processes, siblings: siblings, line: c.line,
+		transcript: t, apart: cfg.Apart, own: own, known: known, processes: processes, siblings: siblings, line: c.line,
 		requests: c.requests, undoer: c.undoer,
 	}
 	c.applier = &applier{
@@ -38,7 +40,7 @@ func New(cfg Config) *Core {
 		requests: c.requests, ends: c.ends, undoer: c.undoer, judge: c.judge,
 	}
 	c.outcomes = &outcomes{transcript: t, archive: c.archive, processes: processes, restraints: c.restraints, undoer: c.undoer}
-	c.canaries = &canaries{transcript: t, owners: c.owners, line: c.line, ends: c.ends, undoer: c.undoer}
+	c.canaries = &canaries{transcript: t, shared: own != nil, owners: c.owners, line: c.line, ends: c.ends, undoer: c.undoer}
 	c.admission = &admission{
 		transcript: t, mode: cfg.Mode, tunlets: c.tunlets, processes: processes, owners: c.owners,
 		restraints: c.restraints, line: c.line, archive: c.archive, refusals: c.refusals,

@@ -138,6 +138,65 @@ func TestNoisyApplications(t *testing.T) {
 	}
 }
 
+// ownShapes are applications of which the owner measures something: a line of output that
+// is rare, comes in bursts, drifts or is of one phase or another, and a number that a command prints once
+// in a second or in five.
+func ownShapes() []shape {
+	of := func(names ...string) (out []shape) {
+		for _, s := range shapes {
+			if slices.Contains(names, s.name) {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+	own := of("white", "drifting up", "drifting down", "bursty", "bimodal", "bimodal, far apart", "rare, 4 a second", "rare, in clusters", "rare, drifting up", "rare, two speeds")
+	for _, s := range of("white", "autocorrelated", "drifting up", "wandering", "bimodal", "periodic, any period") {
+		for _, every := range []time.Duration{time.Second, 5 * time.Second} {
+			slow := s
+			slow.name, slow.every = fmt.Sprintf("%s, every %v", s.name, every), every
+			own = append(own, slow)
+		}
+	}
+	return own
+}
+
+// TestOwnersObjectiveInNoise is TestNoisyApplications where the owner's objective judges,
+// while the tunlet's own says the contrary. What samples far between do not show is no verdict.
+func TestOwnersObjectiveInNoise(t *testing.T) {
+	for _, s := range ownShapes() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			of := application{shape: s, owned: true, length: simLength * max(1, s.every/usualPace)}
+			var harmful, useful tally
+			for _, effect := range []float64{0.3, 0.7, 0.95} {
+				of.effect, of.predicted = effect, 4
+				harmful.add(simulateApplication(of, *simRuns))
+			}
+			for _, effect := range []float64{1.1, 1.2, 1.5, 2.5, 5} {
+				of.effect, of.predicted = effect, effect
+				one := simulateApplication(of, *simRuns)
+				useful.add(one)
+				t.Logf("%s: %.2fx: kept %d, useless %d of %d, decided after %v", s.name, effect, one.kept, one.useless, one.runs, one.median())
+			}
+			lost := useful.runs - useful.kept
+			if s.events > 0 || s.every > 0 {
+				lost = useful.useless
+			}
+			t.Logf("%s: kept %d of %d harmful, lost %d of %d useful changes (%d not kept)", s.name, harmful.kept, harmful.runs, lost, useful.runs, useful.runs-useful.kept)
+			if 100*harmful.kept > harmful.runs {
+				t.Errorf("%d of %d harmful changes were kept, want at most 1 %%", harmful.kept, harmful.runs)
+			}
+			if 100*lost > 5*useful.runs {
+				t.Errorf("%d of %d useful changes were lost, want at most 5 %%", lost, useful.runs)
+			}
+			for _, contradiction := range slices.Concat(harmful.contradictions, useful.contradictions) {
+				t.Error(contradiction)
+			}
+		})
+	}
+}
+
 // TestNoisyApplicationsApart is the same where nothing is judged in turns: a
 // harmful change is hardly ever kept, and one that gains ten times is.
 func TestNoisyApplicationsApart(t *testing.T) {

@@ -27,6 +27,7 @@ type processes struct {
 	running   map[uint64]*process
 	disturbed map[area]time.Duration // last change that it judges
 	window    time.Duration          // for which a baseline goes back
+	shared    bool                   // one objective judges all: there is one area
 }
 
 func newProcesses(window time.Duration) *processes {
@@ -90,14 +91,22 @@ func (all *processes) disturbArea(now time.Duration, a area) {
 			return now-at > all.window+trial.SettleTime
 		})
 	}
-	all.disturbed[a] = now
+	all.disturbed[all.judged(a)] = now
+}
+
+// judged returns the area of the objective that judges what a tunlet's would.
+func (all *processes) judged(a area) area {
+	if all.shared {
+		return area{}
+	}
+	return a
 }
 
 // quiet returns the time from which on no change has disturbed p's processes
 // or its objective, which may be about more processes than p changes.
 func (all *processes) quiet(p *proposal) time.Duration {
 	var from time.Duration
-	if at := all.disturbed[p.area()]; at > 0 {
+	if at := all.disturbed[all.judged(p.area())]; at > 0 {
 		from = at + trial.SettleTime
 	}
 	for _, ch := range p.changes {

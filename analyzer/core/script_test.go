@@ -4,6 +4,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -67,7 +68,11 @@ func (s *script) create(t *testing.T, d *datadriven.TestData) string {
 		return err.Error()
 	}
 	s.now = 0
-	s.core = New(Config{Mode: mode, Keep: d.HasArg("keep"), queueWait: s.duration(t, d, "queue-wait", 0)})
+	cfg := Config{Mode: mode, Keep: d.HasArg("keep"), queueWait: s.duration(t, d, "queue-wait", 0)}
+	if own := s.text(t, d, "own", ""); own != "" {
+		cfg.Objective = &attunev1.Objective{Name: own, LowerIsBetter: d.HasArg("less")}
+	}
+	s.core = New(cfg)
 	return ""
 }
 
@@ -197,7 +202,8 @@ func (s *script) samples(t *testing.T, d *datadriven.TestData) string {
 // play is an application whose objectives, of all tunlets and scopes that are
 // given, have the values given by off while no change is in force that they judge,
 // and those given by on while one is, with a controller that
-// answers at once, and a tunlet that gives the verdict of the argument verdict.
+// answers at once, and a tunlet that gives the verdict of the argument verdict. The
+// owner's objective has the values given by own-off and own-on, where these are given.
 // What was asked of the controller is not shown.
 func (s *script) play(t *testing.T, d *datadriven.TestData) string {
 	var out strings.Builder
@@ -205,6 +211,10 @@ func (s *script) play(t *testing.T, d *datadriven.TestData) string {
 	tunlets, scopes := s.words(d, "tunlet", "t"), s.words(d, "scope", "app")
 	opinion := enum(t, attunev1.Verdict_value, "VERDICT_", s.text(t, d, "verdict", "unspecified"), attunev1.Verdict(0))
 	off, on := s.values(t, d, "off"), s.values(t, d, "on")
+	var ownOff, ownOn []float64
+	if d.HasArg("own-off") {
+		ownOff, ownOn = s.values(t, d, "own-off"), s.values(t, d, "own-on")
+	}
 	for i := 0; s.now+every <= until; i++ {
 		s.now += every
 		for _, scope := range scopes {
@@ -215,6 +225,13 @@ func (s *script) play(t *testing.T, d *datadriven.TestData) string {
 			for _, tunlet := range tunlets {
 				out.WriteString(s.answered(Sample{Tunlet: tunlet, Scope: scope, Value: value, At: s.now}, opinion))
 			}
+		}
+		own := ownOff
+		if slices.ContainsFunc(scopes, s.changed) {
+			own = ownOn
+		}
+		if len(own) > 0 {
+			out.WriteString(s.answered(Measured{Value: own[i%len(own)], At: s.now}, opinion))
 		}
 	}
 	return out.String()

@@ -22,6 +22,8 @@ type shape struct {
 	name string
 	make func(rng *rand.Rand) noise
 	lump time.Duration // progress shows only this often; 0: at once
+	// every is how far between samples are; 0: a tick.
+	every time.Duration
 	// events is how many of them there are in a second, at random, in clusters of that
 	// many on average; 0: progress is a number.
 	events, cluster float64
@@ -145,10 +147,13 @@ type application struct {
 	predicted float64 // by the tunlet; 0: no prediction
 	length    time.Duration
 	apart     bool // see Config.Apart
+	// owned: the owner's objective judges, and the tunlet's says the contrary.
+	owned bool
 
 	rng     *rand.Rand
 	speed   noise
 	pending float64 // progress of a lump that is not complete
+	since   float64 // and of a sample
 	changed bool
 }
 
@@ -158,6 +163,38 @@ type outcome struct {
 	useless      bool // undone, and found to gain nothing
 	last         ProposalView
 	decided      time.Duration // since the proposal; 0: never
+}
+
+func (a *application) config() Config {
+	cfg := Config{Mode: ModeTune, Apart: a.apart}
+	if a.owned {
+		cfg.Objective = &attunev1.Objective{Name: "own"}
+	}
+	return cfg
+}
+
+// measure lets a tick pass, and hands the core the samples that there are at its end.
+// Of those far between the core hears of a tick in each second besides.
+func (a *application) measure(c *Core, now time.Duration) (cmds []Command, stepped bool) {
+	every := max(1, int(a.shape.every/simTick))
+	a.since += a.sample() / float64(every)
+	if int(now/simTick)%every != 0 {
+		if now%time.Second != 0 {
+			return nil, false
+		}
+		return c.Step(now, Tick{}), true
+	}
+	value := a.since
+	a.since = 0
+	if !a.owned {
+		return c.Step(now, Sample{Tunlet: "t", Scope: "app", Value: value, At: now}), true
+	}
+	contrary := 100.0
+	if a.changed {
+		contrary /= a.effect
+	}
+	cmds = c.Step(now, Sample{Tunlet: "t", Scope: "app", Value: contrary, At: now})
+	return append(cmds, c.Step(now, Measured{Value: value, At: now})...), true
 }
 
 // sample returns the objective of the next tick: units per second, 100 of them
@@ -197,7 +234,7 @@ func (a *application) happen(expected float64) (events float64) {
 func (a *application) run(seed uint64) outcome {
 	a.rng = rand.New(rand.NewPCG(seed, 42))
 	a.speed = a.shape.make(a.rng)
-	c := New(Config{Mode: ModeTune, Apart: a.apart})
+	c := New(a.config())
 	c.Step(0, TunletReady{Info: &attunev1.DescribeResponse{Name: "t", Knobs: []*attunev1.Knob{{Name: "k"}}}})
 	c.Step(0, ProcessStarted{Process: 1, Executable: "/bin/app"})
 	proposed := 10 * simTick
@@ -206,13 +243,16 @@ func (a *application) run(seed uint64) outcome {
 	}
 	var o outcome
 	for now := simTick; now <= a.length; now += simTick {
-		cmds := c.Step(now, Sample{Tunlet: "t", Scope: "app", Value: a.sample(), At: now})
+		cmds, stepped := a.measure(c, now)
 		if now == proposed {
 			cmds = append(cmds, c.Step(now, Propose{Tunlet: "t", Proposal: proposalOf("p", "k", a.predicted)})...)
 		}
 		for len(cmds) > 0 {
 			cmd := cmds[0]
 			cmds = append(cmds[1:], a.answer(c, now, cmd)...)
+		}
+		if !stepped && now != proposed {
+			continue
 		}
 		views := c.Proposals()
 		if len(views) == 0 {

@@ -2,10 +2,7 @@
 
 package trial
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // look looks at the samples of the present turn, for which the time is over or not,
 // and returns the comparison of all turns once there is one to go by.
@@ -13,7 +10,7 @@ func (t *turns) look(o Objective, now time.Duration, over bool) (Ruling, *Judgem
 	points := o.since(t.from)
 	if len(points) < t.want() {
 		if over {
-			return t.giveUp(len(points)), nil
+			return t.giveUp(o, len(points)), nil
 		}
 		return Ruling{}, nil
 	}
@@ -28,16 +25,11 @@ func (t *turns) look(o Objective, now time.Duration, over bool) (Ruling, *Judgem
 
 // giveUp ends a trial in which nothing can be measured any more. What was kept stays,
 // for the reason that it was kept for.
-func (t *turns) giveUp(samples int) Ruling {
+func (t *turns) giveUp(o Objective, samples int) Ruling {
 	if t.kept {
 		return Ruling{Do: KeepIt}
 	}
-	return Ruling{DropIt, tooFew(samples)}
-}
-
-// tooFew says that an objective has too few samples to judge by.
-func tooFew(samples int) string {
-	return fmt.Sprintf("not measurable: only %d samples of the objective in %v", samples, JudgeTimeout)
+	return Ruling{DropIt, o.tooFew(samples)}
 }
 
 // decide looks at the pairs compared so far, as many upwards as downwards,

@@ -49,6 +49,13 @@ func (h *History) Add(at time.Duration, value float64) {
 // Empty reports whether there is no sample.
 func (h *History) Empty() bool { return len(h.points) == 0 }
 
+// UsualLength returns the median length of the latest samples' intervals; 0 where none is
+// known.
+func (h *History) UsualLength() time.Duration {
+	const latest = 16
+	return usualLength(h.points[max(0, len(h.points)-latest):])
+}
+
 // since returns the samples whose whole interval lies at or after t.
 func (h *History) since(t time.Duration) []point {
 	var out []point

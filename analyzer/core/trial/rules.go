@@ -12,10 +12,10 @@ const (
 	// for before it: the least for which a median has a 95 % confidence
 	// interval that assumes nothing.
 	MinSamples = 6
-	// JudgeTimeout bounds the time without a ruling, of a turn and of the comparison of
-	// before and after.
-	JudgeTimeout = 10 * time.Second
 
+	// judgeTimeout and baselineWait: see [Objective.Timeout] and [Objective.BaselineWait].
+	judgeTimeout = 10 * time.Second
+	baselineWait = 400 * time.Millisecond
 	// maxSamples ends the comparison of before and after: what is not plain by
 	// then is judged in turns.
 	maxSamples = 12

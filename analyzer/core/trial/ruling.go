@@ -2,6 +2,11 @@
 
 package trial
 
+import (
+	"fmt"
+	"time"
+)
+
 // Objective is what a change is judged by: the samples of it, and what counts.
 type Objective struct {
 	*History
@@ -15,6 +20,37 @@ type Objective struct {
 	// Apart says that others tune parts of the same application and know nothing of
 	// this trial, so that there must be no turns.
 	Apart bool
+	// Name is how people call it, where it is not the tunlet's; empty: it is.
+	Name string
+	// Pace says how many times as long as usual a trial may take, because samples are
+	// that far between; below 1 counts as 1.
+	Pace float64
+}
+
+// Timeout bounds the time without a ruling, of a turn and of the comparison of before and
+// after.
+func (o Objective) Timeout() time.Duration { return o.stretch(judgeTimeout) }
+
+// BaselineWait bounds the wait for enough samples before a change; after it the change is
+// tried with a weak baseline, and marked so.
+func (o Objective) BaselineWait() time.Duration { return o.stretch(baselineWait) }
+
+// stretch returns how long something takes by the objective's pace that usually takes d.
+func (o Objective) stretch(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * max(1, o.Pace))
+}
+
+// tooFew says that there are too few samples to judge by.
+func (o Objective) tooFew(samples int) string {
+	return fmt.Sprintf("not measurable: only %d samples of %s in %v", samples, o.Whose(), o.Timeout())
+}
+
+// Whose returns what people call the objective in a sentence.
+func (o Objective) Whose() string {
+	if o.Name == "" {
+		return "the objective"
+	}
+	return fmt.Sprintf("your objective %q", o.Name)
 }
 
 // Ruling is what a trial asks for. The zero value asks for more samples.

@@ -54,7 +54,7 @@ func (t *Trial) Prepare(o Objective, now, quietFrom time.Duration) int {
 // ones, not too old, and none from before it was quiet.
 func (t *Trial) baseline(o Objective, until time.Duration) []point {
 	samples, window := baselineSize(o.Apart)
-	return o.before(max(t.quietFrom, until-window), until, samples)
+	return o.before(max(t.quietFrom, until-o.stretch(window)), until, samples)
 }
 
 // Begin fixes the baseline of a change whose parts took effect from first to last,
@@ -104,9 +104,9 @@ func (t *Trial) lookAtFew(o Objective, now time.Duration, samples []point, over 
 	t.Judgement = c.findings(0, o.MinGain, o.Lower).judgement(c.off, c.on)
 	switch {
 	case over && len(samples) < MinSamples:
-		return Ruling{DropIt, tooFew(len(samples))}
+		return Ruling{DropIt, o.tooFew(len(samples))}
 	case over, len(samples) >= maxSamples+t.waits*MinSamples:
-		t.turns = newTurns(now, t.before, samples, false, t.Judgement, o.Lower)
+		t.turns = newTurns(now, t.before, samples, false, t.Judgement, o)
 		return Ruling{Do: ChangeSides}
 	}
 	return Ruling{}
@@ -140,11 +140,11 @@ func (t *Trial) compare(o Objective, now time.Duration, before, after []float64,
 	case last && len(before) == 0:
 		return Ruling{UndoIt, "no baseline to judge it by"}
 	case last && len(after) < MinSamples:
-		return Ruling{DropIt, tooFew(len(after))}
+		return Ruling{DropIt, o.tooFew(len(after))}
 	case last && o.Apart:
 		return Ruling{DropIt, "no plain gain, and it cannot be compared in turns while other nodes are tuned apart: " + j.Text()}
 	case last, proven && j.Gain < 1 && !o.Apart:
-		t.turns = newTurns(now, t.before, samples, false, t.Judgement, o.Lower)
+		t.turns = newTurns(now, t.before, samples, false, t.Judgement, o)
 		return Ruling{Do: ChangeSides}
 	}
 	return Ruling{}

@@ -57,16 +57,16 @@ type pair struct {
 
 // newTurns goes on in turns after a first turn that begins with the change in force
 // and has seen points. before is from before the change; kept and judged as in turns.
-func newTurns(now time.Duration, before, points []point, kept bool, judged *Judgement, lower bool) *turns {
-	t := &turns{on: true, began: now, deadline: now + turnsTimeout, kept: kept, judged: judged}
+func newTurns(now time.Duration, before, points []point, kept bool, judged *Judgement, o Objective) *turns {
+	t := &turns{on: true, began: now, deadline: now + o.stretch(turnsTimeout), kept: kept, judged: judged}
 	gap := burst(points)
 	if moved(before) {
 		gap = burst(slices.Concat(before, points))
 	}
 	t.half = max(MinSamples, samplesPerBurst*gap)
 	if len(before) >= MinSamples && !t.kept && gap == 1 {
-		t.add(turn{false, before}, lower)
-		t.add(turn{true, points}, lower)
+		t.add(turn{false, before}, o.Lower)
+		t.add(turn{true, points}, o.Lower)
 	} else {
 		t.last = turn{true, points}
 		t.note(t.last)

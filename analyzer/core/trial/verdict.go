@@ -122,6 +122,6 @@ func (t *Trial) Watch(o Objective, now time.Duration) Ruling {
 	if o.Apart {
 		return Ruling{UndoIt, "regressed after it was kept: " + j.Text()}
 	}
-	t.turns = newTurns(now, t.before, window, true, t.Judgement, o.Lower)
+	t.turns = newTurns(now, t.before, window, true, t.Judgement, o)
 	return Ruling{Do: ChangeSides}
 }
