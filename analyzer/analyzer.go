@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/fold"
@@ -15,7 +16,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/session"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
-	"github.com/attune-hpc/attune/internal/pointtext"
+	"github.com/attune-hpc/attune/internal/objective"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -28,6 +29,7 @@ type Analyzer struct {
 	probes   *probes.Probes
 	servers  *servers
 	learner  learner
+	asks     asks
 	wg       sync.WaitGroup // the session's loop
 	stopOnce sync.Once
 
@@ -47,7 +49,7 @@ func New(cfg Config) (*Analyzer, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Analyzer{views: views{cfg: cfg, account: fold.NewAccount(), written: newWritten(cfg)}, log: cfg.Log.With("component", "analyzer")}
-	a.learner = learner{knowledge: cfg.Knowledge, log: a.log}
+	a.learner = learner{knowledge: cfg.Knowledge, owned: cfg.Objective != nil, log: a.log}
 	var known func(string) []core.Known
 	if cfg.Knowledge != nil {
 		known = a.learner.known
@@ -56,12 +58,13 @@ func New(cfg Config) (*Analyzer, error) {
 		Known: known,
 		ID:    cfg.JobID, Command: cfg.Command, Tick: cfg.tick, Lease: cfg.Lease, ProvenLease: cfg.ProvenLease,
 		Sinks: a.sinks(), Version: cfg.Version, Grace: cfg.Grace, Inherit: cfg.Inherit,
-		Core: core.Config{Mode: mode, Keep: cfg.Keep, Apart: cfg.Apart, IDPrefix: cfg.ChangePrefix}, Log: a.log,
+		Core: cfg.core(mode), Log: a.log,
 	})
 	a.host = tunlethost.New(tunlethost.Options{
 		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions, Limits: cfg.TunletLimits,
 		Pool: cfg.TunletPool, User: cfg.User, TempDir: cfg.TempDir, Digests: cfg.Digests, DescriptionDir: cfg.DescriptionDir, Log: a.log,
 	}, observer{a.session})
+	a.asks = asks{a.session, a.log}
 	a.probes = probes.New(a.session, a.account)
 	a.servers = &servers{session: a.session, probes: a.probes}
 	a.hosted = &hosted{host: a.host, session: a.session, ownCost: cfg.OwnCost, state: map[string]*attunev1.RecordedTunletState{}}
@@ -77,6 +80,17 @@ func (o observer) TunletAsleep(info *attunev1.DescribeResponse, wake func()) {
 func (o observer) TunletReady(t *tunlethost.Tunlet) { o.session.TunletReady(t) }
 func (o observer) TunletGone(name, reason string, final bool) {
 	o.session.TunletGone(name, reason, final)
+}
+
+// Measured takes a value of the owner's objective (Config.Objective) over an interval that
+// ends at that time. It does not wait. Any goroutine may call it.
+func (a *Analyzer) Measured(value float64, end time.Time) { a.session.Measured(value, end) }
+
+// Remark adds a sentence for people to the account.
+func (a *Analyzer) Remark(text string) {
+	a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Remark{
+		Remark: &attunev1.RecordedRemark{From: report.OwnerName, Text: text},
+	}})
 }
 
 // Session takes what the channels carry that belong to this session.
@@ -97,31 +111,15 @@ func (a *Analyzer) Begin(ctx context.Context) context.Context {
 	a.mu.Unlock()
 	a.wg.Go(func() { a.session.Run(ctx) })
 	if len(a.cfg.Probes) > 0 {
-		a.ask(ctx, report.OwnerName, ownPoints(a.cfg.Probes))
+		a.asks.ask(ctx, report.OwnerName, ownPoints(a.cfg.Probes))
+	}
+	if a.cfg.Objective != nil && a.cfg.Objective.Kind == objective.Point {
+		a.asks.askObjective(ctx, a.cfg.Objective.Point)
 	}
 	if a.written.recorder != nil {
-		a.ask(ctx, report.OwnerName+" record", &attunev1.Want{PeriodNanos: 1}) // each sample: a tunlet may want it
+		a.asks.ask(ctx, report.OwnerName+" record", &attunev1.Want{PeriodNanos: 1}) // each sample: a tunlet may want it
 	}
 	return ctx
-}
-
-// ask asks for what the session's own sinks are to see.
-func (a *Analyzer) ask(ctx context.Context, name string, want *attunev1.Want) {
-	if err := a.session.Ask(ctx, name, nil, func() (*attunev1.Want, error) { return want, nil }); err != nil {
-		a.log.Warn("not everything is measured", "asker", name, "error", err)
-	}
-}
-
-// ownPoints are the measure points of the owner; what [pointtext.Parse] does not
-// understand is left out.
-func ownPoints(texts []string) *attunev1.Want {
-	want := &attunev1.Want{}
-	for _, text := range texts {
-		if point, err := pointtext.Parse(text); err == nil {
-			want.Points = append(want.Points, &attunev1.PointWant{Point: point.Spec})
-		}
-	}
-	return want
 }
 
 // Probes are the measure points that people have in the session.
@@ -179,9 +177,7 @@ func (a *Analyzer) Settle(ctx context.Context) error { return a.session.Settle(c
 // is among its remarks. end says how the application ended; nil: it goes on.
 func (a *Analyzer) Finish(ctx context.Context, end *attunev1.RecordedExit) *report.Report {
 	if err := a.session.Finish(ctx); err != nil {
-		a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Remark{
-			Remark: &attunev1.RecordedRemark{From: report.OwnerName, Text: err.Error()},
-		}})
+		a.Remark(err.Error())
 	}
 	if end != nil {
 		a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Exit{Exit: end}})

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/internal/objective"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -31,6 +33,9 @@ type Config struct {
 	// Probes are measure points, as pointtext reads them, whose hits are shown
 	// among the report's points.
 	Probes []string
+	// Objective is what the owner wants to be better: it outranks the tunlets' own. Its
+	// values come as Measured, but for those of a Point, which the Analyzer asks for. nil: there is none.
+	Objective *objective.Spec
 	// TunletLimits are those of each tunlet's process.
 	TunletLimits tunlethost.Limits
 	// TunletPool has the processes that tunlets of several sessions share; nil: one of
@@ -79,4 +84,13 @@ type Config struct {
 	Log *slog.Logger
 	// Version is Attune's own version, for the report.
 	Version string
+}
+
+// core returns the rules of the decision.
+func (c Config) core(mode core.Mode) core.Config {
+	out := core.Config{Mode: mode, Keep: c.Keep, Apart: c.Apart, IDPrefix: c.ChangePrefix}
+	if c.Objective != nil {
+		out.Objective = c.Objective.Objective()
+	}
+	return out
 }

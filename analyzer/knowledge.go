@@ -30,7 +30,10 @@ const knowledgeTimeout = 3 * time.Second
 // learner is a session's way to the knowledge.
 type learner struct {
 	knowledge Knowledge // nil: nothing is learnt
-	log       *slog.Logger
+	// owned: what this session measures is the owner's objective. Gains of that are no
+	// hint to sessions with another one, or none.
+	owned bool
+	log   *slog.Logger
 }
 
 // known asks for what earlier sessions have learnt about an application. Without
@@ -52,7 +55,7 @@ func (l learner) known(application string) (out []core.Known) {
 
 // learn records what a session has learnt. Its report does not depend on it.
 func (l learner) learn(ctx context.Context, s *session.Session, account *fold.Account) {
-	if l.knowledge == nil {
+	if l.knowledge == nil || l.owned {
 		return
 	}
 	trials, err := session.View(ctx, s, func(time.Duration) []fold.Trial { return account.Trials() })

@@ -38,6 +38,7 @@ type Account struct {
 	counts      report.Events
 	fates       fates
 	signals     signals
+	own         owned
 }
 
 // NewAccount returns an account of a session of which nothing is known.
@@ -47,7 +48,7 @@ func NewAccount() *Account {
 		tunlets: newTunlets(), controllers: controllers{},
 		fates: fates{changes: map[Fate]uint64{}}, signals: signals{of: map[uint64]*sampled{}},
 	}
-	a.proposals = proposals{byNumber: map[uint64]*proposal{}, processes: &a.processes, tunlets: &a.tunlets, turned: a.fates.take}
+	a.proposals = proposals{byNumber: map[uint64]*proposal{}, processes: &a.processes, tunlets: &a.tunlets, own: &a.own, turned: a.fates.take}
 	return a
 }
 
@@ -61,6 +62,8 @@ func (a *Account) Take(f *attunev1.RecordingFrame) {
 		a.aggregates(k.Aggregates)
 	case *attunev1.RecordingFrame_Records:
 		a.counts.Records += a.points.records(k.Records)
+	case *attunev1.RecordingFrame_Measured:
+		a.own.take(k.Measured)
 	case *attunev1.RecordingFrame_Tick:
 		a.points.tick(a.at)
 	case *attunev1.RecordingFrame_Point:
@@ -126,6 +129,7 @@ func (a *Account) begin(h *attunev1.RecordingHeader) {
 	r := a.header
 	r.Version, r.JobID, r.Mode = h.GetVersion(), h.GetApplication().GetSessionId(), h.GetApplication().GetMode()
 	r.Command, r.StartedAt = append(r.Command, h.GetApplication().GetCommand()...), a.start
+	a.own.begin(h.GetObjective())
 	for _, k := range h.GetInherited() {
 		a.proposals.inherited = append(a.proposals.inherited, proto.CloneOf(k))
 	}

@@ -9,16 +9,16 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// comparison returns a proposal's comparison by an objective as the report has it; nil:
-// none.
-func comparison(p *attunev1.RecordedProposal, o *attunev1.Objective) *report.Objective {
+// comparison returns a proposal's comparison by an objective, which is the owner's or not, as the
+// report has it; nil: none.
+func comparison(p *attunev1.RecordedProposal, o *attunev1.Objective, own bool) *report.Objective {
 	j := p.GetJudgement()
 	if j == nil {
 		return nil
 	}
 	out := &report.Objective{
 		Name: o.GetName(), Unit: o.GetUnit(), LowerIsBetter: o.GetLowerIsBetter(), Scope: p.GetScope(),
-		Before: estimate(j.GetBefore()), After: estimate(j.GetAfter()), Turns: int(j.GetTurns()),
+		Before: estimate(j.GetBefore()), After: estimate(j.GetAfter()), Turns: int(j.GetTurns()), Own: own,
 	}
 	if j.GetWindows() > 0 {
 		out.Events, out.Windows, out.TooFew = int(j.GetEvents()), int(j.GetWindows()), j.GetFew()

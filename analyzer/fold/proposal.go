@@ -36,6 +36,7 @@ type proposals struct {
 
 	processes *processes
 	tunlets   *tunlets
+	own       *owned
 	// turned is called with what is taken over, and how it stood before; nil: nobody
 	// knew it.
 	turned func(before, now *attunev1.RecordedProposal)
@@ -50,7 +51,7 @@ func (ps *proposals) take(p *attunev1.RecordedProposal) {
 	if known := ps.byNumber[p.GetNumber()]; known != nil {
 		before = known.RecordedProposal
 	}
-	ps.byNumber[p.GetNumber()] = &proposal{proto.CloneOf(p), comparison(p, ps.tunlets.objective(p.GetTunlet()))}
+	ps.byNumber[p.GetNumber()] = &proposal{proto.CloneOf(p), ps.comparison(p)}
 	inherited := len(ps.inherited)
 	for _, ch := range p.GetChanges() {
 		ps.inherited = slices.DeleteFunc(ps.inherited, func(k *attunev1.KeptChange) bool { return k.GetId() == ch.GetSpec().GetId() })
@@ -58,6 +59,14 @@ func (ps *proposals) take(p *attunev1.RecordedProposal) {
 	if len(ps.inherited) == inherited { // else the Analyzer before has counted it
 		ps.turned(before, p)
 	}
+}
+
+// comparison returns a proposal's comparison by what judges it; nil: none.
+func (ps *proposals) comparison(p *attunev1.RecordedProposal) *report.Objective {
+	if ps.own.Objective != nil {
+		return comparison(p, ps.own.Objective, true)
+	}
+	return comparison(p, ps.tunlets.objective(p.GetTunlet()), false)
 }
 
 // forget drops those that the session does not remember.
@@ -86,6 +95,9 @@ func (ps *proposals) change(p *proposal, ch *attunev1.RecordedChange, start time
 		ProposedAt: seconds(p.GetProposedNanos()), StoppedSeconds: seconds(result.GetStoppedNanos()),
 		PredictedGain: p.GetPredictedGain(), Prediction: p.GetPrediction(), Why: p.GetWhy(),
 		Verdict: verdict(p.GetState()), Reason: reason(p, ch), Objective: p.objective,
+	}
+	if p.objective != nil && p.objective.Own { // the model is about another figure
+		out.Prediction = ""
 	}
 	of := ps.processes.of(ch.GetSpec().GetProcess()).info
 	out.Process, out.Host, out.Rank = of.PID, of.Host, of.Rank

@@ -17,7 +17,7 @@ func (a *Account) Report(at time.Duration) *report.Report {
 	r.Version, r.JobID, r.Mode, r.StartedAt = a.header.Version, a.header.JobID, a.header.Mode, a.header.StartedAt
 	r.Command, r.WallSeconds = append(r.Command, a.header.Command...), at.Seconds()
 	r.Remarks = append(r.Remarks, a.remarks...)
-	r.Events, r.Overhead = a.events(), a.overhead()
+	r.Events, r.Overhead, r.Objective = a.events(), a.overhead(), a.own.report()
 	for _, p := range a.processes.order {
 		r.Processes = append(r.Processes, p.report())
 	}

@@ -80,7 +80,7 @@ func (t *Timeline) tunletEntry(f *attunev1.RecordingFrame) (report.Entry, bool) 
 func (t *Timeline) decision(d *attunev1.RecordedDecision) report.Entry {
 	e := report.Entry{
 		Kind: d.GetKind(), Tunlet: d.GetTunlet(), Proposal: d.GetProposalId(), Text: d.GetReason(),
-		Changes: t.account.proposals.entryChanges(d.GetProposal()), Objective: comparison(d.GetProposal(), t.account.proposals.tunlets.objective(d.GetProposal().GetTunlet())),
+		Changes: t.account.proposals.entryChanges(d.GetProposal()), Objective: t.account.proposals.comparison(d.GetProposal()),
 	}
 	if e.Objective != nil {
 		e.Objective.Scope = ""

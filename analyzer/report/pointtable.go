@@ -15,6 +15,9 @@ import (
 // OwnerName is in place of a tunlet's name for points that people asked for.
 const OwnerName = "attune"
 
+// ObjectiveAsker is in place of it for the point that is the owner's objective.
+const ObjectiveAsker = OwnerName + " objective"
+
 // shownKeys is how many keys and values the text shows; the JSON document has
 // all.
 const shownKeys = 10
@@ -24,7 +27,7 @@ const shownKeys = 10
 func (p *printer) points(points []Point) {
 	for i := range points {
 		pt := &points[i]
-		if pt.Tunlet != OwnerName {
+		if pt.Tunlet != OwnerName && pt.Tunlet != ObjectiveAsker {
 			continue
 		}
 		style, label := plain, "measured"

@@ -27,6 +27,7 @@ type Report struct {
 	Account     *account.Account `json:"account,omitempty" jsonschema:"What the command and all its processes took, as docs/reference/account.md describes it; absent where nobody accounted for them."`
 	Processes   []Process        `json:"processes" jsonschema:"Processes of the job in the order in which they were seen."`
 	Tunlets     []Tunlet         `json:"tunlets" jsonschema:"Tunlets that were to watch the job, also those that could not."`
+	Objective   *OwnObjective    `json:"objective,omitempty" jsonschema:"What the owner wants to be better (--objective), by which all changes are judged; absent: each tunlet's own objective judges its changes."`
 	Points      []Point          `json:"points" jsonschema:"Measure points, one entry per point and state."`
 	Changes     []Change         `json:"changes" jsonschema:"Changes that were made or tried, in the order of their proposals."`
 	Advice      []Advice         `json:"advice" jsonschema:"Changes that were recommended instead of made."`
@@ -115,8 +116,20 @@ const (
 	VerdictUnjudged = "unjudged"
 )
 
-// Objective compares what a tunlet judges by.
+// OwnObjective is what the owner wants to be better, and what was measured of it.
+type OwnObjective struct {
+	Name          string   `json:"name" jsonschema:"Name, as the owner gave it, or what is looked for."`
+	Unit          string   `json:"unit,omitempty" jsonschema:"Unit: 1/s; absent of a number that is taken as it is."`
+	Description   string   `json:"description" jsonschema:"What is measured."`
+	LowerIsBetter bool     `json:"lower_is_better" jsonschema:"Whether less is better."`
+	Values        int      `json:"values" jsonschema:"How many values there were."`
+	Mean          *float64 `json:"mean,omitempty" jsonschema:"Mean over the whole time from the first value to the last; absent without any."`
+	Latest        *float64 `json:"latest,omitempty" jsonschema:"The last value; absent without any."`
+}
+
+// Objective compares what a change is judged by.
 type Objective struct {
+	Own           bool     `json:"own,omitempty" jsonschema:"It is the owner's objective, which outranks the tunlet's."`
 	Name          string   `json:"name" jsonschema:"Name of the objective."`
 	Unit          string   `json:"unit" jsonschema:"Its unit."`
 	Scope         string   `json:"scope" jsonschema:"What it is about, in the tunlet's words."`

@@ -41,6 +41,7 @@ func (r *Report) WriteText(w io.Writer, opts TextOptions) error {
 	for _, f := range r.Refused {
 		p.line(2, dim, "refused", "%s: %s: %s%s", f.Tunlet, strings.Join(f.Actions, ", "), f.Reason, times(f.Times))
 	}
+	p.objective(r.Objective)
 	p.points(r.Points)
 	p.tunlets(r.Tunlets)
 	p.blind(r.Processes)
@@ -233,6 +234,21 @@ func (p *printer) outcome(g *group) {
 	}
 }
 
+// objective writes what was measured of the owner's objective.
+func (p *printer) objective(o *OwnObjective) {
+	switch {
+	case o == nil:
+	case o.Mean == nil:
+		p.line(2, yellow, "objective", "%s: no value: %s", o.Name, o.Description)
+	default:
+		values := "values"
+		if o.Values == 1 {
+			values = "value"
+		}
+		p.line(2, plain, "objective", "%s: %s %s on average, %d %s: %s", o.Name, figure(*o.Mean, 4), o.Unit, o.Values, values, o.Description)
+	}
+}
+
 // disagreement says that a model did not predict what was measured; empty: it
 // did, or nothing can be told.
 func (g *group) disagreement() string {
@@ -243,8 +259,16 @@ func (g *group) disagreement() string {
 	return fmt.Sprintf("the model of %s predicted %s times better: %s", g.Tunlet, figure(g.PredictedGain, 3), what)
 }
 
-// text says what an objective did.
+// text says what an objective did, and whose it is.
 func (o *Objective) text() string {
+	if o.Own {
+		return "by your objective: " + o.comparison()
+	}
+	return o.comparison()
+}
+
+// comparison says what an objective did.
+func (o *Objective) comparison() string {
 	if o.TooFew {
 		return fmt.Sprintf("too few events to compare (%d in %d windows): %s", o.Events, o.Windows, o.Name)
 	}

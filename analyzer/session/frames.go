@@ -94,6 +94,10 @@ func (t *teller) emitEvent(ev core.Event) {
 		t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_TunletEnd{
 			TunletEnd: &attunev1.RecordedTunletEnd{Tunlet: ev.Tunlet, Reason: ev.Reason, Final: ev.Final},
 		}})
+	case core.Measured:
+		t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Measured{
+			Measured: &attunev1.RecordedMeasured{Value: ev.Value, EndNanos: int64(ev.At)},
+		}})
 	case core.Result:
 		t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Result{Result: ev.Result}})
 	case core.Verdict:

@@ -93,6 +93,7 @@ func New(cfg Config) *Session {
 	s.wireConnections(cfg)
 	s.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Header{Header: &attunev1.RecordingHeader{
 		Version: cfg.Version, StartUnixNano: s.start.UnixNano(), Application: proto.CloneOf(application), Inherited: cfg.Inherit,
+		Objective: proto.CloneOf(cfg.Core.Objective),
 	}}})
 	return s
 }

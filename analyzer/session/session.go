@@ -104,6 +104,15 @@ func (s *Session) Tell(frames ...*attunev1.RecordingFrame) {
 	})
 }
 
+// Measured takes a value of the owner's objective (core.Config) over an interval that ends
+// at the given time. It does not wait: where the session does not keep up, the value
+// is lost, and counted.
+func (s *Session) Measured(value float64, end time.Time) {
+	s.postData(1, 0, func() {
+		s.decider.step(core.Measured{Value: value, At: s.sinceUnix(end.UnixNano())})
+	})
+}
+
 // TunletReady tells of a tunlet that answers calls.
 func (s *Session) TunletReady(tn Tunlet) {
 	s.post(func() { s.tunlets.add(tn) })

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/objective"
 	"github.com/attune-hpc/attune/internal/pointtext"
 )
 
@@ -40,6 +41,9 @@ type Run struct {
 	TunletMB, TunletCPU float64
 	// Probes are measure points; see [pointtext.Parse].
 	Probes []string
+	// Objective is what the owner wants to be better; see [objective.Parse]. Empty: nothing that Attune
+	// was told.
+	Objective string
 	// Budget is the percentage of a process' CPU time that its measure points may
 	// take.
 	Budget float64
@@ -86,6 +90,11 @@ func (r Run) Validate() error {
 	for _, p := range r.Probes {
 		if _, err := pointtext.Parse(p); err != nil {
 			return usage("docs/reference/probes.md shows the forms", "%q: %w", p, err)
+		}
+	}
+	if r.Objective != "" {
+		if _, err := objective.Parse(r.Objective); err != nil {
+			return usage("docs/reference/objective.md shows the forms", "objective %q: %w", r.Objective, err)
 		}
 	}
 	if !(r.Budget > 0 && r.Budget <= 100) { // not a number neither

@@ -47,6 +47,7 @@ Settings are those of run.`
 const attachExample = `  attune attach 4711
   attune attach --mode observe --report r.json 4711 4712
   attune attach --name postgres
+  attune attach --objective 'requests=point:redis-server:processCommand' 4711
   attune attach --timeline t.jsonl --name 'solver*'`
 
 // Command returns `attune attach`.
@@ -113,7 +114,11 @@ func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int
 	if err := tuner.CheckTunlets(ctx, cfg); err != nil {
 		return err
 	}
-	s, err := tuner.Open(ctx, p, tuner.Options{Settings: cfg, Keep: keep, Args: tuner.CommandLine(pids[0])})
+	own, err := tuner.OpenObjectiveOf(cfg.Objective, pids)
+	if err != nil {
+		return err
+	}
+	s, err := tuner.Open(ctx, p, tuner.Options{Settings: cfg, Keep: keep, Args: tuner.CommandLine(pids[0]), Objective: own})
 	if err != nil {
 		return err
 	}

@@ -97,6 +97,7 @@ func Command(p *cli.Env) *cobra.Command {
 	cmd.Flags().StringVar(&o.place, "place", placeAuto, "where the program is unpacked when it is started: auto, memory or beside")
 	settings.RunFlags(cmd.Flags())
 	mustHide(cmd, settings.KeyWatch) // no terminal of its own
+	mustHide(cmd, settings.KeyObjective)
 	cli.MustComplete(cmd, settings.KeyMode, config.Modes)
 	cli.MustComplete(cmd, "place", places)
 	cli.MustComplete(cmd, settings.KeyTunlet, func() []string { return tunletfind.Names(tunlethost.Find(tunletfind.Dirs(nil), nil)) })
@@ -114,6 +115,9 @@ func mustHide(cmd *cobra.Command, flag string) {
 func (o *packOptions) settle(cmd *cobra.Command) error {
 	if !slices.Contains(places(), o.place) {
 		return exitcode.UsageError(fmt.Errorf("unknown place %q", o.place), "use one of "+strings.Join(places(), ", "))
+	}
+	if cmd.Flags().Changed(settings.KeyObjective) {
+		return exitcode.UsageError(errors.New("a packed program takes no --objective: each node would measure its own part"), "run it with attune run --objective")
 	}
 	text, err := settings.PackedSettings(cmd.Flags(), o.config)
 	if err != nil {

@@ -108,6 +108,9 @@ func openPacked(ctx context.Context, p *cli.Env, o tuner.Options, packed *packfi
 	var forgotten error
 	o.Descriptions, forgotten = RememberPacked(packed, o.Dir.Path)
 	s, err := tuner.Open(context.WithoutCancel(ctx), p, o)
+	if err == nil && o.Settings.Objective != "" { // of the environment
+		s.Log.Warn("the objective is not used: each node of a packed program would measure its own part", "objective", o.Settings.Objective)
+	}
 	if err == nil && forgotten != nil {
 		s.Log.Debug("the packed tunlets are asked what they are", "error", forgotten)
 	}

@@ -45,6 +45,10 @@ CMD starts with ATTUNE=off in its environment is left alone.
 demangled, or a pattern, and what to take there; docs/reference/probes.md shows
 all forms.
 
+--objective says what you want to be better: a change is kept only if that is,
+whatever the tunlet that proposed it goes by; docs/reference/objective.md shows
+all forms.
+
 --watch redraws a few lines at the bottom of the terminal; for programs that
 use the whole screen themselves, use --timeline and follow the file.`
 
@@ -54,6 +58,8 @@ const runExample = `  attune run -- ./my-program input.dat
   attune run --tunlet mpi-progress -- mpirun -np 64 ./solver
   attune run --probe 'libc.so.6:write if arg2 > 64K' --mode observe -- ./my-program
   attune run --probe 'my-program:ns::Matrix::*' --mode observe -- ./my-program
+  attune run --objective 'output:^iteration' -- ./solver >run.log
+  attune run --objective 'requests=point:my-server:handleRequest' -- ./my-server
   attune run --probe usdt:libstdc++.so.6:libstdcxx:throw -- ./my-program`
 
 // Command returns `attune run`.
@@ -105,7 +111,11 @@ func runProgram(ctx context.Context, p *cli.Env, cfg config.Run, args []string) 
 	if err := tuner.CheckTunlets(ctx, cfg); err != nil {
 		return err
 	}
-	s, err := tuner.Open(ctx, p, tuner.Options{Settings: cfg, Args: args})
+	own, err := tuner.OpenObjective(cfg.Objective)
+	if err != nil {
+		return err
+	}
+	s, err := tuner.Open(ctx, p, tuner.Options{Settings: cfg, Args: args, Objective: own})
 	if err != nil {
 		return err
 	}

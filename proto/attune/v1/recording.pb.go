@@ -129,6 +129,7 @@ type RecordingFrame struct {
 	//	*RecordingFrame_Finish
 	//	*RecordingFrame_Exit
 	//	*RecordingFrame_Cost
+	//	*RecordingFrame_Measured
 	What          isRecordingFrame_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -484,6 +485,15 @@ func (x *RecordingFrame) GetCost() *RecordedCost {
 	return nil
 }
 
+func (x *RecordingFrame) GetMeasured() *RecordedMeasured {
+	if x != nil {
+		if x, ok := x.What.(*RecordingFrame_Measured); ok {
+			return x.Measured
+		}
+	}
+	return nil
+}
+
 type isRecordingFrame_What interface {
 	isRecordingFrame_What()
 }
@@ -661,6 +671,11 @@ type RecordingFrame_Cost struct {
 	Cost *RecordedCost `protobuf:"bytes,35,opt,name=cost,proto3,oneof"`
 }
 
+type RecordingFrame_Measured struct {
+	// The owner's objective has a value.
+	Measured *RecordedMeasured `protobuf:"bytes,36,opt,name=measured,proto3,oneof"`
+}
+
 func (*RecordingFrame_Header) isRecordingFrame_What() {}
 
 func (*RecordingFrame_Tunlet) isRecordingFrame_What() {}
@@ -729,6 +744,8 @@ func (*RecordingFrame_Exit) isRecordingFrame_What() {}
 
 func (*RecordingFrame_Cost) isRecordingFrame_What() {}
 
+func (*RecordingFrame_Measured) isRecordingFrame_What() {}
+
 // RecordingHeader says what was recorded.
 type RecordingHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -740,7 +757,10 @@ type RecordingHeader struct {
 	Application *Application `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`
 	// Changes that an earlier session of the same execution kept. This one goes on
 	// with each as soon as its process is there, as a proposal of its own.
-	Inherited     []*KeptChange `protobuf:"bytes,4,rep,name=inherited,proto3" json:"inherited,omitempty"`
+	Inherited []*KeptChange `protobuf:"bytes,4,rep,name=inherited,proto3" json:"inherited,omitempty"`
+	// What the owner wants to be better, by which all changes are judged; absent: each
+	// tunlet's own objective judges its changes.
+	Objective     *Objective `protobuf:"bytes,5,opt,name=objective,proto3" json:"objective,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -803,6 +823,68 @@ func (x *RecordingHeader) GetInherited() []*KeptChange {
 	return nil
 }
 
+func (x *RecordingHeader) GetObjective() *Objective {
+	if x != nil {
+		return x.Objective
+	}
+	return nil
+}
+
+// RecordedMeasured is one value of the owner's objective.
+type RecordedMeasured struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the objective's unit.
+	Value float64 `protobuf:"fixed64,1,opt,name=value,proto3" json:"value,omitempty"`
+	// End of the interval that it covers, nanoseconds since the start of the session.
+	EndNanos      int64 `protobuf:"varint,2,opt,name=end_nanos,json=endNanos,proto3" json:"end_nanos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordedMeasured) Reset() {
+	*x = RecordedMeasured{}
+	mi := &file_attune_v1_recording_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordedMeasured) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordedMeasured) ProtoMessage() {}
+
+func (x *RecordedMeasured) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_recording_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordedMeasured.ProtoReflect.Descriptor instead.
+func (*RecordedMeasured) Descriptor() ([]byte, []int) {
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RecordedMeasured) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *RecordedMeasured) GetEndNanos() int64 {
+	if x != nil {
+		return x.EndNanos
+	}
+	return 0
+}
+
 // RecordedTunlet is a tunlet that was there.
 type RecordedTunlet struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -814,7 +896,7 @@ type RecordedTunlet struct {
 
 func (x *RecordedTunlet) Reset() {
 	*x = RecordedTunlet{}
-	mi := &file_attune_v1_recording_proto_msgTypes[2]
+	mi := &file_attune_v1_recording_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +908,7 @@ func (x *RecordedTunlet) String() string {
 func (*RecordedTunlet) ProtoMessage() {}
 
 func (x *RecordedTunlet) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[2]
+	mi := &file_attune_v1_recording_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +921,7 @@ func (x *RecordedTunlet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedTunlet.ProtoReflect.Descriptor instead.
 func (*RecordedTunlet) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{2}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RecordedTunlet) GetInfo() *DescribeResponse {
@@ -864,7 +946,7 @@ type RecordedTunletEnd struct {
 
 func (x *RecordedTunletEnd) Reset() {
 	*x = RecordedTunletEnd{}
-	mi := &file_attune_v1_recording_proto_msgTypes[3]
+	mi := &file_attune_v1_recording_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -876,7 +958,7 @@ func (x *RecordedTunletEnd) String() string {
 func (*RecordedTunletEnd) ProtoMessage() {}
 
 func (x *RecordedTunletEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[3]
+	mi := &file_attune_v1_recording_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -889,7 +971,7 @@ func (x *RecordedTunletEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedTunletEnd.ProtoReflect.Descriptor instead.
 func (*RecordedTunletEnd) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{3}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RecordedTunletEnd) GetTunlet() string {
@@ -926,7 +1008,7 @@ type RecordedReaction struct {
 
 func (x *RecordedReaction) Reset() {
 	*x = RecordedReaction{}
-	mi := &file_attune_v1_recording_proto_msgTypes[4]
+	mi := &file_attune_v1_recording_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -938,7 +1020,7 @@ func (x *RecordedReaction) String() string {
 func (*RecordedReaction) ProtoMessage() {}
 
 func (x *RecordedReaction) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[4]
+	mi := &file_attune_v1_recording_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -951,7 +1033,7 @@ func (x *RecordedReaction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedReaction.ProtoReflect.Descriptor instead.
 func (*RecordedReaction) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{4}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RecordedReaction) GetTunlet() string {
@@ -986,7 +1068,7 @@ type RecordedRequest struct {
 
 func (x *RecordedRequest) Reset() {
 	*x = RecordedRequest{}
-	mi := &file_attune_v1_recording_proto_msgTypes[5]
+	mi := &file_attune_v1_recording_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -998,7 +1080,7 @@ func (x *RecordedRequest) String() string {
 func (*RecordedRequest) ProtoMessage() {}
 
 func (x *RecordedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[5]
+	mi := &file_attune_v1_recording_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1011,7 +1093,7 @@ func (x *RecordedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedRequest.ProtoReflect.Descriptor instead.
 func (*RecordedRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{5}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RecordedRequest) GetId() string {
@@ -1077,7 +1159,7 @@ type RecordedEvaluation struct {
 
 func (x *RecordedEvaluation) Reset() {
 	*x = RecordedEvaluation{}
-	mi := &file_attune_v1_recording_proto_msgTypes[6]
+	mi := &file_attune_v1_recording_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1089,7 +1171,7 @@ func (x *RecordedEvaluation) String() string {
 func (*RecordedEvaluation) ProtoMessage() {}
 
 func (x *RecordedEvaluation) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[6]
+	mi := &file_attune_v1_recording_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1102,7 +1184,7 @@ func (x *RecordedEvaluation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedEvaluation.ProtoReflect.Descriptor instead.
 func (*RecordedEvaluation) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{6}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RecordedEvaluation) GetTunlet() string {
@@ -1136,7 +1218,7 @@ type RecordedVerdict struct {
 
 func (x *RecordedVerdict) Reset() {
 	*x = RecordedVerdict{}
-	mi := &file_attune_v1_recording_proto_msgTypes[7]
+	mi := &file_attune_v1_recording_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1148,7 +1230,7 @@ func (x *RecordedVerdict) String() string {
 func (*RecordedVerdict) ProtoMessage() {}
 
 func (x *RecordedVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[7]
+	mi := &file_attune_v1_recording_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1161,7 +1243,7 @@ func (x *RecordedVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedVerdict.ProtoReflect.Descriptor instead.
 func (*RecordedVerdict) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RecordedVerdict) GetTunlet() string {
@@ -1205,7 +1287,7 @@ type RecordedNotice struct {
 
 func (x *RecordedNotice) Reset() {
 	*x = RecordedNotice{}
-	mi := &file_attune_v1_recording_proto_msgTypes[8]
+	mi := &file_attune_v1_recording_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1217,7 +1299,7 @@ func (x *RecordedNotice) String() string {
 func (*RecordedNotice) ProtoMessage() {}
 
 func (x *RecordedNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[8]
+	mi := &file_attune_v1_recording_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1230,7 +1312,7 @@ func (x *RecordedNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedNotice.ProtoReflect.Descriptor instead.
 func (*RecordedNotice) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{8}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RecordedNotice) GetTunlet() string {
@@ -1267,7 +1349,7 @@ type RecordedDecision struct {
 
 func (x *RecordedDecision) Reset() {
 	*x = RecordedDecision{}
-	mi := &file_attune_v1_recording_proto_msgTypes[9]
+	mi := &file_attune_v1_recording_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1279,7 +1361,7 @@ func (x *RecordedDecision) String() string {
 func (*RecordedDecision) ProtoMessage() {}
 
 func (x *RecordedDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[9]
+	mi := &file_attune_v1_recording_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1292,7 +1374,7 @@ func (x *RecordedDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedDecision.ProtoReflect.Descriptor instead.
 func (*RecordedDecision) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{9}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RecordedDecision) GetKind() string {
@@ -1339,7 +1421,7 @@ type RecordedTick struct {
 
 func (x *RecordedTick) Reset() {
 	*x = RecordedTick{}
-	mi := &file_attune_v1_recording_proto_msgTypes[10]
+	mi := &file_attune_v1_recording_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1433,7 @@ func (x *RecordedTick) String() string {
 func (*RecordedTick) ProtoMessage() {}
 
 func (x *RecordedTick) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[10]
+	mi := &file_attune_v1_recording_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1446,7 @@ func (x *RecordedTick) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedTick.ProtoReflect.Descriptor instead.
 func (*RecordedTick) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{10}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{11}
 }
 
 // RecordingEnd closes a recording.
@@ -1379,7 +1461,7 @@ type RecordingEnd struct {
 
 func (x *RecordingEnd) Reset() {
 	*x = RecordingEnd{}
-	mi := &file_attune_v1_recording_proto_msgTypes[11]
+	mi := &file_attune_v1_recording_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1391,7 +1473,7 @@ func (x *RecordingEnd) String() string {
 func (*RecordingEnd) ProtoMessage() {}
 
 func (x *RecordingEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[11]
+	mi := &file_attune_v1_recording_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1404,7 +1486,7 @@ func (x *RecordingEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordingEnd.ProtoReflect.Descriptor instead.
 func (*RecordingEnd) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{11}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RecordingEnd) GetDropped() uint64 {
@@ -1427,7 +1509,7 @@ type RecordedProcess struct {
 
 func (x *RecordedProcess) Reset() {
 	*x = RecordedProcess{}
-	mi := &file_attune_v1_recording_proto_msgTypes[12]
+	mi := &file_attune_v1_recording_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1521,7 @@ func (x *RecordedProcess) String() string {
 func (*RecordedProcess) ProtoMessage() {}
 
 func (x *RecordedProcess) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[12]
+	mi := &file_attune_v1_recording_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1534,7 @@ func (x *RecordedProcess) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedProcess.ProtoReflect.Descriptor instead.
 func (*RecordedProcess) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{12}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RecordedProcess) GetProcess() *Process {
@@ -1482,7 +1564,7 @@ type RecordedProcessEnd struct {
 
 func (x *RecordedProcessEnd) Reset() {
 	*x = RecordedProcessEnd{}
-	mi := &file_attune_v1_recording_proto_msgTypes[13]
+	mi := &file_attune_v1_recording_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1494,7 +1576,7 @@ func (x *RecordedProcessEnd) String() string {
 func (*RecordedProcessEnd) ProtoMessage() {}
 
 func (x *RecordedProcessEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[13]
+	mi := &file_attune_v1_recording_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1507,7 +1589,7 @@ func (x *RecordedProcessEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedProcessEnd.ProtoReflect.Descriptor instead.
 func (*RecordedProcessEnd) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{13}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RecordedProcessEnd) GetEnded() *ProcessEnded {
@@ -1539,7 +1621,7 @@ type RecordedOmission struct {
 
 func (x *RecordedOmission) Reset() {
 	*x = RecordedOmission{}
-	mi := &file_attune_v1_recording_proto_msgTypes[14]
+	mi := &file_attune_v1_recording_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1551,7 +1633,7 @@ func (x *RecordedOmission) String() string {
 func (*RecordedOmission) ProtoMessage() {}
 
 func (x *RecordedOmission) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[14]
+	mi := &file_attune_v1_recording_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1564,7 +1646,7 @@ func (x *RecordedOmission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedOmission.ProtoReflect.Descriptor instead.
 func (*RecordedOmission) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{14}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RecordedOmission) GetProcess() uint64 {
@@ -1615,7 +1697,7 @@ type RecordedAsk struct {
 
 func (x *RecordedAsk) Reset() {
 	*x = RecordedAsk{}
-	mi := &file_attune_v1_recording_proto_msgTypes[15]
+	mi := &file_attune_v1_recording_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +1709,7 @@ func (x *RecordedAsk) String() string {
 func (*RecordedAsk) ProtoMessage() {}
 
 func (x *RecordedAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[15]
+	mi := &file_attune_v1_recording_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +1722,7 @@ func (x *RecordedAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedAsk.ProtoReflect.Descriptor instead.
 func (*RecordedAsk) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{15}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RecordedAsk) GetPoint() uint32 {
@@ -1714,7 +1796,7 @@ type RecordedController struct {
 
 func (x *RecordedController) Reset() {
 	*x = RecordedController{}
-	mi := &file_attune_v1_recording_proto_msgTypes[16]
+	mi := &file_attune_v1_recording_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1726,7 +1808,7 @@ func (x *RecordedController) String() string {
 func (*RecordedController) ProtoMessage() {}
 
 func (x *RecordedController) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[16]
+	mi := &file_attune_v1_recording_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +1821,7 @@ func (x *RecordedController) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedController.ProtoReflect.Descriptor instead.
 func (*RecordedController) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{16}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RecordedController) GetController() string {
@@ -1776,7 +1858,7 @@ type RecordedStatus struct {
 
 func (x *RecordedStatus) Reset() {
 	*x = RecordedStatus{}
-	mi := &file_attune_v1_recording_proto_msgTypes[17]
+	mi := &file_attune_v1_recording_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +1870,7 @@ func (x *RecordedStatus) String() string {
 func (*RecordedStatus) ProtoMessage() {}
 
 func (x *RecordedStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[17]
+	mi := &file_attune_v1_recording_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +1883,7 @@ func (x *RecordedStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedStatus.ProtoReflect.Descriptor instead.
 func (*RecordedStatus) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{17}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RecordedStatus) GetController() string {
@@ -1832,7 +1914,7 @@ type RecordedLosses struct {
 
 func (x *RecordedLosses) Reset() {
 	*x = RecordedLosses{}
-	mi := &file_attune_v1_recording_proto_msgTypes[18]
+	mi := &file_attune_v1_recording_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +1926,7 @@ func (x *RecordedLosses) String() string {
 func (*RecordedLosses) ProtoMessage() {}
 
 func (x *RecordedLosses) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[18]
+	mi := &file_attune_v1_recording_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +1939,7 @@ func (x *RecordedLosses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedLosses.ProtoReflect.Descriptor instead.
 func (*RecordedLosses) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{18}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RecordedLosses) GetAnalyzer() uint64 {
@@ -1887,7 +1969,7 @@ type TunletLoss struct {
 
 func (x *TunletLoss) Reset() {
 	*x = TunletLoss{}
-	mi := &file_attune_v1_recording_proto_msgTypes[19]
+	mi := &file_attune_v1_recording_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1899,7 +1981,7 @@ func (x *TunletLoss) String() string {
 func (*TunletLoss) ProtoMessage() {}
 
 func (x *TunletLoss) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[19]
+	mi := &file_attune_v1_recording_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1912,7 +1994,7 @@ func (x *TunletLoss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunletLoss.ProtoReflect.Descriptor instead.
 func (*TunletLoss) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{19}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TunletLoss) GetTunlet() string {
@@ -1944,7 +2026,7 @@ type RecordedRemark struct {
 
 func (x *RecordedRemark) Reset() {
 	*x = RecordedRemark{}
-	mi := &file_attune_v1_recording_proto_msgTypes[20]
+	mi := &file_attune_v1_recording_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +2038,7 @@ func (x *RecordedRemark) String() string {
 func (*RecordedRemark) ProtoMessage() {}
 
 func (x *RecordedRemark) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[20]
+	mi := &file_attune_v1_recording_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +2051,7 @@ func (x *RecordedRemark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedRemark.ProtoReflect.Descriptor instead.
 func (*RecordedRemark) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{20}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RecordedRemark) GetFrom() string {
@@ -2041,7 +2123,7 @@ type RecordedProposal struct {
 
 func (x *RecordedProposal) Reset() {
 	*x = RecordedProposal{}
-	mi := &file_attune_v1_recording_proto_msgTypes[21]
+	mi := &file_attune_v1_recording_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2053,7 +2135,7 @@ func (x *RecordedProposal) String() string {
 func (*RecordedProposal) ProtoMessage() {}
 
 func (x *RecordedProposal) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[21]
+	mi := &file_attune_v1_recording_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2066,7 +2148,7 @@ func (x *RecordedProposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedProposal.ProtoReflect.Descriptor instead.
 func (*RecordedProposal) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{21}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RecordedProposal) GetNumber() uint64 {
@@ -2226,7 +2308,7 @@ type RecordedJudgement struct {
 
 func (x *RecordedJudgement) Reset() {
 	*x = RecordedJudgement{}
-	mi := &file_attune_v1_recording_proto_msgTypes[22]
+	mi := &file_attune_v1_recording_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2238,7 +2320,7 @@ func (x *RecordedJudgement) String() string {
 func (*RecordedJudgement) ProtoMessage() {}
 
 func (x *RecordedJudgement) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[22]
+	mi := &file_attune_v1_recording_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2251,7 +2333,7 @@ func (x *RecordedJudgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedJudgement.ProtoReflect.Descriptor instead.
 func (*RecordedJudgement) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{22}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RecordedJudgement) GetBefore() *Estimate {
@@ -2346,7 +2428,7 @@ type RecordedChange struct {
 
 func (x *RecordedChange) Reset() {
 	*x = RecordedChange{}
-	mi := &file_attune_v1_recording_proto_msgTypes[23]
+	mi := &file_attune_v1_recording_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2358,7 +2440,7 @@ func (x *RecordedChange) String() string {
 func (*RecordedChange) ProtoMessage() {}
 
 func (x *RecordedChange) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[23]
+	mi := &file_attune_v1_recording_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2371,7 +2453,7 @@ func (x *RecordedChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedChange.ProtoReflect.Descriptor instead.
 func (*RecordedChange) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{23}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RecordedChange) GetSpec() *Change {
@@ -2433,7 +2515,7 @@ type RecordedSleeper struct {
 
 func (x *RecordedSleeper) Reset() {
 	*x = RecordedSleeper{}
-	mi := &file_attune_v1_recording_proto_msgTypes[24]
+	mi := &file_attune_v1_recording_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2445,7 +2527,7 @@ func (x *RecordedSleeper) String() string {
 func (*RecordedSleeper) ProtoMessage() {}
 
 func (x *RecordedSleeper) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[24]
+	mi := &file_attune_v1_recording_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2458,7 +2540,7 @@ func (x *RecordedSleeper) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedSleeper.ProtoReflect.Descriptor instead.
 func (*RecordedSleeper) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{24}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RecordedSleeper) GetTunlet() string {
@@ -2517,7 +2599,7 @@ type RecordedTunletState struct {
 
 func (x *RecordedTunletState) Reset() {
 	*x = RecordedTunletState{}
-	mi := &file_attune_v1_recording_proto_msgTypes[25]
+	mi := &file_attune_v1_recording_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2529,7 +2611,7 @@ func (x *RecordedTunletState) String() string {
 func (*RecordedTunletState) ProtoMessage() {}
 
 func (x *RecordedTunletState) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[25]
+	mi := &file_attune_v1_recording_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2542,7 +2624,7 @@ func (x *RecordedTunletState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedTunletState.ProtoReflect.Descriptor instead.
 func (*RecordedTunletState) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{25}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RecordedTunletState) GetTunlet() string {
@@ -2617,7 +2699,7 @@ type RecordedFinish struct {
 
 func (x *RecordedFinish) Reset() {
 	*x = RecordedFinish{}
-	mi := &file_attune_v1_recording_proto_msgTypes[26]
+	mi := &file_attune_v1_recording_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2629,7 +2711,7 @@ func (x *RecordedFinish) String() string {
 func (*RecordedFinish) ProtoMessage() {}
 
 func (x *RecordedFinish) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[26]
+	mi := &file_attune_v1_recording_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2642,7 +2724,7 @@ func (x *RecordedFinish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedFinish.ProtoReflect.Descriptor instead.
 func (*RecordedFinish) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{26}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{27}
 }
 
 // RecordedExit is how the application ended.
@@ -2675,7 +2757,7 @@ type RecordedExit struct {
 
 func (x *RecordedExit) Reset() {
 	*x = RecordedExit{}
-	mi := &file_attune_v1_recording_proto_msgTypes[27]
+	mi := &file_attune_v1_recording_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +2769,7 @@ func (x *RecordedExit) String() string {
 func (*RecordedExit) ProtoMessage() {}
 
 func (x *RecordedExit) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[27]
+	mi := &file_attune_v1_recording_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +2782,7 @@ func (x *RecordedExit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedExit.ProtoReflect.Descriptor instead.
 func (*RecordedExit) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{27}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RecordedExit) GetCode() int32 {
@@ -2780,7 +2862,7 @@ type RecordedUnseen struct {
 
 func (x *RecordedUnseen) Reset() {
 	*x = RecordedUnseen{}
-	mi := &file_attune_v1_recording_proto_msgTypes[28]
+	mi := &file_attune_v1_recording_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2792,7 +2874,7 @@ func (x *RecordedUnseen) String() string {
 func (*RecordedUnseen) ProtoMessage() {}
 
 func (x *RecordedUnseen) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[28]
+	mi := &file_attune_v1_recording_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2805,7 +2887,7 @@ func (x *RecordedUnseen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedUnseen.ProtoReflect.Descriptor instead.
 func (*RecordedUnseen) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{28}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RecordedUnseen) GetPid() int32 {
@@ -2867,7 +2949,7 @@ type RecordedCost struct {
 
 func (x *RecordedCost) Reset() {
 	*x = RecordedCost{}
-	mi := &file_attune_v1_recording_proto_msgTypes[29]
+	mi := &file_attune_v1_recording_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2879,7 +2961,7 @@ func (x *RecordedCost) String() string {
 func (*RecordedCost) ProtoMessage() {}
 
 func (x *RecordedCost) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[29]
+	mi := &file_attune_v1_recording_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2892,7 +2974,7 @@ func (x *RecordedCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedCost.ProtoReflect.Descriptor instead.
 func (*RecordedCost) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{29}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RecordedCost) GetCpuNanos() int64 {
@@ -2920,7 +3002,7 @@ var File_attune_v1_recording_proto protoreflect.FileDescriptor
 
 const file_attune_v1_recording_proto_rawDesc = "" +
 	"\n" +
-	"\x19attune/v1/recording.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x15attune/v1/event.proto\x1a\x1aattune/v1/management.proto\x1a\x18attune/v1/registry.proto\x1a\x16attune/v1/tunlet.proto\"\xae\x0f\n" +
+	"\x19attune/v1/recording.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x15attune/v1/event.proto\x1a\x1aattune/v1/management.proto\x1a\x18attune/v1/registry.proto\x1a\x16attune/v1/tunlet.proto\"\xe9\x0f\n" +
 	"\x0eRecordingFrame\x12\x19\n" +
 	"\bat_nanos\x18\x01 \x01(\x03R\aatNanos\x124\n" +
 	"\x06header\x18\x02 \x01(\v2\x1a.attune.v1.RecordingHeaderH\x00R\x06header\x123\n" +
@@ -2964,13 +3046,18 @@ const file_attune_v1_recording_proto_rawDesc = "" +
 	"\ftunlet_state\x18  \x01(\v2\x1e.attune.v1.RecordedTunletStateH\x00R\vtunletState\x123\n" +
 	"\x06finish\x18! \x01(\v2\x19.attune.v1.RecordedFinishH\x00R\x06finish\x12-\n" +
 	"\x04exit\x18\" \x01(\v2\x17.attune.v1.RecordedExitH\x00R\x04exit\x12-\n" +
-	"\x04cost\x18# \x01(\v2\x17.attune.v1.RecordedCostH\x00R\x04costB\x06\n" +
-	"\x04what\"\xc2\x01\n" +
+	"\x04cost\x18# \x01(\v2\x17.attune.v1.RecordedCostH\x00R\x04cost\x129\n" +
+	"\bmeasured\x18$ \x01(\v2\x1b.attune.v1.RecordedMeasuredH\x00R\bmeasuredB\x06\n" +
+	"\x04what\"\xf6\x01\n" +
 	"\x0fRecordingHeader\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12&\n" +
 	"\x0fstart_unix_nano\x18\x02 \x01(\x03R\rstartUnixNano\x128\n" +
 	"\vapplication\x18\x03 \x01(\v2\x16.attune.v1.ApplicationR\vapplication\x123\n" +
-	"\tinherited\x18\x04 \x03(\v2\x15.attune.v1.KeptChangeR\tinherited\"A\n" +
+	"\tinherited\x18\x04 \x03(\v2\x15.attune.v1.KeptChangeR\tinherited\x122\n" +
+	"\tobjective\x18\x05 \x01(\v2\x14.attune.v1.ObjectiveR\tobjective\"E\n" +
+	"\x10RecordedMeasured\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\x01R\x05value\x12\x1b\n" +
+	"\tend_nanos\x18\x02 \x01(\x03R\bendNanos\"A\n" +
 	"\x0eRecordedTunlet\x12/\n" +
 	"\x04info\x18\x01 \x01(\v2\x1b.attune.v1.DescribeResponseR\x04info\"Y\n" +
 	"\x11RecordedTunletEnd\x12\x16\n" +
@@ -3152,126 +3239,130 @@ func file_attune_v1_recording_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_recording_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_attune_v1_recording_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_attune_v1_recording_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_attune_v1_recording_proto_goTypes = []any{
 	(ControllerState)(0),           // 0: attune.v1.ControllerState
 	(*RecordingFrame)(nil),         // 1: attune.v1.RecordingFrame
 	(*RecordingHeader)(nil),        // 2: attune.v1.RecordingHeader
-	(*RecordedTunlet)(nil),         // 3: attune.v1.RecordedTunlet
-	(*RecordedTunletEnd)(nil),      // 4: attune.v1.RecordedTunletEnd
-	(*RecordedReaction)(nil),       // 5: attune.v1.RecordedReaction
-	(*RecordedRequest)(nil),        // 6: attune.v1.RecordedRequest
-	(*RecordedEvaluation)(nil),     // 7: attune.v1.RecordedEvaluation
-	(*RecordedVerdict)(nil),        // 8: attune.v1.RecordedVerdict
-	(*RecordedNotice)(nil),         // 9: attune.v1.RecordedNotice
-	(*RecordedDecision)(nil),       // 10: attune.v1.RecordedDecision
-	(*RecordedTick)(nil),           // 11: attune.v1.RecordedTick
-	(*RecordingEnd)(nil),           // 12: attune.v1.RecordingEnd
-	(*RecordedProcess)(nil),        // 13: attune.v1.RecordedProcess
-	(*RecordedProcessEnd)(nil),     // 14: attune.v1.RecordedProcessEnd
-	(*RecordedOmission)(nil),       // 15: attune.v1.RecordedOmission
-	(*RecordedAsk)(nil),            // 16: attune.v1.RecordedAsk
-	(*RecordedController)(nil),     // 17: attune.v1.RecordedController
-	(*RecordedStatus)(nil),         // 18: attune.v1.RecordedStatus
-	(*RecordedLosses)(nil),         // 19: attune.v1.RecordedLosses
-	(*TunletLoss)(nil),             // 20: attune.v1.TunletLoss
-	(*RecordedRemark)(nil),         // 21: attune.v1.RecordedRemark
-	(*RecordedProposal)(nil),       // 22: attune.v1.RecordedProposal
-	(*RecordedJudgement)(nil),      // 23: attune.v1.RecordedJudgement
-	(*RecordedChange)(nil),         // 24: attune.v1.RecordedChange
-	(*RecordedSleeper)(nil),        // 25: attune.v1.RecordedSleeper
-	(*RecordedTunletState)(nil),    // 26: attune.v1.RecordedTunletState
-	(*RecordedFinish)(nil),         // 27: attune.v1.RecordedFinish
-	(*RecordedExit)(nil),           // 28: attune.v1.RecordedExit
-	(*RecordedUnseen)(nil),         // 29: attune.v1.RecordedUnseen
-	(*RecordedCost)(nil),           // 30: attune.v1.RecordedCost
-	(*ProcessStartedRequest)(nil),  // 31: attune.v1.ProcessStartedRequest
-	(*ProcessEnded)(nil),           // 32: attune.v1.ProcessEnded
-	(*SampleBatch)(nil),            // 33: attune.v1.SampleBatch
-	(*AggregateBatch)(nil),         // 34: attune.v1.AggregateBatch
-	(*NamedRecords)(nil),           // 35: attune.v1.NamedRecords
-	(*AddPoint)(nil),               // 36: attune.v1.AddPoint
-	(*RemovePoint)(nil),            // 37: attune.v1.RemovePoint
-	(*PointStatus)(nil),            // 38: attune.v1.PointStatus
-	(*ActionResult)(nil),           // 39: attune.v1.ActionResult
-	(*Application)(nil),            // 40: attune.v1.Application
-	(*KeptChange)(nil),             // 41: attune.v1.KeptChange
-	(*DescribeResponse)(nil),       // 42: attune.v1.DescribeResponse
-	(*Reaction)(nil),               // 43: attune.v1.Reaction
-	(*ApplyChanges)(nil),           // 44: attune.v1.ApplyChanges
-	(*UndoChanges)(nil),            // 45: attune.v1.UndoChanges
-	(*EvaluateRequest)(nil),        // 46: attune.v1.EvaluateRequest
-	(Verdict)(0),                   // 47: attune.v1.Verdict
-	(*ProposalChangedRequest)(nil), // 48: attune.v1.ProposalChangedRequest
-	(*Process)(nil),                // 49: attune.v1.Process
-	(*ControllerStatus)(nil),       // 50: attune.v1.ControllerStatus
-	(*Estimate)(nil),               // 51: attune.v1.Estimate
-	(*Change)(nil),                 // 52: attune.v1.Change
-	(Outcome)(0),                   // 53: attune.v1.Outcome
+	(*RecordedMeasured)(nil),       // 3: attune.v1.RecordedMeasured
+	(*RecordedTunlet)(nil),         // 4: attune.v1.RecordedTunlet
+	(*RecordedTunletEnd)(nil),      // 5: attune.v1.RecordedTunletEnd
+	(*RecordedReaction)(nil),       // 6: attune.v1.RecordedReaction
+	(*RecordedRequest)(nil),        // 7: attune.v1.RecordedRequest
+	(*RecordedEvaluation)(nil),     // 8: attune.v1.RecordedEvaluation
+	(*RecordedVerdict)(nil),        // 9: attune.v1.RecordedVerdict
+	(*RecordedNotice)(nil),         // 10: attune.v1.RecordedNotice
+	(*RecordedDecision)(nil),       // 11: attune.v1.RecordedDecision
+	(*RecordedTick)(nil),           // 12: attune.v1.RecordedTick
+	(*RecordingEnd)(nil),           // 13: attune.v1.RecordingEnd
+	(*RecordedProcess)(nil),        // 14: attune.v1.RecordedProcess
+	(*RecordedProcessEnd)(nil),     // 15: attune.v1.RecordedProcessEnd
+	(*RecordedOmission)(nil),       // 16: attune.v1.RecordedOmission
+	(*RecordedAsk)(nil),            // 17: attune.v1.RecordedAsk
+	(*RecordedController)(nil),     // 18: attune.v1.RecordedController
+	(*RecordedStatus)(nil),         // 19: attune.v1.RecordedStatus
+	(*RecordedLosses)(nil),         // 20: attune.v1.RecordedLosses
+	(*TunletLoss)(nil),             // 21: attune.v1.TunletLoss
+	(*RecordedRemark)(nil),         // 22: attune.v1.RecordedRemark
+	(*RecordedProposal)(nil),       // 23: attune.v1.RecordedProposal
+	(*RecordedJudgement)(nil),      // 24: attune.v1.RecordedJudgement
+	(*RecordedChange)(nil),         // 25: attune.v1.RecordedChange
+	(*RecordedSleeper)(nil),        // 26: attune.v1.RecordedSleeper
+	(*RecordedTunletState)(nil),    // 27: attune.v1.RecordedTunletState
+	(*RecordedFinish)(nil),         // 28: attune.v1.RecordedFinish
+	(*RecordedExit)(nil),           // 29: attune.v1.RecordedExit
+	(*RecordedUnseen)(nil),         // 30: attune.v1.RecordedUnseen
+	(*RecordedCost)(nil),           // 31: attune.v1.RecordedCost
+	(*ProcessStartedRequest)(nil),  // 32: attune.v1.ProcessStartedRequest
+	(*ProcessEnded)(nil),           // 33: attune.v1.ProcessEnded
+	(*SampleBatch)(nil),            // 34: attune.v1.SampleBatch
+	(*AggregateBatch)(nil),         // 35: attune.v1.AggregateBatch
+	(*NamedRecords)(nil),           // 36: attune.v1.NamedRecords
+	(*AddPoint)(nil),               // 37: attune.v1.AddPoint
+	(*RemovePoint)(nil),            // 38: attune.v1.RemovePoint
+	(*PointStatus)(nil),            // 39: attune.v1.PointStatus
+	(*ActionResult)(nil),           // 40: attune.v1.ActionResult
+	(*Application)(nil),            // 41: attune.v1.Application
+	(*KeptChange)(nil),             // 42: attune.v1.KeptChange
+	(*Objective)(nil),              // 43: attune.v1.Objective
+	(*DescribeResponse)(nil),       // 44: attune.v1.DescribeResponse
+	(*Reaction)(nil),               // 45: attune.v1.Reaction
+	(*ApplyChanges)(nil),           // 46: attune.v1.ApplyChanges
+	(*UndoChanges)(nil),            // 47: attune.v1.UndoChanges
+	(*EvaluateRequest)(nil),        // 48: attune.v1.EvaluateRequest
+	(Verdict)(0),                   // 49: attune.v1.Verdict
+	(*ProposalChangedRequest)(nil), // 50: attune.v1.ProposalChangedRequest
+	(*Process)(nil),                // 51: attune.v1.Process
+	(*ControllerStatus)(nil),       // 52: attune.v1.ControllerStatus
+	(*Estimate)(nil),               // 53: attune.v1.Estimate
+	(*Change)(nil),                 // 54: attune.v1.Change
+	(Outcome)(0),                   // 55: attune.v1.Outcome
 }
 var file_attune_v1_recording_proto_depIdxs = []int32{
 	2,  // 0: attune.v1.RecordingFrame.header:type_name -> attune.v1.RecordingHeader
-	3,  // 1: attune.v1.RecordingFrame.tunlet:type_name -> attune.v1.RecordedTunlet
-	4,  // 2: attune.v1.RecordingFrame.tunlet_end:type_name -> attune.v1.RecordedTunletEnd
-	31, // 3: attune.v1.RecordingFrame.process_started:type_name -> attune.v1.ProcessStartedRequest
-	32, // 4: attune.v1.RecordingFrame.process_ended:type_name -> attune.v1.ProcessEnded
-	33, // 5: attune.v1.RecordingFrame.samples:type_name -> attune.v1.SampleBatch
-	34, // 6: attune.v1.RecordingFrame.aggregates:type_name -> attune.v1.AggregateBatch
-	35, // 7: attune.v1.RecordingFrame.records:type_name -> attune.v1.NamedRecords
-	36, // 8: attune.v1.RecordingFrame.point:type_name -> attune.v1.AddPoint
-	37, // 9: attune.v1.RecordingFrame.point_end:type_name -> attune.v1.RemovePoint
-	38, // 10: attune.v1.RecordingFrame.point_status:type_name -> attune.v1.PointStatus
-	5,  // 11: attune.v1.RecordingFrame.reaction:type_name -> attune.v1.RecordedReaction
-	6,  // 12: attune.v1.RecordingFrame.request:type_name -> attune.v1.RecordedRequest
-	39, // 13: attune.v1.RecordingFrame.result:type_name -> attune.v1.ActionResult
-	7,  // 14: attune.v1.RecordingFrame.evaluation:type_name -> attune.v1.RecordedEvaluation
-	8,  // 15: attune.v1.RecordingFrame.verdict:type_name -> attune.v1.RecordedVerdict
-	9,  // 16: attune.v1.RecordingFrame.notice:type_name -> attune.v1.RecordedNotice
-	10, // 17: attune.v1.RecordingFrame.decision:type_name -> attune.v1.RecordedDecision
-	11, // 18: attune.v1.RecordingFrame.tick:type_name -> attune.v1.RecordedTick
-	12, // 19: attune.v1.RecordingFrame.end:type_name -> attune.v1.RecordingEnd
-	13, // 20: attune.v1.RecordingFrame.process:type_name -> attune.v1.RecordedProcess
-	14, // 21: attune.v1.RecordingFrame.process_gone:type_name -> attune.v1.RecordedProcessEnd
-	15, // 22: attune.v1.RecordingFrame.omission:type_name -> attune.v1.RecordedOmission
-	16, // 23: attune.v1.RecordingFrame.asked:type_name -> attune.v1.RecordedAsk
-	17, // 24: attune.v1.RecordingFrame.controller:type_name -> attune.v1.RecordedController
-	18, // 25: attune.v1.RecordingFrame.status:type_name -> attune.v1.RecordedStatus
-	19, // 26: attune.v1.RecordingFrame.losses:type_name -> attune.v1.RecordedLosses
-	21, // 27: attune.v1.RecordingFrame.remark:type_name -> attune.v1.RecordedRemark
-	22, // 28: attune.v1.RecordingFrame.proposal:type_name -> attune.v1.RecordedProposal
-	25, // 29: attune.v1.RecordingFrame.sleeper:type_name -> attune.v1.RecordedSleeper
-	26, // 30: attune.v1.RecordingFrame.tunlet_state:type_name -> attune.v1.RecordedTunletState
-	27, // 31: attune.v1.RecordingFrame.finish:type_name -> attune.v1.RecordedFinish
-	28, // 32: attune.v1.RecordingFrame.exit:type_name -> attune.v1.RecordedExit
-	30, // 33: attune.v1.RecordingFrame.cost:type_name -> attune.v1.RecordedCost
-	40, // 34: attune.v1.RecordingHeader.application:type_name -> attune.v1.Application
-	41, // 35: attune.v1.RecordingHeader.inherited:type_name -> attune.v1.KeptChange
-	42, // 36: attune.v1.RecordedTunlet.info:type_name -> attune.v1.DescribeResponse
-	43, // 37: attune.v1.RecordedReaction.reaction:type_name -> attune.v1.Reaction
-	44, // 38: attune.v1.RecordedRequest.apply:type_name -> attune.v1.ApplyChanges
-	45, // 39: attune.v1.RecordedRequest.undo:type_name -> attune.v1.UndoChanges
-	46, // 40: attune.v1.RecordedEvaluation.request:type_name -> attune.v1.EvaluateRequest
-	47, // 41: attune.v1.RecordedVerdict.verdict:type_name -> attune.v1.Verdict
-	48, // 42: attune.v1.RecordedNotice.request:type_name -> attune.v1.ProposalChangedRequest
-	22, // 43: attune.v1.RecordedDecision.proposal:type_name -> attune.v1.RecordedProposal
-	49, // 44: attune.v1.RecordedProcess.process:type_name -> attune.v1.Process
-	32, // 45: attune.v1.RecordedProcessEnd.ended:type_name -> attune.v1.ProcessEnded
-	0,  // 46: attune.v1.RecordedController.state:type_name -> attune.v1.ControllerState
-	50, // 47: attune.v1.RecordedStatus.status:type_name -> attune.v1.ControllerStatus
-	20, // 48: attune.v1.RecordedLosses.tunlets:type_name -> attune.v1.TunletLoss
-	23, // 49: attune.v1.RecordedProposal.judgement:type_name -> attune.v1.RecordedJudgement
-	24, // 50: attune.v1.RecordedProposal.changes:type_name -> attune.v1.RecordedChange
-	51, // 51: attune.v1.RecordedJudgement.before:type_name -> attune.v1.Estimate
-	51, // 52: attune.v1.RecordedJudgement.after:type_name -> attune.v1.Estimate
-	52, // 53: attune.v1.RecordedChange.spec:type_name -> attune.v1.Change
-	53, // 54: attune.v1.RecordedChange.outcome:type_name -> attune.v1.Outcome
-	39, // 55: attune.v1.RecordedChange.result:type_name -> attune.v1.ActionResult
-	29, // 56: attune.v1.RecordedExit.unseen:type_name -> attune.v1.RecordedUnseen
-	57, // [57:57] is the sub-list for method output_type
-	57, // [57:57] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	4,  // 1: attune.v1.RecordingFrame.tunlet:type_name -> attune.v1.RecordedTunlet
+	5,  // 2: attune.v1.RecordingFrame.tunlet_end:type_name -> attune.v1.RecordedTunletEnd
+	32, // 3: attune.v1.RecordingFrame.process_started:type_name -> attune.v1.ProcessStartedRequest
+	33, // 4: attune.v1.RecordingFrame.process_ended:type_name -> attune.v1.ProcessEnded
+	34, // 5: attune.v1.RecordingFrame.samples:type_name -> attune.v1.SampleBatch
+	35, // 6: attune.v1.RecordingFrame.aggregates:type_name -> attune.v1.AggregateBatch
+	36, // 7: attune.v1.RecordingFrame.records:type_name -> attune.v1.NamedRecords
+	37, // 8: attune.v1.RecordingFrame.point:type_name -> attune.v1.AddPoint
+	38, // 9: attune.v1.RecordingFrame.point_end:type_name -> attune.v1.RemovePoint
+	39, // 10: attune.v1.RecordingFrame.point_status:type_name -> attune.v1.PointStatus
+	6,  // 11: attune.v1.RecordingFrame.reaction:type_name -> attune.v1.RecordedReaction
+	7,  // 12: attune.v1.RecordingFrame.request:type_name -> attune.v1.RecordedRequest
+	40, // 13: attune.v1.RecordingFrame.result:type_name -> attune.v1.ActionResult
+	8,  // 14: attune.v1.RecordingFrame.evaluation:type_name -> attune.v1.RecordedEvaluation
+	9,  // 15: attune.v1.RecordingFrame.verdict:type_name -> attune.v1.RecordedVerdict
+	10, // 16: attune.v1.RecordingFrame.notice:type_name -> attune.v1.RecordedNotice
+	11, // 17: attune.v1.RecordingFrame.decision:type_name -> attune.v1.RecordedDecision
+	12, // 18: attune.v1.RecordingFrame.tick:type_name -> attune.v1.RecordedTick
+	13, // 19: attune.v1.RecordingFrame.end:type_name -> attune.v1.RecordingEnd
+	14, // 20: attune.v1.RecordingFrame.process:type_name -> attune.v1.RecordedProcess
+	15, // 21: attune.v1.RecordingFrame.process_gone:type_name -> attune.v1.RecordedProcessEnd
+	16, // 22: attune.v1.RecordingFrame.omission:type_name -> attune.v1.RecordedOmission
+	17, // 23: attune.v1.RecordingFrame.asked:type_name -> attune.v1.RecordedAsk
+	18, // 24: attune.v1.RecordingFrame.controller:type_name -> attune.v1.RecordedController
+	19, // 25: attune.v1.RecordingFrame.status:type_name -> attune.v1.RecordedStatus
+	20, // 26: attune.v1.RecordingFrame.losses:type_name -> attune.v1.RecordedLosses
+	22, // 27: attune.v1.RecordingFrame.remark:type_name -> attune.v1.RecordedRemark
+	23, // 28: attune.v1.RecordingFrame.proposal:type_name -> attune.v1.RecordedProposal
+	26, // 29: attune.v1.RecordingFrame.sleeper:type_name -> attune.v1.RecordedSleeper
+	27, // 30: attune.v1.RecordingFrame.tunlet_state:type_name -> attune.v1.RecordedTunletState
+	28, // 31: attune.v1.RecordingFrame.finish:type_name -> attune.v1.RecordedFinish
+	29, // 32: attune.v1.RecordingFrame.exit:type_name -> attune.v1.RecordedExit
+	31, // 33: attune.v1.RecordingFrame.cost:type_name -> attune.v1.RecordedCost
+	3,  // 34: attune.v1.RecordingFrame.measured:type_name -> attune.v1.RecordedMeasured
+	41, // 35: attune.v1.RecordingHeader.application:type_name -> attune.v1.Application
+	42, // 36: attune.v1.RecordingHeader.inherited:type_name -> attune.v1.KeptChange
+	43, // 37: attune.v1.RecordingHeader.objective:type_name -> attune.v1.Objective
+	44, // 38: attune.v1.RecordedTunlet.info:type_name -> attune.v1.DescribeResponse
+	45, // 39: attune.v1.RecordedReaction.reaction:type_name -> attune.v1.Reaction
+	46, // 40: attune.v1.RecordedRequest.apply:type_name -> attune.v1.ApplyChanges
+	47, // 41: attune.v1.RecordedRequest.undo:type_name -> attune.v1.UndoChanges
+	48, // 42: attune.v1.RecordedEvaluation.request:type_name -> attune.v1.EvaluateRequest
+	49, // 43: attune.v1.RecordedVerdict.verdict:type_name -> attune.v1.Verdict
+	50, // 44: attune.v1.RecordedNotice.request:type_name -> attune.v1.ProposalChangedRequest
+	23, // 45: attune.v1.RecordedDecision.proposal:type_name -> attune.v1.RecordedProposal
+	51, // 46: attune.v1.RecordedProcess.process:type_name -> attune.v1.Process
+	33, // 47: attune.v1.RecordedProcessEnd.ended:type_name -> attune.v1.ProcessEnded
+	0,  // 48: attune.v1.RecordedController.state:type_name -> attune.v1.ControllerState
+	52, // 49: attune.v1.RecordedStatus.status:type_name -> attune.v1.ControllerStatus
+	21, // 50: attune.v1.RecordedLosses.tunlets:type_name -> attune.v1.TunletLoss
+	24, // 51: attune.v1.RecordedProposal.judgement:type_name -> attune.v1.RecordedJudgement
+	25, // 52: attune.v1.RecordedProposal.changes:type_name -> attune.v1.RecordedChange
+	53, // 53: attune.v1.RecordedJudgement.before:type_name -> attune.v1.Estimate
+	53, // 54: attune.v1.RecordedJudgement.after:type_name -> attune.v1.Estimate
+	54, // 55: attune.v1.RecordedChange.spec:type_name -> attune.v1.Change
+	55, // 56: attune.v1.RecordedChange.outcome:type_name -> attune.v1.Outcome
+	40, // 57: attune.v1.RecordedChange.result:type_name -> attune.v1.ActionResult
+	30, // 58: attune.v1.RecordedExit.unseen:type_name -> attune.v1.RecordedUnseen
+	59, // [59:59] is the sub-list for method output_type
+	59, // [59:59] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_recording_proto_init() }
@@ -3320,20 +3411,21 @@ func file_attune_v1_recording_proto_init() {
 		(*RecordingFrame_Finish)(nil),
 		(*RecordingFrame_Exit)(nil),
 		(*RecordingFrame_Cost)(nil),
+		(*RecordingFrame_Measured)(nil),
 	}
-	file_attune_v1_recording_proto_msgTypes[5].OneofWrappers = []any{
+	file_attune_v1_recording_proto_msgTypes[6].OneofWrappers = []any{
 		(*RecordedRequest_Apply)(nil),
 		(*RecordedRequest_Undo)(nil),
 	}
-	file_attune_v1_recording_proto_msgTypes[27].OneofWrappers = []any{}
 	file_attune_v1_recording_proto_msgTypes[28].OneofWrappers = []any{}
+	file_attune_v1_recording_proto_msgTypes[29].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_recording_proto_rawDesc), len(file_attune_v1_recording_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   30,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -27,6 +27,8 @@ const (
 	keyTunletSet = "tunlet-option"
 	KeyProbe     = "probe"
 	KeyBudget    = "budget"
+	// KeyObjective is of one program: it stands in no file.
+	KeyObjective = "objective"
 	keyReport    = "report"
 	keyHTML      = "html"
 	KeyTimeline  = "timeline"
@@ -55,6 +57,7 @@ func RunFlags(flags *pflag.FlagSet) {
 	flags.StringArray(keyTunletSet, nil, "set an option of a tunlet, `TUNLET.OPTION=VALUE`; may be repeated (attune tunlet info TUNLET)")
 	TunletLimitFlags(flags)
 	flags.StringArray(KeyProbe, nil, "measure at the `POINT`, for example libc.so.6:malloc (docs/reference/probes.md); may be repeated")
+	flags.String(KeyObjective, "", "keep a change only if `WHAT` becomes better, for example output:^step or point:FUNCTION (docs/reference/objective.md)")
 	flags.Float64(KeyBudget, d.Budget, "most of a process' CPU time that measure points may take, in `PERCENT`; beyond it less is measured, 100 is no limit")
 	flags.String(keyReport, "", "write the report to `FILE` as JSON")
 	flags.String(keyHTML, "", "write the report to `FILE` as a page for a browser, with what the program took and how it went")
@@ -113,6 +116,7 @@ func fromViper(v *viper.Viper) (config.Run, error) {
 		TunletMB:   from.Number(KeyTunletMB),
 		TunletCPU:  from.Number(KeyTunletCPU),
 		Probes:     from.List(KeyProbe),
+		Objective:  from.Text(KeyObjective),
 		Budget:     from.Number(KeyBudget),
 		Report:     from.Text(keyReport),
 		HTML:       from.Text(keyHTML),

@@ -65,7 +65,9 @@ type Tuner struct {
 type Options struct {
 	Settings config.Run
 	Args     []string // of the program, for the report
-	Keep     bool     // changes stay in force at the end
+	// Objective is what the owner wants to be better; zero: each tunlet's own judges.
+	Objective Objective
+	Keep      bool // changes stay in force at the end
 	// Probing: nothing is tuned, no tunlet is started.
 	Probing bool
 	// Outside: nothing is loaded into processes.
@@ -165,7 +167,11 @@ func (s *Tuner) Connect() (err error) {
 	if err != nil {
 		return err
 	}
-	return s.Joined.Start(s.Ctx)
+	if err := s.Joined.Start(s.Ctx); err != nil {
+		return err
+	}
+	s.measureObjective()
+	return nil
 }
 
 // parts are the settings of both parts.
@@ -186,7 +192,7 @@ func (s *Tuner) parts() local.Options {
 			Mode:      s.Settings.Mode, Keep: s.Keep, Command: s.Args,
 			Apart:      tunedApart(os.Getenv, s.Place != (Place{})),
 			TunletDirs: tunletfind.Dirs(s.Settings.TunletDirs), Tunlets: s.Settings.Tunlets, TunletOptions: s.Settings.TunletOptions,
-			Probes: s.Settings.Probes, NoTunlets: s.Probing,
+			Objective: s.Objective.spec, Probes: s.Settings.Probes, NoTunlets: s.Probing,
 			DescriptionDir: cmp.Or(s.Descriptions, user.DescriptionDir()), TunletLimits: settings.TunletLimits(s.Settings.TunletMB, s.Settings.TunletCPU),
 			Timeline: writerOf(s.Out.timeline), Record: writerOf(s.Out.record),
 		},

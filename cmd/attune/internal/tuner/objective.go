@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tuner
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/objective"
+)
+
+// Objective is what the owner wants to be better, ready to be measured. The zero value is none.
+type Objective struct {
+	spec   *objective.Spec
+	source *objective.Source // nil: it is measured by the session
+}
+
+// OpenObjective prepares to measure what the settings say, from now on, for a program that has the
+// standard streams of this process. An error has the code for usage.
+func OpenObjective(text string) (Objective, error) {
+	return openObjective(text, []string{"/proc/self/fd/1", "/proc/self/fd/2"})
+}
+
+// OpenObjectiveOf is the same for processes that run already. It refuses a command where they are
+// another user's: whoever owns them has not asked for it.
+func OpenObjectiveOf(text string, pids []int) (Objective, error) {
+	var output []string
+	for _, pid := range pids {
+		output = append(output, fmt.Sprintf("/proc/%d/fd/1", pid), fmt.Sprintf("/proc/%d/fd/2", pid))
+	}
+	o, err := openObjective(text, output)
+	if err != nil || o.spec == nil || o.spec.Kind != objective.Command {
+		return o, err
+	}
+	for _, pid := range pids {
+		owner, err := procs.Owner(pid)
+		if err == nil && owner != os.Geteuid() {
+			return Objective{}, exitcode.UsageError(fmt.Errorf("--objective %q would run as you, and process %d is of user %s", text, pid, procs.UserName(owner)),
+				"attach as that user, or measure with point: or file:")
+		}
+	}
+	return o, nil
+}
+
+func openObjective(text string, output []string) (Objective, error) {
+	if text == "" {
+		return Objective{}, nil
+	}
+	spec, err := objective.Parse(text)
+	if err != nil { // the settings were looked at
+		return Objective{}, err
+	}
+	source, err := objective.Open(spec, output)
+	if err != nil {
+		return Objective{}, exitcode.UsageError(fmt.Errorf("--objective %q: %w", text, err), remedies[spec.Kind])
+	}
+	return Objective{&spec, source}, nil
+}
+
+// remedies say what to do where an objective cannot be measured.
+var remedies = map[objective.Kind]string{
+	objective.Output: "send it to a file (> out.log, and tail -f out.log to see it), or measure with file: or point:",
+	objective.File:   "name a regular file that you may read",
+}
+
+// measureObjective measures until the end of the session. What is on a file system that does not
+// answer is not waited for.
+func (s *Tuner) measureObjective() {
+	source, a := s.Objective.source, s.Joined.Analyzer
+	if source == nil || a == nil {
+		return
+	}
+	go func() {
+		defer source.Close()
+		source.Run(s.Ctx, objective.Sink{
+			Value: a.Measured,
+			Say:   func(text string) { a.Remark("your objective: " + text) },
+		})
+	}()
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objective
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxPrinted bounds what a command prints.
+	maxPrinted = 4 << 10
+	// longest bounds how long one may take.
+	longest = 10 * time.Second
+)
+
+// bounded takes the beginning of what is written.
+type bounded struct{ text []byte }
+
+// Write implements io.Writer.
+func (b *bounded) Write(p []byte) (int, error) {
+	b.text = append(b.text, p[:min(len(p), maxPrinted-len(b.text))]...)
+	return len(p), nil
+}
+
+// ask runs a command, as the present user, and returns the number that it prints. All that it has started
+// is killed when it takes too long.
+func ask(ctx context.Context, command string, env []string) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	var printed, complained bounded
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, &printed, &complained
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	switch text := strings.TrimSpace(string(printed.text)); {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return 0, fmt.Errorf("it took longer than %v", longest)
+	case err != nil:
+		return 0, errors.Join(err, complaint(complained.text))
+	default:
+		number, ok := parseNumber(text)
+		if !ok {
+			return 0, fmt.Errorf("it printed %q, which is no number", shorten(text))
+		}
+		return number, nil
+	}
+}
+
+// complaint is what a command said on standard error; nil: nothing.
+func complaint(text []byte) error {
+	if said := shorten(strings.ToValidUTF8(string(text), "?")); said != "" {
+		return errors.New(said)
+	}
+	return nil
+}

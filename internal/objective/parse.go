@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objective
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/attune-hpc/attune/internal/pointtext"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Kind says where an objective is measured.
+type Kind string
+
+// The kinds, as they are written.
+const (
+	// Output is what the application writes to standard output and standard error, as far as these are
+	// regular files.
+	Output Kind = "output"
+	// File is a file that the application writes.
+	File Kind = "file"
+	// Point is a measure point.
+	Point Kind = "point"
+	// Command is a command that prints a number.
+	Command Kind = "command"
+)
+
+var kinds = []Kind{Output, File, Point, Command}
+
+// Meaning says what a number means that is found in a line or printed.
+type Meaning string
+
+// The meanings, as they are written.
+const (
+	// Matches: there is no number. Each line that matches, or each call, is one unit of work.
+	Matches Meaning = ""
+	// Value: the number is the objective.
+	Value Meaning = "value"
+	// Rate: the number is a running total; by how much it rises in a second is the objective.
+	Rate Meaning = "rate"
+	// Sum: the number is so much work done; how much of it there is in a second is the objective.
+	Sum Meaning = "sum"
+)
+
+// Spec is what the owner wants to be better.
+type Spec struct {
+	// Name is how people call it.
+	Name string
+	// Lower says that less is better.
+	Lower bool
+	// Kind is where it is measured, and Meaning what is found there.
+	Kind    Kind
+	Meaning Meaning
+	// Path is the file of a File.
+	Path string
+	// Pattern finds it in lines, of Output and File.
+	Pattern *regexp.Regexp
+	// Point is the measure point of a Point.
+	Point *attunev1.MeasurePoint
+	// Command is that of a Command, for sh, and Every how long after the beginning of
+	// one it runs again.
+	Command string
+	Every   time.Duration
+}
+
+// The bounds of a text.
+const (
+	maxText = 16 << 10
+	maxName = 60 // runes
+)
+
+// The times between two runs of a command.
+const (
+	usualEvery = time.Second
+	leastEvery = 100 * time.Millisecond
+	mostEvery  = time.Minute
+)
+
+// Parse reads an objective. The error says what to write instead.
+func Parse(text string) (Spec, error) {
+	if !utf8.ValidString(text) || len(text) > maxText {
+		return Spec{}, fmt.Errorf("it is not UTF-8 of at most %d bytes", maxText)
+	}
+	s := Spec{}
+	head, what, found := cutKind(text)
+	if !found {
+		return Spec{}, errors.New("it says not where to look: write output:, file:, point: or command: and what to look for")
+	}
+	name, words := cutName(head)
+	s.Kind, s.Name = Kind(words[len(words)-1]), name
+	if err := s.takeWords(words[:len(words)-1]); err != nil {
+		return Spec{}, err
+	}
+	if strings.TrimSpace(what) == "" {
+		return Spec{}, fmt.Errorf("nothing stands behind %s:", s.Kind)
+	}
+	if err := s.takeWhat(what); err != nil {
+		return Spec{}, fmt.Errorf("%s: %w", s.Kind, err)
+	}
+	s.Name = cmp.Or(s.Name, shorten(what))
+	return s, nil
+}
+
+// cutKind cuts a text behind the first of the words of the kinds that begins a word and has a colon
+// behind it.
+func cutKind(text string) (head, what string, found bool) {
+	at := -1
+	for _, kind := range kinds {
+		for from := 0; ; {
+			i := strings.Index(text[from:], string(kind)+":")
+			if i < 0 {
+				break
+			}
+			i += from
+			if i == 0 || text[i-1] == '=' || unicode.IsSpace(rune(text[i-1])) {
+				if at < 0 || i < at {
+					at, head, what = i, text[:i+len(kind)], text[i+len(kind)+1:]
+				}
+				break
+			}
+			from = i + 1
+		}
+	}
+	return head, what, at >= 0
+}
+
+// cutName cuts a name and = off the beginning, and returns the words behind them.
+func cutName(head string) (name string, words []string) {
+	name, rest, named := strings.Cut(head, "=")
+	if !named {
+		name, rest = "", head
+	}
+	return shorten(name), strings.Fields(rest)
+}
+
+// takeWords takes what stands before the kind.
+func (s *Spec) takeWords(words []string) error {
+	for i := 0; i < len(words); i++ {
+		switch word := words[i]; word {
+		case "less":
+			s.Lower = true
+		case "more":
+			s.Lower = false
+		case string(Value), string(Rate), string(Sum):
+			if s.Meaning != Matches {
+				return fmt.Errorf("%s and %s exclude each other", s.Meaning, word)
+			}
+			s.Meaning = Meaning(word)
+		case "every":
+			i++
+			if err := s.takeEvery(words[min(i, len(words)-1)]); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("%q is no word of an objective: before %s: may stand NAME=, more, less, value, rate, sum, and every DURATION", word, s.Kind)
+		}
+	}
+	return nil
+}
+
+// takeEvery takes how often a command runs.
+func (s *Spec) takeEvery(text string) error {
+	every, err := time.ParseDuration(text)
+	switch {
+	case s.Kind != Command:
+		return fmt.Errorf("every is for commands: %s is read as it comes", s.Kind)
+	case err != nil:
+		return fmt.Errorf("every %s: write a time with its unit, for example 2s", text)
+	case every < leastEvery || every > mostEvery:
+		return fmt.Errorf("every %v: a command runs every %v to %v", every, leastEvery, mostEvery)
+	}
+	s.Every = every
+	return nil
+}
+
+// takeWhat takes what stands behind the kind.
+func (s *Spec) takeWhat(what string) (err error) {
+	switch s.Kind {
+	case Point:
+		return s.takePoint(what)
+	case Command:
+		s.Command = what
+		s.Meaning, s.Every = cmp.Or(s.Meaning, Value), cmp.Or(s.Every, usualEvery)
+		return nil
+	case File:
+		path, pattern, found := strings.Cut(what, ":")
+		if !found || path == "" || pattern == "" {
+			return errors.New("write file:PATH:REGEX")
+		}
+		s.Path, what = path, pattern
+	}
+	if s.Pattern, err = regexp.Compile(what); err != nil {
+		return fmt.Errorf("%w: write a regular expression (RE2)", err)
+	}
+	return s.checkNumber()
+}
+
+// checkNumber checks that there is a number where one is meant.
+func (s *Spec) checkNumber() error {
+	switch groups := s.Pattern.NumSubexp(); {
+	case s.Pattern.MatchString(""):
+		return errors.New("it matches an empty line, so each line would count: write what only the lines have that count")
+	case s.Meaning == Matches && groups > 0:
+		s.Meaning = Value
+	case s.Meaning != Matches && groups == 0:
+		return fmt.Errorf(`%s needs a number: put it in parentheses, as in rate output:step ([0-9]+)`, s.Meaning)
+	}
+	return nil
+}
+
+// takePoint takes a measure point, whose hits count.
+func (s *Spec) takePoint(text string) error {
+	point, err := pointtext.Parse(text)
+	if err != nil {
+		return err
+	}
+	switch spec := point.Spec; {
+	case s.Meaning != Matches:
+		return fmt.Errorf("each call counts as one: leave %s out", s.Meaning)
+	case spec.GetDelivery() != attunev1.Delivery_DELIVERY_AGGREGATE || spec.GetPlace() == attunev1.Place_PLACE_BOTH || point.Value != "" || spec.GetKeyCapture() != "":
+		return errors.New("each call counts as one: leave take, sum, by, each, every and %time out")
+	}
+	s.Point = point.Spec
+	return nil
+}
+
+// shorten returns a text that fits in a line.
+func shorten(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > maxName {
+		return string(runes[:maxName-1]) + "…"
+	}
+	return text
+}
+
+// Objective is what the Analyzer is told.
+func (s Spec) Objective() *attunev1.Objective {
+	o := &attunev1.Objective{Name: s.Name, LowerIsBetter: s.Lower, Description: s.describe()}
+	if s.Meaning != Value {
+		o.Unit = "1/s"
+	}
+	return o
+}
+
+// describe says in a sentence what is measured.
+func (s Spec) describe() string {
+	where := map[Kind]string{
+		Output: "in the output", File: "in " + s.Path, Point: "calls", Command: "printed by " + shorten(s.Command),
+	}[s.Kind]
+	switch s.Meaning {
+	case Value:
+		return "the number " + where
+	case Rate:
+		return "how fast the number " + where + " rises"
+	case Sum:
+		return "the sum of the numbers " + where + ", per second"
+	}
+	if s.Kind == Point {
+		return "calls per second"
+	}
+	return "matches " + where + " per second"
+}
+
+// Words are what may stand before a kind, and the kinds, for completion.
+func Words() []string {
+	words := []string{"less", string(Value), string(Rate), string(Sum)}
+	for _, kind := range kinds {
+		words = append(words, string(kind)+":")
+	}
+	slices.Sort(words)
+	return words
+}
