@@ -46,15 +46,15 @@ func ownPoints(texts []string) *attunev1.Want {
 // askObjective has the session measure the point whose hits are the owner's objective.
 func (a asks) askObjective(ctx context.Context, point *attunev1.MeasurePoint) {
 	want := &attunev1.Want{Points: []*attunev1.PointWant{{Point: point}}}
-	a.askFor(ctx, report.ObjectiveAsker, &hitRate{session: a.session}, want)
+	a.askFor(ctx, report.ObjectiveAsker, &hitRate{measured: a.session.Measured}, want)
 }
 
 // hitRate makes values of the owner's objective of the hits of a point. It belongs to the session's
 // loop.
 type hitRate struct {
-	session *session.Session
-	index   uint32 // of the point; 0: there is none
-	hit     bool   // once at least: what comes before is not of the objective
+	measured func(value float64, end time.Time)
+	index    uint32 // of the point; 0: there is none
+	hit      bool   // once at least: what comes before is not of the objective
 }
 
 // Take implements session.Sink.
@@ -81,6 +81,6 @@ func (h *hitRate) count(b *attunev1.AggregateBatch) {
 	h.hit = h.hit || hits > 0
 	seconds := time.Duration(b.GetToUnixNano() - b.GetFromUnixNano()).Seconds()
 	if served && h.hit && seconds > 0 {
-		h.session.Measured(float64(hits)/seconds, time.Unix(0, b.GetToUnixNano()))
+		h.measured(float64(hits)/seconds, time.Unix(0, b.GetToUnixNano()))
 	}
 }

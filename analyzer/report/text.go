@@ -245,7 +245,11 @@ func (p *printer) objective(o *OwnObjective) {
 		if o.Values == 1 {
 			values = "value"
 		}
-		p.line(2, plain, "objective", "%s: %s %s on average, %d %s: %s", o.Name, figure(*o.Mean, 4), o.Unit, o.Values, values, o.Description)
+		better := ""
+		if o.LowerIsBetter {
+			better = "; less is better"
+		}
+		p.line(2, plain, "objective", "%s: %s %s on average, %d %s: %s%s", o.Name, figure(*o.Mean, 4), o.Unit, o.Values, values, o.Description, better)
 	}
 }
 
@@ -282,7 +286,11 @@ func (o *Objective) comparison() string {
 	if !o.agrees() {
 		return fmt.Sprintf("%s: %s%s", o.gainText(), o.Name, p)
 	}
-	return fmt.Sprintf("%s: %s %s → %s %s%s", o.gainText(), o.Name, o.Before.text(), o.After.text(), o.Unit, p)
+	unit := ""
+	if o.Unit != "" {
+		unit = " " + o.Unit
+	}
+	return fmt.Sprintf("%s: %s %s → %s%s%s", o.gainText(), o.Name, o.Before.text(), o.After.text(), unit, p)
 }
 
 // agrees reports whether before and after have the ratio that the gain says: those of

@@ -44,7 +44,7 @@ func ask(ctx context.Context, command string, env []string) (float64, error) {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return 0, fmt.Errorf("it took longer than %v", longest)
 	case err != nil:
-		return 0, errors.Join(err, complaint(complained.text))
+		return 0, fmt.Errorf("%w%s", err, complaint(complained.text))
 	default:
 		number, ok := parseNumber(text)
 		if !ok {
@@ -54,10 +54,10 @@ func ask(ctx context.Context, command string, env []string) (float64, error) {
 	}
 }
 
-// complaint is what a command said on standard error; nil: nothing.
-func complaint(text []byte) error {
+// complaint is what a command said on standard error, as the end of a sentence.
+func complaint(text []byte) string {
 	if said := shorten(strings.ToValidUTF8(string(text), "?")); said != "" {
-		return errors.New(said)
+		return ": " + said
 	}
-	return nil
+	return ""
 }

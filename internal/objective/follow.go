@@ -39,19 +39,41 @@ type follower struct {
 // openFor opens a regular file for reading, beside whoever writes it. Nothing else is opened,
 // not for a moment: to open a pipe or a terminal may be noticed at its other end.
 func openFor(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is %s", path, sort(info.Mode()))
+	info, err := os.Stat(path)
+	if err == nil {
+		err = regular(info)
+	}
+	if err != nil {
+		return nil, cannotOpen(err)
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
-		return nil, err
+		return nil, cannotOpen(err)
 	}
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s is no regular file any more", path), err, file.Close())
+	if info, err = file.Stat(); err == nil {
+		err = regular(info) // another one may be there by now
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
+}
+
+// cannotOpen leaves the path out of an error: whoever says it has a name for the file.
+func cannotOpen(err error) error {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		return fmt.Errorf("cannot be read: %w", at.Err)
+	}
+	return err
+}
+
+// regular refuses what is no regular file.
+func regular(info os.FileInfo) error {
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	return errors.New("is " + sort(info.Mode()))
 }
 
 // sort says in words what a file is that is not regular.

@@ -253,8 +253,11 @@ func (s Spec) Objective() *attunev1.Objective {
 // describe says in a sentence what is measured.
 func (s Spec) describe() string {
 	where := map[Kind]string{
-		Output: "in the output", File: "in " + s.Path, Point: "calls", Command: "printed by " + shorten(s.Command),
+		Output: "in the output", File: "in " + s.Path, Command: "printed by " + shorten(s.Command),
 	}[s.Kind]
+	if s.Kind == Command && s.Name == shorten(s.Command) {
+		where = "that it prints"
+	}
 	switch s.Meaning {
 	case Value:
 		return "the number " + where

@@ -26,6 +26,14 @@ type Sink struct {
 	Say func(text string)
 }
 
+// Stream is a file that the application writes its output to.
+type Stream struct {
+	// Name is what people call it.
+	Name string
+	// Path opens it.
+	Path string
+}
+
 // Source measures an objective of kind Output, File or Command.
 type Source struct {
 	spec  Spec
@@ -34,10 +42,9 @@ type Source struct {
 	said  map[string]bool
 }
 
-// Open prepares to measure an objective, from now on. output are the files that the application
-// writes its output to, as paths; only an Output needs them. Nil, without an error: of a Point, which others
-// measure. The error says what to write instead.
-func Open(spec Spec, output []string) (*Source, error) {
+// Open prepares to measure an objective, from now on. Only an Output needs output. Nil, without an
+// error: of a Point, which others measure.
+func Open(spec Spec, output []Stream) (*Source, error) {
 	if spec.Kind == Point {
 		return nil, nil
 	}
@@ -52,12 +59,12 @@ func Open(spec Spec, output []string) (*Source, error) {
 }
 
 // openOutput opens those files of the output that are regular ones, each once.
-func (s *Source) openOutput(paths []string) error {
-	var refused []error
-	for _, path := range paths {
-		file, err := openFor(path)
+func (s *Source) openOutput(output []Stream) error {
+	var refused []string
+	for _, stream := range output {
+		file, err := openFor(stream.Path)
 		if err != nil {
-			refused = append(refused, err)
+			refused = append(refused, fmt.Sprintf("%s %v", stream.Name, err))
 			continue
 		}
 		if slices.ContainsFunc(s.files, func(f *follower) bool { return sameFile(f.file, file) }) {
@@ -69,8 +76,8 @@ func (s *Source) openOutput(paths []string) error {
 		}
 	}
 	if len(s.files) == 0 {
-		return fmt.Errorf("the output is nowhere a regular file, and nothing may stand between a program and a terminal or a pipe: %w",
-			errors.Join(refused...))
+		return fmt.Errorf("%s: only what goes to a file is read, beside the program, since nothing may stand between it and a terminal or a pipe",
+			strings.Join(refused, ", "))
 	}
 	return nil
 }
@@ -78,12 +85,12 @@ func (s *Source) openOutput(paths []string) error {
 // openFile opens the named file, if it is there already: what stands in it is not of this run.
 func (s *Source) openFile() error {
 	file, err := openFor(s.spec.Path)
-	if errors.Is(err, os.ErrNotExist) {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		s.files = append(s.files, &follower{pattern: s.spec.Pattern, path: s.spec.Path})
 		return nil
-	}
-	if err != nil {
-		return err
+	case err != nil:
+		return fmt.Errorf("%s %w", s.spec.Path, err)
 	}
 	return s.follow(file, s.spec.Path)
 }

@@ -20,15 +20,17 @@ type Objective struct {
 // OpenObjective prepares to measure what the settings say, from now on, for a program that has the
 // standard streams of this process. An error has the code for usage.
 func OpenObjective(text string) (Objective, error) {
-	return openObjective(text, []string{"/proc/self/fd/1", "/proc/self/fd/2"})
+	return openObjective(text, []objective.Stream{{Name: "standard output", Path: "/proc/self/fd/1"}, {Name: "standard error", Path: "/proc/self/fd/2"}})
 }
 
 // OpenObjectiveOf is the same for processes that run already. It refuses a command where they are
 // another user's: whoever owns them has not asked for it.
 func OpenObjectiveOf(text string, pids []int) (Objective, error) {
-	var output []string
+	var output []objective.Stream
 	for _, pid := range pids {
-		output = append(output, fmt.Sprintf("/proc/%d/fd/1", pid), fmt.Sprintf("/proc/%d/fd/2", pid))
+		output = append(output,
+			objective.Stream{Name: fmt.Sprintf("standard output of process %d", pid), Path: fmt.Sprintf("/proc/%d/fd/1", pid)},
+			objective.Stream{Name: fmt.Sprintf("standard error of process %d", pid), Path: fmt.Sprintf("/proc/%d/fd/2", pid)})
 	}
 	o, err := openObjective(text, output)
 	if err != nil || o.spec == nil || o.spec.Kind != objective.Command {
@@ -44,7 +46,7 @@ func OpenObjectiveOf(text string, pids []int) (Objective, error) {
 	return o, nil
 }
 
-func openObjective(text string, output []string) (Objective, error) {
+func openObjective(text string, output []objective.Stream) (Objective, error) {
 	if text == "" {
 		return Objective{}, nil
 	}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objective
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/testing/patience"
+)
+
+func mustParse(t *testing.T, text string) Spec {
+	t.Helper()
+	s, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// measured is what a source hands on.
+type measured struct {
+	values chan float64
+	said   chan string
+}
+
+// start runs a source until the test ends.
+func start(t *testing.T, s *Source) measured {
+	t.Helper()
+	m := measured{make(chan float64, 1000), make(chan string, 100)}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Run(ctx, Sink{
+			Value: func(v float64, _ time.Time) { m.values <- v },
+			Say:   func(text string) { m.said <- text },
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		patience.Closed(t, "the end of the source", ended)
+		s.Close()
+	})
+	return m
+}
+
+func mustOpen(t *testing.T, text string, output ...Stream) *Source {
+	t.Helper()
+	s, err := Open(mustParse(t, text), output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestOutputIsRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	mustAppend(t, path, "speed 1\n") // of an earlier run
+	stream := Stream{"standard output", path}
+	m := start(t, mustOpen(t, `output:speed (\d+)`, stream, stream)) // 2>&1
+	mustAppend(t, path, "speed 7\n")
+	if got := patience.Receive(t, "a value", m.values); got != 7 {
+		t.Errorf("%v, want 7", got)
+	}
+}
+
+func TestOutputIsNoFile(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	pipe := Stream{"standard output", fmt.Sprintf("/proc/self/fd/%d", w.Fd())}
+	_, err = Open(mustParse(t, "output:x"), []Stream{pipe, {"standard error", "/dev/null"}})
+	if err == nil || !strings.Contains(err.Error(), "standard output is a pipe, standard error is a terminal or another device") {
+		t.Errorf("error %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "log")
+	mustAppend(t, path, "")
+	mustOpen(t, "output:x", pipe, Stream{"standard error", path}).Close() // one of them is enough
+}
+
+func TestFileIsRefused(t *testing.T) {
+	if _, err := Open(mustParse(t, "file:/etc:x"), nil); err == nil || !strings.Contains(err.Error(), "/etc is a directory") {
+		t.Errorf("error %v", err)
+	}
+	if s := mustOpen(t, "point:f"); s != nil {
+		t.Error("a point has a source")
+	}
+}
+
+func TestCommandIsRun(t *testing.T) {
+	dir := t.TempDir()
+	count := filepath.Join(dir, "count")
+	m := start(t, mustOpen(t, "every 100ms command:echo x >>"+count+"; wc -l <"+count+"; test $ATTUNE = off"))
+	for want := 1.0; want <= 3; want++ {
+		if got := patience.Receive(t, "a value", m.values); got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+}
+
+// What is wrong is said once, however often it happens.
+func TestCommandFails(t *testing.T) {
+	tests := []struct{ name, command, want string }{
+		{"a word", "echo much", `it printed "much", which is no number`},
+		{"an error", "echo no such queue >&2; exit 3", "exit status 3: no such queue"},
+		{"not a number", "echo NaN", "no number"},
+		{"nothing", "true", `it printed "", which is no number`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			runs := filepath.Join(t.TempDir(), "runs")
+			m := start(t, mustOpen(t, "every 100ms command:echo x >>"+runs+"; "+tt.command))
+			if said := patience.Receive(t, "what is wrong", m.said); !strings.Contains(said, tt.want) {
+				t.Errorf("%q, want %q", said, tt.want)
+			}
+			patience.Until(t, "three runs", func() bool {
+				text, err := os.ReadFile(runs)
+				return err == nil && len(text) >= 6
+			})
+			if len(m.said) > 0 || len(m.values) > 0 {
+				t.Errorf("%d sentences and %d values more", len(m.said), len(m.values))
+			}
+		})
+	}
+}
+
+// What a command has started ends with it.
+func TestCommandIsKilled(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = ask(ctx, "sleep 900 & echo $! >"+file+"; wait", os.Environ())
+	}()
+	var pid string
+	patience.Until(t, "the command's child", func() bool {
+		text, err := os.ReadFile(file)
+		pid = strings.TrimSpace(string(text))
+		return err == nil && strings.HasSuffix(string(text), "\n")
+	})
+	cancel()
+	patience.Closed(t, "the end of the command", ended)
+	patience.Until(t, "the end of its child", func() bool {
+		text, err := os.ReadFile("/proc/" + pid + "/stat")
+		return err != nil || slices.Contains(strings.Fields(string(text)), "Z")
+	})
+}

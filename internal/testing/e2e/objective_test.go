@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+)
+
+// faults makes the C library give memory back and fetch it again, all the time, and writes how many
+// page faults each piece of work takes to a file. Nobody but the machine makes it slower or faster.
+const faults = `
+import resource, sys, time
+end, log, before = time.monotonic() + float(sys.argv[1]), open(sys.argv[2], "w", buffering=1), 0
+while time.monotonic() < end:
+    for _ in range(20):
+        blocks = [bytearray(1_000_000) for _ in range(4)]
+        del blocks
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    print("faults", faults - before + 100, file=log)
+    before = faults
+`
+
+// What the malloc tunlet changes makes memory cheaper, by its own objective. Who wants page
+// faults gets the change undone, who wants none keeps it, by their own.
+func TestOwnersObjectiveOutranks(t *testing.T) {
+	for _, tt := range []struct {
+		name, better, verdict string
+	}{
+		{"the tunlet's says better, the owner's worse", "more", report.VerdictUndone},
+		{"both say better", "less", report.VerdictKept},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			log := filepath.Join(t.TempDir(), "faults.log")
+			flags := []string{"--tunlet", "malloc", "--objective", "faults=" + tt.better + " file:" + log + ":^faults ([0-9]+)"}
+			decided := happened(tt.verdict, func(e report.Entry) bool { return e.Tunlet == "malloc" && e.Kind == tt.verdict })
+			r := tuneUntil(t, decided, flags, "/usr/bin/python3", "-c", faults, lasting, log)
+			if r.Objective == nil || r.Objective.Name != "faults" || r.Objective.Values < 6 {
+				t.Errorf("the objective is %+v", r.Objective)
+			}
+			for _, c := range r.Changes {
+				if c.Verdict != tt.verdict || c.Objective == nil || !c.Objective.Own || c.Objective.Name != "faults" {
+					t.Errorf("change %+v by %+v, want it %s by the owner's objective", c, c.Objective, tt.verdict)
+				}
+			}
+		})
+	}
+}
