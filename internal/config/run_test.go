@@ -27,6 +27,8 @@ func TestValidate(t *testing.T) {
 		{"probe without object", func(r *Run) { r.Probes = []string{":malloc"} }, "OBJECT:FUNCTION"},
 		{"probe without symbol", func(r *Run) { r.Probes = []string{"libc.so.6"} }, "OBJECT:FUNCTION"},
 		{"probe without object, which is unique", func(r *Run) { r.Probes = []string{"malloc"} }, ""},
+		{"objective", func(r *Run) { r.Objective = "steps=output:^step" }, ""},
+		{"objective of nothing", func(r *Run) { r.Objective = "steps" }, "docs/reference/objective.md"},
 		{"no memory for tunlets", func(r *Run) { r.TunletMB = 15 }, "15 MB"},
 		{"no number of megabytes", func(r *Run) { r.TunletMB = math.NaN() }, "15 MB"},
 		{"no time for tunlets", func(r *Run) { r.TunletCPU = 0 }, "percentage of one core"},
