@@ -17,60 +17,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// Kind says where an objective is measured.
-type Kind string
-
-// The kinds, as they are written.
-const (
-	// Output is what the application writes to standard output and standard error, as far as these are
-	// regular files.
-	Output Kind = "output"
-	// File is a file that the application writes.
-	File Kind = "file"
-	// Point is a measure point.
-	Point Kind = "point"
-	// Command is a command that prints a number.
-	Command Kind = "command"
-)
-
-var kinds = []Kind{Output, File, Point, Command}
-
-// Meaning says what a number means that is found in a line or printed.
-type Meaning string
-
-// The meanings, as they are written.
-const (
-	// Matches: there is no number. Each line that matches, or each call, is one unit of work.
-	Matches Meaning = ""
-	// Value: the number is the objective.
-	Value Meaning = "value"
-	// Rate: the number is a running total; by how much it rises in a second is the objective.
-	Rate Meaning = "rate"
-	// Sum: the number is so much work done; how much of it there is in a second is the objective.
-	Sum Meaning = "sum"
-)
-
-// Spec is what the owner wants to be better.
-type Spec struct {
-	// Name is how people call it.
-	Name string
-	// Lower says that less is better.
-	Lower bool
-	// Kind is where it is measured, and Meaning what is found there.
-	Kind    Kind
-	Meaning Meaning
-	// Path is the file of a File.
-	Path string
-	// Pattern finds it in lines, of Output and File.
-	Pattern *regexp.Regexp
-	// Point is the measure point of a Point.
-	Point *attunev1.MeasurePoint
-	// Command is that of a Command, for sh, and Every how long after the beginning of
-	// one it runs again.
-	Command string
-	Every   time.Duration
-}
-
 // The bounds of a text.
 const (
 	maxText = 16 << 10
@@ -96,6 +42,9 @@ func Parse(text string) (Spec, error) {
 	}
 	name, words := cutName(head)
 	s.Kind, s.Name = Kind(words[len(words)-1]), name
+	if first, rest, more := strings.Cut(name, " "); more && slices.Contains(modifiers, first) {
+		return Spec{}, fmt.Errorf("the name comes first: write %q", rest+"="+first+" …")
+	}
 	if err := s.takeWords(words[:len(words)-1]); err != nil {
 		return Spec{}, err
 	}
@@ -141,6 +90,9 @@ func cutName(head string) (name string, words []string) {
 	return shorten(name), strings.Fields(rest)
 }
 
+// modifiers are the words that may stand before a kind.
+var modifiers = []string{"more", "less", string(Value), string(Rate), string(Sum), "every"}
+
 // takeWords takes what stands before the kind.
 func (s *Spec) takeWords(words []string) error {
 	for i := 0; i < len(words); i++ {
@@ -160,7 +112,7 @@ func (s *Spec) takeWords(words []string) error {
 				return err
 			}
 		default:
-			return fmt.Errorf("%q is no word of an objective: before %s: may stand NAME=, more, less, value, rate, sum, and every DURATION", word, s.Kind)
+			return fmt.Errorf("%q is no word of an objective: before %s: may stand NAME=, and then %s", word, s.Kind, strings.Join(modifiers, ", "))
 		}
 	}
 	return nil
@@ -239,45 +191,4 @@ func shorten(text string) string {
 		return string(runes[:maxName-1]) + "…"
 	}
 	return text
-}
-
-// Objective is what the Analyzer is told.
-func (s Spec) Objective() *attunev1.Objective {
-	o := &attunev1.Objective{Name: s.Name, LowerIsBetter: s.Lower, Description: s.describe()}
-	if s.Meaning != Value {
-		o.Unit = "1/s"
-	}
-	return o
-}
-
-// describe says in a sentence what is measured.
-func (s Spec) describe() string {
-	where := map[Kind]string{
-		Output: "in the output", File: "in " + s.Path, Command: "printed by " + shorten(s.Command),
-	}[s.Kind]
-	if s.Kind == Command && s.Name == shorten(s.Command) {
-		where = "that it prints"
-	}
-	switch s.Meaning {
-	case Value:
-		return "the number " + where
-	case Rate:
-		return "how fast the number " + where + " rises"
-	case Sum:
-		return "the sum of the numbers " + where + ", per second"
-	}
-	if s.Kind == Point {
-		return "calls per second"
-	}
-	return "matches " + where + " per second"
-}
-
-// Words are what may stand before a kind, and the kinds, for completion.
-func Words() []string {
-	words := []string{"less", string(Value), string(Rate), string(Sum)}
-	for _, kind := range kinds {
-		words = append(words, string(kind)+":")
-	}
-	slices.Sort(words)
-	return words
 }

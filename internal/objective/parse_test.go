@@ -25,6 +25,7 @@ func TestParse(t *testing.T) {
 		}, `Loop time .* (\d+) atoms`, "1/s"},
 		{"file:a b:point:x", Spec{Name: "a b:point:x", Kind: File, Path: "a b"}, "point:x", "1/s"},
 		{"less output:command:file:x", Spec{Name: "command:file:x", Lower: true, Kind: Output}, "command:file:x", "1/s"},
+		{"p99=less output:(x)", Spec{Name: "p99", Lower: true, Kind: Output, Meaning: Value}, "(x)", ""},
 		{"less command:./latency --p99", Spec{
 			Name: "./latency --p99", Lower: true, Kind: Command, Command: "./latency --p99", Meaning: Value, Every: time.Second,
 		}, "", ""},
@@ -67,6 +68,7 @@ func TestParseRefuses(t *testing.T) {
 		{"rate output:step", "parentheses"},
 		{"rate value output:(x)", "exclude each other"},
 		{"fast output:x", `"fast" is no word`},
+		{"less p99=command:x", `write "p99=less …"`},
 		{"file:x", "file:PATH:REGEX"},
 		{"file::x", "file:PATH:REGEX"},
 		{"every 2s output:x", "every is for commands"},
