@@ -49,7 +49,7 @@ func Parse(text string) (Spec, error) {
 		return Spec{}, err
 	}
 	if strings.TrimSpace(what) == "" {
-		return Spec{}, fmt.Errorf("nothing stands behind %s:", s.Kind)
+		return Spec{}, fmt.Errorf("nothing stands behind %s: to be looked for", s.Kind)
 	}
 	if err := s.takeWhat(what); err != nil {
 		return Spec{}, fmt.Errorf("%s: %w", s.Kind, err)

@@ -49,11 +49,16 @@ func Open(spec Spec, output []Stream) (*Source, error) {
 		return nil, nil
 	}
 	s := &Source{spec: spec, meter: meter{meaning: spec.Meaning}, said: map[string]bool{}}
+	var err error
 	switch spec.Kind {
 	case Output:
-		return s, s.openOutput(output)
+		err = s.openOutput(output)
 	case File:
-		return s, s.openFile()
+		err = s.openFile()
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
 	}
 	return s, nil
 }
