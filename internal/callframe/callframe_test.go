@@ -145,6 +145,42 @@ func (o object) compare(t *testing.T) {
 	t.Logf("%d entries, %d rows", entries, rows)
 }
 
+// TestRowsOfEntries: each row is what holds from its first instruction to its last.
+func TestRowsOfEntries(t *testing.T) {
+	for _, o := range objects(t) {
+		t.Run(filepath.Base(o.path), func(t *testing.T) {
+			section := o.file.Section(".eh_frame")
+			content, err := section.Data()
+			if err != nil {
+				t.Fatal(err)
+			}
+			kinds := make(map[FrameBy]int)
+			err = Each(content, section.Addr, func(e Entry) {
+				var rows []Row
+				e.Rows(func(r Row) { rows = append(rows, r) })
+				if len(rows) == 0 || rows[0].Start != e.Start {
+					t.Fatalf("%#x: %+v", e.Start, rows)
+				}
+				for i, r := range rows {
+					last := e.End - 1
+					if i+1 < len(rows) {
+						last = rows[i+1].Start - 1
+					}
+					for _, at := range []uint64{r.Start, last} {
+						if one, err := e.row(at); err != nil || one.summary(r.Start) != r {
+							t.Fatalf("%#x: %+v, want %+v: %v", at, r, one.summary(r.Start), err)
+						}
+					}
+					kinds[r.Frame]++
+				}
+			})
+			if err != nil || kinds[ByStack] < 100 || kinds[ByBase] == 0 || kinds[ByExpression] == 0 {
+				t.Errorf("rows: %v, %v", kinds, err)
+			}
+		})
+	}
+}
+
 // FuzzFind: whatever memory holds, what is read of it is bounded, and no frame lies
 // below the one that it is the caller of.
 func FuzzFind(f *testing.F) {

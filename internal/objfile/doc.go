@@ -24,7 +24,7 @@
 //	calls, indirect, slot, unwind      what a file has beside symbols
 //	functions, lookup, separate        names in a file, and in its debug file
 //	cache, digest, inspect, script     files kept open; programs before they are run
-//	file, answers, checksums, outline, frames, debugdirs
+//	file, answers, checksums, outline, frames, address, debugdirs
 //	                                   an open file and what it remembers
 //	search, found                      what fits a query
 //	symbols, minidebug, gosymbols      its symbol tables, searched

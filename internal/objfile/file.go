@@ -25,6 +25,7 @@ type File struct {
 	answers   answers
 	outline   keptTable[Outline]
 	frames    keptTable[Frames]
+	addresses keptTable[Addresses]
 	checksums checksums
 	// users counts Opens that share this File through a Cache, and the Cache.
 	users atomic.Int32

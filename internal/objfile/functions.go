@@ -77,25 +77,10 @@ func (f *File) Outline() (*Outline, error) {
 const maxColdNames = 64 << 20
 
 func (f *File) readOutline() (*Outline, error) {
-	tables, err := f.ownTables()
-	if err != nil {
-		return nil, err
-	}
-	if tables[len(tables)-1].dynamic {
-		tables = append(tables, f.debugSymbols(f.debugDirs)...)
-	}
 	o := &Outline{begins: make(map[uint64]uint64), cold: make(map[string][]Symbol)}
 	names := bounded.NewWork("keeping the names of seldom executed parts of "+f.name, maxColdNames)
-	for _, t := range tables {
-		t.each(&f.layout, filter{wants: func([]byte) bool { return true }}, func(s Symbol) bool {
-			if s.Is(Function) && s.Executable {
-				err = o.add(s, names)
-			}
-			return err == nil
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	if err := f.eachFunction(func(s Symbol) error { return o.add(s, names) }); err != nil {
+		return nil, err
 	}
 	for _, name := range []string{".plt", ".plt.sec", ".plt.got"} {
 		if address, size, ok := f.SectionAddress(name); ok {
@@ -103,4 +88,47 @@ func (f *File) readOutline() (*Outline, error) {
 		}
 	}
 	return o, nil
+}
+
+// maxAddressNames bounds what is kept of names, bytes.
+const maxAddressNames = 256 << 20
+
+// Addresses reads the functions of the file and, if it is stripped, those that its debug
+// file, MiniDebugInfo or Go's own table tells.
+func (f *File) Addresses() (*Addresses, error) { return f.addresses.get(f.readAddresses) }
+
+func (f *File) readAddresses() (*Addresses, error) {
+	const entry = 40 // what one takes beside its name
+	all := new(Addresses)
+	names := bounded.NewWork("keeping the names of functions of "+f.name, maxAddressNames)
+	err := f.eachFunction(func(s Symbol) error {
+		all.add(s)
+		return names.Spend(entry + len(s.Name))
+	})
+	all.settle()
+	return all, err
+}
+
+// eachFunction visits the functions of the file's own tables or, if it is stripped, of
+// what others know of it too, until visit fails: [ErrUnsupported].
+func (f *File) eachFunction(visit func(Symbol) error) error {
+	tables, err := f.ownTables()
+	if err != nil {
+		return err
+	}
+	if tables[len(tables)-1].dynamic {
+		tables = append(tables, f.debugSymbols(f.debugDirs)...)
+	}
+	for _, t := range tables {
+		t.each(&f.layout, filter{wants: func([]byte) bool { return true }}, func(s Symbol) bool {
+			if err == nil && s.Is(Function) && s.Executable {
+				err = visit(s)
+			}
+			return err == nil
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	return nil
 }

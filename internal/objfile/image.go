@@ -35,6 +35,16 @@ type Image struct {
 // Name is the base name of the file.
 func (i Image) Name() string { return filepath.Base(i.Path) }
 
+// ProgramName is the name of the file, and of a program that of the symbolic link which
+// was executed: redis-server, where that leads to redis-check-rdb.
+func (i Image) ProgramName() string {
+	executed, _, _ := strings.Cut(i.known, "\x00")
+	if file, err := filepath.EvalSymlinks(executed); err == nil && file == i.Path {
+		return filepath.Base(executed)
+	}
+	return i.Name()
+}
+
 // Main says whether it is the program that the process executes.
 func (i Image) Main() bool { return i.known != "" }
 
