@@ -163,7 +163,8 @@ func commandName(command []string) string {
 	if len(command) == 0 {
 		return "the command"
 	}
-	return filepath.Base(command[0])
+	title, _, _ := strings.Cut(command[0], ": ") // "nginx: master process /usr/sbin/nginx", as servers write it
+	return filepath.Base(title)
 }
 
 // suffix tells how a command ended, where that is worth a word.

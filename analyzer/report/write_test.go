@@ -273,3 +273,14 @@ func TestSeveralErrorsAreOneText(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// The name of a server that has written a title into its arguments is before the colon.
+func TestCommandName(t *testing.T) {
+	for want, first := range map[string]string{
+		"nginx": "nginx: master process nginx -c /etc/n.conf", "postgres": "postgres: checkpointer", "a b": "/x/a b",
+	} {
+		if got := commandName([]string{first}); got != want {
+			t.Errorf("%q is %q, want %q", first, got, want)
+		}
+	}
+}
