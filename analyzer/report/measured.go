@@ -45,6 +45,7 @@ type Step struct {
 // KeyRow is the hits with one key.
 type KeyRow struct {
 	Key   Value         `json:"key" jsonschema:"The key; null of hits without one of their own."`
+	Stack []string      `json:"stack,omitempty" jsonschema:"Of a stack its functions as OBJECT:FUNCTION, outermost first."`
 	Hits  uint64        `json:"hits" jsonschema:"Hits with it."`
 	Value *Distribution `json:"value,omitempty" jsonschema:"Their values; absent if hits are only counted."`
 }
@@ -107,14 +108,14 @@ func (p *Point) Measure(spec *attunev1.MeasurePoint, name string, sums map[hits.
 	total := &hits.Sum{Signed: hits.Signed(spec, spec.GetValueCapture())}
 	signed := hits.Signed(spec, spec.GetKeyCapture())
 	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b hits.Key) int {
-		return cmp.Or(cmp.Compare(sums[b].Count, sums[a].Count), cmp.Compare(a.Value, b.Value))
+		return cmp.Or(cmp.Compare(sums[b].Count, sums[a].Count), a.Compare(b))
 	}) {
 		s := sums[k]
 		total.Merge(s)
 		row := KeyRow{Hits: s.Count, Value: NewDistribution(name, unit, s)}
 		switch {
 		case k.Has:
-			row.Key = number(k.Value, signed)
+			row.Key, row.Stack = Value{k.Plain(signed)}, k.Calls()
 			p.Keys = append(p.Keys, row)
 		case spec.GetKeyCapture() != "" && s.Count > 0:
 			p.Rest = &row

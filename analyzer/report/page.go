@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/digest"
+	"github.com/attune-hpc/attune/internal/flame"
 	"github.com/attune-hpc/attune/internal/htmlpage"
 	"github.com/attune-hpc/attune/internal/quantity"
 )
@@ -37,7 +38,7 @@ var form = template.Must(template.New("report").Funcs(htmlpage.Functions()).Func
 		}
 		return quantity.Bytes(float64(*n))
 	},
-}).Parse(pageForm))
+}).Parse(pageForm + flame.Form))
 
 // page is what its form asks for.
 type page struct {
@@ -52,6 +53,7 @@ type page struct {
 	MoreProcesses                                                  uint64
 	Numbers                                                        []pageNumber
 	Missing                                                        map[string]string
+	Flames                                                         []*flame.Graph
 }
 
 // pageNumber is a number of the account.
@@ -68,6 +70,7 @@ func (r *Report) EncodeHTML(w io.Writer) error {
 		Command: strings.Join(r.Command, " "), Cost: r.cost(),
 	}
 	p.rows()
+	p.addFlames()
 	if a := r.Account; a != nil {
 		p.Used, p.Spent, p.Worst, p.Bounded, p.Directive = digest.Used(a), digest.Spent(a), digest.Worst(a), digest.Bounded(a), digest.Directive(a)
 		p.Host, p.Missing, p.Took = a.Host.Name, a.Missing, digest.Took(a)

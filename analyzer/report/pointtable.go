@@ -80,7 +80,7 @@ func (p *printer) table(pt *Point) {
 	}
 	t := newTable(pt.Key, pt.Value)
 	for _, row := range pt.Keys[:min(shownKeys, len(pt.Keys))] {
-		t.row(row.Key.String(), row.Hits, row.Value)
+		t.row(row.name(), row.Hits, row.Value)
 	}
 	if more := pt.Keys[min(shownKeys, len(pt.Keys)):]; len(more) > 0 {
 		var rest uint64
@@ -90,12 +90,20 @@ func (p *printer) table(pt *Point) {
 		t.row(fmt.Sprintf("(%d more)", len(more)), rest, nil)
 	}
 	if pt.Rest != nil {
-		t.row("(others)", pt.Rest.Hits, pt.Rest.Value)
+		t.row("(others; keys N keeps more apart)", pt.Rest.Hits, pt.Rest.Value)
 	}
 	if pt.Key == "" || len(pt.Keys) > 1 {
 		t.row("(all)", pt.Hits, pt.Value)
 	}
 	p.tableOf(t)
+}
+
+// name is the key in a line.
+func (r *KeyRow) name() string {
+	if r.Stack != nil {
+		return hits.ShowStack(r.Stack)
+	}
+	return r.Key.String()
 }
 
 // capture writes what one capture gave at single hits.

@@ -62,6 +62,7 @@ func (c *Capture) context(context attunev1.CaptureContext) error {
 		attunev1.CaptureContext_CAPTURE_CONTEXT_THREAD:    SourceThread,
 		attunev1.CaptureContext_CAPTURE_CONTEXT_CPU:       SourceCPU,
 		attunev1.CaptureContext_CAPTURE_CONTEXT_CALL_SITE: SourceCallSite,
+		attunev1.CaptureContext_CAPTURE_CONTEXT_STACK:     SourceStack,
 	}
 	source, ok := sources[context]
 	switch {
@@ -78,7 +79,7 @@ func (c *Capture) context(context attunev1.CaptureContext) error {
 
 // typeOfSource is the type of the value that the steps begin with.
 func (c *Capture) typeOfSource() Type {
-	if len(c.Dereference) > 0 || c.Type == TypeString {
+	if len(c.Dereference) > 0 || c.Type.Text() {
 		return TypePointer
 	}
 	return c.Type
@@ -91,7 +92,7 @@ func (c *Capture) complete() {
 	if inMemory && len(c.Dereference) == 0 && !context {
 		c.Dereference = []int32{0}
 	}
-	if c.Type == TypeString && c.Limit == 0 {
+	if c.Type.Text() && c.Limit == 0 {
 		c.Limit = defaultString
 	}
 }
@@ -101,7 +102,7 @@ func (c *Capture) check(place attunev1.Place) error {
 	switch {
 	case c.Name == "":
 		return errors.New("it has no name")
-	case c.Type > TypeString:
+	case c.Type > TypeSized:
 		return errors.New("no type that is known here")
 	case c.Source == SourceParameter && c.Index >= IntegerParameters,
 		c.Source == SourceFloatParameter && c.Index >= FloatParameters:
@@ -113,9 +114,13 @@ func (c *Capture) check(place attunev1.Place) error {
 		return errors.New("a global variable needs a symbol")
 	case len(c.Dereference) > MaxSteps:
 		return fmt.Errorf("%d steps through memory: at most %d", len(c.Dereference), MaxSteps)
-	case c.Type == TypeString && c.Source >= SourceThread:
+	case c.Type == TypeSized && len(c.Dereference) == 0 && c.Source != SourceParameter:
+		return errors.New("the length of a string is the next parameter, or lies in memory: a result has none")
+	case c.Type == TypeSized && c.Source == SourceParameter && len(c.Dereference) == 0 && c.Index+1 >= IntegerParameters:
+		return errors.New("the length of the string, which is the next parameter, is passed on the stack")
+	case c.Type.Text() && c.Source >= SourceThread:
 		return errors.New("thread, CPU and call site are integers")
-	case c.Type != TypeString && c.Limit != 0:
+	case !c.Type.Text() && c.Limit != 0:
 		return errors.New("a limit is for strings")
 	case c.Limit > MaxString:
 		return fmt.Errorf("a string of more than %d bytes", MaxString)

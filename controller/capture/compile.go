@@ -55,10 +55,13 @@ func (p Program) index(name string) int {
 
 // choose finds the captures that are value and key.
 func (p *Program) choose(point *attunev1.MeasurePoint) (err error) {
-	if p.Value, err = p.number("value", point.GetValueCapture()); err != nil {
+	if p.Value, err = p.chosen("value", point.GetValueCapture()); err != nil {
 		return err
 	}
-	if p.Key, err = p.number("key", point.GetKeyCapture()); err != nil {
+	if p.Value != None && p.Captures[p.Value].Text() {
+		return fmt.Errorf("the value is capture %q, which is no number", point.GetValueCapture())
+	}
+	if p.Key, err = p.chosen("key", point.GetKeyCapture()); err != nil {
 		return err
 	}
 	if p.Key == None {
@@ -77,25 +80,25 @@ func (p *Program) choose(point *attunev1.MeasurePoint) (err error) {
 	return nil
 }
 
-// number finds a capture that must be a number.
-func (p *Program) number(role, name string) (int, error) {
+// chosen finds a capture that has a role.
+func (p *Program) chosen(role, name string) (int, error) {
 	if name == "" {
 		return None, nil
 	}
 	i := p.index(name)
-	switch {
-	case i == None:
+	if i == None {
 		return None, fmt.Errorf("the %s is capture %q, which is not among the captures", role, name)
-	case p.Captures[i].Type == TypeString:
-		return None, fmt.Errorf("the %s is capture %q, a string: only numbers can be", role, name)
 	}
 	return i, nil
 }
 
 func (p *Program) checkSize() error {
 	strings := 0
-	for _, c := range p.Captures {
+	for i, c := range p.Captures {
 		strings += c.Limit
+		if c.Source == SourceStack && i != p.Key {
+			return errors.New("the stack can be a key only")
+		}
 	}
 	switch {
 	case len(p.Captures) > MaxCaptures:
@@ -120,8 +123,8 @@ func (p *Program) compilePredicate(c *attunev1.Predicate) (Predicate, error) {
 	switch {
 	case op == 0 || op > Operator(attunev1.Comparison_COMPARISON_GREATER_EQUAL):
 		return Predicate{}, errors.New("no comparison that is known here")
-	case t == TypeString:
-		return Predicate{}, errors.New("strings cannot be compared")
+	case p.Captures[i].Text():
+		return Predicate{}, errors.New("strings and stacks cannot be compared")
 	case t.Float() && c.GetMask() != 0:
 		return Predicate{}, errors.New("a mask is for integers")
 	}

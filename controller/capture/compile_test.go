@@ -105,6 +105,8 @@ func TestCompile(t *testing.T) {
 }
 
 func TestCompileRefuses(t *testing.T) {
+	const sized = attunev1.CaptureType_CAPTURE_TYPE_SIZED_STRING
+	stack := &attunev1.Capture{Name: "stack", Source: &attunev1.Capture_Context{Context: attunev1.CaptureContext_CAPTURE_CONTEXT_STACK}}
 	const (
 		i8  = attunev1.CaptureType_CAPTURE_TYPE_I8
 		u32 = attunev1.CaptureType_CAPTURE_TYPE_U32
@@ -162,7 +164,10 @@ func TestCompileRefuses(t *testing.T) {
 		{"constant beyond its type", with(&attunev1.Capture{Name: "c", Type: i8, Source: &attunev1.Capture_Constant{Constant: integer(128)}}), "8 bits"},
 		{"constant without a value", with(&attunev1.Capture{Name: "c", Source: &attunev1.Capture_Constant{}}), "no number"},
 		{"unknown value", &attunev1.MeasurePoint{ValueCapture: "v"}, "not among"},
-		{"string as a key", &attunev1.MeasurePoint{Captures: []*attunev1.Capture{parameter("s", 0, str)}, KeyCapture: "s"}, "only numbers"},
+		{"string as a value", &attunev1.MeasurePoint{Captures: []*attunev1.Capture{parameter("s", 0, str)}, ValueCapture: "s"}, "no number"},
+		{"stack as a value", &attunev1.MeasurePoint{Captures: []*attunev1.Capture{stack}, ValueCapture: "stack"}, "no number"},
+		{"stack in a record", &attunev1.MeasurePoint{Captures: []*attunev1.Capture{stack}}, "key only"},
+		{"length of a string on the stack", &attunev1.MeasurePoint{Captures: []*attunev1.Capture{parameter("s", 5, sized)}}, "passed on the stack"},
 		{"keyed records", keyed, "for aggregates"},
 		{"too many keys", many, "1024 keys"},
 		{"keys without a key", &attunev1.MeasurePoint{MaxKeys: 7}, "but no key"},

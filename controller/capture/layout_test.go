@@ -25,6 +25,8 @@ func TestProtocolSaysWhatProgramsSay(t *testing.T) {
 		attunev1.CaptureType_CAPTURE_TYPE_F32:     abi.TypeF32,
 		attunev1.CaptureType_CAPTURE_TYPE_F64:     abi.TypeF64,
 		attunev1.CaptureType_CAPTURE_TYPE_STRING:  abi.TypeString,
+
+		attunev1.CaptureType_CAPTURE_TYPE_SIZED_STRING: abi.TypeSizedString,
 	}
 	comparisons := map[attunev1.Comparison]int32{
 		attunev1.Comparison_COMPARISON_EQUAL:         abi.IsEqual,

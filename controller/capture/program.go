@@ -56,6 +56,8 @@ const (
 	SourceCPU Source = abi.FromCPU
 	// SourceCallSite is the return address of the call.
 	SourceCallSite Source = abi.FromCallSite
+	// SourceStack is the calls under way: a key only.
+	SourceStack Source = abi.FromStack
 )
 
 // Type of a captured value. The numbers are those of program.h and of the
@@ -76,6 +78,7 @@ const (
 	TypeF32     = Type(attunev1.CaptureType_CAPTURE_TYPE_F32)
 	TypeF64     = Type(attunev1.CaptureType_CAPTURE_TYPE_F64)
 	TypeString  = Type(attunev1.CaptureType_CAPTURE_TYPE_STRING)
+	TypeSized   = Type(attunev1.CaptureType_CAPTURE_TYPE_SIZED_STRING)
 )
 
 // Signed says that values are in two's complement.
@@ -83,6 +86,9 @@ func (t Type) Signed() bool { return t >= TypeI8 && t <= TypeI64 }
 
 // Float says that values are floating point numbers.
 func (t Type) Float() bool { return t == TypeF32 || t == TypeF64 }
+
+// Text says that values are strings.
+func (t Type) Text() bool { return t == TypeString || t == TypeSized }
 
 // Global names a variable whose address is found per process.
 type Global struct {
@@ -119,6 +125,9 @@ func (c Capture) AtReturn() bool {
 	return c.Source == SourceReturned || c.Source == SourceFloatReturned
 }
 
+// Text says that the value is no number: a string, or a stack.
+func (c Capture) Text() bool { return c.Type.Text() || c.Source == SourceStack }
+
 // Operator of a predicate. The numbers are those of program.h and of the
 // protocol.
 type Operator uint8
@@ -149,6 +158,14 @@ type Program struct {
 
 // Empty says that the point needs no program: its own value is all it takes.
 func (p Program) Empty() bool { return len(p.Captures) == 0 }
+
+// KeyText says that the key is no number.
+func (p Program) KeyText() bool {
+	return p.Key >= 0 && p.Key < len(p.Captures) && p.Captures[p.Key].Text()
+}
+
+// KeyStack says that the key is the stack.
+func (p Program) KeyStack() bool { return p.KeyText() && p.Captures[p.Key].Source == SourceStack }
 
 // Globals lists the variables whose addresses Encode needs, in its order.
 func (p Program) Globals() (globals []Global) {

@@ -91,8 +91,8 @@ func eachAggregate(uprobes *uprobe.Uprobes, pid int, key uprobeKey, of uprobe.In
 		return
 	}
 	visit(key, now)
-	uprobes.ReadKeys(pid, key.point, of, func(value uint64, now *uprobe.Aggregate) {
-		key.key = hits.Key{Value: value, Has: true}
+	uprobes.ReadKeys(pid, key.point, of, func(one hits.Key, now *uprobe.Aggregate) {
+		key.key = one
 		visit(key, *now)
 	})
 }

@@ -21,6 +21,10 @@ const (
 	costProgram = 30
 	// costRead is one step through memory: DMLib asks the kernel for it.
 	costRead = 2000
+	// costText and costStack are what the kernel's probes take for a key that is a string,
+	// and for a stack of ten functions.
+	costText  = 250
+	costStack = 3000
 	// costTrap is what the kernel's probe takes in any case. It reads memory for
 	// next to nothing then.
 	costTrap = 1000
@@ -30,6 +34,7 @@ const (
 var (
 	errHookReal  = errors.New("the functions that DMLib hooks have no floating point parameters and results")
 	errExitWants = errors.New("a patched exit does not know any more what the call began with")
+	errKernelKey = errors.New("DMLib keeps hits apart by numbers: strings, stacks and texts with a length are read by the kernel's probes")
 	errFiltered  = errors.New("a seccomp filter of the process might kill it for the system call with which DMLib reads memory")
 )
 
@@ -109,6 +114,22 @@ func (c captures) cost(spec *attunev1.MeasurePoint) float64 {
 	return all
 }
 
+// kernelOnly says that the kernel's probes alone can take what a point captures.
+func (c captures) kernelOnly() bool {
+	return c.program.KeyText() || c.program.Has(func(one capture.Capture) bool { return one.Type == capture.TypeSized })
+}
+
+// costInKernel is what the kernel's probes take beside the trap, nanoseconds.
+func (c captures) costInKernel() float64 {
+	switch {
+	case c.program.KeyStack():
+		return costStack
+	case c.program.KeyText():
+		return costText
+	}
+	return 0
+}
+
 // control is what DMLib is told to deliver. mechanism is by which it sees the
 // function; what that cannot capture is refused.
 func (h *host) control(index uint16, spec *attunev1.MeasurePoint, mechanism string) (shm.PointControl, captures, error) {
@@ -117,6 +138,9 @@ func (h *host) control(index uint16, spec *attunev1.MeasurePoint, mechanism stri
 	c, err := h.capturesOf(spec)
 	if err != nil || c.program.Empty() {
 		return out, c, err
+	}
+	if c.kernelOnly() {
+		return out, c, errKernelKey
 	}
 	atExit := spec.GetPlace() == attunev1.Place_PLACE_EXIT || spec.GetPlace() == attunev1.Place_PLACE_BOTH
 	for _, one := range c.program.Captures {

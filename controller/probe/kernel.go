@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/sites"
+	"github.com/attune-hpc/attune/controller/stack"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
@@ -32,8 +33,8 @@ type watchOwners struct {
 var errReplaced = errors.New("another program runs in the process by now")
 
 // begin has the kernel count for a process, from 0 if it counted for an earlier
-// image. globals are the addresses of the variables that the point captures.
-func (w *watchOwners) begin(uprobes *uprobe.Uprobes, h *host, point uint16, globals []uint64) error {
+// image.
+func (w *watchOwners) begin(uprobes *uprobe.Uprobes, h *host, point uint16, captured captures) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := watchKey{h.process.PID(), point}
@@ -48,8 +49,15 @@ func (w *watchOwners) begin(uprobes *uprobe.Uprobes, h *host, point uint16, glob
 			return err
 		}
 	}
-	start := h.process.Identity().StartTicks
-	if err := uprobes.Watch(uprobe.Watch{PID: key.pid, StartTicks: start, Point: point, Globals: globals}); err != nil {
+	watch := uprobe.Watch{PID: key.pid, StartTicks: h.process.Identity().StartTicks, Point: point, Globals: captured.globals}
+	if captured.program.KeyStack() {
+		space, err := stack.NewSpace(h.process.Images)
+		if err != nil {
+			return err
+		}
+		watch.Space = space
+	}
+	if err := uprobes.Watch(watch); err != nil {
 		return err
 	}
 	w.of[key] = h

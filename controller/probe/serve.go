@@ -65,6 +65,9 @@ func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec *attu
 	if err != nil {
 		return nil, err // whatever the mechanism
 	}
+	if captures.kernelOnly() {
+		return m.placeInKernel(index, spec)
+	}
 	if captures.cost(spec) > costTrap {
 		p, err := m.uprobes.place(index, spec, byKernel{
 			why: "the kernel reads memory for less than DMLib, which would ask it at each hit", preferred: true,
@@ -91,6 +94,15 @@ func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec *attu
 		delete(m.whyKernel, index)
 	}
 	return m.placeUnpatched(ctx, index, spec, by, why.Error(), err)
+}
+
+// placeInKernel places what DMLib cannot take.
+func (m *mechanisms) placeInKernel(index uint16, spec *attunev1.MeasurePoint) (*placement, error) {
+	p, err := m.uprobes.place(index, spec, byKernel{why: errKernelKey.Error()})
+	if err != nil && !errors.As(err, &patchedError{}) {
+		return nil, fmt.Errorf("%w; uprobe: %w", errKernelKey, err)
+	}
+	return p, err
 }
 
 // placeUnpatched leaves a function to the kernel, or some of what is asked for to
@@ -211,7 +223,7 @@ func (m *mechanisms) needs(w wish) ([]wantedSlot, []sites.Function) {
 		return nil, nil
 	}
 	target := named.GetFunction()
-	if c, err := m.capturesOf(named); err != nil || c.cost(named) > costTrap {
+	if c, err := m.capturesOf(named); err != nil || c.kernelOnly() || c.cost(named) > costTrap {
 		return nil, nil
 	}
 	if target.GetDynamicCallsOnly() && m.stubs.stubbable(named) == nil {

@@ -56,8 +56,11 @@ func (u *uprobes) place(index uint16, spec *attunev1.MeasurePoint, by byKernel) 
 		u.stop(index, p)
 		return nil, err
 	}
+	if more := captures.costInKernel(); more > 0 {
+		p.cost, p.measured = p.cost+more, false
+	}
 	p.explain()
-	if err := u.kernel.watches.begin(loaded, u.host, index, captures.globals); err != nil {
+	if err := u.kernel.watches.begin(loaded, u.host, index, captures); err != nil {
 		u.stop(index, p)
 		return nil, err
 	}

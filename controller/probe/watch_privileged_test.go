@@ -61,18 +61,18 @@ func TestWatchBelongsToTheLatestImage(t *testing.T) {
 	after := &host{process: image{handle: 2, pid: target.PID}}
 	watch := func(t *testing.T, image *host) {
 		t.Helper()
-		if err := owners.begin(uprobes, image, point, nil); err != nil {
+		if err := owners.begin(uprobes, image, point, captures{}); err != nil {
 			t.Fatal(err)
 		}
 		target.Ask(t, "100")
 	}
 	watch(t, before)
 	watch(t, after)
-	if err := owners.begin(uprobes, before, point, nil); !errors.Is(err, errReplaced) {
+	if err := owners.begin(uprobes, before, point, captures{}); !errors.Is(err, errReplaced) {
 		t.Errorf("the old image watches: %v", err)
 	}
 	ended := &host{process: image{pid: target.PID}}
-	if err := owners.begin(uprobes, ended, point, nil); !errors.Is(err, errReplaced) {
+	if err := owners.begin(uprobes, ended, point, captures{}); !errors.Is(err, errReplaced) {
 		t.Errorf("an image that has ended watches: %v", err)
 	}
 	if err := owners.end(uprobes, before, point); err != nil {

@@ -20,6 +20,7 @@ const (
 	FromThread         = 0x7
 	FromCPU            = 0x8
 	FromCallSite       = 0x9
+	FromStack          = 0xa
 	StaysMapped        = 0x1
 	TypeI8             = 0x1
 	TypeI16            = 0x2
@@ -33,6 +34,7 @@ const (
 	TypeF32            = 0xa
 	TypeF64            = 0xb
 	TypeString         = 0xc
+	TypeSizedString    = 0xd
 	KindUnsigned       = 0x1
 	KindSigned         = 0x2
 	KindFloat          = 0x3

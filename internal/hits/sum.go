@@ -9,18 +9,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// Key tells aggregates of one point apart. The zero value is that of hits
-// without a key of their own.
-type Key struct {
-	// Value is the key in 64 bits.
-	Value uint64
-	// Has says that there is one.
-	Has bool
-}
-
-// KeyOf returns the key of an aggregate.
-func KeyOf(a *attunev1.Aggregate) Key { return Key{a.GetKey(), a.Key != nil} }
-
 // buckets of a histogram; the last one counts everything above.
 const buckets = 64
 
@@ -64,9 +52,7 @@ func (s *Sum) Aggregate(point uint32, process uint64, key Key) *attunev1.Aggrega
 	if s.Bounded && s.Count > 0 {
 		a.Min, a.Max = s.Least, s.Greatest
 	}
-	if key.Has {
-		a.Key = &key.Value
-	}
+	key.into(a)
 	return a
 }
 

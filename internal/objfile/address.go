@@ -18,9 +18,6 @@ type namedFunction struct {
 	name       string
 }
 
-// maxAddressNames bounds what is kept of names, bytes.
-const maxAddressNames = 256 << 20
-
 // add takes in a function.
 func (a *Addresses) add(s Symbol) {
 	a.functions = append(a.functions, namedFunction{s.Value, s.Value + s.Size, s.Name})

@@ -100,8 +100,8 @@ func (f *File) checksum() (uint32, error) {
 
 // debugLink reads .gnu_debuglink: a file name, padded to four bytes, and a
 // checksum. A name with a directory in it would lead anywhere.
-func (f *File) debugLink() (name string, sum uint32, err error) {
-	data, err := f.Section(".gnu_debuglink", maxNameBytes)
+func (l *layout) debugLink() (name string, sum uint32, err error) {
+	data, err := l.Section(".gnu_debuglink", maxNameBytes)
 	if err != nil {
 		return "", 0, err
 	}

@@ -36,8 +36,8 @@ func (f *File) readFrames() (*Frames, error) {
 
 // FrameIndex is where the index of the unwind information lies (.eh_frame_hdr), a
 // virtual address. It is false where there is none.
-func (f *File) FrameIndex() (address uint64, ok bool) {
-	for _, p := range f.headers.programs {
+func (l *layout) FrameIndex() (address uint64, ok bool) {
+	for _, p := range l.headers.programs {
 		if elf.ProgType(p.Type) == elf.PT_GNU_EH_FRAME {
 			return p.Vaddr, true
 		}

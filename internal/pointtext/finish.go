@@ -31,8 +31,11 @@ func (p *parser) finish() (Point, error) {
 	if err := checkStatic(spec); err != nil {
 		return Point{}, err
 	}
+	if err := p.keyOnly(); err != nil {
+		return Point{}, err
+	}
 	if len(p.taken) == 1 && spec.GetPlace() != attunev1.Place_PLACE_BOTH {
-		if c := p.capture(p.taken[0]); c.GetType() != attunev1.CaptureType_CAPTURE_TYPE_STRING {
+		if c := p.capture(p.taken[0]); !isString(c.GetType()) {
 			spec.ValueCapture = p.taken[0]
 		}
 	}
@@ -53,6 +56,19 @@ func checkStatic(spec *attunev1.MeasurePoint) error {
 	for _, c := range spec.GetCaptures() {
 		if c.GetReturned() || c.GetPath() != "" {
 			return fmt.Errorf("%s: a static probe stands within a function: it has arguments, arg0 and so on, but no results and no names for them", c.GetName())
+		}
+	}
+	return nil
+}
+
+// keyOnly refuses a stack, and a string, where only a number serves.
+func (p *parser) keyOnly() error {
+	for _, c := range p.spec.GetCaptures() {
+		if c.GetContext() == attunev1.CaptureContext_CAPTURE_CONTEXT_STACK && c.GetName() != p.spec.GetKeyCapture() {
+			return fmt.Errorf("%s: a stack is what hits are kept apart by: write by stack", c.GetName())
+		}
+		if isString(c.GetType()) && c.GetName() == p.spec.GetValueCapture() {
+			return fmt.Errorf("%s: a string has no sum: write by %s", c.GetName(), c.GetName())
 		}
 	}
 	return nil

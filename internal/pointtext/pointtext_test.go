@@ -58,6 +58,10 @@ func TestParse(t *testing.T) {
 			value_capture: "global_sendwork.ntuples" key_capture: "request->parts[2].id"`, "global_sendwork.ntuples"},
 		{"a:f if arg0:f64 > 1.5", `function {object: "a" symbols: "f"} place: PLACE_ENTRY delivery: DELIVERY_AGGREGATE
 			captures {name: "arg0" parameter: 0 type: CAPTURE_TYPE_F64} predicates {capture: "arg0" comparison: COMPARISON_GREATER operand {real: 1.5}}`, ""},
+		{"main.find by name=arg1:gostr(9)", `function {symbols: "main.find" one_object: true} place: PLACE_ENTRY delivery: DELIVERY_AGGREGATE
+			captures {name: "name" parameter: 1 type: CAPTURE_TYPE_SIZED_STRING string_limit: 9} key_capture: "name"`, ""},
+		{"a:f%time by stack keys 9", `function {object: "a" symbols: "f"} place: PLACE_BOTH delivery: DELIVERY_AGGREGATE
+			captures {name: "stack" context: CAPTURE_CONTEXT_STACK} key_capture: "stack" max_keys: 9`, "time"},
 	}
 	for _, test := range tests {
 		t.Run(test.text, func(t *testing.T) {
@@ -114,6 +118,10 @@ func TestParseRefuses(t *testing.T) {
 		"too great a number":           {"a:f if arg0 > 99999999999999999999", "a number"},
 		"shifted out":                  {"a:f if arg0 > 17179869184G", "a number"},
 		"mask":                         {"a:f if arg0 & 0 == 1", "mask"},
+		"sum of a string":              {"a:f sum arg0:str", "write by arg0"},
+		"stack that is taken":          {"a:f take stack", "write by stack"},
+		"sum of stacks":                {"a:f sum stack by arg0", "write by stack"},
+		"type of the stack":            {"a:f by stack:int", "have no type"},
 		"or":                           {"a:f if arg0 > 1 or arg1 > 1", "two points"},
 		"member without an address":    {"a:f take arg0+8", "->"},
 		"member by name":               {"a:f take arg0->count", "offset of a member"},

@@ -23,18 +23,19 @@ var types = map[string]attunev1.CaptureType{
 	"u32": attunev1.CaptureType_CAPTURE_TYPE_U32, "u64": attunev1.CaptureType_CAPTURE_TYPE_U64,
 	"ptr": attunev1.CaptureType_CAPTURE_TYPE_POINTER,
 	"f32": attunev1.CaptureType_CAPTURE_TYPE_F32, "f64": attunev1.CaptureType_CAPTURE_TYPE_F64,
-	"str": attunev1.CaptureType_CAPTURE_TYPE_STRING,
+	"str": attunev1.CaptureType_CAPTURE_TYPE_STRING, "gostr": attunev1.CaptureType_CAPTURE_TYPE_SIZED_STRING,
 	"int": attunev1.CaptureType_CAPTURE_TYPE_I32, "long": attunev1.CaptureType_CAPTURE_TYPE_I64,
 	"float": attunev1.CaptureType_CAPTURE_TYPE_F32, "double": attunev1.CaptureType_CAPTURE_TYPE_F64,
 }
 
-const typeNames = "i8 i16 i32 i64 u8 u16 u32 u64 ptr f32 f64 str, or int long float double"
+const typeNames = "i8 i16 i32 i64 u8 u16 u32 u64 ptr f32 f64 str gostr, or int long float double"
 
 // contexts by their names.
 var contexts = map[string]attunev1.CaptureContext{
 	"tid":    attunev1.CaptureContext_CAPTURE_CONTEXT_THREAD,
 	"cpu":    attunev1.CaptureContext_CAPTURE_CONTEXT_CPU,
 	"caller": attunev1.CaptureContext_CAPTURE_CONTEXT_CALL_SITE,
+	"stack":  attunev1.CaptureContext_CAPTURE_CONTEXT_STACK,
 }
 
 // Limits of the protocol.
@@ -148,7 +149,7 @@ func (p *parser) from(c *attunev1.Capture) error {
 	}
 	t := p.tokens[0]
 	if t.kind != word || isDigit(t.text[0]) {
-		return p.unexpected("a value: argN, ret, tid, cpu, caller, @VARIABLE, or a parameter's name")
+		return p.unexpected("a value: argN, ret, tid, cpu, caller, stack, @VARIABLE, or a parameter's name")
 	}
 	return p.named(c, p.next().text)
 }
@@ -228,6 +229,11 @@ func (p *parser) path(c *attunev1.Capture, path string) error {
 	}
 }
 
+// isString says whether a type is of strings.
+func isString(t attunev1.CaptureType) bool {
+	return t == attunev1.CaptureType_CAPTURE_TYPE_STRING || t == attunev1.CaptureType_CAPTURE_TYPE_SIZED_STRING
+}
+
 // typed reads [: TYPE], where str may have a limit: str(100).
 func (p *parser) typed(c *attunev1.Capture) error {
 	if !p.accept(symbol, ":") {
@@ -244,9 +250,9 @@ func (p *parser) typed(c *attunev1.Capture) error {
 	case c.GetPath() != "":
 		return errors.New("a name from the debug information has its type there")
 	case c.GetContext() != 0:
-		return errors.New("tid, cpu and caller have no type")
+		return errors.New("tid, cpu, caller and stack have no type")
 	}
-	if p.next().text != "str" || !p.accept(symbol, "(") {
+	if p.next(); !isString(c.GetType()) || !p.accept(symbol, "(") {
 		return nil
 	}
 	var err error

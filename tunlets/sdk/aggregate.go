@@ -5,6 +5,7 @@ package sdk
 import (
 	"math/bits"
 	"slices"
+	"strings"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -49,6 +50,9 @@ type Aggregate struct {
 	// that was hit, and one that is not Keyed for all keys without a place.
 	Key   uint64
 	Keyed bool
+	// KeyText is the key of one that is no number: the bytes of a string, or the functions
+	// of a stack, outermost first, with semicolons between them.
+	KeyText string
 	// Unreadable counts hits that are in none of these figures, because the
 	// value or the key could not be read. With a key it is where Keyed is not.
 	Unreadable uint64
@@ -117,7 +121,8 @@ func aggregatesFrom(r *attunev1.HandleEventsRequest) Aggregates {
 			Point: n.GetPointId(), Process: Handle(a.GetProcess()),
 			Count: a.GetCount(), Sum: a.GetSum(), Min: a.GetMin(), Max: a.GetMax(),
 			Histogram: clipHistogram(a.GetHistogram()),
-			Key:       a.GetKey(), Keyed: a.Key != nil, Unreadable: a.GetUnreadable(),
+			Key:       a.GetKey(), Keyed: a.Key != nil || a.GetKeyText() != nil, Unreadable: a.GetUnreadable(),
+			KeyText: string(a.GetKeyText().GetText()) + strings.Join(a.GetKeyText().GetFrames(), ";"),
 		})
 	}
 	return out

@@ -27,6 +27,8 @@ names a function and says what to take there, in one argument:
   libc.so.6:malloc                        how often it is called, in a library
   'libc.so.6:write sum arg2 by arg0'      bytes by file descriptor
   'libc.so.6:open take arg0:str'          each call with its path
+  'libc.so.6:open by arg0:str'            how often by path
+  'libc.so.6:malloc sum arg0 by stack'    bytes by who asks for them, for a flame graph
   'solver:step%time'                      how long it takes
   'solver:send take msg.count if msg.count > 4K every 100'
 
@@ -100,7 +102,8 @@ func probePIDs(args []string) (pids []int, rest []string, err error) {
 // watchFlags are the flags of `attune probe watch`.
 type watchFlags struct {
 	holdFlags
-	in probePlace
+	in     probePlace
+	stacks stackFiles
 
 	json, histogram    bool
 	top                int
@@ -124,6 +127,8 @@ output; with --json, both are JSON documents, one per line.`,
 		Example: `  attune probe watch 4711 libc.so.6:malloc
   attune probe watch --interval 10s --histogram 4711 'libc.so.6:read%time'
   attune probe watch --top 10 4711 'libc.so.6:write sum arg2 by arg0'
+  attune probe watch --top 10 4711 'libc.so.6:open by arg0:str'
+  attune probe watch --for 10s --flame stacks.html 4711 'libc.so.6:malloc sum arg0 by stack'
   attune probe watch --json --for 5s $(pgrep solver) 'solver:step take n' > hits.jsonl`,
 		ValidArgsFunction: flags.in.completePoints,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -146,6 +151,7 @@ output; with --json, both are JSON documents, one per line.`,
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print JSON documents, one per line")
 	cmd.Flags().BoolVar(&flags.histogram, "histogram", false, "show how values are distributed")
 	cmd.Flags().IntVar(&flags.top, "top", 0, "of the keys of each point show the `N` with the most hits, on one screen where standard output is a terminal; 0: all")
+	flags.stacks.declare(cmd.Flags())
 	cmd.Flags().DurationVar(&flags.interval, "interval", time.Second, "how often counts are shown")
 	cmd.Flags().DurationVar(&flags.duration, "for", 0, "end after this time; 0: at SIGINT or with the processes")
 	flags.declare(cmd)

@@ -30,6 +30,10 @@ import (
 func watchProbes(ctx context.Context, p *cli.Env, flags watchFlags, pids []int, points []*attunev1.MeasurePoint) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	defer flags.stacks.close()
+	if err := flags.stacks.open(points); err != nil {
+		return err
+	}
 	held, rest, err := flags.in.holders(ctx, pids)
 	if err != nil {
 		return err
@@ -101,7 +105,7 @@ func show(ctx context.Context, p *cli.Env, flags watchFlags, held []*holder, poi
 	}()
 	printer := probeview.New(probeview.Options{
 		Output: p.Stdout, Notes: p.Stderr, JSON: flags.json, Histogram: flags.histogram,
-		Top: flags.top, Screen: flags.top > 0 && term.IsTerminal(unix.Stdout),
+		Top: flags.top, Screen: flags.top > 0 && term.IsTerminal(unix.Stdout), Columns: columns,
 	})
 	asked := 0
 	for _, h := range held {
@@ -109,12 +113,21 @@ func show(ctx context.Context, p *cli.Env, flags watchFlags, held []*holder, poi
 	}
 	printAll(printer, events, flags.interval, asked, cancel)
 	close(errs)
+	if err := flags.stacks.write(printer); err != nil {
+		return err
+	}
 	for err := range errs {
 		if err != nil {
 			return cli.Said(err)
 		}
 	}
 	return failedProbes(printer.Refused(), asked)
+}
+
+// columns is how wide the terminal is; 0: not known.
+func columns() int {
+	width, _, _ := term.GetSize(unix.Stdout)
+	return width
 }
 
 // seen is what a stream, by its number, has seen.

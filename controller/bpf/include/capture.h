@@ -20,11 +20,13 @@ struct origin {
     u64 registers[REGISTERS]; /* at a return, of parameters: as they were at the entry */
     u64 returned;
     u64 call_site; /* 0: cannot be read */
+    u64 counter;   /* the program counter */
     u32 thread;
     u32 cpu;
 };
 
-/* Captured values of one hit. Of a string the value is its address. */
+/* Captured values of one hit. Of a string the value is its address, and of one with a
+ * length that as well, in the upper bits: see sized_string(). */
 struct taken {
     u64 value[ATTUNE_CAPTURES];
     u32 kinds; /* ATTUNE_KIND_* of capture c in nibble c */
@@ -62,6 +64,8 @@ INLINE bool source(const struct origin *from, const struct plan *plan,
     case ATTUNE_FROM_CALL_SITE:
         *value = from->call_site;
         return *value != 0;
+    case ATTUNE_FROM_STACK: /* taken when it is known that it is wanted */
+        return true;
     }
     return false;
 }
@@ -73,6 +77,36 @@ NOINLINE int compare(u32 comparison, u32 type, u64 value, u64 operand) {
         .comparison = comparison, .mask = ~0ull, .operand = operand};
 
     return attune_holds(&predicate, type, value);
+}
+
+#define LENGTH_SHIFT 48
+#define LENGTH_MOST 0xffffull /* more than any limit */
+
+/* A string's address with its length; false of an address beyond those that a process
+ * has unless it asks for them. */
+INLINE bool sized_string(u64 address, u64 length, u64 *value) {
+    if (address >> LENGTH_SHIFT)
+        return false;
+    *value = address | (length > LENGTH_MOST ? LENGTH_MOST : length) << LENGTH_SHIFT;
+    return true;
+}
+
+/* A string of a length that lies behind its address. */
+INLINE bool read_sized_string(u64 at, u64 *value) {
+    u64 address, length;
+
+    return read_number(8, at, &address) && read_number(8, at + 8, &length) &&
+           sized_string(address, length, value);
+}
+
+/* A string whose address is a parameter and whose length is the next one. */
+INLINE bool sized_parameter(const struct origin *from, const struct plan *plan,
+                            const struct attune_capture *capture, u64 *value) {
+    u64 index = capture->index + 1u, length;
+
+    TELL_VERIFIER(index);
+    return index < PLAN_OPERANDS && read_operand(from->registers, &plan->operand[index], &length) &&
+           sized_string(*value, length, value);
 }
 
 /* Walks through memory from where the source leads. */
@@ -88,6 +122,8 @@ INLINE bool follow(const struct attune_capture *capture, u64 *value) {
             *value = address; /* read when it is known that it is wanted */
             return true;
         }
+        if (last && type == ATTUNE_TYPE_SIZED_STRING)
+            return read_sized_string(address, value);
         if (!read_number(last ? attune_type_size(type) : 8, address, &bits))
             return false;
     }
@@ -108,7 +144,9 @@ NOINLINE int take_one(const struct origin *from, const struct plan *plan,
     if (!from || !plan || !program || !taken || number >= ATTUNE_CAPTURES)
         return 0;
     capture = &program->capture[number];
-    if (source(from, plan, capture, &value) && follow(capture, &value))
+    if (source(from, plan, capture, &value) && follow(capture, &value) &&
+        (capture->type != ATTUNE_TYPE_SIZED_STRING || capture->steps ||
+         sized_parameter(from, plan, capture, &value)))
         kind = attune_type_kind(capture->type);
     taken->value[number] = kind == ATTUNE_KIND_UNREADABLE ? 0 : value;
     taken->kinds |= kind << (4 * number);

@@ -53,6 +53,8 @@ struct registers {
     X(15, sp)
 
 #define REGISTERS 16
+#define BASE_POINTER 14
+#define STACK_POINTER 15
 
 INLINE u64 return_value(struct registers *regs) { return LOAD(regs, ax); }
 

@@ -6,6 +6,8 @@
 #ifndef ATTUNE_TAKE_CAPTURED_H
 #define ATTUNE_TAKE_CAPTURED_H
 
+#include "unwind.h"
+
 INLINE u64 call_site(struct registers *ctx, struct hit *hit) {
     /* A return probe's program counter is where the call returns to. */
     if (hit->at_return || hit->plan->flags & PLAN_STATIC)
@@ -34,6 +36,7 @@ INLINE u32 inner_thread(void) {
 INLINE void note_origin(struct registers *ctx, struct hit *hit, struct origin *from) {
     save_registers(ctx, from->registers);
     from->returned = return_value(ctx);
+    from->counter = program_counter(ctx);
     from->thread = inner_thread();
     from->cpu = bpf_get_smp_processor_id();
     if (hit->watch->flags & WATCH_CALL_SITE)
@@ -45,20 +48,18 @@ INLINE void note_origin(struct registers *ctx, struct hit *hit, struct origin *f
 }
 
 /* Reads a string to its place; false if it cannot be read. at moves on. */
-INLINE bool take_string(struct captured_record *record, u32 *at, u32 limit, u64 *value) {
-    /* One byte more than the longest, and the zero: what fills it was cut. */
-    u64 room = (u64)limit + 2, to = *at;
-    u32 length;
-    long got;
+INLINE bool take_string(struct captured_record *record, u32 *at,
+                        const struct attune_capture *capture, u64 *value) {
+    u64 to = *at;
+    u32 limit = capture->limit;
+    s64 length;
 
-    TELL_VERIFIER(room);
     TELL_VERIFIER(to);
-    if (room > ATTUNE_STRING + 2 || to > ALL_STRINGS)
+    if (to > ALL_STRINGS)
         return false;
-    got = bpf_probe_read_user_str(record->strings + to, room, (const void *)*value);
-    if (got < 1)
+    length = read_string(record->strings + to, capture, *value);
+    if (length < 0)
         return false;
-    length = got - 1;
     *value = length > limit ? limit | ATTUNE_STRING_CUT : length;
     *at = to + (((length > limit ? limit : length) + 7) & ~7u);
     return true;
@@ -78,7 +79,7 @@ INLINE void deliver_captured(struct hit *hit, const struct attune_program *progr
         u64 value = taken->value[i];
 
         if (kind_of(kinds, i) == ATTUNE_KIND_STRING &&
-            !take_string(record, &at, program->capture[i].limit, &value)) {
+            !take_string(record, &at, &program->capture[i], &value)) {
             value = 0;
             kinds = (kinds & ~(15u << (4 * i))) | ATTUNE_KIND_UNREADABLE << (4 * i);
         }
@@ -109,6 +110,22 @@ NOINLINE int place_of(struct watch *watch, const struct attune_program *program,
                              place_at);
 }
 
+/* Drafts the key that a capture leads to; false if it cannot be read. */
+INLINE bool draft_key(struct hit *hit, const struct origin *from, struct draft *draft,
+                      const struct attune_program *program, struct taken *taken) {
+    u32 key = (program->key - 1) & (ATTUNE_CAPTURES - 1);
+    struct walk *walk = (struct walk *)draft->walk;
+
+    if (program->capture[key].source != ATTUNE_FROM_STACK)
+        return draft_string(draft, &program->capture[key], taken->value[key]);
+    walk->pc = walk->look = from->counter;
+    walk->stack = from->registers[STACK_POINTER];
+    walk->base = from->registers[BASE_POINTER];
+    /* At an entry, and at a return instruction, the stack is as a call leaves it. */
+    return draft_stack(draft, walk, program->table - 1,
+                       !hit->at_return && !(hit->plan->flags & PLAN_STATIC));
+}
+
 INLINE struct attune_aggregate *of_key(struct watch *watch, const struct attune_program *program,
                                        u64 key) {
     int place = place_of(watch, program, key);
@@ -116,6 +133,31 @@ INLINE struct attune_aggregate *of_key(struct watch *watch, const struct attune_
     void *table = bpf_map_lookup_elem(&key_tables, &number);
 
     return table && place >= 0 ? place_at(table, place) : 0;
+}
+
+/* The aggregate of a key that is no number; the watch's own if there is no room for it,
+ * NULL if the key cannot be read. */
+INLINE struct attune_aggregate *of_text(struct hit *hit, const struct origin *from,
+                                        const struct attune_program *program, struct taken *taken) {
+    struct draft *draft = take_draft();
+    struct attune_aggregate *sums = &hit->watch->sums;
+    u32 number = program->table - 1;
+    void *table = bpf_map_lookup_elem(&key_tables, &number);
+    int place;
+
+    if (!draft || !table)
+        return sums;
+    if (!draft_key(hit, from, draft, program, taken)) {
+        leave_draft(draft);
+        return 0;
+    }
+    place = place_of(hit->watch, program, hash_of(&draft->text));
+    if (place >= 0) {
+        note_text(program, place, draft);
+        sums = place_at(table, place);
+    }
+    leave_draft(draft);
+    return sums;
 }
 
 /* attune_add() as a function of its own to the verifier. */
@@ -126,7 +168,8 @@ NOINLINE int add(struct attune_aggregate *to, u64 value, u32 is_signed, u32 now)
 }
 
 /* Sums up a hit: with a key in the key's aggregate, if it has one. */
-INLINE void sum_up(struct hit *hit, const struct attune_program *program, struct taken *taken) {
+INLINE void sum_up(struct hit *hit, const struct origin *from, const struct attune_program *program,
+                   struct taken *taken) {
     u32 value = (program->value - 1) & (ATTUNE_CAPTURES - 1);
     u32 key = (program->key - 1) & (ATTUNE_CAPTURES - 1);
     u64 measured = hit->own;
@@ -144,8 +187,15 @@ INLINE void sum_up(struct hit *hit, const struct attune_program *program, struct
         measured = summand(type, taken->value[value]);
         is_signed = attune_summand_signed(type);
     }
-    if (program->key)
+    if (program->key && is_text(&program->capture[key])) {
+        sums = of_text(hit, from, program, taken);
+        if (!sums) {
+            __sync_fetch_and_add(&hit->watch->unreadable, 1);
+            return;
+        }
+    } else if (program->key) {
         sums = of_key(hit->watch, program, taken->value[key]);
+    }
     if (!sums)
         sums = &hit->watch->sums;
     add(sums, measured, is_signed, interval);
@@ -168,7 +218,7 @@ static NOINLINE int take_captured(struct registers *ctx, struct hit *hit) {
     if (!all_hold(program, &taken))
         return 0;
     if (!(hit->watch->flags & WATCH_EVENT)) {
-        sum_up(hit, program, &taken);
+        sum_up(hit, &from, program, &taken);
         return 0;
     }
     if (!watch_delivers(hit->watch, watch_count(hit->watch)))

@@ -149,6 +149,101 @@ struct {
     __array(values, struct key_table);
 } key_tables SEC(".maps");
 
+/* ---- keys that are no numbers: key_text.h, unwind.h ---- */
+
+#define TEXT_WORDS 64
+
+/* What a key stands for. A hit writes it once; state comes last. */
+struct key_text {
+    u32 state;  /* TEXT_*                                                     */
+    u32 length; /* bytes: of a string; of a stack, 8 for each address         */
+    u32 cut;    /* there was more                                             */
+    u32 reserved;
+    u64 words[TEXT_WORDS]; /* filled with zeros to the end of a word          */
+};
+
+#define TEXT_FREE 0
+#define TEXT_WRITING 1
+#define TEXT_READY 2
+
+const struct key_text *unused_key_text __attribute__((unused));
+
+struct text_table {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+    __uint(max_entries, 2);
+    __type(key, u32);
+    __type(value, struct key_text);
+};
+
+/* What the keys of the tables with the same numbers in key_tables stand for. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, 256);
+    __type(key, u32);
+    __array(values, struct text_table);
+} text_tables SEC(".maps");
+
+/* For instructions from pc on, up to the next row. */
+struct unwind_row {
+    u32 pc;    /* from the base of the object                                 */
+    u16 frame; /* its address is so many words above the register's           */
+    u8 kind;   /* ROW_*                                                       */
+    u8 saved;  /* the caller's base pointer is so many words below the frame;
+                * 0: in its register                                          */
+};
+
+#define ROW_NONE 0      /* nothing is known                                   */
+#define ROW_STACK 1     /* the frame is above the stack pointer               */
+#define ROW_BASE 2      /* above the base pointer                             */
+#define ROW_LINKAGE 3   /* a stub of the PLT: one word, two after its push    */
+#define ROW_OUTERMOST 4 /* there is no caller                                 */
+#define ROW_OTHER 5     /* by what these tables have no form for              */
+
+/* An executable object in a process, in ascending order; the first is none. */
+struct unwind_object {
+    u64 start;
+    u64 end;
+    u64 base;  /* what rows count from                                        */
+    u32 table; /* number + 1; 0: none                                         */
+    u32 rows;
+};
+
+const struct unwind_row *unused_unwind_row __attribute__((unused));
+const struct unwind_object *unused_unwind_object __attribute__((unused));
+
+struct row_table {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+    __uint(max_entries, 2);
+    __type(key, u32);
+    __type(value, struct unwind_row);
+};
+
+/* A table for each file. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, 1024);
+    __type(key, u32);
+    __array(values, struct row_table);
+} row_tables SEC(".maps");
+
+struct object_table {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+    __uint(max_entries, 2);
+    __type(key, u32);
+    __type(value, struct unwind_object);
+};
+
+/* The objects of a process, at the number of its watch's table of keys. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, 256);
+    __type(key, u32);
+    __array(values, struct object_table);
+} object_tables SEC(".maps");
+
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(map_flags, BPF_F_MMAPABLE);

@@ -55,23 +55,6 @@ func (t *watchTable) ReadAggregate(pid int, point uint16, of Interval, into *Agg
 	return true
 }
 
-// ReadKeys hands over what was seen so far with each key, in no order; visit
-// must not keep the aggregate nor call Uprobes. It makes no system call and
-// does nothing if the process is not watched at the point or the point has no
-// keys.
-func (t *watchTable) ReadKeys(pid int, point uint16, of Interval, visit func(key uint64, a *Aggregate)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	entry := t.index[uprobesWatchKey{Process: uint32(pid), Point: uint32(point)}]
-	if entry == nil || entry.table == nil {
-		return
-	}
-	aggregate.Table(entry.table.shared.Elements).Each(func(_ int, key uint64, sums *aggregate.Memory) {
-		a := t.readSums(sums, entry.signed, of)
-		visit(key, &a)
-	})
-}
-
 func sumsOf(watch *uprobesWatch) *aggregate.Memory {
 	return (*aggregate.Memory)(unsafe.Pointer(&watch.Sums))
 }

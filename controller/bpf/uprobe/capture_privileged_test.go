@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/hits"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -197,8 +198,9 @@ func TestKeyedAggregates(t *testing.T) {
 		t.Errorf("without key: %d hits, %d to %d", other.Count, int64(other.Min), int64(other.Max))
 	}
 	seen := 0
-	u.ReadKeys(target.pid, 1, Closed, func(key uint64, a *Aggregate) {
+	u.ReadKeys(target.pid, 1, Closed, func(by hits.Key, a *Aggregate) {
 		seen++
+		key := by.Value
 		value := uint64(2*int64(key) - 4)
 		if key >= keys || a.Count != rounds || a.Sum != rounds*value || a.Min != value || a.Max != value || !a.Known {
 			t.Errorf("key %d: %d hits, sum %d, %d to %d", key, a.Count, int64(a.Sum), int64(a.Min), int64(a.Max))
@@ -211,7 +213,7 @@ func TestKeyedAggregates(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustWatch(t, u, target.pid, 1)
-	u.ReadKeys(target.pid, 1, Closed, func(key uint64, a *Aggregate) { t.Errorf("key %d of an earlier watch: %+v", key, a) })
+	u.ReadKeys(target.pid, 1, Closed, func(key hits.Key, a *Aggregate) { t.Errorf("key %v of an earlier watch: %+v", key, a) })
 }
 
 func TestUnreadableIsCounted(t *testing.T) {

@@ -10,63 +10,71 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/attune-hpc/attune/controller/aggregate"
-	"github.com/attune-hpc/attune/controller/bpf"
-	"github.com/attune-hpc/attune/dmlib/abi"
+	"github.com/attune-hpc/attune/controller/capture"
+	"github.com/attune-hpc/attune/internal/hits"
 )
 
 // ErrTooManyWatches is returned when MaxWatches pairs of process and point are
 // watched already, or 256 of those that capture.
 var ErrTooManyWatches = errors.New("too many watched processes and points")
 
-// keyTables hands out tables of aggregates by key, made when a watch needs one:
-// a place takes 320 bytes of the kernel's memory. Guarded by watchTable.mu.
+// keyTables hands out tables of aggregates by key, made when a watch needs one: a
+// place takes 320 bytes of the kernel's memory, and 528 more where keys are no
+// numbers. Guarded by watchTable.mu.
 type keyTables struct {
-	outer  *ebpf.Map
-	tables []*keyTable
-	free   []uint32
+	outer, texts *ebpf.Map
+	objects      objectTables
+	tables       []*keyTable
+	free         []uint32
 }
 
 // keyTable is one of them.
 type keyTable struct {
-	number uint32
-	places *ebpf.Map
-	shared bpf.SharedArray[aggregate.Memory]
+	number  uint32
+	places  innerTable[aggregate.Memory]
+	texts   innerTable[uprobesKeyText] // of keys that are no numbers
+	objects stackObjects               // of stacks
+	names   map[int]hits.Key           // of texts, by place, as far as they were read
 }
 
-func (k *keyTables) open(outer *ebpf.Map) {
-	k.outer = outer
-	for i := range outer.MaxEntries() {
+func (k *keyTables) open(from *uprobeMaps) {
+	k.outer, k.texts = from.KeyTables, from.TextTables
+	k.objects.open(from)
+	for i := range k.outer.MaxEntries() {
 		k.free = append(k.free, i)
 	}
 }
 
-// add makes a table of so many places.
-func (k *keyTables) add(count int) (*keyTable, error) {
+// add makes a table for the keys of a program; stacks are those of a space.
+func (k *keyTables) add(program capture.Program, space Space) (*keyTable, error) {
 	if len(k.free) == 0 {
 		return nil, ErrTooManyWatches
 	}
-	places, err := ebpf.NewMap(keyTableSpec(count))
-	if err != nil {
-		return nil, fmt.Errorf("table of %d keys: %w", count/2, err)
-	}
-	table := &keyTable{number: k.free[0], places: places}
-	if table.shared, err = bpf.MapArray[aggregate.Memory](places); err != nil {
-		return nil, errors.Join(fmt.Errorf("map keys: %w", err), places.Close())
-	}
-	if err := k.outer.Put(table.number, places); err != nil {
-		return nil, errors.Join(fmt.Errorf("table of %d keys: %w", count/2, err), table.close())
+	table := &keyTable{number: k.free[0]}
+	if err := k.fill(table, program, space); err != nil {
+		return nil, errors.Join(fmt.Errorf("table of %d keys: %w", program.MaxKeys, err), k.empty(table))
 	}
 	k.free = k.free[1:]
 	k.tables = append(k.tables, table)
 	return table, nil
 }
 
-func keyTableSpec(count int) *ebpf.MapSpec {
-	const mmapable, inner = 1 << 10, 1 << 12
-	return &ebpf.MapSpec{
-		Name: "key_table", Type: ebpf.Array, KeySize: 4, ValueSize: abi.AggregateBytes,
-		MaxEntries: uint32(count), Flags: mmapable | inner,
+// fill makes what a table consists of, what the programs begin with last.
+func (k *keyTables) fill(table *keyTable, program capture.Program, space Space) (err error) {
+	count := program.Places()
+	if program.KeyText() {
+		table.names = make(map[int]hits.Key)
+		if table.texts, err = newInnerTable[uprobesKeyText](k.texts, table.number, textTableSpec(count)); err != nil {
+			return err
+		}
 	}
+	if program.KeyStack() {
+		if err := k.objects.set(table.number, &table.objects, space); err != nil {
+			return err
+		}
+	}
+	table.places, err = newInnerTable[aggregate.Memory](k.outer, table.number, keyTableSpec(count))
+	return err
 }
 
 // remove takes a table away, if there is one. Programs that are at it keep its
@@ -76,16 +84,20 @@ func (k *keyTables) remove(table *keyTable) {
 		return
 	}
 	k.tables = slices.DeleteFunc(k.tables, func(t *keyTable) bool { return t == table })
-	// What replaces it, or the end of the outer map, drops the other hold.
-	_ = k.outer.Delete(table.number)
-	_ = table.close()
+	_ = k.empty(table)
 	k.free = append(k.free, table.number)
+}
+
+// empty gives up what a table consists of.
+func (k *keyTables) empty(table *keyTable) error {
+	k.objects.drop(table.number, &table.objects)
+	return errors.Join(table.places.remove(k.outer, table.number), table.texts.remove(k.texts, table.number))
 }
 
 func (k *keyTables) close() error {
 	var errs []error
 	for _, table := range k.tables {
-		errs = append(errs, table.close())
+		errs = append(errs, k.empty(table))
 	}
 	k.tables, k.free = nil, nil
 	return errors.Join(errs...)
@@ -94,8 +106,6 @@ func (k *keyTables) close() error {
 // reset empties the extremes of an interval in all tables.
 func (k *keyTables) reset(interval uint32) {
 	for _, table := range k.tables {
-		aggregate.Table(table.shared.Elements).Each(func(_ int, _ uint64, sums *aggregate.Memory) { sums.Reset(interval) })
+		aggregate.Table(table.places.shared.Elements).Each(func(_ int, _ uint64, sums *aggregate.Memory) { sums.Reset(interval) })
 	}
 }
-
-func (t *keyTable) close() error { return errors.Join(t.shared.Unmap(), t.places.Close()) }

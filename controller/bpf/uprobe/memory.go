@@ -61,7 +61,7 @@ const (
 
 func (m *watchMemory) open(from *uprobeMaps) (err error) {
 	m.watched, m.inBucket = from.Watched, make(map[uint32][]uint32)
-	m.keys.open(from.KeyTables)
+	m.keys.open(from)
 	if m.watches, err = bpf.MapArray[uprobesWatch](from.Watches); err != nil {
 		return fmt.Errorf("map watches: %w", err)
 	}
@@ -92,7 +92,7 @@ func (m *watchMemory) add(key uprobesWatchKey, w Watch, config pointConfig) (*wa
 		return nil, ErrTooManyWatches
 	}
 	entry := &watchEntry{number: m.free[0], start: w.StartTicks, signed: config.program.Signed()}
-	if err := m.addProgram(entry, config.program, w.Globals); err != nil {
+	if err := m.addProgram(entry, config.program, w); err != nil {
 		return nil, err
 	}
 	watch := newWatch(config)
@@ -163,7 +163,7 @@ func (m *watchMemory) startTicks(watch *uprobesWatch) uint64 {
 }
 
 // addProgram gives the watch its program, if the point has one.
-func (m *watchMemory) addProgram(entry *watchEntry, program capture.Program, globals []uint64) error {
+func (m *watchMemory) addProgram(entry *watchEntry, program capture.Program, w Watch) error {
 	if program.Empty() {
 		return nil
 	}
@@ -173,12 +173,12 @@ func (m *watchMemory) addProgram(entry *watchEntry, program capture.Program, glo
 	var table uint32
 	if program.Key != capture.None {
 		var err error
-		if entry.table, err = m.keys.add(program.Places()); err != nil {
+		if entry.table, err = m.keys.add(program, w.Space); err != nil {
 			return err
 		}
 		table = entry.table.number
 	}
-	encoded, err := program.Encode(globals, table)
+	encoded, err := program.Encode(w.Globals, table)
 	if err != nil {
 		m.keys.remove(entry.table)
 		return err

@@ -105,6 +105,9 @@ func (p *uprobePrograms) configure(spec *ebpf.CollectionSpec) error {
 	size(uprobesMapCalls, p.options.MaxCalls)
 	// The kernel wants some inner map as a pattern.
 	spec.Maps[uprobesMapKeyTables].InnerMap = keyTableSpec(2)
+	spec.Maps[uprobesMapTextTables].InnerMap = textTableSpec(2)
+	spec.Maps[uprobesMapRowTables].InnerMap = rowTableSpec(2)
+	spec.Maps[uprobesMapObjectTables].InnerMap = objectTableSpec(2)
 	ring := spec.Maps[uprobesMapRingMemory]
 	if p.options.RingBytes != 0 {
 		ring.ValueSize = p.options.RingBytes + ringGuard
@@ -192,6 +195,7 @@ func (p *uprobePrograms) loadProgram(spec *ebpf.CollectionSpec, name string, typ
 		uprobesMapPlans: m.Plans, uprobesMapPrograms: m.Programs, uprobesMapRecordRing: m.RecordRing,
 		uprobesMapRingMemory: m.RingMemory, uprobesMapWatched: m.Watched,
 		uprobesMapWatches: m.Watches, uprobesMapExpectations: m.Expectations,
+		uprobesMapTextTables: m.TextTables, uprobesMapRowTables: m.RowTables, uprobesMapObjectTables: m.ObjectTables,
 	}})
 	if err != nil {
 		return nil, err

@@ -95,6 +95,9 @@ type Watch struct {
 	// Globals are the addresses, in this process, of the variables that
 	// Globals() of the point's program lists, in that order.
 	Globals []uint64
+	// Space is the process' code, where the point's key is the stack. It is closed when
+	// the watch ends, or Watch fails.
+	Space Space
 }
 
 // pointConfig is what all files of a point have in common.

@@ -86,6 +86,15 @@ type uprobesExpectation struct {
 	Reserved uint32
 }
 
+type uprobesKeyText struct {
+	_        structs.HostLayout
+	State    uint32
+	Length   uint32
+	Cut      uint32
+	Reserved uint32
+	Words    [64]uint64
+}
+
 type uprobesOperand struct {
 	_        structs.HostLayout
 	Kind     uint8
@@ -117,6 +126,23 @@ type uprobesRing struct {
 	Pad1    [7]uint64
 	Lost    uint64
 	Pad2    [7]uint64
+}
+
+type uprobesUnwindObject struct {
+	_     structs.HostLayout
+	Start uint64
+	End   uint64
+	Base  uint64
+	Table uint32
+	Rows  uint32
+}
+
+type uprobesUnwindRow struct {
+	_     structs.HostLayout
+	Pc    uint32
+	Frame uint16
+	Kind  uint8
+	Saved uint8
 }
 
 type uprobesWatch struct {
@@ -162,10 +188,13 @@ const (
 	uprobesMapCalls              = "calls"
 	uprobesMapExpectations       = "expectations"
 	uprobesMapKeyTables          = "key_tables"
+	uprobesMapObjectTables       = "object_tables"
 	uprobesMapPlans              = "plans"
 	uprobesMapPrograms           = "programs"
 	uprobesMapRecordRing         = "record_ring"
 	uprobesMapRingMemory         = "ring_memory"
+	uprobesMapRowTables          = "row_tables"
+	uprobesMapTextTables         = "text_tables"
 	uprobesMapWatched            = "watched"
 	uprobesMapWatches            = "watches"
 	uprobesProgAtEntry           = "at_entry"
@@ -179,10 +208,13 @@ const (
 	uprobesVarRingSize           = "ring_size"
 	uprobesVarRunCtxType         = "run_ctx_type"
 	uprobesVarUnusedExpectation  = "unused_expectation"
+	uprobesVarUnusedKeyText      = "unused_key_text"
 	uprobesVarUnusedOperand      = "unused_operand"
 	uprobesVarUnusedPlan         = "unused_plan"
 	uprobesVarUnusedRecord       = "unused_record"
 	uprobesVarUnusedRing         = "unused_ring"
+	uprobesVarUnusedUnwindObject = "unused_unwind_object"
+	uprobesVarUnusedUnwindRow    = "unused_unwind_row"
 	uprobesVarUnusedWatch        = "unused_watch"
 )
 
@@ -242,10 +274,13 @@ type uprobesMapSpecs struct {
 	Calls        *ebpf.MapSpec `ebpf:"calls"`
 	Expectations *ebpf.MapSpec `ebpf:"expectations"`
 	KeyTables    *ebpf.MapSpec `ebpf:"key_tables"`
+	ObjectTables *ebpf.MapSpec `ebpf:"object_tables"`
 	Plans        *ebpf.MapSpec `ebpf:"plans"`
 	Programs     *ebpf.MapSpec `ebpf:"programs"`
 	RecordRing   *ebpf.MapSpec `ebpf:"record_ring"`
 	RingMemory   *ebpf.MapSpec `ebpf:"ring_memory"`
+	RowTables    *ebpf.MapSpec `ebpf:"row_tables"`
+	TextTables   *ebpf.MapSpec `ebpf:"text_tables"`
 	Watched      *ebpf.MapSpec `ebpf:"watched"`
 	Watches      *ebpf.MapSpec `ebpf:"watches"`
 }
@@ -261,10 +296,13 @@ type uprobesVariableSpecs struct {
 	RingSize           *ebpf.VariableSpec `ebpf:"ring_size"`
 	RunCtxType         *ebpf.VariableSpec `ebpf:"run_ctx_type"`
 	UnusedExpectation  *ebpf.VariableSpec `ebpf:"unused_expectation"`
+	UnusedKeyText      *ebpf.VariableSpec `ebpf:"unused_key_text"`
 	UnusedOperand      *ebpf.VariableSpec `ebpf:"unused_operand"`
 	UnusedPlan         *ebpf.VariableSpec `ebpf:"unused_plan"`
 	UnusedRecord       *ebpf.VariableSpec `ebpf:"unused_record"`
 	UnusedRing         *ebpf.VariableSpec `ebpf:"unused_ring"`
+	UnusedUnwindObject *ebpf.VariableSpec `ebpf:"unused_unwind_object"`
+	UnusedUnwindRow    *ebpf.VariableSpec `ebpf:"unused_unwind_row"`
 	UnusedWatch        *ebpf.VariableSpec `ebpf:"unused_watch"`
 }
 
@@ -292,10 +330,13 @@ type uprobesMaps struct {
 	Calls        *ebpf.Map `ebpf:"calls"`
 	Expectations *ebpf.Map `ebpf:"expectations"`
 	KeyTables    *ebpf.Map `ebpf:"key_tables"`
+	ObjectTables *ebpf.Map `ebpf:"object_tables"`
 	Plans        *ebpf.Map `ebpf:"plans"`
 	Programs     *ebpf.Map `ebpf:"programs"`
 	RecordRing   *ebpf.Map `ebpf:"record_ring"`
 	RingMemory   *ebpf.Map `ebpf:"ring_memory"`
+	RowTables    *ebpf.Map `ebpf:"row_tables"`
+	TextTables   *ebpf.Map `ebpf:"text_tables"`
 	Watched      *ebpf.Map `ebpf:"watched"`
 	Watches      *ebpf.Map `ebpf:"watches"`
 }
@@ -306,10 +347,13 @@ func (m *uprobesMaps) Close() error {
 		m.Calls,
 		m.Expectations,
 		m.KeyTables,
+		m.ObjectTables,
 		m.Plans,
 		m.Programs,
 		m.RecordRing,
 		m.RingMemory,
+		m.RowTables,
+		m.TextTables,
 		m.Watched,
 		m.Watches,
 	)
@@ -326,10 +370,13 @@ type uprobesVariables struct {
 	RingSize           *ebpf.Variable `ebpf:"ring_size"`
 	RunCtxType         *ebpf.Variable `ebpf:"run_ctx_type"`
 	UnusedExpectation  *ebpf.Variable `ebpf:"unused_expectation"`
+	UnusedKeyText      *ebpf.Variable `ebpf:"unused_key_text"`
 	UnusedOperand      *ebpf.Variable `ebpf:"unused_operand"`
 	UnusedPlan         *ebpf.Variable `ebpf:"unused_plan"`
 	UnusedRecord       *ebpf.Variable `ebpf:"unused_record"`
 	UnusedRing         *ebpf.Variable `ebpf:"unused_ring"`
+	UnusedUnwindObject *ebpf.Variable `ebpf:"unused_unwind_object"`
+	UnusedUnwindRow    *ebpf.Variable `ebpf:"unused_unwind_row"`
 	UnusedWatch        *ebpf.Variable `ebpf:"unused_watch"`
 }
 

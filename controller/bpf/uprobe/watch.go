@@ -89,10 +89,19 @@ func (t *watchTable) WatchProcess(pid int, point uint16) error {
 // it already is no error. Children of the process are not watched. If the
 // process has ended, the error is procid.ErrGone.
 func (t *watchTable) Watch(w Watch) error {
+	taken, err := t.watch(w)
+	if !taken && w.Space != nil {
+		_ = w.Space.Close() // read only
+	}
+	return err
+}
+
+// watch is Watch; taken says that the watch has the space.
+func (t *watchTable) watch(w Watch) (taken bool, err error) {
 	if w.StartTicks == 0 {
 		identity, err := procid.Of(w.PID)
 		if err != nil {
-			return fmt.Errorf("watch process %d: %w", w.PID, err)
+			return false, fmt.Errorf("watch process %d: %w", w.PID, err)
 		}
 		w.StartTicks = identity.StartTicks
 	}
@@ -101,19 +110,19 @@ func (t *watchTable) Watch(w Watch) error {
 	key := uprobesWatchKey{Process: uint32(w.PID), Point: uint32(w.Point)}
 	defined := t.points[w.Point]
 	if defined == nil {
-		return fmt.Errorf("watch process %d: point %d is not attached", w.PID, w.Point)
+		return false, fmt.Errorf("watch process %d: point %d is not attached", w.PID, w.Point)
 	}
 	if known := t.index[key]; known != nil && known.start == w.StartTicks {
-		return nil
+		return false, nil
 	}
 	// One of an earlier process with this pid, of whose end nobody has told.
 	if err := t.remove(key); err != nil {
-		return err
+		return false, err
 	}
 	if err := t.add(key, w, defined.config); err != nil {
-		return fmt.Errorf("watch process %d at point %d: %w", w.PID, w.Point, err)
+		return false, fmt.Errorf("watch process %d at point %d: %w", w.PID, w.Point, err)
 	}
-	return nil
+	return true, nil
 }
 
 // add watches a process, by what it has claimed at its first hit if it was expected.

@@ -31,6 +31,7 @@
 #define ATTUNE_FROM_THREAD 7u
 #define ATTUNE_FROM_CPU 8u
 #define ATTUNE_FROM_CALL_SITE 9u
+#define ATTUNE_FROM_STACK 10u          /* calls under way: a key, in the kernel only */
 
 /* What the first step reads is part of the program for as long as it lives. */
 #define ATTUNE_STAYS_MAPPED 1u
@@ -48,6 +49,7 @@
 #define ATTUNE_TYPE_F32 10u
 #define ATTUNE_TYPE_F64 11u
 #define ATTUNE_TYPE_STRING 12u
+#define ATTUNE_TYPE_SIZED_STRING 13u /* address and length: the kernel's probes only */
 
 /* Kinds of captured values in a record. */
 #define ATTUNE_KIND_UNSIGNED 1u
@@ -145,6 +147,10 @@ ATTUNE_INLINE bool attune_type_float(uint32_t type) {
     return type == ATTUNE_TYPE_F32 || type == ATTUNE_TYPE_F64;
 }
 
+ATTUNE_INLINE bool attune_type_string(uint32_t type) {
+    return type == ATTUNE_TYPE_STRING || type == ATTUNE_TYPE_SIZED_STRING;
+}
+
 /* Bytes of a number in memory. */
 ATTUNE_INLINE uint32_t attune_type_size(uint32_t type) {
     switch (type) {
@@ -170,7 +176,7 @@ ATTUNE_INLINE uint32_t attune_type_kind(uint32_t type) {
         return ATTUNE_KIND_FLOAT;
     if (type == ATTUNE_TYPE_POINTER)
         return ATTUNE_KIND_POINTER;
-    return type == ATTUNE_TYPE_STRING ? ATTUNE_KIND_STRING : ATTUNE_KIND_UNSIGNED;
+    return attune_type_string(type) ? ATTUNE_KIND_STRING : ATTUNE_KIND_UNSIGNED;
 }
 
 /* How many bits a number needs; 0 needs none. */

@@ -172,6 +172,11 @@ const (
 	CaptureType_CAPTURE_TYPE_F64 CaptureType = 11
 	// Bytes up to the first zero byte: what a char * points to.
 	CaptureType_CAPTURE_TYPE_STRING CaptureType = 12
+	// Bytes of a given number: an address and, behind it, their number. From a
+	// parameter without dereference the number is the next parameter; else both lie
+	// in memory, eight bytes each: a string of Go, a std::string, a &str of Rust. The
+	// kernel's probes only.
+	CaptureType_CAPTURE_TYPE_SIZED_STRING CaptureType = 13
 )
 
 // Enum value maps for CaptureType.
@@ -190,21 +195,23 @@ var (
 		10: "CAPTURE_TYPE_F32",
 		11: "CAPTURE_TYPE_F64",
 		12: "CAPTURE_TYPE_STRING",
+		13: "CAPTURE_TYPE_SIZED_STRING",
 	}
 	CaptureType_value = map[string]int32{
-		"CAPTURE_TYPE_UNSPECIFIED": 0,
-		"CAPTURE_TYPE_I8":          1,
-		"CAPTURE_TYPE_I16":         2,
-		"CAPTURE_TYPE_I32":         3,
-		"CAPTURE_TYPE_I64":         4,
-		"CAPTURE_TYPE_U8":          5,
-		"CAPTURE_TYPE_U16":         6,
-		"CAPTURE_TYPE_U32":         7,
-		"CAPTURE_TYPE_U64":         8,
-		"CAPTURE_TYPE_POINTER":     9,
-		"CAPTURE_TYPE_F32":         10,
-		"CAPTURE_TYPE_F64":         11,
-		"CAPTURE_TYPE_STRING":      12,
+		"CAPTURE_TYPE_UNSPECIFIED":  0,
+		"CAPTURE_TYPE_I8":           1,
+		"CAPTURE_TYPE_I16":          2,
+		"CAPTURE_TYPE_I32":          3,
+		"CAPTURE_TYPE_I64":          4,
+		"CAPTURE_TYPE_U8":           5,
+		"CAPTURE_TYPE_U16":          6,
+		"CAPTURE_TYPE_U32":          7,
+		"CAPTURE_TYPE_U64":          8,
+		"CAPTURE_TYPE_POINTER":      9,
+		"CAPTURE_TYPE_F32":          10,
+		"CAPTURE_TYPE_F64":          11,
+		"CAPTURE_TYPE_STRING":       12,
+		"CAPTURE_TYPE_SIZED_STRING": 13,
 	}
 )
 
@@ -248,9 +255,7 @@ const (
 	CaptureContext_CAPTURE_CONTEXT_CPU CaptureContext = 2
 	// Address that the call returns to.
 	CaptureContext_CAPTURE_CONTEXT_CALL_SITE CaptureContext = 3
-	// No controller has it: nobody could ask what an id stands for.
-	//
-	// Deprecated: Marked as deprecated in attune/v1/common.proto.
+	// The calls under way, by name: a key, and no value. The kernel's probes only.
 	CaptureContext_CAPTURE_CONTEXT_STACK CaptureContext = 4
 )
 
@@ -1256,7 +1261,7 @@ type Capture struct {
 	Source isCapture_Source `protobuf_oneof:"source"`
 	// What it is; with dereference, what is read in the end.
 	Type CaptureType `protobuf:"varint,8,opt,name=type,proto3,enum=attune.v1.CaptureType" json:"type,omitempty"`
-	// For CAPTURE_TYPE_STRING: most bytes to take, at most 256; 0: 64. What is
+	// For strings: most bytes to take, at most 256; 0: 64. What is
 	// longer is cut, and marked so. A string that memory ends before, up to two
 	// bytes behind the limit, cannot be read.
 	StringLimit uint32 `protobuf:"varint,9,opt,name=string_limit,json=stringLimit,proto3" json:"string_limit,omitempty"`
@@ -1560,7 +1565,8 @@ type MeasurePoint struct {
 	// counts all values up to 0.
 	ValueCapture string `protobuf:"bytes,14,opt,name=value_capture,json=valueCapture,proto3" json:"value_capture,omitempty"`
 	// Name of the capture by which aggregates are kept apart; empty: one for
-	// all. Not a string.
+	// all. A string or the stack only where the kernel's probes serve the point: they
+	// are told apart by a hash of 64 bits.
 	KeyCapture string `protobuf:"bytes,15,opt,name=key_capture,json=keyCapture,proto3" json:"key_capture,omitempty"`
 	// For key_capture: how many keys are kept apart, at most 1024; 0: 256. The
 	// first ones to come are; what comes with other keys is summed in one
@@ -1958,7 +1964,7 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\x14DELIVERY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12DELIVERY_AGGREGATE\x10\x01\x12\x12\n" +
 	"\x0eDELIVERY_EVENT\x10\x02\x12\x14\n" +
-	"\x10DELIVERY_SAMPLED\x10\x03*\xb8\x02\n" +
+	"\x10DELIVERY_SAMPLED\x10\x03*\xd7\x02\n" +
 	"\vCaptureType\x12\x1c\n" +
 	"\x18CAPTURE_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fCAPTURE_TYPE_I8\x10\x01\x12\x14\n" +
@@ -1973,13 +1979,14 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\x10CAPTURE_TYPE_F32\x10\n" +
 	"\x12\x14\n" +
 	"\x10CAPTURE_TYPE_F64\x10\v\x12\x17\n" +
-	"\x13CAPTURE_TYPE_STRING\x10\f*\xa4\x01\n" +
+	"\x13CAPTURE_TYPE_STRING\x10\f\x12\x1d\n" +
+	"\x19CAPTURE_TYPE_SIZED_STRING\x10\r*\xa0\x01\n" +
 	"\x0eCaptureContext\x12\x1f\n" +
 	"\x1bCAPTURE_CONTEXT_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16CAPTURE_CONTEXT_THREAD\x10\x01\x12\x17\n" +
 	"\x13CAPTURE_CONTEXT_CPU\x10\x02\x12\x1d\n" +
-	"\x19CAPTURE_CONTEXT_CALL_SITE\x10\x03\x12\x1d\n" +
-	"\x15CAPTURE_CONTEXT_STACK\x10\x04\x1a\x02\b\x01*\xbe\x01\n" +
+	"\x19CAPTURE_CONTEXT_CALL_SITE\x10\x03\x12\x19\n" +
+	"\x15CAPTURE_CONTEXT_STACK\x10\x04*\xbe\x01\n" +
 	"\n" +
 	"Comparison\x12\x1a\n" +
 	"\x16COMPARISON_UNSPECIFIED\x10\x00\x12\x14\n" +

@@ -657,7 +657,9 @@ type Aggregate struct {
 	Key *uint64 `protobuf:"varint,8,opt,name=key,proto3,oneof" json:"key,omitempty"`
 	// Hits that are in none of these figures, because the value or the key could
 	// not be read. Counted where key is absent.
-	Unreadable    uint64 `protobuf:"varint,9,opt,name=unreadable,proto3" json:"unreadable,omitempty"`
+	Unreadable uint64 `protobuf:"varint,9,opt,name=unreadable,proto3" json:"unreadable,omitempty"`
+	// Of a key that is no number, what it is; key is absent.
+	KeyText       *KeyText `protobuf:"bytes,10,opt,name=key_text,json=keyText,proto3" json:"key_text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -755,6 +757,77 @@ func (x *Aggregate) GetUnreadable() uint64 {
 	return 0
 }
 
+func (x *Aggregate) GetKeyText() *KeyText {
+	if x != nil {
+		return x.KeyText
+	}
+	return nil
+}
+
+// KeyText is a key that is no number.
+type KeyText struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of a string its bytes, which may be any, up to the capture's limit.
+	Text []byte `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// The string, or the stack, was longer.
+	Cut bool `protobuf:"varint,2,opt,name=cut,proto3" json:"cut,omitempty"`
+	// Of a stack the functions, outermost first, as OBJECT:FUNCTION; at most 64.
+	Frames        []string `protobuf:"bytes,3,rep,name=frames,proto3" json:"frames,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyText) Reset() {
+	*x = KeyText{}
+	mi := &file_attune_v1_event_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyText) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyText) ProtoMessage() {}
+
+func (x *KeyText) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_event_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyText.ProtoReflect.Descriptor instead.
+func (*KeyText) Descriptor() ([]byte, []int) {
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *KeyText) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+func (x *KeyText) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
+func (x *KeyText) GetFrames() []string {
+	if x != nil {
+		return x.Frames
+	}
+	return nil
+}
+
 // AggregateBatch holds the aggregates of one interval.
 type AggregateBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -772,7 +845,7 @@ type AggregateBatch struct {
 
 func (x *AggregateBatch) Reset() {
 	*x = AggregateBatch{}
-	mi := &file_attune_v1_event_proto_msgTypes[7]
+	mi := &file_attune_v1_event_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -784,7 +857,7 @@ func (x *AggregateBatch) String() string {
 func (*AggregateBatch) ProtoMessage() {}
 
 func (x *AggregateBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[7]
+	mi := &file_attune_v1_event_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -797,7 +870,7 @@ func (x *AggregateBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateBatch.ProtoReflect.Descriptor instead.
 func (*AggregateBatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AggregateBatch) GetFromUnixNano() int64 {
@@ -842,7 +915,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_attune_v1_event_proto_msgTypes[8]
+	mi := &file_attune_v1_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +927,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[8]
+	mi := &file_attune_v1_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +940,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{8}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Sample) GetProcess() uint64 {
@@ -913,7 +986,7 @@ type SampleBatch struct {
 
 func (x *SampleBatch) Reset() {
 	*x = SampleBatch{}
-	mi := &file_attune_v1_event_proto_msgTypes[9]
+	mi := &file_attune_v1_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +998,7 @@ func (x *SampleBatch) String() string {
 func (*SampleBatch) ProtoMessage() {}
 
 func (x *SampleBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[9]
+	mi := &file_attune_v1_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1011,7 @@ func (x *SampleBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SampleBatch.ProtoReflect.Descriptor instead.
 func (*SampleBatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{9}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SampleBatch) GetUnixNano() int64 {
@@ -1004,7 +1077,7 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"lost_queue\x18\x04 \x01(\x04R\tlostQueue\x123\n" +
 	"\x16monotonic_to_unix_nano\x18\x05 \x01(\x03R\x13monotonicToUnixNano\x12\x19\n" +
 	"\blost_bpf\x18\x06 \x01(\x04R\alostBpf\x12!\n" +
-	"\frecord_count\x18\a \x01(\x04R\vrecordCount\"\xe4\x01\n" +
+	"\frecord_count\x18\a \x01(\x04R\vrecordCount\"\x93\x02\n" +
 	"\tAggregate\x12\x14\n" +
 	"\x05point\x18\x01 \x01(\rR\x05point\x12\x18\n" +
 	"\aprocess\x18\x02 \x01(\x04R\aprocess\x12\x14\n" +
@@ -1016,8 +1089,14 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\x03key\x18\b \x01(\x04H\x00R\x03key\x88\x01\x01\x12\x1e\n" +
 	"\n" +
 	"unreadable\x18\t \x01(\x04R\n" +
-	"unreadableB\x06\n" +
-	"\x04_key\"\x8e\x01\n" +
+	"unreadable\x12-\n" +
+	"\bkey_text\x18\n" +
+	" \x01(\v2\x12.attune.v1.KeyTextR\akeyTextB\x06\n" +
+	"\x04_key\"G\n" +
+	"\aKeyText\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\fR\x04text\x12\x10\n" +
+	"\x03cut\x18\x02 \x01(\bR\x03cut\x12\x16\n" +
+	"\x06frames\x18\x03 \x03(\tR\x06frames\"\x8e\x01\n" +
 	"\x0eAggregateBatch\x12$\n" +
 	"\x0efrom_unix_nano\x18\x01 \x01(\x03R\ffromUnixNano\x12 \n" +
 	"\fto_unix_nano\x18\x02 \x01(\x03R\n" +
@@ -1048,7 +1127,7 @@ func file_attune_v1_event_proto_rawDescGZIP() []byte {
 	return file_attune_v1_event_proto_rawDescData
 }
 
-var file_attune_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_attune_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_attune_v1_event_proto_goTypes = []any{
 	(*PublishRequest)(nil),  // 0: attune.v1.PublishRequest
 	(*NewsBatch)(nil),       // 1: attune.v1.NewsBatch
@@ -1057,40 +1136,42 @@ var file_attune_v1_event_proto_goTypes = []any{
 	(*ProcessEnded)(nil),    // 4: attune.v1.ProcessEnded
 	(*RecordBatch)(nil),     // 5: attune.v1.RecordBatch
 	(*Aggregate)(nil),       // 6: attune.v1.Aggregate
-	(*AggregateBatch)(nil),  // 7: attune.v1.AggregateBatch
-	(*Sample)(nil),          // 8: attune.v1.Sample
-	(*SampleBatch)(nil),     // 9: attune.v1.SampleBatch
-	(*Process)(nil),         // 10: attune.v1.Process
-	(*Job)(nil),             // 11: attune.v1.Job
-	(*Principal)(nil),       // 12: attune.v1.Principal
-	(*Reading)(nil),         // 13: attune.v1.Reading
-	(*Details)(nil),         // 14: attune.v1.Details
-	(*Table)(nil),           // 15: attune.v1.Table
+	(*KeyText)(nil),         // 7: attune.v1.KeyText
+	(*AggregateBatch)(nil),  // 8: attune.v1.AggregateBatch
+	(*Sample)(nil),          // 9: attune.v1.Sample
+	(*SampleBatch)(nil),     // 10: attune.v1.SampleBatch
+	(*Process)(nil),         // 11: attune.v1.Process
+	(*Job)(nil),             // 12: attune.v1.Job
+	(*Principal)(nil),       // 13: attune.v1.Principal
+	(*Reading)(nil),         // 14: attune.v1.Reading
+	(*Details)(nil),         // 15: attune.v1.Details
+	(*Table)(nil),           // 16: attune.v1.Table
 }
 var file_attune_v1_event_proto_depIdxs = []int32{
 	3,  // 0: attune.v1.PublishRequest.hello:type_name -> attune.v1.StreamHello
-	10, // 1: attune.v1.PublishRequest.process_started:type_name -> attune.v1.Process
-	10, // 2: attune.v1.PublishRequest.process_changed:type_name -> attune.v1.Process
+	11, // 1: attune.v1.PublishRequest.process_started:type_name -> attune.v1.Process
+	11, // 2: attune.v1.PublishRequest.process_changed:type_name -> attune.v1.Process
 	4,  // 3: attune.v1.PublishRequest.process_ended:type_name -> attune.v1.ProcessEnded
 	5,  // 4: attune.v1.PublishRequest.records:type_name -> attune.v1.RecordBatch
-	7,  // 5: attune.v1.PublishRequest.aggregates:type_name -> attune.v1.AggregateBatch
-	9,  // 6: attune.v1.PublishRequest.samples:type_name -> attune.v1.SampleBatch
+	8,  // 5: attune.v1.PublishRequest.aggregates:type_name -> attune.v1.AggregateBatch
+	10, // 6: attune.v1.PublishRequest.samples:type_name -> attune.v1.SampleBatch
 	1,  // 7: attune.v1.PublishRequest.news:type_name -> attune.v1.NewsBatch
 	0,  // 8: attune.v1.NewsBatch.news:type_name -> attune.v1.PublishRequest
-	11, // 9: attune.v1.StreamHello.job:type_name -> attune.v1.Job
-	12, // 10: attune.v1.StreamHello.user:type_name -> attune.v1.Principal
-	6,  // 11: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
-	13, // 12: attune.v1.Sample.readings:type_name -> attune.v1.Reading
-	14, // 13: attune.v1.Sample.details:type_name -> attune.v1.Details
-	15, // 14: attune.v1.Sample.tables:type_name -> attune.v1.Table
-	8,  // 15: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
-	0,  // 16: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
-	2,  // 17: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
-	17, // [17:18] is the sub-list for method output_type
-	16, // [16:17] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	12, // 9: attune.v1.StreamHello.job:type_name -> attune.v1.Job
+	13, // 10: attune.v1.StreamHello.user:type_name -> attune.v1.Principal
+	7,  // 11: attune.v1.Aggregate.key_text:type_name -> attune.v1.KeyText
+	6,  // 12: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
+	14, // 13: attune.v1.Sample.readings:type_name -> attune.v1.Reading
+	15, // 14: attune.v1.Sample.details:type_name -> attune.v1.Details
+	16, // 15: attune.v1.Sample.tables:type_name -> attune.v1.Table
+	9,  // 16: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
+	0,  // 17: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
+	2,  // 18: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
+	18, // [18:19] is the sub-list for method output_type
+	17, // [17:18] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_event_proto_init() }
@@ -1120,7 +1201,7 @@ func file_attune_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_event_proto_rawDesc), len(file_attune_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -3,10 +3,10 @@
 package probeview
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -31,6 +31,9 @@ func (p *Printer) add(stream int, named *attunev1.NamedAggregate) {
 		at.sums[k] = &hits.Sum{Signed: at.signed()}
 	}
 	at.sums[k].Join(a)
+	one := &hits.Sum{Signed: at.signed()}
+	one.Join(a)
+	p.stack(at, k, one)
 }
 
 // signed says whether the point's value may be negative.
@@ -58,12 +61,14 @@ func (p *Printer) Flush(last bool) {
 	if p.options.Screen {
 		fmt.Fprint(p.options.Output, clearScreen)
 	}
-	w := tabwriter.NewWriter(p.options.Output, 0, 8, 2, ' ', tabwriter.AlignRight)
+	var table bytes.Buffer
+	w := tabwriter.NewWriter(&table, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "%s\thits\t/s\tleast\tmean\tgreatest\tsum\t  process and point\n", now.Format("15:04:05"))
 	for _, r := range rows {
 		r.text(w)
 	}
-	_ = w.Flush() // to a terminal: there is nobody to tell
+	_ = w.Flush() // to memory
+	_, _ = p.options.Output.Write(p.cut(table.Bytes()))
 	if p.options.Histogram {
 		for _, r := range rows {
 			fmt.Fprint(p.options.Output, r.bars())
@@ -89,11 +94,11 @@ func (p *Printer) rows(from, to time.Time) (out []row) {
 		counts := spec.GetDelivery() == attunev1.Delivery_DELIVERY_AGGREGATE ||
 			at.probe.GetStatus().GetDegradedTo() == attunev1.Delivery_DELIVERY_AGGREGATE
 		placed := at.probe.GetStatus().GetState() == attunev1.PointState_POINT_STATE_PLACED
-		if len(at.sums) == 0 && placed && counts && !at.ended && spec.GetKeyCapture() == "" {
+		if len(at.sums) == 0 && placed && counts && !at.ended {
 			at.sums[hits.Key{}] = &hits.Sum{}
 		}
 		keys := slices.SortedFunc(maps.Keys(at.sums), func(a, b hits.Key) int {
-			return cmp.Or(cmp.Compare(at.sums[b].Count, at.sums[a].Count), cmp.Compare(a.Value, b.Value))
+			return cmp.Or(cmp.Compare(at.sums[b].Count, at.sums[a].Count), a.Compare(b))
 		})
 		in, part := at.on.end(from, to)
 		for _, k := range keys {
@@ -137,10 +142,10 @@ func (r row) name() string {
 	spec := r.at.read.Spec
 	switch {
 	case r.key.Has:
-		text += fmt.Sprintf(" %s=%s", spec.GetKeyCapture(), r.keyText())
+		text += fmt.Sprintf(" %s=%s", spec.GetKeyCapture(), r.key.Show(r.keySigned()))
 	case r.more > 0:
 		text += fmt.Sprintf(" (%d more %s)", r.more, spec.GetKeyCapture())
-	case spec.GetKeyCapture() != "":
+	case spec.GetKeyCapture() != "" && r.sum.Count > 0:
 		text += " (other " + spec.GetKeyCapture() + ")"
 	}
 	if r.sum.Unreadable > 0 {
@@ -152,14 +157,16 @@ func (r row) name() string {
 	return text
 }
 
-func (r row) keyText() string {
-	if hits.Signed(r.at.read.Spec, r.at.read.Spec.GetKeyCapture()) {
-		return strconv.FormatInt(int64(r.key.Value), 10)
+func (r row) keySigned() bool {
+	return hits.Signed(r.at.read.Spec, r.at.read.Spec.GetKeyCapture())
+}
+
+// keyDocument is the key in a document: a text, also of a number, which may be an address.
+func (r row) keyDocument() any {
+	if r.key.Kind == hits.KeyNumber {
+		return r.key.Show(r.keySigned())
 	}
-	if r.key.Value > math.MaxUint32 { // an address
-		return "0x" + strconv.FormatUint(r.key.Value, 16)
-	}
-	return strconv.FormatUint(r.key.Value, 10)
+	return r.key.Plain(false)
 }
 
 // value shows a sum or bound in the unit of the point.
@@ -216,7 +223,7 @@ func (r row) json(from, to time.Time) map[string]any {
 		"seconds": r.seconds, "partial": r.part,
 	}
 	if r.key.Has {
-		document["key"] = r.keyText()
+		document["key"] = r.keyDocument()
 	}
 	if r.sum.Unreadable > 0 {
 		document["unreadable"] = r.sum.Unreadable

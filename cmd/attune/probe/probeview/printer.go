@@ -36,6 +36,8 @@ type Options struct {
 	Top int
 	// Screen has each interval take the place of the one before, on a terminal.
 	Screen bool
+	// Columns is how wide the terminal is, to which lines are cut there; nil: not known.
+	Columns func() int
 	// now tells the time; nil: time.Now.
 	now func() time.Time
 }
@@ -44,8 +46,9 @@ type Options struct {
 type Printer struct {
 	options Options
 	points  map[place]*point
-	since   time.Time        // of the running interval
-	refused map[asked]string // why
+	since   time.Time           // of the running interval
+	refused map[asked]string    // why
+	stacks  map[string]*stacked // by the text of the point
 }
 
 // place is the number of a point in the session that a stream comes from.
@@ -115,7 +118,7 @@ func New(options Options) *Printer {
 	if options.now == nil {
 		options.now = time.Now
 	}
-	return &Printer{options: options, points: make(map[place]*point), since: options.now(), refused: make(map[asked]string)}
+	return &Printer{options: options, points: make(map[place]*point), since: options.now(), refused: make(map[asked]string), stacks: make(map[string]*stacked)}
 }
 
 // Refused is how many points, counted once in each process, are refused as

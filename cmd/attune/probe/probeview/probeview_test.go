@@ -67,7 +67,7 @@ func TestIntervals(t *testing.T) {
 	p.Flush(false)
 	text := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
-		"7 7 1 1.0 1 7 7 a:f arg0=2 3 3 5 11.7 20 35 7 a:f arg0=1 0 0 7 a:f (other arg0) (4 unreadable)", "≥ 4 ####",
+		"7 7 1 1.0 1 7 7 a:f arg0=2 3 3 5 11.7 20 35 7 a:f arg0=1 0 0 7 a:f (4 unreadable)", "≥ 4 ####",
 		"placed by got, about 6 ns a hit",
 	} {
 		if !strings.Contains(text, want) {

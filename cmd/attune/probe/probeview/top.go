@@ -3,6 +3,7 @@
 package probeview
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/attune-hpc/attune/internal/hits"
@@ -32,6 +33,26 @@ func (p *Printer) top(rows []row) (out []row) {
 		out[at].more++
 	}
 	return out
+}
+
+// cut cuts the lines of a screen to its width: one that goes on in the next row moves
+// all others.
+func (p *Printer) cut(table []byte) []byte {
+	if !p.options.Screen || p.options.Columns == nil {
+		return table
+	}
+	width := p.options.Columns()
+	if width < 1 {
+		return table // not known
+	}
+	var out bytes.Buffer
+	for line := range bytes.Lines(table) {
+		if runes := []rune(string(bytes.TrimRight(line, "\n"))); len(runes) > width {
+			line = []byte(string(runes[:width-1]) + "…\n")
+		}
+		out.Write(line)
+	}
+	return out.Bytes()
 }
 
 // perSecond writes a rate in three figures: 674, 18.2k, 3.4M.

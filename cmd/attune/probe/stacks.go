@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/attune-hpc/attune/cmd/attune/probe/probeview"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/flame"
+	"github.com/attune-hpc/attune/internal/hits"
+	"github.com/attune-hpc/attune/internal/outfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// stackFiles are where the stacks of a watch go when it ends.
+type stackFiles struct {
+	foldedName, flameName string
+	folded, flame         *os.File // nil: not wanted
+	began                 time.Time
+}
+
+func (s *stackFiles) declare(flags *pflag.FlagSet) {
+	flags.StringVar(&s.foldedName, "folded", "", "at the end write the stacks of points that are kept apart \"by stack\" into `FILE`, as the folded lines that flame graph tools read")
+	flags.StringVar(&s.flameName, "flame", "", "at the end write them into `FILE` as flame graphs, a page for a browser")
+}
+
+// open opens the files that are wanted; the caller closes them.
+func (s *stackFiles) open(points []*attunev1.MeasurePoint) (err error) {
+	if s.foldedName == "" && s.flameName == "" {
+		return nil
+	}
+	s.began = time.Now()
+	stacks := len(points) == 0 // those that were added are not known yet
+	for _, p := range points {
+		stacks = stacks || hits.ByStack(p)
+	}
+	if !stacks {
+		return exitcode.UsageError(errors.New("--folded and --flame want stacks, and no point has any"), "write one as in: libc.so.6:malloc by stack")
+	}
+	if s.folded, err = openStacks("folded", s.foldedName); err != nil {
+		return err
+	}
+	s.flame, err = openStacks("flame", s.flameName)
+	return err
+}
+
+func openStacks(flag, name string) (*os.File, error) {
+	if name == "" {
+		return nil, nil
+	}
+	file, err := outfile.Open(name, os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return nil, exitcode.UsageError(fmt.Errorf("--%s: %w", flag, err), "name a file that you may write to with --"+flag)
+	}
+	return file, nil
+}
+
+// write writes what was seen.
+func (s *stackFiles) write(printer *probeview.Printer) error {
+	graphs := printer.Graphs()
+	var errs []error
+	if s.folded != nil {
+		for _, g := range graphs {
+			errs = append(errs, flame.Fold(s.folded, g.Stacks))
+		}
+	}
+	if s.flame != nil {
+		page := &flame.Page{
+			Title: "Stacks of " + printer.Programs(), Graphs: graphs,
+			Remark: fmt.Sprintf("Seen from %s for %v, by attune probe watch.", s.began.Format(time.DateTime), time.Since(s.began).Round(time.Second)),
+		}
+		errs = append(errs, page.Write(s.flame))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *stackFiles) close() {
+	for _, file := range []*os.File{s.folded, s.flame} {
+		if file != nil {
+			_ = file.Close() // what was written is written
+		}
+	}
+}

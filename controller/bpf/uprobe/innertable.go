@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uprobe
+
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/dmlib/abi"
+)
+
+// innerTable is an array that an array of maps holds, in the memory of this process.
+// The zero innerTable is none.
+type innerTable[T any] struct {
+	array  *ebpf.Map
+	shared bpf.SharedArray[T]
+}
+
+// innerTableSpec is that of an array that may have any size.
+func innerTableSpec(name string, valueBytes, count int) *ebpf.MapSpec {
+	const mmapable, inner = 1 << 10, 1 << 12
+	return &ebpf.MapSpec{
+		Name: name, Type: ebpf.Array, KeySize: 4, ValueSize: uint32(valueBytes),
+		MaxEntries: uint32(count), Flags: mmapable | inner,
+	}
+}
+
+func keyTableSpec(count int) *ebpf.MapSpec {
+	return innerTableSpec("key_table", abi.AggregateBytes, count)
+}
+
+func textTableSpec(count int) *ebpf.MapSpec {
+	return innerTableSpec("text_table", int(unsafe.Sizeof(uprobesKeyText{})), count)
+}
+
+func rowTableSpec(count int) *ebpf.MapSpec {
+	return innerTableSpec("row_table", int(unsafe.Sizeof(Row{})), count)
+}
+
+func objectTableSpec(count int) *ebpf.MapSpec {
+	return innerTableSpec("object_table", int(unsafe.Sizeof(uprobesUnwindObject{})), count)
+}
+
+// newInnerTable makes an array that begins with a content, and puts it into an outer one.
+func newInnerTable[T any](outer *ebpf.Map, number uint32, spec *ebpf.MapSpec, content ...T) (table innerTable[T], err error) {
+	if table.array, err = ebpf.NewMap(spec); err != nil {
+		return table, err
+	}
+	if table.shared, err = bpf.MapArray[T](table.array); err == nil {
+		copy(table.shared.Elements, content)
+		err = outer.Put(number, table.array)
+	}
+	if err != nil {
+		err = errors.Join(err, table.close())
+	}
+	return table, err
+}
+
+// remove takes the array out and gives it up. Programs that are at it keep its memory
+// until they are through.
+func (t *innerTable[T]) remove(outer *ebpf.Map, number uint32) error {
+	if t.array == nil {
+		return nil
+	}
+	// What replaces it, or the end of the outer map, drops the other hold.
+	_ = outer.Delete(number)
+	return t.close()
+}
+
+func (t *innerTable[T]) close() error {
+	err := errors.Join(t.shared.Unmap(), t.array.Close())
+	*t = innerTable[T]{}
+	return err
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"math"
+	"slices"
+
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
+	"github.com/attune-hpc/attune/internal/callframe"
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+// maxFrameInfo is how large a section .eh_frame is read.
+const maxFrameInfo = 64 << 20
+
+const wordBytes = 8
+
+// rowsOf reads how to walk through the frames of a file's functions; none where it has no
+// call frame information. Addresses count from base.
+func rowsOf(file *objfile.File, base uint64) ([]uprobe.Row, error) {
+	section, err := file.Section(".eh_frame", maxFrameInfo)
+	if err != nil {
+		return nil, err
+	}
+	address, _, _ := file.SectionAddress(".eh_frame")
+	b := builder{base: base}
+	b.linkage, b.linkageSize, _ = file.SectionAddress(".plt")
+	var entries []callframe.Entry
+	if err := callframe.Each(section, address, func(e callframe.Entry) { entries = append(entries, e) }); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(entries, func(x, y callframe.Entry) int { return compare(x.Start, y.Start) })
+	for _, e := range entries {
+		b.entry(e)
+	}
+	return b.rows, nil
+}
+
+func compare(a, b uint64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// builder puts the rows of entries behind one another.
+type builder struct {
+	base, linkage, linkageSize uint64
+	rows                       []uprobe.Row
+}
+
+func (b *builder) entry(e callframe.Entry) {
+	if e.Start < b.base || e.End-b.base > math.MaxUint32 {
+		return
+	}
+	// What the entry before left behind its end gives way.
+	for n := len(b.rows); n > 0 && uint64(b.rows[n-1].PC) >= e.Start-b.base; n = len(b.rows) {
+		b.rows = b.rows[:n-1]
+	}
+	e.Rows(func(r callframe.Row) { b.add(r.Start, b.encode(r)) })
+	b.add(e.End, uprobe.Row{Kind: uprobe.RowNone})
+}
+
+// add adds a row; one that says the same as the one before is left out.
+func (b *builder) add(start uint64, row uprobe.Row) {
+	row.PC = uint32(start - b.base)
+	if n := len(b.rows); n > 0 {
+		before := b.rows[n-1]
+		if before.PC = row.PC; before == row {
+			return
+		}
+	}
+	b.rows = append(b.rows, row)
+}
+
+// encode says what a row says in the form of the kernel's programs.
+func (b *builder) encode(r callframe.Row) uprobe.Row {
+	kinds := map[callframe.FrameBy]uprobe.RowKind{callframe.ByStack: uprobe.RowStack, callframe.ByBase: uprobe.RowBase, callframe.WithoutCaller: uprobe.RowOutermost}
+	kind, known := kinds[r.Frame]
+	switch {
+	case r.Frame == callframe.ByExpression && r.Start-b.linkage < b.linkageSize:
+		return uprobe.Row{Kind: uprobe.RowLinkage}
+	case kind == uprobe.RowOutermost:
+		return uprobe.Row{Kind: kind}
+	case !known, !words(r.Offset, math.MaxUint16), !words(r.Saved, math.MaxUint8):
+		return uprobe.Row{Kind: uprobe.RowOther}
+	}
+	return uprobe.Row{Frame: uint16(r.Offset / wordBytes), Kind: kind, Saved: uint8(r.Saved / wordBytes)}
+}
+
+// words says whether so many bytes are whole words, and no more than most.
+func words(bytes, most int64) bool {
+	return bytes >= 0 && bytes%wordBytes == 0 && bytes/wordBytes <= most
+}

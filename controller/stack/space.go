@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/symname"
+)
+
+// Space is the code of a process. The caller closes it.
+type Space struct {
+	images func() ([]objfile.Image, error)
+
+	mu      sync.Mutex // guards what follows; held while a file is read
+	objects []*object
+	closed  bool
+}
+
+// object is a file in the process.
+type object struct {
+	image objfile.Image
+	file  *objfile.File
+	names *objfile.Addresses // nil: not read, or not to be had
+	tried bool
+	name  string
+}
+
+// NewSpace returns the code of a process whose images, in the order of addresses, the
+// function lists.
+func NewSpace(images func() ([]objfile.Image, error)) (*Space, error) {
+	s := &Space{images: images}
+	_, err := s.look()
+	return s, err
+}
+
+// Close closes the files. It is idempotent.
+func (s *Space) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return closeAll(s.objects)
+}
+
+func closeAll(objects []*object) error {
+	var errs []error
+	for _, o := range objects {
+		errs = append(errs, o.file.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// look lists what is mapped, and says whether that is something else than before. The
+// caller holds mu, or has made s just now.
+func (s *Space) look() (changed bool, err error) {
+	images, err := s.images()
+	if err != nil {
+		return false, err
+	}
+	same := func(o *object, i objfile.Image) bool {
+		return o.image.Device == i.Device && o.image.Inode == i.Inode && o.image.Bias == i.Bias
+	}
+	var now, opened []*object
+	for _, image := range images {
+		if at := slices.IndexFunc(s.objects, func(o *object) bool { return same(o, image) }); at >= 0 {
+			now = append(now, s.objects[at])
+			continue
+		}
+		file, err := image.Open()
+		if err != nil {
+			continue // its frames get no names
+		}
+		one := &object{image: image, file: file, name: image.ProgramName()}
+		now, opened = append(now, one), append(opened, one)
+	}
+	if len(opened) == 0 {
+		return false, nil // what went stays: stacks from before may lead there
+	}
+	// What is not mapped any more keeps its names as long as nothing took its place.
+	for _, o := range s.objects {
+		if !slices.Contains(now, o) && !slices.ContainsFunc(now, func(n *object) bool { return n.image.Start < o.image.End && o.image.Start < n.image.End }) {
+			now = append(now, o)
+		} else if !slices.Contains(now, o) {
+			_ = o.file.Close() // read only
+		}
+	}
+	slices.SortFunc(now, func(a, b *object) int { return compare(a.image.Start, b.image.Start) })
+	s.objects = now
+	return true, nil
+}
+
+// Objects implements [uprobe.Space].
+func (s *Space) Objects() (all []uprobe.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.objects {
+		all = append(all, uprobe.Object{
+			Start: o.image.Start, End: o.image.End, Base: o.image.Start,
+			File: uprobe.FileID{Device: o.image.Device, Inode: o.image.Inode},
+			Rows: func() ([]uprobe.Row, error) { return rowsOf(o.file, o.image.Start-o.image.Bias) },
+		})
+	}
+	return all
+}
+
+// holding finds the object at an address. The caller holds mu.
+func (s *Space) holding(address uint64) *object {
+	for _, o := range s.objects {
+		if o.image.Has(address) {
+			return o
+		}
+	}
+	return nil
+}
+
+// Renew implements [uprobe.Space].
+func (s *Space) Renew(addresses []uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := func(address uint64) bool { return s.holding(address) != nil }
+	if s.closed || !slices.ContainsFunc(addresses, func(a uint64) bool { return !known(a) }) {
+		return false
+	}
+	changed, err := s.look()
+	return err == nil && changed // else the process has ended
+}
+
+// outside is the name of what lies in no file: code that was made at run time.
+const outside = "[in no file]"
+
+// Name implements [uprobe.Space].
+func (s *Space) Name(address uint64, call bool) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if call {
+		address-- // within the call: what it returns to may be another function
+	}
+	o := s.holding(address)
+	if o == nil {
+		return outside
+	}
+	return printable(o.name + ":" + o.function(address-o.image.Bias))
+}
+
+// function names the function at a virtual address; by where it begins if it has no name.
+func (o *object) function(address uint64) string {
+	if !o.tried && o.file != nil {
+		o.names, _ = o.file.Addresses() // without, they are told by address
+		o.tried = true
+	}
+	if o.names != nil {
+		if name, ok := o.names.Function(address); ok {
+			name, _, _ = strings.Cut(name, ".cold")
+			return symname.Demangle(name)
+		}
+	}
+	if frames, err := o.file.Frames(); err == nil {
+		if frame, ok := frames.Holding(address); ok {
+			address = frame.Start
+		}
+	}
+	return fmt.Sprintf("0x%x", address)
+}
+
+// printable replaces what a terminal would obey: names are the program's.
+func printable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, name)
+}
