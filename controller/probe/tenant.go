@@ -156,7 +156,8 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 		t.refuse(index, spec, err)
 	default:
 		if !again && !t.settleRecalled(index, p) {
-			p.late = t.late(index, p, held)
+			// One that was held until its patience ended has run on meanwhile.
+			p.late = t.late(index, p, held && ctx.Err() == nil)
 		}
 		t.tell(index, spec, p, nil)
 	}
