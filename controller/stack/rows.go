@@ -79,14 +79,17 @@ func (b *builder) add(start uint64, row uprobe.Row) {
 
 // encode says what a row says in the form of the kernel's programs.
 func (b *builder) encode(r callframe.Row) uprobe.Row {
-	kinds := map[callframe.FrameBy]uprobe.RowKind{callframe.ByStack: uprobe.RowStack, callframe.ByBase: uprobe.RowBase, callframe.WithoutCaller: uprobe.RowOutermost}
-	kind, known := kinds[r.Frame]
+	kind := uprobe.RowBase
 	switch {
 	case r.Frame == callframe.ByExpression && r.Start-b.linkage < b.linkageSize:
 		return uprobe.Row{Kind: uprobe.RowLinkage}
-	case kind == uprobe.RowOutermost:
-		return uprobe.Row{Kind: kind}
-	case !known, !words(r.Offset, math.MaxUint16), !words(r.Saved, math.MaxUint8):
+	case r.Frame == callframe.WithoutCaller:
+		return uprobe.Row{Kind: uprobe.RowOutermost}
+	case r.Frame == callframe.ByStack:
+		kind = uprobe.RowStack
+	}
+	switch {
+	case kind == uprobe.RowBase && r.Frame != callframe.ByBase, !words(r.Offset, math.MaxUint16), !words(r.Saved, math.MaxUint8):
 		return uprobe.Row{Kind: uprobe.RowOther}
 	}
 	return uprobe.Row{Frame: uint16(r.Offset / wordBytes), Kind: kind, Saved: uint8(r.Saved / wordBytes)}
