@@ -31,7 +31,7 @@ func (p *parser) finish() (Point, error) {
 	if err := checkStatic(spec); err != nil {
 		return Point{}, err
 	}
-	if err := p.keyOnly(); err != nil {
+	if err := checkKeyOnly(spec); err != nil {
 		return Point{}, err
 	}
 	if len(p.taken) == 1 && spec.GetPlace() != attunev1.Place_PLACE_BOTH {
@@ -61,13 +61,13 @@ func checkStatic(spec *attunev1.MeasurePoint) error {
 	return nil
 }
 
-// keyOnly refuses a stack, and a string, where only a number serves.
-func (p *parser) keyOnly() error {
-	for _, c := range p.spec.GetCaptures() {
-		if c.GetContext() == attunev1.CaptureContext_CAPTURE_CONTEXT_STACK && c.GetName() != p.spec.GetKeyCapture() {
+// checkKeyOnly refuses a stack, and a string, where only a number serves.
+func checkKeyOnly(spec *attunev1.MeasurePoint) error {
+	for _, c := range spec.GetCaptures() {
+		if c.GetContext() == attunev1.CaptureContext_CAPTURE_CONTEXT_STACK && c.GetName() != spec.GetKeyCapture() {
 			return fmt.Errorf("%s: a stack is what hits are kept apart by: write by stack", c.GetName())
 		}
-		if isString(c.GetType()) && c.GetName() == p.spec.GetValueCapture() {
+		if isString(c.GetType()) && c.GetName() == spec.GetValueCapture() {
 			return fmt.Errorf("%s: a string has no sum: write by %s", c.GetName(), c.GetName())
 		}
 	}

@@ -3,9 +3,11 @@
 package tuner
 
 import (
+	"context"
 	"fmt"
 	"os"
 
+	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/objective"
@@ -67,16 +69,15 @@ var remedies = map[objective.Kind]string{
 	objective.File:   "name a regular file that you may read",
 }
 
-// measureObjective measures until the end of the session. What is on a file system that does not
-// answer is not waited for.
-func (s *Tuner) measureObjective() {
-	source, a := s.Objective.source, s.Joined.Analyzer
-	if source == nil || a == nil {
+// measure tells an Analyzer, if there is one, until ctx ends. What is on a file system that
+// does not answer is not waited for.
+func (o Objective) measure(ctx context.Context, a *analyzer.Analyzer) {
+	if o.source == nil || a == nil {
 		return
 	}
 	go func() {
-		defer source.Close()
-		source.Run(s.Ctx, objective.Sink{
+		defer o.source.Close()
+		o.source.Run(ctx, objective.Sink{
 			Value: a.Measured,
 			Say:   func(text string) { a.Remark("your objective: " + text) },
 		})

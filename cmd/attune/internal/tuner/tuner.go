@@ -170,7 +170,7 @@ func (s *Tuner) Connect() (err error) {
 	if err := s.Joined.Start(s.Ctx); err != nil {
 		return err
 	}
-	s.measureObjective()
+	s.Objective.measure(s.Ctx, s.Joined.Analyzer)
 	return nil
 }
 
