@@ -28,11 +28,11 @@ int main(void) {
     struct sized both = {"abcdef", 4};
     memset(long_text, 'x', sizeof(long_text) - 1);
     long_text[sizeof(long_text) - 1] = 0;
-    const char *texts[] = {"GET", "\x1b[31m\xff", "", long_text, (const char *)16};
+    const char *volatile texts[] = {"GET", "\x1b[31m\xff", "", long_text, (const char *)16};
     volatile long touched = 0;
     for (int i = 0; i < 3; i++)
         touched += strlen(texts[i]);
-    touched += strlen(both.bytes);
+    touched += strlen(*(const char *volatile *)&both.bytes);
     setvbuf(stdout, NULL, _IONBF, 0);
     puts("ready");
     while (fgets(line, sizeof(line), stdin)) {

@@ -20,7 +20,6 @@ struct origin {
     u64 registers[REGISTERS]; /* at a return, of parameters: as they were at the entry */
     u64 returned;
     u64 call_site; /* 0: cannot be read */
-    u64 counter;   /* the program counter */
     u32 thread;
     u32 cpu;
 };
@@ -118,12 +117,10 @@ INLINE bool follow(const struct attune_capture *capture, u64 *value) {
         bool last = i + 1 == steps;
         u64 address = bits + (s64)capture->offset[i];
 
-        if (last && type == ATTUNE_TYPE_STRING) {
+        if (last && attune_type_string(type)) {
             *value = address; /* read when it is known that it is wanted */
             return true;
         }
-        if (last && type == ATTUNE_TYPE_SIZED_STRING)
-            return read_sized_string(address, value);
         if (!read_number(last ? attune_type_size(type) : 8, address, &bits))
             return false;
     }
@@ -144,12 +141,33 @@ NOINLINE int take_one(const struct origin *from, const struct plan *plan,
     if (!from || !plan || !program || !taken || number >= ATTUNE_CAPTURES)
         return 0;
     capture = &program->capture[number];
-    if (source(from, plan, capture, &value) && follow(capture, &value) &&
-        (capture->type != ATTUNE_TYPE_SIZED_STRING || capture->steps ||
-         sized_parameter(from, plan, capture, &value)))
+    if (source(from, plan, capture, &value) && follow(capture, &value))
         kind = attune_type_kind(capture->type);
     taken->value[number] = kind == ATTUNE_KIND_UNREADABLE ? 0 : value;
     taken->kinds |= kind << (4 * number);
+    return 0;
+}
+
+/* Completes the capture of a string with a length. Apart from take_one, for the stack. */
+NOINLINE int take_length(const struct origin *from, const struct plan *plan,
+                         const struct attune_program *program, struct taken *taken, u64 number) {
+    const struct attune_capture *capture;
+    u64 value;
+    bool known;
+
+    TELL_VERIFIER(number);
+    if (!from || !plan || !program || !taken || number >= ATTUNE_CAPTURES)
+        return 0;
+    capture = &program->capture[number];
+    value = taken->value[number];
+    if (capture->steps)
+        known = read_sized_string(value, &value);
+    else
+        known = sized_parameter(from, plan, capture, &value);
+    taken->value[number] = known ? value : 0;
+    if (!known)
+        taken->kinds = (taken->kinds & ~(15u << (4 * number))) | ATTUNE_KIND_UNREADABLE
+                                                                     << (4 * number);
     return 0;
 }
 

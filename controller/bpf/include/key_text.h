@@ -113,7 +113,9 @@ INLINE s64 read_string(u8 *to, const struct attune_capture *capture, u64 value) 
     if (size > ATTUNE_STRING + 2)
         return -1;
     got = bpf_probe_read_user_str(to, size, (void *)value);
-    return got < 1 ? -1 : got - 1;
+    if (got > 0)
+        got--; /* Linux 6.1 and 6.12 do not count the end of an empty string */
+    return got;
 }
 
 /* Drafts a string; false if it cannot be read. */

@@ -36,7 +36,6 @@ INLINE u32 inner_thread(void) {
 INLINE void note_origin(struct registers *ctx, struct hit *hit, struct origin *from) {
     save_registers(ctx, from->registers);
     from->returned = return_value(ctx);
-    from->counter = program_counter(ctx);
     from->thread = inner_thread();
     from->cpu = bpf_get_smp_processor_id();
     if (hit->watch->flags & WATCH_CALL_SITE)
@@ -47,21 +46,31 @@ INLINE void note_origin(struct registers *ctx, struct hit *hit, struct origin *f
         from->registers[i] = hit->call->parameters[i];
 }
 
+/* A record as memory, of which each has so much. */
+struct record_bytes {
+    u8 bytes[RING_RECORD_MAX];
+};
+
+/* Reads a string into a record, as read_string does. A function of its own: Linux 6.1 loses
+ * sight of the bound else. */
+NOINLINE s64 string_into(struct record_bytes *record, u64 to, const struct attune_capture *capture,
+                         u64 value) {
+    TELL_VERIFIER(to);
+    if (!record || !capture || to > ALL_STRINGS)
+        return -1;
+    return read_string(record->bytes + sizeof(struct captured_record) + to, capture, value);
+}
+
 /* Reads a string to its place; false if it cannot be read. at moves on. */
 INLINE bool take_string(struct captured_record *record, u32 *at,
                         const struct attune_capture *capture, u64 *value) {
-    u64 to = *at;
+    s64 length = string_into((struct record_bytes *)record, *at, capture, *value);
     u32 limit = capture->limit;
-    s64 length;
 
-    TELL_VERIFIER(to);
-    if (to > ALL_STRINGS)
-        return false;
-    length = read_string(record->strings + to, capture, *value);
     if (length < 0)
         return false;
     *value = length > limit ? limit | ATTUNE_STRING_CUT : length;
-    *at = to + (((length > limit ? limit : length) + 7) & ~7u);
+    *at += ((length > limit ? limit : length) + 7) & ~7u;
     return true;
 }
 
@@ -110,22 +119,6 @@ NOINLINE int place_of(struct watch *watch, const struct attune_program *program,
                              place_at);
 }
 
-/* Drafts the key that a capture leads to; false if it cannot be read. */
-INLINE bool draft_key(struct hit *hit, const struct origin *from, struct draft *draft,
-                      const struct attune_program *program, struct taken *taken) {
-    u32 key = (program->key - 1) & (ATTUNE_CAPTURES - 1);
-    struct walk *walk = (struct walk *)draft->walk;
-
-    if (program->capture[key].source != ATTUNE_FROM_STACK)
-        return draft_string(draft, &program->capture[key], taken->value[key]);
-    walk->pc = walk->look = from->counter;
-    walk->stack = from->registers[STACK_POINTER];
-    walk->base = from->registers[BASE_POINTER];
-    /* At an entry, and at a return instruction, the stack is as a call leaves it. */
-    return draft_stack(draft, walk, program->table - 1,
-                       !hit->at_return && !(hit->plan->flags & PLAN_STATIC));
-}
-
 INLINE struct attune_aggregate *of_key(struct watch *watch, const struct attune_program *program,
                                        u64 key) {
     int place = place_of(watch, program, key);
@@ -135,10 +128,93 @@ INLINE struct attune_aggregate *of_key(struct watch *watch, const struct attune_
     return table && place >= 0 ? place_at(table, place) : 0;
 }
 
+/* attune_add() as a function of its own to the verifier. */
+NOINLINE int add(struct attune_aggregate *to, u64 value, u32 is_signed, u32 now) {
+    if (to)
+        attune_add(to, value, is_signed, now);
+    return 0;
+}
+
+/* Sums up a hit: with a key in the key's aggregate, if it has one. Returns whether that
+ * remains to be done: the key is a text, or a stack (add_by_text). */
+INLINE bool sum_up(struct hit *hit, const struct attune_program *program, struct taken *taken) {
+    u32 value = (program->value - 1) & (ATTUNE_CAPTURES - 1);
+    u32 key = (program->key - 1) & (ATTUNE_CAPTURES - 1);
+    struct attune_aggregate *sums = 0;
+
+    if ((program->value && !is_readable(taken, value)) ||
+        (program->key && !is_readable(taken, key))) {
+        __sync_fetch_and_add(&hit->watch->unreadable, 1);
+        return false;
+    }
+    if (program->value) {
+        u32 type = program->capture[value].type;
+
+        hit->own = summand(type, taken->value[value]);
+        hit->is_signed = attune_summand_signed(type);
+    }
+    if (program->key) {
+        hit->value = taken->value[key];
+        if (is_text(&program->capture[key]))
+            return true;
+        sums = of_key(hit->watch, program, hit->value);
+    }
+    if (!sums)
+        sums = &hit->watch->sums;
+    add(sums, hit->own, hit->is_signed, interval);
+    return false;
+}
+
+/* Takes a hit of a point that captures, and returns whether add_by_text is to be called. A
+ * function of its own, so that others do not pay for its registers. */
+static NOINLINE int take_captured(struct registers *ctx, struct hit *hit) {
+    u32 number = hit->watch->program - 1;
+    const struct attune_program *program = bpf_map_lookup_elem(&programs, &number);
+    struct origin from = {};
+    struct taken taken = {};
+    u32 value;
+
+    if (!program)
+        return 0;
+    note_origin(ctx, hit, &from);
+    for (u32 i = 0; i < ATTUNE_CAPTURES && i < program->captures; i++) {
+        take_one(&from, hit->plan, program, &taken, i);
+        if (program->capture[i].type == ATTUNE_TYPE_SIZED_STRING && is_readable(&taken, i))
+            take_length(&from, hit->plan, program, &taken, i);
+    }
+    if (!all_hold(program, &taken))
+        return 0;
+    if (!(hit->watch->flags & WATCH_EVENT))
+        return sum_up(hit, program, &taken);
+    if (!watch_delivers(hit->watch, watch_count(hit->watch)))
+        return 0;
+    value = (program->value - 1) & (ATTUNE_CAPTURES - 1);
+    if (program->value)
+        hit->value = taken.value[value];
+    deliver_captured(hit, program, &taken);
+    return 0;
+}
+
+/* Drafts the key of a hit; false if it cannot be read. */
+INLINE bool draft_key(struct registers *ctx, struct hit *hit, struct draft *draft,
+                      const struct attune_program *program) {
+    u32 key = (program->key - 1) & (ATTUNE_CAPTURES - 1);
+    struct walk *walk = (struct walk *)draft->walk;
+
+    if (program->capture[key].source != ATTUNE_FROM_STACK)
+        return draft_string(draft, &program->capture[key], hit->value);
+    walk->pc = walk->look = program_counter(ctx);
+    walk->stack = register_value(ctx, STACK_POINTER);
+    walk->base = register_value(ctx, BASE_POINTER);
+    /* At an entry, and at a return instruction, the stack is as a call leaves it. */
+    return draft_stack(draft, walk, program->table - 1,
+                       !hit->at_return && !(hit->plan->flags & PLAN_STATIC));
+}
+
 /* The aggregate of a key that is no number; the watch's own if there is no room for it,
  * NULL if the key cannot be read. */
-INLINE struct attune_aggregate *of_text(struct hit *hit, const struct origin *from,
-                                        const struct attune_program *program, struct taken *taken) {
+INLINE struct attune_aggregate *of_text(struct registers *ctx, struct hit *hit,
+                                        const struct attune_program *program) {
     struct draft *draft = take_draft();
     struct attune_aggregate *sums = &hit->watch->sums;
     u32 number = program->table - 1;
@@ -147,7 +223,7 @@ INLINE struct attune_aggregate *of_text(struct hit *hit, const struct origin *fr
 
     if (!draft || !table)
         return sums;
-    if (!draft_key(hit, from, draft, program, taken)) {
+    if (!draft_key(ctx, hit, draft, program)) {
         leave_draft(draft);
         return 0;
     }
@@ -160,73 +236,20 @@ INLINE struct attune_aggregate *of_text(struct hit *hit, const struct origin *fr
     return sums;
 }
 
-/* attune_add() as a function of its own to the verifier. */
-NOINLINE int add(struct attune_aggregate *to, u64 value, u32 is_signed, u32 now) {
-    if (to)
-        attune_add(to, value, is_signed, now);
-    return 0;
-}
-
-/* Sums up a hit: with a key in the key's aggregate, if it has one. */
-INLINE void sum_up(struct hit *hit, const struct origin *from, const struct attune_program *program,
-                   struct taken *taken) {
-    u32 value = (program->value - 1) & (ATTUNE_CAPTURES - 1);
-    u32 key = (program->key - 1) & (ATTUNE_CAPTURES - 1);
-    u64 measured = hit->own;
-    struct attune_aggregate *sums = 0;
-    bool is_signed = false;
-
-    if ((program->value && !is_readable(taken, value)) ||
-        (program->key && !is_readable(taken, key))) {
-        __sync_fetch_and_add(&hit->watch->unreadable, 1);
-        return;
-    }
-    if (program->value) {
-        u32 type = program->capture[value].type;
-
-        measured = summand(type, taken->value[value]);
-        is_signed = attune_summand_signed(type);
-    }
-    if (program->key && is_text(&program->capture[key])) {
-        sums = of_text(hit, from, program, taken);
-        if (!sums) {
-            __sync_fetch_and_add(&hit->watch->unreadable, 1);
-            return;
-        }
-    } else if (program->key) {
-        sums = of_key(hit->watch, program, taken->value[key]);
-    }
-    if (!sums)
-        sums = &hit->watch->sums;
-    add(sums, measured, is_signed, interval);
-}
-
-/* Takes a hit of a point that captures. A function of its own, so that others
- * do not pay for its registers. */
-static NOINLINE int take_captured(struct registers *ctx, struct hit *hit) {
+/* Adds a hit to the aggregate of its key, which is a text or a stack. Not called by
+ * take_captured: all frames together have 512 bytes. */
+static NOINLINE int add_by_text(struct registers *ctx, struct hit *hit) {
     u32 number = hit->watch->program - 1;
     const struct attune_program *program = bpf_map_lookup_elem(&programs, &number);
-    struct origin from = {};
-    struct taken taken = {};
-    u32 value;
+    struct attune_aggregate *sums;
 
     if (!program)
         return 0;
-    note_origin(ctx, hit, &from);
-    for (u32 i = 0; i < ATTUNE_CAPTURES && i < program->captures; i++)
-        take_one(&from, hit->plan, program, &taken, i);
-    if (!all_hold(program, &taken))
-        return 0;
-    if (!(hit->watch->flags & WATCH_EVENT)) {
-        sum_up(hit, &from, program, &taken);
-        return 0;
-    }
-    if (!watch_delivers(hit->watch, watch_count(hit->watch)))
-        return 0;
-    value = (program->value - 1) & (ATTUNE_CAPTURES - 1);
-    if (program->value)
-        hit->value = taken.value[value];
-    deliver_captured(hit, program, &taken);
+    sums = of_text(ctx, hit, program);
+    if (sums)
+        add(sums, hit->own, hit->is_signed, interval);
+    else
+        __sync_fetch_and_add(&hit->watch->unreadable, 1);
     return 0;
 }
 

@@ -21,6 +21,7 @@ struct hit {
     u32 thread;
     u16 flags;
     bool at_return; /* by a return probe */
+    bool is_signed; /* its own value, of one that captures */
 };
 
 INLINE void current_ids(struct hit *hit, struct task_struct *task) {

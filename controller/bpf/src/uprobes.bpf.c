@@ -45,7 +45,8 @@ INLINE void take(struct registers *ctx __attribute__((unused)), struct hit *hit)
         return;
 #if CAPTURES
     if (hit->watch->program) {
-        take_captured(ctx, hit);
+        if (take_captured(ctx, hit))
+            add_by_text(ctx, hit);
         return;
     }
 #endif
