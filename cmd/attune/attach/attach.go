@@ -143,7 +143,7 @@ func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int
 		stop()
 	})
 	tuner.AwaitAll(until, attached)
-	stop() // a second signal ends at once
+	cli.EndAtNext(stop)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tuner.EndTimeout)
 	defer cancel()
 	r := s.Account(ctx, nil, func(ctx context.Context) {

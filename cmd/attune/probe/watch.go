@@ -52,7 +52,7 @@ func watchProbes(ctx context.Context, p *cli.Env, flags watchFlags, pids []int, 
 		}
 		attached, err := hold(ctx, s, rest)
 		defer func() {
-			stop() // a second signal then ends at once
+			cli.EndAtNext(stop)
 			letGo(ctx, s, attached)
 		}()
 		if err != nil {
