@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -51,6 +52,22 @@ func TestSlurm(t *testing.T) {
 		}
 	})
 	t.Run("nothing survives", func(t *testing.T) { wantNothingSurvives(t, c) })
+}
+
+func TestUserOfTheMachineIsAnother(t *testing.T) {
+	users, err := os.ReadFile("/etc/passwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	passwd := filepath.Join(t.TempDir(), "passwd")
+	if err := os.WriteFile(passwd, append([]byte("alice:x:999:999::/nowhere:/bin/sh\n"), users...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(patience.Context(t), "unshare", "--mount", "sh", "-c",
+		`mount --bind "$0" /etc/passwd && exec ../../../scripts/cluster --nodes 1 --batch none id -u alice`, passwd).CombinedOutput()
+	if err != nil || string(out) != "2001\n" {
+		t.Errorf("uid of alice: %s, %v", out, err)
+	}
 }
 
 func TestNodes(t *testing.T) {
