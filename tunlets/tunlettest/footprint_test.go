@@ -45,6 +45,7 @@ func TestFootprint(t *testing.T) {
 	}
 	for _, name := range catalogue.Names() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			client, tunlet := serve(t, filepath.Join(dir, catalogue.Prefix+name))
 			pid := client.ReattachConfig().Pid
 			idle := resident(t, pid, "VmHWM")
