@@ -50,6 +50,11 @@ func TestPackedProgramSeesNoDifference(t *testing.T) {
 			}
 		})
 	}
+	t.Cleanup(func() {
+		if left := list(); t.Failed() {
+			t.Logf("left: %q", left)
+		}
+	})
 	patience.Until(t, "an empty folder", func() bool { return len(list()) == 0 })
 }
 

@@ -98,14 +98,44 @@ func (h goHead) function(data []byte, i uint64) (start, name uint32, ok bool) {
 	return start, binary.LittleEndian.Uint32(data[at+4:]), true
 }
 
-// goText is the address of the text that offsets count from. Programs of Go
-// 1.26 and position-independent ones do not say it; there the entry point of
-// the file tells, which is a function that the table has, unless a C compiler
-// linked the program.
+// goText is the address of the text that offsets count from. Programs of Go 1.26
+// and position-independent ones do not say it in the table.
 func (l *layout) goText(data []byte, head goHead) (uint64, error) {
 	if head.text != 0 {
 		return head.text, nil
 	}
+	if text, ok := l.goModuleText(); ok {
+		return text, nil
+	}
+	return l.goEntryText(data, head)
+}
+
+const (
+	// goModuleTextOffset is where the runtime's moduledata has the text's address:
+	// behind a pointer to the table, six slices and three addresses.
+	goModuleTextOffset = 8 + 6*24 + 3*8
+	// maxGoModule is many times what a moduledata takes, in bytes.
+	maxGoModule = 1 << 16
+)
+
+// goModuleText is the text's address in the module's description, which has a
+// section of its own since Go 1.26.
+func (l *layout) goModuleText() (uint64, bool) {
+	module, err := l.Section(".go.module", maxGoModule)
+	table, _, ok := l.SectionAddress(".gopclntab")
+	if err != nil || !ok || len(module) < goModuleTextOffset+8 || binary.LittleEndian.Uint64(module) != table {
+		return 0, false
+	}
+	text := binary.LittleEndian.Uint64(module[goModuleTextOffset:])
+	return text, l.isCode(text)
+}
+
+// goEntryText tells the text's address by the entry point of the file: as a rule a
+// function that the table has. It is another one in a program that a C compiler
+// linked, or whose builder named another (-E): the text then seems to start
+// elsewhere than the section, where Go's own linker puts it.
+func (l *layout) goEntryText(data []byte, head goHead) (uint64, error) {
+	section, _, _ := l.SectionAddress(".text")
 	for i := range head.count {
 		start, name, ok := head.function(data, i)
 		if !ok {
@@ -113,20 +143,18 @@ func (l *layout) goText(data []byte, head goHead) (uint64, error) {
 		}
 		switch string(text(data[head.names:], uint64(name))) {
 		case "_rt0_amd64_linux", "_rt0_arm64_linux":
-			if entry := l.headers.file.Entry; entry >= uint64(start) {
-				return entry - uint64(start), l.checkGoText(entry - uint64(start))
+			if l.headers.file.Entry-uint64(start) == section && l.isCode(section) {
+				return section, nil
 			}
+			return 0, fmt.Errorf("%w: the program does not start with Go code: a C compiler linked it, or it has an entry point of its own", ErrUnsupported)
 		}
 	}
 	return 0, fmt.Errorf("%w: .gopclntab without the start of the text", ErrUnsupported)
 }
 
-func (l *layout) checkGoText(start uint64) error {
-	p, ok := l.headers.segment(start, 1)
-	if !ok || elf.ProgFlag(p.Flags)&elf.PF_X == 0 {
-		return fmt.Errorf("%w: the program does not start with Go code, cgo has linked it", ErrUnsupported)
-	}
-	return nil
+func (l *layout) isCode(address uint64) bool {
+	p, ok := l.headers.segment(address, 1)
+	return ok && elf.ProgFlag(p.Flags)&elf.PF_X != 0
 }
 
 // appendSymbol writes a function as a symbol table of ELF has it.
