@@ -5,6 +5,7 @@ package tracer
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -57,6 +58,7 @@ func Run(process *proc.Handle, f func(*Tracer) error) (err error) {
 			t := &Tracer{process: process, late: make(map[int]bool)}
 			defer func() { t.lender.close() }()
 			err = f(t)
+			t.settle()
 		})
 	}
 	return err
@@ -140,6 +142,25 @@ func (t *Tracer) sweep() {
 		}
 		delete(t.late, tid)
 	}
+}
+
+// settle waits for threads that were told to stop and have had no processor since: the
+// call that such a thread was in has failed, and is to be made again. One that sleeps
+// is in none of these, and is let go by the end of this OS thread.
+func (t *Tracer) settle() {
+	deadline := time.Now().Add(crowdPatience)
+	for pause := firstPause; time.Now().Before(deadline); pause = rest(pause) {
+		t.sweep()
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(t.late)), t.awake) {
+			return
+		}
+	}
+}
+
+// awake says whether a thread could run, or has stopped for us.
+func (t *Tracer) awake(tid int) bool {
+	s, err := procid.ReadThread(t.process.PID(), tid)
+	return err == nil && (s.State == 'R' || s.State == 't')
 }
 
 // letGoOn detaches from a thread that was only looked at.

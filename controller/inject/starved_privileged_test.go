@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged && amd64
+
+package inject
+
+import (
+	"errors"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/testing/targets"
+)
+
+// TestSearchOfTheStarved: the threads stop long after they were told to, for want of a
+// processor.
+func TestSearchOfTheStarved(t *testing.T) {
+	const pin, processor = "taskset", "0"
+	busy := exec.Command("chrt", "--fifo", "1", pin, "-c", processor, "sh", "-c", "while :; do :; done")
+	if err := busy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = busy.Process.Kill() // it ends with the test
+		_ = busy.Wait()
+	}()
+	program := targets.Program(t, "timeouts")
+	target := targets.StartCommand(t, exec.Command(pin, "-c", processor, program))
+	options := ExecuteOptions{Suits: func(int64, uint64) bool { return false }, Anywhere: true, Patience: 200 * time.Millisecond}
+	for range targets.Fewer(10) {
+		if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(1), options); !errors.Is(err, ErrNoSafePoint) {
+			t.Error(err)
+		}
+	}
+	target.Right(t)
+	target.Finish(t)
+}
