@@ -21,7 +21,7 @@ import (
 
 const (
 	// childrenPace is between two looks at whether forked children ask to register,
-	// childrenRest the same while no process has DMLib.
+	// childrenRest the same while no process has DMLib, or nothing is measured in any.
 	childrenPace = 50 * time.Millisecond
 	childrenRest = 500 * time.Millisecond
 )
@@ -48,7 +48,9 @@ func (c *children) run(ctx context.Context) error {
 			if memory == nil {
 				continue
 			}
-			pace = childrenPace
+			if c.Placer.Points() > 0 {
+				pace = childrenPace
+			}
 			if memory.ChildAsks() {
 				c.Go(func() { c.attend(ctx, t, memory) })
 			}

@@ -31,6 +31,7 @@ type attached struct {
 	links   []io.Closer
 	plans   []uint32
 	users   int
+	records bool // it delivers them
 }
 
 // attacher attaches points to files, and detaches them. Its exported methods, and
@@ -69,8 +70,8 @@ func (a *attacher) attach(spec Spec, target *target) (*attached, error) {
 		a.detachProbes(p)
 		return nil, err
 	}
-	if spec.Delivery != attunev1.Delivery_DELIVERY_AGGREGATE {
-		a.records.start()
+	if p.records = spec.Delivery != attunev1.Delivery_DELIVERY_AGGREGATE; p.records {
+		a.records.begin()
 	}
 	return p, nil
 }
@@ -221,5 +222,10 @@ func (a *attacher) detach(p *attached) {
 
 // detachProbes detaches what link has attached.
 func (a *attacher) detachProbes(p *attached) {
-	a.detacher.detach(p.links, func() { a.plans.release(p.plans) })
+	a.detacher.detach(p.links, func() {
+		a.plans.release(p.plans)
+		if p.records {
+			a.records.end()
+		}
+	})
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/queue"
 )
 
 // Batch is records of one process, in the order of the ring.
@@ -36,25 +38,33 @@ const (
 // recorder hands over the records of points that deliver them. Its methods may be
 // called from any goroutine unless they say otherwise.
 type recorder struct {
-	ring    recordRing
-	watches *watchTable
-	// done is closed by Close, recording once some point delivers records.
-	done      chan struct{}
-	recording chan struct{}
-	drain     atomic.Pointer[drain] // of Run, once it drains
+	ring       recordRing
+	watches    *watchTable
+	done       chan struct{}         // closed by Close
+	delivering atomic.Int32          // that deliver records, until the kernel has detached them
+	begun      queue.Bell            // rung by the first of them
+	drain      atomic.Pointer[drain] // of Run
 }
+
+// begin notes a point that delivers records.
+func (r *recorder) begin() {
+	if r.delivering.Add(1) == 1 {
+		r.begun.Ring()
+	}
+}
+
+// end notes that the kernel has detached one.
+func (r *recorder) end() { r.delivering.Add(-1) }
 
 // Run hands over records in batches, until ctx ends or Close is called (nil
 // both). What is in the ring when ctx ends is handed over first. Batches are
-// reused: handle must not keep one. One Run at a time.
+// reused: handle must not keep one. One Run at a time. It polls only while some
+// point delivers records.
 func (r *recorder) Run(ctx context.Context, handle func(Batch)) error {
-	drain := r.awaitRecording(ctx, handle)
-	if drain == nil {
-		return nil
-	}
+	drain := &drain{ring: &r.ring, watches: r.watches, handle: handle, batches: make(map[uint32]*Batch)}
 	r.drain.Store(drain)
 	defer drain.end()
-	poll := time.NewTimer(pollBusy)
+	poll := time.NewTimer(0)
 	defer poll.Stop()
 	pause := pollBusy
 	for {
@@ -64,8 +74,10 @@ func (r *recorder) Run(ctx context.Context, handle func(Batch)) error {
 		case <-ctx.Done():
 			_, err := drain.once(context.Background())
 			return err
+		case <-r.begun:
 		case <-poll.C:
 		}
+		recording := r.delivering.Load() > 0 // if not, the ring has the last of them
 		n, err := drain.once(ctx)
 		if err != nil {
 			return err
@@ -74,32 +86,9 @@ func (r *recorder) Run(ctx context.Context, handle func(Batch)) error {
 		if n > 0 {
 			pause = pollBusy
 		}
-		poll.Reset(pause)
-	}
-}
-
-// awaitRecording returns what drains the ring once some point delivers
-// records, or nil if none did until ctx ended or Close was called.
-func (r *recorder) awaitRecording(ctx context.Context, handle func(Batch)) *drain {
-	select {
-	case <-r.recording:
-	case <-ctx.Done():
-	case <-r.done:
-	}
-	select {
-	case <-r.recording:
-		return &drain{ring: &r.ring, watches: r.watches, handle: handle, batches: make(map[uint32]*Batch)}
-	default:
-		return nil
-	}
-}
-
-// start lets Run begin to poll. Two goroutines must not call it at once.
-func (r *recorder) start() {
-	select {
-	case <-r.recording:
-	default:
-		close(r.recording)
+		if recording {
+			poll.Reset(pause)
+		}
 	}
 }
 

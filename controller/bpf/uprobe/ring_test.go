@@ -3,13 +3,18 @@
 package uprobe
 
 import (
+	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -70,6 +75,49 @@ func TestWire(t *testing.T) {
 	if diff := cmp.Diff([]hit{plain}, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("without captures:\n%s", diff)
 	}
+}
+
+// TestRestsWithoutPoints: records are looked for while a point delivers them, and
+// once more when the kernel has detached the last one.
+func TestRestsWithoutPoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bytes := make([]byte, recordSize<<4)
+		r := &recorder{watches: &watchTable{}, done: make(chan struct{}), begun: queue.NewBell()}
+		r.ring.state.Elements, r.ring.bytes, r.ring.size = make([]uprobesRing, 1), bytes, uint64(len(bytes))
+		at := 0
+		record := func() { // as a program does
+			atomic.StoreUint64((*uint64)(unsafe.Pointer(&bytes[at])), recordSize|1<<32)
+			at += recordSize
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var hits atomic.Uint64
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx, func(b Batch) { hits.Add(b.Hits) }) }()
+		wantHits := func(when string, want uint64) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if hits := hits.Load(); hits != want {
+				t.Errorf("%s: %d records, want %d", when, hits, want)
+			}
+		}
+		wantHits("nothing", 0)
+		record()
+		wantHits("before any point", 0)
+		r.begin()
+		wantHits("with a point", 1)
+		record()
+		wantHits("later", 2)
+		record()
+		r.end()
+		wantHits("detached", 3)
+		record()
+		wantHits("after that", 3)
+		stop()
+		if err := <-ended; err != nil || hits.Load() != 4 {
+			t.Errorf("at the end: %d records, want 4; %v", hits.Load(), err)
+		}
+	})
 }
 
 // What stands in the ring comes from a program of ours, but a wrong number of

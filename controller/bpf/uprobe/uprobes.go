@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/queue"
 )
 
 // Uprobes counts and records calls of functions. Nothing is loaded into the
@@ -34,7 +35,7 @@ func New(opts Options) (*Uprobes, error) {
 	}
 	u := &Uprobes{
 		attacher: attacher{options: opts, attached: make(map[attachKey]*attached)},
-		recorder: recorder{done: make(chan struct{}), recording: make(chan struct{})},
+		recorder: recorder{done: make(chan struct{}), begun: queue.NewBell()},
 	}
 	u.attacher.watches, u.recorder.watches, u.records = &u.watchTable, &u.watchTable, &u.recorder
 	return u, nil
