@@ -86,17 +86,31 @@ func (r *reaped) top() []int {
 	return []int{r.root}
 }
 
-// look walks down from there.
+// look walks down from there. Nobody is found only where nobody is: what has lost its
+// parent meanwhile is found by walking once more.
 func (r *reaped) look() (now, error) {
-	var n now
+	n := now{done: r.reaper.others(), known: true}
 	if r.events != nil {
 		n.total, n.peak = r.events.counts()
 	}
-	n.done, n.known = r.reaper.others(), true
+	dead := make(map[int]bool)
+	for known := -1; len(n.alive) == 0 && known < len(dead); {
+		known = len(dead)
+		n.alive = r.walk(dead)
+	}
+	n.peak = max(n.peak, uint64(len(n.alive)))
+	return n, nil
+}
+
+// walk returns the processes that live, and adds those that it came to and had ended.
+func (r *reaped) walk(dead map[int]bool) (alive []living) {
 	todo := r.top()
 	for seen := map[int]bool{}; len(todo) > 0; todo = todo[1:] {
 		pid := todo[0]
 		stat, err := procid.ReadStat(pid)
+		if err != nil || stat.Zombie() {
+			dead[pid] = true
+		}
 		if err != nil || seen[pid] || !r.beside && stat.ParentPID == os.Getpid() && r.reaper.strange(stat) {
 			continue
 		}
@@ -110,12 +124,11 @@ func (r *reaped) look() (now, error) {
 		if r.events != nil {
 			r.events.saw(stat)
 		}
-		n.alive = append(n.alive, living{
+		alive = append(alive, living{
 			pid: pid, start: time.Duration(stat.StartTicks) * clockTick, name: stat.Comm, parent: stat.ParentPID, threads: uint64(stat.Threads), whole: true,
 		})
 	}
-	n.peak = max(n.peak, uint64(len(n.alive)))
-	return n, nil
+	return alive
 }
 
 func (r *reaped) fill(a *account.Account, start time.Time, usage unix.Rusage) (mark uint64, all bool) {

@@ -3,11 +3,18 @@
 package accountant
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // TestReapedTruth: without root, of trees in which somebody waits for each
@@ -51,6 +58,48 @@ func TestReapedOrphans(t *testing.T) {
 			t.Errorf("%d bytes written (%s), the program's own count is %d", *a.IO.Written, a.Accuracy["io.written_bytes"], want.written)
 		}
 	}
+}
+
+// TestReapedIsNeverNobody: a tree whose only process is another one at each moment is
+// seen until its end, which is that of a pipe.
+func TestReapedIsNeverNobody(t *testing.T) {
+	r, err := newReaped(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	lives, held, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lives.Close()
+	cmd := exec.Command(targets.Program(t, "hops"), "5000")
+	cmd.ExtraFiles = []*os.File{held}
+	if err := errors.Join(cmd.Start(), held.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r.begin(cmd.Process.Pid)
+	for looks := 0; ; looks++ {
+		n, err := r.look()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(n.alive) > 0 {
+			continue
+		}
+		if ready, err := unix.Poll([]unix.PollFd{{Fd: int32(lives.Fd()), Events: unix.POLLIN}}, 0); ready == 0 || err != nil {
+			t.Fatalf("nobody at look %d, and somebody has the pipe open, %v", looks, err)
+		}
+		break
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	patience.Until(t, "the last one to be reaped", func() bool { return len(childrenOf(os.Getpid())) == 0 })
 }
 
 // TestWorst: without root, of a process that was looked at there is what it took until then.
