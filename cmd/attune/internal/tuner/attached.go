@@ -13,66 +13,51 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/attune-hpc/attune/cmd/attune/internal/byhand"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller"
 )
-
-// idlePatience is after what time it is said that a process is not entered yet.
-const idlePatience = time.Second
 
 // AttachAll attaches to processes side by side, and says of each on standard error what
 // became of it. The error says why those that are not attached to are not. As many are
 // entered at a time as there are processors: with more, the thread of a process that
 // is stopped for that would wait for one.
 func (s *Tuner) AttachAll(ctx context.Context, pids []int) (attached []*controller.Attached, err error) {
-	var all errgroup.Group
-	all.SetLimit(max(2, runtime.NumCPU()))
 	var mu sync.Mutex // guards the results
 	var errs []error
-	for _, pid := range pids {
-		all.Go(func() error {
-			a, err := s.attach(ctx, pid)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				errs = append(errs, err)
-			}
-			if a != nil {
-				attached = append(attached, a)
-			}
-			return nil
-		})
-	}
-	_ = all.Wait() // the errors are kept
+	q := entryQueue{atATime: max(2, runtime.NumCPU()), say: func(text string) { s.Out.notes([]string{text}) }}
+	q.enterAll(pids, func(e entry) {
+		a, err := s.attach(ctx, e)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if a != nil {
+			attached = append(attached, a)
+		}
+	})
 	return attached, errors.Join(errs...)
 }
 
 // attach attaches to one process; the error is of one that is gone, or that cannot be
 // entered for want of rights or because another attune has it, which is followed all
 // the same.
-func (s *Tuner) attach(ctx context.Context, pid int) (*controller.Attached, error) {
-	name := fmt.Sprintf("process %d (%s)", pid, procs.Name(pid))
-	waiting := time.AfterFunc(idlePatience, func() {
-		s.Out.notes([]string{name + " is not entered yet: none of its threads has come to a place where it may be stopped"})
-	})
-	a, err := s.Joined.Controller.Attach(ctx, pid)
-	waiting.Stop()
+func (s *Tuner) attach(ctx context.Context, e entry) (*controller.Attached, error) {
+	a, err := s.Joined.Controller.Attach(ctx, e.pid)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("%s: %w", name, err)
-		s.Log.Info("not attached", "pid", pid, "reason", err)
+		err = fmt.Errorf("%s: %w", e.name, err)
+		s.Log.Info("not attached", "pid", e.pid, "reason", err)
 	case a.Refused():
-		err = fmt.Errorf("%s cannot be entered: %w", name, refusal(pid, a.NotInjected))
-		s.Log.Info("not entered", "pid", pid, "reason", a.NotInjected)
+		err = fmt.Errorf("%s cannot be entered: %w", e.name, refusal(e.pid, a.NotInjected))
+		s.Log.Info("not entered", "pid", e.pid, "reason", a.NotInjected)
 	case a.NotInjected != nil:
-		s.Out.notes([]string{fmt.Sprintf("%s is watched from outside only: %v", name, a.NotInjected)})
-		s.Log.Info("watched from outside", "pid", pid, "reason", a.NotInjected)
+		s.Out.notes([]string{fmt.Sprintf("%s is watched from outside only: %v", e.name, a.NotInjected)})
+		s.Log.Info("watched from outside", "pid", e.pid, "reason", a.NotInjected)
 	default:
-		s.Out.notes([]string{fmt.Sprintf("entered %s, a thread stopped for %v", name, a.Injection.Stopped.Round(10*time.Microsecond))})
-		s.Log.Info("attached", "pid", pid, "thread", a.Injection.Thread, "attempts", a.Injection.Attempts,
+		s.Out.notes([]string{fmt.Sprintf("entered %s, a thread stopped for %v", e.name, a.Injection.Stopped.Round(10*time.Microsecond))})
+		s.Log.Info("attached", "pid", e.pid, "thread", a.Injection.Thread, "attempts", a.Injection.Attempts,
 			"stopped", a.Injection.Stopped, "loaded", a.Injection.Loaded, "slots", len(a.Injection.Slots))
 	}
 	return a, err

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tuner
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
+)
+
+// entryPatience is after what time it is said of a process why it is not entered yet.
+const entryPatience = time.Second
+
+// entryQueue has processes entered side by side, some at a time, and says of each that
+// takes longer what it waits for.
+type entryQueue struct {
+	// atATime is how many are entered at a time.
+	atATime int
+	// say takes a sentence for people; it may be called by several goroutines.
+	say func(text string)
+}
+
+// entry is a process that is to be entered.
+type entry struct {
+	pid  int
+	name string // for people
+}
+
+// enterAll calls enter for each process, and returns when all calls have.
+func (q entryQueue) enterAll(pids []int, enter func(entry)) {
+	places := make(chan struct{}, q.atATime)
+	var all sync.WaitGroup
+	for _, pid := range pids {
+		e := entry{pid, fmt.Sprintf("process %d (%s)", pid, procs.Name(pid))}
+		all.Go(func() {
+			q.await(places, e)
+			defer func() { <-places }()
+			slow := time.AfterFunc(entryPatience, func() {
+				q.say(e.name + " is not entered yet: none of its threads has come to a place where it may be stopped")
+			})
+			defer slow.Stop()
+			enter(e)
+		})
+	}
+	all.Wait()
+}
+
+// await takes a place.
+func (q entryQueue) await(places chan<- struct{}, e entry) {
+	select {
+	case places <- struct{}{}:
+		return
+	case <-time.After(entryPatience):
+	}
+	q.say(fmt.Sprintf("%s is not entered yet: it waits for its turn, %d are entered at a time", e.name, q.atATime))
+	places <- struct{}{}
+}
