@@ -43,7 +43,7 @@ func New(options Options) (a *Admission, err error) {
 	a.entering = &entering{ways: ways{o}, foreign: o.Rights.Foreign, arrivals: a.arrivals, door: a.door}
 	a.children = &children{ways: ways{o}}
 	a.library = &library{ways: ways{o}, arrivals: a.arrivals, entering: a.entering}
-	a.library.bringing.Make = newBringing
+	a.entering.bringing.Make = newBringing
 	a.settling = &settling{ways: ways{o}, arrivals: a.arrivals, door: a.door, library: a.library}
 	o.Members.OnLeave(func(t *member.Member) { o.Placer.Release(t.Handle()) })
 	o.Members.OnLeave(a.entering.leave)

@@ -37,6 +37,7 @@ type Attached struct {
 	// then from outside.
 	NotInjected error
 
+	late  bool          // it came by itself, and whoever let it in leaves it
 	mu    sync.Mutex    // guards later; held while it grows
 	later []inject.Slot // of objects that were loaded since
 }
@@ -62,6 +63,33 @@ type entering struct {
 	door     *door
 	tracker  *track.Tracker
 	attached member.Keep[atomic.Pointer[Attached]]
+	bringing member.Keep[bringing]
+	asked    sync.Map // pid of each process that attach is at work on
+}
+
+// bringing is the way of DMLib into a process.
+type bringing struct {
+	once  chan struct{} // holds a token: whoever has it tries
+	done  bool          // there is nothing to try any more; guarded by the token
+	asked atomic.Int32  // calls of library.need that are not answered yet; one goroutine answers them
+}
+
+func newBringing() *bringing {
+	b := &bringing{once: make(chan struct{}, 1)}
+	b.once <- struct{}{}
+	return b
+}
+
+// alone has nobody else try until the function that it returns is called.
+func (b *bringing) alone() (done func()) {
+	<-b.once
+	return func() { b.once <- struct{}{} }
+}
+
+// attaches says whether a process is being entered because somebody asked for it.
+func (e *entering) attaches(pid int) bool {
+	_, is := e.asked.Load(pid)
+	return is
 }
 
 // attach brings a running process, with all that it forks, under control: it
@@ -73,13 +101,19 @@ func (e *entering) attach(ctx context.Context, pid int) (*Attached, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.asked.Store(pid, nil) // before it is young, and late
+	defer e.asked.Delete(pid)
 	handle, err := e.tracker.Follow(ctx, pid)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("follow pid %d: %w", pid, err), process.Close())
 	}
 	a := &Attached{entering: e, process: process, handle: handle}
+	t := e.Members.Get(handle)
+	if t != nil {
+		defer e.bringing.Of(t).alone()()
+	}
 	a.Injection, a.NotInjected = e.enter(ctx, process, handle)
-	if t := e.Members.Get(handle); t != nil && a.Injection.Memory != nil {
+	if t != nil && a.Injection.Memory != nil {
 		e.attached.Of(t).Store(a)
 	}
 	if a.NotInjected != nil && !errors.Is(a.NotInjected, inject.ErrTimeout) {
@@ -146,7 +180,7 @@ func (e *entering) watchFromOutside(handle uint64, reason error) {
 
 // leave lets go of the process of a member that has gone.
 func (e *entering) leave(t *member.Member) {
-	if a := e.attached.Of(t).Load(); a != nil && e.LateLibrary {
+	if a := e.attached.Of(t).Load(); a != nil && a.late {
 		_ = a.process.Close() // it is closed already by whoever left it
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,25 +32,11 @@ const (
 	needTimeout = 5 * time.Second
 )
 
-// bringing is the way of DMLib into a process that came without.
-type bringing struct {
-	once  chan struct{} // holds a token: whoever has it tries
-	done  bool          // there is nothing to try any more; guarded by the token
-	asked atomic.Int32  // calls of need that are not answered yet; one goroutine answers them
-}
-
-func newBringing() *bringing {
-	b := &bringing{once: make(chan struct{}, 1)}
-	b.once <- struct{}{}
-	return b
-}
-
 // library brings DMLib into processes that came without it, when it is needed.
 type library struct {
 	ways
 	arrivals *arrivals
 	entering *entering
-	bringing member.Keep[bringing]
 }
 
 // errNotNeeded is the reason why DMLib is not in a process.
@@ -69,6 +54,11 @@ func (l *library) expect(t *member.Member) {
 		l.arrivals.wait(t, gateRounds)
 		return
 	}
+	l.takeOutside(t)
+}
+
+// takeOutside takes a process in without DMLib, which may come when it is needed.
+func (l *library) takeOutside(t *member.Member) {
 	if l.outside(t, true, errNotNeeded.Error()) {
 		l.need(t)
 	}
@@ -78,7 +68,7 @@ func (l *library) expect(t *member.Member) {
 // enough and if there are any. However many points ask for it, the attempts are
 // those of one.
 func (l *library) need(t *member.Member) {
-	asking := &l.bringing.Of(t).asked
+	asking := &l.entering.bringing.Of(t).asked
 	if !l.LateLibrary || asking.Add(1) > 1 {
 		return
 	}
@@ -140,7 +130,7 @@ func (l *library) wantsLibrary(t *member.Member) bool {
 // is nothing to try any more. Of several goroutines one tries, and the others
 // wait for it.
 func (l *library) bringIn(ctx context.Context, t *member.Member) (done bool) {
-	bringing := l.bringing.Of(t)
+	bringing := l.entering.bringing.Of(t)
 	if !l.LateLibrary {
 		return true
 	}
@@ -157,7 +147,7 @@ func (l *library) bringIn(ctx context.Context, t *member.Member) (done bool) {
 	switch {
 	case err == nil:
 		bringing.done = l.awaitMemory(ctx, t)
-	case errors.Is(err, inject.ErrNoSafePoint), ctx.Err() != nil:
+	case errors.Is(err, inject.ErrNoSafePoint), errors.Is(err, inject.ErrHeld), ctx.Err() != nil:
 	default:
 		bringing.done = true
 	}
@@ -178,7 +168,7 @@ func (l *library) enterLate(ctx context.Context, t *member.Member) error {
 	if !process.Identity().SameImage(t.Identity()) {
 		return errors.Join(fmt.Errorf("pid %d: %w", t.PID(), procid.GoneError(unix.ESRCH)), process.Close())
 	}
-	a := &Attached{entering: l.entering, process: process, handle: t.Handle()}
+	a := &Attached{entering: l.entering, process: process, handle: t.Handle(), late: true}
 	if a.Injection, err = l.entering.enter(ctx, process, t.Handle()); err != nil {
 		return errors.Join(err, process.Close())
 	}
@@ -220,7 +210,7 @@ func (l *library) leaveEntered(ctx context.Context) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, t := range l.Members.List() {
-		if a := l.entering.attached.Of(t).Load(); a != nil && l.LateLibrary {
+		if a := l.entering.attached.Of(t).Load(); a != nil && a.late {
 			all.Go(func() { l.Log.Debug("process is left", "pid", t.PID(), "slots_stayed", a.Leave(ctx)) })
 		}
 	}

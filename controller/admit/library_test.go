@@ -20,12 +20,12 @@ func TestNeedIsTriedOnce(t *testing.T) {
 	defer placer.Close()
 	placer.Add(1, new(attunev1.MeasurePoint))
 	var work sync.WaitGroup
-	l := &library{ways: ways{&Options{
+	l := &library{entering: new(entering), ways: ways{&Options{
 		LateLibrary: true, Context: t.Context(), Placer: placer, Go: work.Go, Log: slog.New(slog.DiscardHandler),
 	}}}
 	process := member.New(&attunev1.Process{Handle: 1}, member.Options{})
-	l.bringing.Make = newBringing
-	bringing := l.bringing.Of(process)
+	l.entering.bringing.Make = newBringing
+	bringing := l.entering.bringing.Of(process)
 	<-bringing.once // nobody can try
 	before := runtime.NumGoroutine()
 	l.need(process)

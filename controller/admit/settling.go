@@ -62,7 +62,7 @@ func (s *settling) settle(now time.Time) {
 // expect takes a process in that cannot come to the gate, and gives any other
 // the time that it needs.
 func (s *settling) expect(t *member.Member) {
-	if s.LateLibrary {
+	if s.LateLibrary && !s.library.entering.attaches(t.PID()) {
 		s.library.expect(t)
 		return
 	}
@@ -80,6 +80,10 @@ func (s *settling) awaitGate(t *member.Member, rounds int) {
 	}
 	if images, err := t.Images(); err == nil && rounds > 0 && (isLoading(images) || slices.ContainsFunc(images, isDMLib)) {
 		s.arrivals.wait(t, rounds-1)
+		return
+	}
+	if s.LateLibrary { // it cannot reach the gate, as another user's process
+		s.library.takeOutside(t)
 		return
 	}
 	s.outside(t, false, s.whyNoDMLib(t))

@@ -66,8 +66,13 @@ func orphaned(process *proc.Handle) (bool, error) {
 }
 
 // owners are the controllers that have not let go of a process: each has written
-// itself down in the memory that it shares with the process.
+// itself down in the memory that it shares with the process. What a forked child has
+// of its parent's is not the child's.
 func owners(process *proc.Handle) (all []shm.Owner, err error) {
+	self, err := procid.InnerID(process.PID(), process.PID())
+	if err != nil {
+		return nil, err
+	}
 	mappings, err := objfile.Mappings(process.PID())
 	if err != nil {
 		return nil, err
@@ -80,7 +85,8 @@ func owners(process *proc.Handle) (all []shm.Owner, err error) {
 		if err := process.Read(m.Start, header); err != nil {
 			return nil, err
 		}
-		if owner, detached, err := shm.ReadOwner(header); err == nil && !detached {
+		owner, detached, err := shm.ReadOwner(header)
+		if of := shm.ProcessOf(header); err == nil && !detached && (of == 0 || of == self) {
 			all = append(all, owner)
 		}
 	}

@@ -73,6 +73,11 @@ func (m *Memory) SetOwner(o Owner) {
 	store32(m.data, abi.HeaderControllerPIDAt, uint32(o.PID))
 }
 
+// ProcessOf tells from the first HeaderSize bytes of a memory file which process DMLib
+// serves by it, as that numbers itself; 0: none yet. A forked child has the file of its
+// parent until it registers.
+func ProcessOf(header []byte) int { return int(int32(load32(header, abi.HeaderPIDAt))) }
+
 // ReadOwner tells from the first HeaderSize bytes of a memory file whom it
 // belongs to, and whether that controller has let go of it.
 func ReadOwner(header []byte) (owner Owner, detached bool, err error) {

@@ -95,7 +95,15 @@ int attune_dm_attach(struct attune_attach *request) {
     if (__atomic_exchange_n(&under_way, own, __ATOMIC_ACQUIRE) == own)
         return EBUSY;
     int saved = errno;
-    int result = attach(request);
+    uint32_t before;
+    int result = EBUSY; /* a forked child of which another thread is about to register */
+    if (dm_child_claim(&before)) {
+        result = attach(request);
+        if (result == 0)
+            dm_child_settle();
+        else
+            dm_child_disclaim(before);
+    }
     errno = saved;
     __atomic_store_n(&under_way, 0, __ATOMIC_RELEASE);
     return result;

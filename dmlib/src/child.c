@@ -30,6 +30,24 @@
 
 enum answer { LATER, MAY, MAY_NOT };
 
+/* Of dm_live.child_registers. */
+enum { REGISTERS_NOT, REGISTERS, SETTLED };
+
+bool dm_child_claim(uint32_t *before) {
+    *before = __atomic_load_n(&dm_live.child_registers, __ATOMIC_ACQUIRE);
+    return *before != REGISTERS &&
+           __atomic_compare_exchange_n(&dm_live.child_registers, before, REGISTERS, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+void dm_child_settle(void) {
+    __atomic_store_n(&dm_live.child_registers, SETTLED, __ATOMIC_RELEASE);
+}
+
+void dm_child_disclaim(uint32_t before) {
+    __atomic_store_n(&dm_live.child_registers, before, __ATOMIC_RELEASE);
+}
+
 static uint64_t said(uint32_t state, int32_t child) {
     return state | (uint64_t)(uint32_t)child << 32;
 }
@@ -85,7 +103,9 @@ static void come_under_control(void) {
     if (answer == MAY_NOT || (answer == MAY && !child_register()))
         dm_go_inert();
     if (answer == LATER)
-        __atomic_store_n(&dm_live.child_registers, 0, __ATOMIC_RELEASE);
+        dm_child_disclaim(REGISTERS_NOT);
+    else
+        dm_child_settle();
 }
 
 void dm_child_hook(void) {
@@ -99,13 +119,15 @@ void dm_child_hook(void) {
     uint64_t age = now - dm_live.child_since;
     if (calls < CHILD_CALLS && age < CHILD_TICKS)
         return;
-    uint32_t unclaimed = 0;
-    if (!__atomic_compare_exchange_n(&dm_live.child_registers, &unclaimed, 1, false,
+    uint32_t unclaimed = REGISTERS_NOT;
+    if (!__atomic_compare_exchange_n(&dm_live.child_registers, &unclaimed, REGISTERS, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
     bool vain = calls > VAIN_CALLS && age > VAIN_TICKS;
-    if (vain || __atomic_load_n(&dm_parent.header->detached, __ATOMIC_RELAXED) != 0)
+    if (vain || __atomic_load_n(&dm_parent.header->detached, __ATOMIC_RELAXED) != 0) {
         dm_go_inert();
-    else
+        dm_child_settle();
+    } else {
         come_under_control();
+    }
 }

@@ -133,6 +133,11 @@ DM_HIDDEN bool dm_live_replace(struct dm_mapping *mapping);
 DM_HIDDEN void dm_go_inert(void);
 /* child.c: a forked child's hooks come here until it has registered or given up. */
 DM_HIDDEN void dm_child_hook(void);
+/* Whoever registers a process, of which one thread at a time may: false if another one
+ * does. Then it is settled, or goes on as before. */
+DM_HIDDEN bool dm_child_claim(uint32_t *before);
+DM_HIDDEN void dm_child_settle(void);
+DM_HIDDEN void dm_child_disclaim(uint32_t before);
 
 DM_INLINE struct attune_point_control *dm_control(unsigned point) {
     return (struct attune_point_control *)((char *)&dm_static_control[point] + dm_live.delta);

@@ -118,7 +118,7 @@ func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int
 	if err != nil {
 		return err
 	}
-	s, err := tuner.Open(ctx, p, tuner.Options{Settings: cfg, Keep: keep, Args: tuner.CommandLine(pids[0]), Objective: own})
+	s, err := tuner.Open(ctx, p, tuner.Options{Settings: cfg, Keep: keep, Running: true, Args: tuner.CommandLine(pids[0]), Objective: own})
 	if err != nil {
 		return err
 	}

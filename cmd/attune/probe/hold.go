@@ -45,7 +45,7 @@ func newProbeSession(ctx context.Context, p *cli.Env, pids []int, flags holdFlag
 	if err != nil {
 		return nil, err
 	}
-	s, err := tuner.Open(ctx, p, tuner.Options{Settings: cfg, Args: tuner.CommandLine(pids[0]), Probing: true, Outside: flags.outside})
+	s, err := tuner.Open(ctx, p, tuner.Options{Settings: cfg, Args: tuner.CommandLine(pids[0]), Probing: true, Running: true, Outside: flags.outside})
 	if err != nil {
 		return nil, err
 	}

@@ -70,6 +70,9 @@ type Options struct {
 	Keep      bool // changes stay in force at the end
 	// Probing: nothing is tuned, no tunlet is started.
 	Probing bool
+	// Running: the processes run already. Those of them, and those that they fork, that
+	// come without the library get it while they run.
+	Running bool
 	// Outside: nothing is loaded into processes.
 	Outside bool
 	// Dir is the session's directory; nil until Connect makes it, unless given.
@@ -197,7 +200,7 @@ func (s *Tuner) parts() local.Options {
 			Timeline: writerOf(s.Out.timeline), Record: writerOf(s.Out.record),
 		},
 		Controller: controller.Config{
-			GatePath: at.Gate, EarlyGate: at.Early, StateDir: user.StateDir(s.Dir), UseBPF: !s.Settings.NoBPF,
+			GatePath: at.Gate, EarlyGate: at.Early, LateLibrary: s.Running, StateDir: user.StateDir(s.Dir), UseBPF: !s.Settings.NoBPF,
 			Budget: s.Settings.Budget / 100, Policy: sitePolicy(s.Log).Always,
 		},
 	}
