@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/account"
-	"github.com/attune-hpc/attune/internal/quantity"
+	"github.com/attune-hpc/attune/proto/attune/number"
 )
 
 // Limit is the most that a command may take of something.
@@ -65,11 +65,13 @@ func ParseLimit(text string) (Limit, error) {
 	case "seconds":
 		limit.Max, err = parseSeconds(value)
 	case "bytes":
-		limit.Max, err = quantity.ParseBytes(value)
+		var bytes uint64
+		bytes, err = number.ParseBytes(value)
+		limit.Max = float64(bytes)
 	default:
-		limit.Max, err = strconv.ParseFloat(value, 64)
+		limit.Max, err = number.Parse(value)
 	}
-	if err != nil || math.IsNaN(limit.Max) || limit.Max < 0 {
+	if err != nil || limit.Max < 0 {
 		return Limit{}, fmt.Errorf("%q is no value for %s, as 1.5 is, or 10m of time, or 2GB of bytes", value, field)
 	}
 	return limit, nil

@@ -3,17 +3,14 @@
 package accountant
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/attune-hpc/attune/internal/follow"
 )
 
 // Event is what a snapshot is taken at: a file that appears, or a line that is written to it.
@@ -73,6 +70,9 @@ func watch(ctx context.Context, watched []watched, every time.Duration) *watcher
 				watched[i].look(w.put)
 			}
 			if last {
+				for i := range watched {
+					watched[i].close()
+				}
 				return
 			}
 			select {
@@ -94,59 +94,65 @@ func (w *watcher) put(label string) {
 // watched is an event's file.
 type watched struct {
 	event Event
-	there bool  // it was there at the last look
-	at    int64 // how far it was read
+	there bool         // it was there at the last look
+	file  *follow.File // of an event that is a line; nil: it cannot be followed
+	lines follow.Splitter
 }
 
 // begin passes over what is there already.
 func (w *watched) begin() {
-	if info, err := os.Stat(w.event.Path); err == nil {
-		w.there, w.at = true, info.Size()
+	if w.event.Line != nil {
+		w.file, _ = follow.Path(w.event.Path) // what is no file has no lines
+		w.lines.Most = readAtOnce
+		return
 	}
+	_, err := os.Stat(w.event.Path)
+	w.there = err == nil
 }
 
 // look tells of events since the last look.
 func (w *watched) look(tell func(string)) {
-	info, err := os.Stat(w.event.Path)
-	if err != nil {
-		w.there, w.at = false, 0
+	if w.event.Line != nil {
+		w.read(tell)
 		return
 	}
-	if !w.there && w.event.Line == nil {
+	_, err := os.Stat(w.event.Path)
+	if err == nil && !w.there {
 		tell(w.event.Path)
 	}
-	w.there = true
-	if w.event.Line == nil || !info.Mode().IsRegular() {
+	w.there = err == nil
+}
+
+// read tells of the lines that are complete by now.
+func (w *watched) read(tell func(string)) {
+	if w.file == nil {
 		return
 	}
-	if info.Size() < w.at {
-		w.at = 0 // it was cut, or is another one
+	news, err := w.file.Look()
+	if err != nil {
+		return // it is no file at present
 	}
-	for info.Size() > w.at && w.read(tell) {
+	if news.Anew {
+		w.lines.Reset()
+	}
+	part := make([]byte, min(readAtOnce, news.Left))
+	for left := news.Left; left > 0; {
+		n, err := w.file.Read(part[:min(left, readAtOnce)])
+		if err != nil || n == 0 {
+			return
+		}
+		left -= int64(n)
+		w.lines.Split(part[:n], func(line []byte) {
+			if w.event.Line.Match(line) {
+				tell(strings.ToValidUTF8(string(line[:min(len(line), maxLabel)]), "\uFFFD"))
+			}
+		})
 	}
 }
 
-// read tells of whole lines of the next part of the file. False if there is none.
-func (w *watched) read(tell func(string)) bool {
-	file, err := os.OpenFile(w.event.Path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return false
+// close closes the file.
+func (w *watched) close() {
+	if w.file != nil {
+		w.file.Close()
 	}
-	defer file.Close()
-	part := make([]byte, readAtOnce)
-	n, err := file.ReadAt(part, w.at)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false
-	}
-	end := bytes.LastIndexByte(part[:n], '\n') + 1
-	if end == 0 && n == len(part) {
-		end = n // a line without an end is no label
-	}
-	for line := range bytes.Lines(part[:end]) {
-		if text := bytes.TrimRight(line, "\r\n"); w.event.Line.Match(text) {
-			tell(strings.ToValidUTF8(string(text[:min(len(text), maxLabel)]), "\uFFFD"))
-		}
-	}
-	w.at += int64(end)
-	return end > 0
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/attune-hpc/attune/proto/attune/number"
 )
 
 const (
@@ -19,11 +21,11 @@ const (
 	longest = 10 * time.Second
 )
 
-// bounded takes the beginning of what is written.
-type bounded struct{ text []byte }
+// beginning takes the beginning of what is written.
+type beginning struct{ text []byte }
 
 // Write implements io.Writer.
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *beginning) Write(p []byte) (int, error) {
 	b.text = append(b.text, p[:min(len(p), maxPrinted-len(b.text))]...)
 	return len(p), nil
 }
@@ -33,7 +35,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 func ask(ctx context.Context, command string, env []string) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	var printed, complained bounded
+	var printed, complained beginning
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, &printed, &complained
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -46,11 +48,11 @@ func ask(ctx context.Context, command string, env []string) (float64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("%w%s", err, complaint(complained.text))
 	default:
-		number, ok := parseNumber(text)
-		if !ok {
+		n, err := number.Parse(text)
+		if err != nil {
 			return 0, fmt.Errorf("it printed %q, which is no number", shorten(text))
 		}
-		return number, nil
+		return n, nil
 	}
 }
 

@@ -6,13 +6,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/pointtext"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -149,7 +149,7 @@ func (s *Spec) takeWhat(what string) (err error) {
 		}
 		s.Path, what = path, pattern
 	}
-	if s.Pattern, err = regexp.Compile(what); err != nil {
+	if s.Pattern, err = bounded.Regexp(what); err != nil {
 		return fmt.Errorf("%w: write a regular expression (RE2)", err)
 	}
 	return s.checkNumber()

@@ -4,7 +4,6 @@ package objective
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -12,11 +11,15 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/follow"
 )
 
 // lookEvery is how often files are looked at: as often as an application is sampled where
 // something is decided.
 const lookEvery = 50 * time.Millisecond
+
+// growEvery is how often more files are looked for.
+const growEvery = time.Second
 
 // Sink takes what a Source measures. Its functions must not wait for long.
 type Sink struct {
@@ -24,6 +27,10 @@ type Sink struct {
 	Value func(value float64, end time.Time)
 	// Say takes a sentence for people.
 	Say func(text string)
+	// More returns files that the application writes to by now, of which the source takes
+	// those that it has not yet, to read them from their present end on. It is called once in
+	// a second; nil: there are no more.
+	More func() []*os.File
 }
 
 // Stream is a file that the application writes its output to.
@@ -42,13 +49,19 @@ type Source struct {
 	said  map[string]bool
 }
 
+// New returns a source for an Output or File of which all that is read comes by the sink's
+// More.
+func New(spec Spec) *Source {
+	return &Source{spec: spec, meter: meter{meaning: spec.Meaning}, said: map[string]bool{}}
+}
+
 // Open prepares to measure an objective, from now on. Only an Output needs output. Nil, without an
 // error: of a Point, which others measure.
 func Open(spec Spec, output []Stream) (*Source, error) {
 	if spec.Kind == Point {
 		return nil, nil
 	}
-	s := &Source{spec: spec, meter: meter{meaning: spec.Meaning}, said: map[string]bool{}}
+	s := New(spec)
 	var err error
 	switch spec.Kind {
 	case Output:
@@ -67,53 +80,46 @@ func Open(spec Spec, output []Stream) (*Source, error) {
 func (s *Source) openOutput(output []Stream) error {
 	var refused []string
 	for _, stream := range output {
-		file, err := openFor(stream.Path)
+		file, err := follow.Open(stream.Path)
 		if err != nil {
 			refused = append(refused, fmt.Sprintf("%s %v", stream.Name, err))
 			continue
 		}
-		if slices.ContainsFunc(s.files, func(f *follower) bool { return sameFile(f.file, file) }) {
-			_ = file.Close() // read only
-			continue
-		}
-		if err := s.follow(file, ""); err != nil {
+		if err := s.add(file); err != nil {
 			return err
 		}
 	}
 	if len(s.files) == 0 {
-		return fmt.Errorf("%s: only what goes to a file is read, beside the program, since nothing may stand between it and a terminal or a pipe",
-			strings.Join(refused, ", "))
+		return fmt.Errorf("%s: %s", strings.Join(refused, ", "), OnlyFiles)
 	}
+	return nil
+}
+
+// OnlyFiles is why output is not read that goes elsewhere.
+const OnlyFiles = "only what goes to a file is read, beside the program, since nothing may stand between it and a terminal or a pipe"
+
+// add follows a file from its present end on, unless it is followed already.
+func (s *Source) add(file *os.File) error {
+	f, err := follow.New(file)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(s.files, func(other *follower) bool { return other.Same(f) }) {
+		f.Close()
+		return nil
+	}
+	s.files = append(s.files, newFollower(f, s.spec.Pattern))
 	return nil
 }
 
 // openFile opens the named file, if it is there already: what stands in it is not of this run.
 func (s *Source) openFile() error {
-	file, err := openFor(s.spec.Path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		s.files = append(s.files, &follower{pattern: s.spec.Pattern, path: s.spec.Path})
-		return nil
-	case err != nil:
+	f, err := follow.Path(s.spec.Path)
+	if err != nil {
 		return fmt.Errorf("%s %w", s.spec.Path, err)
 	}
-	return s.follow(file, s.spec.Path)
-}
-
-// follow reads a file from its present end on.
-func (s *Source) follow(file *os.File, path string) error {
-	info, err := file.Stat()
-	if err != nil {
-		return errors.Join(err, file.Close())
-	}
-	s.files = append(s.files, &follower{pattern: s.spec.Pattern, file: file, path: path, offset: info.Size()})
+	s.files = append(s.files, newFollower(f, s.spec.Pattern))
 	return nil
-}
-
-func sameFile(a, b *os.File) bool {
-	one, err := a.Stat()
-	other, err2 := b.Stat()
-	return err == nil && err2 == nil && os.SameFile(one, other)
 }
 
 // Run measures until ctx ends.
@@ -122,11 +128,24 @@ func (s *Source) Run(ctx context.Context, to Sink) {
 		s.runCommand(ctx, to)
 		return
 	}
-	last := time.Now()
+	last, grown := time.Now(), time.Time{}
 	beat.Tick(ctx, lookEvery, func(now time.Time) {
+		if to.More != nil && now.Sub(grown) >= growEvery {
+			grown = now
+			s.grow(to)
+		}
 		s.look(last, now, to)
 		last = now
 	})
+}
+
+// grow takes files that have come.
+func (s *Source) grow(to Sink) {
+	for _, file := range to.More() {
+		if err := s.add(file); err != nil {
+			s.complain(to, err)
+		}
+	}
 }
 
 // look looks at what was written since the last time.
@@ -212,6 +231,6 @@ func (s *Source) complain(to Sink, err error) {
 // Close closes the files. Run has returned, or was not called.
 func (s *Source) Close() {
 	for _, f := range s.files {
-		f.close()
+		f.Close()
 	}
 }

@@ -44,16 +44,3 @@ func TestField(t *testing.T) {
 		}
 	}
 }
-
-func TestParseBytes(t *testing.T) {
-	for text, want := range map[string]float64{"12": 12, "12B": 12, "2GB": 2e9, "2GiB": 2 << 30, "2G": 2 << 30, "1.5k": 1536} {
-		if got, err := ParseBytes(text); got != want || err != nil {
-			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "B", "5iB", "5bB", "5KBB", "5K B", "K5"} {
-		if got, err := ParseBytes(text); err == nil {
-			t.Errorf("%q is %v", text, got)
-		}
-	}
-}

@@ -6,12 +6,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/attune-hpc/attune/proto/attune/number"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -187,26 +187,8 @@ func Unset(options []Option, settled map[string]string) (names []string) {
 func ParseInteger(value string) (int64, error) { return strconv.ParseInt(value, 10, 64) }
 
 // ParseNumber reads the value of a NumberOption: finite.
-func ParseNumber(value string) (float64, error) {
-	v, err := strconv.ParseFloat(value, 64)
-	if err == nil && (math.IsInf(v, 0) || math.IsNaN(v)) {
-		err = strconv.ErrRange
-	}
-	return v, err
-}
+func ParseNumber(value string) (float64, error) { return number.Parse(value) }
 
-// ParseBytes reads the value of a BytesOption: a whole number, with KiB, MiB,
-// GiB or TiB directly behind it or nothing.
-func ParseBytes(value string) (uint64, error) {
-	shift := 0
-	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if number, ok := strings.CutSuffix(value, unit); ok {
-			value, shift = number, 10*(i+1)
-		}
-	}
-	n, err := strconv.ParseUint(value, 10, 64)
-	if err == nil && n<<shift>>shift != n {
-		err = strconv.ErrRange
-	}
-	return n << shift, err
-}
+// ParseBytes reads the value of a BytesOption: a number, with KiB, MiB, GiB or TiB directly
+// behind it or nothing. K, M, G and T mean the same; KB, MB, GB and TB are thousands.
+func ParseBytes(value string) (uint64, error) { return number.ParseBytes(value) }

@@ -136,7 +136,7 @@ func page(a *account.Account) string {
 	line("%s after %s", endText(a.Exit), quantity.Seconds(a.WallSeconds))
 	if a.CPUSeconds != nil {
 		line("CPU        %s%s (%s%s of it in the kernel), %.2f cores on average%s", digest.About(a, "cpu_seconds"), quantity.Seconds(*a.CPUSeconds),
-			digest.About(a, "system_seconds"), quantity.Seconds(*a.SystemSeconds), *a.CoresAverage, number(a.CoresPeak, ", %.2f at most"))
+			digest.About(a, "system_seconds"), quantity.Seconds(*a.SystemSeconds), *a.CoresAverage, numberText(a.CoresPeak, ", %.2f at most"))
 	}
 	if a.Processes.Total != nil {
 		text := fmt.Sprintf("%s%d, at most %d at one time", digest.About(a, "processes.total"), *a.Processes.Total, *a.Processes.Peak)
@@ -240,7 +240,7 @@ func endText(e account.Exit) string {
 	return "ended"
 }
 
-func number(n *float64, format string) string {
+func numberText(n *float64, format string) string {
 	if n == nil {
 		return ""
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/attune-hpc/attune/internal/account/crate"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/provenance"
-	"github.com/attune-hpc/attune/internal/quantity"
+	"github.com/attune-hpc/attune/proto/attune/number"
 )
 
 // recorded are the flags of provenance.
@@ -38,8 +38,8 @@ func (f *recorded) begin(p *cli.Env) (*provenance.Record, error) {
 	}
 	options := provenance.Options{Inputs: f.inputs, Outputs: f.outputs, Environment: cli.Environment(), State: p.State}
 	if f.capture != "" {
-		most, err := quantity.ParseBytes(f.capture)
-		if err != nil || !(most >= 1 && most <= maxCapture) {
+		most, err := number.ParseBytes(f.capture)
+		if err != nil || most < 1 || most > maxCapture {
 			return nil, exitcode.UsageError(fmt.Errorf("--capture: %q is no size from 1 to %d bytes", f.capture, maxCapture), "64KB is one")
 		}
 		options.Capture = int64(most)

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package follow reads what is appended to regular files, beside whoever writes them: nothing
+// else is opened, and what is written is neither waited for nor held up. A [File] and a
+// [Splitter] belong to one goroutine.
+package follow
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is a file that grows.
+type File struct {
+	file   *os.File // nil: it is not there yet
+	path   string   // opened again where another file is there; empty: it never is
+	offset int64
+}
+
+// New follows an open file from its present end on; it takes the file over.
+func New(file *os.File) (*File, error) {
+	info, err := file.Stat()
+	if err == nil {
+		err = regular(info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &File{file: file, offset: info.Size()}, nil
+}
+
+// Path follows what is at a path, from its present end on if it is there already, and whatever
+// takes its place from its beginning. An error if what is there cannot be followed.
+func Path(path string) (*File, error) {
+	file, err := Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return &File{path: path}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := New(file)
+	if err == nil {
+		f.path = path
+	}
+	return f, err
+}
+
+// Open opens a regular file for reading. Nothing else is opened, not for a moment: to open
+// a pipe or a terminal may be noticed at its other end. The error does not name the path.
+func Open(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err == nil {
+		err = regular(info)
+	}
+	if err != nil {
+		return nil, cannotOpen(err)
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, cannotOpen(err)
+	}
+	if info, err = file.Stat(); err == nil {
+		err = regular(info) // another one may be there by now
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// cannotOpen leaves the path out of an error: whoever says it has a name for the file.
+func cannotOpen(err error) error {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		return fmt.Errorf("cannot be read: %w", at.Err)
+	}
+	return err
+}
+
+// regular refuses what is no regular file.
+func regular(info os.FileInfo) error {
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	return errors.New("is " + Sort(info.Mode()))
+}
+
+// Sort says in words what a file is that is not regular.
+func Sort(mode os.FileMode) string {
+	switch {
+	case mode&os.ModeCharDevice != 0:
+		return "a terminal or another device"
+	case mode&os.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&os.ModeSocket != 0:
+		return "a socket"
+	case mode.IsDir():
+		return "a directory"
+	}
+	return "no regular file"
+}
+
+// Same says whether two follow the same file.
+func (f *File) Same(other *File) bool {
+	if f.file == nil || other.file == nil {
+		return f.path != "" && f.path == other.path
+	}
+	one, err := f.file.Stat()
+	two, err2 := other.file.Stat()
+	return err == nil && err2 == nil && os.SameFile(one, two)
+}
+
+// News is what was written to a file since it was read last.
+type News struct {
+	// Left is how many bytes there are to be read.
+	Left int64
+	// Anew says that the file was emptied, or is another one.
+	Anew bool
+	// Written is when the last of it was written, by the file system's clock.
+	Written time.Time
+}
+
+// Look looks for what is new, at first of all for another file at the path. Nothing is new of
+// one that is not there.
+func (f *File) Look() (n News, err error) {
+	if n.Anew, err = f.reopen(); err != nil || f.file == nil {
+		return News{}, err
+	}
+	info, err := f.file.Stat()
+	if err != nil {
+		return News{}, err
+	}
+	if info.Size() < f.offset {
+		f.offset, n.Anew = 0, true
+	}
+	n.Left, n.Written = info.Size()-f.offset, info.ModTime()
+	return n, nil
+}
+
+// Read reads on, as much as there is and fits.
+func (f *File) Read(buffer []byte) (int, error) {
+	n, err := f.file.ReadAt(buffer, f.offset)
+	f.offset += int64(n)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, err
+}
+
+// Skip passes over so many bytes.
+func (f *File) Skip(bytes int64) { f.offset += bytes }
+
+// reopen opens the file that is at the path, if another one is.
+func (f *File) reopen() (anew bool, err error) {
+	if f.path == "" {
+		return false, nil
+	}
+	info, err := os.Stat(f.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil // not yet, or in the middle of a rotation
+	}
+	if err != nil {
+		return false, err
+	}
+	if f.file != nil {
+		if own, err := f.file.Stat(); err != nil || os.SameFile(own, info) {
+			return false, err
+		}
+	}
+	file, err := Open(f.path)
+	if err != nil {
+		return false, err
+	}
+	f.Close()
+	f.file, f.offset = file, 0
+	return true, nil
+}
+
+// Close closes the file.
+func (f *File) Close() {
+	if f.file != nil {
+		_ = f.file.Close() // read only
+		f.file = nil
+	}
+}
+
+// Splitter makes lines of what is read. A carriage return ends a line, too: progress is
+// written so.
+type Splitter struct {
+	// Most bounds a line, bytes: of a longer one the beginning is handed on.
+	Most int
+	line []byte // the beginning of a line that is not complete
+}
+
+// Split calls each for every line that is complete by now. The line is valid until each
+// returns.
+func (s *Splitter) Split(text []byte, each func(line []byte)) {
+	for len(text) > 0 {
+		end := bytes.IndexAny(text, "\r\n")
+		part := text
+		if end >= 0 {
+			part = text[:end]
+		}
+		if room := s.Most - len(s.line); room > 0 {
+			s.line = append(s.line, part[:min(room, len(part))]...)
+		}
+		if end < 0 {
+			return
+		}
+		each(s.line)
+		s.line, text = s.line[:0], text[end+1:]
+	}
+}
+
+// Reset forgets the line that is not complete.
+func (s *Splitter) Reset() { s.line = nil }
