@@ -67,3 +67,18 @@ func TestAttachRefuses(t *testing.T) {
 		})
 	}
 }
+
+// A service that replaces itself, as php-fpm does at a graceful reload, goes on under
+// control: attach ends with the last of its processes.
+func TestAttachOutlivesWhoWasNamed(t *testing.T) {
+	const service = `sh -c 'until [ -e again ]; do sleep 0.05; done; (until [ -e end ]; do sleep 0.05; done) & exit' & p=$!
+		$ATTUNE_BINARY attach $p 2>log & a=$!
+		until grep -q "entered process $p" log; do sleep 0.01; done
+		touch again; wait $p
+		sleep 1; kill -0 $a && echo goes on
+		touch end; wait $a; echo ended with $?; cat log; rm again end log`
+	got := shell(t, "cd $(mktemp -d); "+service, "")
+	if !strings.Contains(got.stdout, "goes on") || !strings.Contains(got.stdout, "ended with 0") {
+		t.Errorf("%+v", got)
+	}
+}

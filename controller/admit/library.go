@@ -30,6 +30,9 @@ const (
 	// needTimeout bounds how long an action waits for DMLib, and how long a
 	// process may take to be taken in that DMLib was brought into.
 	needTimeout = 5 * time.Second
+	// childRounds is how often one waits for a process that has DMLib from its parent or
+	// its start: if it comes to the gate later, it changes over.
+	childRounds = 1
 )
 
 // library brings DMLib into processes that came without it, when it is needed.
@@ -51,7 +54,7 @@ func (l *library) expect(t *member.Member) {
 		return
 	}
 	if images, err := t.Images(); err == nil && slices.ContainsFunc(images, isDMLib) && t.Age() < gateGrace {
-		l.arrivals.wait(t, gateRounds)
+		l.arrivals.wait(t, childRounds)
 		return
 	}
 	l.takeOutside(t)

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ They are not restarted: one thread of each is stopped for a moment at a place wh
 it is safe, to load the library that measures. A line on standard error says when a
 process was entered.
 
-It ends when all the processes have ended, at SIGINT, SIGTERM or SIGHUP, or when
+It ends when all the processes have ended, those that they forked too, at SIGINT, SIGTERM or SIGHUP, or when
 attune is switched off. A process with ATTUNE=off in its environment is refused.
 Then every change is undone, measuring is taken out, and a report goes to
 standard error; the library stays mapped and does nothing. With --keep, changes
@@ -143,6 +144,7 @@ func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int
 		stop()
 	})
 	tuner.AwaitAll(until, attached)
+	awaitForked(until, s.Joined.Controller)
 	cli.EndAtNext(stop)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tuner.EndTimeout)
 	defer cancel()
@@ -152,4 +154,21 @@ func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int
 	})
 	s.Out.Write(r, s.Notes.Lines())
 	return nil
+}
+
+// lastLook is how often it is looked whether processes are left that others have forked.
+const lastLook = 200 * time.Millisecond
+
+// awaitForked returns when all that the processes have forked has ended, or ctx ends: a
+// service that replaces itself goes on in another process.
+func awaitForked(ctx context.Context, c *controller.Controller) {
+	look := time.NewTicker(lastLook)
+	defer look.Stop()
+	for c.Living() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/byhand"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // AttachAll attaches to processes side by side, and says of each on standard error what
@@ -24,19 +25,25 @@ import (
 // is stopped for that would wait for one.
 func (s *Tuner) AttachAll(ctx context.Context, pids []int) (attached []*controller.Attached, err error) {
 	var mu sync.Mutex // guards the results
-	var errs []error
+	var errs, gone []error
 	q := entryQueue{atATime: max(2, runtime.NumCPU()), say: func(text string) { s.Out.notes([]string{text}) }}
 	q.enterAll(pids, func(e entry) {
 		a, err := s.attach(ctx, e)
 		mu.Lock()
 		defer mu.Unlock()
-		if err != nil {
+		switch {
+		case errors.Is(err, procid.ErrGone):
+			gone = append(gone, err)
+		case err != nil:
 			errs = append(errs, err)
 		}
 		if a != nil {
 			attached = append(attached, a)
 		}
 	})
+	if len(attached) == 0 { // else workers have come and gone
+		errs = append(errs, gone...)
+	}
 	return attached, errors.Join(errs...)
 }
 
@@ -55,6 +62,8 @@ func (s *Tuner) attach(ctx context.Context, e entry) (*controller.Attached, erro
 	case a.NotInjected != nil:
 		s.Out.notes([]string{fmt.Sprintf("%s is watched from outside only: %v", e.name, a.NotInjected)})
 		s.Log.Info("watched from outside", "pid", e.pid, "reason", a.NotInjected)
+	case a.Injection.Attempts == 0:
+		s.Out.notes([]string{"entered " + e.name}) // with the one that forked it
 	default:
 		s.Out.notes([]string{fmt.Sprintf("entered %s, a thread stopped for %v", e.name, a.Injection.Stopped.Round(10*time.Microsecond))})
 		s.Log.Info("attached", "pid", e.pid, "thread", a.Injection.Thread, "attempts", a.Injection.Attempts,
