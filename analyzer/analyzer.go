@@ -54,9 +54,13 @@ func New(cfg Config) (*Analyzer, error) {
 	if cfg.Knowledge != nil {
 		known = a.learner.known
 	}
+	var part func(string, *attunev1.ObjectivePart)
+	if cfg.Objective != nil {
+		part = newNodes(*cfg.Objective, a.Measured, a.Remark).take
+	}
 	a.session = session.New(session.Config{
-		Known: known,
-		ID:    cfg.JobID, Command: cfg.Command, Tick: cfg.tick, Lease: cfg.Lease, ProvenLease: cfg.ProvenLease,
+		Known: known, NodesMeasure: cfg.NodesMeasure, Part: part,
+		ID: cfg.JobID, Command: cfg.Command, Tick: cfg.tick, Lease: cfg.Lease, ProvenLease: cfg.ProvenLease,
 		Sinks: a.sinks(), Version: cfg.Version, Grace: cfg.Grace, Inherit: cfg.Inherit,
 		Core: cfg.core(mode), Log: a.log,
 	})

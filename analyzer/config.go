@@ -36,6 +36,9 @@ type Config struct {
 	// Objective is what the owner wants to be better: it outranks the tunlets' own. Its
 	// values come as Measured, but for those of a Point, which the Analyzer asks for. nil: there is none.
 	Objective *objective.Spec
+	// NodesMeasure is the text of an Objective that the controllers find in files of their
+	// processes; empty: nobody, or whoever calls Measured, does.
+	NodesMeasure string
 	// TunletLimits are those of each tunlet's process.
 	TunletLimits tunlethost.Limits
 	// TunletPool has the processes that tunlets of several sessions share; nil: one of

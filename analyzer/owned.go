@@ -9,6 +9,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/session"
+	"github.com/attune-hpc/attune/internal/objective"
 	"github.com/attune-hpc/attune/internal/pointtext"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -46,15 +47,22 @@ func ownPoints(texts []string) *attunev1.Want {
 // askObjective has the session measure the point whose hits are the owner's objective.
 func (a asks) askObjective(ctx context.Context, point *attunev1.MeasurePoint) {
 	want := &attunev1.Want{Points: []*attunev1.PointWant{{Point: point}}}
-	a.askFor(ctx, report.ObjectiveAsker, &hitRate{measured: a.session.Measured}, want)
+	a.askFor(ctx, report.ObjectiveAsker, &hitRate{whole: whole[uint64]{measured: a.session.Measured, lasting: lastingRate}}, want)
 }
+
+const (
+	// lastingRate is how long the rate of a part counts that is told each 50 ms, on a busy
+	// machine too, and lastingNumber how long a number that is told now and then.
+	lastingRate   = 2 * time.Second
+	lastingNumber = 30 * time.Second
+)
 
 // hitRate makes values of the owner's objective of the hits of a point. It belongs to the session's
 // loop.
 type hitRate struct {
-	measured func(value float64, end time.Time)
-	index    uint32 // of the point; 0: there is none
-	hit      bool   // once at least: what comes before is not of the objective
+	whole whole[uint64] // by process
+	index uint32        // of the point; 0: there is none
+	hit   bool          // once at least: what comes before is not of the objective
 }
 
 // Take implements session.Sink.
@@ -69,18 +77,54 @@ func (h *hitRate) Take(f *attunev1.RecordingFrame) {
 	}
 }
 
-// count adds up the hits of an interval, over all processes. Where the point is nowhere
-// served there are none to add up: that is not known, and not zero.
+// count takes the hits of an interval in the processes of a node. Where the point is nowhere
+// served there are none: that is not known, and not zero.
 func (h *hitRate) count(b *attunev1.AggregateBatch) {
-	hits, served := uint64(0), false
+	seconds := time.Duration(b.GetToUnixNano() - b.GetFromUnixNano()).Seconds()
+	if seconds <= 0 {
+		return
+	}
+	rates := map[uint64]float64{}
 	for _, one := range b.GetAggregates() {
 		if one.GetPoint() == h.index {
-			hits, served = hits+one.GetCount(), true
+			rates[one.GetProcess()] += float64(one.GetCount()) / seconds
+			h.hit = h.hit || one.GetCount() > 0
 		}
 	}
-	h.hit = h.hit || hits > 0
-	seconds := time.Duration(b.GetToUnixNano() - b.GetFromUnixNano()).Seconds()
-	if served && h.hit && seconds > 0 {
-		h.measured(float64(hits)/seconds, time.Unix(0, b.GetToUnixNano()))
+	if h.hit && len(rates) > 0 {
+		h.whole.take(time.Unix(0, b.GetToUnixNano()), rates)
+	}
+}
+
+// nodes makes values of the owner's objective of what the nodes find in files. It belongs
+// to the session's loop.
+type nodes struct {
+	whole  whole[string] // by controller
+	remark func(text string)
+	said   map[string]bool
+}
+
+func newNodes(spec objective.Spec, measured func(float64, time.Time), remark func(string)) *nodes {
+	n := &nodes{remark: remark, said: map[string]bool{}, whole: whole[string]{measured: measured, lasting: lastingRate}}
+	if spec.Meaning == objective.Value || spec.Meaning == objective.Rate {
+		n.whole.lasting = lastingNumber
+	}
+	n.whole.mean = spec.Meaning == objective.Value
+	return n
+}
+
+// mostSaid bounds what nodes have to say of an objective.
+const mostSaid = 20
+
+// take takes what a controller has found, or why it found nothing.
+func (n *nodes) take(controller string, part *attunev1.ObjectivePart) {
+	text := part.GetTrouble()
+	if text == "" {
+		n.whole.take(time.Unix(0, part.GetEndUnixNano()), map[string]float64{controller: part.GetValue()})
+		return
+	}
+	if !n.said[text] && len(n.said) < mostSaid {
+		n.said[text] = true
+		n.remark("your objective: " + text)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 
 	"github.com/attune-hpc/attune/controller/admit"
 	"github.com/attune-hpc/attune/controller/change"
@@ -53,6 +54,14 @@ func (p *parts) run(part string, f func(context.Context) error) {
 // rights says whose processes may be looked into, and for whom.
 func (p *parts) rights() admit.Rights {
 	return admit.Rights{User: p.config.Session.User, Owner: p.config.Session.Owner}
+}
+
+// userID is whose processes they are.
+func (p *parts) userID() uint32 {
+	if user := p.config.Session.User; user != nil {
+		return user.GetUid()
+	}
+	return uint32(os.Geteuid())
 }
 
 // dispose frees what New made.

@@ -8,6 +8,7 @@ import (
 	"github.com/attune-hpc/attune/controller/change"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/meter"
+	"github.com/attune-hpc/attune/controller/owned"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/track"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -43,11 +44,15 @@ func (d *desk) newClient() (err error) {
 
 // newWanted prepares what the Analyzer may have measured, and who places points.
 func (d *desk) newWanted() {
+	own := owned.New(owned.Options{
+		Members: d.members, User: d.userID(), Foreign: d.rights().Foreign, Offer: func(m *attunev1.PublishRequest) bool { return d.client.TryPublish(m) },
+	})
 	d.wanted = change.NewWanted(change.WantedOptions{
 		Members: d.members, Placer: func() *probe.Placer { return d.placer },
 		Hold: func(add func()) { d.admission.Hold(add) }, Free: func() { d.admission.Free() },
 		Need:    func(spec *attunev1.MeasurePoint) { d.admission.Need(spec) },
-		Deliver: d.meter.Deliver, Sample: d.meter.Set, Read: d.meter.Want, Answer: d.answer,
+		Deliver: d.meter.Deliver, Sample: d.meter.Set, Read: d.meter.Want,
+		Own: func(text string) { own.Measure(d.ctx, text) }, Answer: d.answer,
 	})
 	d.placer = probe.New(probe.Options{
 		Status: d.wanted.Status, Leaving: d.meter.Leave, Uprobes: d.meter.Uprobes, Functions: d.functions,

@@ -149,7 +149,12 @@ func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 		changed: queue.NewBell(), ends: make(chan ending, 1), done: make(chan struct{}), over: errOver,
 		figures: figures{metrics: rt.cfg.Metrics},
 	}
+	own, err := objectiveOf(r)
+	if err != nil {
+		return nil, status.Errorf(codes.FailedPrecondition, "registration %s: objective: %v", r.GetId(), err)
+	}
 	a, err := analyzer.New(analyzer.Config{
+		Objective: own, NodesMeasure: nodesMeasure(own, r.GetObjective()),
 		Knowledge: knowledgeOf(user, rt.cfg.Knowledge), Mode: r.GetMode(), JobID: record.GetId(), Command: record.GetCommandLine(), Version: rt.cfg.Version,
 		TunletDirs: rt.cfg.TunletDirs, Tunlets: r.GetTunlets(), TunletOptions: tunletOptions(rt.cfg.TunletOptions, r), Digests: rt.cfg.Digests,
 		DescriptionDir: rt.cfg.DescriptionDir, TunletLimits: rt.cfg.TunletLimits, TunletPool: rt.tunlets, User: strconv.FormatUint(uint64(k.uid), 10),

@@ -18,6 +18,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/internal/bounded"
+	"github.com/attune-hpc/attune/internal/objective"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -71,8 +72,35 @@ func ValidateRegistration(r *attunev1.Registration) error {
 	if _, err := bounded.Regexp(r.GetArguments()); err != nil {
 		return fmt.Errorf("arguments: %w", err)
 	}
+	if _, err := objectiveOf(r); err != nil {
+		return fmt.Errorf("objective: %w", err)
+	}
 	_, err := core.ParseMode(r.GetMode())
 	return err
+}
+
+// objectiveOf is what the owner of a registration wants to be better; nil if they do not say.
+// Commands are refused: nothing of a user's is executed outside of their jobs.
+func objectiveOf(r *attunev1.Registration) (*objective.Spec, error) {
+	if r.GetObjective() == "" {
+		return nil, nil
+	}
+	spec, err := objective.Parse(r.GetObjective())
+	switch {
+	case err != nil:
+		return nil, err
+	case spec.Kind == objective.Command:
+		return nil, errors.New("a service runs no command of a user's: have the job write the number to a file that it keeps open, and measure with file: or output:, or use attune run in the job")
+	}
+	return &spec, nil
+}
+
+// nodesMeasure is the text of an objective that nodes measure, empty of another one.
+func nodesMeasure(spec *objective.Spec, text string) string {
+	if spec == nil || spec.Kind == objective.Point {
+		return ""
+	}
+	return text
 }
 
 // site keeps the site's own registrations in the registry. set is safe for use

@@ -40,6 +40,10 @@ type Config struct {
 	Known func(application string) []core.Known
 	// Core holds the rules of the decision, the mode among them.
 	Core core.Config
+	// NodesMeasure is the owner's objective where the controllers measure it, as they are
+	// told, and Part takes what they find, in the session's loop; empty and nil: they do not.
+	NodesMeasure string
+	Part         func(controller string, part *attunev1.ObjectivePart)
 	// Sinks take all that the session sees and does, each frame in this order.
 	Sinks []Sink
 	// Version is Attune's own, for who reads what was recorded.
@@ -84,7 +88,7 @@ func New(cfg Config) *Session {
 	s.teller = &teller{clock: s.clock, sinks: cfg.Sinks, others: func(yield func(Sink) bool) { s.watchers(yield) }}
 	s.pace = &pace{clock: s.clock, tick: cfg.Tick, audience: s.audience, changed: func() { s.wants.changedForAll() }, credit: maxCredit}
 
-	s.wireWants()
+	s.wireWants(cfg.NodesMeasure)
 	s.wireDecisions(cfg)
 	application := &attunev1.Application{
 		SessionId: cfg.ID, Command: slices.Clone(cfg.Command), Mode: cfg.Core.Mode.String(), TickNanos: int64(cfg.Tick),
@@ -99,12 +103,12 @@ func New(cfg Config) *Session {
 }
 
 // wireWants makes who there is, and what is wanted of them.
-func (s *Session) wireWants() {
+func (s *Session) wireWants(objective string) {
 	s.processes = newProcesses()
 	s.controllers = &controllers{byID: map[string]*controller{}, made: func(c *controller) { s.points.offer(c) }}
 	s.wants = &wants{
 		clock: s.clock, controllers: s.controllers, processes: s.processes,
-		parties: map[party]bool{}, due: map[*controller]bool{},
+		parties: map[party]bool{}, due: map[*controller]bool{}, objective: objective,
 	}
 	s.points = &points{pointSet: newPointSet(), clock: s.clock, teller: s.teller, wants: s.wants}
 	s.askers = &askers{
@@ -161,6 +165,6 @@ func (s *Session) wireConnections(cfg Config) {
 	}
 	s.router = &router{
 		inbox: s.inbox, teller: s.teller, controllers: s.controllers, processes: s.processes, population: s.population,
-		sleepers: s.sleepers, tunlets: s.tunlets, sampled: s.tickWithSamples,
+		sleepers: s.sleepers, tunlets: s.tunlets, sampled: s.tickWithSamples, part: cfg.Part,
 	}
 }

@@ -20,7 +20,8 @@ type router struct {
 	population  *population
 	sleepers    *sleepers
 	tunlets     *tunlets
-	sampled     func() // is told of each round of samples, when all have it
+	sampled     func()                                                // is told of each round of samples, when all have it
+	part        func(controller string, part *attunev1.ObjectivePart) // nil: nobody asked for it
 	dropped     dropped
 }
 
@@ -37,6 +38,10 @@ func (r *router) Publish(id string, m *attunev1.PublishRequest) (records uint64)
 	case *attunev1.PublishRequest_Samples:
 		n := uint64(len(k.Samples.GetSamples()))
 		r.inbox.postData(n, proto.Size(k.Samples), func() { r.samples(r.controllers.get(id), k.Samples) })
+	case *attunev1.PublishRequest_Objective:
+		if r.part != nil {
+			r.inbox.postData(1, proto.Size(k.Objective), func() { r.part(id, k.Objective) })
+		}
 	case *attunev1.PublishRequest_News:
 		r.inbox.post(func() {
 			c := r.controllers.get(id)

@@ -36,6 +36,7 @@ type wants struct {
 	processes   *processes
 	parties     map[party]bool
 	due         map[*controller]bool // are to be told
+	objective   string               // that all of them measure; empty: none does
 }
 
 // tell tells controllers what is wanted of them, where that has changed, and how often
@@ -48,6 +49,7 @@ func (w *wants) tell(period time.Duration) {
 		}
 		delete(w.due, c)
 		want := c.want(period)
+		want.Objective = w.objective
 		c.paidAt = max(c.paidAt, w.clock.now()) + time.Duration(proto.Size(want))*time.Second/wantRate
 		c.send(&attunev1.ManageResponse{Request: &attunev1.ManageResponse_Want{Want: want}})
 	}

@@ -21,6 +21,7 @@ type difference struct {
 	refused []*attunev1.PointStatus // points that cannot be
 	period  bool                    // it is another
 	tables  bool                    // they are others
+	owned   bool                    // the objective is another
 }
 
 // compare returns what has to be done to go from the want in force, whose points were
@@ -31,9 +32,10 @@ func compare(inForce, wanted *attunev1.Want) difference {
 		before[p.GetIndex()] = p.GetPoint()
 	}
 	d := difference{
-		next:   &attunev1.Want{PeriodNanos: max(wanted.GetPeriodNanos(), 0), Tables: wanted.GetTables()},
+		next:   &attunev1.Want{PeriodNanos: max(wanted.GetPeriodNanos(), 0), Tables: wanted.GetTables(), Objective: wanted.GetObjective()},
 		tables: !slices.EqualFunc(inForce.GetTables(), wanted.GetTables(), func(a, b *attunev1.TableWant) bool { return proto.Equal(a, b) }),
 	}
+	d.owned = d.next.Objective != inForce.GetObjective()
 	d.period = d.next.PeriodNanos != inForce.GetPeriodNanos()
 	after := make(map[uint32]bool, len(wanted.GetPoints()))
 	for _, p := range wanted.GetPoints() {

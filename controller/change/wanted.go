@@ -32,6 +32,8 @@ type WantedOptions struct {
 	Sample func(period time.Duration)
 	// Read replaces what is read beside the signals.
 	Read func([]*attunev1.TableWant)
+	// Own replaces the owner's objective that is measured; empty: none is.
+	Own func(objective string)
 	// Answer takes a message to the Analyzer.
 	Answer func(*attunev1.ManageRequest)
 }
@@ -123,6 +125,9 @@ func (w *Wanted) replace(want *attunev1.Want) difference {
 	}
 	if d.tables {
 		w.options.Read(d.next.GetTables())
+	}
+	if d.owned {
+		w.options.Own(d.next.GetObjective())
 	}
 	if d.period {
 		w.options.Sample(time.Duration(d.next.GetPeriodNanos()))

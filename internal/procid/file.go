@@ -55,7 +55,7 @@ func openRetrying(path string) (int, error) {
 
 // FileOf returns what the kernel has in its memory of the file that a path leads to,
 // without asking whoever serves its file system, who may never answer: device, inode,
-// mode, size and times, which may be old on a file system of another machine. The way
+// owner, mode, size and times, which may be old on a file system of another machine. The way
 // there must not block: it is a link of /proc, such as /proc/PID/exe.
 func FileOf(path string) (unix.Stat_t, error) {
 	var known unix.Statx_t
@@ -64,7 +64,7 @@ func FileOf(path string) (unix.Stat_t, error) {
 		return unix.Stat_t{}, err
 	}
 	return unix.Stat_t{
-		Dev: unix.Mkdev(known.Dev_major, known.Dev_minor), Ino: known.Ino, Mode: uint32(known.Mode), Size: int64(known.Size),
+		Dev: unix.Mkdev(known.Dev_major, known.Dev_minor), Ino: known.Ino, Uid: known.Uid, Mode: uint32(known.Mode), Size: int64(known.Size),
 		Mtim: unix.Timespec{Sec: known.Mtime.Sec, Nsec: int64(known.Mtime.Nsec)},
 		Ctim: unix.Timespec{Sec: known.Ctime.Sec, Nsec: int64(known.Ctime.Nsec)},
 	}, nil

@@ -254,6 +254,7 @@ type siteRegistration struct {
 	BatchOnly bool     `mapstructure:"batch-only"`
 	Mode      string   `mapstructure:"mode"`
 	Tunlets   []string `mapstructure:"tunlets"`
+	Objective string   `mapstructure:"objective"`
 }
 
 // siteRegistrations reads the site's own, by their names.
@@ -268,7 +269,7 @@ func siteRegistrations(v *viper.Viper) ([]*attunev1.Registration, error) {
 		r := all[name]
 		one := &attunev1.Registration{
 			Id: service.SiteID + name, Executable: r.App, Sha256: r.SHA256, Arguments: r.Arguments, User: r.User,
-			BatchOnly: r.BatchOnly, Mode: cmp.Or(r.Mode, "observe"), Tunlets: r.Tunlets,
+			BatchOnly: r.BatchOnly, Mode: cmp.Or(r.Mode, "observe"), Tunlets: r.Tunlets, Objective: r.Objective,
 		}
 		if err := service.ValidateRegistration(one); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", settings.KeyRegistrations, name, err)

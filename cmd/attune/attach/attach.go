@@ -156,15 +156,23 @@ func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int
 	return nil
 }
 
-// lastLook is how often it is looked whether processes are left that others have forked.
-const lastLook = 200 * time.Millisecond
+const (
+	// lastLook is how often it is looked whether processes are left that others have forked,
+	// and lastLooks how often in a row there are none when all have ended: the kernel tells
+	// of a new one a moment later.
+	lastLook  = 50 * time.Millisecond
+	lastLooks = 5
+)
 
 // awaitForked returns when all that the processes have forked has ended, or ctx ends: a
 // service that replaces itself goes on in another process.
 func awaitForked(ctx context.Context, c *controller.Controller) {
 	look := time.NewTicker(lastLook)
 	defer look.Stop()
-	for c.Living() > 0 {
+	for none := 0; none < lastLooks; none++ {
+		if c.Living() > 0 {
+			none = -1
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -47,10 +47,15 @@ off is refused before anything runs.
 --config FILE and the flags below are packed; they have the form and meaning
 that they have for attune run. On the node, its own settings in /etc/attune come
 first, then the packed ones, then ATTUNE_... of the environment. In the names of
---report, --timeline, --record and --log-file, %h is the node and %j the job.`
+--report, --timeline, --record and --log-file, %h is the node and %j the job.
+
+--objective is measured on each node, for the processes there: their output as far as it
+goes to files, a file or a point of theirs, or a command that runs beside them as
+you.`
 
 const packExample = `  attune pack ./solver -o solver.tuned
   attune pack ./solver -o solver.tuned --tunlet mpi-progress --report r-%h-%j.json
+  attune pack ./solver -o solver.tuned --objective output:^step
   mpirun -np 64 ./solver.tuned input.dat
   attune unpack --list solver.tuned`
 
@@ -97,7 +102,6 @@ func Command(p *cli.Env) *cobra.Command {
 	cmd.Flags().StringVar(&o.place, "place", placeAuto, "where the program is unpacked when it is started: auto, memory or beside")
 	settings.RunFlags(cmd.Flags())
 	mustHide(cmd, settings.KeyWatch) // no terminal of its own
-	mustHide(cmd, settings.KeyObjective)
 	cli.MustComplete(cmd, settings.KeyMode, config.Modes)
 	cli.MustComplete(cmd, "place", places)
 	cli.MustComplete(cmd, settings.KeyTunlet, func() []string { return tunletfind.Names(tunlethost.Find(tunletfind.Dirs(nil), nil)) })
@@ -115,9 +119,6 @@ func mustHide(cmd *cobra.Command, flag string) {
 func (o *packOptions) settle(cmd *cobra.Command) error {
 	if !slices.Contains(places(), o.place) {
 		return exitcode.UsageError(fmt.Errorf("unknown place %q", o.place), "use one of "+strings.Join(places(), ", "))
-	}
-	if cmd.Flags().Changed(settings.KeyObjective) {
-		return exitcode.UsageError(errors.New("a packed program takes no --objective: each node would measure its own part"), "run it with attune run --objective")
 	}
 	text, err := settings.PackedSettings(cmd.Flags(), o.config)
 	if err != nil {
@@ -145,5 +146,5 @@ func settingsOf(text []byte) (config.Run, error) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return config.Run{}, err
 	}
-	return settings.Load(settings.NewRunFlags(), []string{file})
+	return settings.LoadPacked(nil, file)
 }

@@ -107,9 +107,11 @@ func openPacked(ctx context.Context, p *cli.Env, o tuner.Options, packed *packfi
 	useTunlets(&o.Settings, packed, tunletsIn(o.Dir))
 	var forgotten error
 	o.Descriptions, forgotten = RememberPacked(packed, o.Dir.Path)
+	var trouble error
+	o.Objective, trouble = tuner.OpenObjectiveOnNode(o.Settings.Objective)
 	s, err := tuner.Open(context.WithoutCancel(ctx), p, o)
-	if err == nil && o.Settings.Objective != "" { // of the environment
-		s.Log.Warn("the objective is not used: each node of a packed program would measure its own part", "objective", o.Settings.Objective)
+	if err == nil && trouble != nil {
+		s.Log.Warn("your objective is not measured, and nothing is kept", "reason", trouble)
 	}
 	if err == nil && forgotten != nil {
 		s.Log.Debug("the packed tunlets are asked what they are", "error", forgotten)
@@ -176,15 +178,14 @@ func becomesProgram(ctx context.Context, process *procid.Process, packed fs.File
 // directory: the node's own settings first, then what was packed, then the
 // environment.
 func unpackSettings(packed *packfile.File, dir string) (config.Run, error) {
-	files := settings.Files(os.Getenv)
+	path := ""
 	if part, ok := packed.Find(packfile.Config); ok {
-		path := filepath.Join(dir, "attune.yaml")
+		path = filepath.Join(dir, "attune.yaml")
 		if err := extractTo(packed, part, path); err != nil {
 			return config.Run{}, err
 		}
-		files = append(files, path)
 	}
-	cfg, err := settings.Load(settings.NewRunFlags(), files)
+	cfg, err := settings.LoadPacked(settings.Files(os.Getenv), path)
 	cfg.Watch = false // there is no terminal of its own
 	return cfg, err
 }

@@ -30,7 +30,11 @@ attune session stop takes it back.
 The application is named by path or base name, where * ? and [] match. A user's own
 processes are meant; for admins everybody's, unless --user says whose. What may be
 observed or tuned on a node, its policy says; processes that are left alone stand in
-attune node list --verbose with the reason.`
+attune node list --verbose with the reason.
+
+--objective says what you want to be better, and outranks what tunlets go by. It is
+looked for in files that the processes have open and that are their user's, or is the
+rate of a function's calls; commands are for attune run, attach and pack.`
 
 // Session returns `attune session`.
 func Session(p *cli.Env) *cobra.Command {
@@ -54,6 +58,7 @@ func newSessionStart(p *cli.Env) *cobra.Command {
 		Short: "Register an application",
 		Long:  sessionStartLong,
 		Example: "  attune session start --app ./solver\n  attune session start --app lmp --mode advise --batch-only\n" +
+			"  attune session start --app ./solver --objective 'output:^step'\n" +
 			"  attune session start --app /opt/cfd/bin/cfd --sha256 \"$(sha256sum /opt/cfd/bin/cfd | cut -d' ' -f1)\" --tunlet malloc",
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,6 +76,7 @@ func newSessionStart(p *cli.Env) *cobra.Command {
 	flags.StringVar(&r.User, "user", "", "only processes of `USER`, by name or id; for admins")
 	flags.StringVar(&r.Mode, settings.KeyMode, "tune", "what to do: observe, advise or tune")
 	flags.StringArrayVar(&r.Tunlets, settings.KeyTunlet, nil, "use only the tunlet `NAME` of those that the Analyzer has; may be repeated")
+	flags.StringVar(&r.Objective, settings.KeyObjective, "", "keep a change only if `WHAT` becomes better, for example output:^step or point:FUNCTION (docs/reference/objective.md)")
 	flags.BoolVar(&r.BatchOnly, "batch-only", false, "only what the batch system has started")
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	cli.MustComplete(cmd, settings.KeyMode, config.Modes)

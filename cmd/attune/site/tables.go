@@ -100,6 +100,9 @@ func onlyText(r *attunev1.Registration) string {
 	if r.GetArguments() != "" {
 		only = append(only, "args "+r.GetArguments())
 	}
+	if r.GetObjective() != "" {
+		only = append(only, "objective "+r.GetObjective())
+	}
 	if r.GetJob() != nil {
 		only = append(only, r.GetJob().Key())
 	}

@@ -38,6 +38,7 @@ type PublishRequest struct {
 	//	*PublishRequest_Aggregates
 	//	*PublishRequest_Samples
 	//	*PublishRequest_News
+	//	*PublishRequest_Objective
 	Event         isPublishRequest_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -152,6 +153,15 @@ func (x *PublishRequest) GetNews() *NewsBatch {
 	return nil
 }
 
+func (x *PublishRequest) GetObjective() *ObjectivePart {
+	if x != nil {
+		if x, ok := x.Event.(*PublishRequest_Objective); ok {
+			return x.Objective
+		}
+	}
+	return nil
+}
+
 type isPublishRequest_Event interface {
 	isPublishRequest_Event()
 }
@@ -196,6 +206,11 @@ type PublishRequest_News struct {
 	News *NewsBatch `protobuf:"bytes,8,opt,name=news,proto3,oneof"`
 }
 
+type PublishRequest_Objective struct {
+	// The owner's objective (Want.objective) has a value.
+	Objective *ObjectivePart `protobuf:"bytes,9,opt,name=objective,proto3,oneof"`
+}
+
 func (*PublishRequest_Hello) isPublishRequest_Event() {}
 
 func (*PublishRequest_ProcessStarted) isPublishRequest_Event() {}
@@ -212,6 +227,72 @@ func (*PublishRequest_Samples) isPublishRequest_Event() {}
 
 func (*PublishRequest_News) isPublishRequest_Event() {}
 
+func (*PublishRequest_Objective) isPublishRequest_Event() {}
+
+// ObjectivePart is what the processes of one controller add to the owner's objective.
+type ObjectivePart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the objective's unit, if trouble is empty.
+	Value float64 `protobuf:"fixed64,1,opt,name=value,proto3" json:"value,omitempty"`
+	// End of the interval that it is about, Unix time in nanoseconds.
+	EndUnixNano int64 `protobuf:"varint,2,opt,name=end_unix_nano,json=endUnixNano,proto3" json:"end_unix_nano,omitempty"`
+	// Why there is no value, or what else people should know; each thing once.
+	Trouble       string `protobuf:"bytes,3,opt,name=trouble,proto3" json:"trouble,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ObjectivePart) Reset() {
+	*x = ObjectivePart{}
+	mi := &file_attune_v1_event_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ObjectivePart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ObjectivePart) ProtoMessage() {}
+
+func (x *ObjectivePart) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_event_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ObjectivePart.ProtoReflect.Descriptor instead.
+func (*ObjectivePart) Descriptor() ([]byte, []int) {
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ObjectivePart) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *ObjectivePart) GetEndUnixNano() int64 {
+	if x != nil {
+		return x.EndUnixNano
+	}
+	return 0
+}
+
+func (x *ObjectivePart) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
 // NewsBatch holds news of processes, in their order.
 type NewsBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -223,7 +304,7 @@ type NewsBatch struct {
 
 func (x *NewsBatch) Reset() {
 	*x = NewsBatch{}
-	mi := &file_attune_v1_event_proto_msgTypes[1]
+	mi := &file_attune_v1_event_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -235,7 +316,7 @@ func (x *NewsBatch) String() string {
 func (*NewsBatch) ProtoMessage() {}
 
 func (x *NewsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[1]
+	mi := &file_attune_v1_event_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -248,7 +329,7 @@ func (x *NewsBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewsBatch.ProtoReflect.Descriptor instead.
 func (*NewsBatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{1}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *NewsBatch) GetNews() []*PublishRequest {
@@ -271,7 +352,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_attune_v1_event_proto_msgTypes[2]
+	mi := &file_attune_v1_event_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -283,7 +364,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[2]
+	mi := &file_attune_v1_event_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -296,7 +377,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{2}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PublishResponse) GetMessages() uint64 {
@@ -339,7 +420,7 @@ type StreamHello struct {
 
 func (x *StreamHello) Reset() {
 	*x = StreamHello{}
-	mi := &file_attune_v1_event_proto_msgTypes[3]
+	mi := &file_attune_v1_event_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -351,7 +432,7 @@ func (x *StreamHello) String() string {
 func (*StreamHello) ProtoMessage() {}
 
 func (x *StreamHello) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[3]
+	mi := &file_attune_v1_event_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -364,7 +445,7 @@ func (x *StreamHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamHello.ProtoReflect.Descriptor instead.
 func (*StreamHello) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{3}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StreamHello) GetControllerId() string {
@@ -439,7 +520,7 @@ type ProcessEnded struct {
 
 func (x *ProcessEnded) Reset() {
 	*x = ProcessEnded{}
-	mi := &file_attune_v1_event_proto_msgTypes[4]
+	mi := &file_attune_v1_event_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -451,7 +532,7 @@ func (x *ProcessEnded) String() string {
 func (*ProcessEnded) ProtoMessage() {}
 
 func (x *ProcessEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[4]
+	mi := &file_attune_v1_event_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -464,7 +545,7 @@ func (x *ProcessEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessEnded.ProtoReflect.Descriptor instead.
 func (*ProcessEnded) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{4}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ProcessEnded) GetProcess() uint64 {
@@ -557,7 +638,7 @@ type RecordBatch struct {
 
 func (x *RecordBatch) Reset() {
 	*x = RecordBatch{}
-	mi := &file_attune_v1_event_proto_msgTypes[5]
+	mi := &file_attune_v1_event_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +650,7 @@ func (x *RecordBatch) String() string {
 func (*RecordBatch) ProtoMessage() {}
 
 func (x *RecordBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[5]
+	mi := &file_attune_v1_event_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,7 +663,7 @@ func (x *RecordBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordBatch.ProtoReflect.Descriptor instead.
 func (*RecordBatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{5}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RecordBatch) GetProcess() uint64 {
@@ -666,7 +747,7 @@ type Aggregate struct {
 
 func (x *Aggregate) Reset() {
 	*x = Aggregate{}
-	mi := &file_attune_v1_event_proto_msgTypes[6]
+	mi := &file_attune_v1_event_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -678,7 +759,7 @@ func (x *Aggregate) String() string {
 func (*Aggregate) ProtoMessage() {}
 
 func (x *Aggregate) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[6]
+	mi := &file_attune_v1_event_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -691,7 +772,7 @@ func (x *Aggregate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aggregate.ProtoReflect.Descriptor instead.
 func (*Aggregate) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{6}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Aggregate) GetPoint() uint32 {
@@ -779,7 +860,7 @@ type KeyText struct {
 
 func (x *KeyText) Reset() {
 	*x = KeyText{}
-	mi := &file_attune_v1_event_proto_msgTypes[7]
+	mi := &file_attune_v1_event_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +872,7 @@ func (x *KeyText) String() string {
 func (*KeyText) ProtoMessage() {}
 
 func (x *KeyText) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[7]
+	mi := &file_attune_v1_event_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +885,7 @@ func (x *KeyText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyText.ProtoReflect.Descriptor instead.
 func (*KeyText) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *KeyText) GetText() []byte {
@@ -845,7 +926,7 @@ type AggregateBatch struct {
 
 func (x *AggregateBatch) Reset() {
 	*x = AggregateBatch{}
-	mi := &file_attune_v1_event_proto_msgTypes[8]
+	mi := &file_attune_v1_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -857,7 +938,7 @@ func (x *AggregateBatch) String() string {
 func (*AggregateBatch) ProtoMessage() {}
 
 func (x *AggregateBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[8]
+	mi := &file_attune_v1_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -870,7 +951,7 @@ func (x *AggregateBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateBatch.ProtoReflect.Descriptor instead.
 func (*AggregateBatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{8}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AggregateBatch) GetFromUnixNano() int64 {
@@ -915,7 +996,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_attune_v1_event_proto_msgTypes[9]
+	mi := &file_attune_v1_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -927,7 +1008,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[9]
+	mi := &file_attune_v1_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -940,7 +1021,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{9}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Sample) GetProcess() uint64 {
@@ -986,7 +1067,7 @@ type SampleBatch struct {
 
 func (x *SampleBatch) Reset() {
 	*x = SampleBatch{}
-	mi := &file_attune_v1_event_proto_msgTypes[10]
+	mi := &file_attune_v1_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -998,7 +1079,7 @@ func (x *SampleBatch) String() string {
 func (*SampleBatch) ProtoMessage() {}
 
 func (x *SampleBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[10]
+	mi := &file_attune_v1_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1011,7 +1092,7 @@ func (x *SampleBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SampleBatch.ProtoReflect.Descriptor instead.
 func (*SampleBatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{10}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SampleBatch) GetUnixNano() int64 {
@@ -1032,7 +1113,7 @@ var File_attune_v1_event_proto protoreflect.FileDescriptor
 
 const file_attune_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x15attune/v1/event.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x18attune/v1/registry.proto\x1a\x16attune/v1/series.proto\"\xd8\x03\n" +
+	"\x15attune/v1/event.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x18attune/v1/registry.proto\x1a\x16attune/v1/series.proto\"\x92\x04\n" +
 	"\x0ePublishRequest\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.attune.v1.StreamHelloH\x00R\x05hello\x12=\n" +
 	"\x0fprocess_started\x18\x02 \x01(\v2\x12.attune.v1.ProcessH\x00R\x0eprocessStarted\x12=\n" +
@@ -1043,8 +1124,13 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"aggregates\x18\x06 \x01(\v2\x19.attune.v1.AggregateBatchH\x00R\n" +
 	"aggregates\x122\n" +
 	"\asamples\x18\a \x01(\v2\x16.attune.v1.SampleBatchH\x00R\asamples\x12*\n" +
-	"\x04news\x18\b \x01(\v2\x14.attune.v1.NewsBatchH\x00R\x04newsB\a\n" +
-	"\x05event\":\n" +
+	"\x04news\x18\b \x01(\v2\x14.attune.v1.NewsBatchH\x00R\x04news\x128\n" +
+	"\tobjective\x18\t \x01(\v2\x18.attune.v1.ObjectivePartH\x00R\tobjectiveB\a\n" +
+	"\x05event\"c\n" +
+	"\rObjectivePart\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\x01R\x05value\x12\"\n" +
+	"\rend_unix_nano\x18\x02 \x01(\x03R\vendUnixNano\x12\x18\n" +
+	"\atrouble\x18\x03 \x01(\tR\atrouble\":\n" +
 	"\tNewsBatch\x12-\n" +
 	"\x04news\x18\x01 \x03(\v2\x19.attune.v1.PublishRequestR\x04news\"G\n" +
 	"\x0fPublishResponse\x12\x1a\n" +
@@ -1127,51 +1213,53 @@ func file_attune_v1_event_proto_rawDescGZIP() []byte {
 	return file_attune_v1_event_proto_rawDescData
 }
 
-var file_attune_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_attune_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_attune_v1_event_proto_goTypes = []any{
 	(*PublishRequest)(nil),  // 0: attune.v1.PublishRequest
-	(*NewsBatch)(nil),       // 1: attune.v1.NewsBatch
-	(*PublishResponse)(nil), // 2: attune.v1.PublishResponse
-	(*StreamHello)(nil),     // 3: attune.v1.StreamHello
-	(*ProcessEnded)(nil),    // 4: attune.v1.ProcessEnded
-	(*RecordBatch)(nil),     // 5: attune.v1.RecordBatch
-	(*Aggregate)(nil),       // 6: attune.v1.Aggregate
-	(*KeyText)(nil),         // 7: attune.v1.KeyText
-	(*AggregateBatch)(nil),  // 8: attune.v1.AggregateBatch
-	(*Sample)(nil),          // 9: attune.v1.Sample
-	(*SampleBatch)(nil),     // 10: attune.v1.SampleBatch
-	(*Process)(nil),         // 11: attune.v1.Process
-	(*Job)(nil),             // 12: attune.v1.Job
-	(*Principal)(nil),       // 13: attune.v1.Principal
-	(*Reading)(nil),         // 14: attune.v1.Reading
-	(*Details)(nil),         // 15: attune.v1.Details
-	(*Table)(nil),           // 16: attune.v1.Table
+	(*ObjectivePart)(nil),   // 1: attune.v1.ObjectivePart
+	(*NewsBatch)(nil),       // 2: attune.v1.NewsBatch
+	(*PublishResponse)(nil), // 3: attune.v1.PublishResponse
+	(*StreamHello)(nil),     // 4: attune.v1.StreamHello
+	(*ProcessEnded)(nil),    // 5: attune.v1.ProcessEnded
+	(*RecordBatch)(nil),     // 6: attune.v1.RecordBatch
+	(*Aggregate)(nil),       // 7: attune.v1.Aggregate
+	(*KeyText)(nil),         // 8: attune.v1.KeyText
+	(*AggregateBatch)(nil),  // 9: attune.v1.AggregateBatch
+	(*Sample)(nil),          // 10: attune.v1.Sample
+	(*SampleBatch)(nil),     // 11: attune.v1.SampleBatch
+	(*Process)(nil),         // 12: attune.v1.Process
+	(*Job)(nil),             // 13: attune.v1.Job
+	(*Principal)(nil),       // 14: attune.v1.Principal
+	(*Reading)(nil),         // 15: attune.v1.Reading
+	(*Details)(nil),         // 16: attune.v1.Details
+	(*Table)(nil),           // 17: attune.v1.Table
 }
 var file_attune_v1_event_proto_depIdxs = []int32{
-	3,  // 0: attune.v1.PublishRequest.hello:type_name -> attune.v1.StreamHello
-	11, // 1: attune.v1.PublishRequest.process_started:type_name -> attune.v1.Process
-	11, // 2: attune.v1.PublishRequest.process_changed:type_name -> attune.v1.Process
-	4,  // 3: attune.v1.PublishRequest.process_ended:type_name -> attune.v1.ProcessEnded
-	5,  // 4: attune.v1.PublishRequest.records:type_name -> attune.v1.RecordBatch
-	8,  // 5: attune.v1.PublishRequest.aggregates:type_name -> attune.v1.AggregateBatch
-	10, // 6: attune.v1.PublishRequest.samples:type_name -> attune.v1.SampleBatch
-	1,  // 7: attune.v1.PublishRequest.news:type_name -> attune.v1.NewsBatch
-	0,  // 8: attune.v1.NewsBatch.news:type_name -> attune.v1.PublishRequest
-	12, // 9: attune.v1.StreamHello.job:type_name -> attune.v1.Job
-	13, // 10: attune.v1.StreamHello.user:type_name -> attune.v1.Principal
-	7,  // 11: attune.v1.Aggregate.key_text:type_name -> attune.v1.KeyText
-	6,  // 12: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
-	14, // 13: attune.v1.Sample.readings:type_name -> attune.v1.Reading
-	15, // 14: attune.v1.Sample.details:type_name -> attune.v1.Details
-	16, // 15: attune.v1.Sample.tables:type_name -> attune.v1.Table
-	9,  // 16: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
-	0,  // 17: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
-	2,  // 18: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
-	18, // [18:19] is the sub-list for method output_type
-	17, // [17:18] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	4,  // 0: attune.v1.PublishRequest.hello:type_name -> attune.v1.StreamHello
+	12, // 1: attune.v1.PublishRequest.process_started:type_name -> attune.v1.Process
+	12, // 2: attune.v1.PublishRequest.process_changed:type_name -> attune.v1.Process
+	5,  // 3: attune.v1.PublishRequest.process_ended:type_name -> attune.v1.ProcessEnded
+	6,  // 4: attune.v1.PublishRequest.records:type_name -> attune.v1.RecordBatch
+	9,  // 5: attune.v1.PublishRequest.aggregates:type_name -> attune.v1.AggregateBatch
+	11, // 6: attune.v1.PublishRequest.samples:type_name -> attune.v1.SampleBatch
+	2,  // 7: attune.v1.PublishRequest.news:type_name -> attune.v1.NewsBatch
+	1,  // 8: attune.v1.PublishRequest.objective:type_name -> attune.v1.ObjectivePart
+	0,  // 9: attune.v1.NewsBatch.news:type_name -> attune.v1.PublishRequest
+	13, // 10: attune.v1.StreamHello.job:type_name -> attune.v1.Job
+	14, // 11: attune.v1.StreamHello.user:type_name -> attune.v1.Principal
+	8,  // 12: attune.v1.Aggregate.key_text:type_name -> attune.v1.KeyText
+	7,  // 13: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
+	15, // 14: attune.v1.Sample.readings:type_name -> attune.v1.Reading
+	16, // 15: attune.v1.Sample.details:type_name -> attune.v1.Details
+	17, // 16: attune.v1.Sample.tables:type_name -> attune.v1.Table
+	10, // 17: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
+	0,  // 18: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
+	3,  // 19: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
+	19, // [19:20] is the sub-list for method output_type
+	18, // [18:19] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_event_proto_init() }
@@ -1192,16 +1280,17 @@ func file_attune_v1_event_proto_init() {
 		(*PublishRequest_Aggregates)(nil),
 		(*PublishRequest_Samples)(nil),
 		(*PublishRequest_News)(nil),
+		(*PublishRequest_Objective)(nil),
 	}
-	file_attune_v1_event_proto_msgTypes[4].OneofWrappers = []any{}
-	file_attune_v1_event_proto_msgTypes[6].OneofWrappers = []any{}
+	file_attune_v1_event_proto_msgTypes[5].OneofWrappers = []any{}
+	file_attune_v1_event_proto_msgTypes[7].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_event_proto_rawDesc), len(file_attune_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -288,8 +288,11 @@ type Registration struct {
 	TunletOptions map[string]*TunletOptions `protobuf:"bytes,11,rep,name=tunlet_options,json=tunletOptions,proto3" json:"tunlet_options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Time of registration, Unix nanoseconds.
 	RegisteredUnixNano int64 `protobuf:"varint,12,opt,name=registered_unix_nano,json=registeredUnixNano,proto3" json:"registered_unix_nano,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// What the owner wants to be better, as docs/reference/objective.md has it, but no
+	// command: it outranks the objectives of tunlets. Empty: those judge.
+	Objective     string `protobuf:"bytes,13,opt,name=objective,proto3" json:"objective,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Registration) Reset() {
@@ -404,6 +407,13 @@ func (x *Registration) GetRegisteredUnixNano() int64 {
 		return x.RegisteredUnixNano
 	}
 	return 0
+}
+
+func (x *Registration) GetObjective() string {
+	if x != nil {
+		return x.Objective
+	}
+	return ""
 }
 
 // AnalyzerRecord says where an Analyzer can be reached.
@@ -1509,7 +1519,7 @@ const file_attune_v1_registry_proto_rawDesc = "" +
 	"\x06values\x18\x01 \x03(\v2$.attune.v1.TunletOptions.ValuesEntryR\x06values\x1a9\n" +
 	"\vValuesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x84\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa2\x04\n" +
 	"\fRegistration\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
@@ -1526,7 +1536,8 @@ const file_attune_v1_registry_proto_rawDesc = "" +
 	"\atunlets\x18\n" +
 	" \x03(\tR\atunlets\x12Q\n" +
 	"\x0etunlet_options\x18\v \x03(\v2*.attune.v1.Registration.TunletOptionsEntryR\rtunletOptions\x120\n" +
-	"\x14registered_unix_nano\x18\f \x01(\x03R\x12registeredUnixNano\x1aZ\n" +
+	"\x14registered_unix_nano\x18\f \x01(\x03R\x12registeredUnixNano\x12\x1c\n" +
+	"\tobjective\x18\r \x01(\tR\tobjective\x1aZ\n" +
 	"\x12TunletOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12.\n" +
 	"\x05value\x18\x02 \x01(\v2\x18.attune.v1.TunletOptionsR\x05value:\x028\x01\"\x98\x01\n" +

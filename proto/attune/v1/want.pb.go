@@ -36,7 +36,10 @@ type Want struct {
 	PeriodNanos int64 `protobuf:"varint,2,opt,name=period_nanos,json=periodNanos,proto3" json:"period_nanos,omitempty"`
 	// What is wanted of processes beside their signals, with each sample; of processes
 	// that are not listed nothing is.
-	Tables        []*TableWant `protobuf:"bytes,3,rep,name=tables,proto3" json:"tables,omitempty"`
+	Tables []*TableWant `protobuf:"bytes,3,rep,name=tables,proto3" json:"tables,omitempty"`
+	// Of a controller: what the owner wants to be better, as docs/reference/objective.md
+	// has it, where it is found in files that the processes write. Empty: nothing is.
+	Objective     string `protobuf:"bytes,4,opt,name=objective,proto3" json:"objective,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -90,6 +93,13 @@ func (x *Want) GetTables() []*TableWant {
 		return x.Tables
 	}
 	return nil
+}
+
+func (x *Want) GetObjective() string {
+	if x != nil {
+		return x.Objective
+	}
+	return ""
 }
 
 // PointWant is a measure point that is wanted.
@@ -165,11 +175,12 @@ var File_attune_v1_want_proto protoreflect.FileDescriptor
 
 const file_attune_v1_want_proto_rawDesc = "" +
 	"\n" +
-	"\x14attune/v1/want.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/series.proto\"\x85\x01\n" +
+	"\x14attune/v1/want.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/series.proto\"\xa3\x01\n" +
 	"\x04Want\x12,\n" +
 	"\x06points\x18\x01 \x03(\v2\x14.attune.v1.PointWantR\x06points\x12!\n" +
 	"\fperiod_nanos\x18\x02 \x01(\x03R\vperiodNanos\x12,\n" +
-	"\x06tables\x18\x03 \x03(\v2\x14.attune.v1.TableWantR\x06tables\"h\n" +
+	"\x06tables\x18\x03 \x03(\v2\x14.attune.v1.TableWantR\x06tables\x12\x1c\n" +
+	"\tobjective\x18\x04 \x01(\tR\tobjective\"h\n" +
 	"\tPointWant\x12-\n" +
 	"\x05point\x18\x01 \x01(\v2\x17.attune.v1.MeasurePointR\x05point\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x14\n" +

@@ -32,7 +32,7 @@ func PackedSettings(flags *pflag.FlagSet, file string) ([]byte, error) {
 		}
 	}
 	flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Changed || !slices.Contains(fileKeys(), f.Name) {
+		if !f.Changed || !slices.Contains(packedKeys(), f.Name) {
 			return
 		}
 		v.Set(f.Name, f.Value.String())
@@ -123,3 +123,7 @@ func fileKeys() []string {
 		KeyWatch, keyNoBPF, keyLogFile, KeyLogLevel, KeyTunlets,
 	}
 }
+
+// packedKeys lists what may stand in the settings of a packed program: an objective is of
+// one program, and so is the file.
+func packedKeys() []string { return append(fileKeys(), KeyObjective) }

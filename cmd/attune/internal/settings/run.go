@@ -27,7 +27,7 @@ const (
 	keyTunletSet = "tunlet-option"
 	KeyProbe     = "probe"
 	KeyBudget    = "budget"
-	// KeyObjective is of one program: it stands in no file.
+	// KeyObjective is of one program: it stands in no file but a packed program's own.
 	KeyObjective = "objective"
 	keyReport    = "report"
 	keyHTML      = "html"
@@ -87,11 +87,26 @@ func NewRunFlags() *pflag.FlagSet {
 // Load returns the configuration of a run: defaults, then files in their
 // order, then the environment, then flags. Errors have the code for usage.
 func Load(flags *pflag.FlagSet, files []string) (config.Run, error) {
+	return load(flags, files, "")
+}
+
+// LoadPacked is Load for a packed program, with a last file, which may be "", that has what
+// was packed.
+func LoadPacked(files []string, packed string) (config.Run, error) {
+	return load(NewRunFlags(), files, packed)
+}
+
+func load(flags *pflag.FlagSet, files []string, packed string) (config.Run, error) {
 	v := viper.NewWithOptions(viper.EnvKeyReplacer(strings.NewReplacer("-", "_")))
 	v.SetConfigType("yaml")
 	for _, file := range files {
 		if err := Merge(v, file); err != nil {
 			return config.Run{}, exitcode.UsageError(err, "correct the file, or run with ATTUNE=off")
+		}
+	}
+	if packed != "" {
+		if err := MergeKnown(v, packed, packedKeys()); err != nil {
+			return config.Run{}, exitcode.UsageError(err, "pack it anew")
 		}
 	}
 	v.SetEnvPrefix("ATTUNE")

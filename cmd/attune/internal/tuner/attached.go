@@ -59,6 +59,8 @@ func (s *Tuner) attach(ctx context.Context, e entry) (*controller.Attached, erro
 	case a.Refused():
 		err = fmt.Errorf("%s cannot be entered: %w", e.name, refusal(e.pid, a.NotInjected))
 		s.Log.Info("not entered", "pid", e.pid, "reason", a.NotInjected)
+	case errors.Is(a.NotInjected, procid.ErrGone): // its end says it all
+		s.Log.Info("not entered", "pid", e.pid, "reason", a.NotInjected)
 	case a.NotInjected != nil:
 		s.Out.notes([]string{fmt.Sprintf("%s is watched from outside only: %v", e.name, a.NotInjected)})
 		s.Log.Info("watched from outside", "pid", e.pid, "reason", a.NotInjected)

@@ -38,7 +38,7 @@ func (q entryQueue) enterAll(pids []int, enter func(entry)) {
 			q.await(places, e)
 			defer func() { <-places }()
 			slow := time.AfterFunc(entryPatience, func() {
-				q.say(e.name + " is not entered yet: none of its threads has come to a place where it may be stopped")
+				q.say(e.name + " is not entered yet: none of its threads has come to a place where it may be stopped, or the machine is busy")
 			})
 			defer slow.Stop()
 			enter(e)

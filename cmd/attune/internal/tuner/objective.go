@@ -17,6 +17,7 @@ import (
 type Objective struct {
 	spec   *objective.Spec
 	source *objective.Source // nil: it is measured by the session
+	nodes  string            // the text of one that the controller measures; else empty
 }
 
 // OpenObjective prepares to measure what the settings say, from now on, for a program that has the
@@ -48,6 +49,24 @@ func OpenObjectiveOf(text string, pids []int) (Objective, error) {
 	return o, nil
 }
 
+// OpenObjectiveOnNode is the same for all processes of a packed program on this node, which
+// are there in a moment: their output is looked for by the controller. An error says why it
+// cannot be measured; the program runs all the same, and the Objective stands.
+func OpenObjectiveOnNode(text string) (Objective, error) {
+	if text == "" {
+		return Objective{}, nil
+	}
+	spec, err := objective.Parse(text)
+	if err != nil { // the settings were looked at
+		return Objective{}, err
+	}
+	if spec.Kind == objective.Output {
+		return Objective{spec: &spec, nodes: text}, nil
+	}
+	source, err := objective.Open(spec, nil)
+	return Objective{spec: &spec, source: source}, err
+}
+
 func openObjective(text string, output []objective.Stream) (Objective, error) {
 	if text == "" {
 		return Objective{}, nil
@@ -60,7 +79,7 @@ func openObjective(text string, output []objective.Stream) (Objective, error) {
 	if err != nil {
 		return Objective{}, exitcode.UsageError(fmt.Errorf("--objective %q: %w", text, err), remedies[spec.Kind])
 	}
-	return Objective{&spec, source}, nil
+	return Objective{spec: &spec, source: source}, nil
 }
 
 // remedies say what to do where an objective cannot be measured.

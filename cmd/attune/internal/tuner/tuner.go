@@ -195,7 +195,7 @@ func (s *Tuner) parts() local.Options {
 			Mode:      s.Settings.Mode, Keep: s.Keep, Command: s.Args,
 			Apart:      tunedApart(os.Getenv, s.Place != (Place{})),
 			TunletDirs: tunletfind.Dirs(s.Settings.TunletDirs), Tunlets: s.Settings.Tunlets, TunletOptions: s.Settings.TunletOptions,
-			Objective: s.Objective.spec, Probes: s.Settings.Probes, NoTunlets: s.Probing,
+			Objective: s.Objective.spec, NodesMeasure: s.Objective.nodes, Probes: s.Settings.Probes, NoTunlets: s.Probing,
 			DescriptionDir: cmp.Or(s.Descriptions, user.DescriptionDir()), TunletLimits: settings.TunletLimits(s.Settings.TunletMB, s.Settings.TunletCPU),
 			Timeline: writerOf(s.Out.timeline), Record: writerOf(s.Out.record),
 		},

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package owned
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/internal/follow"
+	"github.com/attune-hpc/attune/internal/objective"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+const (
+	// mostLooked bounds the processes that are looked at in a second, and mostOpen the
+	// descriptors of one.
+	mostLooked, mostOpen = 64, 256
+	// vainLooks is after how many looks without a file it is said that there is none.
+	vainLooks = 5
+)
+
+// files finds the files of processes in which an objective is looked for. It belongs to the
+// goroutine that measures.
+type files struct {
+	options Options
+	spec    objective.Spec
+	say     func(text string)
+	looked  map[uint64]bool // processes whose output is known, by handle
+	next    int             // in the list of processes
+	found   bool
+	vain    int    // looks
+	refused string // why the last one is not read
+}
+
+// more returns files that were not there at the last look, and perhaps others again.
+func (f *files) more() (all []*os.File) {
+	members := f.options.Members.List()
+	for range min(mostLooked, len(members)) {
+		f.next = (f.next + 1) % len(members)
+		all = append(all, f.of(members[f.next])...)
+	}
+	if f.found = f.found || len(all) > 0; f.found || len(members) == 0 {
+		return all
+	}
+	if f.vain++; f.vain == vainLooks {
+		f.say(f.nothing())
+	}
+	return all
+}
+
+// nothing says why nothing is read.
+func (f *files) nothing() string {
+	if f.spec.Kind == objective.File {
+		why := ""
+		if f.refused != "" {
+			why = ": it " + f.refused
+		}
+		return fmt.Sprintf("no process has %s open%s; it is looked for among the files that processes keep open", f.spec.Path, why)
+	}
+	return fmt.Sprintf("the output %s: %s; measure with file: or point:", f.refused, objective.OnlyFiles)
+}
+
+// of returns the files of a process.
+func (f *files) of(m *member.Member) (all []*os.File) {
+	if f.looked[m.Handle()] || f.options.Foreign(m.PID()) != nil {
+		return nil
+	}
+	for _, number := range f.descriptors(m) {
+		file, err := f.open(m.PID(), number)
+		if err != nil {
+			f.refused = err.Error()
+			continue
+		}
+		all = append(all, file)
+	}
+	return all
+}
+
+// descriptors are those of a process that are looked at: its output, once, or what is open at
+// the path.
+func (f *files) descriptors(m *member.Member) (numbers []string) {
+	if f.spec.Kind == objective.Output {
+		f.looked[m.Handle()] = true
+		return []string{"1", "2"}
+	}
+	dir, err := os.Open(fmt.Sprintf("/proc/%d/fd", m.PID()))
+	if err != nil {
+		return nil // it has ended
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(mostOpen) // those that there are
+	for _, name := range names {
+		if target, err := os.Readlink(filepath.Join(dir.Name(), name)); err == nil && f.means(target) {
+			numbers = append(numbers, name)
+		}
+	}
+	return numbers
+}
+
+// means says whether a file is the one that the owner has named: by its path, or its end.
+func (f *files) means(target string) bool {
+	return target == f.spec.Path || !filepath.IsAbs(f.spec.Path) && strings.HasSuffix(target, "/"+strings.TrimPrefix(f.spec.Path, "./"))
+}
+
+// open opens a file that a process has open, for reading. By which number it has it may
+// change at any time, so all is asked of what is held.
+func (f *files) open(pid int, number string) (*os.File, error) {
+	held, err := unix.Open(fmt.Sprintf("/proc/%d/fd/%s", pid, number), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, errors.New("is closed")
+	}
+	defer unix.Close(held)
+	if err := f.mayRead(pid, held); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", held), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "file of the application"), nil
+}
+
+// mayRead refuses what is no regular file of the session's user: what a process has open for
+// writing its user need not be allowed to read, but for what is their own.
+func (f *files) mayRead(pid, held int) error {
+	link := fmt.Sprintf("/proc/self/fd/%d", held)
+	known, err := procid.FileOf(link)
+	if err != nil {
+		return fmt.Errorf("cannot be looked at: %w", err)
+	}
+	switch {
+	case known.Mode&unix.S_IFMT != unix.S_IFREG:
+		return errors.New("is " + follow.Sort(modeOf(known.Mode)))
+	case known.Uid != f.options.User:
+		return fmt.Errorf("is a file of user %d, and the session is of user %d", known.Uid, f.options.User)
+	case served(pid, held):
+		return errors.New("is a file that another process serves (FUSE)")
+	}
+	return nil
+}
+
+// modeOf is a mode as Go has it, as far as sorts of files go.
+func modeOf(mode uint32) os.FileMode {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFCHR, unix.S_IFBLK:
+		return os.ModeDevice | os.ModeCharDevice
+	case unix.S_IFIFO:
+		return os.ModeNamedPipe
+	case unix.S_IFSOCK:
+		return os.ModeSocket
+	case unix.S_IFDIR:
+		return os.ModeDir
+	case unix.S_IFREG:
+		return 0
+	}
+	return os.ModeIrregular
+}
+
+// mostMounts bounds what is read of the mounts that a process sees, bytes.
+const mostMounts = 1 << 20
+
+// served says whether a descriptor's file lies on a file system that a process serves, which
+// may never answer. A file on no mount that is known counts as one.
+func served(pid, fd int) bool {
+	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	if err != nil {
+		return true
+	}
+	mount := 0
+	for line := range strings.Lines(string(info)) {
+		if id, ok := strings.CutPrefix(line, "mnt_id:"); ok {
+			mount, _ = strconv.Atoi(strings.TrimSpace(id))
+		}
+	}
+	mounts, err := procid.ReadFile(pid, "mountinfo", mostMounts)
+	if err != nil {
+		return true
+	}
+	for line := range bytes.Lines(mounts) {
+		if bytes.HasPrefix(line, fmt.Appendf(nil, "%d ", mount)) {
+			_, of, _ := bytes.Cut(line, []byte(" - "))
+			return bytes.HasPrefix(of, []byte("fuse"))
+		}
+	}
+	return true
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package owned
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// program starts one that copies its input to its output, and makes it a member of a set.
+func program(t *testing.T, set *member.Set, output *os.File) io.Writer {
+	t.Helper()
+	cmd := exec.Command("cat")
+	cmd.Stdout, cmd.Stderr = output, output
+	input, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = input.Close()
+		_ = cmd.Wait()
+	})
+	stat, err := procid.ReadStat(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Add(member.New(&attunev1.Process{
+		Handle: uint64(cmd.Process.Pid), Identity: &attunev1.ProcessIdentity{Pid: int32(cmd.Process.Pid), StartTicks: stat.StartTicks},
+	}, member.Options{}))
+	return input
+}
+
+// measuring returns an Owned for processes of this user, and what it says.
+func measuring(set *member.Set, change func(*Options)) (o *Owned, parts chan *attunev1.ObjectivePart) {
+	parts = make(chan *attunev1.ObjectivePart, 10000)
+	options := Options{
+		Members: set, User: uint32(os.Geteuid()), Foreign: func(int) error { return nil },
+		Offer: func(m *attunev1.PublishRequest) bool { parts <- m.GetObjective(); return true },
+	}
+	if change != nil {
+		change(&options)
+	}
+	return New(options), parts
+}
+
+// What processes write to a file is measured, by whatever name they have it, also of one
+// that comes later; what stands there already does not count.
+func TestMeasure(t *testing.T) {
+	for _, text := range []string{"value output:^speed ([0-9]+)", "value file:PATH:^speed ([0-9]+)", "value file:log:^speed ([0-9]+)"} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "log")
+			if err := os.WriteFile(path, []byte("speed 1\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			output, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer output.Close()
+			set := member.NewSet()
+			o, parts := measuring(set, nil)
+			o.Measure(t.Context(), strings.ReplaceAll(text, "PATH", path))
+			input := program(t, set, output)
+			patience.Until(t, "a value", func() bool {
+				fmt.Fprintln(input, "speed 42")
+				select {
+				case part := <-parts:
+					if part.GetValue() != 42 {
+						t.Errorf("it says %v", part)
+					}
+					return true
+				default:
+					return false
+				}
+			})
+			o.Measure(t.Context(), "")
+		})
+	}
+}
+
+// What goes elsewhere, or is not the user's, is not read; it is said why.
+func TestRefused(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // when all rows have ended
+		read.Close()
+		write.Close()
+		file.Close()
+	})
+	rows := map[string]struct {
+		text   string
+		output *os.File
+		change func(*Options)
+		says   string
+	}{
+		"a pipe":          {"output:x", write, nil, "is a pipe"},
+		"somebody else's": {"output:x", file, func(o *Options) { o.User++ }, "is a file of user"},
+		"one left alone":  {"file:log:x", file, func(o *Options) { o.Foreign = func(int) error { return os.ErrPermission } }, "no process has log open"},
+		"no such file":    {"file:other:x", file, nil, "no process has other open"},
+		"a command":       {"command:id", file, nil, "nodes do not measure command:"},
+		"nonsense":        {"output:(", file, nil, "missing closing"},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := member.NewSet()
+			program(t, set, row.output)
+			o, parts := measuring(set, row.change)
+			o.Measure(t.Context(), row.text)
+			if part := <-parts; !strings.Contains(part.GetTrouble(), row.says) {
+				t.Errorf("it says %v, want %q", part, row.says)
+			}
+		})
+	}
+}
