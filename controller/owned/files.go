@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +25,7 @@ const (
 	// descriptors of one.
 	mostLooked, mostOpen = 64, 256
 	// vainLooks is after how many looks without a file it is said that there is none.
-	vainLooks = 5
+	vainLooks = 3
 )
 
 // files finds the files of processes in which an objective is looked for. It belongs to the
@@ -36,8 +37,8 @@ type files struct {
 	looked  map[uint64]bool // processes whose output is known, by handle
 	next    int             // in the list of processes
 	found   bool
-	vain    int    // looks
-	refused string // why the last one is not read
+	vain    int      // looks
+	refused []string // why files are not read, each reason once
 }
 
 // more returns files that were not there at the last look, and perhaps others again.
@@ -60,12 +61,12 @@ func (f *files) more() (all []*os.File) {
 func (f *files) nothing() string {
 	if f.spec.Kind == objective.File {
 		why := ""
-		if f.refused != "" {
-			why = ": it " + f.refused
+		if len(f.refused) > 0 {
+			why = ": it " + strings.Join(f.refused, ", ")
 		}
 		return fmt.Sprintf("no process has %s open%s; it is looked for among the files that processes keep open", f.spec.Path, why)
 	}
-	return fmt.Sprintf("the output %s: %s; measure with file: or point:", f.refused, objective.OnlyFiles)
+	return fmt.Sprintf("the output %s: %s; measure with file: or point:", strings.Join(f.refused, ", "), objective.OnlyFiles)
 }
 
 // of returns the files of a process.
@@ -76,12 +77,21 @@ func (f *files) of(m *member.Member) (all []*os.File) {
 	for _, number := range f.descriptors(m) {
 		file, err := f.open(m.PID(), number)
 		if err != nil {
-			f.refused = err.Error()
+			f.refuse(err.Error())
 			continue
 		}
 		all = append(all, file)
 	}
 	return all
+}
+
+// mostReasons bounds the reasons that are said.
+const mostReasons = 4
+
+func (f *files) refuse(why string) {
+	if len(f.refused) < mostReasons && !slices.Contains(f.refused, why) {
+		f.refused = append(f.refused, why)
+	}
 }
 
 // descriptors are those of a process that are looked at: its output, once, or what is open at
