@@ -41,7 +41,8 @@ A process that cannot be entered is watched from outside, and a line says why: o
 is stopped, traced by a debugger, statically linked, or under a seccomp filter that
 stands in the way. It is an error if none can even be watched so, since they are
 another user's, which needs root, or another attune controls them. Programs that the processes
-start by exec are seen from outside only: use run where you can.
+start by exec, and workers that cannot come to attune by themselves, are entered when
+they are half a second old: docs/reference/attach.md.
 
 Settings are those of run.`
 

@@ -52,6 +52,7 @@ func (s *Tuner) AttachAll(ctx context.Context, pids []int) (attached []*controll
 // the same.
 func (s *Tuner) attach(ctx context.Context, e entry) (*controller.Attached, error) {
 	a, err := s.Joined.Controller.Attach(ctx, e.pid)
+	e.slow.Stop()
 	switch {
 	case err != nil:
 		err = fmt.Errorf("%s: %w", e.name, err)

@@ -25,7 +25,8 @@ type entryQueue struct {
 // entry is a process that is to be entered.
 type entry struct {
 	pid  int
-	name string // for people
+	name string      // for people
+	slow *time.Timer // says that it is not entered yet, unless it is stopped
 }
 
 // enterAll calls enter for each process, and returns when all calls have.
@@ -33,14 +34,14 @@ func (q entryQueue) enterAll(pids []int, enter func(entry)) {
 	places := make(chan struct{}, q.atATime)
 	var all sync.WaitGroup
 	for _, pid := range pids {
-		e := entry{pid, fmt.Sprintf("process %d (%s)", pid, procs.Name(pid))}
+		e := entry{pid: pid, name: fmt.Sprintf("process %d (%s)", pid, procs.Name(pid))}
 		all.Go(func() {
 			q.await(places, e)
 			defer func() { <-places }()
-			slow := time.AfterFunc(entryPatience, func() {
+			e.slow = time.AfterFunc(entryPatience, func() {
 				q.say(e.name + " is not entered yet: none of its threads has come to a place where it may be stopped, or the machine is busy")
 			})
-			defer slow.Stop()
+			defer e.slow.Stop()
 			enter(e)
 		})
 	}
