@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,6 +49,7 @@ func (f *files) more() (all []*os.File) {
 		f.next = (f.next + 1) % len(members)
 		all = append(all, f.of(members[f.next])...)
 	}
+	maps.DeleteFunc(f.looked, func(handle uint64, _ bool) bool { return f.options.Members.Get(handle) == nil })
 	if f.found = f.found || len(all) > 0; f.found || len(members) == 0 {
 		return all
 	}

@@ -27,11 +27,7 @@ type follower struct {
 	*follow.File
 	pattern *regexp.Regexp
 	lines   follow.Splitter
-	buffer  []byte
-}
-
-func newFollower(file *follow.File, pattern *regexp.Regexp) *follower {
-	return &follower{File: file, pattern: pattern, lines: follow.Splitter{Most: maxLine}}
+	buffer  []byte // of maxRead bytes; all followers of a source have the same
 }
 
 // read returns the numbers in the lines that have been completed since the last call, 1 for each match
@@ -50,9 +46,6 @@ func (f *follower) read(since, now time.Time) (found []float64, at time.Time, er
 	}
 	if news.Left == 0 {
 		return nil, now, nil
-	}
-	if f.buffer == nil {
-		f.buffer = make([]byte, maxRead)
 	}
 	n, err := f.Read(f.buffer[:news.Left])
 	if err != nil {

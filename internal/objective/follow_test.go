@@ -39,7 +39,7 @@ func following(t *testing.T, path, pattern string) (f *follower, find func() []f
 	if err != nil {
 		t.Fatal(err)
 	}
-	f = newFollower(file, regexp.MustCompile(pattern))
+	f = &follower{File: file, pattern: regexp.MustCompile(pattern), lines: follow.Splitter{Most: maxLine}, buffer: make([]byte, maxRead)}
 	t.Cleanup(f.Close)
 	return f, func() []float64 {
 		t.Helper()

@@ -47,7 +47,12 @@ type Source struct {
 	files []*follower
 	meter meter
 	said  map[string]bool
+	// buffer is the followers'; nil: there are none.
+	buffer []byte
 }
+
+// maxFiles bounds the files that are followed at a time.
+const maxFiles = 256
 
 // New returns a source for an Output or File of which all that is read comes by the sink's
 // More.
@@ -108,8 +113,19 @@ func (s *Source) add(file *os.File) error {
 		f.Close()
 		return nil
 	}
-	s.files = append(s.files, newFollower(f, s.spec.Pattern))
+	if len(s.files) >= maxFiles {
+		f.Close()
+		return fmt.Errorf("there are more than %d files: the first ones are read", maxFiles)
+	}
+	s.follow(f)
 	return nil
+}
+
+func (s *Source) follow(f *follow.File) {
+	if s.buffer == nil {
+		s.buffer = make([]byte, maxRead)
+	}
+	s.files = append(s.files, &follower{File: f, pattern: s.spec.Pattern, lines: follow.Splitter{Most: maxLine}, buffer: s.buffer})
 }
 
 // openFile opens the named file, if it is there already: what stands in it is not of this run.
@@ -118,7 +134,7 @@ func (s *Source) openFile() error {
 	if err != nil {
 		return fmt.Errorf("%s %w", s.spec.Path, err)
 	}
-	s.files = append(s.files, newFollower(f, s.spec.Pattern))
+	s.follow(f)
 	return nil
 }
 
