@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -42,9 +41,7 @@ func (r *Report) WriteText(w io.Writer, opts TextOptions) error {
 	p.points(r.Points)
 	p.tunlets(r.Tunlets)
 	p.blind(r.Processes)
-	for _, m := range r.Remarks {
-		p.line(2, dim, "note", "%s: %s", m.From, m.Text)
-	}
+	p.notes(r.Remarks)
 	p.took(r)
 	p.foot(r)
 	_, err := w.Write(p.buf.Bytes())
@@ -197,39 +194,6 @@ func (p *printer) tunlets(tunlets []Tunlet) {
 		default:
 			p.line(2, yellow, "tunlet", "%s %s: %s", t.Name, t.State, t.Reason)
 		}
-	}
-}
-
-// blindGroup is processes that were not instrumented for the same reason.
-type blindGroup struct {
-	pids []int
-	exes []string // names, each once
-}
-
-// blind writes about processes that could not be instrumented, by reason: a
-// build has hundreds of them.
-func (p *printer) blind(all []Process) {
-	groups := map[string]*blindGroup{}
-	var order []string
-	for _, pr := range all {
-		reason := pr.NotInstrumented
-		if pr.Instrumented || reason == "" {
-			continue
-		}
-		g := groups[reason]
-		if g == nil {
-			g = &blindGroup{}
-			groups[reason] = g
-			order = append(order, reason)
-		}
-		g.pids = append(g.pids, pr.PID)
-		if name := exeName(pr.Exe); !slices.Contains(g.exes, name) {
-			g.exes = append(g.exes, name)
-		}
-	}
-	for _, reason := range order {
-		g := groups[reason]
-		p.line(2, dim, "blind", "%s (%s): %s", processes(g.pids), someOf(g.exes), reason)
 	}
 }
 

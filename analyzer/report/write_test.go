@@ -284,3 +284,15 @@ func TestCommandName(t *testing.T) {
 		}
 	}
 }
+
+// What a tunlet says of several processes is a line, and says of how many.
+func TestEqualNotes(t *testing.T) {
+	r := &Report{Remarks: []Remark{{From: "malloc", Process: 1, Text: "why"}, {From: "gc", Text: "why"}, {From: "malloc", Process: 2, Text: "why"}}}
+	var text strings.Builder
+	if err := r.WriteText(&text, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := text.String(); strings.Count(got, "malloc: why") != 1 || !strings.Contains(got, "malloc: why (2 times)") || !strings.Contains(got, "gc: why\n") {
+		t.Error(got)
+	}
+}
