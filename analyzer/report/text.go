@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/attune-hpc/attune/internal/quantity"
 )
 
 // TextOptions configures WriteText. The zero value is usable.
@@ -205,12 +207,8 @@ func (p *printer) foot(r *Report) {
 		lost = fmt.Sprintf("%d lost (ring %d, slot %d, queue %d, bpf %d, away %d, analyzer %d, tunlet %d)",
 			n, l.Ring, l.Slot, l.Queue, l.BPF, l.Away, l.Analyzer, l.Tunlet)
 	}
-	watched := len(r.Processes)
-	noun := "processes"
-	if watched == 1 {
-		noun = "process"
-	}
-	p.line(0, dim, "attune:", "cost %s; %d %s, %d events, %s", r.cost(), watched, noun, r.Events.Received, lost)
+	p.line(0, dim, "attune:", "cost %s; %s, %s, %s", r.cost(), quantity.Count(len(r.Processes), "process", "processes"),
+		quantity.Count(r.Events.Received, "event", "events"), lost)
 }
 
 // cost says what watching and tuning cost.

@@ -41,7 +41,7 @@ func (s *spans) add(seconds float64, cpu, queue time.Duration, reason func() cau
 	}
 	s.ran += ran
 	s.queued += queued
-	idle := passed - ran - queued
+	idle := max(0, passed-ran-queued) // rounding leaves less than nothing
 	s.unknown += idle
 	if idle <= passed/50 { // less than a look can tell
 		return

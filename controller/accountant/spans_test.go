@@ -4,6 +4,7 @@ package accountant
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -90,6 +91,26 @@ func TestSpansAfterTheEnd(t *testing.T) {
 	s.fill(a)
 	if sum := *a.Time.Computing + *a.Time.Kernel + *a.Time.Sleep; math.Abs(sum-1) > 1e-9 {
 		t.Errorf("the parts are %v s of 1 s", sum)
+	}
+}
+
+// TestNoTimeIsNegative: what rounding leaves of a look that was full is no time, since an
+// archive refuses an account with less than none.
+func TestNoTimeIsNegative(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		var s spans
+		at, cpu, queue := 0.0, time.Duration(0), time.Duration(0)
+		for range 5 {
+			passed := r.Float64()
+			at += passed
+			cpu += time.Duration(passed * float64(time.Second) * (1 + r.Float64()))
+			queue += time.Duration(r.Float64() * float64(time.Second))
+			s.add(at, cpu, queue, func() cause { return unseen })
+		}
+		if s.unknown < 0 {
+			t.Fatalf("%v s of which nothing is known", s.unknown)
+		}
 	}
 }
 

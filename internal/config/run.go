@@ -36,6 +36,8 @@ type Run struct {
 	TunletDirs []string
 	// TunletOptions are each tunlet's own settings by its name.
 	TunletOptions map[string]map[string]string
+	// OptionsOf names the tunlets of which the command line sets options: they must be there.
+	OptionsOf []string
 	// TunletMB and TunletCPU are what one tunlet's process may take: megabytes,
 	// and percent of a core.
 	TunletMB, TunletCPU float64

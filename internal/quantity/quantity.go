@@ -9,6 +9,14 @@ import (
 	"strings"
 )
 
+// Count is a number of things with its noun, such as 1 process, 2 processes.
+func Count[N ~int | ~uint64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // Bytes is a number of bytes with three digits, such as 1.23 GB of 1000^3 bytes.
 func Bytes(bytes float64) string {
 	if bytes < 1000 {

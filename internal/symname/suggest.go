@@ -34,6 +34,21 @@ func NewSuggestions(text string, limit int) *Suggestions {
 	return &Suggestions{want: want, last: last, limit: limit}
 }
 
+// Near returns up to limit of the names that are close to one that does not exist, the
+// closest first: those with the same last part after a dot, and those that are spelled alike.
+func Near(name string, names []string, limit int) []string {
+	near := NewSuggestions(name, limit)
+	last := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
+	for _, n := range names {
+		if last != "" && strings.Contains(strings.ToLower(n), last) {
+			near.keep(suggestion{n, 0})
+		} else {
+			near.Add([]byte(n))
+		}
+	}
+	return near.Names()
+}
+
 // Add considers a linker name.
 func (s *Suggestions) Add(name []byte) {
 	text := string(name)

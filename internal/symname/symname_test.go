@@ -20,6 +20,18 @@ const (
 	rustV0       = "_RNvNtCs1234_7mycrate3foo3bar"
 )
 
+func TestNear(t *testing.T) {
+	names := []string{"glibc.malloc.trim_threshold", "python.gc.threshold0", "socket.tcp_nodelay"}
+	for name, want := range map[string]string{
+		"malloc.trim_threshold": "glibc.malloc.trim_threshold", "socket.nodelay": "socket.tcp_nodelay",
+		"python.gc.treshold0": "python.gc.threshold0", "colour": "", "": "", "malloc.": "",
+	} {
+		if got := strings.Join(Near(name, names, 3), " "); got != want {
+			t.Errorf("near %q: %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestDemangle(t *testing.T) {
 	tests := map[string]struct{ name, whole, function string }{
 		"C":               {"malloc", "malloc", "malloc"},

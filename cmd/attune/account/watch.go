@@ -86,16 +86,9 @@ func progress(r account.Row) string {
 	if r.Cores != nil {
 		fmt.Fprintf(&out, "  %.2f cores", *r.Cores)
 	}
-	fmt.Fprintf(&out, "  CPU %s  %d %s  memory %s  read %s  written %s", clock(r.CPUSeconds), r.Processes, plural(r.Processes, "process", "processes"),
+	fmt.Fprintf(&out, "  CPU %s  %s  memory %s  read %s  written %s", clock(r.CPUSeconds), quantity.Count(r.Processes, "process", "processes"),
 		quantity.Bytes(float64(r.Resident)), quantity.Bytes(float64(r.Read)), quantity.Bytes(float64(r.Written)))
 	return out.String()
-}
-
-func plural(n uint64, one, more string) string {
-	if n == 1 {
-		return one
-	}
-	return more
 }
 
 // clock is a time as 3.2 s, 12:05 or 1:02:03.

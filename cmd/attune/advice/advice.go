@@ -133,7 +133,7 @@ func newAdviceShow(p *cli.Env) *cobra.Command {
 		Use:               "show ID",
 		Short:             "Show an advice with its evidence",
 		Example:           "  attune advice show 85dd",
-		Args:              cobra.ExactArgs(1),
+		Args:              cli.Arguments(1, 1),
 		ValidArgsFunction: completeAdvice,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withAdvice(cmd.Context(), args[0], func(_ *store.Store, a store.Advice) error {
@@ -183,7 +183,7 @@ func newAdviceForget(p *cli.Env) *cobra.Command {
 		Use:               "forget ID",
 		Short:             "Remove what is known about an advice",
 		Long:              "Forget removes what is known about an advice. What is in force stays in force.",
-		Args:              cobra.ExactArgs(1),
+		Args:              cli.Arguments(1, 1),
 		ValidArgsFunction: completeAdvice,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withAdvice(cmd.Context(), args[0], func(s *store.Store, a store.Advice) error {

@@ -34,7 +34,7 @@ brings: attune attach does, and takes back what brings nothing. attune advice un
 the changes back, attune changes lists them. What is about one thread or descriptor is
 not changed in processes that began after the run: they have others.`,
 		Example:           "  attune advice apply 85dd\n  attune advice apply --dry-run 85dd 4711",
-		Args:              cobra.MinimumNArgs(1),
+		Args:              cli.Arguments(1, cli.Any),
 		ValidArgsFunction: completeAdvice,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withAdvice(cmd.Context(), args[0], func(s *store.Store, a store.Advice) error {
@@ -147,7 +147,7 @@ func newAdviceUndo(p *cli.Env) *cobra.Command {
 		Use:               "undo ID",
 		Short:             "Take back what attune advice apply has changed",
 		Example:           "  attune advice undo 85dd",
-		Args:              cobra.ExactArgs(1),
+		Args:              cli.Arguments(1, 1),
 		ValidArgsFunction: completeAdvice,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withAdvice(cmd.Context(), args[0], func(s *store.Store, a store.Advice) error {

@@ -31,7 +31,7 @@ maximum and minimum waste of cctools, Ponder, lines by input size, cheapest offs
 what was asked for and not used, and the tries that would have failed. Tasks that failed
 do not count.`,
 		Example:           "  attune archive estimate align\n  attune archive estimate align --input-bytes $(stat -c %s big.bam) --for slurm",
-		Args:              cobra.ExactArgs(1),
+		Args:              cli.Arguments(1, 1),
 		ValidArgsFunction: completeCategory,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if batch != "" && !slices.Contains(directive.Systems(), batch) {

@@ -26,7 +26,7 @@ func newList(p *cli.Env) *cobra.Command {
 		Use:               "list [flags] [CATEGORY]",
 		Short:             "List tasks, the latest last, or their categories",
 		Example:           "  attune archive list --failed --since 7d\n  attune archive list --categories",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              cli.Arguments(0, 1),
 		ValidArgsFunction: completeCategory,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withArchive(cmd.Context(), func(s *archive.Store) error {

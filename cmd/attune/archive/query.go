@@ -30,7 +30,7 @@ quantiles, and a histogram. Fields are
 
 ` + wrap(archive.Fields()),
 		Example:           "  attune archive query align\n  attune archive query --field memory.resident_peak_bytes --quantile 0.5,0.95 --since 30d",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              cli.Arguments(0, 1),
 		ValidArgsFunction: completeCategory,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, q := range quantiles {

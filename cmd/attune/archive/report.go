@@ -28,7 +28,7 @@ used of what was asked for, which tasks are unlike the others, and what to ask f
 next time. With --html it writes a page for a browser, which is one file: it fetches
 nothing and runs nothing. The twenty categories whose tasks ran longest are shown whole.`,
 		Example:           "  attune archive report\n  attune archive report --since 30d --html tasks.html",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              cli.Arguments(0, 1),
 		ValidArgsFunction: completeCategory,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var file *os.File

@@ -23,7 +23,7 @@ func newShow(p *cli.Env) *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show the account of a task",
 		Example: "  attune archive show 3fb1\n  attune archive show --json 3fb1 | jq .account.tree",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withArchive(cmd.Context(), func(s *archive.Store) error {
 				id, err := s.Find(cmd.Context(), args[0])

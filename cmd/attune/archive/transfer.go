@@ -48,7 +48,7 @@ and are told by what is in a file. All files are imported or none; a task that i
 the archive already is not added again.`,
 		Example: "  sacct --parsable2 --format=ALL --starttime=now-30days | attune archive import -\n" +
 			"  attune archive import --format nextflow trace.txt",
-		Args: cobra.MinimumNArgs(1),
+		Args: cli.Arguments(1, cli.Any),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tasks, skipped, err := readAll(args, format)
 			if err != nil {
@@ -143,7 +143,7 @@ attune archive import reads them again, in another archive too.
 With --format ro-crate it writes the description of an RO-Crate (Process Run Crate 0.5), in which
 each task is an action; tasks that were accounted for with --provenance have their files there.`,
 		Example:           "  attune archive export --output tasks.jsonl\n  attune archive export --format ro-crate --output ro-crate-metadata.json align\n  attune archive export align | jq .account.wall_seconds",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              cli.Arguments(0, 1),
 		ValidArgsFunction: completeCategory,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != formatLines && format != formatCrate {

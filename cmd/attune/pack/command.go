@@ -132,7 +132,10 @@ func (o *packOptions) settle(cmd *cobra.Command) error {
 	if o.run.Watch {
 		return exitcode.UsageError(errors.New("a packed program has no terminal of its own for --watch"), "use --timeline and follow the file")
 	}
-	return tunletfind.Check(o.run.Tunlets, tunletfind.Dirs(o.run.TunletDirs))
+	if err := tunletfind.CheckDirs(o.run.TunletDirs); err != nil {
+		return err
+	}
+	return tunletfind.Check(slices.Concat(o.run.Tunlets, o.run.OptionsOf), tunletfind.Dirs(o.run.TunletDirs))
 }
 
 // settingsOf reads settings as a packed program will, without the node's own.

@@ -38,7 +38,7 @@ const (
 func Packed(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "packed FOLDER JOB CMD [ARGS]", Short: "Control the processes of a packed program", Hidden: true,
-		Args: cobra.MinimumNArgs(3),
+		Args: cli.Arguments(3, cli.Any),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return controlPacked(cmd.Context(), p, rundir.Job{Path: args[0]}, args[1], args[2:])
 		},

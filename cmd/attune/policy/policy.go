@@ -43,7 +43,7 @@ func newCheck(p *cli.Env) *cobra.Command {
 fields, users, groups, roles and actions; of that one also its owner and mode. What
 cannot be used is an error with its place, and exit code 2.`,
 		Example: "  attune policy check\n  attune policy check ./policy.yaml && sudo cp policy.yaml " + policy.Path,
-		Args:    cobra.MaximumNArgs(1),
+		Args:    cli.Arguments(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := policy.Path
 			if len(args) == 1 {

@@ -214,8 +214,11 @@ func parseSetting(name, value string) (assignment, error) {
 		s.name, s.on = before, int(n)
 	}
 	knob, err := system.Validate(system.Request{Knob: s.name, Value: value, On: s.on})
-	if err == nil {
+	switch {
+	case err == nil:
 		s.name = knob.Name
+	case errors.Is(err, system.ErrUnknownKnob):
+		err = system.UnknownKnob(s.name, setting.Changeable())
 	}
 	return s, err
 }

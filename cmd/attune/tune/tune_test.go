@@ -38,6 +38,8 @@ func TestTuneArguments(t *testing.T) {
 		{"process 0", []string{"0", "thread.nice=5"}, nil, nil, "neither a process id"},
 		{"huge process", []string{"99999999999999999999", "thread.nice=5"}, nil, nil, "neither a process id"},
 		{"unknown knob", []string{"7", "colour=5"}, nil, nil, `unknown knob "colour"`},
+		{"a setting without its library", []string{"7", "malloc.trim_threshold=1G"}, nil, nil, `unknown knob "malloc.trim_threshold"; did you mean glibc.malloc.trim_threshold?`},
+		{"a setting misspelled", []string{"7", "python.gc.treshold0=1"}, nil, nil, "did you mean python.gc.threshold0"},
 		{"no name", []string{"7", "=5"}, nil, nil, `unknown knob ""`},
 		{"bad value", []string{"7", "thread.nice=nice"}, nil, nil, "bad value"},
 		{"bad number", []string{"7", "pipe.size@x=5"}, nil, nil, "no thread or descriptor number"},

@@ -17,11 +17,11 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/controller/actuate/setting"
 	"github.com/attune-hpc/attune/controller/actuate/setting/mpi"
-	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/controller/probe/symbols"
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/quantity"
 	"github.com/attune-hpc/attune/internal/symname"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -64,7 +64,7 @@ func newTunletCheck(p *cli.Env) *cobra.Command {
 				c.check(cmd.Context(), candidate)
 			}
 			if c.wrong > 0 {
-				return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("%d checks failed", c.wrong), Remedy: "each line says what comes close"}
+				return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("%s failed", quantity.Count(c.wrong, "check", "checks")), Remedy: "each line says what comes close"}
 			}
 			return nil
 		},
@@ -222,17 +222,10 @@ func (c *checker) staticProbe(spec *attunev1.MeasurePoint) error {
 
 // namedSetting looks for a setting among those of Attune.
 func namedSetting(name string) error {
-	var names []string
-	for _, s := range setting.All() {
-		names = append(names, s.Name)
-	}
-	for _, k := range system.Knobs() {
-		names = append(names, k.Name)
-	}
 	if mpi.IsVariable(name) {
 		return nil
 	}
-	return among("there is no setting "+name, name, names)
+	return among("there is no setting "+name, name, setting.Changeable())
 }
 
 // among says what is wrong with a name that is none of the names, and which of them come
@@ -241,11 +234,7 @@ func among(what, name string, names []string) error {
 	if slices.Contains(names, name) {
 		return nil
 	}
-	near := symname.NewSuggestions(name, 3)
-	for _, n := range names {
-		near.Add([]byte(n))
-	}
-	if list := near.Names(); len(list) > 0 {
+	if list := symname.Near(name, names, 3); len(list) > 0 {
 		return fmt.Errorf("%s; close to it: %s", what, strings.Join(list, ", "))
 	}
 	return errors.New(what)

@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/quantity"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
@@ -183,7 +184,7 @@ own tests know: package tunlets/tunlettest for those in Go.`,
 				failed += testTunlet(cmd.Context(), p.Stdout, c, options)
 			}
 			if failed > 0 {
-				return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("%d parts of the suite failed", failed), Remedy: "each says what it wants"}
+				return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("%s of the suite failed", quantity.Count(failed, "part", "parts")), Remedy: "each says what it wants"}
 			}
 			return nil
 		},

@@ -65,6 +65,19 @@ func All() []Setting {
 	return all
 }
 
+// Changeable lists the names of all that can be changed by name: settings of libraries, and
+// knobs of the operating system.
+func Changeable() []string {
+	var names []string
+	for _, s := range All() {
+		names = append(names, s.Name)
+	}
+	for _, k := range system.Knobs() {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
 // Lookup finds a setting by its name, which may be followed by @ and a
 // descriptor where there is one for each.
 func Lookup(name string) (Setting, bool) {

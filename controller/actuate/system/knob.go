@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/internal/symname"
 )
 
 // Errors that tell the reasons apart.
@@ -161,22 +162,21 @@ func find(name string) (knob, error) {
 			return k, nil
 		}
 	}
-	return knob{}, fmt.Errorf("%w %q%s", ErrUnknownKnob, name, near(name))
+	var names []string
+	for _, k := range knobs() {
+		names = append(names, k.Name)
+	}
+	return knob{}, UnknownKnob(name, names)
 }
 
-// near suggests knobs whose names contain the last part of one.
-func near(name string) string {
-	part := strings.ToLower(name[strings.LastIndex(name, ".")+1:])
-	var found []string
-	for _, k := range knobs() {
-		if part != "" && strings.Contains(k.Name, part) && len(found) < 4 {
-			found = append(found, k.Name)
-		}
+// UnknownKnob is [ErrUnknownKnob] with those of the names that are close.
+func UnknownKnob(name string, names []string) error {
+	const most = 4
+	near := symname.Near(name, names, most)
+	if len(near) == 0 {
+		return fmt.Errorf("%w %q", ErrUnknownKnob, name)
 	}
-	if len(found) == 0 {
-		return ""
-	}
-	return "; did you mean " + strings.Join(found, ", ") + "?"
+	return fmt.Errorf("%w %q; did you mean %s?", ErrUnknownKnob, name, strings.Join(near, ", "))
 }
 
 // matches applies same.

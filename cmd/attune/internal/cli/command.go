@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/status"
@@ -35,12 +36,22 @@ func NoSuchCommand(cmd *cobra.Command, args []string) error {
 }
 
 // NoArguments refuses arguments.
-func NoArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
+func NoArguments(cmd *cobra.Command, args []string) error { return Arguments(0, 0)(cmd, args) }
+
+// Any is the most of Arguments where there is no limit.
+const Any = math.MaxInt
+
+// Arguments refuses fewer arguments than least, and more than most.
+func Arguments(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return exitcode.UsageError(errors.New("an argument is missing"), "write: "+cmd.UseLine())
+		case len(args) > most:
+			return exitcode.UsageError(errors.New("unexpected argument "+args[most]), fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
+		}
 		return nil
 	}
-	return exitcode.UsageError(errors.New("unexpected argument "+args[0]),
-		fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
 }
 
 // SomeCommand refuses a command line of `attune WORD` without a program.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/internal/quantity"
 )
 
 const (
@@ -43,7 +44,7 @@ func (v *view) lines(s report.Snapshot, width int) []string {
 
 func (v *view) title(s report.Snapshot) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "── attune %s, %.0f s, %s", s.Mode, s.Seconds, plural(len(s.Processes), "process", "processes"))
+	fmt.Fprintf(&b, "── attune %s, %.0f s, %s", s.Mode, s.Seconds, quantity.Count(len(s.Processes), "process", "processes"))
 	asleep := 0
 	for _, t := range s.Tunlets {
 		if t.State == tunlethost.StateAsleep {
@@ -53,7 +54,7 @@ func (v *view) title(s report.Snapshot) string {
 		fmt.Fprintf(&b, ", %s %s", t.Name, t.State)
 	}
 	if asleep > 0 {
-		fmt.Fprintf(&b, ", %s asleep", plural(asleep, "tunlet", "tunlets"))
+		fmt.Fprintf(&b, ", %s asleep", quantity.Count(asleep, "tunlet", "tunlets"))
 	}
 	if lost := s.Events.Lost.Total(); lost > 0 {
 		fmt.Fprintf(&b, ", %s events lost", number(float64(lost)))
@@ -93,7 +94,7 @@ func proposals(s report.Snapshot) []string {
 	var lines []string
 	for _, p := range s.Proposals[max(0, len(s.Proposals)-shownProposals):] {
 		line := fmt.Sprintf("%-9s %s in %s: %s", p.Tunlet, strings.Join(p.Knobs, ", "),
-			plural(p.Processes, "process", "processes"), p.State)
+			quantity.Count(p.Processes, "process", "processes"), p.State)
 		if p.Gain > 0 {
 			line += fmt.Sprintf(", %.3gx", p.Gain)
 		}
@@ -134,13 +135,6 @@ func number(v float64) string {
 		}
 	}
 	return fmt.Sprintf("%.3g", v)
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // cut shortens a line to width columns, and takes out what would move the

@@ -172,6 +172,7 @@ func setOptions(r *config.Run, texts []string) error {
 			r.TunletOptions[tunlet] = map[string]string{}
 		}
 		r.TunletOptions[tunlet][option] = value
+		r.OptionsOf = append(r.OptionsOf, tunlet)
 	}
 	return nil
 }

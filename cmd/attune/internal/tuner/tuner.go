@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -98,7 +99,10 @@ func Open(ctx context.Context, p *cli.Env, o Options) (*Tuner, error) {
 
 // CheckTunlets refuses tunlets and settings of theirs that are not there.
 func CheckTunlets(ctx context.Context, cfg config.Run) error {
-	if err := tunletfind.Check(cfg.Tunlets, tunletfind.Dirs(cfg.TunletDirs)); err != nil {
+	if err := tunletfind.CheckDirs(cfg.TunletDirs); err != nil {
+		return err
+	}
+	if err := tunletfind.Check(slices.Concat(cfg.Tunlets, cfg.OptionsOf), tunletfind.Dirs(cfg.TunletDirs)); err != nil {
 		return err
 	}
 	return tunletfind.CheckOptions(ctx, cfg)

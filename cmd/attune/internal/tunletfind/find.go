@@ -53,6 +53,16 @@ func Names(tunlets []tunlethost.Candidate) []string {
 	return list
 }
 
+// CheckDirs refuses directories that were named and are none.
+func CheckDirs(dirs []string) error {
+	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return exitcode.UsageError(fmt.Errorf("no directory %s", dir), "name one that holds tunlets with --"+settings.KeyTunletDir)
+		}
+	}
+	return nil
+}
+
 // Check refuses names that no directory has.
 func Check(wanted, dirs []string) error {
 	if len(wanted) == 0 {
@@ -98,6 +108,7 @@ func CheckOptions(ctx context.Context, cfg config.Run) error {
 // DirFlag declares --tunlet-dir.
 func DirFlag(cmd *cobra.Command, dirs *[]string) {
 	cmd.Flags().StringArrayVar(dirs, settings.KeyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
+	cmd.PreRunE = func(*cobra.Command, []string) error { return CheckDirs(*dirs) }
 }
 
 // Complete completes the name of one tunlet.

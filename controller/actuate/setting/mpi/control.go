@@ -196,11 +196,7 @@ func (c *control) unknown() error {
 		call.mayFail = true // of a component that was closed
 		return call
 	})
-	near := symname.NewSuggestions(c.name, mostSuggested)
-	for _, name := range names {
-		near.Add([]byte(name))
-	}
-	if near := near.Names(); err == nil && len(near) > 0 {
+	if near := symname.Near(c.name, names, mostSuggested); err == nil && len(near) > 0 {
 		return fmt.Errorf("%w; did you mean %s?", unknown, strings.Join(near, ", "))
 	}
 	return unknown
