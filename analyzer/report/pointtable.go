@@ -67,6 +67,9 @@ func (pt *Point) text() string {
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
 	}
+	if why := hits.Unseen(pt.Mechanism, hits.Target(pt.ID)); why != "" && pt.Hits == 0 {
+		text += ": " + why
+	}
 	if pt.Reason != "" {
 		text += ": " + strings.ReplaceAll(pt.Reason, "\n", "; ")
 	}

@@ -30,11 +30,17 @@ func ownSwitch(t *testing.T) {
 func TestOffAndOn(t *testing.T) {
 	ownSwitch(t)
 	off := shell(t, `$ATTUNE_BINARY off --reason 'on trial' && $ATTUNE_BINARY off`, "")
-	if off.code != 0 || strings.Count(off.stdout, "is switched off") != 2 {
+	if off.code != 0 || strings.Count(off.stdout, "is switched off") != 1 || !strings.Contains(off.stdout, "is off already") || !strings.Contains(off.stdout, ": on trial") {
 		t.Fatalf("%+v", off)
 	}
-	if reason, is := permission.MySwitch().Off(); !is || !strings.HasPrefix(reason, "by ") {
-		t.Errorf("%q, %v, want it off by somebody", reason, is)
+	if reason, is := permission.MySwitch().Off(); !is || reason != "on trial" {
+		t.Errorf("%q, %v, want it off for the reason that was given first", reason, is)
+	}
+	if again := shell(t, `$ATTUNE_BINARY off --reason other`, ""); again.code != 0 {
+		t.Errorf("%+v", again)
+	}
+	if reason, _ := permission.MySwitch().Off(); reason != "other" {
+		t.Errorf("off for %q, want the new reason", reason)
 	}
 	on := shell(t, `$ATTUNE_BINARY on && $ATTUNE_BINARY on`, "")
 	if on.code != 0 || on.stdout != strings.Repeat("attune is switched on\n", 2) {

@@ -46,7 +46,7 @@ func TestSwitchedOff(t *testing.T) {
 	if _, err := off.TurnOn(); err != nil {
 		t.Fatal(err)
 	}
-	patience.Until(t, "word that it is on", func() bool { _, text := s.get("/v1/status"); return strings.Contains(text, "switched on again") })
+	patience.Until(t, "word that it is on", func() bool { _, text := s.get("/v1/status"); return !strings.Contains(text, "switched off: ") })
 	last := targets.Start(t, program)
 	if process := patience.Receive(t, "who comes later", c.processes); int(process.GetIdentity().GetPid()) != last.PID {
 		t.Errorf("process is %v, want %d", process, last.PID)

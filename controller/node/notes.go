@@ -4,6 +4,7 @@ package node
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,6 +47,17 @@ func (n *notes) trouble(text string) {
 	n.mu.Lock()
 	n.troubles = append(n.troubles, time.Now().UTC().Format(time.RFC3339)+" "+text)
 	n.troubles = slices.Delete(n.troubles, 0, max(0, len(n.troubles)-maxTroubles))
+	n.mu.Unlock()
+	n.changed()
+}
+
+// over forgets the troubles whose text begins so: they are no more.
+func (n *notes) over(begin string) {
+	n.mu.Lock()
+	n.troubles = slices.DeleteFunc(n.troubles, func(t string) bool {
+		_, text, _ := strings.Cut(t, " ")
+		return strings.HasPrefix(text, begin)
+	})
 	n.mu.Unlock()
 	n.changed()
 }

@@ -40,19 +40,22 @@ func (s *mainSwitch) look() {
 	}
 }
 
+// switchedOff begins the trouble of a node that is off.
+const switchedOff = "switched off: "
+
 // turn switches the node. Off ends all sessions, which gives everything back, and
 // nobody is taken. What runs until it is switched on again stays with what was
 // decided about it when it was found: it is left alone.
 func (s *mainSwitch) turn(reason string, off bool) {
 	if off {
 		s.sessions.switchOff("attune is switched off on this node: " + reason)
-		s.notes.trouble("switched off: " + reason)
+		s.notes.trouble(switchedOff + reason)
 		s.log.Warn("switched off: all sessions end, and no process is touched", "reason", reason)
 		s.auditor.noteSwitch("off", reason)
 		return
 	}
 	s.sessions.switchOn()
-	s.notes.trouble("switched on again")
+	s.notes.over(switchedOff)
 	s.log.Info("switched on: processes are found again")
 	s.auditor.noteSwitch("on", reason)
 }

@@ -5,6 +5,7 @@ package hits
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,6 +69,30 @@ func StateText(st *attunev1.PointStatus) string {
 		text += ": " + why
 	}
 	return text
+}
+
+// Target is a point's text without what is taken there.
+func Target(text string) string {
+	words := strings.Fields(text)
+	for i, word := range words {
+		if i > 0 && slices.Contains([]string{"take", "if", "every", "each", "by", "sum"}, word) {
+			return strings.Join(words[:i], " ")
+		}
+	}
+	return text
+}
+
+// Unseen says why a point of this target may not have been hit though its function was
+// called; empty: there is no reason to think so.
+func Unseen(mechanism, target string) string {
+	if mechanism != "got" {
+		return ""
+	}
+	object, _, named := strings.Cut(target, ":")
+	if !named {
+		object = "the library"
+	}
+	return fmt.Sprintf("calls within %s and through pointers do not pass its GOT slots; %s%%return sees these as well", object, target)
 }
 
 // Functions lists functions as their source code has them, the first ones if

@@ -5,6 +5,7 @@ package hits
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -167,6 +168,13 @@ func (s *Sum) Percentile(percent float64) (least, greatest uint64, ok bool) {
 		}
 	}
 	return 0, 0, false
+}
+
+// Caller says whether a capture is the address that a call returns to.
+func Caller(spec *attunev1.MeasurePoint, capture string) bool {
+	return slices.ContainsFunc(spec.GetCaptures(), func(c *attunev1.Capture) bool {
+		return c.GetName() == capture && c.GetContext() == attunev1.CaptureContext_CAPTURE_CONTEXT_CALL_SITE
+	})
 }
 
 // Signed says whether values of a capture may be negative. Of what comes from the

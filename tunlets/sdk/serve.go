@@ -96,6 +96,10 @@ func resize(instances int) {
 
 // serve runs a plugin of go-plugin whose services register adds.
 func serve(services func(e *ending, stderr io.Writer) (register func(*grpc.Server))) {
+	if os.Getenv(Handshake.MagicCookieKey) != Handshake.MagicCookieValue {
+		fmt.Fprintf(os.Stderr, "%s is a tunlet, which attune starts by itself; try: attune tunlet test %[1]s\n", os.Args[0])
+		os.Exit(1)
+	}
 	var e ending
 	stop := watchParent(func() { e.end(0) })
 	// go-plugin replaces os.Stderr by a stream over the connection, which a

@@ -39,6 +39,16 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// TestStartedByHand: whoever starts a tunlet as a program is told what to do with it.
+func TestStartedByHand(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"=quiet")
+	out, err := cmd.CombinedOutput()
+	if want := "try: attune tunlet test " + os.Args[0]; err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v, %s, want %q", err, out, want)
+	}
+}
+
 // actor is a tunlet that behaves as its role says.
 type actor struct{ role string }
 

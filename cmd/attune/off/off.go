@@ -42,6 +42,10 @@ func Command(p *cli.Env) *cobra.Command {
 			if s == "" {
 				return noSwitch()
 			}
+			if given, off := s.Off(); off && reason == "" {
+				_, err := fmt.Fprintf(p.Stdout, "attune is off already %s (%s): %s\n", reach(), s, given)
+				return err
+			}
 			if err := s.TurnOff(cmp.Or(reason, "by "+whoAsks())); err != nil {
 				return err
 			}

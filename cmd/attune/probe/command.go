@@ -153,7 +153,7 @@ output; with --json, both are JSON documents, one per line.`,
 	cmd.Flags().IntVar(&flags.top, "top", 0, "of the keys of each point show the `N` with the most hits, on one screen where standard output is a terminal; 0: all")
 	flags.stacks.declare(cmd.Flags())
 	cmd.Flags().DurationVar(&flags.interval, "interval", time.Second, "how often counts are shown")
-	cmd.Flags().DurationVar(&flags.duration, "for", 0, "end after this time; 0: at SIGINT or with the processes")
+	cmd.Flags().DurationVar(&flags.duration, "for", 0, "end this long after the first point is in place; 0: at SIGINT or with the processes")
 	flags.declare(cmd)
 	flags.in.declare(cmd)
 	return cmd

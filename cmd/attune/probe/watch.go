@@ -65,13 +65,6 @@ func watchProbes(ctx context.Context, p *cli.Env, flags watchFlags, pids []int, 
 		h.pids = ids(rest)
 		held = append(held, h)
 	}
-	if flags.duration > 0 {
-		// No deadline: the session would hear of it and end the stream itself.
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer time.AfterFunc(flags.duration, cancel).Stop()
-		defer cancel()
-	}
 	return show(ctx, p, flags, held, points)
 }
 
@@ -103,22 +96,37 @@ func show(ctx context.Context, p *cli.Env, flags watchFlags, held []*holder, poi
 		streams.Wait()
 		close(events)
 	}()
+	from := callers{}
+	defer from.close()
+	name := from.name
+	if flags.in.session != "" {
+		name = nil // its processes may be on another machine
+	}
 	printer := probeview.New(probeview.Options{
-		Output: p.Stdout, Notes: p.Stderr, JSON: flags.json, Histogram: flags.histogram,
+		Output: p.Stdout, Notes: p.Stderr, JSON: flags.json, Histogram: flags.histogram, Caller: name,
 		Top: flags.top, Screen: flags.top > 0 && term.IsTerminal(unix.Stdout), Columns: columns,
 	})
 	asked := 0
 	for _, h := range held {
 		asked += len(h.pids) * len(points)
 	}
-	printAll(printer, events, flags.interval, asked, cancel)
+	until := newLimit(flags.duration, cancel)
+	defer until.stop()
+	printAll(printer, events, flags.interval, until, asked, cancel)
 	close(errs)
+	printer.Unhit()
 	if err := flags.stacks.write(printer); err != nil {
 		return err
 	}
 	for err := range errs {
 		if err != nil {
 			return cli.Said(err)
+		}
+	}
+	if until.past() && !printer.Placed() && printer.Refused() < asked {
+		return &exitcode.Error{
+			Code: exitcode.Failure, Err: fmt.Errorf("no measure point was in place within %v", patience),
+			Remedy: "a process has to run, or to come to a safe point, for that",
 		}
 	}
 	return failedProbes(printer.Refused(), asked)
@@ -138,7 +146,7 @@ type seen struct {
 
 // printAll shows events until there are no more, and intervals. It gives up
 // when all points that were asked for are refused.
-func printAll(printer *probeview.Printer, events <-chan seen, interval time.Duration, asked int, giveUp func()) {
+func printAll(printer *probeview.Printer, events <-chan seen, interval time.Duration, until *limit, asked int, giveUp func()) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	defer printer.Flush(true)
@@ -152,6 +160,9 @@ func printAll(printer *probeview.Printer, events <-chan seen, interval time.Dura
 				return
 			}
 			printer.Event(e.stream, e.event)
+			if printer.Placed() {
+				until.begin()
+			}
 			if refused := printer.Refused(); refused > 0 && refused == asked {
 				giveUp()
 			}

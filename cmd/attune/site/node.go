@@ -50,7 +50,7 @@ processes that have the name of an application and are left alone, and why.`,
 	}
 	at.Add(list.Flags())
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	list.Flags().BoolVarP(&verbose, "verbose", "v", false, "show processes that are left alone, and all troubles")
+	list.Flags().BoolVarP(&verbose, "verbose", "v", false, "show processes that are left alone, all troubles, and addresses of Analyzers")
 	cmd.AddCommand(list)
 	return cmd
 }
@@ -64,7 +64,7 @@ func writeNodes(out io.Writer, nodes *attunev1.ListNodesResponse, verbose bool) 
 			controlled(c), len(c.GetMismatches()), c.GetVersion(), dash(trouble(c)))
 	}
 	for _, a := range nodes.GetAnalyzers() {
-		fmt.Fprintf(w, "%s\t-\tAnalyzer\t-\t-\t-\t%s\t%s\n", a.GetHost(), a.GetVersion(), dash(strings.Join(a.GetAddresses(), " ")))
+		fmt.Fprintf(w, "%s\t-\tAnalyzer\t-\t-\t-\t%s\t%s\n", a.GetHost(), a.GetVersion(), dash(""))
 	}
 	if err := w.Flush(); err != nil || !verbose {
 		return err
@@ -76,6 +76,9 @@ func writeNodes(out io.Writer, nodes *attunev1.ListNodesResponse, verbose bool) 
 		for _, t := range c.GetTroubles() {
 			fmt.Fprintf(out, "%s: %s\n", c.GetHost(), dash(t))
 		}
+	}
+	for _, a := range nodes.GetAnalyzers() {
+		fmt.Fprintf(out, "%s: the Analyzer is at %s\n", a.GetHost(), dash(strings.Join(a.GetAddresses(), " ")))
 	}
 	return nil
 }

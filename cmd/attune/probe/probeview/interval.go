@@ -26,6 +26,7 @@ func (p *Printer) add(stream int, named *attunev1.NamedAggregate) {
 	if err != nil || at == nil || a.GetCount()+a.GetUnreadable() == 0 {
 		return
 	}
+	at.hit = true
 	k := hits.KeyOf(a)
 	if at.sums[k] == nil {
 		at.sums[k] = &hits.Sum{Signed: at.signed()}
@@ -84,6 +85,7 @@ type row struct {
 	seconds float64 // that the point was in place
 	part    bool    // of the interval only
 	more    int     // keys that it has together; 0: it is one key's
+	shown   string  // the key, for people
 }
 
 // rows lists what there is to show: every point that counts, its keys with the
@@ -103,7 +105,7 @@ func (p *Printer) rows(from, to time.Time) (out []row) {
 		in, part := at.on.end(from, to)
 		for _, k := range keys {
 			if counts { // else its hits are shown one by one
-				out = append(out, row{at: at, key: k, sum: at.sums[k], seconds: in.Seconds(), part: part})
+				out = append(out, row{at: at, key: k, sum: at.sums[k], seconds: in.Seconds(), part: part, shown: p.shown(at, k)})
 			}
 		}
 		at.sums = make(map[hits.Key]*hits.Sum)
@@ -142,7 +144,7 @@ func (r row) name() string {
 	spec := r.at.read.Spec
 	switch {
 	case r.key.Has:
-		text += fmt.Sprintf(" %s=%s", spec.GetKeyCapture(), r.key.Show(r.keySigned()))
+		text += fmt.Sprintf(" %s=%s", spec.GetKeyCapture(), r.shown)
 	case r.more > 0:
 		text += fmt.Sprintf(" (%d more %s)", r.more, spec.GetKeyCapture())
 	case spec.GetKeyCapture() != "" && r.sum.Count > 0:

@@ -38,6 +38,9 @@ type Options struct {
 	Screen bool
 	// Columns is how wide the terminal is, to which lines are cut there; nil: not known.
 	Columns func() int
+	// Caller names the code of a process that a call returns to, as OBJECT:FUNCTION; empty: it
+	// is not known. Nil: none is.
+	Caller func(pid int32, address uint64) string
 	// now tells the time; nil: time.Now.
 	now func() time.Time
 }
@@ -49,6 +52,7 @@ type Printer struct {
 	since   time.Time           // of the running interval
 	refused map[asked]string    // why
 	stacks  map[string]*stacked // by the text of the point
+	placed  bool                // some point was, at any time
 }
 
 // place is the number of a point in the session that a stream comes from.
@@ -70,6 +74,7 @@ type point struct {
 	target string                 // of its text, without what is taken there
 	label  string                 // what people see of it
 	sums   map[hits.Key]*hits.Sum // of the running interval
+	hit    bool                   // once at least
 	ended  bool                   // the process has; nothing more will come
 	on     presence
 }
@@ -165,6 +170,7 @@ func (p *Printer) probe(stream int, probe *attunev1.Probe) {
 	if st.GetPoint() != 0 { // else the session itself has refused it
 		at := p.point(place{stream, probe.GetNumber()}, probe.GetText())
 		at.probe = probe
+		p.placed = p.placed || st.GetState() == attunev1.PointState_POINT_STATE_PLACED
 		at.on.turn(st.GetState() == attunev1.PointState_POINT_STATE_PLACED, p.options.now(), p.since)
 		p.labelLike(at)
 	}
@@ -181,7 +187,7 @@ func (p *Printer) probe(stream int, probe *attunev1.Probe) {
 	// of what part of an interval they are.
 	shown := proto.CloneOf(st)
 	shown.LateNanos = 0
-	fmt.Fprintf(p.options.Notes, "attune: %d %s: %s\n", probe.GetPid(), probe.GetText(), hits.StateText(shown))
+	fmt.Fprintf(p.options.Notes, "attune: %d %s: %s\n", probe.GetPid(), probe.GetText(), stateText(shown))
 }
 
 // labelLike names the points of a process that have the target of this one: by
@@ -212,7 +218,7 @@ func (p *Printer) point(at place, text string) *point {
 		if err != nil { // of a tunlet
 			read = pointtext.Point{Spec: &attunev1.MeasurePoint{}}
 		}
-		known = &point{read: read, target: target(text), sums: make(map[hits.Key]*hits.Sum)}
+		known = &point{read: read, target: hits.Target(text), sums: make(map[hits.Key]*hits.Sum)}
 		p.points[at] = known
 	}
 	return known
@@ -291,6 +297,7 @@ const clock = "15:04:05.000000"
 
 func (p *Printer) hit(at *point, r attunev1.Record, when time.Time) {
 	values := at.values(r)
+	at.hit = true
 	if p.options.JSON {
 		byName := make(map[string]any, len(values))
 		for _, v := range values {
@@ -304,23 +311,15 @@ func (p *Printer) hit(at *point, r attunev1.Record, when time.Time) {
 	var text strings.Builder
 	for _, v := range values {
 		shown := v.value.String()
+		if hits.Caller(at.read.Spec, v.name) {
+			shown = p.caller(at, v.value.Bits)
+		}
 		if v.name == "time" && r.Timed() {
 			shown = time.Duration(v.value.Bits).String()
 		}
 		fmt.Fprintf(&text, "  %s=%s", v.name, shown)
 	}
 	fmt.Fprintf(p.options.Output, "%s  %d/%d  %s%s\n", when.Format(clock), at.probe.GetPid(), r.Thread, at.label, text.String())
-}
-
-// target is a point's text without what is taken there.
-func target(text string) string {
-	words := strings.Fields(text)
-	for i, word := range words {
-		if i > 0 && slices.Contains([]string{"take", "if", "every", "each", "by", "sum"}, word) {
-			return strings.Join(words[:i], " ")
-		}
-	}
-	return text
 }
 
 // sorted lists the points in the order of processes and texts.

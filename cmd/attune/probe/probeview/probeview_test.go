@@ -53,6 +53,56 @@ func TestHits(t *testing.T) {
 	}
 }
 
+// TestCallers: the address that a call returns to is shown in hexadecimal, with the name of what is there.
+func TestCallers(t *testing.T) {
+	for name, row := range map[string]struct {
+		caller func(int32, uint64) string
+		want   string
+	}{
+		"named": {func(pid int32, address uint64) string {
+			if pid != 7 || address != 0x46af {
+				return ""
+			}
+			return "a:g"
+		}, "7 a:f caller=a:g 0x46af"},
+		"not to be named": {nil, "7 a:f caller=0x46af"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, out := view(Options{Caller: row.caller}, "a:f by caller")
+			key := uint64(0x46af)
+			p.Event(0, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Hits{Hits: &attunev1.HandleEventsRequest{
+				Aggregates: []*attunev1.NamedAggregate{{PointId: "5", Aggregate: &attunev1.Aggregate{Point: 3, Count: 2, Key: &key}}},
+			}}})
+			p.Flush(false)
+			if !strings.Contains(out.String(), row.want) {
+				t.Errorf("%s lacks %q", out, row.want)
+			}
+			p, out = view(Options{Caller: row.caller}, "a:f take caller")
+			p.Event(0, records(attunev1.AppendRecord(nil, attunev1.Record{Point: 3, Thread: 9}, attunev1.Captured{Kind: attunev1.CapturedUnsigned, Bits: key})))
+			if want := strings.TrimPrefix(row.want, "7 a:f "); !strings.Contains(out.String(), want) {
+				t.Errorf("%s lacks %q", out, want)
+			}
+		})
+	}
+}
+
+// TestWhatCanBeDone: a point that is off or sees nothing says what to do.
+func TestWhatCanBeDone(t *testing.T) {
+	p, out := view(Options{}, "libx.so:f sum arg0")
+	p.Unhit()
+	if want := "attune: 7 libx.so:f sum arg0: not hit: calls within libx.so and through pointers do not pass its GOT slots; libx.so:f%return sees these as well"; !strings.Contains(out.String(), want) {
+		t.Errorf("%s lacks %q", out, want)
+	}
+	out.Reset()
+	p.probe(0, &attunev1.Probe{Text: "libx.so:f sum arg0", Pid: 7, Number: 5, Status: &attunev1.PointStatus{
+		Point: 3, State: attunev1.PointState_POINT_STATE_OFF, Mechanism: "got", DegradedReason: "it took 12 %, where the budget is 2 %",
+	}})
+	p.Unhit()
+	if got := out.String(); !strings.Contains(got, "the budget is 2 %; --budget PERCENT lets points take more") || strings.Contains(got, "not hit") {
+		t.Error(got)
+	}
+}
+
 func TestIntervals(t *testing.T) {
 	p, out := view(Options{Histogram: true}, "a:f sum n=arg2 by arg0")
 	one, two := uint64(1), uint64(2)
