@@ -19,6 +19,9 @@ type TextOptions struct {
 	Color bool
 	// Width is the terminal's width in columns; 0: lines are not wrapped.
 	Width int
+	// Outside tells of processes that could be watched from outside only, too: all others are
+	// entered at their start.
+	Outside bool
 }
 
 // WriteText writes the report for people: two lines for a command that ran for less than
@@ -42,7 +45,8 @@ func (r *Report) WriteText(w io.Writer, opts TextOptions) error {
 	p.objective(r.Objective)
 	p.points(r.Points)
 	p.tunlets(r.Tunlets)
-	p.blind(r.Processes)
+	p.blind(r)
+	p.left(r)
 	p.notes(r.Remarks)
 	p.took(r)
 	p.foot(r)
@@ -207,7 +211,7 @@ func (p *printer) foot(r *Report) {
 		lost = fmt.Sprintf("%d lost (ring %d, slot %d, queue %d, bpf %d, away %d, analyzer %d, tunlet %d)",
 			n, l.Ring, l.Slot, l.Queue, l.BPF, l.Away, l.Analyzer, l.Tunlet)
 	}
-	p.line(0, dim, "attune:", "cost %s; %s, %s, %s", r.cost(), quantity.Count(len(r.Processes), "process", "processes"),
+	p.line(0, dim, "attune:", "cost %s; %s, %s, %s", r.cost(), quantity.Count(r.watched(), "process", "processes"),
 		quantity.Count(r.Events.Received, "event", "events"), lost)
 }
 

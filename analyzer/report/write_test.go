@@ -47,6 +47,7 @@ func TestWriteText(t *testing.T) {
 		opts TextOptions
 	}{
 		{name: "silent", r: silent},
+		{name: "left", r: leaving(), opts: TextOptions{Outside: true}},
 		{name: "full", r: example()},
 		{name: "build", r: build},
 		{name: "measured", r: measured()},
@@ -70,6 +71,21 @@ func TestWriteText(t *testing.T) {
 	}
 	if n := bytes.Count([]byte(read(t, "testdata/silent.txt")), []byte("\n")); n != 2 {
 		t.Errorf("a silent program gets %d lines, want 2", n)
+	}
+}
+
+// leaving is a report of a program that has started a static one, and left a service behind.
+func leaving() *Report {
+	static := "dmlib: statically linked: DMLib cannot be preloaded"
+	return &Report{
+		Command: []string{"start"}, WallSeconds: 0.5, Finished: true, Exit: Exit{Code: ptr(0)},
+		Processes: []Process{
+			{PID: 1, Exe: "/bin/sh", Instrumented: true, ReplacedByExec: true, Mechanisms: []string{"dmlib"}},
+			{PID: 1, Exe: "/bin/start", Instrumented: true, Mechanisms: []string{"dmlib"}},
+			{PID: 2, Exe: "/bin/static", Instrumented: true, Mechanisms: []string{"uprobe", "vm_write"}, NotInstrumented: static},
+			{PID: 3, Exe: "/bin/service", NotInstrumented: ShortLived},
+		},
+		Account: &account.Account{WallSeconds: 0.5, Tree: []account.Process{{PID: 1, Name: "start"}, {PID: 2, Name: "static"}, {PID: 3, Name: "service", Left: true}}},
 	}
 }
 

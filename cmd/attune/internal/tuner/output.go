@@ -144,7 +144,7 @@ func (o *outputs) Write(r *report.Report, notes []string) {
 	if o.stderr == nil {
 		return
 	}
-	opts := report.TextOptions{}
+	opts := report.TextOptions{Outside: true}
 	if o.terminal {
 		opts.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 		opts.Width, _, _ = term.GetSize(2) // 0: unknown, not wrapped
