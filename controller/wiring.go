@@ -50,13 +50,27 @@ func (d *desk) newWanted() {
 	d.wanted = change.NewWanted(change.WantedOptions{
 		Members: d.members, Placer: func() *probe.Placer { return d.placer },
 		Hold: func(add func()) { d.admission.Hold(add) }, Free: func() { d.admission.Free() },
-		Need:    func(spec *attunev1.MeasurePoint) { d.admission.Need(spec) },
+		Need:    func(spec *attunev1.MeasurePoint) { d.admission.Need(spec); d.prepare(spec) },
 		Deliver: d.meter.Deliver, Sample: d.meter.Set, Read: d.meter.Want,
 		Own: func(text string) { own.Measure(d.ctx, text) }, Answer: d.answer,
 	})
 	d.placer = probe.New(probe.Options{
 		Status: d.wanted.Status, Leaving: d.meter.Leave, Uprobes: d.meter.Uprobes, Functions: d.functions,
 		Clock: d.meter.Clock(), Log: d.config.Log,
+	})
+}
+
+// prepare loads the kernel's probes beside all else where a point can do without them in no
+// process, so that the first process does not run without it meanwhile. What is wrong the
+// point itself will say.
+func (d *desk) prepare(spec *attunev1.MeasurePoint) {
+	if !probe.KernelOnly(spec) {
+		return
+	}
+	d.work.Go(func() {
+		if uprobes, err := d.meter.Uprobes(); err == nil {
+			_ = uprobes.Prepare()
+		}
 	})
 }
 

@@ -119,6 +119,16 @@ func (c captures) kernelOnly() bool {
 	return c.program.KeyText() || c.program.Has(func(one capture.Capture) bool { return one.Type == capture.TypeSized })
 }
 
+// KernelOnly says that a point can be served by the kernel's probes alone, whatever the process: it
+// is a static probe, or keeps hits apart by what is no number.
+func KernelOnly(spec *attunev1.MeasurePoint) bool {
+	if spec.GetUsdt() != nil {
+		return true
+	}
+	program, err := capture.Compile(spec)
+	return err == nil && captures{program: program}.kernelOnly()
+}
+
 // costInKernel is what the kernel's probes take beside the trap, nanoseconds.
 func (c captures) costInKernel() float64 {
 	switch {
