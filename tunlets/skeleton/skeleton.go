@@ -17,12 +17,19 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 //go:embed program/*.go program.tunlet.yaml
 var files embed.FS
+
+// modules are the modules, a line each, that the SDK and its tests are built of: a tunlet needs
+// no other one of Attune's. A test makes and compares it (-update).
+//
+//go:embed modules.txt
+var modules string
 
 const (
 	// module is Attune's.
@@ -98,8 +105,8 @@ func WriteGo(dir, name string, from Source) (string, error) {
 	return path, errors.Join(write(filepath.Join(path, "go.mod"), goMod), writeUnlessEmpty(filepath.Join(path, "go.sum"), goSum))
 }
 
-// module returns the go.mod and go.sum of a new program. With a checkout they
-// have what the checkout's have, so that nothing needs to be looked up.
+// module returns the go.mod and go.sum of a new program. With a checkout its modules
+// have the checkout's versions, so that nothing needs to be looked up.
 func (s Source) module(name string) (goMod, goSum []byte, err error) {
 	if s.Checkout == "" {
 		return fmt.Appendf(nil, "module %s\n\ngo 1.26\n\nrequire %s %s\n", name, module, s.Version), nil, nil
@@ -115,8 +122,22 @@ func (s Source) module(name string) (goMod, goSum []byte, err error) {
 	if !ours {
 		return nil, nil, fmt.Errorf("%s is not Attune's source: its go.mod does not begin with %q", s.Checkout, strings.TrimSpace(first))
 	}
-	text = fmt.Sprintf("module %s\n%s\nrequire %s v0.0.0\n\nreplace %s => %s\n", name, text, module, module, strconv.Quote(s.Checkout))
+	text = fmt.Sprintf("module %s\n%s\nrequire %s v0.0.0\n\nreplace %s => %s\n", name, needed(text), module, module, strconv.Quote(s.Checkout))
 	return []byte(text), goSum, nil
+}
+
+// needed leaves out of a go.mod what it requires and a tunlet does not need.
+func needed(goMod string) string {
+	wanted := strings.Fields(modules)
+	var out strings.Builder
+	for line := range strings.Lines(goMod) {
+		path, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.HasPrefix(line, "\t") && strings.Contains(path, ".") && !slices.Contains(wanted, path) {
+			continue
+		}
+		out.WriteString(line)
+	}
+	return out.String()
 }
 
 // named puts the name in the place of the placeholder.

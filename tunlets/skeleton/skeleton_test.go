@@ -4,10 +4,12 @@ package skeleton_test
 
 import (
 	"errors"
+	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +18,8 @@ import (
 	"github.com/attune-hpc/attune/tunlets/skeleton"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
+
+var update = flag.Bool("update", false, "write modules.txt")
 
 func TestNames(t *testing.T) {
 	for name, ok := range map[string]bool{
@@ -66,6 +70,28 @@ func TestGo(t *testing.T) {
 	}
 	if _, err := skeleton.WriteGo(dir, "mine", skeleton.Source{Checkout: checkout}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a second time: %v, want that it is there", err)
+	}
+}
+
+// TestModules: a new tunlet requires what the SDK and its tests are built of, and nothing else of
+// Attune's.
+func TestModules(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", "./tunlets/sdk/...", "./tunlets/tunlettest")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := strings.Fields(string(out))
+	slices.Sort(paths)
+	want := strings.Join(slices.Compact(paths), "\n") + "\n"
+	if *update {
+		if err := os.WriteFile("modules.txt", []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile("modules.txt"); err != nil || string(got) != want {
+		t.Errorf("modules.txt is\n%s (%v), want\n%s\nmake it with -update", got, err, want)
 	}
 }
 

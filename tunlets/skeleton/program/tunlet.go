@@ -13,8 +13,6 @@ const (
 	// What is changed: a global variable of the program, of four bytes.
 	knob, object, symbol = "batch", "*", "batch"
 	mostBatch            = 4096
-	// optionBatch names the option for its new value.
-	optionBatch = "batch"
 
 	// span is how long the symptom must last, and how long it is averaged over: CPU
 	// times come in steps of 10 ms.
@@ -23,10 +21,15 @@ const (
 	awake = 100 * time.Millisecond
 )
 
+// options are what can be configured.
+type options struct {
+	Batch int64 `default:"64" doc:"the value that the variable gets" max:"4096" min:"1" option:"batch"`
+}
+
 // tunlet follows every process of a session. The SDK makes one for each session,
 // and one call at a time: there are no locks.
 type tunlet struct {
-	batch   int64
+	options options
 	watches map[sdk.Handle]*watch
 }
 
@@ -54,16 +57,13 @@ func (*tunlet) Describe() sdk.Description {
 		}},
 		// Before this holds in a process, the tunlet is not even started.
 		Wake: []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.WriteCalls, AtLeast: leastCalls}}, Lasting: awake}},
-		Options: []sdk.Option{{
-			Name: optionBatch, Type: sdk.IntegerOption, Default: "64", Min: "1", Max: "4096",
-			Description: "the value that the variable gets",
-		}},
+		Options: sdk.OptionsOf[options](),
 	}
 }
 
 // Configure takes the options of Describe, with their defaults.
-func (t *tunlet) Configure(options map[string]string) (err error) {
-	t.batch, err = sdk.ParseInteger(options[optionBatch])
+func (t *tunlet) Configure(given map[string]string) (err error) {
+	t.options, err = sdk.ReadOptions[options](given)
 	return err
 }
 
@@ -82,7 +82,7 @@ func (t *tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) { delete(t.watche
 func (t *tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	for _, sample := range s.Items {
 		if w := t.watches[sample.Process]; w != nil {
-			w.take(h, sample, t.batch)
+			w.take(h, sample, t.options.Batch)
 		}
 	}
 }

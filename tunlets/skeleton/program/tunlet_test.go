@@ -36,7 +36,7 @@ func TestProposes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := tunlettest.New(t, newTunlet)
-			h.Options = map[string]string{optionBatch: "64"}
+			h.Options = map[string]string{"batch": "64"}
 			h.StartSession()
 			h.StartProcess(tt.process)
 			h.Run(5 * time.Second)
@@ -50,7 +50,7 @@ func TestProposes(t *testing.T) {
 // What was undone is tried again, after a while and three times at most.
 func TestTries(t *testing.T) {
 	h := tunlettest.New(t, newTunlet)
-	h.Options = map[string]string{optionBatch: "64"}
+	h.Options = map[string]string{"batch": "64"}
 	h.StartSession()
 	h.StartProcess(writer(1e6, 35e6))
 	for range 2000 {
