@@ -16,6 +16,7 @@ import (
 // process is one process image.
 type process struct {
 	handle         uint64
+	id             processID
 	user           uint32
 	info           report.Process // but for what depends on its end
 	closed         string         // why mechanisms are closed
@@ -29,20 +30,31 @@ type process struct {
 	resident uint64
 }
 
+// processID tells a process from others, whatever it executes and whoever controls it.
+type processID struct {
+	host  string
+	pid   int32
+	start uint64 // clock ticks since boot
+}
+
 // processes are all of them, but for those that the session has forgotten.
 type processes struct {
 	byHandle map[uint64]*process
-	order    []*process // in the order seen
-	omitted  int        // forgotten
+	order    []*process        // in the order seen
+	omitted  int               // forgotten
+	images   map[processID]int // in order, of each process
+	distinct int               // processes so far, each once
 }
 
 // tell makes a process known, or known better.
 func (ps *processes) tell(info *attunev1.Process) *process {
 	p := ps.byHandle[info.GetHandle()]
 	if p == nil {
-		p = &process{handle: info.GetHandle(), user: info.GetUid()}
+		identity := info.GetIdentity()
+		p = &process{handle: info.GetHandle(), user: info.GetUid(), id: processID{info.GetHost(), identity.GetPid(), identity.GetStartTicks()}}
 		ps.byHandle[p.handle] = p
 		ps.order = append(ps.order, p)
+		ps.count(p.id)
 	}
 	p.info = report.Process{
 		PID: int(info.GetIdentity().GetPid()), ParentPID: int(info.GetParentPid()), Host: info.GetHost(),
@@ -56,8 +68,20 @@ func (ps *processes) tell(info *attunev1.Process) *process {
 	return p
 }
 
-// seen counts those so far.
-func (ps *processes) seen() int { return len(ps.order) + ps.omitted }
+// count counts an image of a process: another one executes something else, or is of a
+// controller that has taken over the process.
+func (ps *processes) count(id processID) {
+	if ps.images == nil {
+		ps.images = make(map[processID]int)
+	}
+	if ps.images[id] == 0 {
+		ps.distinct++
+	}
+	ps.images[id]++
+}
+
+// seen counts the processes so far, each once.
+func (ps *processes) seen() int { return ps.distinct }
 
 // forget drops a process.
 func (ps *processes) forget(handle uint64) {
@@ -65,6 +89,9 @@ func (ps *processes) forget(handle uint64) {
 		delete(ps.byHandle, handle)
 		ps.order = slices.DeleteFunc(ps.order, func(q *process) bool { return q == p })
 		ps.omitted++
+		if ps.images[p.id]--; ps.images[p.id] == 0 {
+			delete(ps.images, p.id)
+		}
 	}
 }
 

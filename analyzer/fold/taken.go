@@ -32,17 +32,19 @@ func (a *Account) taken(r *report.Report) *account.Account {
 		Missing: map[string]string{"accuracy": "better where attune starts the command: attune run, attune account"},
 	}
 	a.takenSums(out)
-	running, images := uint64(0), uint64(0)
+	running, rows := uint64(0), make(map[processID]int) // where in the tree a process is
 	for _, p := range a.processes.order {
 		if !p.ended {
 			running++
 		}
-		if p.replacedByExec {
-			images++ // of a process that is counted with its last one
+		if row, known := rows[p.id]; known {
+			out.Tree[row] = joined(out.Tree[row], p.taken(at))
+			continue
 		}
+		rows[p.id] = len(out.Tree)
 		out.Tree = append(out.Tree, p.taken(at))
 	}
-	out.Processes = account.Processes{Total: new(uint64(a.processes.seen()) - images), Left: &running}
+	out.Processes = account.Processes{Total: new(uint64(a.processes.seen())), Left: &running}
 	out.Memory.Resident = &a.signals.peak
 	for _, name := range []string{"processes.total", "processes.left", "memory.resident_peak_bytes", "tree.cpu_seconds", "tree.memory.resident_peak_bytes"} {
 		out.Accuracy[name], out.Sources[name] = account.Sampled, sampledSource
@@ -80,7 +82,22 @@ func (a *Account) takenSums(out *account.Account) {
 	}
 }
 
-// taken is what is known of one process.
+// joined is what a process took that was seen as two images, one after the other.
+func joined(before, after account.Process) account.Process {
+	after.WallSeconds += after.StartSeconds - before.StartSeconds
+	after.StartSeconds, after.Parent = before.StartSeconds, before.Parent
+	switch {
+	case before.CPUSeconds == nil:
+	case after.CPUSeconds == nil:
+		after.CPUSeconds, after.Memory.Resident = before.CPUSeconds, before.Memory.Resident
+	default:
+		after.CPUSeconds = new(*before.CPUSeconds + *after.CPUSeconds)
+		after.Memory.Resident = new(max(*before.Memory.Resident, *after.Memory.Resident))
+	}
+	return after
+}
+
+// taken is what is known of one image of a process.
 func (p *process) taken(at time.Duration) account.Process {
 	end := at
 	if p.ended {

@@ -51,3 +51,32 @@ func TestTaken(t *testing.T) {
 		t.Errorf("the account of the command is not in the report: %+v", got)
 	}
 }
+
+// TestTakenOver: a process that another controller takes over, as after a restart of attuned, and
+// one that executes another program, are one process each, with all that they took.
+func TestTakenOver(t *testing.T) {
+	a := NewAccount()
+	a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Header{Header: &attunev1.RecordingHeader{StartUnixNano: 1e18}}})
+	for handle := range uint64(2) {
+		a.Take(&attunev1.RecordingFrame{AtNanos: int64(handle) * 2e9, What: &attunev1.RecordingFrame_Process{Process: &attunev1.RecordedProcess{Process: &attunev1.Process{
+			Handle: handle + 1, Host: "node1", Identity: &attunev1.ProcessIdentity{Pid: 7, StartTicks: 100}, Executable: "/bin/solver",
+		}}}})
+		for _, run := range []uint64{5e9, 6e9} {
+			a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Samples{Samples: &attunev1.SampleBatch{Samples: []*attunev1.Sample{{
+				Process: handle + 1, Tables: []*attunev1.Table{series.SignalTable(series.Reading{ID: series.RunTime, Value: run}, series.Reading{ID: series.ResidentBytes, Value: 100 * (handle + 1)})},
+			}}}}})
+		}
+		if handle == 0 {
+			a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessGone{ProcessGone: &attunev1.RecordedProcessEnd{
+				Ended: &attunev1.ProcessEnded{Process: 1}, EndedNanos: 1e9,
+			}}})
+		}
+	}
+	got := a.Report(4 * time.Second).Account
+	if got == nil || *got.Processes.Total != 1 || *got.Processes.Left != 1 || len(got.Tree) != 1 || a.Summary().Processes != 1 {
+		t.Fatalf("%+v", got)
+	}
+	if p := got.Tree[0]; *p.CPUSeconds != 2 || *p.Memory.Resident != 200 || !p.Left || p.StartSeconds+p.WallSeconds != 4 {
+		t.Errorf("%+v", p)
+	}
+}

@@ -56,7 +56,7 @@ func (*tunlet) Describe() sdk.Description {
 			Name: knob, Action: sdk.SetVariable(object, symbol, 4, sdk.Value{}), Description: "lines that are written at once", Min: sdk.Int(1), Max: sdk.Int(mostBatch),
 		}},
 		// Before this holds in a process, the tunlet is not even started.
-		Wake: []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.WriteCalls, AtLeast: leastCalls}}, Lasting: awake}},
+		Wake:    []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.WriteCalls, AtLeast: leastCalls}}, Lasting: awake}},
 		Options: sdk.OptionsOf[options](),
 	}
 }
