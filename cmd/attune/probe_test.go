@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -240,6 +241,19 @@ func TestProbeUsage(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { k.want(t, tt.args, tt.code, tt.want) })
+	}
+}
+
+// TestProbeOfAnotherUser: whose a process is, and what to do, is said in words.
+func TestProbeOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("takes root to be two users")
+	}
+	got := shell(t, `dir=$(mktemp -d); chmod 755 $dir; cp $ATTUNE_BINARY $dir/attune; sleep 100 & p=$!
+		cd /; HOME=$dir timeout 60 setpriv --reuid 65534 --regid 65534 --clear-groups env -u XDG_STATE_HOME -u XDG_CACHE_HOME $dir/attune probe watch $p malloc; code=$?
+		kill $p; rm -r $dir; exit $code`, "")
+	if got.code != 1 || !strings.Contains(got.stderr, "belongs to user root: no permission to look into it; run as that user") {
+		t.Errorf("%+v", got)
 	}
 }
 

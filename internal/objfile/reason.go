@@ -105,6 +105,8 @@ func (i Inspection) PreloadRefusal() string {
 		return fmt.Sprintf("unknown dynamic loader %s: DMLib needs glibc", final.Interpreter)
 	case KindUnreadable:
 		return "program cannot be read: " + final.Detail
+	case KindUnreachable:
+		return "no permission to look at its program"
 	}
 	return "cannot be run: " + final.Kind.String()
 }

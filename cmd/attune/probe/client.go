@@ -195,12 +195,15 @@ func ids(pids []int) []int32 {
 }
 
 // existing refuses processes that cannot be measured in because they are not
-// there.
+// there, or not this user's.
 func existing(pids []int) error {
 	processes, err := procs.Hold(pids)
 	procs.LetGo(processes)
 	if err != nil {
 		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "`attune ps` shows processes"}
+	}
+	if err := procs.Permitted(pids); err != nil {
+		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "run as that user, or as root; in a session of your site name it with --session"}
 	}
 	return nil
 }

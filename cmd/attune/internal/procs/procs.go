@@ -5,6 +5,7 @@ package procs
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"slices"
@@ -42,6 +43,20 @@ func LetGo(processes []*procid.Process) {
 	for _, held := range processes {
 		_ = held.Close() // a pidfd
 	}
+}
+
+// Permitted says in plain words why processes are not for this user to look into, if so.
+func Permitted(pids []int) error {
+	for _, pid := range pids {
+		maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid)) // as ptrace(2) reads memory
+		if err == nil {
+			_ = maps.Close() // read only
+		}
+		if owner, ownerErr := Owner(pid); errors.Is(err, fs.ErrPermission) && ownerErr == nil {
+			return fmt.Errorf("process %d belongs to user %s: no permission to look into it", pid, UserName(owner))
+		}
+	}
+	return nil
 }
 
 // Name is the name of a process; "?" once it has ended.
