@@ -67,6 +67,7 @@ func TestTuneCall(t *testing.T) {
 		t.Errorf("the program saw %s", got)
 	}
 	i.want(t, "tune call $P tuned:mixed 1.5", 1, "parameter 0 of mixed is a", "takes no real number")
+	i.want(t, "tune call $P mixed 3 2 text 5 -- -9", 0, "done: call mixed in process")
 	i.want(t, "tune call --dry-run $P tuned:mixed", 0, "would change", "cannot be taken back")
 	i.want(t, "tune call --expect 1 $P libc.so.6:getpid", 1, "expected 1")
 	if left := i.changes(t); len(left) != 0 {

@@ -218,7 +218,7 @@ Negative numbers stand behind --.`,
 				return nil, err
 			}
 			return []Request{{
-				Name:   "call " + call.GetObject() + ":" + call.GetSymbol(),
+				Name:   "call " + strings.TrimPrefix(call.GetObject()+":"+call.GetSymbol(), ":"), // of any object
 				Action: &attunev1.Action{Kind: &attunev1.Action_CallFunction{CallFunction: call}},
 				At:     at,
 			}}, nil
