@@ -3,38 +3,71 @@
 package stack
 
 import (
+	"errors"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/internal/callframe"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
-// maxFrameInfo is how large a section .eh_frame is read.
-const maxFrameInfo = 64 << 20
+const (
+	// maxFrameInfo is how large a section .eh_frame is read, allFrameInfo how much of all files
+	// of a process: its user decides how many there are.
+	maxFrameInfo, allFrameInfo = 64 << 20, 256 << 20
+	// maxRows bounds the rows of a file, allRows those of all files of a process: they lie in the
+	// kernel's memory, 8 bytes each.
+	maxRows, allRows = 1 << 22, 1 << 23
+)
 
 const wordBytes = 8
 
-// rowsOf reads how to walk through the frames of a file's functions; none where it has no
-// call frame information. Addresses count from base.
-func rowsOf(file *objfile.File, base uint64) ([]uprobe.Row, error) {
+// errMuch says that the process has mapped more than is read.
+var errMuch = errors.New("too much call frame information")
+
+// allowance is what is left to read of the files of a process.
+type allowance struct{ bytes, rows atomic.Int64 }
+
+func (a *allowance) open() {
+	a.bytes.Store(allFrameInfo)
+	a.rows.Store(allRows)
+}
+
+// rowsOf reads the rows of a file as long as there is something left for it.
+func (a *allowance) rowsOf(file *objfile.File, base uint64) ([]uprobe.Row, error) {
+	if a.bytes.Load() <= 0 || a.rows.Load() <= 0 {
+		return nil, errMuch
+	}
+	rows, size, err := rowsOf(file, base)
+	a.bytes.Add(-int64(size))
+	a.rows.Add(-int64(len(rows)))
+	return rows, err
+}
+
+// rowsOf reads how to walk through the frames of a file's functions, and how many bytes say
+// so; none where it has no call frame information. Addresses count from base.
+func rowsOf(file *objfile.File, base uint64) (rows []uprobe.Row, size int, err error) {
 	section, err := file.Section(".eh_frame", maxFrameInfo)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	address, _, _ := file.SectionAddress(".eh_frame")
 	b := builder{base: base}
 	b.linkage, b.linkageSize, _ = file.SectionAddress(".plt")
 	var entries []callframe.Entry
 	if err := callframe.Each(section, address, func(e callframe.Entry) { entries = append(entries, e) }); err != nil {
-		return nil, err
+		return nil, len(section), err
 	}
 	slices.SortFunc(entries, func(x, y callframe.Entry) int { return compare(x.Start, y.Start) })
 	for _, e := range entries {
 		b.entry(e)
 	}
-	return b.rows, nil
+	if len(b.rows) == maxRows {
+		return nil, len(section), errMuch
+	}
+	return b.rows, len(section), nil
 }
 
 func compare(a, b uint64) int {
@@ -74,7 +107,9 @@ func (b *builder) add(start uint64, row uprobe.Row) {
 			return
 		}
 	}
-	b.rows = append(b.rows, row)
+	if len(b.rows) < maxRows {
+		b.rows = append(b.rows, row)
+	}
 }
 
 // encode says what a row says in the form of the kernel's programs.

@@ -22,7 +22,13 @@ type Space struct {
 	mu      sync.Mutex // guards what follows; held while a file is read
 	objects []*object
 	closed  bool
+
+	allowance // for rows
 }
+
+// mostObjects bounds the objects, each an open file, with those that were mapped before: a
+// process can map new ones without end.
+const mostObjects = 8192
 
 // object is a file in the process.
 type object struct {
@@ -33,10 +39,16 @@ type object struct {
 	name  string
 }
 
+// overlaps says whether two objects have addresses in common.
+func (o *object) overlaps(p *object) bool {
+	return p.image.Start < o.image.End && o.image.Start < p.image.End
+}
+
 // NewSpace returns the code of a process whose images, in the order of addresses, the
 // function lists.
 func NewSpace(images func() ([]objfile.Image, error)) (*Space, error) {
 	s := &Space{images: images}
+	s.open()
 	_, err := s.look()
 	return s, err
 }
@@ -88,9 +100,11 @@ func (s *Space) look() (changed bool, err error) {
 	}
 	// What is not mapped any more keeps its names as long as nothing took its place.
 	for _, o := range s.objects {
-		if !slices.Contains(now, o) && !slices.ContainsFunc(now, func(n *object) bool { return n.image.Start < o.image.End && o.image.Start < n.image.End }) {
+		switch {
+		case slices.Contains(now, o):
+		case len(now) < mostObjects && !slices.ContainsFunc(now, o.overlaps):
 			now = append(now, o)
-		} else if !slices.Contains(now, o) {
+		default:
 			_ = o.file.Close() // read only
 		}
 	}
@@ -107,7 +121,7 @@ func (s *Space) Objects() (all []uprobe.Object) {
 		all = append(all, uprobe.Object{
 			Start: o.image.Start, End: o.image.End, Base: o.image.Start,
 			File: uprobe.FileID{Device: o.image.Device, Inode: o.image.Inode},
-			Rows: func() ([]uprobe.Row, error) { return rowsOf(o.file, o.image.Start-o.image.Bias) },
+			Rows: func() ([]uprobe.Row, error) { return s.rowsOf(o.file, o.image.Start-o.image.Bias) },
 		})
 	}
 	return all

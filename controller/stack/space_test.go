@@ -4,11 +4,13 @@ package stack
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/hostile"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -75,5 +77,53 @@ func checkRows(t *testing.T, o uprobe.Object) {
 func TestPrintable(t *testing.T) {
 	if got := printable("p:\x1b[2J\nf\u202e"); strings.ContainsAny(got, "\x1b\n\u202e") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestHostileFiles: the user of a process decides how many files it has mapped, and how much
+// is said of frames there; what is read of them ends.
+func TestHostileFiles(t *testing.T) {
+	file, err := objfile.Open(hostile.Write(t, hostile.ELF(hostile.Frames(1<<20, 500_000))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var a allowance
+	a.open()
+	read := 0
+	for ; err == nil && read < 1000; read++ {
+		_, err = a.rowsOf(file, 0)
+	}
+	if !errors.Is(err, errMuch) || a.rows.Load() < -maxRows || a.bytes.Load() < -maxFrameInfo {
+		t.Errorf("%v after %d files, with %d rows and %d bytes left", err, read, a.rows.Load(), a.bytes.Load())
+	}
+}
+
+// TestEndlessMappings: objects that come and go at new addresses do not keep files open without end.
+func TestEndlessMappings(t *testing.T) {
+	images, err := objfile.Images(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := uint64(0)
+	space, err := NewSpace(func() (list []objfile.Image, _ error) {
+		const batch, apart = 1000, 1 << 32
+		for range batch {
+			look++
+			image := images[0]
+			image.Bias, image.Start, image.End = look*apart, look*apart, look*apart+1
+			list = append(list, image)
+		}
+		return list, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer space.Close()
+	for range 10 {
+		space.Renew([]uint64{1})
+	}
+	if n := len(space.Objects()); n > mostObjects {
+		t.Errorf("%d objects are open, want at most %d", n, mostObjects)
 	}
 }

@@ -13,24 +13,33 @@ type Entry struct {
 	// Start and End enclose the stretch.
 	Start, End uint64
 
-	common       common
+	common       *common
 	instructions []byte
 	at           uint64 // where they lie
 }
 
 // common is what several entries have in common.
 type common struct {
-	augmented    bool // entries have augmentation data
-	encoding     byte // of their addresses
-	code         uint64
-	data         int64 // by what advances and offsets are multiplied
-	instructions []byte
+	augmented bool // entries have augmentation data
+	encoding  byte // of their addresses
+	code      uint64
+	data      int64 // by what advances and offsets are multiplied
+	initial   row   // that each entry begins with
+	err       error // why that is not known
 }
+
+// Bounds of a section: what they leave room for is many times what the largest programs
+// known have, and is read within a second.
+const (
+	mostCommons = 1 << 16
+	mostEntries = 1 << 21
+)
 
 // Each calls visit for each entry of a section that lies at an address, in the order
 // in which they stand there.
 func Each(section []byte, address uint64, visit func(Entry)) error {
-	all := make(map[int]common) // by offset
+	all := make(map[int]*common) // by offset
+	entries := 0
 	for at := 0; at+4 <= len(section); {
 		length := int(binary.LittleEndian.Uint32(section[at:]))
 		if length == 0 {
@@ -43,8 +52,14 @@ func Each(section []byte, address uint64, visit func(Entry)) error {
 		back := int(c.u32())
 		if back == 0 {
 			all[at] = readCommon(c)
-		} else if e := readEntry(c, all[at+4-back]); c.err == nil && e.End > e.Start {
+		} else if info := all[at+4-back]; info == nil {
+			return ErrCorrupt
+		} else if e := readEntry(c, info); c.err == nil && e.End > e.Start {
+			entries++
 			visit(e)
+		}
+		if len(all) > mostCommons || entries > mostEntries {
+			return fmt.Errorf("%w: more than %d entries, or %d that others have in common", ErrUnsupported, mostEntries, mostCommons)
 		}
 		if c.err != nil {
 			return c.err
@@ -58,10 +73,10 @@ func Each(section []byte, address uint64, visit func(Entry)) error {
 const returnAddress = 16
 
 // readCommon reads a CIE, behind the word that tells it from an entry.
-func readCommon(c *cursor) common {
+func readCommon(c *cursor) *common {
 	version := c.byte()
 	augmentation := c.text()
-	info := common{code: c.uleb(), data: c.sleb()}
+	info := &common{code: c.uleb(), data: c.sleb()}
 	var register uint64
 	if version == 1 {
 		register = uint64(c.byte())
@@ -87,12 +102,23 @@ func readCommon(c *cursor) common {
 			c.fail(fmt.Errorf("%w: augmentation %q", ErrUnsupported, augmentation))
 		}
 	}
-	info.instructions = c.left
+	info.begin(c)
 	return info
 }
 
+// begin executes the instructions that all entries begin with, once: an attacker's are
+// long, and have a million entries.
+func (info *common) begin(c *cursor) {
+	m := &machine{common: info, cursor: cursor{left: c.left, at: c.at}}
+	m.until(0)
+	if m.address != 0 {
+		m.fail(ErrCorrupt) // they hold for no address
+	}
+	info.initial, info.err = m.row, m.err
+}
+
 // readEntry reads an FDE, behind the word that leads to what it has in common.
-func readEntry(c *cursor, info common) Entry {
+func readEntry(c *cursor, info *common) Entry {
 	start := c.pointer(info.encoding)
 	size := c.pointer(info.encoding & encodingFormat)
 	if info.augmented {

@@ -70,17 +70,19 @@ const mostStates = 64
 type machine struct {
 	row
 	cursor
-	common  common
+	common  *common
 	address uint64 // that the row holds for
-	initial row    // before the entry's own
 	states  []row
+}
+
+// machine is ready to execute the entry's own instructions.
+func (e Entry) machine() *machine {
+	return &machine{row: e.common.initial, common: e.common, address: e.Start, cursor: cursor{left: e.instructions, at: e.at, err: e.common.err}}
 }
 
 // row is the one that holds for an instruction of the entry.
 func (e Entry) row(address uint64) (row, error) {
-	m := &machine{common: e.common, address: e.Start, cursor: cursor{left: e.common.instructions}}
-	m.until(address)
-	m.initial, m.left, m.at = m.row, e.instructions, e.at
+	m := e.machine()
 	m.until(address)
 	return m.row, m.err
 }
@@ -203,6 +205,6 @@ func (m *machine) save(register uint64, where kind, at int64) {
 
 func (m *machine) restore(register uint64) {
 	if register < Registers {
-		m.saved[register] = m.initial.saved[register]
+		m.saved[register] = m.common.initial.saved[register]
 	}
 }

@@ -34,9 +34,7 @@ const (
 // Rows calls visit for each row of the entry, in ascending order, as far as it is not
 // corrupt.
 func (e Entry) Rows(visit func(Row)) {
-	m := &machine{common: e.common, address: e.Start, cursor: cursor{left: e.common.instructions}}
-	m.until(e.Start)
-	m.initial, m.left, m.at = m.row, e.instructions, e.at
+	m := e.machine()
 	for start := e.Start; m.err == nil; start = m.address {
 		m.until(start)
 		visit(m.summary(start))

@@ -92,9 +92,13 @@ func (t *watchTable) nameAll(readings []keyReading, table *keyTable) {
 	if len(unnamed) == 0 {
 		return
 	}
-	space, renewed := table.objects.space, false
+	var addresses []uint64
 	for _, one := range unnamed {
-		renewed = space.Renew(one.stack) || renewed
+		addresses = append(addresses, one.stack...)
+	}
+	space := table.objects.space
+	renewed := space.Renew(addresses) // once: a process may have mapped very much
+	for _, one := range unnamed {
 		one.key.Text = nameStack(space, one.stack)
 	}
 	t.mu.Lock()

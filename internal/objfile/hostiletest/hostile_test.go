@@ -233,3 +233,20 @@ func TestHostileSegments(t *testing.T) {
 		t.Errorf("%d segments, %v", len(all), err)
 	}
 }
+
+// TestHostileFrames: what all entries have in common is long, and they are many; or there
+// are more of them than anybody needs.
+func TestHostileFrames(t *testing.T) {
+	file := mustOpen(t, hostile.Write(t, hostile.ELF(hostile.Frames(4*mega, 400_000))))
+	hostile.Cost(t, 200*mega, func() {
+		if frames, err := file.Frames(); err != nil || len(frames) != 400_000 {
+			t.Errorf("%d frames, %v", len(frames), err)
+		}
+	})
+	file = mustOpen(t, hostile.Write(t, hostile.ELF(hostile.Frames(0, 2_200_000))))
+	hostile.Cost(t, 400*mega, func() {
+		if _, err := file.Frames(); !errors.Is(err, objfile.ErrUnsupported) {
+			t.Errorf("error %v", err)
+		}
+	})
+}

@@ -105,3 +105,20 @@ func Bomb(zeros int64, claim uint64) []byte {
 type nothing struct{}
 
 func (nothing) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// Frames is .eh_frame with so many entries, one behind the other, for stretches of 16 bytes of code
+// from an address on. What they have in common has so many bytes of instructions that do nothing.
+func Frames(common, entries int) Section {
+	const codeBytes = 16
+	word := func(n int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(n)) }
+	// Version 1, "zR": addresses are 32 bits as they are; the frame is 8 bytes above rsp.
+	shared := append([]byte("\x00\x00\x00\x00\x01zR\x00\x01\x78\x10\x01\x03\x0c\x07\x08\x90\x01"), make([]byte, common)...)
+	out := append(word(len(shared)), shared...)
+	for i := range entries {
+		out = append(out, word(13)...)
+		out = append(out, word(len(out))...)
+		out = append(append(out, word(Text+i*codeBytes)...), word(codeBytes)...)
+		out = append(out, 0)
+	}
+	return Section{Name: ".eh_frame", Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC, Content: append(out, word(0)...)}
+}
