@@ -63,7 +63,9 @@ func filesOf(list []taskaccount.File) []account.File {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(kindOf(a.Mode), kindOf(b.Mode)))
 	})
 	var sums []taskaccount.File
+	inodes := make(map[string][]uint64) // by path
 	for _, f := range list {
+		inodes[f.Path] = append(inodes[f.Path], f.Inode)
 		if last := len(sums) - 1; last >= 0 && sums[last].Path == f.Path && kindOf(sums[last].Mode) == kindOf(f.Mode) {
 			sums[last].Add(f)
 			continue
@@ -78,6 +80,7 @@ func filesOf(list []taskaccount.File) []account.File {
 		out = append(out, account.File{
 			Path: f.Path, Kind: kindOf(f.Mode), Read: new(f.Read), Written: new(f.Written), ReadCalls: new(f.ReadCalls), WrittenCalls: new(f.WrittenCalls),
 			MovedFrom: new(f.Sent), MovedTo: new(f.Received), Opens: new(f.Opens), Executions: new(f.Executions), Maps: new(f.Maps), Mapped: new(f.Mapped),
+			Inodes: inodes[f.Path],
 		})
 	}
 	return out

@@ -94,7 +94,9 @@ func (s *shown) takeSnapshots(row account.Row) {
 // series.
 func (s *shown) fill(a *account.Account) {
 	if s.watcher != nil {
-		<-s.watcher.stopped
+		if err := s.watcher.await(); err != nil {
+			a.Missing["snapshots"] = err.Error()
+		}
 		s.takeSnapshots(s.row(&s.newest))
 	}
 	a.Snapshots = s.snapshots

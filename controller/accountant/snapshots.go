@@ -39,8 +39,11 @@ func ParseEvent(text string) (Event, error) {
 const (
 	// maxSnapshots bounds what an account has of them.
 	maxSnapshots = 1000
-	// maxLabel bounds a line that is a label, readAtOnce what is read of a file at a time, bytes.
-	maxLabel, readAtOnce = 200, 1 << 16
+	// maxLabel bounds a line that is a label, readAtOnce what is read of a file at a time, and readInALook
+	// what is read of it in one look, bytes: of more the end is read.
+	maxLabel, readAtOnce, readInALook = 200, 1 << 16, 4 << 20
+	// watcherPatience is how long the last look is waited for: a file system may never answer.
+	watcherPatience = 2 * time.Second
 )
 
 // watcher looks for events beside the sampler: a file system may take its time.
@@ -82,6 +85,16 @@ func watch(ctx context.Context, watched []watched, every time.Duration) *watcher
 		}
 	}()
 	return w
+}
+
+// await waits for the last look.
+func (w *watcher) await() error {
+	select {
+	case <-w.stopped:
+		return nil
+	case <-time.After(watcherPatience):
+		return errSilent
+	}
 }
 
 func (w *watcher) put(label string) {
@@ -134,6 +147,11 @@ func (w *watched) read(tell func(string)) {
 	}
 	if news.Anew {
 		w.lines.Reset()
+	}
+	if beyond := news.Left - readInALook; beyond > 0 { // a length of terabytes costs nothing to write
+		w.file.Skip(beyond)
+		w.lines.Reset()
+		news.Left = readInALook
 	}
 	part := make([]byte, min(readAtOnce, news.Left))
 	for left := news.Left; left > 0; {

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/member"
-	"github.com/attune-hpc/attune/internal/follow"
 	"github.com/attune-hpc/attune/internal/objective"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/regular"
 )
 
 const (
@@ -150,30 +150,13 @@ func (f *files) mayRead(pid, held int) error {
 	}
 	switch {
 	case known.Mode&unix.S_IFMT != unix.S_IFREG:
-		return errors.New("is " + follow.Sort(modeOf(known.Mode)))
+		return &regular.KindError{Kind: known.Mode & unix.S_IFMT}
 	case known.Uid != f.options.User:
 		return fmt.Errorf("is a file of user %d, and the session is of user %d", known.Uid, f.options.User)
 	case served(pid, held):
 		return errors.New("is a file that another process serves (FUSE)")
 	}
 	return nil
-}
-
-// modeOf is a mode as Go has it, as far as sorts of files go.
-func modeOf(mode uint32) os.FileMode {
-	switch mode & unix.S_IFMT {
-	case unix.S_IFCHR, unix.S_IFBLK:
-		return os.ModeDevice | os.ModeCharDevice
-	case unix.S_IFIFO:
-		return os.ModeNamedPipe
-	case unix.S_IFSOCK:
-		return os.ModeSocket
-	case unix.S_IFDIR:
-		return os.ModeDir
-	case unix.S_IFREG:
-		return 0
-	}
-	return os.ModeIrregular
 }
 
 // mostMounts bounds what is read of the mounts that a process sees, bytes.

@@ -34,6 +34,9 @@ func fieldsOf(t reflect.Type, prefix string) []Field {
 	var out []Field
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue // of no document
+		}
 		field := Field{Name: prefix + name, Unit: f.Tag.Get("unit"), Help: f.Tag.Get("jsonschema")}
 		inner, list := f.Type, false
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {

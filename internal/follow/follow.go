@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/regular"
 )
 
 // File is a file that grows.
@@ -25,14 +27,15 @@ type File struct {
 
 // New follows an open file from its present end on; it takes the file over.
 func New(file *os.File) (*File, error) {
-	info, err := file.Stat()
-	if err == nil {
-		err = regular(info)
+	var st unix.Stat_t
+	err := unix.Fstat(int(file.Fd()), &st)
+	if kind := st.Mode & unix.S_IFMT; err == nil && kind != unix.S_IFREG {
+		err = &regular.KindError{Kind: kind}
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return &File{file: file, offset: info.Size()}, nil
+	return &File{file: file, offset: st.Size}, nil
 }
 
 // Path follows what is at a path, from its present end on if it is there already, and whatever
@@ -52,25 +55,11 @@ func Path(path string) (*File, error) {
 	return f, err
 }
 
-// Open opens a regular file for reading. Nothing else is opened, not for a moment: to open
-// a pipe or a terminal may be noticed at its other end. The error does not name the path.
+// Open opens a regular file for reading, as [regular.Open] does. The error does not name the path.
 func Open(path string) (*os.File, error) {
-	info, err := os.Stat(path)
-	if err == nil {
-		err = regular(info)
-	}
+	file, err := regular.Open(path)
 	if err != nil {
 		return nil, cannotOpen(err)
-	}
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	if err != nil {
-		return nil, cannotOpen(err)
-	}
-	if info, err = file.Stat(); err == nil {
-		err = regular(info) // another one may be there by now
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
 }
@@ -82,29 +71,6 @@ func cannotOpen(err error) error {
 		return fmt.Errorf("cannot be read: %w", at.Err)
 	}
 	return err
-}
-
-// regular refuses what is no regular file.
-func regular(info os.FileInfo) error {
-	if info.Mode().IsRegular() {
-		return nil
-	}
-	return errors.New("is " + Sort(info.Mode()))
-}
-
-// Sort says in words what a file is that is not regular.
-func Sort(mode os.FileMode) string {
-	switch {
-	case mode&os.ModeCharDevice != 0:
-		return "a terminal or another device"
-	case mode&os.ModeNamedPipe != 0:
-		return "a pipe"
-	case mode&os.ModeSocket != 0:
-		return "a socket"
-	case mode.IsDir():
-		return "a directory"
-	}
-	return "no regular file"
 }
 
 // Same says whether two follow the same file.

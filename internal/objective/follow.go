@@ -17,6 +17,9 @@ const (
 	maxRead = 256 << 10
 	// maxLine bounds a line; of a longer one the beginning is looked at.
 	maxLine = 16 << 10
+	// mostMatches bounds what is found in a line: some patterns look through the rest of it for
+	// each match.
+	mostMatches = 256
 )
 
 // errSkipped says that more was written than is read.
@@ -61,7 +64,7 @@ func (f *follower) read(since, now time.Time) (found []float64, at time.Time, er
 // match returns the numbers in a line, and 1 for each match of a pattern without one. What is
 // no number does not count.
 func (f *follower) match(line []byte) (found []float64) {
-	for _, groups := range f.pattern.FindAllSubmatch(line, -1) {
+	for _, groups := range f.pattern.FindAllSubmatch(line, mostMatches) {
 		if len(groups) == 1 {
 			found = append(found, 1)
 			continue

@@ -93,6 +93,16 @@ func TestLongLine(t *testing.T) {
 	want(t, find(), 1)
 }
 
+// TestDearPattern: a pattern that looks through the rest of a line for each match costs no minutes.
+func TestDearPattern(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	_, find := following(t, path, `x+?y|x`)
+	mustAppend(t, path, strings.Repeat(strings.Repeat("x", maxLine)+"\n", maxRead/(maxLine+1)))
+	if found := find(); len(found) > maxRead/maxLine*mostMatches {
+		t.Errorf("%d matches", len(found))
+	}
+}
+
 // More than is read is said to be unknown, and reading goes on behind it.
 func TestTooMuch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")

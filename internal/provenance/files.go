@@ -4,9 +4,6 @@ package provenance
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/regular"
 )
 
 // held is a file that is looked at before and after the command.
@@ -24,14 +22,20 @@ type held struct {
 	err    error
 }
 
-// hold opens a file to be read. It does not wait for the writer of a FIFO.
+// hold opens a file to be read, or a directory.
 func hold(path string) *held {
-	h := &held{path: path}
 	if absolute, err := filepath.Abs(path); err == nil {
-		h.path = absolute
+		path = absolute
 	}
-	if h.file, h.err = os.OpenFile(h.path, os.O_RDONLY|unix.O_NONBLOCK, 0); h.err == nil {
-		h.err = unix.Fstat(int(h.file.Fd()), &h.before)
+	file, err := regular.OpenKind(path, unix.O_RDONLY, unix.S_IFREG, unix.S_IFDIR)
+	return holdOpen(path, file, err)
+}
+
+// holdOpen holds a file that was opened, or says why it could not be.
+func holdOpen(path string, file *os.File, err error) *held {
+	h := &held{path: path, file: file, err: err}
+	if err == nil {
+		h.err = unix.Fstat(int(file.Fd()), &h.before)
 	}
 	return h
 }
@@ -56,15 +60,10 @@ func (h *held) describe(ctx context.Context, input bool) account.DataFile {
 		return d
 	}
 	d.Bytes, d.Modified = uint64(info.Size()), info.ModTime()
-	switch mode := info.Mode(); {
-	case mode.IsDir():
+	if info.IsDir() {
 		d.Directory, d.Bytes = true, 0
-	case !mode.IsRegular():
-		d.Missing = "no regular file: " + mode.Type().String()
-	default:
-		if d.SHA256, err = checksum(ctx, h.file); err != nil {
-			d.Missing = err.Error()
-		}
+	} else if d.SHA256, err = regular.Checksum(ctx, h.file); err != nil {
+		d.Missing = err.Error()
 	}
 	d.Changed = input && h.changed()
 	return d
@@ -78,29 +77,12 @@ func (h *held) changed() bool {
 		now.Mtim != h.before.Mtim || now.Size != h.before.Size || there.Ino != now.Ino || there.Dev != now.Dev
 }
 
-// checksum is the SHA-256 of a file, in hex.
-func checksum(ctx context.Context, file *os.File) (string, error) {
-	sum := sha256.New()
-	block := make([]byte, 1<<20)
-	for at := int64(0); ; {
-		if err := ctx.Err(); err != nil {
-			return "", err
-		}
-		n, err := file.ReadAt(block, at)
-		sum.Write(block[:n])
-		if at += int64(n); err == io.EOF {
-			return hex.EncodeToString(sum.Sum(nil)), nil
-		} else if err != nil {
-			return "", err
-		}
-	}
-}
-
 // systemDirs hold what belongs to the machine and not to the task.
 var systemDirs = []string{"/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/", "/usr/", "/var/lib/", "/var/cache/"}
 
 // found are the files of an account that the command read, or wrote, and that were not
-// declared. What is not there any more was not meant to stay.
+// declared. What is not there any more was not meant to stay. The command, which may be another
+// user's, has named these files, and has had time to put others in their places: those are left out.
 func found(ctx context.Context, files []account.File, declared []account.DataFile, taken func(account.File) *uint64, input bool) (list []account.DataFile) {
 	known := make(map[string]bool)
 	for _, d := range declared {
@@ -110,7 +92,8 @@ func found(ctx context.Context, files []account.File, declared []account.DataFil
 		if bytes := taken(f); bytes == nil || *bytes == 0 || known[f.Path] || ofSystem(f.Path) {
 			continue
 		}
-		h := hold(f.Path)
+		file, err := regular.OpenInPlace(f.Path, f.Inodes...)
+		h := holdOpen(f.Path, file, err)
 		if d := h.describe(ctx, false); d.Missing == "" && !d.Directory {
 			// An input that the command wrote as well is not what it was.
 			d.Found, d.Changed = true, input && f.Written != nil && *f.Written > 0

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/account"
 )
@@ -80,7 +81,7 @@ func TestFiles(t *testing.T) {
 	mustWrite(t, path("out"), "")
 	mustWrite(t, path("seen"), "abc")
 	p := r.End(t.Context(), []account.File{
-		{Path: path("seen"), Read: new(uint64(3))}, {Path: path("out"), Written: new(uint64(1))}, {Path: path("same"), Read: new(uint64(3))},
+		{Path: path("seen"), Read: new(uint64(3)), Inodes: []uint64{inodeOf(t, path("seen"))}}, {Path: path("out"), Written: new(uint64(1))}, {Path: path("same"), Read: new(uint64(3))},
 		{Path: path("removed"), Written: new(uint64(3))}, {Path: "/etc/passwd", Read: new(uint64(3))}, {Path: path("opened"), Read: new(uint64(0))},
 	})
 	const abc, empty = "ba7816bf", "e3b0c442"
@@ -111,6 +112,51 @@ func TestFiles(t *testing.T) {
 	}
 	if p.Limits["RLIMIT_NOFILE"].Soft == nil || p.User.Umask == "" || p.Machine.Architecture == "" {
 		t.Errorf("limits %v, user %+v, machine %+v", p.Limits, p.User, p.Machine)
+	}
+}
+
+func inodeOf(t *testing.T, path string) uint64 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Ino
+}
+
+// TestReplacedOutputs: a command that another user wrote leaves links to what that user may not read, a
+// pipe, and terabytes of holes in place of what it has written.
+func TestReplacedOutputs(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := func(name string) string { return filepath.Join(dir, name) }
+	mustWrite(t, path("secret"), "secret")
+	var files []account.File
+	for _, name := range []string{"link", "below/secret", "moved", "pipe", "holes"} {
+		if err := os.MkdirAll(filepath.Dir(path(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		mustWrite(t, path(name), "abc")
+		files = append(files, account.File{Path: path(name), Written: new(uint64(3)), Inodes: []uint64{inodeOf(t, path(name))}})
+	}
+	r := Begin(Options{})
+	for _, name := range []string{"link", "below", "pipe"} {
+		if err := os.RemoveAll(path(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range []error{
+		os.Symlink(path("secret"), path("link")), os.Symlink(dir, path("below")), os.Rename(path("secret"), path("moved")),
+		unix.Mkfifo(path("pipe"), 0o600), os.Truncate(path("holes"), 1<<42),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p := r.End(t.Context(), files); len(p.Outputs) > 0 {
+		t.Errorf("%+v", p.Outputs)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/regular"
 )
 
 // Layout of glibc's FILE on 64-bit machines, which programs are compiled
@@ -209,7 +209,7 @@ func (s sink) room(bytes uint64) bool {
 		return true
 	}
 	// Opening the pipe anew gives a descriptor of ours; nothing is read.
-	file, err := os.OpenFile(s.path, os.O_WRONLY|unix.O_NONBLOCK, 0)
+	file, err := regular.OpenKind(s.path, unix.O_WRONLY, unix.S_IFIFO)
 	if err != nil {
 		return true // nobody reads it any more: writing does not wait either
 	}

@@ -7,6 +7,8 @@ type File struct {
 	// Path is where it was when it was first used, as the process saw it. It begins
 	// with "..." if it is not whole, or could not be handed over at all.
 	Path string
+	// Inode is its number on its device.
+	Inode uint64
 	// Mode is its type and permissions, as stat(2) has them.
 	Mode uint32
 	// Read and Written are bytes that system calls moved, by ReadCalls and

@@ -183,7 +183,7 @@ func (f *Files) nameOf(at uint32) string {
 
 func fileOf(raw *taskFilesFileAccount, path string) File {
 	return File{
-		Path: path, Mode: raw.Mode, Read: raw.ReadBytes, Written: raw.WrittenBytes, ReadCalls: raw.ReadCalls, WrittenCalls: raw.WrittenCalls,
+		Path: path, Inode: raw.Key.Inode, Mode: raw.Mode, Read: raw.ReadBytes, Written: raw.WrittenBytes, ReadCalls: raw.ReadCalls, WrittenCalls: raw.WrittenCalls,
 		Sent: raw.SentBytes, Received: raw.ReceivedBytes, Opens: raw.Opens, Executions: raw.Executions, Maps: raw.Maps, Mapped: raw.MappedBytes,
 	}
 }

@@ -4,10 +4,7 @@ package archived
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +12,7 @@ import (
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/archive"
 	"github.com/attune-hpc/attune/internal/batch"
+	"github.com/attune-hpc/attune/internal/regular"
 	"github.com/attune-hpc/attune/internal/rundir"
 )
 
@@ -49,7 +47,7 @@ func Begin(command []string, name string) *Pending {
 		return p
 	}
 	if path, err := exec.LookPath(command[0]); err == nil {
-		p.executable, _ = os.Open(path) // it may be executable only; then there is no checksum
+		p.executable, _ = regular.Open(path) // it may be executable only; then there is no checksum
 	}
 	var input uint64
 	for _, argument := range command[1:] {
@@ -70,10 +68,7 @@ func Begin(command []string, name string) *Pending {
 func (p *Pending) Keep(ctx context.Context, a *account.Account) error {
 	defer p.Drop()
 	if p.executable != nil {
-		sum := sha256.New()
-		if _, err := io.Copy(sum, p.executable); err == nil {
-			p.task.Program = hex.EncodeToString(sum.Sum(nil))
-		}
+		p.task.Program, _ = regular.Checksum(ctx, p.executable) // without, tasks are told apart by name
 	}
 	p.task.Account = *a
 	return With(ctx, func(s *archive.Store) error {
