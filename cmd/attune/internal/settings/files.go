@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
@@ -27,7 +28,7 @@ func PackedSettings(flags *pflag.FlagSet, file string) ([]byte, error) {
 		if _, err := os.Stat(file); err != nil {
 			return nil, exitcode.UsageError(err, "name a configuration file with --config")
 		}
-		if err := Merge(v, file); err != nil {
+		if err := merge(v, file, os.Open, runKeys()); err != nil { // it was named, whoever wrote it
 			return nil, exitcode.UsageError(err, "correct the file")
 		}
 	}
@@ -84,15 +85,38 @@ func filesBelow(bases []string) []string {
 	return files
 }
 
-// Merge adds one file of settings of a run, which need not exist.
-func Merge(v *viper.Viper, file string) error {
-	return MergeKnown(v, file, append(fileKeys(), KeyAnalyzer, KeyRegistry))
-}
+// Merge adds one file of settings of a run, which need not exist. It must be root's or this
+// user's.
+func Merge(v *viper.Viper, file string) error { return MergeKnown(v, file, runKeys()) }
 
-// MergeKnown adds one file, which need not exist. known are the keys that may
+func runKeys() []string { return append(fileKeys(), KeyAnalyzer, KeyRegistry) }
+
+// MergeKnown is Merge for other settings. known are the keys that may
 // stand in it; tunlets and registrations have keys below them.
 func MergeKnown(v *viper.Viper, file string, known []string) error {
+	return merge(v, file, openOwn, known)
+}
+
+// openOwn opens a file that root or this user owns. HOME may be another user's, as by sudo -E:
+// their settings say which files are written, and by root those would be any.
+func openOwn(file string) (*os.File, error) {
 	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(int(f.Fd()), &st); err == nil && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+		err = fmt.Errorf("%s belongs to user %d, and you are user %d: set HOME, or XDG_CONFIG_HOME, to your own directory", file, st.Uid, os.Geteuid())
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// merge adds what stands in a file, if there is one.
+func merge(v *viper.Viper, file string, open func(string) (*os.File, error), known []string) error {
+	f, err := open(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
