@@ -79,7 +79,7 @@ func Command(p *cli.Env) *cobra.Command {
 	}
 	settings.RunFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave changes that were proven good in force at the end")
-	cmd.Flags().StringVar(&name, "name", "", "attach to every process that ps knows by a name that matches `PATTERN`; of root, all users'")
+	cmd.Flags().StringVar(&name, "name", "", "attach to every process that ps knows by a name that matches `PATTERN`; of root, those of any one user")
 	cli.MustComplete(cmd, settings.KeyMode, config.Modes)
 	cli.MustComplete(cmd, settings.KeyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
 	pointcomplete.Flag(cmd)

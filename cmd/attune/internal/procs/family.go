@@ -67,7 +67,7 @@ func RefuseAll(pids []int) error {
 
 // Named lists the processes that a pattern (path.Match) names, by any name under which a
 // person knows the program, ascending; of root all users', else this user's. This process and
-// its ancestors are left out. Without any the error is one of usage.
+// its ancestors are left out. Without any, or with those of several users, the error is one of usage.
 func Named(pattern string) ([]int, error) {
 	if _, err := path.Match(pattern, ""); err != nil || strings.Trim(pattern, "*") == "" {
 		return nil, exitcode.UsageError(fmt.Errorf("--name %q: it must name some processes and not all", pattern), "give a name as ps shows it, such as postgres or 'nginx*'")
@@ -85,7 +85,31 @@ func Named(pattern string) ([]int, error) {
 		return nil, exitcode.UsageError(fmt.Errorf("no process of yours is called %s", pattern), "`ps -e` shows names")
 	}
 	slices.Sort(pids)
-	return pids, nil
+	return pids, all.checkOwners(pattern, pids)
+}
+
+// checkOwners refuses processes of several users, but for those that descend from another one: anybody
+// may give a program that name, and one session would judge changes for all of them by what theirs does.
+func (t table) checkOwners(pattern string, pids []int) error {
+	owners := make(map[int][]int)
+	for _, pid := range pids {
+		if line := t.lineage(pid); slices.ContainsFunc(line[1:], func(p int) bool { return slices.Contains(pids, p) }) {
+			continue
+		}
+		// Not that of the directory in /proc: a process can have it be root's.
+		if status, err := procid.ReadStatus(pid); err == nil { // else it has ended
+			owners[int(status.Users.Real)] = append(owners[int(status.Users.Real)], pid)
+		}
+	}
+	if len(owners) < 2 {
+		return nil
+	}
+	var said []string
+	for owner, list := range owners {
+		said = append(said, fmt.Sprintf("%s (%s)", UserName(owner), strings.Trim(fmt.Sprint(list), "[]")))
+	}
+	slices.Sort(said)
+	return exitcode.UsageError(fmt.Errorf("--name %q: processes of several users have that name: %s", pattern, strings.Join(said, ", ")), "name the processes of one user by their ids")
 }
 
 func isNamed(pid int, pattern string) bool {

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package procs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestNamesOfOthers: another user gives a program the name of root's, and is not in its session.
+func TestNamesOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	for _, way := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(way, 0o755); err != nil { // all users come through
+			t.Fatal(err)
+		}
+	}
+	program, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "procs-test-server")
+	if err := os.Symlink(program, link); err != nil {
+		t.Fatal(err)
+	}
+	start := func(uid uint32) {
+		cmd := exec.Command(link, "1000")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	}
+	start(0)
+	start(0)
+	if pids, err := Named("procs-test-server"); err != nil || len(pids) != 2 {
+		t.Errorf("one user's: %v, %v", pids, err)
+	}
+	start(65534)
+	if pids, err := Named("procs-test-server"); err == nil || !strings.Contains(err.Error(), "several users") {
+		t.Errorf("two users': %v, %v", pids, err)
+	}
+}
