@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/commands"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/accountant"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/launch"
@@ -29,7 +30,7 @@ func main() {
 
 // read serves the attune that has started this process: it looks at what may never answer.
 func read(stderr io.Writer) int {
-	if err := readers.Serve(os.Stdin, os.Stdout, accountant.Operations()...); err != nil {
+	if err := readers.Serve(os.Stdin, os.Stdout, append(accountant.Operations(), procs.Operations()...)...); err != nil {
 		_, _ = fmt.Fprintf(stderr, "attune: read for another attune: %v\n", err)
 		return exitcode.Failure
 	}

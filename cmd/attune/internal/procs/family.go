@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/attune-hpc/attune/internal/exitcode"
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -74,10 +72,12 @@ func Named(pattern string) ([]int, error) {
 	}
 	all := newTable()
 	own := all.lineage(os.Getpid())
+	look := newNamer()
+	defer look.close()
 	var pids []int
 	for pid := range all {
 		owner, err := Owner(pid)
-		if err == nil && (owner == os.Geteuid() || os.Geteuid() == 0) && !slices.Contains(own, pid) && isNamed(pid, pattern) {
+		if err == nil && (owner == os.Geteuid() || os.Geteuid() == 0) && !slices.Contains(own, pid) && look.isNamed(pid, owner, pattern) {
 			pids = append(pids, pid)
 		}
 	}
@@ -110,11 +110,4 @@ func (t table) checkOwners(pattern string, pids []int) error {
 	}
 	slices.Sort(said)
 	return exitcode.UsageError(fmt.Errorf("--name %q: processes of several users have that name: %s", pattern, strings.Join(said, ", ")), "name the processes of one user by their ids")
-}
-
-func isNamed(pid int, pattern string) bool {
-	return slices.ContainsFunc(objfile.ProgramNames(pid), func(name string) bool {
-		ok, _ := path.Match(pattern, filepath.Base(name)) // the pattern was looked at
-		return ok
-	})
 }

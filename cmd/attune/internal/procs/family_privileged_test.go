@@ -11,6 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/silentfs"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // TestNamesOfOthers: another user gives a program the name of root's, and is not in its session.
@@ -46,4 +50,38 @@ func TestNamesOfOthers(t *testing.T) {
 	if pids, err := Named("procs-test-server"); err == nil || !strings.Contains(err.Error(), "several users") {
 		t.Errorf("two users': %v, %v", pids, err)
 	}
+}
+
+// TestSilentNames: a process whose arguments never answer holds up nobody who looks for another one.
+func TestSilentNames(t *testing.T) {
+	const user = 65534
+	served := silentfs.Mount(t, user, make([]byte, 1<<20))
+	cmd := exec.Command(targets.Program(t, "unread"), "file", served.File)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // "ready"
+		t.Fatal(err)
+	}
+	served.Silence(true)
+	t.Cleanup(func() {
+		served.Silence(false)
+		_, _ = cmd.Process.Kill(), cmd.Wait()
+	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if pids, err := Named("procs-test-nobody"); err == nil {
+			t.Errorf("%v", pids)
+		}
+		if pids, err := Named("unread"); err != nil || len(pids) == 0 {
+			t.Errorf("by the name that the kernel has: %v, %v", pids, err)
+		}
+	}()
+	patience.Closed(t, "the list of processes", ended)
 }
