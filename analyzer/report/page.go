@@ -78,7 +78,7 @@ func (r *Report) EncodeHTML(w io.Writer) error {
 		p.addProcesses(a)
 		p.addNumbers(a)
 	}
-	if err := form.Execute(w, p); err != nil {
+	if err := htmlpage.Write(w, form, p); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return nil

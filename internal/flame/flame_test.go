@@ -30,7 +30,7 @@ func TestFold(t *testing.T) {
 // Boxes are as wide as their share and lie below their callers; what is hostile is text.
 func TestPage(t *testing.T) {
 	g := &Graph{
-		Title: `<script>alert(1)</script>`, Stacks: example, Missing: "5 hits",
+		Title: "<script>alert(1)</script>\x1b[2J\u009b", Stacks: example, Missing: "5 hits",
 		Show: func(n uint64) string { return fmt.Sprintf("%d hits", n) },
 	}
 	page := &Page{Title: "Stacks of p", Graphs: []*Graph{g, {Title: "nothing", Show: g.Show}}}

@@ -44,7 +44,7 @@ type Graph struct {
 }
 
 // Write writes the page.
-func (p *Page) Write(w io.Writer) error { return form.Execute(w, p) }
+func (p *Page) Write(w io.Writer) error { return htmlpage.Write(w, form, p) }
 
 // All is the weight of all stacks.
 func (g *Graph) All() string { return g.Show(tree(g.Stacks).weight) }

@@ -6,16 +6,37 @@
 package htmlpage
 
 import (
+	"bytes"
 	"crypto/sha256"
 	_ "embed" // the style
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"io"
 	"strings"
+	"unicode"
 )
 
 //go:embed page.css
 var style string
+
+// Write executes a page's form. Control characters are replaced, which names may have: whoever
+// shows the page's text on a terminal has it obey nothing.
+func Write(w io.Writer, form *template.Template, data any) error { return form.Execute(plain{w}, data) }
+
+// plain takes whole pieces of text, as templates write them.
+type plain struct{ to io.Writer }
+
+// Write implements io.Writer.
+func (p plain) Write(text []byte) (int, error) {
+	_, err := p.to.Write(bytes.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text))
+	return len(text), err
+}
 
 // Functions are those that every page's form has: style and policy for its head, use for the
 // bar of a share.

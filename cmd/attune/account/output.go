@@ -26,7 +26,7 @@ type outputs struct {
 	stderr       io.Writer          // nil: nothing is to be said
 	json, series *os.File           // nil: none
 	record       *provenance.Record // nil: none
-	crate        string             // directory; empty: none
+	crate        *os.Root           // directory; nil: none
 	watch        *watch             // nil: nothing is shown meanwhile
 	task         *archived.Pending  // for the archive; nil: not for it
 }
@@ -42,7 +42,7 @@ func openOutputs(f flags, p *cli.Env) (*outputs, error) {
 	if o.json, err = open(f.json, "json"); err != nil {
 		return o, err
 	}
-	if o.crate, err = checkCrate(f.recorded.crate); err != nil {
+	if o.crate, err = openCrate(f.recorded.crate); err != nil {
 		return o, err
 	}
 	o.series, err = open(f.series, "series")
@@ -61,7 +61,7 @@ func (o *outputs) finish(ctx context.Context, a *account.Account) {
 
 // write puts the account where it was asked for.
 func (o *outputs) write(a *account.Account) {
-	if o.crate != "" {
+	if o.crate != nil {
 		if err := writeCrate(o.crate, a); err != nil {
 			o.say("write the crate: %v", err)
 		}
@@ -94,6 +94,9 @@ func (o *outputs) say(format string, args ...any) {
 }
 
 func (o *outputs) close() {
+	if o.crate != nil {
+		_ = o.crate.Close() // its files are closed
+	}
 	for _, file := range []*os.File{o.json, o.series} {
 		if file != nil {
 			_ = file.Close() // each line was written with one call, whose error was seen

@@ -58,41 +58,46 @@ const maxCapture = 64 << 20
 // recordFile is the account's name in a crate.
 const recordFile = "account.json"
 
-// checkCrate makes the directory of a crate. Errors have the code for usage.
-func checkCrate(dir string) (root string, err error) {
+// openCrate makes the directory of a crate, which stays the one that is written to, whatever has its
+// name later; nil if none is named. Errors have the code for usage.
+func openCrate(dir string) (root *os.Root, err error) {
 	if dir == "" {
-		return "", nil
+		return nil, nil
 	}
 	remedy := "name a directory that you may write to"
-	if root, err = filepath.Abs(dir); err == nil {
-		err = os.MkdirAll(root, 0o777)
+	if dir, err = filepath.Abs(dir); err == nil {
+		err = os.MkdirAll(dir, 0o777)
+	}
+	if err == nil {
+		root, err = os.OpenRoot(dir)
 	}
 	for _, name := range []string{crate.MetadataFile, recordFile} {
-		if err == nil {
-			if _, missing := os.Lstat(filepath.Join(root, name)); missing == nil {
-				err, remedy = fmt.Errorf("%s: %w", filepath.Join(root, name), fs.ErrExist), "remove it, or name another directory"
-			}
+		if err != nil {
+			break
+		}
+		if _, missing := root.Lstat(name); missing == nil {
+			err, remedy = errors.Join(fmt.Errorf("%s: %w", filepath.Join(dir, name), fs.ErrExist), root.Close()), "remove it, or name another directory"
 		}
 	}
 	if err != nil {
-		return "", exitcode.UsageError(fmt.Errorf("--crate: %w", err), remedy)
+		return nil, exitcode.UsageError(fmt.Errorf("--crate: %w", err), remedy)
 	}
 	return root, nil
 }
 
 // writeCrate writes the account into a crate's directory, and the description of the crate.
-func writeCrate(root string, a *account.Account) error {
-	description, err := crate.Metadata(crate.Options{Root: root, Record: recordFile}, a)
+func writeCrate(root *os.Root, a *account.Account) error {
+	description, err := crate.Metadata(crate.Options{Root: root.Name(), Record: recordFile}, a)
 	if err != nil {
 		return err
 	}
 	record, err := encode(a)
-	return errors.Join(err, writeNew(filepath.Join(root, recordFile), record), writeNew(filepath.Join(root, crate.MetadataFile), description))
+	return errors.Join(err, writeNew(root, recordFile, record), writeNew(root, crate.MetadataFile, description))
 }
 
 // writeNew writes a file that was not there.
-func writeNew(path string, text []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+func writeNew(root *os.Root, name string, text []byte) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ var page = template.Must(template.New("page").Funcs(htmlpage.Functions()).Funcs(
 }).Parse(form))
 
 // WriteHTML writes the report as one page.
-func (r *Report) WriteHTML(w io.Writer) error { return page.Execute(w, r) }
+func (r *Report) WriteHTML(w io.Writer) error { return htmlpage.Write(w, page, r) }
 
 // Size of the pictures, in their own units.
 const (

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 
 	"golang.org/x/net/html"
 )
@@ -20,7 +21,7 @@ const least = 50
 var bad = regexp.MustCompile(`NaN|Inf|%!|ZgotmplZ`)
 
 // Check fails the test for each element of a page that could fetch or run something, for a
-// policy that allows it, and for what is no number.
+// policy that allows it, for what is no number, and for what a terminal would obey.
 func Check(t *testing.T, page []byte) {
 	t.Helper()
 	if !bytes.Contains(page, []byte("default-src &#39;none&#39;")) {
@@ -28,6 +29,9 @@ func Check(t *testing.T, page []byte) {
 	}
 	if found := bad.Find(page); found != nil {
 		t.Errorf("the page has %s", found)
+	}
+	if at := bytes.IndexFunc(page, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); at >= 0 {
+		t.Errorf("the page has a control character behind %q", page[max(0, at-20):at])
 	}
 	for _, tag := range elements(t, page) {
 		switch tag.Data {
