@@ -111,10 +111,16 @@ func (r *reaped) walk(dead map[int]bool) (alive []living) {
 		if err != nil || stat.Zombie() {
 			dead[pid] = true
 		}
-		if err != nil || seen[pid] || !r.beside && stat.ParentPID == os.Getpid() && r.reaper.strange(stat) {
+		if err != nil || seen[pid] {
 			continue
 		}
 		seen[pid] = true
+		if !r.beside && stat.ParentPID == os.Getpid() && r.reaper.strange(stat) {
+			if launched(stat) { // it has no children, unless it is the command's and has executed this program
+				todo = append(todo, childrenOf(pid)...)
+			}
+			continue
+		}
 		if !r.beside || r.events == nil { // else all are known
 			todo = append(todo, childrenOf(pid)...)
 		}

@@ -125,7 +125,7 @@ func (r *reaper) reap() {
 	for _, pid := range childrenOf(os.Getpid()) {
 		stat, err := procid.ReadStat(pid)
 		switch {
-		case err != nil || pid == r.root || r.strange(stat):
+		case err != nil || pid == r.root || r.files[pid] == nil && r.strange(stat):
 		case stat.Zombie():
 			r.take(pid)
 		case r.files[pid] == nil:
@@ -149,10 +149,21 @@ func (r *reaper) take(pid int) {
 }
 
 // strange says whether a child is none of the command's: it was there before, or is one of package
-// launch's, which is its parent's to wait for. Those execute /proc/self/exe.
+// launch's, which is its parent's to wait for.
 func (r *reaper) strange(stat procid.Stat) bool {
 	start, before := r.before[stat.PID]
-	return before && start == stat.StartTicks || stat.Comm == "exe"
+	return before && start == stat.StartTicks || launched(stat)
+}
+
+// launched says whether a child executes this program by /proc/self/exe, as package launch has it. Others may
+// have that name, too.
+func launched(stat procid.Stat) bool {
+	if stat.Comm != "exe" {
+		return false
+	}
+	own, err := os.Stat("/proc/self/exe")
+	its, err2 := os.Stat(fmt.Sprintf("/proc/%d/exe", stat.PID))
+	return err == nil && (err2 != nil && stat.Zombie() || err2 == nil && os.SameFile(own, its))
 }
 
 func addUsage(t *taken, usage unix.Rusage) {

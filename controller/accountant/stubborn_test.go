@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -134,5 +135,32 @@ func TestLimitOfTheUnknown(t *testing.T) {
 		if err == nil {
 			_ = a.Close()
 		}
+	}
+}
+
+// TestNameOfHelpers: a process that is called as helpers of this one are, and has lost its parent, is ended with
+// the others.
+func TestNameOfHelpers(t *testing.T) {
+	dir := t.TempDir()
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(sleep, filepath.Join(dir, "exe")); err != nil {
+		t.Fatal(err)
+	}
+	options := Options{WithoutKernel: true, NoGroup: true, Limits: []Limit{{Field: "wall_seconds", Max: 0.5}}}
+	record, _ := mustRun(t, options, "sh", "-c", "(setsid "+dir+"/exe 1000 & echo $! >"+dir+"/pid); sleep 1000")
+	text, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat, err := procid.ReadStat(pid); err == nil && !stat.Zombie() {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		t.Errorf("process %d (%s) lives on: %+v", pid, stat.Comm, record.Exit)
 	}
 }
