@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
-	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 )
 
@@ -34,8 +33,9 @@ type document struct {
 	Calm     victims `json:"calm"`
 	Attacked victims `json:"attacked"`
 	// Malloc are rates of the program that nobody has registered, beside the attacker.
-	MallocWithout []float64      `json:"malloc_without_services"`
-	MallocBeside  []float64      `json:"malloc_beside_services"`
+	MallocWithout rates          `json:"malloc_without_services"`
+	MallocBeside  rates          `json:"malloc_beside_services"`
+	AttackedFor   float64        `json:"services_attacked_for_seconds"`
 	Memory        map[string]use `json:"memory"`
 	Restarts      int            `json:"restarts"`
 	Left          []string       `json:"left"`
@@ -161,16 +161,14 @@ func (r *round) stopSite(context.Context) error {
 	say("the services end")
 	s := r.site
 	r.site = nil
-	r.weigher.end()
+	r.AttackedFor += r.weigher.end()
 	r.Restarts += s.restarted()
 	return s.stop()
 }
 
 func (r *round) mallocWithout(ctx context.Context) error {
 	say("a program that is not involved, beside the attacker alone")
-	rate, err := r.mallocRate(ctx, r.part)
-	r.MallocWithout = append(r.MallocWithout, rate)
-	return err
+	return r.addMalloc(ctx, &r.MallocWithout, r.part)
 }
 
 func (r *round) calm(ctx context.Context) error {
@@ -180,11 +178,9 @@ func (r *round) calm(ctx context.Context) error {
 
 func (r *round) attacked(ctx context.Context) error {
 	say("a program that is not involved, beside attacker and services")
-	rate, err := r.mallocRate(ctx, r.part)
-	if err != nil {
+	if err := r.addMalloc(ctx, &r.MallocBeside, r.part); err != nil {
 		return err
 	}
-	r.MallocBeside = append(r.MallocBeside, rate)
 	say("the second user's programs, beside the attacker")
 	return r.victims(ctx, &r.Attacked)
 }
@@ -213,71 +209,3 @@ func (r *round) lookForTraces() error {
 }
 
 func say(what string) { fmt.Fprintln(os.Stderr, "hostile:", what) }
-
-// Print shows the figures, and sets the goals.
-func (d *document) Print() {
-	number := present.Number
-	var table present.Table
-	table.Row("second user", "without attacks", "with attacks")
-	for _, row := range []struct {
-		name         string
-		calm, attack float64
-	}{
-		{"gain of the job, median", median(d.Calm.Gains), median(d.Attacked.Gains)},
-		{"exec to counted, ms, median", median(d.Calm.Detections), median(d.Attacked.Detections)},
-		{"exec to counted, ms, p90", quantile(d.Calm.Detections), quantile(d.Attacked.Detections)},
-	} {
-		table.Row(row.name, number(row.calm), number(row.attack))
-	}
-	fmt.Println()
-	table.Print(os.Stdout)
-	beside := median(measure.Ratios(d.MallocBeside, d.MallocWithout))
-	fmt.Printf("\nmalloc of a program that is not involved, beside the attacker: %s rounds/s without the services, %s with them\n\n",
-		number(median(d.MallocWithout)), number(median(d.MallocBeside)))
-	var memory present.Table
-	memory.Row("memory", "most at a time", "MB at most", "limit, MB", "processor time beside attacks, s")
-	worst := 0.0
-	for _, kind := range []string{kindAttuned, kindSession, kindHelper, unitAttuned, kindAnalyzer, kindTunlets, unitAnalyzer} {
-		if u, is := d.Memory[kind]; is {
-			memory.Row(kind, fmt.Sprint(u.Count), number(u.Most), number(u.Limit), number(u.Seconds))
-			worst = max(worst, u.Most/u.Limit)
-		}
-	}
-	memory.Print(os.Stdout)
-	fmt.Println("\nwhat the attacker did:")
-	var attacks present.Table
-	for _, what := range sorted(d.Done) {
-		attacks.Row("  "+what, fmt.Sprint(d.Done[what]))
-	}
-	attacks.Print(os.Stdout)
-	for _, left := range d.Left {
-		fmt.Println("left behind:", left)
-	}
-	d.setGoals(beside, worst)
-}
-
-// setGoals compares with the goals: beside is malloc's rate of others, and worst the
-// greatest share of a limit of memory.
-func (d *document) setGoals(beside, worst float64) {
-	d.Goals = []present.Goal{
-		{Name: "exec to counted, later by", Value: present.Figure(median(d.Attacked.Detections) - median(d.Calm.Detections)), Unit: "ms", Limit: 10},
-		{Name: "gain with attacks / without", Value: present.Figure(median(measure.Ratios(d.Attacked.Gains, d.Calm.Gains))), Limit: 0.95, AtLeast: true},
-		{Name: "malloc of others with services / without", Value: present.Figure(beside), Limit: 0.98, AtLeast: true},
-		{Name: "services that ended", Value: present.Figure(d.Restarts), Limit: 0},
-		{Name: "memory, share of its limit", Value: present.Figure(100 * worst), Unit: "%", Limit: 100},
-		{Name: "left behind", Value: present.Figure(len(d.Left)), Limit: 0},
-	}
-}
-
-func sorted(counts map[string]int) []string {
-	var names []string
-	for name := range counts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-func median(values []float64) float64 { return measure.Median(values) }
-
-func quantile(values []float64) float64 { return measure.Quantile(values, 0.9) }

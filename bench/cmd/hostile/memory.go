@@ -44,6 +44,7 @@ type weigher struct {
 	uses     map[string]use
 	attacked func() bool
 	ticks    map[int]uint64 // of each process, when it was seen last
+	beside   time.Duration  // there were attacks
 	stop     chan struct{}
 	done     chan struct{}
 }
@@ -57,16 +58,23 @@ func (s *site) weigh(uses map[string]use, attacked func() bool) *weigher {
 	return w
 }
 
-// end returns when it looks no more.
-func (w *weigher) end() {
+// end returns when it looks no more, and for how long there were attacks, seconds.
+func (w *weigher) end() float64 {
 	close(w.stop)
 	<-w.done
+	return w.beside.Seconds()
 }
 
 func (w *weigher) run() {
 	defer close(w.done)
+	last := time.Now()
 	for tick := time.NewTicker(250 * time.Millisecond); ; {
 		w.look()
+		now := time.Now()
+		if w.attacked() {
+			w.beside += now.Sub(last)
+		}
+		last = now
 		select {
 		case <-w.stop:
 			tick.Stop()

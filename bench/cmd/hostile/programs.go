@@ -85,9 +85,23 @@ func copyFile(from, to string) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o755))
 }
 
-// mallocRate is how fast the program is that nobody has registered.
-func (f folder) mallocRate(ctx context.Context, seconds float64) (float64, error) {
-	return rate(ctx, asHarmless(f.path("harmless/malloc_storm"), number(seconds)))
+// rates are rounds in a second, and in a second of the processor that the program had.
+type rates struct {
+	Second    []float64 `json:"in_a_second"`
+	Processor []float64 `json:"in_a_processor_second"`
+}
+
+// addMalloc measures how fast the program is that nobody has registered. It ends by its own clock,
+// so that rounds in a second follow from how much of a processor it had, too.
+func (f folder) addMalloc(ctx context.Context, to *rates, seconds float64) error {
+	result, err := measure.Run(ctx, asHarmless(f.path("harmless/malloc_storm"), number(seconds)))
+	if err != nil {
+		return err
+	}
+	rate, err := measure.Native().Rate(result)
+	to.Second = append(to.Second, rate)
+	to.Processor = append(to.Processor, rate*result.Wall.Seconds()/result.CPU.Seconds())
+	return err
 }
 
 // gain is how many times faster the job is that is tuned, over the second half of its
@@ -102,14 +116,6 @@ func (f folder) gain(ctx context.Context, seconds float64) (float64, error) {
 }
 
 func number(seconds float64) string { return strconv.FormatFloat(seconds, 'g', -1, 64) }
-
-func rate(ctx context.Context, command []string) (float64, error) {
-	result, err := measure.Run(ctx, command)
-	if err != nil {
-		return math.NaN(), err
-	}
-	return measure.Native().Rate(result)
-}
 
 // late is the rate over the second half of a run.
 func late(ctx context.Context, command []string) (float64, error) {
