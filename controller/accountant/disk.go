@@ -32,8 +32,6 @@ const (
 // ErrDirectory says that the footprint of a directory cannot be measured.
 var ErrDirectory = errors.New("cannot tell the footprint")
 
-var errSilent = errors.New("it does not answer, as where the server of a file system does not")
-
 // measure is a walk, which may never end: a server of NFS or FUSE may not answer.
 var measure = readers.NewOperation("measure", footprint.Measure).Slow()
 

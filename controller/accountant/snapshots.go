@@ -46,6 +46,9 @@ const (
 	watcherPatience = 2 * time.Second
 )
 
+// errSilent says why something could not be looked at.
+var errSilent = errors.New("it does not answer, as where the server of a file system does not")
+
 // watcher looks for events beside the sampler: a file system may take its time.
 type watcher struct {
 	labels  chan string
