@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/regular"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -51,6 +52,11 @@ func TestFilesTruth(t *testing.T) {
 		if f := byPath[program]; f.Executions == nil || *f.Executions != 1 {
 			t.Errorf("the program: %+v", f)
 		}
+		file, err := regular.OpenInPlace(program, byPath[program].Inodes...)
+		if err != nil { // package provenance opens files so
+			t.Fatal(err)
+		}
+		_ = file.Close() // nothing was read
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
+	"github.com/attune-hpc/attune/internal/regular"
 )
 
 // File is an open ELF file. Its methods may be called from any goroutine
@@ -79,26 +79,13 @@ func nameOf(file *os.File) string {
 	return file.Name()
 }
 
-// openRegular opens a regular file for reading. What it is is checked before
-// it is opened, since opening a device or a FIFO has effects.
+// openRegular opens a regular file for reading. What is none is no ELF file.
 func openRegular(path string) (*os.File, error) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+	file, err := regular.Open(path)
+	if kind := (*regular.KindError)(nil); errors.As(err, &kind) {
 		return nil, fmt.Errorf("%s: %w: not a regular file", path, ErrNotELF)
 	}
-	again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	return os.NewFile(uintptr(again), path), nil
+	return file, err
 }
 
 // Name is the path of the file.

@@ -133,3 +133,20 @@ func TestChecksum(t *testing.T) {
 		t.Error("a file of holes was read")
 	}
 }
+
+// TestLease: whoever has a lease of a file has 45 seconds to give it back, and nobody waits for that.
+func TestLease(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	mustWrite(t, path, "x")
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Skip("no leases here: ", err)
+	}
+	if other, err := Open(path); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("opened, or another error: %v, %v", other, err)
+	}
+}
