@@ -44,7 +44,7 @@ func (q *patches) place(ctx context.Context, index uint16, spec *attunev1.Measur
 		case some && errors.Is(err, patch.ErrUnpatchable):
 			refused = errors.Join(refused, err)
 		default:
-			q.drop(memory, p.locals, before)
+			q.drop(context.WithoutCancel(ctx), memory, p.locals, before)
 			return nil, err
 		}
 	}
@@ -142,8 +142,11 @@ func whereOf(place attunev1.Place, captures captures, beside bool) sites.Where {
 }
 
 // drop turns points off and ends the measuring of their functions,
-// except for what serves the placement kept.
-func (q *patches) drop(memory *shm.Memory, locals []int, kept *placement) {
+// except for what serves the placement kept. A patch that cannot be changed in time
+// stays, and does nothing.
+func (q *patches) drop(ctx context.Context, memory *shm.Memory, locals []int, kept *placement) {
+	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
+	defer cancel()
 	for _, local := range locals {
 		if kept != nil && slices.Contains(kept.locals, local) {
 			continue
@@ -151,7 +154,7 @@ func (q *patches) drop(memory *shm.Memory, locals []int, kept *placement) {
 		memory.ClearPoint(local)
 		q.owner[local] = 0
 		for _, f := range q.measured[local] {
-			if err := q.measure(context.Background(), f, local-shm.HookCount, sites.Where{}); err != nil {
+			if err := q.measure(ctx, f, local-shm.HookCount, sites.Where{}); err != nil {
 				q.log.Debug("entry patch is not taken out", "pid", q.process.PID(), "reason", err)
 			}
 		}

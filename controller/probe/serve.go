@@ -162,7 +162,7 @@ func (m *mechanisms) stop(ctx context.Context, indexes []uint16, gone []*placeme
 		writer := slotWriterOf(m.process, false)
 		m.stubs.turnOff(ctx, writer, locals)
 		m.hooks.leave(ctx, writer, indexes...)
-		m.patches.drop(memory, locals, nil)
+		m.patches.drop(context.WithoutCancel(ctx), memory, locals, nil)
 		if m.batch != nil && m.batch.patches != nil {
 			m.batch.patches.Leave()
 		}

@@ -109,9 +109,16 @@ func (w writer) hooks() (entry, exit uint64) {
 
 const anyPoint = shm.AtAlloc | shm.AtLock | shm.AtIO | shm.AtStub | shm.AtPatch | shm.AtGate
 
+// mapPatience bounds how long memory is waited for. A program that has ended, or is
+// idle, comes by no safe point, and who gives something back waits without a limit of
+// their own.
+const mapPatience = 2 * time.Second
+
 // mapAt has memory mapped: by DMLib, at its next hook or in the start gate, or
 // by the mapper.
 func (w writer) mapAt(ctx context.Context, start, end uint64) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, mapPatience)
+	defer cancel()
 	if w.dmlib == nil {
 		err = w.mapper.Map(ctx, start, end-start)
 	} else {
