@@ -4,6 +4,7 @@ package accountant
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"

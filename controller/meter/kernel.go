@@ -46,6 +46,7 @@ func (k *kernel) load() (*uprobe.Uprobes, error) {
 		k.err = errBPFOff
 		return nil, k.err
 	}
+	k.options.Log = k.log
 	k.uprobes, k.err = uprobe.New(k.options)
 	if k.err == nil {
 		uprobes := k.uprobes

@@ -194,7 +194,7 @@ func (a attaching) attach(image objfile.Image, file *os.File, spots []uprobe.Sym
 	return a.loaded.Attach(uprobe.Spec{
 		File: file, Path: image.Path, Symbols: spots, Point: a.index,
 		Place: a.spec.GetPlace(), Parameter: a.spec.GetParameter(), Delivery: a.spec.GetDelivery(),
-		SampleMask: powerOfTwo(a.spec.GetSampleEvery()) - 1, CoarseTime: a.spec.GetCoarseTime(),
+		PID: a.uprobes.process.PID(), SampleMask: powerOfTwo(a.spec.GetSampleEvery()) - 1, CoarseTime: a.spec.GetCoarseTime(),
 		MinValue: a.spec.GetMinValue(), MaxValue: a.spec.GetMaxValue(),
 		Program: a.placement.captured.program, Watches: a.by.watches,
 	})

@@ -21,11 +21,13 @@ type Attachment struct {
 	attacher *attacher
 	shared   *attached
 	key      attachKey
+	pid      int
 	once     sync.Once
 }
 
 // Attach puts the point into a file, for all processes that map it, now or
-// later; processes are watched from WatchProcess on. Attaching the same point
+// later, or for the spec's process alone, where one runs that would not survive it
+// (see Spec.PID); processes are watched from WatchProcess on. Attaching the same point
 // to the same file again only takes a second hold. Some functions may be
 // refused: see Attachment.Symbols. If all are, the error is a *RefusedError.
 // The caller must Close the attachment.
@@ -49,7 +51,7 @@ func (a *attacher) Attach(spec Spec) (*Attachment, error) {
 		return nil, closeAfter(err, target.file)
 	}
 	a.attached[key] = shared
-	return &Attachment{attacher: a, shared: shared, key: key}, nil
+	return &Attachment{attacher: a, shared: shared, key: key, pid: spec.PID}, nil
 }
 
 // share takes another hold on what is attached already, if it is.
@@ -64,8 +66,10 @@ func (a *attacher) share(key attachKey, spec Spec) (*Attachment, error) {
 	if !shared.spec.samePoint(spec) {
 		return nil, fmt.Errorf("%w: point %d is attached to this file with other settings", errSpec, spec.Point)
 	}
-	shared.users++
-	return &Attachment{attacher: a, shared: shared, key: key}, nil
+	if err := a.hold(shared, spec.PID); err != nil {
+		return nil, err
+	}
+	return &Attachment{attacher: a, shared: shared, key: key, pid: spec.PID}, nil
 }
 
 func (s Spec) samePoint(other Spec) bool {
@@ -82,11 +86,15 @@ func (a *attacher) attachFirst(spec Spec, target *target) (*attached, error) {
 			Remedy: "probe the entry, or the exit alone at its return instructions",
 		}
 	}
-	if err := errors.Join(spec.checkProgram(), target.checkTranslated(spec.Path), a.load()); err != nil {
+	if err := errors.Join(spec.checkProgram(), a.load()); err != nil {
+		return nil, err
+	}
+	narrow, err := a.mustBeNarrow(spec, target)
+	if err != nil {
 		return nil, err
 	}
 	a.price()
-	return a.attach(spec, target)
+	return a.attach(spec, target, narrow)
 }
 
 // load loads what all points need, once.
@@ -107,6 +115,7 @@ func (a *attacher) load() error {
 		return errors.Join(fmt.Errorf("%s: %w", uprobes, err), a.unload(p))
 	}
 	a.programs = p
+	a.translators.start(a)
 	return nil
 }
 
@@ -160,8 +169,10 @@ func (a *Attachment) Hold() *Attachment {
 	if u.closed || u.attached[a.key] != a.shared {
 		return nil
 	}
-	a.shared.users++
-	return &Attachment{attacher: u, shared: a.shared, key: a.key}
+	if u.hold(a.shared, a.pid) != nil {
+		return nil // the process has ended
+	}
+	return &Attachment{attacher: u, shared: a.shared, key: a.key, pid: a.pid}
 }
 
 // Close gives up this hold. With the last one nothing is taken any more from
@@ -173,8 +184,7 @@ func (a *Attachment) Close() {
 		u := a.attacher
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		a.shared.users--
-		if a.shared.users > 0 || u.attached[a.key] != a.shared {
+		if u.attached[a.key] != a.shared || u.release(a.shared, a.pid) {
 			return
 		}
 		delete(u.attached, a.key)

@@ -52,7 +52,7 @@ func (a *attacher) calibrate() (prices, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := a.attach(spec, target)
+	at, err := a.attach(spec, target, false)
 	if err != nil {
 		return nil, closeAfter(err, target.file)
 	}

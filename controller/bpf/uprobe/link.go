@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -28,10 +29,18 @@ type attached struct {
 	spec    Spec
 	target  *target
 	symbols []SymbolStatus
-	links   []io.Closer
+	spots   []spot
 	plans   []uint32
-	users   int
-	records bool // it delivers them
+	records bool            // it delivers them
+	links   []io.Closer     // of probes in all processes that map the file; none where narrow
+	narrow  bool            // probes stand in the processes of the holders only
+	holders map[int]*holder // by Spec.PID
+}
+
+// holder is a process for which a point is held.
+type holder struct {
+	users int
+	links []io.Closer // where the point is narrow
 }
 
 // attacher attaches points to files, and detaches them. Its exported methods, and
@@ -42,6 +51,8 @@ type attacher struct {
 	records  *recorder
 	plans    planTable
 	detacher detacher
+
+	translators translatorWatch
 
 	// mu guards what follows; held while the kernel attaches (8 ms), never while
 	// it detaches. It comes before the mutexes of plans, watches and ring.
@@ -55,11 +66,11 @@ type attacher struct {
 
 // attach puts a point into a file. The caller holds mu, and has what is needed
 // loaded.
-func (a *attacher) attach(spec Spec, target *target) (*attached, error) {
+func (a *attacher) attach(spec Spec, target *target, narrow bool) (*attached, error) {
 	if err := a.watches.define(spec.Point, spec.config()); err != nil {
 		return nil, err
 	}
-	p := &attached{spec: spec, target: target, users: 1, symbols: examine(spec, target, a.programs.kernel, a.prices)}
+	p := &attached{spec: spec, target: target, narrow: narrow, holders: map[int]*holder{spec.PID: {users: 1}}, symbols: examine(spec, target, a.programs.kernel, a.prices)}
 	err := a.watchAll(spec)
 	if err == nil {
 		err = a.link(p)
@@ -94,43 +105,53 @@ func (a *attacher) unwatchAll(spec Spec) {
 	}
 }
 
-// link attaches all functions of p that are not refused, and notes those that
-// the kernel refuses. The caller holds mu.
-func (a *attacher) link(p *attached) error {
+// link plans all functions of p that are not refused, and attaches them where p is to
+// stand. The caller holds mu.
+func (a *attacher) link(p *attached) (err error) {
+	if p.spots, err = a.planAll(p); err != nil {
+		return err
+	}
+	if p.narrow {
+		return a.linkHolders(p)
+	}
+	p.links, err = a.linkIn(p, 0)
+	return err
+}
+
+// linkIn attaches all functions of p in one process, or with 0 in all that map the file,
+// and notes those that the kernel refuses. The caller holds mu.
+func (a *attacher) linkIn(p *attached, pid int) (all []io.Closer, err error) {
 	executable, err := link.OpenExecutable(p.target.path())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	legs, err := a.programs.legs(p.spec)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	wanted, err := a.planAll(p)
-	if err != nil {
-		return err
-	}
-	defer p.target.mapPages(wanted)()
-	if a.programs.multi && len(wanted) > 0 {
-		if p.links, err = a.linkAll(executable, legs, wanted); err == nil {
-			return nil
+	defer p.target.mapPages(p.spots)()
+	if a.programs.multi && len(p.spots) > 0 {
+		if all, err = a.linkAll(executable, legs, p.spots, pid); err == nil || errors.Is(err, unix.ESRCH) {
+			return all, err
 		}
 	}
 	// One by one: the kernel has no other way, or refuses some function and
 	// does not say which.
-	for _, one := range wanted {
-		links, err := a.linkAll(executable, legs, []spot{one})
+	for _, one := range p.spots {
+		links, err := a.linkAll(executable, legs, []spot{one}, pid)
 		if errors.Is(err, os.ErrPermission) {
-			return a.notPermitted(err)
+			a.detacher.detach(all, nil)
+			return nil, a.notPermitted(err)
 		}
 		if err != nil {
 			refuse(p.symbols, one.offset, err)
 		}
-		p.links = append(p.links, links...)
+		all = append(all, links...)
 	}
-	if len(p.links) == 0 {
-		return &RefusedError{Path: p.spec.Path, Symbols: p.symbols}
+	if len(all) == 0 {
+		return nil, &RefusedError{Path: p.spec.Path, Symbols: p.symbols}
 	}
-	return nil
+	return all, nil
 }
 
 // planAll makes the plans of p, one for all symbols whose parameters lie alike,
@@ -176,10 +197,10 @@ func (a *attacher) notPermitted(err error) error {
 }
 
 // linkAll attaches all legs at all spots, or none.
-func (a *attacher) linkAll(executable *link.Executable, legs []leg, spots []spot) ([]io.Closer, error) {
+func (a *attacher) linkAll(executable *link.Executable, legs []leg, spots []spot, pid int) ([]io.Closer, error) {
 	var links []io.Closer
 	for _, leg := range legs {
-		attached, err := a.programs.attach(executable, leg, spots)
+		attached, err := a.programs.attach(executable, leg, spots, pid)
 		if err != nil {
 			a.detacher.detach(links, nil)
 			return nil, err
@@ -189,17 +210,17 @@ func (a *attacher) linkAll(executable *link.Executable, legs []leg, spots []spot
 	return links, nil
 }
 
-// attach puts one probe at each spot; without uprobe_multi there must be
-// one only.
-func (p *uprobePrograms) attach(executable *link.Executable, leg leg, spots []spot) (link.Link, error) {
+// attach puts one probe at each spot, in one process or with 0 in all; without
+// uprobe_multi there must be one spot only.
+func (p *uprobePrograms) attach(executable *link.Executable, leg leg, spots []spot, pid int) (link.Link, error) {
 	if !p.multi {
-		opts := &link.UprobeOptions{Address: spots[0].offset, RefCtrOffset: spots[0].counter, Cookie: spots[0].plan}
+		opts := &link.UprobeOptions{Address: spots[0].offset, RefCtrOffset: spots[0].counter, Cookie: spots[0].plan, PID: pid}
 		if leg.atExit {
 			return executable.Uretprobe("", leg.program, opts)
 		}
 		return executable.Uprobe("", leg.program, opts)
 	}
-	opts := &link.UprobeMultiOptions{}
+	opts := &link.UprobeMultiOptions{PID: uint32(pid)}
 	for _, s := range spots {
 		opts.Addresses = append(opts.Addresses, s.offset)
 		opts.RefCtrOffsets = append(opts.RefCtrOffsets, s.counter)
@@ -222,9 +243,10 @@ func (a *attacher) detach(p *attached) {
 
 // detachProbes detaches what link has attached.
 func (a *attacher) detachProbes(p *attached) {
-	a.detacher.detach(p.links, func() {
-		a.plans.release(p.plans)
-		if p.records {
+	links, plans, records := p.allLinks(), p.plans, p.records
+	a.detacher.detach(links, func() {
+		a.plans.release(plans)
+		if records {
 			a.records.end()
 		}
 	})

@@ -4,6 +4,7 @@ package uprobe
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -27,6 +28,9 @@ type Options struct {
 	// CloseTimeout bounds how long Close waits for the kernel to detach; 0:
 	// one second.
 	CloseTimeout time.Duration
+
+	// Log says what happens to probes by themselves; may be nil.
+	Log *slog.Logger
 
 	// singly attaches with one perf event per function, as kernels before
 	// 6.6 need it, so that a test can try that way on newer ones.

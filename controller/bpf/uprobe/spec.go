@@ -48,6 +48,10 @@ type Spec struct {
 	// Path of the file, for reports and if File is nil. For what another
 	// process maps give File: a path there may be another file here, or by now.
 	Path string
+	// PID of the process for which the point is attached, in our pid namespace; 0: for
+	// all that map the file. Others that map it have the breakpoint as well, until
+	// one runs that would not survive it: then those only for which it is held.
+	PID int
 	// Symbols to probe; at least one. Hits of all count as one point.
 	Symbols []Symbol
 	// Point is the index by which records and aggregates name the point, 1

@@ -60,6 +60,7 @@ func (u *Uprobes) Close() error {
 	if !first {
 		return nil
 	}
+	u.translators.close()
 	close(u.done)
 	var errs []error
 	if !u.detacher.wait(u.options.CloseTimeout) {

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uprobe
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+)
+
+// narrowSince is the first version of Linux in which uprobe_multi in one process is
+// hit by all of its threads.
+const narrowSince = 6<<16 | 10<<8
+
+// mustBeNarrow says whether a point may stand in the spec's process only, and refuses it
+// where that is not possible or of no use. The caller holds mu.
+func (a *attacher) mustBeNarrow(spec Spec, target *target) (bool, error) {
+	all, err := findTranslators()
+	if err != nil {
+		return false, err
+	}
+	for pid, tool := range all {
+		if (pid == spec.PID || spec.PID == 0 || !a.canBeNarrow()) && target.mappedBy(pid) {
+			return false, &bpf.UnsupportedError{
+				Feature: "uprobe in " + spec.Path,
+				Reason:  fmt.Sprintf("process %d runs under %s and has mapped it: the kernel's breakpoint would end it", pid, tool),
+				Remedy:  "ask again when it has ended",
+			}
+		}
+	}
+	return len(all) > 0 && spec.PID != 0 && a.canBeNarrow(), nil
+}
+
+func (a *attacher) canBeNarrow() bool {
+	return !a.programs.multi || a.programs.kernel >= narrowSince
+}
+
+// narrowAll takes all points out of the processes for which they are not held, because of
+// a process that was started with a tool. Hits while it does so, some tenths of a
+// millisecond, are not taken.
+func (a *attacher) narrowAll(pid int, tool string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.canBeNarrow() {
+		return
+	}
+	for _, p := range a.attached {
+		if p.narrow || p.holders[0] != nil {
+			continue
+		}
+		err := a.narrow(p)
+		switch {
+		case a.options.Log == nil:
+		case err != nil:
+			a.options.Log.Warn("kernel probes are lost to a translated program", "file", p.spec.Path, "point", p.spec.Point, "pid", pid, "tool", tool, "error", err)
+		default:
+			a.options.Log.Info("kernel probes were moved for a translated program, some hits are missed", "file", p.spec.Path, "point", p.spec.Point, "pid", pid, "tool", tool)
+		}
+	}
+}
+
+// narrow takes a point out of the processes for which it is not held. It has new plans:
+// of two probes at one place with one plan both would count.
+func (a *attacher) narrow(p *attached) error {
+	wide, plans := p.links, p.plans
+	a.plans.retire(plans)
+	p.links, p.plans, p.narrow = nil, nil, true
+	err := a.link(p)
+	a.detacher.detach(wide, func() { a.plans.release(plans) })
+	return err
+}
+
+// linkHolders attaches a narrow point in each process for which it is held.
+func (a *attacher) linkHolders(p *attached) (err error) {
+	for pid, h := range p.holders {
+		h.links, err = a.linkIn(p, pid)
+		if err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold takes a hold on a point for a process. The caller holds mu.
+func (a *attacher) hold(p *attached, pid int) error {
+	h := p.holders[pid]
+	if h == nil {
+		h = &holder{}
+		if p.narrow {
+			links, err := a.linkIn(p, pid)
+			if err != nil {
+				return err
+			}
+			h.links = links
+		}
+		p.holders[pid] = h
+	}
+	h.users++
+	return nil
+}
+
+// release gives a hold up, and says whether there are others. The caller holds mu.
+func (a *attacher) release(p *attached, pid int) bool {
+	h := p.holders[pid]
+	if h.users--; h.users > 0 {
+		return true
+	}
+	if len(p.holders) == 1 {
+		return false // detach closes the links
+	}
+	delete(p.holders, pid)
+	a.detacher.detach(h.links, nil)
+	return true
+}
+
+// allLinks are those of a point, wherever its probes stand.
+func (p *attached) allLinks() []io.Closer {
+	all := p.links
+	for _, h := range p.holders {
+		all = append(all, h.links...)
+	}
+	return all
+}

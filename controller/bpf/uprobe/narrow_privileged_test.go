@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package uprobe
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+)
+
+// mustTranslator builds the target as if it were a tool of Valgrind's.
+func mustTranslator(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "valgrind")
+	tool := filepath.Join(dir, "memcheck-amd64-linux")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Rename(mustCompile(t, "target.c"), tool)); err != nil {
+		t.Fatal(err)
+	}
+	return tool
+}
+
+// broken says whether the kernel's breakpoint stands in a target's starts_with_push.
+func (p *targetProcess) broken(t *testing.T) bool {
+	t.Helper()
+	found, err := objfile.Resolve(p.pid, "*", "starts_with_push", objfile.Function)
+	if err != nil {
+		t.Fatal(err)
+	}
+	process, err := proc.Open(p.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer process.Close()
+	code := make([]byte, 1)
+	if err := process.Read(found.Address, code); err != nil {
+		t.Fatal(err)
+	}
+	return code[0] == 0xcc
+}
+
+// TestNarrow: breakpoints go out of the processes that nobody watches when a program
+// starts that they would end, and stay out; those that are watched are counted on.
+func TestNarrow(t *testing.T) {
+	for mechanism, opts := range mechanisms() {
+		t.Run(mechanism, func(t *testing.T) {
+			binary, tool := mustCompile(t, "target.c"), mustTranslator(t)
+			u := mustUprobes(t, opts)
+			first, second, third := mustStartTarget(t, binary), mustStartTarget(t, binary), mustStartTarget(t, binary)
+			spec := Spec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 3, PID: first.pid}
+			one := mustAttach(t, u, spec)
+			mustWatch(t, u, first.pid, 3)
+			first.mustCall(t, "push 100")
+			if !first.broken(t) || !second.broken(t) {
+				t.Error("a process that maps the file has no breakpoint")
+			}
+			translated := mustStartTarget(t, tool)
+			patience.Until(t, "the breakpoint is out of the others", func() bool { return !second.broken(t) })
+			first.mustCall(t, "push 10")
+			spec.PID = second.pid
+			two := mustAttach(t, u, spec)
+			mustWatch(t, u, second.pid, 3)
+			second.mustCall(t, "push 1000")
+			if first, second := mustAggregate(t, u, first.pid, 3), mustAggregate(t, u, second.pid, 3); first.Count != 110 || second.Count != 1000 {
+				t.Errorf("counted %d and %d", first.Count, second.Count)
+			}
+			if !first.broken(t) || !second.broken(t) || third.broken(t) {
+				t.Error("a breakpoint is where nobody wants it, or not where it is wanted")
+			}
+			translated.mustEnd(t)
+			one.Close()
+			patience.Until(t, "the breakpoint is out of the first", func() bool { return !first.broken(t) })
+			second.mustCall(t, "push 1")
+			if got := mustAggregate(t, u, second.pid, 3); got.Count != 1001 {
+				t.Errorf("counted %d", got.Count)
+			}
+			two.Close()
+		})
+	}
+}
+
+// TestNarrowFromTheBeginning: a translated program is not ended by probes that come later,
+// and cannot be probed itself.
+func TestNarrowFromTheBeginning(t *testing.T) {
+	tool := mustTranslator(t)
+	u := mustUprobes(t, Options{})
+	translated, other := mustStartTarget(t, tool), mustStartTarget(t, tool)
+	spec := Spec{Path: tool, Symbols: mustSymbols(t, tool, "starts_with_push"), Point: 1, PID: os.Getpid()}
+	mustAttach(t, u, spec)
+	if translated.broken(t) || other.broken(t) {
+		t.Error("a breakpoint is in a translated program")
+	}
+	spec.PID, spec.Point = translated.pid, 2
+	if a, err := u.Attach(spec); err == nil {
+		a.Close()
+		t.Error("a translated program is probed")
+	}
+}
+
+func TestTranslatorAt(t *testing.T) {
+	for exe, want := range map[string]string{
+		"/usr/libexec/valgrind/memcheck-amd64-linux": "Valgrind", "/usr/bin/valgrind": "", "/usr/bin/qemu-x86_64": "QEMU",
+		"/usr/bin/qemu-aarch64_be-static": "QEMU", "/usr/bin/qemu-mipsn32el": "QEMU", "/usr/bin/qemu-system-x86_64": "", "/usr/bin/qemu-img": "",
+		"/usr/libexec/valgrind/getoff-amd64-linux": "Valgrind", "": "",
+	} {
+		if got := translatorAt(exe); got != want {
+			t.Errorf("%s: %q, want %q", exe, got, want)
+		}
+	}
+}
