@@ -221,6 +221,9 @@ func (g *Gate) adopt(early earlyProcess) (*shm.Memory, error) {
 	if !memory.App().Ready {
 		return nil, errors.Join(fmt.Errorf("%w: a memory file whose header is not ready", ErrProtocol), memory.Close())
 	}
+	if err := checkExecutable(early.peer.PID, memory); err != nil {
+		return nil, errors.Join(err, memory.Close())
+	}
 	memory.SetOwner(g.owner)
 	return memory, nil
 }

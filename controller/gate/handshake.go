@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib/abi"
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/pending"
 )
@@ -22,6 +24,10 @@ var (
 	// because of a limit of its address space. It comes again for a smaller
 	// one.
 	ErrNoMap = errors.New("memory file does not fit into the process")
+	// ErrTranslated means that the code of DMLib, where DMLib says that it is, is not for
+	// the processor to execute: an emulator translates it with its program. Nothing in
+	// the process may be led there.
+	ErrTranslated = errors.New("DMLib is in an emulated program, whose code the processor does not execute")
 	// ErrBusy means that the process has several connections open already.
 	ErrBusy = errors.New("too many connections of one process")
 )
@@ -96,7 +102,11 @@ func (g *Gate) converse(conn *net.UnixConn, peer peercred.Peer) (talk conversati
 	}
 	forked := talk.hello.Flags&running != 0 // or injected
 	talk.held = !forked && g.options.Hold(peer)
-	if err := handOver(conn, memory, !forked && !talk.held); err != nil {
+	err = handOver(conn, memory, !forked && !talk.held)
+	if err == nil {
+		err = checkExecutable(peer.PID, memory)
+	}
+	if err != nil {
 		return talk, errors.Join(err, memory.Close())
 	}
 	talk.memory = memory
@@ -158,6 +168,23 @@ func judge(answer ready, memory *shm.Memory) error {
 		return fmt.Errorf("%w: it does not accept the memory file", ErrVersion)
 	}
 	return fmt.Errorf("%w: ready with status %d", ErrProtocol, answer.status)
+}
+
+// checkExecutable looks whether the DMLib that has the memory can be executed. Where
+// nothing is mapped, the process has executed another program since.
+func checkExecutable(pid int, memory *shm.Memory) error {
+	entry := memory.App().AttendEntry
+	if entry == 0 {
+		return nil // nothing will be led to it
+	}
+	mappings, err := objfile.Mappings(pid)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(mappings, func(m objfile.Mapping) bool { return !m.Exec && m.Start <= entry && entry < m.End }) {
+		return ErrTranslated
+	}
+	return nil
 }
 
 func readHello(conn *net.UnixConn) (Hello, error) {

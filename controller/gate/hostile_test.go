@@ -7,12 +7,15 @@ import (
 	"errors"
 	"net"
 	"os"
+	"reflect"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/dmlib/abi"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // Nobody here may stall the gate, crash it or leave anything open (TestMain
@@ -161,4 +164,27 @@ func TestCloseCutsOff(t *testing.T) {
 		t.Errorf("Close waited for %v", r.Err)
 	}
 	c.finish()
+}
+
+// TestEmulated: an emulated program has DMLib in its environment, too. Nothing in the
+// process may be led to that one's code, which the processor cannot execute.
+func TestEmulated(t *testing.T) {
+	code := uint64(reflect.ValueOf(TestEmulated).Pointer())
+	file, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	data, err := unix.Mmap(int(file.Fd()), 0, os.Getpagesize(), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(data) }() // of this test only
+	g := mustServe(t, Options{Geometry: small()})
+	mustDial(t, g).joinAt(Hello{PID: os.Getpid()}, code)
+	mustAttach(t, g)
+	mustDial(t, g).joinAt(Hello{PID: os.Getpid()}, uint64(uintptr(unsafe.Pointer(&data[0]))))
+	if r := patience.Receive(t, "a refusal", g.refused); !errors.Is(r.Err, ErrTranslated) {
+		t.Error(r.Err)
+	}
 }

@@ -141,6 +141,12 @@ func (c *client) welcome() (status uint32, size uint64, file *os.File) {
 // join goes through the gate up to ready and returns the mapped memory.
 func (c *client) join(h Hello) *dmtest.App {
 	c.t.Helper()
+	return c.joinAt(h, 0)
+}
+
+// joinAt is join for a DMLib that lies at an address.
+func (c *client) joinAt(h Hello, entry uint64) *dmtest.App {
+	c.t.Helper()
 	c.send(encodeHello(h))
 	status, size, file := c.welcome()
 	if status != abi.WelcomeOK || file == nil {
@@ -152,6 +158,7 @@ func (c *client) join(h Hello) *dmtest.App {
 		c.t.Fatalf("memory file of %d bytes, welcome says %d", len(app.Data), size)
 	}
 	app.Ready(h.PID)
+	*app.U64(abi.HeaderAttendEntryAt) = entry
 	c.send(encodeReady(abi.ReadyOK, 0))
 	return app
 }
