@@ -20,8 +20,10 @@ import (
 	"github.com/attune-hpc/attune/internal/proc"
 )
 
-// program is bench/workloads/entered.c as it runs.
+// program is bench/workloads/entered.c as it runs, or where calls is true timeouts.c of
+// internal/testing/targets.
 type program struct {
+	calls  bool
 	pid    int
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -65,8 +67,33 @@ func (p *program) ask() (rounds, wrong int, knob int64, err error) {
 	return rounds, wrong, knob, err
 }
 
+// endedWell is the exit code of a program of internal/testing/targets.
+const endedWell = 7
+
+// endCalls is end for a program that looks itself whether it goes on.
+func (p *program) endCalls() (wrong int, err error) {
+	if _, err := io.WriteString(p.stdin, "check\nend\n"); err != nil {
+		return 0, err
+	}
+	line, err := p.stdout.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	if line != "right\n" {
+		wrong = 1
+		fmt.Fprint(os.Stderr, "inject: the program: ", line)
+	}
+	if err = p.cmd.Wait(); p.cmd.ProcessState.ExitCode() == endedWell {
+		err = nil
+	}
+	return wrong, err
+}
+
 // end ends the program. It must have gone on to its end.
 func (p *program) end() (wrong int, err error) {
+	if p.calls {
+		return p.endCalls()
+	}
 	before, _, _, err := p.ask()
 	if err != nil {
 		return 0, err

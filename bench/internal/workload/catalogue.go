@@ -69,6 +69,13 @@ func (c Catalogue) Entered(ctx context.Context) (string, error) {
 	return c.compile(ctx, "entered", "-pthread")
 }
 
+// Waiting returns a program whose threads wait in each system call that a stop
+// interrupts, and look what it returns.
+func (c Catalogue) Waiting(ctx context.Context) (string, error) {
+	c.Sources = "internal/testing/targets/programs"
+	return c.compile(ctx, "timeouts", "-pthread")
+}
+
 // ManyFunctions returns a program that calls a hundred functions of its own and
 // a hundred of a library beside it all the time.
 func (c Catalogue) ManyFunctions(ctx context.Context) (string, error) {

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hard case: a thread for each of some system calls that have a timeout and
+/* Hard case: a thread for each of the system calls that have a timeout and
  * fail when their thread is stopped, or are restarted by the kernel. Each must
  * end as it does when nobody looks. With an argument one more thread sends them
  * signals all the time that the program discards. */
 #define _GNU_SOURCE
 #include "target.h"
+#include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <mqueue.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ipc.h>
+#include <sys/select.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -18,7 +22,8 @@
 #define MILLISECONDS 30
 
 static const struct timespec timeout = {.tv_nsec = MILLISECONDS * 1000000L};
-static int pair[2], listener, semaphore, epoll;
+static int pair[2], full[2], listener, semaphore, epoll;
+static mqd_t queue;
 static aio_context_t context;
 
 static void must(const char *call, long result, long want, int error) {
@@ -77,9 +82,63 @@ static void in_io_getevents(void) {
     must("io_getevents", syscall(SYS_io_getevents, context, 1L, 1L, &event, &wait), 0, 0);
 }
 
+static void in_recvmsg(void) {
+    struct msghdr message = {0};
+    must("recvmsg", recvmsg(pair[0], &message, 0), -1, EAGAIN);
+}
+
+static void in_recvmmsg(void) {
+    struct mmsghdr message = {0};
+    must("recvmmsg", recvmmsg(pair[0], &message, 1, 0, NULL), -1, EAGAIN);
+}
+
+static void in_send(void) { must("send", send(full[0], "", 1, MSG_NOSIGNAL), -1, EAGAIN); }
+
+static void in_write(void) { must("write", write(full[0], "", 1), -1, EAGAIN); }
+
+static void in_select(void) {
+    struct timeval wait = {.tv_usec = MILLISECONDS * 1000};
+    must("select", select(0, NULL, NULL, NULL, &wait), 0, 0);
+}
+
+static void in_pselect(void) {
+    must("pselect", pselect(0, NULL, NULL, NULL, &timeout, NULL), 0, 0);
+}
+
+/* The time at which a call that was given one gives up. */
+static struct timespec later(clockid_t clock) {
+    struct timespec at;
+    clock_gettime(clock, &at);
+    at.tv_nsec += timeout.tv_nsec;
+    if (at.tv_nsec >= 1000000000L) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000L;
+    }
+    return at;
+}
+
+static void in_clock_nanosleep(void) {
+    struct timespec at = later(CLOCK_MONOTONIC);
+    must("clock_nanosleep", clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL), 0, 0);
+}
+
+static void in_sem_timedwait(void) {
+    struct timespec at = later(CLOCK_REALTIME);
+    sem_t none;
+    sem_init(&none, 0, 0);
+    must("sem_timedwait", sem_timedwait(&none, &at), -1, ETIMEDOUT);
+}
+
+static void in_mq_timedreceive(void) {
+    struct timespec at = later(CLOCK_REALTIME);
+    char message[8];
+    must("mq_timedreceive", mq_timedreceive(queue, message, sizeof(message), NULL, &at), -1,
+         ETIMEDOUT);
+}
+
 static void *thread_of(void *call) { return forever((void (*)(void))call); }
 
-#define CALLS 11
+#define CALLS 20
 static pthread_t threads[CALLS];
 
 /* Signals of the whole process would not do: the kernel wakes one thread for such a
@@ -112,10 +171,24 @@ static int make_semaphore(void) {
     _exit(0);
 }
 
+/* Makes a message queue that ends with the program. */
+static mqd_t make_queue(void) {
+    struct mq_attr attributes = {.mq_maxmsg = 1, .mq_msgsize = 8};
+    char name[32];
+    snprintf(name, sizeof(name), "/attune-timeouts-%d", getpid());
+    mqd_t made = mq_open(name, O_RDWR | O_CREAT | O_EXCL, 0600, &attributes);
+    mq_unlink(name);
+    return made;
+}
+
 int main(int argc, char **argv) {
-    void (*calls[CALLS])(void) = {in_recv,         in_read,       in_accept,      in_semtimedop,
-                                  in_sigtimedwait, in_epoll_wait, in_epoll_pwait, in_poll,
-                                  in_ppoll,        in_nanosleep,  in_io_getevents};
+    void (*calls[CALLS])(void) = {in_recv,          in_read,           in_accept,
+                                  in_semtimedop,    in_sigtimedwait,   in_epoll_wait,
+                                  in_epoll_pwait,   in_poll,           in_ppoll,
+                                  in_nanosleep,     in_io_getevents,   in_recvmsg,
+                                  in_recvmmsg,      in_send,           in_write,
+                                  in_select,        in_pselect,        in_clock_nanosleep,
+                                  in_sem_timedwait, in_mq_timedreceive};
     struct sockaddr_in any = {.sin_family = AF_INET};
     struct timeval most = {.tv_usec = MILLISECONDS * 1000};
     pthread_t waving;
@@ -127,9 +200,14 @@ int main(int argc, char **argv) {
     listen(listener, 1);
     setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
     setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+    socketpair(AF_UNIX, SOCK_STREAM, 0, full);
+    setsockopt(full[0], SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
+    while (send(full[0], "", 1, MSG_DONTWAIT) == 1)
+        ;
+    queue = make_queue();
     semaphore = make_semaphore();
     epoll = epoll_create1(0);
-    if (semaphore < 0 || syscall(SYS_io_setup, 1U, &context) != 0)
+    if (semaphore < 0 || queue < 0 || syscall(SYS_io_setup, 1U, &context) != 0)
         is_wrong();
     for (int i = 0; i < CALLS; i++)
         if (pthread_create(&threads[i], NULL, thread_of, (void *)calls[i]) != 0)
