@@ -31,8 +31,8 @@ func GiveBack(ctx context.Context, memory *shm.Memory, slots []Slot) (stayed []S
 	return writeSlots(slots, func(s Slot) (Slot, bool) {
 		command := store(s, s.Old)
 		command.Args[3], command.Args[4] = 1, s.Hook // only if the hook is there
-		_, err := memory.Run(ctx, command)
-		return s, err != nil
+		_, err := memory.RunRetrying(ctx, command)
+		return s, err != nil && !errors.Is(err, unix.EAGAIN) // that leads elsewhere
 	})
 }
 

@@ -196,10 +196,11 @@ func (w slotWriter) set(ctx context.Context, slot redirection, from, to uint64) 
 	if slot.relro {
 		command.Args[5] = 1
 	}
-	if to == w.goal(slot) { // else what is there is ours
-		command = command.Of(slot.origin, slot.bias)
+	if to == w.goal(slot) {
+		_, err := w.memory.Run(ctx, command.Of(slot.origin, slot.bias))
+		return err
 	}
-	_, err := w.memory.Run(ctx, command)
+	_, err := w.memory.RunRetrying(ctx, command) // what is there is ours
 	return err
 }
 

@@ -72,6 +72,30 @@ func (e *Executor) Run(ctx context.Context, c Command) (Result, error) {
 	return result, fmt.Errorf("command %d in the application: %w", c.ID, result.Errno)
 }
 
+const (
+	// busyTries bounds how often RunRetrying posts a command.
+	busyTries = 20
+	busyPause = 5 * time.Millisecond
+)
+
+// RunRetrying is Run for a command that the application refuses for now (EBUSY): another
+// thread has made the page of a GOT slot writable, or the loader is at work. It is
+// posted again, for 100 ms or until ctx ends.
+func (e *Executor) RunRetrying(ctx context.Context, c Command) (r Result, err error) {
+	for range busyTries {
+		r, err = e.Run(ctx, c)
+		if !errors.Is(err, unix.EBUSY) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return r, err
+		case <-time.After(busyPause):
+		}
+	}
+	return r, err
+}
+
 func (e *Executor) guarded() error {
 	if e.guard == nil {
 		return nil
