@@ -115,7 +115,7 @@ func (a *attacher) load() error {
 		return errors.Join(fmt.Errorf("%s: %w", uprobes, err), a.unload(p))
 	}
 	a.programs = p
-	a.translators.start(a)
+	a.translators.start(a.narrowAll, a.options.Log)
 	return nil
 }
 

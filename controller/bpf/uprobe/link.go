@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/bpf"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // attachKey: a probe is attached once per file, however many processes map it.
@@ -64,47 +63,6 @@ type attacher struct {
 	whyUnpriced error // nil before prices are measured, too
 }
 
-// attach puts a point into a file. The caller holds mu, and has what is needed
-// loaded.
-func (a *attacher) attach(spec Spec, target *target, narrow bool) (*attached, error) {
-	if err := a.watches.define(spec.Point, spec.config()); err != nil {
-		return nil, err
-	}
-	p := &attached{spec: spec, target: target, narrow: narrow, holders: map[int]*holder{spec.PID: {users: 1}}, symbols: examine(spec, target, a.programs.kernel, a.prices)}
-	err := a.watchAll(spec)
-	if err == nil {
-		err = a.link(p)
-	}
-	if err != nil {
-		a.unwatchAll(spec)
-		a.watches.undefine(spec.Point)
-		a.detachProbes(p)
-		return nil, err
-	}
-	if p.records = spec.Delivery != attunev1.Delivery_DELIVERY_AGGREGATE; p.records {
-		a.records.begin()
-	}
-	return p, nil
-}
-
-// watchAll begins the spec's watches.
-func (a *attacher) watchAll(spec Spec) error {
-	for _, w := range spec.Watches {
-		w.Point = spec.Point
-		if err := a.watches.Watch(w); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unwatchAll ends them. What fails has not begun.
-func (a *attacher) unwatchAll(spec Spec) {
-	for _, w := range spec.Watches {
-		_ = a.watches.UnwatchProcess(w.PID, spec.Point)
-	}
-}
-
 // link plans all functions of p that are not refused, and attaches them where p is to
 // stand. The caller holds mu.
 func (a *attacher) link(p *attached) (err error) {
@@ -152,6 +110,17 @@ func (a *attacher) linkIn(p *attached, pid int) (all []io.Closer, err error) {
 		return nil, &RefusedError{Path: p.spec.Path, Symbols: p.symbols}
 	}
 	return all, nil
+}
+
+// linkHolders attaches a narrow point in each process for which it is held.
+func (a *attacher) linkHolders(p *attached) (err error) {
+	for pid, h := range p.holders {
+		h.links, err = a.linkIn(p, pid)
+		if err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+	}
+	return nil
 }
 
 // planAll makes the plans of p, one for all symbols whose parameters lie alike,
@@ -250,4 +219,13 @@ func (a *attacher) detachProbes(p *attached) {
 			a.records.end()
 		}
 	})
+}
+
+// allLinks are those of a point, wherever its probes stand.
+func (p *attached) allLinks() []io.Closer {
+	all := p.links
+	for _, h := range p.holders {
+		all = append(all, h.links...)
+	}
+	return all
 }

@@ -3,11 +3,7 @@
 package uprobe
 
 import (
-	"errors"
 	"fmt"
-	"io"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/bpf"
 )
@@ -74,17 +70,6 @@ func (a *attacher) narrow(p *attached) error {
 	return err
 }
 
-// linkHolders attaches a narrow point in each process for which it is held.
-func (a *attacher) linkHolders(p *attached) (err error) {
-	for pid, h := range p.holders {
-		h.links, err = a.linkIn(p, pid)
-		if err != nil && !errors.Is(err, unix.ESRCH) {
-			return err
-		}
-	}
-	return nil
-}
-
 // hold takes a hold on a point for a process. The caller holds mu.
 func (a *attacher) hold(p *attached, pid int) error {
 	h := p.holders[pid]
@@ -115,13 +100,4 @@ func (a *attacher) release(p *attached, pid int) bool {
 	delete(p.holders, pid)
 	a.detacher.detach(h.links, nil)
 	return true
-}
-
-// allLinks are those of a point, wherever its probes stand.
-func (p *attached) allLinks() []io.Closer {
-	all := p.links
-	for _, h := range p.holders {
-		all = append(all, h.links...)
-	}
-	return all
 }

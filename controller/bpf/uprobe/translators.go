@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -76,14 +77,14 @@ type translatorWatch struct {
 	stop  context.CancelFunc // nil: it has not begun
 }
 
-// start begins to narrow what is attached when a translator is there. It returns at
-// once: what takes 20 ms to load must not make a point late.
-func (w *translatorWatch) start(a *attacher) {
+// start begins to call met with each translator that is there, or starts. It returns at
+// once: what takes 20 ms to load must not make a point late. log may be nil.
+func (w *translatorWatch) start(met func(pid int, tool string), log *slog.Logger) {
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop = stop
 	w.ended.Go(func() {
-		if err := watchTranslators(ctx, a); err != nil && a.options.Log != nil {
-			a.options.Log.Warn("programs under Valgrind or QEMU that start from now on are ended by kernel probes", "error", err)
+		if err := watchTranslators(ctx, met); err != nil && log != nil {
+			log.Warn("programs under Valgrind or QEMU that start from now on are ended by kernel probes", "error", err)
 		}
 	})
 }
@@ -96,7 +97,7 @@ func (w *translatorWatch) close() {
 }
 
 // watchTranslators returns when ctx ends.
-func watchTranslators(ctx context.Context, a *attacher) error {
+func watchTranslators(ctx context.Context, met func(pid int, tool string)) error {
 	events, err := procevent.New(procevent.Options{RingBytes: uint32(16 * os.Getpagesize()), MaxProcesses: 1, NodeWide: true})
 	if err != nil {
 		return err
@@ -109,11 +110,11 @@ func watchTranslators(ctx context.Context, a *attacher) error {
 	if err == nil {
 		there, _ := findTranslators() // of those that come later there are events
 		for pid, tool := range there {
-			a.narrowAll(pid, tool)
+			met(pid, tool)
 		}
 		err = events.Run(ctx, func(e procevent.Event) {
 			if tool := translatorOf(e.PID); tool != "" {
-				a.narrowAll(e.PID, tool)
+				met(e.PID, tool)
 			}
 		})
 	}
