@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -54,7 +55,7 @@ func (c *claims) claim(id string, after time.Duration) {
 		return
 	}
 	c.running.Go(func() {
-		if pause(c.ctx, after) {
+		if beat.Pause(c.ctx, after) {
 			c.own(c.ctx, id)
 		}
 	})

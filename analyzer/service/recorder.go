@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -92,7 +93,7 @@ func (r *recorder) run(ctx context.Context) {
 		case <-r.order.Ready():
 		}
 		for !r.flush(ctx) {
-			if !pause(ctx, recordPause) {
+			if !beat.Pause(ctx, recordPause) {
 				return
 			}
 		}
@@ -155,17 +156,5 @@ func (r *recorder) keep(record *attunev1.SessionRecord) {
 	if r.pending[record.GetId()] == nil {
 		r.line(record.GetId())
 		r.pending[record.GetId()] = record
-	}
-}
-
-// pause waits. It returns false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/objective"
 	"github.com/attune-hpc/attune/internal/pki"
@@ -141,7 +142,7 @@ func (s *site) run(ctx context.Context) error {
 			said = true
 			s.log.Warn("the site's registrations are not in the registry yet", "error", err)
 		}
-		if err != nil && !pause(ctx, sitePause) {
+		if err != nil && !beat.Pause(ctx, sitePause) {
 			return nil
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -258,16 +259,12 @@ func (h *Host) again(ctx context.Context, st *Status, log *slog.Logger, failures
 	h.set(st, func() { st.State, st.Reason = StateRestarting, err.Error() })
 	pause := h.opts.pause << min(failures-1, 5)
 	log.Info("tunlet failed", "error", err, "restart_in", pause)
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		h.set(st, func() { st.Restarts++ })
-		return true
-	case <-ctx.Done():
+	if !beat.Pause(ctx, pause) {
 		h.stopped(st)
 		return false
 	}
+	h.set(st, func() { st.Restarts++ })
+	return true
 }
 
 // runOnce starts a tunlet when it is of use and returns when it has ended, with

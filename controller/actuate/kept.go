@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // keptSuffix is not journalSuffix: what a person changed deliberately is meant
@@ -71,10 +73,8 @@ func lockKept(ctx context.Context, path string) (*os.File, error) {
 			return file, nil
 		}
 		file.Close()
-		select {
-		case <-ctx.Done():
+		if !beat.Pause(ctx, lockPoll) {
 			return nil, fmt.Errorf("journal %s is in use by another command: %w", path, ctx.Err())
-		case <-time.After(lockPoll):
 		}
 	}
 }

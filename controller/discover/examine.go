@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/readers"
@@ -112,7 +113,7 @@ func (x *examiner) work(uid uint32) {
 			}
 		}
 		if pause := x.share.Spend(uid, spent); pause > 0 && uid != 0 {
-			quota.Pause(x.ctx, pause)
+			beat.Pause(x.ctx, pause)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -83,10 +84,7 @@ func (r *registrations) tellAnalyzer(ctx context.Context, registration *attunev1
 			r.log.Warn("no analyzer takes what was handed over; trying again", "registration", registration.GetId(), "error", err)
 			said = err.Error()
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(registerPause):
-		}
+		beat.Pause(ctx, registerPause)
 	}
 	if ctx.Err() == nil {
 		r.log.Error("no analyzer has taken what was handed over; not trying any more", "registration", registration.GetId(), "error", said)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/child"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/turns"
 )
@@ -101,11 +102,7 @@ func (s *server) open(ctx context.Context) bool {
 		}
 		s.notes.trouble("session cannot begin: " + err.Error())
 		s.log.Error("processes are not controlled", "error", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryInterval):
-		}
-		if ctx.Err() != nil || s.sessions.retire(s.session, true) {
+		if !beat.Pause(ctx, retryInterval) || s.sessions.retire(s.session, true) {
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/proc"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -43,12 +44,9 @@ func (r *retry) after(w *work, again func()) {
 		return
 	}
 	r.waiting, r.pause = true, min(max(firstPause, 2*r.pause), lastPause)
-	timer := time.NewTimer(r.pause)
+	pause := r.pause
 	w.begin(func() {
-		defer timer.Stop()
-		select {
-		case <-w.ctx.Done():
-		case <-timer.C:
+		if beat.Pause(w.ctx, pause) {
 			again()
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/quota"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -78,7 +79,7 @@ func (c *Calls) enter(ctx context.Context) (leave func(), err error) {
 	case !c.begun.Wait(ctx, key, held):
 		why = fmt.Sprintf("calls too often: more than %d each second; wait a moment", time.Second/callsEvery)
 	case !c.running.Enter(key):
-		quota.Pause(ctx, held)
+		beat.Pause(ctx, held)
 		why = fmt.Sprintf("has %d calls running, which is the most", callsAtOnce)
 	default:
 		return func() { c.running.Leave(key) }, nil

@@ -46,6 +46,17 @@ func Tick(ctx context.Context, period time.Duration, do func(time.Time)) {
 // Near returns the beat that is nearest to a time.
 func Near(to time.Time) time.Time { return origin.Add(to.Sub(origin).Round(Interval)) }
 
+// Pause waits for d, whatever the beat: for waits that are rare or must be no longer. It
+// returns false if ctx ended first.
+func Pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
 // Wait waits for the next beat, but no longer than until ctx ends.
 func Wait(ctx context.Context) {
 	timer := time.NewTimer(time.Until(Next(time.Now())))

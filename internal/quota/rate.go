@@ -8,6 +8,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // Rate bounds how often each does something.
@@ -41,17 +43,7 @@ func (r *Rate[K]) Take(who K) bool {
 // whose ctx ends: that is what slows those down who ask again and again.
 func (r *Rate[K]) Wait(ctx context.Context, who K, most time.Duration) bool {
 	wait, ok := r.reserve(who, r.every, most)
-	return (wait <= 0 || Pause(ctx, min(wait, most))) && ok
-}
-
-// Pause waits; false: ctx ended before.
-func Pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return (wait <= 0 || beat.Pause(ctx, min(wait, most))) && ok
 }
 
 // reserve counts something of somebody's that takes cost, and returns how long they have

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // A server closes a connection when the certificate that it was made with ends. So a
@@ -59,7 +61,7 @@ func (c *conn) followCertificate(ctx context.Context) {
 	for {
 		now := c.options.Identity.Leaf()
 		every := min(max(now.NotAfter.Sub(now.NotBefore)/looks, leastLook), mostLook)
-		if !pause(ctx, every/2+rand.N(every)) { // the nodes of a site not at one moment
+		if !beat.Pause(ctx, every/2+rand.N(every)) { // the nodes of a site not at one moment
 			return
 		}
 		c.shown.renewing.Store(false) // what was closed then has been told of

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -94,7 +95,7 @@ func (l *Lease) take(ctx context.Context) error {
 		if !conflict(err) {
 			return err
 		}
-		if !pause(ctx, time.Millisecond) {
+		if !beat.Pause(ctx, time.Millisecond) {
 			return context.Cause(ctx)
 		}
 	}

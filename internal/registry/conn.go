@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // attempt bounds one request; a lost one is made again.
@@ -108,7 +110,7 @@ func (c *conn) doWithin(ctx context.Context, each time.Duration, request func(co
 		if c.failed != nil {
 			c.failed()
 		}
-		if !pause(ctx, retryAfter) {
+		if !beat.Pause(ctx, retryAfter) {
 			return errors.Join(context.Cause(ctx), last)
 		}
 	}
@@ -141,15 +143,3 @@ func passing(err error) bool {
 
 // errInterrupted is of a list that broke off.
 var errInterrupted = errors.New("the registry broke off in the middle")
-
-// pause returns false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/queue"
 )
 
@@ -241,7 +242,7 @@ func (m *mirror) synchronise(ctx context.Context) bool {
 	err := m.conn.doWithin(ctx, readWithin, func(ctx context.Context) error { return m.read(ctx, m) })
 	if err != nil && ctx.Err() == nil {
 		m.conn.log.Warn("registry cannot be read, trying again", "bucket", m.bucket, "error", err)
-		pause(ctx, time.Second)
+		beat.Pause(ctx, time.Second)
 	}
 	return err == nil
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -91,9 +92,9 @@ func (n *Node) Announce(ctx context.Context, changed queue.Bell, record func() *
 		case <-timer.C:
 		case <-linked:
 		case <-asked: // and all others at one moment
-			pause(ctx, rand.N(settle))
+			beat.Pause(ctx, rand.N(settle))
 		case <-changed:
-			pause(ctx, settle)
+			beat.Pause(ctx, settle)
 		}
 		timer.Stop()
 		if ctx.Err() != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 // leaves one, and who reads a bucket reads them too.
 func (b *buckets) keepTidy(ctx context.Context) {
 	// Not at every start, and not all Analyzers at one moment.
-	for wait := rand.N(tidyEvery / 8); pause(ctx, wait); wait = tidyEvery {
+	for wait := rand.N(tidyEvery / 8); beat.Pause(ctx, wait); wait = tidyEvery {
 		for _, bucket := range []string{bucketOrders, bucketSessions} {
 			if err := b.tidy(ctx, bucket, marksKept); err != nil && ctx.Err() == nil {
 				b.log.Warn("registry keeps marks of deletions until tomorrow", "bucket", bucket, "error", err)

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/pki"
 )
 
@@ -79,7 +80,7 @@ func (r *Renewer) Run(ctx context.Context) {
 		plan.follow(r.options.Identity.Leaf())
 		if wait := plan.due.Sub(now); wait > 0 {
 			failed = 0
-			if !pause(ctx, min(wait, glance)) {
+			if !beat.Pause(ctx, min(wait, glance)) {
 				return
 			}
 			continue
@@ -93,7 +94,7 @@ func (r *Renewer) Run(ctx context.Context) {
 			plan.told = time.Time{}
 		}
 		// Also after a success: it may be due at once, by a clock that is wrong.
-		if !pause(ctx, plan.backOff(failed)) {
+		if !beat.Pause(ctx, plan.backOff(failed)) {
 			return
 		}
 		failed++
@@ -131,15 +132,3 @@ func (p *plan) backOff(failed int) time.Duration {
 }
 
 func life(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore) }
-
-// pause returns false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

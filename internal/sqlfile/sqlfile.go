@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // ErrNewer means that the tables were made by a newer version of Attune.
@@ -80,10 +82,8 @@ func patiently(ctx context.Context, wait time.Duration, try func() error) error 
 		if code, ok := Code(err); !ok || code != Busy || time.Now().After(end) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !beat.Pause(ctx, busyPause) {
 			return err
-		case <-time.After(busyPause):
 		}
 	}
 }

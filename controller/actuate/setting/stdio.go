@@ -16,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -201,7 +202,7 @@ func (s stdioStream) do(ctx context.Context, code []byte) (uint64, access.Done, 
 				return result, how, nil
 			}
 		}
-		if !pause(ctx) {
+		if !beat.Pause(ctx, streamPause) {
 			return 0, access.Done{}, errStreamBusy
 		}
 	}
@@ -249,15 +250,6 @@ func (s stdioStream) execute(ctx context.Context, code []byte) (uint64, access.D
 // inUse says whether a stream could not be had.
 func inUse(result uint64, err error) bool {
 	return err == nil && result == streamBusy || errors.Is(err, inject.ErrNoSafePoint)
-}
-
-func pause(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(streamPause):
-		return true
-	}
 }
 
 // hasRoom says whether what the stream holds can be written at once.
