@@ -3,9 +3,11 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -20,14 +22,24 @@ type Added struct {
 	Forgotten int64 `json:"forgotten,omitempty"`
 }
 
-// insertTask has a mark for each column, in the order of [Store.insert].
-var insertTask = func() string {
+// atOnce is how many tasks one statement adds. A server is asked twice for each, and
+// SQLite looks through all parameters for each of them.
+const atOnce = 16
+
+// taskColumns are those of [values].
+var taskColumns = func() []string {
 	names := []string{"id", "name", "category", "pattern", "source", "job", "host", "ended", "exit_type", "exit_code"}
 	for _, m := range measures {
 		names = append(names, m.Column)
 	}
-	return "INSERT INTO task (" + strings.Join(names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(names)-1) + ") ON CONFLICT DO NOTHING"
+	return names
 }()
+
+// rowsText has marks for n rows of so many columns.
+func rowsText(n, columns int) string {
+	row := "(?" + strings.Repeat(", ?", columns-1) + ")"
+	return row + strings.Repeat(", "+row, n-1)
+}
 
 // Add adds tasks: all that are not there yet, or none.
 func (s *Store) Add(ctx context.Context, tasks ...*Task) (added Added, err error) {
@@ -36,11 +48,11 @@ func (s *Store) Add(ctx context.Context, tasks ...*Task) (added Added, err error
 			return Added{}, fmt.Errorf("task %d of %d: %w", i+1, len(tasks), err)
 		}
 	}
-	err = s.db.Write(ctx, func(tx *sql.Tx) error {
-		if added, err = insert(ctx, tx, tasks); err != nil {
+	err = s.Write(ctx, func(tx *sql.Tx) error {
+		if added, err = s.insert(ctx, tx, tasks); err != nil {
 			return err
 		}
-		added.Forgotten, err = forget(ctx, tx, s.limit)
+		added.Forgotten, err = s.forget(ctx, tx)
 		return err
 	})
 	if err != nil {
@@ -49,53 +61,81 @@ func (s *Store) Add(ctx context.Context, tasks ...*Task) (added Added, err error
 	return added, nil
 }
 
-func insert(ctx context.Context, tx *sql.Tx, tasks []*Task) (added Added, err error) {
-	task, err := tx.PrepareContext(ctx, insertTask)
-	if err != nil {
-		return Added{}, err
-	}
-	defer task.Close()
-	document, err := tx.PrepareContext(ctx, "INSERT INTO document (number, body) VALUES (?, ?)")
-	if err != nil {
-		return Added{}, err
-	}
-	defer document.Close()
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return Added{}, err
-	}
-	var body []byte
-	for _, t := range tasks {
+// encoded is a task as it is kept.
+type encoded struct {
+	*Task
+	id   string
+	text []byte
+}
+
+// insert adds tasks in the order of their ids: two who add the same ones do not wait for
+// each other.
+func (s *Store) insert(ctx context.Context, tx *sql.Tx, tasks []*Task) (added Added, err error) {
+	all := make([]encoded, len(tasks))
+	for i, t := range tasks {
 		id, text, err := t.encode()
 		if err != nil {
 			return Added{}, err
 		}
-		result, err := task.ExecContext(ctx, values(t, id)...)
+		all[i] = encoded{t, id, text}
+	}
+	slices.SortFunc(all, func(a, b encoded) int { return cmp.Compare(a.id, b.id) })
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return Added{}, err
+	}
+	for some := range slices.Chunk(all, atOnce) {
+		numbers, err := s.insertTasks(ctx, tx, some)
 		if err != nil {
 			return Added{}, err
 		}
-		if n, err := result.RowsAffected(); err != nil || n == 0 {
-			added.Known++
+		var rows []any
+		for _, t := range some {
+			if number, isNew := numbers[t.id]; isNew {
+				rows = append(rows, number, z.EncodeAll(t.text, nil))
+				delete(numbers, t.id) // the same may be there twice
+			}
+		}
+		added.New, added.Known = added.New+len(rows)/2, added.Known+len(some)-len(rows)/2
+		if len(rows) == 0 {
 			continue
 		}
-		added.New++
-		number, err := result.LastInsertId()
-		if err != nil {
-			return Added{}, err
-		}
-		body = z.EncodeAll(text, body[:0])
-		if _, err := document.ExecContext(ctx, number, body); err != nil {
+		if _, err := tx.ExecContext(ctx, s.statement("INSERT INTO document (number, body) VALUES "+rowsText(len(rows)/2, 2)), rows...); err != nil {
 			return Added{}, err
 		}
 	}
 	return added, nil
 }
 
+// insertTasks adds the rows of tasks, and returns the numbers of those that were not there.
+func (s *Store) insertTasks(ctx context.Context, tx *sql.Tx, tasks []encoded) (numbers map[string]int64, err error) {
+	var parameters []any
+	for _, t := range tasks {
+		parameters = append(parameters, values(t.Task, t.id)...)
+	}
+	rows, err := tx.QueryContext(ctx, s.statement("INSERT INTO task ("+strings.Join(taskColumns, ", ")+") VALUES "+
+		rowsText(len(tasks), len(taskColumns))+" ON CONFLICT DO NOTHING RETURNING id, number"), parameters...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	numbers = make(map[string]int64, len(tasks))
+	for rows.Next() {
+		var id string
+		var number int64
+		if err := rows.Scan(&id, &number); err != nil {
+			return nil, err
+		}
+		numbers[id] = number
+	}
+	return numbers, rows.Err()
+}
+
 // values are those of the columns of a task.
 func values(t *Task, id string) []any {
 	category, pattern := t.category()
 	a := &t.Account
-	out := []any{id, t.name(), category, pattern, t.Source, t.Job, a.Host.Name, a.End.UnixMilli(), a.Exit.Type, a.Exit.Code}
+	out := []any{id, clean(t.name()), category, clean(pattern), clean(t.Source), clean(t.Job), clean(a.Host.Name), a.End.UnixMilli(), clean(a.Exit.Type), a.Exit.Code}
 	for _, m := range measures {
 		if v, known := t.Number(m.Field); known {
 			out = append(out, v)
@@ -106,30 +146,21 @@ func values(t *Task, id string) []any {
 	return out
 }
 
-// forget removes the oldest tasks, a tenth at a time, until what is kept is within the
-// limit; the room is used again. It returns how many went.
-func forget(ctx context.Context, tx *sql.Tx, limit int64) (forgotten int64, err error) {
-	for {
-		var pages, free, size, tasks int64
-		for pragma, into := range map[string]*int64{"page_count": &pages, "freelist_count": &free, "page_size": &size} {
-			if err := tx.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(into); err != nil {
-				return forgotten, err
+// clean is a text without what PostgreSQL does not take: null bytes, and what is not UTF-8.
+func clean(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// Remove removes tasks by their ids: all, or none. What is not there is removed already.
+func (s *Store) Remove(ctx context.Context, ids ...string) error {
+	return s.explain(s.Write(ctx, func(tx *sql.Tx) error {
+		for _, id := range ids {
+			for _, text := range []string{"DELETE FROM document WHERE number = (SELECT number FROM task WHERE id = ?)", "DELETE FROM task WHERE id = ?"} {
+				if _, err := tx.ExecContext(ctx, s.statement(text), id); err != nil {
+					return err
+				}
 			}
 		}
-		if (pages-free)*size <= limit {
-			return forgotten, nil
-		}
-		if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM task").Scan(&tasks); err != nil || tasks == 0 {
-			return forgotten, err
-		}
-		const oldest = "(SELECT number FROM task ORDER BY ended, number LIMIT ?)"
-		tenth := tasks/10 + 1
-		if _, err := tx.ExecContext(ctx, "DELETE FROM document WHERE number IN "+oldest, tenth); err != nil {
-			return forgotten, err
-		}
-		if _, err := tx.ExecContext(ctx, "DELETE FROM task WHERE number IN "+oldest, tenth); err != nil {
-			return forgotten, err
-		}
-		forgotten += tenth
-	}
+		return nil
+	}))
 }

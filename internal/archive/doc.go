@@ -8,12 +8,12 @@
 // names of files ([Pattern]); or they have the same name.
 //
 // An archive is one SQLite file (modernc.org/sqlite, no C), by default in the user's
-// state directory, and its owner alone can read it. What is added is added whole or not at
-// all. A task that is there already is not added again: its id is the checksum of what is
-// known of it. There is a bound on the size of the file; beyond it the oldest tasks go.
-// The statements are of the SQL that PostgreSQL has as well, but for the PRAGMAs, the type
-// BLOB and the marks of parameters.
+// state directory, and its owner alone can read it; or it is in the database of a site's
+// PostgreSQL server (jackc/pgx). What is added is added whole or not at all. A task that is
+// there already is not added again: its id is the checksum of what is known of it. There is
+// a bound on the size of the file; beyond it the oldest tasks go. The statements are the
+// same for both; engine has what differs.
 //
-// A Store is safe for use by several goroutines, and its file by several processes; each
+// A Store is safe for use by several goroutines, and its archive by several processes; each
 // call waits at most busyTimeout for another process that writes.
 package archive

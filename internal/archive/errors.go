@@ -18,6 +18,8 @@ var (
 	ErrBroken = errors.New("it is damaged, or no archive")
 	// ErrBusy means that another process was writing for all the time that was waited.
 	ErrBusy = errors.New("another process has been writing to it all the while")
+	// ErrAway means that the server of the archive does not answer.
+	ErrAway = errors.New("the server does not answer")
 	// ErrUnknown means that there is no such task or category.
 	ErrUnknown = errors.New("not in the archive")
 	// ErrAmbiguous means that several tasks have an id with that beginning.
@@ -35,7 +37,7 @@ const (
 )
 
 // explain says what an error of SQLite means, and what to do.
-func (s *Store) explain(err error) error {
+func (s *file) explain(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -62,24 +62,15 @@ func (f Filter) where() (condition string, parameters []any) {
 // isID says whether a text may be the beginning of the id of a category.
 func isID(text string) bool { return len(text) >= 6 && strings.Trim(text, "0123456789abcdef") == "" }
 
-// list is Each's statement.
-var list = func() string {
-	names := []string{"id", "name", "category", "pattern", "source", "job", "host", "ended", "exit_type", "exit_code"}
-	for _, m := range measures {
-		names = append(names, m.Column)
-	}
-	return "SELECT " + strings.Join(names, ", ") + " FROM task"
-}()
-
 // Each calls do for each task of a filter, the latest first, until it fails. What it is
 // given is its own.
 func (s *Store) Each(ctx context.Context, f Filter, do func(Summary) error) error {
 	where, parameters := f.where()
-	query := list + where + " ORDER BY ended DESC, id"
+	query := "SELECT " + strings.Join(taskColumns, ", ") + " FROM task" + where + " ORDER BY ended DESC, id"
 	if f.Limit > 0 {
 		query += fmt.Sprintf(" LIMIT %d", f.Limit)
 	}
-	rows, err := s.db.QueryContext(ctx, query, parameters...)
+	rows, err := s.query(ctx, query, parameters...)
 	if err != nil {
 		return s.explain(err)
 	}
@@ -124,7 +115,7 @@ const maxDocument = 256 << 20
 
 // Find returns the id of a task by its beginning; [ErrUnknown] or [ErrAmbiguous].
 func (s *Store) Find(ctx context.Context, beginning string) (id string, err error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT id FROM task WHERE id >= ? AND id < ? ORDER BY id LIMIT 2", beginning, beginning+"g")
+	rows, err := s.query(ctx, "SELECT id FROM task WHERE id >= ? AND id < ? ORDER BY id LIMIT 2", beginning, beginning+"g")
 	if err != nil {
 		return "", s.explain(err)
 	}
@@ -146,7 +137,7 @@ func (s *Store) Find(ctx context.Context, beginning string) (id string, err erro
 // Task returns a task by its id.
 func (s *Store) Task(ctx context.Context, id string) (*Task, error) {
 	var body []byte
-	err := s.db.QueryRowContext(ctx, "SELECT body FROM document WHERE number = (SELECT number FROM task WHERE id = ?)", id).Scan(&body)
+	err := s.db.QueryRowContext(ctx, s.statement("SELECT body FROM document WHERE number = (SELECT number FROM task WHERE id = ?)"), id).Scan(&body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("task %s: %w", id, ErrUnknown)
 	}
@@ -191,7 +182,7 @@ type Category struct {
 // first.
 func (s *Store) Categories(ctx context.Context, f Filter) (out []Category, err error) {
 	where, parameters := f.where()
-	rows, err := s.db.QueryContext(ctx, `SELECT category, max(name), max(pattern), count(*),
+	rows, err := s.query(ctx, `SELECT category, max(name), max(pattern), count(*),
 		sum(CASE WHEN exit_type = 'normal' AND exit_code = 0 THEN 0 ELSE 1 END), max(ended), coalesce(sum(wall_seconds), 0)
 		FROM task`+where+" GROUP BY category ORDER BY max(ended) DESC, category", parameters...)
 	if err != nil {
@@ -217,7 +208,7 @@ func (s *Store) Values(ctx context.Context, f Filter, field string) (out []float
 		return nil, fmt.Errorf("field %q: %w; there are %s", field, ErrUnknown, strings.Join(Fields(), ", "))
 	}
 	where, parameters := f.where()
-	rows, err := s.db.QueryContext(ctx, "SELECT "+name+" FROM task"+where+" AND "+name+" IS NOT NULL", parameters...)
+	rows, err := s.query(ctx, "SELECT "+name+" FROM task"+where+" AND "+name+" IS NOT NULL", parameters...)
 	if err != nil {
 		return nil, s.explain(err)
 	}

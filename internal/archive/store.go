@@ -4,76 +4,63 @@ package archive
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
+	"database/sql"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/attune-hpc/attune/internal/sqlfile"
+	"github.com/attune-hpc/attune/internal/postgres"
 )
 
-const (
-	// busyTimeout bounds the wait for another process that writes.
-	busyTimeout = 5 * time.Second
-	// maxBytes bounds what is kept: about a million tasks.
-	maxBytes = 1 << 30
-	// maxLog bounds what a log of writes keeps on the disk once it was written back.
-	maxLog = 16 << 20
-)
+// busyTimeout bounds the wait for another process that writes, and for a server.
+const busyTimeout = 5 * time.Second
 
 // Store is an open archive. Close ends it.
 type Store struct {
-	db    *sqlfile.File
-	path  string
-	limit int64
+	db *sql.DB
+	engine
+	path string
+}
+
+// engine is how SQLite and PostgreSQL differ.
+type engine interface {
+	// Write runs do in a transaction.
+	Write(ctx context.Context, do func(*sql.Tx) error) error
+	// statement is one whose parameters are marked ?, as the engine has it.
+	statement(text string) string
+	// forget removes the oldest tasks beyond the limit of what is kept, and returns how
+	// many.
+	forget(ctx context.Context, tx *sql.Tx) (forgotten int64, err error)
+	// explain says what an error means, and what to do.
+	explain(err error) error
 }
 
 // options are what tests choose.
 type options struct {
 	wait       time.Duration
-	limit      int64
+	limit      int64 // of a file, bytes
 	migrations []string
 }
 
-// Open opens the archive in a file, which is made if there is none. Its directory has to
-// be there.
-func Open(ctx context.Context, path string) (*Store, error) {
-	return open(ctx, path, options{busyTimeout, maxBytes, migrations})
+// Open opens the archive at a place: in the database of a PostgreSQL server that a URL
+// names (postgres://USER@HOST/DATABASE), or else in a file, which is made if there is
+// none. Its directory has to be there.
+func Open(ctx context.Context, place string) (*Store, error) {
+	return open(ctx, place, options{busyTimeout, maxBytes, migrations})
 }
 
-func open(ctx context.Context, path string, o options) (*Store, error) {
-	s := &Store{path: path, limit: o.limit}
-	var err error
-	s.db, err = sqlfile.Open(ctx, path, sqlfile.Options{Wait: o.wait, Migrations: o.migrations, Pragmas: []string{
-		"page_size(16384)", "journal_mode(" + journal(filepath.Dir(path)) + ")", "synchronous(normal)", fmt.Sprintf("journal_size_limit(%d)", maxLog),
-	}})
-	if err != nil {
-		return nil, s.explain(err)
+func open(ctx context.Context, place string, o options) (*Store, error) {
+	if postgres.IsURL(place) {
+		return openServer(ctx, place, o)
 	}
-	return s, nil
+	return openFile(ctx, place, o)
 }
 
-// journal is the kind of log that a file system allows: a write-ahead log, in which those
-// who read and those who write do not wait for each other, is memory that the processes of
-// one machine share. On what may be a file system of several machines it would ruin the file.
-func journal(path string) string {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(path, &fs); err != nil {
-		return "delete"
-	}
-	switch fs.Type {
-	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, zfsMagic:
-		return "wal"
-	}
-	return "delete"
+// query asks for rows. Parameters are marked ?.
+func (s *Store) query(ctx context.Context, text string, parameters ...any) (*sql.Rows, error) {
+	return s.db.QueryContext(ctx, s.statement(text), parameters...)
 }
 
-// zfsMagic is ZFS's type of file system, which x/sys does not have.
-const zfsMagic = 0x2fc12fc1
-
-// Path is the file.
+// Path is the file, or the URL of the database without password and options.
 func (s *Store) Path() string { return s.path }
 
-// Close closes the file.
+// Close closes the file or the connections.
 func (s *Store) Close() error { return s.explain(s.db.Close()) }

@@ -3,18 +3,14 @@
 package archive
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/sqlfile"
@@ -61,123 +57,6 @@ func mustAdd(t testing.TB, s *Store, tasks ...*Task) Added {
 		t.Fatal(err)
 	}
 	return added
-}
-
-func TestWhatIsAddedIsThere(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "archive.db")
-	s := mustOpen(t, path)
-	var tasks []*Task
-	for n := range 20 {
-		tasks = append(tasks, newTask("align", n))
-	}
-	tasks[3].Account.Exit = account.Exit{Type: account.ExitNormal, Code: new(1)}
-	tasks[4].Account.Exit = account.Exit{Type: account.ExitSignal, Signal: "SIGKILL"}
-	tasks[5].Name, tasks[5].Source = "other", "slurm"
-	if added := mustAdd(t, s, tasks...); added != (Added{New: 20}) {
-		t.Errorf("added %+v", added)
-	}
-	if added := mustAdd(t, s, newTask("align", 0), newTask("sort", 0)); added != (Added{New: 1, Known: 1}) {
-		t.Errorf("added %+v, want one known", added)
-	}
-	for _, tt := range []struct {
-		name string
-		f    Filter
-		want int
-	}{
-		{"all", Filter{}, 21},
-		{"by name", Filter{Category: "align"}, 19},
-		{"by another name", Filter{Category: "other"}, 1},
-		{"none", Filter{Category: "alig"}, 0},
-		{"failed", Filter{Failed: true}, 2},
-		{"succeeded", Filter{Succeeded: true, Category: "align"}, 17},
-		{"of a source", Filter{Source: "slurm"}, 1},
-		{"since", Filter{Since: epoch.Add(15 * time.Minute)}, 5},
-		{"the latest", Filter{Limit: 3}, 3},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := s.List(t.Context(), tt.f)
-			if err != nil || len(got) != tt.want {
-				t.Errorf("%d tasks, %v; want %d", len(got), err, tt.want)
-			}
-		})
-	}
-	latest, err := s.List(t.Context(), Filter{Limit: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole, err := s.Task(t.Context(), latest[0].ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(tasks[19], whole); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	if memory, known := latest[0].Memory(); !known || memory != 20<<20 || !latest[0].Succeeded() {
-		t.Errorf("memory %v, %t of %+v", memory, known, latest[0])
-	}
-	categories, err := s.Categories(t.Context(), Filter{})
-	if err != nil || len(categories) != 2 || categories[0].Tasks != 20 || categories[0].Failed != 2 || categories[0].Pattern != "align -t # *.bam" {
-		t.Errorf("%+v, %v", categories, err)
-	}
-	byID, err := s.List(t.Context(), Filter{Category: categories[0].ID[:6]})
-	if err != nil || len(byID) != 20 {
-		t.Errorf("%d tasks of category %s, %v", len(byID), categories[0].ID, err)
-	}
-	values, err := s.Values(t.Context(), Filter{Category: "align"}, "memory.resident_peak_bytes")
-	if err != nil || len(values) != 19 || values[0] != 1<<20 || values[18] != 20<<20 {
-		t.Errorf("values %v, %v", values, err)
-	}
-	if _, err := s.Values(t.Context(), Filter{}, "name"); !errors.Is(err, ErrUnknown) {
-		t.Errorf("a field that is none: %v", err)
-	}
-}
-
-func TestFind(t *testing.T) {
-	s := mustOpen(t, filepath.Join(t.TempDir(), "archive.db"))
-	mustAdd(t, s, newTask("a", 1), newTask("b", 2))
-	all, err := s.List(t.Context(), Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if id, err := s.Find(t.Context(), all[0].ID[:8]); id != all[0].ID || err != nil {
-		t.Errorf("%s, %v; want %s", id, err, all[0].ID)
-	}
-	if _, err := s.Find(t.Context(), ""); !errors.Is(err, ErrAmbiguous) {
-		t.Errorf("of several: %v", err)
-	}
-	if _, err := s.Find(t.Context(), "nothing"); !errors.Is(err, ErrUnknown) {
-		t.Errorf("of none: %v", err)
-	}
-	if _, err := s.Task(t.Context(), "nothing"); !errors.Is(err, ErrUnknown) {
-		t.Errorf("of none: %v", err)
-	}
-}
-
-// One that cannot be kept keeps all others of the same call out.
-func TestAllOrNone(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		change func(*Task)
-	}{
-		{"layout", func(t *Task) { t.Schema = "attune.task/9" }},
-		{"layout of the account", func(t *Task) { t.Account.Schema = "" }},
-		{"no command", func(t *Task) { t.Account.Command = nil }},
-		{"no end", func(t *Task) { t.Account.End = time.Time{} }},
-		{"ended before it began", func(t *Task) { t.Account.End = t.Account.Start.Add(-1) }},
-		{"below nothing", func(t *Task) { t.Account.WallSeconds = -1 }},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := mustOpen(t, filepath.Join(t.TempDir(), "archive.db"))
-			bad := newTask("a", 2)
-			tt.change(bad)
-			if _, err := s.Add(t.Context(), newTask("a", 1), bad); !errors.Is(err, ErrInvalid) {
-				t.Errorf("error %v", err)
-			}
-			if all, err := s.List(t.Context(), Filter{}); len(all) != 0 || err != nil {
-				t.Errorf("%d tasks are there, %v", len(all), err)
-			}
-		})
-	}
 }
 
 // A log in shared memory is not for a file system that may be of several machines.
@@ -320,33 +199,6 @@ func TestBounded(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Size() > 2<<20 {
 		t.Errorf("the file has %d bytes, %v", info.Size(), err)
 	}
-}
-
-// TestMigration: an archive of an older layout becomes one of the newer, with its tasks,
-// whoever opens it first of several.
-func TestMigration(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "archive.db")
-	s := mustOpen(t, path)
-	mustAdd(t, s, newTask("a", 1))
-	newer := options{5 * time.Second, maxBytes, append(migrations[:len(migrations):len(migrations)], "ALTER TABLE task ADD COLUMN gpu_seconds DOUBLE PRECISION")}
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			s, err := open(context.Background(), path, newer)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			var n int
-			if err := s.db.QueryRow("SELECT count(*) FROM task WHERE gpu_seconds IS NULL").Scan(&n); err != nil || n != 1 {
-				t.Errorf("%d tasks, %v", n, err)
-			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
 }
 
 // TestMeasures: each number of an account has a column.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,35 +15,6 @@ import (
 
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
-
-// TestSeveralWriters: each has an archive of its own open on the same file, as processes
-// have.
-func TestSeveralWriters(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "archive.db")
-	const writers, each = 4, 25
-	var done sync.WaitGroup
-	for w := range writers {
-		done.Go(func() {
-			for n := range each {
-				if err := func() error {
-					s, err := Open(context.Background(), path)
-					if err != nil {
-						return err
-					}
-					_, err = s.Add(context.Background(), newTask(fmt.Sprintf("w%d", w), n))
-					return errors.Join(err, s.Close())
-				}(); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	done.Wait()
-	all, err := mustOpen(t, path).List(t.Context(), Filter{})
-	if err != nil || len(all) != writers*each {
-		t.Errorf("%d tasks, %v; want %d", len(all), err, writers*each)
-	}
-}
 
 // writer names the archive that this program adds a task to, as a process of
 // TestBegunByManyAtOnce.

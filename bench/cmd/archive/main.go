@@ -3,9 +3,11 @@
 // Command archive measures how fast an archive of tasks takes new ones, many at a time
 // and one by one, how soon it has a quantile of any field, and how large its page becomes.
 // Archive and tasks are made for it: 40 programs, whose tasks have five processes each.
+// With -at it is in an empty database of a PostgreSQL server, and -tasks stay in it.
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -47,10 +49,11 @@ type document struct {
 
 func main() {
 	tasks := flag.Int("tasks", 100_000, "tasks in the archive")
+	at := flag.String("at", "", "`URL` of an empty PostgreSQL database; empty: a file")
 	d := &document{Machine: present.ThisMachine()}
 	os.Exit(benchmark.Main(benchmark.Options{
 		Name: "archive", Machine: d.Machine, Quick: benchmark.Quick{}, Document: d,
-		Measure: func(ctx context.Context) error { return d.measure(ctx, *tasks) },
+		Measure: func(ctx context.Context) error { return d.measure(ctx, *tasks, *at) },
 	}))
 }
 
@@ -61,13 +64,13 @@ const (
 )
 
 // measure measures all figures, in an archive of its own.
-func (d *document) measure(ctx context.Context, tasks int) error {
+func (d *document) measure(ctx context.Context, tasks int, at string) error {
 	dir, err := os.MkdirTemp("", "attune-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "archive.db")
+	path := cmp.Or(at, filepath.Join(dir, "archive.db"))
 	s, err := archive.Open(ctx, path)
 	if err != nil {
 		return err
@@ -97,7 +100,11 @@ func (d *document) measure(ctx context.Context, tasks int) error {
 		return err
 	}
 	d.Report = since(began)
-	for file, into := range map[string]*present.Figure{page.Name(): &d.Page, path: &d.File} {
+	files := map[string]*present.Figure{page.Name(): &d.Page}
+	if at == "" {
+		files[path] = &d.File
+	}
+	for file, into := range files {
 		info, err := os.Stat(file)
 		if err != nil {
 			return err

@@ -70,6 +70,7 @@ type flags struct {
 	snapshots    []string
 	recorded     recorded
 	archive      bool
+	archiveAt    string // as archived.Find says
 	name         string
 	limits, soft []string
 	options      accountant.Options
@@ -85,7 +86,10 @@ func Command(p *cli.Env) *cobra.Command {
 		Example:           example,
 		Args:              cli.SomeCommand("account"),
 		ValidArgsFunction: cli.CompleteCommand,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if f.archiveAt, err = f.findArchive(cmd.Flags()); err != nil {
+				return err
+			}
 			return run(cmd.Context(), p, f, args)
 		},
 	}
@@ -102,6 +106,7 @@ func Command(p *cli.Env) *cobra.Command {
 	cmd.Flags().BoolVar(&f.options.NoGroup, "no-cgroup", false, "leave CMD in the control group of attune")
 	cmd.Flags().BoolVar(&f.options.WithoutKernel, "without-root", false, "make the account as without root")
 	cmd.Flags().BoolVar(&f.archive, "archive", false, "add the account to the archive: attune archive says what the next one needs")
+	archived.AddFlag(cmd.Flags())
 	cmd.Flags().StringVar(&f.name, "name", "", "`NAME` of the category in the archive; implies --archive")
 	cmd.Flags().BoolVar(&f.watch, "watch", false, "show what there is while CMD runs, on standard error: one line that is rewritten, where CMD does not write to the terminal, else a line every 10 s")
 	cmd.Flags().StringArrayVar(&f.snapshots, "snapshot-on", nil, "`FILE` that appears, or FILE:REGEXP for each line written to it that matches: keep what there is then; may be repeated")
@@ -151,8 +156,8 @@ func run(ctx context.Context, p *cli.Env, f flags, args []string) error {
 		return err
 	}
 	defer func() { _ = a.Close() }() // nobody can do anything about it
-	if f.archive || f.name != "" {
-		out.task = archived.Begin(args, f.name)
+	if f.archive {
+		out.task = archived.Begin(args, f.name, f.archiveAt)
 	}
 	return follow(ctx, p, a, out, args)
 }

@@ -76,16 +76,6 @@ func (o *outputs) write(a *account.Account) {
 	}
 }
 
-// keep adds the account to the archive, if that was asked for.
-func (o *outputs) keep(ctx context.Context, a *account.Account) {
-	if o.task == nil {
-		return
-	}
-	if err := o.task.Keep(ctx, a); err != nil {
-		o.say("the account is not in the archive, all else is as it would be: %v", err)
-	}
-}
-
 // say says something to a person, unless nothing is to be said.
 func (o *outputs) say(format string, args ...any) {
 	if o.stderr != nil {

@@ -3,7 +3,6 @@
 package archive
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -19,8 +18,10 @@ import (
 
 const long = `Archive shows what earlier tasks took, and says what the next one will need. The
 accounts are in archive.db in the state directory ($XDG_STATE_HOME/attune, else
-~/.local/state/attune), which you alone can read: those of attune account --archive,
-and those of other tools that attune archive import has brought in.
+~/.local/state/attune), which you alone can read, or where --archive-at, ATTUNE_ARCHIVE_AT
+or archive-at in attune.yaml says: another file, or a site's PostgreSQL database. They are
+those of attune account --archive, and those of other tools that attune archive import
+has brought in.
 
 Tasks of one CATEGORY are the same program with the same arguments but for numbers and
 names of files. A category is named by its id (six digits of it are enough), or by the
@@ -35,14 +36,15 @@ func Command(p *cli.Env) *cobra.Command {
 		Args:  cli.NoArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	archived.AddFlag(cmd.PersistentFlags())
 	cmd.AddCommand(newList(p), newShow(p), newQuery(p), newEstimate(p), newReport(p), newImport(p), newExport(p))
 	return cmd
 }
 
 // withArchive opens the archive for a command, and says of what is not in it where to
 // look.
-func withArchive(ctx context.Context, do func(*archive.Store) error) error {
-	err := archived.With(ctx, do)
+func withArchive(cmd *cobra.Command, do func(*archive.Store) error) error {
+	err := archived.With(cmd.Context(), cmd.Flags(), do)
 	if errors.Is(err, archive.ErrUnknown) || errors.Is(err, archive.ErrAmbiguous) {
 		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "see `attune archive list`"}
 	}
@@ -82,7 +84,7 @@ func completeCategory(cmd *cobra.Command, given []string, _ string) (names []str
 	if len(given) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	err := archived.With(cmd.Context(), func(s *archive.Store) error {
+	err := archived.With(cmd.Context(), cmd.Flags(), func(s *archive.Store) error {
 		all, err := s.Categories(cmd.Context(), archive.Filter{})
 		for _, c := range all {
 			names = append(names, fmt.Sprintf("%s\t%s", report.Clean(c.Name), report.Clean(c.Pattern)))

@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/archive"
+	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
 const samples = "../../../internal/archive/imports/testdata/"
@@ -154,7 +155,7 @@ func TestOwnAccounts(t *testing.T) {
 	if err := os.WriteFile(input, make([]byte, 1234), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	task := archived.Begin([]string{"sh", "-c", "true", input}, "")
+	task := archived.Begin([]string{"sh", "-c", "true", input}, "", "")
 	a := &account.Account{Schema: account.SchemaID, Command: []string{"sh", "-c", "true", input}, Exit: account.Exit{Type: account.ExitNormal, Code: new(0)}}
 	a.End = a.Start.Add(1e9)
 	if err := task.Keep(t.Context(), a); err != nil {
@@ -168,8 +169,46 @@ func TestOwnAccounts(t *testing.T) {
 	if got.Job != "4711" || len(got.Program) != 64 || got.InputBytes == nil || *got.InputBytes != 1234 || got.Asked != (archive.Asked{MemoryBytes: 2 << 30, Cores: 3}) {
 		t.Errorf("%+v", got)
 	}
-	archived.Begin(nil, "x").Drop()
-	if err := archived.Begin([]string{"/nowhere"}, "").Keep(t.Context(), &account.Account{}); err == nil {
+	archived.Begin(nil, "x", "").Drop()
+	if err := archived.Begin([]string{"/nowhere"}, "", "").Keep(t.Context(), &account.Account{}); err == nil {
 		t.Error("an account of nothing is kept")
+	}
+}
+
+// TestPlace: the archive is where the flag says, else the environment, else the last file
+// that says it; a password stands on no command line.
+func TestPlace(t *testing.T) {
+	dir, config := t.TempDir(), t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	t.Setenv("XDG_CONFIG_HOME", config)
+	place := func(name string) string { return filepath.Join(dir, name) }
+	made := func(name string) {
+		t.Helper()
+		if _, err := os.Stat(place(name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(config, "attune"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(config, "attune/attune.yaml"), []byte("archive-at: "+place("file.db")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustAttune(t, "list")
+	made("file.db")
+	t.Setenv("ATTUNE_ARCHIVE_AT", place("environment.db"))
+	mustAttune(t, "list")
+	made("environment.db")
+	mustAttune(t, "list", "--archive-at", place("flag.db"))
+	made("flag.db")
+	for _, url := range []string{"postgres://me:hidden@/db?host=/nowhere", "postgresql:///db?host=/nowhere&user=me&password=hidden"} {
+		_, err := attune(t, "list", "--archive-at", url)
+		if exitcode.Of(err) != exitcode.Usage || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("a password in %s: %v", url, err)
+		}
+		t.Setenv("ATTUNE_ARCHIVE_AT", url)
+		if _, err := attune(t, "list"); err == nil || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("error %v", err)
+		}
 	}
 }

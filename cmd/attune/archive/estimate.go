@@ -37,7 +37,7 @@ do not count.`,
 			if batch != "" && !slices.Contains(directive.Systems(), batch) {
 				return exitcode.UsageError(fmt.Errorf("--for %s: no such batch system", batch), "there are "+strings.Join(directive.Systems(), ", "))
 			}
-			return withArchive(cmd.Context(), func(s *archive.Store) error {
+			return withArchive(cmd, func(s *archive.Store) error {
 				e, err := s.Estimate(cmd.Context(), args[0], float64(input))
 				switch {
 				case err != nil:

@@ -29,7 +29,7 @@ func newList(p *cli.Env) *cobra.Command {
 		Args:              cli.Arguments(0, 1),
 		ValidArgsFunction: completeCategory,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withArchive(cmd.Context(), func(s *archive.Store) error {
+			return withArchive(cmd, func(s *archive.Store) error {
 				f := of.filter(args)
 				if categories {
 					all, err := s.Categories(cmd.Context(), f)

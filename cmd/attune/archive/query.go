@@ -38,7 +38,7 @@ quantiles, and a histogram. Fields are
 					return exitcode.UsageError(fmt.Errorf("--quantile: %v is not between 0 and 1", q), "0.95 is the 95th percentile")
 				}
 			}
-			return withArchive(cmd.Context(), func(s *archive.Store) error {
+			return withArchive(cmd, func(s *archive.Store) error {
 				all := []archive.Distribution{}
 				for _, field := range fields {
 					values, err := s.Values(cmd.Context(), of.filter(args), field)

@@ -38,7 +38,7 @@ nothing and runs nothing. The twenty categories whose tasks ran longest are show
 				}
 				defer func() { err = errors.Join(err, file.Close()) }()
 			}
-			return withArchive(cmd.Context(), func(s *archive.Store) error {
+			return withArchive(cmd, func(s *archive.Store) error {
 				r, err := report.Make(cmd.Context(), s, of.filter(args), time.Now())
 				if err != nil {
 					return err

@@ -25,7 +25,7 @@ func newShow(p *cli.Env) *cobra.Command {
 		Example: "  attune archive show 3fb1\n  attune archive show --json 3fb1 | jq .account.tree",
 		Args:    cli.Arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withArchive(cmd.Context(), func(s *archive.Store) error {
+			return withArchive(cmd, func(s *archive.Store) error {
 				id, err := s.Find(cmd.Context(), args[0])
 				if err != nil {
 					return err

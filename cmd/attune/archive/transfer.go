@@ -59,7 +59,7 @@ the archive already is not added again.`,
 					t.Name = name
 				}
 			}
-			return withArchive(cmd.Context(), func(s *archive.Store) error {
+			return withArchive(cmd, func(s *archive.Store) error {
 				added, err := s.Add(cmd.Context(), tasks...)
 				if err != nil {
 					return err
@@ -158,7 +158,7 @@ each task is an action; tasks that were accounted for with --provenance have the
 				defer file.Close()
 				out = file
 			}
-			return withArchive(cmd.Context(), func(s *archive.Store) error { return export(cmd, s, of.filter(args), out, format) })
+			return withArchive(cmd, func(s *archive.Store) error { return export(cmd, s, of.filter(args), out, format) })
 		},
 	}
 	of.add(cmd)

@@ -5,44 +5,63 @@ package archived
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/archive"
 	"github.com/attune-hpc/attune/internal/batch"
+	"github.com/attune-hpc/attune/internal/postgres"
 	"github.com/attune-hpc/attune/internal/regular"
 	"github.com/attune-hpc/attune/internal/rundir"
 )
 
-// File is the name of the archive in the state directory.
-const File = "archive.db"
+// With opens the archive for a command, where its flags say. Where that is on a server, accounts
+// that wait on this node are sent there after do.
+func With(ctx context.Context, flags *pflag.FlagSet, do func(*archive.Store) error) error {
+	at, err := Find(flags)
+	if err != nil {
+		return err
+	}
+	return with(ctx, at, do)
+}
 
-// With opens the user's archive for a command.
-func With(ctx context.Context, do func(*archive.Store) error) error {
-	dir, err := rundir.Current().KnowledgeDir()
+func with(ctx context.Context, at string, do func(*archive.Store) error) error {
+	if at == "" {
+		dir, err := rundir.Current().KnowledgeDir()
+		if err != nil {
+			return err
+		}
+		at = filepath.Join(dir, File)
+	}
+	s, err := archive.Open(ctx, at)
 	if err != nil {
 		return err
 	}
-	s, err := archive.Open(ctx, filepath.Join(dir, File))
-	if err != nil {
-		return err
+	err = do(s)
+	if err == nil && postgres.IsURL(at) {
+		err = send(ctx, s, at)
 	}
-	return errors.Join(do(s), s.Close())
+	return errors.Join(err, s.Close())
 }
 
 // Pending is what is known of a task before it runs. It belongs to one goroutine.
 type Pending struct {
 	task       archive.Task
+	at         string
 	executable *os.File // nil: not to be read
 }
 
 // Begin looks at a command that is about to run: at its executable, which may be another
 // file later, and at the sizes of the files that its arguments name. It reads none of them,
-// and never fails. The caller calls Keep or Drop.
-func Begin(command []string, name string) *Pending {
-	p := &Pending{task: archive.Task{Schema: archive.SchemaID, Source: "attune", Name: name}}
+// and never fails. The caller calls Keep or Drop. at is what [Find] returned.
+func Begin(command []string, name, at string) *Pending {
+	p := &Pending{at: at, task: archive.Task{Schema: archive.SchemaID, Source: "attune", Name: name}}
 	if len(command) == 0 {
 		return p
 	}
@@ -63,7 +82,7 @@ func Begin(command []string, name string) *Pending {
 	return p
 }
 
-// Keep adds the task, with its account, to the user's archive. Its error says what to do;
+// Keep adds the task, with its account, to the archive. Its error says what to do;
 // the task's own result is not concerned.
 func (p *Pending) Keep(ctx context.Context, a *account.Account) error {
 	defer p.Drop()
@@ -71,10 +90,33 @@ func (p *Pending) Keep(ctx context.Context, a *account.Account) error {
 		p.task.Program, _ = regular.Checksum(ctx, p.executable) // without, tasks are told apart by name
 	}
 	p.task.Account = *a
-	return With(ctx, func(s *archive.Store) error {
-		_, err := s.Add(ctx, &p.task)
+	return p.add(ctx)
+}
+
+// serverWait bounds the wait for a server at the end of a task.
+const serverWait = 15 * time.Second
+
+// add adds the task. If a server does not take it, it waits on this node for the next
+// command that reaches the server.
+func (p *Pending) add(ctx context.Context) error {
+	bounded, onServer := ctx, postgres.IsURL(p.at)
+	if onServer {
+		var stop context.CancelFunc
+		bounded, stop = context.WithTimeout(ctx, serverWait)
+		defer stop()
+	}
+	err := with(bounded, p.at, func(s *archive.Store) error {
+		_, err := s.Add(bounded, &p.task)
 		return err
 	})
+	if err == nil || !onServer || errors.Is(err, errNotSent) || errors.Is(err, archive.ErrInvalid) {
+		return err
+	}
+	path, waitErr := wait(context.WithoutCancel(ctx), p.at, &p.task)
+	if waitErr != nil {
+		return errors.Join(err, waitErr)
+	}
+	return fmt.Errorf("%w; it waits in %s, and the next command that reaches the archive adds it", err, path)
 }
 
 // Drop forgets the task. It may be called again.

@@ -89,7 +89,7 @@ func filesBelow(bases []string) []string {
 // user's.
 func Merge(v *viper.Viper, file string) error { return MergeKnown(v, file, runKeys()) }
 
-func runKeys() []string { return append(fileKeys(), KeyAnalyzer, KeyRegistry) }
+func runKeys() []string { return append(fileKeys(), KeyAnalyzer, KeyRegistry, KeyArchiveAt) }
 
 // MergeKnown is Merge for other settings. known are the keys that may
 // stand in it; tunlets and registrations have keys below them.

@@ -44,6 +44,9 @@ const (
 	// found; flags of what asks a site, and in files.
 	KeyAnalyzer = "analyzer"
 	KeyRegistry = "registry"
+	// KeyArchiveAt is where the archive of tasks is; a flag of what reads or writes it,
+	// and in files.
+	KeyArchiveAt = "archive-at"
 	// KeyRegistrations are the site's own, by name; in the Analyzer's files only.
 	KeyRegistrations = "registrations"
 )

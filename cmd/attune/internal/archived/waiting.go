@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archived
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/attune-hpc/attune/internal/archive"
+	"github.com/attune-hpc/attune/internal/postgres"
+	"github.com/attune-hpc/attune/internal/rundir"
+)
+
+// errNotSent means that accounts still wait on this node for the server.
+var errNotSent = errors.New("accounts that waited for the server are not there yet")
+
+// sentAtOnce bounds the tasks of one transaction.
+const sentAtOnce = 500
+
+// waitingFile is the archive of the accounts that did not reach a server: one for each.
+func waitingFile(url string) (string, error) {
+	dir, err := rundir.Current().KnowledgeDir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(postgres.Name(url)))
+	return filepath.Join(dir, fmt.Sprintf("waiting-%x.db", sum[:6])), nil
+}
+
+// wait keeps a task until the server is reached, and returns the file.
+func wait(ctx context.Context, url string, t *archive.Task) (path string, err error) {
+	if path, err = waitingFile(url); err != nil {
+		return "", err
+	}
+	s, err := archive.Open(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	_, err = s.Add(ctx, t)
+	return path, errors.Join(err, s.Close())
+}
+
+// send adds what waits to the archive on the server. What two send at the same time is
+// there once.
+func send(ctx context.Context, to *archive.Store, url string) (err error) {
+	path, err := waitingFile(url)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	from, err := archive.Open(ctx, path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	for {
+		n, err := sendSome(ctx, to, from)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNotSent, err)
+		}
+		if n < sentAtOnce {
+			return nil
+		}
+	}
+}
+
+// sendSome moves some tasks, and returns how many.
+func sendSome(ctx context.Context, to, from *archive.Store) (int, error) {
+	some, err := from.List(ctx, archive.Filter{Limit: sentAtOnce})
+	if err != nil || len(some) == 0 {
+		return 0, err
+	}
+	tasks, ids := make([]*archive.Task, len(some)), make([]string, len(some))
+	for i, t := range some {
+		ids[i] = t.ID
+		if tasks[i], err = from.Task(ctx, t.ID); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := to.Add(ctx, tasks...); err != nil {
+		return 0, err
+	}
+	return len(some), from.Remove(ctx, ids...)
+}
