@@ -59,7 +59,7 @@ func (s *Store) query(ctx context.Context, text string, parameters ...any) (*sql
 	return s.db.QueryContext(ctx, s.statement(text), parameters...)
 }
 
-// Path is the file, or the URL of the database without password and options.
+// Path is the file, or the URL of the database without password.
 func (s *Store) Path() string { return s.path }
 
 // Close closes the file or the connections.

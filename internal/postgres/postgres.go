@@ -59,7 +59,7 @@ func HasPassword(text string) bool {
 // ErrURL means that a URL cannot be read.
 var ErrURL = errors.New("no address of a PostgreSQL database")
 
-// Name is a URL as it may be shown to anybody: without password and options.
+// Name is a URL as it may be shown to anybody: without password.
 func Name(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -68,7 +68,10 @@ func Name(text string) string {
 	if u.User != nil {
 		u.User = url.User(u.User.Username())
 	}
-	u.RawQuery, u.Fragment = "", ""
+	options := u.Query()
+	options.Del("password")
+	options.Del("sslpassword")
+	u.RawQuery = options.Encode()
 	return u.String()
 }
 

@@ -15,9 +15,10 @@ func TestURL(t *testing.T) {
 		name     string
 	}{
 		{"postgres://db.site/attune", false, "postgres://db.site/attune"},
-		{"postgres://me@db.site:6432/attune?sslmode=verify-full", false, "postgres://me@db.site:6432/attune"},
+		{"postgres://me@db.site:6432/attune?sslmode=verify-full", false, "postgres://me@db.site:6432/attune?sslmode=verify-full"},
 		{"postgres://me:hidden@db.site/attune", true, "postgres://me@db.site/attune"},
 		{"postgres://db.site/attune?password=hidden", true, "postgres://db.site/attune"},
+		{"postgres:///attune?host=/run&password=hidden", true, "postgres:///attune?host=%2Frun"},
 		{"postgres://me:hid%zzden@db.site/attune", true, "postgres://"},
 	} {
 		if got := HasPassword(tt.url); got != tt.password {

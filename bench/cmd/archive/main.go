@@ -244,7 +244,9 @@ func (d *document) Print() {
 	t.Row("estimate", present.Number(float64(d.Estimate))+" ms")
 	t.Row("page, made", present.Number(float64(d.Report))+" ms")
 	t.Row("page, size", present.Number(float64(d.Page))+" MB")
-	t.Row("file", present.Number(float64(d.File))+" MB")
+	if d.File > 0 {
+		t.Row("file", present.Number(float64(d.File))+" MB")
+	}
 	t.Print(os.Stdout)
 	d.Goals = []present.Goal{
 		{Name: "tasks inserted", Value: d.Batch, Unit: "/s", Limit: 5000, AtLeast: true},
