@@ -3,7 +3,7 @@
 // Command archive measures how fast an archive of tasks takes new ones, many at a time
 // and one by one, how soon it has a quantile of any field, and how large its page becomes.
 // Archive and tasks are made for it: 40 programs, whose tasks have five processes each.
-// With -at it is in an empty database of a PostgreSQL server, and -tasks stay in it.
+// With -at it is in an empty database of a PostgreSQL server, in which they stay.
 package main
 
 import (
