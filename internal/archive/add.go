@@ -22,8 +22,7 @@ type Added struct {
 	Forgotten int64 `json:"forgotten,omitempty"`
 }
 
-// atOnce is how many tasks one statement adds. A server is asked twice for each, and
-// SQLite looks through all parameters for each of them.
+// atOnce is how many documents a statement adds.
 const atOnce = 16
 
 // taskColumns are those of [values].
@@ -34,6 +33,11 @@ var taskColumns = func() []string {
 	}
 	return names
 }()
+
+// insertion adds n rows of tasks, but those that are there.
+func insertion(n int) string {
+	return "INSERT INTO task (" + strings.Join(taskColumns, ", ") + ") VALUES " + rowsText(n, len(taskColumns)) + " ON CONFLICT DO NOTHING"
+}
 
 // rowsText has marks for n rows of so many columns.
 func rowsText(n, columns int) string {
@@ -49,7 +53,7 @@ func (s *Store) Add(ctx context.Context, tasks ...*Task) (added Added, err error
 		}
 	}
 	err = s.Write(ctx, func(tx *sql.Tx) error {
-		if added, err = s.insert(ctx, tx, tasks); err != nil {
+		if added, err = s.insertAll(ctx, tx, tasks); err != nil {
 			return err
 		}
 		added.Forgotten, err = s.forget(ctx, tx)
@@ -68,9 +72,25 @@ type encoded struct {
 	text []byte
 }
 
-// insert adds tasks in the order of their ids: two who add the same ones do not wait for
+// statements are prepared once in a transaction, and end with it.
+type statements struct {
+	store *Store
+	tx    *sql.Tx
+	made  map[string]*sql.Stmt // by text
+}
+
+func (p *statements) of(ctx context.Context, text string) (*sql.Stmt, error) {
+	if made := p.made[text]; made != nil {
+		return made, nil
+	}
+	made, err := p.tx.PrepareContext(ctx, p.store.statement(text))
+	p.made[text] = made
+	return made, err
+}
+
+// insertAll adds tasks in the order of their ids: two who add the same ones do not wait for
 // each other.
-func (s *Store) insert(ctx context.Context, tx *sql.Tx, tasks []*Task) (added Added, err error) {
+func (s *Store) insertAll(ctx context.Context, tx *sql.Tx, tasks []*Task) (added Added, err error) {
 	all := make([]encoded, len(tasks))
 	for i, t := range tasks {
 		id, text, err := t.encode()
@@ -84,8 +104,9 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, tasks []*Task) (added Ad
 	if err != nil {
 		return Added{}, err
 	}
+	prepared := &statements{s, tx, make(map[string]*sql.Stmt)}
 	for some := range slices.Chunk(all, atOnce) {
-		numbers, err := s.insertTasks(ctx, tx, some)
+		numbers, err := s.insert(ctx, prepared, some)
 		if err != nil {
 			return Added{}, err
 		}
@@ -100,35 +121,15 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, tasks []*Task) (added Ad
 		if len(rows) == 0 {
 			continue
 		}
-		if _, err := tx.ExecContext(ctx, s.statement("INSERT INTO document (number, body) VALUES "+rowsText(len(rows)/2, 2)), rows...); err != nil {
+		documents, err := prepared.of(ctx, "INSERT INTO document (number, body) VALUES "+rowsText(len(rows)/2, 2))
+		if err != nil {
+			return Added{}, err
+		}
+		if _, err := documents.ExecContext(ctx, rows...); err != nil {
 			return Added{}, err
 		}
 	}
 	return added, nil
-}
-
-// insertTasks adds the rows of tasks, and returns the numbers of those that were not there.
-func (s *Store) insertTasks(ctx context.Context, tx *sql.Tx, tasks []encoded) (numbers map[string]int64, err error) {
-	var parameters []any
-	for _, t := range tasks {
-		parameters = append(parameters, values(t.Task, t.id)...)
-	}
-	rows, err := tx.QueryContext(ctx, s.statement("INSERT INTO task ("+strings.Join(taskColumns, ", ")+") VALUES "+
-		rowsText(len(tasks), len(taskColumns))+" ON CONFLICT DO NOTHING RETURNING id, number"), parameters...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	numbers = make(map[string]int64, len(tasks))
-	for rows.Next() {
-		var id string
-		var number int64
-		if err := rows.Scan(&id, &number); err != nil {
-			return nil, err
-		}
-		numbers[id] = number
-	}
-	return numbers, rows.Err()
 }
 
 // values are those of the columns of a task.

@@ -44,6 +44,33 @@ func openServer(ctx context.Context, url string, o options) (*Store, error) {
 
 func (s *server) statement(text string) string { return postgres.Marks(text) }
 
+// insert adds all rows by one statement: each waits for the server.
+func (s *server) insert(ctx context.Context, prepared *statements, tasks []encoded) (map[string]int64, error) {
+	all, err := prepared.of(ctx, insertion(len(tasks))+" RETURNING id, number")
+	if err != nil {
+		return nil, err
+	}
+	var parameters []any
+	for _, t := range tasks {
+		parameters = append(parameters, values(t.Task, t.id)...)
+	}
+	rows, err := all.QueryContext(ctx, parameters...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	numbers := make(map[string]int64, len(tasks))
+	for rows.Next() {
+		var id string
+		var number int64
+		if err := rows.Scan(&id, &number); err != nil {
+			return nil, err
+		}
+		numbers[id] = number
+	}
+	return numbers, rows.Err()
+}
+
 // forget does nothing: how much is kept on a server is for its owner to say.
 func (s *server) forget(context.Context, *sql.Tx) (int64, error) { return 0, nil }
 

@@ -41,6 +41,29 @@ func openFile(ctx context.Context, path string, o options) (*Store, error) {
 
 func (s *file) statement(text string) string { return text }
 
+// insert adds one row at a time: SQLite's driver looks through all parameters of a statement
+// for each of them.
+func (s *file) insert(ctx context.Context, prepared *statements, tasks []encoded) (map[string]int64, error) {
+	one, err := prepared.of(ctx, insertion(1))
+	if err != nil {
+		return nil, err
+	}
+	numbers := make(map[string]int64, len(tasks))
+	for _, t := range tasks {
+		result, err := one.ExecContext(ctx, values(t.Task, t.id)...)
+		if err != nil {
+			return nil, err
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 0 {
+			continue
+		}
+		if numbers[t.id], err = result.LastInsertId(); err != nil {
+			return nil, err
+		}
+	}
+	return numbers, nil
+}
+
 // journal is the kind of log that a file system allows: a write-ahead log, in which those
 // who read and those who write do not wait for each other, is memory that the processes of
 // one machine share. On what may be a file system of several machines it would ruin the file.

@@ -26,6 +26,9 @@ type engine interface {
 	Write(ctx context.Context, do func(*sql.Tx) error) error
 	// statement is one whose parameters are marked ?, as the engine has it.
 	statement(text string) string
+	// insert adds the rows of tasks, and returns the numbers of those that were not there,
+	// by id.
+	insert(ctx context.Context, prepared *statements, tasks []encoded) (numbers map[string]int64, err error)
 	// forget removes the oldest tasks beyond the limit of what is kept, and returns how
 	// many.
 	forget(ctx context.Context, tx *sql.Tx) (forgotten int64, err error)
