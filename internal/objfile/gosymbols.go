@@ -127,7 +127,7 @@ func (l *layout) goModuleText() (uint64, bool) {
 		return 0, false
 	}
 	text := binary.LittleEndian.Uint64(module[goModuleTextOffset:])
-	return text, l.isCode(text)
+	return text, l.headers.isCode(text)
 }
 
 // goEntryText tells the text's address by the entry point of the file: as a rule a
@@ -143,18 +143,13 @@ func (l *layout) goEntryText(data []byte, head goHead) (uint64, error) {
 		}
 		switch string(text(data[head.names:], uint64(name))) {
 		case "_rt0_amd64_linux", "_rt0_arm64_linux":
-			if l.headers.file.Entry-uint64(start) == section && l.isCode(section) {
+			if l.headers.file.Entry-uint64(start) == section && l.headers.isCode(section) {
 				return section, nil
 			}
 			return 0, fmt.Errorf("%w: the program does not start with Go code: a C compiler linked it, or it has an entry point of its own", ErrUnsupported)
 		}
 	}
 	return 0, fmt.Errorf("%w: .gopclntab without the start of the text", ErrUnsupported)
-}
-
-func (l *layout) isCode(address uint64) bool {
-	p, ok := l.headers.segment(address, 1)
-	return ok && elf.ProgFlag(p.Flags)&elf.PF_X != 0
 }
 
 // appendSymbol writes a function as a symbol table of ELF has it.

@@ -123,6 +123,12 @@ func (h *headers) section(kind elf.SectionType) (elf.Section64, bool) {
 	return elf.Section64{}, false
 }
 
+// isCode says whether an address is within what is executed.
+func (h *headers) isCode(address uint64) bool {
+	p, ok := h.segment(address, 1)
+	return ok && elf.ProgFlag(p.Flags)&elf.PF_X != 0
+}
+
 // segment returns the PT_LOAD that holds size bytes at a virtual address.
 func (h *headers) segment(address, size uint64) (elf.Prog64, bool) {
 	for _, p := range h.programs {

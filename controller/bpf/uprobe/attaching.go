@@ -11,12 +11,12 @@ func (a *attacher) attach(spec Spec, target *target, narrow bool) (*attached, er
 		return nil, err
 	}
 	p := &attached{spec: spec, target: target, narrow: narrow, holders: map[int]*holder{spec.PID: {users: 1}}, symbols: examine(spec, target, a.programs.kernel, a.prices)}
-	err := a.watchAll(spec)
+	err := a.watches.watchAll(spec)
 	if err == nil {
 		err = a.link(p)
 	}
 	if err != nil {
-		a.unwatchAll(spec)
+		a.watches.unwatchAll(spec)
 		a.watches.undefine(spec.Point)
 		a.detachProbes(p)
 		return nil, err
@@ -28,10 +28,10 @@ func (a *attacher) attach(spec Spec, target *target, narrow bool) (*attached, er
 }
 
 // watchAll begins the spec's watches.
-func (a *attacher) watchAll(spec Spec) error {
+func (t *watchTable) watchAll(spec Spec) error {
 	for _, w := range spec.Watches {
 		w.Point = spec.Point
-		if err := a.watches.Watch(w); err != nil {
+		if err := t.Watch(w); err != nil {
 			return err
 		}
 	}
@@ -39,8 +39,8 @@ func (a *attacher) watchAll(spec Spec) error {
 }
 
 // unwatchAll ends them. What fails has not begun.
-func (a *attacher) unwatchAll(spec Spec) {
+func (t *watchTable) unwatchAll(spec Spec) {
 	for _, w := range spec.Watches {
-		_ = a.watches.UnwatchProcess(w.PID, spec.Point)
+		_ = t.UnwatchProcess(w.PID, spec.Point)
 	}
 }

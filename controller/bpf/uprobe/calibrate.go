@@ -57,7 +57,7 @@ func (a *attacher) calibrate() (prices, error) {
 		return nil, closeAfter(err, target.file)
 	}
 	defer func() {
-		a.unwatchAll(spec)
+		a.watches.unwatchAll(spec)
 		a.detach(at)
 	}()
 	found := make(prices)

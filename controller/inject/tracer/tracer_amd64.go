@@ -21,6 +21,9 @@ const (
 	stopPatience = 20 * time.Millisecond
 	// queuePatience bounds it for one that could run and has no processor.
 	queuePatience = 300 * time.Millisecond
+	// crowdPatience bounds it for one that must not be let go before, since it may have hit a
+	// breakpoint, or its call has failed.
+	crowdPatience = 10 * time.Second
 	// stepPatience bounds one system call made in a thread, and a stop that must come.
 	stepPatience = time.Second
 )

@@ -15,13 +15,8 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-const (
-	// coverEvery is how often new threads are looked for.
-	coverEvery = 5 * time.Millisecond
-	// crowdPatience bounds the wait for a thread that could stop and has no
-	// processor, when it may have hit a breakpoint.
-	crowdPatience = 10 * time.Second
-)
+// coverEvery is how often new threads are looked for.
+const coverEvery = 5 * time.Millisecond
 
 // Watch traces the threads of a process, which run, until one comes to a breakpoint.
 type Watch struct {
