@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/present"
@@ -28,6 +30,7 @@ var limits = []struct {
 	{"memory.resident_peak_bytes", 1e8}, {"memory.anonymous_peak_bytes", 1e8}, {"memory.virtual_peak_bytes", 3e8},
 	{cgroupField, 1e8}, {"io.read_bytes", 1e7}, {"io.written_bytes", 1e7}, {"io.read_calls", 100}, {"io.written_calls", 100},
 	{"io.storage_read_bytes", 1e6}, {"io.storage_written_bytes", 1e6},
+	{"disk.files_peak", 50}, {"disk.bytes_peak", 4e6},
 }
 
 const cgroupField = "memory.cgroup_peak_bytes"
@@ -100,8 +103,15 @@ func (f *figures) round(ctx context.Context, dir, program, field string, amount 
 	if err := beside.Start(); err != nil {
 		return err
 	}
-	lives, record := filepath.Join(dir, "lives"), filepath.Join(dir, "account.json")
-	defer os.Remove(lives)
+	files, err := os.MkdirTemp(dir, "files")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(files)
+	if strings.HasPrefix(field, "disk.") {
+		flags = append(slices.Clone(flags), "--measure-dir", files)
+	}
+	lives, record := filepath.Join(files, "lives"), filepath.Join(dir, "account.json")
 	value := fmt.Sprint(amount)
 	arguments := append([]string{"account", "--quiet", "--json", record, "--grace", "0s", "--limit", field + "=" + value}, flags...)
 	out, err := exec.CommandContext(ctx, "bin/attune", append(arguments, "--", program, lives, field, value)...).CombinedOutput()
