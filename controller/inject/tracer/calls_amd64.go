@@ -50,6 +50,7 @@ var traits = map[int64]Trait{
 	unix.SYS_POLL:         borrowable | Outside, unix.SYS_PPOLL: borrowable | Outside,
 	unix.SYS_SELECT: borrowable | Outside, unix.SYS_PSELECT6: borrowable | Outside,
 	unix.SYS_PAUSE: borrowable | Outside, unix.SYS_RT_SIGSUSPEND: borrowable | Outside,
+	unix.SYS_MQ_TIMEDRECEIVE: borrowable | Outside, unix.SYS_MQ_TIMEDSEND: borrowable | Outside,
 	unix.SYS_WAIT4: borrowable | Outside, unix.SYS_WAITID: borrowable | Outside,
 	unix.SYS_NANOSLEEP: borrowable | Sleeping, unix.SYS_CLOCK_NANOSLEEP: borrowable | Sleeping,
 	unix.SYS_FUTEX: borrowable, unix.SYS_FLOCK: borrowable, unix.SYS_SCHED_YIELD: borrowable,
