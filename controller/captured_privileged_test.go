@@ -87,6 +87,7 @@ func TestSampledCapturesAreReadByDMLib(t *testing.T) {
 			}
 			if test.delivery == eventful {
 				b.controller.placer.Degrade(s.GetProcess(), budget.Step{Point: 1, To: budget.Sampled, Reason: "too much"})
+				b.controller.placer.Refresh(s.GetProcess()) // as when it has loaded a library just now
 				s = b.placedWhile(t, 1, safePoint)
 			}
 			moved := s.GetLateNanos() > uint64(time.Millisecond) // it was out meanwhile

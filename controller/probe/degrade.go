@@ -35,7 +35,7 @@ func (t *tenant) degrade(ctx context.Context, spec *attunev1.MeasurePoint, step 
 	case placed != nil && placed.moves(spec, step.To):
 		t.degraded[index] = d
 		t.leave(t.work.ctx, index)
-		t.work.begin(func() { t.uprobes.kernel.returnAll(); t.ask(wish{index: index, spec: spec}) })
+		t.work.begin(func() { t.uprobes.kernel.returnAll(); t.ask(wish{index: index, spec: spec, back: true}) })
 		return
 	case placed == nil:
 		if !t.resume(ctx, d, index, known) {

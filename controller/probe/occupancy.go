@@ -89,6 +89,7 @@ type recalled struct {
 	spec  *attunev1.MeasurePoint
 	since time.Time
 	late  time.Duration // of its placement before
+	back  bool          // the kernel has let go of it
 }
 
 // keep notes a placement.
@@ -219,6 +220,17 @@ func (o *occupancy) leave(ctx context.Context, index uint16) {
 	o.recalled[index] = recalled{spec: p.spec, since: time.Now(), late: p.late}
 	o.uprobes.kernel.unstand(index)
 	o.takeOut(ctx, index)
+}
+
+// leaves says whether the kernel has not let go of a point yet that was recalled: it has
+// when whoever recalled it wishes it back.
+func (o *occupancy) leaves(w wish) bool {
+	r, was := o.recalled[w.index]
+	if was && w.back {
+		r.back = true
+		o.recalled[w.index] = r
+	}
+	return was && r.spec == w.spec && !r.back
 }
 
 // settleRecalled ends the absence of a point that is placed again. One that the

@@ -15,6 +15,7 @@ type wish struct {
 	index uint16
 	spec  *attunev1.MeasurePoint
 	gone  bool
+	back  bool   // by whoever had the point recalled
 	done  func() // called when it is fulfilled, or cannot be; may be nil
 }
 

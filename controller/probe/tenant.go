@@ -87,6 +87,7 @@ func (t *tenant) fulfil(ctx context.Context, wishes []wish, held bool) (all bool
 		switch {
 		case w.gone:
 			gone = append(gone, w)
+		case t.leaves(w): // it would find its own breakpoint, and is asked for again
 		case t.points.has(w.index, w.spec):
 			wanted = append(wanted, w)
 		}

@@ -86,7 +86,7 @@ func (t *tenant) leaveKernel() (wishes []wish) {
 		if !p.yielding || t.gone || p.needed() {
 			continue
 		}
-		wishes = append(wishes, wish{index: index, spec: p.spec})
+		wishes = append(wishes, wish{index: index, spec: p.spec, back: true})
 	}
 	for _, w := range wishes {
 		t.leave(t.work.ctx, w.index)
