@@ -20,6 +20,8 @@ func TestParseLimit(t *testing.T) {
 	}{
 		{text: "memory=2GB", want: Limit{Field: "memory.resident_peak_bytes", Max: 2e9}},
 		{text: "memory=1.5GiB", want: Limit{Field: "memory.resident_peak_bytes", Max: 1.5 * (1 << 30)}},
+		{text: "memory=1e8", want: Limit{Field: "memory.resident_peak_bytes", Max: 1e8}},
+		{text: "memory=1.1GiB", want: Limit{Field: "memory.resident_peak_bytes", Max: 1181116006}},
 		{text: "cgroup=64M", want: Limit{Field: "memory.cgroup_peak_bytes", Max: 64 << 20}},
 		{text: "read=17", want: Limit{Field: "io.read_bytes", Max: 17}},
 		{text: "io.written_bytes=0B", want: Limit{Field: "io.written_bytes"}},

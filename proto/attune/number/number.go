@@ -21,12 +21,16 @@ func Parse(text string) (float64, error) {
 	return v, err
 }
 
-// ParseBytes reads a number of bytes, with a unit directly behind it or none: 2GB is 2e9, 2GiB
-// and 2G are 2^31, and so on for K, M, T and P. What is no whole number of bytes is an error.
+// ParseBytes reads a number of bytes, with a unit directly behind it or none: 2GB and 2e9 are the
+// same, 2GiB and 2G are 2^31, and so on for K, M, T and P. Parts of a byte count only as parts of
+// a unit, and are left out there.
 func ParseBytes(text string) (uint64, error) {
 	digits := strings.TrimRight(text, "KMGTPiBkb")
 	scale, ok := unit(text[len(digits):])
-	if !ok || digits == "" || strings.Trim(digits, "0123456789.") != "" {
+	mantissa, exponent, _ := strings.Cut(digits, "e")
+	exponent = strings.TrimPrefix(exponent, "+")
+	const most = 2 // digits: more is no size, and would take its time
+	if !ok || digits == "" || strings.Trim(mantissa, "0123456789.") != "" || strings.Trim(exponent, "0123456789") != "" || len(exponent) > most {
 		return 0, strconv.ErrSyntax
 	}
 	amount, ok := new(big.Rat).SetString(digits)
@@ -34,13 +38,14 @@ func ParseBytes(text string) (uint64, error) {
 		return 0, strconv.ErrSyntax
 	}
 	amount.Mul(amount, new(big.Rat).SetUint64(scale))
-	if !amount.IsInt() {
+	if !amount.IsInt() && scale == 1 {
 		return 0, strconv.ErrSyntax
 	}
-	if !amount.Num().IsUint64() {
+	whole := new(big.Int).Quo(amount.Num(), amount.Denom())
+	if !whole.IsUint64() {
 		return 0, strconv.ErrRange
 	}
-	return amount.Num().Uint64(), nil
+	return whole.Uint64(), nil
 }
 
 // unit returns how many bytes a unit is.
