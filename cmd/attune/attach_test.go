@@ -72,8 +72,9 @@ func TestAttachRefuses(t *testing.T) {
 // control: attach ends with the last of its processes.
 func TestAttachOutlivesWhoWasNamed(t *testing.T) {
 	const service = `sh -c 'until [ -e again ]; do sleep 0.05; done; (until [ -e end ]; do sleep 0.05; done) & exit' & p=$!
+		until [ "$(cat /proc/$p/comm)" = sh ]; do sleep 0.01; done
 		$ATTUNE_BINARY attach $p 2>log & a=$!
-		until grep -q "entered process $p" log; do sleep 0.01; done
+		for i in $(seq 3000); do grep -q "entered process $p" log && break; sleep 0.01; done
 		touch again; wait $p
 		sleep 1; kill -0 $a && echo goes on
 		touch end; wait $a; echo ended with $?; cat log; rm again end log`
