@@ -37,6 +37,7 @@ func TestAttachToAFamily(t *testing.T) {
 // controlled.
 func TestAttachRefuses(t *testing.T) {
 	const second = `sleep 100 & p=$!
+		until [ "$(cat /proc/$p/comm)" = sleep ]; do sleep 0.01; done
 		$ATTUNE_BINARY attach $p 2>first & first=$!
 		until grep -q entered first; do sleep 0.01; done
 		timeout 60 $ATTUNE_BINARY attach $p; code=$?
