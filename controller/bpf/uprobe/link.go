@@ -5,6 +5,7 @@ package uprobe
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // attachKey: a probe is attached once per file, however many processes map it.
@@ -89,17 +91,17 @@ func (a *attacher) linkIn(p *attached, pid int) (all []io.Closer, err error) {
 	}
 	defer p.target.mapPages(p.spots)()
 	if a.programs.multi && len(p.spots) > 0 {
-		if all, err = a.linkAll(executable, legs, p.spots, pid); err == nil || errors.Is(err, unix.ESRCH) {
-			return all, err
+		if all, err = a.linkAll(executable, legs, p.spots, pid); err == nil {
+			return all, nil
 		}
 	}
 	// One by one: the kernel has no other way, or refuses some function and
 	// does not say which.
 	for _, one := range p.spots {
 		links, err := a.linkAll(executable, legs, []spot{one}, pid)
-		if errors.Is(err, os.ErrPermission) {
+		if err := a.ofNoFunction(err, pid); err != nil {
 			a.detacher.detach(all, nil)
-			return nil, a.notPermitted(err)
+			return nil, err
 		}
 		if err != nil {
 			refuse(p.symbols, one.offset, err)
@@ -112,11 +114,26 @@ func (a *attacher) linkIn(p *attached, pid int) (all []io.Closer, err error) {
 	return all, nil
 }
 
+// ofNoFunction is why nothing can be attached whatever the function: the privilege is
+// missing, or the process has ended (procid.ErrGone), which the kernel tells in several ways.
+func (a *attacher) ofNoFunction(err error, pid int) error {
+	if errors.Is(err, os.ErrPermission) {
+		return a.notPermitted(err)
+	}
+	if err == nil || pid == 0 {
+		return nil
+	}
+	if stat, statErr := procid.ReadStat(pid); statErr == nil && !stat.Zombie() {
+		return nil
+	}
+	return fmt.Errorf("probe process %d: %w", pid, procid.GoneError(unix.ESRCH))
+}
+
 // linkHolders attaches a narrow point in each process for which it is held.
 func (a *attacher) linkHolders(p *attached) (err error) {
 	for pid, h := range p.holders {
 		h.links, err = a.linkIn(p, pid)
-		if err != nil && !errors.Is(err, unix.ESRCH) {
+		if err != nil && !errors.Is(err, procid.ErrGone) {
 			return err
 		}
 	}
@@ -223,7 +240,7 @@ func (a *attacher) detachProbes(p *attached) {
 
 // allLinks are those of a point, wherever its probes stand.
 func (p *attached) allLinks() []io.Closer {
-	all := p.links
+	all := slices.Clone(p.links)
 	for _, h := range p.holders {
 		all = append(all, h.links...)
 	}

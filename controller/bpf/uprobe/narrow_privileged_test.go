@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -74,6 +75,14 @@ func TestNarrow(t *testing.T) {
 				t.Error("a breakpoint is where nobody wants it, or not where it is wanted")
 			}
 			translated.mustEnd(t)
+			third.mustEnd(t)
+			spec.PID = third.pid
+			if _, err := u.Attach(spec); !errors.Is(err, procid.ErrGone) {
+				t.Errorf("for a process that has ended: %v", err)
+			}
+			if refused := two.Symbols()[0].Refused; refused != "" {
+				t.Errorf("for all others it is refused then: %s", refused)
+			}
 			one.Close()
 			patience.Until(t, "the breakpoint is out of the first", func() bool { return !first.broken(t) })
 			second.mustCall(t, "push 1")

@@ -41,8 +41,8 @@ type recorder struct {
 	ring       recordRing
 	watches    *watchTable
 	done       chan struct{}         // closed by Close
-	delivering atomic.Int32          // that deliver records, until the kernel has detached them
-	begun      queue.Bell            // rung by the first of them
+	delivering atomic.Int32          // points that deliver records, until the kernel has detached them
+	begun      queue.Bell            // rung by the first of these
 	drain      atomic.Pointer[drain] // of Run
 }
 
