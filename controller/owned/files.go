@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -125,19 +126,15 @@ func (f *files) means(target string) bool {
 // open opens a file that a process has open, for reading. By which number it has it may
 // change at any time, so all is asked of what is held.
 func (f *files) open(pid int, number string) (*os.File, error) {
-	held, err := unix.Open(fmt.Sprintf("/proc/%d/fd/%s", pid, number), unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
+	file, err := regular.OpenIf(fmt.Sprintf("/proc/%d/fd/%s", pid, number), func(held int) error { return f.mayRead(pid, held) })
+	var at *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, errors.New("is closed")
+	case errors.As(err, &at):
+		return nil, fmt.Errorf("cannot be read: %w", at.Err)
 	}
-	defer unix.Close(held)
-	if err := f.mayRead(pid, held); err != nil {
-		return nil, err
-	}
-	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", held), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", err)
-	}
-	return os.NewFile(uintptr(fd), "file of the application"), nil
+	return file, err
 }
 
 // mayRead refuses what is no regular file of the session's user: what a process has open for

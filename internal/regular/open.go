@@ -36,38 +36,52 @@ func Open(path string) (*os.File, error) { return OpenKind(path, unix.O_RDONLY, 
 // OpenKind opens a file of one of some kinds, bits of S_IFMT, with flags as open(2) has them. It never
 // waits for the other end of a pipe.
 func OpenKind(path string, flags int, kinds ...uint32) (*os.File, error) {
-	return open(path, flags, 0, kinds)
+	return open(path, flags, 0, ofKind(kinds...))
+}
+
+// OpenIf opens a file for reading of which check finds nothing wrong, while it is held by a descriptor
+// of O_PATH; else it returns the error of check.
+func OpenIf(path string, check func(held int) error) (*os.File, error) {
+	return open(path, unix.O_RDONLY, 0, check)
+}
+
+// ofKind is a check for the kind of a file.
+func ofKind(kinds ...uint32) func(held int) error {
+	return func(held int) error {
+		var st unix.Stat_t
+		if err := unix.Fstat(held, &st); err != nil {
+			return err
+		}
+		if kind := st.Mode & unix.S_IFMT; !slices.Contains(kinds, kind) {
+			return &KindError{kind}
+		}
+		return nil
+	}
 }
 
 // OpenInPlace is Open for a path that has no symbolic link in it, and only for the file with that
 // number: another one may have been put there.
 func OpenInPlace(path string, inodes ...uint64) (*os.File, error) {
-	file, err := open(path, unix.O_RDONLY, unix.RESOLVE_NO_SYMLINKS, []uint32{unix.S_IFREG})
-	if err != nil {
-		return nil, err
-	}
-	var st unix.Stat_t
-	if err = unix.Fstat(int(file.Fd()), &st); err == nil && !slices.Contains(inodes, st.Ino) {
-		err = fmt.Errorf("%s: another file is there by now", path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
+	return open(path, unix.O_RDONLY, unix.RESOLVE_NO_SYMLINKS, func(held int) error {
+		var st unix.Stat_t
+		if err := unix.Fstat(held, &st); err != nil {
+			return err
+		}
+		if !slices.Contains(inodes, st.Ino) {
+			return fmt.Errorf("%s: another file is there by now", path)
+		}
+		return ofKind(unix.S_IFREG)(held)
+	})
 }
 
-func open(path string, flags int, resolve uint64, kinds []uint32) (*os.File, error) {
+func open(path string, flags int, resolve uint64, check func(held int) error) (*os.File, error) {
 	held, err := hold(path, resolve)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(held)
-	var st unix.Stat_t
-	if err := unix.Fstat(held, &st); err != nil {
-		return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
-	}
-	if !slices.Contains(kinds, st.Mode&unix.S_IFMT) {
-		return nil, &KindError{st.Mode & unix.S_IFMT}
+	if err := check(held); err != nil {
+		return nil, err
 	}
 	fd, err := again(func() (int, error) {
 		return unix.Open(fmt.Sprintf("/proc/self/fd/%d", held), flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
