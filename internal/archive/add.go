@@ -52,15 +52,15 @@ func (s *Store) Add(ctx context.Context, tasks ...*Task) (added Added, err error
 			return Added{}, fmt.Errorf("task %d of %d: %w", i+1, len(tasks), err)
 		}
 	}
-	err = s.Write(ctx, func(tx *sql.Tx) error {
+	err = s.engine.Write(ctx, func(tx *sql.Tx) error {
 		if added, err = s.insertAll(ctx, tx, tasks); err != nil {
 			return err
 		}
-		added.Forgotten, err = s.forget(ctx, tx)
+		added.Forgotten, err = s.engine.forget(ctx, tx)
 		return err
 	})
 	if err != nil {
-		return Added{}, s.explain(err)
+		return Added{}, s.engine.explain(err)
 	}
 	return added, nil
 }
@@ -72,18 +72,32 @@ type encoded struct {
 	text []byte
 }
 
+// encodeAll encodes tasks, in the order of their ids.
+func encodeAll(tasks []*Task) ([]encoded, error) {
+	all := make([]encoded, len(tasks))
+	for i, t := range tasks {
+		id, text, err := t.encode()
+		if err != nil {
+			return nil, err
+		}
+		all[i] = encoded{t, id, text}
+	}
+	slices.SortFunc(all, func(a, b encoded) int { return cmp.Compare(a.id, b.id) })
+	return all, nil
+}
+
 // statements are prepared once in a transaction, and end with it.
 type statements struct {
-	store *Store
-	tx    *sql.Tx
-	made  map[string]*sql.Stmt // by text
+	engine engine
+	tx     *sql.Tx
+	made   map[string]*sql.Stmt // by text
 }
 
 func (p *statements) of(ctx context.Context, text string) (*sql.Stmt, error) {
 	if made := p.made[text]; made != nil {
 		return made, nil
 	}
-	made, err := p.tx.PrepareContext(ctx, p.store.statement(text))
+	made, err := p.tx.PrepareContext(ctx, p.engine.statement(text))
 	p.made[text] = made
 	return made, err
 }
@@ -91,22 +105,17 @@ func (p *statements) of(ctx context.Context, text string) (*sql.Stmt, error) {
 // insertAll adds tasks in the order of their ids: two who add the same ones do not wait for
 // each other.
 func (s *Store) insertAll(ctx context.Context, tx *sql.Tx, tasks []*Task) (added Added, err error) {
-	all := make([]encoded, len(tasks))
-	for i, t := range tasks {
-		id, text, err := t.encode()
-		if err != nil {
-			return Added{}, err
-		}
-		all[i] = encoded{t, id, text}
+	all, err := encodeAll(tasks)
+	if err != nil {
+		return Added{}, err
 	}
-	slices.SortFunc(all, func(a, b encoded) int { return cmp.Compare(a.id, b.id) })
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return Added{}, err
 	}
-	prepared := &statements{s, tx, make(map[string]*sql.Stmt)}
+	prepared := &statements{s.engine, tx, make(map[string]*sql.Stmt)}
 	for some := range slices.Chunk(all, atOnce) {
-		numbers, err := s.insert(ctx, prepared, some)
+		numbers, err := s.engine.insert(ctx, prepared, some)
 		if err != nil {
 			return Added{}, err
 		}
@@ -154,10 +163,10 @@ func clean(text string) string {
 
 // Remove removes tasks by their ids: all, or none. What is not there is removed already.
 func (s *Store) Remove(ctx context.Context, ids ...string) error {
-	return s.explain(s.Write(ctx, func(tx *sql.Tx) error {
+	return s.engine.explain(s.engine.Write(ctx, func(tx *sql.Tx) error {
 		for _, id := range ids {
 			for _, text := range []string{"DELETE FROM document WHERE number = (SELECT number FROM task WHERE id = ?)", "DELETE FROM task WHERE id = ?"} {
-				if _, err := tx.ExecContext(ctx, s.statement(text), id); err != nil {
+				if _, err := tx.ExecContext(ctx, s.engine.statement(text), id); err != nil {
 					return err
 				}
 			}

@@ -72,7 +72,7 @@ func (s *Store) Each(ctx context.Context, f Filter, do func(Summary) error) erro
 	}
 	rows, err := s.query(ctx, query, parameters...)
 	if err != nil {
-		return s.explain(err)
+		return s.engine.explain(err)
 	}
 	defer rows.Close()
 	numbers := make([]sql.NullFloat64, len(measures))
@@ -84,7 +84,7 @@ func (s *Store) Each(ctx context.Context, f Filter, do func(Summary) error) erro
 			into = append(into, &numbers[i])
 		}
 		if err := rows.Scan(into...); err != nil {
-			return s.explain(err)
+			return s.engine.explain(err)
 		}
 		t.End = time.UnixMilli(ended).UTC()
 		t.Numbers = make(map[string]float64)
@@ -97,7 +97,7 @@ func (s *Store) Each(ctx context.Context, f Filter, do func(Summary) error) erro
 			return err
 		}
 	}
-	return s.explain(rows.Err())
+	return s.engine.explain(rows.Err())
 }
 
 // List returns the tasks of a filter, the latest first.
@@ -117,7 +117,7 @@ const maxDocument = 256 << 20
 func (s *Store) Find(ctx context.Context, beginning string) (id string, err error) {
 	rows, err := s.query(ctx, "SELECT id FROM task WHERE id >= ? AND id < ? ORDER BY id LIMIT 2", beginning, beginning+"g")
 	if err != nil {
-		return "", s.explain(err)
+		return "", s.engine.explain(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -125,24 +125,24 @@ func (s *Store) Find(ctx context.Context, beginning string) (id string, err erro
 			return "", fmt.Errorf("task %s: %w", beginning, ErrAmbiguous)
 		}
 		if err := rows.Scan(&id); err != nil {
-			return "", s.explain(err)
+			return "", s.engine.explain(err)
 		}
 	}
 	if id == "" && rows.Err() == nil {
 		return "", fmt.Errorf("task %s: %w", beginning, ErrUnknown)
 	}
-	return id, s.explain(rows.Err())
+	return id, s.engine.explain(rows.Err())
 }
 
 // Task returns a task by its id.
 func (s *Store) Task(ctx context.Context, id string) (*Task, error) {
 	var body []byte
-	err := s.db.QueryRowContext(ctx, s.statement("SELECT body FROM document WHERE number = (SELECT number FROM task WHERE id = ?)"), id).Scan(&body)
+	err := s.db.QueryRowContext(ctx, s.engine.statement("SELECT body FROM document WHERE number = (SELECT number FROM task WHERE id = ?)"), id).Scan(&body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("task %s: %w", id, ErrUnknown)
 	}
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.engine.explain(err)
 	}
 	t, err := decode(body)
 	if err != nil {
@@ -186,19 +186,19 @@ func (s *Store) Categories(ctx context.Context, f Filter) (out []Category, err e
 		sum(CASE WHEN exit_type = 'normal' AND exit_code = 0 THEN 0 ELSE 1 END), max(ended), coalesce(sum(wall_seconds), 0)
 		FROM task`+where+" GROUP BY category ORDER BY max(ended) DESC, category", parameters...)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.engine.explain(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var c Category
 		var last int64
 		if err := rows.Scan(&c.ID, &c.Name, &c.Pattern, &c.Tasks, &c.Failed, &last, &c.WallSeconds); err != nil {
-			return nil, s.explain(err)
+			return nil, s.engine.explain(err)
 		}
 		c.Last = time.UnixMilli(last).UTC()
 		out = append(out, c)
 	}
-	return out, s.explain(rows.Err())
+	return out, s.engine.explain(rows.Err())
 }
 
 // Values returns what the tasks of a filter have in a field, sorted.
@@ -210,16 +210,16 @@ func (s *Store) Values(ctx context.Context, f Filter, field string) (out []float
 	where, parameters := f.where()
 	rows, err := s.query(ctx, "SELECT "+name+" FROM task"+where+" AND "+name+" IS NOT NULL", parameters...)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.engine.explain(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var v float64
 		if err := rows.Scan(&v); err != nil {
-			return nil, s.explain(err)
+			return nil, s.engine.explain(err)
 		}
 		out = append(out, v)
 	}
 	slices.Sort(out) // faster than SQLite does
-	return out, s.explain(rows.Err())
+	return out, s.engine.explain(rows.Err())
 }

@@ -15,9 +15,9 @@ const busyTimeout = 5 * time.Second
 
 // Store is an open archive. Close ends it.
 type Store struct {
-	db *sql.DB
-	engine
-	path string
+	db     *sql.DB
+	engine engine
+	path   string
 }
 
 // engine is how SQLite and PostgreSQL differ.
@@ -59,11 +59,11 @@ func open(ctx context.Context, place string, o options) (*Store, error) {
 
 // query asks for rows. Parameters are marked ?.
 func (s *Store) query(ctx context.Context, text string, parameters ...any) (*sql.Rows, error) {
-	return s.db.QueryContext(ctx, s.statement(text), parameters...)
+	return s.db.QueryContext(ctx, s.engine.statement(text), parameters...)
 }
 
 // Path is the file, or the URL of the database without password.
 func (s *Store) Path() string { return s.path }
 
 // Close closes the file or the connections.
-func (s *Store) Close() error { return s.explain(s.db.Close()) }
+func (s *Store) Close() error { return s.engine.explain(s.db.Close()) }
