@@ -18,8 +18,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"golang.org/x/mod/modfile"
 )
 
 //go:embed program/*.go program.tunlet.yaml
@@ -111,33 +112,41 @@ func (s Source) module(name string) (goMod, goSum []byte, err error) {
 	if s.Checkout == "" {
 		return fmt.Appendf(nil, "module %s\n\ngo 1.26\n\nrequire %s %s\n", name, module, s.Version), nil, nil
 	}
-	if goMod, err = os.ReadFile(filepath.Join(s.Checkout, "go.mod")); err != nil {
+	path := filepath.Join(s.Checkout, "go.mod")
+	text, err := os.ReadFile(path)
+	if err != nil {
 		return nil, nil, err
 	}
 	if goSum, err = os.ReadFile(filepath.Join(s.Checkout, "go.sum")); err != nil {
 		return nil, nil, err
 	}
-	first := "module " + module + "\n"
-	text, ours := strings.CutPrefix(string(goMod), first)
-	if !ours {
-		return nil, nil, fmt.Errorf("%s is not Attune's source: its go.mod does not begin with %q", s.Checkout, strings.TrimSpace(first))
+	file, err := modfile.Parse(path, text, nil)
+	if err != nil {
+		return nil, nil, err
 	}
-	text = fmt.Sprintf("module %s\n%s\nrequire %s v0.0.0\n\nreplace %s => %s\n", name, needed(text), module, module, strconv.Quote(s.Checkout))
-	return []byte(text), goSum, nil
+	if file.Module == nil || file.Module.Mod.Path != module {
+		return nil, nil, fmt.Errorf("%s is not Attune's source: its go.mod is not of module %s", s.Checkout, module)
+	}
+	goMod, err = s.rename(file, name)
+	return goMod, goSum, err
 }
 
-// needed leaves out of a go.mod what it requires and a tunlet does not need.
-func needed(goMod string) string {
+// rename makes the go.mod of the checkout that of a program which requires it, without what a
+// tunlet does not need.
+func (s Source) rename(file *modfile.File, name string) ([]byte, error) {
+	err := file.AddModuleStmt(name)
 	wanted := strings.Fields(modules)
-	var out strings.Builder
-	for line := range strings.Lines(goMod) {
-		path, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if strings.HasPrefix(line, "\t") && strings.Contains(path, ".") && !slices.Contains(wanted, path) {
-			continue
+	for _, r := range slices.Clone(file.Require) {
+		if !slices.Contains(wanted, r.Mod.Path) {
+			err = errors.Join(err, file.DropRequire(r.Mod.Path))
 		}
-		out.WriteString(line)
 	}
-	return out.String()
+	err = errors.Join(err, file.AddRequire(module, "v0.0.0"), file.AddReplace(module, "", s.Checkout, ""))
+	if err != nil {
+		return nil, err
+	}
+	file.Cleanup()
+	return file.Format()
 }
 
 // named puts the name in the place of the placeholder.

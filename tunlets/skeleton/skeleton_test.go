@@ -10,9 +10,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/modfile"
 
 	"github.com/attune-hpc/attune/tunlets/declarative"
 	"github.com/attune-hpc/attune/tunlets/skeleton"
@@ -61,7 +62,7 @@ func TestGo(t *testing.T) {
 	for file, want := range map[string]string{
 		"main.go": "Command attune-tunlet-mine is", "tunlet.go": `name = "mine"`, "tunlet_test.go": "TestSuite", "watch.go": "", "model.go": "",
 		"model_test.go": "", "go.sum": "google.golang.org/grpc ",
-		"go.mod": "replace github.com/attune-hpc/attune => " + strconv.Quote(checkout) + "\n",
+		"go.mod": "replace github.com/attune-hpc/attune => " + modfile.AutoQuote(checkout) + "\n",
 	} {
 		content, err := os.ReadFile(filepath.Join(path, file))
 		if err != nil || !strings.Contains(string(content), want) || strings.Contains(string(content), "small-writes") {
