@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -64,10 +65,7 @@ func (r *reaped) begin(pid int) {
 	r.stopped.Go(func() {
 		for ctx.Err() == nil {
 			r.reaper.reap()
-			select {
-			case <-time.After(reapPause):
-			case <-ctx.Done():
-			}
+			beat.Pause(ctx, reapPause)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -89,12 +90,7 @@ func (l *library) need(t *member.Member) {
 func (l *library) bringInForPoints(t *member.Member) {
 	pause := needAge - t.Age()
 	for range needTries {
-		select {
-		case <-l.Context.Done():
-			return
-		case <-time.After(pause):
-		}
-		if !l.wantsLibrary(t) {
+		if !beat.Pause(l.Context, pause) || !l.wantsLibrary(t) {
 			return
 		}
 		if l.bringIn(l.Context, t) {

@@ -66,7 +66,7 @@ func (m mailbox) Store(ctx context.Context, slot access.Word, old, value uint64)
 	if slot.ReadOnly {
 		command.Args[5] = 1
 	}
-	_, err := m.executor.Run(ctx, command.Of(slot.Origin, slot.ImageBias))
+	_, err := m.executor.RunRetrying(ctx, command.Of(slot.Origin, slot.ImageBias))
 	return err
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // claimedGrace is how long Run waits, after its context has ended, for a command that a
@@ -84,13 +86,8 @@ const (
 func (e *Executor) RunRetrying(ctx context.Context, c Command) (r Result, err error) {
 	for range busyTries {
 		r, err = e.Run(ctx, c)
-		if !errors.Is(err, unix.EBUSY) {
+		if !errors.Is(err, unix.EBUSY) || !beat.Pause(ctx, busyPause) {
 			break
-		}
-		select {
-		case <-ctx.Done():
-			return r, err
-		case <-time.After(busyPause):
 		}
 	}
 	return r, err

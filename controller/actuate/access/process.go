@@ -76,7 +76,7 @@ type Mailbox interface {
 	Map(ctx context.Context, start, size uint64) error
 	// Store makes a GOT slot hold another value in one go; unix.EAGAIN if it
 	// does not hold the old one, unix.ESTALE if it is none any more, unix.EBUSY
-	// while the loader is at work on it.
+	// if the loader stays at work on it.
 	Store(ctx context.Context, slot Word, old, value uint64) error
 }
 

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -17,20 +16,13 @@ import (
 	"github.com/attune-hpc/attune/internal/proc"
 )
 
-const (
-	// busyTries is how often DMLib is asked while the loader is at work, after
-	// busyPause each.
-	busyTries = 4
-	busyPause = 5 * time.Millisecond
-)
-
 // ExchangeSlot makes a slot hold something else in one go, while threads jump
 // through it: the kernel promises no whole words for writes from outside.
 func ExchangeSlot(ctx context.Context, process Process, w Word, from, to []byte) error {
 	if mailbox := process.Mailbox(); mailbox != nil {
 		ctx, cancel := context.WithTimeout(ctx, DefaultSafePointTimeout)
 		defer cancel()
-		if err := storeSlot(ctx, mailbox, w, from, to); err == nil || !next(err) {
+		if err := mailbox.Store(ctx, w, binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint64(to)); err == nil || !next(err) {
 			return slotError(w, err)
 		}
 	}
@@ -42,17 +34,6 @@ func ExchangeSlot(ctx context.Context, process Process, w Word, from, to []byte)
 		err = unix.EAGAIN
 	}
 	return slotError(w, err)
-}
-
-func storeSlot(ctx context.Context, mailbox Mailbox, w Word, from, to []byte) error {
-	err := error(unix.EBUSY)
-	for try := 0; try < busyTries && errors.Is(err, unix.EBUSY); try++ {
-		if try > 0 {
-			time.Sleep(busyPause)
-		}
-		err = mailbox.Store(ctx, w, binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint64(to))
-	}
-	return err
 }
 
 // settled says why a slot must not be written by a stopped thread: it is none any
