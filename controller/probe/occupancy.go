@@ -222,14 +222,17 @@ func (o *occupancy) leave(ctx context.Context, index uint16) {
 	o.takeOut(ctx, index)
 }
 
-// leaves says whether the kernel has not let go of a point yet that was recalled: it has
-// when whoever recalled it wishes it back.
+// letGo notes that the kernel has let go of a point that was recalled.
+func (o *occupancy) letGo(index uint16) {
+	if r, was := o.recalled[index]; was {
+		r.back = true
+		o.recalled[index] = r
+	}
+}
+
+// leaves says whether the kernel has not let go yet of a point that was recalled.
 func (o *occupancy) leaves(w wish) bool {
 	r, was := o.recalled[w.index]
-	if was && w.back {
-		r.back = true
-		o.recalled[w.index] = r
-	}
 	return was && r.spec == w.spec && !r.back
 }
 

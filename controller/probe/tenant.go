@@ -84,6 +84,9 @@ func (t *tenant) fulfil(ctx context.Context, wishes []wish, held bool) (all bool
 	defer t.begin()()
 	var gone, wanted []wish
 	for _, w := range wishes {
+		if w.back {
+			t.letGo(w.index)
+		}
 		switch {
 		case w.gone:
 			gone = append(gone, w)
