@@ -6,18 +6,30 @@ package inject
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // TestSearchOfTheStarved: the threads stop long after they were told to, for want of a
 // processor.
 func TestSearchOfTheStarved(t *testing.T) {
-	const pin, processor = "taskset", "0"
-	busy := exec.Command("chrt", "--fifo", "1", pin, "-c", processor, "sh", "-c", "while :; do :; done")
+	const pin = "taskset"
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		t.Fatal(err)
+	}
+	processor := 0
+	for !allowed.IsSet(processor) {
+		processor++
+	}
+	busy := exec.Command("chrt", "--fifo", "1", pin, "-c", fmt.Sprint(processor), "sh", "-c", "while :; do :; done")
 	if err := busy.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -26,12 +38,15 @@ func TestSearchOfTheStarved(t *testing.T) {
 		_ = busy.Wait()
 	}()
 	program := targets.Program(t, "timeouts")
-	target := targets.StartCommand(t, exec.Command(pin, "-c", processor, program))
+	target := targets.StartCommand(t, exec.Command(pin, "-c", fmt.Sprint(processor), program))
 	options := ExecuteOptions{Suits: func(int64, uint64) bool { return false }, Anywhere: true, Patience: 200 * time.Millisecond}
 	for range targets.Fewer(10) {
 		if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(1), options); !errors.Is(err, ErrNoSafePoint) {
 			t.Error(err)
 		}
+	}
+	if stat, err := procid.ReadStat(busy.Process.Pid); err != nil || stat.Zombie() {
+		t.Errorf("nothing kept the processor: %+v, %v", stat, err)
 	}
 	target.Right(t)
 	target.Finish(t)
