@@ -112,7 +112,7 @@ func (w *watcher) put(label string) {
 type watched struct {
 	event Event
 	there bool         // it was there at the last look
-	file  *follow.File // of an event that is a line; nil: it cannot be followed
+	file  *follow.File // of an event that is a line; nil: it is none at present
 	lines follow.Splitter
 }
 
@@ -143,6 +143,7 @@ func (w *watched) look(tell func(string)) {
 // read tells of the lines that are complete by now.
 func (w *watched) read(tell func(string)) {
 	if w.file == nil {
+		w.begin() // perhaps it is a file by now
 		return
 	}
 	news, err := w.file.Look()

@@ -147,6 +147,12 @@ func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int
 	tuner.AwaitAll(until, attached)
 	awaitForked(until, s.Joined.Controller)
 	cli.EndAtNext(stop)
+	finish(ctx, s, attached)
+	return nil
+}
+
+// finish lets go of the processes, and reports.
+func finish(ctx context.Context, s *tuner.Tuner, attached []*controller.Attached) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tuner.EndTimeout)
 	defer cancel()
 	r := s.Account(ctx, nil, func(ctx context.Context) {
@@ -154,7 +160,6 @@ func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int
 		s.LeaveAll(ctx, attached)
 	})
 	s.Out.Write(r, s.Notes.Lines())
-	return nil
 }
 
 const (

@@ -79,23 +79,7 @@ func usageNothingToWatch(pids []int) error {
 func show(ctx context.Context, p *cli.Env, flags watchFlags, held []*holder, points []*attunev1.MeasurePoint) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events := make(chan seen, 64)
-	errs := make(chan error, len(held))
-	var streams sync.WaitGroup
-	for i, h := range held {
-		if len(h.pids) > 0 {
-			streams.Go(func() {
-				request := &attunev1.WatchProbesRequest{
-					Session: h.place.session, Host: h.place.host, Pids: h.pids, Points: points, Follow: flags.follow,
-				}
-				errs <- stream(ctx, h, request, func(e *attunev1.WatchProbesResponse) { events <- seen{i, e} })
-			})
-		}
-	}
-	go func() { // ends with the streams, which end with ctx
-		streams.Wait()
-		close(events)
-	}()
+	events, errs := streamAll(ctx, flags, held, points)
 	from := callers{}
 	defer from.close()
 	name := from.name
@@ -113,7 +97,6 @@ func show(ctx context.Context, p *cli.Env, flags watchFlags, held []*holder, poi
 	until := newLimit(flags.duration, cancel)
 	defer until.stop()
 	printAll(printer, events, flags.interval, until, asked, cancel)
-	close(errs)
 	printer.Unhit()
 	if err := flags.stacks.write(printer); err != nil {
 		return err
@@ -130,6 +113,28 @@ func show(ctx context.Context, p *cli.Env, flags watchFlags, held []*holder, poi
 		}
 	}
 	return failedProbes(printer.Refused(), asked)
+}
+
+// streamAll has all sessions stream their events, until ctx ends or they do. Both channels are
+// closed then; there is room for all errors.
+func streamAll(ctx context.Context, flags watchFlags, held []*holder, points []*attunev1.MeasurePoint) (<-chan seen, <-chan error) {
+	events, errs := make(chan seen, 64), make(chan error, len(held))
+	var streams sync.WaitGroup
+	for i, h := range held {
+		if len(h.pids) == 0 {
+			continue
+		}
+		request := &attunev1.WatchProbesRequest{Session: h.place.session, Host: h.place.host, Pids: h.pids, Points: points, Follow: flags.follow}
+		streams.Go(func() {
+			errs <- stream(ctx, h, request, func(e *attunev1.WatchProbesResponse) { events <- seen{i, e} })
+		})
+	}
+	go func() { // ends with the streams
+		streams.Wait()
+		close(errs)
+		close(events)
+	}()
+	return events, errs
 }
 
 // columns is how wide the terminal is; 0: not known.
