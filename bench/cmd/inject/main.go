@@ -57,7 +57,7 @@ const warmUp = 20
 func main() {
 	rounds := flag.Int("n", 1000, "times that the program is entered and let go")
 	threads := flag.Int("threads", 4, "threads of the program")
-	calls := flag.Bool("calls", false, "a program whose threads wait in each system call that a stop interrupts, and look what it returns")
+	calls := flag.Bool("calls", false, "a program whose threads wait in twenty system calls with a timeout that a stop interrupts, and look what they return")
 	d := &document{Machine: present.ThisMachine("libc6")}
 	os.Exit(benchmark.Main(benchmark.Options{
 		Name: "inject", Machine: d.Machine, Quick: benchmark.Quick{"n": "300"}, Document: d,
