@@ -69,7 +69,7 @@ func (c Catalogue) Entered(ctx context.Context) (string, error) {
 	return c.compile(ctx, "entered", "-pthread")
 }
 
-// Waiting returns a program whose threads wait in each system call that a stop
+// Waiting returns a program whose threads wait in system calls with a timeout that a stop
 // interrupts, and look what it returns.
 func (c Catalogue) Waiting(ctx context.Context) (string, error) {
 	c.Sources = "internal/testing/targets/programs"
