@@ -111,7 +111,7 @@ check-vulnerabilities: ## Look for known vulnerabilities in what the commands ca
 
 .PHONY: lint
 lint: dmlib ## Run the linters of Go, C and shell scripts
-	@test -z "$$(git ls-files '*.go' | xargs gofmt -l | tee /dev/stderr)"
+	@! git ls-files '*.go' | xargs gofmt -l | grep .
 	$(TOOL) golangci-lint run --allow-parallel-runners ./...
 	@scripts/check-c-format
 	@for f in $$(git grep -lI '^#!.*\bbash' -- scripts .ci bench packaging); do bash -n $$f || exit 1; done
