@@ -103,8 +103,10 @@ type Config struct {
 	Version string
 	// Log may be nil.
 	Log *slog.Logger
+	// GateTimeout is how long processes wait at the start gate, as the DMLib of LibraryPath
+	// was built; 0: as it is shipped.
+	GateTimeout time.Duration
 
-	gateTimeout time.Duration    // of tests' DMLib; 0: [gate.Timeout]
 	budgetClock func() time.Time // what the budget's rounds go by; nil: [time.Now]
 }
 
@@ -155,8 +157,8 @@ func (c Config) withDefaults() Config {
 	if c.Lease == 0 {
 		c.Lease = 10 * time.Second
 	}
-	if c.gateTimeout == 0 {
-		c.gateTimeout = gate.Timeout
+	if c.GateTimeout == 0 {
+		c.GateTimeout = gate.Timeout
 	}
 	if c.budgetClock == nil {
 		c.budgetClock = time.Now

@@ -110,7 +110,7 @@ func start(t *testing.T, options ...func(*Config)) *bench {
 	b.show(t)
 	config := Config{
 		AnalyzerAddress: "unix:" + b.address, GatePath: filepath.Join(dir, "gate", "g.sock"),
-		LibraryPath: longgate.Install(t, dir), gateTimeout: longgate.Limit, StateDir: b.state, JobID: fmt.Sprintf("test-%s-%d", t.Name(), os.Getpid()),
+		LibraryPath: longgate.Install(t, dir), GateTimeout: longgate.Limit, StateDir: b.state, JobID: fmt.Sprintf("test-%s-%d", t.Name(), os.Getpid()),
 		Hidden: &hidden.Prober{Helper: helper}, Budget: 1,
 	}
 	for _, option := range options {

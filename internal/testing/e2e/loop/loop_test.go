@@ -55,7 +55,8 @@ func start(t *testing.T) *node {
 	})
 	n.line = extend(t, filepath.Join(dir, "c"), listener.Addr().String())
 	n.controller, err = controller.New(controller.Config{
-		AnalyzerAddress: "unix:" + filepath.Join(dir, "c"), GatePath: filepath.Join(dir, "gate", "g"), LibraryPath: longgate.Install(t, dir),
+		AnalyzerAddress: "unix:" + filepath.Join(dir, "c"), GatePath: filepath.Join(dir, "gate", "g"),
+		LibraryPath: longgate.Install(t, dir), GateTimeout: longgate.Limit,
 		StateDir: filepath.Join(dir, "state"), JobID: fmt.Sprintf("loop-%d-%s", os.Getpid(), filepath.Base(dir)), Budget: 1,
 	})
 	if err != nil {
