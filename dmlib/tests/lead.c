@@ -102,9 +102,12 @@ void lead_hooks(const struct process *p) {
         if (file == MAP_FAILED)
             fail("map the program");
         o.file = file;
-        o.bias = ((const Elf64_Ehdr *)file)->e_type == ET_DYN ? lowest_mapping(p) : 0;
-        lead_table(&o, DT_JMPREL, DT_PLTRELSZ);
-        lead_table(&o, DT_RELA, DT_RELASZ);
+        uint64_t start = lowest_mapping(p);
+        o.bias = ((const Elf64_Ehdr *)file)->e_type == ET_DYN ? start : 0;
+        if (start != 0) {
+            lead_table(&o, DT_JMPREL, DT_PLTRELSZ);
+            lead_table(&o, DT_RELA, DT_RELASZ);
+        }
         munmap(file, (size_t)status.st_size);
     }
     if (o.memory >= 0)
