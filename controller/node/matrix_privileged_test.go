@@ -12,16 +12,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/controller/policy"
-	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/testing/asuser"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -115,7 +112,7 @@ func TestMatrix(t *testing.T) {
 	for _, who := range []uint32{ann, bob, carol, 0} {
 		for _, owner := range users {
 			for _, said := range users {
-				pid := mustRunAs(t, owner)
+				pid := asuser.Sleep(t, owner)
 				task, err := json.Marshal(Task{PID: pid, UID: said, Mode: "tune", Job: TaskJob{Kind: "slurm", ID: fmt.Sprintf("%d-%d", who, owner)}})
 				if err != nil {
 					t.Fatal(err)
@@ -148,22 +145,4 @@ func TestMatrix(t *testing.T) {
 			}
 		}
 	}
-}
-
-// mustRunAs starts a process of a user's that lives until the test ends.
-func mustRunAs(t *testing.T, uid uint32) int {
-	t.Helper()
-	command := exec.Command("/bin/sleep", "600")
-	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-	})
-	if owner, err := procid.Owner(command.Process.Pid); err != nil || owner != uid {
-		t.Fatalf("it is %d's, %v", owner, err)
-	}
-	return command.Process.Pid
 }

@@ -11,12 +11,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +27,7 @@ import (
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -208,20 +207,10 @@ func FuzzTask(f *testing.F) {
 // ofUser starts a process of a user who is not root: this one, or nobody.
 func ofUser(t *testing.T) (pid int, uid uint32) {
 	t.Helper()
-	cmd := exec.Command("sleep", "1000")
-	uid = uint32(os.Getuid())
-	if uid == 0 {
+	if uid = uint32(os.Getuid()); uid == 0 {
 		uid = 65534
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed
-	})
-	return cmd.Process.Pid, uid
+	return asuser.Sleep(t, uid), uid
 }
 
 // A user hands over processes of their own, to run as themselves.

@@ -5,12 +5,11 @@ package tuner
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 )
 
 // A command is not run on behalf of somebody else, least of all by root.
@@ -18,13 +17,7 @@ func TestNoCommandForAnotherUser(t *testing.T) {
 	pid := 1
 	if os.Geteuid() == 0 {
 		const nobody = 65534
-		cmd := exec.CommandContext(t.Context(), "/bin/sleep", "900")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-		pid = cmd.Process.Pid
+		pid = asuser.Sleep(t, nobody)
 	}
 	_, err := OpenObjectiveOf("command:id -u", []int{os.Getpid(), pid})
 	var usage *exitcode.Error
