@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -139,10 +140,10 @@ func (b *bench) show(t *testing.T) {
 	attunev1.RegisterManagementServiceServer(server, b.analyzer)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	b.hide = func() {
+	b.hide = sync.OnceFunc(func() {
 		server.Stop()
 		<-served
-	}
+	})
 }
 
 func (b *bench) stop(t *testing.T) {

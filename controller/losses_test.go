@@ -4,10 +4,12 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/link"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -35,6 +37,9 @@ func TestLastCountsWhileTheAnalyzerIsAway(t *testing.T) {
 	b.placed(t, 3)
 	b.delivered(t)
 	b.hide()
+	patience.Until(t, "the controller misses the Analyzer", func() bool {
+		return !slices.ContainsFunc(b.controller.members.List(), (*member.Member).Told)
+	})
 	target.Ask(t, "1000")
 	if err := target.End(t); err != nil {
 		t.Fatal(err)
