@@ -3,10 +3,11 @@
 package report
 
 import (
-	"encoding/json"
 	"reflect"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/attune-hpc/attune/internal/schemafile"
 )
 
 // Schema returns the JSON schema of a report, indented, with a newline at its
@@ -24,10 +25,5 @@ func Schema() ([]byte, error) {
 	change := s.Properties["changes"].Items
 	change.Properties["verdict"].Enum = []any{VerdictKept, VerdictUndone, VerdictFailed, VerdictUnjudged}
 	change.Properties["prediction"].Enum = []any{"holds", "too_high", "too_low", "wrong"}
-	s.Schema = "https://json-schema.org/draft/2020-12/schema"
-	s.ID = "https://attune-hpc.github.io/schema/report-1.json"
-	s.Title = "Attune report"
-	s.Description = "What one session of Attune saw, changed, gained and lost."
-	data, err := json.MarshalIndent(s, "", "  ")
-	return append(data, '\n'), err
+	return schemafile.Encode(s, "report-1", "Attune report", "What one session of Attune saw, changed, gained and lost.")
 }

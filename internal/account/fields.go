@@ -25,35 +25,55 @@ type Field struct {
 
 // Fields returns all fields of an Account in the document's order, an object
 // before what is in it.
-func Fields() []Field { return fieldsOf(reflect.TypeFor[Account](), "") }
+func Fields() []Field { return fieldsOf(reflect.TypeFor[Account]()) }
 
 // RowFields returns the fields of a Row.
-func RowFields() []Field { return fieldsOf(reflect.TypeFor[Row](), "") }
+func RowFields() []Field { return fieldsOf(reflect.TypeFor[Row]()) }
 
-func fieldsOf(t reflect.Type, prefix string) []Field {
-	var out []Field
-	for f := range t.Fields() {
+func fieldsOf(t reflect.Type) (fields []Field) {
+	for _, f := range locateFields(t, "", nil) {
+		fields = append(fields, f.Field)
+	}
+	return fields
+}
+
+// located is a field, and where it is in the type that has it.
+type located struct {
+	Field
+	index []int        // of the fields that lead to it, one in another
+	of    reflect.Type // its own, without pointers and lists
+	many  bool         // it is a list, or in one
+}
+
+// locateFields lists the fields of a type of this package, an object before what is in it,
+// with the object that the type is in itself.
+func locateFields(t reflect.Type, prefix string, in *located) (all []located) {
+	for i := range t.NumField() {
+		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" {
 			continue // of no document
 		}
-		field := Field{Name: prefix + name, Unit: f.Tag.Get("unit"), Help: f.Tag.Get("jsonschema")}
-		inner, list := f.Type, false
-		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
-			list = list || inner.Kind() == reflect.Slice
-			inner = inner.Elem()
+		field := located{Field: Field{Name: prefix + name, Unit: f.Tag.Get("unit"), Help: f.Tag.Get("jsonschema")}, index: []int{i}, of: f.Type}
+		if in != nil {
+			field.index, field.many = append(slices.Clone(in.index), i), in.many
 		}
-		nested := inner.Kind() == reflect.Struct && inner.PkgPath() == t.PkgPath()
-		field.Numeric = field.Unit != "" && inner.Kind() != reflect.Map
+		list := false
+		for field.of.Kind() == reflect.Pointer || field.of.Kind() == reflect.Slice {
+			list = list || field.of.Kind() == reflect.Slice
+			field.of = field.of.Elem()
+		}
+		field.many = field.many || list
+		nested := field.of.Kind() == reflect.Struct && field.of.PkgPath() == t.PkgPath()
+		field.Numeric = field.Unit != "" && field.of.Kind() != reflect.Map
 		if list && nested {
 			field.Name += "[]"
 		}
-		out = append(out, field)
-		if nested {
-			out = append(out, fieldsOf(inner, field.Name+".")...)
+		if all = append(all, field); nested {
+			all = append(all, locateFields(field.of, field.Name+".", &field)...)
 		}
 	}
-	return out
+	return all
 }
 
 // Number returns the number that a field has in a, by its name outside of
@@ -85,25 +105,11 @@ func (a *Account) Number(name string) (float64, bool) {
 // long as all else that is done with an account.
 var numbers = sync.OnceValue(func() map[string][]int {
 	paths := make(map[string][]int)
-	var walk func(t reflect.Type, prefix string, path []int)
-	walk = func(t reflect.Type, prefix string, path []int) {
-		for i := range t.NumField() {
-			f := t.Field(i)
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			inner := f.Type
-			if inner.Kind() == reflect.Pointer {
-				inner = inner.Elem()
-			}
-			here := append(slices.Clone(path), i)
-			switch {
-			case inner.Kind() == reflect.Struct && inner.PkgPath() == t.PkgPath():
-				walk(inner, prefix+name+".", here)
-			case reflect.Zero(inner).CanFloat(), reflect.Zero(inner).CanUint(), reflect.Zero(inner).CanInt():
-				paths[prefix+name] = here
-			}
+	for _, f := range locateFields(reflect.TypeFor[Account](), "", nil) {
+		if zero := reflect.Zero(f.of); !f.many && (zero.CanFloat() || zero.CanUint() || zero.CanInt()) {
+			paths[f.Name] = f.index
 		}
 	}
-	walk(reflect.TypeFor[Account](), "", nil)
 	return paths
 })
 

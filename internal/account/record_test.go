@@ -80,7 +80,7 @@ func TestFieldsAreDescribed(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	a := &Account{WallSeconds: 1.5, Processes: Processes{Total: new(uint64(3))}, Host: Host{CPUs: 2}}
+	a := &Account{WallSeconds: 1.5, Files: []File{{Maps: new(uint64(1))}}, Processes: Processes{Total: new(uint64(3))}, Host: Host{CPUs: 2}}
 	for _, tt := range []struct {
 		name  string
 		want  float64
@@ -94,6 +94,8 @@ func TestNumber(t *testing.T) {
 		{name: "processes"},
 		{name: "processes.total.x"},
 		{name: "command"},
+		{name: "files.maps"},
+		{name: "files[].maps"},
 		{name: "nothing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

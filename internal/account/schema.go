@@ -3,9 +3,9 @@
 package account
 
 import (
-	"encoding/json"
-
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/attune-hpc/attune/internal/schemafile"
 )
 
 // Schema returns the JSON schema of an Account, indented, with a newline at its
@@ -20,10 +20,5 @@ func Schema() ([]byte, error) {
 	s.Properties["tree"].Items.Properties["exit"].Properties["type"].Enum = types
 	s.Properties["files"].Items.Properties["kind"].Enum = []any{KindFile, KindDirectory, KindDevice, KindFIFO}
 	s.Properties["accuracy"].AdditionalProperties.Enum = []any{string(Exact), string(Sampled), string(Bound)}
-	s.Schema = "https://json-schema.org/draft/2020-12/schema"
-	s.ID = "https://attune-hpc.github.io/schema/account-1.json"
-	s.Title = "Attune account"
-	s.Description = "What a command and all its processes took."
-	data, err := json.MarshalIndent(s, "", "  ")
-	return append(data, '\n'), err
+	return schemafile.Encode(s, "account-1", "Attune account", "What a command and all its processes took.")
 }
