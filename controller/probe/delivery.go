@@ -13,18 +13,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// What one hit costs the application, nanoseconds, by bench/dmlib and bench/probe
-// on a virtual machine with a 2.6 GHz processor. They are not measured again on
-// each machine: these are some tens of instructions, which differ little.
-const (
-	costAggregate = 3
-	costEvent     = 7.5
-	costDuration  = 16.5
-	costStub      = 3 // what a stub adds to a hook
-	costPatch     = 4 // what an entry patch adds
-	costShared    = 4 // what a hook adds to a point that shares it
-)
-
 // control is what DMLib is told to deliver, but for captures.
 func control(index uint16, spec *attunev1.MeasurePoint) shm.PointControl {
 	c := shm.PointControl{Point: index, Parameter: int(min(spec.GetParameter(), shm.Parameters-1)), Duration: spec.GetPlace() == attunev1.Place_PLACE_BOTH}
@@ -52,19 +40,6 @@ func powerOfTwo(n uint32) uint32 {
 		return 1
 	}
 	return 1 << bits.Len32(n-1)
-}
-
-// cost is what a hit by DMLib costs, without captures.
-func cost(spec *attunev1.MeasurePoint) float64 {
-	switch {
-	case spec.GetDelivery() == attunev1.Delivery_DELIVERY_SAMPLED:
-		return costAggregate
-	case spec.GetPlace() == attunev1.Place_PLACE_BOTH:
-		return costDuration
-	case spec.GetDelivery() == attunev1.Delivery_DELIVERY_EVENT:
-		return costEvent
-	}
-	return costAggregate
 }
 
 // asked is the level that a point asks for.

@@ -40,7 +40,7 @@ func (s *stubs) place(ctx context.Context, index uint16, spec *attunev1.MeasureP
 	if err != nil {
 		return nil, err
 	}
-	p := &placement{mechanism: MechanismGOT, reason: reason, captured: captures, extra: costStub}
+	p := &placement{mechanism: MechanismGOT, reason: reason, captured: captures}
 	p.reckon(spec)
 	writer := slotWriterOf(s.process, held)
 	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)

@@ -46,7 +46,7 @@ func (h *hooks) place(ctx context.Context, index uint16, spec *attunev1.MeasureP
 	switch owner := h.owner[local]; {
 	case err != nil:
 	case owner != 0 && owner != index:
-		p.reason, p.extra = whyShared, costShared
+		p.reason, p.shared = whyShared, true
 		local, err = memory.Share(hook.Index, delivery)
 	default:
 		err = memory.SetPoint(local, delivery)

@@ -35,7 +35,7 @@ func (q *patches) place(ctx context.Context, index uint16, spec *attunev1.Measur
 	}
 	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
 	defer cancel()
-	p := &placement{mechanism: MechanismPatch, reason: why, why: why, extra: costPatch}
+	p := &placement{mechanism: MechanismPatch, reason: why, why: why}
 	var refused error
 	for _, f := range functions {
 		err := q.patchOne(ctx, memory, index, spec, f, p, some)

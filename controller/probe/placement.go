@@ -26,7 +26,7 @@ type placement struct {
 	measured    bool // the cost, on this machine
 	expected    bool // from the first hit on, though placed later
 	late        time.Duration
-	extra       float64 // of cost, what the mechanism adds to a hook's
+	shared      bool // its hook is another point's
 	captured    captures
 	preferred   bool // the kernel serves it for less, as it was asked for
 	load        budget.Load
@@ -85,7 +85,10 @@ func (p *placement) explain() {
 
 // reckon notes what a hit costs that DMLib takes.
 func (p *placement) reckon(spec *attunev1.MeasurePoint) {
-	p.cost = cost(spec) + p.captured.cost(spec) + p.extra
+	p.cost = costOfHit(p.mechanism, spec, !p.captured.program.Empty()) + p.captured.cost(spec)
+	if p.shared {
+		p.cost += costShared
+	}
 }
 
 // moves says whether DMLib may serve a point at a level for less than the kernel,
@@ -100,7 +103,7 @@ func costsOf(p *placement, spec *attunev1.MeasurePoint) (costs budget.Costs) {
 	for level := asked(spec); level < budget.Off; level++ {
 		after := *p
 		if p.moves(spec, level) {
-			after.attachments, after.extra = nil, costPatch
+			after.attachments, after.mechanism = nil, MechanismPatch
 		}
 		if len(after.attachments) == 0 {
 			after.reckon(delivered(spec, level))
