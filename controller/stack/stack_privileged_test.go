@@ -85,6 +85,22 @@ func listed(keys map[string]uint64) string {
 // watch watches a process at a point of its program.
 func watch(t *testing.T, u *uprobe.Uprobes, text, binary string, pid int) {
 	t.Helper()
+	w := uprobe.Watch{PID: pid, Point: 1}
+	if attach(t, u, text, binary).KeyStack() {
+		space, err := NewSpace(func() ([]objfile.Image, error) { return objfile.Images(pid) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Space = space
+	}
+	if err := u.Watch(w); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// attach attaches a point to the function of a program, and returns what it captures.
+func attach(t *testing.T, u *uprobe.Uprobes, text, binary string) capture.Program {
+	t.Helper()
 	point, err := pointtext.Parse(text)
 	if err != nil {
 		t.Fatal(err)
@@ -107,13 +123,5 @@ func watch(t *testing.T, u *uprobe.Uprobes, text, binary string, pid int) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	w := uprobe.Watch{PID: pid, Point: 1}
-	if program.KeyStack() {
-		if w.Space, err = NewSpace(func() ([]objfile.Image, error) { return objfile.Images(pid) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := u.Watch(w); err != nil {
-		t.Fatal(err)
-	}
+	return program
 }

@@ -45,18 +45,32 @@ func objectTableSpec(count int) *ebpf.MapSpec {
 }
 
 // newInnerTable makes an array that begins with a content, and puts it into an outer one.
-func newInnerTable[T any](outer *ebpf.Map, number uint32, spec *ebpf.MapSpec, content ...T) (table innerTable[T], err error) {
+func newInnerTable[T any](outer *ebpf.Map, number uint32, spec *ebpf.MapSpec, content ...T) (innerTable[T], error) {
+	table, err := newLooseTable(spec, content)
+	if err == nil {
+		err = table.put(outer, number)
+	}
+	return table, err
+}
+
+// newLooseTable makes an array that begins with a content, and that no outer one holds yet.
+func newLooseTable[T any](spec *ebpf.MapSpec, content []T) (table innerTable[T], err error) {
 	if table.array, err = ebpf.NewMap(spec); err != nil {
 		return table, err
 	}
-	if table.shared, err = bpf.MapArray[T](table.array); err == nil {
-		copy(table.shared.Elements, content)
-		err = outer.Put(number, table.array)
+	if table.shared, err = bpf.MapArray[T](table.array); err != nil {
+		return table, errors.Join(err, table.close())
 	}
-	if err != nil {
-		err = errors.Join(err, table.close())
+	copy(table.shared.Elements, content)
+	return table, nil
+}
+
+// put puts the array into an outer one, and gives it up if that fails.
+func (t *innerTable[T]) put(outer *ebpf.Map, number uint32) error {
+	if err := outer.Put(number, t.array); err != nil {
+		return errors.Join(err, t.close())
 	}
-	return table, err
+	return nil
 }
 
 // remove takes the array out and gives it up. Programs that are at it keep its memory

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/cilium/ebpf"
 
@@ -30,6 +31,8 @@ type keyTables struct {
 
 // keyTable is one of them.
 type keyTable struct {
+	naming sync.Mutex // held while stacks are named; before watchTable.mu, which guards the rest
+
 	number  uint32
 	places  innerTable[aggregate.Memory]
 	texts   innerTable[uprobesKeyText] // of keys that are no numbers
@@ -45,13 +48,14 @@ func (k *keyTables) open(from *uprobeMaps) {
 	}
 }
 
-// add makes a table for the keys of a program; stacks are those of a space.
-func (k *keyTables) add(program capture.Program, space Space) (*keyTable, error) {
+// add makes a table for the keys of a program; stacks are those of a
+// process that has mapped this.
+func (k *keyTables) add(program capture.Program, mapped *mappedObjects) (*keyTable, error) {
 	if len(k.free) == 0 {
 		return nil, ErrTooManyWatches
 	}
 	table := &keyTable{number: k.free[0]}
-	if err := k.fill(table, program, space); err != nil {
+	if err := k.fill(table, program, mapped); err != nil {
 		return nil, errors.Join(fmt.Errorf("table of %d keys: %w", program.MaxKeys, err), k.empty(table))
 	}
 	k.free = k.free[1:]
@@ -60,7 +64,7 @@ func (k *keyTables) add(program capture.Program, space Space) (*keyTable, error)
 }
 
 // fill makes what a table consists of, what the programs begin with last.
-func (k *keyTables) fill(table *keyTable, program capture.Program, space Space) (err error) {
+func (k *keyTables) fill(table *keyTable, program capture.Program, mapped *mappedObjects) (err error) {
 	count := program.Places()
 	if program.KeyText() {
 		table.names = make(map[int]hits.Key)
@@ -69,7 +73,7 @@ func (k *keyTables) fill(table *keyTable, program capture.Program, space Space) 
 		}
 	}
 	if program.KeyStack() {
-		if err := k.objects.set(table.number, &table.objects, space); err != nil {
+		if err := k.objects.set(table.number, &table.objects, mapped); err != nil {
 			return err
 		}
 	}

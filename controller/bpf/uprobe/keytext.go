@@ -29,8 +29,8 @@ type keyReading struct {
 // hash for the value: stacks of the same functions may be several keys. It makes no
 // system call but to name a stack that is new.
 func (t *watchTable) ReadKeys(pid int, point uint16, of Interval, visit func(key hits.Key, a *Aggregate)) {
-	readings, table := t.readKeys(pid, point, of)
-	t.nameAll(readings, table)
+	readings, table, space := t.readKeys(pid, point, of)
+	t.nameAll(readings, table, space)
 	for i := range readings {
 		if readings[i].key.Has {
 			visit(readings[i].key, &readings[i].sums)
@@ -38,12 +38,12 @@ func (t *watchTable) ReadKeys(pid int, point uint16, of Interval, visit func(key
 	}
 }
 
-func (t *watchTable) readKeys(pid int, point uint16, of Interval) (readings []keyReading, table *keyTable) {
+func (t *watchTable) readKeys(pid int, point uint16, of Interval) (readings []keyReading, table *keyTable, space Space) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	entry := t.index[uprobesWatchKey{Process: uint32(pid), Point: uint32(point)}]
 	if entry == nil || entry.table == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	table = entry.table
 	aggregate.Table(table.places.shared.Elements).Each(func(place int, key uint64, sums *aggregate.Memory) {
@@ -53,7 +53,7 @@ func (t *watchTable) readKeys(pid int, point uint16, of Interval) (readings []ke
 		}
 		readings = append(readings, one)
 	})
-	return readings, table
+	return readings, table, table.objects.space
 }
 
 // readText fills in what a key stands for, as far as that is known. The caller holds
@@ -80,9 +80,9 @@ func (t *keyTable) readText(one *keyReading) {
 	t.names[one.place] = one.key
 }
 
-// nameAll names the stacks that have no names yet, without the lock: to read the symbols
-// of a file takes a while.
-func (t *watchTable) nameAll(readings []keyReading, table *keyTable) {
+// nameAll names the stacks that have no names yet, by a space that may be closed meanwhile,
+// without watchTable.mu: to read the symbols and rows of a file takes a while.
+func (t *watchTable) nameAll(readings []keyReading, table *keyTable, space Space) {
 	var unnamed []*keyReading
 	for i := range readings {
 		if len(readings[i].stack) > 0 {
@@ -96,8 +96,13 @@ func (t *watchTable) nameAll(readings []keyReading, table *keyTable) {
 	for _, one := range unnamed {
 		addresses = append(addresses, one.stack...)
 	}
-	space := table.objects.space
-	renewed := space.Renew(addresses) // once: a process may have mapped very much
+	table.naming.Lock() // what is mapped is told in the order in which it was found
+	defer table.naming.Unlock()
+	var now *mappedObjects
+	if space.Renew(addresses) { // once: a process may have mapped very much
+		now = readMapped(space, &t.memory.keys.objects.rows, &t.mu)
+		defer now.forget()
+	}
 	for _, one := range unnamed {
 		one.key.Text = nameStack(space, one.stack)
 	}
@@ -106,9 +111,9 @@ func (t *watchTable) nameAll(readings []keyReading, table *keyTable) {
 	for _, one := range unnamed {
 		table.names[one.place] = one.key
 	}
-	if renewed && slices.Contains(t.memory.keys.tables, table) {
+	if now != nil && slices.Contains(t.memory.keys.tables, table) {
 		// Without room the programs go on with the objects that they know.
-		_ = t.memory.keys.objects.set(table.number, &table.objects, space)
+		_ = t.memory.keys.objects.set(table.number, &table.objects, now)
 	}
 }
 

@@ -87,12 +87,12 @@ func (m *watchMemory) close() error {
 }
 
 // add makes a watch that programs find.
-func (m *watchMemory) add(key uprobesWatchKey, w Watch, config pointConfig) (*watchEntry, error) {
+func (m *watchMemory) add(key uprobesWatchKey, w Watch, mapped *mappedObjects, config pointConfig) (*watchEntry, error) {
 	if len(m.free) == 0 {
 		return nil, ErrTooManyWatches
 	}
 	entry := &watchEntry{number: m.free[0], start: w.StartTicks, signed: config.program.Signed()}
-	if err := m.addProgram(entry, config.program, w); err != nil {
+	if err := m.addProgram(entry, config.program, w.Globals, mapped); err != nil {
 		return nil, err
 	}
 	watch := newWatch(config)
@@ -163,7 +163,7 @@ func (m *watchMemory) startTicks(watch *uprobesWatch) uint64 {
 }
 
 // addProgram gives the watch its program, if the point has one.
-func (m *watchMemory) addProgram(entry *watchEntry, program capture.Program, w Watch) error {
+func (m *watchMemory) addProgram(entry *watchEntry, program capture.Program, globals []uint64, mapped *mappedObjects) error {
 	if program.Empty() {
 		return nil
 	}
@@ -173,12 +173,12 @@ func (m *watchMemory) addProgram(entry *watchEntry, program capture.Program, w W
 	var table uint32
 	if program.Key != capture.None {
 		var err error
-		if entry.table, err = m.keys.add(program, w.Space); err != nil {
+		if entry.table, err = m.keys.add(program, mapped); err != nil {
 			return err
 		}
 		table = entry.table.number
 	}
-	encoded, err := program.Encode(w.Globals, table)
+	encoded, err := program.Encode(globals, table)
 	if err != nil {
 		m.keys.remove(entry.table)
 		return err

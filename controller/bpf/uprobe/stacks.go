@@ -4,6 +4,7 @@ package uprobe
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/cilium/ebpf"
 )
@@ -37,22 +38,24 @@ func (r *rowTables) open(outer *ebpf.Map) {
 	}
 }
 
-// hold returns the rows of an object's file; nil: there are none, or no room for them.
-func (r *rowTables) hold(object Object) *rowTable {
-	if known := r.of[object.File]; known != nil {
+// hold returns the rows of a file, those that were read for it if no table has them yet;
+// nil: there are none, or no room for them.
+func (r *rowTables) hold(file FileID, read map[FileID]*rowTable) *rowTable {
+	if known := r.of[file]; known != nil {
 		known.users++
 		return known
 	}
-	rows, err := object.Rows()
-	if err != nil || len(rows) == 0 || len(rows) > maxRows || len(r.free) == 0 {
+	table := read[file]
+	if table == nil || len(r.free) == 0 {
 		return nil
 	}
-	table := &rowTable{number: r.free[0], count: len(rows), users: 1}
-	if table.rows, err = newInnerTable[Row](r.outer, table.number, rowTableSpec(len(rows)), rows...); err != nil {
+	delete(read, file)
+	if table.rows.put(r.outer, r.free[0]) != nil {
 		return nil
 	}
+	table.number, table.users = r.free[0], 1
 	r.free = r.free[1:]
-	r.of[object.File] = table
+	r.of[file] = table
 	return table
 }
 
@@ -76,6 +79,18 @@ type stackObjects struct {
 	files []FileID // of which rows are held
 }
 
+// mappedObjects is what a process has mapped, with the rows of its files. It belongs to the
+// goroutine that reads it, without watchTable.mu: reading the rows of a large file takes a
+// while, in which all other counts would wait.
+type mappedObjects struct {
+	space   Space
+	objects []Object
+	kept    []FileID             // files of which others had the rows; they are held meanwhile
+	rows    map[FileID]*rowTable // of the other files, in no outer table yet
+	tables  *rowTables
+	mu      *sync.Mutex // watchTable.mu, which guards tables
+}
+
 // objectTables tells the programs what processes have mapped, each under a number.
 // Guarded by watchTable.mu.
 type objectTables struct {
@@ -89,17 +104,15 @@ func (t *objectTables) open(from *uprobeMaps) {
 }
 
 // set tells the programs what a process has mapped now.
-func (t *objectTables) set(number uint32, of *stackObjects, space Space) error {
-	if space == nil {
+func (t *objectTables) set(number uint32, of *stackObjects, mapped *mappedObjects) error {
+	if mapped == nil {
 		return fmt.Errorf("%w: a stack, but nothing to walk it by", errSpec)
 	}
-	objects := space.Objects()
-	objects = objects[:min(len(objects), maxObjects)]
-	now := stackObjects{space: space}
-	elements := make([]uprobesUnwindObject, 1, len(objects)+1) // the first is none
-	for _, o := range objects {
+	now := stackObjects{space: mapped.space}
+	elements := make([]uprobesUnwindObject, 1, len(mapped.objects)+1) // the first is none
+	for _, o := range mapped.objects {
 		one := uprobesUnwindObject{Start: o.Start, End: o.End, Base: o.Base}
-		if rows := t.rows.hold(o); rows != nil {
+		if rows := t.rows.hold(o.File, mapped.rows); rows != nil {
 			one.Table, one.Rows = rows.number+1, uint32(rows.count)
 			now.files = append(now.files, o.File)
 		}

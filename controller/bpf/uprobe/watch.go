@@ -105,6 +105,8 @@ func (t *watchTable) watch(w Watch) (taken bool, err error) {
 		}
 		w.StartTicks = identity.StartTicks
 	}
+	mapped := readMapped(w.Space, &t.memory.keys.objects.rows, &t.mu)
+	defer mapped.forget() // behind the unlocking
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := uprobesWatchKey{Process: uint32(w.PID), Point: uint32(w.Point)}
@@ -119,17 +121,17 @@ func (t *watchTable) watch(w Watch) (taken bool, err error) {
 	if err := t.remove(key); err != nil {
 		return false, err
 	}
-	if err := t.add(key, w, defined.config); err != nil {
+	if err := t.add(key, w, mapped, defined.config); err != nil {
 		return false, fmt.Errorf("watch process %d at point %d: %w", w.PID, w.Point, err)
 	}
 	return true, nil
 }
 
 // add watches a process, by what it has claimed at its first hit if it was expected.
-func (t *watchTable) add(key uprobesWatchKey, w Watch, config pointConfig) error {
+func (t *watchTable) add(key uprobesWatchKey, w Watch, mapped *mappedObjects, config pointConfig) error {
 	entry, err := t.expected.adopt(key, w.StartTicks, config)
 	if entry == nil && err == nil {
-		entry, err = t.memory.add(key, w, config)
+		entry, err = t.memory.add(key, w, mapped, config)
 	}
 	if entry != nil {
 		t.index[key] = entry
