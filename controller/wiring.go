@@ -8,7 +8,7 @@ import (
 	"github.com/attune-hpc/attune/controller/change"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/meter"
-	"github.com/attune-hpc/attune/controller/owned"
+	"github.com/attune-hpc/attune/controller/objectivefiles"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/track"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -44,7 +44,7 @@ func (d *desk) newClient() (err error) {
 
 // newWanted prepares what the Analyzer may have measured, and who places points.
 func (d *desk) newWanted() {
-	own := owned.New(owned.Options{
+	objectives := objectivefiles.New(objectivefiles.Options{
 		Members: d.members, User: d.userID(), Foreign: d.rights().Foreign, Offer: func(m *attunev1.PublishRequest) bool { return d.client.TryPublish(m) },
 	})
 	d.wanted = change.NewWanted(change.WantedOptions{
@@ -52,7 +52,7 @@ func (d *desk) newWanted() {
 		Hold: func(add func()) { d.admission.Hold(add) }, Free: func() { d.admission.Free() },
 		Need:    func(spec *attunev1.MeasurePoint) { d.admission.Need(spec); d.prepare(spec) },
 		Deliver: d.meter.Deliver, Sample: d.meter.Set, Read: d.meter.Want,
-		Own: func(text string) { own.Measure(d.ctx, text) }, Answer: d.answer,
+		Measure: func(text string) { objectives.Measure(d.ctx, text) }, Answer: d.answer,
 	})
 	d.placer = probe.New(probe.Options{
 		Status: d.wanted.Status, Leaving: d.meter.Leave, Uprobes: d.meter.Uprobes, Functions: d.functions,

@@ -32,8 +32,8 @@ type WantedOptions struct {
 	Sample func(period time.Duration)
 	// Read replaces what is read beside the signals.
 	Read func([]*attunev1.TableWant)
-	// Own replaces the owner's objective that is measured; empty: none is.
-	Own func(objective string)
+	// Measure replaces the owner's objective that is measured; empty: none is.
+	Measure func(objective string)
 	// Answer takes a message to the Analyzer.
 	Answer func(*attunev1.ManageRequest)
 }
@@ -127,7 +127,7 @@ func (w *Wanted) replace(want *attunev1.Want) difference {
 		w.options.Read(d.next.GetTables())
 	}
 	if d.owned {
-		w.options.Own(d.next.GetObjective())
+		w.options.Measure(d.next.GetObjective())
 	}
 	if d.period {
 		w.options.Sample(time.Duration(d.next.GetPeriodNanos()))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package owned
+package objectivefiles
 
 import (
 	"fmt"
@@ -43,8 +43,8 @@ func program(t *testing.T, set *member.Set, output *os.File) io.Writer {
 	return input
 }
 
-// measuring returns an Owned for processes of this user, and what it says.
-func measuring(set *member.Set, change func(*Options)) (o *Owned, parts chan *attunev1.ObjectivePart) {
+// measuring returns a Meter for processes of this user, and what it says.
+func measuring(set *member.Set, change func(*Options)) (m *Meter, parts chan *attunev1.ObjectivePart) {
 	parts = make(chan *attunev1.ObjectivePart, 10000)
 	options := Options{
 		Members: set, User: uint32(os.Geteuid()), Foreign: func(int) error { return nil },
@@ -72,8 +72,8 @@ func TestMeasure(t *testing.T) {
 			}
 			defer output.Close()
 			set := member.NewSet()
-			o, parts := measuring(set, nil)
-			o.Measure(t.Context(), strings.ReplaceAll(text, "PATH", path))
+			m, parts := measuring(set, nil)
+			m.Measure(t.Context(), strings.ReplaceAll(text, "PATH", path))
 			input := program(t, set, output)
 			patience.Until(t, "a value", func() bool {
 				fmt.Fprintln(input, "speed 42")
@@ -87,7 +87,7 @@ func TestMeasure(t *testing.T) {
 					return false
 				}
 			})
-			o.Measure(t.Context(), "")
+			m.Measure(t.Context(), "")
 		})
 	}
 }
@@ -125,8 +125,8 @@ func TestRefused(t *testing.T) {
 			t.Parallel()
 			set := member.NewSet()
 			program(t, set, row.output)
-			o, parts := measuring(set, row.change)
-			o.Measure(t.Context(), row.text)
+			m, parts := measuring(set, row.change)
+			m.Measure(t.Context(), row.text)
 			if part := <-parts; !strings.Contains(part.GetTrouble(), row.says) {
 				t.Errorf("it says %v, want %q", part, row.says)
 			}
