@@ -29,6 +29,7 @@ type Candidate struct {
 	Path        string // of the program, or of what the interpreter runs
 	Folder      string // the directory that has all of its files; empty: it is one file
 	Interpreter string // the program that runs it; empty: it is a program
+	CopyOf      string // the file that errors name, which it was copied from; empty: Path
 	Err         error  // why it is not started; nil if it is
 }
 

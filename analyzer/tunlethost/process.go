@@ -5,7 +5,9 @@ package tunlethost
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
@@ -92,7 +94,11 @@ func (p *process) launch() error {
 	if p.doomed {
 		return errors.New("stopped before it was started")
 	}
-	if err := p.cmd.Start(); err != nil {
+	var at *fs.PathError
+	switch err := p.cmd.Start(); {
+	case errors.As(err, &at):
+		return fmt.Errorf("execute it: %w", at.Err) // which tunlet it is, the caller says
+	case err != nil:
 		return err
 	}
 	p.pid = p.cmd.Process.Pid

@@ -150,14 +150,17 @@ func (s *starter) verify(ctx context.Context) error {
 	case s.sum == "":
 		s.sum = sum
 	case s.sum != sum:
-		return fmt.Errorf("%s has changed since it was started first: %w", s.Path, errPermanent)
+		return fmt.Errorf("%s has changed since it was started first: %w", cmp.Or(s.CopyOf, s.Path), errPermanent)
 	}
 	return nil
 }
 
 // command is what is executed, with its arguments.
 func (c Candidate) command() (program string, arguments []string) {
-	if c.Interpreter != "" {
+	switch {
+	case c.Interpreter != "" && c.CopyOf != "":
+		return c.Interpreter, []string{c.Path, c.CopyOf}
+	case c.Interpreter != "":
 		return c.Interpreter, []string{c.Path}
 	}
 	return c.Path, nil
@@ -193,7 +196,7 @@ func (s *starter) introduce(ctx context.Context, service attunev1.TunletServiceC
 		return nil, fmt.Errorf("it speaks version %q of the tunlet API, Attune speaks %q: %w", info.GetApiVersion(), apiVersions(), errPermanent)
 	}
 	if info.GetName() != s.Name {
-		return nil, fmt.Errorf("%s calls itself %q: %w", s.Path, info.GetName(), errPermanent)
+		return nil, fmt.Errorf("%s calls itself %q: %w", cmp.Or(s.CopyOf, s.Path), info.GetName(), errPermanent)
 	}
 	options, err := settle(info, s.options)
 	if err != nil {

@@ -91,6 +91,8 @@ func TestTunletInstall(t *testing.T) {
 	file("attune-tunlet-crash", "#!/bin/sh\necho no licence >&2\nexit 3\n", 0o755)
 	file("attune-tunlet-plain", "", 0o644)
 	file("something", "#!/bin/sh\n", 0o755)
+	file("attune-tunlet-garbage", "\x00", 0o755)
+	file("attune-tunlet-another", "#!/bin/sh\nexec "+dir+"/attune-tunlet-malloc\n", 0o755)
 	for _, name := range []string{"malloc", "declarative", "omp-spin"} { // the last one has not been asked before: it is started
 		if err := os.Symlink(filepath.Join(bin, "attune-tunlets"), filepath.Join(dir, "attune-tunlet-"+name)); err != nil {
 			t.Fatal(err)
@@ -105,6 +107,8 @@ func TestTunletInstall(t *testing.T) {
 		{"another name", "install something", "attune-tunlet-NAME", 2},
 		{"no program", "install attune-tunlet-plain", "chmod +x", 2},
 		{"does not answer", "install attune-tunlet-crash", "no licence", 1},
+		{"cannot be executed", "install attune-tunlet-garbage", "tunlet garbage: ", 1},
+		{"calls itself something else", "install attune-tunlet-another", `tunlet another: attune-tunlet-another calls itself "malloc"`, 1},
 		{"good", "install attune-tunlet-malloc", "installed malloc 1 as " + own + "/attune-tunlet-malloc", 0},
 		{"not the one that is used", "install --force attune-tunlet-malloc", "which comes first", 0},
 		{"there already", "install attune-tunlet-malloc", "--force", 2},
@@ -123,13 +127,28 @@ func TestTunletInstall(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := shellIn(t, dir, "umask 077; $ATTUNE_BINARY tunlet "+tt.args, "")
-			if got.code != tt.code || !strings.Contains(got.stdout+got.stderr, tt.want) {
+			if got.code != tt.code || !strings.Contains(got.stdout+got.stderr, tt.want) || strings.Contains(got.stderr, ".install-") {
 				t.Errorf("%+v; want code %d, %q", got, tt.code, tt.want)
 			}
 		})
 	}
 	if entries, err := os.ReadDir(own); err != nil || len(entries) != 0 {
 		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// What is wrong in a file is said of the one that was named, not of the copy that was tried.
+func TestTunletInstallOfAWrongFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "data"))
+	own := filepath.Join(dir, "data/attune/tunlets")
+	if err := errors.Join(os.MkdirAll(own, 0o755), os.Symlink(filepath.Join(bin, "attune-tunlets"), filepath.Join(own, "attune-tunlet-declarative")),
+		os.WriteFile(filepath.Join(dir, "wrong.tunlet.yaml"), []byte("attune: tunlet/1\nname: wrong\nnonsense: 1\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	got := shellIn(t, dir, "umask 022; $ATTUNE_BINARY tunlet install ./wrong.tunlet.yaml", "")
+	if got.code != 1 || !strings.Contains(got.stderr, "tunlet wrong: wrong.tunlet.yaml: line ") || strings.Contains(got.stderr, own) {
+		t.Errorf("%+v", got)
 	}
 }
 

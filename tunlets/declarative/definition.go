@@ -52,9 +52,9 @@ type Definition struct {
 	details     []sdk.Detail // what expressions after the symptom need
 }
 
-// Read reads the definition in a file called NAME.tunlet.yaml. An error names
-// the file and has a line for each [Problem].
-func Read(file string) (*Definition, error) {
+// Read reads the definition in a file called NAME.tunlet.yaml. An error has a line for each
+// [Problem], and names the file as it is called: it may be a copy.
+func Read(file, called string) (*Definition, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -66,10 +66,10 @@ func Read(file string) (*Definition, error) {
 	}
 	d, err := Parse(content)
 	if err != nil {
-		return nil, inFile(file, err)
+		return nil, inFile(called, err)
 	}
 	if want := strings.TrimSuffix(filepath.Base(file), Suffix); d.description.Name != want {
-		return nil, fmt.Errorf("%s: the tunlet calls itself %q: rename the file or the tunlet", file, d.description.Name)
+		return nil, fmt.Errorf("%s: the tunlet calls itself %q: rename the file or the tunlet", called, d.description.Name)
 	}
 	return d, nil
 }

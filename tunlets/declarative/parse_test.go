@@ -153,7 +153,7 @@ func TestRead(t *testing.T) {
 		return path
 	}
 	for _, whole := range []string{sample, "---\n" + sample, sample + "...\n", sample + "# the end\n"} {
-		if _, err := Read(write("sample"+Suffix, whole)); err != nil {
+		if _, err := Read(write("sample"+Suffix, whole), "sample"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -166,7 +166,7 @@ func TestRead(t *testing.T) {
 		{"sample" + Suffix, sample + "---\na: [\n", "did not find expected node content"},
 		{"long" + Suffix, strings.Repeat("#", mostBytes+1), "long.tunlet.yaml: line 1: the file has more than 64 KiB"},
 	} {
-		if _, err := Read(write(tt.file, tt.content)); err == nil || !strings.HasSuffix(err.Error(), tt.want) {
+		if _, err := Read(write(tt.file, tt.content), "as/"+tt.file); err == nil || !strings.HasPrefix(err.Error(), "as/") || !strings.HasSuffix(err.Error(), tt.want) {
 			t.Errorf("Read: %v, want %s", err, tt.want)
 		}
 	}

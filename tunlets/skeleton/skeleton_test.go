@@ -39,7 +39,7 @@ func TestYAML(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := declarative.Read(path)
+	d, err := declarative.Read(path, path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,16 +158,19 @@ func between(least, most string) string {
 	return ""
 }
 
-// askTunlet asks one tunlet what it is.
+// askTunlet asks one tunlet, by its name, what it is.
 func askTunlet(ctx context.Context, name string, dirs []string, asking tunlethost.Options) (Info, error) {
 	if err := tunletfind.Check([]string{name}, dirs); err != nil {
 		return Info{}, err
 	}
-	c := tunlethost.Find(dirs, []string{name})[0]
+	return ask(ctx, tunlethost.Find(dirs, []string{name})[0], asking)
+}
+
+func ask(ctx context.Context, c tunlethost.Candidate, asking tunlethost.Options) (Info, error) {
 	d, sum, err := tunlethost.Describe(ctx, c, asking)
 	if err != nil {
 		return Info{}, &exitcode.Error{
-			Code: exitcode.Failure, Err: fmt.Errorf("tunlet %s: %w", name, err), Remedy: cmp.Or(remedyFor(c), "it cannot be used before that is mended"),
+			Code: exitcode.Failure, Err: fmt.Errorf("tunlet %s: %w", c.Name, err), Remedy: cmp.Or(remedyFor(c), "it cannot be used before that is mended"),
 		}
 	}
 	return newTunletInfo(c, sum, d), nil

@@ -77,21 +77,19 @@ func (i installation) run(ctx context.Context) (Info, error) {
 	}
 	asking := tunletfind.Asking()
 	asking.DescriptionDir = "" // it has to start: that it was known says nothing of what it needs beside itself
-	info, err := askTunlet(ctx, name, append([]string{trial}, tunletfind.Dirs(nil)...), asking)
+	candidate := tunlethost.Find(append([]string{trial}, tunletfind.Dirs(nil)...), []string{name})[0]
+	candidate.CopyOf = i.file
+	info, err := ask(ctx, candidate, asking)
 	if err != nil {
-		return Info{}, i.advise(tried, err)
+		return Info{}, i.advise(err)
 	}
 	info.Path = path
 	return info, replace(tried, path, filepath.Join(trial, "replaced"))
 }
 
-// advise says of the file that the user has named why the one that was tried did not start,
-// with what a file that was installed alone may lack.
-func (i installation) advise(tried string, err error) error {
+// advise adds what a file that was installed alone may lack.
+func (i installation) advise(err error) error {
 	var coded *exitcode.Error
-	if errors.As(err, &coded) {
-		coded.Err = errors.New(strings.ReplaceAll(coded.Err.Error(), tried, i.file))
-	}
 	if info, statErr := os.Stat(i.file); statErr == nil && !info.IsDir() && len(i.with) == 0 && !i.declared() && errors.As(err, &coded) {
 		coded.Remedy = "if it needs files beside it, name them too: attune tunlet install " + i.file + " FILE..."
 	}

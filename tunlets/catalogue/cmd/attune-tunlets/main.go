@@ -55,13 +55,13 @@ func run(args []string) int {
 	return 2
 }
 
-// interpret is the tunlet in a file.
+// interpret is the tunlet in a file, which may be the copy of another one.
 func interpret(args []string) int {
-	if len(args) != 1 {
+	if len(args) != 1 && len(args) != 2 {
 		fmt.Fprintln(os.Stderr, "want a NAME"+declarative.Suffix+"; attune starts this program for each that it finds")
 		return sdk.RefusedExitCode
 	}
-	definition, err := declarative.Read(args[0])
+	definition, err := declarative.Read(args[0], args[len(args)-1])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return sdk.RefusedExitCode
