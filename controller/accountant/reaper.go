@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/launch"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -155,10 +156,10 @@ func (r *reaper) strange(stat procid.Stat) bool {
 	return before && start == stat.StartTicks || launched(stat)
 }
 
-// launched says whether a child executes this program by /proc/self/exe, as package launch has it. Others may
-// have that name, too.
+// launched says whether a child executes this program and is called as those of package launch. Others may
+// be called so, too.
 func launched(stat procid.Stat) bool {
-	if stat.Comm != "exe" {
+	if !launch.IsHelper(stat.Comm) {
 		return false
 	}
 	own, err := os.Stat("/proc/self/exe")

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/inherit"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -163,17 +164,24 @@ func TestLimitOfTheUnknown(t *testing.T) {
 // TestNameOfHelpers: a process that is called as helpers of this one are, and has lost its parent, is ended with
 // the others.
 func TestNameOfHelpers(t *testing.T) {
+	for _, name := range []string{"exe", inherit.WitnessArg} {
+		t.Run(name, func(t *testing.T) { endsNamed(t, name) })
+	}
+}
+
+func endsNamed(t *testing.T, name string) {
+	t.Helper()
 	dir := t.TempDir()
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(sleep, filepath.Join(dir, "exe")); err != nil {
+	if err := os.Symlink(sleep, filepath.Join(dir, name)); err != nil {
 		t.Fatal(err)
 	}
 	options := Options{WithoutKernel: true, NoGroup: true, Limits: exceeded}
 	seen := "; until ls -l /proc/$PPID/fd | grep -q /proc/$(cat " + dir + "/pid)/io; do sleep 0.01; done"
-	record, _ := mustRun(t, options, "sh", "-c", "(setsid "+dir+"/exe 1000 & echo $! >"+dir+"/pid)"+seen+exceeding+"sleep 1000")
+	record, _ := mustRun(t, options, "sh", "-c", "(setsid "+dir+"/"+name+" 1000 & echo $! >"+dir+"/pid)"+seen+exceeding+"sleep 1000")
 	text, err := os.ReadFile(filepath.Join(dir, "pid"))
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/kinds"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // GuardWord is the first of the arguments with which attuned runs [ServeGuard].
@@ -33,6 +34,7 @@ const (
 // directory of journals and the time. It returns the exit code of the program.
 func ServeGuard(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGPIPE)
+	procid.SetName("attuned-guard")
 	say := func(format string, args ...any) {
 		_, _ = fmt.Fprintf(stderr, "attuned "+GuardWord+": "+format+"\n", args...)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Serve is the process of a session: it does what attuned, which has started it, asks
@@ -21,6 +22,7 @@ import (
 func Serve(o ServeOptions, stderr io.Writer) int {
 	// Signals to attuned's group are attuned's; the kernel ends this process with it.
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	procid.SetName("attuned-session")
 	if err := confineSelf(); err != nil {
 		_, _ = fmt.Fprintf(stderr, "attuned %s: %v\n", Word, err)
 		return exitcode.Failure

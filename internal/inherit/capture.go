@@ -6,7 +6,7 @@ package inherit
 // does nothing but wait for the end of its standard input; package launch uses
 // it to learn which signals were sent to the whole process group. Only where
 // State.Exact is true.
-const WitnessArg = "witness"
+const WitnessArg = "attune-witness"
 
 // Written by attune_entry before the runtime starts; see entry_amd64.s.
 var (

@@ -3,6 +3,8 @@
 #include "textflag.h"
 
 #define SYS_read 0
+#define SYS_prctl 157
+#define PR_SET_NAME 15
 #define SYS_rt_sigaction 13
 #define SYS_rt_sigprocmask 14
 #define SYS_exit_group 231
@@ -18,8 +20,11 @@ TEXT attune_entry(SB), NOSPLIT|NOFRAME, $0
 	MOVQ 8(SP), AX            // argv[0]
 	TESTQ AX, AX
 	JEQ  capture
-	MOVQ $0x007373656e746977, BX // "witness\0"
+	MOVQ $0x772d656e75747461, BX // "attune-w"
 	CMPQ BX, (AX)
+	JNE  capture
+	MOVQ $0x007373656e746977, BX // "witness\0"
+	CMPQ BX, 7(AX)
 	JEQ  witness
 
 capture:
@@ -81,16 +86,23 @@ next:
 	JMP  _rt0_amd64_linux(SB)
 
 	// A process that does nothing until its standard input ends, with the
-	// signal mask it was given; no runtime, a handful of pages.
+	// signal mask it was given; no runtime, a handful of pages. First it takes the name
+	// of its argv[0]: prctl(PR_SET_NAME, argv[0]).
 witness:
+	MOVQ $SYS_prctl, AX
+	MOVQ $PR_SET_NAME, DI
+	MOVQ 8(SP), SI
+	SYSCALL
+
+wait:
 	MOVQ $SYS_read, AX
 	XORQ DI, DI
 	LEAQ ·action(SB), SI
 	MOVQ $8, DX
 	SYSCALL
 	CMPQ AX, $-4 // EINTR
-	JEQ  witness
+	JEQ  wait
 	MOVQ $SYS_exit_group, AX
 	XORQ DI, DI
 	SYSCALL
-	JMP  witness
+	JMP  wait

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // wakerArg is the argv[0] of a waker.
@@ -113,6 +115,7 @@ func IsWaker(args []string) bool { return len(args) == 2 && args[0] == wakerArg 
 // Waker continues its stopped parent when the program is not stopped any more.
 // It returns the exit code: 0 if it did, 1 if the parent ended it.
 func Waker(args []string) int {
+	procid.SetName(wakerArg)
 	program, err := strconv.Atoi(args[1])
 	if err != nil {
 		return 2

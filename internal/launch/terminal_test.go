@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/inherit"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/pty"
 )
@@ -113,6 +116,28 @@ func TestKeyboardSignalsArriveOnce(t *testing.T) {
 			j.expect("code=7.")
 		})
 	}
+}
+
+// The launcher's own processes show by what they are, and not as the exe that they were
+// executed as.
+func TestNamesOfOwnProcesses(t *testing.T) {
+	j := interactive(t, "$RUN $COUNT")
+	names := func() (names []string) {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", j.launcher))
+		for _, file := range files {
+			text, _ := os.ReadFile(file)
+			for _, pid := range strings.Fields(string(text)) {
+				name, _ := os.ReadFile("/proc/" + pid + "/comm")
+				names = append(names, strings.TrimSpace(string(name)))
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	program := filepath.Base(counter)
+	patience.Until(t, "the witness", func() bool { return slices.Equal(names(), []string{inherit.WitnessArg, program}) })
+	j.kill(j.counter, syscall.SIGSTOP)
+	patience.Until(t, "the waker", func() bool { return slices.Contains(names(), wakerArg) })
 }
 
 func TestSignalsForTheLauncherReachTheProgram(t *testing.T) {

@@ -49,6 +49,12 @@ func newWitness() (*witness, error) {
 	return w, nil
 }
 
+// IsHelper says whether a process that executes this binary is one of this package's own by
+// its name. It is called exe until it has taken its own name.
+func IsHelper(name string) bool {
+	return name == "exe" || name == inherit.WitnessArg || name == wakerArg
+}
+
 func (w *witness) pending() procid.Signals {
 	status, err := procid.ReadStatus(w.pid)
 	if err != nil {

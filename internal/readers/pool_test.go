@@ -190,6 +190,14 @@ func idle(p *Pool) int {
 	return p.idle[0].held.PID()
 }
 
+// A helper shows by what it is, and not as the exe that it was executed as.
+func TestNameOfHelper(t *testing.T) {
+	pool, _ := mustPool(t, Options{Patience: patience.Limit})
+	if name, err := tell().Ask(t.Context(), pool, harmless, "comm"); name != Name+"\n" || err != nil {
+		t.Errorf("%q, %v", name, err)
+	}
+}
+
 // A helper that has taken its CPU time is not asked any more.
 func TestCPUTime(t *testing.T) {
 	p, _ := mustPool(t, Options{Patience: patience.Limit, SlowPatience: 300 * time.Millisecond})

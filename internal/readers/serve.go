@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/attune-hpc/attune/internal/confine"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // memoryGoal is where the collector of a helper tries hard, and memoryLimit where the
@@ -25,10 +26,14 @@ const (
 // of one that has taken DefaultSlowPatience, and its last operation may take as much.
 const cpuLimit = 2 * DefaultSlowPatience
 
+// Name is how ps shows the process that Serve runs in.
+const Name = "attune-reader"
+
 // Serve does operations, one after the other, that the Pool of the process that has
 // started this one asks for, until in ends. It bounds what this process takes, and what
 // it may ask of the kernel, for good.
 func Serve(in io.Reader, out io.Writer, operations ...Served) error {
+	procid.SetName(Name)
 	err := confine.Bound(confine.Limits{MemoryGoal: memoryGoal, Memory: memoryLimit, CPU: cpuLimit})
 	if err == nil {
 		err = filter(os.Getpid()).Install()
