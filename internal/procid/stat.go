@@ -40,6 +40,9 @@ type Stat struct {
 	// ParentPID, ProcessGroup and Session as in the reader's pid namespace; 0
 	// if they lie outside of it.
 	ParentPID, ProcessGroup, Session int
+	// Kernel says that it is a thread of the kernel. Without memory is also a process that is
+	// just ending.
+	Kernel bool
 	// MinorFaults and MajorFaults of all threads, ended ones included.
 	MinorFaults, MajorFaults uint64
 	// UserTicks and SystemTicks are CPU time of all threads, ended ones
@@ -170,6 +173,7 @@ func ParseState(data []byte) (byte, error) {
 // write at least as far as the last needed one; 3.5 and later write them all.
 const (
 	firstFieldAfterName = 3
+	flagsField          = 9
 	lastNeededField     = 28
 )
 
@@ -195,6 +199,13 @@ func (s *Stat) set(field int, word []byte) error {
 		s.State = word[0]
 		return nil
 	}
+	if field == flagsField {
+		flags, ok := parseUint(word)
+		if s.Kernel = flags&kernelThread != 0; !ok {
+			return fmt.Errorf("%w: flags %q", ErrMalformed, word)
+		}
+		return nil
+	}
 	target := s.unsigned(field)
 	if target == nil {
 		return s.setSigned(field, word)
@@ -206,6 +217,9 @@ func (s *Stat) set(field int, word []byte) error {
 	*target = value
 	return nil
 }
+
+// kernelThread is PF_KTHREAD of <linux/sched.h>.
+const kernelThread = 1 << 21
 
 func (s *Stat) unsigned(field int) *uint64 {
 	switch field {

@@ -23,11 +23,14 @@ func TestParseStat(t *testing.T) {
 			Arguments: 140722106911396, Environment: 140722106911437,
 		},
 	}
+	kernel := procid.Stat{PID: 2, Comm: "kthreadd", State: 'S', Kernel: true, UserTicks: 1, Threads: 1, StartTicks: 24}
 	odd, thread, zombie := plain, plain, plain
 	odd.Comm = "a) R (b\n c"
 	thread.Comm, thread.Threads, thread.UserTicks, thread.SystemTicks, thread.MajorFaults = "lmp", 9, 812, 33, 4
 	zombie.State, zombie.Image, zombie.VirtualBytes, zombie.ResidentPages = 'Z', procid.Image{}, 0, 0
 	zombie.ExitCode = 256
+	ending := zombie
+	ending.State = 'D'
 	tests := []struct {
 		fixture string
 		want    procid.Stat
@@ -36,6 +39,8 @@ func TestParseStat(t *testing.T) {
 		{"odd-name", odd},
 		{"threads", thread},
 		{"zombie", zombie},
+		{"ending", ending},
+		{"kernel", kernel},
 	}
 	for _, test := range tests {
 		t.Run(test.fixture, func(t *testing.T) {

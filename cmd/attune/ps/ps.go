@@ -104,7 +104,7 @@ func listRunning(all bool) []Process {
 			continue
 		}
 		stat, err := procid.ReadStat(pid)
-		if err != nil || stat.Zombie() || stat.VirtualBytes == 0 && !stat.Leaderless() {
+		if err != nil || stat.Zombie() || stat.Kernel {
 			continue
 		}
 		ways, err := waysInto(pid)

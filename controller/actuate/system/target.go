@@ -46,7 +46,7 @@ func (t *Target) Allowed() error {
 	if err != nil {
 		return err
 	}
-	if stat.VirtualBytes == 0 && !stat.Leaderless() {
+	if stat.Kernel {
 		return errors.New("it is a kernel thread")
 	}
 	if os.Geteuid() == 0 {

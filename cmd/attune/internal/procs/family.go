@@ -20,7 +20,7 @@ type table map[int]int
 func newTable() table {
 	parents := make(table)
 	for _, pid := range IDs() {
-		if stat, err := procid.ReadStat(pid); err == nil && !stat.Zombie() && stat.VirtualBytes > 0 { // else a thread of the kernel
+		if stat, err := procid.ReadStat(pid); err == nil && !stat.Zombie() && !stat.Kernel {
 			parents[pid] = stat.ParentPID
 		}
 	}

@@ -24,7 +24,7 @@ func Hold(pids []int) ([]*procid.Process, error) {
 	var processes []*procid.Process
 	for _, pid := range pids {
 		held, err := procid.Open(pid)
-		if stat, statErr := procid.ReadStat(pid); err != nil && statErr == nil && !stat.Zombie() && stat.VirtualBytes == 0 {
+		if stat, statErr := procid.ReadStat(pid); err != nil && statErr == nil && stat.Kernel {
 			err = errors.New("it is a kernel thread")
 		}
 		if errors.Is(err, procid.ErrGone) {
@@ -38,7 +38,7 @@ func Hold(pids []int) ([]*procid.Process, error) {
 	return processes, nil
 }
 
-// LetGo ends what holdAll began.
+// LetGo ends what Hold began.
 func LetGo(processes []*procid.Process) {
 	for _, held := range processes {
 		_ = held.Close() // a pidfd
@@ -131,7 +131,7 @@ func CompleteOwn() []string {
 	for _, pid := range IDs() {
 		owner, err := Owner(pid)
 		stat, statErr := procid.ReadStat(pid)
-		if err != nil || statErr != nil || owner != os.Geteuid() || stat.VirtualBytes == 0 || pid == os.Getpid() {
+		if err != nil || statErr != nil || owner != os.Geteuid() || stat.Zombie() || stat.Kernel || pid == os.Getpid() {
 			continue
 		}
 		list = append(list, fmt.Sprintf("%d\t%s", pid, strings.Map(Printable, stat.Comm)))
