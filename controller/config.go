@@ -50,6 +50,9 @@ type Config struct {
 	// them while they run, when a measure point or an action needs it, and taken
 	// out of their calls at the end. A process that has it comes to the gate.
 	LateLibrary bool
+	// Entered is told of each process that LateLibrary has entered. It may be called
+	// from several goroutines and must not wait; nil: nobody is told.
+	Entered func(pid int)
 	// Untouched says at each request why nothing may be changed in processes;
 	// empty, and nil: changes are up to the policy.
 	Untouched func() string
@@ -178,6 +181,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Answered == nil {
 		c.Answered = func(*attunev1.ActionResult) {}
+	}
+	if c.Entered == nil {
+		c.Entered = func(int) {}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -81,7 +81,7 @@ func (d *desk) newAdmission(source track.Source) (err error) {
 		Rights: d.rights(), JobID: d.config.JobID, Source: source, LookInterval: d.config.LookInterval,
 		Digests: d.config.Digests, Readers: d.config.Readers, GatePath: d.config.GatePath, EarlyGate: d.config.EarlyGate,
 		GateTimeout: d.config.GateTimeout, Library: d.config.LibraryPath, LateLibrary: d.config.LateLibrary,
-		Context: d.ctx, Go: d.work.Go, Log: d.log,
+		Entered: d.config.Entered, Context: d.ctx, Go: d.work.Go, Log: d.log,
 	})
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // Whoever names a parent, or a pattern, means all of its processes, the idle ones too:
@@ -66,6 +68,25 @@ func TestAttachRefuses(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// A process that executes its program only after it was attached to is entered then, also if
+// it could not be before, and a line says so.
+func TestAttachBeforeTheProgram(t *testing.T) {
+	program := targets.Build(t, "testdata/steps.c", "-g")
+	static := targets.BuildText(t, "execs", `#include <unistd.h>
+		int main(int argc, char **argv) { char byte; return argc > 1 && read(0, &byte, 1) == 1 ? execv(argv[1], argv + 1) : 1; }`, "-static")
+	got := shell(t, "cd $(mktemp -d); mkfifo go; "+static+" "+program+` <go >out & p=$!; exec 3>go
+		until [ "$(cat /proc/$p/comm)" = execs ]; do sleep 0.01; done
+		$ATTUNE_BINARY attach --mode observe --probe 'steps:step' $p 2>log & a=$!
+		for i in $(seq 3000); do grep -q "process $p (execs) is watched from outside" log && break; sleep 0.02; done
+		echo >&3
+		for i in $(seq 3000); do grep -q "entered process $p (steps)" log && break; sleep 0.02; done
+		kill -INT $a; wait $a; cat log; kill $p`, "")
+	outside, entered := strings.Index(got.stdout, "(execs) is watched from outside only"), strings.Index(got.stdout, "(steps)\n")
+	if outside < 0 || entered < outside {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -8,7 +8,7 @@
 //	door       what happens at the start gate
 //	early      whether new processes may run past the gate
 //	arrivals   who is young, in one queue and under one timer; settling looks at them
-//	entering   DMLib is brought into a process that runs
+//	entering   DMLib is brought into a process that runs; attaching, because somebody named it
 //	library    DMLib is brought into processes that came without, when it is needed
 //	ways       which ways lead into a process; points are placed by them
 //	refreshing patches of libraries that were loaded again

@@ -86,42 +86,6 @@ func (b *bringing) alone() (done func()) {
 	return func() { b.once <- struct{}{} }
 }
 
-// attaches says whether a process is being entered because somebody asked for it.
-func (e *entering) attaches(pid int) bool {
-	_, is := e.asked.Load(pid)
-	return is
-}
-
-// attach brings a running process, with all that it forks, under control: it
-// is followed, and DMLib is injected into it where that is possible. The error
-// says why the process cannot even be followed. The caller calls Leave before
-// Stop.
-func (e *entering) attach(ctx context.Context, pid int) (*Attached, error) {
-	process, err := procid.Open(pid)
-	if err != nil {
-		return nil, err
-	}
-	e.asked.Store(pid, nil) // before it is young, and late
-	defer e.asked.Delete(pid)
-	handle, err := e.tracker.Follow(ctx, pid)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("follow pid %d: %w", pid, err), process.Close())
-	}
-	a := &Attached{entering: e, process: process, handle: handle}
-	t := e.Members.Get(handle)
-	if t != nil {
-		defer e.bringing.Of(t).alone()()
-	}
-	a.Injection, a.NotInjected = e.enter(ctx, process, handle)
-	if t != nil && a.Injection.Memory != nil {
-		e.attached.Of(t).Store(a)
-	}
-	if a.NotInjected != nil && !errors.Is(a.NotInjected, inject.ErrTimeout) {
-		e.watchFromOutside(handle, a.NotInjected)
-	}
-	return a, nil
-}
-
 // enter injects DMLib, unless the process has come to the gate by itself.
 func (e *entering) enter(ctx context.Context, process *procid.Process, handle uint64) (inject.Result, error) {
 	if e.Library == "" {

@@ -182,6 +182,7 @@ func (l *library) enterLate(ctx context.Context, t *member.Member) error {
 	}
 	l.Log.Info("DMLib brought in", "pid", t.PID(), "thread", a.Injection.Thread, "stopped", a.Injection.Stopped,
 		"loaded", a.Injection.Loaded, "slots", len(a.Injection.Slots))
+	l.Entered(t.PID())
 	return nil
 }
 

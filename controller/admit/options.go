@@ -60,6 +60,8 @@ type Options struct {
 	Library string
 	// LateLibrary has DMLib brought into processes that come without.
 	LateLibrary bool
+	// Entered is told of each process that it was brought into by itself. It must not wait.
+	Entered func(pid int)
 	// Context is that of all goroutines, and Go starts one that the owner waits for.
 	Context context.Context
 	Go      func(func())

@@ -36,6 +36,8 @@ func (s *state) follow(pid int, meant *procid.Identity) (uint64, error) {
 			return 0, ErrOff
 		}
 		s.admission.present(m, d)
+	} else {
+		s.scanner.checkImage(m) // the word of an exec may be on its way
 	}
 	s.scanner.scan()
 	if m.message == nil { // the scan has found that it executes what is to be left alone

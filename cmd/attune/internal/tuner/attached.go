@@ -27,6 +27,9 @@ func (s *Tuner) AttachAll(ctx context.Context, pids []int) (attached []*controll
 	var mu sync.Mutex // guards the results
 	var errs, gone []error
 	q := entryQueue{atATime: max(2, runtime.NumCPU()), say: func(text string) { s.Out.notes([]string{text}) }}
+	for _, pid := range pids {
+		s.named.pids.Store(pid, nil)
+	}
 	q.enterAll(pids, func(e entry) {
 		a, err := s.attach(ctx, e)
 		mu.Lock()
@@ -73,6 +76,17 @@ func (s *Tuner) attach(ctx context.Context, e entry) (*controller.Attached, erro
 			"stopped", a.Injection.Stopped, "loaded", a.Injection.Loaded, "slots", len(a.Injection.Slots))
 	}
 	return a, err
+}
+
+// namedProcesses are those that AttachAll was given.
+type namedProcesses struct{ pids sync.Map }
+
+// entered says of one of them, which could not be entered or has executed another program
+// since, that it is entered now. Of other processes it says nothing: they may be many.
+func (n *namedProcesses) entered(pid int, out *outputs) {
+	if _, named := n.pids.Load(pid); named {
+		out.notes([]string{fmt.Sprintf("entered process %d (%s)", pid, procs.Name(pid))})
+	}
 }
 
 // refusal says in plain words why a process is not for this user.

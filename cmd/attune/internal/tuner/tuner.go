@@ -60,6 +60,7 @@ type Tuner struct {
 	closeLog   func() error
 	knowledge  knowledge.Lazy
 	env        []string // the program's
+	named      namedProcesses
 }
 
 // Options of a Tuner.
@@ -205,7 +206,7 @@ func (s *Tuner) parts() local.Options {
 		},
 		Controller: controller.Config{
 			GatePath: at.Gate, EarlyGate: at.Early, LateLibrary: s.Running, StateDir: user.StateDir(s.Dir), UseBPF: !s.Settings.NoBPF,
-			Budget: s.Settings.Budget / 100, Policy: sitePolicy(s.Log).Always,
+			Entered: func(pid int) { s.named.entered(pid, &s.Out) }, Budget: s.Settings.Budget / 100, Policy: sitePolicy(s.Log).Always,
 		},
 	}
 }
