@@ -285,6 +285,22 @@ func TestOwnDeathLeavesTheProgramAlone(t *testing.T) {
 	}
 }
 
+// However often a program is asked to end that does not want to, Attune passes that on and
+// stays with it to its end.
+func TestProgramThatDoesNotEnd(t *testing.T) {
+	got := shell(t, `$RUN bash -c 'trap "echo asked >>got" TERM; trap "" HUP; touch ready; until [ -e end ]; do sleep 0.01; done; exit 7' & p=$!
+		until [ -e ready ]; do sleep 0.01; done
+		for n in 1 2 3; do
+			kill -HUP $p; kill -TERM $p
+			until [ -e got ] && [ $(wc -l <got) = $n ]; do sleep 0.01; done
+			kill -0 $p && echo "stays after $n"
+		done
+		touch end; wait $p`, quietly())
+	if want := "stays after 1\nstays after 2\nstays after 3\n"; got.stdout != want || got.code != 7 {
+		t.Errorf("%+v, want stdout %q and code 7", got, want)
+	}
+}
+
 func TestNothingIsLeftBehind(t *testing.T) {
 	runtime, err := os.MkdirTemp("/tmp", "x") //nolint:usetesting // sockets need a short path
 	if err != nil {

@@ -27,6 +27,11 @@ signals, stop and continue, exit code and death by signal pass through as if
 attune were not there. What CMD starts is followed too: put attune in front of
 mpirun, not behind it.
 
+A signal to attune alone is passed on to CMD each time that it comes. What CMD does
+with it is up to CMD: attune ends when CMD has ended. A CMD that ignores SIGTERM is
+ended by SIGKILL to CMD itself; SIGKILL to attune leaves CMD running. To end tuning
+alone, use attune off.
+
 At the end a short report goes to standard error: what was changed, what CMD and all
 its processes took of what was asked of the batch system or of what the machine has,
 and, where nothing was to change, what the time went into and what bounded it. --html
