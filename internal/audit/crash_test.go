@@ -25,10 +25,11 @@ const (
 	writesVariable = "AUDIT_TEST_WRITES"
 	fullVariable   = "AUDIT_TEST_FULL"
 	cutVariable    = "AUDIT_TEST_CUT"
+	startVariable  = "AUDIT_TEST_START"
 )
 
 func TestMain(m *testing.M) {
-	children := map[string]func(path string) error{writesVariable: writes, fullVariable: full, cutVariable: cutAnywhere}
+	children := map[string]func(path string) error{writesVariable: writes, fullVariable: fills, cutVariable: cutAnywhere, startVariable: startsFull}
 	for variable, child := range children {
 		if path := os.Getenv(variable); path != "" {
 			if err := child(path); err != nil {
@@ -94,9 +95,9 @@ func ignoreStatus(err error) error {
 	return err
 }
 
-// full makes files end at fullBytes, as a full disk does: the write that gets
+// fills makes files end at fullBytes, as a full disk does: the write that gets
 // there is cut off. Later there is room again.
-func full(path string) error {
+func fills(path string) error {
 	room, err := endFiles(fullBytes)
 	if err != nil {
 		return err
@@ -206,5 +207,47 @@ func TestCutAnywhere(t *testing.T) {
 		if len(entries) != 3 || broken > 1 {
 			t.Errorf("%s: %d lines, %d cut off", filepath.Ext(file), len(entries), broken)
 		}
+	}
+}
+
+// startsFull opens a log whose last line was cut off by a disk that is still full. Later
+// there is room.
+func startsFull(path string) error {
+	const cut = `{"n":1,`
+	if err := os.WriteFile(path, []byte(cut), 0o600); err != nil {
+		return err
+	}
+	room, err := endFiles(uint64(len(cut)))
+	if err != nil {
+		return err
+	}
+	l, err := Open(Options{Path: path})
+	if err != nil {
+		return err
+	}
+	if err := l.Trouble(); !errors.Is(err, unix.EFBIG) {
+		return fmt.Errorf("trouble: %w", err)
+	}
+	l.Write(Entry{Event: Asked, What: "meanwhile"})
+	if err := room(); err != nil {
+		return err
+	}
+	for l.Trouble() != nil {
+		time.Sleep(time.Millisecond) // the disk is asked again once a second
+	}
+	return l.Close()
+}
+
+// TestStartsOnFullDisk: a service starts all the same, and what it had to say is written
+// when there is room.
+func TestStartsOnFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	if out, err := child(t, startVariable, path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	entries, broken := read(t, path)
+	mustCount(t, entries, 1)
+	if broken != 1 || len(entries) != 3 || entries[0].Event != Started || entries[1].What != "meanwhile" {
+		t.Errorf("%d broken, %+v", broken, entries)
 	}
 }

@@ -68,7 +68,9 @@ type Log struct {
 }
 
 // Open opens the file, or makes it, readable by its owner only, and writes that
-// the service has started. The caller calls Close.
+// the service has started. A full disk is no error, here as later: a service that did
+// not start because of it would not be there when there is room again. The caller calls
+// Close.
 func Open(o Options) (*Log, error) {
 	if o.maxBytes == 0 {
 		o.maxBytes = defaultMaxBytes
@@ -84,7 +86,10 @@ func Open(o Options) (*Log, error) {
 		done: make(chan struct{}), wake: queue.NewBell(), moved: make(chan struct{}),
 	}
 	w := &writer{path: o.Path}
-	if err := w.open(); err != nil {
+	switch err := w.open(); {
+	case full(err):
+		l.report(0, err)
+	case err != nil:
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	l.Write(Entry{Event: Started})

@@ -47,6 +47,12 @@ func (w *writer) open() error {
 	return nil
 }
 
+// full says whether an error means that the disk takes nothing for now: no room, none for
+// this user, or none for the file.
+func full(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
+}
+
 // endLine makes what is written next begin a line, and returns the file's size.
 func endLine(file *os.File, size int64) (int64, error) {
 	if size == 0 {
