@@ -27,10 +27,10 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// A registry whose disk is full says so, takes nothing back, and goes on when
-// there is room.
-func TestDiskIsFull(t *testing.T) {
-	dir := t.TempDir()
+// smallDisk mounts a disk of 16 MiB until the test ends.
+func smallDisk(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=16m"); err != nil {
 		t.Fatal(err)
 	}
@@ -39,28 +39,44 @@ func TestDiskIsFull(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	server := mustStart(t, embed.Options{Dir: filepath.Join(dir, "registry"), Socket: filepath.Join(t.TempDir(), "socket")})
-	c := mustOpen(t, server.URL(), nil)
-	mustPut(t, c, "before")
-	mustSee(t, c, "before")
+	return dir
+}
 
+// fillDisk leaves no room on a disk, until makeRoom is called.
+func fillDisk(t *testing.T, dir string) (makeRoom func()) {
+	t.Helper()
 	filler := filepath.Join(dir, "filler")
 	f, err := os.Create(filler)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer f.Close()
 	if _, err := io.Copy(f, zeros{}); !errors.Is(err, unix.ENOSPC) {
 		t.Fatal(err)
 	}
-	f.Close()
+	return func() {
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A registry whose disk is full says so, takes nothing back, and goes on when
+// there is room.
+func TestDiskIsFull(t *testing.T) {
+	dir := smallDisk(t)
+	server := mustStart(t, embed.Options{Dir: filepath.Join(dir, "registry"), Socket: filepath.Join(t.TempDir(), "socket")})
+	c := mustOpen(t, server.URL(), nil)
+	mustPut(t, c, "before")
+	mustSee(t, c, "before")
+
+	makeRoom := fillDisk(t, dir)
 	if server.Healthy() == nil {
 		t.Error("it is well, on a full disk that nobody has written to yet")
 	}
 	for i := 0; mayPut(t, c, fmt.Sprint("meanwhile-", i)); i++ {
 	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	makeRoom()
 	mustPut(t, c, "after")
 	mustSee(t, c, "after")
 	list, err := mustOpen(t, server.URL(), nil).Registrations(patience.Context(t))
@@ -76,6 +92,42 @@ func TestDiskIsFull(t *testing.T) {
 	}
 	if err := server.Healthy(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A registry that starts while its disk is full, with records or for the first time, serves,
+// says so, and keeps records when there is room.
+func TestStartsOnFullDisk(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprintf("for the first time: %v", first), func(t *testing.T) {
+			dir, socket := smallDisk(t), filepath.Join(t.TempDir(), "socket")
+			options := embed.Options{Dir: filepath.Join(dir, "registry"), Socket: socket}
+			if !first {
+				before, err := embed.Start(options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				mustPut(t, mustOpen(t, before.URL(), nil), "before")
+				if err := before.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			makeRoom := fillDisk(t, dir)
+			server := mustStart(t, options)
+			if server.Healthy() == nil {
+				t.Error("it is well")
+			}
+			c := mustOpen(t, server.URL(), nil)
+			if mayPut(t, c, "meanwhile") {
+				t.Error("it has room")
+			}
+			makeRoom()
+			mustPut(t, c, "after")
+			mustSee(t, c, "after")
+			if !first {
+				mustSee(t, c, "before")
+			}
+		})
 	}
 }
 

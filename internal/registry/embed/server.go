@@ -31,6 +31,10 @@ const (
 	// pingEvery, with two pings that may be missing, finds a connection that a
 	// firewall has forgotten.
 	pingEvery = 15 * time.Second
+	// maxStore is what the store may take, bytes: for what the disk has is asked when it is
+	// full. Left to itself nats-server takes three quarters of what was free at its start
+	// for the limit, and of none makes one that holds until the next start.
+	maxStore = 1 << 40
 	// anyPort is how nats-server writes a port of the kernel's choice.
 	anyPort = -1
 )
@@ -115,9 +119,10 @@ func (s *Server) natsOptions() (*nats.Options, error) {
 	n := &nats.Options{
 		ServerName: serverName(o.Dir), NoSigs: true, NoLog: true, NoSystemAccount: true, DisableJetStreamBanner: true,
 		CustomClientAuthentication: s.gate,
-		JetStream:                  len(o.Remotes) == 0,
+		JetStream:                  s.stores() && canBegin(o.Dir),
 		JetStreamDomain:            s.domain(),
 		StoreDir:                   o.Dir,
+		JetStreamMaxStore:          maxStore,
 		SyncInterval:               syncEvery,
 		DontListen:                 o.Listen == "",
 		PingInterval:               pingEvery,
@@ -146,9 +151,12 @@ func (s *Server) natsOptions() (*nats.Options, error) {
 	return n, nil
 }
 
+// stores says whether the records are kept here, and not at another site.
+func (s *Server) stores() bool { return len(s.options.Remotes) == 0 }
+
 // domain is the name of the store; empty: there is none here.
 func (s *Server) domain() string {
-	if len(s.options.Remotes) > 0 {
+	if !s.stores() {
 		return ""
 	}
 	return registry.Domain

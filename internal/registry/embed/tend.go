@@ -38,7 +38,7 @@ type tender struct {
 
 func (s *Server) startTending() *tender {
 	t := &tender{server: s, broken: &s.broken, done: make(chan struct{})}
-	if len(s.options.Remotes) == 0 {
+	if s.stores() {
 		t.tasks.Go(t.run)
 	}
 	return t
@@ -85,7 +85,7 @@ func (t *tender) reopen() error {
 	}
 	t.broken.Store(false)
 	return t.server.nats.EnableJetStream(&nats.JetStreamConfig{
-		StoreDir: t.server.options.Dir, SyncInterval: syncEvery, Domain: t.server.domain(),
+		StoreDir: t.server.options.Dir, MaxStore: maxStore, SyncInterval: syncEvery, Domain: t.server.domain(),
 	})
 }
 
@@ -103,16 +103,23 @@ func full(dir string) bool {
 	return unix.Statfs(dir, &disk) == nil && disk.Bavail*uint64(disk.Bsize) < room
 }
 
+// canBegin says whether a store can be opened now. One that is new waits for room: each bucket
+// that nats-server cannot make costs it a descriptor, and it is asked again and again. One
+// that is there can be read without.
+func canBegin(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, nats.JetStreamStoreDir))
+	return err == nil || haveRoom(dir) == nil
+}
+
 // Healthy returns what is wrong with the server, nil if nothing is.
 func (s *Server) Healthy() error {
 	if !s.nats.Running() {
 		return errors.New("the registry has ended")
 	}
-	remote := len(s.options.Remotes) > 0
-	if !remote && (s.broken.Load() || !s.nats.JetStreamEnabled() || full(s.options.Dir)) {
+	if s.stores() && (s.broken.Load() || !s.nats.JetStreamEnabled() || full(s.options.Dir)) {
 		return ErrStore
 	}
-	if remote && s.nats.NumLeafNodes() == 0 {
+	if !s.stores() && s.nats.NumLeafNodes() == 0 {
 		return fmt.Errorf("the registry of the other site cannot be reached: %q", s.options.Remotes)
 	}
 	return nil
