@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -40,6 +41,18 @@ func TestExposure(t *testing.T) {
 				t.Errorf("%v, %v, want at most %v\n%s", got, err, tt.most, out)
 			}
 		})
+	}
+}
+
+// TestTriesAgain: no unit ends as failed because what keeps its service from starting took
+// longer than a few attempts, but for settings that are wrong.
+func TestTriesAgain(t *testing.T) {
+	for name, text := range map[string]string{"attuned": Attuned, "attune-analyzer": Analyzer, "attune-ca": Issuer} {
+		for _, line := range []string{"Restart=always", "StartLimitIntervalSec=0", "RestartPreventExitStatus=2"} {
+			if !strings.Contains(text, "\n"+line+"\n") {
+				t.Errorf("%s is without %s", name, line)
+			}
+		}
 	}
 }
 
