@@ -4,10 +4,12 @@ package service
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -113,8 +115,12 @@ func TestManyJobs(t *testing.T) {
 // TestSessionsBeginTooOften: who has sessions begin and end without end is turned away, for
 // what is remembered of each; nobody else is.
 func TestSessionsBeginTooOften(t *testing.T) {
-	m := metrics.New(metrics.Analyzer)
-	rt := router{cfg: Config{MaxSessions: 8, Metrics: m}, table: newTable("a"), begun: quota.NewRate[uint32](4, beginEvery)}
+	m, now := metrics.New(metrics.Analyzer), time.Now()
+	var log strings.Builder
+	rt := router{
+		cfg: Config{MaxSessions: 8, Metrics: m}, table: newTable("a"), begun: quota.NewRate[uint32](4, beginEvery),
+		now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(&log, nil)),
+	}
 	begun := 0
 	for range 10 {
 		if rt.roomForSession(bobUID) == nil {
@@ -124,10 +130,15 @@ func TestSessionsBeginTooOften(t *testing.T) {
 	if begun != 4 {
 		t.Errorf("%d have begun, want 4", begun)
 	}
+	now = now.Add(tellEvery)
+	_ = rt.roomForSession(bobUID)
+	if told := log.String(); strings.Count(told, "not begun") != 2 || !strings.Contains(told, "refused_since_start=7") {
+		t.Errorf("the log tells %s", told)
+	}
 	if err := rt.roomForSession(annUID); err != nil {
 		t.Errorf("ann's: %v", err)
 	}
-	if want := `attune_analyzer_sessions_refused_total{reason="too_often"} 6`; !slices.Contains(scraped(m), want) {
+	if want := `attune_analyzer_sessions_refused_total{reason="too_often"} 7`; !slices.Contains(scraped(m), want) {
 		t.Errorf("without %s", want)
 	}
 }

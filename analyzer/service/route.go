@@ -36,6 +36,9 @@ const userShare = 8
 // remembered for days that they were.
 const beginEvery = 3 * time.Second
 
+// tellEvery is how often the log tells at most that sessions are refused.
+const tellEvery = time.Minute
+
 // router finds the session that a controller serves, or begins it. route is safe for
 // use by several goroutines.
 type router struct {
@@ -48,6 +51,11 @@ type router struct {
 	now      func() time.Time // by which sessions are idle
 	begun    *quota.Rate[uint32]
 	running  sync.WaitGroup // sessions
+
+	// refused counts the sessions that were not begun, of which the log told last at told;
+	// guarded by table.mu.
+	refused uint64
+	told    time.Time
 }
 
 // route finds the session that a controller serves, or begins it.
@@ -129,13 +137,25 @@ func (rt *router) roomForSession(uid uint32) error {
 	}
 	switch {
 	case !quota.Fair(n, len(rt.table.hosted), rt.cfg.MaxSessions, userShare):
-		rt.cfg.Metrics.Add(metrics.SessionsRefused, 1, metrics.RefusedShare)
-		return status.Errorf(codes.ResourceExhausted, "user %d has %d of %d sessions, and others may need those of %d that are free", uid, n, len(rt.table.hosted), rt.cfg.MaxSessions)
+		return rt.refuse(metrics.RefusedShare, "user %d has %d of %d sessions, and others may need those of %d that are free", uid, n, len(rt.table.hosted), rt.cfg.MaxSessions)
 	case !rt.begun.Take(uid):
-		rt.cfg.Metrics.Add(metrics.SessionsRefused, 1, metrics.RefusedOften)
-		return status.Errorf(codes.ResourceExhausted, "sessions of user %d begin too often; one may every %v", uid, beginEvery)
+		return rt.refuse(metrics.RefusedOften, "sessions of user %d begin too often; one may every %v", uid, beginEvery)
 	}
 	return nil
+}
+
+// refuse is the error of a session that is not begun, for which the metrics have a reason. The
+// caller holds table.mu.
+func (rt *router) refuse(reason, format string, arguments ...any) error {
+	err := status.Errorf(codes.ResourceExhausted, format, arguments...)
+	rt.cfg.Metrics.Add(metrics.SessionsRefused, 1, reason)
+	rt.refused++
+	if now := rt.now(); now.Sub(rt.told) >= tellEvery {
+		rt.told = now
+		rt.log.Warn("sessions are not begun, and their jobs not tuned; nodes try again", "error", status.Convert(err).Message(),
+			"max_sessions", rt.cfg.MaxSessions, "refused_since_start", rt.refused)
+	}
+	return err
 }
 
 // begin begins the session of an execution, or goes on with one that another

@@ -138,8 +138,10 @@ type Status struct {
 	Record *attunev1.AnalyzerRecord
 	// Registrations counts those of the site, Owned those that this one has.
 	Registrations, Owned int
-	// Sessions counts its sessions.
-	Sessions int
+	// Sessions counts its sessions, MaxSessions is how many there may be, and Refused
+	// counts those that nodes asked for since the start and that were not begun.
+	Sessions, MaxSessions int
+	Refused               uint64
 	// TunletProcesses counts the processes of their tunlets.
 	TunletProcesses int
 }
@@ -150,7 +152,7 @@ func (s *Service) Status() Status {
 	defer s.table.mu.Unlock()
 	return Status{
 		Record: s.cfg.Record, Registrations: len(s.table.view.Registrations), Owned: len(s.table.owned),
-		Sessions: len(s.table.hosted), TunletProcesses: s.router.tunlets.Processes(),
+		Sessions: len(s.table.hosted), MaxSessions: s.cfg.MaxSessions, Refused: s.router.refused, TunletProcesses: s.router.tunlets.Processes(),
 	}
 }
 

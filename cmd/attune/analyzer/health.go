@@ -26,6 +26,8 @@ type health struct {
 	Registrations   int      `json:"registrations"`
 	Owned           int      `json:"registrations_owned"`
 	Sessions        int      `json:"sessions"`
+	MaxSessions     int      `json:"max_sessions"`
+	Refused         uint64   `json:"sessions_refused"`
 	TunletProcesses int      `json:"tunlet_processes"`
 	Audit           string   `json:"audit_trouble,omitempty"`
 }
@@ -36,7 +38,7 @@ func (a *analyzerService) health() health {
 	h := health{
 		Version: buildinfo.Get().Version, Analyzer: st.Record.GetId(), Addresses: st.Record.GetAddresses(),
 		Registry: a.registry.Connected(), Registrations: st.Registrations, Owned: st.Owned,
-		Sessions: st.Sessions, TunletProcesses: st.TunletProcesses,
+		Sessions: st.Sessions, MaxSessions: st.MaxSessions, Refused: st.Refused, TunletProcesses: st.TunletProcesses,
 	}
 	if err := a.audit.Trouble(); err != nil {
 		h.Audit = err.Error()
