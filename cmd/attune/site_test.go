@@ -211,6 +211,7 @@ func TestAnalyzerSettings(t *testing.T) {
 		name, file string
 		flags      []string
 		want       string // of the error; empty: it is valid
+		warns      string
 	}{
 		{name: "nothing"},
 		{name: "registrations", file: "registrations:\n  lammps:\n    app: lmp*\n    mode: tune\n    batch-only: true\n"},
@@ -226,6 +227,11 @@ func TestAnalyzerSettings(t *testing.T) {
 		{name: "metrics in no file of node_exporter's", flags: []string{"--metrics-file", "/var/lib/attune.txt"}, want: "ends with .prom"},
 		{name: "no time", flags: []string{"--lease", "0"}, want: "write a time"},
 		{name: "a registry that is two", flags: []string{"--registry", "unix:/x", "--registry-listen", ":1"}, want: "belong to the embedded registry"},
+		{name: "tunlets", file: "tunlet-dir: [" + bin + "]\nregistrations:\n  x:\n    app: y\n    tunlets: [malloc]\ntunlets:\n  malloc:\n    memory_bytes: 64GiB\n"},
+		{name: "a tunlet that is not there", file: "tunlet-dir: [" + bin + "]\nregistrations:\n  x:\n    app: y\n    tunlets: [maloc]\n", want: `no tunlet "maloc"`},
+		{name: "settings of a tunlet that is not there", file: "tunlet-dir: [" + bin + "]\ntunlets:\n  maloc:\n    memory_bytes: 64GiB\n", want: `no tunlet "maloc"`},
+		{name: "a setting that a tunlet does not have", file: "tunlet-dir: [" + bin + "]\ntunlets:\n  malloc:\n    min_gian: 0.1\n", want: `option "min_gian": unknown; there is memory_bytes`},
+		{name: "an unknown user", file: "registrations:\n  x:\n    app: y\n    user: nosuch\n", warns: "registration x: user nosuch is not known"},
 		{name: "no log level", file: "log-level: loud\n", want: "loud"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -238,6 +244,8 @@ func TestAnalyzerSettings(t *testing.T) {
 			switch {
 			case c.want == "" && (code != exitcode.OK || out.String() != "configuration is valid\n"):
 				t.Errorf("code %d, %s", code, errs.String())
+			case !strings.Contains(errs.String(), c.warns):
+				t.Errorf("warns: %s", errs.String())
 			case c.want != "" && (code != exitcode.Usage || !strings.Contains(errs.String(), c.want)):
 				t.Errorf("code %d, %q", code, errs.String())
 			}

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 
 	"github.com/attune-hpc/attune/internal/beat"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -80,6 +82,10 @@ func (r *registrations) tellAnalyzer(ctx context.Context, registration *attunev1
 		if err == nil || ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, errWrong) {
+			said = err.Error()
+			break
+		}
 		if said != err.Error() {
 			r.log.Warn("no analyzer takes what was handed over; trying again", "registration", registration.GetId(), "error", err)
 			said = err.Error()
@@ -92,6 +98,9 @@ func (r *registrations) tellAnalyzer(ctx context.Context, registration *attunev1
 	}
 }
 
+// errWrong says that all Analyzers find a registration wrong: it stays so.
+var errWrong = errors.New("what it asks for is wrong")
+
 func (r *registrations) askAny(ctx context.Context, registration *attunev1.Registration) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
@@ -99,15 +108,21 @@ func (r *registrations) askAny(ctx context.Context, registration *attunev1.Regis
 	if err != nil {
 		return err
 	}
-	errs := []error{errors.New("there is no analyzer that can be reached")}
+	errs, wrong := []error{errors.New("there is no analyzer that can be reached")}, 0
 	for _, analyzer := range analyzers {
 		for _, address := range reachable(analyzer, r.host) {
 			err := r.ask(ctx, address, registration)
 			if err == nil {
 				return nil
 			}
+			if status.Code(err) == codes.InvalidArgument {
+				wrong++
+			}
 			errs = append(errs, fmt.Errorf("%s: %w", address, err))
 		}
+	}
+	if wrong > 0 && wrong == len(errs)-1 {
+		errs[0] = errWrong
 	}
 	return errors.Join(errs...)
 }

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,6 +46,9 @@ func (a *analyzers) StartSession(_ context.Context, r *attunev1.StartSessionRequ
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked = append(a.asked, r.GetRegistration().GetId())
+	if slices.Contains(r.GetRegistration().GetTunlets(), "nosuch") {
+		return nil, status.Error(codes.InvalidArgument, "no tunlet nosuch")
+	}
 	if len(a.asked) <= a.refuse {
 		return nil, status.Error(codes.Unavailable, "busy")
 	}
@@ -95,6 +99,26 @@ func TestRegistersUntilTaken(t *testing.T) {
 			t.Errorf("the registry was asked %d times, the Analyzer for %q", asked, far.asked)
 		}
 		if _, troubles := b.notes.current(); len(troubles) != 0 {
+			t.Errorf("told: %q", troubles)
+		}
+	})
+}
+
+// A job that asks for what there is not is given up at once, and why is told.
+func TestRegistersNothingWrong(t *testing.T) {
+	far := new(analyzers)
+	address := far.mustServe(t)
+	inBubble(t, func(b *bench) {
+		b.registrations.credentials = authn.New(authn.Options{})
+		b.registrations.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
+			return []*attunev1.AnalyzerRecord{{Id: "near", Host: "host", Addresses: []string{address}}}, nil
+		}
+		b.registrations.register(&attunev1.Registration{Id: "slurm-12-1000", Tunlets: []string{"nosuch"}})
+		b.workers.group.Wait()
+		if len(far.asked) != 1 {
+			t.Errorf("asked for %q", far.asked)
+		}
+		if _, troubles := b.notes.current(); len(troubles) != 1 || !strings.Contains(troubles[0], "no tunlet nosuch") {
 			t.Errorf("told: %q", troubles)
 		}
 	})

@@ -58,13 +58,16 @@ func Command(p *cli.Env) *cobra.Command {
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			read := func() (analyzerSettings, error) {
-				return loadAnalyzer(cmd.Flags(), file, cmd.Flags().Changed(keyConfig))
+				return loadAnalyzer(cmd.Context(), cmd.Flags(), file, cmd.Flags().Changed(keyConfig))
 			}
 			s, err := read()
 			if err != nil {
 				return err
 			}
 			if check {
+				for _, unknown := range s.unknownUsers(cmd.Context()) {
+					fmt.Fprintln(p.Stderr, "attune: warning:", unknown)
+				}
 				_, err := fmt.Fprintln(p.Stdout, "configuration is valid")
 				return err
 			}

@@ -4,6 +4,7 @@ package analyzer
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +25,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/service"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -33,6 +36,7 @@ import (
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/renew"
 	"github.com/attune-hpc/attune/internal/trusted"
+	"github.com/attune-hpc/attune/internal/users"
 	"github.com/attune-hpc/attune/internal/values"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -139,7 +143,7 @@ func ServiceDirs(p *attunev1.Principal, env func(string) string) (run, state str
 // loadAnalyzer reads the configuration: defaults, then the file, then those of
 // FILE.d in the order of their names, then the environment, then flags. Errors
 // have the code for usage.
-func loadAnalyzer(flags *pflag.FlagSet, file string, required bool) (analyzerSettings, error) {
+func loadAnalyzer(ctx context.Context, flags *pflag.FlagSet, file string, required bool) (analyzerSettings, error) {
 	v := viper.NewWithOptions(viper.EnvKeyReplacer(strings.NewReplacer("-", "_")))
 	v.SetConfigType("yaml")
 	v.SetEnvPrefix("ATTUNE_ANALYZER")
@@ -164,7 +168,26 @@ func loadAnalyzer(flags *pflag.FlagSet, file string, required bool) (analyzerSet
 	if err != nil {
 		return s, exitcode.UsageError(err, "see `attune analyzer serve --help` and docs/reference/analyzer.md")
 	}
-	return s, nil
+	var named []string
+	for _, r := range s.service.Registrations {
+		named = append(named, r.GetTunlets()...)
+	}
+	return s, tunletfind.CheckSite(ctx, s.service.TunletDirs, named, s.service.TunletOptions)
+}
+
+// unknownUsers says which users of the site's registrations this machine does not know. Nodes
+// may: each goes by its own.
+func (s analyzerSettings) unknownUsers(ctx context.Context) (list []string) {
+	for _, r := range s.service.Registrations {
+		name := r.GetUser()
+		if _, err := strconv.ParseUint(name, 10, 32); name == "" || err == nil {
+			continue
+		}
+		if _, err := users.UserID(ctx, name); err != nil {
+			list = append(list, fmt.Sprintf("registration %s: user %s is not known on this machine, and a node that does not know them either tunes nothing of theirs", strings.TrimPrefix(r.GetId(), service.SiteID), name))
+		}
+	}
+	return list
 }
 
 // readService reads a service's file, which need not exist unless it is

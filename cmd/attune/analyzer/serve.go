@@ -99,6 +99,7 @@ func (a *analyzerService) open(ctx context.Context) (err error) {
 	if err := a.alone(); err != nil {
 		return err
 	}
+	a.warnOfUsers(ctx, a.settings)
 	if a.settings.needsTLS() {
 		if a.identity, err = pki.OpenAs(attunev1.Role_ROLE_ANALYZER, a.settings.tls, a.log); err != nil {
 			return err
@@ -326,22 +327,29 @@ func (a *analyzerService) reloads(ctx context.Context, hangup <-chan os.Signal) 
 			return
 		case <-hangup:
 			notify(a.log, daemon.SdNotifyReloading)
-			a.reload()
+			a.reload(ctx)
 			notify(a.log, daemon.SdNotifyReady)
 		}
 	}
 }
 
-func (a *analyzerService) reload() {
+func (a *analyzerService) reload(ctx context.Context) {
 	s, err := a.read()
 	if err != nil {
 		a.log.Error("the configuration stays as it was", "error", err)
 		return
 	}
+	a.warnOfUsers(ctx, s)
 	a.level.Set(s.level)
 	a.service.SetRegistrations(s.service.Registrations)
 	if !a.settings.equal(s) {
 		a.log.Warn("what else has changed in the configuration needs a restart")
 	}
 	a.log.Info("configuration read again", "registrations", len(s.service.Registrations))
+}
+
+func (a *analyzerService) warnOfUsers(ctx context.Context, s analyzerSettings) {
+	for _, unknown := range s.unknownUsers(ctx) {
+		a.log.Warn(unknown)
+	}
 }

@@ -5,8 +5,10 @@ package tunletfind
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,11 +91,26 @@ func Check(wanted, dirs []string) error {
 // CheckOptions refuses settings of tunlets that do not have them. A tunlet
 // that is not installed here may be elsewhere, where the same settings are read.
 func CheckOptions(ctx context.Context, cfg config.Run) error {
-	if len(cfg.TunletOptions) == 0 {
+	return checkOptions(ctx, Dirs(cfg.TunletDirs), cfg.Tunlets, cfg.TunletOptions)
+}
+
+// CheckSite refuses tunlets that a site's settings name and no directory has, and settings of
+// tunlets that do not have them.
+func CheckSite(ctx context.Context, first, named []string, options map[string]map[string]string) error {
+	dirs := Dirs(first)
+	if err := Check(slices.Concat(named, slices.Sorted(maps.Keys(options))), dirs); err != nil {
+		return err
+	}
+	return checkOptions(ctx, dirs, nil, options)
+}
+
+// checkOptions checks those of the named tunlets; without names, of all.
+func checkOptions(ctx context.Context, dirs, names []string, options map[string]map[string]string) error {
+	if len(options) == 0 {
 		return nil
 	}
-	for _, c := range tunlethost.Find(Dirs(cfg.TunletDirs), cfg.Tunlets) {
-		given, ok := cfg.TunletOptions[c.Name]
+	for _, c := range tunlethost.Find(dirs, names) {
+		given, ok := options[c.Name]
 		if !ok {
 			continue
 		}
