@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
 )
 
 // Name of the tunlet.
@@ -18,46 +19,23 @@ const knob = "program.items_per_message"
 const (
 	// symptomSpan is over how long the traffic is taken.
 	symptomSpan = 300 * time.Millisecond
-	// baseline is how many values of the objective there must be before a proposal.
-	baseline = 5
 	// maxTries per process that come to nothing.
 	maxTries = 2
-	// maxWatches bounds the processes that are followed at one time.
-	maxWatches = 1024
 )
 
-// Tunlet follows every process of a session. Made by New.
-type Tunlet struct {
-	program program
-	watches map[sdk.Handle]*watch
-}
-
-// watch follows one process.
-type watch struct {
-	handle   sdk.Handle
-	window   *sdk.Window
-	last     sdk.Sample
-	awake    bool   // all samples are wanted
-	values   int    // of the objective since then
-	proposal string // on its way or in force; empty: none
-	tries    int
-	until    time.Time // no proposal before
-}
+// problem is what the tunlet knows, in one process at a time.
+type problem struct{ program program }
 
 var (
-	_ sdk.Configurer           = (*Tunlet)(nil)
-	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
-	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
-	_ sdk.SampleHandler        = (*Tunlet)(nil)
-	_ sdk.Evaluator            = (*Tunlet)(nil)
-	_ sdk.ProposalObserver     = (*Tunlet)(nil)
+	_ sdk.Configurer     = (*problem)(nil)
+	_ perprocess.Chooser = (*problem)(nil)
 )
 
 // New makes the tunlet.
-func New() sdk.Tunlet { return &Tunlet{watches: map[sdk.Handle]*watch{}} }
+func New() sdk.Tunlet { return perprocess.New(new(problem), symptomSpan) }
 
 // Describe says what the tunlet is.
-func (*Tunlet) Describe() sdk.Description {
+func (*problem) Describe() sdk.Description {
 	return sdk.Description{
 		Name: Name, Version: "1",
 		Summary: "has a program send several small items in one message, by a variable that it is told of",
@@ -73,102 +51,36 @@ func (*Tunlet) Describe() sdk.Description {
 }
 
 // Configure takes the options of Describe.
-func (t *Tunlet) Configure(given map[string]string) error { return t.program.configure(given) }
+func (p *problem) Configure(given map[string]string) error { return p.program.configure(given) }
 
-// ProcessStarted begins to follow a process that has the variable, as far as its
-// objects tell. It is told again of one that loads another object.
-func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
-	if t.watches[p.Handle] == nil && len(t.watches) < maxWatches && t.program.variable != "" && t.program.in(p) {
-		t.watches[p.Handle] = &watch{handle: p.Handle, window: sdk.NewWindow(symptomSpan)}
-		h.Want(p.Handle, sdk.SamplesFrom(sdk.Level{Signal: sdk.WriteCalls, AtLeast: leastMessages}))
-	}
+// Concerns says whether a process has the variable, as far as its objects tell.
+func (p *problem) Concerns(process sdk.Process) bool {
+	return p.program.variable != "" && p.program.in(process)
 }
 
-// ProcessEnded forgets it.
-func (t *Tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) { delete(t.watches, end.Handle) }
+// Progress is the objective: bytes that the process writes per second.
+func (*problem) Progress(latest sdk.Span) (float64, bool) { return latest.Rate(sdk.WrittenBytes) }
 
-// HandleSamples reports the objective, and looks for the symptom.
-func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
-	for _, sample := range s.Items {
-		if w := t.watches[sample.Process]; w != nil {
-			w.sample(h, sample)
-			t.decide(h, w)
-		}
-	}
+// Symptom says whether a process sends many messages.
+func (*problem) Symptom(recent sdk.Span) bool {
+	messages, known := recent.Rate(sdk.WriteCalls)
+	return known && messages >= leastMessages
 }
 
-// sample takes a round's signals. From the first one on, which is there because of
-// the messages, all are wanted, until there are fewer messages again.
-func (w *watch) sample(h *sdk.Host, s sdk.Sample) {
-	if !w.awake {
-		w.awake, w.values = true, 0
-		h.Want(w.handle, sdk.AllSamples())
-	} else if rate, ok := sdk.SpanBetween(w.last, s).Rate(sdk.WrittenBytes); ok {
-		w.values++
-		h.Objective(w.scope(), rate)
-	}
-	w.last = s
-	w.window.Add(s)
-	span := w.window.Latest(symptomSpan)
-	messages, ok := span.Rate(sdk.WriteCalls)
-	if w.proposal == "" && ok && span.Duration() >= symptomSpan*9/10 && messages < leastMessages {
-		w.awake = false
-		w.window.Reset()
-		h.Want(w.handle, sdk.SamplesFrom(sdk.Level{Signal: sdk.WriteCalls, AtLeast: leastMessages}))
-	}
-}
-
-// scope of the objective: each process for itself.
-func (w *watch) scope() string { return fmt.Sprintf("process/%d", w.handle) }
-
-// decide proposes, once there is a baseline and the model sees a gain.
-func (t *Tunlet) decide(h *sdk.Host, w *watch) {
-	span := w.window.Latest(symptomSpan)
-	if !w.awake || w.proposal != "" || w.tries == maxTries || w.values < baseline ||
-		span.Duration() < symptomSpan*9/10 || h.Now().Before(w.until) {
-		return
-	}
-	traffic, known := trafficOf(span)
+// Propose proposes a number of items if the model sees a gain.
+func (p *problem) Propose(_ sdk.Process, recent sdk.Span) (proposal sdk.Proposal, sensible bool) {
+	traffic, known := trafficOf(recent)
 	if !known {
-		return
+		return proposal, false
 	}
-	p, ok := planFor(traffic, t.program.present, t.program.most, t.program.latency.Seconds())
-	if !ok {
-		return
-	}
-	w.tries++
-	w.proposal = fmt.Sprintf("%s-%d-%d", Name, w.handle, w.tries)
-	h.Propose(sdk.Proposal{
-		ID: w.proposal, Scope: w.scope(), PredictedGain: p.gain, Confidence: 0.7,
+	plan, ok := planFor(traffic, p.program.present, p.program.most, p.program.latency.Seconds())
+	return sdk.Proposal{
+		PredictedGain: plan.gain, Confidence: 0.7,
 		Reason: fmt.Sprintf("%.0f messages/s of %.0f bytes; one takes %.2f us of the process' time, an item %.2f us: %d to a message cost and wait least",
-			traffic.messages, traffic.bytes/traffic.messages, 1e6*p.latency, 1e6*p.work, p.items),
+			traffic.messages, traffic.bytes/traffic.messages, 1e6*plan.latency, 1e6*plan.work, plan.items),
 		Changes: []sdk.Change{{
-			Knob: knob, Process: w.handle,
-			Action: sdk.SetVariableFrom(t.program.object, t.program.variable, t.program.size, sdk.Int(t.program.present), sdk.Int(p.items)),
+			Knob:   knob,
+			Action: sdk.SetVariableFrom(p.program.object, p.program.variable, p.program.size, sdk.Int(p.program.present), sdk.Int(plan.items)),
 		}},
-	})
-}
-
-// Evaluate waits while nothing is written: there is no progress to compare.
-// Otherwise the measured objective decides.
-func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) { return e.ByMeasurement("writes") }
-
-// ProposalChanged follows its proposals. A change that is kept stays: its process
-// has another value then than it started with, and is left alone.
-func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
-	if !c.State.Final() {
-		return
-	}
-	for _, w := range t.watches {
-		if w.proposal != c.Proposal {
-			continue
-		}
-		w.proposal, w.until = "", h.Now().Add(sdk.RetryPause)
-		if c.State == sdk.Kept {
-			w.tries = maxTries
-		}
-		if w.tries == maxTries {
-			h.Want(w.handle, sdk.NoSamples())
-		}
-	}
+	}, ok
 }

@@ -42,7 +42,7 @@ func (o *others) among(w *watch, signal sdk.Signal) (least, greatest float64, ok
 	e, ok := o.known[key]
 	if !ok {
 		e = noExtremes()
-		for _, other := range w.tunlet.watches {
+		for other := range w.tunlet.watches.All() {
 			if other.process.Host == key.host && other.heard.Equal(w.heard) {
 				e.add(other, signal)
 			}
@@ -97,7 +97,7 @@ func (e extremes) without(p sdk.Handle) (least, greatest float64, ok bool) {
 // others is how many other processes of the host have the symptom, or had it when a
 // change of them was kept: who divides something up must leave them their parts.
 func (w *watch) others() (count float64) {
-	for _, other := range w.tunlet.watches {
+	for other := range w.tunlet.watches.All() {
 		if other != w && other.process.Host == w.process.Host && (other.kept || other.active()) {
 			count++
 		}

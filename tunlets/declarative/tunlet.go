@@ -10,11 +10,8 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
 )
-
-// maxWatches bounds the processes that are followed at one time, and with them
-// the memory.
-const maxWatches = 1024
 
 // Tunlet does what a definition says, in every process of a session. Made by
 // Definition.New.
@@ -22,9 +19,8 @@ type Tunlet struct {
 	*Definition
 
 	options map[string]any // values by name, as expressions see them
-	watches map[sdk.Handle]*watch
+	watches perprocess.Watches[*watch]
 	others  others
-	full    bool // said that there are too many processes
 }
 
 var (
@@ -41,7 +37,7 @@ var (
 
 // New makes a tunlet of the definition; any number may share it.
 func (d *Definition) New() sdk.Tunlet {
-	return &Tunlet{Definition: d, watches: map[sdk.Handle]*watch{}}
+	return &Tunlet{Definition: d}
 }
 
 // Describe says what the file says.
@@ -81,22 +77,15 @@ func optionValue(t sdk.OptionType, text string) (any, error) {
 // ProcessStarted begins to follow a process, or looks again at one of which more
 // is known.
 func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
-	w := t.watches[p.Handle]
-	switch {
-	case w != nil:
+	w, begun := t.watches.Follow(h, p.Handle, func() *watch { return newWatch(t, p) })
+	if !begun {
+		if w = t.watches.Of(p.Handle); w == nil {
+			return
+		}
 		same := len(w.process.Objects) == len(p.Objects)
 		if w.process = p; same {
 			return
 		}
-	case len(t.watches) < maxWatches:
-		w = newWatch(t, p)
-		t.watches[p.Handle] = w
-	default:
-		if !t.full {
-			t.full = true
-			h.Remark(0, "more than %d processes at one time: those that came later are not watched", maxWatches)
-		}
-		return
 	}
 	if w.state == quiet {
 		w.sleep(h)
@@ -105,10 +94,10 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 
 // ProcessEnded forgets it.
 func (t *Tunlet) ProcessEnded(h *sdk.Host, end sdk.ProcessEnd) {
-	if w := t.watches[end.Handle]; w != nil {
+	if w := t.watches.Of(end.Handle); w != nil {
 		w.release(h)
 	}
-	delete(t.watches, end.Handle)
+	t.watches.Forget(end.Handle)
 }
 
 // HandleSamples looks for the symptom, when all processes of the round are known.
@@ -116,7 +105,7 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	t.others.forget()
 	var sampled []*watch
 	for _, sample := range s.Items {
-		if w := t.watches[sample.Process]; w != nil && w.take(sample) {
+		if w := t.watches.Of(sample.Process); w != nil && w.take(sample) {
 			sampled = append(sampled, w)
 		}
 	}
@@ -137,7 +126,7 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 	}
 	counted := map[sdk.Handle]counts{}
 	for _, item := range a.Items {
-		w := t.watches[item.Process]
+		w := t.watches.Of(item.Process)
 		if w == nil || !a.Known(item.Process) {
 			continue
 		}
@@ -147,7 +136,7 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 		counted[item.Process].add(w.pointOf(item.Point), item, a.Seconds())
 	}
 	for _, p := range slices.Sorted(maps.Keys(counted)) {
-		w := t.watches[p]
+		w := t.watches.Of(p)
 		counted[p].join(w.pairs.drain(a.Seconds()))
 		w.count(h, a.From, counted[p])
 	}
@@ -155,7 +144,7 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 
 // HandleRecords takes the hits of points whose time to another one is counted.
 func (t *Tunlet) HandleRecords(_ *sdk.Host, r sdk.Records) {
-	w := t.watches[r.Process]
+	w := t.watches.Of(r.Process)
 	if w == nil {
 		return
 	}
@@ -172,7 +161,7 @@ func (t *Tunlet) HandleRecords(_ *sdk.Host, r sdk.Records) {
 
 // PointChanged hears whether points could be placed.
 func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
-	if w := t.watches[c.Process]; w != nil {
+	if w := t.watches.Of(c.Process); w != nil {
 		w.placed(h, c)
 	}
 }
@@ -180,15 +169,12 @@ func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
 // Evaluate waits while the program does something else; otherwise the measured
 // objective decides.
 func (t *Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
-	if t.description.Objective.LowerIsBetter {
-		return e.Suggested, ""
-	}
-	return e.ByMeasurement("progress (" + t.description.Objective.Name + ")")
+	return e.ByObjective(t.description.Objective)
 }
 
 // ProposalChanged follows the tunlet's proposals.
 func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
-	for _, w := range t.watches {
+	for w := range t.watches.All() {
 		if w.proposal == c.Proposal && w.state == proposed && c.State.Final() {
 			w.settled(h, c.State)
 		}

@@ -94,24 +94,13 @@ func newWatch(t *Tunlet, p sdk.Process) *watch {
 // sleep wants the samples that may matter: from one level of each condition that
 // the process can meet on. What was seen until now is forgotten.
 func (w *watch) sleep(h *sdk.Host) {
-	var levels []sdk.Level
 	w.window.Reset()
 	w.counted, w.answered, w.pairs, w.details = nil, nil, nil, details{}
-	for _, c := range w.tunlet.description.Wake {
-		switch {
-		case c.Object != "" && !w.process.Maps(c.Object):
-		case len(c.Levels) == 0:
-			h.Want(w.handle(), sdk.AllSamples())
-			return
-		default:
-			levels = append(levels, c.Levels[0])
-		}
-	}
-	if w.state != quiet || len(levels) == 0 {
+	if w.state != quiet {
 		h.Want(w.handle(), sdk.NoSamples())
 		return
 	}
-	h.Want(w.handle(), sdk.SamplesFrom(levels...))
+	h.Want(w.handle(), sdk.Awaited(w.tunlet.description.Wake, w.process))
 }
 
 // take keeps a sample; false: it is not newer than the last.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
 )
 
 // Name of the tunlet.
@@ -17,15 +18,10 @@ const Name = "malloc"
 // what the node and its cgroups have.
 const OptionMemory = "memory_bytes"
 
-// maxWatches bounds the processes that are followed at one time, and with them
-// the tunlet's memory: 4 KB each.
-const maxWatches = 1024
-
 // Tunlet follows every process of a session. Made by New.
 type Tunlet struct {
 	memory  uint64
-	watches map[sdk.Handle]*watch
-	full    bool // said that there are too many processes
+	watches perprocess.Watches[*watch]
 }
 
 var (
@@ -40,7 +36,7 @@ var (
 )
 
 // New makes the tunlet.
-func New() sdk.Tunlet { return &Tunlet{watches: map[sdk.Handle]*watch{}} }
+func New() sdk.Tunlet { return new(Tunlet) }
 
 // Describe says what the tunlet is.
 func (*Tunlet) Describe() sdk.Description {
@@ -73,33 +69,28 @@ func (t *Tunlet) Configure(options map[string]string) (err error) {
 
 // ProcessStarted begins to follow a process.
 func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
-	switch {
-	case p.Maps("linked:go") && !p.Maps("libc.so*"): // it has an allocator of its own
+	if p.Maps("linked:go") && !p.Maps("libc.so*") { // it has an allocator of its own
 		t.ProcessEnded(h, sdk.ProcessEnd{Handle: p.Handle})
 		h.Want(p.Handle, sdk.NoSamples())
-	case t.watches[p.Handle] != nil:
-	case len(t.watches) < maxWatches:
-		w := newWatch(p)
-		t.watches[p.Handle] = w
+		return
+	}
+	if w, begun := t.watches.Follow(h, p.Handle, func() *watch { return newWatch(p) }); begun {
 		t.sleep(h, w)
-	case !t.full:
-		t.full = true
-		h.Remark(0, "more than %d processes at one time: those that came later are not watched", maxWatches)
 	}
 }
 
 // ProcessEnded forgets it.
 func (t *Tunlet) ProcessEnded(h *sdk.Host, end sdk.ProcessEnd) {
-	if w := t.watches[end.Handle]; w != nil && w.active() {
+	if w := t.watches.Of(end.Handle); w != nil && w.active() {
 		w.release(h)
 	}
-	delete(t.watches, end.Handle)
+	t.watches.Forget(end.Handle)
 }
 
 // HandleSamples looks for the symptom.
 func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	for _, sample := range s.Items {
-		w := t.watches[sample.Process]
+		w := t.watches.Of(sample.Process)
 		if w == nil {
 			continue
 		}
@@ -139,7 +130,7 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 		counted[item.Process] = b
 	}
 	for _, p := range slices.Sorted(maps.Keys(counted)) {
-		if w := t.watches[p]; w != nil && a.Known(p) {
+		if w := t.watches.Of(p); w != nil && a.Known(p) {
 			w.count(h, a.From, counted[p])
 			t.decide(h, w)
 		}
@@ -148,7 +139,7 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 
 // PointChanged hears whether the hooks could be placed.
 func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
-	if w := t.watches[c.Process]; w != nil {
+	if w := t.watches.Of(c.Process); w != nil {
 		w.placed(h, c)
 	}
 }
@@ -211,7 +202,7 @@ func (t *Tunlet) room(w *watch) uint64 {
 // resident is the memory of all processes that are followed.
 func (t *Tunlet) resident() uint64 {
 	sum := 0.0
-	for _, w := range t.watches {
+	for w := range t.watches.All() {
 		peak, _ := w.window.Max(sdk.ResidentBytes)
 		sum += peak
 	}
@@ -221,7 +212,7 @@ func (t *Tunlet) resident() uint64 {
 // storms counts the processes that share the room, one at least.
 func (t *Tunlet) storms(share func(*watch) bool) uint64 {
 	n := uint64(0)
-	for _, w := range t.watches {
+	for w := range t.watches.All() {
 		if share(w) {
 			n++
 		}
@@ -238,7 +229,7 @@ func (t *Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
 // ProposalChanged follows its proposals; hooks are given back as soon as
 // nothing is judged any more.
 func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
-	for _, w := range t.watches {
+	for w := range t.watches.All() {
 		if w.proposal != c.Proposal || w.state != proposed || !c.State.Final() {
 			continue
 		}

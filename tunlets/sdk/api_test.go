@@ -74,7 +74,7 @@ func declarations(d ast.Decl) (parts []any) {
 // the changelog has it: go test ./tunlets/sdk -run API -update.
 func TestAPIIsAsPromised(t *testing.T) {
 	var got strings.Builder
-	for _, dir := range []string{".", "search", "../tunlettest"} {
+	for _, dir := range []string{".", "perprocess", "search", "../tunlettest"} {
 		fmt.Fprintf(&got, "package %s\n\n%s\n\n", filepath.ToSlash(filepath.Join("tunlets/sdk", dir)), apiOf(t, dir))
 	}
 	const golden = "testdata/api.txt"

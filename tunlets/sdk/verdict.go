@@ -53,6 +53,15 @@ func (e Evaluation) ByMeasurement(progress string) (Verdict, string) {
 	return e.Suggested, ""
 }
 
+// ByObjective is ByMeasurement for an objective of which more is better; of one that is better
+// when it is lower it is what the Analyzer suggests.
+func (e Evaluation) ByObjective(o Objective) (Verdict, string) {
+	if o.LowerIsBetter {
+		return e.Suggested, ""
+	}
+	return e.ByMeasurement("progress (" + o.Name + ")")
+}
+
 // RetryPause is how long a tunlet pauses after a change that was undone or
 // refused: longer than the Analyzer lets a knob rest.
 const RetryPause = 12 * time.Second

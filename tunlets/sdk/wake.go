@@ -34,6 +34,25 @@ type Wake struct {
 	Detail Detail
 }
 
+// Awaited is the interest in samples of a process in which a tunlet has nothing to do yet: none
+// until one of its conditions of waking may hold there, by its first level.
+func Awaited(conditions []Wake, p Process) Interest {
+	var levels []Level
+	for _, c := range conditions {
+		switch {
+		case c.Object != "" && !p.Maps(c.Object):
+		case len(c.Levels) == 0:
+			return AllSamples()
+		default:
+			levels = append(levels, c.Levels[0])
+		}
+	}
+	if len(conditions) == 0 {
+		return AllSamples()
+	}
+	return SamplesFrom(levels...)
+}
+
 func (w Wake) proto() *attunev1.Wake {
 	return &attunev1.Wake{
 		Object: w.Object, Levels: levelsProto(w.Levels), LastingNanos: int64(w.Lasting), Averaged: w.Averaged,

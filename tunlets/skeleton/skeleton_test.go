@@ -60,7 +60,7 @@ func TestGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		"main.go": "Command attune-tunlet-mine is", "tunlet.go": `name = "mine"`, "tunlet_test.go": "TestSuite", "watch.go": "", "model.go": "",
+		"main.go": "Command attune-tunlet-mine is", "tunlet.go": `name = "mine"`, "tunlet_test.go": "TestSuite", "model.go": "",
 		"model_test.go": "", "go.sum": "google.golang.org/grpc ",
 		"go.mod": "replace github.com/attune-hpc/attune => " + modfile.AutoQuote(checkout) + "\n",
 	} {

@@ -2,17 +2,16 @@
 
 package connections
 
-import "github.com/attune-hpc/attune/tunlets/sdk"
-
-// maxWatches bounds the processes that are followed at one time.
-const maxWatches = 1024
+import (
+	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
+)
 
 // Tunlet follows the connections of every process of a session. Made by New.
 type Tunlet struct {
 	problem *Problem
-	watches map[sdk.Handle]*watch
+	watches perprocess.Watches[*watch]
 	taken   taken
-	full    bool // said that there are too many processes
 }
 
 var (
@@ -25,7 +24,7 @@ var (
 
 // New makes a tunlet against a problem.
 func New(p Problem) *Tunlet {
-	return &Tunlet{problem: &p, watches: map[sdk.Handle]*watch{}, taken: taken{}}
+	return &Tunlet{problem: &p, taken: taken{}}
 }
 
 // Describe says what the tunlet is.
@@ -43,31 +42,24 @@ func (t *Tunlet) Describe() sdk.Description {
 
 // ProcessStarted begins to follow a process.
 func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
-	switch {
-	case t.watches[p.Handle] != nil:
-	case len(t.watches) < maxWatches:
-		w := newWatch(t.problem, p, t.taken)
-		t.watches[p.Handle] = w
+	if w, begun := t.watches.Follow(h, p.Handle, func() *watch { return newWatch(t.problem, p, t.taken) }); begun {
 		w.sleep(h)
-	case !t.full:
-		t.full = true
-		h.Remark(0, "more than %d processes at one time: those that came later are not watched", maxWatches)
 	}
 }
 
 // ProcessEnded forgets it. Others may have its connections, and those are as they
 // were, unless their change was kept.
 func (t *Tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) {
-	if w := t.watches[end.Handle]; w != nil && w.state == proposed {
+	if w := t.watches.Of(end.Handle); w != nil && w.state == proposed {
 		w.giveBack()
 	}
-	delete(t.watches, end.Handle)
+	t.watches.Forget(end.Handle)
 }
 
 // HandleSamples looks at processes that do something.
 func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	for _, sample := range s.Items {
-		if w := t.watches[sample.Process]; w != nil {
+		if w := t.watches.Of(sample.Process); w != nil {
 			w.look(h, sample)
 		}
 	}
@@ -81,7 +73,7 @@ func (t *Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
 
 // ProposalChanged follows the tunlet's proposals.
 func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
-	for _, w := range t.watches {
+	for w := range t.watches.All() {
 		if w.proposal == c.Proposal && w.state == proposed && c.State.Final() {
 			w.settled(h, c.State)
 		}

@@ -28,8 +28,8 @@ const (
 	// leastReadings of a connection that is judged.
 	leastReadings = 8
 
-	// maxFlows bounds the connections that are followed in one process, and with
-	// maxWatches the memory: some 700 bytes each.
+	// maxFlows bounds the connections that are followed in one process, and with the
+	// bound of the processes the memory: some 700 bytes each.
 	maxFlows = 512
 	// maxPlaces bounds the connections that are changed at one time. Of more, the
 	// fastest come first.
@@ -99,11 +99,7 @@ func (w *watch) sleep(h *sdk.Host) {
 		h.Want(w.handle, sdk.NoSamples())
 		return
 	}
-	var levels []sdk.Level
-	for _, c := range w.problem.Wake {
-		levels = append(levels, c.Levels[0])
-	}
-	h.Want(w.handle, sdk.SamplesFrom(levels...))
+	h.Want(w.handle, sdk.Awaited(w.problem.Wake, sdk.Process{}))
 }
 
 // rest sleeps, longer each time that nothing is found.

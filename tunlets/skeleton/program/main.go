@@ -8,8 +8,8 @@
 //	attune run --tunlet-dir . --tunlet small-writes -- ./program
 //	attune tunlet install ./attune-tunlet-small-writes
 //
-// model.go is the knowledge, free of state; watch.go follows one process;
-// tunlet.go connects them to the Dynamic Tunlet API (tunlets/sdk).
+// model.go is the knowledge, free of state; tunlet.go connects it to the Dynamic Tunlet
+// API (tunlets/sdk).
 package main
 
 import "github.com/attune-hpc/attune/tunlets/sdk"

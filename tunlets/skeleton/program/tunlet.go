@@ -3,9 +3,11 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
 )
 
 const (
@@ -13,6 +15,8 @@ const (
 	// What is changed: a global variable of the program, of four bytes.
 	knob, object, symbol = "batch", "*", "batch"
 	mostBatch            = 4096
+	// maxTries bounds the proposals in one process.
+	maxTries = 3
 
 	// span is how long the symptom must last, and how long it is averaged over: CPU
 	// times come in steps of 10 ms.
@@ -26,23 +30,12 @@ type options struct {
 	Batch int64 `default:"64" doc:"the value that the variable gets" max:"4096" min:"1" option:"batch"`
 }
 
-// tunlet follows every process of a session. The SDK makes one for each session,
-// and one call at a time: there are no locks.
-type tunlet struct {
-	options options
-	watches map[sdk.Handle]*watch
-}
+// tunlet is what is known of the problem in one process. The frame around it
+// (tunlets/sdk/perprocess) follows each process, reports the objective, and proposes
+// when the symptom has lasted and there is something to judge by.
+type tunlet struct{ options options }
 
-// What it wants to hear, beside Describe; package sdk has more of these.
-var (
-	_ sdk.Configurer           = (*tunlet)(nil)
-	_ sdk.ProcessStartObserver = (*tunlet)(nil)
-	_ sdk.ProcessEndObserver   = (*tunlet)(nil)
-	_ sdk.SampleHandler        = (*tunlet)(nil)
-	_ sdk.ProposalObserver     = (*tunlet)(nil)
-)
-
-func newTunlet() sdk.Tunlet { return &tunlet{watches: map[sdk.Handle]*watch{}} }
+func newTunlet() sdk.Tunlet { return perprocess.New(new(tunlet), span) }
 
 // Describe says what the tunlet is.
 func (*tunlet) Describe() sdk.Description {
@@ -57,7 +50,7 @@ func (*tunlet) Describe() sdk.Description {
 		}},
 		// Before this holds in a process, the tunlet is not even started.
 		Wake:    []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.WriteCalls, AtLeast: leastCalls}}, Lasting: awake}},
-		Options: sdk.OptionsOf[options](),
+		Options: sdk.OptionsOf[options](), MaxTries: maxTries,
 	}
 }
 
@@ -67,32 +60,21 @@ func (t *tunlet) Configure(given map[string]string) (err error) {
 	return err
 }
 
-// ProcessStarted begins to follow a process.
-func (t *tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
-	if t.watches[p.Handle] == nil {
-		t.watches[p.Handle] = newWatch(p.Handle)
-		h.Want(p.Handle, sdk.SamplesFrom(sdk.Level{Signal: sdk.WriteCalls, AtLeast: leastCalls}))
-	}
+// Progress is the objective between two samples.
+func (*tunlet) Progress(latest sdk.Span) (float64, bool) { return latest.Rate(sdk.WrittenBytes) }
+
+// Symptom says whether the process has the problem.
+func (*tunlet) Symptom(recent sdk.Span) bool {
+	l, known := loadOf(recent)
+	return known && l.symptom()
 }
 
-// ProcessEnded forgets it.
-func (t *tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) { delete(t.watches, end.Handle) }
-
-// HandleSamples looks for the symptom.
-func (t *tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
-	for _, sample := range s.Items {
-		if w := t.watches[sample.Process]; w != nil {
-			w.take(h, sample, t.options.Batch)
-		}
-	}
-}
-
-// ProposalChanged follows the proposals. Every session may judge a change otherwise
-// than the model: what was not kept is tried again, a few times.
-func (t *tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
-	for _, w := range t.watches {
-		if w.proposal == c.Proposal && c.State.Final() {
-			w.settled(h, c.State)
-		}
-	}
+// Propose is the change, with what it was led by.
+func (t *tunlet) Propose(_ sdk.Process, recent sdk.Span) (sdk.Proposal, bool) {
+	l, known := loadOf(recent)
+	return sdk.Proposal{
+		Confidence: 0.7, PredictedGain: l.gain(float64(t.options.Batch)),
+		Reason:  fmt.Sprintf("writes %.0f bytes at a time, %.0f times/s", l.bytes/l.calls, l.calls),
+		Changes: []sdk.Change{{Knob: knob, Action: sdk.SetVariable(object, symbol, 4, sdk.Int(t.options.Batch))}},
+	}, known
 }

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package perprocess_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
+	"github.com/attune-hpc/attune/tunlets/tunlettest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const leastWrites = 1000
+
+// writes is a problem of processes that write often, but for those called spared.
+type writes struct{}
+
+func (writes) Describe() sdk.Description {
+	return sdk.Description{
+		Name: "writes", Version: "1", Summary: "has a program write less often", MaxTries: 2,
+		Objective: sdk.Objective{Name: "bytes", Unit: "B/s", Description: "bytes written per second"},
+		Knobs:     []sdk.Knob{{Name: "n", Action: sdk.SetVariable("*", "n", 4, sdk.Value{}), Description: "a variable"}},
+		Wake:      []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.WriteCalls, AtLeast: leastWrites}}, Lasting: 100 * time.Millisecond}},
+	}
+}
+
+func (writes) Concerns(p sdk.Process) bool { return !strings.HasSuffix(p.Executable, "/spared") }
+
+func (writes) Progress(latest sdk.Span) (float64, bool) { return latest.Rate(sdk.WrittenBytes) }
+
+func (writes) Symptom(recent sdk.Span) bool {
+	calls, known := recent.Rate(sdk.WriteCalls)
+	return known && calls >= leastWrites
+}
+
+func (writes) Propose(sdk.Process, sdk.Span) (sdk.Proposal, bool) {
+	return sdk.Proposal{
+		PredictedGain: 2, Confidence: 0.5, Reason: "it writes often",
+		Changes: []sdk.Change{{Knob: "n", Action: sdk.SetVariable("*", "n", 4, sdk.Int(64))}},
+	}, true
+}
+
+func newTunlet() sdk.Tunlet { return perprocess.New(writes{}, 300*time.Millisecond) }
+
+func writer(calls float64) *tunlettest.Process {
+	p := tunlettest.Computing()
+	p.Rates[sdk.WriteCalls], p.Rates[sdk.WrittenBytes] = calls, 100*calls
+	return p
+}
+
+func started(t *testing.T, processes ...*tunlettest.Process) *tunlettest.Harness {
+	t.Helper()
+	h := tunlettest.New(t, newTunlet)
+	h.StartSession()
+	for _, p := range processes {
+		h.StartProcess(p)
+	}
+	return h
+}
+
+func TestSuite(t *testing.T) {
+	tunlettest.Suite(t, newTunlet, func() *tunlettest.Process { return writer(5000) })
+}
+
+// TestProposesInEach: each process with the symptom has a proposal of its own, with a baseline
+// before it, and others have none.
+func TestProposesInEach(t *testing.T) {
+	spared := writer(5000)
+	spared.Executable = "/usr/bin/spared"
+	h := started(t, writer(5000), writer(10), spared, writer(7000))
+	h.Run(2 * time.Second)
+	var got []string
+	for _, p := range h.Proposals {
+		got = append(got, p.GetId()+" in "+p.GetScope())
+		if p.GetChanges()[0].GetProcess() == 0 {
+			t.Errorf("%v changes no process", p)
+		}
+	}
+	if diff := cmp.Diff([]string{"writes-1-1 in process/1", "writes-4-1 in process/4"}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if len(h.Objectives) < 10 {
+		t.Errorf("%d values of the objective", len(h.Objectives))
+	}
+}
+
+// TestEnds: what was kept ends it, and what came to nothing is tried as often as the description
+// says.
+func TestEnds(t *testing.T) {
+	for state, proposals := range map[attunev1.ProposalState]int{
+		attunev1.ProposalState_PROPOSAL_STATE_KEPT:    1,
+		attunev1.ProposalState_PROPOSAL_STATE_ADVISED: 1,
+		attunev1.ProposalState_PROPOSAL_STATE_UNDONE:  2,
+		attunev1.ProposalState_PROPOSAL_STATE_FAILED:  2,
+	} {
+		t.Run(state.String(), func(t *testing.T) {
+			h := started(t, writer(5000))
+			for range 5 {
+				h.Run(sdk.RetryPause + time.Second)
+				for _, p := range h.Proposals {
+					h.SetState(p.GetId(), state, "")
+				}
+			}
+			if len(h.Proposals) != proposals {
+				t.Errorf("%d proposals, want %d", len(h.Proposals), proposals)
+			}
+		})
+	}
+}
+
+// TestSleeps: where the symptom has gone, nothing is reported any more until it is back.
+func TestSleeps(t *testing.T) {
+	p := writer(leastWrites / 2)
+	h := started(t, p)
+	h.Run(time.Second)
+	if len(h.Objectives) != 0 {
+		t.Errorf("%d values of the objective before the symptom", len(h.Objectives))
+	}
+	p.Rates[sdk.WriteCalls] = 2 * leastWrites
+	h.Run(100 * time.Millisecond) // a third of the time for which it has to last
+	p.Rates[sdk.WriteCalls] = 0
+	h.Run(time.Second)
+	reported := len(h.Objectives)
+	h.Run(5 * time.Second)
+	if len(h.Objectives) != reported || reported == 0 || len(h.Proposals) != 0 {
+		t.Errorf("%d and then %d values of the objective, proposals %v", reported, len(h.Objectives), h.Proposals)
+	}
+	p.Rates[sdk.WriteCalls] = 2 * leastWrites
+	h.Run(2 * time.Second)
+	if len(h.Proposals) != 1 {
+		t.Errorf("proposals %v, want one when it is back", h.Proposals)
+	}
+}
+
+// TestWatches: they are in the order of their handles, bounded, and who is beyond is told of once.
+func TestWatches(t *testing.T) {
+	var watches perprocess.Watches[sdk.Handle]
+	follow := func(h *sdk.Host, p sdk.Handle) bool {
+		_, begun := watches.Follow(h, p, func() sdk.Handle { return p })
+		return begun
+	}
+	for _, p := range []sdk.Handle{3, 1, 2} {
+		if !follow(nil, p) || follow(nil, p) {
+			t.Errorf("process %d", p)
+		}
+	}
+	watches.Forget(2)
+	watches.Forget(2)
+	var got []sdk.Handle
+	for p := range watches.All() {
+		got = append(got, p)
+	}
+	if diff := cmp.Diff([]sdk.Handle{1, 3}, got); diff != "" || watches.Of(3) != 3 || watches.Of(2) != 0 {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	h := tunlettest.New(t, newTunlet)
+	h.StartSession()
+	for range 1030 {
+		h.StartProcess(writer(10))
+	}
+	if len(h.Remarks) != 1 || !strings.Contains(h.Remarks[0].GetText(), "more than 1024 processes") {
+		t.Errorf("remarks %v", h.Remarks)
+	}
+}
