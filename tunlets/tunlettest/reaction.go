@@ -21,6 +21,8 @@ type point struct {
 	// placed holds the processes in which it is in place, with the fraction
 	// of a hit that is left over from the last interval.
 	placed map[sdk.Handle]*float64
+	// refused: there is a process in which it is not.
+	refused bool
 }
 
 // one hides gRPC's call options.
@@ -119,7 +121,7 @@ func placeIn(h *Harness, p *point, process *Process) {
 		s.Reason = h.Refuse(p.spec, process)
 	}
 	if s.Reason != "" {
-		s.State = attunev1.PointState_POINT_STATE_REFUSED
+		s.State, p.refused = attunev1.PointState_POINT_STATE_REFUSED, true
 	} else {
 		p.placed[process.Handle] = new(float64)
 	}

@@ -85,6 +85,8 @@ type (
 	forgetless struct{ good }
 	strange    struct{ good }
 	restless   struct{ good }
+	prying     struct{ good }
+	seeking    struct{ good }
 	silent     struct{}
 	sleepless  struct{ good }
 	oversleeps struct{ good }
@@ -176,6 +178,16 @@ func (*strange) ProcessStarted(h *sdk.Host, p sdk.Process) {
 
 func (*restless) Tick(h *sdk.Host) { h.AddPoint(sdk.Point{ID: "p", Hook: "malloc"}) }
 
+func (*prying) Tick(h *sdk.Host) { h.AddPoint(sdk.Point{ID: "p", Symbols: []string{"mall*"}}) }
+
+func (*seeking) Tick(h *sdk.Host) {
+	h.AddPoint(sdk.Point{ID: "p", Symbols: []string{"lookup"}})
+	h.AddPoint(sdk.Point{ID: "q", Object: "libindex.so*", Symbols: []string{"*"}})
+}
+
+// PointChanged hears that there is no such function, and says nothing.
+func (*seeking) PointChanged(*sdk.Host, sdk.PointChange) {}
+
 func (u *unequal) HandleSamples(h *sdk.Host, _ sdk.Samples) { h.Objective("s", float64(u.session)) }
 
 func newUnequal() func() sdk.Tunlet {
@@ -248,6 +260,7 @@ func TestSuiteFindsWhatIsWrong(t *testing.T) {
 		{"survives empty messages", func() sdk.Tunlet { return &noisy{g()} }, "remarked"},
 		{"is silent on a quiet program", func() sdk.Tunlet { return &noisy{g()} }, "remarked"},
 		{"is silent on a computing program", func() sdk.Tunlet { return &restless{g()} }, "asked for measure points"},
+		{"is silent on a computing program", func() sdk.Tunlet { return &prying{g()} }, "asked for measure points"},
 		{"names only what exists", func() sdk.Tunlet { return &forgetless{g()} }, "does not live"},
 		{"names only what exists", func() sdk.Tunlet { return &strange{g()} }, "not described"},
 		{"names only what exists", func() sdk.Tunlet { return &silent{} }, "not one proposal"},
@@ -259,5 +272,14 @@ func TestSuiteFindsWhatIsWrong(t *testing.T) {
 				t.Errorf("the check says %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestSuiteLetsSeek: a tunlet of one program's function looks for it in whatever computes.
+func TestSuiteLetsSeek(t *testing.T) {
+	for _, check := range []string{"is silent on a quiet program", "is silent on a computing program"} {
+		if got := failing(t, check, func() sdk.Tunlet { return &seeking{*newGood().(*good)} }); got != "" {
+			t.Errorf("%s: %s", check, got)
+		}
 	}
 }
