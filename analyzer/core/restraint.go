@@ -58,6 +58,9 @@ func (r *restraints) exhausted(p *proposal) string {
 	return ""
 }
 
+// restStep is how exactly people are told how long a knob rests.
+const restStep = 100 * time.Millisecond
+
 // untouchable says why a knob of p may not be touched now; empty: all may be.
 func (r *restraints) untouchable(p *proposal, now time.Duration) string {
 	for _, ch := range p.changes {
@@ -67,7 +70,7 @@ func (r *restraints) untouchable(p *proposal, now time.Duration) string {
 		}
 		if until := r.rests[rest{p.tunlet.name, k}]; now < until && !p.returned {
 			return fmt.Sprintf("knob %s of process %d rests for another %v after a try without success",
-				k.name, k.process, until-now)
+				k.name, k.process, max(restStep, (until-now).Round(restStep)))
 		}
 	}
 	return ""

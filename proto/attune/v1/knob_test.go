@@ -46,3 +46,26 @@ func TestForeignTo(t *testing.T) {
 		}
 	}
 }
+
+// A value that is no number is told of as such, and not as one that is too small.
+func TestOutOfBounds(t *testing.T) {
+	integer := func(n int64) *Value { return &Value{Kind: &Value_Integer{Integer: n}} }
+	text := &Value{Kind: &Value_Text{Text: "x"}}
+	bounded := &Knob{Name: "k", Min: integer(1), Max: integer(4)}
+	for _, tt := range []struct {
+		knob  *Knob
+		value *Value
+		want  string
+	}{
+		{bounded, integer(4), ""},
+		{bounded, nil, ""},
+		{bounded, integer(0), "knob k: 0 is below the least allowed value 1"},
+		{bounded, integer(5), "knob k: 5 is above the greatest allowed value 4"},
+		{bounded, text, `knob k: "x" is no number, and the knob has bounds`},
+		{&Knob{Name: "k"}, text, ""},
+	} {
+		if got := OutOfBounds(tt.knob, tt.value); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.value, got, tt.want)
+		}
+	}
+}

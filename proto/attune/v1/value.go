@@ -55,10 +55,13 @@ func OutOfBounds(k *Knob, v *Value) string {
 		return ""
 	}
 	n, numeric := numberOf(v)
-	if low, ok := numberOf(k.GetMin()); ok && (!numeric || !(n >= low)) {
+	if !numeric && (k.GetMin() != nil || k.GetMax() != nil) {
+		return fmt.Sprintf("knob %s: %s is no number, and the knob has bounds", k.GetName(), ValueLiteral(v))
+	}
+	if low, ok := numberOf(k.GetMin()); ok && !(n >= low) {
 		return fmt.Sprintf("knob %s: %s is below the least allowed value %s", k.GetName(), ValueLiteral(v), ValueLiteral(k.GetMin()))
 	}
-	if high, ok := numberOf(k.GetMax()); ok && (!numeric || !(n <= high)) {
+	if high, ok := numberOf(k.GetMax()); ok && !(n <= high) {
 		return fmt.Sprintf("knob %s: %s is above the greatest allowed value %s", k.GetName(), ValueLiteral(v), ValueLiteral(k.GetMax()))
 	}
 	return ""
