@@ -17,7 +17,7 @@ const maxWatches = 1024
 type Watches[W any] struct {
 	byProcess map[sdk.Handle]W
 	order     []sdk.Handle // sorted
-	full      bool // said that there are too many processes
+	full      bool         // said that there are too many processes
 }
 
 // Follow begins to follow a process, with what begin makes for it. It returns false, and makes
