@@ -11,8 +11,7 @@
 // one that the Analyzer has kept by then as well. Only the best is left in force, if
 // the Analyzer proves it.
 //
-// options.go says how the program is described; meter.go parts what is counted by the
-// value in force, and is free of anything else; tunlet.go watches processes; search.go
-// asks what is next, and trial.go follows a proposal. No locks: the SDK makes one call
-// at a time.
+// options.go says how the program is described; tunlet.go watches processes, and site.go is
+// where package trials, which has the search, tries its values. No locks: the SDK makes one
+// call at a time.
 package searching

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/attune-hpc/attune/tunlets/kit/trials"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/sdk/search"
 )
@@ -39,13 +40,12 @@ const (
 
 // program is how the program lets itself be changed, and for how long.
 type program struct {
-	object, variable, progress string
+	trials.Variable
 
-	knob   search.Knob
-	size   uint32 // bytes
-	method search.Method
-	tries  int
-	time   time.Duration
+	progress string // the function
+	method   search.Method
+	tries    int
+	time     time.Duration
 }
 
 // options describes them; a value is checked against its type and bounds before it
@@ -79,10 +79,12 @@ func (p *program) configure(given map[string]string) error {
 	if err != nil || len(sdk.Unset(options(), values)) > 0 {
 		return err
 	}
-	*p = program{object: values[OptionObject], variable: values[OptionVariable], progress: values[OptionProgress], size: 4}
-	p.knob = search.Knob{Name: p.variable, Kind: search.Integer, Log: values[OptionLog] == "true"}
+	*p = program{progress: values[OptionProgress], Variable: trials.Variable{
+		Object: values[OptionObject], Size: 4,
+		Knob: search.Knob{Name: values[OptionVariable], Kind: search.Integer, Log: values[OptionLog] == "true"},
+	}}
 	if values[OptionKind] == kindReal {
-		p.knob.Kind, p.size = search.Real, 8
+		p.Kind, p.Size = search.Real, 8
 	}
 	if values[OptionMethod] == methodNelderMead {
 		p.method = search.NelderMead
@@ -92,11 +94,11 @@ func (p *program) configure(given map[string]string) error {
 		if err != nil {
 			return fmt.Errorf("option %s: %w", OptionSize, err)
 		}
-		p.size = uint32(size)
+		p.Size = uint32(size)
 	}
 	var errs [4]error
-	p.knob.Min, errs[0] = sdk.ParseNumber(values[OptionMin])
-	p.knob.Max, errs[1] = sdk.ParseNumber(values[OptionMax])
+	p.Min, errs[0] = sdk.ParseNumber(values[OptionMin])
+	p.Max, errs[1] = sdk.ParseNumber(values[OptionMax])
 	p.tries, errs[2] = strconv.Atoi(values[OptionTries])
 	p.time, errs[3] = time.ParseDuration(values[OptionTime])
 	if err := errors.Join(errs[:]...); err != nil {
@@ -107,88 +109,36 @@ func (p *program) configure(given map[string]string) error {
 
 // check says why there can be no search of this kind.
 func (p *program) check() error {
-	if _, err := path.Match(p.object, ""); err != nil {
+	if _, err := path.Match(p.Object, ""); err != nil {
 		return fmt.Errorf("option %s: %w", OptionObject, err)
 	}
 	const exact = 1 << 53 // what a float64 counts to without a gap
 	most := float64(exact)
 	switch {
-	case p.knob.Kind == search.Real && p.size == 4:
+	case p.Kind == search.Real && p.Size == 4:
 		most = math.MaxFloat32
-	case p.knob.Kind == search.Real:
+	case p.Kind == search.Real:
 		most = math.MaxFloat64
-	case p.size == 4:
+	case p.Size == 4:
 		most = math.MaxInt32
 	}
-	if p.knob.Min < -most || p.knob.Max > most {
-		return fmt.Errorf("options %s and %s: %v to %v does not fit into a variable of %d bytes", OptionMin, OptionMax, p.knob.Min, p.knob.Max, p.size)
+	if p.Min < -most || p.Max > most {
+		return fmt.Errorf("options %s and %s: %v to %v does not fit into a variable of %d bytes", OptionMin, OptionMax, p.Min, p.Max, p.Size)
 	}
-	if p.knob.Min == p.knob.Max {
-		return fmt.Errorf("options %s and %s: there is nothing between %v and %v", OptionMin, OptionMax, p.knob.Min, p.knob.Max)
+	if p.Min == p.Max {
+		return fmt.Errorf("options %s and %s: there is nothing between %v and %v", OptionMin, OptionMax, p.Min, p.Max)
 	}
-	_, err := search.New(search.Options{Knobs: []search.Knob{p.knob}, Tries: p.tries})
+	_, err := search.New(search.Options{Knobs: []search.Knob{p.Knob}, Tries: p.tries})
 	return err
 }
 
 // configured says that all is known; a tunlet is not started before, but the
 // harness and a replay do.
-func (p *program) configured() bool { return p.variable != "" }
+func (p *program) configured() bool { return p.Name != "" }
 
 // has says whether a process may be part of the program: it runs the object, or
 // has it mapped.
 func (p *program) has(process sdk.Process) bool {
-	ok, err := path.Match(p.object, path.Base(process.Executable))
-	return ok && err == nil || process.Maps(p.object)
-}
-
-// as is what the variable is captured as: of a real its bits, since as a value it
-// would be cut to an integer.
-func (p *program) as() sdk.CaptureType {
-	if p.size == 8 {
-		return sdk.I64
-	}
-	return sdk.I32
-}
-
-// bits are those that a capture has for a value.
-func (p *program) bits(v float64) uint64 {
-	switch {
-	case p.knob.Kind == search.Integer:
-		return uint64(int64(v))
-	case p.size == 4:
-		return uint64(int64(int32(math.Float32bits(float32(v)))))
-	}
-	return math.Float64bits(v)
-}
-
-// number is the value of which a capture has the bits.
-func (p *program) number(bits uint64) float64 {
-	switch {
-	case p.knob.Kind == search.Integer:
-		return float64(int64(bits))
-	case p.size == 4:
-		return float64(math.Float32frombits(uint32(bits)))
-	}
-	return math.Float64frombits(bits)
-}
-
-// alike says that two values are the same, or so near in the range that trials could
-// not tell them apart.
-func (p *program) alike(a, b float64) bool {
-	if p.knob.Kind == search.Integer {
-		return a == b
-	}
-	distance := math.Abs(a-b) / (p.knob.Max - p.knob.Min)
-	if p.knob.Log {
-		distance = math.Abs(math.Log(a/b)) / math.Log(p.knob.Max/p.knob.Min)
-	}
-	return distance < 0.01
-}
-
-// value is what the variable is set to.
-func (p *program) value(v float64) sdk.Value {
-	if p.knob.Kind == search.Integer {
-		return sdk.Int(int64(v))
-	}
-	return sdk.Real(v)
+	ok, err := path.Match(p.Object, path.Base(process.Executable))
+	return ok && err == nil || process.Maps(p.Object)
 }

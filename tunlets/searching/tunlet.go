@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-hpc/attune/tunlets/kit/trials"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -31,10 +32,10 @@ type Tunlet struct {
 	program program
 	tunes   bool // proposals are made: a search cannot recommend what it has not tried
 	members map[sdk.Handle]*member
-	lead    sdk.Handle // the process whose calls count; 0: not known yet
-	run     *run       // the search in its program; nil: none yet
-	count   int        // proposals so far
-	told    bool       // why calls cannot be counted
+	lead    sdk.Handle     // the process whose calls count; 0: not known yet
+	run     *trials.Search // the search in its program; nil: none yet
+	count   int            // proposals so far
+	told    bool           // why calls cannot be counted
 }
 
 // member is a process that may be part of the program.
@@ -70,7 +71,7 @@ func (*Tunlet) Describe() sdk.Description {
 		},
 		Knobs: []sdk.Knob{{Name: knob, Action: sdk.SetVariable("", "", 0, sdk.Value{}), Description: "the program's own variable, named by an option"}},
 		// Every value that is tried is taken back, and counts as one.
-		MaxTries: mostTries + maxFailures + maxResults, MinGain: minGain,
+		MaxTries: mostTries + trials.Others, MinGain: minGain,
 		Wake:    []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.RunTime, AtLeast: computing}}, Lasting: 300 * time.Millisecond, Averaged: true}},
 		Options: options(),
 	}
@@ -98,13 +99,13 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 
 // watch asks for the measure point, unless nothing more is to be found.
 func (t *Tunlet) watch(h *sdk.Host, p sdk.Handle, m *member) {
-	if m.watched || m.done || t.run != nil && t.run.over {
+	if m.watched || m.done || t.run != nil && t.run.Ended() {
 		return
 	}
 	m.watched = true
 	h.AddPoint(sdk.Point{
-		ID: pointID(p), Object: t.program.object, Symbols: []string{t.program.progress}, Processes: []sdk.Handle{p},
-		Captures: []sdk.Capture{sdk.Global("value", t.program.object, t.program.variable, t.program.as())}, Value: "value",
+		ID: pointID(p), Object: t.program.Object, Symbols: []string{t.program.progress}, Processes: []sdk.Handle{p},
+		Captures: []sdk.Capture{t.program.Global("value")}, Value: "value",
 	})
 }
 
@@ -142,8 +143,8 @@ func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
 		return
 	}
 	if c.Off {
-		if c.Process == t.lead && !t.run.over {
-			t.giveUp(h, fmt.Sprintf("%s is called too often to be counted, name another function: %s", t.program.progress, c.Reason))
+		if c.Process == t.lead && !t.run.Ended() {
+			t.run.GiveUp(h, fmt.Sprintf("%s is called too often to be counted, name another function: %s", t.program.progress, c.Reason))
 		}
 		return
 	}
@@ -153,8 +154,8 @@ func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
 	}
 	m.unwatch(h, c.Process)
 	m.done = true
-	if c.Process == t.lead && !t.run.over { // it was placed before
-		t.giveUp(h, c.Reason)
+	if c.Process == t.lead && !t.run.Ended() { // it was placed before
+		t.run.GiveUp(h, c.Reason)
 	}
 }
 
@@ -170,7 +171,7 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 		}
 		m.calls = true
 		if t.lead == 0 && !m.done {
-			t.lead, t.run = item.Process, &run{began: h.Now()}
+			t.lead, t.run = item.Process, t.search(h)
 		}
 	}
 	if t.lead == 0 || !a.Known(t.lead) {
@@ -179,8 +180,7 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 	for _, item := range a.Items {
 		if item.Process == t.lead && item.Point == pointID(t.lead) {
 			h.Objective(t.scope(), float64(item.Count)/a.Seconds())
-			t.run.meter.add(item.Count, item.Min, item.Max, a.Seconds())
-			t.step(h)
+			t.run.Count(h, item.Count, item.Min, item.Max, a.Seconds())
 		}
 	}
 }
@@ -190,3 +190,17 @@ func (t *Tunlet) scope() string { return fmt.Sprintf("process/%d", t.lead) }
 
 // Evaluate waits while the function is not called; otherwise the measurement decides.
 func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) { return e.ByMeasurement("calls") }
+
+// Tick has the search go on after a rest.
+func (t *Tunlet) Tick(h *sdk.Host) {
+	if t.run != nil {
+		t.run.Tick(h)
+	}
+}
+
+// ProposalChanged follows its proposals.
+func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
+	if t.run != nil {
+		t.run.ProposalChanged(h, c)
+	}
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package searching
+package trials
 
 import "github.com/attune-hpc/attune/tunlets/sdk"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package searching
+package trials
 
 import (
 	"math"
@@ -85,8 +85,8 @@ func TestBits(t *testing.T) {
 		{search.Real, 4, 0.5, 0x3f000000},
 		{search.Real, 4, -0.5, 0xffffffffbf000000},
 	} {
-		p := program{size: tt.size}
-		p.knob.Kind = tt.kind
+		p := Variable{Size: tt.size}
+		p.Kind = tt.kind
 		if got := p.bits(tt.value); got != tt.bits {
 			t.Errorf("%v of %d bytes: %#x, want %#x", tt.value, tt.size, got, tt.bits)
 		}
