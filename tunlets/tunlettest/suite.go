@@ -286,12 +286,12 @@ func ownFunction(point *attunev1.MeasurePoint, _ *Process) string {
 			return ok || err != nil
 		})
 	}
-	any := f.GetObject() == "" || f.GetObject() == "*"
-	if !any && matches(f.GetObject(), "libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2") {
+	everywhere := f.GetObject() == "" || f.GetObject() == "*"
+	if !everywhere && matches(f.GetObject(), "libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2") {
 		return ""
 	}
 	for _, symbol := range f.GetSymbols() {
-		if any && matches(symbol, "malloc", "free", "calloc", "realloc", "read", "write", "memcpy", "memset", "strlen", "pthread_mutex_lock", "printf", "main") {
+		if everywhere && matches(symbol, "malloc", "free", "calloc", "realloc", "read", "write", "memcpy", "memset", "strlen", "pthread_mutex_lock", "printf", "main") {
 			return ""
 		}
 	}
