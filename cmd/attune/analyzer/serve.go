@@ -350,6 +350,6 @@ func (a *analyzerService) reload(ctx context.Context) {
 
 func (a *analyzerService) warnOfUsers(ctx context.Context, s analyzerSettings) {
 	for _, unknown := range s.unknownUsers(ctx) {
-		a.log.Warn(unknown)
+		a.log.Warn("a registration is of a user whom nobody knows here", "reason", unknown)
 	}
 }
