@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/readers"
 )
 
 // conversation is one side of the talk between attuned and the process of a session.
@@ -110,7 +111,7 @@ func (c *conversation) send(m message, body any, fd int) (err error) {
 func (c *conversation) answer(to message, body any, fd int, failed error) error {
 	m := message{Kind: to.Kind, Call: to.Call, Answer: true}
 	if failed != nil {
-		m.Error, m.Gone = failed.Error(), errors.Is(failed, procid.ErrGone)
+		m.Error, m.Gone, m.Later = failed.Error(), errors.Is(failed, procid.ErrGone), errors.Is(failed, readers.ErrRefused)
 	}
 	return c.send(m, body, fd)
 }
@@ -173,6 +174,9 @@ func (r reply) open(out any) (*os.File, error) {
 		err = errors.New(strings.ToValidUTF8(text[:min(len(text), maxError)], "?"))
 		if r.message.Gone {
 			err = fmt.Errorf("%w: %w", procid.ErrGone, err)
+		}
+		if r.message.Later {
+			err = fmt.Errorf("%w: %w", readers.ErrRefused, err)
 		}
 	case out != nil:
 		err = json.Unmarshal(r.message.Body, out)

@@ -52,10 +52,11 @@ type message struct {
 	// Call is the number of a call, which its answer has, too. 0: nobody waits.
 	Call uint64 `json:"call,omitempty"`
 	// Answer says that this is one; with Error the call was in vain, with Gone
-	// because a process has ended.
+	// because a process has ended, with Later because it could not be read in time.
 	Answer bool   `json:"answer,omitempty"`
 	Error  string `json:"error,omitempty"`
 	Gone   bool   `json:"gone,omitempty"`
+	Later  bool   `json:"later,omitempty"`
 
 	Body json.RawMessage `json:"body,omitempty"`
 }

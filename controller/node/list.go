@@ -134,15 +134,12 @@ func (l *sessions) waiting(s *session) []*procid.Process {
 	return slices.Clone(s.waiting)
 }
 
-// followed takes the first of those that wait off the list: the controller has them.
-func (l *sessions) followed(s *session, many int) {
+// followed takes one of those that wait off the list: the controller has it.
+func (l *sessions) followed(s *session, process *procid.Process) {
 	l.mu.Lock()
-	followed := s.waiting[:many]
-	s.waiting = s.waiting[many:] // more may have come
+	s.waiting = slices.DeleteFunc(s.waiting, func(other *procid.Process) bool { return other == process })
 	l.mu.Unlock()
-	for _, process := range followed {
-		_ = process.Close() // it is open until here
-	}
+	_ = process.Close() // it is open until here
 }
 
 // retire takes a session out of the list if no process waits for it, or if

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // steered is a session's controller that does what the test says.
 type steered struct {
 	config controller.Config
-	// following, if not nil, is called before a process is followed.
-	following func()
+	// following, if not nil, is called before a process is followed, and may refuse that.
+	following func() error
 	lost      chan struct{} // closed when it is gone
 
 	mu       sync.Mutex
@@ -42,7 +42,9 @@ func (c *steered) Start(context.Context) error { return nil }
 
 func (c *steered) FollowProcess(process *procid.Process) error {
 	if c.following != nil {
-		c.following()
+		if err := c.following(); err != nil {
+			return err
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

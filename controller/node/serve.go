@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/controller/child"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/turns"
 )
 
@@ -128,11 +130,11 @@ func (s *server) serve(ctx context.Context) conclusion {
 		case why := <-s.switched:
 			return conclusion{reason: errors.New(why)}
 		case <-s.woken:
-			s.follow()
+			s.follow(ctx, slog.LevelWarn)
 			idle = 0
 		case <-look.C:
 			idle, withdrawn = idle+1, withdrawn+1
-			if s.controller.Living() > 0 {
+			if s.follow(ctx, slog.LevelDebug) || s.controller.Living() > 0 {
 				idle = 0
 			}
 			if s.registrations.registered(s.key.registration) {
@@ -148,17 +150,27 @@ func (s *server) serve(ctx context.Context) conclusion {
 	}
 }
 
-// follow hands the processes that wait to the controller. They wait until it
-// has them, so that nobody takes one twice.
-func (s *server) follow() {
-	waiting := s.sessions.waiting(s.session)
-	for _, process := range waiting {
-		if err := s.controller.FollowProcess(process); err != nil && !errors.Is(err, procid.ErrGone) {
+// follow hands the processes that wait to the controller, and says whether it took any.
+// They wait until it has them, so that nobody takes one twice; those that it cannot read
+// yet wait on, which is logged.
+func (s *server) follow(ctx context.Context, refused slog.Level) (took bool) {
+	for _, process := range s.sessions.waiting(s.session) {
+		err := s.controller.FollowProcess(process)
+		switch {
+		case errors.Is(err, procid.ErrGone):
+		case errors.Is(err, readers.ErrRefused):
+			s.log.Log(ctx, refused, "process is not followed yet", "pid", process.PID(), "error", err)
+			continue
+		case err != nil:
 			s.log.Warn("process is not followed", "pid", process.PID(), "error", err)
 		}
+		took = true
+		s.sessions.followed(s.session, process)
 	}
-	s.sessions.followed(s.session, len(waiting))
-	s.touch()
+	if took {
+		s.touch()
+	}
+	return took
 }
 
 // stopTimeout bounds how long a session may take to give everything back.

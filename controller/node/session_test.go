@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/child"
+	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -238,13 +239,14 @@ func TestFollowWhileProcessesCome(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		c := b.mustOffer("1", 1000, pids[0])
 		next := 2
-		c.following = func() {
+		c.following = func() error {
 			if next < len(pids) {
 				next++
 				if _, err := b.give("1", 1000, pids[next-1]); err != nil {
 					t.Error(err)
 				}
 			}
+			return nil
 		}
 		b.mustOffer("1", 1000, pids[1])
 		if len(c.followed) != len(pids) {
@@ -299,5 +301,33 @@ func TestNothingBeginsAtTheEnd(t *testing.T) {
 		}
 		b.registrations.register(&attunev1.Registration{Id: "slurm-12-1000"})
 		synctest.Wait()
+	})
+}
+
+// A process whose belongings cannot be read yet waits, and its session with it, until they
+// can or it has ended.
+func TestFollowWhatCannotBeReadYet(t *testing.T) {
+	pids, end := mustStart(t, 3)
+	inBubble(t, func(b *bench) {
+		c := b.mustOffer("1", 1000, pids[0])
+		readable := false
+		c.following = func() error {
+			if !readable {
+				return fmt.Errorf("seen: %w", readers.ErrRefused)
+			}
+			return nil
+		}
+		b.mustOffer("1", 1000, pids[1])
+		b.mustOffer("1", 1000, pids[2])
+		c.end()
+		if b.after(time.Minute) != 1 || len(c.followed) != 1 {
+			t.Fatalf("followed %v", c.followed)
+		}
+		end(2)
+		readable = true
+		b.after(lookInterval)
+		if waiting := b.sessions.waiting(b.sessions.list()[0]); len(waiting) != 0 || len(c.followed) < 2 || c.followed[1].PID != pids[1] {
+			t.Errorf("followed %v, %d wait", c.followed, len(waiting))
+		}
 	})
 }

@@ -5,12 +5,17 @@ package readers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -69,14 +74,15 @@ func startConfined(command *exec.Cmd) (nobody bool, err error) {
 	return nobody, err
 }
 
-// ask puts a question, and waits for the answer until then or until ctx ends.
-func (h *helper) ask(ctx context.Context, asked request, until time.Time) (answer reply, err error) {
+// ask puts a question, and waits for the answer until ctx ends or the helper has had its
+// time.
+func (h *helper) ask(ctx context.Context, asked request, patience time.Duration) (answer reply, err error) {
 	// It only fails for what cannot be waited for: pipes can.
-	_ = errors.Join(h.in.SetDeadline(until), h.out.SetDeadline(until))
-	stop := context.AfterFunc(ctx, func() {
-		_ = errors.Join(h.in.SetDeadline(time.Unix(0, 1)), h.out.SetDeadline(time.Unix(0, 1)))
-	})
-	defer stop()
+	until := func(t time.Time) { _ = errors.Join(h.in.SetDeadline(t), h.out.SetDeadline(t)) }
+	over := func() { until(time.Unix(0, 1)) }
+	until(time.Time{})
+	defer context.AfterFunc(ctx, over)()
+	defer h.limit(patience, over)()
 	if err = send(h.in, asked); err == nil {
 		err = receive(h.out, &answer)
 	}
@@ -85,6 +91,46 @@ func (h *helper) ask(ctx context.Context, asked request, until time.Time) (answe
 	}
 	h.used = true
 	return answer, err
+}
+
+// mostWaited bounds what is added to the helper's time for its having waited.
+const mostWaited = time.Minute
+
+// limit calls over when the helper has had its time, without that in which it waited for
+// a processor: on a crowded node that is no sign of its hanging. When stop has returned over
+// is not called any more.
+func (h *helper) limit(patience time.Duration, over func()) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	began, before := time.Now(), h.waited()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for left := patience; beat.Pause(ctx, left); {
+			waited := min(max(0, h.waited()-before), mostWaited)
+			if left = patience + waited - time.Since(began); left <= 0 {
+				over()
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// waited is how long threads of the helper have waited for a processor, as far as is known.
+func (h *helper) waited() (sum time.Duration) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", h.held.PID()))
+	if err != nil {
+		return 0
+	}
+	for _, name := range threads {
+		if text, err := os.ReadFile(name); err == nil {
+			if words := strings.Fields(string(text)); len(words) == 3 {
+				wait, _ := strconv.ParseInt(words[1], 10, 64) // 0 of what is no number
+				sum += time.Duration(wait)
+			}
+		}
+	}
+	return sum
 }
 
 // close lets go of what the helper is spoken to by; one that is not stuck ends then.

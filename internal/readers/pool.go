@@ -155,7 +155,7 @@ func (p *Pool) ask(ctx context.Context, uid uint32, asked request, slow bool) (r
 			return reply{}, fmt.Errorf("start a helper: %w", err)
 		}
 		used := h.used
-		answer, err := h.ask(ctx, asked, time.Now().Add(patience))
+		answer, err := h.ask(ctx, asked, patience)
 		switch {
 		case err == nil:
 			p.give(h)

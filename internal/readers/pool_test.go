@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Argument {
-		if err := Serve(os.Stdin, os.Stdout, echo(), hang(), die(), gone(), tell(), burn(), attempt(), write()); err != nil {
+		if err := Serve(os.Stdin, os.Stdout, echo(), hang(), die(), gone(), tell(), burn(), work(), attempt(), write()); err != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
@@ -51,10 +51,16 @@ func die() Operation[string, string] {
 }
 
 // burn takes 400 ms of CPU time, of which a helper may take 300.
-func burn() Operation[string, string] {
-	return NewOperation("burn", func(context.Context, string) (string, error) {
+func burn() Operation[string, string] { return upTo("burn", 400*time.Millisecond) }
+
+// work takes a little.
+func work() Operation[string, string] { return upTo("work", 30*time.Millisecond) }
+
+// upTo computes until its process has taken so much CPU time.
+func upTo(name string, most time.Duration) Operation[string, string] {
+	return NewOperation(name, func(context.Context, string) (string, error) {
 		for {
-			if used, err := procid.CPUTime(os.Getpid()); err != nil || used > 400*time.Millisecond {
+			if used, err := procid.CPUTime(os.Getpid()); err != nil || used > most {
 				return "", err
 			}
 		}
