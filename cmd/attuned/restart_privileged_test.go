@@ -136,7 +136,7 @@ func (r *restarted) end() {
 // it over, tells the Analyzer, shows it, and can undo it.
 func TestRestartKeepsProvenChanges(t *testing.T) {
 	t.Parallel()
-	r := mustHaveProven(t, time.Minute)
+	r := mustHaveProven(t, time.Hour)
 	r.leave()
 	r.knobs("between", knobAfter, knobBefore)
 	c := r.analyzer.reset()
@@ -157,11 +157,11 @@ func TestRestartKeepsProvenChanges(t *testing.T) {
 // It can be restarted again and again; a plain stop undoes what was taken over.
 func TestRestartTwice(t *testing.T) {
 	t.Parallel()
-	r := mustHaveProven(t, time.Minute)
+	r := mustHaveProven(t, time.Hour)
 	for range 2 {
 		r.leave()
 		c := r.analyzer.reset()
-		r.start(time.Minute)
+		r.start(time.Hour)
 		patience.Receive(t, "a change that is taken over", c.taken)
 		c.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{Changes: []string{"good"}}}}
 		r.knobs("after a restart", knobAfter, knobBefore)
@@ -219,9 +219,9 @@ func TestHeldChangesAreUndone(t *testing.T) {
 			undone(t, r)
 			r.start(hold)
 		}},
-		{"heir killed", time.Minute, func(t *testing.T, r *restarted) {
+		{"heir killed", time.Hour, func(t *testing.T, r *restarted) { // however long it takes to start
 			c := r.analyzer.reset()
-			r.start(time.Minute)
+			r.start(time.Hour)
 			patience.Receive(t, "a change that is taken over", c.taken)
 			killed(t, r.daemon.Process.Pid)
 			_ = r.daemon.Wait()
@@ -256,7 +256,7 @@ func TestHeldChangesAreUndone(t *testing.T) {
 // An image that another one has replaced has nothing that could be taken over.
 func TestHeldProcessIsGone(t *testing.T) {
 	t.Parallel()
-	r := mustHaveProven(t, time.Minute)
+	r := mustHaveProven(t, time.Hour)
 	r.leave()
 	checkUnharmed(t, r.good)
 	r.start(time.Minute)
