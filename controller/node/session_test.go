@@ -310,9 +310,9 @@ func TestFollowWhatCannotBeReadYet(t *testing.T) {
 	pids, end := mustStart(t, 3)
 	inBubble(t, func(b *bench) {
 		c := b.mustOffer("1", 1000, pids[0])
-		readable := false
+		var readable atomic.Bool
 		c.following = func() error {
-			if !readable {
+			if !readable.Load() {
 				return fmt.Errorf("seen: %w", readers.ErrRefused)
 			}
 			return nil
@@ -324,7 +324,7 @@ func TestFollowWhatCannotBeReadYet(t *testing.T) {
 			t.Fatalf("followed %v", c.followed)
 		}
 		end(2)
-		readable = true
+		readable.Store(true)
 		b.after(lookInterval)
 		if waiting := b.sessions.waiting(b.sessions.list()[0]); len(waiting) != 0 || len(c.followed) < 2 || c.followed[1].PID != pids[1] {
 			t.Errorf("followed %v, %d wait", c.followed, len(waiting))
