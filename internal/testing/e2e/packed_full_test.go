@@ -5,11 +5,12 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -44,15 +45,21 @@ func TestPackedRanksAreTunedUnderSlurm(t *testing.T) {
 	before := rate(t, mustRunRanks(t, c, func() []string { return srun(program, "2") }))
 	for launcher, launch := range map[string]func(...string) []string{"srun": srun, "mpirun": mpirun} {
 		t.Run(launcher, func(t *testing.T) {
-			var started string // where the last start left its reports
-			after := rate(t, mustRunRanks(t, c, func() []string {
-				started = mustPackApart(t, program)
-				return launch(filepath.Join(started, "packed"), "20")
-			}))
+			var after float64
+			var reports map[string]report.Report
+			for seconds, again := 20, true; again; seconds *= 2 { // longer where a verdict takes longer
+				var started string // where the last start left its reports
+				after = rate(t, mustRunRanks(t, c, func() []string {
+					started = mustPackApart(t, program)
+					return launch(filepath.Join(started, "packed"), strconv.Itoa(seconds))
+				}))
+				reports = mustReadAll(t, started, 2)
+				again = seconds < 60 && slices.ContainsFunc(slices.Collect(maps.Values(reports)), unjudged)
+			}
 			if after < leastGain*before {
 				t.Errorf("%.0f it/s without, %.0f packed, want %d times more", before, after, leastGain)
 			}
-			for name, r := range mustReadAll(t, started, 2) {
+			for name, r := range reports {
 				if got := keptIn(r, "mpi-progress"); got != ranksPerNode() {
 					t.Errorf("%s: kept in %d processes, want %d; changes %+v", name, got, ranksPerNode(), r.Changes)
 				}
@@ -100,25 +107,9 @@ func mustReadAll(t *testing.T, folder string, n int) map[string]report.Report {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			reports[filepath.Base(file)] = mustTake(t, file)
+			reports[filepath.Base(file)] = mustReadReport(t, file)
 		}
 		return len(reports) >= n
 	})
 	return reports
-}
-
-func mustTake(t *testing.T, file string) (r report.Report) {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustMatchSchema(t, data)
-	if err := json.Unmarshal(data, &r); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	return r
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -74,6 +75,11 @@ func keptIn(r report.Report, tunlet string) int {
 		}
 	}
 	return len(processes)
+}
+
+// unjudged says whether the program has ended before a change was judged.
+func unjudged(r report.Report) bool {
+	return slices.ContainsFunc(r.Changes, func(c report.Change) bool { return c.Verdict == report.VerdictUnjudged })
 }
 
 func mustAbs(t *testing.T, path string) string {
