@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,8 +86,14 @@ func foreigners() []foreign {
 		{
 			name: "chrony", refuses: "seccomp filter", varies: regexp.MustCompile(`(?m)^\S+Z `),
 			command: func(t *testing.T) []string {
+				silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = silent.Close() })
+				_, port, _ := net.SplitHostPort(silent.LocalAddr().String())
 				return []string{filepath.Join(unpacked(t, "chrony"), "usr/sbin/chronyd"),
-					"-F", "1", "-m", "-Q", "-t", "3", "-f", "/dev/null", "server 127.0.0.1 iburst maxsamples 1"}
+					"-u", "root", "-F", "1", "-m", "-Q", "-t", "2", "-f", "/dev/null", "server 127.0.0.1 port " + port + " iburst maxsamples 1"}
 			},
 		},
 		{name: "QEMU", command: func(t *testing.T) []string {
@@ -102,7 +109,7 @@ func foreigners() []foreign {
 			return []string{"sh", "-c", "seq 4000000 | pigz -n -p 256 -9 | cksum"}
 		}},
 		{name: "no random layout, big stack", command: line("setarch", "-R", "bash", "-c",
-			`ulimit -s unlimited; exec perl -e 'my %h; for (1..1500000) { $h{$_ % 5000} .= $_ & 7; delete $h{$_ % 4999} if $_ % 97 == 0 } print scalar(keys %h), "\n"; exit 3'`)},
+			`ulimit -s unlimited; exec perl -e 'my %h; for (1..6000000) { $h{$_ % 5000} .= $_ & 7; delete $h{$_ % 4999} if $_ % 97 == 0 } print scalar(keys %h), "\n"; exit 3'`)},
 	}
 }
 
