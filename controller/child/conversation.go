@@ -167,17 +167,32 @@ func (c *conversation) why() error {
 // maxError bounds what is believed of the other side's reasons.
 const maxError = 1 << 10
 
+// remoteError is why a call was in vain, in the words of the other side. It is of a kind
+// that callers here tell apart; nil: of none.
+type remoteError struct {
+	text string
+	kind error
+}
+
+func (e remoteError) Error() string { return e.text }
+func (e remoteError) Unwrap() error { return e.kind }
+
+func (m message) failure() error {
+	e := remoteError{text: strings.ToValidUTF8(m.Error[:min(len(m.Error), maxError)], "?")}
+	switch {
+	case m.Gone:
+		e.kind = procid.ErrGone
+	case m.Later:
+		e.kind = readers.ErrRefused
+	}
+	return e
+}
+
 func (r reply) open(out any) (*os.File, error) {
 	var err error
-	switch text := r.message.Error; {
-	case text != "":
-		err = errors.New(strings.ToValidUTF8(text[:min(len(text), maxError)], "?"))
-		if r.message.Gone {
-			err = fmt.Errorf("%w: %w", procid.ErrGone, err)
-		}
-		if r.message.Later {
-			err = fmt.Errorf("%w: %w", readers.ErrRefused, err)
-		}
+	switch {
+	case r.message.Error != "":
+		err = r.message.failure()
 	case out != nil:
 		err = json.Unmarshal(r.message.Body, out)
 	}

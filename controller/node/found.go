@@ -50,7 +50,7 @@ func (f found) offer(p discover.Found) bool {
 		return false
 	}
 	_, err := f.sessions.takeProcess(o, p.Held)
-	if errors.Is(err, errTooMany) {
+	if errors.Is(err, errTooMany) || errors.Is(err, errTooManyWait) {
 		f.Mismatch(mismatch(p.Registration, process, err.Error()))
 		return false
 	}

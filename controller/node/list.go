@@ -81,6 +81,8 @@ func (l *sessions) enter(o order, process *procid.Process) (*session, error) {
 		return s, process.Close() // it was given twice
 	case holder != nil:
 		return nil, &refusal{fmt.Errorf("process %d belongs to the session of registration %s already", process.PID(), holder.key.registration), metrics.RefusedTaken}
+	case key.uid != 0 && l.waitingOf(key.uid) >= maxWaitingOfUser:
+		return nil, errTooManyWait
 	case s == nil && key.uid != 0 && l.countOf(key.uid) >= maxSessionsOfUser:
 		return nil, errTooMany
 	case s == nil:
@@ -134,12 +136,32 @@ func (l *sessions) waiting(s *session) []*procid.Process {
 	return slices.Clone(s.waiting)
 }
 
-// followed takes one of those that wait off the list: the controller has it.
+// followed takes one of those that wait off the list: the controller has it, or it has
+// ended.
 func (l *sessions) followed(s *session, process *procid.Process) {
 	l.mu.Lock()
 	s.waiting = slices.DeleteFunc(s.waiting, func(other *procid.Process) bool { return other == process })
 	l.mu.Unlock()
 	_ = process.Close() // it is open until here
+}
+
+// postpone has one of those that wait wait behind the others.
+func (l *sessions) postpone(s *session, process *procid.Process) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at := slices.Index(s.waiting, process); at >= 0 {
+		s.waiting = append(slices.Delete(s.waiting, at, at+1), process)
+	}
+}
+
+// waitingOf counts those that wait for sessions of a user. The caller holds mu.
+func (l *sessions) waitingOf(uid uint32) (count int) {
+	for key, s := range l.all {
+		if key.uid == uid {
+			count += len(s.waiting)
+		}
+	}
+	return count
 }
 
 // retire takes a session out of the list if no process waits for it, or if

@@ -27,6 +27,13 @@ const maxSessionsOfUser = 64
 // errTooMany refuses one session more.
 var errTooMany = &refusal{fmt.Errorf("the user has %d sessions on this node, which is the most", maxSessionsOfUser), metrics.RefusedTooMany}
 
+// maxWaitingOfUser bounds the processes of one user that wait to be followed, each by a
+// descriptor of this process': an eighth of those that attuned.service gives it.
+const maxWaitingOfUser = 8192
+
+// errTooManyWait refuses one process more.
+var errTooManyWait = &refusal{fmt.Errorf("%d processes of the user wait to be followed, which is the most", maxWaitingOfUser), metrics.RefusedWaiting}
+
 const (
 	// lostTime is how long nothing of a session is taken that was given up.
 	lostTime = 24 * time.Hour

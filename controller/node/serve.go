@@ -150,27 +150,35 @@ func (s *server) serve(ctx context.Context) conclusion {
 	}
 }
 
-// follow hands the processes that wait to the controller, and says whether it took any.
-// They wait until it has them, so that nobody takes one twice; those that it cannot read
-// yet wait on, which is logged.
-func (s *server) follow(ctx context.Context, refused slog.Level) (took bool) {
+// follow hands the processes that wait to the controller, and says whether any waits no
+// more. They wait until it has them, so that nobody takes one twice. When it cannot read
+// what is the user's, which is logged, all that live wait on: the one that was tried behind
+// the others, since it may be the cause.
+func (s *server) follow(ctx context.Context, refused slog.Level) (less bool) {
+	later := false
 	for _, process := range s.sessions.waiting(s.session) {
-		err := s.controller.FollowProcess(process)
-		switch {
-		case errors.Is(err, procid.ErrGone):
-		case errors.Is(err, readers.ErrRefused):
-			s.log.Log(ctx, refused, "process is not followed yet", "pid", process.PID(), "error", err)
+		switch alive := process.Alive(); {
+		case alive && later:
 			continue
-		case err != nil:
-			s.log.Warn("process is not followed", "pid", process.PID(), "error", err)
+		case alive:
+			err := s.controller.FollowProcess(process)
+			if errors.Is(err, readers.ErrRefused) {
+				s.log.Log(ctx, refused, "processes are not followed yet", "pid", process.PID(), "error", err)
+				s.sessions.postpone(s.session, process)
+				later = true
+				continue
+			}
+			if err != nil && !errors.Is(err, procid.ErrGone) {
+				s.log.Warn("process is not followed", "pid", process.PID(), "error", err)
+			}
 		}
-		took = true
 		s.sessions.followed(s.session, process)
+		less = true
 	}
-	if took {
+	if less {
 		s.touch()
 	}
-	return took
+	return less
 }
 
 // stopTimeout bounds how long a session may take to give everything back.

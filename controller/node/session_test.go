@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -305,29 +306,62 @@ func TestNothingBeginsAtTheEnd(t *testing.T) {
 }
 
 // A process whose belongings cannot be read yet waits, and its session with it, until they
-// can or it has ended.
+// can or it has ended. One that is the cause is tried behind the others.
 func TestFollowWhatCannotBeReadYet(t *testing.T) {
-	pids, end := mustStart(t, 3)
+	pids, end := mustStart(t, 4)
 	inBubble(t, func(b *bench) {
 		c := b.mustOffer("1", 1000, pids[0])
-		var readable atomic.Bool
+		var tries, readable atomic.Int32
 		c.following = func() error {
-			if !readable.Load() {
+			if tries.Add(1); readable.Load() == 0 {
 				return fmt.Errorf("seen: %w", readers.ErrRefused)
 			}
 			return nil
 		}
-		b.mustOffer("1", 1000, pids[1])
-		b.mustOffer("1", 1000, pids[2])
+		for _, pid := range pids[1:] {
+			b.mustOffer("1", 1000, pid)
+		}
 		c.end()
-		if b.after(time.Minute) != 1 || len(c.followed) != 1 {
-			t.Fatalf("followed %v", c.followed)
+		tries.Store(0)
+		if b.after(2*lookInterval) != 1 || len(c.followed) != 1 || tries.Load() != 2 {
+			t.Fatalf("followed %v after %d tries, want one at each look", c.followed, tries.Load())
 		}
-		end(2)
-		readable.Store(true)
+		end(3)
+		if b.after(time.Minute) != 1 || len(b.sessions.waiting(b.sessions.list()[0])) != 2 {
+			t.Error("one that has ended waits")
+		}
+		readable.Store(1)
 		b.after(lookInterval)
-		if waiting := b.sessions.waiting(b.sessions.list()[0]); len(waiting) != 0 || len(c.followed) < 2 || c.followed[1].PID != pids[1] {
-			t.Errorf("followed %v, %d wait", c.followed, len(waiting))
+		var followed []int
+		for _, identity := range c.followed[1:] {
+			followed = append(followed, identity.PID)
 		}
+		slices.Sort(followed)
+		if waiting := b.sessions.waiting(b.sessions.list()[0]); len(waiting) != 0 || !slices.Equal(followed, pids[1:3]) {
+			t.Errorf("followed %v, want %v; %d wait", followed, pids[1:3], len(waiting))
+		}
+	})
+}
+
+// Those that wait cost a descriptor each: one user's are bounded, over all their sessions,
+// and take nothing from another user.
+func TestTooManyWait(t *testing.T) {
+	pids, _ := mustStart(t, 4)
+	inBubble(t, func(b *bench) {
+		c := b.mustOffer("1", 1000, pids[0])
+		c.following = func() error { return readers.ErrRefused }
+		b.mustOffer("1", 1000, pids[1])
+		s := b.sessions.list()[0]
+		b.sessions.mu.Lock()
+		full := s.waiting
+		s.waiting = slices.Repeat(full[:1], maxWaitingOfUser)
+		b.sessions.mu.Unlock()
+		if _, err := b.offer("2", 1000, pids[2]); !errors.Is(err, errTooManyWait) {
+			t.Errorf("one more: %v", err)
+		}
+		b.mustOffer("1", 1001, pids[3])
+		b.sessions.mu.Lock()
+		s.waiting = full
+		b.sessions.mu.Unlock()
 	})
 }

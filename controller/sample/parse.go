@@ -13,21 +13,6 @@ import (
 // errMalformed says that a file does not look as the kernel writes it.
 var errMalformed = errors.New("malformed /proc file")
 
-// schedstat is the content of a schedstat file.
-type schedstat struct {
-	run, wait uint64 // nanoseconds
-}
-
-// parseSchedstat parses "run wait timeslices".
-func parseSchedstat(data []byte) (schedstat, error) {
-	run, rest, ok := number(data)
-	wait, _, more := number(rest)
-	if !ok || !more {
-		return schedstat{}, fmt.Errorf("%w: schedstat %q", errMalformed, data)
-	}
-	return schedstat{run, wait}, nil
-}
-
 // number cuts a decimal number off the front, blanks before it included.
 func number(data []byte) (value uint64, rest []byte, ok bool) {
 	data = bytes.TrimLeft(data, " \t")

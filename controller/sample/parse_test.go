@@ -11,30 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParseSchedstat(t *testing.T) {
-	tests := []struct {
-		name, data string
-		want       schedstat
-		ok         bool
-	}{
-		{"plain", "786038 12 1\n", schedstat{786038, 12}, true},
-		{"zero", "0 0 0\n", schedstat{}, true},
-		{"greatest", "18446744073709551615 0 0\n", schedstat{run: 1<<64 - 1}, true},
-		{"too large", "18446744073709551616 0 0\n", schedstat{}, false},
-		{"one number", "12\n", schedstat{}, false},
-		{"empty", "", schedstat{}, false},
-		{"words", "a b c\n", schedstat{}, false},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := parseSchedstat([]byte(test.data))
-			if (err == nil) != test.ok || got != test.want || err != nil && !errors.Is(err, errMalformed) {
-				t.Errorf("%+v, %v", got, err)
-			}
-		})
-	}
-}
-
 func mustRead(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "status", name))
@@ -91,15 +67,6 @@ func FuzzParseStatus(f *testing.F) {
 		var s status
 		if err := parseStatus(data, &s); err == nil && (len(s.cpus) == 0 || len(s.cpus) > maxMaskGroups) {
 			t.Errorf("accepted a mask of %d groups", len(s.cpus))
-		}
-	})
-}
-
-func FuzzParseSchedstat(f *testing.F) {
-	f.Add([]byte("786038 12 1\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := parseSchedstat(data); err != nil && !errors.Is(err, errMalformed) {
-			t.Error(err)
 		}
 	})
 }

@@ -105,16 +105,16 @@ func (t *thread) readSched(s *Sampler, p *process) error {
 	if err != nil {
 		return err
 	}
-	now, err := parseSchedstat(data)
+	now, err := procid.ParseSchedstat(data)
 	if err != nil {
 		return err
 	}
-	if now.run < t.run {
+	if now.Run < t.run {
 		// Another thread has the number; without a kept descriptor that shows
 		// only here.
 		t.replaced(p)
 	}
-	t.run, t.wait = now.run, max(now.wait, t.wait)
+	t.run, t.wait = now.Run, max(now.Wait, t.wait)
 	return nil
 }
 

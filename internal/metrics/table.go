@@ -66,6 +66,7 @@ const (
 	RefusedEnded    = "session_ended"
 	RefusedGivenUp  = "sessions_given_up"
 	RefusedTooMany  = "too_many_sessions"
+	RefusedWaiting  = "too_many_waiting"
 	RefusedTaken    = "other_session"
 	RefusedStopping = "stopping"
 )
@@ -112,7 +113,7 @@ var (
 		Name: "attune_node_processes_refused_total", Kind: Counter, Of: Node, Counts: true,
 		Help: "Processes that were found or handed over, and left alone; one that is found again counts again.",
 		Labels: []Label{{"reason", []string{
-			RefusedPolicy, RefusedRights, RefusedOff, RefusedEnded, RefusedGivenUp, RefusedTooMany, RefusedTaken, RefusedStopping,
+			RefusedPolicy, RefusedRights, RefusedOff, RefusedEnded, RefusedGivenUp, RefusedTooMany, RefusedWaiting, RefusedTaken, RefusedStopping,
 		}}},
 	}
 	NodeEventsLost = &Metric{

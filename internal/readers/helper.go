@@ -5,12 +5,8 @@ package readers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -96,41 +92,43 @@ func (h *helper) ask(ctx context.Context, asked request, patience time.Duration)
 // mostWaited bounds what is added to the helper's time for its having waited.
 const mostWaited = time.Minute
 
-// limit calls over when the helper has had its time, without that in which it waited for
-// a processor: on a crowded node that is no sign of its hanging. When stop has returned over
-// is not called any more.
+// limit calls over when the helper has had its time. When stop has returned over is not
+// called any more.
 func (h *helper) limit(patience time.Duration, over func()) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	began, before := time.Now(), h.waited()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for left := patience; beat.Pause(ctx, left); {
-			waited := min(max(0, h.waited()-before), mostWaited)
-			if left = patience + waited - time.Since(began); left <= 0 {
-				over()
-				return
-			}
+		if h.spend(ctx, patience) {
+			over()
 		}
 	}()
 	return func() { cancel(); <-done }
 }
 
-// waited is how long threads of the helper have waited for a processor, as far as is known.
-func (h *helper) waited() (sum time.Duration) {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", h.held.PID()))
-	if err != nil {
-		return 0
+// spend waits until the helper has had its time; false if ctx ended first. One that could
+// run by then hangs nowhere, but may have waited for a processor on a crowded node: it gets
+// that time once more, without what it waits from then on. So nothing is read of a helper that
+// answers in time.
+func (h *helper) spend(ctx context.Context, patience time.Duration) bool {
+	if !beat.Pause(ctx, patience) {
+		return false
 	}
-	for _, name := range threads {
-		if text, err := os.ReadFile(name); err == nil {
-			if words := strings.Fields(string(text)); len(words) == 3 {
-				wait, _ := strconv.ParseInt(words[1], 10, 64) // 0 of what is no number
-				sum += time.Duration(wait)
-			}
+	before, err := procid.ReadQueue(h.held.PID())
+	if err != nil || !before.Runnable {
+		return true
+	}
+	for began, left := time.Now(), patience; left > 0; {
+		if !beat.Pause(ctx, left) {
+			return false
 		}
+		now, err := procid.ReadQueue(h.held.PID())
+		if err != nil {
+			return true
+		}
+		left = patience + min(max(0, now.Waited-before.Waited), mostWaited) - time.Since(began)
 	}
-	return sum
+	return true
 }
 
 // close lets go of what the helper is spoken to by; one that is not stuck ends then.

@@ -5,8 +5,7 @@
 // option, without which the tunlet is not started.
 //
 // model.go is the model and free of state; options.go says how the program is
-// described; tunlet.go joins both in the
-// frame of perprocess. All that it needs is what the
+// described; tunlet.go joins both in the frame of perprocess. All that it needs is what the
 // kernel counts anyway, so nothing is put into the program before the change. No
 // locks: the SDK makes one call at a time.
 package aggregation
