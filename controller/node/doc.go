@@ -19,6 +19,7 @@
 //	handover, found                   how processes come in
 //	record, switch, trouble           what the node tells of itself, and what it watches
 //	serve, maker, journals            one session from its controller's start to its end
+//	waiting                           who waits to be followed
 //	list                              which sessions there are, and who has which process
 //	registrations                     what is registered, and telling Analyzers of it
 //	audit                             who asks for what

@@ -272,32 +272,6 @@ func Computing() *Process {
 	}
 }
 
-// ownFunction refuses measure points on functions that are no library's of the system: programs
-// without a problem have none of their own, so that a tunlet of one program's function may look
-// for it in what computes.
-func ownFunction(point *attunev1.MeasurePoint, _ *Process) string {
-	f := point.GetFunction()
-	if f == nil {
-		return ""
-	}
-	matches := func(pattern string, names ...string) bool {
-		return slices.ContainsFunc(names, func(name string) bool {
-			ok, err := path.Match(pattern, name)
-			return ok || err != nil
-		})
-	}
-	everywhere := f.GetObject() == "" || f.GetObject() == "*"
-	if !everywhere && matches(f.GetObject(), "libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2") {
-		return ""
-	}
-	for _, symbol := range f.GetSymbols() {
-		if everywhere && matches(symbol, "malloc", "free", "calloc", "realloc", "read", "write", "memcpy", "memset", "strlen", "pthread_mutex_lock", "printf", "main") {
-			return ""
-		}
-	}
-	return "no such symbol"
-}
-
 // expectSilence fails if the tunlet touched the program or proposed anything. What was refused
 // does not touch it.
 func expectSilence(h *Harness, tb TB, program string) {

@@ -178,7 +178,7 @@ func (*strange) ProcessStarted(h *sdk.Host, p sdk.Process) {
 
 func (*restless) Tick(h *sdk.Host) { h.AddPoint(sdk.Point{ID: "p", Hook: "malloc"}) }
 
-func (*prying) Tick(h *sdk.Host) { h.AddPoint(sdk.Point{ID: "p", Symbols: []string{"mall*"}}) }
+func (*prying) Tick(h *sdk.Host) { h.AddPoint(sdk.Point{ID: "p", Symbols: []string{"fdatasync"}}) }
 
 func (*seeking) Tick(h *sdk.Host) {
 	h.AddPoint(sdk.Point{ID: "p", Symbols: []string{"lookup"}})
