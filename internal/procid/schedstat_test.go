@@ -44,20 +44,20 @@ func FuzzParseSchedstat(f *testing.F) {
 	})
 }
 
-// TestReadQueue: who computes is runnable, who sleeps is not, who has ended is gone.
-func TestReadQueue(t *testing.T) {
+// TestRunnable: who computes is runnable, who sleeps is not, who has ended is gone.
+func TestRunnable(t *testing.T) {
 	for script, runnable := range map[string]bool{"while :; do :; done": true, "exec sleep 1000": false} {
 		cmd := exec.Command("sh", "-c", script)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		patience.Until(t, script, func() bool {
-			q, err := procid.ReadQueue(cmd.Process.Pid)
-			return err == nil && q.Runnable == runnable
+			is, err := procid.Runnable(cmd.Process.Pid)
+			return err == nil && is == runnable
 		})
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed
-		if _, err := procid.ReadQueue(cmd.Process.Pid); !errors.Is(err, procid.ErrGone) {
+		if _, err := procid.Runnable(cmd.Process.Pid); !errors.Is(err, procid.ErrGone) {
 			t.Errorf("of one that has ended: %v", err)
 		}
 	}

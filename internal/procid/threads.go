@@ -41,3 +41,22 @@ func AppendNumbers(into []int, directory string) ([]int, error) {
 	}
 	return into, nil
 }
+
+// Runnable says whether a thread of a process runs or waits for a processor. [ErrGone] if
+// the process has ended.
+func Runnable(pid int) (bool, error) {
+	threads, err := Threads(pid)
+	if err != nil {
+		return false, err
+	}
+	for _, tid := range threads {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
+		if err != nil {
+			continue // it has ended
+		}
+		if state, err := ParseState(text); err == nil && state == 'R' {
+			return true, nil
+		}
+	}
+	return false, nil
+}

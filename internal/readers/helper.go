@@ -89,8 +89,8 @@ func (h *helper) ask(ctx context.Context, asked request, patience time.Duration)
 	return answer, err
 }
 
-// mostWaited bounds what is added to the helper's time for its having waited.
-const mostWaited = time.Minute
+// mostStarved bounds how long a helper may wait for a processor.
+const mostStarved = time.Minute
 
 // limit calls over when the helper has had its time. When stop has returned over is not
 // called any more.
@@ -106,46 +106,44 @@ func (h *helper) limit(patience time.Duration, over func()) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// spend waits until the helper has had its time; false if ctx ended first. One that could
-// run by then hangs nowhere, but may have waited for a processor on a crowded node: it gets
-// that time once more, without what it waits from then on. So nothing is read of a helper that
-// answers in time.
+// spend waits until the helper has had its time; false if ctx ended first. One that runs or
+// waits for a processor at the end of it hangs nowhere: on a crowded node it has until it has
+// computed for as long.
 func (h *helper) spend(ctx context.Context, patience time.Duration) bool {
-	if !beat.Pause(ctx, patience) {
-		return false
-	}
-	before, err := procid.ReadQueue(h.held.PID())
-	if err != nil || !before.Runnable {
+	pid := h.held.PID()
+	before, err := procid.CPUTime(pid)
+	if err != nil {
 		return true
 	}
-	for began, left := time.Now(), patience; left > 0; {
-		if !beat.Pause(ctx, left) {
-			return false
-		}
-		now, err := procid.ReadQueue(h.held.PID())
-		if err != nil {
+	for began := time.Now(); beat.Pause(ctx, patience); {
+		computed, err := procid.CPUTime(pid)
+		if err != nil || computed-before >= patience || time.Since(began) >= mostStarved {
 			return true
 		}
-		left = patience + min(max(0, now.Waited-before.Waited), mostWaited) - time.Since(began)
+		if runnable, err := procid.Runnable(pid); err != nil || !runnable {
+			return true
+		}
 	}
-	return true
+	return false
 }
 
 // close lets go of what the helper is spoken to by; one that is not stuck ends then.
 func (h *helper) close() error { return errors.Join(h.in.Close(), h.out.Close()) }
 
 // lastPatience is how long a helper that was killed may take to end when the pool is
-// closed: more than the kernel needs, unless the helper hangs.
+// closed: more than the kernel needs, unless the helper hangs or waits for a processor.
 const lastPatience = 200 * time.Millisecond
 
 // end kills the helper and calls gone when it has ended. One that is stuck in a read of
-// the kernel ends when that does: at the end of ctx it is left behind.
-func (h *helper) end(ctx context.Context, gone func()) {
+// the kernel ends when that does: it is left behind when it has had its patience after the
+// end of ctx.
+func (h *helper) end(ctx context.Context, patience time.Duration, gone func()) {
 	_ = errors.Join(h.close(), h.held.Signal(unix.SIGKILL)) // it may have ended
 	err := h.held.Wait(ctx)
 	if err != nil {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPatience)
+		last, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
+		defer h.limit(patience, cancel)()
 		err = h.held.Wait(last)
 	}
 	if err == nil {

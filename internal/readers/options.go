@@ -42,9 +42,10 @@ type Options struct {
 	// Command runs [Serve]; nil: this process' own program with [Argument].
 	Command []string
 	// Patience is how long a helper has for an operation, SlowPatience for a slow
-	// one; 0: the defaults. One that can run has as much again, and the time in which
-	// it waits for a processor. SlowPatience is also the CPU time after which a helper
-	// is not asked any more, and must not be more than its default: see cpuLimit.
+	// one; 0: the defaults. While it runs or waits for a processor then, it has until it
+	// has taken as much CPU time, a minute at most. SlowPatience is also the CPU time
+	// after which a helper is not asked any more, and must not be more than its default:
+	// see cpuLimit.
 	Patience, SlowPatience time.Duration
 	// Pause is how long a user is refused, from when the last helper that hung has
 	// ended; 0: [DefaultPause].

@@ -58,7 +58,7 @@ func (p *Pool) Close() error {
 	p.mu.Unlock()
 	p.close()
 	for _, h := range idle {
-		h.end(p.ctx, func() {})
+		h.end(p.ctx, lastPatience, func() {})
 	}
 	p.ending.Wait()
 	return nil
@@ -69,11 +69,11 @@ func (p *Pool) end(h *helper, gone func()) {
 	p.mu.Lock()
 	closed := p.closed
 	if !closed {
-		p.ending.Go(func() { h.end(p.ctx, gone) })
+		p.ending.Go(func() { h.end(p.ctx, lastPatience, gone) })
 	}
 	p.mu.Unlock()
 	if closed {
-		h.end(p.ctx, gone)
+		h.end(p.ctx, lastPatience, gone)
 	}
 }
 

@@ -3,6 +3,7 @@
 package readers
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,10 +11,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // TestStarvedHelper: one that waits for a processor does not hang, and its user is not
-// refused for it.
+// refused for it; it is waited for when it is killed, too.
 func TestStarvedHelper(t *testing.T) {
 	var may unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &may); err != nil {
@@ -42,6 +45,27 @@ func TestStarvedHelper(t *testing.T) {
 	const short = time.Second // a third of what the answer takes
 	p, _ := mustPool(t, Options{Command: append(on, "nice", "-n", "19", itself, Argument), Patience: short})
 	if _, err := work().Ask(t.Context(), p, harmless, ""); err != nil || len(p.Refused()) != 0 {
-		t.Errorf("error %v, refused %v", err, p.Refused())
+		t.Fatalf("error %v, refused %v", err, p.Refused())
+	}
+	endStarved(t, p.idle[0])
+	p.idle = nil
+}
+
+// endStarved ends a helper that gets next to no processor. It is not left behind.
+func endStarved(t *testing.T, h *helper) {
+	threads, err := procid.Threads(h.held.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tid := range threads {
+		if err := unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	gone := false
+	if h.end(over, 50*time.Millisecond, func() { gone = true }); !gone {
+		t.Error("the helper that was killed is left behind")
 	}
 }
