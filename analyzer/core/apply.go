@@ -52,7 +52,7 @@ func (a *applier) tryApply(p *proposal) {
 	switch n := p.trial.Prepare(o, a.now, a.processes.quiet(p)); {
 	case n >= trial.MinSamples:
 		a.apply(p)
-	case a.now < p.readyAt+o.BaselineWait(), (n == 0 || a.judge.own.unpaced()) && a.now < p.readyAt+a.judge.own.silence():
+	case a.now < p.readyAt+o.BaselineWait(), (n == 0 || a.judge.own.unpaced()) && a.now < p.readyAt+a.judge.own.silence(o.Apart):
 	case n == 0:
 		a.ends.conclude(p, StateRefused, a.judge.own.noBaseline(p.spec.GetScope()))
 	default:

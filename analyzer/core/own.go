@@ -58,10 +58,11 @@ func (own *ownObjective) stretch(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * own.pace())
 }
 
-// silence is how long a change waits for a first value.
-func (own *ownObjective) silence() time.Duration {
+// silence is how long a change waits for a first value: of a tunlet's objective for as
+// long as a baseline goes back, since a crowded machine may deliver late what it measures.
+func (own *ownObjective) silence(apart bool) time.Duration {
 	if own == nil {
-		return 0
+		return trial.BaselineWindow(apart)
 	}
 	return silentFor
 }
