@@ -11,8 +11,9 @@ import (
 )
 
 // endPatience is how long the end of the application waits for tunlets to hear of it,
-// which have nothing to do with that any more.
-const endPatience = time.Second
+// which have nothing to do with that any more: as long as for any other call, since on a
+// crowded machine one that is well may need a second.
+const endPatience = 5 * time.Second
 
 // end tells of the end of the application, once.
 func (ts *tunlets) end() {
