@@ -182,7 +182,7 @@ func TestStopWhileStarting(t *testing.T) {
 
 // TestFailures starts tunlets that do not come up.
 func TestFailures(t *testing.T) {
-	dir := testTunlet.Dir(t, "crashstart", "hangstart", "garbage", "badversion", "wrongname", "badoptions", "sleepy", "newapi")
+	dir := testTunlet.Dir(t, "crashstart", "hangstart", "garbage", "badversion", "wrongname", "badoptions", "silent", "sleepy", "newapi")
 	tests := []struct {
 		name, state, reason string
 		restarts            int
@@ -192,7 +192,8 @@ func TestFailures(t *testing.T) {
 		{name: "garbage", state: StateQuarantined, reason: "", restarts: 2},
 		{name: "badversion", state: StateRefused, reason: `speaks version "99" of the tunlet API`},
 		{name: "wrongname", state: StateRefused, reason: `calls itself "somebody"`},
-		{name: "badoptions", state: StateRefused, reason: "unknown option in map[a:b]"},
+		{name: "badoptions", state: StateRefused, reason: "it does not like map[a:b]"},
+		{name: "silent", state: StateRefused, reason: `option "a": unknown; there is none`},
 		{name: "sleepy", state: StateRefused, reason: `option n: "10" is not at most 9`},
 		{name: "newapi", state: StateRefused, reason: "tunlet speaks API version 2"},
 		{name: "nosuch", state: StateMissing, reason: "no attune-tunlet-nosuch in " + dir + "; there are: badoptions, "},
@@ -203,7 +204,7 @@ func TestFailures(t *testing.T) {
 			if tt.name == "hangstart" {
 				opts.startTimeout = 300 * time.Millisecond
 			}
-			opts.Config = map[string]map[string]string{"badoptions": {"a": "b"}, "sleepy": {"n": "10"}}
+			opts.Config = map[string]map[string]string{"badoptions": {"a": "b"}, "silent": {"a": "b"}, "sleepy": {"n": "10"}}
 			h := New(opts, newObserver())
 			if err := h.Start(context.Background()); (err != nil) != (tt.state == StateMissing) {
 				t.Errorf("start: %v", err)

@@ -169,11 +169,8 @@ func (h *Host) remember(info *attunev1.DescribeResponse, s *starter) {
 }
 
 // settle checks options against what a tunlet says that there is, and adds the
-// defaults. A tunlet that says nothing takes, and checks, what it is given.
+// defaults.
 func settle(info *attunev1.DescribeResponse, given map[string]string) (map[string]string, error) {
-	if len(info.GetOptions()) == 0 {
-		return given, nil
-	}
 	settled, err := sdk.SettleOptions(options(info), given)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, errPermanent)
@@ -193,7 +190,7 @@ func options(info *attunev1.DescribeResponse) (list []sdk.Option) {
 // there are; nil also of one that cannot be asked, which whoever starts it is told.
 func CheckOptions(ctx context.Context, c Candidate, opts Options, given map[string]string) error {
 	info, _, err := Describe(ctx, c, opts)
-	if err != nil || len(info.GetOptions()) == 0 {
+	if err != nil {
 		return nil //nolint:nilerr // see above
 	}
 	_, err = sdk.SettleOptions(options(info), given)

@@ -3,7 +3,6 @@
 package mpiprogress
 
 import (
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -29,7 +28,6 @@ type Tunlet struct {
 }
 
 var (
-	_ sdk.Configurer           = (*Tunlet)(nil)
 	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
 	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
 	_ sdk.SampleHandler        = (*Tunlet)(nil)
@@ -67,14 +65,6 @@ func wakes() (list []sdk.Wake) {
 		list = append(list, sdk.Wake{Object: object, Levels: []sdk.Level{crowdedRank()}})
 	}
 	return list
-}
-
-// Configure refuses every option: there is none.
-func (*Tunlet) Configure(options map[string]string) error {
-	for name := range options {
-		return fmt.Errorf("option %q: unknown; %s has no options", name, Name)
-	}
-	return nil
 }
 
 // ProcessStarted begins to follow a process as soon as it has an MPI library,

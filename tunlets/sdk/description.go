@@ -39,9 +39,8 @@ type Description struct {
 	// last one before the condition held on. Empty: it is started at once, and
 	// costs every application its process.
 	Wake []Wake
-	// Options are what can be configured: they are checked before Configure
-	// gets them, with the defaults added. Empty: Configure itself says what it
-	// takes.
+	// Options are what can be configured: what is given is checked before Configure
+	// gets it, with the defaults added. What is not among them is refused.
 	Options []Option
 	// Points are the measure points that it may ask for, as far as they are known before
 	// there is a program: attune tunlet check looks whether a program has them. Ids and

@@ -165,7 +165,7 @@ func SettleOptions(options []Option, given map[string]string) (map[string]string
 	}
 	for name := range given {
 		if !slices.Contains(names, name) {
-			errs = append(errs, fmt.Errorf("option %q: unknown; there is %s", name, strings.Join(names, ", ")))
+			errs = append(errs, fmt.Errorf("option %q: unknown; there is %s", name, cmp.Or(strings.Join(names, ", "), "none")))
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })

@@ -158,12 +158,8 @@ func (s *server) Describe(ctx context.Context, r *attunev1.DescribeRequest) (out
 func (s *server) Configure(ctx context.Context, r *attunev1.ConfigureRequest) (out *attunev1.ConfigureResponse, err error) {
 	err = s.call(ctx, "Configure", func() error {
 		s.options = r.GetOptions()
-		c, ok := s.tunlet.(Configurer)
-		if !ok {
-			return unimplemented("Configure")
-		}
 		out = &attunev1.ConfigureResponse{}
-		if err := s.configure(c); err != nil {
+		if err := s.configure(); err != nil {
 			out.Error = err.Error()
 		}
 		return nil
@@ -171,15 +167,15 @@ func (s *server) Configure(ctx context.Context, r *attunev1.ConfigureRequest) (o
 	return out, err
 }
 
-// configure hands over the options, checked and completed if the tunlet says
-// which there are.
-func (s *server) configure(c Configurer) (err error) {
-	if options := s.tunlet.Describe().Options; len(options) > 0 {
-		if s.options, err = SettleOptions(options, s.options); err != nil {
-			return err
-		}
+// configure hands over the options, checked and completed.
+func (s *server) configure() (err error) {
+	if s.options, err = SettleOptions(s.tunlet.Describe().Options, s.options); err != nil {
+		return err
 	}
-	return c.Configure(s.options)
+	if c, ok := s.tunlet.(Configurer); ok {
+		return c.Configure(s.options)
+	}
+	return nil
 }
 
 // renew replaces a tunlet that has seen a session by a new one.
@@ -190,10 +186,11 @@ func (s *server) renew() error {
 		return nil
 	}
 	s.tunlet = s.newTunlet()
-	if c, ok := s.tunlet.(Configurer); ok && s.options != nil {
-		if err := s.configure(c); err != nil {
-			return status.Errorf(codes.InvalidArgument, "configure: %v", err)
-		}
+	if s.options == nil {
+		return nil // it was never configured
+	}
+	if err := s.configure(); err != nil {
+		return status.Errorf(codes.InvalidArgument, "configure: %v", err)
 	}
 	return nil
 }

@@ -26,7 +26,6 @@ func TestUnimplementedMeansNotInterested(t *testing.T) {
 	s := sdk.NewServer(func() sdk.Tunlet { return bare{} }, sdk.ServerOptions{})
 	ctx := t.Context()
 	calls := map[string]func() error{
-		"Configure":          func() error { _, err := s.Configure(ctx, nil); return err },
 		"ApplicationStarted": func() error { _, err := s.ApplicationStarted(ctx, nil); return err },
 		"ProcessStarted":     func() error { _, err := s.ProcessStarted(ctx, nil); return err },
 		"ProcessEnded":       func() error { _, err := s.ProcessEnded(ctx, nil); return err },
@@ -121,10 +120,13 @@ func TestCallGivenUpIsNeverMade(t *testing.T) {
 
 // listener records what it hears.
 type listener struct {
-	bare
 	options map[string]string
 	heard   []sdk.Record
 	times   []int64
+}
+
+func (*listener) Describe() sdk.Description {
+	return sdk.Description{Name: "listener", Options: []sdk.Option{{Name: "a", Type: sdk.TextOption}, {Name: "bad", Type: sdk.TextOption}}}
 }
 
 func (l *listener) Configure(o map[string]string) error {
@@ -232,10 +234,23 @@ func TestEverySessionHasATunletOfItsOwn(t *testing.T) {
 }
 
 func TestConfigureError(t *testing.T) {
-	s := sdk.NewServer(func() sdk.Tunlet { return &listener{} }, sdk.ServerOptions{})
-	r, err := s.Configure(t.Context(), &attunev1.ConfigureRequest{Options: map[string]string{"bad": "1"}})
-	if err != nil || r.GetError() != "bad option" {
-		t.Errorf("answer %v, error %v, want the tunlet's words", r, err)
+	for _, tt := range []struct {
+		name   string
+		tunlet sdk.Tunlet
+		option string
+		want   string
+	}{
+		{"the tunlet's words", &listener{}, "bad", "bad option"},
+		{"an option that it does not have", &listener{}, "nosuch", `option "nosuch": unknown; there is a, bad`},
+		{"one that has none", bare{}, "nosuch", `option "nosuch": unknown; there is none`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := sdk.NewServer(func() sdk.Tunlet { return tt.tunlet }, sdk.ServerOptions{})
+			r, err := s.Configure(t.Context(), &attunev1.ConfigureRequest{Options: map[string]string{tt.option: "1"}})
+			if err != nil || r.GetError() != tt.want {
+				t.Errorf("answer %q, error %v, want %q", r.GetError(), err, tt.want)
+			}
+		})
 	}
 }
 

@@ -79,6 +79,8 @@ func (t *tunlet) Describe(context.Context, *attunev1.DescribeRequest) (*attunev1
 		info.ApiVersion = "99"
 	case "newapi":
 		return nil, status.Error(codes.FailedPrecondition, "tunlet speaks API version 2, the analyzer [1]: rebuild")
+	case "badoptions":
+		info.Options = []*attunev1.Option{{Name: "a", Type: attunev1.OptionType_OPTION_TYPE_TEXT}}
 	case "wrongname":
 		info.Name = "somebody"
 	case "needy":
@@ -95,7 +97,7 @@ func (t *tunlet) Describe(context.Context, *attunev1.DescribeRequest) (*attunev1
 
 func (t *tunlet) Configure(_ context.Context, r *attunev1.ConfigureRequest) (*attunev1.ConfigureResponse, error) {
 	if t.name == "badoptions" {
-		return &attunev1.ConfigureResponse{Error: fmt.Sprintf("unknown option in %v", r.GetOptions())}, nil
+		return &attunev1.ConfigureResponse{Error: fmt.Sprintf("it does not like %v", r.GetOptions())}, nil
 	}
 	return &attunev1.ConfigureResponse{}, nil
 }

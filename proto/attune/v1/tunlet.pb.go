@@ -661,8 +661,8 @@ type DescribeResponse struct {
 	// When the tunlet is of use: it is started as soon as one of these conditions
 	// holds. Empty: at once.
 	Wake []*Wake `protobuf:"bytes,9,rep,name=wake,proto3" json:"wake,omitempty"`
-	// What can be configured. Empty: the tunlet itself says in Configure what it
-	// takes; else the Analyzer checks what is given, and adds the defaults.
+	// What can be configured: the Analyzer refuses what is not among them, checks
+	// what is given, and adds the defaults.
 	Options []*Option `protobuf:"bytes,10,rep,name=options,proto3" json:"options,omitempty"`
 	// Which of two tunlets may have a knob that both want: the one of higher
 	// priority takes it over, also from a change that was kept. Of equal ones, the
