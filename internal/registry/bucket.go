@@ -211,12 +211,21 @@ func (b *buckets) read(ctx context.Context, m *mirror) error {
 	if err != nil {
 		return err
 	}
-	status, err := kv.Status(short)
+	now, err := streamOf(short, kv)
 	if err != nil {
 		return err
 	}
+	return m.readChanges(ctx, kv, now)
+}
+
+// streamOf returns which stream a bucket is, and how far it is.
+func streamOf(ctx context.Context, kv jetstream.KeyValue) (stream, error) {
+	status, err := kv.Status(ctx)
+	if err != nil {
+		return stream{}, err
+	}
 	info := status.(*jetstream.KeyValueBucketStatus).StreamInfo()
-	return m.readChanges(ctx, kv, stream{info.Created, info.State.LastSeq, info.Config.MaxAge})
+	return stream{info.Created, info.State.LastSeq, info.Config.MaxAge}, nil
 }
 
 // readChanges reads what the stream has and the copy has not.

@@ -17,6 +17,30 @@ func (c *Client) TidyOrders(ctx context.Context, older time.Duration) error {
 	return c.tidy(ctx, bucketOrders, older)
 }
 
+// LoseOrders makes the registry lose all registrations and owners.
+func (c *Client) LoseOrders(ctx context.Context) error {
+	js, err := c.jetStream(ctx)
+	if err != nil {
+		return err
+	}
+	if err := js.DeleteKeyValue(ctx, bucketOrders); err != nil {
+		return err
+	}
+	c.forget()
+	_, err = c.bucket(ctx, bucketOrders)
+	return err
+}
+
+// Compare has the client compare its copy of the orders with the registry's.
+func (c *Client) Compare(ctx context.Context) error { return c.orders.refresh(ctx) }
+
+// Renew takes the lease again as after a time in which it was not valid, and reports
+// whether it lives on.
+func (l *Lease) Renew(ctx context.Context) bool {
+	term, _ := l.announcement.valid()
+	return l.renew(ctx, term)
+}
+
 // Orders counts what a reader of registrations and owners has to read.
 func (c *Client) Orders(ctx context.Context) (int, error) {
 	kv, err := c.bucket(ctx, bucketOrders)

@@ -226,7 +226,8 @@ func (l *Lease) rewrite(ctx context.Context, kv jetstream.KeyValue, revision uin
 
 // renew takes a lease again that was not valid for a while, unless somebody
 // else has it now. It returns false in that case. Nothing is known while the
-// registry is away: it is tried again later.
+// registry is away, and where it has lost its records that is not seen at once: it is
+// tried again later.
 func (l *Lease) renew(ctx context.Context, term uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
@@ -237,7 +238,21 @@ func (l *Lease) renew(ctx context.Context, term uint64) bool {
 	if err == nil {
 		err = l.rewrite(ctx, kv, revision)
 	}
+	if conflict(err) {
+		if another, looking := l.elsewhere(ctx, kv); another || looking != nil {
+			return true
+		}
+	}
 	return l.settled(err, term)
+}
+
+// elsewhere says whether the bucket is another one than that in which the record of the
+// lease was written, or a state of it from before.
+func (l *Lease) elsewhere(ctx context.Context, kv jetstream.KeyValue) (bool, error) {
+	now, err := streamOf(ctx, kv)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !now.created.Equal(l.created) || now.last < l.revision, err
 }
 
 // restore puts registration and owner into a registry that has lost them. The

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	nats "github.com/nats-io/nats-server/v2/server"
+
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -293,4 +295,45 @@ func TestSameAnalyzerStartsAgain(t *testing.T) {
 	if again.Epoch() <= lease.Epoch() {
 		t.Errorf("epoch %d after %d: want it to grow", again.Epoch(), lease.Epoch())
 	}
+}
+
+// A lease that is taken again before anybody has seen that the registry lost its records is
+// not over: its registration is put back.
+func TestRenewedInAnEmptyRegistry(t *testing.T) {
+	url := mustServeAll(t)
+	c, other := mustOpen(t, url), mustOpen(t, url)
+	analyzer := mustAnnounce(t, c, "analyzer")
+	mustPut(t, c, "solver", "solver")
+	ctx := patience.Context(t)
+	lease, err := c.Claim(ctx, "solver", analyzer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.LoseOrders(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if !lease.Renew(ctx) {
+		t.Fatal("the lease is over, although nobody else was there")
+	}
+	if err := c.Compare(ctx); err != nil {
+		t.Fatal(err)
+	}
+	fresh := watch(t, mustOpen(t, url))
+	fresh("what has an owner, by a new client", has("solver"))
+	fresh("the owner, by a new client", owned("analyzer", "solver"))
+}
+
+// mustServeAll runs a server whose clients may do everything, which Attune's own lets nobody.
+func mustServeAll(t *testing.T) (url string) {
+	t.Helper()
+	server, err := nats.NewServer(&nats.Options{Host: "127.0.0.1", Port: nats.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Start()
+	t.Cleanup(func() { server.Shutdown(); server.WaitForShutdown() })
+	if !server.ReadyForConnections(patience.Limit) {
+		t.Fatal("the server does not listen")
+	}
+	return server.ClientURL()
 }
