@@ -324,7 +324,6 @@ func TestWrongSettingsOfTunlets(t *testing.T) {
 	}{
 		{"good", `malloc: {memory_bytes: "1000000000"}`, 0, ""},
 		{"unknown", `malloc: {nosuch: "1"}`, 2, `settings of tunlet malloc: option "nosuch": unknown; there is memory_bytes`},
-		{"of one without", `mpi-progress: {nosuch: "1"}`, 2, `settings of tunlet mpi-progress: option "nosuch": unknown; there is none`},
 		{"no number", `malloc: {memory_bytes: much}`, 2, "settings of tunlet malloc: option memory_bytes"},
 		{"not installed", `nosuch: {a: "1"}`, 0, ""},
 	} {
