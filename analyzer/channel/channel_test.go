@@ -89,9 +89,11 @@ func (w wire) Read(p []byte) (int, error) {
 
 // rig is an Analyzer's server with one session, and a controller's connection.
 type rig struct {
-	session *noted
-	conn    *grpc.ClientConn
-	cut     func()
+	session  *noted
+	conn     *grpc.ClientConn
+	cut      func()
+	number   uint64 // of the connection
+	channels *Channels
 }
 
 // inBubble runs a test with a rig, in time that passes when nothing else happens.
@@ -108,7 +110,7 @@ func inBubble(t *testing.T, test func(*testing.T, *rig)) {
 		}
 		listener := bufconn.Listen(1 << 16)
 		server := NewServer(insecure.NewCredentials())
-		channels := Register(server, func(context.Context, Hello) (Session, error) { return r.session, nil })
+		r.channels = Register(server, func(context.Context, Hello) (Session, error) { return r.session, nil })
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(listener) }()
 		var err error
@@ -124,7 +126,7 @@ func inBubble(t *testing.T, test func(*testing.T, *rig)) {
 		defer func() {
 			r.conn.Close()
 			server.Stop()
-			channels.Wait()
+			r.channels.Wait()
 			if err := <-served; err != nil {
 				t.Error(err)
 			}
@@ -140,7 +142,7 @@ func (r *rig) manage(t *testing.T) (manage grpc.BidiStreamingClient[attunev1.Man
 	if err != nil {
 		t.Fatal(err)
 	}
-	hello := &attunev1.ControllerHello{ControllerId: "c", Protocol: attunev1.Protocol}
+	hello := &attunev1.ControllerHello{ControllerId: "c", Protocol: attunev1.Protocol, Connection: r.number}
 	if err := manage.Send(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Hello{Hello: hello}}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +156,7 @@ func (r *rig) events(t *testing.T) grpc.ClientStreamingClient[attunev1.PublishRe
 	if err != nil {
 		t.Fatal(err)
 	}
-	hello := &attunev1.StreamHello{ControllerId: "c", Protocol: attunev1.Protocol}
+	hello := &attunev1.StreamHello{ControllerId: "c", Protocol: attunev1.Protocol, Connection: r.number}
 	if err := events.Send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Hello{Hello: hello}}); err != nil {
 		t.Fatal(err)
 	}

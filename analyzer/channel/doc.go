@@ -6,5 +6,6 @@
 // there until the channel or the session ends.
 //
 // Locking rule: there is no state of its own but the queue of requests to each
-// controller, which is a Go channel.
+// controller, which is a Go channel, and what was taken of each connection's events,
+// which its management channel tells; the lock of those is a leaf.
 package channel

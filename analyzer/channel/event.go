@@ -15,7 +15,8 @@ import (
 type eventService struct {
 	attunev1.UnimplementedEventServiceServer
 
-	route Route
+	route       Route
+	connections *connections
 }
 
 // Publish takes the events of one controller.
@@ -29,7 +30,10 @@ func (e *eventService) Publish(stream grpc.ClientStreamingServer[attunev1.Publis
 	if err != nil {
 		return err
 	}
+	taken := e.connections.join(hello.GetConnection())
+	defer e.connections.leave(hello.GetConnection())
 	session.EventsConnected(hello)
+	taken.add()
 	resp := &attunev1.PublishResponse{Messages: 1}
 	for {
 		m, err := stream.Recv()
@@ -46,5 +50,6 @@ func (e *eventService) Publish(stream grpc.ClientStreamingServer[attunev1.Publis
 		}
 		resp.Messages++
 		resp.Records += session.Publish(hello.GetControllerId(), m)
+		taken.add()
 	}
 }

@@ -23,8 +23,9 @@ const requestQueue = 4096
 type managementService struct {
 	attunev1.UnimplementedManagementServiceServer
 
-	route Route
-	tasks sync.WaitGroup // what reads from channels, and what writes to them
+	route       Route
+	connections *connections
+	tasks       sync.WaitGroup // what reads from channels, and what writes to them
 }
 
 // stream is one management channel.
@@ -41,12 +42,14 @@ func (m *managementService) Manage(stream stream) error {
 	if err != nil {
 		return err
 	}
-	q := &queue{requests: make(chan *attunev1.ManageResponse, requestQueue), overflow: make(chan struct{})}
+	q := &requests{queued: make(chan *attunev1.ManageResponse, requestQueue), overflow: make(chan struct{})}
+	taken := m.connections.join(hello.GetConnection())
+	defer m.connections.leave(hello.GetConnection())
 	session.ControllerConnected(hello, q)
 	received, sent := make(chan error, 1), make(chan error, 1)
 	// Both end with the stream.
 	m.tasks.Go(func() { received <- receive(session, hello.GetControllerId(), stream) })
-	m.tasks.Go(func() { sent <- q.send(stream) })
+	m.tasks.Go(func() { sent <- q.send(stream, taken) })
 	err = q.wait(stream.Context(), session, received, sent)
 	session.ControllerGone(hello.GetControllerId(), q, err == nil)
 	return err
@@ -66,22 +69,22 @@ func receive(session Session, id string, stream stream) error {
 	}
 }
 
-// queue holds the requests to one controller.
-type queue struct {
-	requests chan *attunev1.ManageResponse
+// requests are those that wait for one controller.
+type requests struct {
+	queued   chan *attunev1.ManageResponse
 	overflow chan struct{} // closed when there was no room
 	once     sync.Once
 }
 
 // Send queues a request, or ends the channel if there is no room.
-func (q *queue) Send(r *attunev1.ManageResponse) bool {
+func (q *requests) Send(r *attunev1.ManageResponse) bool {
 	select {
 	case <-q.overflow:
 		return false
 	default:
 	}
 	select {
-	case q.requests <- r:
+	case q.queued <- r:
 		return true
 	default:
 		q.once.Do(func() { close(q.overflow) })
@@ -89,24 +92,28 @@ func (q *queue) Send(r *attunev1.ManageResponse) bool {
 	}
 }
 
-// send sends what is queued until the stream ends. It waits for as long as the
-// controller does not read.
-func (q *queue) send(stream stream) error {
+// send sends what is queued until the stream ends, and what was taken of events. It waits
+// for as long as the controller does not read.
+func (q *requests) send(stream stream, taken *taken) error {
 	for {
+		var r *attunev1.ManageResponse
 		select {
-		case r := <-q.requests:
-			if err := stream.Send(r); err != nil {
-				return err
-			}
+		case r = <-q.queued:
+		case <-taken.when():
+			r = &attunev1.ManageResponse{}
 		case <-stream.Context().Done():
 			return stream.Context().Err()
+		}
+		taken.tell(r)
+		if err := stream.Send(r); err != nil {
+			return err
 		}
 	}
 }
 
 // wait returns when the channel or the session ends, why. nil: the controller has
 // nothing more to do here.
-func (q *queue) wait(ctx context.Context, session Session, received, sent <-chan error) error {
+func (q *requests) wait(ctx context.Context, session Session, received, sent <-chan error) error {
 	select {
 	case err := <-received:
 		return err

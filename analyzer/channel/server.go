@@ -54,7 +54,11 @@ type Channels struct {
 
 // Register adds both services to a server that is not serving yet.
 func Register(server grpc.ServiceRegistrar, route Route) *Channels {
-	c := &Channels{event: eventService{route: route}, management: managementService{route: route}}
+	both := &connections{taken: make(map[uint64]*taken)}
+	c := &Channels{
+		event:      eventService{route: route, connections: both},
+		management: managementService{route: route, connections: both},
+	}
 	attunev1.RegisterEventServiceServer(server, &c.event)
 	attunev1.RegisterManagementServiceServer(server, &c.management)
 	return c

@@ -413,7 +413,9 @@ type StreamHello struct {
 	// As in ControllerHello.
 	User *Principal `protobuf:"bytes,6,opt,name=user,proto3" json:"user,omitempty"`
 	// As in ControllerHello.
-	Protocol      uint32 `protobuf:"varint,7,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Protocol uint32 `protobuf:"varint,7,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	// As in ControllerHello.
+	Connection    uint64 `protobuf:"varint,8,opt,name=connection,proto3" json:"connection,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -493,6 +495,13 @@ func (x *StreamHello) GetUser() *Principal {
 func (x *StreamHello) GetProtocol() uint32 {
 	if x != nil {
 		return x.Protocol
+	}
+	return 0
+}
+
+func (x *StreamHello) GetConnection() uint64 {
+	if x != nil {
+		return x.Connection
 	}
 	return 0
 }
@@ -1135,7 +1144,7 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\x04news\x18\x01 \x03(\v2\x19.attune.v1.PublishRequestR\x04news\"G\n" +
 	"\x0fPublishResponse\x12\x1a\n" +
 	"\bmessages\x18\x01 \x01(\x04R\bmessages\x12\x18\n" +
-	"\arecords\x18\x02 \x01(\x04R\arecords\"\xf0\x01\n" +
+	"\arecords\x18\x02 \x01(\x04R\arecords\"\x90\x02\n" +
 	"\vStreamHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\"\n" +
@@ -1143,7 +1152,10 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\x03job\x18\x04 \x01(\v2\x0e.attune.v1.JobR\x03job\x12\x1c\n" +
 	"\tprocesses\x18\x05 \x03(\x04R\tprocesses\x12(\n" +
 	"\x04user\x18\x06 \x01(\v2\x14.attune.v1.PrincipalR\x04user\x12\x1a\n" +
-	"\bprotocol\x18\a \x01(\rR\bprotocol\"\x8a\x02\n" +
+	"\bprotocol\x18\a \x01(\rR\bprotocol\x12\x1e\n" +
+	"\n" +
+	"connection\x18\b \x01(\x04R\n" +
+	"connection\"\x8a\x02\n" +
 	"\fProcessEnded\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12(\n" +
 	"\x10replaced_by_exec\x18\x02 \x01(\bR\x0ereplacedByExec\x12$\n" +

@@ -254,7 +254,14 @@ type ManageResponse struct {
 	//	*ManageResponse_Renew
 	//	*ManageResponse_End
 	//	*ManageResponse_Want
-	Request       isManageResponse_Request `protobuf_oneof:"request"`
+	Request isManageResponse_Request `protobuf_oneof:"request"`
+	// Messages of the event channel of the same connection that the Analyzer has taken so
+	// far, its hello included. Whatever it loses of them it counts itself; of others the
+	// controller counts what they carried, when the connection is lost. It comes with every
+	// request, and without one (then with nothing else, and not answered) when 64 messages
+	// were taken since the last. Not given: the controller's hello has no connection, or the
+	// Analyzer is of before.
+	EventsTaken   *uint64 `protobuf:"varint,11,opt,name=events_taken,json=eventsTaken,proto3,oneof" json:"events_taken,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -348,6 +355,13 @@ func (x *ManageResponse) GetWant() *Want {
 	return nil
 }
 
+func (x *ManageResponse) GetEventsTaken() uint64 {
+	if x != nil && x.EventsTaken != nil {
+		return *x.EventsTaken
+	}
+	return 0
+}
+
 type isManageResponse_Request interface {
 	isManageResponse_Request()
 }
@@ -419,7 +433,10 @@ type ControllerHello struct {
 	Mode string `protobuf:"bytes,10,opt,name=mode,proto3" json:"mode,omitempty"`
 	// Number of what the channels carry. The Analyzer refuses a controller with another
 	// number than its own. 0: of before there were numbers.
-	Protocol      uint32 `protobuf:"varint,11,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Protocol uint32 `protobuf:"varint,11,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	// Number of this connection, drawn at random; the same on both of its channels. 0: the
+	// controller does not want to be told of events_taken.
+	Connection    uint64 `protobuf:"varint,12,opt,name=connection,proto3" json:"connection,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -527,6 +544,13 @@ func (x *ControllerHello) GetMode() string {
 func (x *ControllerHello) GetProtocol() uint32 {
 	if x != nil {
 		return x.Protocol
+	}
+	return 0
+}
+
+func (x *ControllerHello) GetConnection() uint64 {
+	if x != nil {
+		return x.Connection
 	}
 	return 0
 }
@@ -1144,18 +1168,21 @@ type ControllerStatus struct {
 	RecordsLostRing uint64 `protobuf:"varint,5,opt,name=records_lost_ring,json=recordsLostRing,proto3" json:"records_lost_ring,omitempty"`
 	// Events lost because a thread had no slot.
 	RecordsLostSlot uint64 `protobuf:"varint,6,opt,name=records_lost_slot,json=recordsLostSlot,proto3" json:"records_lost_slot,omitempty"`
-	// Records lost in the controller's queue: it was full, or the connection that
-	// it belonged to broke, or there was none.
+	// Records lost in the controller's queue, because it was full, and on the way to the
+	// Analyzer, see hits_lost.
 	RecordsLostQueue uint64 `protobuf:"varint,7,opt,name=records_lost_queue,json=recordsLostQueue,proto3" json:"records_lost_queue,omitempty"`
 	// Records lost because the BPF ring buffer was full.
 	RecordsLostBpf uint64 `protobuf:"varint,8,opt,name=records_lost_bpf,json=recordsLostBpf,proto3" json:"records_lost_bpf,omitempty"`
-	// Hits of measure points whose aggregates did not reach the Analyzer, because
-	// the connection broke or there was none.
+	// Hits of measure points whose aggregates did not reach the Analyzer, because the
+	// connection broke or there was none. Never too few, and perhaps too many: what the
+	// Analyzer took and had not told of (ManageResponse.events_taken) when the connection
+	// broke counts as lost, too. That are the messages of the last second, or if those are
+	// more the last 64 and those that came while the word of them was on its way.
 	HitsLost uint64 `protobuf:"varint,9,opt,name=hits_lost,json=hitsLost,proto3" json:"hits_lost,omitempty"`
-	// Samples of one process that did not reach it, for the same reasons.
+	// Samples of one process that did not reach it, for the same reasons and as exactly.
 	SamplesLost uint64 `protobuf:"varint,10,opt,name=samples_lost,json=samplesLost,proto3" json:"samples_lost,omitempty"`
-	// Ends of processes that it was not told of, for the same reasons: it knows
-	// that they ended, but not how.
+	// Ends of processes that it was not told of, for the same reasons and as exactly: it
+	// knows that they ended, but not how.
 	EndsLost      uint64 `protobuf:"varint,11,opt,name=ends_lost,json=endsLost,proto3" json:"ends_lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1281,7 +1308,7 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x04done\x18\x05 \x01(\v2\x16.attune.v1.RequestDoneH\x00R\x04done\x125\n" +
 	"\n" +
 	"taken_over\x18\x06 \x01(\v2\x14.attune.v1.TakenOverH\x00R\ttakenOverB\t\n" +
-	"\amessage\"\xd6\x02\n" +
+	"\amessage\"\x8f\x03\n" +
 	"\x0eManageResponse\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12/\n" +
@@ -1290,9 +1317,11 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x05renew\x18\a \x01(\v2\x15.attune.v1.RenewLeaseH\x00R\x05renew\x12)\n" +
 	"\x03end\x18\b \x01(\v2\x15.attune.v1.EndSessionH\x00R\x03end\x12%\n" +
 	"\x04want\x18\n" +
-	" \x01(\v2\x0f.attune.v1.WantH\x00R\x04wantB\t\n" +
-	"\arequestJ\x04\b\x02\x10\x05J\x04\b\t\x10\n" +
-	"R\tadd_pointR\fremove_pointR\fset_samplingR\adetails\"\xe9\x02\n" +
+	" \x01(\v2\x0f.attune.v1.WantH\x00R\x04want\x12&\n" +
+	"\fevents_taken\x18\v \x01(\x04H\x01R\veventsTaken\x88\x01\x01B\t\n" +
+	"\arequestB\x0f\n" +
+	"\r_events_takenJ\x04\b\x02\x10\x05J\x04\b\t\x10\n" +
+	"R\tadd_pointR\fremove_pointR\fset_samplingR\adetails\"\x89\x03\n" +
 	"\x0fControllerHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x18\n" +
@@ -1307,7 +1336,10 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x04user\x18\t \x01(\v2\x14.attune.v1.PrincipalR\x04user\x12\x12\n" +
 	"\x04mode\x18\n" +
 	" \x01(\tR\x04mode\x12\x1a\n" +
-	"\bprotocol\x18\v \x01(\rR\bprotocol\"%\n" +
+	"\bprotocol\x18\v \x01(\rR\bprotocol\x12\x1e\n" +
+	"\n" +
+	"connection\x18\f \x01(\x04R\n" +
+	"connection\"%\n" +
 	"\tTakenOver\x12\x18\n" +
 	"\achanges\x18\x01 \x03(\tR\achanges\",\n" +
 	"\vRequestDone\x12\x1d\n" +

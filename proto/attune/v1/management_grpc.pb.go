@@ -32,7 +32,7 @@ const (
 // one controller, and their answers. The controller dials.
 type ManagementServiceClient interface {
 	// Manage opens the channel. The first ManageRequest is hello; every
-	// ManageResponse is answered.
+	// ManageResponse with a request is answered.
 	//
 	// A controller that ends its own side has nothing more to do in the session:
 	// its processes count as ended. A channel that breaks is opened again, with
@@ -83,7 +83,7 @@ type ManagementService_ManageClient = grpc.BidiStreamingClient[ManageRequest, Ma
 // one controller, and their answers. The controller dials.
 type ManagementServiceServer interface {
 	// Manage opens the channel. The first ManageRequest is hello; every
-	// ManageResponse is answered.
+	// ManageResponse with a request is answered.
 	//
 	// A controller that ends its own side has nothing more to do in the session:
 	// its processes count as ended. A channel that breaks is opened again, with
