@@ -13,10 +13,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/admit"
@@ -29,13 +31,16 @@ import (
 )
 
 // analyzer is the other end of the channels: tests read what the controller
-// says and send requests.
+// says and send requests, which say how many messages were taken.
 type analyzer struct {
 	attunev1.UnimplementedEventServiceServer
 	attunev1.UnimplementedManagementServiceServer
 	events   chan *attunev1.PublishRequest
 	answers  chan *attunev1.ManageRequest
 	requests chan *attunev1.ManageResponse
+	taken    atomic.Uint64 // of the connection
+	dying    atomic.Bool   // what comes is not taken, but goes to untaken
+	untaken  chan *attunev1.PublishRequest
 }
 
 func (a *analyzer) Publish(stream attunev1.EventService_PublishServer) error {
@@ -47,17 +52,26 @@ func (a *analyzer) Publish(stream attunev1.EventService_PublishServer) error {
 		if err != nil {
 			return err
 		}
+		if message.GetHello() != nil {
+			a.taken.Store(0)
+			a.dying.Store(false)
+		}
+		to, took := a.events, uint64(1)
+		if a.dying.Load() {
+			to, took = a.untaken, 0
+		}
 		messages := message.GetNews().GetNews()
 		if len(messages) == 0 {
 			messages = []*attunev1.PublishRequest{message}
 		}
 		for _, m := range messages {
 			select {
-			case a.events <- m:
+			case to <- m:
 			case <-stream.Context().Done():
 				return nil
 			}
 		}
+		a.taken.Add(took)
 	}
 }
 
@@ -66,6 +80,8 @@ func (a *analyzer) Manage(stream attunev1.ManagementService_ManageServer) error 
 		for {
 			select {
 			case request := <-a.requests:
+				request = proto.CloneOf(request)
+				request.EventsTaken = proto.Uint64(a.taken.Load())
 				_ = stream.Send(request) // the test waits for the answer
 			case <-stream.Context().Done():
 				return
@@ -105,7 +121,7 @@ func start(t *testing.T, options ...func(*Config)) *bench {
 	}
 	b := &bench{state: filepath.Join(dir, "state"), analyzer: &analyzer{
 		events: make(chan *attunev1.PublishRequest, 10000), answers: make(chan *attunev1.ManageRequest, 10000),
-		requests: make(chan *attunev1.ManageResponse),
+		requests: make(chan *attunev1.ManageResponse), untaken: make(chan *attunev1.PublishRequest, 10000),
 	}}
 	b.address = filepath.Join(dir, "a.sock")
 	b.show(t)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/link"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -101,12 +102,11 @@ func (d *desk) publish(message *attunev1.PublishRequest) {
 }
 
 // undelivered counts what did not reach the Analyzer.
-func (d *desk) undelivered(message *attunev1.PublishRequest) {
-	if batch := message.GetRecords(); batch != nil {
+func (d *desk) undelivered(loss link.Loss) {
+	if batch := loss.Batch(); batch != nil {
 		d.meter.Returned(batch)
-		return
 	}
-	d.losses.Add(message)
+	d.losses.Add(loss)
 }
 
 // hello is how the controller introduces itself.

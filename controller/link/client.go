@@ -30,7 +30,7 @@ func New(options Options) (*Client, error) {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
 	if options.Undelivered == nil {
-		options.Undelivered = func(*attunev1.PublishRequest) {}
+		options.Undelivered = func(Loss) {}
 	}
 	c := &Client{options: options, log: options.Log.With("component", "channel"), closed: make(chan struct{})}
 	if options.Finder != nil {
@@ -54,7 +54,7 @@ func (c *Client) Publish(ctx context.Context, message *attunev1.PublishRequest) 
 		err = put(ctx, c, l.events, message)
 	}
 	if err != nil {
-		c.options.Undelivered(message)
+		c.options.Undelivered(LossOf(message))
 	}
 	return err
 }

@@ -21,11 +21,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// analyzer is the other end: it keeps what it is told and sends one request.
+// analyzer is the other end: it keeps what it is told and sends a request when a
+// connection begins, and those that the test has.
 type analyzer struct {
 	attunev1.UnimplementedEventServiceServer
 	attunev1.UnimplementedManagementServiceServer
 	request  *attunev1.ManageResponse
+	requests chan *attunev1.ManageResponse
 	mu       sync.Mutex // guards refuse
 	refuse   error
 	messages chan *attunev1.PublishRequest
@@ -64,6 +66,16 @@ func (a *analyzer) Manage(stream attunev1.ManagementService_ManageServer) error 
 			return err
 		}
 	}
+	go func() {
+		for {
+			select {
+			case request := <-a.requests:
+				_ = stream.Send(request) // the test waits for what it brings about
+			case <-stream.Context().Done():
+				return
+			}
+		}
+	}()
 	for {
 		answer, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -98,6 +110,7 @@ func serve(t *testing.T, a *analyzer) string {
 func newAnalyzer() *analyzer {
 	return &analyzer{
 		request:  &attunev1.ManageResponse{RequestId: "r1"},
+		requests: make(chan *attunev1.ManageResponse),
 		messages: make(chan *attunev1.PublishRequest, 100),
 		answers:  make(chan *attunev1.ManageRequest, 100),
 		gone:     make(chan struct{}),
@@ -158,8 +171,8 @@ func TestRunDeliversEverythingBeforeItEnds(t *testing.T) {
 func TestFullQueueTakesNoMore(t *testing.T) {
 	returned := 0
 	c, err := New(Options{ // nobody takes anything out of the queue
-		Peer: Peer{Address: "unix:/nonexistent"}, Hello: func() *attunev1.ControllerHello { return nil },
-		Undelivered: func(*attunev1.PublishRequest) { returned++ },
+		Peer: Peer{Address: "unix:/nonexistent"}, Hello: func() *attunev1.ControllerHello { return new(attunev1.ControllerHello) },
+		Undelivered: func(Loss) { returned++ },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync/atomic"
 
@@ -28,11 +29,13 @@ const (
 const carried = "passthrough:///"
 
 // connection is one to an Analyzer: both channels, with what waits for
-// them. Events that wait when it breaks are undelivered.
+// them. Events that wait when it breaks, or are on their way, are undelivered.
 type connection struct {
+	number                uint64 // by which the Analyzer knows that both are of one connection
 	eventConn, manageConn *grpc.ClientConn
 	events                *queue.Queue[*attunev1.PublishRequest]
 	answers               *queue.Queue[*attunev1.ManageRequest]
+	underway              underway      // events that were sent
 	ready                 chan struct{} // closed when the event channel has said hello
 	opened                chan struct{} // closed when answers may leave
 	broken                chan struct{} // closed by serve when it returns
@@ -43,6 +46,7 @@ type connection struct {
 // dial prepares both connections without waiting for the Analyzer.
 func dial(peer Peer) (*connection, error) {
 	l := &connection{
+		number:  rand.Uint64() | 1, // 0 is none
 		events:  queue.New[*attunev1.PublishRequest](eventQueue),
 		answers: queue.New[*attunev1.ManageRequest](answerQueue),
 		ready:   make(chan struct{}),

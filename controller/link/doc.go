@@ -10,8 +10,9 @@
 // With an Analyzer at a fixed address the first connection is the only one. With
 // a [Finder] the client goes where the Analyzer is: it connects again when a
 // connection breaks, when nothing was heard for too long, and when the session
-// has moved. The client hands back what was queued for a connection that broke,
-// to be counted; the controller tells again what an Analyzer has to know.
+// has moved. The client hands back, to be counted, what was queued for a connection
+// that broke, and what was sent there and not acknowledged (docs/design/0082); the
+// controller tells again what an Analyzer has to know.
 //
 // [Outbox] holds the news of processes back for a moment, and for as long as there
 // is no Analyzer; [Losses] counts what did not get there.

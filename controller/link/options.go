@@ -60,12 +60,12 @@ type Options struct {
 	Opened func(send func(*attunev1.PublishRequest) error, open func())
 	// Lost is called after a connection of Opened was lost. Needed with Finder.
 	Lost func()
-	// Undelivered is called with each message of Publish that does not reach the
-	// Analyzer, and with those of TryPublish that were queued for a connection
-	// which broke. What the kernel has taken is delivered, as far as the client
-	// knows. It may be called from several goroutines and must not publish; nil:
-	// nobody counts them.
-	Undelivered func(*attunev1.PublishRequest)
+	// Undelivered is called with the loss of each message of Publish that does not reach
+	// the Analyzer, and of those of TryPublish that were queued for a connection which
+	// broke. What is sent is delivered when the Analyzer has acknowledged it, so what it
+	// took just before the connection broke is handed here, too. May be called from
+	// several goroutines and must not publish; nil: nobody counts them.
+	Undelivered func(Loss)
 	// Log may be nil.
 	Log *slog.Logger
 

@@ -43,7 +43,7 @@ type OutboxOptions struct {
 	// Outbox' lock held.
 	Heard func(*member.Member)
 	// Undelivered counts what nobody can be told any more.
-	Undelivered func(*attunev1.PublishRequest)
+	Undelivered func(Loss)
 	// Silent says that there is no Analyzer yet.
 	Silent bool
 }
@@ -77,7 +77,7 @@ func (o *Outbox) add(n news) bool {
 	}
 	for _, dropped := range o.news.Push(n) {
 		if dropped.ended != nil { // else it lives, and is told
-			o.options.Undelivered(dropped.message())
+			o.options.Undelivered(LossOf(dropped.message()))
 		}
 	}
 	return o.news.Len() == 1

@@ -51,11 +51,7 @@ func TestNewsLeaveTogether(t *testing.T) {
 // are counted.
 func TestNewsAreBounded(t *testing.T) {
 	lost := 0
-	o := NewOutbox(OutboxOptions{Silent: true, Undelivered: func(m *attunev1.PublishRequest) {
-		if m.GetProcessEnded() != nil {
-			lost++
-		}
-	}})
+	o := NewOutbox(OutboxOptions{Silent: true, Undelivered: func(loss Loss) { lost += int(loss.Ends) }})
 	const more = 3
 	for n := range uint64(maxNews/2 + more) {
 		o.add(news{member: member.New(&attunev1.Process{Handle: n}, member.Options{})})

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -52,8 +54,9 @@ type roaming struct {
 	ran    chan error
 	ends   error        // what Run returns
 	hellos atomic.Int32 // one for each time that it tries
+	asked  chan string  // ids of requests
 
-	undelivered atomic.Int32
+	undelivered, records atomic.Int32
 }
 
 func mustRoam(t *testing.T, address string, silence time.Duration) *roaming {
@@ -61,6 +64,7 @@ func mustRoam(t *testing.T, address string, silence time.Duration) *roaming {
 	r := &roaming{
 		finder: &finder{address: address, moved: make(chan struct{})},
 		opened: make(chan struct{}, 100), lost: make(chan struct{}, 100), ran: make(chan error, 1),
+		asked: make(chan string, 100),
 	}
 	var err error
 	r.Client, err = New(Options{
@@ -79,13 +83,20 @@ func mustRoam(t *testing.T, address string, silence time.Duration) *roaming {
 			r.opened <- struct{}{}
 		},
 		Lost:        func() { r.lost <- struct{}{} },
-		Undelivered: func(*attunev1.PublishRequest) { r.undelivered.Add(1) },
+		Undelivered: func(loss Loss) { r.undelivered.Add(1); r.records.Add(int32(loss.Records)) },
 		pause:       pauses{first: time.Millisecond, longest: 10 * time.Millisecond, silence: silence, refusal: time.Microsecond},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { r.ran <- r.Run(context.Background(), func(context.Context, *attunev1.ManageResponse) {}) }()
+	go func() {
+		r.ran <- r.Run(context.Background(), func(_ context.Context, m *attunev1.ManageResponse) {
+			select {
+			case r.asked <- m.GetRequestId():
+			default: // the test has seen enough
+			}
+		})
+	}()
 	t.Cleanup(func() {
 		r.Finish()
 		if err := <-r.ran; !errors.Is(err, r.ends) {
@@ -207,25 +218,60 @@ func TestSilentAnalyzerIsLeft(t *testing.T) {
 	}
 }
 
-// What waits for an Analyzer that goes is handed back, each message once.
+// What waits for an Analyzer that goes is handed back, each message once, and so is what
+// was on its way, if the Analyzer says what it has taken.
 func TestConnectionThatBreaks(t *testing.T) {
-	stuck := newAnalyzer()
-	stuck.messages = make(chan *attunev1.PublishRequest) // it reads no more than is asked for
-	r := mustRoam(t, "", time.Minute)
-	r.finder.move(serve(t, stuck))
-	for range 1 + 3*eventQueue { // what it is told before
-		<-stuck.messages
+	const before, taken, records = 1 + 3*eventQueue, 10, 1000 // it is told that many messages before
+	tests := []struct {
+		name        string
+		says        func(taken uint64) *uint64
+		least, most func(sent int) int // messages that are lost
+	}{
+		{
+			"it says what it has taken", proto.Uint64,
+			func(sent int) int { return sent - taken }, func(sent int) int { return sent - taken },
+		},
+		{
+			"it does not", func(uint64) *uint64 { return nil },
+			func(int) int { return eventQueue / 2 }, func(sent int) int { return sent - taken },
+		},
 	}
-	<-r.opened
-	const records = 1000
-	sent := 0
-	for batch := make([]byte, 32*records); r.TryPublish(recorded(batch)); {
-		sent++ // until neither the connection nor the queue takes more
-	}
-	close(stuck.gone)
-	<-r.lost
-	if n := int(r.undelivered.Load()); n < eventQueue/2 || n > sent {
-		t.Errorf("%d messages of %d are handed back, want those that waited: some %d", n, sent, eventQueue)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			stuck := newAnalyzer()
+			stuck.request.EventsTaken = test.says(0)
+			stuck.messages = make(chan *attunev1.PublishRequest) // it reads no more than is asked for
+			r := mustRoam(t, "", time.Minute)
+			r.finder.move(serve(t, stuck))
+			for range before {
+				<-stuck.messages
+			}
+			<-r.opened
+			sent := 0
+			for batch := make([]byte, 32*records); r.TryPublish(recorded(batch)); {
+				sent++ // until neither the connection nor the queue takes more
+			}
+			for range taken {
+				<-stuck.messages
+			}
+			stuck.requests <- &attunev1.ManageResponse{EventsTaken: test.says(before + taken - 1)}
+			stuck.requests <- &attunev1.ManageResponse{RequestId: "r2", EventsTaken: test.says(before + taken)}
+			var asked []string
+			for !slices.Contains(asked, "r2") {
+				asked = append(asked, patience.Receive(t, "the request that follows", r.asked))
+			}
+			if test.says(0) != nil && !slices.Equal(asked, []string{"r1", "r2"}) {
+				t.Errorf("requests %q are handled, want the two that there are", asked)
+			}
+			close(stuck.gone)
+			<-r.lost
+			if n := int(r.undelivered.Load()); n < test.least(sent) || n > test.most(sent) {
+				t.Errorf("%d messages of %d are handed back, want %d to %d", n, sent, test.least(sent), test.most(sent))
+			}
+			if n := r.records.Load(); n != records*r.undelivered.Load() {
+				t.Errorf("%d records are lost in %d messages, want %d in each", n, r.undelivered.Load(), records)
+			}
+		})
 	}
 }
 

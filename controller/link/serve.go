@@ -20,6 +20,7 @@ import (
 // or ctx is done, or the connection breaks, and closes it.
 func (c *Client) serve(ctx context.Context, l *connection, handle Handler) error {
 	hello := c.options.Hello()
+	hello.Connection = l.number
 	group, ctx := errgroup.WithContext(ctx)
 	delivered := make(chan struct{})
 	group.Go(func() error {
@@ -43,20 +44,25 @@ func (c *Client) serve(ctx context.Context, l *connection, handle Handler) error
 	})
 	err := group.Wait()
 	l.finish()
-	for _, message := range l.events.Drain() {
-		c.loses(l, message)
-	}
+	c.countLost(l)
 	close(l.broken)
 	return errors.Join(err, l.eventConn.Close(), l.manageConn.Close())
 }
 
-// loses tells of a message that a connection did not carry. One that was not open
-// yet has nothing but what Opened tells again.
-func (c *Client) loses(l *connection, message *attunev1.PublishRequest) {
+// countLost tells of what a connection that has ended did not carry, and of what it
+// carried and nobody acknowledged. One that was not open yet has nothing but what Opened
+// tells again.
+func (c *Client) countLost(l *connection) {
 	select {
 	case <-l.opened:
-		c.options.Undelivered(message)
 	default:
+		return
+	}
+	for _, loss := range l.underway.losses() {
+		c.options.Undelivered(loss)
+	}
+	for _, message := range l.events.Drain() {
+		c.options.Undelivered(LossOf(message))
 	}
 }
 
@@ -68,6 +74,7 @@ func (c *Client) runEvents(ctx context.Context, l *connection, hello *attunev1.C
 	first := &attunev1.StreamHello{
 		ControllerId: hello.GetControllerId(), Host: hello.GetHost(),
 		Registration: hello.GetRegistration(), Job: hello.GetJob(), User: hello.GetUser(), Protocol: hello.GetProtocol(),
+		Connection: hello.GetConnection(),
 	}
 	if c.options.Living != nil {
 		first.Processes = c.options.Living()
@@ -75,6 +82,7 @@ func (c *Client) runEvents(ctx context.Context, l *connection, hello *attunev1.C
 	if err := stream.Send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Hello{Hello: first}}); err != nil {
 		return fmt.Errorf("event channel: %w", errors.Join(err, reason(stream)))
 	}
+	l.underway.send(Loss{})
 	close(l.ready)
 	if err := c.pumpEvents(ctx, l, stream); err != nil {
 		return fmt.Errorf("event channel: %w", err)
@@ -111,11 +119,12 @@ func (c *Client) pumpEvents(ctx context.Context, l *connection, stream attunev1.
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		err := pump(ctx, l.events, func(message *attunev1.PublishRequest) error {
-			err := stream.Send(message)
-			if err != nil {
-				c.loses(l, message)
+			if err := stream.Send(message); err != nil {
+				l.events.Return([]*attunev1.PublishRequest{message})
+				return err
 			}
-			return err
+			l.underway.send(LossOf(message))
+			return nil
 		})
 		if errors.Is(err, io.EOF) {
 			return nil // broken by the other side, whose reason is received below
@@ -127,6 +136,7 @@ func (c *Client) pumpEvents(ctx context.Context, l *connection, stream attunev1.
 		if err := stream.RecvMsg(&summary); err != nil {
 			return err
 		}
+		l.underway.acknowledge(summary.GetMessages())
 		c.log.Debug("event channel closed", "messages", summary.GetMessages(), "records", summary.GetRecords())
 		return c.early()
 	})
@@ -183,6 +193,9 @@ func (c *Client) receive(ctx context.Context, l *connection, stream attunev1.Man
 		if err != nil {
 			return err
 		}
+		if acknowledged(l, request) {
+			continue
+		}
 		if !l.spoken.Swap(true) {
 			c.log.Info("connected to the analyzer", "analyzer", strings.TrimPrefix(l.manageConn.Target(), carried))
 		}
@@ -197,6 +210,18 @@ func (c *Client) receive(ctx context.Context, l *connection, stream attunev1.Man
 		}
 		handle(ctx, request)
 	}
+}
+
+// acknowledged takes a message's word of events, and says whether that is all it says:
+// then the session behind it has said nothing. One that does not understand a request has
+// it among what is unknown.
+func acknowledged(l *connection, request *attunev1.ManageResponse) (all bool) {
+	if request.EventsTaken == nil {
+		l.underway.trust()
+		return false
+	}
+	l.underway.acknowledge(request.GetEventsTaken())
+	return request.GetRequest() == nil && request.GetRequestId() == "" && len(request.ProtoReflect().GetUnknown()) == 0
 }
 
 // pump sends what is queued until the queue is closed and empty.
