@@ -158,7 +158,7 @@ func (d *document) calmGoals() (goals []present.Goal) {
 // limit is what all tunlets may take, in MB: none while they sleep.
 func (c calm) limit() present.Figure {
 	if c.Woken {
-		return 60
+		return 120
 	}
 	return 0
 }
