@@ -144,6 +144,14 @@ func (m *Member) Snapshot() *attunev1.Process {
 	return proto.CloneOf(m.info)
 }
 
+// Objects are the paths of what the process has mapped, as the tracker found it last. The
+// caller does not change them.
+func (m *Member) Objects() []string {
+	m.infoMu.Lock()
+	defer m.infoMu.Unlock()
+	return m.info.GetObjects()
+}
+
 // Update replaces what the tracker knows and keeps what the controller does.
 func (m *Member) Update(info *attunev1.Process) {
 	m.infoMu.Lock()

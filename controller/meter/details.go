@@ -60,7 +60,7 @@ func (d *detailing) inTurn(targets []*member.Member) []*member.Member {
 // read reads a process: its signals, and details as far as there is room for
 // them in the round. nil: it has just ended, which the tracker will tell.
 func (d *detailing) read(t *member.Member, room *source.Room) *attunev1.Sample {
-	return d.sources.Read(source.Process{Handle: t.Handle(), Identity: t.Identity()}, d.due(t, room.Left()), room)
+	return d.sources.Read(source.Process{Handle: t.Handle(), Identity: t.Identity(), Program: t}, d.due(t, room.Left()), room)
 }
 
 // due returns what is to be read of a process in a round that has so much

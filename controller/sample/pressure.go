@@ -96,11 +96,11 @@ func (p *pressure) leave(s *Sampler) {
 	p.group = nil
 }
 
-func (p *pressure) read(s *Sampler, buffer []byte, to []series.Reading) ([]series.Reading, error) {
+func (p *pressure) read(s *Sampler, of *process, to []series.Reading) ([]series.Reading, error) {
 	var dir string
 	if p.rounds--; p.rounds < 0 {
 		p.rounds = cgroupRounds
-		membership, err := p.membership.read(&s.files, buffer)
+		membership, err := p.membership.read(&s.files, of.buffer)
 		if err != nil {
 			return to, nil // the process may have ended, which the next round tells
 		}
@@ -115,7 +115,7 @@ func (p *pressure) read(s *Sampler, buffer []byte, to []series.Reading) ([]serie
 	if p.group == nil {
 		return to, nil
 	}
-	if err := p.group.refresh(s, buffer); err != nil {
+	if err := p.group.refresh(s, of.buffer); err != nil {
 		return nil, err
 	}
 	return p.readings(to), nil

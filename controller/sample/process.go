@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/proto/attune/series"
 )
@@ -29,13 +30,15 @@ type process struct {
 	union      cpuMask
 	anonymous  anonymous // as the status that was read last has it
 	parts      []part
+	of         source.Process // as the present round names it
+	ran        uint64         // CPU time in clock ticks, as of this round
 }
 
 // part reads signals of a process that are no sums over its threads.
 type part interface {
 	// read adds those of this round, as far as they can be read. It may use the
-	// buffer.
-	read(s *Sampler, buffer []byte, to []series.Reading) ([]series.Reading, error)
+	// buffer of the process.
+	read(s *Sampler, p *process, to []series.Reading) ([]series.Reading, error)
 	close(s *Sampler)
 }
 
@@ -101,6 +104,7 @@ func (p *process) sample(s *Sampler, detailed int) (readings []series.Reading, d
 	if stat.Zombie() {
 		return nil, nil, fmt.Errorf("pid %d is a zombie: %w", p.pid, procid.ErrGone)
 	}
+	p.ran = stat.UserTicks + stat.SystemTicks
 	if err := p.list(s, stat); err != nil {
 		return nil, nil, err
 	}
@@ -110,7 +114,7 @@ func (p *process) sample(s *Sampler, detailed int) (readings []series.Reading, d
 	}
 	readings = p.total(stat, s.options.cpus).readings()
 	for _, part := range p.parts {
-		if readings, err = part.read(s, p.buffer, readings); err != nil {
+		if readings, err = part.read(s, p, readings); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -20,6 +21,7 @@ const (
 	defaultMaxFiles        = 512
 	defaultThreadsPerRound = 64
 	defaultStatusPerRound  = 4
+	defaultPatience        = 50 * time.Millisecond
 )
 
 // Options of a Sampler.
@@ -38,14 +40,18 @@ type Options struct {
 	// statusPerRound is of how many threads that are known already status is
 	// read in one Sample; 0: defaultStatusPerRound.
 	statusPerRound int
+	// patience is how long a round waits for memory and files of a program, which may
+	// never answer; 0: defaultPatience.
+	patience time.Duration
 }
 
 // Sampler samples processes.
 type Sampler struct {
-	options Options
-	parts   []func(root string) part // make what reads a process, by its directory
-	files   budget
-	buffers sync.Pool // of *[maxFileBytes]byte, for one Sample at a time
+	options  Options
+	parts    []func(root string) part // make what reads a process, by its directory
+	files    budget
+	attempts attempts  // to read what belongs to programs
+	buffers  sync.Pool // of *[maxFileBytes]byte, for one Sample at a time
 
 	mu        sync.Mutex // guards processes
 	processes map[int]*process
@@ -65,17 +71,20 @@ func New(options Options) *Sampler {
 	if options.statusPerRound <= 0 {
 		options.statusPerRound = defaultStatusPerRound
 	}
+	if options.patience == 0 {
+		options.patience = defaultPatience
+	}
 	if options.cpus == 0 {
 		options.cpus, _ = procid.CPUsAllowed(os.Getpid()) // 0 where that is unknown: no thread counts as bound
 	}
-	s := &Sampler{options: options, processes: make(map[int]*process)}
-	s.parts = []func(root string) part{newTransfers, newPressures(options.root).of}
+	s := &Sampler{options: options, attempts: newAttempts(options.patience), processes: make(map[int]*process)}
+	s.parts = []func(root string) part{newTransfers, newPressures(options.root).of, newInterpreter}
 	s.buffers.New = func() any { return new([maxFileBytes]byte) }
 	s.files.left.Store(int64(max(options.maxFiles, 0)))
 	return s
 }
 
-// Sample reads all signals of a process. Counters of one process never fall
+// Sample reads the signals of a process but for those of its memory. Counters of one process never fall
 // from one call to the next. [procid.ErrGone] if it has ended; what is kept of
 // it is dropped then, so that a later process with this pid starts anew.
 func (s *Sampler) Sample(pid int) (*attunev1.Table, error) {
@@ -87,13 +96,18 @@ func (s *Sampler) Sample(pid int) (*attunev1.Table, error) {
 // that is 0: those that are next in turn. The turn of a process is as long as it
 // has threads, whether this is asked for or Sample.
 func (s *Sampler) SampleThreads(pid, most int) (*attunev1.Table, *series.Rows[series.Thread], error) {
-	p := s.process(pid)
+	return s.sample(source.Process{Identity: procid.Identity{PID: pid}}, most)
+}
+
+func (s *Sampler) sample(of source.Process, most int) (*attunev1.Table, *series.Rows[series.Thread], error) {
+	p := s.process(of.Identity.PID)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, nil, procid.ErrGone // forgotten since it was looked up
 	}
 	defer p.borrow(s)()
+	p.of = of
 	readings, threads, err := p.sample(s, most)
 	if err != nil {
 		if errors.Is(err, procid.ErrGone) {
@@ -209,7 +223,7 @@ func (s *Sampler) Read(p source.Process, wanted []series.TableID, room *source.R
 	if slices.Contains(wanted, series.TableThreads) {
 		most = min(room.Left(), s.options.threadsPerRound)
 	}
-	signals, threads, err := s.SampleThreads(p.Identity.PID, most)
+	signals, threads, err := s.sample(p, most)
 	if err != nil {
 		return err
 	}

@@ -23,12 +23,12 @@ func newTransfers(root string) part { return &transfers{file: newProcFile(root +
 
 func (t *transfers) close(s *Sampler) { t.file.close(&s.files) }
 
-func (t *transfers) read(s *Sampler, buffer []byte, to []series.Reading) ([]series.Reading, error) {
+func (t *transfers) read(s *Sampler, p *process, to []series.Reading) ([]series.Reading, error) {
 	if t.skip > 0 {
 		t.skip--
 		return to, nil
 	}
-	data, err := t.file.read(&s.files, buffer)
+	data, err := t.file.read(&s.files, p.buffer)
 	if err != nil {
 		t.close(s)
 		t.skip = ioPause

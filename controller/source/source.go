@@ -12,6 +12,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -23,6 +25,19 @@ type Process struct {
 	Handle uint64
 	// Identity is whom the handle means.
 	Identity procid.Identity
+	// Program is its memory and what it has mapped; nil: none of it is read.
+	Program Program
+}
+
+// Program is what may be read of the program that a process executes. What belongs to it
+// may never answer (docs/design/0053): the sampling loop does not wait for it.
+type Program interface {
+	proc.Holder
+	// Objects are the paths of what it has mapped, as far as that is known. The caller does
+	// not change them.
+	Objects() []string
+	// Images lists what it has mapped at present.
+	Images() ([]objfile.Image, error)
 }
 
 // Room bounds what a round reads of all processes together beside their signals, in

@@ -67,6 +67,10 @@ const (
 	// BoundThreads is threads that may run on fewer CPUs than the controller
 	// itself (gauge).
 	BoundThreads = series.BoundThreads
+	// PythonGCVisits is objects that the garbage collector of CPython 3.11 to
+	// 3.13 has looked at, about, since the program had run for 0.25 s; each
+	// counts as often as it was looked at (counter, sampled).
+	PythonGCVisits = series.PythonGCVisits
 )
 
 // The kinds of details.

@@ -101,5 +101,11 @@ var signals = Table{
 			ID: 23, Name: "bound_threads", Unit: "threads", Kind: KindGauge,
 			Help: "threads that may run on fewer CPUs than the controller itself", Source: "`/proc/PID/task/*/status` `Cpus_allowed`",
 		},
+		{
+			ID: 24, Name: "python_gc_visits", Unit: "objects", Kind: KindCounter, Exactness: Sampled,
+			Help: "objects that the garbage collector of CPython 3.11 to 3.13 has looked at, about, " +
+				"since the program had run for 0.25 s; each counts as often as it was looked at",
+			Source: "the interpreter's `_PyRuntime`, in the memory of the process",
+		},
 	},
 }

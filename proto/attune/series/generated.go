@@ -35,10 +35,11 @@ const (
 	IOPressure          ID = 21
 	IOPressureFull      ID = 22
 	BoundThreads        ID = 23
+	PythonGCVisits      ID = 24
 )
 
 // SignalSize is the length of an array in which each signal has its number.
-const SignalSize = 24
+const SignalSize = 25
 
 // The tables of details.
 const (

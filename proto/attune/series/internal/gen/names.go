@@ -30,7 +30,7 @@ func functions() template.FuncMap {
 
 // goName is a name in Go: CPUsAllowed of cpus_allowed.
 func goName(name string) string {
-	initials := map[string]string{"cpu": "CPU", "cpus": "CPUs", "fd": "FD", "io": "IO", "rtt": "RTT", "tcp": "TCP", "tid": "TID"}
+	initials := map[string]string{"cpu": "CPU", "cpus": "CPUs", "fd": "FD", "gc": "GC", "io": "IO", "rtt": "RTT", "tcp": "TCP", "tid": "TID"}
 	var out strings.Builder
 	for word := range strings.SplitSeq(name, "_") {
 		if whole, ok := initials[word]; ok {

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cpython
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
+	"github.com/attune-hpc/attune/internal/testing/targets"
+)
+
+// running is a process as the package wants it.
+type running struct{ *proc.Handle }
+
+func (r running) Images() ([]objfile.Image, error) { return objfile.Images(r.PID()) }
+
+func mustOpen(t testing.TB, pid int) running {
+	t.Helper()
+	handle, err := proc.Open(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = handle.Close() })
+	return running{handle}
+}
+
+// pythons are the interpreters that there are here, by the files that they run.
+func pythons(t testing.TB) (found map[string]string) {
+	t.Helper()
+	found = make(map[string]string)
+	for _, command := range []string{"/usr/bin/python3", "python3"} {
+		file, err := exec.Command(command, "-c", "import sys; print(sys.executable)").Output()
+		if err == nil {
+			found[strings.TrimSpace(string(file))] = command
+		}
+	}
+	if len(found) == 0 {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("apt-get install python3")
+		}
+		t.Skip("no Python here")
+	}
+	return found
+}
+
+// mustAnswer starts an interpreter that answers each line with its value.
+func mustAnswer(t testing.TB, python string) *targets.Target {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), "target")
+	content := "#!" + python + "\nimport gc, sys\nprint('ready', flush=True)\nfor line in sys.stdin:\n    print(eval(line), flush=True)\n"
+	if err := os.WriteFile(script, []byte(content), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return targets.Start(t, script)
+}
+
+const counted = "'%d %d %d' % tuple(g['collections'] for g in gc.get_stats())"
+
+// The interpreter says itself how often it has collected, and what survived.
+func TestInterpreters(t *testing.T) {
+	for python := range pythons(t) {
+		t.Run(strings.ReplaceAll(strings.TrimPrefix(python, "/"), "/", "_"), func(t *testing.T) {
+			target := mustAnswer(t, python)
+			program := mustOpen(t, target.PID)
+			at, err := Locate(program)
+			if version := target.Ask(t, "sys.version_info[:2] in ((3, 11), (3, 12), (3, 13))"); version != "True" {
+				if !errors.Is(err, ErrNoCollector) {
+					t.Fatalf("of another version: %#x, %v", at, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			target.Ask(t, "gc.disable() or gc.set_threshold(900, 11, 12) or setattr(gc, 'kept', [[] for _ in range(50000)]) or gc.collect(1)")
+			before, err := Read(program, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := target.Ask(t, counted)
+			if got := fmt.Sprintf("%d %d %d", before.collections[0], before.collections[1], before.collections[2]); got != want {
+				t.Errorf("it has collected %s, want %s", got, want)
+			}
+			if before.thresholds != [generations]uint64{900, 11, 12} {
+				t.Errorf("thresholds %v", before.thresholds)
+			}
+			target.Ask(t, "gc.collect() and 0 or gc.collect()")
+			after, err := Read(program, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if visits, ok := after.VisitsSince(before); !ok || visits < 2*50_000 || visits > 2*100_000 {
+				t.Errorf("it has looked at %d objects, %v: %+v and %+v", visits, ok, before, after)
+			}
+		})
+	}
+}
+
+// A program that is no interpreter has no collector, whatever it is called.
+func TestNoInterpreter(t *testing.T) {
+	content, err := os.ReadFile("/bin/cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "python3")
+	if err := os.WriteFile(file, content, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(file)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close(); _ = cmd.Wait() }()
+	if at, err := Locate(mustOpen(t, cmd.Process.Pid)); !errors.Is(err, ErrNoCollector) {
+		t.Errorf("found at %#x: %v", at, err)
+	}
+}
+
+func BenchmarkLocate(b *testing.B) {
+	for python := range pythons(b) {
+		b.Run(filepath.Base(python), func(b *testing.B) {
+			program := mustOpen(b, mustAnswer(b, python).PID)
+			for b.Loop() {
+				if _, err := Locate(program); err != nil {
+					b.Skip(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	for python := range pythons(b) {
+		program := mustOpen(b, mustAnswer(b, python).PID)
+		at, err := Locate(program)
+		if err != nil {
+			continue
+		}
+		for b.Loop() {
+			if _, err := Read(program, at); err != nil {
+				b.Fatal(err)
+			}
+		}
+		return
+	}
+	b.Skip("no interpreter with a collector that is known")
+}
