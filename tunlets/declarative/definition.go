@@ -246,13 +246,27 @@ func (p *parser) wake(n *yaml.Node, d *Definition) {
 func (p *parser) levels(n *yaml.Node, w *sdk.Wake) {
 	var fields []field
 	for _, s := range sdk.Signals() {
-		fields = append(fields, field{name: s.String(), read: func(n *yaml.Node) {
-			l := sdk.Level{Signal: s}
-			p.number(s.String(), &l.AtLeast, math.SmallestNonzeroFloat64, math.MaxFloat64)(n)
-			w.Levels = append(w.Levels, l)
-		}})
+		fields = append(fields, field{name: s.String(), read: func(n *yaml.Node) { w.Levels = append(w.Levels, p.level(n, s)) }})
 	}
 	p.section(n, "levels", fields...)
+}
+
+// level is the least value of a signal, or a multiple of another one's.
+func (p *parser) level(n *yaml.Node, s sdk.Signal) sdk.Level {
+	l := sdk.Level{Signal: s}
+	if n.Kind != yaml.MappingNode {
+		p.number(s.String(), &l.AtLeast, math.SmallestNonzeroFloat64, math.MaxFloat64)(n)
+		return l
+	}
+	others := make(map[string]sdk.Signal)
+	for _, other := range sdk.Signals() {
+		others[other.String()] = other
+	}
+	p.section(n, s.String(),
+		field{"times", true, p.number("times", &l.AtLeast, math.SmallestNonzeroFloat64, math.MaxFloat64)},
+		field{"of", true, choice(p, "of", &l.Of, others)},
+	)
+	return l
 }
 
 func (p *parser) option(n *yaml.Node, d *Definition) {

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // sample is a definition that has every section.
@@ -64,6 +67,19 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A level may be a multiple of another signal.
+func TestLevels(t *testing.T) {
+	of := `  - {object: "python3*", levels: {cpu_user: 5e8, python_gc_visits: {times: 1e-4, of: run_time}}}`
+	d, err := Parse([]byte(with(t, "- {object", of)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []sdk.Level{{Signal: sdk.CPUUser, AtLeast: 5e8}, {Signal: sdk.PythonGCVisits, AtLeast: 1e-4, Of: sdk.RunTime}}
+	if got := d.description.Wake[0].Levels; !slices.Equal(got, want) {
+		t.Errorf("levels %v, want %v", got, want)
+	}
+}
+
 func TestProblems(t *testing.T) {
 	for _, tt := range []struct{ name, old, line, want string }{
 		{"another format", "attune:", "attune: tunlet/9", `line 1: attune: "tunlet/9" is not one of tunlet/1`},
@@ -76,6 +92,8 @@ func TestProblems(t *testing.T) {
 		{"always awake", "- {object", "  - {lasting: 1s}", "line 8: wake: want levels, an object, or both: a tunlet that is always awake costs every program"},
 		{"no signal", "- {object", "  - levels: {cpu: 1}", `line 8: levels has no field "cpu"; it has: cpu_user, cpu_system`},
 		{"a level of nothing", "- {object", "  - levels: {cpu_user: 0}", `line 8: cpu_user: "0" is not a number from 5e-324 to`},
+		{"a part of no signal", "- {object", "  - levels: {cpu_user: {times: 0.5, of: cpu}}", `line 8: of: "cpu" is not one of anonymous_bytes, bound_threads`},
+		{"a part of nothing", "- {object", "  - levels: {cpu_user: {times: 0.5}}", "line 8: cpu_user: of is missing"},
 		{"a directory", "- {object", "  - object: /usr/lib/x", `line 8: object: "/usr/lib/x" is not a pattern of names without directory, as in libmpi.so*`},
 		{"no unit", "- {object", "  - {object: x, lasting: 100}", `line 8: lasting: "100" is not a time with its unit, as in 250ms, up to 1m0s`},
 		{"a bad default", "- {name: size", "  - {name: size, type: bytes, default: big, description: a size}", `line 6: its own account of itself: option size: "big" is not a number of bytes, as in 65536 or 64MiB`},

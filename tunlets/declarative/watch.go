@@ -199,12 +199,19 @@ func (w *watch) idle(now time.Time) bool {
 	return true
 }
 
+// reached says whether a level was, over a span; one of two signals was if one of them is
+// not known.
 func (w *watch) reached(span sdk.Span, l sdk.Level) bool {
-	v, ok := span.Rate(l.Signal)
+	value := span.Rate
 	if l.Signal.Gauge() {
-		v, ok = w.window.Last(l.Signal)
+		value = w.window.Last
 	}
-	return ok && v >= l.AtLeast
+	v, ok := value(l.Signal)
+	if l.Of == 0 {
+		return ok && v >= l.AtLeast
+	}
+	whole, known := value(l.Of)
+	return !ok || !known || v >= l.AtLeast*whole
 }
 
 // ask asks for points and details; where there are no points, there is nothing to

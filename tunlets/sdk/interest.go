@@ -23,8 +23,8 @@ type Level struct {
 	// Of is another signal, of whose rise (of a gauge, of whose value) the first is a
 	// part; beside a counter the rise of a gauge counts, too, and one that falls has
 	// none. What is a part of the time that a process runs is no matter of how much it
-	// gets to run. Where it cannot be read, the level is reached. Zero: AtLeast stands
-	// for itself.
+	// gets to run. Where one of the two cannot be read, the level is reached. Zero:
+	// AtLeast stands for itself.
 	Of Signal
 }
 

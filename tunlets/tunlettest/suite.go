@@ -65,11 +65,14 @@ func waking(w *attunev1.Wake) *Process {
 	}
 	const beyond = 2 // times the level
 	for _, l := range w.GetLevels() {
-		signal := sdk.Signal(l.GetSeries())
+		signal, of, value := sdk.Signal(l.GetSeries()), sdk.Signal(l.GetOf()), beyond*l.GetAtLeast()
+		if of != 0 {
+			value *= p.Rates[of] + p.Gauges[of]
+		}
 		if signal.Gauge() {
-			p.Gauges[signal] = beyond * l.GetAtLeast()
+			p.Gauges[signal] = value
 		} else {
-			p.Rates[signal] = beyond * l.GetAtLeast()
+			p.Rates[signal] = value
 		}
 	}
 	if w.GetTable() != 0 {

@@ -1091,8 +1091,8 @@ type Level struct {
 	// The signal: the number of its series in the catalogue.
 	Series uint32 `protobuf:"varint,3,opt,name=series,proto3" json:"series,omitempty"`
 	// The number of another signal, of whose rise or value the signal has at_least so
-	// many times as much: of a gauge beside a counter, its rise. 0: at_least stands for
-	// itself.
+	// many times as much: of a gauge beside a counter, its rise. Where a sample lacks one of
+	// the two, the level is reached. 0: at_least stands for itself.
 	Of            uint32 `protobuf:"varint,4,opt,name=of,proto3" json:"of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -114,14 +114,18 @@ func reaches(l *attunev1.Level, before *attunev1.Sample, then int64, sample *att
 	seconds := time.Duration(at - then).Seconds()
 	rises := !signal.Gauge()
 	value, ok := measured(signal, rises, before, sample, seconds)
-	if !ok || of == 0 {
+	if of == 0 {
 		return ok && value >= l.GetAtLeast()
 	}
-	if _, known := series.Signal(sample, of); !known {
-		return value > 0 // a tunlet must not sleep for what nobody can see
+	// A tunlet must not sleep for what nobody can see.
+	if _, known := series.Signal(sample, signal); !known {
+		return true
 	}
-	whole, ok := measured(of, rises, before, sample, seconds)
-	return ok && value >= l.GetAtLeast()*max(0, whole)
+	if _, known := series.Signal(sample, of); !known {
+		return ok && value > 0
+	}
+	whole, known := measured(of, rises, before, sample, seconds)
+	return ok && known && value >= l.GetAtLeast()*max(0, whole)
 }
 
 // measured returns the value of a signal in a sample, or by how much it rises per

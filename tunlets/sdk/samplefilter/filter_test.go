@@ -119,6 +119,7 @@ func TestRates(t *testing.T) {
 		"part of unknown":  {part(faults, 0.6, series.RunTime), true},
 		"of what falls":    {part(faults, 1e9, series.ResidentBytes), true},
 		"part of a gauge":  {part(threads, 2, series.CPUsAllowed), true},
+		"an unknown part":  {part(series.PythonGCVisits, 1e9, faults), true},
 		"none of unknown":  {part(series.MajorFaults, 0.1, series.RunTime), false},
 	} {
 		var f Filter
