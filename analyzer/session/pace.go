@@ -35,7 +35,7 @@ const (
 type audience struct {
 	decides bool          // something is about to be decided by samples
 	watched bool          // somebody beside the sleeping tunlets uses them
-	expects bool          // a sleeping tunlet expects to be woken
+	expects bool          // a sleeping tunlet expects to be woken sooner than by two glances
 	any     bool          // somebody wants anything at all
 	period  time.Duration // the longest between two that askers allow; 0: as it comes
 }

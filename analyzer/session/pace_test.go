@@ -107,21 +107,23 @@ func TestPaceOfSleepers(t *testing.T) {
 }
 
 // TestPaceOfWhatIsExpected: a process that has what a tunlet sleeps for is looked at
-// at every tick at first.
+// at every tick at first, unless that must last for longer than two glances.
 func TestPaceOfWhatIsExpected(t *testing.T) {
 	const tick = 50 * time.Millisecond
 	for _, tt := range []struct {
 		name, object string
+		lasting      time.Duration
 		want         time.Duration
 	}{
-		{"with the library", "/lib/libmpi.so.40", tick},
-		{"without", "/lib/libc.so.6", glance * tick},
+		{"with the library", "/lib/libmpi.so.40", 0, tick},
+		{"with the library, for a while", "/lib/libmpi.so.40", 2 * glance * tick, glance * tick},
+		{"without", "/lib/libc.so.6", 0, glance * tick},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, core.ModeTune)
 			r.connect("ac1", 1)
 			r.session.TunletAsleep(&attunev1.DescribeResponse{Name: "a", Wake: []*attunev1.Wake{
-				{Object: "libmpi.so*", Levels: []*attunev1.Level{{Series: 5, AtLeast: 1}}},
+				{Object: "libmpi.so*", Levels: []*attunev1.Level{{Series: 5, AtLeast: 1}}, LastingNanos: int64(tt.lasting)},
 			}}, func() {})
 			if _, err := View(context.Background(), r.session, func(time.Duration) bool {
 				r.session.sleepers.watch.Process(1, []string{tt.object})

@@ -163,7 +163,7 @@ func (s *Session) audience() audience {
 	a := audience{
 		decides: s.decider.busy(),
 		watched: len(s.tunlets.running)+len(s.askers.list) > 0,
-		expects: s.sleepers.watch.Expects(),
+		expects: s.sleepers.watch.Expects(2 * glance * s.pace.tick),
 		period:  s.periodAsked(),
 	}
 	a.any = len(s.tunlets.running) > 0 || !s.sleepers.watch.Empty() || s.anythingAsked()

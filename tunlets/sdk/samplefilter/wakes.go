@@ -92,10 +92,12 @@ func (w *Wakes) Remove(tunlet string) {
 func (w *Wakes) Empty() bool { return len(w.sleepers) == 0 }
 
 // Expects reports whether a process has mapped an object that a tunlet sleeps for, so
-// that it is likelier than others to wake one.
-func (w *Wakes) Expects() bool {
+// that it is likelier than others to wake one, and may do so within a time.
+func (w *Wakes) Expects(within time.Duration) bool {
 	return slices.ContainsFunc(w.sleepers, func(s *sleeper) bool {
-		return slices.ContainsFunc(s.conditions, func(c *condition) bool { return len(c.maps) > 0 })
+		return slices.ContainsFunc(s.conditions, func(c *condition) bool {
+			return len(c.maps) > 0 && c.wake.GetLastingNanos() < int64(within)
+		})
 	})
 }
 

@@ -172,16 +172,20 @@ func TestForgottenAndLate(t *testing.T) {
 	w.Forget(1)
 	w.Add("late", oneWake(&attunev1.Wake{Object: "libmpi.so*"}))
 	wantWoken(t, w, round(0, map[uint64]float64{1: 0}), "", "")
-	if w.Expects() {
+	if w.Expects(200 * time.Millisecond) {
 		t.Error("something is expected of a process that has ended")
 	}
 	w.Process(2, []string{"/lib/libmpi.so.40"})
+	w.Add("late", oneWake(&attunev1.Wake{Object: "libmpi.so*", LastingNanos: int64(200 * time.Millisecond)}))
+	if w.Expects(200 * time.Millisecond) {
+		t.Error("something is expected sooner than a condition can hold")
+	}
 	w.Add("late", oneWake(&attunev1.Wake{Object: "libmpi.so*"})) // again, as after news of it
-	if !w.Expects() {
+	if !w.Expects(200 * time.Millisecond) {
 		t.Error("nothing is expected of a process with the library")
 	}
 	wantWoken(t, w, round(100, map[uint64]float64{2: 0}), "late@2", "")
-	if w.Expects() {
+	if w.Expects(200 * time.Millisecond) {
 		t.Error("something is expected though nobody sleeps")
 	}
 }
