@@ -9,9 +9,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/catalogue"
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
 
@@ -19,6 +21,49 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestSuite(t *testing.T) {
 	tunlettest.Suite(t, catalogue.New("gc"), func() *tunlettest.Process { return collecting(100, 41*time.Millisecond) })
+}
+
+// A program that collects wakes the tunlet, and one that does not does not; where nobody
+// can see what it does, computing is enough. Figures are those of docs/tunlets/gc.md.
+func TestWakes(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		visits  float64 // per second that it runs; less than 0: they cannot be read
+		running float64 // of a CPU
+		seconds float64 // until it wakes; 0: it does not in 5 s
+	}{
+		{"python_gc.py", 12.2e6, 1, 0.2},
+		{"python_yaml.py", 0.41e6, 1, 0.2},
+		{"python_yaml.py, where others run", 0.41e6, 0.4, 0.2},
+		{"few large objects", 0.15e6, 1, 1},
+		{"json.tool of numbers", 0.02e6, 1, 0},
+		{"numpy", 0.02e6, 1, 0},
+		{"SQLite", 0.005e6, 1, 0},
+		{"none", 0, 1, 0},
+		{"one that sleeps", 12.2e6, 0.1, 0},
+		{"another version", -1, 1, 0.2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var w samplefilter.Wakes
+			w.Process(1, []string{"/usr/bin/python3.11"})
+			w.Add("gc", tunlettest.New(t, catalogue.New("gc")).StartSession().GetWake())
+			woken := 0.0
+			for round := 0; round <= 50 && woken == 0; round++ {
+				seconds := float64(round) / 10
+				readings := []series.Reading{{ID: series.RunTime, Value: uint64(tt.running * seconds * 1e9)}}
+				if tt.visits >= 0 {
+					readings = append(readings, series.Reading{ID: series.PythonGCVisits, Value: uint64(tt.visits * tt.running * seconds)})
+				}
+				sample := &attunev1.Sample{Process: 1, Tables: []*attunev1.Table{series.SignalTable(readings...)}}
+				if by, _ := w.Round(&attunev1.SampleBatch{UnixNano: int64(seconds * 1e9), Samples: []*attunev1.Sample{sample}}); len(by) > 0 {
+					woken = seconds
+				}
+			}
+			if woken != tt.seconds {
+				t.Errorf("woken after %v s, want %v", woken, tt.seconds)
+			}
+		})
+	}
 }
 
 // collecting takes a thousand blocks a second, and in each round of 50 ms so
