@@ -13,7 +13,7 @@ import (
 const (
 	// fixed and share are what attune may cost a program without a problem: seconds
 	// of CPU time, and as much of the program's own for each second that it runs.
-	fixed = 0.1
+	fixed = 0.3
 	share = 0.003
 	// noSlower is how much longer such a program may take, as a ratio.
 	noSlower = 1.01
