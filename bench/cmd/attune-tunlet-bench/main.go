@@ -28,13 +28,15 @@ func newTunlet() sdk.Tunlet { return &tunlet{got: map[string]*sums{}} }
 
 // Describe implements sdk.Tunlet.
 func (*tunlet) Describe() sdk.Description {
-	return sdk.Description{Name: "bench", Version: "1", Summary: "counts hits"}
+	return sdk.Description{
+		Name: "bench", Version: "1", Summary: "counts hits",
+		Options: []sdk.Option{{Name: "points", Type: sdk.TextOption, Description: "functions, OBJECT:SYMBOL, with blanks between them"}},
+	}
 }
 
-// Configure reads the option "points": OBJECT:SYMBOL, separated by blanks, each
-// perhaps with "@got" (calls through dynamic linking are enough), "@events" (a
-// record per hit), "@coarse" (with coarse times), "@exit" or "@time" (the time
-// in the call) behind it.
+// Configure reads the points, each perhaps with "@got" (calls through dynamic linking are
+// enough), "@events" (a record per hit), "@coarse" (with coarse times), "@exit" or "@time"
+// (the time in the call) behind it.
 func (t *tunlet) Configure(options map[string]string) error {
 	for _, text := range strings.Fields(options["points"]) {
 		p, err := parse(text)
