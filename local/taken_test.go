@@ -4,6 +4,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -113,91 +114,112 @@ func (o *once) Find(ctx context.Context) (link.Peer, <-chan struct{}, error) {
 	return link.Peer{}, nil, ctx.Err()
 }
 
+// connected is a controller's client and the Analyzer that is to be killed.
+type connected struct {
+	client *link.Client
+	asked  chan string   // ids of requests that have come
+	opened chan struct{} // closed when there is a connection
+	gone   chan struct{} // that it is lost
+	kill   func()
+
+	mu    sync.Mutex // guards what follows
+	wires []net.Conn
+	lost  carried
+}
+
+// connect has a session served, to which a controller connects once. All of it ends with
+// the test.
+func connect(t *testing.T, s *dying) *connected {
+	t.Helper()
+	listener := bufconn.Listen(1 << 16)
+	server := channel.NewServer(insecure.NewCredentials())
+	channels := channel.Register(server, func(context.Context, channel.Hello) (channel.Session, error) { return s, nil })
+	served, ran := make(chan error, 1), make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	c := &connected{asked: make(chan string, 1), opened: make(chan struct{}), gone: make(chan struct{}, 1)}
+	c.kill = sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, wire := range c.wires {
+			wire.Close()
+		}
+		close(s.killed)
+	})
+	var err error
+	c.client, err = link.New(c.options(listener))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		ran <- c.client.Run(context.Background(), func(_ context.Context, r *attunev1.ManageResponse) { c.asked <- r.GetRequestId() })
+	}()
+	t.Cleanup(func() {
+		c.kill()
+		c.client.Finish()
+		ended := <-ran
+		server.Stop()
+		channels.Wait()
+		if err := errors.Join(ended, <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	patience.Closed(t, "the connection", c.opened)
+	return c
+}
+
+func (c *connected) options(listener *bufconn.Listener) link.Options {
+	dial := func(ctx context.Context) (net.Conn, error) {
+		wire, err := listener.DialContext(ctx)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.wires = append(c.wires, wire)
+		return wire, err
+	}
+	return link.Options{
+		Finder: &once{peer: link.Peer{Address: "it", Credentials: insecure.NewCredentials(), Dial: dial}},
+		Hello: func() *attunev1.ControllerHello {
+			return &attunev1.ControllerHello{ControllerId: "c", Protocol: attunev1.Protocol}
+		},
+		Opened: func(_ func(*attunev1.PublishRequest) error, open func()) { open(); close(c.opened) },
+		Lost:   func() { c.gone <- struct{}{} },
+		Undelivered: func(loss link.Loss) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.lost.lose(loss)
+		},
+	}
+}
+
 // TestAnalyzerIsKilled with messages before it, behind it and on the way: what it has
 // taken and what the controller counts as lost are together what was sent.
 func TestAnalyzerIsKilled(t *testing.T) {
 	const messages, taken = 1000, 300
 	s := &dying{connected: make(chan session.Controller, 1), left: taken, stuck: make(chan struct{}), killed: make(chan struct{})}
-	listener := bufconn.Listen(1 << 16)
-	server := channel.NewServer(insecure.NewCredentials())
-	channels := channel.Register(server, func(context.Context, channel.Hello) (channel.Session, error) { return s, nil })
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	var mu sync.Mutex // guards what follows
-	var wires []net.Conn
-	var lost carried
-	kill := sync.OnceFunc(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, wire := range wires {
-			wire.Close()
-		}
-		close(s.killed)
-	})
-	asked, opened, gone := make(chan string, 1), make(chan struct{}), make(chan struct{}, 1)
-	client, err := link.New(link.Options{
-		Finder: &once{peer: link.Peer{Address: "it", Credentials: insecure.NewCredentials(), Dial: func(ctx context.Context) (net.Conn, error) {
-			wire, err := listener.DialContext(ctx)
-			mu.Lock()
-			defer mu.Unlock()
-			wires = append(wires, wire)
-			return wire, err
-		}}},
-		Hello: func() *attunev1.ControllerHello {
-			return &attunev1.ControllerHello{ControllerId: "c", Protocol: attunev1.Protocol}
-		},
-		Opened: func(_ func(*attunev1.PublishRequest) error, open func()) { open(); close(opened) },
-		Lost:   func() { gone <- struct{}{} },
-		Undelivered: func(loss link.Loss) {
-			mu.Lock()
-			defer mu.Unlock()
-			lost.lose(loss)
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ran := make(chan error, 1)
-	go func() {
-		ran <- client.Run(context.Background(), func(_ context.Context, r *attunev1.ManageResponse) { asked <- r.GetRequestId() })
-	}()
-	defer func() {
-		kill()
-		client.Finish()
-		if err := <-ran; err != nil {
-			t.Error(err)
-		}
-		server.Stop()
-		channels.Wait()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	}()
-	patience.Closed(t, "the connection", opened)
+	c := connect(t, s)
 	var sent carried
 	for n := range messages {
 		m := message(n)
 		sent.add(m)
-		if err := client.Publish(patience.Context(t), m); err != nil {
+		if err := c.client.Publish(patience.Context(t), m); err != nil {
 			t.Fatal(err)
 		}
 	}
 	patience.Closed(t, "the message at which it is killed", s.stuck)
 	controller := patience.Receive(t, "the management channel", s.connected)
 	controller.Send(&attunev1.ManageResponse{RequestId: "last words"}) // and what it has taken
-	if id := patience.Receive(t, "a request", asked); id != "last words" {
+	if id := patience.Receive(t, "a request", c.asked); id != "last words" {
 		t.Errorf("request %q is handled", id)
 	}
-	kill()
-	patience.Receive(t, "the loss of the connection", gone)
-	mu.Lock()
-	defer mu.Unlock()
+	c.kill()
+	patience.Receive(t, "the loss of the connection", c.gone)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if got := s.taken.plus(lost); got != sent {
-		t.Errorf("%+v taken and %+v lost are %+v, want %+v", s.taken, lost, got, sent)
+	if got := s.taken.plus(c.lost); got != sent {
+		t.Errorf("%+v taken and %+v lost are %+v, want %+v", s.taken, c.lost, got, sent)
 	}
-	if s.taken.hits == 0 || lost.hits == 0 {
-		t.Errorf("%+v taken, %+v lost, want some of both", s.taken, lost)
+	if s.taken.hits == 0 || c.lost.hits == 0 {
+		t.Errorf("%+v taken, %+v lost, want some of both", s.taken, c.lost)
 	}
 }

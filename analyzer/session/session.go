@@ -199,8 +199,8 @@ func (s *Session) Settle(ctx context.Context) error {
 
 // Finish tells the tunlets that the application has ended; what controllers
 // deliver later does not come before that. It includes Settle. It returns when
-// the tunlets have answered, with a remark about those that have not within a second, or
-// with ctx's error. The session itself goes on until Close.
+// the tunlets have answered, with a remark about those that have not in time, or with
+// ctx's error. The session itself goes on until Close.
 func (s *Session) Finish(ctx context.Context) error {
 	if err := s.Settle(ctx); err != nil {
 		return err

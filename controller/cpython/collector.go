@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
@@ -37,12 +38,7 @@ const (
 // Named says whether a path is that of a program or library that may be an interpreter.
 func Named(object string) bool {
 	name := path.Base(object)
-	for _, pattern := range []string{"python*", "libpython*"} {
-		if ok, err := path.Match(pattern, name); ok && err == nil {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(name, "python") || strings.HasPrefix(name, "libpython")
 }
 
 // Program is a process whose memory and objects can be read.

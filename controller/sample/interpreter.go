@@ -5,7 +5,6 @@ package sample
 import (
 	"errors"
 	"slices"
-	"unsafe"
 
 	"github.com/attune-hpc/attune/controller/cpython"
 	"github.com/attune-hpc/attune/controller/source"
@@ -61,13 +60,18 @@ func (i *interpreter) read(s *Sampler, p *process, to []series.Reading) ([]serie
 // meet notes what the process executes now, and what it has mapped.
 func (i *interpreter) meet(of source.Process) {
 	objects := of.Program.Objects()
-	if i.handle == of.Handle && len(i.objects) == len(objects) && unsafe.SliceData(i.objects) == unsafe.SliceData(objects) {
+	if i.handle == of.Handle && same(i.objects, objects) {
 		return
 	}
 	if i.handle != of.Handle {
 		i.state, i.skip = 0, 0
 	}
 	i.handle, i.objects, i.named = of.Handle, objects, slices.ContainsFunc(objects, cpython.Named)
+}
+
+// same says whether two lists are one, whose content nobody changes.
+func same(a, b []string) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // try counts, and says whether there is a signal: what does not answer at once may do so

@@ -4,9 +4,6 @@ package sample
 
 import (
 	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -58,15 +55,7 @@ func visits(t *testing.T, s *Sampler, handle uint64, p *program) (float64, bool)
 // often as it is told, when it has run for longer than one that has just begun.
 func mustCollect(t *testing.T) (*targets.Target, *program) {
 	t.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("apt-get install python3")
-		}
-		t.Skip(err)
-	}
-	script := filepath.Join(t.TempDir(), "target")
-	content := "#!" + python + `
+	target := targets.StartScript(t, targets.Python(t), `
 import gc, sys, time
 gc.disable()
 live = [[] for _ in range(40000)]
@@ -78,11 +67,7 @@ for line in sys.stdin:
     else:
         for _ in range(int(line)): gc.collect()
     print('done', flush=True)
-`
-	if err := os.WriteFile(script, []byte(content), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	target := targets.Start(t, script)
+`)
 	images, err := objfile.Images(target.PID)
 	if err != nil {
 		t.Fatal(err)

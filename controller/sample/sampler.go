@@ -84,9 +84,9 @@ func New(options Options) *Sampler {
 	return s
 }
 
-// Sample reads the signals of a process but for those of its memory. Counters of one process never fall
-// from one call to the next. [procid.ErrGone] if it has ended; what is kept of
-// it is dropped then, so that a later process with this pid starts anew.
+// Sample reads the signals of a process but for those of its memory. Counters of one
+// process never fall from one call to the next. [procid.ErrGone] if it has ended; what
+// is kept of it is dropped then, so that a later process with this pid starts anew.
 func (s *Sampler) Sample(pid int) (*attunev1.Table, error) {
 	signals, _, err := s.SampleThreads(pid, 0)
 	return signals, err

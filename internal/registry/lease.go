@@ -239,7 +239,10 @@ func (l *Lease) renew(ctx context.Context, term uint64) bool {
 		err = l.rewrite(ctx, kv, revision)
 	}
 	if conflict(err) {
-		if another, looking := l.elsewhere(ctx, kv); another || looking != nil {
+		switch another, looking := l.elsewhere(ctx, kv); {
+		case looking != nil:
+			err = looking
+		case another:
 			return true
 		}
 	}

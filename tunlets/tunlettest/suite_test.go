@@ -148,13 +148,13 @@ func (*foreign) Describe() sdk.Description {
 	return d
 }
 
+// untold does its mischief only if it is configured.
 func (*untold) Describe() sdk.Description {
 	d := newGood().Describe()
 	d.Options = []sdk.Option{{Name: "of", Type: sdk.TextOption}}
 	return d
 }
 
-// Configure takes what untold does its mischief by.
 func (u *untold) Configure(options map[string]string) error {
 	u.told = options["of"]
 	return nil
@@ -236,7 +236,7 @@ func failing(t *testing.T, name string, newTunlet func() sdk.Tunlet) string {
 					serve:   func(tb TB) attunev1.TunletServiceClient { return serve(tb, newTunlet) },
 					trouble: []func() *Process{Computing}, sure: true,
 				}
-				if _, told := newTunlet().(*untold); told {
+				if _, takes := newTunlet().(sdk.Configurer); takes {
 					s.options = map[string]string{"of": "the program"}
 				}
 				c.run(r, s)

@@ -5,7 +5,6 @@ package setting
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,19 +21,7 @@ import (
 // An interpreter of the distribution, changed from outside: it says itself what
 // it goes by.
 func TestPythonSettings(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("apt-get install python3")
-		}
-		t.Skip(err)
-	}
-	script := filepath.Join(t.TempDir(), "target")
-	content := "#!" + python + "\nimport gc, sys\nprint('ready', flush=True)\nfor line in sys.stdin:\n    print(eval(line), flush=True)\n"
-	if err := os.WriteFile(script, []byte(content), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	target := targets.Start(t, script)
+	target := targets.StartScript(t, targets.Python(t), targets.Evaluates)
 	a := actuate.New(actuate.Options{Journal: actuatetest.MustJournal(t, t.TempDir()), Kinds: Kinds(mustHidden(t))})
 	process := actuatetest.MustProcess(t, target.PID)
 	tests := []struct {

@@ -1176,7 +1176,7 @@ type ControllerStatus struct {
 	// Hits of measure points whose aggregates did not reach the Analyzer, because the
 	// connection broke or there was none. Never too few, and perhaps too many: what the
 	// Analyzer took and had not told of (ManageResponse.events_taken) when the connection
-	// broke counts as lost, too. That are the messages of the last second, or if those are
+	// broke counts as lost, too: the messages of the last second, or if those are
 	// more the last 64 and those that came while the word of them was on its way.
 	HitsLost uint64 `protobuf:"varint,9,opt,name=hits_lost,json=hitsLost,proto3" json:"hits_lost,omitempty"`
 	// Samples of one process that did not reach it, for the same reasons and as exactly.
