@@ -47,10 +47,13 @@ type Server struct {
 	options Options
 	log     *slog.Logger
 	lock    io.Closer
-	nats    *nats.Server
 	gate    *gate
 	socket  *socket // nil: there is none
 	tend    *tender
+	// nats is what serves now, or served last.
+	nats atomic.Pointer[nats.Server]
+	// addr and leafAddr are where it listens, each time that it is started.
+	addr, leafAddr string
 	// broken says that the store has been given up.
 	broken atomic.Bool
 }
@@ -75,42 +78,60 @@ func Start(o Options) (*Server, error) {
 }
 
 func (s *Server) start() error {
-	options, err := s.natsOptions()
+	s.addr, s.leafAddr = s.options.Listen, s.options.LeafListen
+	first, err := s.begin()
 	if err != nil {
 		return err
 	}
-	if s.nats, err = nats.NewServer(options); err != nil {
-		return err
+	if s.addr != "" {
+		s.addr = first.Addr().String()
 	}
-	fatal := make(chan string, 1)
-	s.nats.SetLoggerV2(newLogger(s.log, fatal, &s.broken), false, false, false)
-	s.gate.account = s.nats.GlobalAccount()
-	started := make(chan struct{})
-	go func() { // ends with Start, which begins what it needs and returns
-		defer close(started)
-		s.nats.Start()
-	}()
-	select {
-	case <-started:
-	case reason := <-fatal:
-		<-started
-		return errors.New(reason)
-	}
-	if !s.nats.ReadyForConnections(startWithin) {
-		select {
-		case reason := <-fatal:
-			return errors.New(reason)
-		default:
-			return fmt.Errorf("not ready after %v", startWithin)
+	if s.leafAddr != "" {
+		if s.leafAddr, err = leafAddr(first, s.leafAddr); err != nil {
+			return err
 		}
 	}
 	if s.options.Socket != "" {
-		if s.socket, err = listen(s.options.Socket, s.nats, s.gate, s.log); err != nil {
+		if s.socket, err = listen(s.options.Socket, s.nats.Load, s.gate, s.log); err != nil {
 			return err
 		}
 	}
 	s.tend = s.startTending()
 	return nil
+}
+
+// begin starts nats-server, in the place of one that has ended.
+func (s *Server) begin() (*nats.Server, error) {
+	options, err := s.natsOptions()
+	if err != nil {
+		return nil, err
+	}
+	next, err := nats.NewServer(options)
+	if err != nil {
+		return nil, err
+	}
+	fatal := make(chan string, 1)
+	next.SetLoggerV2(newLogger(s.log, fatal, &s.broken), false, false, false)
+	s.gate.account = next.GlobalAccount()
+	s.nats.Store(next)
+	next.Start() // begins what it needs and returns
+	if len(fatal) == 0 && next.ReadyForConnections(startWithin) {
+		return next, nil
+	}
+	select {
+	case reason := <-fatal:
+		return nil, errors.New(reason)
+	default:
+		return nil, fmt.Errorf("not ready after %v", startWithin)
+	}
+}
+
+// end ends what serves, and returns when it has ended.
+func (s *Server) end() {
+	if last := s.nats.Load(); last != nil {
+		last.Shutdown()
+		last.WaitForShutdown()
+	}
 }
 
 // natsOptions are the options as nats-server has them.
@@ -124,15 +145,15 @@ func (s *Server) natsOptions() (*nats.Options, error) {
 		StoreDir:                   o.Dir,
 		JetStreamMaxStore:          maxStore,
 		SyncInterval:               syncEvery,
-		DontListen:                 o.Listen == "",
+		DontListen:                 s.addr == "",
 		PingInterval:               pingEvery,
 	}
-	if o.Listen != "" {
-		n.Host, n.Port, _ = address(o.Listen)
+	if s.addr != "" {
+		n.Host, n.Port, _ = address(s.addr)
 		n.TLSConfig, n.TLS, n.TLSVerify = o.Identity.ServerConfig(), true, true
 	}
-	if o.LeafListen != "" {
-		n.LeafNode.Host, n.LeafNode.Port, _ = address(o.LeafListen)
+	if s.leafAddr != "" {
+		n.LeafNode.Host, n.LeafNode.Port, _ = address(s.leafAddr)
 		n.LeafNode.TLSConfig = o.Identity.ServerConfig()
 		n.LeafNode.NoAdvertise = true
 	}
@@ -188,24 +209,19 @@ func (s *Server) URL() string {
 }
 
 // Addr is the address that clients in the network find it at; empty: none.
-func (s *Server) Addr() string {
-	if s.options.Listen == "" {
-		return ""
-	}
-	return s.nats.Addr().String()
-}
+func (s *Server) Addr() string { return s.addr }
 
 // LeafAddr is the address that servers of other sites find it at; empty: none.
-func (s *Server) LeafAddr() string {
-	if s.options.LeafListen == "" {
-		return ""
-	}
-	info, err := s.nats.Varz(nil)
+func (s *Server) LeafAddr() string { return s.leafAddr }
+
+// leafAddr is the address that one listens at for other sites.
+func leafAddr(of *nats.Server, asked string) (string, error) {
+	info, err := of.Varz(nil)
 	if err != nil {
-		return ""
+		return "", err
 	}
-	host, _, _ := splitAddress(s.options.LeafListen)
-	return net.JoinHostPort(host, strconv.Itoa(info.LeafNode.Port))
+	host, _, _ := splitAddress(asked)
+	return net.JoinHostPort(host, strconv.Itoa(info.LeafNode.Port)), nil
 }
 
 // Close ends the server. Clients connect again when there is another.
@@ -217,10 +233,7 @@ func (s *Server) Close() error {
 	if s.socket != nil {
 		err = s.socket.close()
 	}
-	if s.nats != nil {
-		s.nats.Shutdown()
-		s.nats.WaitForShutdown()
-	}
+	s.end()
 	return errors.Join(err, s.lock.Close())
 }
 

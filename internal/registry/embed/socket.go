@@ -33,7 +33,7 @@ const (
 // stands for the user whom the kernel has named.
 type socket struct {
 	listener net.Listener
-	server   *nats.Server
+	server   func() *nats.Server // what serves now
 	gate     *gate
 	log      *slog.Logger
 	tasks    sync.WaitGroup
@@ -44,7 +44,7 @@ type socket struct {
 
 // listen makes the socket, in the place of one whose server died. The caller
 // has made sure that there is no other server.
-func listen(path string, server *nats.Server, g *gate, log *slog.Logger) (*socket, error) {
+func listen(path string, server func() *nats.Server, g *gate, log *slog.Logger) (*socket, error) {
 	if err := removeSocket(path); err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (s *socket) serve(conn net.Conn) error {
 	if err != nil {
 		return err
 	}
-	inner, err := s.server.InProcessConn()
+	inner, err := s.server().InProcessConn()
 	if err != nil {
 		return err
 	}

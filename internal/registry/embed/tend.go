@@ -59,7 +59,7 @@ func (t *tender) run() {
 			return
 		case <-tick.C:
 		}
-		if !t.broken.Load() && t.server.nats.JetStreamEnabled() {
+		if !t.broken.Load() && t.server.nats.Load().JetStreamEnabled() {
 			told = false
 			continue
 		}
@@ -74,19 +74,20 @@ func (t *tender) run() {
 	}
 }
 
-// reopen closes the store and opens it as a start does, if there is room. What
-// was in memory only is lost: whoever is there announces itself again.
+// reopen starts nats-server again, if there is room: it cannot open its store under
+// those that it serves. They connect again. What was in memory only is lost: whoever is
+// there announces itself again.
 func (t *tender) reopen() error {
 	if err := haveRoom(t.server.options.Dir); err != nil {
 		return err
 	}
-	if err := t.server.nats.ShutdownJetStream(); err != nil {
-		return err
-	}
+	t.server.end()
 	t.broken.Store(false)
-	return t.server.nats.EnableJetStream(&nats.JetStreamConfig{
-		StoreDir: t.server.options.Dir, MaxStore: maxStore, SyncInterval: syncEvery, Domain: t.server.domain(),
-	})
+	_, err := t.server.begin()
+	if err != nil {
+		t.broken.Store(true)
+	}
+	return err
 }
 
 // haveRoom returns an error if the disk takes no more.
@@ -113,13 +114,15 @@ func canBegin(dir string) bool {
 
 // Healthy returns what is wrong with the server, nil if nothing is.
 func (s *Server) Healthy() error {
-	if !s.nats.Running() {
-		return errors.New("the registry has ended")
-	}
-	if s.stores() && (s.broken.Load() || !s.nats.JetStreamEnabled() || full(s.options.Dir)) {
+	now := s.nats.Load()
+	switch {
+	case s.stores() && (s.broken.Load() || full(s.options.Dir)):
 		return ErrStore
-	}
-	if !s.stores() && s.nats.NumLeafNodes() == 0 {
+	case !now.Running():
+		return errors.New("the registry has ended")
+	case s.stores() && !now.JetStreamEnabled():
+		return ErrStore
+	case !s.stores() && now.NumLeafNodes() == 0:
 		return fmt.Errorf("the registry of the other site cannot be reached: %q", s.options.Remotes)
 	}
 	return nil
