@@ -30,6 +30,9 @@ type reaped struct {
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
 	reaper  reaper
+
+	mu   sync.Mutex // guards peak
+	peak uint64     // most processes that a look saw
 }
 
 const reapedSource = "wait4(2) and /proc/PID/io of what this process reaped"
@@ -96,7 +99,10 @@ func (r *reaped) look() (now, error) {
 		known = len(dead)
 		n.alive = r.walk(dead)
 	}
-	n.peak = max(n.peak, uint64(len(n.alive)))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.peak = max(r.peak, n.peak, uint64(len(n.alive)))
+	n.peak = r.peak
 	return n, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,5 +123,33 @@ func TestNobodyWaits(t *testing.T) {
 	a, _ := mustRun(t, Options{WithoutKernel: true, NoGroup: true}, "sh", "-c", `trap "" CHLD; head -c 1000000 /dev/zero >/dev/null`)
 	if a.Accuracy["io.read_bytes"] != account.Bound || a.Missing["io.read_bytes"] == "" {
 		t.Errorf("%d bytes read, %s: %v", *a.IO.Read, a.Accuracy["io.read_bytes"], a.Missing)
+	}
+}
+
+// TestPeakWithoutConnector: where the kernel tells nobody of births, as in a container, the most
+// processes that a look saw at one time are told, not those of the last look.
+func TestPeakWithoutConnector(t *testing.T) {
+	command := exec.Command("sh", "-c", "sleep 600 & sleep 600 & wait")
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := &reaped{root: command.Process.Pid, beside: true, refuse: errors.New("no connector")}
+	patience.Until(t, "the shell and its children to be seen", func() bool {
+		n, err := r.look()
+		return err == nil && len(n.alive) == 3
+	})
+	if err := syscall.Kill(-command.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait() // killed
+	patience.Until(t, "all to be gone", func() bool {
+		n, err := r.look()
+		return err == nil && len(n.alive) == 0
+	})
+	a := &account.Account{Accuracy: map[string]account.Accuracy{}, Sources: map[string]string{}, Missing: map[string]string{}}
+	n, _ := r.look()
+	if r.fillProcesses(a, time.Now(), n); *a.Processes.Peak != 3 || a.Accuracy["processes.peak"] != account.Bound {
+		t.Errorf("%d processes at one time (%s), want at least 3", *a.Processes.Peak, a.Accuracy["processes.peak"])
 	}
 }
