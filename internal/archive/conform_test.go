@@ -108,6 +108,7 @@ func testWhatIsAddedIsThere(t *testing.T, place func(testing.TB) string) {
 	tasks[3].Account.Exit = account.Exit{Type: account.ExitNormal, Code: new(1)}
 	tasks[4].Account.Exit = account.Exit{Type: account.ExitSignal, Signal: "SIGKILL"}
 	tasks[5].Name, tasks[5].Source = "other", "slurm"
+	tasks[6].Job = "a job"
 	if added := mustAdd(t, s, tasks...); added != (Added{New: 20}) {
 		t.Errorf("added %+v", added)
 	}
@@ -127,6 +128,7 @@ func testWhatIsAddedIsThere(t *testing.T, place func(testing.TB) string) {
 		{"succeeded", Filter{Succeeded: true, Category: "align"}, 17},
 		{"of a source", Filter{Source: "slurm"}, 1},
 		{"since", Filter{Since: epoch.Add(15 * time.Minute)}, 5},
+		{"of a job", Filter{Job: "a job"}, 1},
 		{"the latest", Filter{Limit: 3}, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ package archive
 import (
 	"math"
 	"sort"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 )
@@ -16,6 +17,8 @@ type Distribution struct {
 	Least float64 `json:"least"`
 	Most  float64 `json:"most"`
 	Mean  float64 `json:"mean"`
+	// Sum is absent of what does not add up, as memory of tasks at different times.
+	Sum *float64 `json:"sum,omitempty"`
 	// Deviation is the standard deviation of the sample, Skewness and Kurtosis its
 	// standardised third and fourth moments, the latter less the 3 of a normal
 	// distribution. They are absent where there are too few tasks, or all are the same.
@@ -40,6 +43,16 @@ type Bin struct {
 	Tasks int     `json:"tasks"`
 }
 
+// addsUp says whether what several tasks have in a field is what they had together.
+func addsUp(field string) bool {
+	object, _, _ := strings.Cut(field, ".")
+	switch object {
+	case "io", "context_switches", "faults", "cpu_seconds", "user_seconds", "system_seconds", "cpu_wait_seconds":
+		return true
+	}
+	return field == "processes.total" || field == "processes.left"
+}
+
 // maxBins bounds a histogram.
 const maxBins = 24
 
@@ -52,6 +65,12 @@ func Describe(field string, sorted []float64, at ...float64) Distribution {
 	}
 	d.Least, d.Most = sorted[0], sorted[len(sorted)-1]
 	d.Mean = stat.Mean(sorted, nil)
+	if addsUp(field) {
+		d.Sum = new(float64)
+		for _, v := range sorted {
+			*d.Sum += v
+		}
+	}
 	d.Deviation = finite(stat.StdDev(sorted, nil))
 	d.Skewness, d.Kurtosis = finite(stat.Skew(sorted, nil)), finite(stat.ExKurtosis(sorted, nil))
 	for _, part := range at {

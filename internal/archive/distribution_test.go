@@ -22,6 +22,12 @@ func TestDescribe(t *testing.T) {
 	if d.Quantiles[0].Value != 2 || d.Quantiles[1].Value != 4 || d.Quantiles[2].Value != 9 {
 		t.Errorf("quantiles %+v", d.Quantiles)
 	}
+	if d.Sum != nil { // of tasks beside each other it would be no time
+		t.Errorf("wall times together %v", *d.Sum)
+	}
+	if d := Describe("io.read_bytes", []float64{1, 4}); d.Sum == nil || *d.Sum != 5 {
+		t.Errorf("bytes together: %+v", d)
+	}
 	for _, few := range [][]float64{nil, {1}, {3, 3, 3, 3}, {1, 2}} {
 		if _, err := json.Marshal(Describe("x", few, 0.5)); err != nil {
 			t.Errorf("%v: %v", few, err)

@@ -24,6 +24,8 @@ type Filter struct {
 	Since time.Time
 	// Source leaves out those that others have measured.
 	Source string
+	// Job leaves out those that are of none or of another job of a batch system.
+	Job string
 	// Failed leaves out those that succeeded, Succeeded the others.
 	Failed, Succeeded bool
 	// Limit leaves out all but the latest; 0: no limit.
@@ -48,6 +50,9 @@ func (f Filter) where() (condition string, parameters []any) {
 	}
 	if f.Source != "" {
 		add("source = ?", f.Source)
+	}
+	if f.Job != "" {
+		add("job = ?", f.Job)
 	}
 	const succeeded = "(exit_type = 'normal' AND exit_code = 0)"
 	if f.Failed {

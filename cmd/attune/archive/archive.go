@@ -54,7 +54,7 @@ func withArchive(cmd *cobra.Command, do func(*archive.Store) error) error {
 // pick says which tasks are meant.
 type pick struct {
 	since             cli.Span
-	source            string
+	source, job       string
 	failed, succeeded bool
 }
 
@@ -62,6 +62,7 @@ func (k *pick) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(&k.since, "since", "only tasks that ended in the last `TIME`, as 90m, 48h or 30d")
 	flags.StringVar(&k.source, "source", "", "only tasks that `NAME` has measured: attune, cctools, kickstart, slurm, nextflow or time")
+	flags.StringVar(&k.job, "job", "", "only tasks of the job `ID` of a batch system")
 	flags.BoolVar(&k.failed, "failed", false, "only tasks that failed")
 	flags.BoolVar(&k.succeeded, "succeeded", false, "only tasks that succeeded")
 	cmd.MarkFlagsMutuallyExclusive("failed", "succeeded")
@@ -69,7 +70,7 @@ func (k *pick) add(cmd *cobra.Command) {
 
 // filter is that of the flags, and of the category that the arguments may name.
 func (k *pick) filter(args []string) archive.Filter {
-	f := archive.Filter{Source: k.source, Failed: k.failed, Succeeded: k.succeeded}
+	f := archive.Filter{Source: k.source, Job: k.job, Failed: k.failed, Succeeded: k.succeeded}
 	if len(args) > 0 {
 		f.Category = args[0]
 	}

@@ -25,11 +25,13 @@ func newQuery(p *cli.Env) *cobra.Command {
 		Use:   "query [flags] [CATEGORY]",
 		Short: "Show how what tasks took is distributed",
 		Long: `Query shows for each field the number of tasks that have it, least, mean and most,
-standard deviation, skewness and kurtosis (less the 3 of a normal distribution),
-quantiles, and a histogram. Fields are
+what they are together where that adds up (with --job what the job took), standard
+deviation, skewness and kurtosis (less the 3 of a normal distribution), quantiles, and a
+histogram. Fields are
 
 ` + wrap(archive.Fields()),
-		Example:           "  attune archive query align\n  attune archive query --field memory.resident_peak_bytes --quantile 0.5,0.95 --since 30d",
+		Example: "  attune archive query align\n  attune archive query --field memory.resident_peak_bytes --quantile 0.5,0.95 --since 30d\n" +
+			"  attune archive query --job 4711 --field cpu_seconds,io.written_bytes,processes.total",
 		Args:              cli.Arguments(0, 1),
 		ValidArgsFunction: completeCategory,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -93,6 +95,9 @@ func writeDistributions(p *cli.Env, all []archive.Distribution) error {
 		say := func(v float64) string { return quantity.Field(d.Field, v) }
 		fmt.Fprintf(p.Stdout, "%s of %d tasks\n", d.Field, d.Tasks)
 		fmt.Fprintf(p.Stdout, "  least %s, mean %s, most %s", say(d.Least), say(d.Mean), say(d.Most))
+		if d.Sum != nil {
+			fmt.Fprintf(p.Stdout, ", together %s", say(*d.Sum))
+		}
 		if d.Deviation != nil {
 			fmt.Fprintf(p.Stdout, "; deviation %s", say(*d.Deviation))
 		}
