@@ -17,12 +17,16 @@ type members struct {
 	byHandle map[uint64]*member // of images that were told of
 	// sessions that a member leads or led.
 	sessions map[int]bool
+	// over has the start, in ticks, of processes that were found to have ended while
+	// their events may still be on their way.
+	over map[int]uint64
 }
 
 func newMembers(most int, feed *feed, outsiders *outsiders, log *slog.Logger) *members {
 	return &members{
 		max: most, feed: feed, outsiders: outsiders, log: log,
 		byPID: make(map[int]*member), byHandle: make(map[uint64]*member), sessions: make(map[int]bool),
+		over: make(map[int]uint64),
 	}
 }
 
@@ -40,6 +44,16 @@ func (l *members) add(pid int) *member {
 	l.byPID[pid] = m
 	delete(l.outsiders.seen, pid)
 	return m
+}
+
+// late says whether an event is of a process that was found to have ended. Its exit is
+// the last that comes.
+func (l *members) late(e Event) bool {
+	start, found := l.over[e.PID]
+	if found && (e.Kind == Exit || e.StartTicks != start) {
+		delete(l.over, e.PID)
+	}
+	return found && e.StartTicks == start
 }
 
 // forget lets go of a process.

@@ -59,6 +59,9 @@ func (s *state) close() {
 
 // event handles one event of the source.
 func (s *state) event(e Event) {
+	if s.members.late(e) {
+		return
+	}
 	switch e.Kind {
 	case Fork:
 		s.forked(e)

@@ -192,15 +192,31 @@ func TestSourceThatFails(t *testing.T) {
 	s.r.awaitEnd(s.root)
 }
 
-// TestLostExit makes sure that a process whose end nobody told does not stay.
+// A process whose end nobody tells does not stay, and does not come back when what it did
+// is told after all.
 func TestLostExit(t *testing.T) {
-	silent, r := newScript(), newRecorder(t)
-	tracker := mustTrack(t, track.Options{JobID: jobID(t), Handler: r, Source: silent, PollInterval: 5 * time.Millisecond})
+	s := &scene{script: newScript(), r: newRecorder(t)}
+	tracker := mustTrack(t, track.Options{JobID: jobID(t), Handler: s.r, Source: s.script, PollInterval: 5 * time.Millisecond})
 	j := mustStart(t, "exit 3")
 	root := mustFollow(t, tracker, j.pid())
+	s.r.mu.Lock()
+	start := s.r.latest[root].Identity.StartTicks
+	s.r.mu.Unlock()
 	j.run(t)
-	if e := r.awaitEnd(root); e.GetWaitStatus() != 3<<8 {
+	if e := s.r.awaitEnd(root); e.GetWaitStatus() != 3<<8 {
 		t.Errorf("end %v", e)
+	}
+	s.tell(t,
+		track.Event{Kind: track.Exec, PID: j.pid(), Member: true, Time: now(), StartTicks: start},
+		track.Event{Kind: track.Exit, PID: j.pid(), Member: true, Last: true, Time: now(), StartTicks: start},
+	)
+	if got := s.images(j.pid()); len(got) != 1 {
+		t.Errorf("images %v, want one", got)
+	}
+	s.tell(t, track.Event{Kind: track.Fork, PID: j.pid(), Parent: 1, Member: true, Time: now(), StartTicks: start + 1},
+		track.Event{Kind: track.Exit, PID: j.pid(), Member: true, Last: true, Time: now(), StartTicks: start + 1})
+	if got := s.images(j.pid()); len(got) != 2 {
+		t.Errorf("images %v, want that of the next process of the pid, too", got)
 	}
 }
 
