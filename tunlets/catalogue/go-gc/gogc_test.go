@@ -78,6 +78,20 @@ func TestProposes(t *testing.T) {
 	}
 }
 
+// On a crowded machine a program gets little of the CPU time that it could use.
+func TestCrowdedMachine(t *testing.T) {
+	h := tunlettest.New(t, catalogue.New("go-gc"))
+	h.StartSession()
+	p := marking(10*time.Millisecond, 1e5, 16<<30)
+	p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 2e8, 8e8
+	h.StartProcess(p)
+	h.Run(4 * time.Second)
+	if len(h.Proposals) != 1 {
+		t.Fatalf("proposals %v, want one", h.Proposals)
+	}
+	checkProposal(t, h.Proposals[0], 400, 1.18)
+}
+
 // Programs beside one another share what is available, also those that were changed
 // before; one on another node has its own.
 func TestProgramsShareMemory(t *testing.T) {
