@@ -15,22 +15,22 @@ import (
 // mpi is an MPI implementation of Debian's, with a variable that must be equal
 // in all ranks, and two values of it.
 type mpi struct {
-	name, compiler, launcher string
-	arguments                []string
-	variable                 string
-	value                    int64
+	name, compiler string
+	launcher       []string
+	variable       string
+	value          int64
 }
 
 func implementations() []mpi {
 	return []mpi{
 		{
-			name: "MPICH", compiler: "mpicc.mpich", launcher: "mpirun.mpich", arguments: []string{"-n", "3"},
+			name: "MPICH", compiler: "mpicc.mpich", launcher: targets.MPICH(3),
 			variable: "MPIR_CVAR_ALLREDUCE_SHORT_MSG_SIZE", value: 77,
 		},
 		{
-			name: "Open MPI", compiler: "mpicc.openmpi", launcher: "mpirun.openmpi",
-			arguments: []string{"-n", "3", "--allow-run-as-root", "--host", "localhost:4", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"},
-			variable:  "coll_tuned_allreduce_algorithm", value: 3,
+			name: "Open MPI", compiler: "mpicc.openmpi",
+			launcher: []string{"mpirun.openmpi", "-n", "3", "--allow-run-as-root", "--host", "localhost:4", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"},
+			variable: "coll_tuned_allreduce_algorithm", value: 3,
 		},
 	}
 }
@@ -50,7 +50,7 @@ func (m mpi) build(t *testing.T) string {
 // start runs the job; its lines are those of rank 0.
 func (m mpi) start(t *testing.T, b *bench, program string) *targets.Target {
 	t.Helper()
-	cmd := exec.Command(m.launcher, append(m.arguments, program, m.variable)...)
+	cmd := exec.Command(m.launcher[0], append(m.launcher[1:], program, m.variable)...)
 	cmd.Env = append(os.Environ(), b.controller.Environment()...)
 	return targets.Launch(t, cmd)
 }

@@ -41,7 +41,7 @@ type mpiLibrary struct {
 func mpiLibraries() []mpiLibrary {
 	return []mpiLibrary{
 		{
-			"MPICH", "mpicc.mpich", []string{"mpirun.mpich", "-n", "4"},
+			"MPICH", "mpicc.mpich", targets.MPICH(4),
 			"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "recursive_doubling", "3",
 			[][2]string{
 				{"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=99", "takes auto (0)"},

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // crowd is how many ranks make the CPUs of this machine wait for each other.
@@ -16,9 +18,9 @@ func crowd() int { return 2 * runtime.NumCPU() }
 // crowded starts that many ranks with openmpi or mpich. The former is told of a slot
 // for each rank, so that it does not notice.
 func crowded(library string, command ...string) []string {
-	n := strconv.Itoa(crowd())
-	launcher := []string{"mpirun.mpich", "-n", n}
+	launcher := targets.MPICH(crowd())
 	if library == "openmpi" {
+		n := strconv.Itoa(crowd())
 		launcher = []string{"mpirun.openmpi", "--allow-run-as-root", "--host", "localhost:" + n, "--bind-to", "none", "-np", n}
 	}
 	return append(launcher, command...)
