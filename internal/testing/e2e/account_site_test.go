@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build site
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/testing/cluster"
+	"github.com/attune-hpc/attune/internal/testing/targets"
+)
+
+// accountSetup has Slurm look at what tasks take while they run, for sstat. What sacct says
+// is kept by slurmdbd in MySQL only (accounting_storage/filetxt is gone since Slurm 20.11),
+// and this cluster has neither.
+const accountSetup = `
+mkdir -p /etc/slurm
+printf 'JobAcctGatherType=jobacct_gather/linux\nJobAcctGatherFrequency=task=1\n' >/etc/slurm/more.conf
+`
+
+const (
+	accountedTasks = 4
+	// accountedJob has each task account for itself, in one archive. What Slurm knows of them
+	// is asked when all is done that they do, and none has ended.
+	accountedJob = `cd "$0"
+attune=%[1]s/bin/attune
+$attune account --quiet --json base -- ../counts /dev/null -2 ../counts # no processes
+srun --overcommit -N2 -n%[2]d sh -c 'exec "$1" account --quiet --archive-at "$PWD/archive.db" -- ../counts truth.$SLURM_PROCID $SLURM_PROCID go' sh $attune &
+until [ "$(ls | grep -c '^truth')" = %[2]d ]; do sleep 0.1; done
+sleep 2 # Slurm looks every second
+{ sstat --allsteps --parsable2 --format=JobID,NTasks,AveCPU,MaxDiskRead,MaxDiskWrite -j $SLURM_JOB_ID; sacct -j $SLURM_JOB_ID; } >beside 2>&1 || true
+touch go
+wait $!
+$attune archive query --archive-at "$PWD/archive.db" --job $SLURM_JOB_ID --json --field cpu_seconds,io.read_bytes,io.written_bytes,processes.total`
+)
+
+// What a job on two nodes took is the sum of what its tasks know of themselves: to the byte and
+// the process, and CPU time but for the ends of the tasks, after they have looked.
+func TestAccountOfAJob(t *testing.T) {
+	folder := mustShare(t)
+	run(t, "cp", targets.Build(t, "testdata/counts.c", "-static", "-O2"), filepath.Join(folder, "counts"))
+	setup := filepath.Join(folder, "setup")
+	if err := os.WriteFile(setup, []byte(accountSetup), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := mustCluster(t, folder, setup)
+	for name, user := range map[string]string{"root": "", "user": cluster.Alice} {
+		t.Run(name, func(t *testing.T) {
+			own := filepath.Join(folder, name)
+			if err := os.Mkdir(own, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(own, 0o777); err != nil { //nolint:gosec // of a user of the cluster
+				t.Fatal(err)
+			}
+			script := fmt.Sprintf(accountedJob, mustAbs(t, "../../.."), accountedTasks)
+			out := mustRunOn(t, c, user, "salloc", "--quiet", "-N2", fmt.Sprintf("-n%d", accountedTasks), "--overcommit", "bash", "-e", "-c", script, own)
+			t.Logf("beside it Slurm says:\n%s", mustReadFile(t, filepath.Join(own, "beside")))
+			checkAccount(t, own, out, user == "")
+		})
+	}
+}
+
+// checkAccount compares the account of a job with the truth of its tasks.
+func checkAccount(t *testing.T, folder, query string, root bool) {
+	t.Helper()
+	var took []struct {
+		Field string
+		Tasks int
+		Sum   *float64
+	}
+	if err := json.Unmarshal([]byte(query), &took); err != nil {
+		t.Fatalf("%v: %s", err, query)
+	}
+	var base account.Account
+	if err := json.Unmarshal([]byte(mustReadFile(t, filepath.Join(folder, "base"))), &base); err != nil || base.IO.Read == nil {
+		t.Fatalf("what the kernel reads to execute the program: %+v, %v", base.Missing, err)
+	}
+	truth := map[string]float64{"io.read_bytes": accountedTasks * float64(*base.IO.Read)}
+	for task := range accountedTasks {
+		var processes, read, written, micros float64
+		line := mustReadFile(t, fmt.Sprintf("%s/truth.%d", folder, task))
+		if _, err := fmt.Sscan(strings.TrimSpace(line), &processes, &read, &written, &micros); err != nil {
+			t.Fatalf("%v: %q", err, line)
+		}
+		truth["processes.total"] += processes
+		truth["io.read_bytes"] += read
+		truth["io.written_bytes"] += written
+		truth["cpu_seconds"] += micros / 1e6
+	}
+	for _, d := range took {
+		near := 0.0
+		switch {
+		case d.Field == "cpu_seconds":
+			near = max(0.005*accountedTasks, 0.001*truth[d.Field])
+		case d.Field == "processes.total" && !root && d.Tasks == 0:
+			continue // the process connector is of the machine's first namespaces
+		}
+		if d.Tasks != accountedTasks || d.Sum == nil || math.Abs(*d.Sum-truth[d.Field]) > near {
+			t.Errorf("%s: the account of the job has %s, its tasks %g", d.Field, query, truth[d.Field])
+		}
+	}
+}
+
+func mustReadFile(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
