@@ -46,7 +46,7 @@ func NewAccount() *Account {
 	a := &Account{
 		header: report.New(), processes: processes{byHandle: map[uint64]*process{}}, points: newPoints(),
 		tunlets: newTunlets(), controllers: controllers{},
-		fates: fates{changes: map[Fate]uint64{}}, signals: signals{of: map[uint64]*sampled{}},
+		fates: fates{changes: map[Fate]uint64{}}, signals: signals{of: map[uint64]*sampled{}, nodes: map[string]*onNode{}},
 	}
 	a.proposals = proposals{byNumber: map[uint64]*proposal{}, processes: &a.processes, tunlets: &a.tunlets, own: &a.own, turned: a.fates.take}
 	return a
@@ -171,6 +171,7 @@ func (a *Account) process(info *attunev1.Process) *process {
 	if len(info.GetCommandLine()) > 0 && sameProcess(a.first, info.GetIdentity()) {
 		a.header.Command = slices.Clone(info.GetCommandLine())
 	}
+	a.signals.node(info.GetHost()).could(info.GetAvailable())
 	return a.processes.tell(info)
 }
 

@@ -16,12 +16,39 @@ type signals struct {
 	// resident is the memory of those together as of their latest samples, peak the most
 	// that there was.
 	resident, peak uint64
+	nodes          map[string]*onNode // by host
+}
+
+// onNode is what the processes on one node took, and could have.
+type onNode struct {
+	run            time.Duration
+	resident, peak uint64
+	available      *attunev1.Available // nil: nobody has told
+}
+
+// node returns what is known of a node.
+func (s *signals) node(host string) *onNode {
+	n := s.nodes[host]
+	if n == nil {
+		n = &onNode{}
+		s.nodes[host] = n
+	}
+	return n
+}
+
+// could takes over what a process on a node could have: of several the most, for one may be
+// bound to some of the CPUs.
+func (n *onNode) could(a *attunev1.Available) {
+	if a != nil && (n.available == nil || a.GetCores() > n.available.GetCores()) {
+		n.available = a
+	}
 }
 
 // sampled is what was read last of a process.
 type sampled struct {
 	latest [series.SignalSize]uint64
 	known  [series.SignalSize]bool
+	node   *onNode
 }
 
 // take takes one sample. What a process had used before the first of them was not used
@@ -29,7 +56,10 @@ type sampled struct {
 func (s *signals) take(sample *attunev1.Sample, of *process) {
 	p := s.of[sample.GetProcess()]
 	if p == nil {
-		p = &sampled{}
+		p = &sampled{node: s.nodes[of.id.host]}
+		if p.node == nil { // nobody has told of the process
+			p.node = &onNode{}
+		}
 		s.of[sample.GetProcess()] = p
 	}
 	for id, value := range series.SignalsOf(sample) {
@@ -40,11 +70,13 @@ func (s *signals) take(sample *attunev1.Sample, of *process) {
 			s.used[id] += value - p.latest[id]
 			if id == series.RunTime {
 				of.cpu += time.Duration(value - p.latest[id])
+				p.node.run += time.Duration(value - p.latest[id])
 			}
 		}
 		if id == series.ResidentBytes {
 			s.resident += value - p.latest[id]
-			s.peak, of.resident = max(s.peak, s.resident), max(of.resident, value)
+			p.node.resident += value - p.latest[id]
+			s.peak, of.resident, p.node.peak = max(s.peak, s.resident), max(of.resident, value), max(p.node.peak, p.node.resident)
 		}
 		p.latest[id], p.known[id] = value, true
 	}
@@ -54,6 +86,7 @@ func (s *signals) take(sample *attunev1.Sample, of *process) {
 func (s *signals) gone(handle uint64) {
 	if p := s.of[handle]; p != nil {
 		s.resident -= p.latest[series.ResidentBytes]
+		p.node.resident -= p.latest[series.ResidentBytes]
 	}
 	delete(s.of, handle)
 }

@@ -31,22 +31,27 @@ func (a *Account) taken(r *report.Report) *account.Account {
 		Accuracy: map[string]account.Accuracy{"wall_seconds": account.Exact}, Sources: map[string]string{},
 		Missing: map[string]string{"accuracy": "better where attune starts the command: attune run, attune account"},
 	}
+	a.signals.takenNodes(out)
 	a.takenSums(out)
 	running, rows := uint64(0), make(map[processID]int) // where in the tree a process is
 	for _, p := range a.processes.order {
 		if !p.ended {
 			running++
 		}
+		image := p.taken(at)
+		if len(out.Nodes) > 0 {
+			image.Node = p.id.host
+		}
 		if row, known := rows[p.id]; known {
-			out.Tree[row] = joined(out.Tree[row], p.taken(at))
+			out.Tree[row] = joined(out.Tree[row], image)
 			continue
 		}
 		rows[p.id] = len(out.Tree)
-		out.Tree = append(out.Tree, p.taken(at))
+		out.Tree = append(out.Tree, image)
 	}
 	out.Processes = account.Processes{Total: new(uint64(a.processes.seen())), Left: &running}
 	out.Memory.Resident = &a.signals.peak
-	for _, name := range []string{"processes.total", "processes.left", "memory.resident_peak_bytes", "tree.cpu_seconds", "tree.memory.resident_peak_bytes"} {
+	for _, name := range []string{"processes.total", "processes.left", "memory.resident_peak_bytes", "nodes.resident_peak_bytes", "tree.cpu_seconds", "tree.memory.resident_peak_bytes"} {
 		out.Accuracy[name], out.Sources[name] = account.Sampled, sampledSource
 	}
 	if a.processes.omitted > 0 {
@@ -74,10 +79,14 @@ func (a *Account) takenSums(out *account.Account) {
 	out.CoresAverage = new(*out.CPUSeconds / out.WallSeconds)
 	out.ContextSwitches = account.Switches{Voluntary: new(used[series.VoluntarySwitches]), Involuntary: new(used[series.InvoluntarySwitches])}
 	out.Faults = account.Faults{Minor: new(used[series.MinorFaults]), Major: new(used[series.MajorFaults])}
-	for _, name := range []string{
+	names := []string{
 		"cpu_seconds", "cpu_wait_seconds", "user_seconds", "system_seconds", "cores_average", "context_switches.voluntary", "context_switches.involuntary",
 		"faults.minor", "faults.major",
-	} {
+	}
+	if len(out.Nodes) > 0 {
+		names = append(names, "nodes.cpu_seconds")
+	}
+	for _, name := range names {
 		out.Accuracy[name], out.Sources[name], out.Missing[name] = account.Bound, sampledSource, whyBound
 	}
 }

@@ -52,6 +52,49 @@ func TestTaken(t *testing.T) {
 	}
 }
 
+// TestTakenOnNodes: what a job could have and took on two nodes is that of both, with the
+// memory of each; where one tells nothing, nothing is said of both.
+func TestTakenOnNodes(t *testing.T) {
+	a := NewAccount()
+	a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Header{Header: &attunev1.RecordingHeader{StartUnixNano: 1e18}}})
+	process := func(handle uint64, host string, available *attunev1.Available) {
+		a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Process{Process: &attunev1.RecordedProcess{Process: &attunev1.Process{
+			Handle: handle, Host: host, Identity: &attunev1.ProcessIdentity{Pid: 7}, Executable: "/bin/solver", Available: available,
+		}}}})
+	}
+	sample := func(handle, run, resident uint64) {
+		a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Samples{Samples: &attunev1.SampleBatch{Samples: []*attunev1.Sample{{
+			Process: handle, Tables: []*attunev1.Table{series.SignalTable(series.Reading{ID: series.RunTime, Value: run}, series.Reading{ID: series.ResidentBytes, Value: resident})},
+		}}}}})
+	}
+	asked := &attunev1.Available{BatchSystem: "slurm", Job: "12", Cores: 2, MemoryBytes: 1000, WallSeconds: 600, CoresSource: "asked of slurm", MemorySource: "asked of slurm"}
+	process(1, "node1", asked)
+	process(2, "node2", asked)
+	process(3, "node2", nil) // which the one before has started
+	for handle := range uint64(3) {
+		sample(handle+1, 0, 100)
+		sample(handle+1, 1e9*(handle+1), 300)
+	}
+	got := a.Report(4 * time.Second).Account
+	if v := got.Available; *v.Cores != 4 || *v.Memory != 2000 || *v.WallSeconds != 600 || v.System != "slurm" || v.Job != "12" || !v.Part {
+		t.Errorf("the job could have %+v", v)
+	}
+	if len(got.Nodes) != 2 || *got.Nodes[0].CPU != 1 || *got.Nodes[1].CPU != 5 || *got.Nodes[1].Resident != 600 || *got.Nodes[1].Memory != 1000 || got.Tree[1].Node != "node2" {
+		t.Errorf("on the nodes: %+v, %+v", got.Nodes, got.Tree)
+	}
+	if got.Sources["available.cores"] != "asked of slurm" || got.Accuracy["available.wall_seconds"] != account.Exact {
+		t.Errorf("%v, %v", got.Sources, got.Accuracy)
+	}
+	process(4, "node3", nil)
+	if got := a.Report(4 * time.Second).Account; got.Nodes[2].CPU != nil || got.Nodes[2].Resident != nil {
+		t.Errorf("of a node without samples: %+v", got.Nodes[2])
+	}
+	sample(4, 0, 100)
+	if got := a.Report(4 * time.Second).Account; got.Available.Cores != nil || got.Available.Memory != nil || got.Sources["available.cores"] != "" {
+		t.Errorf("of a node that is not known: %+v, %v", got.Available, got.Sources)
+	}
+}
+
 // TestTakenOver: a process that another controller takes over, as after a restart of attuned, and
 // one that executes another program, are one process each, with all that they took.
 func TestTakenOver(t *testing.T) {

@@ -116,6 +116,9 @@ func (a *admission) present(m *member, d *description) {
 		a.leave(m, d)
 		return
 	}
+	if m.root {
+		d.tellAvailable()
+	}
 	a.images.tell(m, d)
 }
 

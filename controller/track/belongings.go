@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/batch"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
@@ -32,6 +33,7 @@ type seen struct {
 	Job         string // ATTUNE_JOB
 	Off         bool   // ATTUNE=off
 	BatchJob    *attunev1.Job
+	Asked       batch.Job // for all of it on this node
 	Rank        *int32
 }
 
@@ -41,6 +43,7 @@ func readSeen() readers.Operation[seenQuestion, seen] {
 		return seen{
 			CommandLine: readCommandLine(q.Thread), Job: env[JobVariable], Off: env.off(),
 			BatchJob: env.job(place{q.PID, q.Parent, q.Session, q.Group}), Rank: env.rank(),
+			Asked: batch.OnNode(func(name string) string { return env[name] }),
 		}, nil
 	})
 }

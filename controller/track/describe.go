@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/attune-hpc/attune/controller/available"
+	"github.com/attune-hpc/attune/internal/batch"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -25,6 +27,7 @@ type description struct {
 	off     bool   // ATTUNE=off
 	// batchJob is the job without regard to that.
 	batchJob *attunev1.Job
+	asked    batch.Job // for all of it on this node
 	// at is CLOCK_MONOTONIC in nanoseconds: what was described includes every
 	// exec before that.
 	at uint64
@@ -105,7 +108,7 @@ func describeOnce(by *readers.Pool, pid int, known Event) (*description, error) 
 	}
 	d := &description{
 		held: held, image: image, live: live, session: stat.Session,
-		job: shows.Job, off: shows.Off, batchJob: shows.BatchJob,
+		job: shows.Job, off: shows.Off, batchJob: shows.BatchJob, asked: shows.Asked,
 		message: &attunev1.Process{
 			Identity: &attunev1.ProcessIdentity{
 				BootId: identity.BootID, Pid: int32(pid), StartTicks: identity.StartTicks,
@@ -134,4 +137,20 @@ func shown(pid int, stat procid.Stat) (live int, image procid.Image) {
 		return live, stat.Image // ended too, by now
 	}
 	return live, thread.Image
+}
+
+// tellAvailable adds to the message what the process' job could have on this node.
+func (d *description) tellAvailable() {
+	v, from := available.Of(int(d.message.GetIdentity().GetPid()), d.asked)
+	a := &attunev1.Available{BatchSystem: v.System, Job: v.Job, CoresSource: from.Cores, MemorySource: from.Memory}
+	if v.Cores != nil {
+		a.Cores = *v.Cores
+	}
+	if v.Memory != nil {
+		a.MemoryBytes = *v.Memory
+	}
+	if v.WallSeconds != nil {
+		a.WallSeconds = *v.WallSeconds
+	}
+	d.message.Available = a
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attune-hpc/attune/internal/batch"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -27,7 +28,7 @@ func readEnviron(pid int) environment {
 // The program may have overwritten it with anything.
 func parseEnviron(data []byte) environment {
 	wanted := make(map[string]bool)
-	for _, name := range slices.Concat(jobVariables(), rankVariables(), []string{slurmRank, OffVariable}) {
+	for _, name := range slices.Concat(jobVariables(), rankVariables(), batch.Variables(), []string{slurmRank, OffVariable}) {
 		wanted[name] = true
 	}
 	found := make(environment)

@@ -44,6 +44,7 @@ func (i *images) remains(m *member, e Event) *description {
 		}
 		i.programs.describe(message, e.Program)
 	}
+	message.Available = nil // told with what was followed
 	message.ParentPid = int32(m.born.Parent)
 	for _, from := range []Event{m.born, e} {
 		if from.HasUID {

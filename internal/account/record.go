@@ -59,6 +59,7 @@ type Account struct {
 	CoresPeak       *float64            `json:"cores_peak,omitempty" unit:"cores" jsonschema:"Most CPU time by wall time between two samples."`
 	Time            Time                `json:"time" jsonschema:"What the wall time went into: the parts add up to it. While threads run or wait for a CPU, their times count; of several at one time, as much as the time that passes. In the rest none does, and it belongs to the first of what follows that a thread waits for."`
 	Processes       Processes           `json:"processes" jsonschema:"Processes, the command's own among them."`
+	Nodes           []Node              `json:"nodes,omitempty" jsonschema:"Nodes that the processes ran on, in the order of their names, where they are several: what could be had is that of all together then."`
 	Memory          Memory              `json:"memory" jsonschema:"Memory of all processes at one time."`
 	IO              IO                  `json:"io" jsonschema:"Bytes and calls of all processes."`
 	ContextSwitches Switches            `json:"context_switches" jsonschema:"How often threads gave up a CPU."`
@@ -93,6 +94,15 @@ type Available struct {
 	Cores       *float64 `json:"cores,omitempty" unit:"cores" jsonschema:"CPU time by wall time."`
 	Memory      *uint64  `json:"memory_bytes,omitempty" unit:"bytes" jsonschema:"Memory."`
 	WallSeconds *float64 `json:"wall_seconds,omitempty" unit:"seconds" jsonschema:"Time that was asked for."`
+}
+
+// Node is what the processes on one node could have and took there.
+type Node struct {
+	Name     string   `json:"name" jsonschema:"Host name."`
+	Cores    *float64 `json:"cores,omitempty" unit:"cores" jsonschema:"CPU time by wall time that they could have."`
+	Memory   *uint64  `json:"memory_bytes,omitempty" unit:"bytes" jsonschema:"Memory that they could have."`
+	CPU      *float64 `json:"cpu_seconds,omitempty" unit:"seconds" jsonschema:"CPU time of all processes there."`
+	Resident *uint64  `json:"resident_peak_bytes,omitempty" unit:"bytes" jsonschema:"Peak of the resident memory of all processes there at one time."`
 }
 
 // The sources of what is available; another one is a batch system's.
@@ -192,6 +202,7 @@ type File struct {
 type Process struct {
 	PID             int      `json:"pid" jsonschema:"Process id."`
 	Parent          int      `json:"parent" jsonschema:"Process that started it."`
+	Node            string   `json:"node,omitempty" jsonschema:"Node that it ran on, where they are several."`
 	Name            string   `json:"name,omitempty" jsonschema:"Name that the kernel had for it at its end, up to 15 characters."`
 	StartSeconds    float64  `json:"start_seconds" unit:"seconds" jsonschema:"When it began, from the account's start."`
 	WallSeconds     float64  `json:"wall_seconds" unit:"seconds" jsonschema:"How long it lived, up to the account's end."`

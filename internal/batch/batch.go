@@ -4,7 +4,10 @@
 // are safe for concurrent use.
 package batch
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // The batch systems, as attune archive estimate --for names them where it has a form for
 // them.
@@ -34,15 +37,46 @@ var systems = []struct{ variable, system string }{
 	{"SLURM_JOB_ID", Slurm}, {"PBS_JOBID", PBS}, {"JOB_ID", GridEngine}, {"LSB_JOBID", LSF},
 }
 
-// Current is the job that an environment is of.
-func Current(env func(string) string) (job Job) {
-	number := func(name string) float64 {
+// Variables of which a [Job] is made, beside those that hold its id and those of launchers.
+var variables = []string{
+	"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_JOB_NUM_NODES", "SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE", "NSLOTS",
+	"SLURM_MEM_PER_CPU", "SLURM_MEM_PER_NODE", "SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME",
+}
+
+// Variables are the names of those that OnNode asks for.
+func Variables() []string {
+	names := slices.Clone(variables)
+	for _, s := range systems {
+		names = append(names, s.variable)
+	}
+	return names
+}
+
+// Current is the job that an environment is of, with what was asked for this process.
+func Current(env func(string) string) Job {
+	number := numbers(env)
+	return jobOf(env, max(number("SLURM_STEP_NUM_TASKS"), number("OMPI_COMM_WORLD_SIZE"), number("PMI_SIZE")) > 1)
+}
+
+// OnNode is the job that an environment is of, with what was asked for all of its tasks on
+// this node.
+func OnNode(env func(string) string) Job { return jobOf(env, false) }
+
+// numbers returns the numbers above 0 that variables hold.
+func numbers(env func(string) string) func(name string) float64 {
+	return func(name string) float64 {
 		n, err := strconv.ParseFloat(env(name), 64)
 		if err != nil || !(n > 0) {
 			return 0
 		}
 		return n
 	}
+}
+
+// jobOf is the job that an environment is of, with what was asked for one of its tasks, or
+// for all on this node.
+func jobOf(env func(string) string, task bool) (job Job) {
+	number := numbers(env)
 	for _, s := range systems {
 		if job.ID = env(s.variable); job.ID != "" {
 			job.System = s.system
@@ -50,7 +84,6 @@ func Current(env func(string) string) (job Job) {
 		}
 	}
 	const mib = 1 << 20
-	task := max(number("SLURM_STEP_NUM_TASKS"), number("OMPI_COMM_WORLD_SIZE"), number("PMI_SIZE")) > 1
 	job.Part = task || max(number("SLURM_NTASKS"), number("SLURM_JOB_NUM_NODES")) > 1
 	switch {
 	case task:

@@ -56,13 +56,24 @@ func About(a *account.Account, field string) string {
 func Used(a *account.Account) (bars []Bar) {
 	v := a.Available
 	if a.CoresAverage != nil && v.Cores != nil {
-		text := fmt.Sprintf("of %s %s: %s%.2f on average", coresText(*v.Cores), of(a, "cores"), About(a, "cores_average"), *a.CoresAverage)
+		whose := of(a, "cores")
+		if len(a.Nodes) > 1 {
+			whose = ofOn(a, "cores", fmt.Sprintf("%d nodes", len(a.Nodes)))
+		}
+		text := fmt.Sprintf("of %s %s: %s%.2f on average", coresText(*v.Cores), whose, About(a, "cores_average"), *a.CoresAverage)
 		if a.CoresPeak != nil {
 			text += fmt.Sprintf(", peak %s%.1f", About(a, "cores_peak"), *a.CoresPeak)
 		}
 		bars = append(bars, Bar{"CPU", *a.CoresAverage / *v.Cores, text})
 	}
-	if peak, field := memory(a); peak != nil && v.Memory != nil {
+	if n, measured := fullest(a); n != nil {
+		among := fmt.Sprintf("the fullest of %d nodes", measured)
+		if measured == 1 {
+			among = "the only node that was measured"
+		}
+		bars = append(bars, Bar{"memory", float64(*n.Resident) / float64(*n.Memory), fmt.Sprintf("of %s %s: peak %s%s, %s",
+			bytes(*n.Memory), ofOn(a, "memory_bytes", n.Name), About(a, "nodes.resident_peak_bytes"), bytes(*n.Resident), among)})
+	} else if peak, field := memory(a); peak != nil && v.Memory != nil && len(a.Nodes) == 0 {
 		bars = append(bars, Bar{"memory", float64(*peak) / float64(*v.Memory),
 			fmt.Sprintf("of %s %s: peak %s%s", bytes(*v.Memory), of(a, "memory_bytes"), About(a, field), bytes(*peak))})
 	}
@@ -97,6 +108,26 @@ func memory(a *account.Account) (peak *uint64, field string) {
 	return a.Memory.Resident, "memory.resident_peak_bytes"
 }
 
+// fullest is the node whose memory was used most, of that which could be had there, and how many
+// nodes were measured; nil where there are not several, or it is not known what one could have.
+func fullest(a *account.Account) (most *account.Node, measured int) {
+	share := func(n *account.Node) float64 { return float64(*n.Resident) / float64(*n.Memory) }
+	for i := range a.Nodes {
+		n := &a.Nodes[i]
+		if n.Resident == nil {
+			continue
+		}
+		if n.Memory == nil {
+			return nil, 0
+		}
+		measured++
+		if most == nil || share(n) > share(most) {
+			most = n
+		}
+	}
+	return most, measured
+}
+
 // of says whose it was to give.
 func of(a *account.Account, field string) string {
 	switch source := a.Sources["available."+field]; source {
@@ -107,6 +138,14 @@ func of(a *account.Account, field string) string {
 	default:
 		return strings.ReplaceAll(source, batch.Slurm, "Slurm")
 	}
+}
+
+// ofOn is of for a part of several nodes, or all.
+func ofOn(a *account.Account, field, place string) string {
+	if a.Sources["available."+field] == account.SourceMachine {
+		return "on " + place
+	}
+	return of(a, field) + " on " + place
 }
 
 func coresText(n float64) string {
@@ -146,8 +185,12 @@ func Worst(a *account.Account) string {
 }
 
 func processText(p *account.Process) string {
-	if p.Name == "" {
-		return fmt.Sprint(p.PID)
+	text := fmt.Sprint(p.PID)
+	if p.Name != "" {
+		text += " (" + p.Name + ")"
 	}
-	return fmt.Sprintf("%d (%s)", p.PID, p.Name)
+	if p.Node != "" {
+		text += " on " + p.Node
+	}
+	return text
 }

@@ -70,6 +70,37 @@ the speed of one core, for it does one thing after another: 0.96 of 8 cores on a
 	}
 }
 
+// TestNodes: of a job of several nodes the cores count together, of the memory that of the
+// node where least was left, and the time once.
+func TestNodes(t *testing.T) {
+	a := job()
+	a.Nodes = []account.Node{
+		{Name: "node1", Memory: new(uint64(8e9)), Resident: new(uint64(4e8))},
+		{Name: "node2", Memory: new(uint64(8e9)), Resident: new(uint64(6e9))},
+	}
+	a.Accuracy["nodes.resident_peak_bytes"] = account.Sampled
+	a.Tree[1].Node = "node2"
+	var got []string
+	for _, b := range Used(a) {
+		got = append(got, b.Name+" "+b.Percent()+" "+b.Text)
+	}
+	want := `CPU 12 % of 8 cores asked of Slurm on 2 nodes: 0.96 on average, peak about 1.0
+memory 75 % of 8 GB asked of Slurm on node2: peak about 6 GB, the fullest of 2 nodes
+time <1 % of 1 d 00 h asked of Slurm: 1 min 40 s
+process 8 (solver) on node2, of 2: 95.9 s of the 96.0 s CPU time, and most memory, 2 GB`
+	if text := strings.Join(append(got, Worst(a)), "\n"); text != want {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+	a.Nodes[0].Memory = nil
+	if bars := Used(a); len(bars) != 2 {
+		t.Errorf("of memory that is not known of a node: %+v", bars)
+	}
+	a.Nodes[0].Resident = nil
+	if bars := Used(a); len(bars) != 3 || !strings.HasSuffix(bars[1].Text, "6 GB, the only node that was measured") {
+		t.Errorf("of a node that nobody measured: %+v", bars)
+	}
+}
+
 // TestNoDirective: nothing is recommended where that would be a guess.
 func TestNoDirective(t *testing.T) {
 	for name, change := range map[string]func(*account.Account){

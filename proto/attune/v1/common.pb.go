@@ -753,7 +753,10 @@ type Process struct {
 	// CPUs that its threads could be given, as a list such as 0-3,8: those that its
 	// cpuset leaves to it and that the controller itself may use. Not in the first
 	// message of a process; empty: unknown.
-	CpusUsable    string `protobuf:"bytes,15,opt,name=cpus_usable,json=cpusUsable,proto3" json:"cpus_usable,omitempty"`
+	CpusUsable string `protobuf:"bytes,15,opt,name=cpus_usable,json=cpusUsable,proto3" json:"cpus_usable,omitempty"`
+	// What the job could have on this node. Only of processes that were asked for, not
+	// of those that they started.
+	Available     *Available `protobuf:"bytes,16,opt,name=available,proto3" json:"available,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -893,6 +896,113 @@ func (x *Process) GetCpusUsable() string {
 	return ""
 }
 
+func (x *Process) GetAvailable() *Available {
+	if x != nil {
+		return x.Available
+	}
+	return nil
+}
+
+// Available is what the processes of a job could have on one node.
+type Available struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Batch system, as docs/reference/account.md names it; empty: this is no job of one.
+	BatchSystem string `protobuf:"bytes,1,opt,name=batch_system,json=batchSystem,proto3" json:"batch_system,omitempty"`
+	// Its id of the job.
+	Job string `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	// CPU time by wall time; 0: not known.
+	Cores float64 `protobuf:"fixed64,3,opt,name=cores,proto3" json:"cores,omitempty"`
+	// Memory, bytes; 0: not known.
+	MemoryBytes uint64 `protobuf:"varint,4,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// Time that was asked for, seconds; 0: none was.
+	WallSeconds float64 `protobuf:"fixed64,5,opt,name=wall_seconds,json=wallSeconds,proto3" json:"wall_seconds,omitempty"`
+	// What says so of cores and of memory: "asked of SYSTEM", "control group" or "machine".
+	CoresSource string `protobuf:"bytes,6,opt,name=cores_source,json=coresSource,proto3" json:"cores_source,omitempty"`
+	// See cores_source.
+	MemorySource  string `protobuf:"bytes,7,opt,name=memory_source,json=memorySource,proto3" json:"memory_source,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Available) Reset() {
+	*x = Available{}
+	mi := &file_attune_v1_common_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Available) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Available) ProtoMessage() {}
+
+func (x *Available) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_common_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Available.ProtoReflect.Descriptor instead.
+func (*Available) Descriptor() ([]byte, []int) {
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Available) GetBatchSystem() string {
+	if x != nil {
+		return x.BatchSystem
+	}
+	return ""
+}
+
+func (x *Available) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Available) GetCores() float64 {
+	if x != nil {
+		return x.Cores
+	}
+	return 0
+}
+
+func (x *Available) GetMemoryBytes() uint64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *Available) GetWallSeconds() float64 {
+	if x != nil {
+		return x.WallSeconds
+	}
+	return 0
+}
+
+func (x *Available) GetCoresSource() string {
+	if x != nil {
+		return x.CoresSource
+	}
+	return ""
+}
+
+func (x *Available) GetMemorySource() string {
+	if x != nil {
+		return x.MemorySource
+	}
+	return ""
+}
+
 // Value is one typed value, as read from or written to a process.
 type Value struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -912,7 +1022,7 @@ type Value struct {
 
 func (x *Value) Reset() {
 	*x = Value{}
-	mi := &file_attune_v1_common_proto_msgTypes[4]
+	mi := &file_attune_v1_common_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -924,7 +1034,7 @@ func (x *Value) String() string {
 func (*Value) ProtoMessage() {}
 
 func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_common_proto_msgTypes[4]
+	mi := &file_attune_v1_common_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -937,7 +1047,7 @@ func (x *Value) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Value.ProtoReflect.Descriptor instead.
 func (*Value) Descriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{4}
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Value) GetKind() isValue_Kind {
@@ -1058,7 +1168,7 @@ type FunctionTarget struct {
 
 func (x *FunctionTarget) Reset() {
 	*x = FunctionTarget{}
-	mi := &file_attune_v1_common_proto_msgTypes[5]
+	mi := &file_attune_v1_common_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1180,7 @@ func (x *FunctionTarget) String() string {
 func (*FunctionTarget) ProtoMessage() {}
 
 func (x *FunctionTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_common_proto_msgTypes[5]
+	mi := &file_attune_v1_common_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1193,7 @@ func (x *FunctionTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionTarget.ProtoReflect.Descriptor instead.
 func (*FunctionTarget) Descriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{5}
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *FunctionTarget) GetObject() string {
@@ -1131,7 +1241,7 @@ type UsdtTarget struct {
 
 func (x *UsdtTarget) Reset() {
 	*x = UsdtTarget{}
-	mi := &file_attune_v1_common_proto_msgTypes[6]
+	mi := &file_attune_v1_common_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1253,7 @@ func (x *UsdtTarget) String() string {
 func (*UsdtTarget) ProtoMessage() {}
 
 func (x *UsdtTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_common_proto_msgTypes[6]
+	mi := &file_attune_v1_common_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1266,7 @@ func (x *UsdtTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsdtTarget.ProtoReflect.Descriptor instead.
 func (*UsdtTarget) Descriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{6}
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *UsdtTarget) GetObject() string {
@@ -1194,7 +1304,7 @@ type GlobalVariable struct {
 
 func (x *GlobalVariable) Reset() {
 	*x = GlobalVariable{}
-	mi := &file_attune_v1_common_proto_msgTypes[7]
+	mi := &file_attune_v1_common_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1206,7 +1316,7 @@ func (x *GlobalVariable) String() string {
 func (*GlobalVariable) ProtoMessage() {}
 
 func (x *GlobalVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_common_proto_msgTypes[7]
+	mi := &file_attune_v1_common_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1219,7 +1329,7 @@ func (x *GlobalVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GlobalVariable.ProtoReflect.Descriptor instead.
 func (*GlobalVariable) Descriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GlobalVariable) GetObject() string {
@@ -1275,7 +1385,7 @@ type Capture struct {
 
 func (x *Capture) Reset() {
 	*x = Capture{}
-	mi := &file_attune_v1_common_proto_msgTypes[8]
+	mi := &file_attune_v1_common_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1397,7 @@ func (x *Capture) String() string {
 func (*Capture) ProtoMessage() {}
 
 func (x *Capture) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_common_proto_msgTypes[8]
+	mi := &file_attune_v1_common_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1410,7 @@ func (x *Capture) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capture.ProtoReflect.Descriptor instead.
 func (*Capture) Descriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{8}
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Capture) GetName() string {
@@ -1463,7 +1573,7 @@ type Predicate struct {
 
 func (x *Predicate) Reset() {
 	*x = Predicate{}
-	mi := &file_attune_v1_common_proto_msgTypes[9]
+	mi := &file_attune_v1_common_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1585,7 @@ func (x *Predicate) String() string {
 func (*Predicate) ProtoMessage() {}
 
 func (x *Predicate) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_common_proto_msgTypes[9]
+	mi := &file_attune_v1_common_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1598,7 @@ func (x *Predicate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Predicate.ProtoReflect.Descriptor instead.
 func (*Predicate) Descriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{9}
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Predicate) GetCapture() string {
@@ -1588,7 +1698,7 @@ type MeasurePoint struct {
 
 func (x *MeasurePoint) Reset() {
 	*x = MeasurePoint{}
-	mi := &file_attune_v1_common_proto_msgTypes[10]
+	mi := &file_attune_v1_common_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1600,7 +1710,7 @@ func (x *MeasurePoint) String() string {
 func (*MeasurePoint) ProtoMessage() {}
 
 func (x *MeasurePoint) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_common_proto_msgTypes[10]
+	mi := &file_attune_v1_common_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1613,7 +1723,7 @@ func (x *MeasurePoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasurePoint.ProtoReflect.Descriptor instead.
 func (*MeasurePoint) Descriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{10}
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *MeasurePoint) GetId() string {
@@ -1796,7 +1906,7 @@ type Reading struct {
 
 func (x *Reading) Reset() {
 	*x = Reading{}
-	mi := &file_attune_v1_common_proto_msgTypes[11]
+	mi := &file_attune_v1_common_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1808,7 +1918,7 @@ func (x *Reading) String() string {
 func (*Reading) ProtoMessage() {}
 
 func (x *Reading) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_common_proto_msgTypes[11]
+	mi := &file_attune_v1_common_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1821,7 +1931,7 @@ func (x *Reading) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reading.ProtoReflect.Descriptor instead.
 func (*Reading) Descriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{11}
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Reading) GetSignal() Signal {
@@ -1859,7 +1969,7 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\tMechanism\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tavailable\x18\x02 \x01(\bR\tavailable\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x8c\x04\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xc0\x04\n" +
 	"\aProcess\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\x04R\x06handle\x126\n" +
 	"\bidentity\x18\x02 \x01(\v2\x1a.attune.v1.ProcessIdentityR\bidentity\x12\x1d\n" +
@@ -1882,8 +1992,17 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\fcpus_allowed\x18\r \x01(\rR\vcpusAllowed\x12$\n" +
 	"\x0eseen_unix_nano\x18\x0e \x01(\x03R\fseenUnixNano\x12\x1f\n" +
 	"\vcpus_usable\x18\x0f \x01(\tR\n" +
-	"cpusUsableB\a\n" +
-	"\x05_rank\"\x8d\x01\n" +
+	"cpusUsable\x122\n" +
+	"\tavailable\x18\x10 \x01(\v2\x14.attune.v1.AvailableR\tavailableB\a\n" +
+	"\x05_rank\"\xe4\x01\n" +
+	"\tAvailable\x12!\n" +
+	"\fbatch_system\x18\x01 \x01(\tR\vbatchSystem\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x14\n" +
+	"\x05cores\x18\x03 \x01(\x01R\x05cores\x12!\n" +
+	"\fmemory_bytes\x18\x04 \x01(\x04R\vmemoryBytes\x12!\n" +
+	"\fwall_seconds\x18\x05 \x01(\x01R\vwallSeconds\x12!\n" +
+	"\fcores_source\x18\x06 \x01(\tR\vcoresSource\x12#\n" +
+	"\rmemory_source\x18\a \x01(\tR\fmemorySource\"\x8d\x01\n" +
 	"\x05Value\x12\x1a\n" +
 	"\ainteger\x18\x01 \x01(\x03H\x00R\ainteger\x12\x1c\n" +
 	"\bunsigned\x18\x02 \x01(\x04H\x00R\bunsigned\x12\x14\n" +
@@ -2030,7 +2149,7 @@ func file_attune_v1_common_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_attune_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_attune_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_attune_v1_common_proto_goTypes = []any{
 	(Place)(0),              // 0: attune.v1.Place
 	(Delivery)(0),           // 1: attune.v1.Delivery
@@ -2042,37 +2161,39 @@ var file_attune_v1_common_proto_goTypes = []any{
 	(*Job)(nil),             // 7: attune.v1.Job
 	(*Mechanism)(nil),       // 8: attune.v1.Mechanism
 	(*Process)(nil),         // 9: attune.v1.Process
-	(*Value)(nil),           // 10: attune.v1.Value
-	(*FunctionTarget)(nil),  // 11: attune.v1.FunctionTarget
-	(*UsdtTarget)(nil),      // 12: attune.v1.UsdtTarget
-	(*GlobalVariable)(nil),  // 13: attune.v1.GlobalVariable
-	(*Capture)(nil),         // 14: attune.v1.Capture
-	(*Predicate)(nil),       // 15: attune.v1.Predicate
-	(*MeasurePoint)(nil),    // 16: attune.v1.MeasurePoint
-	(*Reading)(nil),         // 17: attune.v1.Reading
+	(*Available)(nil),       // 10: attune.v1.Available
+	(*Value)(nil),           // 11: attune.v1.Value
+	(*FunctionTarget)(nil),  // 12: attune.v1.FunctionTarget
+	(*UsdtTarget)(nil),      // 13: attune.v1.UsdtTarget
+	(*GlobalVariable)(nil),  // 14: attune.v1.GlobalVariable
+	(*Capture)(nil),         // 15: attune.v1.Capture
+	(*Predicate)(nil),       // 16: attune.v1.Predicate
+	(*MeasurePoint)(nil),    // 17: attune.v1.MeasurePoint
+	(*Reading)(nil),         // 18: attune.v1.Reading
 }
 var file_attune_v1_common_proto_depIdxs = []int32{
 	6,  // 0: attune.v1.Process.identity:type_name -> attune.v1.ProcessIdentity
 	7,  // 1: attune.v1.Process.job:type_name -> attune.v1.Job
 	8,  // 2: attune.v1.Process.mechanisms:type_name -> attune.v1.Mechanism
-	13, // 3: attune.v1.Capture.global:type_name -> attune.v1.GlobalVariable
-	10, // 4: attune.v1.Capture.constant:type_name -> attune.v1.Value
-	3,  // 5: attune.v1.Capture.context:type_name -> attune.v1.CaptureContext
-	2,  // 6: attune.v1.Capture.type:type_name -> attune.v1.CaptureType
-	4,  // 7: attune.v1.Predicate.comparison:type_name -> attune.v1.Comparison
-	10, // 8: attune.v1.Predicate.operand:type_name -> attune.v1.Value
-	11, // 9: attune.v1.MeasurePoint.function:type_name -> attune.v1.FunctionTarget
-	12, // 10: attune.v1.MeasurePoint.usdt:type_name -> attune.v1.UsdtTarget
-	0,  // 11: attune.v1.MeasurePoint.place:type_name -> attune.v1.Place
-	1,  // 12: attune.v1.MeasurePoint.delivery:type_name -> attune.v1.Delivery
-	14, // 13: attune.v1.MeasurePoint.captures:type_name -> attune.v1.Capture
-	15, // 14: attune.v1.MeasurePoint.predicates:type_name -> attune.v1.Predicate
-	5,  // 15: attune.v1.Reading.signal:type_name -> attune.v1.Signal
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	10, // 3: attune.v1.Process.available:type_name -> attune.v1.Available
+	14, // 4: attune.v1.Capture.global:type_name -> attune.v1.GlobalVariable
+	11, // 5: attune.v1.Capture.constant:type_name -> attune.v1.Value
+	3,  // 6: attune.v1.Capture.context:type_name -> attune.v1.CaptureContext
+	2,  // 7: attune.v1.Capture.type:type_name -> attune.v1.CaptureType
+	4,  // 8: attune.v1.Predicate.comparison:type_name -> attune.v1.Comparison
+	11, // 9: attune.v1.Predicate.operand:type_name -> attune.v1.Value
+	12, // 10: attune.v1.MeasurePoint.function:type_name -> attune.v1.FunctionTarget
+	13, // 11: attune.v1.MeasurePoint.usdt:type_name -> attune.v1.UsdtTarget
+	0,  // 12: attune.v1.MeasurePoint.place:type_name -> attune.v1.Place
+	1,  // 13: attune.v1.MeasurePoint.delivery:type_name -> attune.v1.Delivery
+	15, // 14: attune.v1.MeasurePoint.captures:type_name -> attune.v1.Capture
+	16, // 15: attune.v1.MeasurePoint.predicates:type_name -> attune.v1.Predicate
+	5,  // 16: attune.v1.Reading.signal:type_name -> attune.v1.Signal
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_common_proto_init() }
@@ -2081,14 +2202,14 @@ func file_attune_v1_common_proto_init() {
 		return
 	}
 	file_attune_v1_common_proto_msgTypes[3].OneofWrappers = []any{}
-	file_attune_v1_common_proto_msgTypes[4].OneofWrappers = []any{
+	file_attune_v1_common_proto_msgTypes[5].OneofWrappers = []any{
 		(*Value_Integer)(nil),
 		(*Value_Unsigned)(nil),
 		(*Value_Real)(nil),
 		(*Value_Text)(nil),
 		(*Value_Truth)(nil),
 	}
-	file_attune_v1_common_proto_msgTypes[8].OneofWrappers = []any{
+	file_attune_v1_common_proto_msgTypes[9].OneofWrappers = []any{
 		(*Capture_Parameter)(nil),
 		(*Capture_Returned)(nil),
 		(*Capture_Global)(nil),
@@ -2096,7 +2217,7 @@ func file_attune_v1_common_proto_init() {
 		(*Capture_Context)(nil),
 		(*Capture_Path)(nil),
 	}
-	file_attune_v1_common_proto_msgTypes[10].OneofWrappers = []any{
+	file_attune_v1_common_proto_msgTypes[11].OneofWrappers = []any{
 		(*MeasurePoint_Hook)(nil),
 		(*MeasurePoint_Function)(nil),
 		(*MeasurePoint_Usdt)(nil),
@@ -2107,7 +2228,7 @@ func file_attune_v1_common_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_common_proto_rawDesc), len(file_attune_v1_common_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
