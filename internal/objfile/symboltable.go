@@ -91,6 +91,9 @@ func (t *symbolTable) each(l *layout, want filter, visit func(Symbol) bool) {
 			continue
 		}
 		symbol := t.symbol(l, i, string(name), entry)
+		if symbol.Name == "" {
+			continue // a version, of nothing
+		}
 		if symbol.Bind == elf.STB_LOCAL {
 			symbol.Source = string(source)
 		}

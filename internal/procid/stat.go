@@ -163,10 +163,15 @@ func ParseStat(data []byte) (Stat, error) {
 // tenth of the time.
 func ParseState(data []byte) (byte, error) {
 	rest := data[bytes.LastIndexByte(data, ')')+1:]
-	if word, _ := nextWord(rest); len(rest) < len(data) && len(word) == 1 {
+	if word, _ := nextWord(rest); len(rest) < len(data) && isState(word) {
 		return word[0], nil
 	}
 	return 0, fmt.Errorf("%w: stat without state", ErrMalformed)
+}
+
+// isState says whether a word is a letter, as the kernel's states are.
+func isState(word []byte) bool {
+	return len(word) == 1 && (word[0] >= 'A' && word[0] <= 'Z' || word[0] >= 'a' && word[0] <= 'z')
 }
 
 // Field numbers as in proc_pid_stat(5), counted from 1. Kernels since 2.6
@@ -193,7 +198,7 @@ func nextWord(data []byte) (word, rest []byte) {
 
 func (s *Stat) set(field int, word []byte) error {
 	if field == firstFieldAfterName {
-		if len(word) != 1 {
+		if !isState(word) {
 			return fmt.Errorf("%w: state %q", ErrMalformed, word)
 		}
 		s.State = word[0]

@@ -37,6 +37,8 @@ type Info struct {
 	data *dwarf.Data
 	// units are where the first entry of each is.
 	units []dwarf.Offset
+	size  int           // of the entries, bytes
+	ends  int           // of lists of entries, read one after the other
 	work  *bounded.Work // of the look-up under way
 	total *bounded.Work
 	types types
@@ -93,6 +95,7 @@ func (i *Info) read(f *objfile.File) (err error) {
 	if i.units, err = s.check(); err != nil {
 		return err
 	}
+	i.size = len(s["info"])
 	i.data, err = dwarf.New(s["abbrev"], nil, nil, s["info"], nil, nil, s["ranges"], s["str"])
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", objfile.ErrCorrupt, f.Name(), err)
@@ -127,6 +130,12 @@ func (i *Info) next(r *dwarf.Reader) (*dwarf.Entry, error) {
 	}
 	if e == nil {
 		return nil, nil //nolint:nilnil // the end, as dwarf.Reader has it
+	}
+	// A number that the end of its unit cuts off is read as 0, again and again.
+	if i.ends++; e.Tag != 0 {
+		i.ends = 0
+	} else if i.ends > i.size {
+		return nil, fmt.Errorf("%w: %s: an entry is cut off", objfile.ErrCorrupt, i.file.Name())
 	}
 	return e, i.work.Spend(costOf(e))
 }

@@ -107,6 +107,7 @@ func TestHostileNames(t *testing.T) {
 		"many names of one address": {hostile.Symbols(append(many, 0), true, offsets(1900, 1)...), 64 * mega, lookup("x*"), nil},
 		"long names that match":     {hostile.Symbols(append(long, 0), false, offsets(3000, 1)...), 64 * mega, lookup("*a*"), objfile.ErrTooManySymbols},
 		"ten million symbols":       {hostile.Symbols([]byte("\x00a\x00"), false, offsets(10_000_000, 0)...), mega, lookup("a"), objfile.ErrUnsupported},
+		"a version of nothing":      {hostile.Symbols([]byte("\x00@@V\x00"), false, offsets(1, 1)...), mega, lookup("*"), objfile.ErrNoSymbol},
 		"names to demangle":         {hostile.Symbols(append(mangled, 0), false, offsets(500_000, 0)...), 160 * mega, lookup("a::*a::b"), objfile.ErrUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
