@@ -151,8 +151,7 @@ func (h *Host) refuse(st *Status, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st.State, st.Reason = StateRefused, err.Error()
-	var missing *missingError
-	if errors.As(err, &missing) {
+	if _, missing := errors.AsType[*missingError](err); missing {
 		st.State = StateMissing
 	}
 }

@@ -46,8 +46,7 @@ func execute(args []string, p *cli.Env) int {
 	if p.Program != nil {
 		return p.Program.End()
 	}
-	var interrupted *launch.InterruptedError
-	if errors.As(err, &interrupted) {
+	if interrupted, ok := errors.AsType[*launch.InterruptedError](err); ok {
 		return launch.DieBy(interrupted.Signal)
 	}
 	if err != nil {

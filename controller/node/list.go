@@ -56,7 +56,7 @@ func (l *sessions) takeProcess(o order, process *procid.Process) (*session, erro
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, err := l.enter(o, process)
-	if r := new(refusal); errors.As(err, &r) {
+	if r, ok := errors.AsType[*refusal](err); ok {
 		l.refused(r.reason)
 	}
 	return s, err

@@ -89,7 +89,7 @@ func TestKilled(t *testing.T) {
 }
 
 func ignoreStatus(err error) error {
-	if exit := new(exec.ExitError); errors.As(err, &exit) {
+	if _, exited := errors.AsType[*exec.ExitError](err); exited {
 		return nil
 	}
 	return err

@@ -54,8 +54,7 @@ func Of(err error) int {
 	if err == nil {
 		return OK
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	return Failure

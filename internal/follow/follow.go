@@ -66,8 +66,7 @@ func Open(path string) (*os.File, error) {
 
 // cannotOpen leaves the path out of an error: whoever says it has a name for the file.
 func cannotOpen(err error) error {
-	var at *os.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*os.PathError](err); ok {
 		return fmt.Errorf("cannot be read: %w", at.Err)
 	}
 	return err

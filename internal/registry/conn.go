@@ -122,11 +122,11 @@ const retryAfter = 250 * time.Millisecond
 // passing says whether an error is of the registry being away or not ready, not
 // of what was asked.
 func passing(err error) bool {
-	if api := new(jetstream.APIError); errors.As(err, &api) {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return api.Code >= 500 || api.ErrorCode == jetstream.JSErrCodeStreamNotFound
 	}
 	// What watches buckets has errors of its own.
-	if api := new(nats.APIError); errors.As(err, &api) {
+	if api, ok := errors.AsType[*nats.APIError](err); ok {
 		return api.Code >= 500 || api.ErrorCode == nats.JSErrCodeStreamNotFound
 	}
 	for _, e := range []error{

@@ -59,8 +59,7 @@ func (f File) documents(remedy string, do func(line int, document []byte) error)
 		}
 		if err != nil {
 			offset := int64(len(f.Text)) // cut off
-			var syntax *json.SyntaxError
-			if errors.As(err, &syntax) {
+			if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 				offset = min(max(syntax.Offset, counted), offset)
 			}
 			return f.fail(lineAt(offset), remedy, "not JSON: %w", err)

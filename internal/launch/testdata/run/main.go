@@ -25,8 +25,7 @@ func run() int {
 	child, err := launch.Start(context.Background(), launch.Command{
 		Args: os.Args[1:], Env: os.Environ(), Signals: signals,
 	})
-	var interrupted *launch.InterruptedError
-	if errors.As(err, &interrupted) {
+	if interrupted, ok := errors.AsType[*launch.InterruptedError](err); ok {
 		return launch.DieBy(interrupted.Signal)
 	}
 	if err != nil {
