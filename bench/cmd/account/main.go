@@ -78,8 +78,7 @@ type times struct {
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
+	benchmark.Common
 	// Times are by program and tool.
 	Times map[string]map[string]*times `json:"times"`
 	// Missing are tools that are not installed.
@@ -88,9 +87,9 @@ type document struct {
 
 func main() {
 	rounds := flag.Int("n", 7, "runs of each program with each tool; medians are shown")
-	d := &document{Machine: present.ThisMachine("strace", "time", "linux-perf", "coop-computing-tools"), Times: make(map[string]map[string]*times)}
+	d := &document{Times: make(map[string]map[string]*times)}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "account", Machine: d.Machine, Quick: benchmark.Quick{"n": "3"}, Document: d,
+		Name: "account", Packages: []string{"strace", "time", "linux-perf", "coop-computing-tools"}, Quick: benchmark.Quick{"n": "3"}, Document: d,
 		Measure: func(ctx context.Context) error { return d.measure(ctx, *rounds) },
 	}))
 }

@@ -24,9 +24,8 @@ import (
 
 // document is what -json writes; times in milliseconds, memory in kB.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Nodes   int             `json:"nodes"`
+	benchmark.Common
+	Nodes int `json:"nodes"`
 	// Seen is how long each node took to know of each registration, Last how
 	// long the last one of them took.
 	Seen []float64 `json:"seen_ms"`
@@ -54,9 +53,9 @@ func main() {
 	nodes := flag.Int("nodes", 1000, "watchers, each with a connection of its own")
 	rounds := flag.Int("n", 50, "registrations that are announced")
 	idle := flag.Duration("idle", 20*time.Second, "how long idle cost is measured")
-	d := &document{Machine: present.ThisMachine()}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "announce", Machine: d.Machine, Quick: benchmark.Quick{"n": "20", "idle": "10s"}, Document: d,
+		Name: "announce", Quick: benchmark.Quick{"n": "20", "idle": "10s"}, Document: d,
 		Measure: func(ctx context.Context) error {
 			d.Nodes = *nodes
 			return d.measure(ctx, *rounds, *idle)
@@ -65,12 +64,7 @@ func main() {
 }
 
 func (d *document) measure(ctx context.Context, rounds int, idle time.Duration) (err error) {
-	dir, err := os.MkdirTemp("", "attune-bench-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	server, err := startServer(ctx, dir)
+	server, err := startServer(ctx, d.Scratch)
 	if err != nil {
 		return err
 	}

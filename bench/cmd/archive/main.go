@@ -28,9 +28,8 @@ import (
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Tasks   int             `json:"tasks"`
+	benchmark.Common
+	Tasks int `json:"tasks"`
 	// Batch is tasks a second, in transactions of a thousand; Single is one task in one
 	// transaction, the archive opened for it, as after each command.
 	Batch  present.Figure `json:"insert_per_second"`
@@ -50,9 +49,9 @@ type document struct {
 func main() {
 	tasks := flag.Int("tasks", 100_000, "tasks in the archive")
 	at := flag.String("at", "", "`URL` of an empty PostgreSQL database; empty: a file")
-	d := &document{Machine: present.ThisMachine()}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "archive", Machine: d.Machine, Quick: benchmark.Quick{}, Document: d,
+		Name: "archive", Quick: benchmark.Quick{}, Document: d,
 		Measure: func(ctx context.Context) error { return d.measure(ctx, *tasks, *at) },
 	}))
 }
@@ -65,12 +64,7 @@ const (
 
 // measure measures all figures, in an archive of its own.
 func (d *document) measure(ctx context.Context, tasks int, at string) error {
-	dir, err := os.MkdirTemp("", "attune-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	path := cmp.Or(at, filepath.Join(dir, "archive.db"))
+	path := cmp.Or(at, filepath.Join(d.Scratch, "archive.db"))
 	s, err := archive.Open(ctx, path)
 	if err != nil {
 		return err
@@ -86,7 +80,7 @@ func (d *document) measure(ctx context.Context, tasks int, at string) error {
 	if err := d.ask(ctx, s); err != nil {
 		return err
 	}
-	page, err := os.Create(filepath.Join(dir, "page.html"))
+	page, err := os.Create(filepath.Join(d.Scratch, "page.html"))
 	if err != nil {
 		return err
 	}

@@ -39,9 +39,8 @@ type figure struct {
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Figures []figure        `json:"figures"`
+	benchmark.Common
+	Figures []figure `json:"figures"`
 }
 
 // hundred is how many points are asked for at a time.
@@ -57,12 +56,10 @@ const (
 func main() {
 	repeats := flag.Int("n", 7, "runs of each; medians are shown")
 	only := flag.String("only", "", "only programs and ways with this in their name")
-	d := &document{Machine: present.ThisMachine("libc6", "python3-minimal")}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "attach", Machine: d.Machine, Quick: benchmark.Quick{"n": "5"}, Document: d,
-		Measure: func(ctx context.Context) error {
-			return d.measure(ctx, *repeats, *only)
-		},
+		Name: "attach", Packages: []string{"libc6", "python3-minimal"}, Quick: benchmark.Quick{"n": "5"}, Document: d,
+		Measure: func(ctx context.Context) error { return d.measure(ctx, *repeats, *only) },
 	}))
 }
 

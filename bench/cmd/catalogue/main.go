@@ -15,7 +15,6 @@ import (
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/catalogue"
-	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
 	"github.com/attune-hpc/attune/bench/internal/workload"
 )
@@ -34,10 +33,9 @@ type options struct {
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine  present.Machine `json:"machine"`
-	Problems []result        `json:"problems"`
-	Controls []result        `json:"controls"`
+	benchmark.Common
+	Problems []result `json:"problems"`
+	Controls []result `json:"controls"`
 	// Missing are cases that cannot run here, and Failed those that did not get
 	// through, with the reason.
 	Missing []string `json:"missing,omitempty"`
@@ -54,9 +52,9 @@ func main() {
 	flag.BoolVar(&o.each, "each", false, "also hold each case to 85 % of the best setting, and its change to a second")
 	flag.StringVar(&o.reports, "reports", "", "keep attune's reports in this `FOLDER`")
 	flag.BoolVar(&o.list, "list", false, "name the cases, and run none")
-	d := &document{Machine: present.ThisMachine("libc6", "python3-numpy", "lammps", "openmpi-bin", "mpich")}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "catalogue", Machine: d.Machine, Document: d,
+		Name: "catalogue", Packages: []string{"libc6", "python3-numpy", "lammps", "openmpi-bin", "mpich"}, Document: d,
 		Quick:   benchmark.Quick{"n": "5", "in-mean": "1", "seconds": "25", "plain-seconds": "3"},
 		Measure: func(ctx context.Context) error { return d.measure(ctx, o) },
 	}))
@@ -82,12 +80,7 @@ func (d *document) measure(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	scratch, err := os.MkdirTemp("", "attune-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
-	b := bench{options: o, attune: tuned.Attune{Binary: "bin/attune", Scratch: scratch}}
+	b := bench{options: o, attune: tuned.Attune{Binary: "bin/attune", Scratch: d.Scratch}}
 	for _, c := range cases {
 		if err := d.measureCase(ctx, b, c); ctx.Err() != nil {
 			return ctx.Err()

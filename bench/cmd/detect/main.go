@@ -19,20 +19,19 @@ import (
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Starts  starts          `json:"starts"`
-	Short   short           `json:"short_processes"`
-	Service service         `json:"service"`
+	benchmark.Common
+	Starts  starts  `json:"starts"`
+	Short   short   `json:"short_processes"`
+	Service service `json:"service"`
 	// Costs of sessions, by how they are served.
 	Costs []cost `json:"costs"`
 }
 
 func main() {
 	runs := flag.Int("n", 100, "processes that are timed")
-	d := &document{Machine: present.ThisMachine("libc6")}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "detect", Machine: d.Machine, Document: d,
+		Name: "detect", Packages: []string{"libc6"}, Document: d,
 		Measure: func(ctx context.Context) error { return d.measure(ctx, *runs) },
 	}))
 }
@@ -41,25 +40,20 @@ func (d *document) measure(ctx context.Context, runs int) (err error) {
 	if os.Getuid() != 0 {
 		return fmt.Errorf("a node's service is root's: run it as root")
 	}
-	dir, err := os.MkdirTemp("", "attune-detect-")
+	p, err := compile(ctx, d.Scratch)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what is left is in a temporary folder
-	p, err := compile(ctx, dir)
-	if err != nil {
-		return err
-	}
-	if d.Starts, _, err = timeStarts(ctx, dir, false, p, runs); err != nil {
+	if d.Starts, _, err = timeStarts(ctx, d.Scratch, false, p, runs); err != nil {
 		return fmt.Errorf("starts: %w", err)
 	}
-	if d.Costs, err = compare(ctx, dir, p); err != nil {
+	if d.Costs, err = compare(ctx, d.Scratch, p); err != nil {
 		return fmt.Errorf("processes of sessions: %w", err)
 	}
-	if d.Short, err = countShort(ctx, dir); err != nil {
+	if d.Short, err = countShort(ctx, d.Scratch); err != nil {
 		return fmt.Errorf("short processes: %w", err)
 	}
-	if d.Service, err = weighService(ctx, dir); err != nil {
+	if d.Service, err = weighService(ctx, d.Scratch); err != nil {
 		return fmt.Errorf("service: %w", err)
 	}
 	inside, own := d.Costs[0], d.Costs[1]

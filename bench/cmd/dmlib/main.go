@@ -27,19 +27,16 @@ type figure struct {
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Figures []figure        `json:"figures"`
+	benchmark.Common
+	Figures []figure `json:"figures"`
 }
 
 func main() {
 	rounds := flag.Int("n", 7, "rounds of each mode; medians are shown")
-	d := &document{Machine: present.ThisMachine("libc6")}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "dmlib", Machine: d.Machine, Document: d,
-		Measure: func(ctx context.Context) error {
-			return d.measure(ctx, *rounds)
-		},
+		Name: "dmlib", Packages: []string{"libc6"}, Document: d,
+		Measure: func(ctx context.Context) error { return d.measure(ctx, *rounds) },
 	}))
 }
 

@@ -86,28 +86,20 @@ type figure struct {
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Figures []figure        `json:"figures"`
+	benchmark.Common
+	Figures []figure `json:"figures"`
 }
 
 func main() {
 	repeats := flag.Int("n", 5, "runs of each load; medians are shown")
-	d := &document{Machine: present.ThisMachine("libc6")}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "drain", Machine: d.Machine, Quick: benchmark.Quick{"n": "3"}, Document: d,
-		Measure: func(ctx context.Context) error {
-			return d.measure(ctx, *repeats)
-		},
+		Name: "drain", Packages: []string{"libc6"}, Quick: benchmark.Quick{"n": "3"}, Document: d,
+		Measure: func(ctx context.Context) error { return d.measure(ctx, *repeats) },
 	}))
 }
 
 func (d *document) measure(ctx context.Context, repeats int) error {
-	scratch, err := os.MkdirTemp("", "attune-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
 	programs := workload.Repository
 	program, err := programs.EventSource(ctx)
 	if err != nil {
@@ -131,7 +123,7 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 			fmt.Fprintf(os.Stderr, "drain: %s: not measured: %v\n", l.name, c.missing)
 			continue
 		}
-		if err := d.add(ctx, l, c, scratch, repeats); err != nil {
+		if err := d.add(ctx, l, c, repeats); err != nil {
 			return fmt.Errorf("%s: %w", l.name, err)
 		}
 	}
@@ -144,8 +136,8 @@ func command(program string, rate float64) []string {
 }
 
 // add runs one load and adds its figure and goals.
-func (d *document) add(ctx context.Context, l load, c *ceiling, scratch string, repeats int) error {
-	attune, err := counter.Attune(ctx, scratch, strings.Replace(l.point, "*", filepath.Base(l.program), 1))
+func (d *document) add(ctx context.Context, l load, c *ceiling, repeats int) error {
+	attune, err := counter.Attune(ctx, d.Scratch, strings.Replace(l.point, "*", filepath.Base(l.program), 1))
 	if err != nil {
 		return err
 	}

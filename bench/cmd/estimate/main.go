@@ -38,9 +38,8 @@ import (
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Figures []*figure       `json:"figures"`
+	benchmark.Common
+	Figures []*figure `json:"figures"`
 }
 
 // figure is one way over all traces.
@@ -56,9 +55,9 @@ type figure struct {
 
 func main() {
 	least := flag.Int("least", 30, "leave out processes with fewer than `N` tasks")
-	d := &document{Machine: present.ThisMachine()}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "estimate", Machine: d.Machine, Quick: benchmark.Quick{}, Document: d,
+		Name: "estimate", Quick: benchmark.Quick{}, Document: d,
 		Measure: func(context.Context) error { return d.measure(flag.Args(), *least) },
 	}))
 }

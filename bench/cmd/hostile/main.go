@@ -22,13 +22,11 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
-	"github.com/attune-hpc/attune/bench/internal/present"
 )
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
+	benchmark.Common
 	// Calm is without the attacks, Attacked with them.
 	Calm     victims `json:"calm"`
 	Attacked victims `json:"attacked"`
@@ -56,14 +54,12 @@ type victims struct {
 const detectionsEach = 8
 
 func main() {
-	d := &document{
-		Machine: present.ThisMachine("libc6", "python3-numpy"), Memory: make(map[string]use), Done: make(map[string]int),
-	}
+	d := &document{Memory: make(map[string]use), Done: make(map[string]int)}
 	flag.Float64Var(&d.length, "seconds", 1800, "length of the whole")
 	flag.Float64Var(&d.part, "part", 10, "length of each run of a program")
 	flag.BoolVar(&d.keep, "keep", false, "leave the folder with the logs of the services")
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "hostile", Machine: d.Machine, Quick: benchmark.Quick{"seconds": "90", "part": "6"}, Document: d,
+		Name: "hostile", Packages: []string{"libc6", "python3-numpy"}, Quick: benchmark.Quick{"seconds": "90", "part": "6"}, Document: d,
 		Measure: d.measure,
 	}))
 }

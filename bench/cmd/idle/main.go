@@ -30,9 +30,8 @@ const (
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Tunlets int             `json:"tunlets"`
+	benchmark.Common
+	Tunlets int `json:"tunlets"`
 	// None is with one tunlet asleep, which costs nothing beyond Attune itself.
 	None    cost `json:"none"`
 	Asleep  cost `json:"asleep"`
@@ -43,9 +42,9 @@ type document struct {
 func main() {
 	tunlets := flag.Int("tunlets", 20, "number of tunlets")
 	window := flag.Duration("for", 20*time.Second, "time that is measured")
-	d := &document{Machine: present.ThisMachine("libc6")}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "idle", Machine: d.Machine, Document: d,
+		Name: "idle", Packages: []string{"libc6"}, Document: d,
 		Measure: func(ctx context.Context) error {
 			d.Tunlets, d.window = *tunlets, *window
 			return d.measure(ctx)
@@ -54,31 +53,26 @@ func main() {
 }
 
 func (d *document) measure(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "attune-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	binary := filepath.Join(dir, "idle")
+	binary := filepath.Join(d.Scratch, "idle")
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "./bench/cmd/attune-tunlet-idle").CombinedOutput(); err != nil {
 		return fmt.Errorf("build the tunlet: %w: %s", err, out)
 	}
-	asleep, err := d.link(dir, "asleep")
+	asleep, err := d.link("asleep")
 	if err != nil {
 		return err
 	}
-	running, err := d.link(dir, "running")
+	running, err := d.link("running")
 	if err != nil {
 		return err
 	}
-	if _, err := measure.Run(ctx, command(dir, asleep, asking)); err != nil {
+	if _, err := measure.Run(ctx, command(d.Scratch, asleep, asking)); err != nil {
 		return err
 	}
 	for _, m := range []struct {
 		to      *cost
 		tunlets []string
 	}{{&d.None, asleep[:1]}, {&d.Asleep, asleep}, {&d.Running, running}} {
-		if *m.to, err = costOf(ctx, command(dir, m.tunlets, settled+d.window+settled), d.window); err != nil {
+		if *m.to, err = costOf(ctx, command(d.Scratch, m.tunlets, settled+d.window+settled), d.window); err != nil {
 			return err
 		}
 	}
@@ -86,10 +80,10 @@ func (d *document) measure(ctx context.Context) error {
 }
 
 // link makes the tunlets of a kind and returns their names.
-func (d *document) link(dir, kind string) (names []string, err error) {
+func (d *document) link(kind string) (names []string, err error) {
 	for i := range d.Tunlets {
 		name := fmt.Sprintf("%s-%d", kind, i+1)
-		if err := os.Symlink("idle", filepath.Join(dir, "attune-tunlet-"+name)); err != nil {
+		if err := os.Symlink("idle", filepath.Join(d.Scratch, "attune-tunlet-"+name)); err != nil {
 			return nil, err
 		}
 		names = append(names, name)

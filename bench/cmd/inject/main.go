@@ -23,9 +23,8 @@ import (
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Threads int             `json:"threads"`
+	benchmark.Common
+	Threads int `json:"threads"`
 	// Calls says that the program waits in system calls that a stop interrupts.
 	Calls  bool `json:"calls,omitempty"`
 	Rounds int  `json:"rounds"`
@@ -58,9 +57,9 @@ func main() {
 	rounds := flag.Int("n", 1000, "times that the program is entered and let go")
 	threads := flag.Int("threads", 4, "threads of the program")
 	calls := flag.Bool("calls", false, "a program whose threads wait in twenty system calls with a timeout that a stop interrupts, and look what they return")
-	d := &document{Machine: present.ThisMachine("libc6")}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "inject", Machine: d.Machine, Quick: benchmark.Quick{"n": "300"}, Document: d,
+		Name: "inject", Packages: []string{"libc6"}, Quick: benchmark.Quick{"n": "300"}, Document: d,
 		Measure: func(ctx context.Context) error {
 			d.Threads, d.Rounds, d.Calls = *threads, *rounds, *calls
 			return d.measure(ctx)
@@ -70,12 +69,7 @@ func main() {
 
 // measure enters the program and lets it go, round after round.
 func (d *document) measure(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "attune-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	library, err := dmlib.Install(dir)
+	library, err := dmlib.Install(d.Scratch)
 	if err != nil {
 		return err
 	}

@@ -52,28 +52,22 @@ type figures struct {
 }
 
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
+	benchmark.Common
 	// Figures are by mode and field.
 	Figures map[string]map[string]*figures `json:"figures"`
 }
 
 func main() {
 	rounds := flag.Int("n", 200, "rounds in each mode, over all fields in turn")
-	d := &document{Machine: present.ThisMachine(), Figures: make(map[string]map[string]*figures)}
+	d := &document{Figures: make(map[string]map[string]*figures)}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "limits", Machine: d.Machine, Quick: benchmark.Quick{"n": "15"}, Document: d,
+		Name: "limits", Quick: benchmark.Quick{"n": "15"}, Document: d,
 		Measure: func(ctx context.Context) error { return d.measure(ctx, *rounds) },
 	}))
 }
 
 func (d *document) measure(ctx context.Context, rounds int) error {
-	dir, err := os.MkdirTemp("", "attune-limits-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	program := filepath.Join(dir, "stubborn")
+	program := filepath.Join(d.Scratch, "stubborn")
 	if out, err := exec.CommandContext(ctx, "gcc", "-O1", "-o", program, "internal/testing/targets/programs/stubborn.c").CombinedOutput(); err != nil {
 		return fmt.Errorf("gcc: %w: %s", err, out)
 	}
@@ -89,7 +83,7 @@ func (d *document) measure(ctx context.Context, rounds int) error {
 				f = &figures{}
 				d.Figures[mode.name][limit.field] = f
 			}
-			if err := f.round(ctx, dir, program, limit.field, limit.amount, mode.flags); err != nil {
+			if err := f.round(ctx, d.Scratch, program, limit.field, limit.amount, mode.flags); err != nil {
 				return fmt.Errorf("%s, %s: %w", mode.name, limit.field, err)
 			}
 		}

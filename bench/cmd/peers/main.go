@@ -41,34 +41,26 @@ type figure struct {
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Figures []figure        `json:"figures"`
+	benchmark.Common
+	Figures []figure `json:"figures"`
 }
 
 func main() {
 	repeats := flag.Int("n", 5, "runs of each tool; medians are shown")
-	d := &document{Machine: present.ThisMachine("libc6", "bpftrace", "linux-perf", "lttng-tools", "uftrace", "ltrace")}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "peers", Machine: d.Machine, Document: d,
-		Measure: func(ctx context.Context) error {
-			return d.measure(ctx, *repeats)
-		},
+		Name: "peers", Packages: []string{"libc6", "bpftrace", "linux-perf", "lttng-tools", "uftrace", "ltrace"}, Document: d,
+		Measure: func(ctx context.Context) error { return d.measure(ctx, *repeats) },
 	}))
 }
 
 // measure runs Attune's points and every tool in turns, each beside the plain
 // program: what a machine does meanwhile is done to all.
 func (d *document) measure(ctx context.Context, repeats int) error {
-	scratch, err := os.MkdirTemp("", "attune-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
-	b := bench{programs: workload.Repository, scratch: scratch}
+	b := bench{programs: workload.Repository, scratch: d.Scratch}
 	var turns []turn
 	for i, o := range attunes {
-		once, err := b.attune(ctx, o, filepath.Join(scratch, fmt.Sprint(i)))
+		once, err := b.attune(ctx, o, filepath.Join(d.Scratch, fmt.Sprint(i)))
 		if err != nil {
 			return fmt.Errorf("attune, %s: %w", o.point, err)
 		}

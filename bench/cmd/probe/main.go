@@ -19,10 +19,9 @@ import (
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Figures []figure        `json:"figures"`
-	Floors  []floor         `json:"floors"`
+	benchmark.Common
+	Figures []figure `json:"figures"`
+	Floors  []floor  `json:"floors"`
 }
 
 // programs under test.
@@ -32,9 +31,9 @@ func main() {
 	repeats := flag.Int("n", 7, "runs with and without; medians are shown")
 	alone := flag.Bool("uprobes", false, "measure only what uprobes cost by themselves")
 	inside := flag.Bool("inside", false, "leave out what uprobes cost by themselves")
-	d := &document{Machine: present.ThisMachine("libc6")}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "probe", Machine: d.Machine, Quick: benchmark.Quick{"n": "5"}, Document: d,
+		Name: "probe", Packages: []string{"libc6"}, Quick: benchmark.Quick{"n": "5"}, Document: d,
 		Measure: func(ctx context.Context) error {
 			if *alone {
 				return d.measureFloors(ctx, *repeats)
@@ -46,16 +45,11 @@ func main() {
 
 // measure compares the rows, and uprobes by themselves.
 func (d *document) measure(ctx context.Context, repeats int, floors bool) error {
-	scratch, err := os.MkdirTemp("", "attune-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
 	program, err := programs.ProbedCalls(ctx, "")
 	if err != nil {
 		return err
 	}
-	if err := d.measureRows(ctx, repeats, program, scratch); err != nil || !floors {
+	if err := d.measureRows(ctx, repeats, program); err != nil || !floors {
 		return err
 	}
 	return d.measureFloors(ctx, repeats)

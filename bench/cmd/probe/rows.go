@@ -68,7 +68,7 @@ type figure struct {
 }
 
 // measureRows runs the program in turns without points and with those of each row.
-func (d *document) measureRows(ctx context.Context, repeats int, program, scratch string) error {
+func (d *document) measureRows(ctx context.Context, repeats int, program string) error {
 	plain := map[string][]float64{}
 	watched, last := make([]map[string][]float64, len(rows)), make([]tuned.Run, len(rows))
 	for range repeats {
@@ -78,7 +78,7 @@ func (d *document) measureRows(ctx context.Context, repeats int, program, scratc
 		}
 		note(plain, result)
 		for i, r := range rows {
-			if last[i], err = r.run(ctx, program, scratch); err != nil {
+			if last[i], err = r.run(ctx, program, d.Scratch); err != nil {
 				return fmt.Errorf("%s: %w", r.does, err)
 			}
 			if watched[i] == nil {

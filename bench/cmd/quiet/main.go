@@ -18,16 +18,14 @@ import (
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/catalogue"
-	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
 	"github.com/attune-hpc/attune/bench/internal/workload"
 )
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Results []*result       `json:"results"`
+	benchmark.Common
+	Results []*result `json:"results"`
 	// Missing are programs that cannot run here, with the reason.
 	Missing []string `json:"missing,omitempty"`
 }
@@ -39,9 +37,9 @@ const each = 15
 func main() {
 	pairs := flag.Int("n", each, "pairs of runs of each program, with one core busy and with all")
 	only := flag.String("run", "", "only programs whose names match this `REGEXP`")
-	d := &document{Machine: present.ThisMachine("libc6", "python3-numpy", "ffmpeg", "nodejs", "git", "perl-base", "g++")}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "quiet", Machine: d.Machine, Quick: benchmark.Quick{"n": "1"}, Document: d,
+		Name: "quiet", Packages: []string{"libc6", "python3-numpy", "ffmpeg", "nodejs", "git", "perl-base", "g++"}, Quick: benchmark.Quick{"n": "1"}, Document: d,
 		Measure: func(ctx context.Context) error {
 			pattern, err := regexp.Compile(*only)
 			if err != nil {
@@ -53,12 +51,7 @@ func main() {
 }
 
 func (d *document) measure(ctx context.Context, only *regexp.Regexp, pairs int) error {
-	scratch, err := os.MkdirTemp("", "attune-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
-	attune := tuned.Attune{Binary: "bin/attune", Scratch: scratch}
+	attune := tuned.Attune{Binary: "bin/attune", Scratch: d.Scratch}
 	if _, err := attune.Run(ctx, []string{"true"}); err != nil { // asks the tunlets what they are
 		return err
 	}

@@ -60,17 +60,16 @@ type figure struct {
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Points  []string        `json:"points"`
-	Figures []figure        `json:"figures"`
+	benchmark.Common
+	Points  []string `json:"points"`
+	Figures []figure `json:"figures"`
 }
 
 func main() {
 	starts := flag.Int("n", 7, "starts of both servers; at each their turns are compared in pairs")
-	d := &document{Machine: present.ThisMachine("redis-server"), Points: points}
+	d := &document{Points: points}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "redis", Machine: d.Machine, Quick: benchmark.Quick{"n": "5"}, Document: d,
+		Name: "redis", Packages: []string{"redis-server"}, Quick: benchmark.Quick{"n": "5"}, Document: d,
 		Measure: func(ctx context.Context) error { return d.measure(ctx, *starts) },
 	}))
 }
@@ -94,14 +93,9 @@ func (s *series) add(other series) {
 // measure starts both servers again and again, for two of the same program differ by
 // where their memory lies.
 func (d *document) measure(ctx context.Context, starts int) error {
-	scratch, err := os.MkdirTemp("", "attune-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
 	all := make([]measured, len(loads))
 	for i := range starts {
-		dir := filepath.Join(scratch, fmt.Sprint(i))
+		dir := filepath.Join(d.Scratch, fmt.Sprint(i))
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}

@@ -51,12 +51,12 @@ type calm struct {
 
 // measureCalm measures sessions in which nothing is wrong: before anything was, and
 // after.
-func (d *document) measureCalm(ctx context.Context, dir string, sessions int, length time.Duration) (err error) {
+func (d *document) measureCalm(ctx context.Context, sessions int, length time.Duration) (err error) {
 	tunlets, err := filepath.Abs(catalogue)
 	if err != nil {
 		return err
 	}
-	a, err := startAnalyzer(ctx, filepath.Join(dir, "calm"), tunlets)
+	a, err := startAnalyzer(ctx, filepath.Join(d.Scratch, "calm"), tunlets)
 	if err != nil {
 		return err
 	}

@@ -27,8 +27,7 @@ import (
 
 // document is what -json writes.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
+	benchmark.Common
 	// Sessions share the controllers; each controller has so many processes, and
 	// sends an aggregate of each point of each of them every second.
 	Sessions  int    `json:"sessions"`
@@ -65,34 +64,27 @@ func main() {
 	steps := flag.Int("steps", 4, "numbers of controllers up to that")
 	sessions := flag.Int("sessions", 1000, "sessions in which nothing is wrong")
 	length := flag.Duration("length", 10*time.Second, "how long each is measured")
-	d := &document{Machine: present.ThisMachine(), Sessions: 10, Processes: 10, Points: 10}
+	d := &document{Sessions: 10, Processes: 10, Points: 10}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "scale", Machine: d.Machine, Quick: benchmark.Quick{"steps": "1"}, Document: d,
-		Measure: func(ctx context.Context) error {
-			return d.measure(ctx, *controllers, *steps, *sessions, *length)
-		},
+		Name: "scale", Quick: benchmark.Quick{"steps": "1"}, Document: d,
+		Measure: func(ctx context.Context) error { return d.measure(ctx, *controllers, *steps, *sessions, *length) },
 	}))
 }
 
-func (d *document) measure(ctx context.Context, controllers, steps, sessions int, length time.Duration) (err error) {
-	dir, err := os.MkdirTemp("", "ab-") // sockets have short paths
-	if err != nil {
+func (d *document) measure(ctx context.Context, controllers, steps, sessions int, length time.Duration) error {
+	if err := d.measureControllers(ctx, controllers, steps, length); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := d.measureControllers(ctx, dir, controllers, steps, length); err != nil {
-		return err
-	}
-	return d.measureCalm(ctx, dir, sessions, length)
+	return d.measureCalm(ctx, sessions, length)
 }
 
 // measureControllers measures growing numbers of controllers, of a few sessions with
 // a tunlet that has them busy.
-func (d *document) measureControllers(ctx context.Context, dir string, controllers, steps int, length time.Duration) (err error) {
-	if err := counter.BuildTunlet(ctx, dir); err != nil {
+func (d *document) measureControllers(ctx context.Context, controllers, steps int, length time.Duration) (err error) {
+	if err := counter.BuildTunlet(ctx, d.Scratch); err != nil {
 		return err
 	}
-	a, err := startAnalyzer(ctx, filepath.Join(dir, "busy"), dir)
+	a, err := startAnalyzer(ctx, filepath.Join(d.Scratch, "busy"), d.Scratch)
 	if err != nil {
 		return err
 	}

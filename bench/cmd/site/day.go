@@ -36,17 +36,17 @@ func otherProgram(ctx context.Context, folder string) (string, error) {
 
 // withoutAttune measures where nothing is on the nodes: the program as it is, with
 // the best setting, and packed.
-func (d *document) withoutAttune(ctx context.Context, scratch string) error {
-	other, err := otherProgram(ctx, scratch)
+func (d *document) withoutAttune(ctx context.Context) error {
+	other, err := otherProgram(ctx, d.Scratch)
 	if err != nil {
 		return err
 	}
-	packed := filepath.Join(scratch, "lmp.tuned")
+	packed := filepath.Join(d.Scratch, "lmp.tuned")
 	pack := exec.CommandContext(ctx, "bin/attune", "pack", "/usr/bin/lmp", "-o", packed, "--quiet", "--report", "/home/alice/%j-%h.json")
 	if out, err := pack.CombinedOutput(); err != nil {
 		return fmt.Errorf("pack: %w: %s", err, out)
 	}
-	c, err := cluster.Start(ctx, cluster.Options{Keep: []string{scratch}})
+	c, err := cluster.Start(ctx, cluster.Options{Keep: []string{d.Scratch}})
 	if err != nil {
 		return err
 	}
@@ -110,16 +110,16 @@ func (t *tunedDay) add(text string) error {
 }
 
 // withService measures where attuned is on the nodes.
-func (d *document) withService(ctx context.Context, scratch string) error {
-	other, err := otherProgram(ctx, scratch)
+func (d *document) withService(ctx context.Context) error {
+	other, err := otherProgram(ctx, d.Scratch)
 	if err != nil {
 		return err
 	}
-	setup, err := cluster.Site{}.Setup(".", scratch)
+	setup, err := cluster.Site{}.Setup(".", d.Scratch)
 	if err != nil {
 		return err
 	}
-	c, err := cluster.Start(ctx, cluster.Options{Setup: setup, Keep: []string{scratch}})
+	c, err := cluster.Start(ctx, cluster.Options{Setup: setup, Keep: []string{d.Scratch}})
 	if err != nil {
 		return err
 	}

@@ -23,13 +23,12 @@ const leastGain = 20
 
 // document is what -json writes; rates in steps per second.
 type document struct {
-	benchmark.Judgement
-	Machine present.Machine `json:"machine"`
-	Ranks   int             `json:"ranks"`
-	Plain   rates           `json:"plain"`
-	Best    rates           `json:"best_static"`
-	Service tunedDay        `json:"service"`
-	Packed  tunedDay        `json:"packed"`
+	benchmark.Common
+	Ranks   int      `json:"ranks"`
+	Plain   rates    `json:"plain"`
+	Best    rates    `json:"best_static"`
+	Service tunedDay `json:"service"`
+	Packed  tunedDay `json:"packed"`
 	// Other is the other user's job, beside the one that was tuned.
 	Other otherJob `json:"other_user"`
 
@@ -60,28 +59,23 @@ type otherJob struct {
 }
 
 func main() {
-	d := &document{Machine: present.ThisMachine("slurmd", "lammps", "openmpi-bin")}
+	d := &document{}
 	flag.Float64Var(&d.seconds, "seconds", 40, "length of a job that is tuned")
 	flag.Float64Var(&d.plainSeconds, "plain-seconds", 10, "length of a job that is not")
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "site", Machine: d.Machine, Document: d,
+		Name: "site", Packages: []string{"slurmd", "lammps", "openmpi-bin"}, Document: d,
 		Measure: d.measure,
 	}))
 }
 
 func (d *document) measure(ctx context.Context) error {
-	scratch, err := os.MkdirTemp("", "attune-bench-")
-	if err != nil {
+	if err := os.Chmod(d.Scratch, 0o755); err != nil {
 		return err
 	}
-	defer os.RemoveAll(scratch)
-	if err := os.Chmod(scratch, 0o755); err != nil {
+	if err := d.withoutAttune(ctx); err != nil {
 		return err
 	}
-	if err := d.withoutAttune(ctx, scratch); err != nil {
-		return err
-	}
-	if err := d.withService(ctx, scratch); err != nil {
+	if err := d.withService(ctx); err != nil {
 		return err
 	}
 	d.judge()

@@ -17,15 +17,13 @@ import (
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/measure"
-	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
 	"github.com/attune-hpc/attune/bench/internal/workload"
 )
 
 // document is what -json writes; times in milliseconds, memory in MB.
 type document struct {
-	benchmark.Judgement
-	Machine     present.Machine    `json:"machine"`
+	benchmark.Common
 	MainPlain   []float64          `json:"main_plain_ms"`
 	MainTuned   []float64          `json:"main_attune_ms"`
 	TruePlain   []float64          `json:"true_plain_ms"`
@@ -39,9 +37,9 @@ type document struct {
 
 func main() {
 	repeats := flag.Int("n", 15, "runs of each kind; medians are shown")
-	d := &document{Machine: present.ThisMachine("libc6")}
+	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "startup", Machine: d.Machine, Document: d,
+		Name: "startup", Packages: []string{"libc6"}, Document: d,
 		Measure: func(ctx context.Context) error {
 			d.repeats, d.memoryAfter = *repeats, 3
 			return d.measure(ctx)
@@ -50,12 +48,7 @@ func main() {
 }
 
 func (d *document) measure(ctx context.Context) error {
-	scratch, err := os.MkdirTemp("", "attune-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
-	attune := tuned.Attune{Binary: "bin/attune", Scratch: scratch}
+	attune := tuned.Attune{Binary: "bin/attune", Scratch: d.Scratch}
 	programs := workload.Repository
 	probe, err := programs.StartupProbe(ctx)
 	if err != nil {

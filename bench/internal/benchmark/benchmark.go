@@ -10,35 +10,42 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/attune-hpc/attune/bench/internal/present"
 )
 
-// Document is what a benchmark has measured. It is encoded as JSON for -json.
+// Document is what a benchmark has measured. It embeds [Common], and is encoded as
+// JSON for -json.
 type Document interface {
 	// Print shows the figures on standard output, and sets the goals.
 	Print()
-	// Judged returns the goals; it may be asked after Print.
-	Judged() []present.Goal
+	common() *Common
 }
 
-// Judgement is the part of a Document that has the goals.
-type Judgement struct {
+// Common is what the documents of all benchmarks have.
+type Common struct {
 	Goals []present.Goal `json:"goals"`
+	// Machine is where it was measured; Main sets it.
+	Machine present.Machine `json:"machine"`
+	// Scratch is an empty folder, there while Options.Measure runs. Its path is
+	// short, as those of sockets have to be.
+	Scratch string `json:"-"`
 }
 
-// Judged implements Document.
-func (j *Judgement) Judged() []present.Goal { return j.Goals }
+func (c *Common) common() *Common { return c }
 
 // Options say what a benchmark is.
 type Options struct {
 	// Name is that of the command.
 	Name string
-	// Machine describes where it runs.
-	Machine present.Machine
+	// Packages are the Debian packages whose versions say more of the machine.
+	Packages []string
 	// Quick is the short form, what -quick gives to flags that are not given:
 	// fewer runs of the same kind, compared in the same pairs.
 	Quick Quick
@@ -71,16 +78,22 @@ func run(ctx context.Context, o Options, quick, check bool, file string) error {
 			return err
 		}
 	}
-	o.Machine.Print(os.Stdout)
+	c := o.Document.common()
+	c.Machine = present.ThisMachine(o.Packages...)
+	c.Machine.Print(os.Stdout)
+	var err error
+	if c.Scratch, err = os.MkdirTemp("", "ab-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(c.Scratch)
 	if err := o.Measure(ctx); err != nil {
 		return err
 	}
 	o.Document.Print()
-	goals := o.Document.Judged()
-	printGoals(os.Stdout, goals)
-	err := present.WriteJSON(file, o.Document)
+	printGoals(os.Stdout, c.Goals)
+	err = present.WriteJSON(file, o.Document)
 	if check {
-		err = errors.Join(err, verdict(goals))
+		err = errors.Join(err, verdict(c.Goals))
 	}
 	return err
 }
@@ -108,4 +121,34 @@ func verdict(goals []present.Goal) error {
 		return nil
 	}
 	return fmt.Errorf("%d of %d goals missed:\n%w", len(missed), len(goals), errors.Join(missed...))
+}
+
+// Quick has values of flags by their names; empty where the usual form is short.
+type Quick map[string]string
+
+// String returns the flags as one would type them.
+func (q Quick) String() string {
+	if len(q) == 0 {
+		return "no other flag"
+	}
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		words = append(words, fmt.Sprintf("-%s %s", name, q[name]))
+	}
+	return strings.Join(words, " ")
+}
+
+// apply sets the flags that the user has not given.
+func (q Quick) apply(flags *flag.FlagSet) error {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range q {
+		if given[name] {
+			continue
+		}
+		if err := flags.Set(name, value); err != nil {
+			return fmt.Errorf("-quick: -%s %s: %w", name, value, err)
+		}
+	}
+	return nil
 }

@@ -19,7 +19,7 @@ import (
 
 // measured is a document with given goals.
 type measured struct {
-	Judgement
+	Common
 	goals []present.Goal
 }
 
@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 				return
 			}
 			// The figures are there whatever the verdict.
-			var got Judgement
+			var got Common
 			data, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
