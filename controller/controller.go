@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/admit"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/member"
@@ -173,4 +175,25 @@ func (c *Controller) Living() int { return len(c.members.Handles()) }
 func (c *Controller) Has(process procid.Identity) bool {
 	t := c.members.OfPID(process.PID)
 	return t != nil && t.Identity().StartTicks == process.StartTicks && t.Identity().BootID == process.BootID
+}
+
+// findSource returns the best source of process events that this user may have. Nil:
+// /proc is polled.
+func findSource(config Config, log *slog.Logger) track.Source {
+	if config.Source != nil {
+		return config.Source
+	}
+	if config.UseBPF {
+		events, err := procevent.New(procevent.Options{})
+		if err == nil {
+			return track.FromBPF(events)
+		}
+		log.Info("no process events by BPF", "reason", err)
+	}
+	connector, err := track.NewConnector()
+	if err != nil {
+		log.Info("no process connector, polling /proc", "reason", err)
+		return nil
+	}
+	return connector
 }

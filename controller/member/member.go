@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -174,3 +175,24 @@ func (m *Member) SetMechanism(name string, available bool, reason string) {
 	m.info.Mechanisms = append(m.info.Mechanisms,
 		&attunev1.Mechanism{Name: name, Available: available, Reason: reason})
 }
+
+// standing is what the Analyzer knows of a member. The zero value is unheard.
+type standing struct{ is atomic.Int32 }
+
+const (
+	unheard int32 = iota
+	told
+	hushed
+)
+
+// Told says whether the Analyzer knows of the member, at the present connection.
+func (s *standing) Told() bool { return s.is.Load() == told }
+
+// Known says whether an Analyzer knew of it at some connection.
+func (s *standing) Known() bool { return s.is.Load() != unheard }
+
+// Tell notes that the Analyzer knows of it.
+func (s *standing) Tell() { s.is.Store(told) }
+
+// Hush notes that there is no Analyzer any more.
+func (s *standing) Hush() { s.is.CompareAndSwap(told, hushed) }

@@ -169,3 +169,7 @@ func number(v *attunev1.Value) (float64, bool) {
 	}
 	return 0, false
 }
+
+// Always returns the policy itself. As a method value it is for those who ask
+// for the policy each time, because it may change, where it does not.
+func (p *Policy) Always() *Policy { return p }

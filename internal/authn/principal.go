@@ -4,6 +4,7 @@ package authn
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -159,4 +160,13 @@ func Reaches(p *attunev1.Principal, uid uint32) bool {
 		return p.GetUid() == uid && uid != pki.NoUID
 	}
 	return false
+}
+
+// Certificate is the peer's, verified; nil on a Unix socket. It is shared and must not
+// be changed.
+func (i Info) Certificate() *x509.Certificate {
+	if i.tls == nil {
+		return nil
+	}
+	return i.tls.State.PeerCertificates[0]
 }

@@ -2,7 +2,13 @@
 
 package objfile
 
-import "sync"
+import (
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
 
 // checksums remembers those of the files that a .gnu_debuglink named.
 type checksums struct {
@@ -26,4 +32,19 @@ func (c *checksums) of(key fileKey, checksum func() (uint32, error)) (uint32, er
 		c.known[key] = sum
 	}
 	return sum, err
+}
+
+// fileKey tells files and versions of a file apart.
+type fileKey struct {
+	device, inode    uint64
+	size             int64
+	modified, change unix.Timespec
+}
+
+func keyOf(file *os.File) (fileKey, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+		return fileKey{}, fmt.Errorf("stat: %w", err)
+	}
+	return fileKey{uint64(st.Dev), st.Ino, st.Size, st.Mtim, st.Ctim}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -80,3 +81,6 @@ func identityInMaps(file *os.File) (device, inode uint64, err error) {
 	}
 	return 0, 0, fmt.Errorf("map %s: %w", file.Name(), ErrReplaced)
 }
+
+// addressOf returns where a mapping lies in our own address space.
+func addressOf(page []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(page)))) }

@@ -4,6 +4,7 @@ package sdk
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,4 +163,18 @@ func proposalChangeFrom(r *attunev1.ProposalChangedRequest) ProposalChange {
 		})
 	}
 	return out
+}
+
+// Median of the values, which it leaves as they are; 0 without values.
+func Median(values []float64) float64 {
+	n := len(values)
+	if n == 0 {
+		return 0
+	}
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	if n%2 == 1 {
+		return sorted[n/2]
+	}
+	return (sorted[n/2-1] + sorted[n/2]) / 2
 }

@@ -3,9 +3,11 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/status"
@@ -79,3 +81,11 @@ func MustComplete(cmd *cobra.Command, flag string, values func() []string) {
 		panic(err)
 	}
 }
+
+// echo is how long after a signal another one may be the same: timeout(1) and some
+// batch systems send it to a process, and then to the group that it is in.
+const echo = 500 * time.Millisecond
+
+// EndAtNext lets the next signal end this process at once, but not one that follows
+// on the heels of the first. stop is that of [signal.NotifyContext].
+func EndAtNext(stop context.CancelFunc) { time.AfterFunc(echo, stop) }

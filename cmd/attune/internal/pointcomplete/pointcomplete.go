@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/objfile/usdt"
 	"github.com/attune-hpc/attune/internal/symname"
@@ -169,4 +170,11 @@ func directoriesIn(path string) (dirs []string) {
 		}
 	}
 	return dirs
+}
+
+// Flag completes --probe, which the command has.
+func Flag(cmd *cobra.Command) {
+	if err := cmd.RegisterFlagCompletionFunc(settings.KeyProbe, Complete); err != nil {
+		panic(err)
+	}
 }

@@ -3,11 +3,13 @@
 package permission
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
+	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/offswitch"
 )
@@ -58,4 +60,25 @@ func ErrSwitchedOff() error {
 		return nil
 	}
 	return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("attune is switched off: %s", reason), Remedy: "`attune on` switches it on"}
+}
+
+// PolicyVariable names another policy file, for root only: a user must not
+// choose the rules that they are held to.
+const PolicyVariable = "ATTUNE_POLICY"
+
+// Policy reads the policy of this node. With the error comes one that denies
+// everything, also where attune is switched off.
+func Policy() (*policy.Policy, error) {
+	if err := ErrSwitchedOff(); err != nil {
+		return policy.Denying(err), err
+	}
+	path := policy.Path
+	if other := os.Getenv(PolicyVariable); other != "" {
+		if os.Geteuid() != 0 {
+			err := errors.New(PolicyVariable + " is for root only")
+			return policy.Denying(err), exitcode.UsageError(err, "take it out of the environment")
+		}
+		path = other
+	}
+	return policy.Load(path)
 }
