@@ -3,6 +3,7 @@
 package analyzer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -45,9 +46,7 @@ func New(cfg Config) (*Analyzer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	a := &Analyzer{views: views{cfg: cfg, account: fold.NewAccount(), written: newWritten(cfg)}, log: cfg.Log.With("component", "analyzer")}
 	a.learner = learner{knowledge: cfg.Knowledge, owned: cfg.Objective != nil, log: a.log}
 	var known func(string) []core.Known

@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -157,18 +158,12 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Lease == 0 {
-		c.Lease = 10 * time.Second
-	}
-	if c.GateTimeout == 0 {
-		c.GateTimeout = gate.Timeout
-	}
+	c.Lease = cmp.Or(c.Lease, 10*time.Second)
+	c.GateTimeout = cmp.Or(c.GateTimeout, gate.Timeout)
 	if c.budgetClock == nil {
 		c.budgetClock = time.Now
 	}
-	if c.Budget == 0 {
-		c.Budget = meter.DefaultBudget
-	}
+	c.Budget = cmp.Or(c.Budget, meter.DefaultBudget)
 	if c.ID == "" {
 		host, _ := os.Hostname() // only for people
 		c.ID = fmt.Sprintf("%s-%d", host, os.Getpid())
@@ -185,9 +180,7 @@ func (c Config) withDefaults() Config {
 	if c.Entered == nil {
 		c.Entered = func(int) {}
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c
 }
 

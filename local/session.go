@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -63,10 +64,7 @@ type Session struct {
 // New makes both parts; nothing runs yet. With an error it returns what could be
 // made: an Analyzer without a controller, or none. The caller calls Close.
 func New(o Options) (*Session, error) {
-	s := &Session{log: o.Log, address: rundir.SocketIn(o.Dir, Socket)}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s := &Session{log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), address: rundir.SocketIn(o.Dir, Socket)}
 	version := buildinfo.Get().Version
 	a := o.Analyzer
 	a.JobID, a.TempDir, a.Digests, a.Log, a.Version, a.OwnCost = o.JobID, o.Dir, o.Digests, o.Log, version, ownCost

@@ -4,6 +4,7 @@ package fold
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,11 +31,7 @@ func (p *point) numbers() (map[statusKey]int, []statusKey) {
 	if len(numbers) == 0 {
 		numbers[statusKey{}] = 0
 	}
-	keys := make([]statusKey, 0, len(numbers))
-	for k := range numbers {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b statusKey) int {
+	keys := slices.SortedFunc(maps.Keys(numbers), func(a, b statusKey) int {
 		return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.mechanism, b.mechanism), cmp.Compare(a.reason, b.reason),
 			cmp.Compare(a.cost, b.cost), strings.Compare(strconv.FormatBool(a.costMeasured), strconv.FormatBool(b.costMeasured)))
 	})

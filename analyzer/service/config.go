@@ -103,8 +103,6 @@ func (c Config) withDefaults() Config {
 	if c.Digests == nil {
 		c.Digests = objfile.NewDigests(objfile.DigestsOptions{})
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c
 }

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
 	"time"
@@ -58,24 +59,14 @@ type Config struct {
 
 // withDefaults returns c with zero values replaced.
 func (c Config) withDefaults() Config {
-	if c.Tick == 0 {
-		c.Tick = 50 * time.Millisecond
-	}
-	if c.Lease == 0 {
-		c.Lease = 5 * time.Second
-	}
-	if c.ProvenLease == 0 {
-		c.ProvenLease = c.Lease
-	}
-	if c.callTimeout == 0 {
-		c.callTimeout = 5 * time.Second
-	}
+	c.Tick = cmp.Or(c.Tick, 50*time.Millisecond)
+	c.Lease = cmp.Or(c.Lease, 5*time.Second)
+	c.ProvenLease = cmp.Or(c.ProvenLease, c.Lease)
+	c.callTimeout = cmp.Or(c.callTimeout, 5*time.Second)
 	if c.now == nil {
 		c.now = time.Now
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c
 }
 

@@ -3,6 +3,7 @@
 package tunlethost
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -170,9 +171,7 @@ func dial(client *plugin.Client) (grpc.ClientConnInterface, error) {
 // Kill implements life.
 func (r *running) Kill(reason string) {
 	r.mu.Lock()
-	if r.killed == "" {
-		r.killed = reason
-	}
+	r.killed = cmp.Or(r.killed, reason)
 	r.mu.Unlock()
 	_ = r.proc.Kill(context.Background())
 }

@@ -3,6 +3,7 @@
 package tunlethost
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -50,15 +51,9 @@ const (
 var errLimit = errors.New("it took more than a tunlet may")
 
 func (l Limits) withDefaults() Limits {
-	if l.MemoryBytes == 0 {
-		l.MemoryBytes = defaultMemory
-	}
-	if l.CPU == 0 {
-		l.CPU = defaultCPU
-	}
-	if l.CPUWindow == 0 {
-		l.CPUWindow = defaultCPUWindow
-	}
+	l.MemoryBytes = cmp.Or(l.MemoryBytes, defaultMemory)
+	l.CPU = cmp.Or(l.CPU, defaultCPU)
+	l.CPUWindow = cmp.Or(l.CPUWindow, defaultCPUWindow)
 	return l
 }
 

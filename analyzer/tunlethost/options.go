@@ -3,6 +3,7 @@
 package tunlethost
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -57,24 +58,14 @@ type Options struct {
 
 // withDefaults returns o with zero values replaced.
 func (o Options) withDefaults() Options {
-	if o.startTimeout == 0 {
-		o.startTimeout = startTimeout
-	}
-	if o.maxFailures == 0 {
-		o.maxFailures = 4
-	}
-	if o.pause == 0 {
-		o.pause = 100 * time.Millisecond
-	}
-	if o.linger == 0 {
-		o.linger = 10 * time.Second
-	}
+	o.startTimeout = cmp.Or(o.startTimeout, startTimeout)
+	o.maxFailures = cmp.Or(o.maxFailures, 4)
+	o.pause = cmp.Or(o.pause, 100*time.Millisecond)
+	o.linger = cmp.Or(o.linger, 10*time.Second)
 	o.Limits = o.Limits.withDefaults()
 	if o.Digests == nil {
 		o.Digests = objfile.NewDigests(objfile.DigestsOptions{})
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }

@@ -81,9 +81,7 @@ func newPool(opts PoolOptions, host *identity, costs *account) *Pool {
 	opts.Limits = opts.Limits.withDefaults()
 	opts.startTimeout = cmp.Or(opts.startTimeout, startTimeout)
 	opts.idle = cmp.Or(opts.idle, idleFor)
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	p := &Pool{opts: opts, host: host, costs: costs, begins: make(chan struct{}, maxBegins), current: map[packageKey]*shared{}}
 	if opts.MaxOwn > 0 {
 		p.own = quota.NewPlaces[string](opts.MaxOwn, userShare)

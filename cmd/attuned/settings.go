@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -219,9 +220,7 @@ func fromViper(v *viper.Viper) (s settings, err error) {
 			return s, fmt.Errorf("host name: %w; give it with --%s", err, keyName)
 		}
 	}
-	if s.audit == "" {
-		s.audit = filepath.Join(s.stateDir, "audit.jsonl")
-	}
+	s.audit = cmp.Or(s.audit, filepath.Join(s.stateDir, "audit.jsonl"))
 	s.batch, err = batchSystems(v)
 	return s, err
 }

@@ -44,9 +44,7 @@ type Actuator struct {
 
 // New returns an Actuator that writes to the given journal.
 func New(options Options) *Actuator {
-	if options.Log == nil {
-		options.Log = slog.New(slog.DiscardHandler)
-	}
+	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
 	return &Actuator{
 		options: options,
 		log:     options.Log.With("component", "actuate"),

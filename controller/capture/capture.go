@@ -3,6 +3,7 @@
 package capture
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -17,9 +18,7 @@ func compileCapture(c *attunev1.Capture, place attunev1.Place) (Capture, error) 
 		Name: c.GetName(), Type: Type(c.GetType()), Limit: int(min(c.GetStringLimit(), MaxString+1)),
 		Dereference: slices.Clone(c.GetDereference()),
 	}
-	if out.Type == 0 {
-		out.Type = TypeU64
-	}
+	out.Type = cmp.Or(out.Type, TypeU64)
 	if err := out.source(c); err != nil {
 		return out, err
 	}

@@ -3,6 +3,7 @@
 package capture
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -129,9 +130,6 @@ func (p *Program) compilePredicate(c *attunev1.Predicate) (Predicate, error) {
 		return Predicate{}, errors.New("a mask is for integers")
 	}
 	operand, err := constant(c.GetOperand(), t)
-	mask := c.GetMask()
-	if mask == 0 {
-		mask = ^uint64(0)
-	}
+	mask := cmp.Or(c.GetMask(), ^uint64(0))
 	return Predicate{Capture: i, Operator: op, Mask: mask, Operand: operand}, err
 }

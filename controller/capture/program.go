@@ -2,7 +2,10 @@
 
 package capture
 
-import "github.com/attune-hpc/attune/dmlib/abi"
+import (
+	"github.com/attune-hpc/attune/dmlib/abi"
+	"slices"
+)
 
 import attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 
@@ -179,12 +182,7 @@ func (p Program) Globals() (globals []Global) {
 
 // Has says whether some capture is one of these.
 func (p Program) Has(is func(Capture) bool) bool {
-	for _, c := range p.Captures {
-		if is(c) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Captures, is)
 }
 
 // Signed says that the capture that is summed up is in two's complement:

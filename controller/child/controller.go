@@ -3,6 +3,7 @@
 package child
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,9 +44,7 @@ func New(c controller.Config, p *Pool) (*Controller, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	n := &Controller{served: &served{config: c, log: c.Log, roster: newRoster(), relayed: &p.relayed}, pool: p, budget: newBudget(), ended: make(chan struct{})}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	return n, nil

@@ -4,6 +4,7 @@ package child
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,9 +54,7 @@ func NewPool(o Options) *Pool {
 	if o.Program == nil {
 		o.Program = []string{"/proc/self/exe", Word}
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Pool{program: o.Program, metrics: o.Metrics, log: o.Log.With("component", "sessions"), ready: make(chan started), guards: make(chan guarded)}
 }
 

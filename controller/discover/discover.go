@@ -3,6 +3,7 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -66,9 +67,7 @@ func New(options Options) (*Watcher, error) {
 	case options.Prefer != "" && options.Prefer != ModeWatch && options.Prefer != ModePoll:
 		return nil, errors.New(`discovery is by "watch" or "poll"`)
 	}
-	if options.Log == nil {
-		options.Log = slog.New(slog.DiscardHandler)
-	}
+	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
 	if options.PollInterval <= 0 {
 		options.PollInterval = DefaultPollInterval
 	}

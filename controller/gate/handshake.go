@@ -34,12 +34,8 @@ var (
 
 // scarce tells errors that pass from errors that stay.
 func scarce(err error) bool {
-	for _, passing := range []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.EINTR, unix.ECONNABORTED} {
-		if errors.Is(err, passing) {
-			return true
-		}
-	}
-	return false
+	passing := []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.EINTR, unix.ECONNABORTED}
+	return slices.ContainsFunc(passing, func(one error) bool { return errors.Is(err, one) })
 }
 
 // serve has one conversation and reports its outcome.

@@ -3,6 +3,7 @@
 package gate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -100,21 +101,13 @@ func (o Options) complete() (Options, error) {
 	if err := o.Geometry.Validate(); err != nil {
 		return o, err
 	}
-	if o.connections == 0 {
-		o.connections = defaultConnections
-	}
+	o.connections = cmp.Or(o.connections, defaultConnections)
 	if o.connections < 0 {
 		return o, fmt.Errorf("connections %d: want at least 1", o.connections)
 	}
-	if o.Timeout == 0 {
-		o.Timeout = Timeout
-	}
-	if o.patience == 0 {
-		o.patience = max(Patience, o.Timeout)
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Timeout = cmp.Or(o.Timeout, Timeout)
+	o.patience = cmp.Or(o.patience, max(Patience, o.Timeout))
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Admit == nil {
 		o.Admit = admitOwn
 	}

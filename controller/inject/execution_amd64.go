@@ -3,6 +3,7 @@
 package inject
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -48,12 +49,8 @@ type ExecuteOptions struct {
 }
 
 func (o ExecuteOptions) withDefaults() ExecuteOptions {
-	if o.Patience == 0 {
-		o.Patience = defaultPatience
-	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
+	o.Patience = cmp.Or(o.Patience, defaultPatience)
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.Anywhere = o.Anywhere || o.At != 0
 	return o
 }

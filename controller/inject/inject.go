@@ -3,6 +3,7 @@
 package inject
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,12 +53,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.patience == 0 {
-		o.patience = defaultPatience
-	}
-	if o.timeout == 0 {
-		o.timeout = defaultTimeout
-	}
+	o.patience = cmp.Or(o.patience, defaultPatience)
+	o.timeout = cmp.Or(o.timeout, defaultTimeout)
 	return o
 }
 

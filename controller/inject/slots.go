@@ -74,11 +74,7 @@ func findSlots(images []objfile.Image, hooks map[string]uint64, reals []realFunc
 	for _, r := range reals {
 		behind[r.name] = r.address
 	}
-	var wanted []string
-	for name := range hooks {
-		wanted = append(wanted, name)
-	}
-	slices.Sort(wanted)
+	wanted := slices.Sorted(maps.Keys(hooks))
 	for _, image := range images {
 		// The C library's own calls stay inside, as they do where DMLib is preloaded: fork,
 		// for one, holds the allocator's locks.

@@ -3,6 +3,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -26,9 +27,7 @@ type Client struct {
 
 // New prepares the connection without waiting for the Analyzer.
 func New(options Options) (*Client, error) {
-	if options.Log == nil {
-		options.Log = slog.New(slog.DiscardHandler)
-	}
+	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
 	if options.Undelivered == nil {
 		options.Undelivered = func(Loss) {}
 	}

@@ -3,6 +3,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -89,18 +90,10 @@ type pauses struct {
 }
 
 func (p pauses) withDefaults() pauses {
-	if p.first == 0 {
-		p.first = 100 * time.Millisecond
-	}
-	if p.longest == 0 {
-		p.longest = 10 * time.Second
-	}
-	if p.refusal == 0 {
-		p.refusal = time.Second
-	}
-	if p.silence == 0 {
-		p.silence = 10 * time.Second
-	}
+	p.first = cmp.Or(p.first, 100*time.Millisecond)
+	p.longest = cmp.Or(p.longest, 10*time.Second)
+	p.refusal = cmp.Or(p.refusal, time.Second)
+	p.silence = cmp.Or(p.silence, 10*time.Second)
 	return p
 }
 

@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 
@@ -26,10 +27,7 @@ func control(index uint16, spec *attunev1.MeasurePoint) shm.PointControl {
 		c.Aggregate = true
 	}
 	if spec.GetMinValue() > 0 || spec.GetMaxValue() > 0 {
-		c.Only = &shm.Range{Min: spec.GetMinValue(), Max: spec.GetMaxValue()}
-		if c.Only.Max == 0 {
-			c.Only.Max = math.MaxUint64
-		}
+		c.Only = &shm.Range{Min: spec.GetMinValue(), Max: cmp.Or(spec.GetMaxValue(), math.MaxUint64)}
 	}
 	return c
 }

@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"cmp"
 	"log/slog"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
@@ -40,9 +41,7 @@ type Options struct {
 
 // withDefaults fills in what may be nil.
 func (o Options) withDefaults() Options {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Leaving == nil {
 		o.Leaving = func(uint64, ...uint16) {}
 	}

@@ -3,6 +3,7 @@
 package sample
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"slices"
@@ -59,21 +60,15 @@ type Sampler struct {
 
 // New returns a Sampler. Its owner calls Close.
 func New(options Options) *Sampler {
-	if options.root == "" {
-		options.root = "/proc"
-	}
-	if options.maxFiles == 0 {
-		options.maxFiles = defaultMaxFiles
-	}
+	options.root = cmp.Or(options.root, "/proc")
+	options.maxFiles = cmp.Or(options.maxFiles, defaultMaxFiles)
 	if options.threadsPerRound <= 0 {
 		options.threadsPerRound = defaultThreadsPerRound
 	}
 	if options.statusPerRound <= 0 {
 		options.statusPerRound = defaultStatusPerRound
 	}
-	if options.patience == 0 {
-		options.patience = defaultPatience
-	}
+	options.patience = cmp.Or(options.patience, defaultPatience)
 	if options.cpus == 0 {
 		options.cpus, _ = procid.CPUsAllowed(os.Getpid()) // 0 where that is unknown: no thread counts as bound
 	}

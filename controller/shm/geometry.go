@@ -3,6 +3,7 @@
 package shm
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"os"
@@ -80,26 +81,16 @@ func GeometryFor(cpus, threads int) Geometry {
 // withDefaults replaces zeros by the documented values.
 func (g Geometry) withDefaults() Geometry {
 	here := GeometryFor(possibleCPUs(), 1)
-	if g.Slots == 0 {
-		g.Slots = here.Slots
-	}
-	if g.Rings == 0 {
-		g.Rings = here.Rings
-	}
-	if g.RingRecords == 0 {
-		g.RingRecords = here.RingRecords
-	}
+	g.Slots = cmp.Or(g.Slots, here.Slots)
+	g.Rings = cmp.Or(g.Rings, here.Rings)
+	g.RingRecords = cmp.Or(g.RingRecords, here.RingRecords)
 	return g.withFixed()
 }
 
 // withFixed replaces the zeros of what is the same for all.
 func (g Geometry) withFixed() Geometry {
-	if g.Programs == 0 {
-		g.Programs = defaultPrograms
-	}
-	if g.Tables == 0 {
-		g.Tables = defaultTables
-	}
+	g.Programs = cmp.Or(g.Programs, defaultPrograms)
+	g.Tables = cmp.Or(g.Tables, defaultTables)
 	return g
 }
 

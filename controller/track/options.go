@@ -3,6 +3,7 @@
 package track
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"time"
@@ -62,9 +63,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Handler == nil {
 		return o, errors.New("tracker needs a handler")
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Digests == nil {
 		o.Digests = objfile.NewDigests(objfile.DigestsOptions{})
 	}

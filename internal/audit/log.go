@@ -4,6 +4,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,15 +73,9 @@ type Log struct {
 // not start because of it would not be there when there is room again. The caller calls
 // Close.
 func Open(o Options) (*Log, error) {
-	if o.maxBytes == 0 {
-		o.maxBytes = defaultMaxBytes
-	}
-	if o.keep == 0 {
-		o.keep = defaultKeep
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.maxBytes = cmp.Or(o.maxBytes, defaultMaxBytes)
+	o.keep = cmp.Or(o.keep, defaultKeep)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	l := &Log{
 		options: o, log: o.Log.With("component", "audit"),
 		done: make(chan struct{}), wake: queue.NewBell(), moved: make(chan struct{}),

@@ -3,6 +3,7 @@
 package buildinfo
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 )
@@ -34,9 +35,7 @@ func Get() Info {
 			info.Version = build.Main.Version
 		}
 	}
-	if info.Version == "" {
-		info.Version = "devel"
-	}
+	info.Version = cmp.Or(info.Version, "devel")
 	return info
 }
 

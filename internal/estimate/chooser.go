@@ -3,6 +3,7 @@
 package estimate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -129,9 +130,7 @@ func (c *Chooser) Choose(n Next) (choice Choice, known bool) {
 // where it is not known), on a scale of ratios; after ten tasks there is nothing left of
 // that. Two tasks say little of how much a third may need.
 func (c *Chooser) temper(amount, asked float64) float64 {
-	if asked == 0 {
-		asked = 2 * amount
-	}
+	asked = cmp.Or(asked, 2*amount)
 	if asked <= amount || amount <= 0 {
 		return amount
 	}

@@ -3,6 +3,7 @@
 package issuer
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -50,9 +51,7 @@ type Service struct {
 
 // New returns a service that has issued nothing.
 func New(o Options) *Service {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Revoked == nil {
 		o.Revoked = func(*x509.Certificate) bool { return false }
 	}

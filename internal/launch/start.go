@@ -3,6 +3,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -51,9 +52,7 @@ func (e *InterruptedError) Error() string {
 // which is only looked at before the start: a running program is never ended
 // from here. The caller must call Wait.
 func Start(ctx context.Context, cmd Command) (*Child, error) {
-	if cmd.Log == nil {
-		cmd.Log = slog.New(slog.DiscardHandler)
-	}
+	cmd.Log = cmp.Or(cmd.Log, slog.New(slog.DiscardHandler))
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ package objfile
 
 import (
 	"debug/elf"
+	"slices"
 	"strings"
 )
 
@@ -80,20 +81,10 @@ func (i Image) Has(address uint64) bool { return address >= i.Start && address <
 
 // IsLibc says whether an object is the C library or a part of it.
 func (i Image) IsLibc() bool {
-	for _, name := range []string{"libc.so.6", "libc-*.so", "libpthread.so.0", "libpthread-*.so"} {
-		if i.Matches(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"libc.so.6", "libc-*.so", "libpthread.so.0", "libpthread-*.so"}, i.Matches)
 }
 
 // IsLoader says whether an object is the dynamic loader.
 func (i Image) IsLoader() bool {
-	for _, prefix := range []string{"ld-linux", "ld-2.", "ld.so"} {
-		if strings.HasPrefix(i.Name(), prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"ld-linux", "ld-2.", "ld.so"}, func(prefix string) bool { return strings.HasPrefix(i.Name(), prefix) })
 }

@@ -3,6 +3,7 @@
 package pki
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -73,9 +74,7 @@ func OpenAs(role attunev1.Role, files Files, log *slog.Logger) (*Identity, error
 // OpenAt is Open by another clock than the machine's: whether certificates hold,
 // the peers' too, is asked of that one. Many goroutines may ask it at a time.
 func OpenAt(files Files, log *slog.Logger, clock func() time.Time) (*Identity, error) {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	i := &Identity{files: files, log: log.With("component", "pki"), clock: clock}
 	now := clock()
 	i.seen = files.stamps()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -105,10 +106,5 @@ func found(ctx context.Context, files []account.File, declared []account.DataFil
 }
 
 func ofSystem(path string) bool {
-	for _, dir := range systemDirs {
-		if strings.HasPrefix(path, dir) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(path, dir) })
 }

@@ -3,6 +3,7 @@
 package readers
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"time"
@@ -68,8 +69,6 @@ func (o Options) withDefaults() Options {
 	if o.Pause <= 0 {
 		o.Pause = DefaultPause
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }

@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,12 +46,8 @@ func open(ctx context.Context, o Options, inbox string) (*conn, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if o.TTL == 0 {
-		o.TTL = DefaultTTL
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.TTL = cmp.Or(o.TTL, DefaultTTL)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	c := &conn{options: o, log: o.Log.With("component", "registry")}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.link.init()

@@ -4,6 +4,8 @@ package registry
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -130,11 +132,7 @@ func (s *leases) remove(l *Lease) {
 func (s *leases) all() []*Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]*Lease, 0, len(s.held))
-	for l := range s.held {
-		list = append(list, l)
-	}
-	return list
+	return slices.Collect(maps.Keys(s.held))
 }
 
 // registrations returns what they are of.

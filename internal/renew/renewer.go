@@ -3,6 +3,7 @@
 package renew
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -57,9 +58,7 @@ func New(o Options) (*Renewer, error) {
 	if err := o.Identity.Renewable(); err != nil {
 		return nil, err
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Renewer{options: o, log: o.Log.With("component", "renew")}, nil
 }
 

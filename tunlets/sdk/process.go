@@ -4,6 +4,7 @@ package sdk
 
 import (
 	"path"
+	"slices"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -56,12 +57,10 @@ type Mechanism struct {
 // Maps reports whether an object is mapped whose base name matches the
 // pattern (path.Match), e.g. "libmpi.so*".
 func (p Process) Maps(pattern string) bool {
-	for _, o := range p.Objects {
-		if ok, err := path.Match(pattern, path.Base(o)); ok && err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Objects, func(object string) bool {
+		ok, err := path.Match(pattern, path.Base(object))
+		return ok && err == nil
+	})
 }
 
 // ProcessEnd tells how a process ended.

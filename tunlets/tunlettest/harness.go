@@ -3,6 +3,7 @@
 package tunlettest
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"slices"
@@ -197,10 +198,7 @@ func (h *Harness) StartSession() *attunev1.DescribeResponse {
 	if h.described = d; len(d.GetWake()) > 0 {
 		h.wakes.Add(d.GetName(), d.GetWake())
 	}
-	mode := h.Mode
-	if mode == "" {
-		mode = "tune"
-	}
+	mode := cmp.Or(h.Mode, "tune")
 	h.OpenSession(mode)
 	return d
 }

@@ -3,6 +3,7 @@
 package tunlettest
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"time"
@@ -65,15 +66,9 @@ func (h *Harness) StartProcess(p *Process) *Process {
 	h.handle++
 	p.Handle = h.handle
 	p.counters, p.rounds = map[sdk.Signal]float64{}, 0
-	if p.Host == "" {
-		p.Host = "node1"
-	}
-	if p.Executable == "" {
-		p.Executable = "/usr/bin/program"
-	}
-	if p.CPUs == 0 {
-		p.CPUs = 2
-	}
+	p.Host = cmp.Or(p.Host, "node1")
+	p.Executable = cmp.Or(p.Executable, "/usr/bin/program")
+	p.CPUs = cmp.Or(p.CPUs, 2)
 	h.processes = append(h.processes, p)
 	existing := h.Points()
 	h.announce(p, false)

@@ -6,6 +6,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -105,12 +106,7 @@ func (t *tunlet) HandleRecords(_ *sdk.Host, r sdk.Records) {
 
 // ProcessEnded tells what came: the last of it came before.
 func (t *tunlet) ProcessEnded(h *sdk.Host, _ sdk.ProcessEnd) {
-	ids := make([]string, 0, len(t.got))
-	for id := range t.got {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(t.got)) {
 		h.Remark(0, "%s: %d hits, sum %d, %d records lost", id, t.got[id].hits, t.got[id].sum, t.lost)
 	}
 }

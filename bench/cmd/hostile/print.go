@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 
@@ -44,7 +45,7 @@ func (d *document) Print() {
 	memory.Print(os.Stdout)
 	fmt.Println("\nwhat the attacker did:")
 	var attacks present.Table
-	for _, what := range sorted(d.Done) {
+	for _, what := range slices.Sorted(maps.Keys(d.Done)) {
 		attacks.Row("  "+what, fmt.Sprint(d.Done[what]))
 	}
 	attacks.Print(os.Stdout)
@@ -78,15 +79,6 @@ func (d *document) setGoals(worst float64) {
 		{Name: "memory, share of its limit", Value: present.Figure(100 * worst), Unit: "%", Limit: 100},
 		{Name: "left behind", Value: present.Figure(len(d.Left)), Limit: 0},
 	}
-}
-
-func sorted(counts map[string]int) []string {
-	var names []string
-	for name := range counts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func median(values []float64) float64 { return measure.Median(values) }

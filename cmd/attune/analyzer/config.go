@@ -248,9 +248,7 @@ func analyzerFrom(v *viper.Viper) (analyzerSettings, error) {
 		Dir: filepath.Join(s.stateDir, "registry"), Socket: filepath.Join(s.runDir, "registry.sock"),
 		Listen: from.Text(keyRegistryListen), LeafListen: from.Text(keyRegistryLeaf), Remotes: from.List(keyRegistrySites),
 	}
-	if s.auditLog == "" {
-		s.auditLog = filepath.Join(s.stateDir, "audit.jsonl")
-	}
+	s.auditLog = cmp.Or(s.auditLog, filepath.Join(s.stateDir, "audit.jsonl"))
 	if from.Err != nil {
 		return s, from.Err
 	}

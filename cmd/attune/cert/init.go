@@ -67,9 +67,7 @@ const (
 
 // valid is a time in days, which may have a fraction; 0: otherwise.
 func valid(days float64, otherwise int) (time.Duration, error) {
-	if days == 0 {
-		days = float64(otherwise)
-	}
+	days = cmp.Or(days, float64(otherwise))
 	if !(days >= minDays && days <= maxDays) { // not NaN either
 		return 0, exitcode.UsageError(fmt.Errorf("--days %g", days), fmt.Sprintf("give a minute (%.4f) to %d", minDays, maxDays))
 	}

@@ -3,6 +3,7 @@
 package cert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,9 +40,7 @@ func newCertRenew(p *cli.Env) *cobra.Command {
 		Long:    certRenewLong,
 		Example: "  attune cert renew --issuer ca.example.org:7118\n  attune cert renew --issuer ca.example.org:7118 /etc/attune/pki/node.crt",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if issuer == "" {
-				issuer = os.Getenv(issuerVariable)
-			}
+			issuer = cmp.Or(issuer, os.Getenv(issuerVariable))
 			if len(args) == 0 {
 				args = ownCertificates()
 			} else if len(args) > 1 {

@@ -94,12 +94,8 @@ func planEntryOrSlots(r *actuate.Request, slots gotChange, say actuate.Told) (*a
 // unpatchable says whether the entry of a function is what stands against a
 // change, so that its callers may be changed instead.
 func unpatchable(err error) bool {
-	for _, reason := range []error{patch.ErrUnpatchable, sites.ErrNoDMLib, inject.ErrUnsuited, inject.ErrNoSafePoint} {
-		if errors.Is(err, reason) {
-			return true
-		}
-	}
-	return false
+	reasons := []error{patch.ErrUnpatchable, sites.ErrNoDMLib, inject.ErrUnsuited, inject.ErrNoSafePoint}
+	return slices.ContainsFunc(reasons, func(reason error) bool { return errors.Is(err, reason) })
 }
 
 // functionPlace is OBJECT:FUNCTION.

@@ -4,6 +4,7 @@ package action
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,10 +96,7 @@ func findVariable(r *actuate.Request, set *attunev1.SetVariable) (v variable, er
 	if err := r.Allowed("set", []*attunev1.Value{set.GetValue()}, namesOf(v.Resolved, set.GetObject(), set.GetSymbol())...); err != nil {
 		return v, err
 	}
-	v.size = set.GetSize()
-	if v.size == 0 {
-		v.size = uint32(min(v.Symbol.Size, 1<<31))
-	}
+	v.size = cmp.Or(set.GetSize(), uint32(min(v.Symbol.Size, 1<<31)))
 	return v, v.check(set)
 }
 

@@ -3,6 +3,7 @@
 package system
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -102,10 +103,7 @@ func (o option) knob() knob {
 	if o.high == 1 {
 		parse, values = truth, "0 or 1"
 	}
-	undo := o.undo
-	if undo == "" {
-		undo = exactly
-	}
+	undo := cmp.Or(o.undo, exactly)
 	return knob{
 		Knob: Knob{
 			Name: "socket." + o.name, On: OnSockets, Values: values, Examples: o.examples,

@@ -3,6 +3,7 @@
 package uprobe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -132,9 +133,7 @@ func (s Spec) normalised() (Spec, error) {
 	if s.Delivery != attunev1.Delivery_DELIVERY_SAMPLED {
 		s.SampleMask = 0
 	}
-	if s.MaxValue == 0 {
-		s.MaxValue = math.MaxUint64
-	}
+	s.MaxValue = cmp.Or(s.MaxValue, math.MaxUint64)
 	// Of no use here, and not the same in all processes of a point.
 	s.Program.Captures = slices.Clone(s.Program.Captures)
 	for i := range s.Program.Captures {

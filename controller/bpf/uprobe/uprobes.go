@@ -3,6 +3,7 @@
 package uprobe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -30,9 +31,7 @@ func New(opts Options) (*Uprobes, error) {
 	if err := bpf.RequirePrivilege(uprobes); err != nil {
 		return nil, err
 	}
-	if opts.CloseTimeout == 0 {
-		opts.CloseTimeout = time.Second
-	}
+	opts.CloseTimeout = cmp.Or(opts.CloseTimeout, time.Second)
 	u := &Uprobes{
 		attacher: attacher{options: opts, attached: make(map[attachKey]*attached)},
 		recorder: recorder{done: make(chan struct{}), begun: queue.NewBell()},

@@ -4,6 +4,7 @@ package imports
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -113,9 +114,7 @@ func (r *invocation) task() *archive.Task {
 	a.Command = append([]string{m.Executable.Name}, m.Arguments...)
 	if m.Executable.Name == "" {
 		a.Command = nil
-		if t.Name == "" {
-			t.Name = "kickstart"
-		}
+		t.Name = cmp.Or(t.Name, "kickstart")
 	}
 	a.Directory, a.Host = r.CWD, account.Host{Name: r.Hostname, Kernel: r.Machine.Release, CPUs: r.Machine.CPUs}
 	a.Start, a.WallSeconds = r.Start.UTC(), m.Duration

@@ -4,6 +4,7 @@
 package pkitest
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -50,9 +51,7 @@ func (s *Site) path(name string) string { return filepath.Join(s.dir, name) }
 // one of the same name replaces the first.
 func (s *Site) Issue(t testing.TB, r pki.Request) pki.Files {
 	t.Helper()
-	if r.Valid == 0 {
-		r.Valid = time.Hour
-	}
+	r.Valid = cmp.Or(r.Valid, time.Hour)
 	issued, err := s.authority.Issue(r)
 	if err != nil {
 		t.Fatal(err)

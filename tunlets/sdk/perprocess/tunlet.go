@@ -3,6 +3,7 @@
 package perprocess
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
@@ -38,9 +39,7 @@ const defaultTries = 3
 // steps of 10 ms: 300 ms tell them to some per cent.
 func New(problem Problem, lasting time.Duration) sdk.Tunlet {
 	d := problem.Describe()
-	if d.MaxTries == 0 {
-		d.MaxTries = defaultTries
-	}
+	d.MaxTries = cmp.Or(d.MaxTries, defaultTries)
 	return &tunlet{problem: problem, description: d, lasting: lasting}
 }
 

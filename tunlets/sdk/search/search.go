@@ -3,6 +3,7 @@
 package search
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -80,12 +81,8 @@ func New(o Options) (*Search, error) {
 	if err := s.space.check(); err != nil {
 		return nil, err
 	}
-	if s.options.Tries == 0 {
-		s.options.Tries = defaultTries
-	}
-	if s.options.MinGain == 0 {
-		s.options.MinGain = defaultMinGain
-	}
+	s.options.Tries = cmp.Or(s.options.Tries, defaultTries)
+	s.options.MinGain = cmp.Or(s.options.MinGain, defaultMinGain)
 	switch {
 	case o.Tries < 0 || o.Tries > maxTries || o.Time < 0 || o.MinGain < 0:
 		return nil, fmt.Errorf("search: budget of %d tries in %v for a gain of %v: none of them below 0, and at most %d tries",

@@ -3,6 +3,7 @@
 package archived
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -36,9 +37,7 @@ func Find(flags *pflag.FlagSet) (string, error) {
 		return "", exitcode.UsageError(fmt.Errorf("--%s: a password on a command line can be read by everybody", settings.KeyArchiveAt),
 			"put it into ~/.pgpass, a line HOST:PORT:DATABASE:USER:PASSWORD, with mode 600")
 	}
-	if place == "" {
-		place = os.Getenv("ATTUNE_ARCHIVE_AT")
-	}
+	place = cmp.Or(place, os.Getenv("ATTUNE_ARCHIVE_AT"))
 	if place == "" {
 		if place, err = fromFiles(settings.Files(os.Getenv)); err != nil {
 			return "", exitcode.UsageError(err, "correct the file")
