@@ -4,7 +4,6 @@ package discover
 
 import (
 	"log/slog"
-	"maps"
 	"sync"
 )
 
@@ -24,9 +23,6 @@ type Status struct {
 	Registrations int
 	// Found is how many processes were given and taken.
 	Found uint64
-	// Unusable are registrations that mean nobody on this node, by id, with the
-	// reason.
-	Unusable map[string]string
 }
 
 // statusBoard is what is told of the search. Its methods may be called from any
@@ -77,7 +73,7 @@ func (b *statusBoard) setUnusable(unusable map[string]string, log *slog.Logger) 
 func (b *statusBoard) addTo(status *Status, running bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	status.Found, status.Missed, status.Unusable = b.found, b.missed, maps.Clone(b.unusable)
+	status.Found, status.Missed = b.found, b.missed
 	if running {
 		status.Registrations = b.registrations
 	}

@@ -36,8 +36,6 @@ type Exit struct {
 	Code int
 	// Signal killed it, if not 0.
 	Signal syscall.Signal
-	// CoreDumped tells that the kernel wrote a core file of it.
-	CoreDumped bool
 	// Wall is how long it ran.
 	Wall time.Duration
 	// Rusage is its own and its waited-for children's use of resources.
@@ -122,7 +120,7 @@ func (c *Child) collect() (Exit, bool) {
 		c.stopToo(status.StopSignal())
 		return Exit{}, false
 	case status.Signaled():
-		exit.Signal, exit.CoreDumped = status.Signal(), status.CoreDump()
+		exit.Signal = status.Signal()
 	default:
 		exit.Code = status.ExitStatus()
 	}
