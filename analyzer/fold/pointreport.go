@@ -63,16 +63,15 @@ func (p *point) report() (out []report.Point) {
 
 // rates returns the point as the live view has it, once per asker.
 func (p *point) rates() (out []report.PointRate) {
-	placed, mechanism := 0, ""
+	mechanism := ""
 	for _, st := range p.status {
 		if st.GetState() == attunev1.PointState_POINT_STATE_PLACED {
-			placed++
 			mechanism = st.GetMechanism()
 		}
 	}
 	for _, o := range p.askers {
 		out = append(out, report.PointRate{
-			Tunlet: o.name, ID: o.shown, Target: targetText(p.spec), Mechanism: mechanism, Processes: placed, PerSecond: p.rate,
+			Tunlet: o.name, Target: targetText(p.spec), Mechanism: mechanism, PerSecond: p.rate,
 		})
 	}
 	return out

@@ -185,9 +185,5 @@ func (p *process) report() report.Process {
 
 // state returns a running process as the live view has it.
 func (p *process) state() report.ProcessState {
-	out := report.ProcessState{PID: p.info.PID, Rank: -1, Exe: p.info.Exe, Mechanisms: slices.Clone(p.info.Mechanisms)}
-	if p.info.Rank != nil {
-		out.Rank = *p.info.Rank
-	}
-	return out
+	return report.ProcessState{PID: p.info.PID}
 }

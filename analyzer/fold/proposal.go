@@ -179,7 +179,7 @@ func (p *proposal) actions() []string {
 // state returns a proposal as the live view has it.
 func (p *proposal) state() report.ProposalState {
 	out := report.ProposalState{
-		Tunlet: p.GetTunlet(), ID: p.GetId(), State: p.GetState(), Seconds: seconds(p.GetProposedNanos()), Reason: p.GetReason(),
+		Tunlet: p.GetTunlet(), State: p.GetState(), Reason: p.GetReason(),
 	}
 	processes := map[uint64]bool{}
 	for _, ch := range p.GetChanges() {

@@ -33,12 +33,6 @@ type Snapshot struct {
 type ProcessState struct {
 	// PID is its process id.
 	PID int
-	// Rank is its MPI rank; -1: none.
-	Rank int
-	// Exe is the path of its executable.
-	Exe string
-	// Mechanisms are the ways in that are open.
-	Mechanisms []string
 }
 
 // TunletState is one tunlet.
@@ -53,14 +47,12 @@ type TunletState struct {
 
 // PointRate is one measure point.
 type PointRate struct {
-	// Tunlet asked for it under the name ID.
-	Tunlet, ID string
+	// Tunlet asked for it.
+	Tunlet string
 	// Target is what is watched.
 	Target string
 	// Mechanism serves it; the one of the process that answered last.
 	Mechanism string
-	// Processes is where it is placed.
-	Processes int
 	// PerSecond is the rate of hits over all processes, in the last interval
 	// of about a second.
 	PerSecond float64
@@ -82,8 +74,6 @@ type ObjectiveValue struct {
 type ProposalState struct {
 	// Tunlet proposed it.
 	Tunlet string
-	// ID is the tunlet's id of it.
-	ID string
 	// State is a word: waiting, applying, judging, kept, undoing, undone,
 	// failed, refused, advised, ended.
 	State string
@@ -93,8 +83,6 @@ type ProposalState struct {
 	Processes int
 	// Gain is the measured gain; 0: not measured.
 	Gain float64
-	// Seconds is when it was proposed.
-	Seconds float64
 	// Reason is why it is in this state.
 	Reason string
 }

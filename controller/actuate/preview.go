@@ -15,8 +15,6 @@ import (
 type Preview struct {
 	// Old and New value in text form; where places differ, each has its own.
 	Old, New string
-	// Where it would be changed, in words.
-	Where string
 	// Way that would be tried first.
 	Way access.Way
 	// Partial is what the change would not cover; empty: nothing.
@@ -40,7 +38,7 @@ func (a *Actuator) Preview(ctx context.Context, process access.Process, change *
 	identity := process.Identity()
 	shown := record{Process: &identity, Undo: p.Undo, Told: p.Told}.summary()
 	preview := Preview{
-		Old: shown.Old, New: shown.New, Where: shown.Where, Way: p.Way, Partial: p.Partial,
+		Old: shown.Old, New: shown.New, Way: p.Way, Partial: p.Partial,
 		Unchanged: p.Unchanged, Undo: p.UndoError,
 	}
 	if preview.Old == "" && p.Old != nil {
@@ -67,7 +65,7 @@ func (a *Actuator) PreviewJoint(ctx context.Context, unit []Item) ([]Preview, er
 		part := g.Part(i)
 		previews[i] = Preview{
 			Old: attunev1.ValueText(part.Old), New: attunev1.ValueText(part.New),
-			Where: part.How.Where, Way: part.How.Way, Unchanged: proto.Equal(part.Old, part.New),
+			Way: part.How.Way, Unchanged: proto.Equal(part.Old, part.New),
 		}
 	}
 	return previews, nil

@@ -131,7 +131,7 @@ func (d *decider) elsewhere(c *candidate) bool {
 
 func (d *decider) give(r *registration, c *candidate) (taken bool) {
 	taken = d.handler.Found(Found{
-		Registration: r.Registration, Process: c.process, Held: c.held, Job: c.process.GetJob(), Batch: c.batch,
+		Registration: r.Registration, Process: c.process, Held: c.held, Job: c.process.GetJob(),
 	})
 	if !taken {
 		return false

@@ -19,8 +19,6 @@ type Found struct {
 	Held *procid.Process
 	// Job is the execution that it belongs to.
 	Job *attunev1.Job
-	// Batch says that the batch system started it.
-	Batch bool
 }
 
 // Handler is told of processes, one call at a time. It must neither block nor

@@ -5,7 +5,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -27,7 +26,6 @@ type Node struct {
 	*local
 
 	config        Config
-	log           *slog.Logger
 	workers       *workers
 	notes         *notes
 	owners        *owners
@@ -53,7 +51,7 @@ func New(config Config) (*Node, error) {
 		return nil, err
 	}
 	log, touched := config.Log.With("component", "node"), queue.NewBell()
-	n := &Node{config: config, log: log, workers: new(workers), owners: newOwners(), notes: &notes{changed: touched.Ring}}
+	n := &Node{config: config, workers: new(workers), owners: newOwners(), notes: &notes{changed: touched.Ring}}
 	n.registrations = &registrations{
 		host: config.Host, credentials: config.Credentials, analyzers: config.Registry.Analyzers,
 		workers: n.workers, notes: n.notes, log: log, telling: make(map[string]bool),
@@ -83,7 +81,7 @@ func New(config Config) (*Node, error) {
 		}).run(ctx)
 	}
 	n.recorder = &recorder{
-		config: config, log: log, watcher: n.watcher, sessions: n.sessions, notes: n.notes,
+		config: config, watcher: n.watcher, sessions: n.sessions, notes: n.notes,
 		started: time.Now(), touched: touched,
 	}
 	n.mainSwitch = &mainSwitch{turns: config.Turns, off: config.Off, sessions: n.sessions, auditor: audit, notes: n.notes, log: log}

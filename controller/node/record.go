@@ -3,7 +3,6 @@
 package node
 
 import (
-	"log/slog"
 	"runtime"
 	"slices"
 	"time"
@@ -16,7 +15,6 @@ import (
 // recorder tells what the node has. Its methods may be called from any goroutine.
 type recorder struct {
 	config   Config
-	log      *slog.Logger
 	watcher  *discover.Watcher
 	sessions *sessions
 	notes    *notes

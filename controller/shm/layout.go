@@ -19,10 +19,6 @@ const (
 	PointCount = abi.PointCount
 	// HistogramBuckets is the number of log2 buckets of an aggregate.
 	HistogramBuckets = aggregate.Buckets
-	// IslandCall is the length of the call at the beginning of an island,
-	// IslandNumber where its number stands.
-	IslandCall   = abi.IslandCall
-	IslandNumber = abi.IslandNumber
 	// MailboxSize is the number of commands that can be pending at once.
 	MailboxSize = abi.MailboxCount
 )

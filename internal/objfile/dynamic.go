@@ -38,9 +38,8 @@ func (l *linking) SOName() string {
 
 // dynamic is what the dynamic segment says, which is what the loader goes by.
 type dynamic struct {
-	values  map[elf.DynTag]uint64
-	needed  []uint64
-	present bool
+	values map[elf.DynTag]uint64
+	needed []uint64
 }
 
 func readDynamic(r reader, h *headers) (dynamic, error) {
@@ -52,7 +51,7 @@ func readDynamic(r reader, h *headers) (dynamic, error) {
 	if err != nil {
 		return dynamic{}, err
 	}
-	d := dynamic{values: make(map[elf.DynTag]uint64), present: true}
+	d := dynamic{values: make(map[elf.DynTag]uint64)}
 	for ; len(data) >= 16; data = data[16:] {
 		tag := elf.DynTag(int64(binary.LittleEndian.Uint64(data)))
 		value := binary.LittleEndian.Uint64(data[8:])

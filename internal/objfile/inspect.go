@@ -40,9 +40,6 @@ type Inspection struct {
 type Script struct {
 	// Interpreter is the path behind #!.
 	Interpreter string
-	// Argument is the rest of the line, which the kernel hands over as one
-	// argument; may be empty.
-	Argument string
 	// Program is what will run in the end: the interpreter, or what it names
 	// where that is env(1) (looked up in PATH) or a script again.
 	Program *Inspection
@@ -81,7 +78,7 @@ func readScript(file *os.File, depth int) *Script {
 	if !ok {
 		return nil
 	}
-	s := &Script{Interpreter: interpreter, Argument: argument}
+	s := &Script{Interpreter: interpreter}
 	if interpreter == "" || depth >= maxScripts {
 		return s
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"golang.org/x/arch/x86/x86asm"
 )
 
 // Parameter registers, as indices of register_value() in
@@ -56,15 +54,15 @@ const kernelKnowsNops = 6<<16 | 18<<8
 func classify(code []byte, kernel uint32) instruction {
 	prefixes, body := splitPrefixes(code)
 	if kind := badPrefix(prefixes); kind != "" {
-		return instruction{InstructionRefused, describe(code), "the first instruction has a " + kind + " prefix, which the kernel refuses to probe"}
+		return instruction{InstructionRefused, "the first instruction has a " + kind + " prefix, which the kernel refuses to probe"}
 	}
 	if len(body) == 0 {
-		return instruction{class: InstructionUnknown, text: "no code"}
+		return instruction{class: InstructionUnknown}
 	}
 	if reason := refusedOpcode(body); reason != "" {
-		return instruction{InstructionRefused, describe(code), reason}
+		return instruction{InstructionRefused, reason}
 	}
-	return instruction{class: classOf(code, prefixes, body, kernel), text: describe(code)}
+	return instruction{class: classOf(code, prefixes, body, kernel)}
 }
 
 func classOf(code, prefixes, body []byte, kernel uint32) InstructionClass {
@@ -160,14 +158,3 @@ func splitPrefixes(code []byte) (prefixes, body []byte) {
 // landingPad is endbr64, where indirect calls must arrive under control-flow
 // enforcement: many distributions have every function begin with it.
 var landingPad = []byte{0xf3, 0x0f, 0x1e, 0xfa}
-
-func describe(code []byte) string {
-	if bytes.HasPrefix(code, landingPad) {
-		return "endbr64"
-	}
-	decoded, err := x86asm.Decode(code, 64)
-	if err != nil {
-		return fmt.Sprintf("% x", code[:min(len(code), 5)])
-	}
-	return x86asm.GNUSyntax(decoded, 0, nil)
-}

@@ -45,8 +45,6 @@ func (c InstructionClass) String() string {
 // instruction is the verdict on one probed instruction.
 type instruction struct {
 	class InstructionClass
-	// text is the instruction, or what is known of it.
-	text string
 	// reason is why it is refused.
 	reason string
 }

@@ -16,9 +16,8 @@ import (
 // SymbolStatus tells what became of one function.
 type SymbolStatus struct {
 	Symbol
-	// Instruction is the first instruction, Class how the kernel runs it.
-	Instruction string
-	Class       InstructionClass
+	// Class is how the kernel runs the first instruction.
+	Class InstructionClass
 	// Cost is what one hit takes from the application. Measured says that it was
 	// measured on this machine, else it is that of another one.
 	Cost     time.Duration
@@ -62,7 +61,7 @@ func examine(spec Spec, target *target, kernel uint32, prices prices) []SymbolSt
 			continue
 		}
 		verdict := classify(code[:n], kernel)
-		status.Instruction, status.Class, status.Refused = verdict.text, verdict.class, verdict.reason
+		status.Class, status.Refused = verdict.class, verdict.reason
 		status.Cost, status.Measured = prices.of(verdict.class, spec.Place)
 		symbols = append(symbols, status)
 	}

@@ -45,8 +45,8 @@ type Type struct {
 	// target of a reference, which debug/dwarf does not follow.
 	target dwarf.Type
 	// byReference: C++ passes objects of this class by address, since copying
-	// them is not trivial. passing is false where that is not known.
-	byReference, passing bool
+	// them is not trivial.
+	byReference bool
 }
 
 // maxDepth bounds typedefs of typedefs and anonymous members of such.
@@ -76,7 +76,7 @@ func (i *Info) typeOf(e *dwarf.Entry) (Type, error) {
 // refine adds what debug/dwarf leaves out: references, and how C++ passes an
 // object.
 func (i *Info) refine(t *Type, offset dwarf.Offset) {
-	const passByReference, passByValue = 4, 5
+	const passByReference = 4
 	for range maxDepth {
 		e := i.at(offset)
 		if e == nil {
@@ -94,7 +94,6 @@ func (i *Info) refine(t *Type, offset dwarf.Offset) {
 		case dwarf.TagStructType, dwarf.TagClassType, dwarf.TagUnionType:
 			how, _ := e.Val(dwarf.AttrCalling).(int64)
 			t.byReference = how == passByReference
-			t.passing = how == passByReference || how == passByValue
 			return
 		case dwarf.TagTypedef, dwarf.TagConstType, dwarf.TagVolatileType, dwarf.TagRestrictType:
 		default:
