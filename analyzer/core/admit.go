@@ -125,7 +125,7 @@ func (a *admission) giveBack(p *proposal) {
 			continue // ended with its processes
 		}
 		if reason := cmp.Or(malformed(again, a.processes.runs), a.forbidden(again)); reason != "" {
-			a.emit(Record{At: a.now, Kind: "refused", Reason: "not tried again: " + reason, Proposal: again.view()})
+			a.emit(Record{Kind: "refused", Reason: "not tried again: " + reason, Proposal: again.view()})
 			continue
 		}
 		a.admit(again)

@@ -2,11 +2,7 @@
 
 package core
 
-import (
-	"time"
-
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-)
+import attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 
 // Command is something that the core's owner must do. Commands are executed in
 // the order in which they were returned.
@@ -27,8 +23,6 @@ type Undo struct {
 	Request string
 	// Changes are ids, to be undone in reverse order.
 	Changes []string
-	// Reason says why, for people.
-	Reason string
 }
 
 // AskEvaluate asks a tunlet for its verdict, answered by a Verdict event.
@@ -49,8 +43,6 @@ type Notify struct {
 
 // Record is one entry of the audit log.
 type Record struct {
-	// At is when it happened.
-	At time.Duration
 	// Kind is what happened: proposed, refused, advised, applying, applied,
 	// turning (a change of sides in a trial in turns), judged, kept, undoing,
 	// undone, failed, ended; restored for a kept change that was taken back because

@@ -168,7 +168,7 @@ func (j *judge) changeSides(p *proposal) {
 	}
 	p.state = StateTurning
 	j.record("turning", p, why)
-	j.requests.sendUndo(p, "to compare with and without it")
+	j.requests.sendUndo(p)
 }
 
 // reapply makes the changes of p again.

@@ -30,9 +30,9 @@ func (r *requests) sendApply(p *proposal) {
 }
 
 // sendUndo asks for the original values of what of p is in force.
-func (r *requests) sendUndo(p *proposal, reason string) {
+func (r *requests) sendUndo(p *proposal) {
 	p.undoRequest = r.open(p)
-	r.emit(Undo{Request: p.undoRequest, Changes: p.changes.inForce(), Reason: reason})
+	r.emit(Undo{Request: p.undoRequest, Changes: p.changes.inForce()})
 }
 
 // open returns a new request id that belongs to p.

@@ -27,9 +27,7 @@ func (t *transcript) emit(cmd Command) { t.out = append(t.out, cmd) }
 
 // record appends an entry for the audit log.
 func (t *transcript) record(kind string, p *proposal, reason string) {
-	t.emit(Record{
-		At: t.now, Kind: kind, Reason: reason, Proposal: t.touch(p).view(),
-	})
+	t.emit(Record{Kind: kind, Reason: reason, Proposal: t.touch(p).view()})
 }
 
 // notify tells the tunlet of p what became of it.

@@ -88,7 +88,7 @@ func (u *undoer) undo(p *proposal, to State, reason string) {
 	p.state = StateUndoing
 	p.undoing.to, p.undoing.reason, p.undoing.retryAt = to, reason, 0
 	u.record("undoing", p, reason)
-	u.requests.sendUndo(p, reason)
+	u.requests.sendUndo(p)
 }
 
 // finishUndo ends an undo, or has it tried again later.

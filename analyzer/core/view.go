@@ -21,8 +21,6 @@ type ChangeView struct {
 	Action string
 	// Spec is what was asked for; it is not to be modified.
 	Spec *attunev1.Change
-	// Wanted is the value that the action sets; nil for a call.
-	Wanted *attunev1.Value
 	// Outcome is the last outcome.
 	Outcome attunev1.Outcome
 	// Result is the controller's answer to the request to apply; nil: none.
@@ -100,7 +98,7 @@ func (p *proposal) changeViews() []ChangeView {
 	for i, ch := range p.changes {
 		out[i] = ChangeView{
 			ID: ch.spec.GetId(), Knob: ch.spec.GetKnob(), Process: ch.spec.GetProcess(), Action: ch.action, Spec: ch.spec,
-			Wanted: attunev1.DescribeAction(ch.spec.GetAction()).Value, Outcome: ch.outcome, Result: ch.result,
+			Outcome: ch.outcome, Result: ch.result,
 			AppliedAt: ch.first, UndoneAt: ch.undoneAt,
 		}
 	}
