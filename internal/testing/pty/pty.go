@@ -96,12 +96,5 @@ func (t *Terminal) Expect(text string, timeout time.Duration) (string, error) {
 	}
 }
 
-// Rest reads until the program's side is closed.
-func (t *Terminal) Rest(timeout time.Duration) string {
-	_ = t.master.SetReadDeadline(time.Now().Add(timeout))
-	_, _ = t.seen.ReadFrom(t.master) // EIO: closed
-	return t.seen.String()
-}
-
 // Close hangs up.
 func (t *Terminal) Close() error { return t.master.Close() }
