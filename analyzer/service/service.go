@@ -89,7 +89,7 @@ func (s *Service) Register(server grpc.ServiceRegistrar) *channel.Channels {
 // they are, for whoever comes next: nothing is undone. The error is nil then.
 func (s *Service) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, s.claims.cancel)()
-	announcement, err := s.cfg.Registry.Announce(context.WithoutCancel(ctx), s.cfg.Record)
+	announcement, err := s.cfg.Registry.Announce(context.WithoutCancel(ctx), s.cfg.Record, (&tunletNames{dirs: s.cfg.TunletDirs}).current)
 	if err != nil {
 		return fmt.Errorf("announce the Analyzer: %w", err)
 	}

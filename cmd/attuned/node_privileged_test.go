@@ -136,7 +136,7 @@ func (s *site) announceAnalyzer() {
 		s.t.Fatal(err)
 	}
 	s.record = &attunev1.AnalyzerRecord{Id: "a1", Host: host, Addresses: []string{"unix:" + s.path("a.sock")}}
-	if _, err := s.registry.Announce(s.t.Context(), s.record); err != nil {
+	if _, err := s.registry.Announce(s.t.Context(), s.record, nil); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/registry"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // handover takes tasks. Its methods may be called from any goroutine.
@@ -16,6 +18,7 @@ type handover struct {
 	rules         rules
 	sessions      *sessions
 	registrations *registrations
+	notes         *notes
 }
 
 // takeTask takes a task into the session of its job and returns the variables
@@ -36,7 +39,11 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (env []strin
 	o := order{registration: r, job: r.GetJob(), uid: t.UID, executable: registry.HandedOver, grant: h.rules.granted(r, t.UID, registry.HandedOver)}
 	if o.grant.mode == "" {
 		h.sessions.refused(o.grant.refused)
-		return nil, errors.Join(fmt.Errorf("%w: %s", errDenied, o.grant.reason), held.Close())
+		return nil, errors.Join(h.refuse(t, errDenied, o.grant.reason), held.Close())
+	}
+	if err := h.registrations.checkTunlets(ctx, r); err != nil {
+		h.sessions.refused(metrics.RefusedTunlets)
+		return nil, errors.Join(h.refuse(t, errBadTask, err.Error()), held.Close())
 	}
 	s, err := h.sessions.takeProcess(o, held)
 	if err != nil {
@@ -49,6 +56,15 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (env []strin
 	case <-ctx.Done():
 		return nil, fmt.Errorf("the controller is not ready: %w", ctx.Err())
 	}
+}
+
+// refuse is the error of a task that is left alone. Its process is noted with the reason,
+// for whoever hands tasks over has not always a way to tell its user.
+func (h *handover) refuse(t Task, kind error, reason string) error {
+	h.notes.mismatch(&attunev1.Mismatch{
+		Registration: t.id(), Pid: int32(t.PID), Uid: t.UID, Executable: registry.HandedOver, Reason: reason,
+	})
+	return fmt.Errorf("%w: %s", kind, reason)
 }
 
 // mayHandOver lets root hand over anything, and others what runs with their rights: a

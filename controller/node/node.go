@@ -53,7 +53,7 @@ func New(config Config) (*Node, error) {
 	log, touched := config.Log.With("component", "node"), queue.NewBell()
 	n := &Node{config: config, workers: new(workers), owners: newOwners(), notes: &notes{changed: touched.Ring}}
 	n.registrations = &registrations{
-		host: config.Host, credentials: config.Credentials, analyzers: config.Registry.Analyzers,
+		host: config.Host, credentials: config.Credentials, analyzers: config.Registry.Analyzers, tunlets: config.Registry.Tunlets,
 		workers: n.workers, notes: n.notes, log: log, telling: make(map[string]bool),
 	}
 	n.sessions = newSessions(n.workers, config.Metrics, log)
@@ -91,7 +91,7 @@ func New(config Config) (*Node, error) {
 		metrics: config.Metrics, policy: config.Policy,
 		asks: quota.NewRate[uint32](asksAtOnce, asksEvery),
 		log:  log, status: n.watcher.Status, connected: config.Registry.Connected, standing: config.Turns.Standing, sessions: n.sessions, recorder: n.recorder,
-		handover: &handover{rules: n.rules, sessions: n.sessions, registrations: n.registrations}, auditor: audit,
+		handover: &handover{rules: n.rules, sessions: n.sessions, registrations: n.registrations, notes: n.notes}, auditor: audit,
 	}
 	return n, nil
 }

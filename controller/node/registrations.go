@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +27,10 @@ const (
 	registerTimeout = 5 * time.Second
 	registerPause   = 5 * time.Second
 	registerTries   = 180
+	// tunletsWithin bounds how long a task waits to hear which tunlets there are: that
+	// and its controller have to fit into a quarter of a second, see
+	// docs/reference/slurm.md.
+	tunletsWithin = 150 * time.Millisecond
 )
 
 // registrations knows what is registered, and has Analyzers know of what is handed
@@ -34,9 +40,11 @@ type registrations struct {
 	host        string
 	credentials credentials.TransportCredentials
 	analyzers   func(context.Context) ([]*attunev1.AnalyzerRecord, error) // those of the site
-	workers     *workers
-	notes       *notes
-	log         *slog.Logger
+	// tunlets are the names of those that the site has; see [registry.Node.Tunlets].
+	tunlets func(ctx context.Context, wanted []string) ([]string, error)
+	workers *workers
+	notes   *notes
+	log     *slog.Logger
 
 	mu      sync.Mutex // guards what follows; only that of workers is taken beneath it
 	known   map[string]*attunev1.Registration
@@ -55,6 +63,45 @@ func (r *registrations) registered(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known[id] != nil
+}
+
+// checkTunlets returns an error that names the tunlets of a handed over job which the
+// site does not have. A registration that is known, or being told of, was asked about;
+// where no Analyzer answers in time, the one that takes it says what is wrong.
+func (r *registrations) checkTunlets(ctx context.Context, registration *attunev1.Registration) error {
+	wanted := registration.GetTunlets()
+	r.mu.Lock()
+	asked := r.telling[registration.GetId()] || r.known[registration.GetId()] != nil
+	r.mu.Unlock()
+	if len(wanted) == 0 || asked {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tunletsWithin)
+	defer cancel()
+	there, err := r.tunlets(ctx, wanted)
+	if err != nil || len(there) == 0 {
+		r.log.Debug("it is not known which tunlets there are", "registration", registration.GetId(), "error", err)
+		return nil
+	}
+	var missing []string
+	for _, name := range wanted {
+		if !slices.Contains(there, name) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the site has no tunlet %s; there are: %s", listed(missing), listed(there))
+}
+
+// listed joins names in a text that has an end.
+func listed(names []string) string {
+	const most = 32
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s, and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // register has an Analyzer know of a handed over job, once per registration.

@@ -69,6 +69,7 @@ const (
 	RefusedWaiting  = "too_many_waiting"
 	RefusedTaken    = "other_session"
 	RefusedStopping = "stopping"
+	RefusedTunlets  = "unknown_tunlet"
 )
 
 // What becomes of a change. The Analyzer knows which was kept.
@@ -113,7 +114,7 @@ var (
 		Name: "attune_node_processes_refused_total", Kind: Counter, Of: Node, Counts: true,
 		Help: "Processes that were found or handed over, and left alone; one that is found again counts again.",
 		Labels: []Label{{"reason", []string{
-			RefusedPolicy, RefusedRights, RefusedOff, RefusedEnded, RefusedGivenUp, RefusedTooMany, RefusedWaiting, RefusedTaken, RefusedStopping,
+			RefusedPolicy, RefusedRights, RefusedOff, RefusedEnded, RefusedGivenUp, RefusedTooMany, RefusedWaiting, RefusedTaken, RefusedStopping, RefusedTunlets,
 		}}},
 	}
 	NodeEventsLost = &Metric{

@@ -24,8 +24,10 @@ type Announcement struct {
 	client *Client
 	id     string
 	record *attunev1.AnalyzerRecord // never changed
-	cancel context.CancelFunc
-	done   chan struct{}
+	// tunlets are the names of those that it has now; nil: it does not say.
+	tunlets func() []string
+	cancel  context.CancelFunc
+	done    chan struct{}
 
 	mu sync.Mutex
 	// life is how long the record lives at the registry; 0: not known yet.
@@ -45,13 +47,13 @@ type Announcement struct {
 // once at a time.
 //
 // The Analyzer answers the questions of FindAnalyzers and those of nodes from
-// then on.
-func (c *Client) Announce(ctx context.Context, record *attunev1.AnalyzerRecord) (*Announcement, error) {
+// then on, with the names of the tunlets that it has then; nil: it does not say them.
+func (c *Client) Announce(ctx context.Context, record *attunev1.AnalyzerRecord, tunlets func() []string) (*Announcement, error) {
 	if err := checkID("Analyzer", record.GetId()); err != nil {
 		return nil, err
 	}
 	a := &Announcement{
-		client: c, record: proto.CloneOf(record), id: record.GetId(),
+		client: c, record: proto.CloneOf(record), id: record.GetId(), tunlets: tunlets,
 		done: make(chan struct{}), written: make(chan struct{}),
 	}
 	if err := c.enter(a); err != nil {
@@ -88,7 +90,7 @@ func (a *Announcement) End() {
 // keep writes the record until ctx ends.
 func (a *Announcement) keep(ctx context.Context) {
 	defer a.leave()
-	defer a.client.serveAnalyzer(a.record)()
+	defer a.client.serveAnalyzer(a.record, a.tunlets)()
 	defer a.client.serveOrders()()
 	linked := make(chan struct{}, 1)
 	defer a.client.link.listen(linked)()

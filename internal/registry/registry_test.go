@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func mustOpenFor(t testing.TB, url string, ttl time.Duration) *registry.Client {
 func mustAnnounce(t testing.TB, c *registry.Client, id string) *attunev1.AnalyzerRecord {
 	t.Helper()
 	record := &attunev1.AnalyzerRecord{Id: id, Host: "host-" + id, StartedUnixNano: time.Now().UnixNano()}
-	if _, err := c.Announce(t.Context(), record); err != nil {
+	if _, err := c.Announce(t.Context(), record, nil); err != nil {
 		t.Fatal(err)
 	}
 	return record
@@ -293,6 +294,48 @@ func testFindAnalyzers(t *testing.T, server *process) {
 	if len(found) != 1 || found[0].GetId() != want.GetId() {
 		t.Errorf("found %v, want %v", found, want)
 	}
+}
+
+func TestTunlets(t *testing.T) { eachServer(t, testTunlets) }
+
+// A node hears which tunlets the site has now, or nothing where one Analyzer does not
+// say. The stored record has none of it.
+func testTunlets(t *testing.T, server *process) {
+	n, c := mustOpenNode(t, server.URL), mustOpen(t, server.URL)
+	ask := func(wanted ...string) string {
+		got, err := n.Tunlets(patience.Context(t), wanted)
+		if err != nil {
+			t.Error(err)
+		}
+		return strings.Join(got, " ")
+	}
+	if got := ask("gc"); got != "" {
+		t.Errorf("without Analyzer there is %q", got)
+	}
+	installed := make(chan struct{})
+	have := func() []string {
+		select {
+		case <-installed:
+			return []string{"malloc", "gc"}
+		default:
+			return []string{"gc"}
+		}
+	}
+	record := &attunev1.AnalyzerRecord{Id: "a"}
+	if _, err := c.Announce(t.Context(), record, have); err != nil {
+		t.Fatal(err)
+	}
+	patience.Until(t, "the Analyzer to answer", func() bool { return ask("malloc") == "gc" })
+	close(installed)
+	if got := ask("malloc"); got != "gc malloc" {
+		t.Errorf("after one was installed there is %q", got)
+	}
+	patience.Until(t, "the record to be stored", func() bool {
+		stored, err := c.Analyzers(patience.Context(t))
+		return err == nil && len(stored) == 1 && len(stored[0].GetTunlets()) == 0
+	})
+	mustAnnounce(t, c, "silent")
+	patience.Until(t, "one that does not say what it has", func() bool { return ask("nosuch") == "" })
 }
 
 func TestSessions(t *testing.T) { eachServer(t, testSessions) }

@@ -87,7 +87,7 @@ func (s *server) open(ctx context.Context) (*registry.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.Announce(ctx, &attunev1.AnalyzerRecord{Id: analyzerName}); err != nil {
+	if _, err := c.Announce(ctx, &attunev1.AnalyzerRecord{Id: analyzerName}, nil); err != nil {
 		c.Close()
 		return nil, err
 	}

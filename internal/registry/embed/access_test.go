@@ -30,7 +30,7 @@ func mustServe(t *testing.T, site *pkitest.Site) (url string, service *registry.
 	server := mustStart(t, embed.Options{Listen: "127.0.0.1:0", Identity: identity})
 	service = mustOpen(t, server.URL(), identity)
 	mustPut(t, service, "solver")
-	if _, err := service.Announce(t.Context(), &attunev1.AnalyzerRecord{Id: "analyzer"}); err != nil {
+	if _, err := service.Announce(t.Context(), &attunev1.AnalyzerRecord{Id: "analyzer"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	patience.Until(t, "the Analyzer to be announced", func() bool {

@@ -64,7 +64,7 @@ func TestRevokedRegistryIsLeft(t *testing.T) {
 	url := mustStart(t, embed.Options{Listen: "127.0.0.1:0", Identity: server}).URL()
 	// With identities of their own: here the server itself does not heed the list.
 	service := mustOpen(t, url, site.Analyzer(t, "writer"))
-	if _, err := service.Announce(t.Context(), &attunev1.AnalyzerRecord{Id: "analyzer"}); err != nil {
+	if _, err := service.Announce(t.Context(), &attunev1.AnalyzerRecord{Id: "analyzer"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	node := mustOpenNode(t, url, site.Node(t, "n1"))

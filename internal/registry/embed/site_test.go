@@ -133,7 +133,7 @@ func TestTwoSites(t *testing.T) {
 
 	// A node there is found and answers here, and an Analyzer here answers it.
 	analyzer := &attunev1.AnalyzerRecord{Id: "here"}
-	if _, err := here.Announce(t.Context(), analyzer); err != nil {
+	if _, err := here.Announce(t.Context(), analyzer, nil); err != nil {
 		t.Fatal(err)
 	}
 	node := mustOpenNode(t, s.leaf.URL(), nil)
@@ -161,7 +161,7 @@ func TestTwoSites(t *testing.T) {
 	})
 	// An Analyzer there can own what was registered here.
 	analyzer = &attunev1.AnalyzerRecord{Id: "a", Host: "far"}
-	if _, err := there.Announce(t.Context(), analyzer); err != nil {
+	if _, err := there.Announce(t.Context(), analyzer, nil); err != nil {
 		t.Fatal(err)
 	}
 	lease, err := there.Claim(patience.Context(t), "solver", analyzer)

@@ -41,7 +41,7 @@ func TestOtherUserOfTheHost(t *testing.T) {
 	server := mustStart(t, embed.Options{Socket: filepath.Join(dir, "socket")})
 	service := mustOpen(t, server.URL(), nil)
 	mustPut(t, service, "solver")
-	if _, err := service.Announce(t.Context(), &attunev1.AnalyzerRecord{Id: "a"}); err != nil {
+	if _, err := service.Announce(t.Context(), &attunev1.AnalyzerRecord{Id: "a"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	as := func(uid uint32, c child) *exec.Cmd {

@@ -431,8 +431,11 @@ type AnalyzerRecord struct {
 	Version string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	// Start, Unix time in nanoseconds.
 	StartedUnixNano int64 `protobuf:"varint,5,opt,name=started_unix_nano,json=startedUnixNano,proto3" json:"started_unix_nano,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Names of the tunlets that it has at the moment, in its answer to who asks for
+	// Analyzers; what is stored has none. Empty: it does not say.
+	Tunlets       []string `protobuf:"bytes,6,rep,name=tunlets,proto3" json:"tunlets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AnalyzerRecord) Reset() {
@@ -498,6 +501,13 @@ func (x *AnalyzerRecord) GetStartedUnixNano() int64 {
 		return x.StartedUnixNano
 	}
 	return 0
+}
+
+func (x *AnalyzerRecord) GetTunlets() []string {
+	if x != nil {
+		return x.Tunlets
+	}
+	return nil
 }
 
 // OwnerRecord says which Analyzer has a registration. It is a lease: it ends
@@ -1540,13 +1550,14 @@ const file_attune_v1_registry_proto_rawDesc = "" +
 	"\tobjective\x18\r \x01(\tR\tobjective\x1aZ\n" +
 	"\x12TunletOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12.\n" +
-	"\x05value\x18\x02 \x01(\v2\x18.attune.v1.TunletOptionsR\x05value:\x028\x01\"\x98\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x18.attune.v1.TunletOptionsR\x05value:\x028\x01\"\xb2\x01\n" +
 	"\x0eAnalyzerRecord\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x1c\n" +
 	"\taddresses\x18\x03 \x03(\tR\taddresses\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12*\n" +
-	"\x11started_unix_nano\x18\x05 \x01(\x03R\x0fstartedUnixNano\"~\n" +
+	"\x11started_unix_nano\x18\x05 \x01(\x03R\x0fstartedUnixNano\x12\x18\n" +
+	"\atunlets\x18\x06 \x03(\tR\atunlets\"~\n" +
 	"\vOwnerRecord\x12\"\n" +
 	"\fregistration\x18\x01 \x01(\tR\fregistration\x125\n" +
 	"\banalyzer\x18\x02 \x01(\v2\x19.attune.v1.AnalyzerRecordR\banalyzer\x12\x14\n" +
