@@ -78,7 +78,7 @@ func TestDeclaredTrust(t *testing.T) {
 		prepare func(dir string) error
 		want    string
 	}{
-		{"no interpreter", func(string) error { return nil }, "there is no attune-tunlet-declarative, which runs it"},
+		{"no interpreter", func(string) error { return nil }, "there is no attune-tunlet-declarative, which runs it: it comes with Attune's tunlets; install them"},
 		{"an interpreter for all", func(dir string) error {
 			path := filepath.Join(dir, Prefix+Interpreter)
 			return errors.Join(os.WriteFile(path, nil, 0o755), os.Chmod(path, 0o777))

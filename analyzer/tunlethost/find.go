@@ -126,7 +126,7 @@ func (c Candidate) trusted() error {
 		return trusted(c.Path)
 	}
 	if !filepath.IsAbs(c.Interpreter) {
-		return fmt.Errorf("there is no %s, which runs it; it comes with Attune's tunlets", c.Interpreter)
+		return fmt.Errorf("there is no %s, which runs it: it comes with Attune's tunlets; install them, or name the directory that has them with --tunlet-dir", c.Interpreter)
 	}
 	if err := trusted(c.Interpreter); err != nil {
 		return err
@@ -196,6 +196,12 @@ func trustedFile(path string, kind func(os.FileMode) bool, what string) error {
 	return nil
 }
 
+// UntrustedError says why somebody else could have written a tunlet.
+type UntrustedError struct{ reason string }
+
+// Error is the reason, with what mends it.
+func (e *UntrustedError) Error() string { return e.reason }
+
 // ownedBy returns an error unless the user or root owns a path, and nobody else
 // may write to it.
 func ownedBy(path string, uid int) error {
@@ -208,10 +214,10 @@ func ownedBy(path string, uid int) error {
 		return errors.New("the owner cannot be told on this system")
 	}
 	if st.Uid != 0 && int(st.Uid) != uid {
-		return fmt.Errorf("%s belongs to user %d, not to the present user or root", path, st.Uid)
+		return &UntrustedError{fmt.Sprintf("%s belongs to user %d, not to the present user or root", path, st.Uid)}
 	}
 	if info.Mode()&0o022 != 0 {
-		return fmt.Errorf("%s may be written by others (mode %04o); run: chmod go-w %s", path, info.Mode().Perm(), path)
+		return &UntrustedError{fmt.Sprintf("%s may be written by others (mode %04o); run: chmod go-w %s", path, info.Mode().Perm(), path)}
 	}
 	return nil
 }

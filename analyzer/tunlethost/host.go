@@ -219,10 +219,14 @@ func (h *Host) supervise(ctx context.Context, s *starter, st *Status) {
 func (h *Host) starter(c Candidate) *starter {
 	log := h.opts.Log.With("tunlet", c.Name)
 	program, arguments := c.command()
+	copyOf := ""
+	if program == c.Path {
+		copyOf = c.CopyOf
+	}
 	return &starter{
 		Candidate: c, options: h.opts.Config[c.Name], log: log, digests: h.opts.Digests, costs: h.costs, pool: h.pool, user: h.opts.User,
 		launch: launcher{
-			program: program, arguments: arguments, limits: h.opts.Limits, tempDir: h.opts.TempDir, timeout: h.opts.startTimeout,
+			program: program, arguments: arguments, copyOf: copyOf, limits: h.opts.Limits, tempDir: h.opts.TempDir, timeout: h.opts.startTimeout,
 			said: newLimitedLog(log), host: h.identity, costs: h.costs,
 		},
 	}

@@ -33,6 +33,7 @@ const maxAnswer = 4 << 20
 type launcher struct {
 	program   string
 	arguments []string
+	copyOf    string // the file that errors name; empty: program
 	limits    Limits
 	tempDir   string
 	timeout   time.Duration
@@ -99,9 +100,11 @@ func (l *launcher) startError(ctx context.Context, client *plugin.Client, p *pro
 	}
 	client.Kill()
 	l.said.flush()
-	switch {
+	switch missing := missingInterpreter(l.program, cmp.Or(l.copyOf, l.program)); {
 	case errors.Is(err, errPermanent):
 		return err
+	case missing != nil:
+		return missing
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case p != nil && p.state != nil && p.state.ExitCode() == sdk.RefusedExitCode:
@@ -142,11 +145,14 @@ func (l *launcher) client(ctx context.Context, dir string, config *tls.Config, s
 	})
 }
 
+// tunletPath is where a tunlet finds programs.
+const tunletPath = "/usr/local/bin:/usr/bin:/bin"
+
 // environment returns all that a tunlet gets of the host's environment. Nothing
 // that would load DMLib into it or make it part of the job is there. Python writes no
 // files beside its modules, which would make a tunlet of several files another one.
 func environment(dir string) []string {
-	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + dir, "PYTHONDONTWRITEBYTECODE=1"}
+	env := []string{"PATH=" + tunletPath, "TMPDIR=" + dir, "PYTHONDONTWRITEBYTECODE=1"}
 	for _, name := range []string{"HOME", "USER", "LANG", "TZ"} {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)

@@ -89,6 +89,7 @@ func TestTunletInstall(t *testing.T) {
 		}
 	}
 	file("attune-tunlet-crash", "#!/bin/sh\necho no licence >&2\nexit 3\n", 0o755)
+	file("attune-tunlet-foreign", "#!/usr/bin/nosuch\n", 0o755)
 	file("attune-tunlet-plain", "", 0o644)
 	file("something", "#!/bin/sh\n", 0o755)
 	file("attune-tunlet-garbage", "\x00", 0o755)
@@ -107,6 +108,7 @@ func TestTunletInstall(t *testing.T) {
 		{"another name", "install something", "attune-tunlet-NAME", 2},
 		{"no program", "install attune-tunlet-plain", "chmod +x", 2},
 		{"does not answer", "install attune-tunlet-crash", "no licence", 1},
+		{"without its interpreter", "install attune-tunlet-foreign", "tunlet foreign: there is no /usr/bin/nosuch, by which it is run; install that", 1},
 		{"cannot be executed", "install attune-tunlet-garbage", "tunlet garbage: ", 1},
 		{"calls itself something else", "install attune-tunlet-another", `tunlet another: attune-tunlet-another calls itself "malloc"`, 1},
 		{"good", "install attune-tunlet-malloc", "installed malloc 1 as " + own + "/attune-tunlet-malloc", 0},

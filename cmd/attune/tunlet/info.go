@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -179,7 +180,7 @@ func ask(ctx context.Context, c tunlethost.Candidate, asking tunlethost.Options)
 // remedyFor is what to do about a tunlet that is not trusted; its own error has
 // the command.
 func remedyFor(c tunlethost.Candidate) string {
-	if c.Err != nil {
+	if errors.As(c.Err, new(*tunlethost.UntrustedError)) {
 		return "a tunlet must belong to root or to you, and nobody else may write to it or its directory"
 	}
 	return ""

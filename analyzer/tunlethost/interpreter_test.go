@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlethost
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A tunlet whose interpreter is missing is no missing tunlet: the error says which one is,
+// and what to do. It is not tried again.
+func TestMissingInterpreter(t *testing.T) {
+	for _, tt := range []struct{ name, program, want string }{
+		{"of the first line", "#!/usr/bin/nosuch -u\n", "there is no /usr/bin/nosuch, by which it is run; install that, or name another program in the first line of ORIGIN"},
+		{"of env", "#!/usr/bin/env nosuch\n", "there is no nosuch in " + tunletPath + ", by which it is run; install that, or name another program in the first line of ORIGIN"},
+		{"of env with arguments", "#!/usr/bin/env -S nosuch -u\n", "there is no nosuch in "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, Prefix+"script")
+			if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, []byte(tt.program), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			c := Find([]string{dir}, nil)[0]
+			c.CopyOf = "ORIGIN"
+			_, _, err := Describe(context.Background(), c, Options{})
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !errors.Is(err, errPermanent) {
+				t.Errorf("got %v, want %q, and no further start", err, tt.want)
+			}
+		})
+	}
+}
