@@ -4,6 +4,7 @@ package session
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,43 @@ func TestRequestsOfOneReactionAreBounded(t *testing.T) {
 	})
 	if got := <-refused; got != maxRequests-maxPoints {
 		t.Errorf("%d points refused, want %d", got, maxRequests-maxPoints)
+	}
+}
+
+// A tunlet that asks for another measure point by an id that it has keeps the first one, and
+// people are told. To ask for the same again, or to remove the first one before, is right.
+func TestPointsHaveIdsOfTheirOwn(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	l := r.connect("ac1", 7)
+	r.session.TunletReady(newScripted(t, "a", nil))
+	asked := func(removed []string, points ...*attunev1.MeasurePoint) []string {
+		r.react("a", &attunev1.Reaction{RemovePoints: removed, AddPoints: points})
+		r.tick()
+		var hooks []string
+		for _, p := range l.last().GetPoints() {
+			hooks = append(hooks, p.GetPoint().GetHook())
+		}
+		return hooks
+	}
+	for _, step := range []struct {
+		removed []string
+		points  []*attunev1.MeasurePoint
+		want    string // the hook that is measured
+		remarks int
+	}{
+		{nil, []*attunev1.MeasurePoint{hook("p", "malloc")}, "malloc", 0},
+		{nil, []*attunev1.MeasurePoint{hook("p", "malloc")}, "malloc", 0},
+		{nil, []*attunev1.MeasurePoint{hook("p", "free")}, "malloc", 1},
+		{[]string{"p"}, []*attunev1.MeasurePoint{hook("p", "free")}, "free", 1},
+		{[]string{"p"}, []*attunev1.MeasurePoint{hook("p", "read"), hook("p", "write")}, "read", 2},
+	} {
+		if got := asked(step.removed, step.points...); !cmp.Equal(got, []string{step.want}) {
+			t.Errorf("after %v without %q: measured is %q, want %q", step.points, step.removed, got, step.want)
+		}
+		told := r.report().Remarks
+		if len(told) != step.remarks || len(told) > 0 && !strings.HasPrefix(told[0].Text, `measure point "p" is there already, for something else: `) {
+			t.Errorf("after %v: remarks %+v, want %d", step.points, told, step.remarks)
+		}
 	}
 }
 

@@ -160,7 +160,12 @@ func (ts *tunlets) react(t *tunlet, r *attunev1.Reaction) {
 		ts.hurry()
 	}
 	for _, spec := range limit(r.GetAddPoints(), maxRequests) {
-		ts.points.request(&t.holder, wish{id: spec.GetId()}, spec)
+		w := wish{id: spec.GetId()}
+		if p := t.points[w]; p != nil && p.key != keyOf(spec) {
+			ts.remark(t, 0, fmt.Sprintf("measure point %q is there already, for something else: it stays, and the new one is not asked for; remove the first one before, or give the new one another id", spec.GetId()))
+			continue
+		}
+		ts.points.request(&t.holder, w, spec)
 	}
 	for _, o := range limit(r.GetObjectives(), maxObjectives) {
 		ts.decider.step(core.Sample{Tunlet: t.name, Scope: o.GetScope(), Value: o.GetValue(), At: ts.clock.sinceUnix(o.GetUnixNano())})
@@ -172,9 +177,14 @@ func (ts *tunlets) react(t *tunlet, r *attunev1.Reaction) {
 		ts.decider.step(core.Propose{Tunlet: t.name, Proposal: p})
 	}
 	for _, m := range r.GetRemarks() {
-		if t.remarks++; t.remarks <= tunletRemarks {
-			ts.teller.emitRemark(t.name, m.GetProcess(), m.GetText())
-		}
+		ts.remark(t, m.GetProcess(), m.GetText())
+	}
+}
+
+// remark tells people what a tunlet says, or what is wrong with it, within bounds.
+func (ts *tunlets) remark(t *tunlet, process uint64, text string) {
+	if t.remarks++; t.remarks <= tunletRemarks {
+		ts.teller.emitRemark(t.name, process, text)
 	}
 }
 

@@ -57,7 +57,8 @@ type StaticProbe struct {
 // Point asks for one place in the application to be watched. One of Hook,
 // Symbols and Static is given.
 type Point struct {
-	// ID is the tunlet's name for the point.
+	// ID is the tunlet's name for the point. Another point by the id of one that is not
+	// removed yet is not asked for; a remark says so.
 	ID string
 	// Hook names a hook of DMLib: malloc, pthread_mutex_lock, read, ...
 	Hook string

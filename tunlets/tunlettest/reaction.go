@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
@@ -90,6 +91,9 @@ func (h *Harness) addPoint(spec *attunev1.MeasurePoint) *point {
 	h.tb.Helper()
 	if h.lastPoint++; h.lastPoint > maxReactions {
 		h.tb.Fatalf("%d measure points asked for: the tunlet asks for more whenever one is placed", h.lastPoint)
+	}
+	if old := h.points[spec.GetId()]; old != nil && !proto.Equal(old.spec, spec) {
+		h.tb.Errorf("measure point %q is asked for while there is another one by that id: remove that before, or use another id", spec.GetId())
 	}
 	h.removePoint(spec.GetId())
 	p := &point{spec: spec, index: h.lastPoint, placed: map[sdk.Handle]*float64{}}

@@ -59,20 +59,20 @@ func (ps *pointset) forget(process uint64) {
 	}
 }
 
-// add takes in what the tunlet asks for; false if it has that already.
-func (ps *pointset) add(spec *attunev1.MeasurePoint) bool {
+// add takes in what the tunlet asks for, unless it has that already, or another one by
+// that id.
+func (ps *pointset) add(spec *attunev1.MeasurePoint) (added, another bool) {
 	id, key := spec.GetId(), pointKey(spec)
-	if i := ps.find(id); i >= 0 && ps.keys[id] == key && slices.Equal(ps.asked[i].GetProcesses(), spec.GetProcesses()) {
-		return false
+	if i := ps.find(id); i >= 0 {
+		return false, ps.keys[id] != key || !slices.Equal(ps.asked[i].GetProcesses(), spec.GetProcesses())
 	}
-	ps.remove(id)
 	ps.asked, ps.keys[id] = append(ps.asked, spec), key
 	for index, r := range ps.recorded {
 		if r.key == key {
 			ps.feed.Add(index, spec)
 		}
 	}
-	return true
+	return true, false
 }
 
 // remove takes out what the tunlet does not want any more.

@@ -47,7 +47,11 @@ func (d *driver) lives(process uint64) bool { return slices.Contains(d.order, pr
 
 // addPoint takes a measure point in, and tells what the recording says of it.
 func (d *driver) addPoint(spec *attunev1.MeasurePoint) {
-	if !d.points.add(spec) {
+	switch added, another := d.points.add(spec); {
+	case another:
+		d.out.line(d.now, "is not given another %q: it has to remove that one before, or to use another id", spec.GetId())
+		return
+	case !added:
 		return // it is there already
 	}
 	d.out.point(d.now, spec)

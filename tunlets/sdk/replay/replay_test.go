@@ -215,7 +215,7 @@ func TestPoints(t *testing.T) {
 	r.at(50, point(7, &attunev1.MeasurePoint{Id: "else", Target: &attunev1.MeasurePoint_Hook{Hook: "free"}}), placed(7, 1), hits(7, 1, 9))
 	tn := &tunlet{reactions: map[string]*attunev1.Reaction{
 		"process 3": {AddPoints: []*attunev1.MeasurePoint{
-			hook("mine", 1, 2), hook("nobody's", 4), {Id: "unknown", Target: &attunev1.MeasurePoint_Hook{Hook: "read"}},
+			hook("mine", 1, 2), hook("mine", 3), hook("nobody's", 4), {Id: "unknown", Target: &attunev1.MeasurePoint_Hook{Hook: "read"}},
 		}},
 		"mine 6 in 2": {RemovePoints: []string{"mine"}, AddPoints: []*attunev1.MeasurePoint{hook("all")}},
 	}}
@@ -229,6 +229,7 @@ func TestPoints(t *testing.T) {
 	}, told)
 	for _, line := range []string{
 		`   0.010 measures "mine": hook malloc in process 1 (solver), process 2 (solver)`,
+		`   0.010 is not given another "mine": it has to remove that one before, or to use another id`,
 		`   0.010 is refused "unknown" in every process: the recording does not have it`,
 		`   0.030 measures "mine" no more`,
 	} {
