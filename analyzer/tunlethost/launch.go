@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -122,7 +123,7 @@ func (l *launcher) startError(ctx context.Context, client *plugin.Client, p *pro
 // environment. The checksum of the program is verified before, since
 // go-plugin does so only for commands that it runs itself.
 func (l *launcher) client(ctx context.Context, dir string, config *tls.Config, stderr *tail, run func(string, *exec.Cmd) *process) *plugin.Client {
-	out := &lineLogger{log: l.said}
+	named := &logAdapter{log: l.said, name: filepath.Base(l.program)}
 	return plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  sdk.Handshake,
 		Plugins:          plugin.PluginSet{sdk.PluginName: &sdk.GRPCPlugin{}},
@@ -132,8 +133,8 @@ func (l *launcher) client(ctx context.Context, dir string, config *tls.Config, s
 		StartTimeout:     l.timeout,
 		Logger:           &logAdapter{log: l.said},
 		Stderr:           stderr,
-		SyncStdout:       out,
-		SyncStderr:       out,
+		SyncStdout:       &lineLogger{log: l.said},
+		SyncStderr:       &leveledLogger{to: named},
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlethost
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// What a tunlet writes while it serves is logged with its own level, whatever pieces it
+// comes in.
+func TestLinesKeepTheirLevel(t *testing.T) {
+	for _, tt := range []struct{ written, want string }{
+		{`{"@level":"warn","@message":"no metric","@timestamp":"2026-01-01T00:00:00Z","file":"x","n":3}`, `level=WARN msg="no metric" file=x n=3`},
+		{`{"@level":"info","@message":"begun"}`, "level=INFO msg=begun"},
+		{`{"@level":"error","@message":"gone"}`, "level=WARN msg=gone"}, // what is lost to a tunlet degrades its host
+		{"[WARN] no metric", `level=WARN msg="no metric"`},
+		{"[INFO]  begun", "level=INFO msg=begun"},
+		{"[7] items", `level=DEBUG msg="[7] items"`},
+		{"words", "level=DEBUG msg=words"},
+		{`{"level":"warn"}`, `level=DEBUG msg="{\"level\":\"warn\"}"`},
+		{strings.Repeat("x", maxLine+1), "level=DEBUG msg=" + strings.Repeat("x", maxLine+1)},
+	} {
+		for _, piece := range []int{1, 7, len(tt.written) + 1} {
+			var out bytes.Buffer
+			log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			}}))
+			w := &leveledLogger{to: &logAdapter{log: newLimitedLog(log), name: Prefix + "x"}}
+			for text := tt.written + "\n"; text != ""; {
+				n := min(piece, len(text))
+				if _, err := w.Write([]byte(text[:n])); err != nil {
+					t.Fatal(err)
+				}
+				text = text[n:]
+			}
+			got, _, _ := strings.Cut(out.String(), "\n")
+			if got != tt.want {
+				t.Errorf("%.60q in pieces of %d is logged as %.80q, want %.80q", tt.written, piece, got, tt.want)
+			}
+		}
+	}
+}
