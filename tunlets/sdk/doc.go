@@ -27,9 +27,11 @@
 // own. A Host is valid during the call that it came with and
 // must not be used by another goroutine.
 //
-// A tunlet is a guest: it has at most 16 MB of memory beside its program, opens
-// no connection, and ends when the Analyzer ends. Printing is allowed everywhere but before
-// Serve (in package initialisation or in main), where it would come between
-// the two programs' handshake. A panic ends the program; the Analyzer reports
-// it and goes on without the tunlet.
+// A tunlet is a guest: it opens no connection, and ends when the Analyzer ends. It answers
+// each call within 5 seconds (10 in the suite of package tunlettest and in a replay) with 4 MiB
+// at most, and takes 128 MB of resident memory and 80 % of a processor at most, unless
+// --tunlet-memory and --tunlet-cpu say otherwise: one that does not is ended. Printing is
+// allowed everywhere but before Serve (in package initialisation or in main), where it would
+// come between the two programs' handshake; see Logger. A panic ends the program; the Analyzer
+// reports it, starts the tunlet again after a pause, and goes on without it if that is in vain.
 package sdk

@@ -32,8 +32,10 @@ type Record struct {
 	Flags uint16
 	// Thread id.
 	Thread int32
-	// Value and Extra are what the point takes; see MeasurePoint and
-	// dmlib_hooks.def.
+	// Value is what the point takes: of a function its parameter, of a hook what Point.Hook
+	// says, or the capture that Point.Value names. Extra is, of a hook, the address returned
+	// (free: 0), the file descriptor, or the error of pthread_mutex_trylock or timedlock;
+	// with RecordDuration a duration.
 	Value, Extra uint64
 
 	captured int // where in the run what was captured begins; 0: nothing was

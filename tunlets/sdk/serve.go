@@ -38,9 +38,8 @@ const (
 	// stopGrace is how long stopping the server may take.
 	stopGrace = 200 * time.Millisecond
 
-	// memoryLimit makes the collector work harder before a tunlet gets near
-	// the 16 MB that it may take beside its program; the rest is its stacks
-	// and what the runtime needs.
+	// memoryLimit is from where on the collector works harder, so that a tunlet stays
+	// small: the host ends one of 128 MB, its program, stacks and runtime included.
 	memoryLimit = 12 << 20
 	// gcPercent trades a little CPU time for a small heap: a tunlet keeps some
 	// hundred kilobytes alive.
