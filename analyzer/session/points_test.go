@@ -57,7 +57,8 @@ func TestRequestsOfOneReactionAreBounded(t *testing.T) {
 }
 
 // A tunlet that asks for another measure point by an id that it has keeps the first one, and
-// people are told. To ask for the same again, or to remove the first one before, is right.
+// people are told; so they are of one without an id. To ask for the same again, or to remove
+// the first one before, is right.
 func TestPointsHaveIdsOfTheirOwn(t *testing.T) {
 	r := newRig(t, core.ModeTune)
 	l := r.connect("ac1", 7)
@@ -82,6 +83,7 @@ func TestPointsHaveIdsOfTheirOwn(t *testing.T) {
 		{nil, []*attunev1.MeasurePoint{hook("p", "free")}, "malloc", 1},
 		{[]string{"p"}, []*attunev1.MeasurePoint{hook("p", "free")}, "free", 1},
 		{[]string{"p"}, []*attunev1.MeasurePoint{hook("p", "read"), hook("p", "write")}, "read", 2},
+		{nil, []*attunev1.MeasurePoint{hook("", "write")}, "read", 3},
 	} {
 		if got := asked(step.removed, step.points...); !cmp.Equal(got, []string{step.want}) {
 			t.Errorf("after %v without %q: measured is %q, want %q", step.points, step.removed, got, step.want)

@@ -161,7 +161,11 @@ func (ts *tunlets) react(t *tunlet, r *attunev1.Reaction) {
 	}
 	for _, spec := range limit(r.GetAddPoints(), maxRequests) {
 		w := wish{id: spec.GetId()}
-		if p := t.points[w]; p != nil && p.key != keyOf(spec) {
+		switch p := t.points[w]; {
+		case w.id == "":
+			ts.remark(t, 0, "a measure point without an id is not asked for: give it one, by which what is measured comes")
+			continue
+		case p != nil && p.key != keyOf(spec):
 			ts.remark(t, 0, fmt.Sprintf("measure point %q is there already, for something else: it stays, and the new one is not asked for; remove the first one before, or give the new one another id", spec.GetId()))
 			continue
 		}
