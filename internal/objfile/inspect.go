@@ -40,6 +40,9 @@ type Inspection struct {
 type Script struct {
 	// Interpreter is the path behind #!.
 	Interpreter string
+	// Argument is the rest of the line, which the kernel hands over as one
+	// argument; may be empty.
+	Argument string
 	// Program is what will run in the end: the interpreter, or what it names
 	// where that is env(1) (looked up in PATH) or a script again.
 	Program *Inspection
@@ -78,7 +81,7 @@ func readScript(file *os.File, depth int) *Script {
 	if !ok {
 		return nil
 	}
-	s := &Script{Interpreter: interpreter}
+	s := &Script{Interpreter: interpreter, Argument: argument}
 	if interpreter == "" || depth >= maxScripts {
 		return s
 	}
