@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/attune-hpc/attune/internal/regular"
@@ -26,6 +27,7 @@ type File struct {
 	outline   keptTable[Outline]
 	frames    keptTable[Frames]
 	addresses keptTable[Addresses]
+	kept      sync.Map // what others make of it, see [Kept], by type
 	checksums checksums
 	// users counts Opens that share this File through a Cache, and the Cache.
 	users atomic.Int32

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,7 +51,7 @@ func TestFramesAgainstReadelf(t *testing.T) {
 		got, ok := frames.Holding(start)
 		// A frame without instructions has no rows: it is what all begin with.
 		entry := i+2 < len(lines) && (lines[i+1] == "" || strings.Contains(lines[i+2], "rsp+8 "))
-		if !ok || got != (Frame{start, end, entry}) {
+		if !ok || got.Start != start || got.End != end || got.Entry != entry {
 			t.Errorf("%+v, want %#x to %#x, entry %v", got, start, end, entry)
 		}
 		if !entry {
@@ -62,6 +63,25 @@ func TestFramesAgainstReadelf(t *testing.T) {
 	}
 	if _, ok := frames.Holding(0); ok || len(frames.Between(frames[0].Start, frames[0].Start+1)) != 1 {
 		t.Error("what holds an address is wrong")
+	}
+}
+
+// A large one may hold others.
+func TestFramesBetween(t *testing.T) {
+	frames := Frames{{Start: 60, End: 70}, {Start: 10, End: 50}, {Start: 20, End: 30}, {Start: 20, End: 25}}
+	frames.settle()
+	for start := range uint64(80) {
+		for end := start + 1; end < 80; end++ {
+			var want Frames
+			for _, f := range frames {
+				if f.Start < end && start < f.End {
+					want = append(want, f)
+				}
+			}
+			if got := frames.Between(start, end); !slices.Equal(got, want) {
+				t.Fatalf("%d to %d: %v, want %v", start, end, got, want)
+			}
+		}
 	}
 }
 

@@ -77,11 +77,12 @@ func (f *File) Outline() (*Outline, error) {
 const maxColdNames = 64 << 20
 
 func (f *File) readOutline() (*Outline, error) {
-	o := &Outline{begins: make(map[uint64]uint64), cold: make(map[string][]Symbol)}
+	o := &Outline{cold: make(map[string][]Symbol)}
 	names := bounded.NewWork("keeping the names of seldom executed parts of "+f.name, maxColdNames)
 	if err := f.eachFunction(func(s Symbol) error { return o.add(s, names) }); err != nil {
 		return nil, err
 	}
+	o.settle()
 	for _, name := range []string{".plt", ".plt.sec", ".plt.got"} {
 		if address, size, ok := f.SectionAddress(name); ok {
 			o.stubs = append(o.stubs, table{address, size})
