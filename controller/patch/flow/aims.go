@@ -4,81 +4,95 @@ package flow
 
 import (
 	"encoding/binary"
-	"iter"
+	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
-// Aims tells quickly that nothing in an object looks like a way to an address of
-// its code, as is the case for most of them. It takes an eighth of the code's size in
-// memory, three times. Safe for concurrent use.
+// Aims knows all places of an object that look like a way to an address of its code.
+// It is made by one look at each byte, and takes less memory than the code. Safe for
+// concurrent use.
 type Aims struct {
-	near, far []aims // of code, by the distance: small numbers look like small distances
-	pointers  []aims
+	// distances are four bytes of code, pointers eight bytes of whatever is loaded.
+	distances, pointers aims
 
-	searches atomic.Int64 // of all code, so far
-	once     sync.Once
-	index    []aimIndex // of far ones, by part; made once it pays
-
-	layouts sync.Map // of functions, by address
+	layouts sync.Map // by stretch
 }
 
-// layout is layoutOf, which takes milliseconds for large functions; nil forgets it.
-func (a *Aims) layout(part Part) []placed {
-	if a == nil {
-		return layoutOf(part)
+// stretch is where code begins, and how many bytes it has.
+type stretch struct {
+	start  uint64
+	length int
+}
+
+// layout is layoutOf, which takes milliseconds for large functions.
+func (a *Aims) layout(part Part) layout {
+	key := stretch{part.Address, len(part.Code)}
+	if known, ok := a.layouts.Load(key); ok {
+		return known.(layout) //nolint:forcetypeassert // nothing else is stored
 	}
-	if all, ok := a.layouts.Load(part.Address); ok {
-		return all.([]placed) //nolint:forcetypeassert // nothing else is stored
-	}
-	all := layoutOf(part)
-	a.layouts.Store(part.Address, all)
-	return all
+	fresh := layoutOf(part)
+	a.layouts.Store(key, fresh)
+	return fresh
 }
 
-// patientSearches is how many searches of all code cost as much as the index that
-// spares them.
-const patientSearches = 2
-
-// aimIndex has where the bytes stand that aim at a part, by pages of what they aim at.
-type aimIndex struct {
-	start uint64   // of the part
-	first []uint32 // by page: where its sources begin
-	from  []uint32 // sources, as numbers of bytes in all of the text
-}
-
-// indexPage is how many bytes have their sources in one list.
-const indexPage = 256
-
-// nearAim is the greatest distance that is called near, bytes.
-const nearAim = 16 << 10
-
-// aims has a bit for each byte of a part at which something may aim.
+// aims are places that aim at a text, in a list for each few bytes of the text.
+// Addresses are numbers of bytes among those of all parts.
 type aims struct {
-	start, length uint64
-	bits          []uint64
+	from, text []Part
+	latest     []uint32 // by page: an index in places; 0: none
+	places     []place
+	most       int // more of them are left out
 }
 
-// NewAims looks at all that is loaded of an object, of which text is the code.
-func NewAims(loaded, text []Part) *Aims {
-	a := &Aims{near: aimsAt(text), far: aimsAt(text), pointers: aimsAt(text)}
+// place aims at a byte.
+type place struct {
+	from, to uint32
+	before   uint32 // another one that aims at the same page
+}
+
+const (
+	// aimPage is how many bytes of text have one list.
+	aimPage = 64
+	// mostAims is of how many bytes at most one is a place, and a few more. In programs it
+	// is one of 18 and more; in what is made to be hard each could be.
+	mostAims  = 4
+	usualAims = 16
+)
+
+// NewAims looks at all that is loaded of an object, of which text is the code, no
+// more than 4 GB. It is an error if more of it aims at the code than a program has.
+func NewAims(loaded, text []Part) (*Aims, error) {
+	a := &Aims{distances: aimsOf(text, text), pointers: aimsOf(loaded, text)}
+	first := uint32(0)
 	for _, p := range text {
-		for i := 0; i+4 <= len(p.Code); i++ {
-			to, from := distanceFrom(p, i), p.Address+uint64(i)
-			if to-from+nearAim <= 2*nearAim {
-				mark(a.near, to)
-			} else {
-				mark(a.far, to)
+		may := uint8(anyBefore) // of what is before the first byte nothing is known
+		for i := range max(3, len(p.Code)) - 3 {
+			if may != 0 {
+				if to, ok := number(text, distanceFrom(p, i)); ok {
+					a.distances.add(first+uint32(i), to)
+				}
+			}
+			may = last[p.Code[i]]
+			if i > 0 {
+				may &= secondLast[p.Code[i-1]]
 			}
 		}
+		first += uint32(len(p.Code))
 	}
+	first = 0
 	for _, p := range loaded {
 		for i := 0; i+8 <= len(p.Code); i += 4 {
-			mark(a.pointers, binary.LittleEndian.Uint64(p.Code[i:]))
+			if to, ok := number(text, binary.LittleEndian.Uint64(p.Code[i:])); ok {
+				a.pointers.add(first+uint32(i), to)
+			}
 		}
+		first += uint32(len(p.Code))
 	}
-	return a
+	if len(a.distances.places) > a.distances.most {
+		return nil, fmt.Errorf("more than one of %d bytes of its code look like ways to other code", mostAims)
+	}
+	return a, nil
 }
 
 // distanceFrom is where four bytes of code lead if they are the distance from
@@ -87,135 +101,103 @@ func distanceFrom(p Part, i int) uint64 {
 	return p.Address + uint64(i) + 4 + uint64(int64(int32(binary.LittleEndian.Uint32(p.Code[i:]))))
 }
 
-func aimsAt(text []Part) (all []aims) {
-	for _, p := range text {
-		length := uint64(len(p.Code))
-		all = append(all, aims{start: p.Address, length: length, bits: make([]uint64, length/64+1)})
-	}
-	return all
-}
+// A distance of four bytes stands right behind the opcode of call, jmp, jcc or xbegin, or
+// behind a ModRM byte with mode 0 and register 5, whatever else an instruction has (Intel
+// SDM vol. 2, 2.2.1.6). last has bits for what a byte can be the last one of, secondLast
+// for what it can be the second last of, or leaves open.
+const (
+	oneByte   = 1 << iota // call, jmp, ModRM
+	jcc                   // 0f 80 to 0f 8f
+	xbegin                // c7 f8
+	anyBefore = oneByte | jcc | xbegin
+)
 
-func mark(all []aims, address uint64) {
-	for _, a := range all {
-		if at := address - a.start; at < a.length {
-			a.bits[at/64] |= 1 << (at % 64)
+var last, secondLast = func() (last, secondLast [256]uint8) {
+	for b := range last {
+		secondLast[b] = oneByte
+		switch {
+		case b&0xc7 == 0x05, b == 0xe8, b == 0xe9:
+			last[b] = oneByte
+		case b&0xf0 == 0x80:
+			last[b] = jcc
+		case b == 0xf8:
+			last[b] = xbegin
 		}
 	}
+	secondLast[0x0f] |= jcc
+	secondLast[0xc7] |= xbegin
+	return last, secondLast
+}()
+
+func aimsOf(from, text []Part) aims {
+	return aims{
+		from: from, text: text, latest: make([]uint32, size(text)/aimPage+1),
+		places: make([]place, 1, size(text)/usualAims+1), // none has the index 0
+		most:   size(from)/mostAims + aimPage,
+	}
 }
 
-// between says whether an address between two is marked, neither of them
-// included; of what is no code, always.
-func between(all []aims, from, to uint64) bool {
+// size is how many bytes parts have.
+func size(parts []Part) (n int) {
+	for _, p := range parts {
+		n += len(p.Code)
+	}
+	return n
+}
+
+// add notes that a byte aims at another one.
+func (a *aims) add(from, to uint32) {
+	if len(a.places) > a.most {
+		return
+	}
+	latest := &a.latest[to/aimPage]
+	a.places = append(a.places, place{from, to, *latest})
+	*latest = uint32(len(a.places) - 1)
+}
+
+// between returns the addresses of the places that aim at an address between two,
+// neither of them included, in ascending order.
+func (a *aims) between(from, to uint64) (found []uint64) {
 	for address := from + 1; address < to; address++ {
-		known := false
-		for _, a := range all {
-			if at := address - a.start; at < a.length {
-				known = true
-				if a.bits[at/64]>>(at%64)&1 != 0 {
-					return true
-				}
-			}
+		aim, ok := number(a.text, address)
+		if !ok {
+			continue
 		}
-		if !known {
-			return true
-		}
-	}
-	return false
-}
-
-// aiming yields where the four bytes stand, in ascending order, that are the distance
-// to an address between two, neither of them included.
-func (a *Aims) aiming(text []Part, from, to uint64) iter.Seq[uint64] {
-	switch {
-	case a == nil:
-		return aimingIn(text, from, to)
-	case between(a.far, from, to):
-		if a.searches.Add(1) > patientSearches {
-			return a.fromIndex(text, from, to)
-		}
-		return aimingIn(text, from, to)
-	case between(a.near, from, to):
-		return aimingIn(within(text, from-min(from, nearAim), to+nearAim+4), from, to)
-	}
-	return func(func(uint64) bool) {}
-}
-
-// aimingIn is aiming among what is looked at byte by byte.
-func aimingIn(text []Part, from, to uint64) iter.Seq[uint64] {
-	return func(yield func(uint64) bool) {
-		for _, p := range text {
-			for i := 0; i+4 <= len(p.Code); i++ {
-				if distanceFrom(p, i)-from-1 < to-from-1 && !yield(p.Address+uint64(i)) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// fromIndex is aiming by the index.
-func (a *Aims) fromIndex(text []Part, from, to uint64) iter.Seq[uint64] {
-	a.once.Do(func() { a.index = indexOf(text) })
-	var found []uint64
-	for i, x := range a.index {
-		size := uint64(len(text[i].Code))
-		first, last := max(from+1, x.start)-x.start, min(to, x.start+size)-min(x.start, to)
-		for page := first / indexPage; page*indexPage < last; page++ {
-			for _, n := range x.from[x.first[page]:x.first[page+1]] {
-				p, offset := numbered(text, n)
-				if distanceFrom(p, offset)-from-1 < to-from-1 {
-					found = append(found, p.Address+uint64(offset))
-				}
+		for i := a.latest[aim/aimPage]; i != 0; i = a.places[i].before {
+			if a.places[i].to == aim {
+				found = append(found, numbered(a.from, a.places[i].from))
 			}
 		}
 	}
 	slices.Sort(found)
-	return slices.Values(slices.Compact(found))
+	return found
 }
 
-// indexOf makes the index of a text: all is counted first, and then put in its place.
-func indexOf(text []Part) (index []aimIndex) {
-	for _, target := range text {
-		pages := len(target.Code)/indexPage + 1
-		x := aimIndex{start: target.Address, first: make([]uint32, pages+1)}
-		each := func(visit func(page uint64, number uint32)) {
-			number := uint32(0)
-			for _, p := range text {
-				for i := 0; i+4 <= len(p.Code); i++ {
-					at := distanceFrom(p, i) - target.Address
-					if at < uint64(len(target.Code)) {
-						visit(at/indexPage, number+uint32(i))
-					}
-				}
-				number += uint32(len(p.Code))
-			}
+// number is that of an address among all bytes of parts.
+func number(parts []Part, address uint64) (n uint32, ok bool) {
+	for _, p := range parts {
+		if p.Holds(address) {
+			return n + uint32(address-p.Address), true
 		}
-		each(func(page uint64, _ uint32) { x.first[page+1]++ })
-		for page := range pages {
-			x.first[page+1] += x.first[page]
-		}
-		x.from = make([]uint32, x.first[pages])
-		next := slices.Clone(x.first)
-		each(func(page uint64, number uint32) {
-			x.from[next[page]] = number
-			next[page]++
-		})
-		index = append(index, x)
+		n += uint32(len(p.Code))
 	}
-	return index
+	return 0, false
 }
 
-// numbered finds a byte of the text.
-func numbered(text []Part, number uint32) (Part, int) {
-	for _, p := range text {
+// numbered is the address of a byte of parts.
+func numbered(parts []Part, number uint32) uint64 {
+	for _, p := range parts {
 		if int(number) < len(p.Code) {
-			return p, int(number)
+			return p.Address + uint64(number)
 		}
 		number -= uint32(len(p.Code))
 	}
-	panic("a number beyond the text")
+	panic("a number beyond the parts")
 }
 
-// pointed says whether a pointer may lead between two addresses; true where that
-// is not known.
-func (a *Aims) pointed(from, to uint64) bool { return a == nil || between(a.pointers, from, to) }
+// LedTo says whether code outside of parts, or a pointer, leads to an address:
+// as a call, a jump or an address that is taken.
+func (a *Aims) LedTo(address uint64, parts []Part) bool {
+	byCode := slices.ContainsFunc(a.distances.between(address-1, address+1), func(at uint64) bool { return !anyHolds(parts, at) })
+	return byCode || len(a.pointers.between(address-1, address+1)) > 0
+}

@@ -3,9 +3,13 @@
 package flow
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"golang.org/x/arch/x86/x86asm"
 )
 
 // What is quickly said not to be there is not there, and what is there is not
@@ -21,29 +25,94 @@ func TestAims(t *testing.T) {
 		binary.LittleEndian.PutUint32(code[i:], uint32(int32(rng.IntN(bytes)-i-4)))
 		binary.LittleEndian.PutUint64(data[i:], start+rng.Uint64N(bytes))
 	}
-	s := Surroundings{
-		Text: []Part{{Address: start, Code: code}}, Holding: func(uint64) (Part, bool) { return Part{}, false },
-	}
-	s.Loaded = []Part{s.Text[0], {Address: start + 0x100000, Code: data}}
-	quick, led, pointers := s, 0, 0
-	quick.Aims = NewAims(s.Loaded, s.Text)
+	text := []Part{{Address: start, Code: code}}
+	loaded := []Part{text[0], {Address: start + 0x100000, Code: data}}
+	aims := mustAims(t, loaded, text)
+	led, pointers := 0, 0
 	for from := uint64(start); from+width < start+bytes; from += 13 {
-		slowAt, slow := s.codeLeads(from, from+width, nil)
-		if at, ok := quick.codeLeads(from, from+width, nil); ok != slow || at != slowAt {
-			t.Errorf("code to %#x: %v, %v", from, ok, slow)
+		slow := slowly(text, from, from+width, 1, distanceFrom, func(p Part, i int) bool { return i+4 <= bytes && distanceMayStand(p.Code, i) })
+		if got := aims.distances.between(from, from+width); !slices.Equal(got, slow) {
+			t.Errorf("code to %#x: %#x, want %#x", from, got, slow)
 		}
-		slowAt, pointed := s.pointerLeads(from, from+width)
-		if at, ok := quick.pointerLeads(from, from+width); ok != pointed || at != slowAt {
-			t.Errorf("pointers to %#x: %v, %v", from, ok, pointed)
+		led += len(slow)
+		slow = slowly(loaded, from, from+width, 4, func(p Part, i int) uint64 { return binary.LittleEndian.Uint64(p.Code[i:]) },
+			func(_ Part, i int) bool { return i+8 <= bytes })
+		if got := aims.pointers.between(from, from+width); !slices.Equal(got, slow) {
+			t.Errorf("pointers to %#x: %#x, want %#x", from, got, slow)
 		}
-		if slow {
-			led++
-		}
-		if pointed {
-			pointers++
-		}
+		pointers += len(slow)
 	}
 	if led == 0 || pointers == 0 || led > bytes/26 || pointers > bytes/26 {
 		t.Errorf("%d and %d of %d: the test shows nothing", led, pointers, bytes)
+	}
+}
+
+// slowly looks at all that may stand in parts, in steps, for what leads between two
+// addresses.
+func slowly(parts []Part, from, to uint64, step int, leads func(Part, int) uint64, may func(Part, int) bool) (found []uint64) {
+	for _, p := range parts {
+		for i := 0; i < len(p.Code); i += step {
+			if may(p, i) && leads(p, i)-from-1 < to-from-1 {
+				found = append(found, p.Address+uint64(i))
+			}
+		}
+	}
+	return found
+}
+
+func mustAims(t testing.TB, loaded, text []Part) *Aims {
+	t.Helper()
+	aims, err := NewAims(loaded, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return aims
+}
+
+// distanceMayStand says whether, of any instruction, a distance of four bytes can stand at
+// an offset.
+func distanceMayStand(code []byte, i int) bool {
+	switch i {
+	case 0:
+		return true
+	case 1:
+		return last[code[0]] != 0
+	}
+	return last[code[i-1]]&secondLast[code[i-2]] != 0
+}
+
+// Of no instruction a distance of four bytes stands where it is said that none can.
+func TestDistanceMayStand(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	seen := make(map[byte]bool)
+	code := make([]byte, 16)
+	for range 1 << 17 {
+		for i := range code {
+			code[i] = byte(rng.Uint32())
+		}
+		if rng.IntN(2) == 0 {
+			code[0] = 0x0f // half of all opcodes
+		}
+		inst, err := x86asm.Decode(code, 64)
+		if err != nil || inst.PCRel != 4 {
+			continue
+		}
+		seen[code[inst.PCRelOff-1]] = true
+		if !distanceMayStand(code, inst.PCRelOff) {
+			t.Fatalf("%s: % x has one at %d", inst, code[:inst.Len], inst.PCRelOff)
+		}
+	}
+	for b, bits := range last {
+		if bits != 0 && bits != xbegin && !seen[byte(b)] {
+			t.Errorf("no instruction is seen that has one behind %#x", b)
+		}
+	}
+}
+
+// What is made to have more of them than any program is refused.
+func TestTooManyAims(t *testing.T) {
+	part := []Part{{Address: 0x1000, Code: bytes.Repeat([]byte{5, 5, 0, 0, 0, 0}, 1000)}}
+	if _, err := NewAims(part, part); err == nil {
+		t.Error("all of it is kept")
 	}
 }

@@ -38,14 +38,15 @@ type Layout func(address uint64, parts []Part) (part *Part, err error)
 // put their tables elsewhere, and code that holds data shows by branches into
 // the middle of what was decoded, or by instructions that there are not.
 func Exits(function Part, layout Layout) ([]Exit, []Part, error) {
-	d := decoding{parts: []Part{function}, layout: layout, begins: make(map[uint64]bool)}
+	d := decoding{parts: []Part{function}, layout: layout}
 	for i := 0; i < len(d.parts); i++ {
 		if err := d.part(d.parts[i]); err != nil {
 			return nil, nil, err
 		}
 	}
+	slices.Sort(d.begins)
 	for _, target := range d.targets {
-		if !d.begins[target] {
+		if _, found := slices.BinarySearch(d.begins, target); !found {
 			return nil, nil, fmt.Errorf("a branch leads to %#x, into an instruction: the code holds data", target)
 		}
 	}
@@ -62,8 +63,8 @@ func Exits(function Part, layout Layout) ([]Exit, []Part, error) {
 type decoding struct {
 	parts   []Part // grows
 	layout  Layout
-	begins  map[uint64]bool // addresses of instructions
-	targets []uint64        // of branches within the function
+	begins  []uint64 // addresses of instructions
+	targets []uint64 // of branches within the function
 	exits   []Exit
 	recent  []x86asm.Inst // before the present one, the latest last
 }
@@ -80,7 +81,7 @@ func (d *decoding) part(p Part) error {
 			return fmt.Errorf("instruction at +%#x is not understood", at)
 		}
 		address := p.Address + uint64(at)
-		d.begins[address] = true
+		d.begins = append(d.begins, address)
 		if err := d.instruction(address, inst); err != nil {
 			return fmt.Errorf("%s at +%#x %w", inst.Op, at, err)
 		}

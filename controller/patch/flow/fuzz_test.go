@@ -23,8 +23,8 @@ func FuzzCode(f *testing.F) {
 		}
 		LoopsBack(function, function.Address)
 		Names(function)
-		s := Surroundings{Loaded: []Part{function}, Text: []Part{function}, Function: []Part{function}, Aims: NewAims([]Part{function}, []Part{function})}
-		s.LedTo(function.Address, s.Function)
+		s := Surroundings{Loaded: []Part{function}, Function: []Part{function}, Aims: mustAims(t, []Part{function}, []Part{function})}
+		s.Aims.LedTo(function.Address, s.Function)
 		if len(code) > 0 && !bytes.HasPrefix(code, s.CodeAt(function.Address)[:1]) {
 			t.Error("another byte at the beginning")
 		}

@@ -3,7 +3,6 @@
 package flow
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -19,30 +18,32 @@ type Instruction struct {
 	Code []byte
 }
 
-// instructions decodes a part, one instruction after the other.
-func instructions(p Part) (all []Instruction, err error) {
-	for at := 0; at < len(p.Code); {
-		inst, err := decode(p.Code[at:])
-		if err != nil || at+inst.Len > len(p.Code) {
-			return nil, fmt.Errorf("instruction at %#x is not understood", p.Address+uint64(at))
+// walk decodes a part, one instruction after the other, which visit must not keep.
+func walk(p Part, visit func(i *Instruction)) (err error) {
+	var i Instruction
+	for at := 0; at < len(p.Code); at += i.Len {
+		i.At = p.Address + uint64(at)
+		i.Inst, err = decode(p.Code[at:])
+		if err != nil || at+i.Len > len(p.Code) {
+			return fmt.Errorf("instruction at %#x is not understood", i.At)
 		}
-		all = append(all, Instruction{inst, p.Address + uint64(at), p.Code[at : at+inst.Len]})
-		at += inst.Len
+		i.Code = p.Code[at : at+i.Len]
+		visit(&i)
 	}
-	return all, nil
+	return nil
 }
 
 // end is the address behind it.
-func (i Instruction) end() uint64 { return i.At + uint64(i.Len) }
+func (i *Instruction) end() uint64 { return i.At + uint64(i.Len) }
 
 // target is where a direct branch or call leads.
-func (i Instruction) target() (uint64, bool) {
+func (i *Instruction) target() (uint64, bool) {
 	to, ok := i.Args[0].(x86asm.Rel)
 	return i.end() + uint64(int64(to)), ok
 }
 
 // refers is the address that an operand like x(%rip) is.
-func (i Instruction) refers() (uint64, bool) {
+func (i *Instruction) refers() (uint64, bool) {
 	relative := func(a x86asm.Arg) bool {
 		m, ok := a.(x86asm.Mem)
 		return ok && m.Base == x86asm.RIP
@@ -54,32 +55,11 @@ func (i Instruction) refers() (uint64, bool) {
 	return i.end() + uint64(int64(distance)), true
 }
 
-// begins finds the instruction at an address, or where it would be.
-func begins(all []Instruction, address uint64) (index int, found bool) {
-	return slices.BinarySearchFunc(all, address, func(i Instruction, address uint64) int { return cmp.Compare(i.At, address) })
-}
-
-// consistent says whether all branches within a part lead to instructions.
-func consistent(p Part, all []Instruction) bool {
-	return !slices.ContainsFunc(all, func(i Instruction) bool {
-		target, ok := i.target()
-		if !ok || !p.Holds(target) {
-			return false
-		}
-		_, found := begins(all, target)
-		return !found
-	})
-}
-
 // Names are the addresses that the code of a function names: those that it
 // computes or has as numbers, and those of the memory that it refers to. It
 // is an error where the code is not understood.
 func Names(function Part) (computed, memory []uint64, err error) {
-	all, err := instructions(function)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, i := range all {
+	err = walk(function, func(i *Instruction) {
 		switch to, ok := i.refers(); {
 		case ok && i.Op == x86asm.LEA:
 			computed = append(computed, to)
@@ -89,6 +69,9 @@ func Names(function Part) (computed, memory []uint64, err error) {
 		if number, ok := i.Args[1].(x86asm.Imm); ok && i.Op == x86asm.MOV {
 			computed = append(computed, uint64(number))
 		}
+	})
+	if err != nil {
+		return nil, nil, err
 	}
 	return computed, memory, nil
 }
@@ -97,14 +80,13 @@ func Names(function Part) (computed, memory []uint64, err error) {
 // address, behind a landing pad as a rule: each turn of that loop would be taken
 // for a call. False also where the code is not understood.
 func LoopsBack(function Part, entry uint64) (at uint64, ok bool) {
-	all, err := instructions(function)
+	err := walk(function, func(i *Instruction) {
+		if target, leads := i.target(); !ok && leads && i.Op != x86asm.CALL && target >= function.Address && target <= entry {
+			at, ok = i.At, true
+		}
+	})
 	if err != nil {
 		return 0, false
 	}
-	for _, i := range all {
-		if target, ok := i.target(); ok && i.Op != x86asm.CALL && target >= function.Address && target <= entry {
-			return i.At, true
-		}
-	}
-	return 0, false
+	return at, ok
 }

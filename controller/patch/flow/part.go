@@ -29,13 +29,12 @@ func anyTouches(parts []Part, start, end uint64) bool {
 	})
 }
 
-// within is what of parts lies between two addresses.
-func within(parts []Part, start, end uint64) (some []Part) {
+// CodeAt is what a part has from an address on; nil if none holds it.
+func CodeAt(parts []Part, address uint64) []byte {
 	for _, p := range parts {
-		first, last := max(start, p.Address), min(end, p.Address+uint64(len(p.Code)))
-		if first < last {
-			some = append(some, Part{Address: first, Code: p.Code[first-p.Address : last-p.Address]})
+		if p.Holds(address) {
+			return p.Code[address-p.Address:]
 		}
 	}
-	return some
+	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-
-	"golang.org/x/arch/x86/x86asm"
 )
 
 // ShortReach is how far the shortest jumps lead, bytes.
@@ -20,10 +18,10 @@ type Surroundings struct {
 	Function []Part
 	// Near are the other functions within ShortReach of it.
 	Near []Part
-	// Loaded is everything that the loader maps, Text what of it is code.
-	Loaded, Text []Part
-	// Aims makes looking at both quick; nil: they are looked at each time.
-	Aims *Aims
+	// Loaded is everything that the loader maps, and Aims knows what of it looks like a
+	// way to code.
+	Loaded []Part
+	Aims   *Aims
 	// Begins says whether a function begins at an address.
 	Begins func(address uint64) bool
 	// Holding finds the function, or the part of one, that an address is in.
@@ -37,11 +35,12 @@ const maxTable = 4096
 // Leads finds what may lead to an address between from and to, neither of them
 // included, and where that is; "" if nothing does:
 //
-//   - a branch of the function or of a neighbour, as they are decoded, or what
-//     they refer to otherwise;
-//   - any four bytes of all other code that are the distance from their end: long
-//     branches, calls, addresses that it computes; unless they are no operand
-//     of the instructions there, if it is known where they begin;
+//   - a branch of the function, as it is decoded, or what it refers to otherwise;
+//   - the same of a neighbour that has two bytes like a short jump to there;
+//   - any four bytes of all other code that are the distance from their end, behind
+//     a byte that an instruction can have there: long branches, calls, addresses
+//     that it computes; unless they are no operand of the instructions there, if it
+//     is known where they begin;
 //   - any eight bytes that are the address: relocations, tables of pointers and
 //     of labels;
 //   - an entry of a table of distances from an address that the function
@@ -51,9 +50,12 @@ func (s Surroundings) Leads(from, to uint64) (what string, at uint64, err error)
 		if s.Begins(address) {
 			return "a symbol", address, nil
 		}
+		if !anyHolds(s.Aims.distances.text, address) {
+			return "", 0, fmt.Errorf("there is no code at %#x", address)
+		}
 	}
 	inside := func(address uint64) bool { return address > from && address < to }
-	decoded := slices.Concat(s.Function, s.Near)
+	decoded := slices.Concat(s.Function, slices.DeleteFunc(slices.Clone(s.Near), func(p Part) bool { return !shortLeads(p, from, to) }))
 	what, at, bases, err := s.decodedLeads(decoded, inside)
 	if err != nil || what != "" {
 		return what, at, err
@@ -61,8 +63,8 @@ func (s Surroundings) Leads(from, to uint64) (what string, at uint64, err error)
 	if at, ok := s.codeLeads(from, to, decoded); ok {
 		return "code", at, nil
 	}
-	if at, ok := s.pointerLeads(from, to); ok {
-		return "a pointer in the file", at, nil
+	if pointers := s.Aims.pointers.between(from, to); len(pointers) > 0 {
+		return "a pointer in the file", pointers[0], nil
 	}
 	for _, base := range bases {
 		if at, ok := tableTo(base, s.CodeAt(base), inside); ok {
@@ -77,77 +79,53 @@ func (s Surroundings) Leads(from, to uint64) (what string, at uint64, err error)
 // the function computes.
 func (s Surroundings) decodedLeads(parts []Part, inside func(uint64) bool) (what string, at uint64, bases []uint64, err error) {
 	for i, part := range parts {
-		all, err := instructions(part)
-		if err != nil {
-			return "", 0, nil, err
+		l := s.Aims.layout(part)
+		if l.err != nil {
+			return "", 0, nil, l.err
 		}
-		for _, one := range all {
-			if target, ok := one.target(); ok && inside(target) {
-				return "a branch", one.At, nil, nil
-			}
-			base, ok := one.refers()
-			if ok && inside(base) {
-				return "an instruction", one.At, nil, nil
-			}
-			if ok && i < len(s.Function) && one.Op == x86asm.LEA {
-				bases = append(bases, base)
+		for _, one := range l.all {
+			switch {
+			case one.kind == plain:
+			case inside(one.to) && one.kind == branch:
+				return "a branch", one.at, nil, nil
+			case inside(one.to):
+				return "an instruction", one.at, nil, nil
+			case one.kind == computes && i < len(s.Function):
+				bases = append(bases, one.to)
 			}
 		}
 	}
 	return "", 0, bases, nil
 }
 
+// shortLeads says whether two bytes of a part look like a short jump (jcc, jmp, loop,
+// jrcxz) to an address between two.
+func shortLeads(p Part, from, to uint64) bool {
+	for i := 1; i < len(p.Code); i++ {
+		target := p.Address + uint64(i) + 1 + uint64(int64(int8(p.Code[i])))
+		if b := p.Code[i-1]; target-from-1 < to-from-1 && (b&0xf0 == 0x70 || b&0xfc == 0xe0 || b == 0xeb) {
+			return true
+		}
+	}
+	return false
+}
+
 // codeLeads finds four bytes of code, in no part that is decoded, that are the
 // distance from their end to an address between from and to.
 func (s Surroundings) codeLeads(from, to uint64, decoded []Part) (at uint64, ok bool) {
-	for at := range s.Aims.aiming(s.Text, from, to) {
+	for _, at := range s.Aims.distances.between(from, to) {
 		if anyTouches(decoded, at, at+4) {
 			continue
 		}
-		if part, ok := s.Holding(at); !ok || !accidental(s.Aims.layout(part), at) {
+		if part, ok := s.Holding(at); !ok || !s.Aims.layout(part).accidental(at) {
 			return at, true
 		}
 	}
 	return 0, false
 }
 
-// pointerLeads finds eight bytes, on any boundary of four, that are such an
-// address.
-func (s Surroundings) pointerLeads(from, to uint64) (at uint64, ok bool) {
-	if !s.Aims.pointed(from, to) {
-		return 0, false
-	}
-	for _, p := range s.Loaded {
-		for i := 0; i+8 <= len(p.Code); i += 4 {
-			if binary.LittleEndian.Uint64(p.Code[i:])-from-1 < to-from-1 {
-				return p.Address + uint64(i), true
-			}
-		}
-	}
-	return 0, false
-}
-
 // CodeAt is what is loaded from an address on.
-func (s Surroundings) CodeAt(address uint64) []byte {
-	for _, p := range s.Loaded {
-		if p.Holds(address) {
-			return p.Code[address-p.Address:]
-		}
-	}
-	return nil
-}
-
-// LedTo says whether code outside of parts, or a pointer, leads to an address:
-// as a call, a jump or an address that is taken.
-func (s Surroundings) LedTo(address uint64, parts []Part) bool {
-	for at := range s.Aims.aiming(s.Text, address-1, address+1) {
-		if !anyHolds(parts, at) {
-			return true
-		}
-	}
-	_, pointed := s.pointerLeads(address-1, address+1)
-	return pointed
-}
+func (s Surroundings) CodeAt(address uint64) []byte { return CodeAt(s.Loaded, address) }
 
 // tableTo finds an entry of a table of 32-bit distances from its own beginning.
 func tableTo(base uint64, table []byte, inside func(uint64) bool) (at uint64, ok bool) {
@@ -165,12 +143,18 @@ func (s Surroundings) EndingAt(address uint64) ([]Instruction, error) {
 		if !part.Holds(address) {
 			continue
 		}
-		all, err := instructions(part)
+		var all []Instruction
+		found := false
+		err := walk(part, func(i *Instruction) {
+			if i.At <= address {
+				all, found = append(all, *i), i.At == address
+			}
+		})
 		if err != nil {
 			return nil, err
 		}
-		if i, ok := begins(all, address); ok {
-			return all[:i+1], nil
+		if found {
+			return all, nil
 		}
 	}
 	return nil, fmt.Errorf("no instruction of the function begins at %#x", address)

@@ -22,11 +22,15 @@ const (
 // Object is a file of code. The caller closes it. It is for one goroutine.
 type Object struct {
 	*objfile.File
-	outline *objfile.Outline // nil: not read yet
-	frames  objfile.Frames   // nil: it has none
-	loaded  []flow.Part      // nil: not read yet
-	text    []flow.Part      // what of it is code
-	aims    *flow.Aims       // of both
+	outline   *objfile.Outline // nil: not read yet
+	frames    objfile.Frames   // nil: it has none
+	*contents                  // nil: not read yet
+}
+
+// contents is what the loader maps of a file. It is shared, and never modified.
+type contents struct {
+	loaded, text []flow.Part // text is what of it is code
+	aims         *flow.Aims
 }
 
 // Open opens the file of an image. The error wraps [patch.ErrUnpatchable] where
@@ -100,6 +104,11 @@ func (o *Object) stretch(start, end uint64) (flow.Part, error) {
 	if end-start > maxCode {
 		return flow.Part{}, fmt.Errorf("%w: %d bytes of code at %#x: too many to look at", patch.ErrUnpatchable, end-start, start)
 	}
+	if o.contents != nil {
+		if code := flow.CodeAt(o.text, start); uint64(len(code)) >= end-start {
+			return flow.Part{Address: start, Code: code[:end-start]}, nil
+		}
+	}
 	code, err := o.CodeAt(start, int(end-start))
 	if err == nil && uint64(len(code)) < end-start {
 		err = fmt.Errorf("%w: the code at %#x ends after %d bytes", patch.ErrUnpatchable, start, len(code))
@@ -108,23 +117,30 @@ func (o *Object) stretch(start, end uint64) (flow.Part, error) {
 }
 
 // load reads all that the loader maps.
-func (o *Object) load() error {
-	if o.loaded != nil {
-		return nil
+func (o *Object) load() (err error) {
+	if o.contents == nil {
+		o.contents, err = objfile.Kept(o.File, o.read)
 	}
-	contents, err := o.Loaded(maxLoaded)
+	return err
+}
+
+func (o *Object) read() (*contents, error) {
+	loaded, err := o.Loaded(maxLoaded)
 	if err != nil {
-		return fmt.Errorf("%w: %w", patch.ErrUnpatchable, err)
+		return nil, fmt.Errorf("%w: %w", patch.ErrUnpatchable, err)
 	}
-	for _, c := range contents {
-		part := flow.Part{Address: c.Address, Code: c.Bytes}
-		o.loaded = append(o.loaded, part)
-		if c.Executable {
-			o.text = append(o.text, part)
+	c := new(contents)
+	for _, segment := range loaded {
+		part := flow.Part{Address: segment.Address, Code: segment.Bytes}
+		c.loaded = append(c.loaded, part)
+		if segment.Executable {
+			c.text = append(c.text, part)
 		}
 	}
-	o.aims = flow.NewAims(o.loaded, o.text)
-	return nil
+	if c.aims, err = flow.NewAims(c.loaded, c.text); err != nil {
+		return nil, fmt.Errorf("%w: %w: %w", patch.ErrUnpatchable, objfile.ErrUnsupported, err)
+	}
+	return c, nil
 }
 
 // Cache keeps files open, by device and inode. It is for one goroutine, and its

@@ -61,8 +61,7 @@ func (o *Object) unnamed(frame objfile.Frame, address uint64, parts []flow.Part)
 		if err := o.load(); err != nil {
 			return nil, err
 		}
-		led := flow.Surroundings{Loaded: o.loaded, Text: o.text, Aims: o.aims}.LedTo(frame.Start, parts)
-		switch {
+		switch led := o.aims.LedTo(frame.Start, parts); {
 		case led && address == frame.Start:
 			return nil, nil //nolint:nilnil // another function, says Layout
 		case led:
@@ -79,7 +78,7 @@ func (o *Object) Around(s objfile.Symbol, at uint64) (around flow.Surroundings, 
 	if err := errors.Join(o.survey(), o.load()); err != nil {
 		return around, err
 	}
-	around = flow.Surroundings{Loaded: o.loaded, Text: o.text, Aims: o.aims, Begins: o.outline.Begins, Holding: o.holding}
+	around = flow.Surroundings{Loaded: o.loaded, Aims: o.aims, Begins: o.outline.Begins, Holding: o.holding}
 	if _, around.Function, err = o.Exits(s); err != nil {
 		if around.Function, err = o.named(s); err != nil { // what is known of it
 			return around, err
