@@ -80,6 +80,7 @@ func (b *Batch) Reserve(ctx context.Context, functions []Function) {
 		})
 	}
 	_ = group.Wait() // none returns an error
+	b.c.mapped.reread()
 	for i, arena := range wanted {
 		if mapped[i] {
 			s.memory.arenas = append(s.memory.arenas, arena)
@@ -90,7 +91,7 @@ func (b *Batch) Reserve(ctx context.Context, functions []Function) {
 // unmapped lists the arenas that patches of the entries of functions need and that are
 // not mapped yet.
 func (c *changer) unmapped(functions []Function) []*patch.Arena {
-	arenas, used := slices.Clone(c.memory.arenas), regionsOnce(c.pid)
+	arenas := slices.Clone(c.memory.arenas)
 	for _, f := range functions {
 		if fn := c.known[placeOf(f)]; fn != nil && fn.entry != nil {
 			continue
@@ -104,7 +105,7 @@ func (c *changer) unmapped(functions []Function) []*patch.Arena {
 		if err != nil {
 			continue
 		}
-		if _, arena, err := choose(site, arenas, used); err == nil && !slices.Contains(arenas, arena) {
+		if _, arena, err := choose(site, arenas, func() ([]patch.Region, error) { return c.mapped.regions(c.pid) }); err == nil && !slices.Contains(arenas, arena) {
 			arenas = append(arenas, arena)
 		}
 	}

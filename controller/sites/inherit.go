@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"github.com/attune-hpc/attune/controller/patch"
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 )
 
@@ -24,11 +23,7 @@ func (w writer) inherit(site patch.Site, code []byte, hook uint64) *spot {
 	case active:
 		site = patched
 	case site.Wide():
-		landing, ok := w.landed(site)
-		if !ok {
-			return nil
-		}
-		site.Landing = landing
+		return nil // where it led nobody knows
 	}
 	landing, err := w.read(site.Landing, patch.LandingBytes)
 	if err != nil {
@@ -65,33 +60,6 @@ func (w writer) programAt(at uint64, size int) (patch.Program, error) {
 		return patch.Program{}, err
 	}
 	return patch.ProgramOf(program)
-}
-
-// maxLandings bounds how much memory is searched for landings, bytes.
-const maxLandings = 16 << 20
-
-// landed finds the landing of a wide site that is not patched at present, in
-// memory that an earlier controller has had mapped.
-func (w writer) landed(site patch.Site) (landing uint64, ok bool) {
-	mappings, err := objfile.Mappings(w.pid)
-	if err != nil {
-		return 0, false
-	}
-	searched := uint64(0)
-	for _, m := range mappings {
-		if !m.Exec || m.Inode != 0 || searched+m.End-m.Start > maxLandings {
-			continue
-		}
-		searched += m.End - m.Start
-		content, err := w.read(m.Start, int(m.End-m.Start))
-		if err != nil {
-			continue
-		}
-		if landing, ok := site.LandingIn(m.Start, content); ok {
-			return landing, true
-		}
-	}
-	return 0, false
 }
 
 // Patched is a process whose code is given back.

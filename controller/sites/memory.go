@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -52,7 +51,7 @@ func (w writer) mapArena(ctx context.Context, arena *patch.Arena) error {
 	if !errors.Is(err, unix.EEXIST) {
 		return err
 	}
-	regions, errRegions := regions(w.pid)
+	regions, errRegions := (*mapped)(nil).regions(w.pid)
 	if errRegions != nil || !abandoned(arena, regions) {
 		return err
 	}
@@ -61,11 +60,6 @@ func (w writer) mapArena(ctx context.Context, arena *patch.Arena) error {
 		return err
 	}
 	return nil
-}
-
-// regionsOnce reads what of an address space is in use when that is asked for.
-func regionsOnce(pid int) func() ([]patch.Region, error) {
-	return sync.OnceValues(func() ([]patch.Region, error) { return regions(pid) })
 }
 
 // codeMemory is the memory of one process for what patches lead to. Its [Sites] locks
@@ -79,7 +73,7 @@ type codeMemory struct {
 // landing chooses the place of a landing, has memory there, and takes a place
 // for its pointer.
 func (m *codeMemory) landing(ctx context.Context, w writer, site patch.Site) (patch.Site, uint64, error) {
-	site, arena, err := choose(site, m.arenas, regionsOnce(w.pid))
+	site, arena, err := choose(site, m.arenas, func() ([]patch.Region, error) { return w.mapped.regions(w.pid) })
 	if err != nil {
 		return site, 0, err
 	}
@@ -88,6 +82,7 @@ func (m *codeMemory) landing(ctx context.Context, w writer, site patch.Site) (pa
 			return site, 0, err
 		}
 		m.arenas = append(m.arenas, arena)
+		w.mapped.reread()
 	}
 	pointer, err := arena.Take(site.Landing)
 	return site, pointer, err
@@ -105,7 +100,8 @@ func (m *codeMemory) windowFor(ctx context.Context, w writer, address uint64) (*
 			return window, nil
 		}
 	}
-	used, err := regions(w.pid)
+	w.mapped.reread() // what came a moment ago may be in the way
+	used, err := w.mapped.regions(w.pid)
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +112,7 @@ func (m *codeMemory) windowFor(ctx context.Context, w writer, address uint64) (*
 	if err := w.mapAt(ctx, start, start+patch.WindowBytes); err != nil {
 		return nil, err
 	}
+	w.mapped.reread()
 	window := &patch.Window{Start: start}
 	m.windows = append(m.windows, window)
 	return window, nil

@@ -9,18 +9,66 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// regions reads what of a process' address space is in use.
-func regions(pid int) ([]patch.Region, error) {
-	mappings, err := objfile.AllMappings(pid)
-	if err != nil {
-		return nil, err
+// mapped keeps the mappings of a process for a moment. It is for one goroutine; nil
+// keeps nothing.
+type mapped struct {
+	mappings []objfile.Mapping
+	used     []patch.Region // by them; nil: nobody has asked
+	stale    time.Time      // when they are to be read again
+}
+
+// mappingsAge is how old they may be, in multiples of the time that reading them takes:
+// a library that is unloaded meanwhile must not be written to for long.
+const mappingsAge = 20
+
+// all are the mappings of the process, as of a moment ago. Code that was unloaded since
+// is not what is compared before it is changed.
+func (m *mapped) all(pid int) ([]objfile.Mapping, error) {
+	if m == nil {
+		return objfile.AllMappings(pid)
 	}
+	now := time.Now()
+	if now.Before(m.stale) {
+		return m.mappings, nil
+	}
+	mappings, err := objfile.AllMappings(pid)
+	if err == nil {
+		*m = mapped{mappings: mappings, stale: time.Now().Add(mappingsAge * time.Since(now))}
+	}
+	return mappings, err
+}
+
+// regions is what of the address space is in use, as of a moment ago. No memory is mapped
+// over what came since.
+func (m *mapped) regions(pid int) ([]patch.Region, error) {
+	mappings, err := m.all(pid)
+	switch {
+	case err != nil:
+		return nil, err
+	case m == nil:
+		return regions(pid, mappings)
+	case m.used == nil:
+		m.used, err = regions(pid, mappings)
+	}
+	return m.used, err
+}
+
+// reread has them read anew, because some were made.
+func (m *mapped) reread() {
+	if m != nil {
+		m.stale = time.Time{}
+	}
+}
+
+// regions reads what of a process' address space is in use beside its mappings.
+func regions(pid int, mappings []objfile.Mapping) ([]patch.Region, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return nil, fmt.Errorf("stat of %d: %w", pid, procid.GoneError(err))

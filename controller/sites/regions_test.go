@@ -3,8 +3,11 @@
 package sites
 
 import (
+	"errors"
 	"math"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -64,5 +67,31 @@ func TestStackLimit(t *testing.T) {
 	}
 	if _, err := stackLimit([]byte("Max data size unlimited unlimited bytes\n")); err == nil {
 		t.Error("limits without one of the stack")
+	}
+}
+
+// What is mapped is read once for a moment, and anew when it is known to be another.
+func TestMapped(t *testing.T) {
+	kept := &mapped{used: []patch.Region{{Start: 1, End: 2}}, stale: time.Now().Add(time.Hour)}
+	for _, test := range []struct {
+		name   string
+		m      *mapped
+		before func()
+		read   bool
+	}{
+		{"a moment ago", kept, func() {}, false},
+		{"not kept", nil, func() {}, true},
+		{"known to be another", kept, kept.reread, true},
+		{"a while ago", &mapped{used: kept.used, stale: time.Now()}, func() {}, true},
+	} {
+		test.before()
+		mappings, errAll := test.m.all(os.Getpid())
+		used, err := test.m.regions(os.Getpid())
+		if err := errors.Join(errAll, err); err != nil {
+			t.Fatal(err)
+		}
+		if (len(mappings) > 1) != test.read || (len(used) > 1) != test.read {
+			t.Errorf("%s: %d mappings, %d regions", test.name, len(mappings), len(used))
+		}
 	}
 }

@@ -70,16 +70,6 @@ type writer struct {
 	mapped   *mapped // nil: mappings are read when they are needed
 }
 
-// mapped keeps the mappings of a process for a moment. It is for one goroutine.
-type mapped struct {
-	mappings []objfile.Mapping
-	stale    time.Time // when they are to be read again
-}
-
-// mappingsAge is how old they may be, in multiples of the time that reading them takes:
-// a library that is unloaded meanwhile must not be written to for long.
-const mappingsAge = 20
-
 // writerOf returns the writer for a process that can be patched now.
 func writerOf(process Process) (writer, error) {
 	w := writer{dmlib: process.Memory(), holder: process, pid: process.PID()}
@@ -139,7 +129,7 @@ func (w writer) holds(f Function) (bool, error) {
 
 // holdsAt is holds for any byte of a file.
 func (w writer) holdsAt(device, inode, offset, address uint64) (bool, error) {
-	mappings, err := w.mappings()
+	mappings, err := w.mapped.all(w.pid)
 	if err != nil {
 		return false, err
 	}
@@ -149,19 +139,6 @@ func (w writer) holdsAt(device, inode, offset, address uint64) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// mappings are those of the process, in a batch as of a moment ago. Code that
-// was unloaded since is not what is compared before it is changed.
-func (w writer) mappings() (found []objfile.Mapping, err error) {
-	if w.mapped == nil {
-		return objfile.Mappings(w.pid)
-	}
-	if now := time.Now(); now.After(w.mapped.stale) {
-		w.mapped.mappings, err = objfile.Mappings(w.pid)
-		w.mapped.stale = time.Now().Add(mappingsAge * time.Since(now))
-	}
-	return w.mapped.mappings, err
 }
 
 // exchange writes what differs in from and to where from stands, and reads it
