@@ -12,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -187,6 +189,23 @@ func TestActionsComeAndGo(t *testing.T) {
 	}
 }
 
+// fork returns the child, which answers in its parent's place until it leaves.
+func (a *acted) fork(t *testing.T) *acted {
+	t.Helper()
+	pid, err := strconv.Atoi(a.Ask(t, "fork"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patience.Until(t, "DMLib in the child", func() bool {
+		a.Ask(t, "idle")
+		child := a.controller.members.OfPID(pid)
+		return child != nil && child.Memory() != nil
+	})
+	child := &acted{bench: a.bench, Target: a.Target, sites: a.controller.members.OfPID(pid).Sites()}
+	child.PID = pid
+	return child
+}
+
 // A forked child is born with the actions of its parent. It goes on with them
 // when it is measured as well, can be rid of them, and the parent keeps its own.
 func TestActionsOfForkedChild(t *testing.T) {
@@ -197,18 +216,8 @@ func TestActionsOfForkedChild(t *testing.T) {
 	a.add(t, "remove", "a_target", patch.Remove{Result: patch.Value{Bits: 42}})
 	with, _, _ := strings.Cut(plainAnswer, "logged")
 	with = strings.Replace(with, "target 21", "target 42", 1)
-	pid, err := strconv.Atoi(a.Ask(t, "fork"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	patience.Until(t, "DMLib in the child", func() bool {
-		a.Ask(t, "idle")
-		child := a.controller.members.OfPID(pid)
-		return child != nil && child.Memory() != nil
-	})
 	parent := a.PID
-	child := &acted{bench: a.bench, Target: a.Target, sites: a.controller.members.OfPID(pid).Sites()}
-	child.PID = pid
+	child := a.fork(t)
 	var names []string
 	if err := child.atHooks(t, func(ctx context.Context) (err error) {
 		names, err = child.sites.Inherited(ctx, child.function(t, "a_target"))
@@ -240,6 +249,47 @@ func TestActionsOfForkedChild(t *testing.T) {
 	if got := a.Ask(t, "call"); !strings.HasPrefix(got, with) {
 		t.Errorf("parent: %s", got)
 	}
+	if err := a.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+}
+
+// A process whose code was given back does nothing of what it did, also when another
+// controller measures the function where that was done.
+func TestUndoneActionStaysUndone(t *testing.T) {
+	onX86(t)
+	a := startActed(t, targets.Build(t, "testdata/acted.c", "-O2"), "a_target")
+	remove := patch.Remove{Result: patch.Value{Bits: 42}}
+	var code []sites.Bytes
+	if err := a.atHooks(t, func(ctx context.Context) (err error) {
+		code, err = a.sites.Prepare(ctx, a.function(t, "a_target"), remove)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	a.add(t, "remove", "a_target", remove)
+	parent := a.PID
+	child := a.fork(t)
+	identity, err := procid.Of(child.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range code { // as after the death of the parent's controller
+		if err := sites.Restore(t.Context(), access.Outside{Process: access.ProcessOf(identity)}, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.addPoint(t, 1, call("a_target", false))
+	for range 2 { // in both processes
+		if s := a.anyPlacedWhile(t, func() { a.Ask(t, "idle") }); s.GetMechanism() != "patch" {
+			t.Errorf("point: %v", s)
+		}
+	}
+	if got := child.Ask(t, "call"); got != plainAnswer {
+		t.Errorf("child, measured: %s", got)
+	}
+	child.Ask(t, "leave")
+	a.PID = parent
 	if err := a.End(t); err != nil {
 		t.Errorf("target ended with %v", err)
 	}

@@ -187,8 +187,11 @@ func (d finder) exit(ctx context.Context, fn *function, o *object.Object, hook u
 }
 
 // inherited takes over what an inherited place does but measure: the points of
-// this process come one by one.
+// this process come one by one. What was given back is not done again.
 func (d finder) inherited(fn *function, p *spot) {
+	if !p.active {
+		return
+	}
 	for _, step := range p.now.Steps {
 		if fn.do.has(step.Name) || d.functions.act(KeyOf(fn.Function)) != nil {
 			continue
