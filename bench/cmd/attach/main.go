@@ -47,7 +47,7 @@ type document struct {
 const hundred = 100
 
 // soon is what a hundred may take in a program with DMLib, and late what they may in one
-// that is large or without; milliseconds.
+// without; milliseconds.
 const (
 	soon = 100
 	late = 300

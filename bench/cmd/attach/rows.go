@@ -54,7 +54,7 @@ func rows(ctx context.Context, programs workload.Catalogue) (all []row, err erro
 	own.functions, library.functions = append(own.functions, "many_helper"), append(library.functions, "library_last")
 	python := row{name: "python3", command: programs.ManyCalls(), object: programName(workload.DebianPython)}
 	return append(all, own.by(preloaded, soon), own.by(injected, late), own.by(outside, late), library.by(preloaded, soon),
-		python.by(preloaded, late), python.by(outside, late)), nil
+		python.by(preloaded, soon), python.by(outside, late)), nil
 }
 
 func (r row) by(w way, limit present.Figure) row {
