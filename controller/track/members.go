@@ -46,6 +46,17 @@ func (l *members) add(pid int) *member {
 	return m
 }
 
+// foundOver remembers a process that was found to have ended. An end whose word is lost
+// for good leaves its trace, so there is a bound.
+func (l *members) foundOver(m *member) {
+	if len(l.over) >= l.max {
+		clear(l.over)
+	}
+	if start := m.message.GetIdentity().GetStartTicks(); l.feed.on && start != 0 {
+		l.over[m.pid] = start
+	}
+}
+
 // late says whether an event is of a process that was found to have ended. Its exit is
 // the last that comes.
 func (l *members) late(e Event) bool {

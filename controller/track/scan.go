@@ -63,9 +63,7 @@ func (s *scanner) scanMembers(there map[int]bool) {
 				s.checkImage(m)
 			}
 		case m.suspected || !s.feed.on && m.held == nil:
-			if start := m.message.GetIdentity().GetStartTicks(); s.feed.on && start != 0 {
-				s.members.over[m.pid] = start
-			}
+			s.members.foundOver(m)
 			s.images.end(m)
 		default:
 			// The source may be about to tell; only at the second time its

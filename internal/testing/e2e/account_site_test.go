@@ -45,6 +45,7 @@ $attune archive query --archive-at "$PWD/archive.db" --job $SLURM_JOB_ID --json 
 // What a job on two nodes took is the sum of what its tasks know of themselves: to the byte and
 // the process, and CPU time but for the ends of the tasks, after they have looked.
 func TestAccountOfAJob(t *testing.T) {
+	run(t, "make", "-s", "-C", "../../..", "build")
 	folder := mustShare(t)
 	run(t, "cp", targets.Build(t, "testdata/counts.c", "-static", "-O2"), filepath.Join(folder, "counts"))
 	setup := filepath.Join(folder, "setup")
@@ -95,6 +96,9 @@ func checkAccount(t *testing.T, folder, query string, root bool) {
 		truth["io.read_bytes"] += read
 		truth["io.written_bytes"] += written
 		truth["cpu_seconds"] += micros / 1e6
+	}
+	if len(took) != len(truth) {
+		t.Errorf("%d fields, want %d: %s", len(took), len(truth), query)
 	}
 	for _, d := range took {
 		near := 0.0
