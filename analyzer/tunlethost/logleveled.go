@@ -26,14 +26,16 @@ type leveledLogger struct {
 // Write implements io.Writer.
 func (w *leveledLogger) Write(p []byte) (int, error) {
 	w.rest = append(w.rest, p...)
+	left := w.rest
 	for {
-		line, rest, whole := bytes.Cut(w.rest, []byte("\n"))
+		line, rest, whole := bytes.Cut(left, []byte("\n"))
 		if !whole && len(line) <= maxLine {
+			w.rest = append(w.rest[:0], line...)
 			return len(p), nil
 		}
 		level, message, args := leveled(line)
 		w.to.Log(level, message, args...)
-		w.rest = append(w.rest[:0], rest...)
+		left = rest
 	}
 }
 
