@@ -57,9 +57,10 @@ func (j Job) Remove(empty func() bool) (bool, error) {
 // controller ends before they do.
 func (j Job) Leave() error { return remove(j.Path) }
 
-// lock takes the lock that processes enter under.
+// lock takes the lock that processes enter under. It is made as they make it: who
+// removed the folder may have been killed meanwhile.
 func (j Job) lock(patience time.Duration) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(j.Path, lockName), os.O_RDWR, 0)
+	f, err := os.OpenFile(filepath.Join(j.Path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

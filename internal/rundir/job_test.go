@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -46,6 +47,36 @@ func TestDeadJobsAreRemovedAndLivingOnesKept(t *testing.T) {
 	}
 	if _, err := os.Stat(dead.Path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the dead job's folder: %v", err)
+	}
+}
+
+// Who removed a folder was killed before all of it was gone, or its process could
+// not make the lock.
+func TestDeadJobWithoutLockIsRemoved(t *testing.T) {
+	job := Job{Path: shortTemp(t)}
+	must(t, os.WriteFile(job.Socket("gate"), nil, 0o600))
+	job.removeIfDead()
+	if _, err := os.Stat(job.Path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder: %v", err)
+	}
+}
+
+// A gate opens in the folder while that is being removed.
+func TestRemovalMeetsNewFiles(t *testing.T) {
+	for range 300 {
+		job, _ := mustJob(t, shortTemp(t))
+		made := make(chan struct{})
+		go func() {
+			defer close(made)
+			for n := range 20 {
+				_ = os.WriteFile(filepath.Join(job.Path, strconv.Itoa(n)), nil, 0o600) // or the folder is gone
+			}
+		}()
+		gone, err := job.Remove(func() bool { return true })
+		<-made
+		if _, missing := os.Stat(job.Path); !gone || err != nil || !errors.Is(missing, os.ErrNotExist) {
+			t.Fatalf("gone %v, %v; the folder: %v", gone, err, missing)
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -19,26 +21,36 @@ const library = "libattune-dm"
 // remove removes a directory of a run with all that is in it, and the one above if it is
 // empty then: nothing is to be left of a run in /tmp. Where the environment of
 // a process leads to the library in it, that stays, with the lock: the loader would
-// complain in whatever the process starts. A later run tries again.
+// complain in whatever the process starts. The lock goes last, so that a later run
+// tries again where this one is killed meanwhile.
 func remove(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return removeAll(dir)
 	}
 	isLibrary := func(entry os.DirEntry) bool { return strings.HasPrefix(entry.Name(), library) }
-	if !slices.ContainsFunc(entries, isLibrary) || !preloaded(dir) {
-		return removeAll(dir)
-	}
+	needed := slices.ContainsFunc(entries, isLibrary) && preloaded(dir)
 	for _, entry := range entries {
-		if entry.Name() != lockName && !isLibrary(entry) {
+		if entry.Name() != lockName && !(needed && isLibrary(entry)) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
 		}
 	}
-	return err
+	if needed || err != nil {
+		return err
+	}
+	return removeAll(dir)
 }
 
-func removeAll(dir string) error {
-	err := os.RemoveAll(dir)
+// removals is how often a directory is emptied in which something is being made
+// meanwhile, such as the socket of a gate that opens while its run ends.
+const removals = 100
+
+func removeAll(dir string) (err error) {
+	for range removals {
+		if err = os.RemoveAll(dir); !errors.Is(err, unix.ENOTEMPTY) {
+			break
+		}
+	}
 	_ = os.Remove(filepath.Dir(dir)) // it is another run's, too
 	return err
 }
