@@ -40,7 +40,8 @@ func TestCapturedAheadOfTheRuntime(t *testing.T) {
 			binaries[tt.ldflags] = build(t, tt.ldflags)
 		}
 		t.Run(tt.name, func(t *testing.T) {
-			cmd := exec.Command("sh", "-c", "exec 9>&1;"+tt.shell+"exec "+binaries[tt.ldflags])
+			// Nothing is inherited from who runs the tests, such as nohup.
+			cmd := exec.Command("env", "--default-signal", "sh", "-c", "exec 9>&1;"+tt.shell+"exec "+binaries[tt.ldflags])
 			out, err := cmd.Output()
 			if err != nil {
 				t.Fatal(err)
