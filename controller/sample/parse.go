@@ -42,31 +42,32 @@ type anonymous struct {
 
 // parseStatus parses a status file into s, whose mask is used again.
 func parseStatus(data []byte, s *status) error {
-	found := 0
+	var voluntary, involuntary, cpus bool
 	for line := range bytes.Lines(data) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		var ok bool
 		switch string(name) {
 		case "voluntary_ctxt_switches":
 			s.voluntary, _, ok = number(value)
+			voluntary = true
 		case "nonvoluntary_ctxt_switches":
 			s.involuntary, _, ok = number(value)
+			involuntary = true
 		case "Cpus_allowed":
 			s.cpus, ok = parseMask(s.cpus[:0], bytes.TrimSpace(value))
+			cpus = true
 		case "RssAnon":
 			var kilobytes uint64
 			kilobytes, _, ok = number(value)
-			s.anonymous = anonymous{kilobytes * 1024, true}
-			found-- // not in every status
+			s.anonymous = anonymous{kilobytes * 1024, true} // not in every status
 		default:
 			continue
 		}
 		if !ok {
 			return fmt.Errorf("%w: status line %q", errMalformed, line)
 		}
-		found++
 	}
-	if found != 3 {
+	if !voluntary || !involuntary || !cpus {
 		return fmt.Errorf("%w: status without switches or allowed CPUs", errMalformed)
 	}
 	return nil

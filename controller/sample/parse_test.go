@@ -48,6 +48,7 @@ func TestParseStatusRefuses(t *testing.T) {
 		{"mask of letters", "Cpus_allowed:\txyz\n"},
 		{"group too long", "Cpus_allowed:\t123456789\n"},
 		{"empty group", "Cpus_allowed:\tff,,ff\n"},
+		{"twice the same", "voluntary_ctxt_switches:\t1\nvoluntary_ctxt_switches:\t1\nnonvoluntary_ctxt_switches:\t1\n"},
 		{"no number", "voluntary_ctxt_switches:\t\n"},
 		{"no bytes", "RssAnon:\t kB\n"},
 	}
