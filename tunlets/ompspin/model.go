@@ -63,16 +63,19 @@ func (l load) spins() bool {
 // regions is what was counted of a team's parallel regions over some time.
 type regions struct {
 	seconds, count float64
-	// least is the shortest one, in seconds: hardly disturbed.
+	// least is the shortest one, in seconds: hardly disturbed. 0: none was timed.
 	least float64
 }
 
-func (r *regions) add(a sdk.Aggregate, seconds float64) {
-	if least := float64(a.Min) * 1e-9; a.Count > 0 && (r.count == 0 || least < r.least) {
+func (r *regions) add(count uint64, seconds float64) {
+	r.count += float64(count)
+	r.seconds += seconds
+}
+
+func (r *regions) time(a sdk.Aggregate) {
+	if least := float64(a.Min) * 1e-9; a.Count > 0 && (r.least == 0 || least < r.least) {
 		r.least = least
 	}
-	r.count += float64(a.Count)
-	r.seconds += seconds
 }
 
 // rate is regions per second.
@@ -87,7 +90,7 @@ func (r regions) rate() float64 {
 // slept: in the CPU time that it gets, each takes what it takes undisturbed, on all
 // of its threads, and what sleeping costs. Own derivation.
 func (r regions) asleep(l load) float64 {
-	if r.count == 0 {
+	if r.least == 0 {
 		return 0
 	}
 	return l.run / (l.threads*r.least + sleepSeconds)

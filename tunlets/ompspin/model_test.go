@@ -68,9 +68,12 @@ func TestSpins(t *testing.T) {
 
 func TestRegionsAddUp(t *testing.T) {
 	var r regions
-	r.add(sdk.Aggregate{}, 1)
-	r.add(sdk.Aggregate{Count: 10, Min: 2000}, 1)
-	r.add(sdk.Aggregate{Count: 20, Min: 3000}, 1)
+	r.add(0, 1)
+	r.time(sdk.Aggregate{})
+	r.add(10, 1)
+	r.time(sdk.Aggregate{Count: 10, Min: 2000})
+	r.add(20, 1)
+	r.time(sdk.Aggregate{Count: 20, Min: 3000})
 	if r.rate() != 10 || math.Abs(r.least-2e-6) > 1e-12 {
 		t.Errorf("%+v, want 10 a second, 2 us at least", r)
 	}

@@ -74,18 +74,27 @@ func (node) Refused(string) {}
 func (n node) Count(h *sdk.Host, a sdk.Aggregates, items []sdk.Aggregate) {
 	var sum uint64
 	for _, item := range items {
-		sum += item.Count
+		if counts(item) {
+			sum += item.Count
+		}
 	}
 	if !n.Takes(a, sum) {
 		return
 	}
 	for _, item := range items {
-		n.Of(item.Process).regions.add(item, a.Seconds())
+		if r := &n.Of(item.Process).regions; counts(item) {
+			r.add(item.Count, a.Seconds())
+		} else {
+			r.time(item)
+		}
 	}
 	if n.Report(h, sum, a.Seconds(), baseline) {
 		n.decide(h)
 	}
 }
+
+// counts tells an aggregate of the point that counts from that of durations.
+func counts(a sdk.Aggregate) bool { return a.Point == openmp.PointID(a.Process) }
 
 // decide proposes if the trouble is still there and worth it: for all teams
 // together, since those that are not changed get the CPUs of those that are.
@@ -114,6 +123,9 @@ func (n node) decide(h *sdk.Host) {
 	}, func(t *team) sdk.Change {
 		return sdk.Change{Process: t.Handle, Action: sdk.Setting(knob, sdk.Uint(0))} // who waits sleeps at once
 	})
+	for _, t := range n.Sorted() {
+		t.CountOnly(h)
+	}
 }
 
 // release has teams spin again when there has been room for all for long enough.

@@ -23,10 +23,10 @@ func (t *team) load() (load, bool) {
 	return loadOf(t.Window, span)
 }
 
-// watch asks for the measure point.
+// watch asks for the measure points.
 func (t *team) watch(h *sdk.Host) {
 	t.regions = regions{}
-	t.Watch(h, t.Runtime.Durations(t.Handle))
+	t.Watch(h, t.Runtime.Regions(t.Handle), t.Runtime.Durations(t.Handle))
 }
 
 // Rest wants no samples before the team waits for a CPU, unless it does already,

@@ -3,6 +3,7 @@
 package ompspin_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,16 @@ func TestTeamsSleep(t *testing.T) {
 	// 14,000 regions/s of each were measured.
 	if g := p.GetPredictedGain(); g < 3 || g > 4 {
 		t.Errorf("predicted gain %v, want 3.4", g)
+	}
+	// What the change is judged by must be cheap: of many regions, durations cost more
+	// than may be spent.
+	for _, point := range h.Points() {
+		if !strings.HasPrefix(point, "regions@") {
+			t.Errorf("point %v while the change is judged", point)
+		}
+	}
+	if len(h.Points()) != 2 {
+		t.Errorf("points %v, want one for each team", h.Points())
 	}
 	h.SetState(p.GetId(), kept, "")
 	if len(h.Points()) > 0 {

@@ -21,7 +21,8 @@ type Node interface {
 	// round of them.
 	Sample(h *sdk.Host, s sdk.Sample)
 	Look(h *sdk.Host)
-	// Count takes the regions that all its processes began in one interval.
+	// Count takes the regions that all its processes began in one interval, and how long
+	// they lasted if that was asked for.
 	Count(h *sdk.Host, a sdk.Aggregates, items []sdk.Aggregate)
 	// Refused hears why the regions of a process cannot be counted.
 	Refused(reason string)

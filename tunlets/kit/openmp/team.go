@@ -3,6 +3,7 @@
 package openmp
 
 import (
+	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
@@ -28,7 +29,7 @@ type Team struct {
 	// GaveUp says that nothing can be done for it.
 	GaveUp bool
 
-	watched bool // the measure point is asked for
+	points []string // measure points that are asked for
 }
 
 // NewTeam follows a process.
@@ -46,23 +47,33 @@ func (t *Team) Latest() (sdk.Span, bool) {
 }
 
 // Watched says whether its regions are counted.
-func (t *Team) Watched() bool { return t.watched }
+func (t *Team) Watched() bool { return len(t.points) > 0 }
 
-// Watch asks for a measure point of its regions ([Runtime.Regions] or
-// [Runtime.Durations]).
-func (t *Team) Watch(h *sdk.Host, point sdk.Point) {
-	if !t.watched {
-		t.watched = true
-		h.AddPoint(point)
+// Watch asks for measure points of its regions: [Runtime.Regions], and maybe
+// [Runtime.Durations].
+func (t *Team) Watch(h *sdk.Host, points ...sdk.Point) {
+	if t.Watched() {
+		return
+	}
+	for _, p := range points {
+		t.points = append(t.points, p.ID)
+		h.AddPoint(p)
 	}
 }
 
-// Unwatch gives it back.
-func (t *Team) Unwatch(h *sdk.Host) {
-	if t.watched {
-		t.watched = false
-		h.RemovePoint(PointID(t.Handle))
-	}
+// CountOnly gives back what is not [Runtime.Regions].
+func (t *Team) CountOnly(h *sdk.Host) { t.keep(h, PointID(t.Handle)) }
+
+// Unwatch gives all of them back.
+func (t *Team) Unwatch(h *sdk.Host) { t.keep(h, "") }
+
+func (t *Team) keep(h *sdk.Host, id string) {
+	t.points = slices.DeleteFunc(t.points, func(point string) bool {
+		if point != id {
+			h.RemovePoint(point)
+		}
+		return point != id
+	})
 }
 
 // Doze wants no samples before the threads wait for a CPU, unless they do already,
