@@ -31,7 +31,7 @@ func remove(dir string) error {
 	isLibrary := func(entry os.DirEntry) bool { return strings.HasPrefix(entry.Name(), library) }
 	needed := slices.ContainsFunc(entries, isLibrary) && preloaded(dir)
 	for _, entry := range entries {
-		if entry.Name() != lockName && !(needed && isLibrary(entry)) {
+		if entry.Name() != lockName && (!needed || !isLibrary(entry)) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
 		}
 	}
