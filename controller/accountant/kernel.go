@@ -106,13 +106,12 @@ func (k *kernel) look() (now, error) {
 	return n, nil
 }
 
-// takenOf leaves out what was to go to storage and was removed before.
-func takenOf(t taskaccount.Taken) taken {
+func takenOf(t bpf.Taken) taken {
 	user, system := t.Shares()
 	return taken{
 		cpu: time.Duration(t.Runtime), user: user, system: system, wait: time.Duration(t.Wait),
 		read: t.ReadChars, written: t.WrittenChars, readCalls: t.ReadCalls, writtenCalls: t.WrittenCalls,
-		storageRead: t.ReadBytes, storageWritten: t.WrittenBytes - min(t.WrittenBytes, t.CancelledBytes),
+		storageRead: t.ReadBytes, storageWritten: t.Storage(),
 		voluntary: t.Voluntary, involuntary: t.Involuntary, minorFaults: t.MinorFaults, majorFaults: t.MajorFaults,
 	}
 }

@@ -26,6 +26,8 @@ var (
 	ExecStructs = slices.Concat(KernelStructs, []string{
 		"linux_binprm", "file", "path", "dentry", "qstr", "inode", "super_block", "mm_struct",
 	})
+	// TakenStructs are for programs that read what a thread took.
+	TakenStructs = slices.Concat(KernelStructs, []string{"sched_entity", "sched_info", "task_io_accounting"})
 )
 
 // KernelTypes returns what the loader needs to know of the running kernel in

@@ -4,25 +4,7 @@
 #define ATTUNE_ACCOUNT_H
 
 #include "attune_bpf.h"
-
-/* What threads took that are done with. */
-struct taken {
-    u64 runtime; /* ns                                                 */
-    u64 wait;    /* ns that they could have run and had no CPU         */
-    u64 user;    /* ns, as the ticks saw it; its share counts          */
-    u64 system;
-    u64 read_chars;
-    u64 written_chars;
-    u64 read_calls;
-    u64 written_calls;
-    u64 read_bytes;
-    u64 written_bytes;
-    u64 cancelled_bytes; /* of written_bytes: of removed files         */
-    u64 voluntary;
-    u64 involuntary;
-    u64 minor_faults;
-    u64 major_faults;
-};
+#include "taken.h"
 
 /* A process. Its number in the initial pid namespace is its key. */
 struct process_account {

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
  * Accounts for a tree of processes: what each of its threads took is added up
- * when the kernel is done with the thread, so that nothing is too short to be
- * seen and nothing is counted twice (signal->ioac and /proc/PID/io hold what
- * reaped children took as well, task->ioac does not).
- *
- * A thread is done with at its last switch. At the exit tracepoint the time since
- * the last tick is missing from its run time: for short programs, nearly all.
- * What other threads of the machine pay for that is one comparison per switch.
+ * when the kernel is done with the thread (taken.h), so that nothing is too short
+ * to be seen.
  */
 #define ATTUNE_ACCOUNT
 #include "account.h"
@@ -164,30 +159,6 @@ int account_exit(u64 *ctx) {
     return 0;
 }
 
-#define ADD(field, source)                                                                         \
-    do {                                                                                           \
-        u64 amount_ = READ(task, source);                                                          \
-        __sync_fetch_and_add(&taken->field, amount_);                                              \
-    } while (0)
-
-INLINE void add(struct taken *taken, struct task_struct *task) {
-    ADD(runtime, se.sum_exec_runtime);
-    ADD(wait, sched_info.run_delay);
-    ADD(user, utime);
-    ADD(system, stime);
-    ADD(read_chars, ioac.rchar);
-    ADD(written_chars, ioac.wchar);
-    ADD(read_calls, ioac.syscr);
-    ADD(written_calls, ioac.syscw);
-    ADD(read_bytes, ioac.read_bytes);
-    ADD(written_bytes, ioac.write_bytes);
-    ADD(cancelled_bytes, ioac.cancelled_write_bytes);
-    ADD(voluntary, nvcsw);
-    ADD(involuntary, nivcsw);
-    ADD(minor_faults, min_flt);
-    ADD(major_faults, maj_flt);
-}
-
 INLINE void emit(struct process_account *process) {
     struct process_account *out = bpf_ringbuf_reserve(&ended_ring, sizeof(*out), 0);
 
@@ -198,8 +169,6 @@ INLINE void emit(struct process_account *process) {
     *out = *process;
     bpf_ringbuf_submit(out, BPF_RB_NO_WAKEUP);
 }
-
-#define TASK_DEAD 0x80
 
 SEC("raw_tp/sched_switch")
 int account_switch(u64 *ctx) {
@@ -213,8 +182,8 @@ int account_switch(u64 *ctx) {
     known = bpf_map_lookup_elem(&processes, &tgid);
     if (!known)
         return 0;
-    add(&known->taken, task);
-    add(&totals.taken, task);
+    add_taken(&known->taken, task);
+    add_taken(&totals.taken, task);
     /* Workers of io_uring are threads that no fork was told of. */
     if (READ(task, flags) & PF_IO_WORKER || __sync_fetch_and_sub(&known->living, 1) != 1)
         return 0;

@@ -20,8 +20,8 @@ import (
 // feature is what errors are about.
 const feature = "accounts of processes"
 
-// structs are those whose members the kernel places.
-var kernelStructs = slices.Concat(bpf.KernelStructs, []string{"mm_struct", "percpu_counter", "sched_entity", "sched_info", "task_io_accounting"})
+// kernelStructs are those whose members the kernel places.
+var kernelStructs = slices.Concat(bpf.TakenStructs, []string{"mm_struct", "percpu_counter"})
 
 // Accounts accounts for the trees of processes that begin at its starters.
 type Accounts struct {
@@ -138,7 +138,7 @@ func (a *Accounts) Totals() (Totals, error) {
 	if err := a.objects.Totals.Get(&raw); err != nil {
 		return Totals{}, fmt.Errorf("read totals: %w", err)
 	}
-	t := Totals{Taken: Taken(raw.Taken), Processes: raw.Processes, Peak: raw.Peak, Alive: raw.Alive, Done: raw.Done}
+	t := Totals{Taken: bpf.TakenOf(&raw.Taken), Processes: raw.Processes, Peak: raw.Peak, Alive: raw.Alive, Done: raw.Done}
 	return t, errors.Join(a.objects.LostProcesses.Get(&t.LostProcesses), a.objects.LostMembers.Get(&t.LostMembers))
 }
 

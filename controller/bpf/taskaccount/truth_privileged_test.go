@@ -79,7 +79,7 @@ func TestEqualsWait(t *testing.T) {
 	if totals.Processes < 31 || totals.Processes > 41 || totals.Processes != uint64(len(list)) {
 		t.Errorf("%d processes, %d of them with an account", totals.Processes, len(list))
 	}
-	var sum Taken
+	var sum bpf.Taken
 	for _, p := range list {
 		sum.Runtime += p.Taken.Runtime
 		sum.WrittenChars += p.Taken.WrittenChars

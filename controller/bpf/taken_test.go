@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package taskaccount
+package bpf
 
 import (
 	"testing"
