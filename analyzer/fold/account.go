@@ -187,6 +187,7 @@ func (a *Account) processGone(end *attunev1.RecordedProcessEnd) {
 		return
 	}
 	p.end(end)
+	a.signals.settle(p, end.GetEnded().GetTaken())
 	a.points.processGone(p.handle, p.replacedByExec)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -25,9 +26,16 @@ type process struct {
 	endedAt        time.Duration
 	replacedByExec bool
 	exit           *report.Exit
-	// cpu is what its samples say that it took, resident the most memory of one of them.
-	cpu      time.Duration
-	resident uint64
+	life           *life
+}
+
+// life is one process, whatever it executes and whoever controls it.
+type life struct {
+	images int // in order
+	// used is what its samples say that it took, or taken does.
+	used     [series.SignalSize]uint64
+	resident uint64          // the most memory of a sample; 0: there were none
+	taken    *attunev1.Taken // nil: the kernel did not account for it, or it has not ended
 }
 
 // processID tells a process from others, whatever it executes and whoever controls it.
@@ -40,10 +48,10 @@ type processID struct {
 // processes are all of them, but for those that the session has forgotten.
 type processes struct {
 	byHandle map[uint64]*process
-	order    []*process        // in the order seen
-	omitted  int               // forgotten
-	images   map[processID]int // in order, of each process
-	distinct int               // processes so far, each once
+	order    []*process // in the order seen
+	omitted  int        // forgotten
+	lives    map[processID]*life
+	distinct int // processes so far, each once
 }
 
 // tell makes a process known, or known better.
@@ -54,7 +62,7 @@ func (ps *processes) tell(info *attunev1.Process) *process {
 		p = &process{handle: info.GetHandle(), user: info.GetUid(), id: processID{info.GetHost(), identity.GetPid(), identity.GetStartTicks()}}
 		ps.byHandle[p.handle] = p
 		ps.order = append(ps.order, p)
-		ps.count(p.id)
+		p.life = ps.count(p.id)
 	}
 	p.info = report.Process{
 		PID: int(info.GetIdentity().GetPid()), ParentPID: int(info.GetParentPid()), Host: info.GetHost(),
@@ -70,14 +78,18 @@ func (ps *processes) tell(info *attunev1.Process) *process {
 
 // count counts an image of a process: another one executes something else, or is of a
 // controller that has taken over the process.
-func (ps *processes) count(id processID) {
-	if ps.images == nil {
-		ps.images = make(map[processID]int)
+func (ps *processes) count(id processID) *life {
+	if ps.lives == nil {
+		ps.lives = make(map[processID]*life)
 	}
-	if ps.images[id] == 0 {
+	l := ps.lives[id]
+	if l == nil {
+		l = &life{}
+		ps.lives[id] = l
 		ps.distinct++
 	}
-	ps.images[id]++
+	l.images++
+	return l
 }
 
 // seen counts the processes so far, each once.
@@ -89,8 +101,8 @@ func (ps *processes) forget(handle uint64) {
 		delete(ps.byHandle, handle)
 		ps.order = slices.DeleteFunc(ps.order, func(q *process) bool { return q == p })
 		ps.omitted++
-		if ps.images[p.id]--; ps.images[p.id] == 0 {
-			delete(ps.images, p.id)
+		if p.life.images--; p.life.images == 0 {
+			delete(ps.lives, p.id)
 		}
 	}
 }
@@ -100,7 +112,7 @@ func (ps *processes) of(handle uint64) *process {
 	if p := ps.byHandle[handle]; p != nil {
 		return p
 	}
-	return &process{}
+	return &process{life: &life{}}
 }
 
 // pid returns the process id behind a handle; 0 if there is none.

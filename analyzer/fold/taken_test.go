@@ -52,6 +52,56 @@ func TestTaken(t *testing.T) {
 	}
 }
 
+// TestTakenAsAccountedFor: the kernel's account of a process replaces what its samples say,
+// of all its images; what had ended unseen counts; and where it has one of every process
+// the sums are exact, also without samples.
+func TestTakenAsAccountedFor(t *testing.T) {
+	a := NewAccount()
+	a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Header{Header: &attunev1.RecordingHeader{StartUnixNano: 1e18}}})
+	image := func(handle uint64, pid int32) {
+		a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Process{Process: &attunev1.RecordedProcess{Process: &attunev1.Process{
+			Handle: handle, Host: "n1", Identity: &attunev1.ProcessIdentity{Pid: pid, StartTicks: 1}, Executable: "/bin/solver",
+		}}}})
+	}
+	sample := func(handle, run uint64) {
+		a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Samples{Samples: &attunev1.SampleBatch{Samples: []*attunev1.Sample{{
+			Process: handle, Tables: []*attunev1.Table{series.SignalTable(series.Reading{ID: series.RunTime, Value: run}, series.Reading{ID: series.ResidentBytes, Value: 10})},
+		}}}}})
+	}
+	end := func(handle uint64, replaced bool, taken *attunev1.Taken) {
+		a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessGone{ProcessGone: &attunev1.RecordedProcessEnd{
+			Ended: &attunev1.ProcessEnded{Process: handle, ReplacedByExec: replaced, Taken: taken}, EndedNanos: 2e9,
+		}}})
+	}
+	image(1, 7)
+	sample(1, 1e9)
+	sample(1, 2e9)
+	end(1, true, nil)
+	image(2, 7)
+	sample(2, 2e9)
+	sample(2, 3e9)
+	image(3, 8)
+	end(3, false, &attunev1.Taken{CpuNanos: 5e8, UserNanos: 4e8, ReadBytes: 3, MinorFaults: 9})
+	part := a.Report(4 * time.Second).Account
+	if *part.CPUSeconds != 2.5 || part.Accuracy["cpu_seconds"] != account.Bound || *part.IO.Read != 3 || part.Accuracy["io.read_bytes"] != account.Bound || part.Missing["io.read_bytes"] == "" {
+		t.Errorf("while one runs: %+v", part)
+	}
+	end(2, false, &attunev1.Taken{CpuNanos: 4e9, UserNanos: 1e9, ReadBytes: 4, MinorFaults: 1, UnseenProcesses: 2})
+	end(2, false, &attunev1.Taken{CpuNanos: 4e9, UserNanos: 1e9, ReadBytes: 4, MinorFaults: 1, UnseenProcesses: 2}) // told again
+	got := a.Report(4 * time.Second).Account
+	if *got.CPUSeconds != 4.5 || *got.UserSeconds != 1.4 || *got.IO.Read != 7 || *got.Faults.Minor != 10 || *got.Processes.Total != 4 || *got.CoresAverage != 1.125 {
+		t.Errorf("%+v", got)
+	}
+	for _, name := range []string{"cpu_seconds", "io.read_bytes", "processes.total", "faults.minor"} {
+		if got.Accuracy[name] != account.Exact || got.Missing[name] != "" {
+			t.Errorf("%s: %s, %s", name, got.Accuracy[name], got.Missing[name])
+		}
+	}
+	if got.Accuracy["user_seconds"] != account.Sampled || len(got.Tree) != 2 || *got.Tree[0].CPUSeconds != 4 || *got.Tree[1].IO.Read != 3 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestTakenOnNodes: what a job could have and took on two nodes is that of both, with the
 // memory of each; where one tells nothing, nothing is said of both.
 func TestTakenOnNodes(t *testing.T) {

@@ -193,6 +193,13 @@ func (h *hub) add(pid int, view uint32) error {
 	return h.current.follow(pid, view)
 }
 
+// account accounts for a process that waits to be a member.
+func (h *hub) account(pid int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.current.account(pid)
+}
+
 // remove ends the membership of a process in a view.
 func (h *hub) remove(pid int, view uint32) error {
 	h.mu.Lock()

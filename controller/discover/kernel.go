@@ -30,6 +30,8 @@ func (b bpfStream) follow(pid int, view uint32) error { return b.AddTo(pid, view
 
 func (b bpfStream) unfollow(pid int) error { return b.Remove(pid) }
 
+func (b bpfStream) account(pid int) error { return b.Account(pid) }
+
 func (b bpfStream) want(names []procevent.Name) error { return b.Want(names) }
 
 func (b bpfStream) run(ctx context.Context, handle func(event)) error {
@@ -66,6 +68,8 @@ func (connectorStream) mode() string { return ModeWatch }
 func (connectorStream) follow(int, uint32) error { return nil }
 
 func (connectorStream) unfollow(int) error { return nil }
+
+func (connectorStream) account(int) error { return nil }
 
 func (connectorStream) want([]procevent.Name) error { return nil }
 

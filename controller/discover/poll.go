@@ -52,6 +52,8 @@ func (*poller) follow(int, uint32) error { return nil }
 
 func (*poller) unfollow(int) error { return nil }
 
+func (*poller) account(int) error { return nil }
+
 func (*poller) want([]procevent.Name) error { return nil }
 
 func (*poller) lost() uint64 { return 0 }

@@ -37,6 +37,8 @@ type stream interface {
 	// of this view.
 	follow(pid int, view uint32) error
 	unfollow(pid int) error
+	// account accounts for a process, and what comes of it, where the kernel does that.
+	account(pid int) error
 	// want says which names matter; a stream may tell of others as well.
 	want(names []procevent.Name) error
 	// run tells of events until ctx ends (nil) or the stream fails.
@@ -87,6 +89,13 @@ func (c *current) unfollow(pid int) error {
 		return nil
 	}
 	return c.stream.unfollow(pid)
+}
+
+func (c *current) account(pid int) error {
+	if c.stream == nil {
+		return nil
+	}
+	return c.stream.account(pid)
 }
 
 // lost returns how many events all streams have lost.

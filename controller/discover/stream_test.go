@@ -34,6 +34,8 @@ func (b *breaking) follow(pid int, view uint32) error {
 	return nil
 }
 
+func (*breaking) account(int) error { return nil }
+
 func (b *breaking) unfollow(pid int) error {
 	delete(b.followed, pid)
 	return nil

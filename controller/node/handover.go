@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -19,6 +20,8 @@ type handover struct {
 	sessions      *sessions
 	registrations *registrations
 	notes         *notes
+	account       func(pid int) error // has the kernel account for it
+	log           *slog.Logger
 }
 
 // takeTask takes a task into the session of its job and returns the variables
@@ -48,6 +51,11 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (env []strin
 	s, err := h.sessions.takeProcess(o, held)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", errDenied, err), held.Close())
+	}
+	if stat, err := procid.ReadStat(t.PID); err == nil && stat.Threads == 1 {
+		if err := h.account(t.PID); err != nil {
+			h.log.Debug("the account of a task is made of samples", "pid", t.PID, "error", err)
+		}
 	}
 	h.registrations.register(r)
 	select {

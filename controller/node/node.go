@@ -91,7 +91,7 @@ func New(config Config) (*Node, error) {
 		metrics: config.Metrics, policy: config.Policy,
 		asks: quota.NewRate[uint32](asksAtOnce, asksEvery),
 		log:  log, status: n.watcher.Status, connected: config.Registry.Connected, standing: config.Turns.Standing, sessions: n.sessions, recorder: n.recorder,
-		handover: &handover{rules: n.rules, sessions: n.sessions, registrations: n.registrations, notes: n.notes}, auditor: audit,
+		handover: &handover{n.rules, n.sessions, n.registrations, n.notes, n.watcher.Account, log}, auditor: audit,
 	}
 	return n, nil
 }

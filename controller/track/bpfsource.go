@@ -40,7 +40,7 @@ func EventOf(e procevent.Event) Event {
 	case procevent.EventExec:
 		event.Kind, event.Program = Exec, e.Program
 	case procevent.EventExit:
-		event.Kind, event.Status, event.HasStatus = Exit, int32(e.Status), true
+		event.Kind, event.Status, event.HasStatus, event.Taken = Exit, int32(e.Status), true, e.Taken
 	}
 	return event
 }

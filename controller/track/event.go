@@ -48,6 +48,8 @@ type Event struct {
 	HasUID bool
 	// Command is the kernel's short name; "" if unknown.
 	Command string
+	// Taken is for Exit: what the process took in its whole life; nil if unknown.
+	Taken *procevent.Taken
 	// Program is for Exec: what is executed, as the kernel saw it; nil if unknown.
 	Program *procevent.Program
 }

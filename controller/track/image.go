@@ -5,6 +5,7 @@ package track
 import (
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -127,9 +128,24 @@ func (i *images) end(m *member) {
 		}
 	}
 	i.handler.Ended(&attunev1.ProcessEnded{
-		Process: m.message.GetHandle(), WaitStatus: m.status, EndedUnixNano: m.over(m.endedAt),
+		Process: m.message.GetHandle(), WaitStatus: m.status, EndedUnixNano: m.over(m.endedAt), Taken: m.taken,
 	})
 	i.members.forget(m)
+}
+
+// takenOf is what a process took as the Analyzer is told it; nil of nil.
+func takenOf(t *procevent.Taken) *attunev1.Taken {
+	if t == nil {
+		return nil
+	}
+	user, _ := t.Shares()
+	return &attunev1.Taken{
+		CpuNanos: t.Runtime, UserNanos: uint64(user), CpuWaitNanos: t.Wait,
+		ReadBytes: t.ReadChars, WrittenBytes: t.WrittenChars, ReadCalls: t.ReadCalls, WrittenCalls: t.WrittenCalls,
+		StorageReadBytes: t.ReadBytes, StorageWrittenBytes: t.Storage(),
+		VoluntarySwitches: t.Voluntary, InvoluntarySwitches: t.Involuntary, MinorFaults: t.MinorFaults, MajorFaults: t.MajorFaults,
+		UnseenProcesses: uint64(t.Unseen),
+	}
 }
 
 // change replaces the message by a changed copy and tells of it.

@@ -43,6 +43,7 @@ type member struct {
 	endedAt   uint64 // CLOCK_MONOTONIC, nanoseconds; 0: not known
 	status    *int32
 	final     bool // status is that of the last thread
+	taken     *attunev1.Taken
 	watched   bool
 	suspected bool // was not alive at the last scan
 }

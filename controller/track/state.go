@@ -144,7 +144,7 @@ func (s *state) ended(e Event) {
 	if m.message == nil {
 		s.images.tell(m, s.images.remains(m, m.latest()))
 	}
-	m.endedAt = e.Time
+	m.endedAt, m.taken = e.Time, takenOf(e.Taken)
 	if e.HasStatus {
 		m.status, m.final = &e.Status, e.Last
 	}

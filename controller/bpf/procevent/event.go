@@ -63,9 +63,21 @@ type Event struct {
 	Start time.Duration
 	// Command is the kernel's short name of the thread; at most 15 bytes.
 	Command string
+	// Taken is for EventExit with Options.NodeWide, else nil: what the process took in
+	// its whole life if it has executed a file of a wanted name or comes of one that has,
+	// or has executed anything as a member.
+	Taken *Taken
 	// Program is for EventExec, else nil. With Options.NodeWide it is
 	// there for a file whose name is wanted.
 	Program *Program
+}
+
+// Taken is what a process took, and what came of it and ended without having been a
+// member.
+type Taken struct {
+	bpf.Taken
+	// Unseen is how many those were.
+	Unseen uint32
 }
 
 // Program is what a process has executed, as known in that moment: it may be
@@ -101,6 +113,14 @@ func eventOf(raw *processEventsProcessEvent) Event {
 		Start:   time.Duration(raw.StartTime),
 		Command: text(raw.Comm[:]),
 	}
+}
+
+// takenOf returns nil where something of it found no room.
+func takenOf(raw *processEventsExitEvent) *Taken {
+	if raw.Whole == 0 {
+		return nil
+	}
+	return &Taken{bpf.TakenOf(&raw.Taken), raw.Unseen}
 }
 
 func programOf(raw *processEventsExecEvent) *Program {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,13 +24,16 @@ import (
 // members become members in the kernel, at fork; a process leaves with its
 // last thread.
 type ProcessEvents struct {
-	objects  eventObjects
+	objects  nodeObjects
 	wanted   wantedNames
 	attached bpf.Tracepoints
 	reader   *ringbuf.Reader
 	hurry    atomic.Bool // the ring is looked at without a rest
-	close    sync.Once
-	closed   error
+	// otherNumbers says that processes have other numbers here than in the kernel's first
+	// pid namespace.
+	otherNumbers bool
+	close        sync.Once
+	closed       error
 }
 
 // Options tunes ProcessEvents; the zero value is good.
@@ -40,7 +44,7 @@ type Options struct {
 	// MaxProcesses bounds the members alive at one time; 0: 16,384.
 	MaxProcesses uint32
 	// NodeWide also tells of processes that are no members when they execute a
-	// file whose name is wanted; see Want.
+	// file whose name is wanted, see Want, and accounts for them and what comes of them.
 	NodeWide bool
 }
 
@@ -53,23 +57,35 @@ type eventObjects struct {
 	Fork *ebpf.Program `ebpf:"process_fork"`
 }
 
+// nodeObjects are those of a node-wide one.
+type nodeObjects struct {
+	eventObjects
+	Switch *ebpf.Program `ebpf:"process_switch"` // nil: it is none
+}
+
 const processEvents = "process events"
 
 // New loads and attaches the programs; from then on forks of
 // members are followed. It fails with an *UnsupportedError without privilege
 // or without kernel type information. The caller must Close it.
 func New(opts Options) (*ProcessEvents, error) {
-	spec, err := processEventsSpec(opts)
+	namespace, err := bpf.OwnPIDNamespace()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", processEvents, err)
 	}
+	spec, err := processEventsSpec(opts, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", processEvents, err)
+	}
+	p := &ProcessEvents{otherNumbers: namespace != bpf.PIDNamespace{}}
+	p.Hurry(opts.NodeWide)
+	var wanted any = &p.objects.eventObjects
 	if opts.NodeWide {
 		spec.Programs[processEventsProgProcessExec] = spec.Programs[processEventsProgProcessExecNamed]
+		wanted = &p.objects
 	}
-	p := &ProcessEvents{}
-	p.Hurry(opts.NodeWide)
-	err = spec.LoadAndAssign(&p.objects, &ebpf.CollectionOptions{
-		Programs: ebpf.ProgramOptions{KernelTypes: bpf.KernelTypes(spec.Types, bpf.ExecStructs)},
+	err = spec.LoadAndAssign(wanted, &ebpf.CollectionOptions{
+		Programs: ebpf.ProgramOptions{KernelTypes: bpf.KernelTypes(spec.Types, slices.Concat(bpf.ExecStructs, bpf.TakenStructs))},
 	})
 	if err != nil {
 		return nil, bpf.Explain(processEvents, err)
@@ -80,7 +96,7 @@ func New(opts Options) (*ProcessEvents, error) {
 	return p, nil
 }
 
-func processEventsSpec(opts Options) (*ebpf.CollectionSpec, error) {
+func processEventsSpec(opts Options, namespace bpf.PIDNamespace) (*ebpf.CollectionSpec, error) {
 	spec, err := loadProcessEvents()
 	if err != nil {
 		return nil, err
@@ -90,9 +106,12 @@ func processEventsSpec(opts Options) (*ebpf.CollectionSpec, error) {
 	}
 	if opts.MaxProcesses != 0 {
 		spec.Maps[processEventsMapJobTgids].MaxEntries = opts.MaxProcesses
+		spec.Maps[processEventsMapAccounts].MaxEntries = opts.MaxProcesses
 	}
-	namespace, err := bpf.OwnPIDNamespace()
-	if err != nil {
+	if !opts.NodeWide {
+		spec.Maps[processEventsMapAccounts].MaxEntries = 1 // and that is not used
+	}
+	if err := spec.Variables[processEventsVarNodeWide].Set(opts.NodeWide); err != nil {
 		return nil, err
 	}
 	return spec, spec.Variables[processEventsVarPidNamespaceInum].Set(uint32(namespace.Inode))
@@ -102,6 +121,11 @@ func (p *ProcessEvents) start() error {
 	var err error
 	if p.reader, err = ringbuf.NewReader(p.objects.ProcessRing); err != nil {
 		return fmt.Errorf("open ring: %w", err)
+	}
+	if p.objects.Switch != nil {
+		if err := p.attached.Attach("sched_switch", p.objects.Switch); err != nil {
+			return err
+		}
 	}
 	// Exit first: a member that ends before fork and exec are attached must
 	// not stay a member.
@@ -131,6 +155,22 @@ func (p *ProcessEvents) Remove(pid int) error {
 	err := p.objects.JobTgids.Delete(int32(pid))
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("unfollow process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// Account accounts for a process, in all its life, and for what comes of it from now on.
+// The process must have one thread, and start none and execute nothing until Account has
+// returned: one that a batch system hands over waits for the answer. In another pid
+// namespace than the kernel's first nothing is done, nor without Options.NodeWide.
+func (p *ProcessEvents) Account(pid int) error {
+	if p.objects.Switch == nil || p.otherNumbers {
+		return nil
+	}
+	fresh := processEventsAccounted{Of: int32(pid), Living: 1, End: processEventsExitEvent{Whole: 1}}
+	err := p.objects.Accounts.Update(int32(pid), &fresh, ebpf.UpdateNoExist)
+	if err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
+		return fmt.Errorf("account for process %d: %w", pid, err)
 	}
 	return nil
 }
@@ -234,23 +274,40 @@ func (p *ProcessEvents) Close() error {
 	return p.closed
 }
 
-func (o *eventObjects) close() error {
+func (o *nodeObjects) close() error {
 	// Of the embedded ones the maps alone have a Close, and programs may be nil.
-	return errors.Join(o.Close(), o.Exec.Close(), o.Exit.Close(), o.Fork.Close())
+	return errors.Join(o.Close(), o.Exec.Close(), o.Exit.Close(), o.Fork.Close(), o.Switch.Close())
 }
 
-// decodeEvent decodes a process_event, or an exec_event by its greater size. The
-// bytes are copied, for they need not be aligned.
+// decodeEvent decodes a process_event, an exec_event or an exit_event, which their sizes
+// tell apart. The bytes are copied, for they need not be aligned.
 func decodeEvent(raw []byte) (Event, error) {
-	const aboutSize, execSize = unsafe.Sizeof(processEventsProcessEvent{}), unsafe.Sizeof(processEventsExecEvent{})
-	var exec processEventsExecEvent
-	if len(raw) != int(aboutSize) && len(raw) != int(execSize) {
-		return Event{}, fmt.Errorf("process event of %d bytes, want %d or %d", len(raw), aboutSize, execSize)
+	var about struct {
+		event processEventsProcessEvent
+		exec  processEventsExecEvent
+		exit  processEventsExitEvent
 	}
-	copy((*[execSize]byte)(unsafe.Pointer(&exec))[:], raw)
-	event := eventOf(&exec.Event)
-	if len(raw) == int(execSize) {
-		event.Program = programOf(&exec)
+	switch {
+	case copied(&about.event, raw):
+		return eventOf(&about.event), nil
+	case copied(&about.exec, raw):
+		event := eventOf(&about.exec.Event)
+		event.Program = programOf(&about.exec)
+		return event, nil
+	case copied(&about.exit, raw):
+		event := eventOf(&about.exit.Event)
+		event.Taken = takenOf(&about.exit)
+		return event, nil
 	}
-	return event, nil
+	return Event{}, fmt.Errorf("process event of %d bytes, want %d, %d or %d",
+		len(raw), unsafe.Sizeof(about.event), unsafe.Sizeof(about.exec), unsafe.Sizeof(about.exit))
+}
+
+// copied fills in a value from its bytes; false: they are of another size.
+func copied[T any](to *T, raw []byte) bool {
+	if len(raw) != int(unsafe.Sizeof(*to)) {
+		return false
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(to)), len(raw)), raw)
+	return true
 }

@@ -13,6 +13,15 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type processEventsAccounted struct {
+	_      structs.HostLayout
+	End    processEventsExitEvent
+	Of     int32
+	Living int32
+	Ended  uint32
+	Told   uint32
+}
+
 type processEventsExecEvent struct {
 	_             structs.HostLayout
 	Event         processEventsProcessEvent
@@ -21,6 +30,31 @@ type processEventsExecEvent struct {
 	ArgumentsSize uint32
 	StartedAs     [256]int8
 	Arguments     [512]int8
+}
+
+type processEventsExitEvent struct {
+	_     structs.HostLayout
+	Event processEventsProcessEvent
+	Taken struct {
+		_              structs.HostLayout
+		Runtime        uint64
+		Wait           uint64
+		User           uint64
+		System         uint64
+		ReadChars      uint64
+		WrittenChars   uint64
+		ReadCalls      uint64
+		WrittenCalls   uint64
+		ReadBytes      uint64
+		WrittenBytes   uint64
+		CancelledBytes uint64
+		Voluntary      uint64
+		Involuntary    uint64
+		MinorFaults    uint64
+		MajorFaults    uint64
+	}
+	Unseen uint32
+	Whole  uint32
 }
 
 type processEventsNameKey struct {
@@ -56,6 +90,7 @@ const (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	processEventsMapAccounts           = "accounts"
 	processEventsMapJobTgids           = "job_tgids"
 	processEventsMapParentTids         = "parent_tids"
 	processEventsMapProcessRing        = "process_ring"
@@ -64,10 +99,13 @@ const (
 	processEventsProgProcessExecNamed  = "process_exec_named"
 	processEventsProgProcessExit       = "process_exit"
 	processEventsProgProcessFork       = "process_fork"
+	processEventsProgProcessSwitch     = "process_switch"
 	processEventsVarLostEvents         = "lost_events"
 	processEventsVarLostMembers        = "lost_members"
+	processEventsVarNodeWide           = "node_wide"
 	processEventsVarPidNamespaceInum   = "pid_namespace_inum"
 	processEventsVarUnusedExecEvent    = "unused_exec_event"
+	processEventsVarUnusedExitEvent    = "unused_exit_event"
 	processEventsVarUnusedProcessEvent = "unused_process_event"
 )
 
@@ -117,12 +155,14 @@ type processEventsProgramSpecs struct {
 	ProcessExecNamed *ebpf.ProgramSpec `ebpf:"process_exec_named"`
 	ProcessExit      *ebpf.ProgramSpec `ebpf:"process_exit"`
 	ProcessFork      *ebpf.ProgramSpec `ebpf:"process_fork"`
+	ProcessSwitch    *ebpf.ProgramSpec `ebpf:"process_switch"`
 }
 
 // processEventsMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type processEventsMapSpecs struct {
+	Accounts    *ebpf.MapSpec `ebpf:"accounts"`
 	JobTgids    *ebpf.MapSpec `ebpf:"job_tgids"`
 	ParentTids  *ebpf.MapSpec `ebpf:"parent_tids"`
 	ProcessRing *ebpf.MapSpec `ebpf:"process_ring"`
@@ -135,8 +175,10 @@ type processEventsMapSpecs struct {
 type processEventsVariableSpecs struct {
 	LostEvents         *ebpf.VariableSpec `ebpf:"lost_events"`
 	LostMembers        *ebpf.VariableSpec `ebpf:"lost_members"`
+	NodeWide           *ebpf.VariableSpec `ebpf:"node_wide"`
 	PidNamespaceInum   *ebpf.VariableSpec `ebpf:"pid_namespace_inum"`
 	UnusedExecEvent    *ebpf.VariableSpec `ebpf:"unused_exec_event"`
+	UnusedExitEvent    *ebpf.VariableSpec `ebpf:"unused_exit_event"`
 	UnusedProcessEvent *ebpf.VariableSpec `ebpf:"unused_process_event"`
 }
 
@@ -160,6 +202,7 @@ func (o *processEventsObjects) Close() error {
 //
 // It can be passed to loadProcessEventsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type processEventsMaps struct {
+	Accounts    *ebpf.Map `ebpf:"accounts"`
 	JobTgids    *ebpf.Map `ebpf:"job_tgids"`
 	ParentTids  *ebpf.Map `ebpf:"parent_tids"`
 	ProcessRing *ebpf.Map `ebpf:"process_ring"`
@@ -168,6 +211,7 @@ type processEventsMaps struct {
 
 func (m *processEventsMaps) Close() error {
 	return _ProcessEventsClose(
+		m.Accounts,
 		m.JobTgids,
 		m.ParentTids,
 		m.ProcessRing,
@@ -181,8 +225,10 @@ func (m *processEventsMaps) Close() error {
 type processEventsVariables struct {
 	LostEvents         *ebpf.Variable `ebpf:"lost_events"`
 	LostMembers        *ebpf.Variable `ebpf:"lost_members"`
+	NodeWide           *ebpf.Variable `ebpf:"node_wide"`
 	PidNamespaceInum   *ebpf.Variable `ebpf:"pid_namespace_inum"`
 	UnusedExecEvent    *ebpf.Variable `ebpf:"unused_exec_event"`
+	UnusedExitEvent    *ebpf.Variable `ebpf:"unused_exit_event"`
 	UnusedProcessEvent *ebpf.Variable `ebpf:"unused_process_event"`
 }
 
@@ -194,6 +240,7 @@ type processEventsPrograms struct {
 	ProcessExecNamed *ebpf.Program `ebpf:"process_exec_named"`
 	ProcessExit      *ebpf.Program `ebpf:"process_exit"`
 	ProcessFork      *ebpf.Program `ebpf:"process_fork"`
+	ProcessSwitch    *ebpf.Program `ebpf:"process_switch"`
 }
 
 func (p *processEventsPrograms) Close() error {
@@ -202,6 +249,7 @@ func (p *processEventsPrograms) Close() error {
 		p.ProcessExecNamed,
 		p.ProcessExit,
 		p.ProcessFork,
+		p.ProcessSwitch,
 	)
 }
 

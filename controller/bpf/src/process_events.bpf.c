@@ -6,12 +6,19 @@
  * Nothing but members causes an event; in a node-wide object, processes also do
  * that execute a file of a wanted name, whoever they are.
  *
+ * A node-wide object also accounts for whatever comes of these, from their exec on:
+ * before user space has heard of a process, and made it a member, it may have started
+ * others which have ended. The end of a process that is accounted for is told
+ * when the kernel is done with its last thread.
+ *
  * Raw tracepoints rather than BTF-typed ones (tp_btf): the kernel takes 4 ms
  * to verify one program that walks typed pointers, and the loader 20 ms to
  * find the tracepoints' types. Measured, all of it at the start of a run.
  */
+#define ATTUNE_ACCOUNT
 #include "attune_bpf.h"
 #include "kernel_types.h"
+#include "taken.h"
 #include "tasks.h"
 
 /* bpf_probe_read_kernel() is for programs under the GPL only; this file may
@@ -52,7 +59,16 @@ struct exec_event {
     char arguments[ARGUMENTS_SIZE];   /* as /proc/PID/cmdline has them  */
 };
 
+/* What a process_event of kind PROCESS_EXIT is for a process that was accounted for. */
+struct exit_event {
+    struct process_event event;
+    struct taken taken; /* in its whole life, and what is unseen        */
+    u32 unseen;         /* processes that came of it and ended, members never   */
+    u32 whole;          /* 0: there were more, which found no room              */
+};
+
 /* bpf2go emits the types that some global refers to. */
+const struct exit_event *unused_exit_event __attribute__((unused));
 const struct process_event *unused_process_event __attribute__((unused));
 const struct exec_event *unused_exec_event __attribute__((unused));
 
@@ -80,6 +96,25 @@ struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 1024 * 1024);
 } process_ring SEC(".maps");
+
+/* Whether this is a node-wide object. */
+const volatile bool node_wide = false;
+
+/* A process that is accounted for; its number in the initial pid namespace is its key. */
+struct accounted {
+    struct exit_event end; /* as it will be told */
+    s32 of;                /* whose it is if it ends unseen; its own key: nobody's */
+    s32 living;            /* threads that are not done with */
+    u32 ended;             /* its last thread has passed the exit tracepoint */
+    u32 told;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __type(key, s32);
+    __type(value, struct accounted);
+} accounts SEC(".maps");
 
 /* Beginnings of wanted names, up to 15 characters; a whole name ends with its
  * zero byte. The value is the user who is meant, or ANY_USER. */
@@ -138,16 +173,43 @@ INLINE u32 *slot_of_parent(struct task_struct *parent) {
     return bpf_map_lookup_elem(&parent_tids, &id);
 }
 
+INLINE struct accounted *account_of(struct task_struct *task) {
+    s32 key = READ(task, tgid);
+
+    return node_wide ? bpf_map_lookup_elem(&accounts, &key) : 0;
+}
+
+/* Accounts for a process that begins, or executes its first program here. */
+INLINE bool account_for(struct task_struct *task, s32 of) {
+    struct accounted fresh = {.of = of, .living = 1, .end.whole = 1};
+    s32 key = READ(task, tgid);
+
+    return bpf_map_update_elem(&accounts, &key, &fresh, BPF_NOEXIST) == 0;
+}
+
+/* A child of a process that is accounted for is, too. As a member it stands for
+ * itself, else for whom its parent does. */
+INLINE void account_child(struct accounted *parent, struct task_struct *child, bool member) {
+    if (!account_for(child, member ? READ(child, tgid) : parent->of))
+        parent->end.whole = 0;
+}
+
 SEC("raw_tp/sched_process_fork")
 int process_fork(u64 *ctx) {
     struct task_struct *parent = (struct task_struct *)ctx[0];
     struct task_struct *child = (struct task_struct *)ctx[1];
+    struct accounted *known = account_of(parent);
     u32 *found, slot;
     s32 tgid;
 
-    if (READ(child, tgid) == READ(parent, tgid))
-        return 0; /* a thread */
+    if (READ(child, tgid) == READ(parent, tgid)) { /* a thread */
+        if (known)
+            __sync_fetch_and_add(&known->living, 1);
+        return 0;
+    }
     found = slot_of_parent(parent);
+    if (known)
+        account_child(known, child, found != 0);
     if (!found)
         return 0;
     slot = *found;
@@ -242,25 +304,109 @@ int process_exec_named(u64 *ctx) {
         emit_exec(slot, task, tgid, program);
     else if (slot)
         emit(PROCESS_EXEC, *slot, task, tgid, 0);
+    else
+        return 0;
+    if (!account_of(task))
+        account_for(task, READ(task, tgid));
     return 0;
 }
 
 SEC("raw_tp/sched_process_exit")
 int process_exit(u64 *ctx) {
     struct task_struct *task = (struct task_struct *)ctx[0];
+    struct accounted *known;
     u32 *found, slot;
     s32 tgid;
 
     if (READ(READ(task, signal), live.counter) > 0)
         return 0; /* other threads live on */
     tgid = process_id(task);
+    known = account_of(task);
     found = bpf_map_lookup_elem(&job_tgids, &tgid);
-    if (!found)
+    if (!found) {
+        if (known)
+            known->ended = 1;
         return 0;
+    }
     slot = *found;
     /* Two last threads may both see live == 0: one of them deletes. */
     if (bpf_map_delete_elem(&job_tgids, &tgid))
         return 0;
-    emit(PROCESS_EXIT, slot, task, tgid, wait_status(task));
+    if (!known) {
+        emit(PROCESS_EXIT, slot, task, tgid, wait_status(task));
+        return 0;
+    }
+    describe(&known->end.event, PROCESS_EXIT, task, tgid);
+    known->end.event.slot = slot;
+    known->end.event.status = wait_status(task);
+    known->end.event.member = 1;
+    known->ended = 1;
+    return 0;
+}
+
+#define SUM(field) __sync_fetch_and_add(&to->taken.field, from->taken.field)
+
+/* Adds what a process took that nobody was told of. */
+INLINE void add_unseen(struct exit_event *to, const struct exit_event *from) {
+    SUM(runtime);
+    SUM(wait);
+    SUM(user);
+    SUM(system);
+    SUM(read_chars);
+    SUM(written_chars);
+    SUM(read_calls);
+    SUM(written_calls);
+    SUM(read_bytes);
+    SUM(written_bytes);
+    SUM(cancelled_bytes);
+    SUM(voluntary);
+    SUM(involuntary);
+    SUM(minor_faults);
+    SUM(major_faults);
+    __sync_fetch_and_add(&to->unseen, 1 + from->unseen);
+    if (!from->whole)
+        to->whole = 0;
+}
+
+INLINE void tell_end(const struct exit_event *end) {
+    struct exit_event *out = bpf_ringbuf_reserve(&process_ring, sizeof(*out), 0);
+
+    if (!out) {
+        __sync_fetch_and_add(&lost_events, 1);
+        return;
+    }
+    *out = *end;
+    bpf_ringbuf_submit(out, 0);
+}
+
+/* For node-wide objects. Where threads that an exec has killed are done with only after
+ * it, fewer live than there are. */
+SEC("raw_tp/sched_switch")
+int process_switch(u64 *ctx) {
+    struct task_struct *task = (struct task_struct *)ctx[1];
+    struct accounted *known, *founder;
+    s32 key, left;
+
+    if ((u32)ctx[3] != TASK_DEAD)
+        return 0;
+    known = account_of(task);
+    if (!known)
+        return 0;
+    add_taken(&known->end.taken, task);
+    /* Workers of io_uring are threads that no fork was told of. */
+    if (READ(task, flags) & PF_IO_WORKER)
+        return 0;
+    left = __sync_fetch_and_sub(&known->living, 1) - 1;
+    if (!known->ended || left > 0 || __sync_fetch_and_add(&known->told, 1))
+        return 0;
+    key = READ(task, tgid);
+    if (known->end.event.member) {
+        tell_end(&known->end);
+    } else if (known->of != key) {
+        founder = bpf_map_lookup_elem(&accounts, &known->of);
+        if (founder)
+            add_unseen(&founder->end, &known->end);
+    }
+    bpf_map_delete_elem(&accounts, &key);
     return 0;
 }

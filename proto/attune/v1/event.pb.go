@@ -522,7 +522,10 @@ type ProcessEnded struct {
 	// Events of threads that found no slot.
 	LostNoSlot uint64 `protobuf:"varint,6,opt,name=lost_no_slot,json=lostNoSlot,proto3" json:"lost_no_slot,omitempty"`
 	// Records of this process lost in the kernel, over its whole life.
-	LostBpf       uint64 `protobuf:"varint,7,opt,name=lost_bpf,json=lostBpf,proto3" json:"lost_bpf,omitempty"`
+	LostBpf uint64 `protobuf:"varint,7,opt,name=lost_bpf,json=lostBpf,proto3" json:"lost_bpf,omitempty"`
+	// What the process took in its whole life, whatever it executed; absent where the
+	// kernel did not account for it.
+	Taken         *Taken `protobuf:"bytes,8,opt,name=taken,proto3" json:"taken,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -606,6 +609,177 @@ func (x *ProcessEnded) GetLostBpf() uint64 {
 	return 0
 }
 
+func (x *ProcessEnded) GetTaken() *Taken {
+	if x != nil {
+		return x.Taken
+	}
+	return nil
+}
+
+// Taken is the kernel's account of a process as of the last switch of its last thread.
+type Taken struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// CPU time, exact.
+	CpuNanos uint64 `protobuf:"varint,1,opt,name=cpu_nanos,json=cpuNanos,proto3" json:"cpu_nanos,omitempty"`
+	// CPU time outside of the kernel; the rest was in it. As ticks shared out cpu_nanos.
+	UserNanos uint64 `protobuf:"varint,2,opt,name=user_nanos,json=userNanos,proto3" json:"user_nanos,omitempty"`
+	// Time in which its threads could have run and had no CPU.
+	CpuWaitNanos uint64 `protobuf:"varint,3,opt,name=cpu_wait_nanos,json=cpuWaitNanos,proto3" json:"cpu_wait_nanos,omitempty"`
+	// Bytes that its system calls read.
+	ReadBytes uint64 `protobuf:"varint,4,opt,name=read_bytes,json=readBytes,proto3" json:"read_bytes,omitempty"`
+	// Bytes that its system calls wrote.
+	WrittenBytes uint64 `protobuf:"varint,5,opt,name=written_bytes,json=writtenBytes,proto3" json:"written_bytes,omitempty"`
+	// These calls that read.
+	ReadCalls uint64 `protobuf:"varint,6,opt,name=read_calls,json=readCalls,proto3" json:"read_calls,omitempty"`
+	// These calls that wrote.
+	WrittenCalls uint64 `protobuf:"varint,7,opt,name=written_calls,json=writtenCalls,proto3" json:"written_calls,omitempty"`
+	// Bytes that were read from storage.
+	StorageReadBytes uint64 `protobuf:"varint,8,opt,name=storage_read_bytes,json=storageReadBytes,proto3" json:"storage_read_bytes,omitempty"`
+	// Bytes that were to be written to storage, without those of files removed before.
+	StorageWrittenBytes uint64 `protobuf:"varint,9,opt,name=storage_written_bytes,json=storageWrittenBytes,proto3" json:"storage_written_bytes,omitempty"`
+	// Context switches of threads that had to wait for something.
+	VoluntarySwitches uint64 `protobuf:"varint,10,opt,name=voluntary_switches,json=voluntarySwitches,proto3" json:"voluntary_switches,omitempty"`
+	// Context switches of threads that could have run on.
+	InvoluntarySwitches uint64 `protobuf:"varint,11,opt,name=involuntary_switches,json=involuntarySwitches,proto3" json:"involuntary_switches,omitempty"`
+	// Page faults without a read of storage.
+	MinorFaults uint64 `protobuf:"varint,12,opt,name=minor_faults,json=minorFaults,proto3" json:"minor_faults,omitempty"`
+	// Page faults with one.
+	MajorFaults uint64 `protobuf:"varint,13,opt,name=major_faults,json=majorFaults,proto3" json:"major_faults,omitempty"`
+	// Processes that came of it and had ended before anybody could be told of them; what
+	// they took is in all of the above.
+	UnseenProcesses uint64 `protobuf:"varint,14,opt,name=unseen_processes,json=unseenProcesses,proto3" json:"unseen_processes,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Taken) Reset() {
+	*x = Taken{}
+	mi := &file_attune_v1_event_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Taken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Taken) ProtoMessage() {}
+
+func (x *Taken) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_event_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Taken.ProtoReflect.Descriptor instead.
+func (*Taken) Descriptor() ([]byte, []int) {
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Taken) GetCpuNanos() uint64 {
+	if x != nil {
+		return x.CpuNanos
+	}
+	return 0
+}
+
+func (x *Taken) GetUserNanos() uint64 {
+	if x != nil {
+		return x.UserNanos
+	}
+	return 0
+}
+
+func (x *Taken) GetCpuWaitNanos() uint64 {
+	if x != nil {
+		return x.CpuWaitNanos
+	}
+	return 0
+}
+
+func (x *Taken) GetReadBytes() uint64 {
+	if x != nil {
+		return x.ReadBytes
+	}
+	return 0
+}
+
+func (x *Taken) GetWrittenBytes() uint64 {
+	if x != nil {
+		return x.WrittenBytes
+	}
+	return 0
+}
+
+func (x *Taken) GetReadCalls() uint64 {
+	if x != nil {
+		return x.ReadCalls
+	}
+	return 0
+}
+
+func (x *Taken) GetWrittenCalls() uint64 {
+	if x != nil {
+		return x.WrittenCalls
+	}
+	return 0
+}
+
+func (x *Taken) GetStorageReadBytes() uint64 {
+	if x != nil {
+		return x.StorageReadBytes
+	}
+	return 0
+}
+
+func (x *Taken) GetStorageWrittenBytes() uint64 {
+	if x != nil {
+		return x.StorageWrittenBytes
+	}
+	return 0
+}
+
+func (x *Taken) GetVoluntarySwitches() uint64 {
+	if x != nil {
+		return x.VoluntarySwitches
+	}
+	return 0
+}
+
+func (x *Taken) GetInvoluntarySwitches() uint64 {
+	if x != nil {
+		return x.InvoluntarySwitches
+	}
+	return 0
+}
+
+func (x *Taken) GetMinorFaults() uint64 {
+	if x != nil {
+		return x.MinorFaults
+	}
+	return 0
+}
+
+func (x *Taken) GetMajorFaults() uint64 {
+	if x != nil {
+		return x.MajorFaults
+	}
+	return 0
+}
+
+func (x *Taken) GetUnseenProcesses() uint64 {
+	if x != nil {
+		return x.UnseenProcesses
+	}
+	return 0
+}
+
 // RecordBatch is a run of records of one process.
 type RecordBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -647,7 +821,7 @@ type RecordBatch struct {
 
 func (x *RecordBatch) Reset() {
 	*x = RecordBatch{}
-	mi := &file_attune_v1_event_proto_msgTypes[6]
+	mi := &file_attune_v1_event_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -659,7 +833,7 @@ func (x *RecordBatch) String() string {
 func (*RecordBatch) ProtoMessage() {}
 
 func (x *RecordBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[6]
+	mi := &file_attune_v1_event_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -672,7 +846,7 @@ func (x *RecordBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordBatch.ProtoReflect.Descriptor instead.
 func (*RecordBatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{6}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RecordBatch) GetProcess() uint64 {
@@ -756,7 +930,7 @@ type Aggregate struct {
 
 func (x *Aggregate) Reset() {
 	*x = Aggregate{}
-	mi := &file_attune_v1_event_proto_msgTypes[7]
+	mi := &file_attune_v1_event_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +942,7 @@ func (x *Aggregate) String() string {
 func (*Aggregate) ProtoMessage() {}
 
 func (x *Aggregate) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[7]
+	mi := &file_attune_v1_event_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +955,7 @@ func (x *Aggregate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aggregate.ProtoReflect.Descriptor instead.
 func (*Aggregate) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Aggregate) GetPoint() uint32 {
@@ -869,7 +1043,7 @@ type KeyText struct {
 
 func (x *KeyText) Reset() {
 	*x = KeyText{}
-	mi := &file_attune_v1_event_proto_msgTypes[8]
+	mi := &file_attune_v1_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -881,7 +1055,7 @@ func (x *KeyText) String() string {
 func (*KeyText) ProtoMessage() {}
 
 func (x *KeyText) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[8]
+	mi := &file_attune_v1_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -894,7 +1068,7 @@ func (x *KeyText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyText.ProtoReflect.Descriptor instead.
 func (*KeyText) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{8}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *KeyText) GetText() []byte {
@@ -935,7 +1109,7 @@ type AggregateBatch struct {
 
 func (x *AggregateBatch) Reset() {
 	*x = AggregateBatch{}
-	mi := &file_attune_v1_event_proto_msgTypes[9]
+	mi := &file_attune_v1_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -947,7 +1121,7 @@ func (x *AggregateBatch) String() string {
 func (*AggregateBatch) ProtoMessage() {}
 
 func (x *AggregateBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[9]
+	mi := &file_attune_v1_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -960,7 +1134,7 @@ func (x *AggregateBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateBatch.ProtoReflect.Descriptor instead.
 func (*AggregateBatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{9}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AggregateBatch) GetFromUnixNano() int64 {
@@ -1005,7 +1179,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_attune_v1_event_proto_msgTypes[10]
+	mi := &file_attune_v1_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1017,7 +1191,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[10]
+	mi := &file_attune_v1_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1030,7 +1204,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{10}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Sample) GetProcess() uint64 {
@@ -1076,7 +1250,7 @@ type SampleBatch struct {
 
 func (x *SampleBatch) Reset() {
 	*x = SampleBatch{}
-	mi := &file_attune_v1_event_proto_msgTypes[11]
+	mi := &file_attune_v1_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1088,7 +1262,7 @@ func (x *SampleBatch) String() string {
 func (*SampleBatch) ProtoMessage() {}
 
 func (x *SampleBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[11]
+	mi := &file_attune_v1_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1101,7 +1275,7 @@ func (x *SampleBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SampleBatch.ProtoReflect.Descriptor instead.
 func (*SampleBatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{11}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SampleBatch) GetUnixNano() int64 {
@@ -1155,7 +1329,7 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\bprotocol\x18\a \x01(\rR\bprotocol\x12\x1e\n" +
 	"\n" +
 	"connection\x18\b \x01(\x04R\n" +
-	"connection\"\x8a\x02\n" +
+	"connection\"\xb2\x02\n" +
 	"\fProcessEnded\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12(\n" +
 	"\x10replaced_by_exec\x18\x02 \x01(\bR\x0ereplacedByExec\x12$\n" +
@@ -1165,8 +1339,28 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\tlost_ring\x18\x05 \x01(\x04R\blostRing\x12 \n" +
 	"\flost_no_slot\x18\x06 \x01(\x04R\n" +
 	"lostNoSlot\x12\x19\n" +
-	"\blost_bpf\x18\a \x01(\x04R\alostBpfB\x0e\n" +
-	"\f_wait_status\"\xf0\x01\n" +
+	"\blost_bpf\x18\a \x01(\x04R\alostBpf\x12&\n" +
+	"\x05taken\x18\b \x01(\v2\x10.attune.v1.TakenR\x05takenB\x0e\n" +
+	"\f_wait_status\"\xa6\x04\n" +
+	"\x05Taken\x12\x1b\n" +
+	"\tcpu_nanos\x18\x01 \x01(\x04R\bcpuNanos\x12\x1d\n" +
+	"\n" +
+	"user_nanos\x18\x02 \x01(\x04R\tuserNanos\x12$\n" +
+	"\x0ecpu_wait_nanos\x18\x03 \x01(\x04R\fcpuWaitNanos\x12\x1d\n" +
+	"\n" +
+	"read_bytes\x18\x04 \x01(\x04R\treadBytes\x12#\n" +
+	"\rwritten_bytes\x18\x05 \x01(\x04R\fwrittenBytes\x12\x1d\n" +
+	"\n" +
+	"read_calls\x18\x06 \x01(\x04R\treadCalls\x12#\n" +
+	"\rwritten_calls\x18\a \x01(\x04R\fwrittenCalls\x12,\n" +
+	"\x12storage_read_bytes\x18\b \x01(\x04R\x10storageReadBytes\x122\n" +
+	"\x15storage_written_bytes\x18\t \x01(\x04R\x13storageWrittenBytes\x12-\n" +
+	"\x12voluntary_switches\x18\n" +
+	" \x01(\x04R\x11voluntarySwitches\x121\n" +
+	"\x14involuntary_switches\x18\v \x01(\x04R\x13involuntarySwitches\x12!\n" +
+	"\fminor_faults\x18\f \x01(\x04R\vminorFaults\x12!\n" +
+	"\fmajor_faults\x18\r \x01(\x04R\vmajorFaults\x12)\n" +
+	"\x10unseen_processes\x18\x0e \x01(\x04R\x0funseenProcesses\"\xf0\x01\n" +
 	"\vRecordBatch\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x18\n" +
 	"\arecords\x18\x02 \x01(\fR\arecords\x12\x1b\n" +
@@ -1225,7 +1419,7 @@ func file_attune_v1_event_proto_rawDescGZIP() []byte {
 	return file_attune_v1_event_proto_rawDescData
 }
 
-var file_attune_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_attune_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_attune_v1_event_proto_goTypes = []any{
 	(*PublishRequest)(nil),  // 0: attune.v1.PublishRequest
 	(*ObjectivePart)(nil),   // 1: attune.v1.ObjectivePart
@@ -1233,45 +1427,47 @@ var file_attune_v1_event_proto_goTypes = []any{
 	(*PublishResponse)(nil), // 3: attune.v1.PublishResponse
 	(*StreamHello)(nil),     // 4: attune.v1.StreamHello
 	(*ProcessEnded)(nil),    // 5: attune.v1.ProcessEnded
-	(*RecordBatch)(nil),     // 6: attune.v1.RecordBatch
-	(*Aggregate)(nil),       // 7: attune.v1.Aggregate
-	(*KeyText)(nil),         // 8: attune.v1.KeyText
-	(*AggregateBatch)(nil),  // 9: attune.v1.AggregateBatch
-	(*Sample)(nil),          // 10: attune.v1.Sample
-	(*SampleBatch)(nil),     // 11: attune.v1.SampleBatch
-	(*Process)(nil),         // 12: attune.v1.Process
-	(*Job)(nil),             // 13: attune.v1.Job
-	(*Principal)(nil),       // 14: attune.v1.Principal
-	(*Reading)(nil),         // 15: attune.v1.Reading
-	(*Details)(nil),         // 16: attune.v1.Details
-	(*Table)(nil),           // 17: attune.v1.Table
+	(*Taken)(nil),           // 6: attune.v1.Taken
+	(*RecordBatch)(nil),     // 7: attune.v1.RecordBatch
+	(*Aggregate)(nil),       // 8: attune.v1.Aggregate
+	(*KeyText)(nil),         // 9: attune.v1.KeyText
+	(*AggregateBatch)(nil),  // 10: attune.v1.AggregateBatch
+	(*Sample)(nil),          // 11: attune.v1.Sample
+	(*SampleBatch)(nil),     // 12: attune.v1.SampleBatch
+	(*Process)(nil),         // 13: attune.v1.Process
+	(*Job)(nil),             // 14: attune.v1.Job
+	(*Principal)(nil),       // 15: attune.v1.Principal
+	(*Reading)(nil),         // 16: attune.v1.Reading
+	(*Details)(nil),         // 17: attune.v1.Details
+	(*Table)(nil),           // 18: attune.v1.Table
 }
 var file_attune_v1_event_proto_depIdxs = []int32{
 	4,  // 0: attune.v1.PublishRequest.hello:type_name -> attune.v1.StreamHello
-	12, // 1: attune.v1.PublishRequest.process_started:type_name -> attune.v1.Process
-	12, // 2: attune.v1.PublishRequest.process_changed:type_name -> attune.v1.Process
+	13, // 1: attune.v1.PublishRequest.process_started:type_name -> attune.v1.Process
+	13, // 2: attune.v1.PublishRequest.process_changed:type_name -> attune.v1.Process
 	5,  // 3: attune.v1.PublishRequest.process_ended:type_name -> attune.v1.ProcessEnded
-	6,  // 4: attune.v1.PublishRequest.records:type_name -> attune.v1.RecordBatch
-	9,  // 5: attune.v1.PublishRequest.aggregates:type_name -> attune.v1.AggregateBatch
-	11, // 6: attune.v1.PublishRequest.samples:type_name -> attune.v1.SampleBatch
+	7,  // 4: attune.v1.PublishRequest.records:type_name -> attune.v1.RecordBatch
+	10, // 5: attune.v1.PublishRequest.aggregates:type_name -> attune.v1.AggregateBatch
+	12, // 6: attune.v1.PublishRequest.samples:type_name -> attune.v1.SampleBatch
 	2,  // 7: attune.v1.PublishRequest.news:type_name -> attune.v1.NewsBatch
 	1,  // 8: attune.v1.PublishRequest.objective:type_name -> attune.v1.ObjectivePart
 	0,  // 9: attune.v1.NewsBatch.news:type_name -> attune.v1.PublishRequest
-	13, // 10: attune.v1.StreamHello.job:type_name -> attune.v1.Job
-	14, // 11: attune.v1.StreamHello.user:type_name -> attune.v1.Principal
-	8,  // 12: attune.v1.Aggregate.key_text:type_name -> attune.v1.KeyText
-	7,  // 13: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
-	15, // 14: attune.v1.Sample.readings:type_name -> attune.v1.Reading
-	16, // 15: attune.v1.Sample.details:type_name -> attune.v1.Details
-	17, // 16: attune.v1.Sample.tables:type_name -> attune.v1.Table
-	10, // 17: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
-	0,  // 18: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
-	3,  // 19: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
-	19, // [19:20] is the sub-list for method output_type
-	18, // [18:19] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	14, // 10: attune.v1.StreamHello.job:type_name -> attune.v1.Job
+	15, // 11: attune.v1.StreamHello.user:type_name -> attune.v1.Principal
+	6,  // 12: attune.v1.ProcessEnded.taken:type_name -> attune.v1.Taken
+	9,  // 13: attune.v1.Aggregate.key_text:type_name -> attune.v1.KeyText
+	8,  // 14: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
+	16, // 15: attune.v1.Sample.readings:type_name -> attune.v1.Reading
+	17, // 16: attune.v1.Sample.details:type_name -> attune.v1.Details
+	18, // 17: attune.v1.Sample.tables:type_name -> attune.v1.Table
+	11, // 18: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
+	0,  // 19: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
+	3,  // 20: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
+	20, // [20:21] is the sub-list for method output_type
+	19, // [19:20] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_event_proto_init() }
@@ -1295,14 +1491,14 @@ func file_attune_v1_event_proto_init() {
 		(*PublishRequest_Objective)(nil),
 	}
 	file_attune_v1_event_proto_msgTypes[5].OneofWrappers = []any{}
-	file_attune_v1_event_proto_msgTypes[7].OneofWrappers = []any{}
+	file_attune_v1_event_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_event_proto_rawDesc), len(file_attune_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package procevent
+
+import (
+	"bufio"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/testing/patience"
+)
+
+// TestTakenEqualsWait: what comes of a wanted program is accounted for from its exec on,
+// also what ended before it was made a member; of a tree whose processes are all waited
+// for, wait4(2) tells the same.
+func TestTakenEqualsWait(t *testing.T) {
+	shell := mustCopyOf(t, "/bin/sh", filepath.Join(t.TempDir(), "attune-wanted"))
+	p := mustProcessEvents(t, Options{NodeWide: true})
+	if err := p.Want([]Name{{Text: "attune-wanted", UID: AnyUser}}); err != nil {
+		t.Fatal(err)
+	}
+	const copying = `(dd if=/dev/zero of=/dev/null bs=64k count=200 2>/dev/null; /bin/true) | cat;`
+	command := exec.Command(shell, "-c", copying+`echo ready; read line;`+copying+`for i in 1 2 3; do /bin/true; done; exit 3`)
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.AddTo(command.Process.Pid, 5); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stdin.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait() // it exits with 3
+	events := drainToEnd(t, p, command.Process.Pid)
+	usage := command.ProcessState
+	var cpu time.Duration
+	var written, unseen uint64
+	ends := 0
+	for _, e := range events {
+		if e.Kind != EventExit {
+			continue
+		}
+		if e.Taken == nil || !e.Member || e.Slot != 5 {
+			t.Fatalf("%+v", e)
+		}
+		if e.PID == command.Process.Pid && (e.Status.ExitStatus() != 3 || e.Parent == 0 || e.Command == "") {
+			t.Errorf("%+v", e)
+		}
+		ends++
+		cpu += time.Duration(e.Taken.Runtime)
+		written += e.Taken.WrittenChars
+		unseen += uint64(e.Taken.Unseen)
+	}
+	if off := cpu - usage.UserTime() - usage.SystemTime(); off.Abs() > time.Millisecond {
+		t.Errorf("CPU time %v, wait4 says %v", cpu, usage.UserTime()+usage.SystemTime())
+	}
+	if want := uint64(2 * 200 * 65536); written < want || written > want+1000 {
+		t.Errorf("%d bytes written, want %d", written, want)
+	}
+	// A subshell, dd, true and cat, of which the subshell may become one of them.
+	if unseen < 3 || unseen > 4 || ends < 7 || ends > 8 {
+		t.Errorf("%d ends, and %d before it was a member", ends, unseen)
+	}
+}
+
+// TestTakenOfThreads: each thread is accounted for once, whichever ends last, and whichever
+// executes another program.
+func TestTakenOfThreads(t *testing.T) {
+	const executing = `import os, threading, time
+work = lambda: sum(range(200000)) and time.sleep(9)
+for n in range(3): threading.Thread(target=work, daemon=True).start()
+execute = lambda: os.execv("/bin/sh", ["sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 4"])
+`
+	for name, command := range map[string]*exec.Cmd{
+		"a runtime":         exec.Command("go", "env", "GOOS"),
+		"the first thread":  exec.Command("/usr/bin/python3", "-c", executing+"execute()"),
+		"one of the others": exec.Command("/usr/bin/python3", "-c", executing+"t = threading.Thread(target=execute); t.start(); t.join()"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := mustProcessEvents(t, Options{NodeWide: true})
+			pid, events := mustFollow(t, p, 0, command)
+			if !ended(events, pid) {
+				events = drainToEnd(t, p, pid)
+			}
+			end := events[slices.IndexFunc(events, func(e Event) bool { return e.Kind == EventExit && e.PID == pid })]
+			want := command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+			if end.Taken == nil || (time.Duration(end.Taken.Runtime)-want).Abs() > time.Millisecond {
+				t.Errorf("%+v with %+v, wait4 says %v", end, end.Taken, want)
+			}
+		})
+	}
+}
+
+// TestTakenOfHandedOver: a process whose name nobody wants is accounted for from when it is
+// handed over, also if it is made a member only while it runs.
+func TestTakenOfHandedOver(t *testing.T) {
+	p := mustProcessEvents(t, Options{NodeWide: true})
+	command := exec.Command("sh", "-c", `read line; exec sh -c '/bin/true; dd if=/dev/zero of=/dev/null bs=64k count=200 2>/dev/null; echo ready; read line'`)
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Account(command.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	_, err = stdin.Write([]byte("\n"))
+	if _, e := bufio.NewReader(stdout).ReadString('\n'); errors.Join(err, e) != nil {
+		t.Fatal(err, e)
+	}
+	err = p.Add(command.Process.Pid)
+	if _, e := stdin.Write([]byte("\n")); errors.Join(err, e) != nil {
+		t.Fatal(err, e)
+	}
+	if err := command.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	events := drainToEnd(t, p, command.Process.Pid)
+	end := events[len(events)-1]
+	want := command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+	if end.Taken == nil || (time.Duration(end.Taken.Runtime)-want).Abs() > time.Millisecond || end.Taken.Unseen != 2 || end.Taken.WrittenChars < 200*65536 {
+		t.Errorf("%+v with %+v, wait4 says %v", end, end.Taken, want)
+	}
+}
+
+// drainToEnd returns what has happened until the end of a process was told, which is
+// after it was waited for.
+func drainToEnd(t *testing.T, p *ProcessEvents, pid int) (events []Event) {
+	t.Helper()
+	patience.Until(t, "the last switch", func() bool {
+		events = append(events, mustDrain(t, p)...)
+		return ended(events, pid)
+	})
+	return events
+}
+
+func ended(events []Event, pid int) bool {
+	return slices.ContainsFunc(events, func(e Event) bool { return e.Kind == EventExit && e.PID == pid })
+}
