@@ -124,18 +124,17 @@ func TestTakenOfHandedOver(t *testing.T) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Account(command.Process.Pid); err != nil {
+	goOn := func() error {
+		_, err := stdin.Write([]byte("\n"))
+		return err
+	}
+	if err := errors.Join(p.Account(command.Process.Pid), goOn()); err != nil {
 		t.Fatal(err)
 	}
-	_, err = stdin.Write([]byte("\n"))
-	if _, e := bufio.NewReader(stdout).ReadString('\n'); errors.Join(err, e) != nil {
-		t.Fatal(err, e)
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		t.Fatal(err)
 	}
-	err = p.Add(command.Process.Pid)
-	if _, e := stdin.Write([]byte("\n")); errors.Join(err, e) != nil {
-		t.Fatal(err, e)
-	}
-	if err := command.Wait(); err != nil {
+	if err := errors.Join(p.Add(command.Process.Pid), goOn(), command.Wait()); err != nil {
 		t.Fatal(err)
 	}
 	events := drainToEnd(t, p, command.Process.Pid)
