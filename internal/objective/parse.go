@@ -36,16 +36,16 @@ func Parse(text string) (Spec, error) {
 		return Spec{}, fmt.Errorf("it is not UTF-8 of at most %d bytes", maxText)
 	}
 	s := Spec{}
-	head, what, found := cutKind(text)
-	if !found {
+	head, kind, what := cutKind(text)
+	if kind == "" {
 		return Spec{}, errors.New("it says not where to look: write output:, file:, point: or command: and what to look for")
 	}
 	name, words := cutName(head)
-	s.Kind, s.Name = Kind(words[len(words)-1]), name
+	s.Kind, s.Name = kind, name
 	if first, rest, more := strings.Cut(name, " "); more && slices.Contains(modifiers, first) {
 		return Spec{}, fmt.Errorf("the name comes first: write %q", rest+"="+first+" …")
 	}
-	if err := s.takeWords(words[:len(words)-1]); err != nil {
+	if err := s.takeWords(words); err != nil {
 		return Spec{}, err
 	}
 	if strings.TrimSpace(what) == "" {
@@ -58,9 +58,9 @@ func Parse(text string) (Spec, error) {
 	return s, nil
 }
 
-// cutKind cuts a text behind the first of the words of the kinds that begins a word and has a colon
-// behind it.
-func cutKind(text string) (head, what string, found bool) {
+// cutKind cuts a text at the first of the words of the kinds that begins a word and has a colon
+// behind it; "": none does.
+func cutKind(text string) (head string, first Kind, what string) {
 	at := -1
 	for _, kind := range kinds {
 		for from := 0; ; {
@@ -71,14 +71,14 @@ func cutKind(text string) (head, what string, found bool) {
 			i += from
 			if i == 0 || text[i-1] == '=' || unicode.IsSpace(rune(text[i-1])) {
 				if at < 0 || i < at {
-					at, head, what = i, text[:i+len(kind)], text[i+len(kind)+1:]
+					at, head, first, what = i, text[:i], kind, text[i+len(kind)+1:]
 				}
 				break
 			}
 			from = i + 1
 		}
 	}
-	return head, what, at >= 0
+	return head, first, what
 }
 
 // cutName cuts a name and = off the beginning, and returns the words behind them.

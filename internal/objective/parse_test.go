@@ -83,6 +83,7 @@ func TestParseRefuses(t *testing.T) {
 		{"value point:f", "leave value out"},
 		{"output:\xff", "UTF-8"},
 		{"output:" + strings.Repeat("x", maxText), "at most"},
+		{"==point:t", `"=" is no word of an objective`},
 	}
 	for _, tt := range tests {
 		if s, err := Parse(tt.text); err == nil || !strings.Contains(err.Error(), tt.want) {
