@@ -6,7 +6,7 @@
 // A tunlet is a binary called attune-tunlet-NAME in a trusted directory, or a
 // NAME.tunlet.yaml there, which attune-tunlet-declarative runs. It is
 // started with hashicorp/go-plugin (gRPC over a Unix socket, mutual TLS) in a
-// session of its own, so that Ctrl-C at the terminal does not reach it, with an
+// process group of its own, so that Ctrl-C at the terminal does not reach it, with an
 // environment that carries nothing of the application's (no LD_PRELOAD, no
 // ATTUNE_SOCKET), and without the application's standard input. A tunlet that
 // exits or hangs is started again with growing pauses, and put into quarantine

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -151,12 +152,14 @@ func TestAnswerIsBounded(t *testing.T) {
 // pidOf returns the process of a tunlet that has it for itself.
 func pidOf(t *Tunlet) int { return t.life.(*running).proc.pid }
 
-// alone checks that a process is in a session of its own and does not hold our
-// standard input.
+// alone checks that a process is in a process group of its own, in our session, and does not
+// hold our standard input.
 func alone(pid int) error {
-	sid, _, errno := syscall.RawSyscall(syscall.SYS_GETSID, uintptr(pid), 0, 0)
-	if errno != 0 || int(sid) != pid {
-		return fmt.Errorf("session %d, want its own %d: %w", sid, pid, errno)
+	group, err := unix.Getpgid(pid)
+	session, sidErr := unix.Getsid(pid)
+	ours, ownErr := unix.Getsid(0)
+	if err := errors.Join(err, sidErr, ownErr); err != nil || group != pid || session != ours {
+		return fmt.Errorf("group %d of session %d, want %d of %d: %w", group, session, pid, ours, err)
 	}
 	stdin, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", pid))
 	if err != nil || stdin != os.DevNull {
