@@ -14,6 +14,7 @@ import (
 // TestFunctionsOfStrippedGo: stripped programs have their functions where they had
 // them before.
 func TestFunctionsOfStrippedGo(t *testing.T) {
+	t.Setenv("CGO_ENABLED", "1") // without, nothing is linked by another linker
 	source := filepath.Join(t.TempDir(), "main.go")
 	if err := os.WriteFile(source, []byte("package main\n\nfunc main() { println(1) }\n"), 0o600); err != nil {
 		t.Fatal(err)
