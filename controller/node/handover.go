@@ -50,7 +50,7 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (env []strin
 	}
 	s, err := h.sessions.takeProcess(o, held)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", errDenied, err), held.Close())
+		return nil, errors.Join(h.refuse(t, errDenied, err.Error()), held.Close())
 	}
 	if stat, err := procid.ReadStat(t.PID); err == nil && stat.Threads == 1 {
 		if err := h.account(t.PID); err != nil {

@@ -178,6 +178,34 @@ func TestUnknownTunletIsRefused(t *testing.T) {
 	}
 }
 
+// Whoever looks at the node sees which tasks it has left alone, and why.
+func TestRefusedTaskIsNoted(t *testing.T) {
+	pid, uid := ofUser(t)
+	all, err := policy.Parse("policy.yaml", []byte("service:\n  - mode: tune\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inBubble(t, func(b *bench) {
+		b.policy = all
+		take := func(job string) error {
+			_, err := b.handover.takeTask(b.t.Context(), 0, Task{PID: pid, UID: uid, Mode: "tune", Job: TaskJob{Kind: "slurm", ID: job}})
+			return err
+		}
+		if err := take("7"); err != nil {
+			t.Fatal(err)
+		}
+		const want = "belongs to the session of registration slurm-7-"
+		err := take("8")
+		noted := b.notes.mismatches
+		if err == nil || !strings.Contains(err.Error(), want) || statusOf(err) != http.StatusForbidden {
+			t.Errorf("answer %v", err)
+		}
+		if len(noted) != 1 || noted[0].GetUid() != uid || int(noted[0].GetPid()) != pid || !strings.Contains(noted[0].GetReason(), want) {
+			t.Errorf("noted: %v", noted)
+		}
+	})
+}
+
 // A job that no Analyzer takes is given up after half an hour at the most, which
 // is told, and may be handed over again.
 func TestRegistersNotForEver(t *testing.T) {
