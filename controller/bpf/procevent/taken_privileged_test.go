@@ -89,7 +89,7 @@ for n in range(3): threading.Thread(target=work, daemon=True).start()
 execute = lambda: os.execv("/bin/sh", ["sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 4"])
 `
 	for name, command := range map[string]*exec.Cmd{
-		"a runtime":         exec.Command("go", "env", "GOOS"),
+		"none":              exec.Command("/usr/bin/python3", "-c", executing+"time.sleep(0.05)"),
 		"the first thread":  exec.Command("/usr/bin/python3", "-c", executing+"execute()"),
 		"one of the others": exec.Command("/usr/bin/python3", "-c", executing+"t = threading.Thread(target=execute); t.start(); t.join()"),
 	} {
