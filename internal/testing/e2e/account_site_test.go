@@ -59,7 +59,7 @@ cat report`
 // What a job on two nodes took is the sum of what its tasks know of themselves: to the byte and
 // the process, and CPU time but for the ends of the tasks, after they have looked.
 func TestAccountOfAJob(t *testing.T) {
-	run(t, "make", "-s", "-C", "../../..", "build")
+	run(t, "make", "-s", "-C", "../../..", "build", "slurm")
 	folder := mustShare(t)
 	run(t, "cp", targets.Build(t, "testdata/counts.c", "-static", "-O2"), filepath.Join(folder, "counts"))
 	setup, err := cluster.Site{Registrations: "{}"}.Setup("../../..", folder)
