@@ -122,9 +122,8 @@ func (w *Watcher) SetRegistrations(registrations []*attunev1.Registration) {
 // before Run are empty until then.
 func (w *Watcher) Source() track.Source { return w.hub.newView() }
 
-// Account has the kernel account for a process that has been handed over and waits to
-// execute its program, and for what comes of it, as procevent.ProcessEvents has it.
-// Later, when it is added to a source, it may have run already.
+// Account has the kernel account for a process that has been handed over, and for what
+// comes of it, from its next exec on: when it is added to a source it may have run already.
 func (w *Watcher) Account(pid int) error { return w.hub.account(pid) }
 
 // Run finds processes until ctx ends, and then returns nil.

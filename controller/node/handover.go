@@ -52,10 +52,8 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (env []strin
 	if err != nil {
 		return nil, errors.Join(h.refuse(t, errDenied, err.Error()), held.Close())
 	}
-	if stat, err := procid.ReadStat(t.PID); err == nil && stat.Threads == 1 {
-		if err := h.account(t.PID); err != nil {
-			h.log.Debug("the account of a task is made of samples", "pid", t.PID, "error", err)
-		}
+	if err := h.account(t.PID); err != nil {
+		h.log.Debug("the account of a task is made of samples", "pid", t.PID, "error", err)
 	}
 	h.registrations.register(r)
 	select {

@@ -29,11 +29,8 @@ type ProcessEvents struct {
 	attached bpf.Tracepoints
 	reader   *ringbuf.Reader
 	hurry    atomic.Bool // the ring is looked at without a rest
-	// otherNumbers says that processes have other numbers here than in the kernel's first
-	// pid namespace.
-	otherNumbers bool
-	close        sync.Once
-	closed       error
+	close    sync.Once
+	closed   error
 }
 
 // Options tunes ProcessEvents; the zero value is good.
@@ -69,15 +66,11 @@ const processEvents = "process events"
 // members are followed. It fails with an *UnsupportedError without privilege
 // or without kernel type information. The caller must Close it.
 func New(opts Options) (*ProcessEvents, error) {
-	namespace, err := bpf.OwnPIDNamespace()
+	spec, err := processEventsSpec(opts)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", processEvents, err)
 	}
-	spec, err := processEventsSpec(opts, namespace)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", processEvents, err)
-	}
-	p := &ProcessEvents{otherNumbers: namespace != bpf.PIDNamespace{}}
+	p := &ProcessEvents{}
 	p.Hurry(opts.NodeWide)
 	var wanted any = &p.objects.eventObjects
 	if opts.NodeWide {
@@ -96,7 +89,7 @@ func New(opts Options) (*ProcessEvents, error) {
 	return p, nil
 }
 
-func processEventsSpec(opts Options, namespace bpf.PIDNamespace) (*ebpf.CollectionSpec, error) {
+func processEventsSpec(opts Options) (*ebpf.CollectionSpec, error) {
 	spec, err := loadProcessEvents()
 	if err != nil {
 		return nil, err
@@ -112,6 +105,10 @@ func processEventsSpec(opts Options, namespace bpf.PIDNamespace) (*ebpf.Collecti
 		spec.Maps[processEventsMapAccounts].MaxEntries = 1 // and that is not used
 	}
 	if err := spec.Variables[processEventsVarNodeWide].Set(opts.NodeWide); err != nil {
+		return nil, err
+	}
+	namespace, err := bpf.OwnPIDNamespace()
+	if err != nil {
 		return nil, err
 	}
 	return spec, spec.Variables[processEventsVarPidNamespaceInum].Set(uint32(namespace.Inode))
@@ -159,17 +156,14 @@ func (p *ProcessEvents) Remove(pid int) error {
 	return nil
 }
 
-// Account accounts for a process, in all its life, and for what comes of it from now on.
-// The process must have one thread, and start none and execute nothing until Account has
-// returned: one that a batch system hands over waits for the answer. In another pid
-// namespace than the kernel's first nothing is done, nor without Options.NodeWide.
+// Account accounts for a process, in all its life, and for what comes of it from its next
+// exec on. It does nothing without Options.NodeWide. A process that executes nothing any
+// more is forgotten in favour of others.
 func (p *ProcessEvents) Account(pid int) error {
-	if p.objects.Switch == nil || p.otherNumbers {
+	if p.objects.Switch == nil {
 		return nil
 	}
-	fresh := processEventsAccounted{Of: int32(pid), Living: 1, End: processEventsExitEvent{Whole: 1}}
-	err := p.objects.Accounts.Update(int32(pid), &fresh, ebpf.UpdateNoExist)
-	if err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
+	if err := p.objects.HandedOver.Put(int32(pid), uint32(1)); err != nil {
 		return fmt.Errorf("account for process %d: %w", pid, err)
 	}
 	return nil

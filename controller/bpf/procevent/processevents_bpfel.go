@@ -91,6 +91,7 @@ const (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	processEventsMapAccounts           = "accounts"
+	processEventsMapHandedOver         = "handed_over"
 	processEventsMapJobTgids           = "job_tgids"
 	processEventsMapParentTids         = "parent_tids"
 	processEventsMapProcessRing        = "process_ring"
@@ -163,6 +164,7 @@ type processEventsProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type processEventsMapSpecs struct {
 	Accounts    *ebpf.MapSpec `ebpf:"accounts"`
+	HandedOver  *ebpf.MapSpec `ebpf:"handed_over"`
 	JobTgids    *ebpf.MapSpec `ebpf:"job_tgids"`
 	ParentTids  *ebpf.MapSpec `ebpf:"parent_tids"`
 	ProcessRing *ebpf.MapSpec `ebpf:"process_ring"`
@@ -203,6 +205,7 @@ func (o *processEventsObjects) Close() error {
 // It can be passed to loadProcessEventsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type processEventsMaps struct {
 	Accounts    *ebpf.Map `ebpf:"accounts"`
+	HandedOver  *ebpf.Map `ebpf:"handed_over"`
 	JobTgids    *ebpf.Map `ebpf:"job_tgids"`
 	ParentTids  *ebpf.Map `ebpf:"parent_tids"`
 	ProcessRing *ebpf.Map `ebpf:"process_ring"`
@@ -212,6 +215,7 @@ type processEventsMaps struct {
 func (m *processEventsMaps) Close() error {
 	return _ProcessEventsClose(
 		m.Accounts,
+		m.HandedOver,
 		m.JobTgids,
 		m.ParentTids,
 		m.ProcessRing,

@@ -116,6 +116,14 @@ struct {
     __type(value, struct accounted);
 } accounts SEC(".maps");
 
+/* Processes, as the controller has them, that are accounted for from their next exec on. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 4096);
+    __type(key, s32);
+    __type(value, u32);
+} handed_over SEC(".maps");
+
 /* Beginnings of wanted names, up to 15 characters; a whole name ends with its
  * zero byte. The value is the user who is meant, or ANY_USER. */
 struct name_key {
@@ -304,8 +312,9 @@ int process_exec_named(u64 *ctx) {
         emit_exec(slot, task, tgid, program);
     else if (slot)
         emit(PROCESS_EXEC, *slot, task, tgid, 0);
-    else
+    else if (!bpf_map_lookup_elem(&handed_over, &tgid))
         return 0;
+    bpf_map_delete_elem(&handed_over, &tgid);
     if (!account_of(task))
         account_for(task, READ(task, tgid));
     return 0;

@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -13,8 +14,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/testing/cluster"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -40,30 +43,63 @@ sleep 2 # Slurm looks every second
 touch go
 wait $!
 $attune archive query --archive-at "$PWD/archive.db" --job $SLURM_JOB_ID --json --field cpu_seconds,io.read_bytes,io.written_bytes,processes.total`
+
+	// observedJob has the service account for them.
+	observedJob = `cd "$0"
+attune=%[1]s/bin/attune
+echo '0-%[3]d ../counts truth.%%t %%t go' >tasks
+srun --attune=observe --overcommit -N2 -n%[2]d --multi-prog tasks &
+until [ "$(ls | grep -c '^truth')" = %[2]d ]; do sleep 0.1; done
+touch go
+wait $!
+until $attune session show $SLURM_JOB_ID --json >report 2>said && grep -q '"finished": *true' report; do sleep 0.2; done
+cat report`
 )
 
 // What a job on two nodes took is the sum of what its tasks know of themselves: to the byte and
 // the process, and CPU time but for the ends of the tasks, after they have looked.
 func TestAccountOfAJob(t *testing.T) {
-	run(t, "make", "-s", "-C", "../../..", "build")
+	run(t, "make", "-s", "-C", "../../..", "build", "slurm")
 	folder := mustShare(t)
 	run(t, "cp", targets.Build(t, "testdata/counts.c", "-static", "-O2"), filepath.Join(folder, "counts"))
-	setup := filepath.Join(folder, "setup")
-	if err := os.WriteFile(setup, []byte(accountSetup), 0o600); err != nil {
+	setup, err := cluster.Site{Registrations: "{}"}.Setup("../../..", folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(setup, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteString(accountSetup)
+	if err := errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
 	}
 	c := mustCluster(t, folder, setup)
+	within := func(name string) string {
+		own := filepath.Join(folder, name)
+		if err := errors.Join(os.Mkdir(own, 0o777), os.Chmod(own, 0o777)); err != nil { //nolint:gosec // of a user of the cluster
+			t.Fatal(err)
+		}
+		return own
+	}
+	allocated := func(t *testing.T, user, script, own string) string {
+		t.Helper()
+		return mustRunOn(t, c, user, "salloc", "--quiet", "-N2", fmt.Sprintf("-n%d", accountedTasks), "--overcommit", "bash", "-e", "-c", script, own)
+	}
+	t.Run("service", func(t *testing.T) {
+		tries := 0
+		patience.Until(t, "all tasks to be handed over in the plugin's quarter of a second", func() bool {
+			tries++
+			own := within(fmt.Sprintf("service%d", tries))
+			out := allocated(t, cluster.Alice, fmt.Sprintf(observedJob, mustAbs(t, "../../.."), accountedTasks, accountedTasks-1), own)
+			return checkSession(t, out, truthOf(t, own))
+		})
+	})
 	for name, user := range map[string]string{"root": "", "user": cluster.Alice} {
 		t.Run(name, func(t *testing.T) {
-			own := filepath.Join(folder, name)
-			if err := os.Mkdir(own, 0o777); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(own, 0o777); err != nil { //nolint:gosec // of a user of the cluster
-				t.Fatal(err)
-			}
+			own := within(name)
 			script := fmt.Sprintf(accountedJob, mustAbs(t, "../../.."), accountedTasks)
-			out := mustRunOn(t, c, user, "salloc", "--quiet", "-N2", fmt.Sprintf("-n%d", accountedTasks), "--overcommit", "bash", "-e", "-c", script, own)
+			out := allocated(t, user, script, own)
 			t.Logf("beside it Slurm says:\n%s", mustReadFile(t, filepath.Join(own, "beside")))
 			checkAccount(t, own, out, user == "")
 		})
@@ -85,18 +121,8 @@ func checkAccount(t *testing.T, folder, query string, root bool) {
 	if err := json.Unmarshal([]byte(mustReadFile(t, filepath.Join(folder, "base"))), &base); err != nil || base.IO.Read == nil {
 		t.Fatalf("what the kernel reads to execute the program: %+v, %v", base.Missing, err)
 	}
-	truth := map[string]float64{"io.read_bytes": accountedTasks * float64(*base.IO.Read)}
-	for task := range accountedTasks {
-		var processes, read, written, micros float64
-		line := mustReadFile(t, fmt.Sprintf("%s/truth.%d", folder, task))
-		if _, err := fmt.Sscan(strings.TrimSpace(line), &processes, &read, &written, &micros); err != nil {
-			t.Fatalf("%v: %q", err, line)
-		}
-		truth["processes.total"] += processes
-		truth["io.read_bytes"] += read
-		truth["io.written_bytes"] += written
-		truth["cpu_seconds"] += micros / 1e6
-	}
+	truth := truthOf(t, folder)
+	truth["io.read_bytes"] += accountedTasks * float64(*base.IO.Read)
 	if len(took) != len(truth) {
 		t.Errorf("%d fields, want %d: %s", len(took), len(truth), query)
 	}
@@ -112,6 +138,50 @@ func checkAccount(t *testing.T, folder, query string, root bool) {
 			t.Errorf("%s: the account of the job has %s, its tasks %g", d.Field, query, truth[d.Field])
 		}
 	}
+}
+
+// truthOf is what the tasks in a folder know of themselves, together.
+func truthOf(t *testing.T, folder string) map[string]float64 {
+	t.Helper()
+	truth := map[string]float64{}
+	for task := range accountedTasks {
+		var processes, read, written, micros float64
+		line := mustReadFile(t, fmt.Sprintf("%s/truth.%d", folder, task))
+		if _, err := fmt.Sscan(strings.TrimSpace(line), &processes, &read, &written, &micros); err != nil {
+			t.Fatalf("%v: %q", err, line)
+		}
+		truth["processes.total"] += processes
+		truth["io.read_bytes"] += read
+		truth["io.written_bytes"] += written
+		truth["cpu_seconds"] += micros / 1e6
+	}
+	return truth
+}
+
+// checkSession compares the account of a job's session with the truth of its tasks. What
+// slurmstepd does in a task's process before it executes the task is in the former. It
+// says whether the account is exact; else it must be a bound.
+func checkSession(t *testing.T, shown string, truth map[string]float64) (exact bool) {
+	t.Helper()
+	var r report.Report
+	if err := json.Unmarshal([]byte(shown), &r); err != nil || r.Account == nil || r.Account.IO.Read == nil {
+		t.Fatalf("%v: %s", err, shown)
+	}
+	a := r.Account
+	const before = 65536 // bytes of a task
+	exact = a.Accuracy["cpu_seconds"] == account.Exact
+	for name, got := range map[string]struct{ is, more float64 }{
+		"cpu_seconds":      {*a.CPUSeconds, max(0.02*accountedTasks, 0.001*truth["cpu_seconds"])},
+		"io.read_bytes":    {float64(*a.IO.Read), accountedTasks * before},
+		"io.written_bytes": {float64(*a.IO.Written), accountedTasks * before},
+		"processes.total":  {float64(*a.Processes.Total), 0},
+	} {
+		off := got.is - truth[name]
+		if exact && off < -0.001 || off > got.more || (a.Accuracy[name] == account.Exact) != exact {
+			t.Errorf("%s: the session's account has %g (%s, %s), its tasks %g", name, got.is, a.Accuracy[name], a.Missing[name], truth[name])
+		}
+	}
+	return exact
 }
 
 func mustReadFile(t *testing.T, path string) string {
