@@ -64,8 +64,8 @@ type Event struct {
 	// Command is the kernel's short name of the thread; at most 15 bytes.
 	Command string
 	// Taken is for EventExit with Options.NodeWide, else nil: what the process took in
-	// its whole life if it has executed a file of a wanted name or comes of one that has,
-	// or has executed anything as a member.
+	// its whole life if it has executed a file of a wanted name, or anything as a member or
+	// after Account, or comes of a process that has.
 	Taken *Taken
 	// Program is for EventExec, else nil. With Options.NodeWide it is
 	// there for a file whose name is wanted.

@@ -27,24 +27,8 @@ func TestTakenEqualsWait(t *testing.T) {
 	}
 	const copying = `(dd if=/dev/zero of=/dev/null bs=64k count=200 2>/dev/null; /bin/true) | cat;`
 	command := exec.Command(shell, "-c", copying+`echo ready; read line;`+copying+`for i in 1 2 3; do /bin/true; done; exit 3`)
-	stdin, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.AddTo(command.Process.Pid, 5); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stdin.Write([]byte("\n")); err != nil {
+	ready, goOn := mustConverse(t, command)
+	if err := errors.Join(ready(), p.AddTo(command.Process.Pid, 5), goOn()); err != nil {
 		t.Fatal(err)
 	}
 	_ = command.Wait() // it exits with 3
@@ -113,28 +97,8 @@ execute = lambda: os.execv("/bin/sh", ["sh", "-c", "i=0; while [ $i -lt 20000 ];
 func TestTakenOfHandedOver(t *testing.T) {
 	p := mustProcessEvents(t, Options{NodeWide: true})
 	command := exec.Command("sh", "-c", `read line; exec sh -c '/bin/true; dd if=/dev/zero of=/dev/null bs=64k count=200 2>/dev/null; echo ready; read line'`)
-	stdin, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	goOn := func() error {
-		_, err := stdin.Write([]byte("\n"))
-		return err
-	}
-	if err := errors.Join(p.Account(command.Process.Pid), goOn()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(p.Add(command.Process.Pid), goOn(), command.Wait()); err != nil {
+	ready, goOn := mustConverse(t, command)
+	if err := errors.Join(p.Account(command.Process.Pid), goOn(), ready(), p.Add(command.Process.Pid), goOn(), command.Wait()); err != nil {
 		t.Fatal(err)
 	}
 	events := drainToEnd(t, p, command.Process.Pid)
@@ -143,6 +107,30 @@ func TestTakenOfHandedOver(t *testing.T) {
 	if end.Taken == nil || (time.Duration(end.Taken.Runtime)-want).Abs() > time.Millisecond || end.Taken.Unseen != 2 || end.Taken.WrittenChars < 200*65536 {
 		t.Errorf("%+v with %+v, wait4 says %v", end, end.Taken, want)
 	}
+}
+
+// mustConverse starts a command, which says that it is ready by a line, and goes on when it
+// reads one.
+func mustConverse(t *testing.T, command *exec.Cmd) (ready, goOn func() error) {
+	t.Helper()
+	stdin, inErr := command.StdinPipe()
+	stdout, outErr := command.StdoutPipe()
+	if err := errors.Join(inErr, outErr); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(stdout)
+	ready = func() error {
+		_, err := lines.ReadString('\n')
+		return err
+	}
+	goOn = func() error {
+		_, err := stdin.Write([]byte("\n"))
+		return err
+	}
+	return ready, goOn
 }
 
 // drainToEnd returns what has happened until the end of a process was told, which is

@@ -16,34 +16,14 @@
  * find the tracepoints' types. Measured, all of it at the start of a run.
  */
 #define ATTUNE_ACCOUNT
+#include "accounted.h"
 #include "attune_bpf.h"
 #include "kernel_types.h"
-#include "taken.h"
 #include "tasks.h"
 
 /* bpf_probe_read_kernel() is for programs under the GPL only; this file may
  * be used under it. */
 const char program_license[] SEC("license") = "GPL";
-
-enum process_event_kind {
-    PROCESS_FORK = 1,
-    PROCESS_EXEC = 2,
-    PROCESS_EXIT = 3,
-};
-
-struct process_event {
-    u64 time;       /* CLOCK_MONOTONIC, ns                                  */
-    u64 start_time; /* of the process, ns since boot: identity with the pid */
-    enum process_event_kind kind;
-    u32 slot;   /* job slot of the member                               */
-    s32 pid;    /* thread that caused it; for fork: the child           */
-    s32 tgid;   /* process that it is about                             */
-    s32 parent; /* tgid of its parent                                   */
-    u32 uid;
-    s32 status; /* exit: wait status as waitpid(2) gives it             */
-    char comm[16];
-    u32 member; /* 1: of slot; 0: it executed a file of a wanted name   */
-};
 
 #define STARTED_AS_SIZE 256
 #define ARGUMENTS_SIZE 512
@@ -57,14 +37,6 @@ struct exec_event {
     u32 arguments_size;
     char started_as[STARTED_AS_SIZE]; /* path as execve() was given it  */
     char arguments[ARGUMENTS_SIZE];   /* as /proc/PID/cmdline has them  */
-};
-
-/* What a process_event of kind PROCESS_EXIT is for a process that was accounted for. */
-struct exit_event {
-    struct process_event event;
-    struct taken taken; /* in its whole life, and what is unseen        */
-    u32 unseen;         /* processes that came of it and ended, members never   */
-    u32 whole;          /* 0: there were more, which found no room              */
 };
 
 /* bpf2go emits the types that some global refers to. */
@@ -96,25 +68,6 @@ struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 1024 * 1024);
 } process_ring SEC(".maps");
-
-/* Whether this is a node-wide object. */
-const volatile bool node_wide = false;
-
-/* A process that is accounted for; its number in the initial pid namespace is its key. */
-struct accounted {
-    struct exit_event end; /* as it will be told */
-    s32 of;                /* whose it is if it ends unseen; its own key: nobody's */
-    s32 living;            /* threads that are not done with */
-    u32 ended;             /* its last thread has passed the exit tracepoint */
-    u32 told;
-};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __type(key, s32);
-    __type(value, struct accounted);
-} accounts SEC(".maps");
 
 /* Processes, as the controller has them, that are accounted for from their next exec on. */
 struct {
@@ -179,27 +132,6 @@ INLINE u32 *slot_of_parent(struct task_struct *parent) {
         return slot;
     id = thread_id(parent);
     return bpf_map_lookup_elem(&parent_tids, &id);
-}
-
-INLINE struct accounted *account_of(struct task_struct *task) {
-    s32 key = READ(task, tgid);
-
-    return node_wide ? bpf_map_lookup_elem(&accounts, &key) : 0;
-}
-
-/* Accounts for a process that begins, or executes its first program here. */
-INLINE bool account_for(struct task_struct *task, s32 of) {
-    struct accounted fresh = {.of = of, .living = 1, .end.whole = 1};
-    s32 key = READ(task, tgid);
-
-    return bpf_map_update_elem(&accounts, &key, &fresh, BPF_NOEXIST) == 0;
-}
-
-/* A child of a process that is accounted for is, too. As a member it stands for
- * itself, else for whom its parent does. */
-INLINE void account_child(struct accounted *parent, struct task_struct *child, bool member) {
-    if (!account_for(child, member ? READ(child, tgid) : parent->of))
-        parent->end.whole = 0;
 }
 
 SEC("raw_tp/sched_process_fork")
@@ -351,30 +283,6 @@ int process_exit(u64 *ctx) {
     known->end.event.member = 1;
     known->ended = 1;
     return 0;
-}
-
-#define SUM(field) __sync_fetch_and_add(&to->taken.field, from->taken.field)
-
-/* Adds what a process took that nobody was told of. */
-INLINE void add_unseen(struct exit_event *to, const struct exit_event *from) {
-    SUM(runtime);
-    SUM(wait);
-    SUM(user);
-    SUM(system);
-    SUM(read_chars);
-    SUM(written_chars);
-    SUM(read_calls);
-    SUM(written_calls);
-    SUM(read_bytes);
-    SUM(written_bytes);
-    SUM(cancelled_bytes);
-    SUM(voluntary);
-    SUM(involuntary);
-    SUM(minor_faults);
-    SUM(major_faults);
-    __sync_fetch_and_add(&to->unseen, 1 + from->unseen);
-    if (!from->whole)
-        to->whole = 0;
 }
 
 INLINE void tell_end(const struct exit_event *end) {

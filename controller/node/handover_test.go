@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/policy"
+)
+
+// A task that asks for a tunlet which no Analyzer has is refused, with those that there
+// are, and noted for its user. It is taken where that is not known.
+func TestUnknownTunletIsRefused(t *testing.T) {
+	pid, uid := ofUser(t)
+	all, err := policy.Parse("policy.yaml", []byte("service:\n  - mode: tune\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := func(ctx context.Context, _ []string) ([]string, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	here := func(context.Context, []string) ([]string, error) { return []string{"gc", "malloc"}, nil }
+	for _, tt := range []struct {
+		name  string
+		asked []string
+		there func(context.Context, []string) ([]string, error)
+		want  string // the error; empty: it is taken
+	}{
+		{"unknown", []string{"malloc", "nosuch", "gone"}, here, "task: the site has no tunlet nosuch, gone; there are: gc, malloc"},
+		{"known", []string{"malloc"}, here, ""},
+		{"all", nil, here, ""},
+		{"no Analyzer answers", []string{"nosuch"}, away, ""},
+		{"Analyzers do not say", []string{"nosuch"}, func(context.Context, []string) ([]string, error) { return nil, nil }, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				b.policy, b.registrations.tunlets = all, tt.there
+				began := time.Now()
+				_, err := b.handover.takeTask(b.t.Context(), 0, Task{PID: pid, UID: uid, Mode: "tune", Tunlets: tt.asked, Job: TaskJob{Kind: "slurm", ID: "7"}})
+				if waited := time.Since(began); waited > tunletsWithin {
+					t.Errorf("its task has waited %v", waited)
+				}
+				refused := b.notes.mismatches
+				if tt.want == "" {
+					if err != nil || len(refused) != 0 {
+						t.Errorf("not taken: %v, %v", err, refused)
+					}
+					return
+				}
+				if err == nil || err.Error() != tt.want || statusOf(err) != http.StatusBadRequest {
+					t.Errorf("answer %v, want %q", err, tt.want)
+				}
+				if len(refused) != 1 || refused[0].GetUid() != uid || "task: "+refused[0].GetReason() != tt.want {
+					t.Errorf("noted: %v", refused)
+				}
+				if n := len(b.sessions.list()); n != 0 {
+					t.Errorf("%d sessions", n)
+				}
+			})
+		})
+	}
+}
+
+// Whoever looks at the node sees which tasks it has left alone, and why.
+func TestRefusedTaskIsNoted(t *testing.T) {
+	pid, uid := ofUser(t)
+	all, err := policy.Parse("policy.yaml", []byte("service:\n  - mode: tune\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inBubble(t, func(b *bench) {
+		b.policy = all
+		take := func(job string) error {
+			_, err := b.handover.takeTask(b.t.Context(), 0, Task{PID: pid, UID: uid, Mode: "tune", Job: TaskJob{Kind: "slurm", ID: job}})
+			return err
+		}
+		if err := take("7"); err != nil {
+			t.Fatal(err)
+		}
+		const want = "belongs to the session of registration slurm-7-"
+		err := take("8")
+		noted := b.notes.mismatches
+		if err == nil || !strings.Contains(err.Error(), want) || statusOf(err) != http.StatusForbidden {
+			t.Errorf("answer %v", err)
+		}
+		if len(noted) != 1 || noted[0].GetUid() != uid || int(noted[0].GetPid()) != pid || !strings.Contains(noted[0].GetReason(), want) {
+			t.Errorf("noted: %v", noted)
+		}
+	})
+}
