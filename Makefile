@@ -159,12 +159,12 @@ test-tutorial: build ## Type in what docs/tutorial says, and check what comes of
 
 .PHONY: test-e2e
 test-e2e: build ## Tests of the built commands on real programs; TAGS=e2e,full runs all
-	scripts/go-test e2e -count=1 -p 1 -timeout 60m -tags $(or $(TAGS),e2e) $$(scripts/go-packages e2e)
+	scripts/test-tags e2e $(or $(TAGS),e2e)
 
 .PHONY: test-site
 test-site: build ## Tests on clusters of nodes in namespaces, with Slurm, as root; TIER=full: long ones, Grid Engine
 	@scripts/deps site test $(TIER:full=packages)
-	scripts/test-site $(TIER)
+	scripts/test-tags site site$(TIER:%=,% site)
 
 .PHONY: test-vm
 test-vm: build ## All that meets the kernel, on Debian's 6.1 and 6.12, in virtual machines; KERNELS='6.1' runs one

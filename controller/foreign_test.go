@@ -62,12 +62,17 @@ func line(words ...string) func(*testing.T) []string {
 // result is how a program ended, and what it wrote.
 type result struct{ Output, End string }
 
-// TestForeignPrograms: each program writes and ends with Attune inside, from its start
+func TestForeignPrograms(t *testing.T)   { comeAndGoIn(t, foreigners()) }
+func TestForeignRuntimes(t *testing.T)   { comeAndGoIn(t, runtimes()) }
+func TestForeignAllocators(t *testing.T) { comeAndGoIn(t, withAllocators()) }
+
+// comeAndGoIn: each program writes and ends with Attune inside, from its start
 // or attached to while it runs, as it does without, while points of all mechanisms come and
 // go.
-func TestForeignPrograms(t *testing.T) {
+func comeAndGoIn(t *testing.T, rows []foreign) {
+	t.Helper()
 	onX86(t)
-	for _, row := range slices.Concat(foreigners(), runtimes(), withAllocators()) {
+	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			words := row.command(t)
 			begin := time.Now()
