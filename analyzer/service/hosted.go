@@ -31,6 +31,12 @@ var (
 	errGoing = status.Error(codes.Unavailable, "the Analyzer is ending")
 )
 
+// errUnregistered tells a controller that nothing is registered under its id, or that it
+// was withdrawn.
+func errUnregistered(id string) error {
+	return status.Errorf(codes.NotFound, "there is no registration %q", id)
+}
+
 // errIdle refuses a controller of a session that ends because it had none: it begins the
 // next one.
 var errIdle = errors.New("the session ends")

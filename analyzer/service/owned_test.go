@@ -7,6 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -15,12 +18,7 @@ import (
 // Analyzer already, which still reads what there was before.
 func TestWaitsForOwnership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		own := &attunev1.AnalyzerRecord{Id: "a"}
-		s := newTable("a")
-		s.see(registry.View{Owners: map[string]*attunev1.OwnerRecord{"r": {Analyzer: own}}})
-		routed := make(chan error, 1)
-		go func() { routed <- s.awaitOwnership(t.Context(), "r", routePatience) }()
-		synctest.Wait()
+		s, routed := awaitsOwnership(t)
 		if !s.enter(newOwned("r", nil)) {
 			t.Fatal("not entered")
 		}
@@ -28,6 +26,33 @@ func TestWaitsForOwnership(t *testing.T) {
 			t.Errorf("the controller was told: %v", err)
 		}
 	})
+}
+
+// TestOwnershipOfTheWithdrawn: a controller that came when its registration was being
+// withdrawn is told so at once.
+func TestOwnershipOfTheWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, routed := awaitsOwnership(t)
+		begin := time.Now()
+		s.see(registry.View{Registrations: map[string]*attunev1.Registration{}})
+		if err := <-routed; status.Code(err) != codes.NotFound || time.Since(begin) > 0 {
+			t.Errorf("after %v the controller was told: %v", time.Since(begin), err)
+		}
+	})
+}
+
+// awaitsOwnership is a table in which a controller waits for this Analyzer to have the
+// registration r, and what it is told.
+func awaitsOwnership(t *testing.T) (*table, <-chan error) {
+	t.Helper()
+	s, told := newTable("a"), make(chan error, 1)
+	s.see(registry.View{
+		Registrations: map[string]*attunev1.Registration{"r": {}},
+		Owners:        map[string]*attunev1.OwnerRecord{"r": {Analyzer: &attunev1.AnalyzerRecord{Id: "a"}}},
+	})
+	go func() { told <- s.awaitOwnership(t.Context(), "r", routePatience) }()
+	synctest.Wait()
+	return s, told
 }
 
 // TestForgetsWhatHasEnded: a session's id is not given twice while the registry

@@ -67,7 +67,7 @@ func (rt *router) route(ctx context.Context, hello channel.Hello) (channel.Sessi
 	id := hello.GetRegistration()
 	r := rt.table.awaitRegistration(ctx, id, routePatience)
 	if r == nil {
-		return nil, status.Errorf(codes.NotFound, "there is no registration %q", id)
+		return nil, errUnregistered(id)
 	}
 	user := hello.GetUser()
 	if user == nil && who.GetRole() == attunev1.Role_ROLE_USER {

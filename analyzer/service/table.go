@@ -103,8 +103,8 @@ func (t *table) awaitRegistrations(ctx context.Context) (all map[string]*attunev
 	return all, nil
 }
 
-// awaitOwnership returns when this Analyzer has a registration, or the error for
-// a controller if another one has it, or nobody.
+// awaitOwnership returns when this Analyzer has a registration that is known here, or
+// the error for a controller if another one has it, or nobody, or it is withdrawn.
 func (t *table) awaitOwnership(ctx context.Context, id string, patience time.Duration) (err error) {
 	known := t.await(ctx, patience, func() bool {
 		owner := t.view.Owners[id]
@@ -113,6 +113,9 @@ func (t *table) awaitOwnership(ctx context.Context, id string, patience time.Dur
 			return true
 		case owner != nil && owner.GetAnalyzer().GetId() != t.self:
 			err = errMoved
+			return true
+		case t.view.Registrations[id] == nil:
+			err = errUnregistered(id)
 			return true
 		}
 		return false
