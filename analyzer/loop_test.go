@@ -151,7 +151,7 @@ func TestLoopUndoes(t *testing.T) {
 	}{
 		{name: "a loss", mode: "tune", app: app{slow: 800, fast: 300}, state: "undone", verdict: report.VerdictUndone},
 		{name: "no gain", mode: "tune", app: app{slow: 800, fast: 800}, state: "undone", verdict: report.VerdictUndone},
-		{name: "refused by the controller", mode: "tune", app: app{slow: 800}, refuse: true, state: "failed", verdict: report.VerdictFailed},
+		{name: "refused by the controller", mode: "tune", app: app{slow: 800}, refuse: true, state: "failed", verdict: report.VerdictRefused},
 		{name: "advise", mode: "advise", app: app{slow: 100}, state: "advised"},
 		{name: "observe", mode: "observe", app: app{slow: 100}, state: "refused"},
 	}

@@ -94,7 +94,7 @@ func (ps *proposals) change(p *proposal, ch *attunev1.RecordedChange, start time
 		Old: report.ValueOf(result.GetOldValue()), New: newValue(ch), SafePoint: result.GetSafePoint(),
 		ProposedAt: seconds(p.GetProposedNanos()), StoppedSeconds: seconds(result.GetStoppedNanos()),
 		PredictedGain: p.GetPredictedGain(), Prediction: p.GetPrediction(), Why: p.GetWhy(),
-		Verdict: verdict(p.GetState()), Reason: reason(p, ch), Objective: p.objective,
+		Verdict: p.verdict(), Reason: reason(p, ch), Objective: p.objective,
 	}
 	if p.objective != nil && p.objective.Own { // the model is about another figure
 		out.Prediction = ""
@@ -134,13 +134,22 @@ func reason(p *proposal, ch *attunev1.RecordedChange) string {
 	return p.GetReason()
 }
 
-// verdict returns the verdict that a state means.
-func verdict(state string) string {
-	switch state {
-	case report.VerdictKept, report.VerdictUndone, report.VerdictFailed:
+// verdict returns the verdict that a proposal's state means.
+func (p *proposal) verdict() string {
+	switch state := p.GetState(); state {
+	case report.VerdictFailed:
+		if !slices.ContainsFunc(p.GetChanges(), triedOrApplied) {
+			return report.VerdictRefused
+		}
+		return state
+	case report.VerdictKept, report.VerdictUndone:
 		return state
 	}
 	return report.VerdictUnjudged
+}
+
+func triedOrApplied(ch *attunev1.RecordedChange) bool {
+	return ch.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED
 }
 
 // advice returns a proposal as advice.

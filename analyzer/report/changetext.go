@@ -60,7 +60,11 @@ func (p *printer) outcome(g *group) {
 	if text := g.disagreement(); text != "" {
 		p.line(4, plain, "", "%s", text)
 	}
-	if g.Verdict != VerdictKept || g.Objective == nil || g.Objective.Gain == nil {
+	switch {
+	case g.Verdict == VerdictRefused:
+		p.line(4, plain, "", "why: %s%s", g.Why, predicted(g.PredictedGain))
+		p.line(4, plain, "", "why not: %s", strings.TrimPrefix(g.Reason, "refused: "))
+	case g.Verdict != VerdictKept || g.Objective == nil || g.Objective.Gain == nil:
 		p.line(4, plain, "", "why: %s", g.Reason)
 	}
 }

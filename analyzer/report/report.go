@@ -100,7 +100,7 @@ type Change struct {
 	PredictedGain  float64    `json:"predicted_gain,omitempty" jsonschema:"Gain that the tunlet's model predicted (4 = four times); absent if none."`
 	Prediction     string     `json:"prediction,omitempty" jsonschema:"How that compares with the measured gain: holds (within a factor of two between the logarithms), too_high, too_low, or wrong (a loss); absent if one of them is not known. Models that do not hold are to be corrected."`
 	Why            string     `json:"why,omitempty" jsonschema:"The tunlet's reason for the proposal."`
-	Verdict        string     `json:"verdict" jsonschema:"kept, undone, failed, or unjudged when the process or the session ended first."`
+	Verdict        string     `json:"verdict" jsonschema:"kept, undone, refused (nothing was changed), failed, or unjudged when the process or the session ended first."`
 	Reason         string     `json:"reason" jsonschema:"Reason of the verdict."`
 }
 
@@ -110,6 +110,8 @@ const (
 	VerdictKept = "kept"
 	// VerdictUndone: the original value is back.
 	VerdictUndone = "undone"
+	// VerdictRefused: it would not have been safe there, and nothing was changed.
+	VerdictRefused = "refused"
 	// VerdictFailed: it could not be applied, or not be undone.
 	VerdictFailed = "failed"
 	// VerdictUnjudged: there was no time for a verdict.

@@ -23,7 +23,7 @@ func Schema() ([]byte, error) {
 	}
 	s.Properties["mode"].Enum = []any{"observe", "advise", "tune"}
 	change := s.Properties["changes"].Items
-	change.Properties["verdict"].Enum = []any{VerdictKept, VerdictUndone, VerdictFailed, VerdictUnjudged}
+	change.Properties["verdict"].Enum = []any{VerdictKept, VerdictUndone, VerdictRefused, VerdictFailed, VerdictUnjudged}
 	change.Properties["prediction"].Enum = []any{"holds", "too_high", "too_low", "wrong"}
 	return schemafile.Encode(s, "report-1", "Attune report", "What one session of Attune saw, changed, gained and lost.")
 }

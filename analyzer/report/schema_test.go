@@ -102,6 +102,8 @@ func example() *Report {
 				Verdict: VerdictUndone, Reason: "measured loss: 0.8x"},
 			{ID: "c3", Tunlet: "mpi-progress", Proposal: "p1", Advice: "bb", Process: 4711, Knob: "openmpi.yield_when_idle",
 				Action: "write libopen-pal.so*:opal_progress_yield_when_idle=true", New: ValueOf(truth(true)), Verdict: VerdictFailed, Reason: "symbol not found"},
+			{ID: "c4", Tunlet: "omp-threads", Proposal: "p1", Advice: "cc", Process: 4711, Knob: "omp.num_threads", Action: "set omp.num_threads=2",
+				New: ValueOf(integer(2)), PredictedGain: 2.6, Why: "4 threads share 1 CPU", Verdict: VerdictRefused, Reason: "refused: omp.num_threads: it divides work itself"},
 		},
 		Advice: []Advice{{ID: "85ddc0126668", Tunlet: "malloc", Actions: []string{"set a=1"}, Processes: []int{4711}, Why: "because",
 			PredictedGain: 4, Confidence: 0.8, Seconds: 1}},

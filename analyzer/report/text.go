@@ -131,7 +131,7 @@ func (r *Report) ran() string {
 // result says what came of it.
 func (r *Report) result() string {
 	var parts []string
-	for _, verdict := range []string{VerdictKept, VerdictUndone, VerdictFailed, VerdictUnjudged} {
+	for _, verdict := range []string{VerdictKept, VerdictUndone, VerdictRefused, VerdictFailed, VerdictUnjudged} {
 		if n := settings(r.Changes, verdict); n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, verdict))
 		}
@@ -182,11 +182,7 @@ func (e Exit) suffix(finished bool) string {
 
 // advice writes one recommendation.
 func (p *printer) advice(a Advice) {
-	gain := ""
-	if a.PredictedGain > 0 {
-		gain = fmt.Sprintf(", predicted %s times better", figure(a.PredictedGain, 3))
-	}
-	p.line(2, green, "advice", "%s %s: %s%s", a.ID, a.Tunlet, strings.Join(a.Actions, ", "), gain)
+	p.line(2, green, "advice", "%s %s: %s%s", a.ID, a.Tunlet, strings.Join(a.Actions, ", "), predicted(a.PredictedGain))
 	p.line(4, plain, "", "why: %s", a.Why)
 }
 

@@ -27,6 +27,14 @@ func times(n int) string {
 	return fmt.Sprintf(" (%d times)", n)
 }
 
+// predicted says what a model promises; empty: nothing.
+func predicted(gain float64) string {
+	if gain <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", predicted %s times better", figure(gain, 3))
+}
+
 // figure returns a number with so many significant digits, without an exponent.
 func figure(v float64, digits int) string {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)

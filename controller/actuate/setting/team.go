@@ -24,7 +24,7 @@ func (m sharesWork) plan(ctx context.Context, r *settingRequest) (*actuate.Plan,
 	}
 	for _, image := range images {
 		if err := r.knowledge.takesAnyNumber(image); err != nil {
-			return nil, fmt.Errorf("%w: %s: %s %w; give the number of threads before the start (OMP_NUM_THREADS) instead", access.ErrRefused, r.setting.Name, image.Name(), err)
+			return nil, fmt.Errorf("%w: %s: %s %w; start it with OMP_NUM_THREADS=%d instead", access.ErrRefused, r.setting.Name, image.Name(), err, r.value)
 		}
 	}
 	return m.method.plan(ctx, r)
