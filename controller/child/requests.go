@@ -85,7 +85,11 @@ func (r *requests) handle(m message, file *os.File) error {
 		if err != nil {
 			return err
 		}
-		return r.process.answer(m, nil, noFD, r.watch(m.Kind, pid))
+		if m.Kind == add {
+			return r.process.answer(m, nil, noFD, r.watch(pid))
+		}
+		was, err := r.unwatch(pid)
+		return r.process.answer(m, was, noFD, err)
 	case drain:
 		r.enough()
 		r.work.Go(func() {
@@ -109,15 +113,18 @@ func (r *requests) handle(m message, file *os.File) error {
 	}
 }
 
-// watch adds a process to those whose events are told, or removes it.
-func (r *requests) watch(k kind, pid int) error {
-	if k == remove {
-		if !r.roster.hasPID(pid) {
-			return nil // it has ended
-		}
-		r.roster.leave(pid)
-		return r.config.Source.Remove(pid)
+// unwatch takes a process from those whose events are told, and says whether its end
+// would have been.
+func (r *requests) unwatch(pid int) (was bool, err error) {
+	if !r.roster.hasPID(pid) {
+		return false, nil // it has ended
 	}
+	r.roster.leave(pid)
+	return r.config.Source.Remove(pid)
+}
+
+// watch adds a process to those whose events are told.
+func (r *requests) watch(pid int) error {
 	if !r.roster.hasPID(pid) {
 		if err := r.mayHave(pid); err != nil {
 			return err

@@ -200,12 +200,13 @@ func (h *hub) account(pid int) error {
 	return h.current.account(pid)
 }
 
-// remove ends the membership of a process in a view.
-func (h *hub) remove(pid int, view uint32) error {
+// remove ends the membership of a process in a view, and says whether its end would
+// have been told.
+func (h *hub) remove(pid int, view uint32) (was bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.members[pid].view != view {
-		return nil
+		return false, nil
 	}
 	delete(h.members, pid)
 	return h.current.unfollow(pid)
@@ -234,7 +235,8 @@ func (h *hub) drop(view uint32) error {
 		}
 		h.rescan.Ring()
 		delete(h.members, pid)
-		errs = append(errs, h.current.unfollow(pid))
+		_, err := h.current.unfollow(pid)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -36,9 +36,10 @@ func (b *breaking) follow(pid int, view uint32) error {
 
 func (*breaking) account(int) error { return nil }
 
-func (b *breaking) unfollow(pid int) error {
+func (b *breaking) unfollow(pid int) (bool, error) {
+	_, was := b.followed[pid]
 	delete(b.followed, pid)
-	return nil
+	return was, nil
 }
 
 func (*breaking) want([]procevent.Name) error { return nil }
@@ -211,7 +212,8 @@ func TestOthersMember(t *testing.T) {
 	if err := two.Add(self); err == nil || h.members[self].view != one.id {
 		t.Errorf("it is taken away: %v", err)
 	}
-	if err := errors.Join(one.Remove(self), two.Add(self)); err != nil {
+	_, err := one.Remove(self)
+	if err = errors.Join(err, two.Add(self)); err != nil {
 		t.Errorf("it is not let go: %v", err)
 	}
 }

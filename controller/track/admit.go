@@ -63,14 +63,18 @@ func (a *admission) adopt(pid int) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := a.members.byPID[pid]
-	if m == nil {
+	m, known := a.members.byPID[pid], a.members.has(pid)
+	if !known {
 		if m = a.members.add(pid); m == nil {
 			d.held.Close()
 			return nil, ErrTooMany
 		}
 	}
-	a.feed.follow(pid)
+	if a.feed.follow(pid); !known && a.feed.tooLate(pid) {
+		a.members.forget(m)
+		d.held.Close()
+		return nil, procid.ErrGone
+	}
 	off := d.off
 	a.present(m, d)
 	m = a.members.byPID[pid]

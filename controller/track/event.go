@@ -58,8 +58,9 @@ type Event struct {
 type Source interface {
 	// Add asks to follow a process and what it forks from now on.
 	Add(pid int) error
-	// Remove asks not to follow a process any more.
-	Remove(pid int) error
+	// Remove asks not to follow a process any more, and says whether it was followed
+	// so that its end would have been told, and will not be.
+	Remove(pid int) (was bool, err error)
 	// Run calls handle for each event until ctx ends.
 	Run(ctx context.Context, handle func(Event)) error
 	// Lost returns how many events were lost so far.

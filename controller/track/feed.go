@@ -2,7 +2,12 @@
 
 package track
 
-import "log/slog"
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
 
 // feed is the source of a tracker for as long as it tells what happens, and nothing
 // before and after that.
@@ -23,13 +28,24 @@ func (f *feed) follow(pid int) {
 	}
 }
 
-func (f *feed) unfollow(pid int) {
+// unfollow says whether the source would have told of the end, and will not.
+func (f *feed) unfollow(pid int) (was bool) {
 	if !f.on {
-		return
+		return false
 	}
-	if err := f.source.Remove(pid); err != nil {
+	was, err := f.source.Remove(pid)
+	if err != nil {
 		f.log.Warn("source goes on following", "pid", pid, "error", err)
 	}
+	return was
+}
+
+// tooLate says whether a process that the source was just asked to follow had passed the
+// point where its end is told. What it took belongs to the one that it came of.
+func (f *feed) tooLate(pid int) bool {
+	stat, err := procid.ReadStat(pid)
+	over := errors.Is(err, procid.ErrGone) || err == nil && stat.Exiting && stat.Threads <= 1
+	return over && f.unfollow(pid)
 }
 
 // logLost logs how many events were lost since the last time.

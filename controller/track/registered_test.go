@@ -3,8 +3,10 @@
 package track_test
 
 import (
+	"context"
 	"errors"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -96,5 +98,36 @@ func TestRegisteredOfAnUnknownProcess(t *testing.T) {
 	defer s.mu.Unlock()
 	if len(s.added) == 0 || s.added[len(s.added)-1] != stranger.pid() {
 		t.Errorf("the source follows %v", s.added)
+	}
+}
+
+// TestEndsWhenItIsFollowed: a process that ends just before its end would be told is not
+// taken for one that lives on, however it comes to the tracker.
+func TestEndsWhenItIsFollowed(t *testing.T) {
+	for name, ask := range map[string]func(*track.Tracker, context.Context, int) (uint64, error){
+		"registered": (*track.Tracker).Registered, "followed": (*track.Tracker).Follow,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, "true")
+			ends := mustStart(t, "true")
+			s.adding = func(pid int) {
+				if pid != ends.pid() {
+					return
+				}
+				ends.Kill()
+				for stat, err := procid.ReadStat(pid); err == nil && !stat.Exiting; {
+					stat, err = procid.ReadStat(pid)
+				}
+			}
+			if _, err := ask(s.tracker, t.Context(), ends.pid()); !errors.Is(err, procid.ErrGone) {
+				t.Errorf("error %v", err)
+			}
+			if got := s.living(); len(got) != 1 {
+				t.Errorf("living: %v", got)
+			}
+			if got := s.removed; !slices.Contains(got, ends.pid()) {
+				t.Errorf("still followed; given up: %v", got)
+			}
+		})
 	}
 }

@@ -22,6 +22,7 @@ type script struct {
 	closed  atomic.Bool
 	mu      sync.Mutex
 	added   []int
+	adding  func(pid int) // nil: nothing happens then
 	removed []int
 	last    []track.Event // told when everything ends
 }
@@ -34,14 +35,17 @@ func (s *script) Add(pid int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.added = append(s.added, pid)
+	if s.adding != nil {
+		s.adding(pid)
+	}
 	return nil
 }
 
-func (s *script) Remove(pid int) error {
+func (s *script) Remove(pid int) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.removed = append(s.removed, pid)
-	return nil
+	return true, nil
 }
 
 func (s *script) Run(ctx context.Context, handle func(track.Event)) error {

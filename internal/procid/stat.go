@@ -43,6 +43,8 @@ type Stat struct {
 	// Kernel says that it is a thread of the kernel. Without memory is also a process that is
 	// just ending.
 	Kernel bool
+	// Exiting says that the task, a process' first thread, is at its end.
+	Exiting bool
 	// MinorFaults and MajorFaults of all threads, ended ones included.
 	MinorFaults, MajorFaults uint64
 	// UserTicks and SystemTicks are CPU time of all threads, ended ones
@@ -206,7 +208,7 @@ func (s *Stat) set(field int, word []byte) error {
 	}
 	if field == flagsField {
 		flags, ok := parseUint(word)
-		if s.Kernel = flags&kernelThread != 0; !ok {
+		if s.Kernel, s.Exiting = flags&kernelThread != 0, flags&exiting != 0; !ok {
 			return fmt.Errorf("%w: flags %q", ErrMalformed, word)
 		}
 		return nil
@@ -223,8 +225,11 @@ func (s *Stat) set(field int, word []byte) error {
 	return nil
 }
 
-// kernelThread is PF_KTHREAD of <linux/sched.h>.
-const kernelThread = 1 << 21
+// PF_KTHREAD and PF_EXITING of <linux/sched.h>.
+const (
+	kernelThread = 1 << 21
+	exiting      = 1 << 2
+)
 
 func (s *Stat) unsigned(field int) *uint64 {
 	switch field {

@@ -146,14 +146,16 @@ func (p *ProcessEvents) AddTo(pid int, slot uint32) error {
 	return nil
 }
 
-// Remove ends the membership of one process, not of its children. It is no
-// error if it was none.
-func (p *ProcessEvents) Remove(pid int) error {
-	err := p.objects.JobTgids.Delete(int32(pid))
-	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("unfollow process %d: %w", pid, err)
+// Remove ends the membership of one process, not of its children, and says whether
+// it was a member: nothing more is told of it then.
+func (p *ProcessEvents) Remove(pid int) (was bool, err error) {
+	switch err := p.objects.JobTgids.Delete(int32(pid)); {
+	case errors.Is(err, ebpf.ErrKeyNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("unfollow process %d: %w", pid, err)
 	}
-	return nil
+	return true, nil
 }
 
 // Account accounts for a process, in all its life, and for what comes of it from its next

@@ -151,8 +151,10 @@ func TestAddAndRemove(t *testing.T) {
 				t.Fatal(err)
 			}
 			if test.remove {
-				if err := p.Remove(target.PID); err != nil {
-					t.Fatal(err)
+				for _, want := range []bool{true, false} {
+					if was, err := p.Remove(target.PID); err != nil || was != want {
+						t.Fatalf("was a member: %v, %v; want %v", was, err, want)
+					}
 				}
 			}
 			if err := target.End(t); err != nil {
@@ -162,8 +164,8 @@ func TestAddAndRemove(t *testing.T) {
 			if len(events) != test.want || test.want == 1 && (events[0].Kind != EventExit || events[0].PID != target.PID) {
 				t.Errorf("events %+v, want %d exits of %d", events, test.want, target.PID)
 			}
-			if err := p.Remove(target.PID); err != nil {
-				t.Errorf("remove what is gone: %v", err)
+			if was, err := p.Remove(target.PID); err != nil || was {
+				t.Errorf("remove what is gone: %v, %v", was, err)
 			}
 		})
 	}
