@@ -5,6 +5,7 @@ package tunlethost
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,7 +167,14 @@ func (e *missingError) Error() string {
 		}
 		there = "there are: " + strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("no %s%s in %s; %s", Prefix, e.name, strings.Join(e.dirs, ", "), there)
+	dirs := make([]string, len(e.dirs))
+	for i, dir := range e.dirs {
+		dirs[i] = dir
+		if _, err := os.ReadDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			dirs[i] += " (" + errors.Unwrap(err).Error() + ")"
+		}
+	}
+	return fmt.Sprintf("no %s%s in %s; %s", Prefix, e.name, strings.Join(dirs, ", "), there)
 }
 
 // trusted returns why a binary must not be run: it or its directory could have

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlethost
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A directory that cannot be read is not passed over without a word: the tunlet that
+// nobody finds may be there.
+func TestUnreadableDirectoryIsNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found := Find([]string{file, filepath.Join(t.TempDir(), "nowhere")}, []string{"nosuch"})
+	if len(found) != 1 || found[0].Err == nil || !strings.Contains(found[0].Err.Error(), "attune-tunlet-nosuch in "+file+" (not a directory), ") ||
+		strings.Contains(found[0].Err.Error(), "nowhere (") {
+		t.Errorf("%+v", found)
+	}
+}
