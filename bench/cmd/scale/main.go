@@ -81,10 +81,11 @@ func (d *document) measure(ctx context.Context, controllers, steps, sessions int
 // measureControllers measures growing numbers of controllers, of a few sessions with
 // a tunlet that has them busy.
 func (d *document) measureControllers(ctx context.Context, controllers, steps int, length time.Duration) (err error) {
-	if err := counter.BuildTunlet(ctx, d.Scratch); err != nil {
+	tunlets := filepath.Join(d.Scratch, "tunlets") // which the Analyzer's user can read
+	if err := counter.BuildTunlet(ctx, tunlets); err != nil {
 		return err
 	}
-	a, err := startAnalyzer(ctx, filepath.Join(d.Scratch, "busy"), d.Scratch)
+	a, err := startAnalyzer(ctx, filepath.Join(d.Scratch, "busy"), tunlets)
 	if err != nil {
 		return err
 	}

@@ -48,8 +48,11 @@ func Attune(ctx context.Context, scratch string, points ...string) (tuned.Attune
 	}, nil
 }
 
-// BuildTunlet builds the tunlet, which is called bench, into a folder.
+// BuildTunlet builds the tunlet, which is called bench, into a folder, made if need be.
 func BuildTunlet(ctx context.Context, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
 	tunlet := filepath.Join(dir, "attune-tunlet-bench")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", tunlet, "./bench/cmd/attune-tunlet-bench")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
