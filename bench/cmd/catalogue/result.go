@@ -105,8 +105,17 @@ func (d *document) means() []present.Goal {
 }
 
 func (r result) notSlowed() present.Goal {
-	limit := present.Figure(cmp.Or(r.Slowed, noSlower))
-	return present.Goal{Name: r.Name + ": time with / without attune", Value: present.Figure(1 / r.gain()), Limit: limit}
+	return present.Goal{Name: r.Name + ": time with / without attune", Value: present.Figure(1 / r.gain()), Limit: present.Figure(r.slowest())}
+}
+
+// slowest is what its time may grow by at most, as a ratio.
+func (r result) slowest() float64 { return cmp.Or(r.Slowed, noSlower) }
+
+// undecided says that the runs so far may be of a program that is slower than it may be as
+// well as of one that is not.
+func (r result) undecided() bool {
+	low, high := measure.MedianInterval(measure.Ratios(r.Default, r.Tuned))
+	return low <= r.slowest() && high > r.slowest()
 }
 
 // incomplete counts the programs that were not run with all tunlets.

@@ -76,6 +76,20 @@ func TestMedian(t *testing.T) {
 	}
 }
 
+func TestMedianInterval(t *testing.T) {
+	for n, want := range map[int][2]float64{
+		0: {math.Inf(-1), math.Inf(1)}, 4: {math.Inf(-1), math.Inf(1)}, 5: {1, 5}, 7: {1, 7}, 8: {1, 8}, 11: {3, 9}, 15: {4, 12},
+	} {
+		var values []float64
+		for i := range n {
+			values = append(values, float64(n-i))
+		}
+		if low, high := MedianInterval(values); low != want[0] || high != want[1] {
+			t.Errorf("of 1 to %d: %v to %v, want %v", n, low, high, want)
+		}
+	}
+}
+
 func TestRunGivesOutputAndSettings(t *testing.T) {
 	t.Setenv("GLIBC_TUNABLES", "glibc.malloc.top_pad=1")
 	r, err := Run(t.Context(), []string{"sh", "-c", `echo "[$GLIBC_TUNABLES]"; echo "[$OMPI_MCA_x]"`}, "OMPI_MCA_x=1")

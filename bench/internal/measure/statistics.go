@@ -20,6 +20,31 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
+// MedianInterval returns between which values the median lies of what the values are
+// samples of, with 93 % at least, whatever its distribution (the sign test); for fewer than
+// five of them it is anywhere.
+func MedianInterval(values []float64) (low, high float64) {
+	sorted, n := slices.Sorted(slices.Values(values)), len(values)
+	low, high = math.Inf(-1), math.Inf(1)
+	outside := 0.0 // how likely so many or fewer of n are on one side of the median
+	for i := range n / 2 {
+		if outside += float64(binomial(n, i)) / math.Exp2(float64(n)); 2*outside > 0.07 {
+			break
+		}
+		low, high = sorted[i], sorted[n-1-i]
+	}
+	return low, high
+}
+
+// binomial is n over k, of small numbers.
+func binomial(n, k int) int {
+	of := 1
+	for i := range k {
+		of = of * (n - i) / (i + 1)
+	}
+	return of
+}
+
 // Quantile returns the value that a share of the values, 0 to 1, does not
 // exceed, NaN for none.
 func Quantile(values []float64, share float64) float64 {
