@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/objective"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -28,7 +29,7 @@ func TestObjectivesOfRegistrations(t *testing.T) {
 			}
 			continue
 		}
-		spec, parsed := objectiveOf(r)
+		spec, parsed := objective.OfService(text)
 		if err != nil || parsed != nil || (spec == nil) != (text == "") || nodesMeasure(spec, text) != want.nodes {
 			t.Errorf("%q: %v, %v, %v", text, spec, err, parsed)
 		}

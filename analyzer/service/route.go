@@ -20,6 +20,7 @@ import (
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/metrics"
+	"github.com/attune-hpc/attune/internal/objective"
 	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/quota"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -169,7 +170,7 @@ func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 		changed: queue.NewBell(), ends: make(chan ending, 1), done: make(chan struct{}), over: errOver,
 		figures: figures{metrics: rt.cfg.Metrics},
 	}
-	own, err := objectiveOf(r)
+	own, err := objective.OfService(r.GetObjective())
 	if err != nil {
 		return nil, status.Errorf(codes.FailedPrecondition, "registration %s: objective: %v", r.GetId(), err)
 	}

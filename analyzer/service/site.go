@@ -73,27 +73,11 @@ func ValidateRegistration(r *attunev1.Registration) error {
 	if _, err := bounded.Regexp(r.GetArguments()); err != nil {
 		return fmt.Errorf("arguments: %w", err)
 	}
-	if _, err := objectiveOf(r); err != nil {
+	if _, err := objective.OfService(r.GetObjective()); err != nil {
 		return fmt.Errorf("objective: %w", err)
 	}
 	_, err := core.ParseMode(r.GetMode())
 	return err
-}
-
-// objectiveOf is what the owner of a registration wants to be better; nil if they do not say.
-// Commands are refused: nothing of a user's is executed outside of their jobs.
-func objectiveOf(r *attunev1.Registration) (*objective.Spec, error) {
-	if r.GetObjective() == "" {
-		return nil, nil
-	}
-	spec, err := objective.Parse(r.GetObjective())
-	switch {
-	case err != nil:
-		return nil, err
-	case spec.Kind == objective.Command:
-		return nil, errors.New("a service runs no command of a user's: have the job write the number to a file that it keeps open, and measure with file: or output:, or use attune run in the job")
-	}
-	return &spec, nil
 }
 
 // nodesMeasure is the text of an objective that nodes measure, empty of another one.

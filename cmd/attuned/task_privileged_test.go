@@ -152,6 +152,7 @@ func TestTaskIsRefused(t *testing.T) {
 		{"ended", node.Task{PID: 4194303, Mode: "tune", Job: job}, http.StatusBadRequest, "4194303"},
 		{"mode", node.Task{PID: os.Getpid(), Mode: "spoil", Job: job}, http.StatusBadRequest, "none of observe, advise, tune"},
 		{"job", node.Task{PID: os.Getpid(), Mode: "tune", Job: node.TaskJob{Kind: "slurm", ID: "../7"}}, http.StatusBadRequest, "is no name"},
+		{"objective", node.Task{PID: os.Getpid(), Mode: "tune", Objective: "command:id", Job: job}, http.StatusBadRequest, "runs no command of a user's"},
 		{"policy", node.Task{PID: os.Getpid(), UID: 1, Mode: "tune", Job: job}, http.StatusForbidden, "policy"},
 	}
 	for _, test := range tests {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/attune-hpc/attune/internal/metrics"
+	"github.com/attune-hpc/attune/internal/objective"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -44,8 +45,8 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (env []strin
 		h.sessions.refused(o.grant.refused)
 		return nil, errors.Join(h.refuse(t, errDenied, o.grant.reason), held.Close())
 	}
-	if err := h.registrations.checkTunlets(ctx, r); err != nil {
-		h.sessions.refused(metrics.RefusedTunlets)
+	if refused, err := h.check(ctx, r); err != nil {
+		h.sessions.refused(refused)
 		return nil, errors.Join(h.refuse(t, errBadTask, err.Error()), held.Close())
 	}
 	s, err := h.sessions.takeProcess(o, held)
@@ -62,6 +63,14 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (env []strin
 	case <-ctx.Done():
 		return nil, fmt.Errorf("the controller is not ready: %w", ctx.Err())
 	}
+}
+
+// check says what a job asks for that it cannot have, and the label of such refusals.
+func (h *handover) check(ctx context.Context, r *attunev1.Registration) (refused string, err error) {
+	if _, err := objective.OfService(r.GetObjective()); err != nil {
+		return metrics.RefusedObjective, fmt.Errorf("objective: %w", err)
+	}
+	return metrics.RefusedTunlets, h.registrations.checkTunlets(ctx, r)
 }
 
 // refuse is the error of a task that is left alone. Its process is noted with the reason,

@@ -12,9 +12,10 @@ import (
 	"github.com/attune-hpc/attune/controller/policy"
 )
 
-// A task that asks for a tunlet which no Analyzer has is refused, with those that there
-// are, and noted for its user. It is taken where that is not known.
-func TestUnknownTunletIsRefused(t *testing.T) {
+// A task that asks for a tunlet which no Analyzer has, or for an objective that is none, is
+// refused, with what there is, and noted for its user. One with an unknown tunlet is taken
+// where it is not known which there are.
+func TestWhatCannotBeHadIsRefused(t *testing.T) {
 	pid, uid := ofUser(t)
 	all, err := policy.Parse("policy.yaml", []byte("service:\n  - mode: tune\n"))
 	if err != nil {
@@ -27,21 +28,25 @@ func TestUnknownTunletIsRefused(t *testing.T) {
 	here := func(context.Context, []string) ([]string, error) { return []string{"gc", "malloc"}, nil }
 	for _, tt := range []struct {
 		name  string
-		asked []string
+		asked Task
 		there func(context.Context, []string) ([]string, error)
-		want  string // the error; empty: it is taken
+		want  string // the error begins so; empty: it is taken
 	}{
-		{"unknown", []string{"malloc", "nosuch", "gone"}, here, "task: the site has no tunlet nosuch, gone; there are: gc, malloc"},
-		{"known", []string{"malloc"}, here, ""},
-		{"all", nil, here, ""},
-		{"no Analyzer answers", []string{"nosuch"}, away, ""},
-		{"Analyzers do not say", []string{"nosuch"}, func(context.Context, []string) ([]string, error) { return nil, nil }, ""},
+		{"unknown", Task{Tunlets: []string{"malloc", "nosuch", "gone"}}, here, "task: the site has no tunlet nosuch, gone; there are: gc, malloc"},
+		{"known", Task{Tunlets: []string{"malloc"}, Objective: "output:^step"}, here, ""},
+		{"all", Task{}, here, ""},
+		{"no Analyzer answers", Task{Tunlets: []string{"nosuch"}}, away, ""},
+		{"Analyzers do not say", Task{Tunlets: []string{"nosuch"}}, func(context.Context, []string) ([]string, error) { return nil, nil }, ""},
+		{"no objective", Task{Objective: "faster"}, here, "task: objective: it says not where to look"},
+		{"a command", Task{Objective: "command:id"}, here, "task: objective: a service runs no command of a user's"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(b *bench) {
 				b.policy, b.registrations.tunlets = all, tt.there
 				began := time.Now()
-				_, err := b.handover.takeTask(b.t.Context(), 0, Task{PID: pid, UID: uid, Mode: "tune", Tunlets: tt.asked, Job: TaskJob{Kind: "slurm", ID: "7"}})
+				asked := tt.asked
+				asked.PID, asked.UID, asked.Mode, asked.Job = pid, uid, "tune", TaskJob{Kind: "slurm", ID: "7"}
+				_, err := b.handover.takeTask(b.t.Context(), 0, asked)
 				if waited := time.Since(began); waited > tunletsWithin {
 					t.Errorf("its task has waited %v", waited)
 				}
@@ -52,10 +57,10 @@ func TestUnknownTunletIsRefused(t *testing.T) {
 					}
 					return
 				}
-				if err == nil || err.Error() != tt.want || statusOf(err) != http.StatusBadRequest {
+				if err == nil || !strings.HasPrefix(err.Error(), tt.want) || statusOf(err) != http.StatusBadRequest {
 					t.Errorf("answer %v, want %q", err, tt.want)
 				}
-				if len(refused) != 1 || refused[0].GetUid() != uid || "task: "+refused[0].GetReason() != tt.want {
+				if len(refused) != 1 || refused[0].GetUid() != uid || "task: "+refused[0].GetReason() != err.Error() {
 					t.Errorf("noted: %v", refused)
 				}
 				if n := len(b.sessions.list()); n != 0 {

@@ -27,6 +27,9 @@ type Task struct {
 	Mode string `json:"mode"`
 	// Tunlets by name; none: all that the Analyzer has.
 	Tunlets []string `json:"tunlets"`
+	// Objective is what is to become better, see docs/reference/objective.md; empty: what
+	// tunlets go by.
+	Objective string `json:"objective,omitempty"`
 	// Rank of the task in its step.
 	Rank int32 `json:"rank"`
 	// Job that it is of.
@@ -89,8 +92,8 @@ func (t Task) job() *attunev1.Job { return &attunev1.Job{Kind: t.Job.Kind, Id: t
 // registration is what the site is told of the task's job.
 func (t Task) registration() *attunev1.Registration {
 	return &attunev1.Registration{
-		Id: t.id(), Executable: registry.HandedOver, Mode: t.Mode, Tunlets: t.Tunlets, Owner: authn.OfUser(t.UID),
-		Job: t.job(), RegisteredUnixNano: time.Now().UnixNano(),
+		Id: t.id(), Executable: registry.HandedOver, Mode: t.Mode, Tunlets: t.Tunlets, Objective: t.Objective,
+		Owner: authn.OfUser(t.UID), Job: t.job(), RegisteredUnixNano: time.Now().UnixNano(),
 	}
 }
 

@@ -208,6 +208,7 @@ func FuzzTask(f *testing.F) {
 	for _, text := range []string{
 		`{"pid":7,"uid":1000,"mode":"tune","tunlets":["malloc"],"rank":1,"job":{"kind":"slurm","id":"12","step":"0"}}`,
 		`{"pid":7,"mode":"observe","job":{"kind":"pbs","id":"12[3].server"}}`,
+		`{"pid":7,"mode":"tune","objective":"steps=output:^step","job":{"kind":"pbs","id":"1"}}`,
 		`{"pid":7,"mode":"tune","job":{"kind":"sge","id":"1..2"}}`, `{"pid":7,"mode":"tune","job":{"kind":".","id":"1"}}`,
 		`{"pid":1,"mode":"tune"}`, `{"pid":7,"mode":"king"}`, `{"uid":-1}`, `null`, `[]`, `{`,
 	} {

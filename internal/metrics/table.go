@@ -70,6 +70,8 @@ const (
 	RefusedTaken    = "other_session"
 	RefusedStopping = "stopping"
 	RefusedTunlets  = "unknown_tunlet"
+	// RefusedObjective: it is none, or would have a service execute a command.
+	RefusedObjective = "objective"
 )
 
 // What becomes of a change. The Analyzer knows which was kept.
@@ -114,7 +116,7 @@ var (
 		Name: "attune_node_processes_refused_total", Kind: Counter, Of: Node, Counts: true,
 		Help: "Processes that were found or handed over, and left alone; one that is found again counts again.",
 		Labels: []Label{{"reason", []string{
-			RefusedPolicy, RefusedRights, RefusedOff, RefusedEnded, RefusedGivenUp, RefusedTooMany, RefusedWaiting, RefusedTaken, RefusedStopping, RefusedTunlets,
+			RefusedPolicy, RefusedRights, RefusedOff, RefusedEnded, RefusedGivenUp, RefusedTooMany, RefusedWaiting, RefusedTaken, RefusedStopping, RefusedTunlets, RefusedObjective,
 		}}},
 	}
 	NodeEventsLost = &Metric{

@@ -58,6 +58,22 @@ func Parse(text string) (Spec, error) {
 	return s, nil
 }
 
+// OfService reads an objective that services measure, nil of an empty text. Commands are
+// refused: a service executes nothing of a user's outside of their jobs.
+func OfService(text string) (*Spec, error) {
+	if text == "" {
+		return nil, nil
+	}
+	spec, err := Parse(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case spec.Kind == Command:
+		return nil, errors.New("a service runs no command of a user's: have the job write the number to a file that it keeps open, and measure with file: or output:, or use attune run in the job")
+	}
+	return &spec, nil
+}
+
 // cutKind cuts a text at the first of the words of the kinds that begins a word and has a colon
 // behind it; "": none does.
 func cutKind(text string) (head string, first Kind, what string) {

@@ -25,12 +25,13 @@ import (
 
 // task is what the plugin says of a task.
 type task struct {
-	PID     int
-	UID     int
-	Mode    string
-	Tunlets []string
-	Rank    int
-	Job     struct{ Kind, ID, Step string }
+	PID       int
+	UID       int
+	Mode      string
+	Tunlets   []string
+	Objective string
+	Rank      int
+	Job       struct{ Kind, ID, Step string }
 }
 
 // listener stands where attuned does. That it is a listener of the test's own
@@ -89,12 +90,13 @@ func (l *listener) count() int {
 }
 
 // wantTasks compares but for process and job ids.
-func wantTasks(t *testing.T, got []task, mode string, tunlets []string, steps ...string) {
+func wantTasks(t *testing.T, got []task, asked task, steps ...string) {
 	t.Helper()
 	var want []task
 	ranks := map[string]int{}
 	for _, step := range steps {
-		expected := task{UID: 2001, Mode: mode, Tunlets: tunlets, Rank: ranks[step]}
+		expected := asked
+		expected.UID, expected.Rank = 2001, ranks[step]
 		expected.Job.Kind, expected.Job.Step = "slurm", step
 		ranks[step]++
 		want = append(want, expected)
@@ -109,6 +111,9 @@ func wantTasks(t *testing.T, got []task, mode string, tunlets []string, steps ..
 		}
 	}
 }
+
+// objective has what shells, Slurm and JSON may stumble over.
+const objective = `speed of it=output:^perf: ([0-9.]+) "ns/day"\s\\n`
 
 // All that a task is told to do comes before its first instruction.
 func TestTasksAreHandedOverBeforeExec(t *testing.T) {
@@ -128,21 +133,22 @@ func TestTasksAreHandedOverBeforeExec(t *testing.T) {
 	if want := []string{"0 /for/0", "1 /for/1", "2 /for/2", "3 /for/3"}; !slices.Equal(out, want) {
 		t.Errorf("tasks got %q, want %q", out, want)
 	}
-	wantTasks(t, l.taken(), "observe", nil, "0", "0", "0", "0")
+	wantTasks(t, l.taken(), task{Mode: "observe"}, "0", "0", "0", "0")
 
 	mustRun(t, "srun -N2"+program)
 	mustRun(t, "srun --attune=off -N2"+program)
-	wantTasks(t, l.taken(), "", nil)
+	wantTasks(t, l.taken(), task{})
 
-	mustRun(t, `printf '#!/bin/sh\nsrun true\nsrun --attune=advise true\n' >job; sbatch --wait --attune --attune-tunlets=malloc,mpi-progress -N2 job`)
+	mustRun(t, `printf '#!/bin/sh\nsrun true\nsrun --attune=advise true\n' >job; sbatch --wait --attune --attune-tunlets=malloc,mpi-progress --attune-objective='`+objective+`' -N2 job`)
 	tasks := l.taken()
 	if len(tasks) != 5 {
 		t.Fatalf("%d tasks handed over, want the script and two for each step: %+v", len(tasks), tasks)
 	}
-	both := []string{"malloc", "mpi-progress"}
-	wantTasks(t, tasks[:2], "tune", both, "0", "0")
-	wantTasks(t, tasks[2:4], "advise", both, "1", "1")
-	wantTasks(t, tasks[4:], "tune", both, "batch")
+	asked := task{Mode: "tune", Tunlets: []string{"malloc", "mpi-progress"}, Objective: objective}
+	wantTasks(t, tasks[:2], asked, "0", "0")
+	wantTasks(t, tasks[4:], asked, "batch")
+	asked.Mode = "advise"
+	wantTasks(t, tasks[2:4], asked, "1", "1")
 }
 
 // mustWritePatientCurl writes a curl into a folder that waits longer than the
@@ -163,9 +169,9 @@ func TestPrologHandsTasksOver(t *testing.T) {
 	mustWritePatientCurl(t, l.folder)
 	const command = "export ATTUNED_SOCKET=%s/socket PATH=%s:$PATH; %s srun -N2 sh -c 'echo $SLURM_PROCID $$ $ATTUNE_SOCKET'"
 
-	out := strings.Split(mustRun(t, fmt.Sprintf(command, l.folder, l.folder, "ATTUNE_MODE=advise ATTUNE_TUNLETS=malloc,mpi-progress")), "\n")
+	out := strings.Split(mustRun(t, fmt.Sprintf(command, l.folder, l.folder, "ATTUNE_MODE=advise ATTUNE_TUNLETS=malloc,mpi-progress ATTUNE_OBJECTIVE='"+objective+"'")), "\n")
 	tasks := l.taken()
-	wantTasks(t, tasks, "advise", []string{"malloc", "mpi-progress"}, "0", "0")
+	wantTasks(t, tasks, task{Mode: "advise", Tunlets: []string{"malloc", "mpi-progress"}, Objective: objective}, "0", "0")
 	for _, task := range tasks {
 		if want := fmt.Sprintf("%d %d /for/%d", task.Rank, task.PID, task.Rank); !slices.Contains(out, want) {
 			t.Errorf("%q is not in %q", want, out)
@@ -173,12 +179,12 @@ func TestPrologHandsTasksOver(t *testing.T) {
 	}
 	mustRun(t, fmt.Sprintf(command, l.folder, l.folder, ""))
 	mustRun(t, fmt.Sprintf(command, "/nowhere", l.folder, "ATTUNE_MODE=tune"))
-	wantTasks(t, l.taken(), "", nil)
+	wantTasks(t, l.taken(), task{})
 }
 
 func TestWrongOptionsAreRefused(t *testing.T) {
 	mustPlug(t, "")
-	for _, option := range []string{"--attune=tun", "--attune-tunlets='a\"b'"} {
+	for _, option := range []string{"--attune=tun", "--attune-tunlets='a\"b'", "--attune-objective=''"} {
 		out, err := run(t, "srun "+option+" echo ran")
 		if err == nil || strings.Contains(out, "ran") || !strings.Contains(out, "want ") {
 			t.Errorf("srun %s: %v: %s", option, err, out)

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { REQUEST_BYTES = 1024 };
+enum { REQUEST_BYTES = 2048 };
 
 static int64_t now_ms(void) {
     struct timespec t;
@@ -125,18 +125,40 @@ static int write_tunlets(char *to, size_t size, const char *names) {
     return 0;
 }
 
+/* write_text writes what stands between the quotes of a JSON string, or returns -1 if it
+ * is too long. */
+static int write_text(char *to, size_t size, const char *text) {
+    size_t at = 0;
+
+    for (; *text; text++) {
+        if (at + 7 > size) /* an escape's six bytes and the end */
+            return -1;
+        if ((unsigned char)*text < ' ') {
+            at += (size_t)snprintf(to + at, size - at, "\\u%04x", (unsigned char)*text);
+            continue;
+        }
+        if (*text == '"' || *text == '\\')
+            to[at++] = '\\';
+        to[at++] = *text;
+    }
+    to[at] = 0;
+    return 0;
+}
+
 /* write_request returns the request's length, or -1 if it is too long. */
 static int write_request(char *to, size_t size, const struct task *task) {
-    char tunlets[REQUEST_BYTES / 2], body[REQUEST_BYTES];
+    char tunlets[REQUEST_BYTES / 4], objective[REQUEST_BYTES / 2], body[REQUEST_BYTES];
     int n;
 
-    if (write_tunlets(tunlets, sizeof tunlets, task->tunlets) < 0)
+    if (write_tunlets(tunlets, sizeof tunlets, task->tunlets) < 0 ||
+        write_text(objective, sizeof objective, task->objective) < 0)
         return -1;
     n = snprintf(body, sizeof body,
-                 "{\"pid\":%d,\"uid\":%u,\"mode\":\"%s\",\"tunlets\":[%s],\"rank\":%u,"
+                 "{\"pid\":%d,\"uid\":%u,\"mode\":\"%s\",\"tunlets\":[%s],"
+                 "\"objective\":\"%s\",\"rank\":%u,"
                  "\"job\":{\"kind\":\"slurm\",\"id\":\"%s\",\"step\":\"%s\"}}",
-                 (int)task->pid, (unsigned)task->uid, task->mode, tunlets, (unsigned)task->rank,
-                 task->job, task->step);
+                 (int)task->pid, (unsigned)task->uid, task->mode, tunlets, objective,
+                 (unsigned)task->rank, task->job, task->step);
     if (n < 0 || (size_t)n >= sizeof body)
         return -1;
     /* HTTP/1.0: the answer comes in one piece and ends with the connection. */
@@ -177,7 +199,7 @@ static int exchange(const char *path, const struct task *task, int64_t end,
     int fd, result;
 
     if (length < 0)
-        return say(answer, "attune", "the names of the tunlets are too long");
+        return say(answer, "attune", "the tunlets or the objective are too long");
     fd = open_socket(path);
     if (fd < 0)
         return say(answer, path, strerror(errno));

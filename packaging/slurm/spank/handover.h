@@ -16,14 +16,15 @@ enum { ANSWER_BYTES = 2048 };
 /* The same of all that the service sends. */
 enum { REPLY_BYTES = ANSWER_BYTES + 1024 };
 
-/* What is said of a task. Text is put in as it is: it has no quotes and no
- * backslashes. */
+/* What is said of a task. Text is put in as it is, but for the objective: it has no
+ * quotes and no backslashes. */
 struct task {
     pid_t pid;
     uid_t uid;
     uint32_t rank;
     const char *mode;
-    const char *tunlets; /* names with commas between them; empty: all */
+    const char *tunlets;   /* names with commas between them; empty: all */
+    const char *objective; /* whatever the user wrote; empty: nothing */
     const char *job;
     const char *step;
 };

@@ -29,10 +29,11 @@ SPANK_PLUGIN(attune, 1)
 /* The hooks of one process of Slurm are called one after the other. */
 static struct {
     char socket[108];
-    char mode[16];     /* off, observe, advise, tune; empty: nobody has said */
-    char tunlets[256]; /* names with commas between them */
-    bool asked;        /* by the user, who is told what does not work */
-    int budget_ms;     /* what is left for the tasks of this step */
+    char mode[16];       /* off, observe, advise, tune; empty: nobody has said */
+    char tunlets[256];   /* names with commas between them */
+    char objective[512]; /* as the user wrote it */
+    bool asked;          /* by the user, who is told what does not work */
+    int budget_ms;       /* what is left for the tasks of this step */
     uint32_t tasks;
     /* One answer per task of the step: written by slurmstepd before it lets the
      * task go on, read by the task. NULL: there is none. */
@@ -80,6 +81,17 @@ static int choose_tunlets(int val, const char *names, int remote) {
     return ESPANK_SUCCESS;
 }
 
+static int choose_objective(int val, const char *text, int remote) {
+    (void)val, (void)remote;
+    if (!text || !*text || strlen(text) >= sizeof state.objective) {
+        slurm_error("--attune-objective: want a text of at most %zu bytes, such as output:^step",
+                    sizeof state.objective - 1);
+        return ESPANK_ERROR;
+    }
+    strcpy(state.objective, text);
+    return ESPANK_SUCCESS;
+}
+
 /* has_arg: 2 is "may have one". */
 static struct spank_option mode_option = {
     "attune", "mode", "let attune tune the job's tasks; mode is tune, advise, observe or off",
@@ -87,6 +99,9 @@ static struct spank_option mode_option = {
 static struct spank_option tunlets_option = {
     "attune-tunlets", "names", "what attune looks for: names of tunlets, all without it", 1, 0,
     choose_tunlets};
+static struct spank_option objective_option = {
+    "attune-objective", "what", "what attune is to make better, such as output:^step", 1, 0,
+    choose_objective};
 
 /* configure reads one argument of plugstack.conf. */
 static void configure(const char *argument) {
@@ -108,7 +123,8 @@ EXPORTED int slurm_spank_init(spank_t spank, int argc, char **argv) {
     for (i = 0; i < argc; i++)
         configure(argv[i]);
     if (spank_option_register(spank, &mode_option) != ESPANK_SUCCESS ||
-        spank_option_register(spank, &tunlets_option) != ESPANK_SUCCESS)
+        spank_option_register(spank, &tunlets_option) != ESPANK_SUCCESS ||
+        spank_option_register(spank, &objective_option) != ESPANK_SUCCESS)
         slurm_error("attune: there is no --attune: its options cannot be registered");
     return ESPANK_SUCCESS;
 }
@@ -159,7 +175,11 @@ static void give_up(const char *reason) {
 /* In slurmstepd, as root; the task waits for it before its exec. */
 EXPORTED int slurm_spank_task_post_fork(spank_t spank, int argc, char **argv) {
     char job[16], step[16], answer[ANSWER_BYTES];
-    struct task task = {.mode = state.mode, .tunlets = state.tunlets, .job = job, .step = step};
+    struct task task = {.mode = state.mode,
+                        .tunlets = state.tunlets,
+                        .objective = state.objective,
+                        .job = job,
+                        .step = step};
     uint32_t job_id = 0, step_id = 0;
     int local = 0;
 

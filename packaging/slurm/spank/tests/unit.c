@@ -83,6 +83,7 @@ static const struct task a_task = {.pid = 7,
                                    .rank = 3,
                                    .mode = "tune",
                                    .tunlets = "malloc,mpi-progress",
+                                   .objective = "",
                                    .job = "12",
                                    .step = "0"};
 
@@ -180,12 +181,21 @@ static void write_names(char *to, const char *names) {
     strcpy(to, *names ? "\"" : "");
 }
 
-static void expect_request(const char *tunlets, bool may_be_too_long) {
-    static char want[8192], names[4096], answer[ANSWER_BYTES];
+/* write_string writes what stands between the quotes of a JSON string. */
+static void write_string(char *to, const char *text) {
+    *to = 0;
+    for (; *text; text++)
+        to += *text < ' ' && *text > 0 ? sprintf(to, "\\u%04x", *text)
+                                       : sprintf(to, strchr("\"\\", *text) ? "\\%c" : "%c", *text);
+}
+
+static void expect_request(const char *tunlets, const char *objective, bool may_be_too_long) {
+    static char want[16384], names[4096], string[8192], answer[ANSWER_BYTES];
     struct service service = {.reply = OK};
     struct task task = a_task;
     int budget = PATIENT_MS;
     task.tunlets = tunlets;
+    task.objective = objective;
     start(&service);
     int result = hand_over(path, &task, &budget, answer);
     if (result != 0) { /* the service still waits for somebody */
@@ -194,27 +204,38 @@ static void expect_request(const char *tunlets, bool may_be_too_long) {
     }
     stop(&service);
     write_names(names, tunlets);
+    write_string(string, objective);
     snprintf(want, sizeof want,
-             "\r\n\r\n{\"pid\":7,\"uid\":2001,\"mode\":\"tune\",\"tunlets\":[%s],\"rank\":3,"
+             "\r\n\r\n{\"pid\":7,\"uid\":2001,\"mode\":\"tune\",\"tunlets\":[%s],"
+             "\"objective\":\"%s\",\"rank\":3,"
              "\"job\":{\"kind\":\"slurm\",\"id\":\"12\",\"step\":\"0\"}}",
-             names);
+             names, string);
     EXPECT(result != 0 || strstr(service.request, want) != NULL);
     EXPECT(strncmp(service.request, "POST /v1/task HTTP/1.0\r\n", 24) == 0);
 }
 
-/* Whatever the names, all of them are told or none. */
+/* Whatever the names and the objective, all of them are told or none. */
 static void test_requests(void) {
-    char names[600];
-    expect_request("", false);
-    expect_request("malloc", false);
-    expect_request("malloc,mpi-progress", false);
-    for (size_t length = 1; length < sizeof names; length++) {
+    char text[1100];
+    expect_request("", "", false);
+    expect_request("malloc", "", false);
+    expect_request("malloc,mpi-progress", "output:^step", false);
+    expect_request("",
+                   "spe\xc3\xa4"
+                   "d=output:([0-9.]+) \"ns\\/day\"\t\x01",
+                   false);
+    for (size_t length = 1; length < sizeof text; length++) {
         for (size_t i = 0; i < length; i++)
-            names[i] = i % 2 ? ',' : 'a';
-        names[length] = 0;
-        expect_request(names, length > 200);
-        memset(names, 'a', length);
-        expect_request(names, length > 500);
+            text[i] = i % 2 ? ',' : 'a';
+        text[length] = 0;
+        expect_request(text, "", length > 200);
+        memset(text, 'a', length);
+        expect_request(text, "", length > 500);
+        expect_request("", text, length > 1000);
+        memset(text, '"', length);
+        expect_request("", text, length > 500);
+        memset(text, '\x1f', length);
+        expect_request("", text, length > 160);
     }
 }
 
