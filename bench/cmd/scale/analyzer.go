@@ -54,8 +54,11 @@ func startAnalyzer(ctx context.Context, dir, tunlets string) (*analyzer, error) 
 	if err != nil {
 		return nil, err
 	}
-	// An admin may do both: ask for sessions, and serve everybody's processes.
-	identity, _, err := site.Issue("admin", attunev1.Role_ROLE_ADMIN)
+	admin, _, err := site.Issue("admin", attunev1.Role_ROLE_ADMIN)
+	if err != nil {
+		return nil, err
+	}
+	node, _, err := site.Issue("node", attunev1.Role_ROLE_NODE) // of which connections are not bounded
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +66,7 @@ func startAnalyzer(ctx context.Context, dir, tunlets string) (*analyzer, error) 
 	if err != nil {
 		return nil, err
 	}
-	a := &analyzer{address: net.JoinHostPort("127.0.0.1", port), credentials: authn.New(authn.Options{Identity: identity})}
+	a := &analyzer{address: net.JoinHostPort("127.0.0.1", port), credentials: authn.New(authn.Options{Identity: node})}
 	a.command = exec.CommandContext(ctx, "bin/attune", "analyzer", "serve", "--listen", a.address,
 		"--run-dir", filepath.Join(dir, "run"), "--state-dir", filepath.Join(dir, "state"), "--tunlet-dir", tunlets,
 		"--tls-ca", files.CA, "--tls-cert", files.Cert, "--tls-key", files.Key, "--log-level", "warn")
@@ -75,7 +78,7 @@ func startAnalyzer(ctx context.Context, dir, tunlets string) (*analyzer, error) 
 	if err := a.command.Start(); err != nil {
 		return nil, err
 	}
-	if a.conn, err = a.dial(); err != nil {
+	if a.conn, err = grpc.NewClient(a.address, grpc.WithTransportCredentials(authn.New(authn.Options{Identity: admin}))); err != nil {
 		return nil, errors.Join(err, a.end())
 	}
 	a.people = attunev1.NewSessionServiceClient(a.conn)
@@ -97,7 +100,7 @@ func freePort(ctx context.Context) (string, error) {
 	return port, errors.Join(err, lis.Close())
 }
 
-// dial makes one more connection.
+// dial makes one more connection of a node.
 func (a *analyzer) dial() (*grpc.ClientConn, error) {
 	return grpc.NewClient(a.address, grpc.WithTransportCredentials(a.credentials))
 }
