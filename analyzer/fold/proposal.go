@@ -138,7 +138,7 @@ func reason(p *proposal, ch *attunev1.RecordedChange) string {
 func (p *proposal) verdict() string {
 	switch state := p.GetState(); state {
 	case report.VerdictFailed:
-		if !slices.ContainsFunc(p.GetChanges(), triedOrApplied) {
+		if !slices.ContainsFunc(p.GetChanges(), notRefused) {
 			return report.VerdictRefused
 		}
 		return state
@@ -148,7 +148,7 @@ func (p *proposal) verdict() string {
 	return report.VerdictUnjudged
 }
 
-func triedOrApplied(ch *attunev1.RecordedChange) bool {
+func notRefused(ch *attunev1.RecordedChange) bool {
 	return ch.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED
 }
 

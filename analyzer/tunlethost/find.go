@@ -52,11 +52,15 @@ func NameOf(file string) string {
 // returned, in that order, and those that are nowhere come with an error.
 func Find(dirs, names []string) []Candidate {
 	var found []Candidate
-	have := map[string]bool{}
-	for _, dir := range dirs {
+	have, places := map[string]bool{}, slices.Clone(dirs)
+	for i, dir := range dirs {
 		entries, err := os.ReadDir(dir)
-		if err != nil {
-			continue // a directory that is not there holds no tunlets
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // it holds no tunlets
+		case err != nil:
+			places[i] = fmt.Sprintf("%s (%v)", dir, errors.Unwrap(err))
+			continue
 		}
 		slices.SortStableFunc(entries, func(a, b os.DirEntry) int { return compareBool(declared(a.Name()), declared(b.Name())) })
 		for _, e := range entries {
@@ -72,7 +76,7 @@ func Find(dirs, names []string) []Candidate {
 	if len(names) == 0 {
 		return found
 	}
-	return pick(found, names, dirs)
+	return pick(found, names, places)
 }
 
 func declared(file string) bool { return strings.HasSuffix(file, Suffix) }
@@ -136,7 +140,7 @@ func (c Candidate) trusted() error {
 }
 
 // pick returns the named ones of the found tunlets.
-func pick(found []Candidate, names, dirs []string) []Candidate {
+func pick(found []Candidate, names, places []string) []Candidate {
 	var out []Candidate
 	for _, name := range names {
 		i := slices.IndexFunc(found, func(c Candidate) bool { return c.Name == name })
@@ -145,7 +149,7 @@ func pick(found []Candidate, names, dirs []string) []Candidate {
 		case i >= 0:
 			out = append(out, found[i])
 		default:
-			out = append(out, Candidate{Name: name, Err: &missingError{name: name, dirs: dirs, found: found}})
+			out = append(out, Candidate{Name: name, Err: &missingError{name: name, places: places, found: found}})
 		}
 	}
 	return out
@@ -153,9 +157,9 @@ func pick(found []Candidate, names, dirs []string) []Candidate {
 
 // missingError says that a tunlet is nowhere, and what there is instead.
 type missingError struct {
-	name  string
-	dirs  []string
-	found []Candidate
+	name   string
+	places []string // directories, with why one could not be read
+	found  []Candidate
 }
 
 func (e *missingError) Error() string {
@@ -167,14 +171,7 @@ func (e *missingError) Error() string {
 		}
 		there = "there are: " + strings.Join(names, ", ")
 	}
-	dirs := make([]string, len(e.dirs))
-	for i, dir := range e.dirs {
-		dirs[i] = dir
-		if _, err := os.ReadDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			dirs[i] += " (" + errors.Unwrap(err).Error() + ")"
-		}
-	}
-	return fmt.Sprintf("no %s%s in %s; %s", Prefix, e.name, strings.Join(dirs, ", "), there)
+	return fmt.Sprintf("no %s%s in %s; %s", Prefix, e.name, strings.Join(e.places, ", "), there)
 }
 
 // trusted returns why a binary must not be run: it or its directory could have

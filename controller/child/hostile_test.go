@@ -125,7 +125,7 @@ func (s *steady) Add(pid int) error {
 	return nil
 }
 
-func (*steady) Remove(int) (bool, error) { return false, nil }
+func (*steady) Remove(int) error { return nil }
 
 func (*steady) Run(ctx context.Context, _ func(track.Event)) error {
 	<-ctx.Done()
@@ -243,7 +243,7 @@ func TestNamedProcesses(t *testing.T) {
 	c.config.Session.User = authn.OfUser(4_000_000_000)
 	r := &requests{served: c.served}
 	self := os.Getpid()
-	if err := r.watch(self); err == nil || len(source.added) != 0 {
+	if err := r.watch(add, self); err == nil || len(source.added) != 0 {
 		t.Errorf("another user's process: %v", err)
 	}
 	identity, err := procid.Of(self)
@@ -251,16 +251,16 @@ func TestNamedProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.roster.enter(self, identity.StartTicks+1)
-	if err := r.watch(self); err == nil {
+	if err := r.watch(add, self); err == nil {
 		t.Error("a process with the number of one that was handed over")
 	}
 	c.roster.enter(self, identity.StartTicks)
-	if err := r.watch(self); err != nil || len(source.added) != 1 {
+	if err := r.watch(add, self); err != nil || len(source.added) != 1 {
 		t.Errorf("one that was handed over: %v", err)
 	}
 	c.roster.leave(self)
 	c.config.Session.User = authn.Self()
-	if err := r.watch(self); err != nil || len(source.added) != 2 {
+	if err := r.watch(add, self); err != nil || len(source.added) != 2 {
 		t.Errorf("one of the user's: %v", err)
 	}
 }

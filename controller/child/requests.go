@@ -85,11 +85,7 @@ func (r *requests) handle(m message, file *os.File) error {
 		if err != nil {
 			return err
 		}
-		if m.Kind == add {
-			return r.process.answer(m, nil, noFD, r.watch(pid))
-		}
-		was, err := r.unwatch(pid)
-		return r.process.answer(m, was, noFD, err)
+		return r.process.answer(m, nil, noFD, r.watch(m.Kind, pid))
 	case drain:
 		r.enough()
 		r.work.Go(func() {
@@ -113,18 +109,15 @@ func (r *requests) handle(m message, file *os.File) error {
 	}
 }
 
-// unwatch takes a process from those whose events are told, and says whether its end
-// would have been.
-func (r *requests) unwatch(pid int) (was bool, err error) {
-	if !r.roster.hasPID(pid) {
-		return false, nil // it has ended
+// watch adds a process to those whose events are told, or removes it.
+func (r *requests) watch(k kind, pid int) error {
+	if k == remove {
+		if !r.roster.hasPID(pid) {
+			return nil // it has ended
+		}
+		r.roster.leave(pid)
+		return r.config.Source.Remove(pid)
 	}
-	r.roster.leave(pid)
-	return r.config.Source.Remove(pid)
-}
-
-// watch adds a process to those whose events are told.
-func (r *requests) watch(pid int) error {
 	if !r.roster.hasPID(pid) {
 		if err := r.mayHave(pid); err != nil {
 			return err
@@ -133,7 +126,11 @@ func (r *requests) watch(pid int) error {
 	if stat, err := procid.ReadStat(pid); err == nil {
 		r.roster.enter(pid, stat.StartTicks)
 	}
-	return r.config.Source.Add(pid)
+	err := r.config.Source.Add(pid)
+	if errors.Is(err, procid.ErrGone) {
+		r.roster.leave(pid)
+	}
+	return err
 }
 
 // mayHave says whether the session may hear of a process that attuned does not know to

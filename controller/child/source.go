@@ -38,9 +38,9 @@ func (s *source) Add(pid int) error {
 }
 
 // Remove implements track.Source.
-func (s *source) Remove(pid int) (was bool, err error) {
-	_, err = s.ask(context.Background(), remove, pid, noFD, &was)
-	return was, err
+func (s *source) Remove(pid int) error {
+	_, err := s.ask(context.Background(), remove, pid, noFD, nil)
+	return err
 }
 
 // Lost implements track.Source.

@@ -190,7 +190,11 @@ func (h *hub) add(pid int, view uint32) error {
 		return fmt.Errorf("process %d belongs to another session", pid)
 	}
 	h.join(pid, m)
-	return h.current.follow(pid, view)
+	err := h.current.follow(pid, view)
+	if errors.Is(err, procid.ErrGone) {
+		delete(h.members, pid)
+	}
+	return err
 }
 
 // account accounts for a process that waits to be a member.
@@ -200,13 +204,12 @@ func (h *hub) account(pid int) error {
 	return h.current.account(pid)
 }
 
-// remove ends the membership of a process in a view, and says whether its end would
-// have been told.
-func (h *hub) remove(pid int, view uint32) (was bool, err error) {
+// remove ends the membership of a process in a view.
+func (h *hub) remove(pid int, view uint32) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.members[pid].view != view {
-		return false, nil
+		return nil
 	}
 	delete(h.members, pid)
 	return h.current.unfollow(pid)
@@ -235,8 +238,7 @@ func (h *hub) drop(view uint32) error {
 		}
 		h.rescan.Ring()
 		delete(h.members, pid)
-		_, err := h.current.unfollow(pid)
-		errs = append(errs, err)
+		errs = append(errs, h.current.unfollow(pid))
 	}
 	return errors.Join(errs...)
 }

@@ -28,7 +28,7 @@ func (bpfStream) mode() string { return ModeWatch }
 
 func (b bpfStream) follow(pid int, view uint32) error { return b.AddTo(pid, view) }
 
-func (b bpfStream) unfollow(pid int) (bool, error) { return b.Remove(pid) }
+func (b bpfStream) unfollow(pid int) error { return b.Remove(pid) }
 
 func (b bpfStream) account(pid int) error { return b.Account(pid) }
 
@@ -67,7 +67,7 @@ func (connectorStream) mode() string { return ModeWatch }
 
 func (connectorStream) follow(int, uint32) error { return nil }
 
-func (connectorStream) unfollow(int) (bool, error) { return false, nil }
+func (connectorStream) unfollow(int) error { return nil }
 
 func (connectorStream) account(int) error { return nil }
 

@@ -50,7 +50,7 @@ func (*poller) mode() string { return ModePoll }
 
 func (*poller) follow(int, uint32) error { return nil }
 
-func (*poller) unfollow(int) (bool, error) { return false, nil }
+func (*poller) unfollow(int) error { return nil }
 
 func (*poller) account(int) error { return nil }
 

@@ -36,7 +36,7 @@ type stream interface {
 	// follow asks for the events of a process and what it forks from now on, as
 	// of this view.
 	follow(pid int, view uint32) error
-	unfollow(pid int) (was bool, err error)
+	unfollow(pid int) error
 	// account accounts for a process, and what comes of it, where the kernel does that.
 	account(pid int) error
 	// want says which names matter; a stream may tell of others as well.
@@ -84,9 +84,9 @@ func (c *current) follow(pid int, view uint32) error {
 	return c.stream.follow(pid, view)
 }
 
-func (c *current) unfollow(pid int) (was bool, err error) {
+func (c *current) unfollow(pid int) error {
 	if c.stream == nil {
-		return false, nil
+		return nil
 	}
 	return c.stream.unfollow(pid)
 }

@@ -36,10 +36,9 @@ func (b *breaking) follow(pid int, view uint32) error {
 
 func (*breaking) account(int) error { return nil }
 
-func (b *breaking) unfollow(pid int) (bool, error) {
-	_, was := b.followed[pid]
+func (b *breaking) unfollow(pid int) error {
 	delete(b.followed, pid)
-	return was, nil
+	return nil
 }
 
 func (*breaking) want([]procevent.Name) error { return nil }
@@ -212,8 +211,7 @@ func TestOthersMember(t *testing.T) {
 	if err := two.Add(self); err == nil || h.members[self].view != one.id {
 		t.Errorf("it is taken away: %v", err)
 	}
-	_, err := one.Remove(self)
-	if err = errors.Join(err, two.Add(self)); err != nil {
+	if err := errors.Join(one.Remove(self), two.Add(self)); err != nil {
 		t.Errorf("it is not let go: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ const viewQueue = 4096
 type membership interface {
 	// add makes a process and what it forks from now on members of a view.
 	add(pid int, view uint32) error
-	remove(pid int, view uint32) (was bool, err error)
+	remove(pid int, view uint32) error
 	// lost is how many events were lost of anybody.
 	lost() uint64
 	// drop ends a view.
@@ -42,7 +42,7 @@ func (v *view) put(e track.Event) {
 func (v *view) Add(pid int) error { return v.of.add(pid, v.id) }
 
 // Remove implements track.Source.
-func (v *view) Remove(pid int) (bool, error) { return v.of.remove(pid, v.id) }
+func (v *view) Remove(pid int) error { return v.of.remove(pid, v.id) }
 
 // Lost implements track.Source. What the stream loses may have been anybody's.
 func (v *view) Lost() uint64 { return v.events.Dropped() + v.of.lost() }

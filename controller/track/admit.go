@@ -63,17 +63,16 @@ func (a *admission) adopt(pid int) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, known := a.members.byPID[pid], a.members.has(pid)
-	if !known {
+	m := a.members.byPID[pid]
+	if !a.feed.follow(pid) && m == nil {
+		d.held.Close()
+		return nil, procid.ErrGone
+	}
+	if m == nil {
 		if m = a.members.add(pid); m == nil {
 			d.held.Close()
 			return nil, ErrTooMany
 		}
-	}
-	if a.feed.follow(pid); !known && a.feed.tooLate(pid) {
-		a.members.forget(m)
-		d.held.Close()
-		return nil, procid.ErrGone
 	}
 	off := d.off
 	a.present(m, d)

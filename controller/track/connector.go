@@ -118,8 +118,8 @@ func (c *connector) receive(buffer []byte) (n int, err error) {
 // Add implements Source; the connector tells of everything anyway.
 func (c *connector) Add(int) error { return nil }
 
-// Remove implements Source: what happens is told of everybody.
-func (c *connector) Remove(int) (bool, error) { return false, nil }
+// Remove implements Source.
+func (c *connector) Remove(int) error { return nil }
 
 // Lost implements Source. The kernel does not say how many events a full
 // buffer cost, so each occasion counts as one.

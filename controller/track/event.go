@@ -56,11 +56,11 @@ type Event struct {
 
 // Source tells what processes do, in the order in which it happened.
 type Source interface {
-	// Add asks to follow a process and what it forks from now on.
+	// Add asks to follow a process and what it forks from now on. [procid.ErrGone] if
+	// it is at its end, and Run will not tell of that.
 	Add(pid int) error
-	// Remove asks not to follow a process any more, and says whether it was followed
-	// so that its end would have been told, and will not be.
-	Remove(pid int) (was bool, err error)
+	// Remove asks not to follow a process any more.
+	Remove(pid int) error
 	// Run calls handle for each event until ctx ends.
 	Run(ctx context.Context, handle func(Event)) error
 	// Lost returns how many events were lost so far.

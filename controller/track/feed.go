@@ -18,34 +18,29 @@ type feed struct {
 	log    *slog.Logger
 }
 
-// follow asks for the events of a process.
-func (f *feed) follow(pid int) {
+// follow asks for the events of a process. It returns false if it is at its end, of which
+// nobody will tell: what it took belongs to the process that it came of.
+func (f *feed) follow(pid int) bool {
+	if !f.on {
+		return true
+	}
+	err := f.source.Add(pid)
+	if errors.Is(err, procid.ErrGone) {
+		return false
+	}
+	if err != nil {
+		f.log.Warn("source does not follow", "pid", pid, "error", err)
+	}
+	return true
+}
+
+func (f *feed) unfollow(pid int) {
 	if !f.on {
 		return
 	}
-	if err := f.source.Add(pid); err != nil {
-		f.log.Warn("source does not follow", "pid", pid, "error", err)
-	}
-}
-
-// unfollow says whether the source would have told of the end, and will not.
-func (f *feed) unfollow(pid int) (was bool) {
-	if !f.on {
-		return false
-	}
-	was, err := f.source.Remove(pid)
-	if err != nil {
+	if err := f.source.Remove(pid); err != nil {
 		f.log.Warn("source goes on following", "pid", pid, "error", err)
 	}
-	return was
-}
-
-// tooLate says whether a process that the source was just asked to follow had passed the
-// point where its end is told. What it took belongs to the one that it came of.
-func (f *feed) tooLate(pid int) bool {
-	stat, err := procid.ReadStat(pid)
-	over := errors.Is(err, procid.ErrGone) || err == nil && stat.Exiting && stat.Threads <= 1
-	return over && f.unfollow(pid)
 }
 
 // logLost logs how many events were lost since the last time.

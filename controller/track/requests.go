@@ -17,9 +17,12 @@ func (s *state) follow(pid int, meant *procid.Identity) (uint64, error) {
 		}
 	}
 	delete(s.outsiders.excluded, pid)
-	s.feed.follow(pid) // before its children are looked for, so that none is missed
-	m, known := s.members.byPID[pid], s.members.has(pid)
-	if !known {
+	m := s.members.byPID[pid]
+	// Before its children are looked for, so that none is missed.
+	if !s.feed.follow(pid) && m == nil {
+		return 0, procid.ErrGone
+	}
+	if m == nil {
 		if m = s.members.add(pid); m == nil {
 			return 0, ErrTooMany
 		}
@@ -28,18 +31,12 @@ func (s *state) follow(pid int, meant *procid.Identity) (uint64, error) {
 	if m.message == nil {
 		d, err := describe(s.admission.readers, pid, Event{})
 		if err != nil {
-			s.feed.unfollow(pid)
 			s.members.forget(m)
 			return 0, err
 		}
 		if d.off {
 			s.admission.leave(m, d)
 			return 0, ErrOff
-		}
-		if !known && s.feed.tooLate(pid) {
-			s.members.forget(m)
-			d.held.Close()
-			return 0, procid.ErrGone
 		}
 		s.admission.present(m, d)
 	} else {

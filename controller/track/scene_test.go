@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // script is a Source that tells what the test says.
@@ -22,7 +23,7 @@ type script struct {
 	closed  atomic.Bool
 	mu      sync.Mutex
 	added   []int
-	adding  func(pid int) // nil: nothing happens then
+	over    int // the pid of a process that is at its end
 	removed []int
 	last    []track.Event // told when everything ends
 }
@@ -35,17 +36,17 @@ func (s *script) Add(pid int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.added = append(s.added, pid)
-	if s.adding != nil {
-		s.adding(pid)
+	if pid == s.over {
+		return procid.ErrGone
 	}
 	return nil
 }
 
-func (s *script) Remove(pid int) (bool, error) {
+func (s *script) Remove(pid int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.removed = append(s.removed, pid)
-	return true, nil
+	return nil
 }
 
 func (s *script) Run(ctx context.Context, handle func(track.Event)) error {

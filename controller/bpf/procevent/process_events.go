@@ -18,6 +18,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // ProcessEvents follows processes through fork, exec and exit. Children of
@@ -138,24 +139,34 @@ func (p *ProcessEvents) start() error {
 func (p *ProcessEvents) Add(pid int) error { return p.AddTo(pid, 0) }
 
 // AddTo makes the process a member of the given job slot; its descendants
-// inherit the slot and their events carry it.
+// inherit the slot and their events carry it. [procid.ErrGone] if it is at its end,
+// and no event will tell of that.
 func (p *ProcessEvents) AddTo(pid int, slot uint32) error {
+	var now uint32
+	if p.objects.JobTgids.Lookup(int32(pid), &now) == nil && now == slot {
+		return nil
+	}
 	if err := p.objects.JobTgids.Put(int32(pid), slot); err != nil {
 		return fmt.Errorf("follow process %d: %w", pid, err)
+	}
+	// The kernel marks a process as exiting, and then takes it out of the map and tells
+	// of its end. What is still in there may have come after that.
+	stat, err := procid.ReadStat(pid)
+	over := errors.Is(err, procid.ErrGone) || err == nil && stat.Exiting && stat.Threads <= 1
+	if over && p.objects.JobTgids.Delete(int32(pid)) == nil {
+		return fmt.Errorf("follow process %d: %w", pid, procid.ErrGone)
 	}
 	return nil
 }
 
-// Remove ends the membership of one process, not of its children, and says whether
-// it was a member: nothing more is told of it then.
-func (p *ProcessEvents) Remove(pid int) (was bool, err error) {
-	switch err := p.objects.JobTgids.Delete(int32(pid)); {
-	case errors.Is(err, ebpf.ErrKeyNotExist):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("unfollow process %d: %w", pid, err)
+// Remove ends the membership of one process, not of its children. It is no
+// error if it was none.
+func (p *ProcessEvents) Remove(pid int) error {
+	err := p.objects.JobTgids.Delete(int32(pid))
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("unfollow process %d: %w", pid, err)
 	}
-	return true, nil
+	return nil
 }
 
 // Account accounts for a process, in all its life, and for what comes of it from its next

@@ -7,6 +7,7 @@ package procevent
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -133,6 +135,28 @@ func TestOnlyMembersCauseEvents(t *testing.T) {
 	}
 }
 
+// TestAddAtTheEnd: what has passed the point where its end is told does not become a
+// member, nor does whoever has its number next.
+func TestAddAtTheEnd(t *testing.T) {
+	p := mustProcessEvents(t, Options{})
+	command := exec.Command("true")
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = command.Wait() }() // its end is as it is
+	pid := command.Process.Pid
+	patience.Until(t, "a zombie", func() bool {
+		stat, err := procid.ReadStat(pid)
+		return err == nil && stat.Zombie()
+	})
+	if err := p.Add(pid); !errors.Is(err, procid.ErrGone) || p.Has(pid) {
+		t.Errorf("error %v, a member: %v", err, p.Has(pid))
+	}
+	if err := errors.Join(p.Add(os.Getpid()), p.Add(os.Getpid())); err != nil || !p.Has(os.Getpid()) {
+		t.Errorf("one that lives, twice: %v", err)
+	}
+}
+
 func TestAddAndRemove(t *testing.T) {
 	binary := built(t, "../../uprobe/testdata/target.c")
 	tests := []struct {
@@ -151,10 +175,8 @@ func TestAddAndRemove(t *testing.T) {
 				t.Fatal(err)
 			}
 			if test.remove {
-				for _, want := range []bool{true, false} {
-					if was, err := p.Remove(target.PID); err != nil || was != want {
-						t.Fatalf("was a member: %v, %v; want %v", was, err, want)
-					}
+				if err := p.Remove(target.PID); err != nil {
+					t.Fatal(err)
 				}
 			}
 			if err := target.End(t); err != nil {
@@ -164,8 +186,8 @@ func TestAddAndRemove(t *testing.T) {
 			if len(events) != test.want || test.want == 1 && (events[0].Kind != EventExit || events[0].PID != target.PID) {
 				t.Errorf("events %+v, want %d exits of %d", events, test.want, target.PID)
 			}
-			if was, err := p.Remove(target.PID); err != nil || was {
-				t.Errorf("remove what is gone: %v, %v", was, err)
+			if err := p.Remove(target.PID); err != nil {
+				t.Errorf("remove what is gone: %v", err)
 			}
 		})
 	}

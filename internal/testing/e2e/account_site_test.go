@@ -62,19 +62,7 @@ func TestAccountOfAJob(t *testing.T) {
 	run(t, "make", "-s", "-C", "../../..", "build", "slurm")
 	folder := mustShare(t)
 	run(t, "cp", targets.Build(t, "testdata/counts.c", "-static", "-O2"), filepath.Join(folder, "counts"))
-	setup, err := cluster.Site{Registrations: "{}"}.Setup("../../..", folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.OpenFile(setup, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = file.WriteString(accountSetup)
-	if err := errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
-	c := mustCluster(t, folder, setup)
+	c := mustSite(t, folder, accountSetup)
 	within := func(name string) string {
 		own := filepath.Join(folder, name)
 		if err := errors.Join(os.Mkdir(own, 0o777), os.Chmod(own, 0o777)); err != nil { //nolint:gosec // of a user of the cluster

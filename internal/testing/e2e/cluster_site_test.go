@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -32,6 +33,25 @@ func mustRunOn(t *testing.T, c *cluster.Cluster, user string, command ...string)
 		t.Fatalf("%v\n%s", err, c.Logs(t.Context()))
 	}
 	return out
+}
+
+// mustSite makes a cluster with Attune's services and no registrations, whose setup has
+// more lines.
+func mustSite(t *testing.T, folder, more string) *cluster.Cluster {
+	t.Helper()
+	setup, err := cluster.Site{Registrations: "{}"}.Setup("../../..", folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(setup, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteString(more)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return mustCluster(t, folder, setup)
 }
 
 // mustShare makes a folder for all users.

@@ -6,10 +6,8 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
@@ -38,19 +36,7 @@ done`
 func TestOptionsOfAJob(t *testing.T) {
 	run(t, "make", "-s", "-C", "../../..", "build", "slurm")
 	folder := mustShare(t)
-	setup, err := cluster.Site{Registrations: "{}"}.Setup("../../..", folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.OpenFile(setup, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = fmt.Fprintf(file, "echo 'TaskProlog=%s' >/etc/slurm/more.conf\n", mustAbs(t, "../../../packaging/slurm/task-prolog.sh"))
-	if err := errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
-	c := mustCluster(t, folder, setup)
+	c := mustSite(t, folder, fmt.Sprintf("echo 'TaskProlog=%s' >/etc/slurm/more.conf\n", mustAbs(t, "../../../packaging/slurm/task-prolog.sh")))
 	srun := func(t *testing.T, option string) string {
 		t.Helper()
 		return mustRunOn(t, c, cluster.Alice, "sh", "-c", "cd; srun -N2 --attune=observe "+option+" sh -c 'sleep 2; echo ran' 2>&1")
