@@ -63,7 +63,8 @@ func (m *member) Tick(h *sdk.Host) {
 	case "hang":
 		time.Sleep(time.Hour)
 	case "spin":
-		for m.ticks > 0 { // without a system call, in which Go could not interrupt it
+		for { // without a system call, in which Go could not interrupt it
+			m.ticks++
 		}
 	}
 	h.Remark(0, "tick %d", m.ticks)
