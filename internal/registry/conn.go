@@ -90,7 +90,7 @@ func (c *conn) do(ctx context.Context, request func(context.Context) error) erro
 // doWithin is do with so much time for each attempt.
 func (c *conn) doWithin(ctx context.Context, each time.Duration, request func(context.Context) error) error {
 	var last error
-	for {
+	for pause := retryAfter; ; pause = min(2*pause, retryAtMost) {
 		link, err := c.link.wait(ctx, c.ctx)
 		if err != nil {
 			return errors.Join(err, last)
@@ -107,14 +107,19 @@ func (c *conn) doWithin(ctx context.Context, each time.Duration, request func(co
 		if c.failed != nil {
 			c.failed()
 		}
-		if !beat.Pause(ctx, retryAfter) {
+		if !beat.Pause(ctx, pause) {
 			return errors.Join(context.Cause(ctx), last)
 		}
 	}
 }
 
-// retryAfter is between two attempts while the connection stands.
-const retryAfter = 250 * time.Millisecond
+// retryAfter is between the first two attempts while the connection stands. Each
+// further one waits twice as long, up to retryAtMost: a node whose site has no Analyzer
+// for days must not cost anything.
+const (
+	retryAfter  = 250 * time.Millisecond
+	retryAtMost = 2 * time.Second
+)
 
 // passing says whether an error is of the registry being away or not ready, not
 // of what was asked.
