@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"unicode"
@@ -39,9 +40,18 @@ type object struct {
 	name  string
 }
 
-// overlaps says whether two objects have addresses in common.
-func (o *object) overlaps(p *object) bool {
-	return p.image.Start < o.image.End && o.image.Start < p.image.End
+// place is of a file where it is mapped.
+type place struct{ device, inode, bias uint64 }
+
+func placeOf(i objfile.Image) place { return place{i.Device, i.Inode, i.Bias} }
+
+func byAddress(a, b *object) int { return compare(a.image.Start, b.image.Start) }
+
+// overlaps says whether an object has addresses in common with one of those that are
+// mapped, in the order of addresses.
+func (o *object) overlaps(mapped []*object) bool {
+	after := sort.Search(len(mapped), func(i int) bool { return mapped[i].image.End > o.image.Start })
+	return after < len(mapped) && mapped[after].image.Start < o.image.End
 }
 
 // NewSpace returns the code of a process whose images, in the order of addresses, the
@@ -79,13 +89,14 @@ func (s *Space) look() (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	same := func(o *object, i objfile.Image) bool {
-		return o.image.Device == i.Device && o.image.Inode == i.Inode && o.image.Bias == i.Bias
+	known, stays := make(map[place]*object, len(s.objects)), make(map[*object]bool)
+	for _, o := range s.objects {
+		known[placeOf(o.image)] = o
 	}
 	var now, opened []*object
 	for _, image := range images {
-		if at := slices.IndexFunc(s.objects, func(o *object) bool { return same(o, image) }); at >= 0 {
-			now = append(now, s.objects[at])
+		if o := known[placeOf(image)]; o != nil {
+			now, stays[o] = append(now, o), true
 			continue
 		}
 		file, err := image.Open()
@@ -99,16 +110,17 @@ func (s *Space) look() (changed bool, err error) {
 		return false, nil // what went stays: stacks from before may lead there
 	}
 	// What is not mapped any more keeps its names as long as nothing took its place.
+	mapped := slices.SortedFunc(slices.Values(now), byAddress)
 	for _, o := range s.objects {
 		switch {
-		case slices.Contains(now, o):
-		case len(now) < mostObjects && !slices.ContainsFunc(now, o.overlaps):
+		case stays[o]:
+		case len(now) < mostObjects && !o.overlaps(mapped):
 			now = append(now, o)
 		default:
 			_ = o.file.Close() // read only
 		}
 	}
-	slices.SortFunc(now, func(a, b *object) int { return compare(a.image.Start, b.image.Start) })
+	slices.SortFunc(now, byAddress)
 	s.objects = now
 	return true, nil
 }
