@@ -98,7 +98,7 @@ func (s *Store) Record(ctx context.Context, trials []Trial) error {
 				return err
 			}
 		}
-		_, err := tx.ExecContext(ctx, forget, maxAdvice)
+		_, err := tx.ExecContext(ctx, forget, s.most)
 		return err
 	})
 	if err != nil {

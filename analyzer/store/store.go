@@ -48,7 +48,10 @@ CREATE TABLE by_hand (
 `
 
 // Store is an open knowledge store. Close ends it.
-type Store struct{ db *sqlfile.File }
+type Store struct {
+	db   *sqlfile.File
+	most int // pieces of advice that are kept
+}
 
 // Open opens the store in a file, which is made if there is none. Its directory
 // has to be there.
@@ -63,7 +66,7 @@ func open(ctx context.Context, path string, wait time.Duration) (*Store, error) 
 	case err != nil:
 		return nil, fmt.Errorf("knowledge store %s: %w", path, err)
 	}
-	return &Store{db}, nil
+	return &Store{db, maxAdvice}, nil
 }
 
 // Close closes the file.

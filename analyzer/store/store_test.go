@@ -170,14 +170,15 @@ func TestBadFiles(t *testing.T) {
 // is known.
 func TestKnowledgeOfAUser(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "knowledge.db"))
+	s.most = 100
 	trials := []Trial{trial("aa11", "solver@4711", Kept, 2, 0)}
-	for n := range maxAdvice + 10 {
+	for n := range s.most + 10 {
 		trials = append(trials, trial(fmt.Sprintf("b%d", n), fmt.Sprintf("bomb%d@4712", n), Kept, 2, n+1))
 	}
 	if err := s.Record(t.Context(), trials); err != nil {
 		t.Fatal(err)
 	}
-	for application, want := range map[string]int{"solver@4711": 1, "bomb0@4712": 0, fmt.Sprintf("bomb%d@4712", maxAdvice+9): 1} {
+	for application, want := range map[string]int{"solver@4711": 1, "bomb0@4712": 0, fmt.Sprintf("bomb%d@4712", s.most+9): 1} {
 		if known, err := s.Known(t.Context(), application); err != nil || len(known) != want {
 			t.Errorf("%s: %v %v, want %d", application, known, err, want)
 		}

@@ -28,15 +28,26 @@ func TestAims(t *testing.T) {
 	text := []Part{{Address: start, Code: code}}
 	loaded := []Part{text[0], {Address: start + 0x100000, Code: data}}
 	aims := mustAims(t, loaded, text)
+	distances := slowly(text, 1, func(p Part, i int) (uint64, bool) {
+		if i+4 > bytes || !distanceMayStand(p.Code, i) {
+			return 0, false
+		}
+		return distanceFrom(p, i), true
+	})
+	addresses := slowly(loaded, 4, func(p Part, i int) (uint64, bool) {
+		if i+8 > bytes {
+			return 0, false
+		}
+		return binary.LittleEndian.Uint64(p.Code[i:]), true
+	})
 	led, pointers := 0, 0
 	for from := uint64(start); from+width < start+bytes; from += 13 {
-		slow := slowly(text, from, from+width, 1, distanceFrom, func(p Part, i int) bool { return i+4 <= bytes && distanceMayStand(p.Code, i) })
+		slow := distances.between(from, from+width)
 		if got := aims.distances.between(from, from+width); !slices.Equal(got, slow) {
 			t.Errorf("code to %#x: %#x, want %#x", from, got, slow)
 		}
 		led += len(slow)
-		slow = slowly(loaded, from, from+width, 4, func(p Part, i int) uint64 { return binary.LittleEndian.Uint64(p.Code[i:]) },
-			func(_ Part, i int) bool { return i+8 <= bytes })
+		slow = addresses.between(from, from+width)
 		if got := aims.pointers.between(from, from+width); !slices.Equal(got, slow) {
 			t.Errorf("pointers to %#x: %#x, want %#x", from, got, slow)
 		}
@@ -47,17 +58,29 @@ func TestAims(t *testing.T) {
 	}
 }
 
-// slowly looks at all that may stand in parts, in steps, for what leads between two
-// addresses.
-func slowly(parts []Part, from, to uint64, step int, leads func(Part, int) uint64, may func(Part, int) bool) (found []uint64) {
+// ways are the places that lead to an address.
+type ways map[uint64][]uint64
+
+// slowly looks at all places in parts, in steps, for where they lead.
+func slowly(parts []Part, step int, leads func(Part, int) (uint64, bool)) ways {
+	found := make(ways)
 	for _, p := range parts {
 		for i := 0; i < len(p.Code); i += step {
-			if may(p, i) && leads(p, i)-from-1 < to-from-1 {
-				found = append(found, p.Address+uint64(i))
+			if to, ok := leads(p, i); ok {
+				found[to] = append(found[to], p.Address+uint64(i))
 			}
 		}
 	}
 	return found
+}
+
+// between are the places that lead between two addresses.
+func (w ways) between(from, to uint64) (places []uint64) {
+	for address := from + 1; address < to; address++ {
+		places = append(places, w[address]...)
+	}
+	slices.Sort(places)
+	return places
 }
 
 func mustAims(t testing.TB, loaded, text []Part) *Aims {
