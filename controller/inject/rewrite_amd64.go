@@ -6,11 +6,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -69,8 +69,8 @@ type rewriting struct {
 	left       []proc.Change // not made yet, by address; they do not overlap
 	first, end uint64        // of what is left
 	busy       map[uint64]int
-	failed     error         // why some will not be made
-	piece      [8 << 10]byte // of a stack that is looked at
+	failed     error           // why some will not be made
+	piece      [1 << 10]uint64 // of a stack that is looked at
 }
 
 // try does it once, and lets all threads go.
@@ -134,29 +134,37 @@ const (
 	segmentsWord = 0x2b<<48 | tracer.UserCode
 	backToRSP    = 3
 	maxStacks    = 8
+	wordBytes    = 8
 )
 
 // noteStacks looks for addresses within the bytes on a thread's stack, and on those
 // that signal handlers with a stack of their own have left.
 func (w *rewriting) noteStacks(tid int, top uint64) {
+	first, span := w.first, w.end-w.first
 	stacks := []uint64{top}
 	for i := 0; i < len(stacks) && i < maxStacks; i++ {
 		end := stacks[i] + maxStack
 		for at := stacks[i] &^ 7; at < end; {
-			n := w.process.ReadSome(at, w.piece[:]) &^ 7
-			for j := 0; j+8 <= n; j += 8 {
-				word := binary.LittleEndian.Uint64(w.piece[j:])
-				w.note(tid, word)
-				if word == segmentsWord && j >= 8*backToRSP {
-					stacks = append(stacks, binary.LittleEndian.Uint64(w.piece[j-8*backToRSP:]))
+			words := w.piece[:w.process.ReadSome(at, bytesOf(w.piece[:]))/wordBytes]
+			for j, word := range words { // all threads wait for it
+				if word-first < span {
+					w.note(tid, word)
+				}
+				if word == segmentsWord && j >= backToRSP {
+					stacks = append(stacks, words[j-backToRSP])
 				}
 			}
-			if n < len(w.piece) {
+			if len(words) < len(w.piece) {
 				break
 			}
-			at += uint64(n)
+			at += uint64(len(words) * wordBytes)
 		}
 	}
+}
+
+// bytesOf is the memory that words lie in.
+func bytesOf(words []uint64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*wordBytes)
 }
 
 // writeAll makes the changes that no thread is in the way of.
