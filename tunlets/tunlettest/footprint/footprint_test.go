@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tunlettest_test
+// Package footprint tests what a tunlet takes of a machine.
+package footprint
 
 import (
 	"os"
@@ -27,7 +28,7 @@ const (
 	// processes is how many processes a session has in the test.
 	processes = 64
 	// rounds is how often everything is delivered.
-	rounds = 400
+	rounds = 200
 )
 
 // TestFootprint runs the real program, as each tunlet, under a session of 64
@@ -35,7 +36,7 @@ const (
 func TestFootprint(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, catalogue.Binary)
-	build := exec.Command("go", "build", "-o", binary, "../catalogue/cmd/attune-tunlets")
+	build := exec.Command("go", "build", "-o", binary, "../../catalogue/cmd/attune-tunlets")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
