@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // module is left out of the packages' names.
@@ -103,6 +104,7 @@ func readAllowed(from io.Reader) (map[test]string, error) {
 
 // event is what `go test -json` tells (go doc test2json).
 type event struct {
+	Time                          time.Time
 	Action, Package, Test, Output string
 	Elapsed                       float64
 }
@@ -110,7 +112,7 @@ type event struct {
 // readEvents adds the tests of one step. What is no event is passed over: a
 // compiler's words stand between them.
 func (r *report) readEvents(step string, from io.Reader) error {
-	reasons := map[test]string{}
+	reasons, since := map[test]string{}, map[test]time.Time{}
 	decoder := bufio.NewReader(from)
 	for {
 		line, err := decoder.ReadBytes('\n')
@@ -125,12 +127,19 @@ func (r *report) readEvents(step string, from io.Reader) error {
 		}
 		t := test{pkg: strings.TrimPrefix(e.Package, module), name: e.Test}
 		switch e.Action {
+		case "run", "cont":
+			since[t] = e.Time
 		case "output":
 			if e.Test != "" && !strings.HasPrefix(e.Output, "=== ") && !strings.HasPrefix(strings.TrimSpace(e.Output), "--- ") {
 				reasons[t] = strings.TrimSpace(e.Output)
 			}
 		case "pass", "fail", "skip":
-			r.add(outcome{test: t, step: step, action: e.Action, seconds: e.Elapsed, words: reasons[t]})
+			// What a test says of itself is without its parallel parts.
+			seconds := e.Elapsed
+			if began, told := since[t]; told {
+				seconds = max(seconds, e.Time.Sub(began).Seconds())
+			}
+			r.add(outcome{test: t, step: step, action: e.Action, seconds: seconds, words: reasons[t]})
 			delete(reasons, t)
 		}
 	}

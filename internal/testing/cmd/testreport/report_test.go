@@ -18,6 +18,10 @@ const (
 {"Action":"pass","Package":"github.com/attune-hpc/attune/a","Test":"TestOne","Elapsed":1.5}
 {"Action":"pass","Package":"github.com/attune-hpc/attune/a","Elapsed":1.6}
 `
+	parallel = `{"Time":"2026-01-01T00:00:00Z","Action":"run","Package":"github.com/attune-hpc/attune/a","Test":"TestMany"}
+{"Time":"2026-01-01T00:00:01Z","Action":"cont","Package":"github.com/attune-hpc/attune/a","Test":"TestMany"}
+{"Time":"2026-01-01T00:00:43Z","Action":"pass","Package":"github.com/attune-hpc/attune/a","Test":"TestMany","Elapsed":0.1}
+`
 	skips = `{"Action":"output","Package":"github.com/attune-hpc/attune/a","Test":"TestTwo/x","Output":"    a_test.go:3: no such tool\n"}
 {"Action":"output","Package":"github.com/attune-hpc/attune/a","Test":"TestTwo/x","Output":"    --- SKIP: TestTwo/x (0.00s)\n"}
 {"Action":"skip","Package":"github.com/attune-hpc/attune/a","Test":"TestTwo/x","Elapsed":0}
@@ -38,6 +42,7 @@ func TestReport(t *testing.T) {
 		says                         []string
 	}{
 		{"passes", steps, good, "", 0, []string{"1.5 s  race       a TestOne", "\n1 passed, 0 failed, 0 skipped\n", "passed        10      12"}},
+		{"parallel parts", steps, parallel, "", 0, []string{"42.0 s  race       a TestMany"}},
 		{"a step left out", steps + "site\tnot run\tneeds root\n", good, "", 0, []string{"not run  needs root"}},
 		{"a step failed", "build\tFAILED\t1\t1\n", good, "", 1, []string{"FAILED"}},
 		{"unknown skip", steps, good + skips, "", 1, []string{"NOT ALLOWED  a TestTwo/x: a_test.go:3: no such tool"}},
