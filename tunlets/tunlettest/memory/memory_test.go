@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package footprint tests what a tunlet takes of a machine.
-package footprint
+// Package memory tests how much of it tunlets take.
+package memory
 
 import (
 	"os"
@@ -31,9 +31,9 @@ const (
 	rounds = 200
 )
 
-// TestFootprint runs the real program, as each tunlet, under a session of 64
+// TestResident runs the real program, as each tunlet, under a session of 64
 // processes, and looks at its memory and CPU time.
-func TestFootprint(t *testing.T) {
+func TestResident(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, catalogue.Binary)
 	build := exec.Command("go", "build", "-o", binary, "../../catalogue/cmd/attune-tunlets")
