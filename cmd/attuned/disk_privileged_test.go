@@ -21,6 +21,7 @@ import (
 // The disk of the journals is full: nothing is changed that could not be undone,
 // people are told, and when there is room again all goes on.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	s := mustSiteOnly(t)
 	if err := os.Mkdir(s.path("state"), 0o755); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 // The owner's objective is measured in a session of a service: in the output of a user's
 // processes, as far as it is a file of theirs, and by a point.
 func TestOwnersObjective(t *testing.T) {
+	t.Parallel()
 	const nobody = 65534
 	rows := map[string]struct {
 		text  string
@@ -34,6 +35,7 @@ func TestOwnersObjective(t *testing.T) {
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			spec, err := objective.Parse(row.text)
 			if err != nil {
 				t.Fatal(err)

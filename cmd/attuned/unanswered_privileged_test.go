@@ -104,6 +104,7 @@ func (s *site) said(words ...string) (lines int) {
 // a script. The daemon goes on, finds what other users start, says whom it refuses once,
 // and ends at once.
 func TestUnansweredReads(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		// attack has programs, and perhaps registrations, of the hostile user; hung
@@ -120,6 +121,7 @@ func TestUnansweredReads(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			s := mustSiteOnly(t)
 			s.write("policy.yaml", "service:\n  - mode: observe\n    owners: [role:user]\n")
 			hung := tt.attack(t, s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Works in two threads that check each other's results, and says on request what
- * its knob is. At the end of its input it says whether every result was right,
- * and exits with 3. */
+/* Works in two threads that check each other's results, a part of the time, for
+ * tests have several side by side, and says on request what its knob is. At the end
+ * of its input it says whether every result was right, and exits with 3. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { THREADS = 2, STATUS = 3 };
+enum { THREADS = 2, STATUS = 3, AT_ONCE = 256, PAUSE_US = 1000 };
 
 volatile int32_t knob = 7;
 static atomic_bool ending;
@@ -37,6 +38,8 @@ static void *worker(void *unused) {
         rounds++;
         wrong += got != 64 * seed + 2016;
         pthread_mutex_unlock(&lock);
+        if (seed % AT_ONCE == 0)
+            usleep(PAUSE_US);
     }
     return unused;
 }

@@ -7,7 +7,8 @@
 // directories. Not imitated are limits of resources and of addresses, private devices
 // and the filter on scheduling policies.
 //
-// It has no state; everything may be used from any goroutine.
+// It remembers what systemd says of sets of system calls; everything may be used from any
+// goroutine.
 package confined
 
 import (

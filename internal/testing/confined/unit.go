@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // unit is what a unit says of the rights of its service.
@@ -97,18 +98,37 @@ func (u *unit) allow(name string, yes bool) error {
 		u.calls[name] = yes
 		return nil
 	}
-	out, err := exec.Command("systemd-analyze", "syscall-filter", "--no-pager", name).CombinedOutput()
+	members, err := set(name)
 	if err != nil {
-		return fmt.Errorf("what is in %s: %w: %s", name, err, out)
+		return err
 	}
-	for line := range strings.Lines(string(out)) {
-		if line = strings.TrimSpace(line); line != "" && line != name && !strings.HasPrefix(line, "#") {
-			if err := u.allow(line, yes); err != nil {
-				return err
-			}
+	for _, member := range members {
+		if err := u.allow(member, yes); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// sets are the members of sets of system calls, by name: systemd is asked once for each.
+var sets sync.Map
+
+// set returns the calls, and the sets, that a set has.
+func set(name string) (members []string, err error) {
+	if known, ok := sets.Load(name); ok {
+		return known.([]string), nil
+	}
+	out, err := exec.Command("systemd-analyze", "syscall-filter", "--no-pager", name).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("what is in %s: %w: %s", name, err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if line = strings.TrimSpace(line); line != "" && line != name && !strings.HasPrefix(line, "#") {
+			members = append(members, line)
+		}
+	}
+	sets.Store(name, members)
+	return members, nil
 }
 
 // define is a line of the kernel's header of numbers.

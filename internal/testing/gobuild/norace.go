@@ -6,6 +6,6 @@ package gobuild
 
 // flags has the commands built as the Makefile builds them, which shares its build
 // cache.
-func flags() []string { return []string{"-trimpath"} }
+func flags() []string { return []string{"-trimpath", "-ldflags=-w"} }
 
 const cgo = "CGO_ENABLED=0"
