@@ -75,9 +75,10 @@ func checkKeyOnly(spec *attunev1.MeasurePoint) error {
 }
 
 // simplify says in the point's own value what needs no captures, which is the
-// cheapest that mechanisms offer: one parameter, and bounds for it.
+// cheapest that mechanisms offer: one parameter, and bounds for it. A static probe's
+// argument may be a floating point number, which only a capture of it knows to refuse.
 func simplify(spec *attunev1.MeasurePoint) {
-	if len(spec.GetCaptures()) != 1 || spec.GetKeyCapture() != "" || spec.GetPlace() != attunev1.Place_PLACE_ENTRY {
+	if spec.GetUsdt() != nil || len(spec.GetCaptures()) != 1 || spec.GetKeyCapture() != "" || spec.GetPlace() != attunev1.Place_PLACE_ENTRY {
 		return
 	}
 	c := spec.GetCaptures()[0]

@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/capture"
 	"github.com/attune-hpc/attune/internal/objfile/usdt"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -132,6 +133,9 @@ func planStaticProbe(plan *uprobesPlan, spec Spec, symbol Symbol) error {
 			return fmt.Errorf("it has %d arguments: there is no argument %d", len(symbol.Arguments), i)
 		}
 	}
+	if err := checkFloats(spec, symbol.Arguments); err != nil {
+		return err
+	}
 	for i, argument := range symbol.Arguments[:min(len(symbol.Arguments), len(plan.Operand))] {
 		operand, err := operandOf(argument)
 		if err != nil && slices.Contains(wanted, i) {
@@ -142,6 +146,30 @@ func planStaticProbe(plan *uprobesPlan, spec Spec, symbol Symbol) error {
 	// Counting needs no value: one that is not there is 0.
 	if int64(spec.Parameter) < int64(len(plan.Operand)) {
 		plan.Value = plan.Operand[spec.Parameter]
+	}
+	return nil
+}
+
+// checkFloats refuses to take a static probe's floating point number for anything else:
+// its bits would pass for an integer. That a number is one, only its probe knows, and a
+// probe of an old header does not.
+func checkFloats(spec Spec, arguments []usdt.Operand) error {
+	isFloat := func(i int) bool { return i < len(arguments) && arguments[i].Float }
+	for _, c := range spec.Program.Captures {
+		parameter := c.Source == capture.SourceParameter || c.Source == capture.SourceFloatParameter
+		if !parameter || !isFloat(c.Index) {
+			continue
+		}
+		want, name := capture.TypeF64, "f64"
+		if arguments[c.Index].Size == 4 {
+			want, name = capture.TypeF32, "f32"
+		}
+		if c.Source != capture.SourceFloatParameter || c.Type != want {
+			return fmt.Errorf("argument %d is a floating point number: capture it as %s, arg%[1]d:%[2]s", c.Index, name)
+		}
+	}
+	if spec.wantsValue() && isFloat(int(min(spec.Parameter, math.MaxInt32))) {
+		return fmt.Errorf("argument %d is a floating point number, and a point's value an integer: capture it instead", spec.Parameter)
 	}
 	return nil
 }
