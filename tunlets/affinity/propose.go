@@ -87,8 +87,8 @@ func (n *node) unbind(kind func(demand, *process) bool) (finding, bool) {
 	if f.calls = calls >= leastCalls; !f.calls {
 		f.scope = n.timeScope()
 	}
-	f.reason = fmt.Sprintf("%d threads of %d processes are bound to some of %d CPUs: they run %.1f s per second, and wait %.1f s for a CPU",
-		s.bound, len(f.members), len(cpus), s.run, s.wait)
+	f.reason = fmt.Sprintf("%d threads, %.3g for each process, are bound to some of %d CPUs: they run %.1f s per second, and wait %.1f s for a CPU",
+		s.bound, float64(s.bound)/float64(len(f.members)), len(cpus), s.run, s.wait)
 	return f, true
 }
 

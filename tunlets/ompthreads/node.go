@@ -109,8 +109,8 @@ func (n *node) decide(h *sdk.Host) {
 	}
 	n.Propose(h, sdk.Proposal{
 		PredictedGain: all.gain(), Confidence: 0.8,
-		Reason: fmt.Sprintf("%.0f threads of %d processes share %.1f CPUs: they wait %.1f s per second for a CPU; %.0f sleeps/s and %.0f other context switches/s for %.0f parallel regions/s",
-			all.threads, len(n.Members), all.run, all.wait, all.sleeps, all.yields, n.regions/n.seconds),
+		Reason: fmt.Sprintf("%.0f threads, %.3g for each process, share %.1f CPUs: they wait %.1f s per second for a CPU; %.0f sleeps/s and %.0f other context switches/s for %.0f parallel regions/s",
+			all.threads, all.threads/float64(len(n.Members)), all.run, all.wait, all.sleeps, all.yields, n.regions/n.seconds),
 	}, func(t *team) sdk.Change {
 		t.before, t.sharers, t.freed = t.cpus(), sharers, false
 		t.threads = threadsFor(t.before, sharers)
