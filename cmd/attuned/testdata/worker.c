@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { THREADS = 2, STATUS = 3, AT_ONCE = 256, PAUSE_US = 1000 };
+enum { THREADS = 2, STATUS = 3, AT_ONCE = 64, PAUSE_US = 5000 };
 
 volatile int32_t knob = 7;
 static atomic_bool ending;
