@@ -63,6 +63,28 @@ func TestAccountLimit(t *testing.T) {
 	}
 }
 
+// TestAccountSoftLimit: what only is to be told is told, and what is told only ends nothing.
+func TestAccountSoftLimit(t *testing.T) {
+	for name, row := range map[string]struct {
+		limits, says string
+		code         int
+	}{
+		"soft":          {"--soft-limit wall=0.01", "attune: exceeded   wall_seconds: ", 0},
+		"soft and hard": {"--soft-limit wall=0.01 --limit processes=1", "attune: ended because of processes.peak: 2 > 1 after", 124},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := "sleep 0.1; exec true"
+			if row.code != 0 {
+				program = "sleep 0.1; sleep 1000 & wait"
+			}
+			got := shell(t, "$ATTUNE_BINARY account --grace 0s "+row.limits+" -- sh -c '"+program+"'", "")
+			if got.code != row.code || !strings.Contains(got.stderr, row.says) {
+				t.Errorf("%+v, want it to say %q", got, row.says)
+			}
+		})
+	}
+}
+
 // TestAccountLimitOfDisk: of the working directory, if no other is named.
 func TestAccountLimitOfDisk(t *testing.T) {
 	dir := t.TempDir()

@@ -169,7 +169,11 @@ func (a *Accountant) fillExit(record *account.Account, exit launch.Exit) {
 		if total, known := record.Number(limit.Field); known && total > max(limit.Max, e.peak) {
 			e = excess{limit, total}
 		}
-		if e.limit.Field != "" {
+		switch {
+		case e.limit.Field == "":
+		case e.limit.Soft:
+			record.Exit.SoftLimits = append(record.Exit.SoftLimits, e.String())
+		default:
 			record.Exit.Limits = append(record.Exit.Limits, e.String())
 		}
 	}

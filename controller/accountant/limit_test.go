@@ -64,8 +64,8 @@ func TestSoftLimit(t *testing.T) {
 	if exit.Code != 0 || a.Exit.Type != account.ExitNormal || *a.Exit.Code != 0 {
 		t.Errorf("the command ended with %+v, the account says %+v", exit, a.Exit)
 	}
-	if len(a.Exit.Limits) != 1 || !strings.HasPrefix(a.Exit.Limits[0], "io.read_bytes: ") {
-		t.Errorf("limits %q", a.Exit.Limits)
+	if len(a.Exit.Limits) > 0 || len(a.Exit.SoftLimits) != 1 || !strings.HasPrefix(a.Exit.SoftLimits[0], "io.read_bytes: ") {
+		t.Errorf("limits %q and %q", a.Exit.Limits, a.Exit.SoftLimits)
 	}
 }
 

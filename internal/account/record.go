@@ -116,7 +116,9 @@ type Exit struct {
 	Type   string   `json:"type" jsonschema:"normal (it has a code), signal, limits (it was ended because of a limit), or lost (nobody was told)."`
 	Code   *int     `json:"code,omitempty" jsonschema:"Exit code, if it exited."`
 	Signal string   `json:"signal,omitempty" jsonschema:"Signal that killed it, e.g. SIGTERM."`
-	Limits []string `json:"limits,omitempty" jsonschema:"Limits that were exceeded, each as 'field: peak > limit'."`
+	Limits []string `json:"limits,omitempty" jsonschema:"Limits that were exceeded, each as 'field: peak > limit'. If type is not limits, the command had ended before that was seen."`
+	// SoftLimits end nothing.
+	SoftLimits []string `json:"soft_limits,omitempty" jsonschema:"Soft limits that were exceeded, in the same words."`
 }
 
 // Time is what the wall time of all processes together went into.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/archived"
@@ -127,6 +128,13 @@ func page(a *account.Account) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, "attune: "+format+"\n", args...) }
 	line("%s after %s", endText(a.Exit), quantity.Seconds(a.WallSeconds))
+	exceeded := a.Exit.SoftLimits
+	if a.Exit.Type != account.ExitLimits { // it had ended by itself when that was seen
+		exceeded = slices.Concat(a.Exit.Limits, exceeded)
+	}
+	if len(exceeded) > 0 {
+		line("exceeded   %s", strings.Join(exceeded, ", "))
+	}
 	if a.CPUSeconds != nil {
 		line("CPU        %s%s (%s%s of it in the kernel), %.2f cores on average%s", digest.About(a, "cpu_seconds"), quantity.Seconds(*a.CPUSeconds),
 			digest.About(a, "system_seconds"), quantity.Seconds(*a.SystemSeconds), *a.CoresAverage, numberText(a.CoresPeak, ", %.2f at most"))

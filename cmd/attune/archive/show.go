@@ -4,6 +4,7 @@ package archive
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -66,7 +67,7 @@ func writeTask(p *cli.Env, id string, t *archive.Task) error {
 	if a.Exit.Code != nil {
 		exit = fmt.Sprint("code ", *a.Exit.Code)
 	}
-	row("exit", strings.TrimSpace(exit+" "+a.Exit.Signal+" "+strings.Join(a.Exit.Limits, ", ")))
+	row("exit", strings.TrimSpace(exit+" "+a.Exit.Signal+" "+strings.Join(slices.Concat(a.Exit.Limits, a.Exit.SoftLimits), ", ")))
 	for _, field := range archive.Fields() {
 		if v, known := t.Number(field); known {
 			text := quantity.Field(field, v)
