@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +143,35 @@ func TestRead(t *testing.T) {
 			}
 			if added, err := store.Add(t.Context(), again.Tasks...); err != nil || added.Known != len(tt.want) {
 				t.Errorf("the second time added %+v, %v", added, err)
+			}
+		})
+	}
+}
+
+// TestSlurmTyped: what was typed at the prompt may have line ends and bars.
+func TestSlurmTyped(t *testing.T) {
+	const text = `JobID|JobName|State|SubmitLine|Start|End|ExitCode
+7|bash|COMPLETED|salloc -N2 bash -c cd "$0"
+sort in | uniq -c | tee out
+wait|2026-05-04T10:00:00|2026-05-04T11:00:00|0:0
+7.0|sort|COMPLETED|srun sort|2026-05-04T10:00:00|2026-05-04T11:00:00|0:0
+8|uniq|COMPLETED|srun uniq|2026-05-04T10:00:00|2026-05-04T11:00:00|0:0
+`
+	for name, text := range map[string]string{
+		"parsable2": text,
+		"parsable":  strings.NewReplacer("ExitCode", "ExitCode|", "|0:0", "|0:0|").Replace(text),
+		"line ends": strings.ReplaceAll(text, "\n", "\r\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := mustFile(t, "sacct.txt")
+			f.Text = []byte(text)
+			got, err := Read("slurm", f)
+			if err != nil || len(got.Tasks) != 2 {
+				t.Fatalf("%d tasks, %v", len(got.Tasks), err)
+			}
+			want := strings.Fields(`salloc -N2 bash -c cd "$0" sort in | uniq -c | tee out wait`)
+			if a := got.Tasks[0].Account; !slices.Equal(a.Command, want) || a.WallSeconds != 3600 || *a.Exit.Code != 0 {
+				t.Errorf("%+v", a)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ package imports
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,12 +61,18 @@ func readSlurm(f File) (result Result, err error) {
 
 // slurmJobs reads the jobs, each with its steps, which follow it.
 func (f File) slurmJobs() (jobs []*job, err error) {
-	lines := strings.Split(strings.TrimRight(string(f.Text), "\n"), "\n")
-	header := strings.Split(strings.TrimRight(lines[0], "|\r"), "|")
+	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(string(f.Text), "\r\n", "\n"), "\n"), "\n")
+	first, parsable := strings.CutSuffix(lines[0], "|") // --parsable has one more
+	header := strings.Split(first, "|")
 	byID := make(map[string]*job)
-	for i, text := range lines[1:] {
-		line := i + 2
-		row, err := f.row(line, header, strings.TrimSuffix(text, "\r"))
+	for i, n := 1, 0; i < len(lines); i += n {
+		line := i + 1
+		var cells []string
+		cells, n = slurmRecord(lines[i:], header)
+		if parsable && len(cells) > 0 && cells[len(cells)-1] == "" {
+			cells = cells[:len(cells)-1]
+		}
+		row, err := f.row(line, header, cells)
 		if err != nil {
 			return nil, err
 		}
@@ -89,11 +96,27 @@ func (f File) slurmJobs() (jobs []*job, err error) {
 	return jobs, nil
 }
 
-// row returns the cells of a line by their columns.
-func (f File) row(line int, header []string, text string) (map[string]string, error) {
-	cells := strings.Split(text, "|")
-	if len(cells) == len(header)+1 && cells[len(header)] == "" {
-		cells = cells[:len(header)] // --parsable
+// typed is the column of what was typed at the prompt, which Slurm writes as it stands, with
+// line ends and bars.
+const typed = "SubmitLine"
+
+// slurmRecord returns the cells of the record that the lines begin with, and how many lines
+// it has.
+func slurmRecord(lines, header []string) (cells []string, n int) {
+	cells = strings.Split(lines[0], "|")
+	for n = 1; slices.Contains(header, typed) && len(cells) < len(header) && n < len(lines); n++ {
+		more := strings.Split(lines[n], "|")
+		cells[len(cells)-1] += "\n" + more[0]
+		cells = append(cells, more[1:]...)
+	}
+	return cells, n
+}
+
+// row returns the cells of a record by their columns. Bars too many are of what was typed.
+func (f File) row(line int, header, cells []string) (map[string]string, error) {
+	more := len(cells) - len(header)
+	if i := slices.Index(header, typed); i >= 0 && more > 0 {
+		cells = slices.Concat(cells[:i], []string{strings.Join(cells[i:i+more+1], "|")}, cells[i+more+1:])
 	}
 	if len(cells) != len(header) {
 		return nil, f.fail(line, slurmRemedy, "%d cells, and %d columns in the first line", len(cells), len(header))

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/account"
@@ -21,16 +22,26 @@ import (
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
-// accountSetup has Slurm look at what tasks take while they run, for sstat. What sacct says
-// is kept by slurmdbd in MySQL only (accounting_storage/filetxt is gone since Slurm 20.11),
-// and this cluster has neither.
+// accountSetup has Slurm account for jobs as well, by a look every second and what it waits
+// for.
 const accountSetup = `
 mkdir -p /etc/slurm
-printf 'JobAcctGatherType=jobacct_gather/linux\nJobAcctGatherFrequency=task=1\n' >/etc/slurm/more.conf
+cat >/etc/slurm/more.conf <<'CONF'
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=login
+CONF
 `
 
 const (
 	accountedTasks = 4
+
+	// saidBySlurm has what Slurm says of the tasks, when it does: seconds of CPU time, and the
+	// most that a task was seen to have of memory, read and written.
+	saidBySlurm = `until sacct --noheader --parsable2 --format=State,TotalCPU,MaxRSS,MaxDiskRead,MaxDiskWrite -j $SLURM_JOB_ID.0 >beside &&
+	grep -q ^COMPLETED beside; do sleep 0.1; done`
+
 	// accountedJob has each task account for itself, in one archive. What Slurm knows of them
 	// is asked when all is done that they do, and none has ended.
 	accountedJob = `cd "$0"
@@ -39,9 +50,10 @@ $attune account --quiet --json base -- ../counts /dev/null -2 ../counts # no pro
 srun --overcommit -N2 -n%[2]d sh -c 'exec "$1" account --quiet --archive-at "$PWD/archive.db" -- ../counts truth.$SLURM_PROCID $SLURM_PROCID go' sh $attune &
 until [ "$(ls | grep -c '^truth')" = %[2]d ]; do sleep 0.1; done
 sleep 2 # Slurm looks every second
-{ sstat --allsteps --parsable2 --format=JobID,NTasks,AveCPU,MaxDiskRead,MaxDiskWrite -j $SLURM_JOB_ID; sacct -j $SLURM_JOB_ID; } >beside 2>&1 || true
+sstat --allsteps --parsable2 --format=JobID,NTasks,AveCPU,MaxDiskRead,MaxDiskWrite -j $SLURM_JOB_ID >running
 touch go
 wait $!
+` + saidBySlurm + `
 $attune archive query --archive-at "$PWD/archive.db" --job $SLURM_JOB_ID --json --field cpu_seconds,io.read_bytes,io.written_bytes,processes.total`
 
 	// observedJob has the service account for them.
@@ -52,6 +64,7 @@ srun --attune=observe --overcommit -N2 -n%[2]d --multi-prog tasks &
 until [ "$(ls | grep -c '^truth')" = %[2]d ]; do sleep 0.1; done
 touch go
 wait $!
+` + saidBySlurm + `
 until $attune session show $SLURM_JOB_ID --json >report 2>said && grep -q '"finished": *true' report; do sleep 0.2; done
 cat report`
 )
@@ -80,6 +93,7 @@ func TestAccountOfAJob(t *testing.T) {
 			tries++
 			own := within(fmt.Sprintf("service%d", tries))
 			out := allocated(t, cluster.Alice, fmt.Sprintf(observedJob, mustAbs(t, "../../.."), accountedTasks, accountedTasks-1), own)
+			checkSlurm(t, own, 0.02)
 			return checkSession(t, out, truthOf(t, own))
 		})
 	})
@@ -88,10 +102,20 @@ func TestAccountOfAJob(t *testing.T) {
 			own := within(name)
 			script := fmt.Sprintf(accountedJob, mustAbs(t, "../../.."), accountedTasks)
 			out := allocated(t, user, script, own)
-			t.Logf("beside it Slurm says:\n%s", mustReadFile(t, filepath.Join(own, "beside")))
+			t.Logf("while they ran, Slurm said:\n%s", mustReadFile(t, filepath.Join(own, "running")))
+			checkSlurm(t, own, 1) // what accounts for the task is in it
 			checkAccount(t, own, out, user == "")
 		})
 	}
+	t.Run("import", func(t *testing.T) {
+		const script = `sacct --allusers --parsable2 --format=ALL | "$0"/bin/attune archive import --archive-at "$1/archive.db" - &&
+			"$0"/bin/attune archive list --archive-at "$1/archive.db"`
+		out := mustRunOn(t, c, "", "sh", "-c", script, mustAbs(t, "../../.."), within("import"))
+		t.Log(out)
+		if !strings.Contains(out, "added: ") || strings.Contains(out, "added: 0") {
+			t.Errorf("the archive takes from Slurm: %s", out)
+		}
+	})
 }
 
 // checkAccount compares the account of a job with the truth of its tasks.
@@ -125,6 +149,20 @@ func checkAccount(t *testing.T, folder, query string, root bool) {
 		if d.Tasks != accountedTasks || d.Sum == nil || math.Abs(*d.Sum-truth[d.Field]) > near {
 			t.Errorf("%s: the account of the job has %s, its tasks %g", d.Field, query, truth[d.Field])
 		}
+	}
+}
+
+// checkSlurm compares the CPU time of which Slurm knows from waiting with the truth of the
+// tasks in a folder. It may have some seconds more for each of them.
+func checkSlurm(t *testing.T, folder string, more float64) {
+	t.Helper()
+	said := strings.Split(strings.TrimSpace(mustReadFile(t, filepath.Join(folder, "beside"))), "|")
+	minutes, seconds, _ := strings.Cut(said[1], ":")
+	cpu, err := time.ParseDuration(minutes + "m" + seconds + "s")
+	truth := truthOf(t, folder)["cpu_seconds"]
+	t.Logf("sacct says %q, the tasks took %g s of CPU time", said, truth)
+	if off := cpu.Seconds() - truth; err != nil || off < -0.001*accountedTasks || off > more*accountedTasks {
+		t.Errorf("sacct says %q, the tasks took %g s of CPU time: %v", said, truth, err)
 	}
 }
 
