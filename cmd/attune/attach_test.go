@@ -49,10 +49,16 @@ func TestAttachRefuses(t *testing.T) {
 		code         int
 	}{
 		"held by another":   {second, "cannot be entered: another attune controls the process", 1},
-		"not there":         {"$ATTUNE_BINARY attach 4194303", "no such process", 1},
+		"not there":         {"$ATTUNE_BINARY attach 4194303", "attune: process 4194303: there is none, or it has ended\n", 1},
 		"the whole machine": {"$ATTUNE_BINARY attach 1", "--name PATTERN", 2},
 		"every name":        {"$ATTUNE_BINARY attach --name '*'", "not all", 2},
 		"no such name":      {"$ATTUNE_BINARY attach --name no-such-program-at-all", "no process of yours", 2},
+	}
+	if comm, err := os.ReadFile("/proc/2/comm"); err == nil && string(comm) == "kthreadd\n" { // no container
+		rows["a kernel thread"] = struct {
+			script, says string
+			code         int
+		}{"$ATTUNE_BINARY attach 2", "attune: process 2 (kthreadd): it is a kernel thread\n", 1}
 	}
 	if os.Geteuid() == 0 {
 		rows["another user's"] = struct {

@@ -203,7 +203,11 @@ func existing(pids []int) error {
 		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "`attune ps` shows processes"}
 	}
 	if err := procs.Permitted(pids); err != nil {
-		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "run as that user, or as root; in a session of your site name it with --session"}
+		remedy := "run as that user, or as root; in a session of your site name it with --session"
+		if os.Geteuid() == 0 {
+			remedy = "root here has fewer rights than the process, as in a container: run attune outside of it"
+		}
+		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: remedy}
 	}
 	return nil
 }

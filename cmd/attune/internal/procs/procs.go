@@ -24,18 +24,34 @@ func Hold(pids []int) ([]*procid.Process, error) {
 	var processes []*procid.Process
 	for _, pid := range pids {
 		held, err := procid.Open(pid)
-		if stat, statErr := procid.ReadStat(pid); err != nil && statErr == nil && stat.Kernel {
-			err = errors.New("it is a kernel thread")
-		}
-		if errors.Is(err, procid.ErrGone) {
-			err = errors.New("there is none, or it has ended")
-		}
 		if err != nil {
-			return processes, fmt.Errorf("process %d: %w", pid, err)
+			return processes, fmt.Errorf("process %d: %w", pid, Gone(pid, err))
 		}
 		processes = append(processes, held)
 	}
 	return processes, nil
+}
+
+// goneError says in other words what it wraps.
+type goneError struct {
+	text string
+	error
+}
+
+func (e goneError) Error() string { return e.text }
+func (e goneError) Unwrap() error { return e.error }
+
+// Gone is an error of a process in plain words if it says that there is no such process,
+// which it wraps; any other as it is.
+func Gone(pid int, err error) error {
+	stat, statErr := procid.ReadStat(pid)
+	switch {
+	case err != nil && statErr == nil && stat.Kernel: // without a program, it seems gone to some
+		return goneError{"it is a kernel thread", err}
+	case errors.Is(err, procid.ErrGone):
+		return goneError{"there is none, or it has ended", err}
+	}
+	return err
 }
 
 // LetGo ends what Hold began.
@@ -57,6 +73,14 @@ func Permitted(pids []int) error {
 		}
 	}
 	return nil
+}
+
+// Called is a process by its number and, while it is there, its name.
+func Called(pid int) string {
+	if name := Name(pid); name != "?" {
+		return fmt.Sprintf("process %d (%s)", pid, name)
+	}
+	return fmt.Sprintf("process %d", pid)
 }
 
 // Name is the name of a process; "?" once it has ended.

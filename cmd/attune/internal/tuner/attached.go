@@ -58,7 +58,7 @@ func (s *Tuner) attach(ctx context.Context, e entry) (*controller.Attached, erro
 	e.slow.Stop()
 	switch {
 	case err != nil:
-		err = fmt.Errorf("%s: %w", e.name, err)
+		err = fmt.Errorf("%s: %w", e.name, procs.Gone(e.pid, err))
 		s.Log.Info("not attached", "pid", e.pid, "reason", err)
 	case a.Refused():
 		err = fmt.Errorf("%s cannot be entered: %w", e.name, refusal(e.pid, a.NotInjected))
@@ -85,7 +85,7 @@ type namedProcesses struct{ pids sync.Map }
 // since, that it is entered now. Of other processes it says nothing: they may be many.
 func (n *namedProcesses) entered(pid int, out *outputs) {
 	if _, named := n.pids.Load(pid); named {
-		out.notes([]string{fmt.Sprintf("entered process %d (%s)", pid, procs.Name(pid))})
+		out.notes([]string{"entered " + procs.Called(pid)})
 	}
 }
 

@@ -34,7 +34,7 @@ func (q entryQueue) enterAll(pids []int, enter func(entry)) {
 	places := make(chan struct{}, q.atATime)
 	var all sync.WaitGroup
 	for _, pid := range pids {
-		e := entry{pid: pid, name: fmt.Sprintf("process %d (%s)", pid, procs.Name(pid))}
+		e := entry{pid: pid, name: procs.Called(pid)}
 		all.Go(func() {
 			q.await(places, e)
 			defer func() { <-places }()
