@@ -205,7 +205,7 @@ func existing(pids []int) error {
 	if err := procs.Permitted(pids); err != nil {
 		remedy := "run as that user, or as root; in a session of your site name it with --session"
 		if os.Geteuid() == 0 {
-			remedy = "root here has fewer rights than the process, as in a container: run attune outside of it"
+			remedy = "something denies root that here: a container, Yama, or another security module"
 		}
 		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: remedy}
 	}

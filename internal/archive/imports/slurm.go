@@ -69,7 +69,7 @@ func (f File) slurmJobs() (jobs []*job, err error) {
 		line := i + 1
 		var cells []string
 		cells, n = slurmRecord(lines[i:], header)
-		if parsable && len(cells) > 0 && cells[len(cells)-1] == "" {
+		if parsable && cells[len(cells)-1] == "" {
 			cells = cells[:len(cells)-1]
 		}
 		row, err := f.row(line, header, cells)

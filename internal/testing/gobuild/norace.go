@@ -6,6 +6,6 @@ package gobuild
 
 // flags has the commands built as the Makefile builds them, which shares its build
 // cache.
-func flags() []string { return []string{"-trimpath", "-ldflags=-w"} }
+func flags() []string { return []string{"-trimpath"} }
 
 const cgo = "CGO_ENABLED=0"

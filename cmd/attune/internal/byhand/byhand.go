@@ -38,7 +38,7 @@ func Undo(p *cli.Env, kept *actuate.Kept, ids []string) error {
 			errs = append(errs, fmt.Errorf("change %s, %s of process %d: %w", r.Change, r.Knob, r.PID, r.Err))
 			continue
 		}
-		fmt.Fprintf(p.Stdout, "undone: change %s, %s of process %d (%s)\n", r.Change, r.Knob, r.PID, procs.Name(r.PID))
+		fmt.Fprintf(p.Stdout, "undone: change %s, %s of %s\n", r.Change, r.Knob, procs.Called(r.PID))
 	}
 	return errors.Join(errs...)
 }
