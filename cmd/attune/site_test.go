@@ -207,6 +207,15 @@ func TestAnalyzerIsNotRoot(t *testing.T) {
 
 // TestAnalyzerSettings checks configurations without serving.
 func TestAnalyzerSettings(t *testing.T) {
+	certs := t.TempDir()
+	for _, command := range []string{"init --ca root", "issue --ca root --role node n1", "issue --ca root --role analyzer --host head head"} {
+		if got := shellIn(t, certs, "$ATTUNE_BINARY cert "+command, ""); got.code != 0 {
+			t.Fatalf("%s: %+v", command, got)
+		}
+	}
+	certified := func(dir, role string) []string {
+		return []string{"--listen", ":0", "--tls-ca", certs + "/root/ca.crt", "--tls-cert", filepath.Join(certs, dir, role+".crt"), "--tls-key", filepath.Join(certs, dir, role+".key")}
+	}
 	for _, c := range []struct {
 		name, file string
 		flags      []string
@@ -221,6 +230,8 @@ func TestAnalyzerSettings(t *testing.T) {
 		{name: "a registration with no name for an id", file: "registrations:\n  my app:\n    app: y\n", want: "A-Z a-z 0-9"},
 		{name: "a registration of nothing", file: "registrations:\n  x:\n    mode: tune\n", want: "no application is named"},
 		{name: "the network without a certificate", flags: []string{"--listen", ":0", "--tls-cert", "/nonexistent"}, want: "certificate"},
+		{name: "the network", flags: certified("head", "analyzer")},
+		{name: "the certificate of a node", flags: certified("n1", "node"), want: "needs one of role analyzer"},
 		{name: "nothing to renew", flags: []string{"--tls-issuer", "host:7118"}, want: "needs a certificate"},
 		{name: "no address", flags: []string{"--listen", "here"}, want: "want HOST:PORT"},
 		{name: "metrics nowhere", flags: []string{"--metrics-listen", "9117"}, want: "want HOST:PORT"},

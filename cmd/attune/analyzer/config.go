@@ -320,7 +320,7 @@ func (s analyzerSettings) validate() error {
 		return err
 	}
 	if s.needsTLS() {
-		if _, err := pki.Open(s.tls, nil); err != nil {
+		if _, err := pki.OpenAs(attunev1.Role_ROLE_ANALYZER, s.tls, nil); err != nil {
 			return fmt.Errorf("to be reached from other machines it needs a certificate: %w", err)
 		}
 	}
