@@ -24,8 +24,8 @@ import (
 
 const adviceLong = `Advice shows what tunlets recommended for your programs, in attune run --mode
 advise, and what those that were tried gained. It is kept in knowledge.db in the state
-directory ($XDG_STATE_HOME/attune, else ~/.local/state/attune), for each build of a
-program.
+directory ($XDG_STATE_HOME/attune, else ~/.local/state/attune, for root
+/var/lib/attune), for each build of a program.
 
 An id is the same in each run. A unique beginning of it is enough.`
 

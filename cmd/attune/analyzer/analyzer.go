@@ -35,7 +35,7 @@ one ends, others go on with its sessions, and nothing is undone.
 
 Settings are read from /etc/attune/analyzer.yaml, from the files in
 /etc/attune/analyzer.yaml.d, from ATTUNE_ANALYZER_* in the environment, and from
-the flags, later ones first. SIGHUP reads them again: what is registered there and
+the flags; later ones override. SIGHUP reads them again: what is registered there and
 the log level change at once, the rest at the next start. See
 docs/reference/analyzer.md.`
 

@@ -18,10 +18,10 @@ import (
 
 const long = `Archive shows what earlier tasks took, and says what the next one will need. The
 accounts are in archive.db in the state directory ($XDG_STATE_HOME/attune, else
-~/.local/state/attune), which you alone can read, or where --archive-at, ATTUNE_ARCHIVE_AT
-or archive-at in attune.yaml says: another file, or a site's PostgreSQL database. They are
-those of attune account --archive, and those of other tools that attune archive import
-has brought in.
+~/.local/state/attune, for root /var/lib/attune), which you alone can read, or where
+--archive-at, ATTUNE_ARCHIVE_AT or archive-at in attune.yaml says: another file, or a
+site's PostgreSQL database. They are those of attune account --archive, and those of
+other tools that attune archive import has brought in.
 
 Tasks of one CATEGORY are the same program with the same arguments but for numbers and
 names of files. A category is named by its id (six digits of it are enough), or by the

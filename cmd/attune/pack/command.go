@@ -27,8 +27,8 @@ signals and exit status are the program's.
 
 The first process of a job on a node starts one controller for all of them, as
 attune run has it; it ends with them. The one file it leaves is what was learnt,
-knowledge.db in ~/.local/state/attune, as after attune run. Its report goes to the
-standard error of that process. The program does not wait for it: the
+knowledge.db in ~/.local/state/attune (root's: /var/lib/attune), as after attune run.
+Its report goes to the standard error of that process. The program does not wait for it: the
 controller comes up beside it and takes over what is there by then. Where nothing
 can be instrumented the program simply runs, and with ATTUNE=off in the
 environment too.

@@ -28,7 +28,7 @@ func Kinds(o Options) actuate.Kinds {
 		Route: actuate.Route{
 			Action:  "system",
 			What:    "what the operating system keeps",
-			Command: "attune tune NAME=VALUE",
+			Command: "attune tune PID NAME=VALUE",
 			Ways:    []access.Way{access.WaySystem},
 			Remark:  "See docs/reference/knobs.md.",
 			Undo:    "the old value, as described there",

@@ -5,6 +5,8 @@ package settings
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,5 +204,25 @@ func TestJoin(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestPageNamesEveryKey: the page of attune.yaml has each key, and none that is not known.
+func TestPageNamesEveryKey(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/reference/attune-yaml.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllSubmatch(page, -1) {
+		for _, key := range strings.Split(string(row[1]), ", ") {
+			named = append(named, strings.Trim(key, "`"))
+		}
+	}
+	known := runKeys()
+	slices.Sort(named)
+	slices.Sort(known)
+	if diff := cmp.Diff(known, named); diff != "" {
+		t.Error(diff)
 	}
 }
