@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/viper"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"github.com/attune-hpc/attune/cmd/attune/analyzer"
@@ -74,7 +75,8 @@ func Ask[R any](ctx context.Context, f Flags, call func(context.Context, *Client
 	return answer, nil
 }
 
-// askAt calls the Analyzer at the first of the addresses that can be reached.
+// askAt calls the Analyzer at the first of the addresses that can be reached. What may have
+// reached one is not asked again: it may have been done.
 func askAt[R any](ctx context.Context, addresses []string, call func(context.Context, *Client) (R, error)) (answer R, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sitePatience)
 	defer cancel()
@@ -84,13 +86,25 @@ func askAt[R any](ctx context.Context, addresses []string, call func(context.Con
 		if c, err = Dial(address); err != nil {
 			continue
 		}
+		reached := c.connect(ctx)
 		answer, err = call(ctx, c)
 		c.close()
-		if status.Code(err) != codes.Unavailable {
+		if reached || status.Code(err) != codes.Unavailable {
 			return answer, err
 		}
 	}
 	return answer, err
+}
+
+// connect says whether there is a connection; why not, a call says.
+func (c *Client) connect(ctx context.Context) bool {
+	c.Conn.Connect()
+	for {
+		state := c.Conn.GetState()
+		if state == connectivity.Ready || state == connectivity.TransientFailure || !c.Conn.WaitForStateChange(ctx, state) {
+			return state == connectivity.Ready
+		}
+	}
 }
 
 // Dial prepares a connection. A service of the site is believed, and on this

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package site
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/attune-hpc/attune/internal/authn"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// dying is an Analyzer that is away before it has answered.
+type dying struct {
+	attunev1.UnimplementedSessionServiceServer
+
+	server *grpc.Server
+	asked  *atomic.Int32
+}
+
+func (d *dying) StartSession(ctx context.Context, _ *attunev1.StartSessionRequest) (*attunev1.StartSessionResponse, error) {
+	d.asked.Add(1)
+	go d.server.Stop() // it waits for this call
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestAskedOnce: an Analyzer that cannot be reached is passed over; what one has heard
+// is not asked of another one.
+func TestAskedOnce(t *testing.T) {
+	dir := t.TempDir()
+	addresses := []string{"unix:" + filepath.Join(dir, "nobody")}
+	var asked atomic.Int32
+	for _, name := range []string{"first", "second"} {
+		path := filepath.Join(dir, name)
+		listener, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := grpc.NewServer(grpc.Creds(authn.New(authn.Options{})))
+		attunev1.RegisterSessionServiceServer(server, &dying{server: server, asked: &asked})
+		go func() { _ = server.Serve(listener) }()
+		t.Cleanup(server.Stop)
+		addresses = append(addresses, "unix:"+path)
+	}
+	_, err := askAt(t.Context(), addresses, func(ctx context.Context, c *Client) (*attunev1.StartSessionResponse, error) {
+		return c.StartSession(ctx, &attunev1.StartSessionRequest{})
+	})
+	if n := asked.Load(); status.Code(err) != codes.Unavailable || n != 1 {
+		t.Errorf("asked %d times, %v", n, err)
+	}
+}
