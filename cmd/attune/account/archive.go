@@ -4,6 +4,7 @@ package account
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/pflag"
 
@@ -25,7 +26,10 @@ func (o *outputs) keep(ctx context.Context, a *account.Account) {
 	if o.task == nil {
 		return
 	}
-	if err := o.task.Keep(ctx, a); err != nil {
+	switch err := o.task.Keep(ctx, a); {
+	case errors.Is(err, archived.ErrNotSent):
+		o.say("the account is in the archive, but %v", err)
+	case err != nil:
 		o.say("the account is not in the archive, all else is as it would be: %v", err)
 	}
 }

@@ -45,8 +45,12 @@ func Command(p *cli.Env) *cobra.Command {
 // look.
 func withArchive(cmd *cobra.Command, do func(*archive.Store) error) error {
 	err := archived.With(cmd.Context(), cmd.Flags(), do)
-	if errors.Is(err, archive.ErrUnknown) || errors.Is(err, archive.ErrAmbiguous) {
+	switch {
+	case errors.Is(err, archive.ErrUnknown) || errors.Is(err, archive.ErrAmbiguous):
 		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "see `attune archive list`"}
+	case errors.Is(err, archived.ErrNotSent): // by others, earlier: this command is done
+		fmt.Fprintf(cmd.ErrOrStderr(), "attune: %v; the next command tries again\n", err)
+		return nil
 	}
 	return err
 }

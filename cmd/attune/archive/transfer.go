@@ -145,7 +145,7 @@ each task is an action; tasks that were accounted for with --provenance have the
 		Example:           "  attune archive export --output tasks.jsonl\n  attune archive export --format ro-crate --output ro-crate-metadata.json align\n  attune archive export align | jq .account.wall_seconds",
 		Args:              cli.Arguments(0, 1),
 		ValidArgsFunction: completeCategory,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if format != formatLines && format != formatCrate {
 				return exitcode.UsageError(fmt.Errorf("--format: %q is unknown", format), "name one of: "+strings.Join(exportFormats(), ", "))
 			}
@@ -155,7 +155,7 @@ each task is an action; tasks that were accounted for with --provenance have the
 				if err != nil {
 					return exitcode.UsageError(err, "name a file that can be written")
 				}
-				defer file.Close()
+				defer func() { err = errors.Join(err, file.Close()) }() // a full disk may be told only then
 				out = file
 			}
 			return withArchive(cmd, func(s *archive.Store) error { return export(cmd, s, of.filter(args), out, format) })

@@ -22,7 +22,7 @@ import (
 )
 
 // With opens the archive for a command, where its flags say. Where that is on a server, accounts
-// that wait on this node are sent there after do.
+// that wait on this node are sent there after do; [ErrNotSent] if that is all that failed.
 func With(ctx context.Context, flags *pflag.FlagSet, do func(*archive.Store) error) error {
 	at, err := Find(flags)
 	if err != nil {
@@ -109,7 +109,7 @@ func (p *Pending) add(ctx context.Context) error {
 		_, err := s.Add(bounded, &p.task)
 		return err
 	})
-	if err == nil || !onServer || errors.Is(err, errNotSent) || errors.Is(err, archive.ErrInvalid) {
+	if err == nil || !onServer || errors.Is(err, ErrNotSent) || errors.Is(err, archive.ErrInvalid) {
 		return err
 	}
 	path, waitErr := wait(context.WithoutCancel(ctx), p.at, &p.task)

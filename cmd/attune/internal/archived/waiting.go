@@ -16,8 +16,9 @@ import (
 	"github.com/attune-hpc/attune/internal/rundir"
 )
 
-// errNotSent means that accounts still wait on this node for the server.
-var errNotSent = errors.New("accounts that waited for the server are not there yet")
+// ErrNotSent means that accounts still wait on this node for the server. What was to be done
+// is done.
+var ErrNotSent = errors.New("accounts that waited for the server are not there yet")
 
 // sentAtOnce bounds the tasks of one transaction.
 const sentAtOnce = 500
@@ -57,13 +58,13 @@ func send(ctx context.Context, to *archive.Store, url string) (err error) {
 	}
 	from, err := archive.Open(ctx, path)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotSent, err)
+		return fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
 	for {
 		n, err := sendSome(ctx, to, from)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errNotSent, err)
+			return fmt.Errorf("%w: %w", ErrNotSent, err)
 		}
 		if n < sentAtOnce {
 			return nil
@@ -77,12 +78,17 @@ func sendSome(ctx context.Context, to, from *archive.Store) (int, error) {
 	if err != nil || len(some) == 0 {
 		return 0, err
 	}
-	tasks, ids := make([]*archive.Task, len(some)), make([]string, len(some))
-	for i, t := range some {
-		ids[i] = t.ID
-		if tasks[i], err = from.Task(ctx, t.ID); err != nil {
+	var tasks []*archive.Task
+	var ids []string
+	for _, summary := range some {
+		t, err := from.Task(ctx, summary.ID)
+		if errors.Is(err, archive.ErrUnknown) {
+			continue // another command has sent it meanwhile
+		}
+		if err != nil {
 			return 0, err
 		}
+		tasks, ids = append(tasks, t), append(ids, summary.ID)
 	}
 	if _, err := to.Add(ctx, tasks...); err != nil {
 		return 0, err
