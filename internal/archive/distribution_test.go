@@ -19,8 +19,12 @@ func TestDescribe(t *testing.T) {
 	if math.Abs(*d.Skewness-0.818488) > 1e-5 || math.Abs(*d.Kurtosis-0.940625) > 1e-5 {
 		t.Errorf("skewness %v, kurtosis %v", *d.Skewness, *d.Kurtosis)
 	}
-	if d.Quantiles[0].Value != 2 || d.Quantiles[1].Value != 4 || d.Quantiles[2].Value != 9 {
+	if d.Quantiles[0].Value != 2 || d.Quantiles[1].Value != 4.5 || d.Quantiles[2].Value != 9 {
 		t.Errorf("quantiles %+v", d.Quantiles)
+	}
+	few := Describe("x", []float64{1, 2, 6}, 0.25, 0.5, 0.75)
+	if few.Quantiles[0].Value != 1.5 || few.Quantiles[1].Value != 2 || few.Quantiles[2].Value != 4 {
+		t.Errorf("quantiles of few %+v", few.Quantiles)
 	}
 	if d.Sum != nil { // of tasks beside each other it would be no time
 		t.Errorf("wall times together %v", *d.Sum)
