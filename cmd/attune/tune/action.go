@@ -194,7 +194,7 @@ it enters a function, or returns from it, by itself: nothing is stopped before.
 What the call does cannot be taken back.
 
 An argument is a number as for set, or else a text; a text that looks like a
-number stands in double quotes. A number with a point is passed as a double.
+number stands in double quotes, and a truth value is 1 or 0. A number with a point is passed as a double.
 Negative numbers stand behind --.`,
 		example: `  attune tune call 4711 libc.so.6:malloc_trim 0
   attune tune call 4711 libc.so.6:mallopt -- -1 1073741824

@@ -17,32 +17,31 @@ func parseValue(text string) (*attunev1.Value, error) {
 	if text == "true" || text == "false" {
 		return &attunev1.Value{Kind: &attunev1.Value_Truth{Truth: text == "true"}}, nil
 	}
-	digits, scale := scaled(text)
-	if n, err := strconv.ParseInt(digits, 0, 64); err == nil && n*scale/scale == n {
+	digits, scale := quantity.CutUnit(text)
+	base := 10
+	if strings.HasPrefix(strings.TrimLeft(text, "+-"), "0x") {
+		digits, scale, base = text, 1, 0
+	}
+	if n, err := strconv.ParseInt(digits, base, 64); err == nil && n*scale/scale == n {
 		return &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: n * scale}}, nil
 	}
-	if n, err := strconv.ParseUint(text, 0, 64); err == nil {
+	if n, err := strconv.ParseUint(text, base, 64); err == nil {
 		return &attunev1.Value{Kind: &attunev1.Value_Unsigned{Unsigned: n}}, nil
 	}
-	if n, err := strconv.ParseFloat(text, 64); err == nil {
+	if n, err := strconv.ParseFloat(text, 64); err == nil && !strings.Contains(text, "_") {
 		return &attunev1.Value{Kind: &attunev1.Value_Real{Real: n}}, nil
 	}
 	return nil, fmt.Errorf("%q is no number: write 64, -1, 0x40, 64K, 2.5, true or false", text)
 }
 
-// scaled takes a unit off.
-func scaled(text string) (digits string, scale int64) {
-	if strings.HasPrefix(strings.TrimLeft(text, "+-"), "0x") {
-		return text, 1
-	}
-	return quantity.CutUnit(text)
-}
-
-// parseArgument reads an argument of a call: a value, or else a text, which
-// stands in double quotes if it looks like a value.
+// parseArgument reads an argument of a call: a number, or else a text, which stands in double
+// quotes if it looks like a number. Words are texts, true and inf too: what a function takes
+// is not known, and one that wants an address ends the process by a number.
 func parseArgument(text string) *attunev1.Value {
-	if value, err := parseValue(text); err == nil {
-		return value
+	if first := strings.TrimLeft(text, "+-."); first != "" && '0' <= first[0] && first[0] <= '9' {
+		if value, err := parseValue(text); err == nil {
+			return value
+		}
 	}
 	if unquoted, err := strconv.Unquote(text); err == nil && strings.HasPrefix(text, `"`) {
 		text = unquoted

@@ -17,7 +17,7 @@ func TestParseValue(t *testing.T) {
 		return &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: n}}
 	}
 	tests := map[string]*attunev1.Value{
-		"64": integer(64), "-1": integer(-1), "0x40": integer(64), "64K": integer(65536), "1g": integer(1 << 30), "0x1K": nil,
+		"64": integer(64), "-1": integer(-1), "0x40": integer(64), "-0x40": integer(-64), "010": integer(10), "0b1": nil, "1_000": nil, "64K": integer(65536), "1g": integer(1 << 30), "0x1K": nil,
 		"9223372036854775807K": nil, "": nil, "K": nil, "seven": nil, "1.5K": nil,
 		"18446744073709551615": {Kind: &attunev1.Value_Unsigned{Unsigned: 1<<64 - 1}},
 		"2.5":                  {Kind: &attunev1.Value_Real{Real: 2.5}},
@@ -34,7 +34,7 @@ func TestParseValue(t *testing.T) {
 
 func TestParseArgument(t *testing.T) {
 	for text, want := range map[string]string{
-		"word": "word", `"4"`: "4", `two words`: "two words", `"`: `"`, "": "", `'4'`: `'4'`,
+		"word": "word", `"4"`: "4", `two words`: "two words", `"`: `"`, "": "", `'4'`: `'4'`, "true": "true", "inf": "inf", "-nan": "-nan",
 	} {
 		if got := parseArgument(text).GetText(); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
