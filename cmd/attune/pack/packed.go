@@ -198,7 +198,7 @@ func expandNames(cfg *config.Run, job rundir.Job) {
 		host = "local"
 	}
 	names := strings.NewReplacer("%h", host, "%j", strings.TrimPrefix(filepath.Base(job.Path), "job-"), "%%", "%")
-	for _, file := range []*string{&cfg.Report, &cfg.Timeline, &cfg.Record, &cfg.LogFile} {
+	for _, file := range []*string{&cfg.Report, &cfg.HTML, &cfg.Timeline, &cfg.Record, &cfg.LogFile} {
 		*file = names.Replace(*file)
 	}
 }
