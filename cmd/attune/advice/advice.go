@@ -4,7 +4,6 @@ package advice
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -110,9 +109,7 @@ func writeAdviceJSON(p *cli.Env, all []store.Advice) error {
 	for _, a := range all {
 		out = append(out, adviceJSON{a, adviceActions(a)})
 	}
-	encoder := json.NewEncoder(p.Stdout)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(out)
+	return p.WriteJSON(out)
 }
 
 func writeAdvice(p *cli.Env, all []store.Advice) error {

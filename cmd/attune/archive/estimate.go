@@ -43,7 +43,7 @@ do not count.`,
 				case err != nil:
 					return err
 				case asJSON:
-					return encodeJSON(p, e)
+					return p.WriteJSON(e)
 				case batch != "":
 					text, _ := directive.Write(batch, report.Clean(e.Category), e.Need) // it is known
 					fmt.Fprint(p.Stdout, text)

@@ -3,7 +3,6 @@
 package archive
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"text/tabwriter"
@@ -55,16 +54,9 @@ func newList(p *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// encodeJSON prints a document.
-func encodeJSON(p *cli.Env, document any) error {
-	encoder := json.NewEncoder(p.Stdout)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(document)
-}
-
 func writeTasks(p *cli.Env, all []archive.Summary, asJSON bool) error {
 	if asJSON {
-		return encodeJSON(p, append([]archive.Summary{}, all...))
+		return p.WriteJSON(append([]archive.Summary{}, all...))
 	}
 	if len(all) == 0 {
 		return nil
@@ -103,7 +95,7 @@ func exitText(t archive.Summary) string {
 
 func writeCategories(p *cli.Env, all []archive.Category, asJSON bool) error {
 	if asJSON {
-		return encodeJSON(p, append([]archive.Category{}, all...))
+		return p.WriteJSON(append([]archive.Category{}, all...))
 	}
 	if len(all) == 0 {
 		return nil

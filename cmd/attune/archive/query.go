@@ -50,7 +50,7 @@ histogram. Fields are
 					all = append(all, archive.Describe(field, values, quantiles...))
 				}
 				if asJSON {
-					return encodeJSON(p, all)
+					return p.WriteJSON(all)
 				}
 				return writeDistributions(p, all)
 			})

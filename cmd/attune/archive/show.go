@@ -36,7 +36,7 @@ func newShow(p *cli.Env) *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return encodeJSON(p, t)
+					return p.WriteJSON(t)
 				}
 				return writeTask(p, id, t)
 			})

@@ -113,7 +113,7 @@ func readFile(path, format string) (imports.Result, error) {
 
 func writeAdded(p *cli.Env, added archive.Added, skipped map[string]int, asJSON bool) error {
 	if asJSON {
-		return encodeJSON(p, struct {
+		return p.WriteJSON(struct {
 			archive.Added
 			Skipped map[string]int `json:"skipped"`
 		}{added, skipped})

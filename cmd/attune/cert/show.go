@@ -3,7 +3,6 @@
 package cert
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -137,9 +136,7 @@ func inspectCertificate(path string) (Shown, error) {
 
 func printCertificates(p *cli.Env, list []Shown, asJSON bool) error {
 	if asJSON {
-		encoder := json.NewEncoder(p.Stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(list)
+		return p.WriteJSON(list)
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	for _, c := range list {

@@ -3,7 +3,6 @@
 package changes
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,9 +36,7 @@ ended are gone with them, those of a cgroup are not.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			changes, err := inforce.List(cmd.Context())
 			if asJSON {
-				encoder := json.NewEncoder(p.Stdout)
-				encoder.SetIndent("", "  ")
-				return errors.Join(encoder.Encode(changes), err)
+				return errors.Join(p.WriteJSON(changes), err)
 			}
 			return errors.Join(writeChanges(p, changes), err)
 		},

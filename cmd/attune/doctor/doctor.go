@@ -4,7 +4,6 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -59,9 +58,7 @@ this machine's certificate whether only those can read and write them who should
 			if !asJSON {
 				return d.writeText(p.Stdout)
 			}
-			encoder := json.NewEncoder(p.Stdout)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(d)
+			return p.WriteJSON(d)
 		},
 	}
 	cmd.Flags().BoolVar(&services, "service", false, "say how the services that run here are restricted")

@@ -5,7 +5,6 @@ package policy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -172,9 +171,7 @@ func explain(ctx context.Context, p *cli.Env, flags explainFlags, args []string)
 		}
 	}
 	if flags.asJSON {
-		out := json.NewEncoder(p.Stdout)
-		out.SetIndent("", "  ")
-		return out.Encode(e)
+		return p.WriteJSON(e)
 	}
 	return e.print(p)
 }

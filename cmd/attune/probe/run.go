@@ -5,7 +5,6 @@ package probe
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -187,9 +186,7 @@ func writeList(p *cli.Env, probes []*attunev1.Probe, users map[*attunev1.Probe]s
 			}
 			documents = append(documents, document)
 		}
-		encoder := json.NewEncoder(p.Stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(documents)
+		return p.WriteJSON(documents)
 	}
 	if len(probes) == 0 {
 		return nil

@@ -3,7 +3,6 @@
 package ps
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -82,9 +81,7 @@ func Command(p *cli.Env) *cobra.Command {
 			if !asJSON {
 				return errors.Join(writeRunning(p, list), err)
 			}
-			encoder := json.NewEncoder(p.Stdout)
-			encoder.SetIndent("", "  ")
-			return errors.Join(encoder.Encode(list), err)
+			return errors.Join(p.WriteJSON(list), err)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

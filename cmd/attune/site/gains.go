@@ -5,7 +5,6 @@ package site
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -68,9 +67,7 @@ its configuration.`,
 			case err != nil:
 				return err
 			case asJSON:
-				out := json.NewEncoder(p.Stdout)
-				out.SetIndent("", "  ")
-				return out.Encode(rows)
+				return p.WriteJSON(rows)
 			}
 			return writeGains(p.Stdout, rows, by, now.Add(-time.Duration(of.since)))
 		},

@@ -4,7 +4,6 @@ package tune
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/signal"
@@ -259,9 +258,7 @@ func (t *tuning) writeFailure(p *cli.Env, asJSON bool) error {
 
 func (t *tuning) write(p *cli.Env, asJSON bool) error {
 	if asJSON {
-		encoder := json.NewEncoder(p.Stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(t.lines)
+		return p.WriteJSON(t.lines)
 	}
 	for _, line := range t.lines {
 		if _, err := fmt.Fprintln(p.Stdout, line.text()); err != nil {

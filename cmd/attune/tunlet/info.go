@@ -5,7 +5,6 @@ package tunlet
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -212,9 +211,7 @@ A tunlet that is not known yet is started for a moment to be asked.`,
 			if !asJSON {
 				return info.write(p.Stdout)
 			}
-			encoder := json.NewEncoder(p.Stdout)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(info)
+			return p.WriteJSON(info)
 		},
 		ValidArgsFunction: tunletfind.Complete(&dirs),
 	}

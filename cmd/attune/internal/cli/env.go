@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"io"
 	"os"
 	"strings"
@@ -27,6 +28,13 @@ func New() *Env {
 		Stdout: os.Stdout, Stderr: os.Stderr,
 		State: inherit.Get(), Descriptors: launch.Inherited(),
 	}
+}
+
+// WriteJSON prints a document for programs.
+func (p *Env) WriteJSON(document any) error {
+	encoder := json.NewEncoder(p.Stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(document)
 }
 
 // Environment is this process's, exactly as it was handed over: os.Environ
