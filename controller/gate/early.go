@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"time"
 
@@ -20,77 +19,9 @@ import (
 	"github.com/attune-hpc/attune/internal/unixmsg"
 )
 
-// What is beside the socket of a gate at which processes need not wait
-// (dmlib_gate.h).
-const (
-	// EarlySocket follows the gate's path: there they leave their memory files.
-	EarlySocket = ".early"
-	// EarlyHeaders follows the gate's path: a file with shm.Headers.
-	EarlyHeaders = ".headers"
-)
-
-// othersHeaders is the mode of the file with the headers where other users' processes
-// read it.
-const othersHeaders = 0o644
-
 // earlyFiles come with the hello of a process that brings its own memory: the
 // memory file and a pidfd of itself.
 const earlyFiles = 2
-
-// SetEarly says whether new processes may bring their memory files and wait for
-// nobody: whether nothing has to be in place before their main. A process that
-// starts after it has returned obeys. At first they may if Options.Early is there.
-// The sign is the name of the file with the headers.
-func (g *Gate) SetEarly(may bool) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.conns == nil {
-		return nil
-	}
-	shown, hidden := g.headers()
-	if may {
-		return unlessMissing(os.Rename(hidden, shown))
-	}
-	return unlessMissing(os.Rename(shown, hidden))
-}
-
-// headers are the names of the file with the headers, while new processes may come
-// early and while they may not.
-func (g *Gate) headers() (shown, hidden string) {
-	shown = g.options.Path + EarlyHeaders
-	return shown, shown + ".not-now"
-}
-
-// writeHeaders writes it, not to be found yet. Whoever made Options.Early has.
-func (g *Gate) writeHeaders() error {
-	if g.options.Early != nil || g.early == nil {
-		return nil
-	}
-	content, err := shm.Headers(g.options.Geometry)
-	if err != nil {
-		return err
-	}
-	_, hidden := g.headers()
-	if err := os.WriteFile(hidden, content, privateSocket); err != nil || g.options.Mode == 0 {
-		return err
-	}
-	return os.Chmod(hidden, othersHeaders) // others' processes come, too
-}
-
-// removeHeaders leaves nothing behind.
-func (g *Gate) removeHeaders() {
-	shown, hidden := g.headers()
-	_, _ = os.Remove(shown), os.Remove(hidden) // one is not there, or the folder is gone
-}
-
-// unlessMissing drops the error that a file is not there: its name says already what
-// it is to say.
-func unlessMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
 
 const (
 	// betweenLooks is from one look at what was left to the beat after which the next
@@ -105,6 +36,7 @@ const (
 // leaving is a process that has connected and not left its memory yet.
 type leaving struct {
 	fd    int
+	peer  peercred.Peer
 	since time.Time
 }
 
@@ -114,7 +46,7 @@ func (g *Gate) serveEarly() error {
 	var slow []leaving
 	defer func() {
 		for _, l := range slow {
-			_ = unix.Close(l.fd)
+			g.part(l)
 		}
 		g.early.close()
 	}()
@@ -166,24 +98,43 @@ func (g *Gate) look(slow []leaving) (left []leaving, came int, err error) {
 		case err != nil:
 			return left, came, fmt.Errorf("socket for early processes: %w", err)
 		}
-		if l := (leaving{fd, time.Now()}); !g.take(l) {
+		if l, ok := g.meet(fd); ok && !g.take(l) {
 			left = append(left, l)
 		}
 	}
 	return left, came, nil
 }
 
+// meet asks who has connected, and refuses whom the gate does not serve, and whoever
+// is about to leave too much at a time: neither is waited for.
+func (g *Gate) meet(fd int) (l leaving, ok bool) {
+	peer, err := peercred.OfDescriptor(fd)
+	if err == nil {
+		err = g.options.Admit(peer)
+	}
+	if err == nil && !g.perPID.Enter(peer.PID) {
+		err = ErrBusy
+	}
+	if err != nil {
+		_ = unix.Close(fd) // nothing was read
+		g.options.Refused(Refusal{Peer: peer, Err: err})
+		return leaving{}, false
+	}
+	return leaving{fd, peer, time.Now()}, true
+}
+
+// part ends what meet began.
+func (g *Gate) part(l leaving) {
+	_ = unix.Close(l.fd) // DMLib expects no answer
+	g.perPID.Leave(l.peer.PID)
+}
+
 // take takes over a process, which runs meanwhile or has ended; false if it has not
 // left its memory yet.
 func (g *Gate) take(l leaving) bool {
-	peer, err := peercred.OfDescriptor(l.fd)
-	early := earlyProcess{peer: peer}
-	switch {
-	case err != nil:
-	case errors.Is(unix.Kill(peer.PID, 0), unix.ESRCH):
-		err = procid.ErrGone // what it left goes with the connection
-	default:
-		early, err = readEarly(l.fd, peer)
+	early, err := earlyProcess{peer: l.peer}, error(procid.ErrGone) // what it left goes with the connection
+	if !errors.Is(unix.Kill(l.peer.PID, 0), unix.ESRCH) {
+		early, err = readEarly(l.fd, l.peer)
 	}
 	if errors.Is(err, unix.EAGAIN) {
 		if time.Since(l.since) < g.options.patience {
@@ -191,7 +142,7 @@ func (g *Gate) take(l leaving) bool {
 		}
 		err = fmt.Errorf("%w: nothing was left within %s", ErrProtocol, g.options.patience)
 	}
-	_ = unix.Close(l.fd) // DMLib expects no answer
+	g.part(l)
 	attachment := Attachment{Peer: early.peer, Hello: early.hello}
 	if err == nil {
 		attachment.Memory, err = g.adopt(early)
@@ -208,9 +159,6 @@ func (g *Gate) take(l leaving) bool {
 
 // adopt maps the memory, which it closes in the end.
 func (g *Gate) adopt(early earlyProcess) (*shm.Memory, error) {
-	if err := g.options.Admit(early.peer); err != nil {
-		return nil, errors.Join(err, early.memory.Close())
-	}
 	memory, err := shm.Adopt(early.memory)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/internal/quota"
 )
 
 // acceptPause follows an accept that was refused for lack of something,
@@ -25,12 +26,12 @@ type Gate struct {
 	closed   chan struct{}
 	once     sync.Once
 	handlers sync.WaitGroup
-	places   chan struct{} // one token per connection being served
-	owner    shm.Owner     // of the memory files
+	places   chan struct{}      // one token per connection being served
+	owner    shm.Owner          // of the memory files
+	perPID   *quota.AtOnce[int] // connections, so that no process takes all places
 
-	mu     sync.Mutex
-	conns  map[*net.UnixConn]struct{} // nil once closed
-	perPID map[int]int
+	mu    sync.Mutex
+	conns map[*net.UnixConn]struct{} // nil once closed
 	// earlyServed: who looks at early closes it.
 	earlyServed bool
 }
@@ -63,7 +64,7 @@ func New(o Options) (*Gate, error) {
 		closed:   make(chan struct{}),
 		places:   make(chan struct{}, o.connections),
 		conns:    map[*net.UnixConn]struct{}{},
-		perPID:   map[int]int{},
+		perPID:   quota.NewAtOnce[int](connectionsPerProcess),
 	}
 	if err := g.writeHeaders(); err != nil {
 		return nil, errors.Join(err, g.Close())
@@ -179,26 +180,6 @@ func (g *Gate) leave(conn *net.UnixConn) {
 	g.mu.Unlock()
 	<-g.places
 	g.handlers.Done()
-}
-
-// claim counts the connections of one process, so that a single one cannot
-// take all places.
-func (g *Gate) claim(pid int) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.perPID[pid] >= connectionsPerProcess {
-		return false
-	}
-	g.perPID[pid]++
-	return true
-}
-
-func (g *Gate) unclaim(pid int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.perPID[pid]--; g.perPID[pid] == 0 {
-		delete(g.perPID, pid)
-	}
 }
 
 // Close removes the socket, cuts off who is at the gate and waits for the

@@ -170,7 +170,7 @@ func TestRefusal(t *testing.T) {
 		hello   []byte
 		want    error
 	}{
-		{"not admitted", Options{Admit: func(peercred.Peer) error { return errNo }}, encodeHello(Hello{}), errNo},
+		{"not admitted, whatever it would say", Options{Admit: func(peercred.Peer) error { return errNo }}, nil, errNo},
 		{"no smaller file", Options{}, encodeHello(Hello{Attempt: math.MaxUint32}), ErrNoMap},
 		{"other version", Options{}, append(encodeHello(Hello{})[:abi.HelloVersionAt], append([]byte{abi.ABIVersion + 1, 0, 0, 0}, make([]byte, 20)...)...), ErrVersion},
 	}
@@ -178,7 +178,9 @@ func TestRefusal(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := mustServe(t, tt.options)
 			c := mustDial(t, g)
-			c.send(tt.hello)
+			if tt.hello != nil {
+				c.send(tt.hello)
+			}
 			if status, _, file := c.welcome(); status != abi.WelcomeRefused || file != nil {
 				t.Errorf("status %d, file %v", status, file)
 			}

@@ -46,6 +46,9 @@ func (g *Gate) serve(conn *net.UnixConn) {
 	peer, err := peercred.Hold(conn)
 	var talk conversation
 	if err == nil {
+		err = g.admit(conn, peer)
+	}
+	if err == nil {
 		talk, err = g.converse(conn, peer)
 	}
 	if err != nil {
@@ -67,6 +70,16 @@ func (g *Gate) serve(conn *net.UnixConn) {
 	}
 }
 
+// admit refuses whom the gate does not serve before a word is said: who says nothing
+// would keep a place that somebody of the session needs.
+func (g *Gate) admit(conn *net.UnixConn, peer peercred.Peer) error {
+	err := g.options.Admit(peer)
+	if err != nil {
+		refuse(conn)
+	}
+	return err
+}
+
 // conversation is what converse came to.
 type conversation struct {
 	hello  Hello
@@ -76,19 +89,15 @@ type conversation struct {
 
 // converse takes the peer from hello to ready.
 func (g *Gate) converse(conn *net.UnixConn, peer peercred.Peer) (talk conversation, err error) {
-	if !g.claim(peer.PID) {
+	if !g.perPID.Enter(peer.PID) {
 		return talk, ErrBusy
 	}
-	defer g.unclaim(peer.PID)
+	defer g.perPID.Leave(peer.PID)
 	if talk.hello, err = readHello(conn); err != nil {
 		// Another version understands a refusal, a broken peer may not.
 		if errors.Is(err, ErrVersion) {
 			refuse(conn)
 		}
-		return talk, err
-	}
-	if err := g.options.Admit(peer); err != nil {
-		refuse(conn)
 		return talk, err
 	}
 	memory, err := g.offer(talk.hello.Attempt)

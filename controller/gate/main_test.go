@@ -77,7 +77,13 @@ type client struct {
 
 func mustDial(t *testing.T, g *testGate) *client {
 	t.Helper()
-	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: g.Path()})
+	return mustDialAt(t, g.Path())
+}
+
+// mustDialAt connects to a socket by its path.
+func mustDialAt(t *testing.T, path string) *client {
+	t.Helper()
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: path})
 	if err != nil {
 		t.Fatal(err)
 	}

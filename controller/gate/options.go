@@ -63,13 +63,13 @@ type Options struct {
 	Early *os.File
 	// Geometry is that of the first memory file that a process is offered.
 	Geometry shm.Geometry
-	// connections bounds how many processes are served at a time; more wait.
-	// 0: 256.
+	// connections bounds how many processes are served at a time, at each of both
+	// sockets; more wait. 0: 256.
 	connections int
 	// Log takes what cannot be returned. Nil: nothing is logged.
 	Log *slog.Logger
-	// Admit decides whether a process is served. Nil: those of the
-	// controller's own user.
+	// Admit decides whether a process is served, before it has said anything: who is
+	// not takes no place. Nil: those of the controller's own user.
 	Admit func(peercred.Peer) error
 	// Attached takes over each process that got through, exactly once. A held
 	// process waits until it returns, or until the Attachment's deadline: it
