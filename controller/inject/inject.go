@@ -197,6 +197,11 @@ func (i *injection) enter(t *tracer.Thread) (done bool, err error) {
 		return false, errors.Join(err, t.LetGo())
 	}
 	i.talk = &talk{call: c, handout: i.handout}
+	defer func() {
+		if err != nil { // also where the thread comes to it later: it finds the memory detached
+			err = errors.Join(err, i.talk.drop())
+		}
+	}()
 	if err == nil {
 		err = c.make(func() { i.talk.look(t.ID) })
 	}
@@ -212,7 +217,7 @@ func (i *injection) finish(ctx context.Context, result *Result) error {
 	k := i.talk
 	if k.apart() {
 		if err := k.attend(ctx); err != nil {
-			return err
+			return errors.Join(err, k.drop())
 		}
 		result.Helper = k.helper
 	}

@@ -4,7 +4,6 @@ package inject
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -97,7 +96,8 @@ func (k *talk) fillLibrary(tid int) error {
 }
 
 // attend waits for the thread that does the work. The process goes on
-// meanwhile, and may end or execute another program.
+// meanwhile, and may end or execute another program. After an error the caller
+// calls drop.
 func (k *talk) attend(ctx context.Context) error {
 	until := time.Now().Add(k.timeout)
 	for {
@@ -106,11 +106,11 @@ func (k *talk) attend(ctx context.Context) error {
 		case k.answer.state == abi.EntryDone:
 			return k.collect()
 		case !there || !k.process.Alive():
-			return errors.Join(ErrInterrupted, k.drop())
+			return ErrInterrupted
 		case ctx.Err() != nil && !k.filled:
-			return errors.Join(ctx.Err(), k.drop())
+			return ctx.Err()
 		case time.Now().After(until):
-			return errors.Join(ErrTimeout, k.drop())
+			return ErrTimeout
 		}
 		time.Sleep(helperPause)
 	}
@@ -123,7 +123,8 @@ func (k *talk) collect() error {
 	return k.process.Read(k.base+uint64(k.region.request), k.reply)
 }
 
-// drop lets go of memory that nobody came to share.
+// drop lets go of memory that nobody came to share. Who comes to it late finds it
+// detached.
 func (k *talk) drop() error {
 	if k.shared == nil {
 		return nil

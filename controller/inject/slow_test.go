@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package inject
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
+)
+
+// slow is a program of one thread that copies what it is given. DMLib, when it is
+// loaded, asks the program's own getenv for its settings, which takes its time until a
+// file is there.
+const slow = `
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+char *getenv(const char *name) {
+    size_t length = strlen(name);
+    if (strncmp(name, "ATTUNE_", 7) == 0) {
+        close(open(BEGAN, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        while (access(GO_ON, F_OK) != 0)
+            usleep(1000);
+    }
+    for (char **all = environ; *all != NULL; all++)
+        if (strncmp(*all, name, length) == 0 && (*all)[length] == '=')
+            return *all + length + 1;
+    return NULL;
+}
+
+int main(void) {
+    char text[64];
+    for (ssize_t size; (size = read(0, text, sizeof(text))) > 0;)
+        if (write(1, text, (size_t)size) != size)
+            return 1;
+    return 0;
+}
+`
+
+// copier is a program that copies what it is given.
+type copier struct {
+	pid int
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func startCopier(t *testing.T, program string) *copier {
+	t.Helper()
+	cmd := exec.Command(program)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // it may have ended
+	c := &copier{cmd.Process.Pid, in, bufio.NewReader(out)}
+	c.copies(t)
+	return c
+}
+
+func (c *copier) copies(t *testing.T) {
+	t.Helper()
+	const text = "as it was\n"
+	if _, err := io.WriteString(c.in, text); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := c.out.ReadString('\n'); line != text {
+		t.Fatalf("copied %q, %v", line, err)
+	}
+}
+
+// ownMemories counts the memories that this process has mapped.
+func ownMemories(t *testing.T) int {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(maps), "/memfd:"+shm.FileName)
+}
+
+// TestSlowLibraryOfOneThread: a call that comes to no end in time keeps no memory, and
+// what it leaves in the process, which attaches after all, does not stand in the way of
+// the next.
+func TestSlowLibraryOfOneThread(t *testing.T) {
+	b := newBench(t)
+	dir := t.TempDir()
+	began, goOn := filepath.Join(dir, "began"), filepath.Join(dir, "go-on")
+	program := targets.BuildText(t, "slow", slow, "-rdynamic", fmt.Sprintf("-DBEGAN=%q", began), fmt.Sprintf("-DGO_ON=%q", goOn))
+	late := b.options
+	before := ownMemories(t)
+	var c *copier
+	for late.timeout = 100 * time.Millisecond; ; late.timeout *= 2 {
+		c = startCopier(t, program)
+		if _, err := Inject(t.Context(), mustOpen(t, c.pid), late); !errors.Is(err, ErrTimeout) {
+			t.Fatalf("got %v, want %v", err, ErrTimeout)
+		}
+		if _, err := os.Stat(began); err == nil {
+			break // the memory was there to be shared
+		}
+	}
+	if left := ownMemories(t) - before; left != 0 {
+		t.Errorf("%d memories are left", left)
+	}
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	patience.Until(t, "DMLib in the program", func() bool {
+		all, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", c.pid))
+		return err == nil && strings.Contains(string(all), "/memfd:"+shm.FileName)
+	})
+	c.copies(t)
+	free(t, b.inject(t, c.pid))
+	c.copies(t)
+}
