@@ -17,7 +17,7 @@ type bpfStream struct{ *procevent.ProcessEvents }
 const nodeRing = 1 << 20
 
 func openBPF() (stream, error) {
-	events, err := procevent.New(procevent.Options{NodeWide: true, RingBytes: nodeRing})
+	events, err := procevent.New(procevent.Options{NodeWide: true, Accounts: true, RingBytes: nodeRing})
 	if err != nil {
 		return nil, err
 	}

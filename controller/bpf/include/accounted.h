@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * The processes that a node-wide object accounts for: what each took, until its end is
+ * The processes that an accounting object accounts for: what each took, until its end is
  * told with it, or added to that of the process that it came of.
  */
 #ifndef ATTUNE_ACCOUNTED_H
@@ -38,8 +38,8 @@ struct exit_event {
     u32 whole;          /* 0: there were more, which found no room              */
 };
 
-/* Whether this is a node-wide object. */
-const volatile bool node_wide = false;
+/* Whether this object accounts for processes: it then has a program at each switch. */
+const volatile bool accounting = false;
 
 /* A process that is accounted for; its number in the initial pid namespace is its key. */
 struct accounted {
@@ -60,7 +60,7 @@ struct {
 INLINE struct accounted *account_of(struct task_struct *task) {
     s32 key = READ(task, tgid);
 
-    return node_wide ? bpf_map_lookup_elem(&accounts, &key) : 0;
+    return accounting ? bpf_map_lookup_elem(&accounts, &key) : 0;
 }
 
 /* Accounts for a process that begins, or executes its first program here. */

@@ -63,7 +63,7 @@ type Event struct {
 	Start time.Duration
 	// Command is the kernel's short name of the thread; at most 15 bytes.
 	Command string
-	// Taken is for EventExit with Options.NodeWide, else nil: what the process took in
+	// Taken is for EventExit with Options.Accounts, else nil: what the process took in
 	// its whole life if it has executed a file of a wanted name, or anything as a member or
 	// after Account, or comes of a process that has.
 	Taken *Taken

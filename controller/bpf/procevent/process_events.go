@@ -25,7 +25,7 @@ import (
 // members become members in the kernel, at fork; a process leaves with its
 // last thread.
 type ProcessEvents struct {
-	objects  nodeObjects
+	objects  allObjects
 	wanted   wantedNames
 	attached bpf.Tracepoints
 	reader   *ringbuf.Reader
@@ -42,8 +42,12 @@ type Options struct {
 	// MaxProcesses bounds the members alive at one time; 0: 16,384.
 	MaxProcesses uint32
 	// NodeWide also tells of processes that are no members when they execute a
-	// file whose name is wanted, see Want, and accounts for them and what comes of them.
+	// file whose name is wanted, see Want.
 	NodeWide bool
+	// Accounts has a node-wide one account for those, for members from their next exec on
+	// and for whom Account names, and for what comes of them. A program looks at each
+	// switch of each CPU for that.
+	Accounts bool
 }
 
 // eventObjects are the programs of which a ProcessEvents needs each.
@@ -55,11 +59,13 @@ type eventObjects struct {
 	Fork *ebpf.Program `ebpf:"process_fork"`
 }
 
-// nodeObjects are those of a node-wide one.
-type nodeObjects struct {
+// allObjects are those of one that accounts.
+type allObjects struct {
 	eventObjects
 	Switch *ebpf.Program `ebpf:"process_switch"` // nil: it is none
 }
+
+func (o Options) accounts() bool { return o.NodeWide && o.Accounts }
 
 const processEvents = "process events"
 
@@ -76,6 +82,8 @@ func New(opts Options) (*ProcessEvents, error) {
 	var wanted any = &p.objects.eventObjects
 	if opts.NodeWide {
 		spec.Programs[processEventsProgProcessExec] = spec.Programs[processEventsProgProcessExecNamed]
+	}
+	if opts.accounts() {
 		wanted = &p.objects
 	}
 	err = spec.LoadAndAssign(wanted, &ebpf.CollectionOptions{
@@ -102,10 +110,10 @@ func processEventsSpec(opts Options) (*ebpf.CollectionSpec, error) {
 		spec.Maps[processEventsMapJobTgids].MaxEntries = opts.MaxProcesses
 		spec.Maps[processEventsMapAccounts].MaxEntries = opts.MaxProcesses
 	}
-	if !opts.NodeWide {
+	if !opts.accounts() {
 		spec.Maps[processEventsMapAccounts].MaxEntries = 1 // and that is not used
 	}
-	if err := spec.Variables[processEventsVarNodeWide].Set(opts.NodeWide); err != nil {
+	if err := spec.Variables[processEventsVarAccounting].Set(opts.accounts()); err != nil {
 		return nil, err
 	}
 	namespace, err := bpf.OwnPIDNamespace()
@@ -170,7 +178,7 @@ func (p *ProcessEvents) Remove(pid int) error {
 }
 
 // Account accounts for a process, in all its life, and for what comes of it from its next
-// exec on. It does nothing without Options.NodeWide. A process that executes nothing any
+// exec on. It does nothing without Options.Accounts. A process that executes nothing any
 // more is forgotten in favour of others.
 func (p *ProcessEvents) Account(pid int) error {
 	if p.objects.Switch == nil {
@@ -281,7 +289,7 @@ func (p *ProcessEvents) Close() error {
 	return p.closed
 }
 
-func (o *nodeObjects) close() error {
+func (o *allObjects) close() error {
 	// Of the embedded ones the maps alone have a Close, and programs may be nil.
 	return errors.Join(o.Close(), o.Exec.Close(), o.Exit.Close(), o.Fork.Close(), o.Switch.Close())
 }

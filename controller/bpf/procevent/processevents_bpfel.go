@@ -101,9 +101,9 @@ const (
 	processEventsProgProcessExit       = "process_exit"
 	processEventsProgProcessFork       = "process_fork"
 	processEventsProgProcessSwitch     = "process_switch"
+	processEventsVarAccounting         = "accounting"
 	processEventsVarLostEvents         = "lost_events"
 	processEventsVarLostMembers        = "lost_members"
-	processEventsVarNodeWide           = "node_wide"
 	processEventsVarPidNamespaceInum   = "pid_namespace_inum"
 	processEventsVarUnusedExecEvent    = "unused_exec_event"
 	processEventsVarUnusedExitEvent    = "unused_exit_event"
@@ -175,9 +175,9 @@ type processEventsMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type processEventsVariableSpecs struct {
+	Accounting         *ebpf.VariableSpec `ebpf:"accounting"`
 	LostEvents         *ebpf.VariableSpec `ebpf:"lost_events"`
 	LostMembers        *ebpf.VariableSpec `ebpf:"lost_members"`
-	NodeWide           *ebpf.VariableSpec `ebpf:"node_wide"`
 	PidNamespaceInum   *ebpf.VariableSpec `ebpf:"pid_namespace_inum"`
 	UnusedExecEvent    *ebpf.VariableSpec `ebpf:"unused_exec_event"`
 	UnusedExitEvent    *ebpf.VariableSpec `ebpf:"unused_exit_event"`
@@ -227,9 +227,9 @@ func (m *processEventsMaps) Close() error {
 //
 // It can be passed to loadProcessEventsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type processEventsVariables struct {
+	Accounting         *ebpf.Variable `ebpf:"accounting"`
 	LostEvents         *ebpf.Variable `ebpf:"lost_events"`
 	LostMembers        *ebpf.Variable `ebpf:"lost_members"`
-	NodeWide           *ebpf.Variable `ebpf:"node_wide"`
 	PidNamespaceInum   *ebpf.Variable `ebpf:"pid_namespace_inum"`
 	UnusedExecEvent    *ebpf.Variable `ebpf:"unused_exec_event"`
 	UnusedExitEvent    *ebpf.Variable `ebpf:"unused_exit_event"`

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -21,7 +23,7 @@ import (
 // for, wait4(2) tells the same.
 func TestTakenEqualsWait(t *testing.T) {
 	shell := mustCopyOf(t, "/bin/sh", filepath.Join(t.TempDir(), "attune-wanted"))
-	p := mustProcessEvents(t, Options{NodeWide: true})
+	p := mustProcessEvents(t, Options{NodeWide: true, Accounts: true})
 	if err := p.Want([]Name{{Text: "attune-wanted", UID: AnyUser}}); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,7 @@ execute = lambda: os.execv("/bin/sh", ["sh", "-c", "i=0; while [ $i -lt 20000 ];
 		"one of the others": exec.Command("/usr/bin/python3", "-c", executing+"t = threading.Thread(target=execute); t.start(); t.join()"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := mustProcessEvents(t, Options{NodeWide: true})
+			p := mustProcessEvents(t, Options{NodeWide: true, Accounts: true})
 			pid, events := mustFollow(t, p, 0, command)
 			if !ended(events, pid) {
 				events = drainToEnd(t, p, pid)
@@ -95,7 +97,7 @@ execute = lambda: os.execv("/bin/sh", ["sh", "-c", "i=0; while [ $i -lt 20000 ];
 // TestTakenOfHandedOver: a process whose name nobody wants is accounted for from when it is
 // handed over, also if it is made a member only while it runs.
 func TestTakenOfHandedOver(t *testing.T) {
-	p := mustProcessEvents(t, Options{NodeWide: true})
+	p := mustProcessEvents(t, Options{NodeWide: true, Accounts: true})
 	command := exec.Command("sh", "-c", `read line; exec sh -c '/bin/true; dd if=/dev/zero of=/dev/null bs=64k count=200 2>/dev/null; echo ready; read line'`)
 	ready, goOn := mustConverse(t, command)
 	if err := errors.Join(p.Account(command.Process.Pid), goOn(), ready(), p.Add(command.Process.Pid), goOn(), command.Wait()); err != nil {
@@ -106,6 +108,24 @@ func TestTakenOfHandedOver(t *testing.T) {
 	want := command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 	if end.Taken == nil || (time.Duration(end.Taken.Runtime)-want).Abs() > time.Millisecond || end.Taken.Unseen != 2 || end.Taken.WrittenChars < 200*65536 {
 		t.Errorf("%+v with %+v, wait4 says %v", end, end.Taken, want)
+	}
+}
+
+// TestNoAccounts: one that only wants names keeps no accounts, of whom nobody would tell
+// the end.
+func TestNoAccounts(t *testing.T) {
+	p := mustProcessEvents(t, Options{NodeWide: true})
+	if err := p.Want([]Name{{Text: "true", UID: AnyUser}}); err != nil {
+		t.Fatal(err)
+	}
+	pid, events := mustFollow(t, p, 0, exec.Command("true"))
+	ends := slices.IndexFunc(events, func(e Event) bool { return e.Kind == EventExit && e.PID == pid })
+	if ends < 0 || events[ends].Taken != nil || !slices.ContainsFunc(events, func(e Event) bool { return e.Program != nil }) {
+		t.Errorf("%+v", events)
+	}
+	var key int32
+	if err := p.objects.Accounts.NextKey(nil, &key); !errors.Is(err, ebpf.ErrKeyNotExist) || p.objects.Switch != nil {
+		t.Errorf("an account of process %d: %v", key, err)
 	}
 }
 

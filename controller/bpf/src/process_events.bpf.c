@@ -6,7 +6,7 @@
  * Nothing but members causes an event; in a node-wide object, processes also do
  * that execute a file of a wanted name, whoever they are.
  *
- * A node-wide object also accounts for whatever comes of these, from their exec on:
+ * A node-wide object may also account for whatever comes of these, from their exec on:
  * before user space has heard of a process, and made it a member, it may have started
  * others which have ended. The end of a process that is accounted for is told
  * when the kernel is done with its last thread.
@@ -247,7 +247,7 @@ int process_exec_named(u64 *ctx) {
     else if (!bpf_map_lookup_elem(&handed_over, &tgid))
         return 0;
     bpf_map_delete_elem(&handed_over, &tgid);
-    if (!account_of(task))
+    if (accounting && !account_of(task))
         account_for(task, READ(task, tgid));
     return 0;
 }
@@ -296,7 +296,7 @@ INLINE void tell_end(const struct exit_event *end) {
     bpf_ringbuf_submit(out, 0);
 }
 
-/* For node-wide objects. Where threads that an exec has killed are done with only after
+/* For accounting objects. Where threads that an exec has killed are done with only after
  * it, fewer live than there are. */
 SEC("raw_tp/sched_switch")
 int process_switch(u64 *ctx) {

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -110,6 +112,32 @@ func TestNarrowFromTheBeginning(t *testing.T) {
 		a.Close()
 		t.Error("a translated program is probed")
 	}
+}
+
+// TestSwitchesCostNothing: to be told of translators takes no program at each switch of
+// each CPU, of which there would be one for each controller of a node.
+func TestSwitchesCostNothing(t *testing.T) {
+	binary := mustCompile(t, "target.c")
+	u := mustUprobes(t, Options{})
+	target := mustStartTarget(t, binary)
+	mustAttach(t, u, Spec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1, PID: target.pid})
+	patience.Until(t, "word of translators, the last to be attached", func() bool { return attachedTo(t, "sched_process_fork") })
+	if attachedTo(t, "sched_switch") {
+		t.Error("a program of this process is at sched_switch")
+	}
+}
+
+// attachedTo says whether this process has a program at a tracepoint.
+func attachedTo(t *testing.T, tracepoint string) bool {
+	t.Helper()
+	descriptors, err := os.ReadDir("/proc/self/fdinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(descriptors, func(d os.DirEntry) bool {
+		info, err := os.ReadFile("/proc/self/fdinfo/" + d.Name())
+		return err == nil && strings.Contains(string(info), "tp_name:\t"+tracepoint+"\n")
+	})
 }
 
 func TestTranslatorAt(t *testing.T) {
