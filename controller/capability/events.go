@@ -5,13 +5,11 @@ package capability
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
-	"runtime"
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
-
-	"golang.org/x/sys/unix"
 )
 
 // execEventsLikely asks for the privilege and the kernel's types only.
@@ -52,9 +50,7 @@ func execEventsTried(ctx context.Context, _ *node) finding {
 func followTrue(ctx context.Context, events *procevent.ProcessEvents) (map[procevent.EventKind]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	runtime.LockOSThread() // its child is the one that becomes a member
-	defer runtime.UnlockOSThread()
-	if err := events.AdoptFrom(unix.Gettid(), 0); err != nil {
+	if err := events.Add(os.Getpid()); err != nil { // its child becomes a member
 		return nil, err
 	}
 	command := exec.CommandContext(ctx, "true")

@@ -197,16 +197,6 @@ func (p *ProcessEvents) Has(pid int) bool {
 	return p.objects.JobTgids.Lookup(int32(pid), &slot) == nil
 }
 
-// AdoptFrom makes every child a member of slot that thread tid forks from now
-// on, without the thread being one. A launcher that locks
-// itself to a thread can so follow its child from the first instruction.
-func (p *ProcessEvents) AdoptFrom(tid int, slot uint32) error {
-	if err := p.objects.ParentTids.Put(int32(tid), slot); err != nil {
-		return fmt.Errorf("adopt from thread %d: %w", tid, err)
-	}
-	return nil
-}
-
 // Hurry says whether events are wanted at once, rather than at the next beat at less
 // cost. They are from the beginning if NodeWide was given, else not. It may be
 // called from any goroutine.

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -41,15 +40,13 @@ func mustProcessEvents(t testing.TB, opts Options) *ProcessEvents {
 // slot, to its end, and returns its id and all events.
 func mustFollow(t *testing.T, p *ProcessEvents, slot uint32, command *exec.Cmd) (int, []Event) {
 	t.Helper()
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for good: the thread that is adopted from ends with the goroutine
-		started <- errors.Join(p.AdoptFrom(unix.Gettid(), slot), command.Start())
-	}()
-	if err := <-started; err != nil {
+	if err := errors.Join(p.AddTo(os.Getpid(), slot), command.Start()); err != nil {
 		t.Fatal(err)
 	}
 	_ = command.Wait() // its status is in the events
+	if err := p.Remove(os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
 	return command.Process.Pid, mustDrain(t, p)
 }
 
@@ -246,7 +243,7 @@ func TestLossIsCounted(t *testing.T) {
 
 func TestTooManyMembersAreCounted(t *testing.T) {
 	tree := built(t, "tree.c")
-	p := mustProcessEvents(t, Options{MaxProcesses: 1})
+	p := mustProcessEvents(t, Options{MaxProcesses: 2}) // this process and the tree's first
 	_, events := mustFollow(t, p, 0, exec.Command(tree, "5"))
 	if _, members := p.Lost(); members != 5 || len(events) != 3 {
 		t.Errorf("lost %d members, want 5; events %+v", members, events)

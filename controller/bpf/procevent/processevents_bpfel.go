@@ -93,7 +93,6 @@ const (
 	processEventsMapAccounts           = "accounts"
 	processEventsMapHandedOver         = "handed_over"
 	processEventsMapJobTgids           = "job_tgids"
-	processEventsMapParentTids         = "parent_tids"
 	processEventsMapProcessRing        = "process_ring"
 	processEventsMapWantedNames        = "wanted_names"
 	processEventsProgProcessExec       = "process_exec"
@@ -166,7 +165,6 @@ type processEventsMapSpecs struct {
 	Accounts    *ebpf.MapSpec `ebpf:"accounts"`
 	HandedOver  *ebpf.MapSpec `ebpf:"handed_over"`
 	JobTgids    *ebpf.MapSpec `ebpf:"job_tgids"`
-	ParentTids  *ebpf.MapSpec `ebpf:"parent_tids"`
 	ProcessRing *ebpf.MapSpec `ebpf:"process_ring"`
 	WantedNames *ebpf.MapSpec `ebpf:"wanted_names"`
 }
@@ -207,7 +205,6 @@ type processEventsMaps struct {
 	Accounts    *ebpf.Map `ebpf:"accounts"`
 	HandedOver  *ebpf.Map `ebpf:"handed_over"`
 	JobTgids    *ebpf.Map `ebpf:"job_tgids"`
-	ParentTids  *ebpf.Map `ebpf:"parent_tids"`
 	ProcessRing *ebpf.Map `ebpf:"process_ring"`
 	WantedNames *ebpf.Map `ebpf:"wanted_names"`
 }
@@ -217,7 +214,6 @@ func (m *processEventsMaps) Close() error {
 		m.Accounts,
 		m.HandedOver,
 		m.JobTgids,
-		m.ParentTids,
 		m.ProcessRing,
 		m.WantedNames,
 	)

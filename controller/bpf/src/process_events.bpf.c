@@ -56,14 +56,6 @@ struct {
     __type(value, u32);
 } job_tgids SEC(".maps");
 
-/* Threads whose next children become members, although they are none. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 64);
-    __type(key, s32);
-    __type(value, u32);
-} parent_tids SEC(".maps");
-
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 1024 * 1024);
@@ -123,17 +115,6 @@ INLINE void emit(enum process_event_kind kind, u32 slot, struct task_struct *tas
     bpf_ringbuf_submit(event, 0);
 }
 
-/* Slot that a child of this thread belongs to, NULL if to none. */
-INLINE u32 *slot_of_parent(struct task_struct *parent) {
-    s32 id = process_id(parent);
-    u32 *slot = bpf_map_lookup_elem(&job_tgids, &id);
-
-    if (slot)
-        return slot;
-    id = thread_id(parent);
-    return bpf_map_lookup_elem(&parent_tids, &id);
-}
-
 SEC("raw_tp/sched_process_fork")
 int process_fork(u64 *ctx) {
     struct task_struct *parent = (struct task_struct *)ctx[0];
@@ -147,7 +128,8 @@ int process_fork(u64 *ctx) {
             __sync_fetch_and_add(&known->living, 1);
         return 0;
     }
-    found = slot_of_parent(parent);
+    tgid = process_id(parent);
+    found = bpf_map_lookup_elem(&job_tgids, &tgid);
     if (known)
         account_child(known, child, found != 0);
     if (!found)
