@@ -11,12 +11,12 @@ func (a *attacher) attach(spec Spec, target *target, narrow bool) (*attached, er
 		return nil, err
 	}
 	p := &attached{spec: spec, target: target, narrow: narrow, holders: map[int]*holder{spec.PID: {users: 1}}, symbols: examine(spec, target, a.programs.kernel, a.prices)}
-	err := a.watches.watchAll(spec)
+	begun, err := a.watches.watchAll(spec)
 	if err == nil {
 		err = a.link(p)
 	}
 	if err != nil {
-		a.watches.unwatchAll(spec)
+		a.watches.unwatchAll(begun)
 		a.watches.undefine(spec.Point)
 		a.detachProbes(p)
 		return nil, err
@@ -27,20 +27,25 @@ func (a *attacher) attach(spec Spec, target *target, narrow bool) (*attached, er
 	return p, nil
 }
 
-// watchAll begins the spec's watches.
-func (t *watchTable) watchAll(spec Spec) error {
+// watchAll begins the spec's watches and returns those that there were not before, by
+// another file of the point. It does so after an error too, which ends it.
+func (t *watchTable) watchAll(spec Spec) (begun []Watch, err error) {
 	for _, w := range spec.Watches {
 		w.Point = spec.Point
-		if err := t.Watch(w); err != nil {
-			return err
+		began, err := t.begin(w)
+		if err != nil {
+			return begun, err
+		}
+		if began {
+			begun = append(begun, w)
 		}
 	}
-	return nil
+	return begun, nil
 }
 
-// unwatchAll ends them. What fails has not begun.
-func (t *watchTable) unwatchAll(spec Spec) {
-	for _, w := range spec.Watches {
-		_ = t.UnwatchProcess(w.PID, spec.Point)
+// unwatchAll ends what watchAll has begun.
+func (t *watchTable) unwatchAll(begun []Watch) {
+	for _, w := range begun {
+		_ = t.UnwatchProcess(w.PID, w.Point) // the kernel's map has it
 	}
 }

@@ -57,7 +57,7 @@ func (a *attacher) calibrate() (prices, error) {
 		return nil, closeAfter(err, target.file)
 	}
 	defer func() {
-		a.watches.unwatchAll(spec)
+		_ = a.watches.UnwatchProcess(os.Getpid(), calibrationPoint) // it is watched
 		a.detach(at)
 	}()
 	found := make(prices)

@@ -97,6 +97,42 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+// TestFailureKeepsOtherFiles: a point that cannot be attached to a file goes on counting in
+// the others, in the processes that were watched before.
+func TestFailureKeepsOtherFiles(t *testing.T) {
+	binary, other := mustCompile(t, "target.c"), mustCompile(t, "../../procevent/testdata/tree.c")
+	u := mustUprobes(t, Options{MaxWatches: 2})
+	target := mustStartTarget(t, binary)
+	mustAttach(t, u, Spec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1})
+	mustWatch(t, u, target.pid, 1)
+	target.mustCall(t, "push 10")
+	watched := Watch{PID: target.pid}
+	for name, row := range map[string]struct {
+		symbols []Symbol
+		watches []Watch
+		want    error // nil: a refusal
+	}{
+		"no room for a watch":  {mustSymbols(t, other, "main"), []Watch{watched, {PID: 1001, StartTicks: 7}, {PID: 1002, StartTicks: 7}}, ErrTooManyWatches},
+		"no place for a probe": {[]Symbol{{Name: "far", Offset: 1 << 40}}, []Watch{watched, {PID: 1001, StartTicks: 7}}, nil},
+	} {
+		_, err := u.Attach(Spec{Path: other, Symbols: row.symbols, Point: 1, Watches: row.watches})
+		var refused *RefusedError
+		if row.want == nil && !errors.As(err, &refused) || row.want != nil && !errors.Is(err, row.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		target.mustCall(t, "push 5")
+		if err := u.Watch(Watch{PID: 1003, StartTicks: 7, Point: 1}); err != nil {
+			t.Errorf("%s: what was begun goes on: %v", name, err)
+		}
+		if err := u.UnwatchProcess(1003, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := mustAggregate(t, u, target.pid, 1); got.Count != 20 {
+		t.Errorf("%d hits, want 20", got.Count)
+	}
+}
+
 func TestConflictsAndLimits(t *testing.T) {
 	binary, other := mustCompile(t, "target.c"), mustCompile(t, "../../procevent/testdata/tree.c")
 	u := mustUprobes(t, Options{MaxWatches: 2})

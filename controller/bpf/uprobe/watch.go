@@ -89,15 +89,21 @@ func (t *watchTable) WatchProcess(pid int, point uint16) error {
 // it already is no error. Children of the process are not watched. If the
 // process has ended, the error is procid.ErrGone.
 func (t *watchTable) Watch(w Watch) error {
-	taken, err := t.watch(w)
-	if !taken && w.Space != nil {
-		_ = w.Space.Close() // read only
-	}
+	_, err := t.begin(w)
 	return err
 }
 
-// watch is Watch; taken says that the watch has the space.
-func (t *watchTable) watch(w Watch) (taken bool, err error) {
+// begin is Watch; began says that it was not watched already.
+func (t *watchTable) begin(w Watch) (began bool, err error) {
+	began, err = t.watch(w)
+	if !began && w.Space != nil {
+		_ = w.Space.Close() // read only
+	}
+	return began, err
+}
+
+// watch is begin; the watch has the space if it began.
+func (t *watchTable) watch(w Watch) (began bool, err error) {
 	if w.StartTicks == 0 {
 		identity, err := procid.Of(w.PID)
 		if err != nil {
