@@ -74,7 +74,7 @@ func countOwnCalls(uprobes *uprobe.Uprobes) (mechanism string, counted uint64, e
 		return "", 0, err
 	}
 	defer attachment.Close()
-	if err := uprobes.WatchProcess(os.Getpid(), point); err != nil {
+	if err := uprobes.Watch(uprobe.Watch{PID: os.Getpid(), Point: point}); err != nil {
 		return "", 0, err
 	}
 	calls := 0

@@ -250,7 +250,7 @@ func attune(spec uprobe.Spec) func(*floorBench, string) (func() error, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := f.uprobes.WatchProcess(f.pid, spec.Point); err != nil {
+		if err := f.uprobes.Watch(uprobe.Watch{PID: f.pid, Point: spec.Point}); err != nil {
 			attachment.Close()
 			return nil, err
 		}

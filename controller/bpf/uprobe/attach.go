@@ -27,7 +27,7 @@ type Attachment struct {
 
 // Attach puts the point into a file, for all processes that map it, now or
 // later, or for the spec's process alone, where one runs that would not survive it
-// (see Spec.PID); processes are watched from WatchProcess on. Attaching the same point
+// (see Spec.PID); processes are watched from Watch on. Attaching the same point
 // to the same file again only takes a second hold. Some functions may be
 // refused: see Attachment.Symbols. If all are, the error is a *RefusedError.
 // The caller must Close the attachment.

@@ -51,7 +51,7 @@ func TestWatchOfNobody(t *testing.T) {
 	mustAttach(t, u, Spec{Path: self, Symbols: []Symbol{mustGoSymbol(t, self, goFunction)}, Point: 1})
 	target := mustStartTarget(t, mustCompile(t, "target.c"))
 	target.mustEnd(t)
-	if err := u.WatchProcess(target.pid, 1); !errors.Is(err, procid.ErrGone) {
+	if err := u.Watch(Watch{PID: target.pid, Point: 1}); !errors.Is(err, procid.ErrGone) {
 		t.Errorf("watched a process that is gone: %v", err)
 	}
 }

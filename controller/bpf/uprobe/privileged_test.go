@@ -162,7 +162,7 @@ func mustAttach(t testing.TB, u *Uprobes, spec Spec) *Attachment {
 
 func mustWatch(t testing.TB, u *Uprobes, pid int, point uint16) {
 	t.Helper()
-	if err := u.WatchProcess(pid, point); err != nil {
+	if err := u.Watch(Watch{PID: pid, Point: point}); err != nil {
 		t.Fatal(err)
 	}
 }

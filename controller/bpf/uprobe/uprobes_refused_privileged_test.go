@@ -145,7 +145,7 @@ func TestConflictsAndLimits(t *testing.T) {
 	if _, err := u.Attach(Spec{Path: other, Symbols: mustSymbols(t, other, "main"), Point: 1, MinValue: 5}); !errors.Is(err, errSpec) {
 		t.Errorf("same point, other file, other predicate: %v", err)
 	}
-	if err := u.WatchProcess(1, 77); err == nil {
+	if err := u.Watch(Watch{PID: 1, Point: 77}); err == nil {
 		t.Error("watched at a point that is not attached")
 	}
 	watch := func(pid int) error { return u.Watch(Watch{PID: pid, StartTicks: 7, Point: 1}) }

@@ -79,12 +79,6 @@ func (t *watchTable) undefine(point uint16) {
 	}
 }
 
-// WatchProcess is Watch of a point that captures no variables, in the process
-// that has the pid now.
-func (t *watchTable) WatchProcess(pid int, point uint16) error {
-	return t.Watch(Watch{PID: pid, Point: point})
-}
-
 // Watch begins to take the hits of an attached point in one process. Watching
 // it already is no error. Children of the process are not watched. If the
 // process has ended, the error is procid.ErrGone.
