@@ -198,7 +198,11 @@ struct sched_info {
     unsigned long long run_delay;
 } KERNEL_STRUCT;
 
+/* Flags of threads that the kernel makes for a process without the tracepoint of forks:
+ * workers of io_uring, and from Linux 6.4 on those of vhost. Before that the second bit
+ * has no meaning, but up to 5.16, where a task may have it that loads a module. */
 #define PF_IO_WORKER 0x00000010
+#define PF_USER_WORKER 0x00004000
 
 struct task_struct {
     u32 ptrace; /* options of its tracer; 0: it has none */

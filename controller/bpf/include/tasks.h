@@ -33,6 +33,11 @@ INLINE s32 process_id(struct task_struct *task) {
     return pid_namespace_inum ? thread_id(READ(task, group_leader)) : READ(task, tgid);
 }
 
+/* Whether a thread of a process is one that no fork was told of. */
+INLINE bool is_kernels_worker(struct task_struct *task) {
+    return READ(task, flags) & (PF_IO_WORKER | PF_USER_WORKER);
+}
+
 /* As wait_task_zombie() in the kernel computes it. */
 INLINE s32 wait_status(struct task_struct *task) {
     struct signal_struct *signal = READ(task, signal);

@@ -292,8 +292,7 @@ int process_switch(u64 *ctx) {
     if (!known)
         return 0;
     add_taken(&known->end.taken, task);
-    /* Workers of io_uring are threads that no fork was told of. */
-    if (READ(task, flags) & PF_IO_WORKER)
+    if (is_kernels_worker(task))
         return 0;
     left = __sync_fetch_and_sub(&known->living, 1) - 1;
     if (!known->ended || left > 0 || __sync_fetch_and_add(&known->told, 1))

@@ -184,8 +184,7 @@ int account_switch(u64 *ctx) {
         return 0;
     add_taken(&known->taken, task);
     add_taken(&totals.taken, task);
-    /* Workers of io_uring are threads that no fork was told of. */
-    if (READ(task, flags) & PF_IO_WORKER || __sync_fetch_and_sub(&known->living, 1) != 1)
+    if (is_kernels_worker(task) || __sync_fetch_and_sub(&known->living, 1) != 1)
         return 0;
     emit(known);
     bpf_map_delete_elem(&processes, &tgid);
