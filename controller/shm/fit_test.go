@@ -56,9 +56,9 @@ func TestFit(t *testing.T) {
 	}
 }
 
-func TestParsePossible(t *testing.T) {
+func TestCountCPUs(t *testing.T) {
 	for list, want := range map[string]int{"0\n": 1, "0-7\n": 8, "0-3,8-11,16\n": 9, "": 1, "x-y": 1, "7-3": 1} {
-		if got := parsePossible(list); got != want {
+		if got := countCPUs(list); got != want {
 			t.Errorf("%q: %d CPUs, want %d", list, got, want)
 		}
 	}

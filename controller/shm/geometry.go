@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/attune-hpc/attune/dmlib/abi"
+	"github.com/attune-hpc/attune/internal/cpulist"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -180,23 +179,13 @@ var possibleCPUs = sync.OnceValue(func() int {
 	if err != nil {
 		return 1
 	}
-	return parsePossible(string(text))
+	return countCPUs(string(text))
 })
 
-// parsePossible counts the CPUs of a list such as "0-7"; at least 1.
-func parsePossible(list string) (cpus int) {
-	for _, part := range strings.Split(strings.TrimSpace(list), ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		from, err := strconv.Atoi(first)
-		to := from
-		if err == nil && isRange {
-			to, err = strconv.Atoi(last)
-		}
-		if err == nil && from <= to {
-			cpus += to - from + 1
-		}
-	}
-	return min(max(cpus, 1), maxSlots)
+// countCPUs is how many CPUs a list names; at least 1, and no more than can have slots.
+func countCPUs(list string) int {
+	cpus, _ := cpulist.Parse(list) // what is no list names none
+	return min(max(len(cpus), 1), maxSlots)
 }
 
 // Limits are what a process has to put a memory file into.
