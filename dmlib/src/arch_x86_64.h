@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What depends on the processor, but for the assembly (docs/design/0038):
+ *
+ *   dm_ticks()          cheap, monotonic, the same on all processors
+ *   DM_MILLISECOND      at least so many ticks, for coarse waiting only
+ *   dm_pause()          between two looks at a word that another processor writes
+ *   dm_count_own(p)     (*p)++, releasing, by the thread that owns it
+ *   dm_syscall6(...)    result or -errno; never touches errno
+ *   DM_STUB_*           where the GOT stubs are
+ */
 #ifndef DM_ARCH_X86_64_H
 #define DM_ARCH_X86_64_H
 

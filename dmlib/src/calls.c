@@ -11,8 +11,6 @@
  */
 #include "calls.h"
 
-#if DM_STUB_COUNT != 0
-
 /* The number of open calls; memory that others can write is not trusted. */
 static uint32_t depth_of(const struct attune_slot *slot) {
     return slot->open <= ATTUNE_OPEN_CALLS ? slot->open : 0;
@@ -97,5 +95,3 @@ bool dm_call_ends(struct dm_hit *hit, uint64_t stack) {
     dm_leave(thread, generation);
     return begun;
 }
-
-#endif

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "arch.h"
+#include "arch_x86_64.h"
 #include "attune/dmlib_abi.h"
 #include "attune/dmlib_attach.h"
 #include "attune/dmlib_gate.h"

@@ -12,9 +12,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Nothing waits in main: no go will come. */
-#define RUNNING (ATTUNE_HELLO_FORKED | ATTUNE_HELLO_INJECTED)
-
 /* Ends of a conversation that the controller is not told. */
 #define NO_ANSWER UINT32_MAX
 #define REFUSED (UINT32_MAX - 1)
@@ -223,7 +220,8 @@ static void converse(int fd, const struct attune_hello *hello, int64_t deadline,
     if (welcome.magic == ATTUNE_ABI_MAGIC && welcome.status == ATTUNE_WELCOME_OK) {
         map_file(file, &welcome, mapping, ready);
         gate_send(fd, ready, sizeof(*ready));
-        if (ready->status == ATTUNE_READY_OK && (hello->flags & RUNNING) == 0 &&
+        /* Of a forked child nothing waits in main: no go will come. */
+        if (ready->status == ATTUNE_READY_OK && (hello->flags & ATTUNE_HELLO_FORKED) == 0 &&
             !wait_for_go(fd, deadline, mapping)) {
             dm_syscall(SYS_munmap, mapping->header, mapping->size);
             ready->status = REFUSED;

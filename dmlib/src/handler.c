@@ -13,8 +13,6 @@
  */
 #include "dmlib.h"
 
-#if DM_STUB_COUNT != 0 /* as on x86-64 */
-
 /* Of the stack; what lies deeper is not searched. */
 #define MOST_SEARCHED (1u << 20)
 
@@ -70,9 +68,3 @@ ANYWHERE bool dm_in_handler(void) {
     }
     return false;
 }
-
-#else
-
-bool dm_in_handler(void) { return false; }
-
-#endif

@@ -24,7 +24,7 @@ _Static_assert(offsetof(struct attune_continuation, flags) == offsetof(struct at
 _Static_assert(ATTUNE_CONTINUATIONS_MAX < 256, "fits into a record's flags");
 _Static_assert(offsetof(struct attune_aggregate, histogram) == 64, "counts in one line");
 _Static_assert(sizeof(struct attune_table) % ATTUNE_CACHE_LINE == 0, "table");
-_Static_assert(DM_STUB_COUNT == ATTUNE_STUB_COUNT || DM_STUB_COUNT == 0, "stubs");
+_Static_assert(DM_STUB_COUNT == ATTUNE_STUB_COUNT, "stubs");
 
 #define MAX_RING_RECORDS (1u << 24)
 

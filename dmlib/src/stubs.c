@@ -3,23 +3,8 @@
  * leads here first and then to the function it named before. */
 #include "calls.h"
 
-#include <errno.h>
-
-#if DM_STUB_COUNT == 0
-
-uint64_t dm_stub_target[ATTUNE_STUB_COUNT];
-
-int dm_stub_bind(uint64_t index, uint64_t function) {
-    (void)index;
-    (void)function;
-    return ENOTSUP;
-}
-
-void dm_stub_prepare(void) {}
-
-#else
-
 #include <cpuid.h>
+#include <errno.h>
 
 #include "stubs_x86_64.h"
 
@@ -250,5 +235,3 @@ void dm_patch_left(const uint32_t *number, const struct stub_registers *register
     if (dm_likely(*number < ATTUNE_STUB_COUNT))
         point_left(ATTUNE_HOOK_COUNT + *number, registers);
 }
-
-#endif

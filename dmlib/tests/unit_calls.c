@@ -6,8 +6,6 @@
 #include "calls.h"
 #include "unit.h"
 
-#if DM_STUB_COUNT != 0
-
 #define OUTER 70u
 #define INNER 71u
 
@@ -182,9 +180,3 @@ void test_calls(void) {
     check_due();
     check_points_of_a_function();
 }
-
-#else
-
-void test_calls(void) {}
-
-#endif
