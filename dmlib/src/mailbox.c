@@ -78,11 +78,8 @@ static bool may_call(const struct attune_command *command) {
     return command->op != ATTUNE_OP_CALL || command->point != 0 || !dm_in_handler();
 }
 
-static bool claim(struct attune_command *command, const struct dm_safe_point *here, int32_t tid) {
+static bool claim(struct attune_command *command) {
     uint32_t posted = ATTUNE_CMD_POSTED;
-    if (__atomic_load_n(&command->state, __ATOMIC_ACQUIRE) != ATTUNE_CMD_POSTED ||
-        !meant(command, here, tid) || !is_own_thread(tid) || !may_call(command))
-        return false;
     return __atomic_compare_exchange_n(&command->state, &posted, ATTUNE_CMD_CLAIMED, false,
                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
@@ -91,10 +88,16 @@ static void run(struct attune_command *mailbox, const struct dm_safe_point *here
     int32_t tid = dm_tid();
     for (unsigned i = 0; i < ATTUNE_MAILBOX_COUNT; i++) {
         struct attune_command *command = &mailbox[i];
-        if (!claim(command, here, tid))
+        if (__atomic_load_n(&command->state, __ATOMIC_ACQUIRE) != ATTUNE_CMD_POSTED ||
+            !meant(command, here, tid))
+            continue;
+        bool confined = dm_confined(); /* before any other system call */
+        if (!confined && (!is_own_thread(tid) || !may_call(command)))
+            continue;
+        if (!claim(command))
             continue;
         command->result = 0;
-        command->error = dm_confined() ? EPERM : execute(command);
+        command->error = confined ? EPERM : execute(command);
         command->done_by = tid;
         command->done_at = dm_ticks();
         command->done_point = here->point;

@@ -3,6 +3,8 @@
  * of ours is made that nobody has asked for. */
 #include "controller.h"
 
+#include <errno.h>
+
 static void trace_locks(struct controller *c, struct process *p) {
     (void)c;
     control_set(p, P_LOCK, ATTUNE_CTL_EVENT);
@@ -44,10 +46,28 @@ static void threads_begin_confined(void) {
     session_close(&s);
 }
 
+static void post_call(struct controller *c, struct process *p) {
+    const unsigned lock = P_LOCK;
+    struct attune_command call = {.op = ATTUNE_OP_CALL, .at = ATTUNE_AT_LOCK, .args = {1}};
+    (void)c;
+    command_post(p, 0, call, &lock, 1);
+}
+
+/* A call that was posted before the program confined itself, and is come by after. */
+static void command_waits_for_the_confined(void) {
+    struct session s = {.controller.place = post_call};
+    session_start(&s, "confined_call");
+    session_end(&s);
+    EXPECT_EQUAL(command_of(s.process, 0)->state, ATTUNE_CMD_DONE);
+    EXPECT_EQUAL(command_of(s.process, 0)->error, EPERM);
+    session_close(&s);
+}
+
 const struct test_case confined_cases[] = {
     {"confined_children", children_confine_themselves_first},
     {"confined_later", children_confine_themselves_later},
     {"confined_parent", children_are_confined_by_their_parent},
     {"confined_threads", threads_begin_confined},
+    {"confined_call", command_waits_for_the_confined},
     {NULL, NULL},
 };

@@ -40,21 +40,28 @@ static const int allowed[] = {
 };
 #define ALLOWED (sizeof(allowed) / sizeof(allowed[0]))
 
-static void confine(void) {
-    struct sock_filter program[2 * ALLOWED + 2] = {
+#define ALLOW(number)                                                                              \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)(number), 0, 1),                                 \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+static void confine_but_for(int another) {
+    struct sock_filter program[2 * ALLOWED + 4] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        ALLOW(another),
     };
-    size_t length = 1;
+    size_t length = 3;
     for (size_t i = 0; i < ALLOWED; i++) {
-        program[length++] =
-            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i], 0, 1);
-        program[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+        const struct sock_filter allow[] = {ALLOW(allowed[i])};
+        program[length++] = allow[0];
+        program[length++] = allow[1];
     }
     program[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
     struct sock_fprog filter = {.len = (unsigned short)length, .filter = program};
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
 }
+
+static void confine(void) { confine_but_for(allowed[0]); }
 
 static double seconds(void) {
     struct timespec now;
@@ -119,9 +126,16 @@ static void confined_threads(void) {
     }
 }
 
+/* confined_call: comes by hooks under a filter that allows prctl(2) beside the rest */
+static void confined_call(void) {
+    confine_but_for(SYS_prctl);
+    lock_pairs(&own, 10);
+}
+
 const struct subject confined_subjects[] = {
     {"confined_children", confined_children},
     {"confined_parent", confined_parent},
     {"confined_threads", confined_threads},
+    {"confined_call", confined_call},
     {NULL, NULL},
 };
