@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "../src/arch_x86_64.h"
+#include "../src/signals.h"
 #include "attune/dmlib_attach.h"
 #include "offsets.h"
 
@@ -33,11 +34,8 @@ _Static_assert(offsetof(struct attune_entry, unmap) == ENTRY_UNMAP, "see start_x
 #define ERROR_TIMEOUT 110
 
 #define BLOCK_ONLY 2 /* SIG_SETMASK */
-#define SIGNAL_SETXID 33
-/* SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV and SIGSYS */
-static const uint64_t FAULTS = 1u << 3 | 1u << 4 | 1u << 6 | 1u << 7 | 1u << 10 | 1u << 30;
-#define DETACHED 1 /* PTHREAD_CREATE_DETACHED */
-#define LOAD_NOW 2 /* RTLD_NOW */
+#define DETACHED 1   /* PTHREAD_CREATE_DETACHED */
+#define LOAD_NOW 2   /* RTLD_NOW */
 #define THREAD_STACK (256u << 10)
 
 #define WAIT_NANOSECONDS 20000
@@ -176,10 +174,8 @@ static void work(struct attune_entry *entry) {
     publish(entry, ATTUNE_ENTRY_DONE);
 }
 
-/* setuid(2) and its like wait until every thread has taken their signal. A fault
- * whose signal is blocked would take the program's handler away, for all threads. */
 static void block_signals(void) {
-    uint64_t mask = ~(UINT64_C(1) << (SIGNAL_SETXID - 1) | FAULTS);
+    uint64_t mask = DM_SIGNALS_BLOCKED;
     call(SYS_rt_sigprocmask, BLOCK_ONLY, &mask, 0, sizeof(mask));
 }
 

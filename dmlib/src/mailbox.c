@@ -4,7 +4,10 @@
 #include "record.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+
+#include "signals.h"
 
 typedef uint64_t (*any_function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
@@ -84,6 +87,38 @@ static bool claim(struct attune_command *command) {
                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+static void settle(struct attune_command *command, const struct dm_safe_point *here, int32_t tid,
+                   bool permit) {
+    if (!claim(command))
+        return;
+    command->result = 0;
+    command->error = permit ? execute(command) : EPERM;
+    command->done_by = tid;
+    command->done_at = dm_ticks();
+    command->done_point = here->point;
+    __atomic_store_n(&command->state, ATTUNE_CMD_DONE, __ATOMIC_RELEASE);
+}
+
+/* A handler that leaves by longjmp would leave the command claimed, the thread busy, and
+ * perhaps the loader locked, for ever: no handler runs meanwhile, but those of faults. Hooks
+ * in the command are no events of the program. */
+static void settle_undisturbed(struct attune_command *command, const struct dm_safe_point *here,
+                               int32_t tid) {
+    struct dm_thread *thread = &dm_thread;
+    uint64_t generation, blocked = DM_SIGNALS_BLOCKED, before;
+    if (dm_syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &before, sizeof(before)) != 0)
+        return;
+    generation = thread->generation;
+    dm_enter(thread);
+    thread->in_command = 1;
+    dm_compiler_barrier();
+    settle(command, here, tid, true);
+    dm_compiler_barrier();
+    thread->in_command = 0;
+    dm_leave(thread, generation);
+    dm_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+}
+
 static void run(struct attune_command *mailbox, const struct dm_safe_point *here) {
     int32_t tid = dm_tid();
     for (unsigned i = 0; i < ATTUNE_MAILBOX_COUNT; i++) {
@@ -91,34 +126,16 @@ static void run(struct attune_command *mailbox, const struct dm_safe_point *here
         if (__atomic_load_n(&command->state, __ATOMIC_ACQUIRE) != ATTUNE_CMD_POSTED ||
             !meant(command, here, tid))
             continue;
-        bool confined = dm_confined(); /* before any other system call */
-        if (!confined && (!is_own_thread(tid) || !may_call(command)))
-            continue;
-        if (!claim(command))
-            continue;
-        command->result = 0;
-        command->error = confined ? EPERM : execute(command);
-        command->done_by = tid;
-        command->done_at = dm_ticks();
-        command->done_point = here->point;
-        __atomic_store_n(&command->state, ATTUNE_CMD_DONE, __ATOMIC_RELEASE);
+        if (dm_confined()) /* before any other system call */
+            settle(command, here, tid, false);
+        else if (is_own_thread(tid) && may_call(command))
+            settle_undisturbed(command, here, tid);
     }
 }
 
 void dm_mailbox_run_in_gate(const struct dm_mapping *mapping) {
     struct dm_safe_point gate = {.point = ATTUNE_POINT_COUNT, .family = ATTUNE_AT_GATE};
     run(mapping->mailbox, &gate);
-}
-
-static void run_entered(struct dm_thread *thread, const struct dm_safe_point *here) {
-    uint64_t generation = thread->generation;
-    dm_enter(thread);
-    thread->in_command = 1;
-    dm_compiler_barrier();
-    run(dm_live.mapping.mailbox, here);
-    dm_compiler_barrier();
-    thread->in_command = 0;
-    dm_leave(thread, generation);
 }
 
 void dm_mailbox_run(const struct dm_safe_point *here) {
@@ -130,7 +147,7 @@ void dm_mailbox_run(const struct dm_safe_point *here) {
         return;
     }
     if (thread->generation != DM_BUSY || dm_thread_recover(thread))
-        run_entered(thread, here);
+        run(dm_live.mapping.mailbox, here);
 }
 
 /* Runs wherever the thread was stopped, perhaps in one of our own functions;
@@ -140,7 +157,7 @@ uint64_t dm_attend_stopped(void) {
     if (dm_live.mapping.mailbox == NULL || dm_thread.generation == DM_BUSY ||
         __atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) != 0)
         return 0;
-    run_entered(&dm_thread, &here);
+    run(dm_live.mapping.mailbox, &here);
     return 1;
 }
 

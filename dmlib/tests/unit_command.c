@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -179,6 +180,50 @@ static void check_handlers(void) {
     free(stack);
 }
 
+static sigjmp_buf out;
+
+static void jump_out(int signal) {
+    (void)signal;
+    siglongjmp(out, 1);
+}
+
+static uint64_t raised;
+
+static uint64_t raise_alarm(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+                            uint64_t f) {
+    (void)b, (void)c, (void)d, (void)e, (void)f;
+    raise(SIGALRM);
+    return raised = a;
+}
+
+/* A handler never returns that the signal of a called function leads to: the command is
+ * complete before, and the thread measures afterwards. The thread sanitizer calls handlers
+ * at places of its own. */
+static void check_jumps(void) {
+#ifdef __SANITIZE_THREAD__
+    return;
+#endif
+    struct sigaction action = {.sa_handler = jump_out};
+    struct attune_command *command = &mapping.mailbox[13];
+    uint64_t counted = mapping.slots[0].aggregates[17].count;
+    *command = (struct attune_command){.state = ATTUNE_CMD_POSTED,
+                                       .op = ATTUNE_OP_CALL,
+                                       .at = ATTUNE_AT_IO,
+                                       .args = {(uint64_t)(uintptr_t)raise_alarm, 5}};
+    EXPECT(sigaction(SIGALRM, &action, NULL) == 0);
+    if (sigsetjmp(out, 1) == 0) {
+        run_at(17, ATTUNE_AT_IO);
+        EXPECT(!"the handler came");
+    }
+    EXPECT_EQUAL(raised, 5);
+    EXPECT_EQUAL(command->state, ATTUNE_CMD_DONE);
+    EXPECT_EQUAL(command->result, 5);
+    mapping.controls[17].word = ATTUNE_CTL_AGGREGATE;
+    hit(17, 1, 2);
+    mapping.controls[17].word = 0;
+    EXPECT_EQUAL(mapping.slots[0].aggregates[17].count, counted + 1);
+}
+
 void test_mailbox(void) {
     struct attune_header *memory = make_memory(1, 1, 8);
     mapping = use_memory(memory);
@@ -188,6 +233,7 @@ void test_mailbox(void) {
     check_one_point();
     check_vfork();
     check_handlers();
+    check_jumps();
     memory->detached = 1;
     post(7, (struct attune_command){.op = ATTUNE_OP_NOP});
     EXPECT_EQUAL(mapping.mailbox[7].state, ATTUNE_CMD_POSTED);

@@ -180,7 +180,9 @@ struct attune_table {
 #define ATTUNE_OP_NOP 0u   /* proves that safe points are reached            */
 #define ATTUNE_OP_CALL 1u  /* result = ((fn)args[0])(args[1]..args[6]); not in a
                             * thread that may be in a signal handler, unless
-                            * `point` names where the call is made           */
+                            * `point` names where the call is made. Signals
+                            * but those of faults wait meanwhile, also in
+                            * threads that it starts                         */
 #define ATTUNE_OP_LOAD 2u  /* result = *(uintN *)args[0], N = args[1] bytes  */
 #define ATTUNE_OP_STORE 3u /* result = old; *(uintN *)args[0] = args[2];
                             * args[3] != 0: only if old == args[4], else
