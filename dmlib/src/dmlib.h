@@ -165,6 +165,7 @@ struct dm_thread {
     uint32_t starved_hits;      /* since then */
     uint32_t nested_hits;       /* hits while busy, since ... */
     uint64_t nested_head;       /* ... the ring's head was here */
+    uintptr_t handler_frame;    /* where it was found last; handler.c */
     uint8_t in_command;
     uint8_t ending; /* rounds of key destructors seen */
     uint8_t ended;
@@ -224,7 +225,7 @@ DM_INLINE uint32_t dm_attend(unsigned point, uint32_t family, uint32_t word) {
 }
 
 /* handler.c: whether the thread may be in a signal handler. About 1 us per page of its
- * stack. */
+ * stack, less where it was in the same handler before. */
 DM_HIDDEN bool dm_in_handler(void);
 
 /* memory.c: accesses that fail with an errno value where a plain one would

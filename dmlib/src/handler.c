@@ -50,21 +50,40 @@ static uintptr_t stack_end(uintptr_t here) {
     return here < end && end - here < MOST_SEARCHED ? end : 0;
 }
 
+/* Whether a search would come to the frame again that the last one found, unless it ends
+ * before that with the same answer: a main loop inside a handler comes by hooks all the
+ * time. Nothing that looks like a frame is left behind on the stack. */
+static bool still_in(uintptr_t here, uintptr_t end) {
+    struct signal_frame frame;
+    uintptr_t at = dm_thread.handler_frame;
+    if (at < here || at + sizeof(frame) > end)
+        return false;
+    bool found = dm_memory_copy(&frame, at, sizeof(frame)) == sizeof(frame) && is_frame(&frame);
+    frame.code_segment = 0;
+    dm_compiler_barrier();
+    return found;
+}
+
 /* Page by page: a stack of a handler's own may end before that of the thread begins. */
-ANYWHERE bool dm_in_handler(void) {
-    uintptr_t at = (uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)15;
-    uintptr_t end = stack_end(at), readable = at;
+ANYWHERE static bool search(uintptr_t at, uintptr_t end) {
+    uintptr_t readable = at;
     char probe;
-    if (end == 0)
-        return true;
     for (; at + sizeof(struct signal_frame) <= end; at += sizeof(uint64_t)) {
         for (; readable < at + sizeof(struct signal_frame); readable += DM_PAGE_SIZE) {
             readable &= ~(uintptr_t)(DM_PAGE_SIZE - 1);
             if (dm_memory_copy(&probe, readable, 1) != 1)
                 return true;
         }
-        if (is_frame((const struct signal_frame *)at))
+        if (is_frame((const struct signal_frame *)at)) {
+            dm_thread.handler_frame = at;
             return true;
+        }
     }
     return false;
+}
+
+bool dm_in_handler(void) {
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)15;
+    uintptr_t end = stack_end(here);
+    return end == 0 || still_in(here, end) || search(here, end);
 }

@@ -168,6 +168,46 @@ static void *call_in_handler(void *stack) {
     return NULL;
 }
 
+/* The Makefile has what asks whether memory can be read come by here. */
+static unsigned copies;
+uint32_t __wrap_dm_memory_copy(void *to, uint64_t address, uint32_t size);
+uint32_t __real_dm_memory_copy(void *to, uint64_t address, uint32_t size);
+
+uint32_t __wrap_dm_memory_copy(void *to, uint64_t address, uint32_t size) {
+    copies++;
+    return __real_dm_memory_copy(to, address, size);
+}
+
+#define DEEP (16 * DM_PAGE_SIZE)
+
+/* A main loop deep inside a handler: the stack is searched for the handler's frame once,
+ * which takes a question for each page, and then the frame is looked at. */
+static void come_by_often(int signal) {
+    volatile char deep[DEEP];
+    for (unsigned i = 0; i < DEEP; i++)
+        deep[i] = 0;
+    for (unsigned looks = 0; looks < 100; looks++) {
+        copies = 0;
+        come_by(signal);
+        EXPECT(looks == 0 ? copies >= DEEP / DM_PAGE_SIZE : copies == 1);
+    }
+    EXPECT_EQUAL(deep[DEEP / 2], 0);
+}
+
+static void check_main_loop_in_handler(void) {
+    struct sigaction action = {.sa_handler = come_by_often};
+    struct attune_command *command = &mapping.mailbox[12];
+    *command = (struct attune_command){.state = ATTUNE_CMD_POSTED,
+                                       .op = ATTUNE_OP_CALL,
+                                       .at = ATTUNE_AT_IO,
+                                       .args = {(uint64_t)(uintptr_t)sum, 1}};
+    EXPECT(sigaction(SIGUSR2, &action, NULL) == 0);
+    raise(SIGUSR2);
+    EXPECT_EQUAL(command->state, ATTUNE_CMD_POSTED);
+    run_at(17, ATTUNE_AT_IO);
+    EXPECT_EQUAL(command->state, ATTUNE_CMD_DONE);
+}
+
 static void check_handlers(void) {
     pthread_t thread;
     void *stack = malloc(1 << 16);
@@ -178,6 +218,7 @@ static void check_handlers(void) {
     EXPECT(pthread_create(&thread, NULL, call_in_handler, stack) == 0);
     pthread_join(thread, NULL);
     free(stack);
+    check_main_loop_in_handler();
 }
 
 static sigjmp_buf out;
