@@ -55,7 +55,9 @@ static void take(struct dm_thread *thread, const struct dm_hit *hit, uint32_t ma
 /* Sums are exact however many threads there are: those without a slot share one. */
 static void add_to_common(unsigned point, uint64_t value) {
     const struct dm_mapping *mapping = &dm_live.mapping;
-    __atomic_store_n(&mapping->header->common_used, 1, __ATOMIC_RELAXED);
+    uint32_t *used = &mapping->header->common_used;
+    if (__atomic_load_n(used, __ATOMIC_RELAXED) == 0) /* a store takes the line from the others */
+        __atomic_store_n(used, 1, __ATOMIC_RELAXED);
     attune_add(&mapping->slots[mapping->slot_count].aggregates[point], value, false, dm_interval());
 }
 

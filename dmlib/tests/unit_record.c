@@ -2,6 +2,7 @@
 /* Rings, aggregates and slots, with a reader that misbehaves. */
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "unit.h"
 
@@ -116,6 +117,25 @@ static void check_common_slot(void) {
     free(memory);
 }
 
+/* Threads without a slot share the header: their hits leave it as it is. */
+static void check_header_is_read_only(void) {
+    struct attune_header *made = make_memory(0, 0, 8);
+    size_t size = (made->total_size + DM_PAGE_SIZE - 1) & ~(size_t)(DM_PAGE_SIZE - 1);
+    struct attune_header *memory =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(memory != MAP_FAILED && made->slot_offset > DM_PAGE_SIZE);
+    memcpy(memory, made, made->total_size);
+    struct dm_mapping m = use_memory(memory);
+    m.controls[POINT].word = ATTUNE_CTL_AGGREGATE;
+    hit(POINT, 7, 0);
+    EXPECT_EQUAL(memory->common_used, 1);
+    EXPECT(mprotect(memory, DM_PAGE_SIZE, PROT_READ) == 0);
+    hit(POINT, 7, 0);
+    EXPECT_EQUAL(m.slots[0].aggregates[POINT].count, 2);
+    munmap(memory, size);
+    free(made);
+}
+
 static void check_sampling_and_predicate(void) {
     struct attune_header *memory = make_memory(1, 1, 64);
     struct dm_mapping m = use_memory(memory);
@@ -168,6 +188,7 @@ void test_records(void) {
     check_no_ring();
     check_no_slot();
     check_common_slot();
+    check_header_is_read_only();
     check_sampling_and_predicate();
     check_rhythm();
     check_longjmp_is_forgotten();
