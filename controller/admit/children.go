@@ -51,6 +51,7 @@ func (c *children) run(ctx context.Context) error {
 			if c.Placer.Points() > 0 {
 				pace = childrenPace
 			}
+			memory.Beat()
 			if memory.ChildAsks() {
 				c.Go(func() { c.attend(ctx, t, memory) })
 			}

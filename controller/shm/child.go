@@ -5,6 +5,7 @@ package shm
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attune-hpc/attune/dmlib/abi"
@@ -55,6 +56,17 @@ func (w childWord) child() int    { return int(int32(w >> 32)) }
 func (c *Children) ChildAsks() bool {
 	word, _ := c.childWord()
 	return word != 0 && c.nurse != nil
+}
+
+// Beat is called some times a second, before a look at whether a child asks: children ask
+// once they have lived for some beats, and take the controller for dead where none comes.
+// They may not read a clock.
+func (c *Children) Beat() {
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if c.data != nil {
+		atomic.AddUint32(u32(c.data, abi.HeaderBeatAt), 1)
+	}
 }
 
 // AttendChild attends to the forked child that asks, until it has been answered or does

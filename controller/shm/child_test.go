@@ -70,6 +70,19 @@ func TestAttendChild(t *testing.T) {
 	}
 }
 
+func TestBeat(t *testing.T) {
+	m, app := mustApp(t, small())
+	m.Beat()
+	m.Beat()
+	if got := atomic.LoadUint32(app.U32(abi.HeaderBeatAt)); got != 2 {
+		t.Errorf("%d beats, want 2", got)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	m.Beat()
+}
+
 // TestAttendChildThatGoesOn: a child that does not come again, or goes on before it is
 // answered, is not answered; the next one can ask.
 func TestAttendChildThatGoesOn(t *testing.T) {

@@ -304,6 +304,7 @@ const (
 	HeaderAttendEntryAt         = 0xd8
 	HeaderChildAt               = 0xe0
 	HeaderCommonUsedAt          = 0xe8
+	HeaderBeatAt                = 0xec
 	HeaderHookEntryAt           = 0xf0
 )
 

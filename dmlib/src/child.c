@@ -3,21 +3,23 @@
  * How a forked child comes under control. It may put itself under a seccomp filter
  * at any time, and a filter that does not list a system call of ours kills it: so it
  * makes none before the controller has looked at its filters from outside
- * (dmlib_abi.h, ATTUNE_CHILD_*). What the controller has seen holds for as long as the
+ * (dmlib_abi.h, ATTUNE_CHILD_*). Nor does it read the clock, which seccomp's strict mode
+ * takes away. What the controller has seen holds for as long as the
  * child does nothing else: the child asks in one hook, goes on, and waits in a later
  * one, busy and for a moment only, when the controller pays attention.
  */
 #include "dmlib.h"
 
 /* Most children of fork call exec or exit soon: only one that stays is worth
- * the controller's look. Until then it runs as if nobody watched. */
+ * the controller's look. Until then it runs as if nobody watched. Two beats lie a whole
+ * interval of the controller's apart. */
 #define CHILD_CALLS 1000
-#define CHILD_TICKS (10 * DM_MILLISECOND)
+#define CHILD_BEATS 2
 
-/* A child whom nobody answers has no controller any more. Its calls take the long
- * way until then, 20 ns each. */
-#define VAIN_CALLS 1000000
-#define VAIN_TICKS (10000 * DM_MILLISECOND)
+/* A child that so many calls pass without a beat has no controller any more. They take
+ * the long way until then, 20 ns each: 10 s together, in which a controller that lives
+ * had its turn. */
+#define VAIN_CALLS 500000000
 
 #ifndef CHILD_WAIT_MILLISECONDS
 #define CHILD_WAIT_MILLISECONDS 2
@@ -61,10 +63,30 @@ static bool say(uint64_t last, uint64_t next) {
                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+/* Of one wait. Processors differ by 10 in how long a pause takes. */
+static uint64_t pauses = 1;
+
+static uint64_t ticks_of_pauses(unsigned count) {
+    uint64_t start = dm_ticks();
+    for (unsigned i = 0; i < count; i++)
+        dm_pause();
+    return dm_ticks() - start;
+}
+
+/* The least of some is one that nothing interrupted. */
+void dm_child_prepare(void) {
+    enum { TRIES = 4, COUNT = 8 };
+    uint64_t least = ticks_of_pauses(COUNT);
+    for (unsigned i = 1; i < TRIES; i++) {
+        uint64_t ticks = ticks_of_pauses(COUNT);
+        least = ticks < least ? ticks : least;
+    }
+    pauses = WAIT_TICKS * COUNT / (least + 1) + 1;
+}
+
 static enum answer wait_for_answer(int32_t self) {
     uint64_t waits = said(ATTUNE_CHILD_WAITS, self), none = said(ATTUNE_CHILD_NONE, 0);
-    uint64_t until = dm_ticks() + WAIT_TICKS;
-    while (last_said() == waits && dm_ticks() < until)
+    for (uint64_t left = pauses; last_said() == waits && left > 0; left--)
         dm_pause();
     if (say(waits, none))
         return LATER; /* nobody looked */
@@ -108,22 +130,29 @@ static void come_under_control(void) {
         dm_child_settle();
 }
 
+/* Several threads may do this at once, of which one's beat is lost. */
+static void note_beat(uint32_t calls) {
+    uint32_t beat = __atomic_load_n(&dm_parent.header->beat, __ATOMIC_RELAXED);
+    if (__atomic_exchange_n(&dm_live.child_beat, beat, __ATOMIC_RELAXED) == beat)
+        return;
+    __atomic_add_fetch(&dm_live.child_beats, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&dm_live.child_calls_at_beat, calls, __ATOMIC_RELAXED);
+}
+
 void dm_child_hook(void) {
     uint32_t calls = __atomic_add_fetch(&dm_live.child_calls, 1, __ATOMIC_RELAXED);
-    uint64_t now = dm_ticks();
-    if (calls == 1) {
-        dm_live.child_since = now;
+    if (calls == 1)
         __atomic_add_fetch(&dm_parent.header->fork_count, 1, __ATOMIC_RELAXED);
-        return;
-    }
-    uint64_t age = now - dm_live.child_since;
-    if (calls < CHILD_CALLS && age < CHILD_TICKS)
+    note_beat(calls); /* the first one is no beat of this life */
+    uint32_t beats = __atomic_load_n(&dm_live.child_beats, __ATOMIC_RELAXED);
+    if (calls < CHILD_CALLS && beats <= CHILD_BEATS)
         return;
     uint32_t unclaimed = REGISTERS_NOT;
     if (!__atomic_compare_exchange_n(&dm_live.child_registers, &unclaimed, REGISTERS, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
-    bool vain = calls > VAIN_CALLS && age > VAIN_TICKS;
+    uint32_t at_beat = __atomic_load_n(&dm_live.child_calls_at_beat, __ATOMIC_RELAXED);
+    bool vain = (int32_t)(calls - at_beat) > VAIN_CALLS;
     if (vain || __atomic_load_n(&dm_parent.header->detached, __ATOMIC_RELAXED) != 0) {
         dm_go_inert();
         dm_child_settle();

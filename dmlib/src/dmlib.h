@@ -93,8 +93,10 @@ struct dm_live {
      * one's restored protection would take the page from under it. */
     uint32_t unprotected;
     /* a forked child before it registers */
-    uint64_t child_since; /* ticks at its first hook */
     uint32_t child_calls;
+    uint32_t child_beat;  /* of its parent's header, at the last hook */
+    uint32_t child_beats; /* how often that had changed */
+    uint32_t child_calls_at_beat;
     uint32_t child_registers; /* one thread at a time, by compare-and-swap; or inert */
 };
 
@@ -131,7 +133,9 @@ DM_HIDDEN void dm_live_publish(const struct dm_mapping *mapping);
  * forked child's parent's, or that of a controller that has gone. */
 DM_HIDDEN bool dm_live_replace(struct dm_mapping *mapping);
 DM_HIDDEN void dm_go_inert(void);
-/* child.c: a forked child's hooks come here until it has registered or given up. */
+/* child.c: while there is a clock, for children. */
+DM_HIDDEN void dm_child_prepare(void);
+/* A forked child's hooks come here until it has registered or given up. */
 DM_HIDDEN void dm_child_hook(void);
 /* Whoever registers a process, of which one thread at a time may: false if another one
  * does. Then it is settled, or goes on as before. */

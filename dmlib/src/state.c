@@ -19,6 +19,7 @@ static long seccomp_mode;
 
 bool dm_live_prepare(void) {
     seccomp_mode = dm_syscall(SYS_prctl, PR_GET_SECCOMP);
+    dm_child_prepare();
     dm_thread_look_up();
     if (dm_tid() != dm_syscall(SYS_gettid, 0))
         return false;

@@ -29,6 +29,16 @@ static void children_confine_themselves_first(void) {
 /* At any time: before a child asks, while it is looked at, and after it registered. */
 static void children_confine_themselves_later(void) { run("confined_children 60 490 100 5"); }
 
+/* From the first call on, and until they have been looked at. */
+static void children_are_strict(void) {
+    struct session s = {0};
+    session_start(&s, "strict_children 3 200000");
+    session_end(&s);
+    EXPECT_EQUAL(s.controller.count, 1);
+    EXPECT_EQUAL(s.process->header->fork_count, 3);
+    session_close(&s);
+}
+
 static void children_are_confined_by_their_parent(void) {
     struct session s = {.controller.place = trace_locks};
     session_start(&s, "confined_parent 100");
@@ -66,6 +76,7 @@ static void command_waits_for_the_confined(void) {
 const struct test_case confined_cases[] = {
     {"confined_children", children_confine_themselves_first},
     {"confined_later", children_confine_themselves_later},
+    {"strict_children", children_are_strict},
     {"confined_parent", children_are_confined_by_their_parent},
     {"confined_threads", threads_begin_confined},
     {"confined_call", command_waits_for_the_confined},

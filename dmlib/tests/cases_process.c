@@ -49,6 +49,17 @@ static void grandchildren_register(void) {
     session_close(&s);
 }
 
+/* Long before the calls after which others ask. */
+static void slow_child_registers(void) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, "slow");
+    struct process *child = controller_process(&s.controller, 1);
+    EXPECT_EQUAL(child->hello.flags, ATTUNE_HELLO_FORKED);
+    kill(child->hello.pid, SIGTERM);
+    session_end(&s);
+    session_close(&s);
+}
+
 static void brief_children_do_not_register(void) {
     struct session s = {.controller.place = trace_locks};
     session_start(&s, "brief 50");
@@ -211,6 +222,7 @@ static void other_destructors_are_measured(void) {
 const struct test_case process_cases[] = {
     {"fork_registers", forked_child_registers},
     {"grandchildren_register", grandchildren_register},
+    {"slow_child", slow_child_registers},
     {"brief_children", brief_children_do_not_register},
     {"children_without_controller", children_outlive_the_controller},
     {"controller_dies", controller_dies_mid_run},

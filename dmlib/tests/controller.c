@@ -204,13 +204,20 @@ static void answer_child(struct process *p) {
                                 __ATOMIC_RELAXED);
 }
 
+#define BEAT_ROUNDS 10
+
 static void *answer_children(void *data) {
     struct controller *c = data;
-    for (; !__atomic_load_n(&c->over, __ATOMIC_ACQUIRE); poll(NULL, 0, 1)) {
+    for (unsigned round = 0; !__atomic_load_n(&c->over, __ATOMIC_ACQUIRE); round++) {
+        poll(NULL, 0, 1);
         pthread_mutex_lock(&c->lock);
-        for (int i = 0; i < c->count; i++)
-            if (c->processes[i]->header != NULL)
-                answer_child(c->processes[i]);
+        for (int i = 0; i < c->count; i++) {
+            if (c->processes[i]->header == NULL)
+                continue;
+            answer_child(c->processes[i]);
+            if (round % BEAT_ROUNDS == 0)
+                __atomic_add_fetch(&c->processes[i]->header->beat, 1, __ATOMIC_RELAXED);
+        }
         pthread_mutex_unlock(&c->lock);
     }
     return NULL;

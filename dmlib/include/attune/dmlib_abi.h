@@ -257,6 +257,9 @@ struct attune_command {
  *   WAITS -> MAY, MAY_NOT  the controller, after its look
  *   MAY, MAY_NOT -> NONE   the child; or the controller, for one that has gone
  *
+ * A program in seccomp's strict mode may not even read the time-stamp counter: a child
+ * that has not been answered counts calls and `beat` instead.
+ *
  * A child that has waited for too long goes on, and the controller stops attending
  * after a while: WAITS, ATTENDED -> NONE. Which child: its first thread's id as the
  * C library knows it. */
@@ -331,7 +334,8 @@ struct attune_header {
                               * controller, by compare-and-swap: ATTUNE_CHILD_*,
                               * and in the upper half which child              */
     uint32_t common_used;    /* hits were added to the common slot               */
-    uint8_t pad2[4];
+    uint32_t beat;           /* (AC) counts up with each look at whether children
+                              * ask: their clock, see above                      */
     uint64_t hook_entry;     /* (app) written with line 2: address of
                               * struct attune_hook_entry[HOOK_COUNT]           */
     uint8_t pad3[8];

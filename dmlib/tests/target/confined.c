@@ -97,6 +97,28 @@ static void confined_children(void) {
     }
 }
 
+/* strict_children COUNT CALLS: children that may call read, write and exit, and have no
+ * time-stamp counter */
+static void strict_children(void) {
+    for (long i = 0; i < number[0]; i++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0) == 0);
+            for (long call = 0; call < number[1]; call++)
+                if (write(STDOUT_FILENO, "", 0) != 0)
+                    syscall(SYS_exit, 4);
+            syscall(SYS_exit, 0);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child);
+        if (status != 0) {
+            printf("child %ld: status %#x\n", i, (unsigned)status);
+            exit(5);
+        }
+    }
+}
+
 /* confined_parent MILLISECONDS: a child inherits the filter of its parent */
 static void confined_parent(void) {
     lock_pairs(&own, 10);
@@ -133,9 +155,7 @@ static void confined_call(void) {
 }
 
 const struct subject confined_subjects[] = {
-    {"confined_children", confined_children},
-    {"confined_parent", confined_parent},
-    {"confined_threads", confined_threads},
-    {"confined_call", confined_call},
-    {NULL, NULL},
+    {"confined_children", confined_children}, {"strict_children", strict_children},
+    {"confined_parent", confined_parent},     {"confined_threads", confined_threads},
+    {"confined_call", confined_call},         {NULL, NULL},
 };

@@ -44,6 +44,24 @@ static void forks(void) {
     work_until_killed();
 }
 
+/* slow: a child that seldom comes by a hook, and works until SIGTERM */
+static void slow(void) {
+    lock_pairs(&own, 1);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        signal(SIGTERM, leave);
+        for (int call = 0; call < 400; call++) {
+            lock_pairs(&own, 1);
+            usleep(10000);
+        }
+        for (;;)
+            pause();
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 /* brief COUNT: children that exit at once */
 static void brief(void) {
     for (long i = 0; i < number[0]; i++) {
@@ -102,6 +120,7 @@ static void environment(void) {
 const struct subject process_subjects[] = {
     {"fork", forks},
     {"brief", brief},
+    {"slow", slow},
     {"vfork", vforks},
     {"spawn", spawns},
     {"limit", limit},
