@@ -122,8 +122,12 @@ static bool child_register(void) {
 
 static void come_under_control(void) {
     enum answer answer = ask_as_thread();
-    if (answer == MAY_NOT || (answer == MAY && !child_register()))
+    if (answer == MAY && !child_register()) {
         dm_go_inert();
+        dm_leave_parent();
+    }
+    if (answer == MAY_NOT)
+        dm_go_inert(); /* without a system call, also to unmap what is its parent's */
     if (answer == LATER)
         dm_child_disclaim(REGISTERS_NOT);
     else

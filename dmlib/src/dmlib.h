@@ -133,6 +133,8 @@ DM_HIDDEN void dm_live_publish(const struct dm_mapping *mapping);
  * forked child's parent's, or that of a controller that has gone. */
 DM_HIDDEN bool dm_live_replace(struct dm_mapping *mapping);
 DM_HIDDEN void dm_go_inert(void);
+/* Takes the mapping that a forked child has from its parent out of the child's reach. */
+DM_HIDDEN void dm_leave_parent(void);
 /* child.c: while there is a clock, for children. */
 DM_HIDDEN void dm_child_prepare(void);
 /* A forked child's hooks come here until it has registered or given up. */

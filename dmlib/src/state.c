@@ -46,10 +46,32 @@ void dm_go_inert(void) {
     __atomic_store_n(&dm_live.delta, 0, __ATOMIC_RELEASE);
 }
 
+/* Where a mapping of ours has been unmapped in part, or would be locked, only what is
+ * read before a thread does anything. */
+static uint64_t size_to_leave(void) {
+    uint64_t controls = (uint64_t)((char *)dm_parent.slots - (char *)dm_parent.header);
+    if (dm_parent.size != 0 && !dm_locks_memory)
+        return dm_parent.size;
+    return controls & ~(uint64_t)(DM_PAGE_SIZE - 1);
+}
+
+/* A child can have fewer rights than its parent, which executes the commands that stand in
+ * that memory. There is memory afterwards all the same, as below. Private memory that
+ * can be written counts against more limits. */
+void dm_leave_parent(void) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    void *here = dm_parent.header;
+    uint64_t size = here == NULL ? 0 : size_to_leave();
+    if (size == 0 || dm_syscall(SYS_mmap, here, size, PROT_READ | PROT_WRITE, flags, -1, 0) ==
+                         (long)(uintptr_t)here)
+        return;
+    dm_syscall(SYS_mmap, here, size, PROT_READ, flags, -1, 0);
+}
+
 /* The child maps its own memory file where its parent's is: address space
  * does not grow with each generation, and a frame that a fork in a signal
  * handler interrupted between two loads still finds memory behind its
- * pointers. Where the sizes differ the old mapping simply stays.
+ * pointers. Where the sizes differ private memory takes the old one's place.
  *
  * A process that another controller takes over has other threads, of which some may be
  * in a measurement, some 20 ns unless they are preempted there: such a thread finishes its
@@ -60,13 +82,12 @@ void dm_go_inert(void) {
  * mapping would leave its pages to the program with each attach. */
 static bool move_over_parent(struct dm_mapping *mapping) {
     void *here = dm_parent.header;
-    if (mapping->size != dm_parent.size)
-        return true;
-    long moved = dm_syscall(SYS_mremap, mapping->header, mapping->size, mapping->size,
-                            MREMAP_MAYMOVE | MREMAP_FIXED, here);
-    if (moved != (long)(uintptr_t)here)
-        return true;
-    return dm_layout_check(here, dm_parent.size, mapping);
+    if (mapping->size == dm_parent.size &&
+        dm_syscall(SYS_mremap, mapping->header, mapping->size, mapping->size,
+                   MREMAP_MAYMOVE | MREMAP_FIXED, here) == (long)(uintptr_t)here)
+        return dm_layout_check(here, dm_parent.size, mapping);
+    dm_leave_parent();
+    return true;
 }
 
 bool dm_live_replace(struct dm_mapping *mapping) {

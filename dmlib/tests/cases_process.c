@@ -60,6 +60,36 @@ static void slow_child_registers(void) {
     session_close(&s);
 }
 
+static void next_file_is_smaller(struct controller *c, struct process *p) {
+    (void)p;
+    c->padding = 0;
+}
+
+static void next_is_refused(struct controller *c, struct process *p) {
+    (void)p;
+    c->manner = MANNER_REFUSE;
+}
+
+/* A child cannot write to its parent's memory file once it has been answered, whatever
+ * comes of it. */
+static void children_leave_their_parents_memory(void) {
+    struct session same = {.controller.place = trace_locks};
+    session_start(&same, "left");
+    session_end(&same);
+    session_close(&same);
+    struct session smaller = {.controller = {.place = next_file_is_smaller, .padding = 1 << 20}};
+    session_start(&smaller, "left");
+    session_end(&smaller);
+    struct process *child = controller_process(&smaller.controller, 1);
+    EXPECT(child->header->total_size < smaller.process->header->total_size);
+    session_close(&smaller);
+    struct session refused = {.controller.place = next_is_refused};
+    session_start(&refused, "left");
+    session_end(&refused);
+    EXPECT_EQUAL(controller_process(&refused.controller, 1)->ready.magic, 0);
+    session_close(&refused);
+}
+
 static void brief_children_do_not_register(void) {
     struct session s = {.controller.place = trace_locks};
     session_start(&s, "brief 50");
@@ -223,6 +253,7 @@ const struct test_case process_cases[] = {
     {"fork_registers", forked_child_registers},
     {"grandchildren_register", grandchildren_register},
     {"slow_child", slow_child_registers},
+    {"left_memory", children_leave_their_parents_memory},
     {"brief_children", brief_children_do_not_register},
     {"children_without_controller", children_outlive_the_controller},
     {"controller_dies", controller_dies_mid_run},

@@ -61,7 +61,7 @@ static void fill_header(const struct controller *c, struct attune_header *h) {
 static int make_file(const struct controller *c, struct process *p) {
     struct attune_header header = {0};
     fill_header(c, &header);
-    int fd = memfd_create("attune-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = memfd_create(ATTUNE_MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || ftruncate(fd, (off_t)header.total_size) != 0)
         fail("memory file: %s", strerror(errno));
     if (c->manner != MANNER_UNSEALED)

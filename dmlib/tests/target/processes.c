@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,6 +63,45 @@ static void slow(void) {
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
+static void wait_ok(pid_t child) {
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* The inode of the memory file that is mapped; or whether one of that inode is, so that it
+ * can be written. */
+static unsigned long memory_file(unsigned long wanted) {
+    char line[256], access[5];
+    unsigned long inode, found = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    CHECK(maps != NULL);
+    while (fgets(line, sizeof(line), maps) != NULL)
+        if (strstr(line, "/memfd:attune-dm") != NULL &&
+            sscanf(line, "%*s %4s %*s %*s %lu", access, &inode) == 2 && access[1] == 'w' &&
+            (wanted == 0 || inode == wanted))
+            found = inode;
+    fclose(maps);
+    return found;
+}
+
+/* left: a child works until it cannot write to its parent's memory file, and after that */
+static void left(void) {
+    unsigned long parents = memory_file(0);
+    CHECK(parents != 0);
+    pid_t child = fork();
+    if (child == 0) {
+        for (int round = 0; memory_file(parents) != 0; round++) {
+            CHECK(round < 3000);
+            lock_pairs(&own, 1000);
+            usleep(10000);
+        }
+        lock_pairs(&own, 1000);
+        _exit(0);
+    }
+    wait_ok(child);
+    CHECK(memory_file(parents) != 0);
+}
+
 /* brief COUNT: children that exit at once */
 static void brief(void) {
     for (long i = 0; i < number[0]; i++) {
@@ -73,11 +113,6 @@ static void brief(void) {
         int status;
         CHECK(waitpid(child, &status, 0) == child && status == 0);
     }
-}
-
-static void wait_ok(pid_t child) {
-    int status;
-    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }
 
 /* vfork: exec after vfork, and an exec that fails in between */
@@ -119,6 +154,7 @@ static void environment(void) {
 
 const struct subject process_subjects[] = {
     {"fork", forks},
+    {"left", left},
     {"brief", brief},
     {"slow", slow},
     {"vfork", vforks},
