@@ -62,9 +62,10 @@ func (e *endings) revive(p *proposal) {
 	e.archive.revive(p)
 }
 
-// endWithProcesses ends a proposal with its last process.
+// endWithProcesses ends a proposal with its last process. One that is being compared again
+// was good until then, unless it is being taken back: the verdict on it stands.
 func (e *endings) endWithProcesses(p *proposal) {
-	if p.trial.IsRetrial() {
+	if p.state != StateUndoing && p.trial.IsRetrial() {
 		p.state = StateKept
 		p.trial.BreakOff()
 	}
