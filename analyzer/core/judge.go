@@ -119,12 +119,14 @@ func (j *judge) keep(p *proposal, reason string) {
 		j.undoer.undo(p, StateUndone, fmt.Sprintf("gains less than the %.3gx of tunlet %s: %s", o.gain(), o.tunlet.name, p.trial.Judgement.Text()))
 		return
 	}
-	p.displaced = nil
 	if p.trial.Prove(reason) {
 		j.changeSides(p)
 		return
 	}
 	p.state = StateKept
+	if p.withdrawn == "" { // else it goes at once, and what it displaced comes back
+		p.displaced = nil
+	}
 	if again, judged := p.trial.Keep(j.now); again {
 		j.record("kept", p, reason)
 		p.trial.Judgement = judged
