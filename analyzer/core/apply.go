@@ -81,23 +81,25 @@ func (a *applier) checkApply(p *proposal) {
 	}
 }
 
-// finishApply starts the judgement, or undoes what a failed change left behind.
+// finishApply starts the judgement, or undoes what a failed change left behind. A change
+// that was overridden by hand meanwhile has not failed: its proposal is withdrawn.
 func (a *applier) finishApply(p *proposal) {
 	first := a.now
-	inForce := 0
+	gone := 0
 	for _, ch := range p.changes {
 		switch {
 		case ch.inForce():
-			inForce++
 			first = min(first, ch.at)
 			p.appliedAt = max(p.appliedAt, ch.at)
-		case ch.outcome != attunev1.Outcome_OUTCOME_GONE:
+		case ch.outcome == attunev1.Outcome_OUTCOME_GONE:
+			gone++
+		case ch.outcome != attunev1.Outcome_OUTCOME_OVERRIDDEN:
 			a.undoer.undo(p, StateFailed, p.changes.failure())
 			return
 		}
 	}
 	switch {
-	case inForce == 0:
+	case gone == len(p.changes):
 		a.ends.conclude(p, StateEnded, "the process ended before the change took effect")
 	case p.trial.InTurns():
 		a.judge.resumeTrial(p, p.appliedAt, true)
