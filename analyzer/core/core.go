@@ -206,7 +206,7 @@ func (c *Core) finish(ev Finish) {
 	c.admission.finish()
 	c.undoer.finish(ev.Keep)
 	for _, p := range c.line.snapshot() {
-		c.undoer.takeBack(p, "the session ended")
+		c.undoer.takeBack(p, atEnd)
 	}
 }
 
@@ -223,6 +223,10 @@ func (c *Core) aftermath(p *proposal, to State, reason string) {
 // that were kept and those that are being judged, in the order of their
 // proposals.
 func (c *Core) Held() []Held { return c.line.held() }
+
+// Kept returns the ids of the changes that the end of the session leaves in force, if it
+// is to leave what was judged good: also those that are being compared again.
+func (c *Core) Kept() []string { return c.line.kept() }
 
 // Changed returns the proposals and refusals that may not be as they were at the
 // last call, and the numbers of those that have been forgotten since.

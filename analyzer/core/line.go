@@ -2,7 +2,11 @@
 
 package core
 
-import "slices"
+import (
+	"slices"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
 
 // line is the proposals on their way, those that wait and those that are in force, in
 // the order in which they have their turns.
@@ -99,4 +103,19 @@ func (l *line) held() (out []Held) {
 		}
 	}
 	return out
+}
+
+// kept returns the ids of the changes that were judged good, and that nobody takes back.
+func (l *line) kept() (ids []string) {
+	for _, p := range l.active {
+		if p.state != StateKept && (!p.trial.IsRetrial() || p.state == StateUndoing || p.withdrawn != "") {
+			continue
+		}
+		for _, ch := range p.changes {
+			if ch.outcome != attunev1.Outcome_OUTCOME_GONE {
+				ids = append(ids, ch.spec.GetId())
+			}
+		}
+	}
+	return ids
 }

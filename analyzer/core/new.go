@@ -35,6 +35,7 @@ func New(cfg Config) *Core {
 		transcript: t, apart: cfg.Apart, own: own, known: known, processes: processes, siblings: siblings, line: c.line,
 		requests: c.requests, undoer: c.undoer,
 	}
+	c.undoer.changeSides = c.judge.changeSides
 	c.applier = &applier{
 		transcript: t, queueWait: cmp.Or(cfg.queueWait, queueWait), line: c.line, processes: processes, siblings: siblings,
 		requests: c.requests, ends: c.ends, undoer: c.undoer, judge: c.judge,

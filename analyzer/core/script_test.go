@@ -52,6 +52,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return s.proposals()
 	case "held":
 		return s.held()
+	case "kept":
+		return strings.Join(s.core.Kept(), " ")
 	case "refusals":
 		return render(s.core.Refusals())
 	}

@@ -12,6 +12,8 @@ const (
 	undoTries = 3
 	// undoPause lies between them.
 	undoPause = time.Second
+	// atEnd is why what is in force is taken back, or left, when the session ends.
+	atEnd = "the session ended"
 )
 
 // undoer takes back what is in force, and ends proposals with that. It asks until the
@@ -20,6 +22,8 @@ type undoer struct {
 	*transcript
 	requests *requests
 	ends     *endings
+	// changeSides has what is being judged in turns made again, see judge.
+	changeSides func(p *proposal)
 
 	finishing bool // the session is ending
 	keep      bool // then what was judged good is left in force
@@ -39,35 +43,55 @@ func (u *undoer) takeBack(p *proposal, reason string) {
 	case StateWaiting:
 		u.ends.conclude(p, StateRefused, reason)
 	case StateApplying, StateTurning:
-		p.withdrawn = reason
+		def(&p.withdrawn, reason)
 	case StateJudging, StateAsking:
 		u.breakOff(p, reason)
 	case StateKept:
-		if u.finishing && u.keep {
-			u.ends.closeKept(p)
-			u.record("left", p, "the session ended")
-			return
+		switch {
+		case u.leaves(p):
+			u.leave(p)
+		case u.finishing:
+			u.undo(p, StateKept, atEnd)
+		default:
+			p.blameless = true
+			u.undo(p, StateUndone, reason)
 		}
-		if u.finishing {
-			u.undo(p, StateKept, "the session ended")
-			return
-		}
-		p.blameless = true
-		u.undo(p, StateUndone, reason)
 	case StateUndoing:
 		u.hastenUndo(p)
 	}
 }
 
+// leaves reports whether the end of the session leaves p in force, which was judged good:
+// unless somebody had it taken back already.
+func (u *undoer) leaves(p *proposal) bool {
+	return u.finishing && u.keep && (p.withdrawn == "" || p.withdrawn == atEnd)
+}
+
+// leave ends a proposal that stays in force at the end of the session.
+func (u *undoer) leave(p *proposal) {
+	p.state = StateKept
+	u.ends.closeKept(p)
+	u.record("left", p, atEnd)
+}
+
 // breakOff takes back what is being judged. That proves nothing about it; one that
-// had been kept was good until then.
+// had been kept was good until then, and may stay. If it is not in force in the present
+// turn, it is made again first.
 func (u *undoer) breakOff(p *proposal, reason string) {
+	stays := u.leaves(p) && p.trial.IsRetrial()
+	if stays && p.trial.Prove(p.reason) {
+		p.withdrawn = atEnd
+		u.changeSides(p)
+		return
+	}
 	p.trial.BreakOff()
 	switch {
+	case stays:
+		u.leave(p)
 	case u.finishing && p.trial.IsRetrial():
 		u.undo(p, StateKept, reason)
 	case u.finishing:
-		u.undo(p, StateEnded, "the session ended before it could be judged")
+		u.undo(p, StateEnded, atEnd+" before it could be judged")
 	default:
 		p.inconclusive = true
 		p.blameless = p.blameless || p.trial.IsRetrial()

@@ -144,11 +144,7 @@ func (i *inheritance) kept() (ids []string) {
 	for id := range i.awaited {
 		ids = append(ids, id)
 	}
-	for _, h := range i.decider.core.Held() {
-		if h.Kept {
-			ids = append(ids, h.ID)
-		}
-	}
+	ids = append(ids, i.decider.core.Kept()...)
 	slices.Sort(ids)
 	return ids
 }
