@@ -77,7 +77,7 @@ func (a *Account) taken(r *report.Report) *account.Account {
 		count.note(out, "tree.cpu_seconds")
 	}
 	if a.signals.peak > 0 {
-		out.Memory.Resident = &a.signals.peak
+		out.Memory.Resident = new(a.signals.peak)
 		quality{account.Sampled, sampledSource, ""}.note(out, "memory.resident_peak_bytes", "nodes.resident_peak_bytes", "tree.memory.resident_peak_bytes")
 	}
 	if a.processes.omitted > 0 {
@@ -155,7 +155,7 @@ func (p *process) taken(at time.Duration) account.Process {
 	}
 	seconds := func(id series.ID) *float64 { return new(float64(p.life.used[id]) / 1e9) }
 	if p.life.resident > 0 {
-		out.CPUSeconds, out.Memory.Resident = seconds(series.RunTime), &p.life.resident
+		out.CPUSeconds, out.Memory.Resident = seconds(series.RunTime), new(p.life.resident)
 	}
 	if t := p.life.taken; t != nil {
 		out.CPUSeconds, out.UserSeconds, out.SystemSeconds = seconds(series.RunTime), seconds(series.CPUUser), seconds(series.CPUSystem)

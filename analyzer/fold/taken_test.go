@@ -37,11 +37,15 @@ func TestTaken(t *testing.T) {
 	}}})
 	sample(2, 3e9, 260)
 	got := a.Report(4 * time.Second).Account
+	sample(2, 3e9, 900) // which is in no report from before
 	if got == nil || *got.CPUSeconds != 4 || *got.CoresAverage != 1 || *got.Memory.Resident != 300 || *got.Processes.Total != 2 || *got.Processes.Left != 1 {
 		t.Fatalf("%+v", got)
 	}
 	if got.Accuracy["cpu_seconds"] != account.Bound || got.IO.Read != nil || got.Exit.Type != account.ExitLost {
 		t.Errorf("%+v", got)
+	}
+	if resident := *got.Tree[1].Memory.Resident; resident != 260 {
+		t.Errorf("process 8 had %d bytes at most", resident)
 	}
 	if p := got.Tree[0]; p.PID != 7 || *p.CPUSeconds != 1 || *p.Memory.Resident != 100 || p.WallSeconds != 1 || p.Left {
 		t.Errorf("%+v", p)
