@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -18,17 +17,11 @@ import (
 	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/session"
-	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-const (
-	// answerPatience is how long AddProbes waits for processes to come to a
-	// safe point.
-	answerPatience = 5 * time.Second
-	// watchQueue bounds the messages that wait for a client that watches.
-	watchQueue = 256
-)
+// answerPatience is how long AddProbes waits for processes to come to a safe point.
+const answerPatience = 5 * time.Second
 
 // Probes are the measure points that people have in one session.
 type Probes struct {
@@ -95,11 +88,13 @@ func (s service) AddProbes(ctx context.Context, r *attunev1.AddProbesRequest) (*
 }
 
 // missing returns what is to be asked for to have points in processes, but for what
-// is there already.
+// is there already. What was refused is asked for again.
 func (ws *wishes) missing(points []*attunev1.MeasurePoint, images []fold.Image, follow bool) (out []*attunev1.PointWant) {
 	for _, spec := range points {
 		for _, image := range images {
-			if slices.ContainsFunc(ws.list, func(w *wish) bool { return w.text == spec.GetId() && w.image.Handle == image.Handle }) {
+			if slices.ContainsFunc(ws.list, func(w *wish) bool {
+				return w.index != 0 && w.text == spec.GetId() && w.image.Handle == image.Handle
+			}) {
 				continue
 			}
 			one := &attunev1.PointWant{Point: proto.CloneOf(spec), Follow: follow}
@@ -202,39 +197,4 @@ func (p *Probes) probes(of []*wish) []*attunev1.Probe {
 		out = append(out, w.probe(report.OwnerName))
 	}
 	return out
-}
-
-// WatchProbes implements the service.
-func (s service) WatchProbes(r *attunev1.WatchProbesRequest, stream grpc.ServerStreamingServer[attunev1.WatchProbesResponse]) error {
-	if len(r.GetPoints()) > 0 {
-		if err := check(r.GetPoints()); err != nil {
-			return err
-		}
-	}
-	w := &watch{queue: queue.New[*attunev1.WatchProbesResponse](watchQueue)}
-	own := &wishes{account: s.account, name: fmt.Sprintf("%s watch %d", report.OwnerName, s.watchers.Add(1)), hear: w.push}
-	defer s.session.Leave(own.name)
-	err := s.session.Ask(stream.Context(), own.name, own, func() (*attunev1.Want, error) {
-		images, err := s.images(r.GetHost(), r.GetPids())
-		if err != nil {
-			return nil, err
-		}
-		if len(r.GetPoints()) > 0 {
-			return &attunev1.Want{Points: own.missing(r.GetPoints(), images, r.GetFollow())}, nil
-		}
-		return s.wantLasting(r)
-	})
-	if err != nil {
-		return err
-	}
-	return w.serve(stream, func() bool { return own.left.Load() == 0 })
-}
-
-// wantLasting wants what AddProbes has put into the processes.
-func (s service) wantLasting(r *attunev1.WatchProbesRequest) (*attunev1.Want, error) {
-	out := &wishes{list: s.chosen(r.GetHost(), r.GetPids())}
-	if len(out.list) == 0 {
-		return nil, status.Error(codes.FailedPrecondition, "no measure point was added to these processes: say what to watch")
-	}
-	return out.want(), nil
 }

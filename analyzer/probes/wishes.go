@@ -20,8 +20,10 @@ type wishes struct {
 	name    string
 	// hear is told what happens, and must not wait; nil: nobody listens.
 	hear func(*attunev1.WatchProbesResponse)
-	list []*wish
-	left atomic.Int64 // length of list, for any goroutine
+	// empty is called when the last wish is over; nil: nobody waits for that.
+	empty func()
+	list  []*wish
+	left  atomic.Int64 // length of list, for any goroutine
 }
 
 // wish is one measure point in one process.
@@ -127,6 +129,9 @@ func (ws *wishes) answer(w *wish, st *attunev1.PointStatus) {
 // somebody has heard of the process.
 func (ws *wishes) over(gone *wish) {
 	ws.drop([]*wish{gone})
+	if len(ws.list) == 0 && ws.empty != nil {
+		defer ws.empty()
+	}
 	for _, w := range ws.list {
 		if w.image.Handle == gone.image.Handle {
 			w.heard = w.heard || gone.heard

@@ -41,9 +41,12 @@ func (a *asker) refused(w wish, reason string) {
 func (a *asker) changed(wish, *attunev1.PointStatus) {}
 
 // released implements hearer.
-func (a *asker) released(w wish, p *point) {
+func (a *asker) released(w wish, p *point) { a.over(w, p.index) }
+
+// over tells of the end of a wish, for a point or, 0, for one that was refused.
+func (a *asker) over(w wish, point uint32) {
 	r := a.recorded(w)
-	r.Point, r.Over = p.index, true
+	r.Point, r.Over = point, true
 	a.teller.emitAsk(r)
 }
 

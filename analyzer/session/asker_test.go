@@ -94,6 +94,30 @@ func TestWantsFollow(t *testing.T) {
 	}
 }
 
+// TestRefusedWishesEnd: one that was refused is over when its process ends, or when it is not
+// wanted any more, as any other.
+func TestRefusedWishesEnd(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.connect("ac1")
+	r.starts(1, 7, 1)
+	r.starts(2, 8, 1)
+	beyond := func() *attunev1.PointWant {
+		return &attunev1.PointWant{Point: &attunev1.MeasurePoint{Id: "f", Processes: []uint64{1, 2}}}
+	}
+	sink := &heard{}
+	r.ask("people", sink, &attunev1.Want{Points: []*attunev1.PointWant{beyond()}})
+	sink.texts = nil
+	r.ends(1, false)
+	if !slices.Contains(sink.texts, "%1 f in 1 is over") || slices.Contains(sink.texts, "%2 f in 2 is over") {
+		t.Errorf("at the end of a process: %q", sink.texts)
+	}
+	sink.texts = nil
+	r.ask("people", sink, &attunev1.Want{})
+	if want := []string{"%2 f in 2 is over"}; !slices.Equal(sink.texts, want) {
+		t.Errorf("where nothing is wanted any more: %q, want %q", sink.texts, want)
+	}
+}
+
 func TestAskFails(t *testing.T) {
 	r := newRig(t, core.ModeTune)
 	sink := &heard{}

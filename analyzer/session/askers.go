@@ -74,7 +74,8 @@ func (as *askers) ask(name string, sink Sink, want *attunev1.Want) {
 	as.hurry()
 }
 
-// serve gives an asker the points that it wants, and takes others away.
+// serve gives an asker the points that it wants, and takes others away. What was refused
+// and is not wanted any more is over too.
 func (as *askers) serve(a *asker) {
 	clear(a.follows)
 	wanted := map[wish]*attunev1.MeasurePoint{}
@@ -94,11 +95,16 @@ func (as *askers) serve(a *asker) {
 		}
 		as.points.request(&a.holder, w, wanted[w])
 	}
-	for w := range a.points {
-		if wanted[w] == nil {
+	for w := range a.numbers {
+		switch {
+		case wanted[w] != nil:
+			continue
+		case a.points[w] != nil:
 			as.points.release(&a.holder, w)
-			delete(a.numbers, w)
+		default:
+			a.over(w, 0)
 		}
+		delete(a.numbers, w)
 	}
 }
 
