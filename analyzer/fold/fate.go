@@ -27,14 +27,14 @@ type fates struct {
 	gains   []Gain
 }
 
-// take takes over how a proposal stands, and how it stood; nil: nobody knew it.
-func (f *fates) take(before, now *attunev1.RecordedProposal) {
+// take takes over how a proposal stands, and how it stood; the zero value: nobody knew it.
+func (f *fates) take(before, now *proposal) {
 	old := make(map[string]*attunev1.RecordedChange)
 	for _, ch := range before.GetChanges() {
 		old[ch.GetSpec().GetId()] = ch
 	}
-	became := func(state string) bool { return now.GetState() == state && before.GetState() != state }
-	refusals := uint64(0) // of the proposal as a whole
+	kept := now.wasKept && !before.wasKept // not again when it is compared once more
+	refusals := uint64(0)                  // of the proposal as a whole
 	if now.GetState() == stateRefused {
 		refusals = uint64(max(1, now.GetTimes()))
 		if before.GetState() == stateRefused {
@@ -49,15 +49,28 @@ func (f *fates) take(before, now *attunev1.RecordedProposal) {
 			refused = refusals
 		}
 		f.add(now.GetTunlet(), "applied", one(ch.GetAppliedNanos() > 0 && was.GetAppliedNanos() == 0))
-		f.add(now.GetTunlet(), stateKept, one(became(stateKept) && ch.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED))
-		f.add(now.GetTunlet(), report.VerdictUndone, turned(attunev1.Outcome_OUTCOME_UNDONE))
+		f.add(now.GetTunlet(), stateKept, one(kept && ch.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED))
+		f.add(now.GetTunlet(), report.VerdictUndone, one(now.gaveBack(ch) && !before.gaveBack(was)))
 		f.add(now.GetTunlet(), stateRefused, refused)
 		f.add(now.GetTunlet(), report.VerdictFailed, turned(attunev1.Outcome_OUTCOME_FAILED))
 	}
 	gain := now.GetGain()
-	if became(stateKept) && !now.GetCanary() && gain > 0 && !math.IsInf(gain, 0) && len(f.gains) < maxGains {
+	if kept && !now.GetCanary() && gain > 0 && !math.IsInf(gain, 0) && len(f.gains) < maxGains {
 		f.gains = append(f.gains, Gain{now.GetTunlet(), gain})
 	}
+}
+
+// gaveBack reports whether a change of a proposal was undone for good, and not to compare, or
+// while the rest is being undone.
+func (p *proposal) gaveBack(ch *attunev1.RecordedChange) bool {
+	if ch.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+		return false
+	}
+	switch p.GetState() {
+	case report.VerdictUndone, report.VerdictFailed, stateEnded, stateKept: // kept until the session ended
+		return true
+	}
+	return false
 }
 
 func (f *fates) add(tunlet, result string, n uint64) {

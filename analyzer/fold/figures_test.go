@@ -19,7 +19,7 @@ func step(number uint64, state string, gain float64, outcomes ...attunev1.Outcom
 	p := &attunev1.RecordedProposal{Number: number, Tunlet: "malloc", State: state, Gain: gain}
 	for i, o := range outcomes {
 		ch := &attunev1.RecordedChange{Spec: &attunev1.Change{Id: string(rune('a' + i))}, Outcome: o}
-		if o == attunev1.Outcome_OUTCOME_APPLIED || o == attunev1.Outcome_OUTCOME_UNDONE {
+		if o == attunev1.Outcome_OUTCOME_APPLIED || o == attunev1.Outcome_OUTCOME_UNDONE || o == attunev1.Outcome_OUTCOME_GONE {
 			ch.AppliedNanos = 1
 		}
 		p.Changes = append(p.Changes, ch)
@@ -27,11 +27,11 @@ func step(number uint64, state string, gain float64, outcomes ...attunev1.Outcom
 	return p
 }
 
-// TestFates: each turn of a change is counted once, however often it is told, and stays
-// counted when the session forgets the proposal.
+// TestFates: what becomes of a change is counted once, however often it is told, taken back to
+// compare or compared again, and stays counted when the session forgets the proposal.
 func TestFates(t *testing.T) {
-	const none, applied, refused, failed, undone = attunev1.Outcome_OUTCOME_UNSPECIFIED, attunev1.Outcome_OUTCOME_APPLIED,
-		attunev1.Outcome_OUTCOME_REFUSED, attunev1.Outcome_OUTCOME_FAILED, attunev1.Outcome_OUTCOME_UNDONE
+	const none, applied, refused, failed, undone, gone = attunev1.Outcome_OUTCOME_UNSPECIFIED, attunev1.Outcome_OUTCOME_APPLIED,
+		attunev1.Outcome_OUTCOME_REFUSED, attunev1.Outcome_OUTCOME_FAILED, attunev1.Outcome_OUTCOME_UNDONE, attunev1.Outcome_OUTCOME_GONE
 	times := func(p *attunev1.RecordedProposal, n uint32) *attunev1.RecordedProposal {
 		p.Times = n
 		return p
@@ -57,6 +57,23 @@ func TestFates(t *testing.T) {
 		{
 			"kept, then undone", []*attunev1.RecordedProposal{step(1, stateKept, 2, applied), step(1, "undone", 2, undone)},
 			map[string]uint64{"applied": 1, "kept": 1, "undone": 1}, []float64{2},
+		},
+		{
+			"kept, and compared again twice", []*attunev1.RecordedProposal{
+				step(1, "judging", 0, applied), step(1, "judging", 0, undone), step(1, "judging", 0, applied), step(1, stateKept, 2, applied),
+				step(1, "judging", 2, undone), step(1, stateKept, 2, applied), step(1, "judging", 2, undone), step(1, stateKept, 2, applied),
+			}, map[string]uint64{"applied": 1, "kept": 1}, []float64{2},
+		},
+		{
+			"given back when the session ends", []*attunev1.RecordedProposal{
+				step(1, "judging", 0, applied, applied), step(1, "judging", 0, undone, undone), step(1, stateKept, 2, applied, applied),
+				step(1, "undoing", 2, undone, applied), step(1, stateKept, 2, undone, undone), step(1, stateKept, 2, undone, undone),
+			}, map[string]uint64{"applied": 2, "kept": 2, "undone": 2}, []float64{2},
+		},
+		{
+			"its other process ends between two turns", []*attunev1.RecordedProposal{
+				step(1, "judging", 0, applied, applied), step(1, "judging", 0, undone, undone), step(1, "ended", 0, gone, undone),
+			}, map[string]uint64{"applied": 2, "undone": 1}, nil,
 		},
 		{
 			"partly", []*attunev1.RecordedProposal{step(1, "applying", 0, applied, refused, failed), step(1, "failed", 0, undone, refused, failed)},

@@ -19,6 +19,7 @@ import (
 type proposal struct {
 	*attunev1.RecordedProposal // a copy
 	objective                  *report.Objective
+	wasKept                    bool // once, whatever came of it
 }
 
 // States of proposals.
@@ -26,6 +27,7 @@ const (
 	stateKept    = report.VerdictKept
 	stateRefused = "refused"
 	stateAdvised = "advised"
+	stateEnded   = "ended"
 )
 
 // proposals are all that the session remembers, and what it has taken over.
@@ -37,9 +39,9 @@ type proposals struct {
 	processes *processes
 	tunlets   *tunlets
 	own       *owned
-	// turned is called with what is taken over, and how it stood before; nil: nobody
-	// knew it.
-	turned func(before, now *attunev1.RecordedProposal)
+	// turned is called with what is taken over, and how it stood before; the zero value:
+	// nobody knew it.
+	turned func(before, now *proposal)
 }
 
 // take takes over how a proposal stands, unless nobody remembers it.
@@ -47,17 +49,15 @@ func (ps *proposals) take(p *attunev1.RecordedProposal) {
 	if p.GetNumber() == 0 {
 		return
 	}
-	var before *attunev1.RecordedProposal
-	if known := ps.byNumber[p.GetNumber()]; known != nil {
-		before = known.RecordedProposal
-	}
-	ps.byNumber[p.GetNumber()] = &proposal{proto.CloneOf(p), ps.comparison(p)}
+	before := cmp.Or(ps.byNumber[p.GetNumber()], &proposal{})
+	now := &proposal{proto.CloneOf(p), ps.comparison(p), before.wasKept || p.GetState() == stateKept}
+	ps.byNumber[p.GetNumber()] = now
 	inherited := len(ps.inherited)
 	for _, ch := range p.GetChanges() {
 		ps.inherited = slices.DeleteFunc(ps.inherited, func(k *attunev1.KeptChange) bool { return k.GetId() == ch.GetSpec().GetId() })
 	}
 	if len(ps.inherited) == inherited { // else the Analyzer before has counted it
-		ps.turned(before, p)
+		ps.turned(before, now)
 	}
 }
 

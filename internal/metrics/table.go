@@ -198,7 +198,7 @@ var (
 	}
 	Changes = &Metric{
 		Name: "attune_analyzer_changes_total", Kind: Counter, Of: Analyzer, Counts: true, Sometimes: "when there was a change",
-		Help:   "Changes by the tunlet that proposed them and by what became of them: each that is applied is kept or undone later, unless its process ends.",
+		Help:   "Changes by the tunlet that proposed them and by what became of them: each that is applied is kept or undone later, or both, unless its process ends; to be taken back to compare does not count.",
 		Labels: []Label{{Name: "tunlet"}, {"result", []string{ChangeApplied, ChangeKept, ChangeUndone, ChangeRefused, ChangeFailed}}},
 	}
 	Gain = &Metric{
