@@ -75,7 +75,7 @@ func (a *Account) Take(f *attunev1.RecordingFrame) {
 	case *attunev1.RecordingFrame_PointStatus:
 		a.news = a.points.state(k.PointStatus, a.processes.pid(k.PointStatus.GetProcess()), a.at)
 	case *attunev1.RecordingFrame_Reaction:
-		a.tunlets.react(k.Reaction)
+		a.tunlets.react(k.Reaction, a.at)
 	case *attunev1.RecordingFrame_Decision:
 		a.proposals.take(k.Decision.GetProposal())
 	case *attunev1.RecordingFrame_Proposal:

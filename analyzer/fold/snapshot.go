@@ -21,7 +21,7 @@ func (a *Account) Snapshot(at time.Duration) report.Snapshot {
 	out := report.Snapshot{
 		Seconds: at.Seconds(), Mode: a.header.Mode, Events: a.events(), EndedProcesses: a.processes.omitted,
 		Remarks:    slices.Clone(a.remarks[max(0, len(a.remarks)-shownRemarks):]),
-		Objectives: append(a.own.shown(), a.tunlets.objectives()...),
+		Objectives: append(a.own.shown(), a.tunlets.objectives(at)...),
 	}
 	for _, p := range a.processes.order {
 		if p.ended {

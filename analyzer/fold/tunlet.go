@@ -18,6 +18,9 @@ const (
 	maxScopes = 64
 	// shownObjectives bounds those of all that are shown.
 	shownObjectives = 64
+	// shownFor is how long a value of an objective is shown: what it is about may have
+	// ended. A session samples once a second at least.
+	shownFor = 5 * time.Second
 )
 
 // tunlets are those that the session knows, and what their host says of them.
@@ -31,7 +34,13 @@ type tunlets struct {
 // tunlet is one that can be talked to, or could.
 type tunlet struct {
 	objective *attunev1.Objective
-	latest    map[string]float64 // values of its objective by scope, bounded
+	latest    map[string]objectiveValue // of its objective by scope, bounded
+}
+
+// objectiveValue is a value of an objective, and when it came.
+type objectiveValue struct {
+	value float64
+	at    time.Duration
 }
 
 // cost is what the tunlets' processes have taken together.
@@ -48,7 +57,7 @@ func newTunlets() tunlets {
 
 // ready takes over what a tunlet says of itself.
 func (ts *tunlets) ready(info *attunev1.DescribeResponse) {
-	ts.byName[info.GetName()] = &tunlet{objective: proto.CloneOf(info.GetObjective()), latest: map[string]float64{}}
+	ts.byName[info.GetName()] = &tunlet{objective: proto.CloneOf(info.GetObjective()), latest: map[string]objectiveValue{}}
 }
 
 // gone notes that a tunlet cannot be talked to any more.
@@ -66,17 +75,30 @@ func (ts *tunlets) objective(name string) *attunev1.Objective {
 	return nil
 }
 
-// react keeps the latest values of a tunlet's objective.
-func (ts *tunlets) react(r *attunev1.RecordedReaction) {
+// react keeps the latest values of a tunlet's objective, which came at that time. Where
+// there are too many the oldest makes room.
+func (ts *tunlets) react(r *attunev1.RecordedReaction, at time.Duration) {
 	t := ts.byName[r.GetTunlet()]
 	if t == nil {
 		return
 	}
 	for _, o := range r.GetReaction().GetObjectives() {
-		if _, ok := t.latest[o.GetScope()]; ok || len(t.latest) < maxScopes {
-			t.latest[o.GetScope()] = o.GetValue()
+		if _, known := t.latest[o.GetScope()]; !known && len(t.latest) >= maxScopes {
+			delete(t.latest, t.stalest())
+		}
+		t.latest[o.GetScope()] = objectiveValue{o.GetValue(), at}
+	}
+}
+
+// stalest returns the scope whose latest value is the oldest.
+func (t *tunlet) stalest() (stalest string) {
+	first := true
+	for scope, v := range t.latest {
+		if first || v.at < t.latest[stalest].at {
+			stalest, first = scope, false
 		}
 	}
+	return stalest
 }
 
 // state takes over how a tunlet's process stands.
@@ -106,12 +128,16 @@ func (ts *tunlets) lose(all []*attunev1.TunletLoss) {
 	}
 }
 
-// objectives returns the first of the latest values of all objectives.
-func (ts *tunlets) objectives() (out []report.ObjectiveValue) {
+// objectives returns the first of the latest values of all objectives, as far as they came
+// shortly before the given time.
+func (ts *tunlets) objectives(at time.Duration) (out []report.ObjectiveValue) {
 	for name, t := range ts.byName {
 		for scope, v := range t.latest {
+			if at-v.at > shownFor {
+				continue
+			}
 			out = append(out, report.ObjectiveValue{
-				Tunlet: name, Name: t.objective.GetName(), Unit: t.objective.GetUnit(), Scope: scope, Value: v,
+				Tunlet: name, Name: t.objective.GetName(), Unit: t.objective.GetUnit(), Scope: scope, Value: v.value,
 			})
 		}
 	}

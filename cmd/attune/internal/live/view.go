@@ -74,14 +74,14 @@ func points(s report.Snapshot) []string {
 }
 
 func (v *view) objectives(s report.Snapshot) []string {
-	if v.curves == nil {
-		v.curves = map[string][]float64{}
-	}
+	before := v.curves
+	v.curves = map[string][]float64{} // those without a value are over
 	var lines []string
 	for _, o := range s.Objectives {
 		key := o.Tunlet + "\x00" + o.Name + "\x00" + o.Scope
-		v.curves[key] = append(v.curves[key], o.Value)
-		v.curves[key] = v.curves[key][max(0, len(v.curves[key])-past):]
+		curve := before[key]
+		curve = append(curve, o.Value)
+		v.curves[key] = curve[max(0, len(curve)-past):]
 		if len(lines) < shownObjectives {
 			lines = append(lines, fmt.Sprintf("%-9s %s %s %s of %s",
 				o.Tunlet, sparkline(v.curves[key]), number(o.Value), o.Unit, o.Scope))

@@ -3,6 +3,7 @@
 package live
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -59,6 +60,20 @@ func TestCurveRemembersItsPast(t *testing.T) {
 	curve := strings.Fields(lines[2])[0]
 	if got := utf8.RuneCountInString(curve); got != past || !strings.HasSuffix(curve, "█") {
 		t.Errorf("curve %q of %d values", curve, got)
+	}
+}
+
+// TestCurvesEnd: of what has no value any more nothing is remembered.
+func TestCurvesEnd(t *testing.T) {
+	var v view
+	value := func(scope string) report.Snapshot {
+		return report.Snapshot{Objectives: []report.ObjectiveValue{{Name: "x", Scope: scope, Value: 1}}}
+	}
+	for i := range 100 {
+		v.lines(value(strconv.Itoa(i)), 200)
+	}
+	if len(v.curves) != 1 || len(v.curves["\x00x\x0099"]) != 1 {
+		t.Errorf("curves %v", v.curves)
 	}
 }
 
