@@ -5,6 +5,7 @@ package fold
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -40,7 +41,7 @@ type point struct {
 	spec     *attunev1.MeasurePoint
 	over     bool
 	askers   []asker                          // at present
-	askedBy  []asker                          // each once, however often it came and went
+	askedBy  []asker                          // each once, however often it came and went; all who watch as one
 	status   map[uint64]*attunev1.PointStatus // by running process
 	past     map[statusKey]int                // of processes that have ended
 	hits     uint64
@@ -115,14 +116,24 @@ func (ps *points) ask(r *attunev1.RecordedAsk, pid int) {
 		p.askers = slices.DeleteFunc(p.askers, same)
 		return
 	}
-	if i := slices.IndexFunc(p.askedBy, same); i >= 0 {
-		p.askers = append(p.askers, p.askedBy[i])
-		return
+	one.tally = p.list(one)
+	p.askers = append(p.askers, one)
+}
+
+// list notes for the report who asked for the point, and returns the tally of single hits, of
+// the owner's.
+func (p *point) list(one asker) *tally {
+	if strings.HasPrefix(one.name, report.WatchAsker+" ") {
+		one.name = report.WatchAsker
 	}
-	if read, err := pointtext.Parse(r.GetId()); err == nil && one.name == report.OwnerName {
+	if i := slices.IndexFunc(p.askedBy, func(o asker) bool { return o.name == one.name && o.shown == one.shown }); i >= 0 {
+		return p.askedBy[i].tally
+	}
+	if read, err := pointtext.Parse(one.id); err == nil && one.name == report.OwnerName {
 		one.tally = newTally(read)
 	}
-	p.askers, p.askedBy = append(p.askers, one), append(p.askedBy, one)
+	p.askedBy = append(p.askedBy, one)
+	return one.tally
 }
 
 // hit counts hits in a process.

@@ -3,10 +3,12 @@
 package fold
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/analyzer/report"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -26,6 +28,37 @@ func asked(t *testing.T) *Account {
 func TestReportNamesEachAskerOnce(t *testing.T) {
 	if rows := asked(t).Report(0).Points; len(rows) != 2 {
 		t.Errorf("rows %+v, want one per tunlet", rows)
+	}
+}
+
+// TestReportNamesWatchersOnce: those who watch a point come and go, each under a name of its own.
+func TestReportNamesWatchersOnce(t *testing.T) {
+	a := NewAccount()
+	a.points.add(&attunev1.AddPoint{Point: 1, Spec: &attunev1.MeasurePoint{}})
+	for i := range 100 {
+		name := fmt.Sprintf("%s %d", report.WatchAsker, i)
+		a.points.ask(&attunev1.RecordedAsk{Point: 1, Asker: name, Id: "x"}, 0)
+		if rates := a.Snapshot(0).Points; len(rates) != 1 || rates[0].Tunlet != name {
+			t.Fatalf("at present %+v watch, want %s", rates, name)
+		}
+		a.points.ask(&attunev1.RecordedAsk{Point: 1, Asker: name, Id: "x", Over: true}, 0)
+	}
+	if rows := a.Report(0).Points; len(rows) != 1 || rows[0].Tunlet != report.WatchAsker {
+		t.Errorf("rows %+v, want one of %s", rows, report.WatchAsker)
+	}
+}
+
+// TestWishesHaveTheirOwnNumbers: one that is asked for again has the number that it has now.
+func TestWishesHaveTheirOwnNumbers(t *testing.T) {
+	a := NewAccount()
+	a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Process{Process: &attunev1.RecordedProcess{Process: &attunev1.Process{Handle: 1}}}})
+	a.points.add(&attunev1.AddPoint{Point: 1, Spec: &attunev1.MeasurePoint{}})
+	a.points.state(&attunev1.PointStatus{Point: 1, Process: 1}, 0, 0)
+	a.points.ask(&attunev1.RecordedAsk{Point: 1, Asker: "a", Id: "x", Number: 1}, 0)
+	a.points.ask(&attunev1.RecordedAsk{Point: 1, Asker: "a", Id: "x", Number: 1, Over: true}, 0)
+	a.points.ask(&attunev1.RecordedAsk{Point: 1, Asker: "a", Id: "x", Number: 2}, 0)
+	if probes := a.Probes(); len(probes) != 1 || probes[0].GetNumber() != 2 {
+		t.Errorf("probes %v, want number 2", probes)
 	}
 }
 

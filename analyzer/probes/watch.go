@@ -79,7 +79,7 @@ func (s service) WatchProbes(r *attunev1.WatchProbesRequest, stream grpc.ServerS
 	}
 	w := &watch{queue: queue.New[*attunev1.WatchProbesResponse](watchQueue)}
 	own := &wishes{
-		account: s.account, name: fmt.Sprintf("%s watch %d", report.OwnerName, s.watchers.Add(1)), hear: w.push, empty: w.queue.Close,
+		account: s.account, name: fmt.Sprintf("%s %d", report.WatchAsker, s.watchers.Add(1)), hear: w.push, empty: w.queue.Close,
 	}
 	defer s.session.Leave(own.name)
 	err := s.session.Ask(stream.Context(), own.name, own, func() (*attunev1.Want, error) {

@@ -18,6 +18,10 @@ const OwnerName = "attune"
 // ObjectiveAsker is in place of it for the point that is the owner's objective.
 const ObjectiveAsker = OwnerName + " objective"
 
+// WatchAsker is that of all who watch points from another command; at work each has a number
+// behind it.
+const WatchAsker = OwnerName + " watch"
+
 // shownKeys is how many keys and values the text shows; the JSON document has
 // all.
 const shownKeys = 10
