@@ -84,7 +84,7 @@ func (c *Core) Deciding() bool { return c.line.deciding() }
 
 // advance does what time and order allow.
 func (c *Core) advance() {
-	for _, p := range c.line.snapshot() {
+	for _, p := range c.line.matching(func(p *proposal) bool { return p.state != StateKept }) {
 		switch p.state {
 		case StateWaiting:
 			c.applier.tryApply(p)
@@ -162,10 +162,9 @@ func (c *Core) sample(ev Sample) {
 	if c.own != nil {
 		return
 	}
-	for _, p := range c.line.snapshot() {
-		if p.tunlet == t && p.spec.GetScope() == ev.Scope {
-			c.judge.heed(p)
-		}
+	judged := func(p *proposal) bool { return p.tunlet == t && p.spec.GetScope() == ev.Scope }
+	for _, p := range c.line.matching(judged) {
+		c.judge.heed(p)
 	}
 }
 

@@ -47,11 +47,13 @@ func (e *endings) conclude(p *proposal, to State, reason string) {
 	}
 }
 
-// settle moves a proposal from the line to the finished ones.
+// settle moves a proposal from the line to the finished ones, of which only the judgement is
+// remembered.
 func (e *endings) settle(p *proposal) {
 	for _, ch := range p.changes {
 		e.owners.release(ch.knob(), p)
 	}
+	p.trial.End()
 	e.line.leave(p)
 	e.archive.finish(p)
 }

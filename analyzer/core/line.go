@@ -20,6 +20,16 @@ type line struct {
 // snapshot returns a copy of the line, which may change while somebody goes along it.
 func (l *line) snapshot() []*proposal { return slices.Clone(l.active) }
 
+// matching is a snapshot of those that match: mostly few, since most are kept.
+func (l *line) matching(match func(p *proposal) bool) (out []*proposal) {
+	for _, p := range l.active {
+		if match(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // enqueue has a proposal wait for its turn: behind all others, or before the first
 // one that waits too and is not known to help.
 func (l *line) enqueue(p *proposal) {

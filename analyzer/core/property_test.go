@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/analyzer/core/trial"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -211,7 +213,7 @@ func (w *world) check(seed uint64) {
 }
 
 // finish ends the session, lets everything be answered, and looks whether
-// anything is left.
+// anything is left in force, or in memory that nobody needs.
 func (w *world) finish(seed uint64) {
 	w.step(Finish{})
 	for range 1000 {
@@ -224,6 +226,11 @@ func (w *world) finish(seed uint64) {
 	}
 	if len(w.inForce) > 0 {
 		w.t.Fatalf("seed %d: %d changes are left in force", seed, len(w.inForce))
+	}
+	for _, p := range w.core.archive.finished {
+		if !reflect.DeepEqual(p.trial, trial.Trial{Judgement: p.trial.Judgement}) {
+			w.t.Fatalf("seed %d: %s is %v, and its samples are kept", seed, p.spec.GetId(), p.state)
+		}
 	}
 	if w.core.Busy() || len(w.core.line.active) > 0 {
 		w.t.Fatalf("seed %d: the core does not come to an end: %d active", seed, len(w.core.line.active))

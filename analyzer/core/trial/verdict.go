@@ -90,6 +90,9 @@ func (t *Trial) BreakOff() {
 	}
 }
 
+// End forgets the samples of a trial whose change has come to its end. The judgement stays.
+func (t *Trial) End() { *t = Trial{Judgement: t.Judgement} }
+
 // WatchFrom has the next window over a kept change begin at that time.
 func (t *Trial) WatchFrom(at time.Duration) { t.watchFrom = at }
 
