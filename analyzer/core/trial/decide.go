@@ -2,32 +2,44 @@
 
 package trial
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // look looks at the samples of the present turn, for which the time is over or not,
 // and returns the comparison of all turns once there is one to go by.
 func (t *turns) look(o Objective, now time.Duration, over bool) (Ruling, *Judgement) {
 	points := o.since(t.from)
 	if len(points) < t.want() {
-		if over {
+		if over && t.spent(o, now) {
 			return t.giveUp(o, len(points)), nil
 		}
 		return Ruling{}, nil
 	}
 	next := turn{t.on, points}
 	if !o.Lower && (t.silent(next.beginning(t.half)) || t.silent(next.end(t.half))) {
-		t.from = now
+		t.from, t.lull = now, now
 		return Ruling{}, nil
 	}
 	t.add(next, o.Lower)
 	return t.decide(o, now)
 }
 
+// spent reports whether a turn whose time is over has had it: after a lull it begins anew, as
+// long as there is time for the trial.
+func (t *turns) spent(o Objective, now time.Duration) bool {
+	return t.lull == 0 || now >= min(t.lull+o.Timeout(), t.deadline)
+}
+
 // giveUp ends a trial in which nothing can be measured any more. What was kept stays,
 // for the reason that it was kept for.
 func (t *turns) giveUp(o Objective, samples int) Ruling {
-	if t.kept {
+	switch {
+	case t.kept:
 		return Ruling{Do: KeepIt}
+	case t.lull > 0:
+		return Ruling{DropIt, fmt.Sprintf("not measurable: %s showed no progress in much of the time", o.Whose())}
 	}
 	return Ruling{DropIt, o.tooFew(samples)}
 }

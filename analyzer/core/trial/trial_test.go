@@ -132,3 +132,42 @@ func TestTurnsUntilKept(t *testing.T) {
 		t.Errorf("%+v at once after it was compared again", ruling)
 	}
 }
+
+// TestLullsTakeNoTime: a long turn in which the application paused has its whole time again
+// after that, but no more than there is for the trial.
+func TestLullsTakeNoTime(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		speed  func(sample int) float64 // of one long turn without the change
+		kept   bool
+		want   Action
+		after  time.Duration // of the turn, at least
+		reason string
+	}{
+		{"a pause", func(n int) float64 {
+			if n >= 60 && n < 140 {
+				return 0
+			}
+			return 100
+		}, false, AskToKeep, judgeTimeout, ""},
+		{"no end of it", func(int) float64 { return 0 }, false, DropIt, turnsTimeout - judgeTimeout, "the objective showed no progress"},
+		{"no end of it, after it was kept", func(int) float64 { return 0 }, true, KeepIt, turnsTimeout - judgeTimeout, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := begun(0, false)
+			r.goOn(20, 200)
+			r.turns = newTurns(r.now, r.before, r.objective.since(r.from), false, nil, r.objective)
+			r.turns.kept, r.turns.half = tt.kept, historySize/2
+			r.ChangeSides()
+			r.Resume(r.now)
+			began, ruling := r.now, Ruling{}
+			for n := 0; ruling.Do == LookOn; n++ {
+				r.goOn(1, tt.speed(n))
+				ruling = r.Look(r.objective, r.now, r.now >= began+r.objective.Timeout())
+			}
+			if ruling.Do != tt.want || !strings.Contains(ruling.Reason, tt.reason) || r.now-began < tt.after || r.now-began > turnsTimeout+time.Second {
+				t.Errorf("after %v: %+v", r.now-began, ruling)
+			}
+		})
+	}
+}

@@ -20,13 +20,14 @@ import (
 type turns struct {
 	on       bool // the change is in force in the present turn
 	from     time.Duration
-	last     turn        // the latest complete one
-	compared []pair      // one for each switch so far
-	within   []float64   // how far the halves of a turn differ, as a ratio of at least 1
-	same     []stretches // those halves
-	half     int         // samples that half a turn has at least
-	hold     int         // do not decide before so many pairs
-	number   int         // of the present turn, from 0
+	lull     time.Duration // when the present turn began anew because nothing happened; 0: it did not
+	last     turn          // the latest complete one
+	compared []pair        // one for each switch so far
+	within   []float64     // how far the halves of a turn differ, as a ratio of at least 1
+	same     []stretches   // those halves
+	half     int           // samples that half a turn has at least
+	hold     int           // do not decide before so many pairs
+	number   int           // of the present turn, from 0
 	began    time.Duration
 	deadline time.Duration
 	// kept: it was kept before, and is judged again because it seemed to have
@@ -95,7 +96,7 @@ func burst(points []point) int {
 // changeSides begins the next turn, of the other side.
 func (t *turns) changeSides() {
 	t.number++
-	t.on = !t.on
+	t.on, t.lull = !t.on, 0
 }
 
 // silent reports whether half a turn saw no progress, although earlier ones of the same
