@@ -7,19 +7,22 @@ import (
 	"slices"
 )
 
-// HandOver moves the changes in force into the journal of what is kept until a
-// user undoes it, and returns their ids there. A change that cannot be taken
-// back from outside stays where it is. Call it after [Actuator.Stop].
+// HandOver moves the changes in force that are wanted, all with nil, into the journal of
+// what is kept until a user undoes it, and returns their ids there. A change that cannot
+// be taken back from outside stays where it is. Call it after [Actuator.Stop].
 //
 // Each change stands in one of the two journals at any time, or in both: then
 // the next controller takes it back.
-func (a *Actuator) HandOver(kept *Kept) (ids []string, err error) {
+func (a *Actuator) HandOver(kept *Kept, wanted func(id string) bool) (ids []string, err error) {
 	open, err := newUndos(a.options.Kinds.Undos).openChanges(a.options.Journal.file.Name())
 	if err != nil {
 		return nil, err
 	}
 	var errs []error
 	for _, id := range slices.Backward(a.Applied()) {
+		if wanted != nil && !wanted(id) {
+			continue
+		}
 		i := slices.IndexFunc(open, func(r record) bool { return r.Change == id })
 		if i < 0 || !open[i].any(func(u About) bool { return u.Keeps }) {
 			continue

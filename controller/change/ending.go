@@ -35,18 +35,20 @@ func (c *Changes) Hold(ctx context.Context, until time.Duration) int {
 // undoes what is left. It returns the ids to undo them by.
 func (c *Changes) Keep(kept *actuate.Kept) ([]string, error) {
 	c.actuator.Stop()
-	return c.actuator.HandOver(kept)
+	return c.actuator.HandOver(kept, nil)
 }
 
-// KeepOnly is Keep for some of the changes; the others are undone.
+// KeepOnly is Keep for some of the changes; the others are undone, or left to Stop where
+// that is not possible just then.
 func (c *Changes) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []string) ([]string, error) {
 	c.actuator.Stop()
+	wanted := func(id string) bool { return slices.Contains(changes, id) }
 	for _, id := range c.actuator.Applied() {
-		if !slices.Contains(changes, id) {
+		if !wanted(id) {
 			c.actuator.Undo(ctx, id)
 		}
 	}
-	return c.actuator.HandOver(kept)
+	return c.actuator.HandOver(kept, wanted)
 }
 
 // UndoAll takes back what is in force, the latest first, and lets nothing more

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// errBusy is why something cannot be undone just then.
+var errBusy = errors.New("the device is busy")
+
+// busy are changes of which some cannot be undone just then.
+type busy struct {
+	*Changes
+	names []string // of those
+	dir   string   // of journals
+	kinds actuate.Kinds
+}
+
+// mustChange makes changes with these ids in this process.
+func mustChange(t *testing.T, ids ...string) *busy {
+	t.Helper()
+	b := &busy{dir: t.TempDir()}
+	feigned := &actuatetest.Feigned{TakeBack: func(name string) error {
+		if slices.Contains(b.names, name) {
+			return errBusy
+		}
+		return nil
+	}}
+	b.kinds = feigned.Kinds()
+	journal := actuatetest.MustJournal(t, b.dir)
+	b.Changes = &Changes{
+		options: Options{StateDir: b.dir, Log: slog.New(slog.DiscardHandler)}, kinds: b.kinds, journal: journal,
+		actuator: actuate.New(actuate.Options{Journal: journal, Kinds: b.kinds}),
+	}
+	process := actuatetest.MustProcess(t, os.Getpid())
+	for _, id := range ids {
+		actuatetest.MustApply(t, b.actuator, process, &attunev1.Change{Id: id, Knob: id, Action: actuatetest.Setting(id, 1)})
+	}
+	return b
+}
+
+// mustRestore undoes what the controller has left when it is gone, and returns the ids.
+func (b *busy) mustRestore(t *testing.T) (ids []string) {
+	t.Helper()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	restored, err := b.kinds.Restore(b.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range restored {
+		ids = append(ids, r.Change)
+	}
+	return ids
+}
+
+// What is to be undone and cannot be just then is not kept: it stays the controller's to
+// undo.
+func TestKeepOnly(t *testing.T) {
+	b := mustChange(t, "kept", "busy", "undone")
+	b.names = []string{"busy"}
+	kept, err := b.kinds.OpenKept(patience.Context(t), t.TempDir(), "node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	ids, err := b.KeepOnly(t.Context(), kept, []string{"kept"})
+	if err != nil || len(ids) != 1 {
+		t.Errorf("kept %v, %v, want one", ids, err)
+	}
+	if all, err := kept.IDs(); err != nil || !slices.Equal(all, ids) {
+		t.Errorf("the journal of kept changes has %v, %v, want %v", all, err, ids)
+	}
+	if left := b.InForce(); !slices.Equal(left, []string{"busy"}) {
+		t.Errorf("left to the controller: %v", left)
+	}
+	b.names = nil
+	if ids := b.mustRestore(t); !slices.Equal(ids, []string{"busy"}) {
+		t.Errorf("restored %v", ids)
+	}
+}
