@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -25,11 +26,11 @@ func (c *Controller) KeepOnly(ctx context.Context, kept *actuate.Kept, changes [
 
 // Stop undoes what is still in force, takes all points out, delivers what is
 // queued, and ends everything. It returns when ctx ends at the latest; what it
-// could not undo stays in the journal. Processes that have ended, of which the
-// tracker may not have told yet, are finished before their points would be
-// taken out.
+// could not undo stays in the journal, and the error says so. Processes that have
+// ended, of which the tracker may not have told yet, are finished before their
+// points would be taken out.
 func (c *Controller) Stop(ctx context.Context) error {
-	return c.end(ctx, func() { c.changes.UndoAll(ctx) }, c.client.Finish)
+	return c.end(ctx, func() error { return c.changes.UndoAll(ctx) }, c.client.Finish)
 }
 
 // Hold is Stop for a controller that another one of this node follows: the changes that
@@ -37,7 +38,10 @@ func (c *Controller) Stop(ctx context.Context) error {
 // and the Analyzer, which is left without a word, awaits it. It returns the number of
 // changes that stay.
 func (c *Controller) Hold(ctx context.Context, until time.Duration) (held int, err error) {
-	err = c.end(ctx, func() { held = c.changes.Hold(ctx, until) }, c.abandon)
+	err = c.end(ctx, func() (err error) {
+		held, err = c.changes.Hold(ctx, until)
+		return err
+	}, c.abandon)
 	return held, err
 }
 
@@ -51,12 +55,12 @@ func (c *Controller) abandon() {
 }
 
 // end ends everything: what is changed, and the client in the end.
-func (c *Controller) end(ctx context.Context, release, leave func()) error {
+func (c *Controller) end(ctx context.Context, release func() error, leave func()) error {
 	// Whoever waits for room in the queues, perhaps with a lock that is wanted
 	// below, waits no longer than that.
 	unblock := context.AfterFunc(ctx, c.client.Finish)
 	defer unblock()
-	release()
+	err := release()
 	c.tellRest(ctx)
 	c.placer.Withdraw(ctx)
 	c.admission.Leave(ctx)
@@ -70,10 +74,10 @@ func (c *Controller) end(ctx context.Context, release, leave func()) error {
 	leave()
 	c.cancel()
 	if !ends(ctx, &c.tracks.work) || !c.work.end(ctx) {
-		return fmt.Errorf("stop controller: %w", ctx.Err())
+		return errors.Join(err, fmt.Errorf("stop controller: %w", ctx.Err()))
 	}
 	c.lastWords(ctx)
-	return c.dispose()
+	return errors.Join(err, c.dispose())
 }
 
 // tellRest ends the tracker when it has told of all that has happened, and

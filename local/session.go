@@ -160,7 +160,7 @@ func (s *Session) StopController(ctx context.Context) {
 	}
 	s.stopped.Do(func() {
 		if err := s.Controller.Stop(ctx); err != nil {
-			s.log.Warn("the controller did not end in time", "error", err)
+			s.log.Warn("not everything was given back; the journal has the rest", "error", err)
 		}
 	})
 }

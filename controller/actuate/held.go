@@ -18,17 +18,17 @@ import (
 // Hold ends an Actuator for another one that takes over. Of the changes in force those
 // that have a lease stay until a time since boot, and the journal says so; the others are
 // undone, the latest first, and so is what only this controller can take back, what
-// outlives its process, and what several processes share. It returns those that stay.
-// Call it after [Actuator.Stop].
+// outlives its process, and what several processes share. It returns those that stay, and
+// why others do that could not be undone. Call it after [Actuator.Stop].
 func Hold(ctx context.Context, a *Actuator, leases map[string]time.Duration, until time.Duration) (held []string, err error) {
+	var errs []error
 	for _, id := range a.Applied() {
 		if _, ok := leases[id]; !ok || !a.force.holdable(id) {
-			a.Undo(ctx, id)
+			errs = append(errs, Left(a, a.Undo(ctx, id)))
 			continue
 		}
 		held = append(held, id)
 	}
-	var errs []error
 	for _, id := range held {
 		if err := a.options.Journal.append(record{Op: "held", Change: id, Until: until, Lease: leases[id]}); err != nil {
 			errs = append(errs, err) // the next controller takes it back at once
@@ -36,6 +36,16 @@ func Hold(ctx context.Context, a *Actuator, leases map[string]time.Duration, unt
 		a.force.forget(id)
 	}
 	return held, errors.Join(errs...)
+}
+
+// Left is why a change that was to be undone stays in force, by what [Actuator.Undo] said;
+// nil: it does not.
+func Left(a *Actuator, undone *attunev1.ActionResult) error {
+	change := a.force.find(undone.GetChangeId())
+	if change == nil || undone.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED {
+		return nil
+	}
+	return fmt.Errorf("change %s of %s in process %d stays in force: %s", undone.GetChangeId(), change.knob, change.process.PID(), undone.GetReason())
 }
 
 // holdable says whether another controller can go on with a change.

@@ -4,6 +4,7 @@ package change
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -23,12 +24,12 @@ func (c *Changes) Restore() {
 
 // Hold leaves the changes that are proven good in force for the next controller, until a
 // time since boot, undoes the others, and lets nothing more come into force. It returns
-// the number of those that stay.
-func (c *Changes) Hold(ctx context.Context, until time.Duration) int {
+// the number of those that stay, and why others do that could not be undone.
+func (c *Changes) Hold(ctx context.Context, until time.Duration) (int, error) {
 	c.actuator.Stop()
 	held, err := actuate.Hold(ctx, c.actuator, c.leases.proven(time.Now()), until)
-	c.options.Log.Info("left to the next controller", "changes", held, "error", err)
-	return len(held)
+	c.options.Log.Info("left to the next controller", "changes", held)
+	return len(held), err
 }
 
 // Keep makes the changes in force the user's own, who undoes them by hand. Stop
@@ -52,11 +53,14 @@ func (c *Changes) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []st
 }
 
 // UndoAll takes back what is in force, the latest first, and lets nothing more
-// come into force.
-func (c *Changes) UndoAll(ctx context.Context) {
+// come into force. The error says what stays in force, and why.
+func (c *Changes) UndoAll(ctx context.Context) error {
 	c.actuator.Stop()
+	var errs []error
 	for _, id := range c.actuator.Applied() {
 		result := c.actuator.Undo(ctx, id)
 		c.options.Log.Info("undone at the end", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+		errs = append(errs, actuate.Left(c.actuator, result))
 	}
+	return errors.Join(errs...)
 }

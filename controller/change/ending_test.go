@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
@@ -84,6 +86,36 @@ func TestKeepOnly(t *testing.T) {
 	}
 	if left := b.InForce(); !slices.Equal(left, []string{"busy"}) {
 		t.Errorf("left to the controller: %v", left)
+	}
+	b.names = nil
+	if ids := b.mustRestore(t); !slices.Equal(ids, []string{"busy"}) {
+		t.Errorf("restored %v", ids)
+	}
+}
+
+// What cannot be undone at the end is said, and left to whoever restores.
+func TestUndoAll(t *testing.T) {
+	b := mustChange(t, "busy", "undone")
+	b.names = []string{"busy"}
+	if err := b.UndoAll(t.Context()); err == nil || !strings.Contains(err.Error(), errBusy.Error()) || strings.Contains(err.Error(), "undone") {
+		t.Errorf("undo all: %v, want why busy stays, and no more", err)
+	}
+	b.names = nil
+	if ids := b.mustRestore(t); !slices.Equal(ids, []string{"busy"}) {
+		t.Errorf("restored %v", ids)
+	}
+}
+
+// So is it where a controller leaves what is proven good to the next.
+func TestHold(t *testing.T) {
+	b := mustChange(t, "held", "busy")
+	b.names = []string{"busy"}
+	now := time.Now()
+	b.leases = newLeases(time.Hour)
+	b.leases.take("held", time.Hour, now)
+	held, err := b.Hold(t.Context(), actuate.SinceBoot()+actuate.MaxHold)
+	if held != 1 || err == nil || !strings.Contains(err.Error(), errBusy.Error()) || strings.Contains(err.Error(), "change held") {
+		t.Errorf("%d held, %v, want one, and why busy stays", held, err)
 	}
 	b.names = nil
 	if ids := b.mustRestore(t); !slices.Equal(ids, []string{"busy"}) {

@@ -30,6 +30,7 @@ type steered struct {
 	// following, if not nil, is called before a process is followed, and may refuse that.
 	following func() error
 	lost      chan struct{} // closed when it is gone
+	stays     error         // why it cannot give everything back; nil: it can
 
 	mu       sync.Mutex
 	followed []procid.Identity
@@ -84,7 +85,7 @@ func (c *steered) Stop(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
-	return nil
+	return c.stays
 }
 
 func (c *steered) Hold(context.Context, time.Duration) (int, error) {

@@ -192,7 +192,7 @@ func (s *server) close(ctx context.Context, end conclusion) {
 	s.keep(ctx, end.keep)
 	if err := s.stop(ctx, end); err != nil {
 		s.notes.trouble("session could not give everything back: " + err.Error())
-		s.log.Warn("not everything was given back in time; the journal has the rest", "error", err)
+		s.log.Warn("not everything was given back; what its journal has is tried once more", "error", err)
 		s.restore(context.WithoutCancel(ctx))
 	}
 }
@@ -205,7 +205,9 @@ func (s *server) stop(ctx context.Context, end conclusion) error {
 		return s.controller.Stop(ctx)
 	}
 	held, err := s.controller.Hold(ctx, until)
-	s.log.Info("changes are held for the next attuned", "changes", held)
+	if err == nil {
+		s.log.Info("changes are held for the next attuned", "changes", held)
+	}
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,6 +159,28 @@ func TestLostSession(t *testing.T) {
 		b.mustOffer("2", 1000, pids[1])
 		if len(b.made) != 2 {
 			t.Errorf("%d controllers, want 2", len(b.made))
+		}
+	})
+}
+
+// A session that cannot give everything back is told of, and what its journal has is tried
+// once more.
+func TestSessionThatCannotGiveBack(t *testing.T) {
+	pids, _ := mustStart(t, 1)
+	inBubble(t, func(b *bench) {
+		c := b.mustOffer("1", 1000, pids[0])
+		c.stays = errors.New("the pipe is full")
+		if err := os.MkdirAll(b.journals.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(b.journals.dir+"/1.journal", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.end()
+		b.after(idleLooks*lookInterval + restorePatience) // nobody serves it here
+		_, troubles := b.notes.current()
+		if len(troubles) != 2 || !strings.Contains(troubles[0], "could not give everything back: the pipe is full") || !strings.Contains(troubles[1], "restore after a controller") {
+			t.Errorf("troubles %q", troubles)
 		}
 	})
 }
