@@ -111,11 +111,11 @@ func (a *Actuator) apply(ctx context.Context, process access.Process, change *at
 		err = still(process)
 	}
 	if err != nil {
-		return also(err, a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
+		return also(err, a.force.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
 	}
 	if !a.force.enter(change, process, p, time.Now()) {
 		return also(fmt.Errorf("%w: the controller stops", access.ErrRefused),
-			a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
+			a.force.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
 	}
 	result.AppliedUnixNano = time.Now().UnixNano()
 	result.SafePoint, result.StoppedNanos = how.Where, how.Stopped.Nanoseconds()
@@ -141,19 +141,27 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 		return result
 	}
 	change.tending.end()
+	if ended := a.undo(ctx, changeID, change, result); ended {
+		a.Forget(change.process)
+	}
+	return result
+}
+
+// undo is Undo with the lock of the process, and says in the result what became of it;
+// ended: the process had ended before.
+func (a *Actuator) undo(ctx context.Context, changeID string, change *appliedChange, result *attunev1.ActionResult) (ended bool) {
 	change.process.Lock()
 	defer change.process.Unlock()
 	if a.force.find(changeID) != change { // undone while this call waited
 		result.Reason = ErrUnknownChange.Error()
-		return result
+		return false
 	}
 	if !change.process.Alive() {
-		a.Forget(change.process)
-		return result
+		return true
 	}
-	switch err := a.revert(ctx, changeID, change.process, change.plan); {
+	switch err := a.force.revert(ctx, changeID, change.process, change.plan); {
 	case err != nil && dying(change.process):
-		return result
+		return false
 	case err == nil:
 		result.Outcome = attunev1.Outcome_OUTCOME_UNDONE
 		result.NewValue = change.plan.Old
@@ -166,25 +174,26 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 		result.Reason = err.Error()
 		a.log.Warn("change could not be undone", "change", changeID, "error", err)
 		change.tending.start()
-		return result
+		return false
 	}
 	a.force.forget(changeID)
-	return result
+	return false
 }
 
 // revert takes a plan back, wholly or partly executed, and closes its journal
 // record. The caller holds the process' lock.
-func (a *Actuator) revert(ctx context.Context, changeID string, process access.Process, p *Plan) error {
-	err := p.Undo.takeBack(ctx, Changed{process, a.force, changeID})
+func (f *force) revert(ctx context.Context, changeID string, process access.Process, p *Plan) error {
+	err := p.Undo.takeBack(ctx, Changed{process, f, changeID})
 	if err != nil && !final(err) {
 		return fmt.Errorf("restore: %w", err)
 	}
-	return errors.Join(err, a.options.Journal.end(changeID, "undone"))
+	return errors.Join(err, f.journal.end(changeID, "undone"))
 }
 
 // Forget drops the changes of a process that has ended, and takes back those
 // that outlive it: also what was changed in the image of the same program that had
-// replaced it, before that was known.
+// replaced it, before that was known. The caller does not hold the process' lock, for
+// which a tending may wait that ends here.
 func (a *Actuator) Forget(process access.Process) {
 	for id, change := range a.force.dropAll(process) {
 		change.tending.end()
@@ -221,27 +230,4 @@ func (a *Actuator) InForce() (all []InForce) {
 		}
 	}
 	return all
-}
-
-// Tended returns the ids of the changes in force that the Actuator sees to for
-// as long as they are, the earliest first.
-func (a *Actuator) Tended() (ids []string) {
-	for _, id := range slices.Backward(a.Applied()) {
-		if change := a.force.find(id); change != nil && change.tending != nil {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// Attend returns when ctx ends, or there is nothing left to see to: the
-// processes have ended, or somebody else has undone the changes. From then on
-// the Actuator sees to none of them.
-func (a *Actuator) Attend(ctx context.Context) {
-	for _, id := range a.Tended() {
-		if change := a.force.find(id); change != nil {
-			change.tending.await(ctx)
-			change.tending.end()
-		}
-	}
 }

@@ -145,7 +145,7 @@ func takeOver(a *Actuator, from *Journal, r record, process access.Process, unto
 	case a.force.find(r.Change) != nil || !r.Undo.holdable(in):
 		why = "it is none that another controller can go on with"
 	default:
-		other, err := a.otherValue(r.Change, change)
+		other, err := a.force.otherValue(r.Change, change)
 		if err != nil {
 			return false, err
 		}

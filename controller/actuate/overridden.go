@@ -30,19 +30,27 @@ func (a *Actuator) overridden(id string) *attunev1.ActionResult {
 	if change == nil || !change.plan.readable() {
 		return nil
 	}
+	result := a.dropOverridden(id, change)
+	if result != nil {
+		change.tending.end()
+	}
+	return result
+}
+
+// dropOverridden is overridden with the lock of the process.
+func (a *Actuator) dropOverridden(id string, change *appliedChange) *attunev1.ActionResult {
 	change.process.Lock()
 	defer change.process.Unlock()
 	if a.force.find(id) != change || !change.process.Alive() {
 		return nil
 	}
-	reason, err := a.otherValue(id, change)
+	reason, err := a.force.otherValue(id, change)
 	if err != nil {
 		a.log.Debug("read a change back", "change", id, "error", err) // it may be ending
 	}
 	if err != nil || reason == "" {
 		return nil
 	}
-	change.tending.end()
 	if err := a.force.drop(id, "overridden"); err != nil {
 		a.log.Warn("change that somebody else changed", "change", id, "error", err)
 	}
@@ -58,10 +66,10 @@ func (p *Plan) readable() bool {
 
 // otherValue says what has another value than the change gave it; empty:
 // nothing. The caller holds the process' lock.
-func (a *Actuator) otherValue(id string, change *appliedChange) (string, error) {
+func (f *force) otherValue(id string, change *appliedChange) (string, error) {
 	for _, part := range change.plan.Undo {
 		if values, ok := part.(readable); ok {
-			if reason, err := values.OtherValue(Changed{change.process, a.force, id}); err != nil || reason != "" {
+			if reason, err := values.OtherValue(Changed{change.process, f, id}); err != nil || reason != "" {
 				return reason, err
 			}
 		}

@@ -13,7 +13,7 @@ import (
 type tending struct {
 	tend func(context.Context)
 
-	mu     sync.Mutex // guards what follows; comes before the other locks
+	mu     sync.Mutex // guards what follows; a leaf lock
 	cancel context.CancelFunc
 	over   chan struct{} // nil: it does not run
 }
@@ -47,16 +47,23 @@ func (t *tending) start() {
 	}()
 }
 
-// end ends it and waits for that.
+// end ends it and waits for that, without mu: whoever has the lock of the process may
+// start it again meanwhile, which is left to the one who ends it.
 func (t *tending) end() {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
+	cancel, over := t.cancel, t.over
+	t.mu.Unlock()
+	if over == nil {
+		return
+	}
+	cancel()
+	<-over
+	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.over != nil {
-		t.cancel()
-		<-t.over
+	if t.over == over {
 		t.over = nil
 	}
 }
