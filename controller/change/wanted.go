@@ -47,7 +47,7 @@ type Wanted struct {
 	inForce *attunev1.Want
 	lost    time.Time // since when no connection has wanted anything; zero: one has
 
-	mu     sync.Mutex                                  // guards what follows; a leaf lock
+	mu     sync.Mutex                                  // guards what follows; comes before that of Members
 	states map[uint16]map[uint64]*attunev1.PointStatus // the latest of each point, by process
 }
 
@@ -166,10 +166,14 @@ func (w *Wanted) expect(d difference) {
 	}
 }
 
-// keep keeps what became of a point.
+// keep keeps what became of a point, unless the process has ended: it may have been
+// forgotten already, and what was under way in it is told later.
 func (w *Wanted) keep(status *attunev1.PointStatus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if handle := status.GetProcess(); handle != 0 && w.options.Members.Get(handle) == nil {
+		return
+	}
 	if states := w.states[uint16(status.GetPoint())]; states != nil {
 		states[status.GetProcess()] = status
 	}
