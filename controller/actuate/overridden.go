@@ -12,8 +12,8 @@ import (
 // since: the owner of the process by other means, an administrator, or the
 // program itself. Their value stays: the change is not in force any more, and
 // nothing will put the original value back. It reads only, without stopping
-// anything. What is done to functions, and settings that cannot be read back,
-// are not looked at.
+// anything, and waits for nobody. What is done to functions, and settings that cannot
+// be read back, are not looked at, nor is a process in which something is being changed.
 func (a *Actuator) Overridden() []*attunev1.ActionResult {
 	var results []*attunev1.ActionResult
 	for _, id := range a.Applied() {
@@ -37,9 +37,11 @@ func (a *Actuator) overridden(id string) *attunev1.ActionResult {
 	return result
 }
 
-// dropOverridden is overridden with the lock of the process.
+// dropOverridden is overridden with the lock of the process, if nobody else has it.
 func (a *Actuator) dropOverridden(id string, change *appliedChange) *attunev1.ActionResult {
-	change.process.Lock()
+	if !change.process.TryLock() {
+		return nil
+	}
 	defer change.process.Unlock()
 	if a.force.find(id) != change || !change.process.Alive() {
 		return nil

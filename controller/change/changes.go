@@ -110,16 +110,16 @@ func (c *Changes) Renew(r *attunev1.RenewLease) {
 	}
 }
 
-// Look tells of changes that others have overridden, and undoes those that the
-// Analyzer no longer stands for.
+// Look undoes changes that the Analyzer no longer stands for, and tells of those that
+// others have overridden.
 func (c *Changes) Look(now time.Time) {
-	if now.Sub(c.opened) < TakeOverTime {
-		c.TakeOver()
-	}
-	c.answerAll("", c.actuator.Overridden())
 	for _, id := range c.leases.expired(now, c.actuator.Applied) {
 		result := c.undoOne(id)
 		c.options.Log.Warn("change undone after its lease", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+	}
+	c.answerAll("", c.actuator.Overridden())
+	if now.Sub(c.opened) < TakeOverTime {
+		c.TakeOver()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -41,14 +42,23 @@ func mustChange(t *testing.T, ids ...string) *busy {
 	b.kinds = feigned.Kinds()
 	journal := actuatetest.MustJournal(t, b.dir)
 	b.Changes = &Changes{
-		options: Options{StateDir: b.dir, Log: slog.New(slog.DiscardHandler)}, kinds: b.kinds, journal: journal,
+		options: Options{
+			StateDir: b.dir, Context: t.Context(), Log: slog.New(slog.DiscardHandler),
+			Answered: func(*attunev1.ActionResult) {}, Answer: func(*attunev1.ManageRequest) {},
+		},
+		kinds: b.kinds, journal: journal, leases: newLeases(time.Hour),
 		actuator: actuate.New(actuate.Options{Journal: journal, Kinds: b.kinds}),
 	}
-	process := actuatetest.MustProcess(t, os.Getpid())
-	for _, id := range ids {
-		actuatetest.MustApply(t, b.actuator, process, &attunev1.Change{Id: id, Knob: id, Action: actuatetest.Setting(id, 1)})
-	}
+	b.change(t, actuatetest.MustProcess(t, os.Getpid()), ids...)
 	return b
+}
+
+// change makes changes with these ids in a process.
+func (b *busy) change(t *testing.T, in access.Process, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		actuatetest.MustApply(t, b.actuator, in, &attunev1.Change{Id: id, Knob: id, Action: actuatetest.Setting(id, 1)})
+	}
 }
 
 // mustRestore undoes what the controller has left when it is gone, and returns the ids.
@@ -110,9 +120,7 @@ func TestUndoAll(t *testing.T) {
 func TestHold(t *testing.T) {
 	b := mustChange(t, "held", "busy")
 	b.names = []string{"busy"}
-	now := time.Now()
-	b.leases = newLeases(time.Hour)
-	b.leases.take("held", time.Hour, now)
+	b.leases.take("held", time.Hour, time.Now())
 	held, err := b.Hold(t.Context(), actuate.SinceBoot()+actuate.MaxHold)
 	if held != 1 || err == nil || !strings.Contains(err.Error(), errBusy.Error()) || strings.Contains(err.Error(), "change held") {
 		t.Errorf("%d held, %v, want one, and why busy stays", held, err)
@@ -120,5 +128,26 @@ func TestHold(t *testing.T) {
 	b.names = nil
 	if ids := b.mustRestore(t); !slices.Equal(ids, []string{"busy"}) {
 		t.Errorf("restored %v", ids)
+	}
+}
+
+// While something is being changed in one process, leases of changes in others end in time.
+func TestLeaseEndsBesideABusyProcess(t *testing.T) {
+	b := mustChange(t, "abandoned")
+	process := actuatetest.MustProcess(t, os.Getpid())
+	b.change(t, process, "stays")
+	process.Lock()
+	defer process.Unlock()
+	now := time.Now()
+	b.leases.add("abandoned", time.Second, 0, now)
+	b.leases.add("stays", time.Minute, 0, now)
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		b.Look(now.Add(2 * time.Second))
+	}()
+	patience.Closed(t, "a look at the changes", looked)
+	if left := b.InForce(); !slices.Equal(left, []string{"stays"}) {
+		t.Errorf("in force: %v", left)
 	}
 }

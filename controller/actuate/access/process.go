@@ -47,8 +47,11 @@ func Ways() []Description {
 
 // Process is what an action needs of the process that it acts on.
 type Process interface {
-	// Locker is held while something is changed or undone in the process.
+	// Locker is held while something is changed or undone in the process, for seconds
+	// where it comes by no safe point.
 	sync.Locker
+	// TryLock is Lock for whoever does not wait; false: somebody else has the lock.
+	TryLock() bool
 	// PID in the controller's pid namespace.
 	PID() int
 	// Identity that the journal keeps.

@@ -56,6 +56,9 @@ func (u *feignedUndo) TakeBack(context.Context, actuate.Changed) error {
 	return u.feigned.TakeBack(u.Name)
 }
 
+// OtherValue says that nobody else has changed it.
+func (*feignedUndo) OtherValue(actuate.Changed) (string, error) { return "", nil }
+
 func (u *feignedUndo) Overlaps(other actuate.Undo, sameProcess bool) bool {
 	o, ok := other.(*feignedUndo)
 	return ok && sameProcess && o.Name == u.Name
