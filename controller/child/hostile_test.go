@@ -31,11 +31,14 @@ import (
 )
 
 // TestMain is also the process of a session, one that a user has taken over, where the
-// first argument says how it behaves.
+// first argument says how it behaves, and a guard.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == Word {
 		behave(os.Args[2])
 		os.Exit(0)
+	}
+	if len(os.Args) > 3 && os.Args[1] == Word && os.Args[2] == GuardWord {
+		os.Exit(ServeGuard(os.Args[3:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	leaktest.Main(m)
 }

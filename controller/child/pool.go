@@ -41,6 +41,9 @@ type Pool struct {
 	ready   chan started
 	guards  chan guarded
 	relayed atomic.Int64 // connections that are open
+	// guarding is what guards read until this process is gone; of the goroutine of Run.
+	// A file that nobody can reach is closed.
+	guarding []io.Closer
 }
 
 // started is what came of a start.
@@ -87,7 +90,7 @@ func (p *Pool) offer(ctx context.Context, next started) {
 		case p.ready <- next:
 			return
 		case g := <-p.guards:
-			g.start(p.program)
+			p.startGuard(g)
 		case <-ctx.Done():
 			if next.err == nil {
 				endIdle(next.process)
@@ -159,13 +162,13 @@ func (p *Pool) Guard(ctx context.Context, dir string, until time.Duration) error
 	}
 }
 
-// start starts the guard, and answers when it guards or has ended.
-func (g guarded) start(program []string) {
-	words := append(slices.Clone(program[1:len(program)-1]), GuardWord, g.dir, strconv.FormatInt(int64(g.until), 10))
-	command := exec.Command(program[0], words...)
+// startGuard starts a guard, and answers when it guards or has ended.
+func (p *Pool) startGuard(g guarded) {
+	words := append(slices.Clone(p.program[1:len(p.program)-1]), GuardWord, g.dir, strconv.FormatInt(int64(g.until), 10))
+	command := exec.Command(p.program[0], words...)
 	command.Stderr = os.Stderr // the log of the service
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	stdin, err := command.StdinPipe() // which ends with this process
+	stdin, err := command.StdinPipe()
 	var stdout io.ReadCloser
 	if err == nil {
 		stdout, err = command.StdoutPipe()
@@ -177,6 +180,7 @@ func (g guarded) start(program []string) {
 		g.answer <- fmt.Errorf("guard: %w", err)
 		return
 	}
+	p.guarding = append(p.guarding, stdin)
 	go func() { // ends with the guard's first word, or with the guard
 		_, err := bufio.NewReader(stdout).ReadString('\n')
 		if err != nil {

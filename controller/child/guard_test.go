@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+)
+
+// A guard takes attuned to be there for as long as it is, whatever Go's collector does
+// with files that nobody can reach.
+func TestGuardOutlastsCollections(t *testing.T) {
+	dir := t.TempDir()
+	pool := mustPool(t, "serve")
+	if err := pool.Guard(patience.Context(t), dir, actuate.SinceBoot()+time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	guard := mustFindGuard(t, dir)
+	pipe, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", guard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // what starts the guard may have been at work during the first
+		collectFiles(t)
+	}
+	if !slices.Contains(openFiles(t), pipe) {
+		t.Errorf("%s, by which the guard knows that attuned is there, is closed", pipe)
+	}
+	for _, file := range pool.guarding {
+		_ = file.Close() // as when attuned is gone
+	}
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(guard, &status, 0, nil); err != nil || status.ExitStatus() != 0 {
+		t.Errorf("the guard has ended with %v, %v", status, err)
+	}
+}
+
+// mustFindGuard returns the pid of the guard of a directory.
+func mustFindGuard(t *testing.T, dir string) (pid int) {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		line, _ := os.ReadFile(path) // it may have ended
+		if bytes.Contains(line, []byte("\x00"+GuardWord+"\x00"+dir)) {
+			if _, err := fmt.Sscanf(path, "/proc/%d/", &pid); err != nil {
+				t.Fatal(err)
+			}
+			return pid
+		}
+	}
+	t.Fatal("there is no guard")
+	return 0
+}
+
+// collectFiles returns when files that nobody could reach have been closed.
+func collectFiles(t *testing.T) {
+	t.Helper()
+	own, lost, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	_ = lost // it is reached no more
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_, _ = io.Copy(io.Discard, own)
+	}()
+	patience.Until(t, "a file to be closed that nobody can reach", func() bool {
+		runtime.GC()
+		select {
+		case <-closed:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// openFiles are those that this process has.
+func openFiles(t *testing.T) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		target, _ := os.Readlink("/proc/self/fd/" + entry.Name()) // that of the list is closed
+		all = append(all, target)
+	}
+	return all
+}
