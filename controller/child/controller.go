@@ -50,7 +50,8 @@ func New(c controller.Config, p *Pool) (*Controller, error) {
 	return n, nil
 }
 
-// Start runs the controller in a process until Stop.
+// Start runs the controller in a process until Stop. Where ctx ends before it runs, it
+// never will, and nothing is lost.
 func (c *Controller) Start(ctx context.Context) error {
 	b, err := beginningOf(c.config)
 	if err == nil {
@@ -63,13 +64,13 @@ func (c *Controller) Start(ctx context.Context) error {
 	c.asked = newRequests(c.served)
 	c.work.Go(c.beat)
 	go c.serve() // ends with the process; see Ended
-	ctx, cancel := context.WithTimeout(ctx, beginPatience)
+	begun, cancel := context.WithTimeout(ctx, beginPatience)
 	defer cancel()
-	_, err = c.process.ask(ctx, begin, b, noFD, nil)
+	_, err = c.process.ask(begun, begin, b, noFD, nil)
 	switch {
 	case err == nil:
 		return nil
-	case c.ctx.Err() != nil || ctx.Err() != nil:
+	case ctx.Err() == nil && (c.ctx.Err() != nil || begun.Err() != nil):
 		c.cancel(errLate)
 		<-c.ended
 		return fmt.Errorf("%w: %w", ErrLost, c.err)

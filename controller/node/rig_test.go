@@ -27,6 +27,8 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // steered is a session's controller that does what the test says.
 type steered struct {
 	config controller.Config
+	// starting, if not nil, is what Start does.
+	starting func(context.Context) error
 	// following, if not nil, is called before a process is followed, and may refuse that.
 	following func() error
 	lost      chan struct{} // closed when it is gone
@@ -39,7 +41,12 @@ type steered struct {
 	held     bool
 }
 
-func (c *steered) Start(context.Context) error { return nil }
+func (c *steered) Start(ctx context.Context) error {
+	if c.starting != nil {
+		return c.starting(ctx)
+	}
+	return nil
+}
 
 func (c *steered) FollowProcess(process *procid.Process) error {
 	if c.following != nil {
@@ -117,8 +124,10 @@ type bench struct {
 	t *testing.T
 	// refuse, if not nil, is why no controller can be made.
 	refuse func() error
-	made   []*steered // controllers, in their order
-	policy *policy.Policy
+	// starting, if not nil, is what the start of a controller does.
+	starting func(context.Context) error
+	made     []*steered // controllers, in their order
+	policy   *policy.Policy
 }
 
 // inBubble runs a test with a node that has no discovery, in time that passes
@@ -145,7 +154,7 @@ func inBubble(t *testing.T, test func(*bench)) {
 					return nil, err
 				}
 			}
-			c := &steered{config: config, lost: make(chan struct{})}
+			c := &steered{config: config, starting: b.starting, lost: make(chan struct{})}
 			b.made = append(b.made, c)
 			return c, nil
 		}

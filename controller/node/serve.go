@@ -62,6 +62,7 @@ func (s *server) run(ctx context.Context) {
 		}
 	}()
 	if !s.open(ctx) {
+		s.sessions.forget(s.session) // with what waits for it
 		return
 	}
 	s.touch()
@@ -85,7 +86,7 @@ func (s *server) giveUp(ctx context.Context, reason error) {
 }
 
 // open makes the controller, for as long as it takes; false if nobody needs it
-// any more.
+// any more, or the node ends.
 func (s *server) open(ctx context.Context) bool {
 	for {
 		c, err := s.maker.makeController(s.session)
@@ -97,6 +98,9 @@ func (s *server) open(ctx context.Context) bool {
 			close(s.ready)
 			s.log.Info("session begins here", "mode", s.order.registration.GetMode(), "allowed", s.order.grant.mode)
 			return true
+		}
+		if ctx.Err() != nil {
+			return false // the node ends
 		}
 		if errors.Is(err, child.ErrLost) {
 			s.giveUp(ctx, err)

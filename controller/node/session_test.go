@@ -216,6 +216,27 @@ func TestControllerLostAtItsBeginning(t *testing.T) {
 	})
 }
 
+// A node that ends while a controller begins has lost none, whatever comes of it.
+func TestEndWhileAControllerBegins(t *testing.T) {
+	pids, _ := mustStart(t, 1)
+	for _, why := range []error{child.ErrLost, errors.New("no answer")} {
+		inBubble(t, func(b *bench) {
+			b.starting = func(ctx context.Context) error {
+				<-ctx.Done()
+				return why
+			}
+			s, err := b.offer("1", 1000, pids[0])
+			if err != nil || len(b.made) != 1 || isClosed(s.ready) {
+				t.Fatalf("%v; %d controllers, want one that begins", err, len(b.made))
+			}
+			b.workers.end()
+			if _, troubles := b.notes.current(); len(troubles) > 0 {
+				t.Errorf("troubles %q", troubles)
+			}
+		})
+	}
+}
+
 // A controller that cannot be made is tried again for as long as its process
 // lives, which is followed then.
 func TestControllerThatCannotStart(t *testing.T) {
