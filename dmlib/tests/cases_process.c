@@ -165,6 +165,16 @@ static void library_opened_late(void) {
     session_close(&s);
 }
 
+static void program_has_its_own_allocator(void) {
+    char path[500];
+    snprintf(path, sizeof(path), "%s/target-allocator 500", directory_path);
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, path);
+    session_end(&s);
+    EXPECT_EQUAL(s.process->received[P_LOCK], 500);
+    session_close(&s);
+}
+
 static void threads_are_told_apart(void) {
     struct session s = {.controller.place = trace_locks, .controller.rings = 64};
     session_start(&s, "threads 20 500 0");
@@ -260,6 +270,7 @@ const struct test_case process_cases[] = {
     {"vfork_exec", vfork_and_exec},
     {"posix_spawn", posix_spawned},
     {"dlopen", library_opened_late},
+    {"own_allocator", program_has_its_own_allocator},
     {"threads", threads_are_told_apart},
     {"threads_2000", thousands_of_threads},
     {"sums_256", sums_of_256_threads},
