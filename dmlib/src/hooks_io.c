@@ -33,3 +33,7 @@ DEFINE(pwrite64, pwrite, (int fd, const void *buffer, size_t size, off_t offset)
        (fd, buffer, size, offset))
 DEFINE(__read_chk, read, (int fd, void *buffer, size_t size, size_t capacity),
        (fd, buffer, size, capacity))
+DEFINE(__pread_chk, pread, (int fd, void *buffer, size_t size, off_t offset, size_t capacity),
+       (fd, buffer, size, offset, capacity))
+DEFINE(__pread64_chk, pread, (int fd, void *buffer, size_t size, off_t offset, size_t capacity),
+       (fd, buffer, size, offset, capacity))

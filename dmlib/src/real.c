@@ -155,6 +155,12 @@ BOOT_IO(writev, (int fd, const struct iovec *parts, int count), (fd, parts, coun
         parts, count)
 BOOT_IO(__read_chk, (int fd, void *buffer, size_t size, size_t capacity),
         (fd, buffer, size, capacity), SYS_read, fd, buffer, size < capacity ? size : capacity)
+BOOT_IO(__pread_chk, (int fd, void *buffer, size_t size, off_t offset, size_t capacity),
+        (fd, buffer, size, offset, capacity), SYS_pread64, fd, buffer,
+        size < capacity ? size : capacity, offset)
+BOOT_IO(__pread64_chk, (int fd, void *buffer, size_t size, off_t offset, size_t capacity),
+        (fd, buffer, size, offset, capacity), SYS_pread64, fd, buffer,
+        size < capacity ? size : capacity, offset)
 
 /* ---- looking up --------------------------------------------------------- */
 

@@ -206,7 +206,7 @@ static void io_is_counted_in_bytes(void) {
     EXPECT_EQUAL(sum.count, 200); /* half of them fail */
     EXPECT_EQUAL(sum.sum, 1000);
     EXPECT_EQUAL(sum.histogram[0], 100);
-    EXPECT_EQUAL(aggregate_of(s.process, P_PREAD).sum, 2000);
+    EXPECT_EQUAL(aggregate_of(s.process, P_PREAD).sum, 2700);
     EXPECT_EQUAL(aggregate_of(s.process, P_WRITE).sum, 3000);
     EXPECT_EQUAL(aggregate_of(s.process, P_PWRITE).sum, 4000);
     session_close(&s);

@@ -47,6 +47,10 @@ static void load(void) {
 
 #endif
 
+/* What fortified programs call. */
+ssize_t __pread_chk(int fd, void *buffer, size_t size, off_t offset, size_t capacity);
+ssize_t __pread64_chk(int fd, void *buffer, size_t size, off_t offset, size_t capacity);
+
 /* io COUNT: read and write in all their forms, counted by the test */
 static void io(void) {
     char text[64];
@@ -54,6 +58,8 @@ static void io(void) {
     for (long i = 0; i < number[0]; i++) {
         CHECK(read(fd, text, 10) == 10);
         CHECK(pread(fd, text, 20, 0) == 20);
+        CHECK(__pread_chk(fd, text, 3, 0, sizeof(text)) == 3);
+        CHECK(__pread64_chk(fd, text, 4, 0, sizeof(text)) == 4);
         CHECK(write(fd, text, 30) == 30);
         CHECK(pwrite(fd, text, 40, 0) == 40);
         errno = 0;
