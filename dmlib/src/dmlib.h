@@ -171,6 +171,8 @@ struct dm_thread {
     uint32_t starved_hits;      /* since then */
     uint32_t nested_hits;       /* hits while busy, since ... */
     uint64_t nested_head;       /* ... the ring's head was here */
+    uint32_t looks;             /* at the mailbox since ... */
+    uint32_t looks_beat;        /* ... this beat of the controller */
     uintptr_t handler_frame;    /* where it was found last; handler.c */
     uint8_t in_command;
     uint8_t ending; /* rounds of key destructors seen */

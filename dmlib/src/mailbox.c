@@ -161,11 +161,33 @@ uint64_t dm_attend_stopped(void) {
     return 1;
 }
 
+/* A controller that so many looks of one thread pass without a beat has gone, and
+ * nobody will take its command back. They take 5 s at least. */
+#ifndef VAIN_LOOKS
+#define VAIN_LOOKS 50000000
+#endif
+
+static bool is_vain(struct dm_thread *thread) {
+    uint32_t beat = __atomic_load_n(&dm_live.mapping.header->beat, __ATOMIC_RELAXED);
+    if (thread->looks_beat != beat)
+        thread->looks = 0;
+    thread->looks_beat = beat;
+    return ++thread->looks > VAIN_LOOKS;
+}
+
+/* If the controller was only stopped, its command finds no thread, which it reports, and
+ * the next one asks again. */
+static void look_no_more(unsigned point) {
+    __atomic_fetch_and(&dm_control(point)->word, ~ATTUNE_CTL_MAILBOX, __ATOMIC_RELAXED);
+}
+
 DM_COLD uint32_t dm_attend_at(const struct dm_safe_point *here, uint32_t word) {
     if (word & ATTUNE_CTL_REGISTER) {
         dm_child_hook();
         return 0;
     }
     dm_mailbox_run(here);
+    if (dm_live.mapping.header != NULL && is_vain(&dm_thread))
+        look_no_more(here->point);
     return word & ~DM_CTL_ATTEND;
 }

@@ -265,6 +265,25 @@ static void check_jumps(void) {
     EXPECT_EQUAL(mapping.slots[0].aggregates[17].count, counted + 1);
 }
 
+/* A controller that was killed while its command waited: it is not looked for for ever.
+ * The Makefile has so many looks. */
+static void check_vain(void) {
+    uint32_t *word = &mapping.controls[18].word;
+    mapping.mailbox[14] = (struct attune_command){
+        .state = ATTUNE_CMD_POSTED, .op = ATTUNE_OP_NOP, .at = ATTUNE_AT_ALLOC};
+    *word = ATTUNE_CTL_MAILBOX | ATTUNE_CTL_EVENT;
+    for (unsigned looks = 0; looks < 10 * VAIN_LOOKS; looks++) {
+        dm_attend(18, ATTUNE_AT_LOCK, *word);
+        if (looks % VAIN_LOOKS == 0)
+            mapping.header->beat++;
+    }
+    EXPECT_EQUAL(*word, ATTUNE_CTL_MAILBOX | ATTUNE_CTL_EVENT);
+    for (unsigned looks = 0; looks <= VAIN_LOOKS; looks++)
+        dm_attend(18, ATTUNE_AT_LOCK, *word);
+    EXPECT_EQUAL(*word, ATTUNE_CTL_EVENT);
+    *word = 0;
+}
+
 void test_mailbox(void) {
     struct attune_header *memory = make_memory(1, 1, 8);
     mapping = use_memory(memory);
@@ -275,6 +294,7 @@ void test_mailbox(void) {
     check_vfork();
     check_handlers();
     check_jumps();
+    check_vain();
     memory->detached = 1;
     post(7, (struct attune_command){.op = ATTUNE_OP_NOP});
     EXPECT_EQUAL(mapping.mailbox[7].state, ATTUNE_CMD_POSTED);

@@ -335,7 +335,8 @@ struct attune_header {
                               * and in the upper half which child              */
     uint32_t common_used;    /* hits were added to the common slot               */
     uint32_t beat;           /* (AC) counts up with each look at whether children
-                              * ask: their clock, see above                      */
+                              * ask: their clock, see above. Where it stands still
+                              * commands are no longer looked for              */
     uint64_t hook_entry;     /* (app) written with line 2: address of
                               * struct attune_hook_entry[HOOK_COUNT]           */
     uint8_t pad3[8];
