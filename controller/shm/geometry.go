@@ -78,7 +78,12 @@ func GeometryFor(cpus, threads int) Geometry {
 }
 
 // withDefaults replaces zeros by the documented values.
-func (g Geometry) withDefaults() Geometry {
+func (g Geometry) withDefaults() Geometry { return g.withDefaultsOf(commits()) }
+
+func (g Geometry) withDefaultsOf(committed bool) Geometry {
+	if committed && g == (Geometry{}) {
+		return Fit(Limits{Locked: true})
+	}
 	here := GeometryFor(possibleCPUs(), 1)
 	g.Slots = cmp.Or(g.Slots, here.Slots)
 	g.Rings = cmp.Or(g.Rings, here.Rings)
@@ -207,7 +212,7 @@ func Fit(l Limits) Geometry {
 	g := GeometryFor(l.CPUs, max(l.Threads, 1))
 	for {
 		smaller, ok := g.Smaller()
-		if !ok || !l.Locked && (l.Addresses == 0 || uint64(g.Bytes()) <= l.Addresses/addressShare) {
+		if !ok || !l.Locked && !commits() && (l.Addresses == 0 || uint64(g.Bytes()) <= l.Addresses/addressShare) {
 			return g
 		}
 		g = smaller

@@ -57,14 +57,33 @@ static bool may_have_file(uint64_t size) {
     return dm_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 && size <= limit.rlim_cur;
 }
 
-/* A file as the controller makes one; negative: there is none. */
-static int new_file(const struct attune_header *header) {
+/* Where no more memory is promised than there is, a page of a file is accounted for when
+ * it is used first, and whoever does so then is killed if there is none. */
+bool dm_early_commits(const char *overcommit) {
+    char mode = '0';
+    int fd = (int)dm_syscall(SYS_openat, AT_FDCWD, overcommit, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    long size = dm_syscall(SYS_read, fd, &mode, 1);
+    dm_gate_close(fd);
+    return size == 1 && mode == '2';
+}
+
+/* There all of it is taken at once, of which only a small file is worth it. */
+#define COMMITTED_SIZE (1ull << 20)
+
+static bool has_memory(int fd, uint64_t size) {
+    return size <= COMMITTED_SIZE && dm_syscall(SYS_fallocate, fd, 0, 0, size) == 0;
+}
+
+int dm_early_file(const struct attune_header *header, bool commits) {
     if (!may_have_file(header->total_size))
         return -1;
     int fd = memory_file();
     if (fd < 0)
         return fd;
     if (dm_syscall(SYS_ftruncate, fd, header->total_size) == 0 &&
+        (!commits || has_memory(fd, header->total_size)) &&
         dm_syscall(SYS_pwrite64, fd, header, sizeof(*header), 0) == (long)sizeof(*header) &&
         dm_syscall(SYS_fcntl, fd, F_ADD_SEALS, SEALS) == 0)
         return fd;
@@ -115,12 +134,15 @@ static bool deliver(const struct attune_hello *hello, const struct sockaddr_un *
 static int map_own(const struct attune_header *headers, size_t count, struct attune_hello *hello,
                    struct dm_mapping *mapping) {
     struct attune_ready ready = {.status = ATTUNE_READY_NO_MAP};
+    bool commits = dm_early_commits("/proc/sys/vm/overcommit_memory");
     for (size_t i = 0; i < count && ready.status == ATTUNE_READY_NO_MAP; i++) {
         if (!dm_gate_leaves_room(headers[i].total_size))
             continue;
         struct attune_welcome welcome = {.version = ATTUNE_ABI_VERSION,
                                          .total_size = headers[i].total_size};
-        int file = new_file(&headers[i]);
+        int file = dm_early_file(&headers[i], commits);
+        if (file < 0 && commits)
+            continue;
         if (file < 0)
             break;
         hello->attempt = (uint32_t)i;

@@ -27,6 +27,12 @@ DM_HIDDEN int dm_gate_connect(const struct sockaddr_un *to, int64_t deadline);
  * went. */
 DM_HIDDEN void dm_gate_map(int fd, const struct attune_welcome *welcome, struct dm_mapping *mapping,
                            struct attune_ready *ready);
+/* What the file at that path says of vm.overcommit_memory: memory is had only if it is
+ * there. */
+DM_HIDDEN bool dm_early_commits(const char *overcommit);
+/* A file as the controller makes one; negative: there is none. All of its memory is taken
+ * at once if commits. */
+DM_HIDDEN int dm_early_file(const struct attune_header *header, bool commits);
 /* Without waiting at the gate. True: mapping is filled, and the controller will
  * find the file. False: it wants none, or nobody would find it. */
 DM_HIDDEN bool dm_early_register(struct attune_hello hello, const struct sockaddr_un *gate,

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The header's check, against wrong numbers; the environment's cleaning. */
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "gate.h"
 #include "unit.h"
 
 static bool accepts(const struct attune_header *memory) {
@@ -97,7 +101,36 @@ static void check_room(void) {
     EXPECT(!dm_layout_leaves_room(4 * mega + 1, all, 64 * mega));
 }
 
+static long long blocks_of(const struct attune_header *header, bool commits) {
+    struct stat info;
+    int fd = dm_early_file(header, commits);
+    if (fd < 0)
+        return -1;
+    EXPECT(fstat(fd, &info) == 0);
+    close(fd);
+    EXPECT_EQUAL(info.st_size, header->total_size);
+    return info.st_blocks * 512ll;
+}
+
+/* Where memory is had only if it is there, a file has all of it before it is used. */
+static void check_committed_file(void) {
+    char path[] = "/tmp/attune-overcommit-XXXXXX";
+    int fd = mkstemp(path);
+    EXPECT(fd >= 0 && !dm_early_commits(path) && write(fd, "1\n", 2) == 2);
+    EXPECT(!dm_early_commits(path) && pwrite(fd, "2\n", 2, 0) == 2);
+    EXPECT(dm_early_commits(path));
+    close(fd);
+    unlink(path);
+    EXPECT(!dm_early_commits(path));
+    struct attune_header small = {.total_size = 800 << 10}, large = {.total_size = 32 << 20};
+    EXPECT(blocks_of(&small, true) >= (long long)small.total_size);
+    EXPECT(blocks_of(&small, false) < (long long)small.total_size);
+    EXPECT_EQUAL(blocks_of(&large, true), -1);
+    EXPECT(blocks_of(&large, false) > 0);
+}
+
 void test_layout(void) {
+    check_committed_file();
     check_room();
     struct attune_header *memory = make_memory(2, 2, 16);
     struct dm_mapping mapping;
