@@ -110,8 +110,9 @@ func (p *packageServer) meant(ctx context.Context) (*instance, error) {
 	return nil, status.Errorf(codes.NotFound, "there is no instance %d", number)
 }
 
-// BeginTunlet makes an instance; the tunlet itself is made in its first call.
-func (p *packageServer) BeginTunlet(_ context.Context, r *attunev1.BeginTunletRequest) (*attunev1.BeginTunletResponse, error) {
+// BeginTunlet makes an instance; the tunlet itself is made in its first call. It makes none
+// for a caller who has stopped waiting, and who would never end it.
+func (p *packageServer) BeginTunlet(ctx context.Context, r *attunev1.BeginTunletRequest) (*attunev1.BeginTunletResponse, error) {
 	newTunlet := p.tunlets[r.GetTunlet()]
 	if newTunlet == nil {
 		return nil, status.Errorf(codes.NotFound, "the package has no tunlet %q", r.GetTunlet())
@@ -124,6 +125,9 @@ func (p *packageServer) BeginTunlet(_ context.Context, r *attunev1.BeginTunletRe
 	}})
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
 	p.last++
 	p.instances[p.last] = i
 	p.resized(len(p.instances))
