@@ -3,6 +3,7 @@
 package service
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,7 +45,9 @@ type reports struct {
 	most int // of each kind
 	log  *slog.Logger
 
-	mu sync.Mutex // one change at a time, and guards changed
+	mu sync.Mutex // one change at a time, and guards what follows
+	// used is when each report was written, or last looked at, by its path.
+	used map[string]time.Time
 	// changed are the records that lie beside reports, by their paths: whoever names a
 	// session that is not there must not have the disk read.
 	changed map[string]*attunev1.SessionRecord
@@ -56,7 +59,10 @@ func openReports(dir string, most int, log *slog.Logger) (*reports, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("directory of reports: %w", err)
 	}
-	r := &reports{dir: dir, most: most, log: log, changed: make(map[string]*attunev1.SessionRecord)}
+	r := &reports{dir: dir, most: most, log: log, used: make(map[string]time.Time), changed: make(map[string]*attunev1.SessionRecord)}
+	if err := r.list(); err != nil {
+		return nil, err
+	}
 	paths, err := filepath.Glob(filepath.Join(dir, "*", "*"+recordSuffix))
 	if err != nil {
 		return nil, err
@@ -70,6 +76,23 @@ func openReports(dir string, most int, log *slog.Logger) (*reports, error) {
 		r.changed[path] = record
 	}
 	return r, nil
+}
+
+// list finds the reports of before.
+func (r *reports) list() error {
+	paths, err := filepath.Glob(filepath.Join(r.dir, "*", "*"+reportSuffix))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			r.log.Warn("report of a session is not looked at", "path", path, "error", err)
+			continue
+		}
+		r.used[path] = info.ModTime()
+	}
+	return nil
 }
 
 // path is where a session's report is.
@@ -93,6 +116,7 @@ func (r *reports) put(of *attunev1.SessionRecord, text *report.Report) error {
 	if err := text.WriteJSON(path); err != nil {
 		return fmt.Errorf("keep the report: %w", err)
 	}
+	r.used[path] = time.Now()
 	if len(text.Changes) > 0 {
 		if err := writeRecord(recordOf(path), of); err != nil {
 			return fmt.Errorf("keep the session's record: %w", err)
@@ -143,6 +167,11 @@ func (r *reports) get(of *attunev1.SessionRecord) ([]byte, error) {
 	}
 	if err == nil {
 		now := time.Now()
+		r.mu.Lock()
+		if _, kept := r.used[path]; kept { // else it has been deleted meanwhile
+			r.used[path] = now
+		}
+		r.mu.Unlock()
 		_ = os.Chtimes(path, now, now) // a report that cannot be touched was readable all the same
 	}
 	return data, err
@@ -156,21 +185,16 @@ type kept struct {
 
 // prune deletes what is too much. The caller holds mu.
 func (r *reports) prune() error {
-	paths, err := filepath.Glob(filepath.Join(r.dir, "*", "*"+reportSuffix))
-	if err != nil || len(paths) <= r.most {
-		return err
+	if len(r.used) <= r.most {
+		return nil
 	}
 	var plain, changed []kept
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			return err
-		}
+	for path, at := range r.used {
 		list := &plain
 		if r.changed[recordOf(path)] != nil {
 			list = &changed
 		}
-		*list = append(*list, kept{path, info.ModTime()})
+		*list = append(*list, kept{path, at})
 	}
 	return errors.Join(r.removeSurplus(plain), r.removeSurplus(changed))
 }
@@ -178,15 +202,15 @@ func (r *reports) prune() error {
 // removeSurplus deletes reports, with the records that belong to them, until there are
 // no more than may be. The caller holds mu.
 func (r *reports) removeSurplus(all []kept) error {
-	slices.SortFunc(all, func(a, b kept) int { return a.at.Compare(b.at) })
+	slices.SortFunc(all, func(a, b kept) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.path, b.path)) })
 	for len(all) > r.most {
 		i := quota.Surplus(all, func(k kept) string { return filepath.Dir(k.path) })
-		if err := os.Remove(all[i].path); err != nil {
-			return err
+		for _, path := range []string{all[i].path, recordOf(all[i].path)} {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
-		if err := os.Remove(recordOf(all[i].path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+		delete(r.used, all[i].path)
 		delete(r.changed, recordOf(all[i].path))
 		all = slices.Delete(all, i, i+1)
 	}

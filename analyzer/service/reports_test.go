@@ -67,10 +67,7 @@ func TestReportsThatMatter(t *testing.T) {
 		if err := r.put(record(id), &report.Report{Changes: changes}); err != nil {
 			t.Fatal(err)
 		}
-		old := time.Now().Add(-time.Hour) // files of one tick have one time
-		if err := os.Chtimes(r.path(record(id)), old, old); err != nil {
-			t.Fatal(err)
-		}
+		r.used[r.path(record(id))] = time.Now().Add(-time.Hour)
 	}
 	has := func(id string) bool {
 		_, err := os.Stat(r.path(record(id)))
@@ -99,5 +96,54 @@ func TestReportsThatMatter(t *testing.T) {
 		if len(records) != most || !slices.ContainsFunc(records, tuned) {
 			t.Errorf("records %v", records)
 		}
+	}
+}
+
+// TestReportsOfBefore: those of an earlier start count, as long ago as they were looked at, and
+// one that somebody else has deleted is no obstacle.
+func TestReportsOfBefore(t *testing.T) {
+	const most = 3
+	record := func(n int) *attunev1.SessionRecord {
+		return &attunev1.SessionRecord{Id: fmt.Sprintf("short.%d", n), User: &attunev1.Principal{Uid: annUID, Role: attunev1.Role_ROLE_USER}}
+	}
+	dir := t.TempDir()
+	open := func() *reports {
+		r, err := openReports(dir, most, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := open()
+	put := func(n int) {
+		t.Helper()
+		if err := r.put(record(n), &report.Report{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range most {
+		put(n)
+		old := time.Now().Add(time.Duration(n-most) * time.Hour)
+		if err := os.Chtimes(r.path(record(n)), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r = open()
+	if err := os.Remove(r.path(record(0))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.get(record(1)); err != nil {
+		t.Fatal(err)
+	}
+	put(3)
+	put(4)
+	var left []int
+	for n := range 5 {
+		if _, err := os.Stat(r.path(record(n))); err == nil {
+			left = append(left, n)
+		}
+	}
+	if want := []int{1, 3, 4}; !slices.Equal(left, want) || len(r.used) != most {
+		t.Errorf("%v are left of %d that are known, want %v", left, len(r.used), want)
 	}
 }
