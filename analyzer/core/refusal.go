@@ -25,7 +25,7 @@ func (r *refusals) refuse(p *proposal, reason string) {
 	case len(r.said) < maxRefusals:
 		p.times = 1
 		r.record("refused", p, reason)
-		r.said[key] = &refusal{view: p.view(), order: len(r.said)}
+		r.said[key] = &refusal{view: p.view()}
 	default:
 		r.lost++
 	}

@@ -65,7 +65,6 @@ func (t *transcript) notifyState(p *proposal, state attunev1.ProposalState, reas
 // refusal is a proposal that was refused when it came, however often.
 type refusal struct {
 	view    ProposalView
-	order   int  // among the refusals
 	touched bool // it is among those that views.changed will return
 }
 

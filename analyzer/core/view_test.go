@@ -3,6 +3,8 @@
 package core
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 	"time"
 
@@ -109,9 +111,10 @@ func (c *Core) Proposals() []ProposalView {
 // Refusals returns the proposals refused on arrival, at most maxRefusals, in
 // the order in which they came first.
 func (c *Core) Refusals() []ProposalView {
-	out := make([]ProposalView, len(c.refusals.said))
+	var out []ProposalView
 	for _, r := range c.refusals.said {
-		out[r.order] = r.view
+		out = append(out, r.view)
 	}
+	slices.SortFunc(out, func(a, b ProposalView) int { return cmp.Compare(a.Number, b.Number) })
 	return out
 }

@@ -3,6 +3,7 @@
 package tunlethost
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,7 +63,7 @@ func Find(dirs, names []string) []Candidate {
 			places[i] = fmt.Sprintf("%s (%v)", dir, errors.Unwrap(err))
 			continue
 		}
-		slices.SortStableFunc(entries, func(a, b os.DirEntry) int { return compareBool(declared(a.Name()), declared(b.Name())) })
+		slices.SortStableFunc(entries, func(a, b os.DirEntry) int { return cmp.Compare(place(a), place(b)) })
 		for _, e := range entries {
 			name := NameOf(e.Name())
 			if name == "" || have[name] {
@@ -81,14 +82,12 @@ func Find(dirs, names []string) []Candidate {
 
 func declared(file string) bool { return strings.HasSuffix(file, Suffix) }
 
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
+// place has programs come before declarations.
+func place(e os.DirEntry) int {
+	if declared(e.Name()) {
+		return 1
 	}
-	return 1
+	return 0
 }
 
 // candidate is the tunlet in a file, with what runs it if that is no program, or in a
