@@ -43,7 +43,7 @@ func forOthers(t *testing.T, program string) string {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	content, err := os.ReadFile(program)
 	copied := filepath.Join(dir, filepath.Base(program))
-	if err := errors.Join(err, os.Chmod(dir, 0o755), os.WriteFile(copied, content, 0o755)); err != nil {
+	if err := errors.Join(err, os.Chmod(dir, 0o755), targets.WriteProgram(copied, content)); err != nil {
 		t.Fatal(err)
 	}
 	return copied

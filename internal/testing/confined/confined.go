@@ -53,7 +53,7 @@ func Confine(cmd *exec.Cmd, compiled, dir, text string, directories ...string) e
 	filter, program := filepath.Join(dir, "filter"), filepath.Join(dir, "confine")
 	confine, err := os.ReadFile(compiled)
 	if err == nil {
-		err = errors.Join(os.WriteFile(filter, code, 0o644), os.WriteFile(program, confine, 0o755))
+		err = errors.Join(os.WriteFile(filter, code, 0o644), targets.WriteProgram(program, confine))
 	}
 	if err != nil {
 		return err

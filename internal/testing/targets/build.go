@@ -53,16 +53,16 @@ func BuildWith(tb testing.TB, compiler, name string, arguments ...string) string
 	tb.Helper()
 	program := compiled(tb, compiler, append(warnings[:len(warnings):len(warnings)], arguments...))
 	path := filepath.Join(tb.TempDir(), name)
-	if err := writeProgram(path, program); err != nil {
+	if err := WriteProgram(path, program); err != nil {
 		tb.Fatal(err)
 	}
 	return path
 }
 
-// writeProgram writes a file that can be executed at once. A test beside this
-// one must not fork meanwhile: its child would have the file open for writing
+// WriteProgram writes a file that can be executed at once. A test beside this
+// one does not fork meanwhile: its child would have the file open for writing
 // until it executes another one (ETXTBSY, golang.org/issue/22315).
-func writeProgram(path string, program []byte) error {
+func WriteProgram(path string, program []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(path, program, 0o755)
