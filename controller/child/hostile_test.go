@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -117,9 +118,9 @@ func misbehave(c *conversation, how string) {
 
 // steady is a source of events that has none.
 type steady struct {
-	mu     sync.Mutex
-	added  []int
-	closed bool
+	mu             sync.Mutex
+	added, removed []int
+	closed         bool
 }
 
 func (s *steady) Add(pid int) error {
@@ -129,7 +130,12 @@ func (s *steady) Add(pid int) error {
 	return nil
 }
 
-func (*steady) Remove(int) error { return nil }
+func (s *steady) Remove(pid int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removed = append(s.removed, pid)
+	return nil
+}
 
 func (*steady) Run(ctx context.Context, _ func(track.Event)) error {
 	<-ctx.Done()
@@ -266,6 +272,27 @@ func TestNamedProcesses(t *testing.T) {
 	c.config.Session.User = authn.Self()
 	if err := r.watch(add, self); err != nil || len(source.added) != 2 {
 		t.Errorf("one of the user's: %v", err)
+	}
+}
+
+// A process is removed when it has ended, too, which may not have been told, and when
+// another one has its number.
+func TestRemovedProcess(t *testing.T) {
+	source := new(steady)
+	c := mustNew(t, NewPool(Options{}), source)
+	r := &requests{served: c.served}
+	identity, err := procid.Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := identity
+	before.StartTicks++
+	c.roster.enter(before.PID, before.StartTicks)
+	if err := r.watch(remove, before.PID); err != nil || !slices.Equal(source.removed, []int{before.PID}) {
+		t.Errorf("removed %v, %v", source.removed, err)
+	}
+	if c.roster.has(before) {
+		t.Error("the session has it")
 	}
 }
 

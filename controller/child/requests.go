@@ -112,10 +112,7 @@ func (r *requests) handle(m message, file *os.File) error {
 // watch adds a process to those whose events are told, or removes it.
 func (r *requests) watch(k kind, pid int) error {
 	if k == remove {
-		if !r.roster.hasPID(pid) {
-			return nil // it has ended
-		}
-		r.roster.leave(pid)
+		r.roster.leave(pid) // its end may have been lost
 		return r.config.Source.Remove(pid)
 	}
 	if !r.roster.hasPID(pid) {
