@@ -113,8 +113,16 @@ func (c *steered) Changes() []actuate.InForce {
 
 func (*steered) Environment() []string { return nil }
 
-func (*steered) KeepOnly(context.Context, []string) ([]string, error) {
-	return nil, errors.New("nothing is kept")
+// KeepOnly keeps the changes whose id is "kept".
+func (*steered) KeepOnly(_ context.Context, ids []string) (kept []string, err error) {
+	for _, id := range ids {
+		if id == "kept" {
+			kept = append(kept, "1")
+		} else {
+			err = errors.New("not every change is kept")
+		}
+	}
+	return kept, err
 }
 
 // bench is a node whose controllers and Analyzers are the test's.

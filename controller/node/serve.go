@@ -225,5 +225,7 @@ func (s *server) keep(ctx context.Context, ids []string) {
 		s.notes.trouble("changes could not be kept: " + err.Error())
 		s.log.Warn("changes are given back that were to be kept", "error", err)
 	}
-	s.log.Info("changes stay in force: attune undo takes them back", "ids", kept)
+	if len(kept) > 0 {
+		s.log.Info("changes stay in force: attune undo takes them back", "ids", kept)
+	}
 }

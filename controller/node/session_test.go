@@ -3,9 +3,11 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -183,6 +185,33 @@ func TestSessionThatCannotGiveBack(t *testing.T) {
 			t.Errorf("troubles %q", troubles)
 		}
 	})
+}
+
+// What stays in force after a session is told if anything does, and what does not in any
+// case.
+func TestWhatIsKept(t *testing.T) {
+	pids, _ := mustStart(t, 1)
+	for _, tt := range []struct {
+		ids         []string
+		stays, back bool
+	}{
+		{[]string{"kept"}, true, false},
+		{[]string{"kept", "lost"}, true, true},
+		{[]string{"lost"}, false, true},
+		{nil, false, false},
+	} {
+		inBubble(t, func(b *bench) {
+			c := b.mustOffer("1", 1000, pids[0])
+			var log bytes.Buffer
+			b.sessions.list()[0].log = slog.New(slog.NewTextHandler(&log, nil))
+			c.config.Over(tt.ids, errors.New("it is done"))
+			synctest.Wait()
+			said := log.String()
+			if stays, back := strings.Contains(said, "changes stay in force"), strings.Contains(said, "changes are given back"); stays != tt.stays || back != tt.back {
+				t.Errorf("%q: some stay: %v, some are given back: %v", tt.ids, stays, back)
+			}
+		})
+	}
 }
 
 // A user whose sessions are lost one after the other has none any more, and another
