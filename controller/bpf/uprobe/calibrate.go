@@ -20,7 +20,7 @@ const (
 	calibrationPoint = 65535
 )
 
-// price has prices measured, once. The caller holds ma.
+// price has prices measured, once. The caller holds mu.
 func (a *attacher) price() {
 	if a.prices == nil && a.whyUnpriced == nil {
 		a.prices, a.whyUnpriced = a.calibrate()
@@ -29,7 +29,7 @@ func (a *attacher) price() {
 
 // calibrate measures what probes cost on this machine, by probes on functions of
 // this process. It is called once, with the first attachment. The caller holds
-// ma.
+// mu.
 func (a *attacher) calibrate() (prices, error) {
 	nop, push, other := calibrationEntries()
 	entries := []uintptr{nop, push, other}
