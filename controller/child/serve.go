@@ -50,8 +50,9 @@ func confineSelf() error {
 	return filter().Install()
 }
 
-// handle does what attuned asks for. What takes time has a goroutine, so that attuned
-// hears that this process is there.
+// handle does what attuned asks for. What is answered has a goroutine: this process never
+// waits to write before it reads on, since attuned, which is not to have goroutines for all
+// that a process asks for, does.
 func (s *session) handle(m message, file *os.File) error {
 	switch m.Kind {
 	case happened:
@@ -63,14 +64,6 @@ func (s *session) handle(m message, file *os.File) error {
 	case moved:
 		s.finder.move()
 		return nil
-	case ping:
-		p, err := decode[pinging](m)
-		if err != nil {
-			return err
-		}
-		s.events.lost.Store(p.Lost)
-		s.lines.debug.Store(p.Debug)
-		return s.answer(m, s.beating(), noFD, nil)
 	}
 	go func() { // ends with the process
 		var body any
@@ -89,6 +82,8 @@ func (s *session) handle(m message, file *os.File) error {
 // work is what does what attuned asks for.
 func (s *session) work(k kind) (func(message, *os.File) (any, error), error) {
 	switch k {
+	case ping:
+		return s.beat, nil
 	case begin:
 		return s.begin, nil
 	case follow:

@@ -57,13 +57,19 @@ func (s *session) running() *controller.Controller {
 	return s.controller
 }
 
-// beating says how things are. It takes the lock of the controller's processes, so
+// beat says how things are. It takes the lock of the controller's processes, so
 // that a controller that hangs is known.
-func (s *session) beating() beating {
-	if c := s.running(); c != nil {
-		return beating{Living: c.Living()}
+func (s *session) beat(m message, _ *os.File) (any, error) {
+	p, err := decode[pinging](m)
+	if err != nil {
+		return nil, err
 	}
-	return beating{}
+	s.events.lost.Store(p.Lost)
+	s.lines.debug.Store(p.Debug)
+	if c := s.running(); c != nil {
+		return beating{Living: c.Living()}, nil
+	}
+	return beating{}, nil
 }
 
 // errNotBegun refuses what needs a controller.
