@@ -135,7 +135,7 @@ func (p Profile) startedBy(pid int, stat procid.Stat) bool {
 // keeps 15 bytes, or its executable has it. The two differ: Debian's slurmstepd
 // is a link to slurmstepd-wlm.
 func isCalled(pattern string, pid int, stat procid.Stat) bool {
-	return matches(pattern[:min(len(pattern), maxComm)], stat.Comm) || matches(pattern, path.Base(executable(pid)))
+	return matches(pattern[:min(len(pattern), maxComm)], stat.Comm) || matches(pattern, path.Base(procid.Executable(pid)))
 }
 
 // maxComm is the length of the kernel's names of processes.

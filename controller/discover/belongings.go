@@ -49,7 +49,7 @@ func startedAs(pid int) []byte {
 	if err != nil {
 		return nil
 	}
-	memory, err := os.Open(procPath(pid, "mem"))
+	memory, err := os.Open(procid.Path(pid, "mem"))
 	if err != nil {
 		return nil
 	}
@@ -74,8 +74,8 @@ type imageQuestion struct {
 // program does not answer there is no controlling.
 func readImage() readers.Operation[imageQuestion, int] {
 	return readers.NewOperation("image", func(_ context.Context, q imageQuestion) (int, error) {
-		objfile.Inspect(procPath(q.PID, "exe"))
-		program := executable(q.PID)
+		objfile.Inspect(procid.Path(q.PID, "exe"))
+		program := procid.Executable(q.PID)
 		for i, text := range q.Names {
 			name := string(text)
 			if name != program && path.IsAbs(name) && objfile.Inspect(inside(q.PID, name)).Script != nil {
@@ -87,7 +87,7 @@ func readImage() readers.Operation[imageQuestion, int] {
 }
 
 // inside is a path as a process has it.
-func inside(pid int, name string) string { return filepath.Join(procPath(pid, "root"), name) }
+func inside(pid int, name string) string { return filepath.Join(procid.Path(pid, "root"), name) }
 
 // interpretsQuestion asks whether the process is the interpreter that the first line of
 // the script asks for.
@@ -103,7 +103,7 @@ func readInterprets() readers.Operation[interpretsQuestion, bool] {
 			return false, nil
 		}
 		var asked, runs unix.Stat_t
-		return unix.Stat(inspected.Script.Program.Path, &asked) == nil && unix.Stat(procPath(q.PID, "exe"), &runs) == nil &&
+		return unix.Stat(inspected.Script.Program.Path, &asked) == nil && unix.Stat(procid.Path(q.PID, "exe"), &runs) == nil &&
 			asked.Dev == runs.Dev && asked.Ino == runs.Ino, nil
 	})
 }

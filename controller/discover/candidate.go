@@ -69,7 +69,7 @@ func (d *describer) names(ctx context.Context, e event, wanted func(name string)
 			names = append(names, name)
 		}
 	}
-	file := executable(e.PID)
+	file := procid.Executable(e.PID)
 	add(file)
 	var memory started
 	if file != "" { // else it has ended, or is a thread of the kernel

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
 )
 
@@ -64,7 +65,7 @@ func (k *checker) knownSum(c *candidate) *checksum {
 	if c.script != "" {
 		return nil // the way there leads through file systems
 	}
-	sum, ok := k.digests.Known(procPath(int(c.process.GetIdentity().GetPid()), "exe"))
+	sum, ok := k.digests.Known(procid.Path(int(c.process.GetIdentity().GetPid()), "exe"))
 	if !ok || c.held != nil && !c.held.Alive() {
 		return nil // or another process has the number by now
 	}

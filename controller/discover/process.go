@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -23,18 +22,6 @@ type key struct {
 	start uint64 // clock ticks since boot
 }
 
-// executable returns the path of a process' program, also of one that was
-// deleted or replaced since.
-func executable(pid int) string {
-	path, err := os.Readlink(procPath(pid, "exe"))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSuffix(path, " (deleted)")
-}
-
-func procPath(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
-
 // absolute completes a path that a process was started by, which it gave
 // relative to its working directory: that may have changed since.
 func absolute(pid int, name string) string {
@@ -44,7 +31,7 @@ func absolute(pid int, name string) string {
 	case path.IsAbs(name):
 		return path.Clean(name)
 	}
-	directory, err := os.Readlink(procPath(pid, "cwd"))
+	directory, err := os.Readlink(procid.Path(pid, "cwd"))
 	if err != nil {
 		return name
 	}

@@ -70,7 +70,7 @@ func (f File) is(st unix.Stat_t) bool { return f.Inode == 0 || st.Dev == f.Devic
 func readDigest() readers.Operation[File, objfile.Sum] {
 	return readers.NewOperation("digest", func(ctx context.Context, f File) (sum objfile.Sum, err error) {
 		err = procid.ErrGone
-		for _, path := range []string{procPath(f.PID, "exe"), string(f.Path)} {
+		for _, path := range []string{procid.Path(f.PID, "exe"), string(f.Path)} {
 			var st unix.Stat_t
 			if unix.Stat(path, &st) != nil || !f.is(st) {
 				continue
@@ -86,7 +86,7 @@ func readDigest() readers.Operation[File, objfile.Sum] {
 // Digest returns the SHA-256 of a file of a user's, which is read unless digests
 // remembers it. [procid.ErrGone] if nothing leads to the file.
 func Digest(ctx context.Context, by *readers.Pool, digests *objfile.Digests, uid uint32, file File) (string, error) {
-	image := procPath(file.PID, "exe")
+	image := procid.Path(file.PID, "exe")
 	if st, err := procid.FileOf(image); err == nil && file.is(st) {
 		if sum, ok := digests.Known(image); ok {
 			return sum, nil

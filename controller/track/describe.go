@@ -5,6 +5,7 @@ package track
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/attune-hpc/attune/controller/available"
 	"github.com/attune-hpc/attune/internal/batch"
@@ -115,7 +116,7 @@ func describeOnce(by *readers.Pool, pid int, known Event) (*description, error) 
 				ExeDevice: identity.ExeDevice, ExeInode: identity.ExeInode, Image: image.Number(),
 			},
 			ParentPid: int32(stat.ParentPID), Uid: uid,
-			Executable: readExecutable(live), CommandLine: shows.CommandLine,
+			Executable: strings.ToValidUTF8(procid.Executable(live), "?"), CommandLine: shows.CommandLine,
 			Rank: shows.Rank, CpusAllowed: readCPUs(live),
 		},
 	}

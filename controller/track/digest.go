@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
 )
 
@@ -43,7 +44,9 @@ func newHasher(by *readers.Pool, digests *objfile.Digests, log *slog.Logger) *ha
 }
 
 // known returns the digest of what a process executes if it is remembered.
-func (h *hasher) known(pid int) (sum string, ok bool) { return h.digests.Known(procPath(pid, "exe")) }
+func (h *hasher) known(pid int) (sum string, ok bool) {
+	return h.digests.Known(procid.Path(pid, "exe"))
+}
 
 // request asks for the digest of an image unless it is known or asked for. If too
 // many are waiting, the next refresh asks again.

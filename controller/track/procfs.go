@@ -4,8 +4,6 @@ package track
 
 import (
 	"bytes"
-	"os"
-	"strconv"
 	"strings"
 
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -23,19 +21,9 @@ const (
 	maxObjects     = 1024
 )
 
-func procPath(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
-
-func readExecutable(pid int) string {
-	path, err := os.Readlink(procPath(pid, "exe"))
-	if err != nil {
-		return ""
-	}
-	return strings.ToValidUTF8(strings.TrimSuffix(path, " (deleted)"), "?")
-}
-
 // executableInode names the executable; zeros where it cannot be seen.
 func executableInode(pid int) (device, inode uint64) {
-	st, err := procid.FileOf(procPath(pid, "exe"))
+	st, err := procid.FileOf(procid.Path(pid, "exe"))
 	if err != nil {
 		return 0, 0
 	}
@@ -86,7 +74,7 @@ const LinkedGo = "linked:go"
 
 // readLinked never returns nil.
 func readLinked(pid int) []string {
-	file, err := objfile.Open("/proc/" + strconv.Itoa(pid) + "/exe")
+	file, err := objfile.Open(procid.Path(pid, "exe"))
 	if err != nil {
 		return []string{} // it has ended, or is another user's
 	}

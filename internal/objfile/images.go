@@ -31,8 +31,7 @@ func (c *Cache) Images(pid int) ([]Image, error) {
 	type identity struct{ device, inode, bias uint64 }
 	type mapped struct{ device, inode uint64 }
 	seen, foreign := make(map[identity]bool), make(map[mapped]bool)
-	program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)) // empty: not to be known
-	program = strings.TrimSuffix(program, " (deleted)")
+	program := procid.Executable(pid)
 	var images []Image
 	for _, m := range mappings {
 		if !m.Exec || foreign[mapped{m.Device, m.Inode}] {

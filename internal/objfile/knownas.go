@@ -39,8 +39,8 @@ func knownAs(pid int) (names []string) {
 // those that this user may read.
 func ProgramNames(pid int) []string {
 	names := knownAs(pid)
-	if path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil {
-		names = append(names, filepath.Base(strings.TrimSuffix(path, " (deleted)")))
+	if path := procid.Executable(pid); path != "" {
+		names = append(names, filepath.Base(path))
 	}
 	return names
 }

@@ -6,10 +6,25 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
+
+// Path is that of a file which /proc has of a process.
+func Path(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
+
+// Executable returns the path of a process' program as it was executed, though it may
+// have been deleted or replaced since; empty where it cannot be seen.
+func Executable(pid int) string {
+	path, err := os.Readlink(Path(pid, "exe"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(path, " (deleted)")
+}
 
 // firstPiece is more than most files of /proc hold: one read takes all, the
 // next finds the end.
@@ -20,7 +35,7 @@ const firstPiece = 2048
 // can be waited for: three or four instead of eight, for files that are read
 // once for each process of a job. [ErrGone] if the process has ended.
 func ReadFile(pid int, name string, limit int) ([]byte, error) {
-	fd, err := openRetrying("/proc/" + strconv.Itoa(pid) + "/" + name)
+	fd, err := openRetrying(Path(pid, name))
 	if err != nil {
 		return nil, fmt.Errorf("open %s of %d: %w", name, pid, GoneError(err))
 	}

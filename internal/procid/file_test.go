@@ -5,7 +5,9 @@ package procid_test
 import (
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -47,5 +49,35 @@ func TestEnviron(t *testing.T) {
 	}
 	if _, err := procid.Environ(cmd.Process.Pid); !errors.Is(err, procid.ErrGone) {
 		t.Errorf("of who has ended: %v, want ErrGone", err)
+	}
+}
+
+func TestExecutable(t *testing.T) {
+	program, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "sleep")
+	if err := exec.Command("cp", program, copied).Run(); err != nil { // no child of ours has it open
+		t.Fatal(err)
+	}
+	command := exec.Command(copied, "1000")
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := command.Process.Pid
+	if got := procid.Executable(pid); got != copied {
+		t.Errorf("got %q, want %q", got, copied)
+	}
+	if err := os.Remove(copied); err != nil {
+		t.Fatal(err)
+	}
+	if got := procid.Executable(pid); got != copied {
+		t.Errorf("deleted: got %q, want %q", got, copied)
+	}
+	_ = command.Process.Kill()
+	_ = command.Wait() // it was killed
+	if got := procid.Executable(pid); got != "" {
+		t.Errorf("ended: got %q", got)
 	}
 }

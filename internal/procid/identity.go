@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -141,7 +140,7 @@ func Dying(pid int, stat Stat) bool {
 // the identity rests on pid and start time. A kernel thread has no
 // executable, which looks like a process that is just ending.
 func executable(pid int) (device, inode uint64, err error) {
-	st, err := FileOf("/proc/" + strconv.Itoa(pid) + "/exe")
+	st, err := FileOf(Path(pid, "exe"))
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return 0, 0, nil

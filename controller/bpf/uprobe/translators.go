@@ -5,7 +5,6 @@ package uprobe
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -27,13 +26,7 @@ import (
 var emulator = regexp.MustCompile(`^qemu-(aarch64|alpha|arm|cris|hexagon|hppa|i386|loongarch|m68k|microblaze|mips|nios2|or1k|ppc|riscv|s390x|sh4|sparc|x86_64|xtensa)[a-z0-9_]*(-static)?$`)
 
 // translatorOf says what translates the code of a process; "": the processor executes it.
-func translatorOf(pid int) string {
-	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil {
-		return ""
-	}
-	return translatorAt(strings.TrimSuffix(exe, " (deleted)"))
-}
+func translatorOf(pid int) string { return translatorAt(procid.Executable(pid)) }
 
 // translatorAt is translatorOf for an executed file, such as
 // /usr/libexec/valgrind/memcheck-amd64-linux.

@@ -157,8 +157,8 @@ func plainNames(pid int) (names []string) {
 	if stat, err := procid.ReadStat(pid); err == nil {
 		names = append(names, stat.Comm)
 	}
-	if path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil {
-		names = append(names, strings.TrimSuffix(path, " (deleted)"))
+	if path := procid.Executable(pid); path != "" {
+		names = append(names, path)
 	}
 	return names
 }
