@@ -78,20 +78,28 @@ func sendSome(ctx context.Context, to, from *archive.Store) (int, error) {
 	if err != nil || len(some) == 0 {
 		return 0, err
 	}
-	var tasks []*archive.Task
-	var ids []string
-	for _, summary := range some {
-		t, err := from.Task(ctx, summary.ID)
-		if errors.Is(err, archive.ErrUnknown) {
-			continue // another command has sent it meanwhile
-		}
-		if err != nil {
-			return 0, err
-		}
-		tasks, ids = append(tasks, t), append(ids, summary.ID)
+	tasks, ids, err := read(ctx, from, some)
+	if err != nil {
+		return 0, err
 	}
 	if _, err := to.Add(ctx, tasks...); err != nil {
 		return 0, err
 	}
 	return len(some), from.Remove(ctx, ids...)
+}
+
+// read returns the tasks of a list, and their ids, but for those that another command has
+// sent meanwhile.
+func read(ctx context.Context, from *archive.Store, list []archive.Summary) (tasks []*archive.Task, ids []string, err error) {
+	for _, summary := range list {
+		t, err := from.Task(ctx, summary.ID)
+		if errors.Is(err, archive.ErrUnknown) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		tasks, ids = append(tasks, t), append(ids, summary.ID)
+	}
+	return tasks, ids, nil
 }

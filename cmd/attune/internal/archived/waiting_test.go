@@ -5,7 +5,7 @@ package archived
 import (
 	"fmt"
 	"path/filepath"
-	"sync"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,13 +13,16 @@ import (
 	"github.com/attune-hpc/attune/internal/archive"
 )
 
-// TestSendTogether: of commands that send what waits at the same time none fails because
-// another one was faster, and each account is there once.
-func TestSendTogether(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	const url, tasks, commands = "postgres://server/archive", 600, 6
+// TestSentByAnother: what another command sends between a look at what waits and its
+// turn is nothing that this one fails of.
+func TestSentByAnother(t *testing.T) {
+	s, err := archive.Open(t.Context(), filepath.Join(t.TempDir(), File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
 	var waiting []*archive.Task
-	for i := range tasks {
+	for i := range 3 {
 		task := &archive.Task{Schema: archive.SchemaID, Source: "attune", Account: account.Account{
 			Schema: account.SchemaID, Command: []string{fmt.Sprintf("/bin/task%d", i)}, Exit: account.Exit{Type: account.ExitNormal, Code: new(0)},
 		}}
@@ -27,34 +30,18 @@ func TestSendTogether(t *testing.T) {
 		task.Account.End = task.Account.Start.Add(time.Second)
 		waiting = append(waiting, task)
 	}
-	path, err := waitingFile(url)
+	if _, err := s.Add(t.Context(), waiting...); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.List(t.Context(), archive.Filter{Limit: sentAtOnce})
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, to := mustOpen(t, path), mustOpen(t, filepath.Join(t.TempDir(), File))
-	if _, err := from.Add(t.Context(), waiting...); err != nil {
+	if err := s.Remove(t.Context(), list[1].ID); err != nil {
 		t.Fatal(err)
 	}
-	var group sync.WaitGroup
-	for range commands {
-		group.Go(func() {
-			if err := send(t.Context(), to, url); err != nil {
-				t.Error(err)
-			}
-		})
+	tasks, ids, err := read(t.Context(), s, list)
+	if want := []string{list[0].ID, list[2].ID}; err != nil || len(tasks) != 2 || !slices.Equal(ids, want) {
+		t.Errorf("%d tasks %q, want %q: %v", len(tasks), ids, want, err)
 	}
-	group.Wait()
-	if all, err := to.List(t.Context(), archive.Filter{Limit: 2 * tasks}); err != nil || len(all) != tasks {
-		t.Errorf("%d accounts, want %d: %v", len(all), tasks, err)
-	}
-}
-
-func mustOpen(t *testing.T, path string) *archive.Store {
-	t.Helper()
-	s, err := archive.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() }) // of a folder that goes
-	return s
 }
