@@ -70,16 +70,11 @@ func place() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name journal: %w", err)
 	}
-	namespace, err := pidNamespace()
-	return fmt.Sprintf("%s.%d", boot, namespace), err
-}
-
-func pidNamespace() (inode uint64, err error) {
-	var namespace unix.Stat_t
-	if err := unix.Stat("/proc/self/ns/pid", &namespace); err != nil {
-		return 0, fmt.Errorf("name journal: pid namespace: %w", err)
+	namespace, err := procid.Namespace()
+	if err != nil {
+		return "", fmt.Errorf("name journal: %w", err)
 	}
-	return namespace.Ino, nil
+	return fmt.Sprintf("%s.%d", boot, namespace), nil
 }
 
 // createLocked creates a file that is locked. os.ErrExist if there is one by

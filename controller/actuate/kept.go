@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // keptSuffix is not journalSuffix: what a person changed deliberately is meant
@@ -45,9 +46,9 @@ func (k Kinds) OpenKept(ctx context.Context, dir, node string) (*Kept, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create journal directory: %w", err)
 	}
-	namespace, err := pidNamespace()
+	namespace, err := procid.Namespace()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("name journal: %w", err)
 	}
 	path := filepath.Join(dir, fmt.Sprintf("%s.%d%s", strings.ReplaceAll(node, "/", "_"), namespace, keptSuffix))
 	file, err := lockKept(ctx, path)

@@ -93,7 +93,7 @@ func (s *session) over(keep []string, reason error) {
 // has says whether a process is the session's. The caller holds sessions.mu.
 func (s *session) has(process *procid.Process) bool {
 	for _, other := range s.waiting {
-		if same(other.Identity(), process.Identity()) {
+		if other.Identity().SameProcess(process.Identity()) {
 			return true
 		}
 	}
@@ -103,11 +103,6 @@ func (s *session) has(process *procid.Process) bool {
 	default:
 		return false
 	}
-}
-
-// same tells processes apart, whatever they execute.
-func same(a, b procid.Identity) bool {
-	return a.PID == b.PID && a.StartTicks == b.StartTicks && a.BootID == b.BootID
 }
 
 // share is the session's part here.

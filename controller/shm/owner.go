@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -32,16 +30,8 @@ func ThisProcess() (Owner, error) {
 	if err != nil {
 		return Owner{}, fmt.Errorf("identify this process: %w", err)
 	}
-	namespace, err := pidNamespace()
+	namespace, err := procid.Namespace()
 	return Owner{PID: identity.PID, Start: identity.StartTicks, Namespace: namespace}, err
-}
-
-func pidNamespace() (uint64, error) {
-	var st unix.Stat_t
-	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
-		return 0, fmt.Errorf("pid namespace: %w", err)
-	}
-	return st.Ino, nil
 }
 
 // Alive says whether the owner may live: one in another pid namespace cannot
@@ -50,7 +40,7 @@ func (o Owner) Alive() bool {
 	if o.PID == 0 {
 		return false
 	}
-	if namespace, err := pidNamespace(); err != nil || namespace != o.Namespace {
+	if namespace, err := procid.Namespace(); err != nil || namespace != o.Namespace {
 		return true
 	}
 	identity, err := procid.Of(o.PID)

@@ -39,6 +39,15 @@ func (i Identity) SameImage(other Identity) bool {
 		(i.Image == other.Image || i.Image == 0 || other.Image == 0)
 }
 
+// Namespace names the pid namespace of this process, in which its pids mean something.
+func Namespace() (inode uint64, err error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
+		return 0, fmt.Errorf("pid namespace: %w", err)
+	}
+	return st.Ino, nil
+}
+
 // Of reads the identity of the process that has this pid now. A zombie or no
 // process at all is [ErrGone]; so is a pid that changed hands while it was
 // read.
