@@ -5,9 +5,6 @@ package child
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"regexp"
@@ -331,99 +328,4 @@ func TestServe(t *testing.T) {
 	if err := c.Stop(t.Context()); err != nil || c.Err() != nil {
 		t.Errorf("stop: %v, %v", err, c.Err())
 	}
-}
-
-// A controller that cannot be made is no process that was lost.
-func TestRefusedBeginning(t *testing.T) {
-	c := mustNew(t, mustPool(t, "serve"), new(steady))
-	c.config.StateDir = os.DevNull + "/none"
-	if err := c.Start(t.Context()); err == nil || errors.Is(err, ErrLost) {
-		t.Errorf("start: %v", err)
-	}
-}
-
-// calledOff is a source that ends a context when the process of the session is there.
-type calledOff struct {
-	steady
-	callOff context.CancelFunc
-}
-
-func (s *calledOff) Run(ctx context.Context, handle func(track.Event)) error {
-	s.callOff()
-	return s.steady.Run(ctx, handle)
-}
-
-// A beginning that is called off is no process that was lost.
-func TestCalledOffBeginning(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	c := mustNew(t, mustPool(t, "does not begin"), nil)
-	source := &calledOff{callOff: cancel}
-	c.config.Source = source
-	if err := c.Start(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrLost) {
-		t.Errorf("start: %v", err)
-	}
-	patience.Closed(t, "the end of the process", c.Ended())
-	if err := c.Err(); err != nil || !source.closed {
-		t.Errorf("ended because %v; source closed: %v", err, source.closed)
-	}
-}
-
-// A message comes as it was sent, whatever its size, and so does its descriptor.
-func TestWire(t *testing.T) {
-	for _, size := range []int{0, 1, packetSize - 60, packetSize, 3*packetSize + 1, mostFromChild - 100} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			own, other, err := socketPair(unix.SOCK_SEQPACKET)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer own.Close()
-			conn, err := connOf(other)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			sent := make(chan error, 1)
-			go func() {
-				c := newConversation(own, mostToChild)
-				sent <- c.send(message{Kind: find}, strings.Repeat("x", size), 0)
-			}()
-			m, file, err := receive(conn, mostFromChild)
-			if err = errors.Join(err, <-sent); err != nil {
-				t.Fatal(err)
-			}
-			if text, err := decode[string](m); err != nil || len(text) != size || file == nil {
-				t.Errorf("%d bytes, file %v, error %v", len(text), file != nil, err)
-			}
-			_ = file.Close()
-		})
-	}
-}
-
-// FuzzReceive: whatever a process writes is a message or an error.
-func FuzzReceive(f *testing.F) {
-	f.Add([]byte("\x00{\"kind\":\"find\",\"call\":1}"), []byte{0})
-	f.Add([]byte("\x01{\"kind\":"), []byte("\x00\"add\",\"body\":[[[]]]}"))
-	f.Fuzz(func(t *testing.T, first, second []byte) {
-		own, other, err := socketPair(unix.SOCK_SEQPACKET)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer own.Close()
-		var conn *net.UnixConn
-		if conn, err = connOf(other); err != nil {
-			t.Fatal(err)
-		}
-		for _, packet := range [][]byte{first, second} {
-			_, _ = conn.Write(packet[:min(len(packet), 2*packetSize)]) // an empty one is none
-		}
-		conn.Close()
-		_ = newConversation(own, mostFromChild).listen(func(m message, file *os.File) error {
-			if m.Kind == add {
-				_, err := decode[int](m)
-				return err
-			}
-			return newEcho(slog.New(slog.DiscardHandler)).handle(m, file)
-		})
-	})
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands: what they do, and what they refuse. */
-#include <elf.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -300,118 +298,4 @@ void test_mailbox(void) {
     EXPECT_EQUAL(mapping.mailbox[7].state, ATTUNE_CMD_POSTED);
     EXPECT_EQUAL(dm_live.delta, 0);
     free(memory);
-}
-
-/* ---- memory.c -------------------------------------------------------------------- */
-
-static uint64_t at(const void *place) { return (uint64_t)(uintptr_t)place; }
-
-static void check_sizes(void) {
-    uint64_t place = 0x1122334455667788, got;
-    static const uint64_t want[] = {0x88, 0x7788, 0x55667788, 0x1122334455667788};
-    for (unsigned i = 0; i < 4; i++) {
-        EXPECT_EQUAL(dm_memory_load(at(&place), 1u << i, &got), 0);
-        EXPECT(got == want[i]);
-    }
-    EXPECT_EQUAL(dm_memory_load(at(&place) + 1, 2, &got), EINVAL);
-    EXPECT_EQUAL(dm_memory_load(at(&place), 3, &got), EINVAL);
-    EXPECT_EQUAL(dm_memory_load(at(&place), 16, &got), EINVAL);
-    EXPECT_EQUAL(dm_memory_store(at(&place) + 2, 2, 0xabcdef, false, 0, &got), 0);
-    EXPECT_EQUAL(got, 0x5566);
-    EXPECT(place == 0x11223344cdef7788);
-    EXPECT_EQUAL(dm_memory_store(at(&place), 1, 0x99, true, 0x87, &got), EAGAIN);
-    EXPECT_EQUAL(got, 0x88);
-    EXPECT_EQUAL(dm_memory_store(at(&place), 1, 0x99, true, 0xff88, &got), 0);
-    EXPECT(place == 0x11223344cdef7799);
-}
-
-static void check_protection(void) {
-    uint64_t got;
-    uint64_t *pages =
-        mmap(NULL, 3 * DM_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    uint64_t *constant = pages + DM_PAGE_SIZE / 8, *none = constant + DM_PAGE_SIZE / 8;
-    *constant = 5;
-    mprotect(constant, DM_PAGE_SIZE, PROT_READ);
-    mprotect(none, DM_PAGE_SIZE, PROT_NONE);
-    EXPECT_EQUAL(dm_memory_load(at(none), 8, &got), EFAULT);
-    EXPECT_EQUAL(dm_memory_store(at(none), 8, 1, false, 0, &got), EFAULT);
-    EXPECT_EQUAL(dm_memory_store(at(constant), 8, 1, false, 0, &got), EFAULT);
-    EXPECT_EQUAL(dm_memory_store(at(pages), 8, 1, false, 0, &got), 0);
-    EXPECT_EQUAL(dm_memory_store_got(at(constant), 7, true, 4, true, &got), EAGAIN);
-    EXPECT_EQUAL(dm_memory_store_got(at(constant), 7, true, 5, false, &got), EFAULT);
-    EXPECT_EQUAL(dm_memory_store_got(at(constant), 7, true, 5, true, &got), 0);
-    EXPECT_EQUAL(got, 5);
-    EXPECT_EQUAL(*constant, 7);
-    EXPECT_EQUAL(dm_memory_store(at(constant), 8, 1, false, 0, &got), EFAULT); /* as before */
-    EXPECT_EQUAL(dm_memory_store_got(at(none), 7, false, 0, true, &got), EFAULT);
-    munmap(pages, 3 * DM_PAGE_SIZE);
-}
-
-/* FNV-1a, as whoever asks computes it. */
-static uint64_t print_of(uint64_t print, const void *data, size_t size) {
-    for (const unsigned char *byte = data; size > 0; byte++, size--)
-        print = (print ^ *byte) * 0x100000001b3;
-    return print;
-}
-
-static void check_origin(void) {
-    struct {
-        Elf64_Rela relocation;
-        Elf64_Sym symbol;
-        char name[ATTUNE_ORIGIN_NAME];
-    } object = {.relocation = {.r_offset = 0x4018}, .symbol = {.st_name = 7}, .name = "malloc"};
-    uint64_t print = print_of(0xcbf29ce484222325, &object.relocation, sizeof(object.relocation));
-    print = print_of(print, &object.symbol, sizeof(object.symbol));
-    struct attune_origin origin = {
-        .print = print_of(print, "malloc", 6),
-        .relocation = at(&object.relocation),
-        .symbol = (int32_t)sizeof(object.relocation),
-        .name = (int32_t)(sizeof(object.relocation) + sizeof(object.symbol)),
-    };
-    struct attune_origin unknown = {0}, gone = origin;
-    gone.relocation = 4096;
-    EXPECT(dm_origin_holds(&origin));
-    EXPECT(dm_origin_holds(&unknown));
-    EXPECT(!dm_origin_holds(&gone));
-    object.name[0] = 'c';
-    EXPECT(!dm_origin_holds(&origin)); /* another function's slot */
-    object.name[0] = 'm';
-    object.relocation.r_offset += 8;
-    EXPECT(!dm_origin_holds(&origin)); /* another slot */
-}
-
-static void check_map(void) {
-    char *pages = mmap(NULL, 3 * DM_PAGE_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    uint64_t first = (at(pages) + DM_PAGE_SIZE - 1) & ~(uint64_t)(DM_PAGE_SIZE - 1), got;
-    EXPECT_EQUAL(dm_memory_map(first, DM_PAGE_SIZE), EEXIST);
-    munmap((void *)(uintptr_t)first, DM_PAGE_SIZE);
-    EXPECT_EQUAL(dm_memory_map(first, 2 * DM_PAGE_SIZE), EEXIST);
-    EXPECT_EQUAL(dm_memory_map(first + 1, DM_PAGE_SIZE), EINVAL);
-    EXPECT_EQUAL(dm_memory_map(first, 0), EINVAL);
-    EXPECT_EQUAL(dm_memory_map(first, DM_PAGE_SIZE), 0);
-    EXPECT_EQUAL(dm_memory_load(first, 8, &got), 0);
-    EXPECT_EQUAL(dm_memory_store(first, 8, 1, false, 0, &got), EFAULT);
-    munmap(pages, 3 * DM_PAGE_SIZE);
-}
-
-void test_memory(void) {
-    check_sizes();
-    check_protection();
-    check_map();
-    check_origin();
-}
-
-/* ---- stubs.c ------------------------------------------------------------------------ */
-
-void test_stubs(void) {
-    uint64_t function = at((void *)(uintptr_t)sum), other = at((void *)(uintptr_t)test_stubs);
-    EXPECT_EQUAL(dm_stub_bind(3, function), 0);
-    EXPECT_EQUAL(dm_stub_bind(3, function), 0);
-    EXPECT_EQUAL(dm_stub_bind(3, other), EBUSY);
-    EXPECT(dm_stub_target[3] == function);
-    EXPECT_EQUAL(dm_stub_bind(DM_STUB_COUNT, function), EINVAL);
-    EXPECT_EQUAL(dm_stub_bind(4, DM_STUB_ENTRY), EINVAL);
-    EXPECT_EQUAL(dm_stub_bind(4, DM_STUB_ENTRY + DM_STUB_SIZE * DM_STUB_COUNT - 1), EINVAL);
-    EXPECT_EQUAL(dm_stub_bind(4, 64), EFAULT);
-    EXPECT_EQUAL(dm_stub_code_end - dm_stub_code, DM_STUB_SIZE * DM_STUB_COUNT);
 }

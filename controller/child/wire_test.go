@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A message comes as it was sent, whatever its size, and so does its descriptor.
+func TestWire(t *testing.T) {
+	for _, size := range []int{0, 1, packetSize - 60, packetSize, 3*packetSize + 1, mostFromChild - 100} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			own, other, err := socketPair(unix.SOCK_SEQPACKET)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer own.Close()
+			conn, err := connOf(other)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			sent := make(chan error, 1)
+			go func() {
+				c := newConversation(own, mostToChild)
+				sent <- c.send(message{Kind: find}, strings.Repeat("x", size), 0)
+			}()
+			m, file, err := receive(conn, mostFromChild)
+			if err = errors.Join(err, <-sent); err != nil {
+				t.Fatal(err)
+			}
+			if text, err := decode[string](m); err != nil || len(text) != size || file == nil {
+				t.Errorf("%d bytes, file %v, error %v", len(text), file != nil, err)
+			}
+			_ = file.Close()
+		})
+	}
+}
+
+// FuzzReceive: whatever a process writes is a message or an error.
+func FuzzReceive(f *testing.F) {
+	f.Add([]byte("\x00{\"kind\":\"find\",\"call\":1}"), []byte{0})
+	f.Add([]byte("\x01{\"kind\":"), []byte("\x00\"add\",\"body\":[[[]]]}"))
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		own, other, err := socketPair(unix.SOCK_SEQPACKET)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer own.Close()
+		var conn *net.UnixConn
+		if conn, err = connOf(other); err != nil {
+			t.Fatal(err)
+		}
+		for _, packet := range [][]byte{first, second} {
+			_, _ = conn.Write(packet[:min(len(packet), 2*packetSize)]) // an empty one is none
+		}
+		conn.Close()
+		_ = newConversation(own, mostFromChild).listen(func(m message, file *os.File) error {
+			if m.Kind == add {
+				_, err := decode[int](m)
+				return err
+			}
+			return newEcho(slog.New(slog.DiscardHandler)).handle(m, file)
+		})
+	})
+}
