@@ -88,16 +88,16 @@ func (r *reaped) top() []int {
 }
 
 // look walks down from there. Nobody is found only where nobody is: what has lost its
-// parent meanwhile is found by walking once more.
+// parent meanwhile is found by walking once more, as is what the kernel left out of a
+// list of children because one before it was reaped while the list was read.
 func (r *reaped) look() (now, error) {
 	n := now{done: r.reaper.others(), known: true}
 	if r.events != nil {
 		n.total, n.peak = r.events.counts()
 	}
 	dead := make(map[int]bool)
-	for known := -1; len(n.alive) == 0 && known < len(dead); {
-		known = len(dead)
-		n.alive = r.walk(dead)
+	for again := true; again && len(n.alive) == 0; {
+		n.alive, again = r.walk(dead)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,13 +106,15 @@ func (r *reaped) look() (now, error) {
 	return n, nil
 }
 
-// walk returns the processes that live, and adds those that it came to and had ended.
-func (r *reaped) walk(dead map[int]bool) (alive []living) {
+// walk returns the processes that live, and adds those that it came to and had ended. It
+// says whether there may be others: one has ended since the walk before, or was reaped.
+func (r *reaped) walk(dead map[int]bool) (alive []living, again bool) {
 	todo := r.top()
 	for seen := map[int]bool{}; len(todo) > 0; todo = todo[1:] {
 		pid := todo[0]
 		stat, err := procid.ReadStat(pid)
 		if err != nil || stat.Zombie() {
+			again = again || !dead[pid] || !r.beside && unix.Kill(pid, 0) == unix.ESRCH // beside, its end is told late
 			dead[pid] = true
 		}
 		if err != nil || seen[pid] {
@@ -138,7 +140,7 @@ func (r *reaped) walk(dead map[int]bool) (alive []living) {
 			pid: pid, start: time.Duration(stat.StartTicks) * clockTick, name: stat.Comm, parent: stat.ParentPID, threads: uint64(stat.Threads), whole: true,
 		})
 	}
-	return alive
+	return alive, again
 }
 
 func (r *reaped) fill(a *account.Account, start time.Time, usage unix.Rusage) (mark uint64, all bool) {
