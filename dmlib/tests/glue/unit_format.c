@@ -105,6 +105,7 @@ static void check_refusals(void) {
     WRONG(p->offset = file.size, part);
     WRONG(p->stored_size = UINT64_MAX, part);
     WRONG(p->stored_size = file.size, part);
+    WRONG(p->stored_size = file.size - sizeof(*r) - p->offset + 1, part); /* into the record */
     WRONG(p->encoding = 2, part);
     WRONG(p->encoding = PACK_STORED, part); /* of another size than it has decoded */
     WRONG(p->name[0] = 0, part);
