@@ -10,9 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Restored tells what became of one change that a dead controller left behind.
@@ -76,7 +80,7 @@ func (n newUndos) openLeft(path string) (*Journal, []record, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open journal: %w", err)
 	}
-	if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil || !named(file, path) {
+	if !lockLeft(file, path) || !named(file, path) {
 		return nil, nil, file.Close() // its controller lives, or it is done with
 	}
 	open, err := n.openChanges(path)
@@ -84,6 +88,35 @@ func (n newUndos) openLeft(path string) (*Journal, []record, error) {
 		return nil, nil, errors.Join(err, file.Close())
 	}
 	return &Journal{file: file, torn: true}, open, nil
+}
+
+// endingPatience is how long a controller may take to end that was killed: the kernel gives
+// back its memory first, and its locks as it comes to each file.
+const endingPatience = 10 * time.Second
+
+// lockLeft locks the journal of a dead controller; false if its controller lives. One that is
+// just ending is waited for: nobody would come back to what it leaves.
+func lockLeft(file *os.File, path string) bool {
+	for end := time.Now().Add(endingPatience); ; time.Sleep(time.Millisecond) {
+		last := !ending(path) || time.Now().After(end)
+		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			return true
+		}
+		if last {
+			return false
+		}
+	}
+}
+
+// ending says whether the controller of a journal, which names it, is just ending.
+func ending(path string) bool {
+	name, _, _ := strings.Cut(filepath.Base(path), ".")
+	pid, err := strconv.Atoi(name)
+	if err != nil {
+		return false
+	}
+	stat, err := procid.ReadStat(pid)
+	return err == nil && (stat.Killed || stat.Exiting || stat.Leaderless())
 }
 
 func (k Kinds) restoreFile(path string, now time.Duration) (restored []Restored, err error) {

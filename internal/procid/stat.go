@@ -45,6 +45,8 @@ type Stat struct {
 	Kernel bool
 	// Exiting says that the task, a process' first thread, is at its end.
 	Exiting bool
+	// Killed says that SIGKILL waits for it, of which the kernel gives one to each thread.
+	Killed bool
 	// MinorFaults and MajorFaults of all threads, ended ones included.
 	MinorFaults, MajorFaults uint64
 	// UserTicks and SystemTicks are CPU time of all threads, ended ones
@@ -182,6 +184,7 @@ const (
 	firstFieldAfterName = 3
 	flagsField          = 9
 	lastNeededField     = 28
+	pendingField        = 31
 )
 
 // nextWord is bytes.Cut after bytes.TrimLeft for two separators, written out:
@@ -210,6 +213,13 @@ func (s *Stat) set(field int, word []byte) error {
 		flags, ok := parseUint(word)
 		if s.Kernel, s.Exiting = flags&kernelThread != 0, flags&exiting != 0; !ok {
 			return fmt.Errorf("%w: flags %q", ErrMalformed, word)
+		}
+		return nil
+	}
+	if field == pendingField {
+		pending, ok := parseUint(word)
+		if s.Killed = pending&(1<<(unix.SIGKILL-1)) != 0; !ok {
+			return fmt.Errorf("%w: signals %q", ErrMalformed, word)
 		}
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,6 +85,15 @@ func TestZombie(t *testing.T) {
 	}
 }
 
+func TestKilled(t *testing.T) {
+	for signals, killed := range map[string]bool{"0": false, "256": true, "257": true, "2147483391": false} {
+		got, err := procid.ParseStat([]byte("12 (cat) R 1" + strings.Repeat(" 0", 26) + " " + signals))
+		if err != nil || got.Killed != killed {
+			t.Errorf("signals %s wait: killed %v, %v", signals, got.Killed, err)
+		}
+	}
+}
+
 func TestParseStatRefuses(t *testing.T) {
 	tests := []struct{ name, data string }{
 		{"empty", ""},
@@ -92,6 +102,7 @@ func TestParseStatRefuses(t *testing.T) {
 		{"brackets in reverse", "12 )cat( R"},
 		{"short", "12 (cat) R 1 1 1 0"},
 		{"long state", "12 (cat) RR 1"},
+		{"word for signals", "12 (cat) R 1" + strings.Repeat(" 0", 26) + " x"},
 		{"word for a number", "12 (cat) R x 1 1"},
 		{"counter too large", "12 (cat) R 1 1 1 0 -1 0 18446744073709551616 0"},
 	}
