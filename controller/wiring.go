@@ -92,7 +92,7 @@ func (d *desk) newChanges() (err error) {
 		Members: d.members, StateDir: d.config.StateDir, Origin: d.config.ID, Hidden: d.config.Hidden,
 		Policy: d.config.Policy, Owner: d.config.Session.Owner, Lease: d.config.Lease, Untouched: d.config.Untouched,
 		TakesOver: d.config.TakesOver, Foreign: d.rights().Foreign, BringIn: d.admission.BringIn,
-		Answered: d.config.Answered, Answer: d.answer, Context: d.ctx, Log: d.log,
+		Answered: d.config.Answered, Answer: d.answer, Go: d.work.Go, Context: d.ctx, Log: d.log,
 	})
 	return err
 }

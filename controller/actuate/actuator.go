@@ -217,17 +217,3 @@ func takeBackLeft(process access.Process, all Undos) error {
 	}
 	return errors.Join(errs...)
 }
-
-// Applied returns the ids of the changes in force, the latest first, which is
-// the order to undo them in.
-func (a *Actuator) Applied() []string { return a.force.ids() }
-
-// InForce tells of the changes in force, the earliest first.
-func (a *Actuator) InForce() (all []InForce) {
-	for _, id := range slices.Backward(a.Applied()) {
-		if one, ok := a.force.describe(id); ok {
-			all = append(all, one)
-		}
-	}
-	return all
-}

@@ -99,7 +99,8 @@ type TakenOver struct {
 // controller's or must be left alone; untouched says why nothing may be changed, empty: it
 // may. What cannot be taken over because the image or the permission is another is taken
 // back; a value that somebody else has set stays. What journals say of other processes is
-// left to them.
+// left to them. It waits for no process: what is held in one in which something is being
+// changed is left to the next call.
 func TakeOver(a *Actuator, dir string, find func(procid.Identity) access.Process, untouched func() string) (taken []TakenOver, err error) {
 	paths, err := journalsIn(dir)
 	if err != nil {
@@ -131,7 +132,9 @@ func TakeOver(a *Actuator, dir string, find func(procid.Identity) access.Process
 // takeOver takes one change over. It stands in one of the two journals at any time, or in
 // both: then it is taken back.
 func takeOver(a *Actuator, from *Journal, r record, process access.Process, untouched func() string) (bool, error) {
-	process.Lock()
+	if !process.TryLock() {
+		return false, nil
+	}
 	defer process.Unlock()
 	why := untouched()
 	in := Changed{process, a.force, r.Change}

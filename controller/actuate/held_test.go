@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -143,6 +144,26 @@ func TestHeldIsRestored(t *testing.T) {
 		t.Errorf("restored %v, %v", restored, err)
 	}
 	h.is(h.before)
+}
+
+// A process in which something is being changed is taken over at a later call.
+func TestTakeOverWaitsForNoProcess(t *testing.T) {
+	h := mustHold(t, actuate.SinceBoot()+soon, "c-flag")
+	a, journal := h.controller()
+	defer journal.Close()
+	h.process.Lock()
+	called := make(chan struct{})
+	go func() {
+		defer close(called)
+		if taken, err := h.takeOver(a, h.process, ""); err != nil || len(taken) != 0 {
+			t.Errorf("taken over: %v, %v", taken, err)
+		}
+	}()
+	patience.Closed(t, "a call that returns", called)
+	h.process.Unlock()
+	if taken, err := h.takeOver(a, h.process, ""); err != nil || len(taken) != 1 {
+		t.Errorf("taken over later: %v, %v", taken, err)
+	}
 }
 
 // What a journal says is believed of the controller's own processes alone, and where it is

@@ -55,6 +55,8 @@ type Options struct {
 	Answered func(*attunev1.ActionResult)
 	// Answer takes a message to the Analyzer.
 	Answer func(*attunev1.ManageRequest)
+	// Go runs a function in a goroutine that the controller waits for when it stops.
+	Go func(run func())
 	// Context of what is applied.
 	Context context.Context
 	Log     *slog.Logger
@@ -110,12 +112,16 @@ func (c *Changes) Renew(r *attunev1.RenewLease) {
 	}
 }
 
-// Look undoes changes that the Analyzer no longer stands for, and tells of those that
-// others have overridden.
+// Look has changes undone that the Analyzer no longer stands for, and tells of those that
+// others have overridden. It waits for no process, nor does an undo in one for another.
 func (c *Changes) Look(now time.Time) {
-	for _, id := range c.leases.expired(now, c.actuator.Applied) {
-		result := c.undoOne(id)
-		c.options.Log.Warn("change undone after its lease", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+	for _, ids := range actuate.ByProcess(c.actuator, c.leases.expired(now, c.actuator.Applied)) {
+		c.options.Go(func() {
+			for _, id := range ids {
+				result := c.undoOne(id)
+				c.options.Log.Warn("change undone after its lease", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+			}
+		})
 	}
 	c.answerAll("", c.actuator.Overridden())
 	if now.Sub(c.opened) < TakeOverTime {

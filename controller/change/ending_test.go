@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,13 +28,16 @@ type busy struct {
 	names []string // of those
 	dir   string   // of journals
 	kinds actuate.Kinds
+
+	takeBack func(name string) // is called first
 }
 
 // mustChange makes changes with these ids in this process.
 func mustChange(t *testing.T, ids ...string) *busy {
 	t.Helper()
-	b := &busy{dir: t.TempDir()}
+	b := &busy{dir: t.TempDir(), takeBack: func(string) {}}
 	feigned := &actuatetest.Feigned{TakeBack: func(name string) error {
+		b.takeBack(name)
 		if slices.Contains(b.names, name) {
 			return errBusy
 		}
@@ -131,22 +135,32 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// While something is being changed in one process, leases of changes in others end in time.
+// While something is being changed in one process, leases of changes in others end in time:
+// also those that are to be undone after one of the same look there.
 func TestLeaseEndsBesideABusyProcess(t *testing.T) {
 	b := mustChange(t, "abandoned")
 	process := actuatetest.MustProcess(t, os.Getpid())
-	b.change(t, process, "stays")
+	b.change(t, process, "stays", "late")
+	var undoing sync.WaitGroup
+	b.options.Go = undoing.Go
+	undone := make(chan string, 2)
+	b.takeBack = func(name string) { undone <- name }
 	process.Lock()
-	defer process.Unlock()
 	now := time.Now()
 	b.leases.add("abandoned", time.Second, 0, now)
 	b.leases.add("stays", time.Minute, 0, now)
+	b.leases.add("late", time.Second, 0, now)
 	looked := make(chan struct{})
 	go func() {
 		defer close(looked)
 		b.Look(now.Add(2 * time.Second))
 	}()
 	patience.Closed(t, "a look at the changes", looked)
+	if got := patience.Receive(t, "a change that is undone", undone); got != "abandoned" {
+		t.Errorf("undone: %s", got)
+	}
+	process.Unlock()
+	undoing.Wait()
 	if left := b.InForce(); !slices.Equal(left, []string{"stays"}) {
 		t.Errorf("in force: %v", left)
 	}
