@@ -82,7 +82,8 @@ func (a *applier) checkApply(p *proposal) {
 }
 
 // finishApply starts the judgement, or undoes what a failed change left behind. A change
-// that was overridden by hand meanwhile has not failed: its proposal is withdrawn.
+// that was overridden by hand meanwhile, or whose lease has ended, has not failed: its
+// proposal is withdrawn.
 func (a *applier) finishApply(p *proposal) {
 	first := a.now
 	gone := 0
@@ -93,7 +94,8 @@ func (a *applier) finishApply(p *proposal) {
 			p.appliedAt = max(p.appliedAt, ch.at)
 		case ch.outcome == attunev1.Outcome_OUTCOME_GONE:
 			gone++
-		case ch.outcome != attunev1.Outcome_OUTCOME_OVERRIDDEN:
+		case ch.outcome == attunev1.Outcome_OUTCOME_OVERRIDDEN:
+		case ch.outcome != attunev1.Outcome_OUTCOME_UNDONE || p.withdrawn == "":
 			a.undoer.undo(p, StateFailed, p.changes.failure())
 			return
 		}

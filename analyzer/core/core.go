@@ -219,8 +219,8 @@ func (c *Core) aftermath(p *proposal, to State, reason string) {
 }
 
 // Held returns the changes that are to stay in force as things stand: those
-// that were kept and those that are being judged, in the order of their
-// proposals.
+// that were kept, those that are being judged, and those that wait for the others of
+// their proposals to be made, in the order of their proposals.
 func (c *Core) Held() []Held { return c.line.held() }
 
 // Kept returns the ids of the changes that the end of the session leaves in force, if it

@@ -136,7 +136,7 @@ type Held struct {
 	Tunlet string
 	// Action is what it does, see attunev1.ActionText.
 	Action string
-	// Kept says that its gain was proven; else it is still under judgement.
+	// Kept says that its gain was proven; else that is still to be seen.
 	Kept bool
 	// Gain is its measured gain, as a ratio; 0: unknown.
 	Gain float64

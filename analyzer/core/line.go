@@ -100,10 +100,13 @@ func (l *line) deciding() bool {
 }
 
 // held returns the changes that are to stay in force as things stand: those
-// that were kept and those that are being judged.
+// that were kept, those that are being judged, and those that wait for the others of
+// their proposals to be made.
 func (l *line) held() (out []Held) {
 	for _, p := range l.active {
-		if p.state != StateKept && p.state != StateJudging && p.state != StateAsking {
+		switch p.state {
+		case StateApplying, StateJudging, StateAsking, StateKept:
+		default:
 			continue
 		}
 		for _, ch := range p.changes {

@@ -71,13 +71,16 @@ func (o *outcomes) noteLapse(ev Lapsed) {
 	}
 }
 
-// undoRest takes back what is left of a proposal that has lost a change. One
-// that is being undone comes to its end by itself.
+// undoRest takes back what is left of a proposal that has lost a change, at once or when
+// the controllers have answered what they were asked for last. One that is being undone
+// comes to its end by itself.
 func (o *outcomes) undoRest(p *proposal, reason string) {
 	switch p.state {
 	case StateJudging, StateAsking, StateKept:
 		p.blameless = true
 		o.undoer.undo(p, StateUndone, reason)
+	case StateApplying, StateTurning:
+		p.withdrawn, p.blameless = reason, true
 	}
 }
 
@@ -86,21 +89,14 @@ func (o *outcomes) undoRest(p *proposal, reason string) {
 // knob again, and what else the proposal changed is taken back: it was judged as
 // a whole.
 func (o *outcomes) noteOverride(ch *change, result *attunev1.ActionResult) {
-	p, process := ch.proposal, ch.spec.GetProcess()
 	if !ch.inForce() {
 		return
 	}
 	ch.outcome, ch.undoneAt = result.GetOutcome(), o.now
 	o.restraints.leaveKnob(ch.knob())
-	reason := fmt.Sprintf("%s of process %d was changed by hand", ch.spec.GetKnob(), process)
+	reason := fmt.Sprintf("%s of process %d was changed by hand", ch.spec.GetKnob(), ch.spec.GetProcess())
 	if text := result.GetReason(); text != "" {
 		reason += ": " + text
 	}
-	switch p.state {
-	case StateJudging, StateAsking, StateKept:
-		p.blameless = true
-		o.undoer.undo(p, StateUndone, reason)
-	case StateApplying, StateTurning:
-		p.withdrawn, p.blameless = reason, true
-	}
+	o.undoRest(ch.proposal, reason)
 }
