@@ -95,7 +95,7 @@ func (a *applier) finishApply(p *proposal) {
 		case ch.outcome == attunev1.Outcome_OUTCOME_GONE:
 			gone++
 		case ch.outcome == attunev1.Outcome_OUTCOME_OVERRIDDEN:
-		case ch.outcome != attunev1.Outcome_OUTCOME_UNDONE || p.withdrawn == "":
+		case ch.outcome != attunev1.Outcome_OUTCOME_UNDONE || p.withdrawn == cause{}:
 			a.undoer.undo(p, StateFailed, p.changes.failure())
 			return
 		}
@@ -105,8 +105,8 @@ func (a *applier) finishApply(p *proposal) {
 		a.ends.conclude(p, StateEnded, "the process ended before the change took effect")
 	case p.trial.InTurns():
 		a.judge.resumeTrial(p, p.appliedAt, true)
-	case p.withdrawn != "":
-		a.undoer.undo(p, StateUndone, p.withdrawn)
+	case p.withdrawn != cause{}:
+		a.undoer.undo(p, StateUndone, p.withdrawn.text)
 	case p.changes.changeNothing():
 		a.undoer.undo(p, StateUndone, "every value was already what is asked for")
 	default:

@@ -84,6 +84,6 @@ func (c *canaries) followCanary(canary *proposal, to State, reason string) {
 // recallCanary takes the canary of a proposal back that did not stay.
 func (c *canaries) recallCanary(p *proposal, reason string) {
 	if p.canary != nil && p.canary.inPlay() {
-		c.undoer.takeBack(p.canary, "the other processes: "+reason)
+		c.undoer.takeBack(p.canary, cause{text: "the other processes: " + reason})
 	}
 }

@@ -123,7 +123,7 @@ func (c *Core) tunletGone(ev TunletGone) {
 	t := c.tunlets.gone(ev.Tunlet)
 	for _, p := range c.line.snapshot() {
 		if p.tunlet == t && p.state != StateKept {
-			c.undoer.takeBack(p, "tunlet gone: "+ev.Reason)
+			c.undoer.takeBack(p, cause{text: "tunlet gone: " + ev.Reason})
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (j *judge) keep(p *proposal, reason string) {
 		return
 	}
 	p.state = StateKept
-	if p.withdrawn == "" { // else it goes at once, and what it displaced comes back
+	if p.withdrawn == (cause{}) { // else it goes at once, and what it displaced comes back
 		p.displaced = nil
 	}
 	if again, judged := p.trial.Keep(j.now); again {
@@ -192,10 +192,10 @@ func (j *judge) resumeTrial(p *proposal, from time.Duration, on bool) {
 	switch proven := p.trial.Resume(from); {
 	case proven != "":
 		j.keep(p, proven)
-		if p.withdrawn != "" { // meanwhile
+		if p.withdrawn != (cause{}) { // meanwhile
 			j.undoer.takeBack(p, p.withdrawn)
 		}
-	case p.withdrawn != "":
+	case p.withdrawn != cause{}:
 		p.state = StateJudging
 		j.undoer.takeBack(p, p.withdrawn)
 	default:

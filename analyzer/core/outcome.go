@@ -80,7 +80,7 @@ func (o *outcomes) undoRest(p *proposal, reason string) {
 		p.blameless = true
 		o.undoer.undo(p, StateUndone, reason)
 	case StateApplying, StateTurning:
-		p.withdrawn, p.blameless = reason, true
+		p.withdrawn, p.blameless = cause{text: reason}, true
 	}
 }
 

@@ -33,7 +33,7 @@ type proposal struct {
 	deadline   time.Duration // of the state it is in
 
 	applyRequest, undoRequest string
-	withdrawn                 string // why to undo as soon as it is applied
+	withdrawn                 cause // of an undo as soon as it is applied; zero: there is none
 
 	trial     trial.Trial      // whether it gains
 	suggested attunev1.Verdict // while its tunlet is asked
@@ -66,6 +66,12 @@ type undoing struct {
 	reason  string
 	tries   int           // without success
 	retryAt time.Duration // 0: none due
+}
+
+// cause is why a proposal is taken back without a verdict. The zero value is none.
+type cause struct {
+	text string
+	end  bool // the session ends, which may leave what was judged good
 }
 
 // change is one change of a proposal.

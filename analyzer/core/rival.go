@@ -78,6 +78,6 @@ func (r *rivalry) displace(p *proposal, rivals []*proposal) {
 		if o.state == StateKept {
 			p.displaced = append(p.displaced, o)
 		}
-		r.undoer.takeBack(o, reason)
+		r.undoer.takeBack(o, cause{text: reason})
 	}
 }

@@ -12,9 +12,10 @@ const (
 	undoTries = 3
 	// undoPause lies between them.
 	undoPause = time.Second
-	// atEnd is why what is in force is taken back, or left, when the session ends.
-	atEnd = "the session ended"
 )
+
+// atEnd is why what is in force is taken back, or left, when the session ends.
+var atEnd = cause{"the session ended", true}
 
 // undoer takes back what is in force, and ends proposals with that. It asks until the
 // original values are back, or it has tried often enough.
@@ -38,23 +39,23 @@ func (u *undoer) finish(keep bool) {
 // takeBack ends a proposal whatever its state, without a measured verdict. A
 // kept one that is taken back when the session ends stays kept in the report:
 // it was good until then.
-func (u *undoer) takeBack(p *proposal, reason string) {
+func (u *undoer) takeBack(p *proposal, why cause) {
 	switch p.state {
 	case StateWaiting:
-		u.ends.conclude(p, StateRefused, reason)
+		u.ends.conclude(p, StateRefused, why.text)
 	case StateApplying, StateTurning:
-		def(&p.withdrawn, reason)
+		def(&p.withdrawn, why)
 	case StateJudging, StateAsking:
-		u.breakOff(p, reason)
+		u.breakOff(p, why.text)
 	case StateKept:
 		switch {
 		case u.leaves(p):
 			u.leave(p)
 		case u.finishing:
-			u.undo(p, StateKept, atEnd)
+			u.undo(p, StateKept, atEnd.text)
 		default:
 			p.blameless = true
-			u.undo(p, StateUndone, reason)
+			u.undo(p, StateUndone, why.text)
 		}
 	case StateUndoing:
 		u.hastenUndo(p)
@@ -64,14 +65,14 @@ func (u *undoer) takeBack(p *proposal, reason string) {
 // leaves reports whether the end of the session leaves p in force, which was judged good:
 // unless somebody had it taken back already.
 func (u *undoer) leaves(p *proposal) bool {
-	return u.finishing && u.keep && (p.withdrawn == "" || p.withdrawn == atEnd)
+	return u.finishing && u.keep && (p.withdrawn == cause{} || p.withdrawn.end)
 }
 
 // leave ends a proposal that stays in force at the end of the session.
 func (u *undoer) leave(p *proposal) {
 	p.state = StateKept
 	u.ends.closeKept(p)
-	u.record("left", p, atEnd)
+	u.record("left", p, atEnd.text)
 }
 
 // breakOff takes back what is being judged. That proves nothing about it; one that
@@ -91,7 +92,7 @@ func (u *undoer) breakOff(p *proposal, reason string) {
 	case u.finishing && p.trial.IsRetrial():
 		u.undo(p, StateKept, reason)
 	case u.finishing:
-		u.undo(p, StateEnded, atEnd+" before it could be judged")
+		u.undo(p, StateEnded, atEnd.text+" before it could be judged")
 	default:
 		p.inconclusive = true
 		p.blameless = p.blameless || p.trial.IsRetrial()

@@ -28,7 +28,7 @@ func (w *withdrawals) withdraw(ev Withdraw) {
 	}
 	reason := "withdrawn by the tunlet: " + ev.Reason
 	if p.state != StateKept || len(ev.Processes) == 0 {
-		w.undoer.takeBack(p, reason)
+		w.undoer.takeBack(p, cause{text: reason})
 		w.canaries.recallCanary(p, reason)
 		return
 	}
@@ -37,7 +37,7 @@ func (w *withdrawals) withdraw(ev Withdraw) {
 			continue
 		}
 		if part := w.split(whole, ev.Processes); part != nil {
-			w.undoer.takeBack(part, reason)
+			w.undoer.takeBack(part, cause{text: reason})
 		}
 	}
 }
