@@ -114,8 +114,8 @@ func (w ways) closeWays(t *member.Member) {
 
 // canWrite says whether this user may touch the memory of a process.
 func canWrite(pid int) error {
-	if errors.Is(proc.Accessible(pid), proc.ErrPermission) {
-		return proc.ErrPermission
+	if err := proc.Accessible(pid); errors.Is(err, proc.ErrPermission) {
+		return err
 	}
 	return nil
 }

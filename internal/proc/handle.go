@@ -33,8 +33,8 @@ import (
 
 var (
 	// ErrPermission means that the kernel does not let this user touch that
-	// process.
-	ErrPermission = errors.New("process memory not accessible: needs the same user and, where kernel.yama.ptrace_scope is not 0, CAP_SYS_PTRACE")
+	// process; what keeps them out comes with it.
+	ErrPermission = errors.New("process memory not accessible")
 	// ErrImageGone means that the program whose memory a handle has is not executed
 	// any more: the process has ended or executes another one.
 	ErrImageGone = errors.New("the program has ended or its process executes another one")
@@ -90,7 +90,7 @@ func open(process *procid.Process, want procid.Identity) (*Handle, error) {
 	h := &Handle{Process: process}
 	var err error
 	if h.memory, err = openMemory(process.PID()); err != nil {
-		return nil, errors.Join(err, process.Close())
+		return nil, errors.Join(fmt.Errorf("open memory of process %d: %w", process.PID(), err), process.Close())
 	}
 	if err := h.know(want); err != nil {
 		return nil, errors.Join(err, h.Close())
@@ -122,12 +122,9 @@ func openMemory(pid int) (*os.File, error) {
 	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
 	switch {
 	case errors.Is(err, os.ErrPermission):
-		err = ErrPermission
+		return nil, fmt.Errorf("%w: %s", ErrPermission, procid.Barrier(pid))
 	case err != nil:
-		err = procid.GoneError(err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open memory of process %d: %w", pid, err)
+		return nil, procid.GoneError(err)
 	}
 	return memory, nil
 }

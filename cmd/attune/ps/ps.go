@@ -157,8 +157,8 @@ func newWay(name string, err error) way {
 // traceable says whether the kernel lets this user into a process as it would
 // let a debugger.
 func traceable(pid int) error {
-	if errors.Is(proc.Accessible(pid), proc.ErrPermission) {
-		return errors.New("needs CAP_SYS_PTRACE, or kernel.yama.ptrace_scope = 0")
+	if err := proc.Accessible(pid); errors.Is(err, proc.ErrPermission) {
+		return err
 	}
 	return nil
 }

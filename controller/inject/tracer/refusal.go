@@ -5,8 +5,6 @@ package tracer
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -104,10 +102,5 @@ func deniedError(tid int, err error) error {
 	case s.Tracer != 0:
 		return fmt.Errorf("%w: %s", ErrDenied, traced(s.Tracer))
 	}
-	remedy := "needs the same user and a dumpable process, or CAP_SYS_PTRACE"
-	if scope, e := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); e == nil && len(scope) > 0 && scope[0] != '0' {
-		remedy = "kernel.yama.ptrace_scope is " + strings.TrimSpace(string(scope)) +
-			": start the program with `attune run`, run attune with CAP_SYS_PTRACE, or set it to 0"
-	}
-	return fmt.Errorf("%w: thread %d: %w: %s", ErrDenied, tid, err, remedy)
+	return fmt.Errorf("%w: thread %d: %w: %s", ErrDenied, tid, err, procid.Barrier(tid))
 }
