@@ -104,6 +104,7 @@ func (d *door) takeIn(a gate.Attachment, held bool) {
 func (d *door) tooLate(pid int) {
 	if t := d.Members.OfPID(pid); t != nil && t.State() == member.Seen {
 		t.SetMechanism(MechanismDMLib, true, "")
+		d.Outbox.Changed(t)
 	}
 }
 
