@@ -78,7 +78,7 @@ var formats = map[string]struct {
 	"cctools":   {readCCTools, func(b string) bool { return strings.HasPrefix(b, "{") && !strings.Contains(b, `"attune.`) }},
 	"kickstart": {readKickstart, func(b string) bool { return strings.Contains(b, "invocation:") }},
 	"slurm": {readSlurm, func(b string) bool {
-		return strings.Contains(firstLine(b), "|") && strings.Contains(firstLine(b), "JobID")
+		return slurmDelimiter(firstLine(b)) != "" && strings.Contains(firstLine(b), "JobID")
 	}},
 	"nextflow": {readNextflow, func(b string) bool {
 		return strings.HasPrefix(b, "task_id") || strings.Contains(firstLine(b), "\thash\t")

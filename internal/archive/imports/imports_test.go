@@ -177,6 +177,36 @@ wait|2026-05-04T10:00:00|2026-05-04T11:00:00|0:0
 	}
 }
 
+// TestSlurmNames: the name of a job may have bars, beside what was typed or without it, and
+// another delimiter may be chosen.
+func TestSlurmNames(t *testing.T) {
+	const plain = `JobID|JobName|State|Start|End|ExitCode
+7|align|sort||COMPLETED|2026-05-04T10:00:00|2026-05-04T11:00:00|0:0
+7.batch|batch|COMPLETED|2026-05-04T10:00:00|2026-05-04T11:00:00|0:0
+`
+	const withTyped = `ExitCode|JobID|JobName|Start|End|State|SubmitLine
+0:0|7|align|sort||2026-05-04T10:00:00|2026-05-04T11:00:00|CANCELLED by 1000|sbatch a | b
+`
+	for name, text := range map[string]string{
+		"alone":    plain,
+		"parsable": strings.ReplaceAll(strings.ReplaceAll(plain, "ExitCode", "ExitCode|"), ":0\n", ":0|\n"),
+		"typed":    withTyped,
+		"unit":     strings.ReplaceAll(strings.ReplaceAll(plain, "align|sort|", "align/sort/"), "|", "\x1f"),
+		"two":      strings.ReplaceAll(strings.ReplaceAll(plain, "align|sort|", "align/sort/"), "|", "::"),
+	} {
+		f := mustFile(t, "sacct.txt")
+		f.Text = []byte(text)
+		got, err := Read("", f)
+		if err != nil || len(got.Tasks) != 1 {
+			t.Errorf("%s: %d tasks, %v", name, len(got.Tasks), err)
+			continue
+		}
+		if a := got.Tasks[0]; strings.ReplaceAll(a.Name, "/", "|") != "align|sort|" || a.Account.WallSeconds != 3600 {
+			t.Errorf("%s: %q, %+v", name, a.Name, a.Account)
+		}
+	}
+}
+
 // TestMalformed: the error has the line and what to do.
 func TestMalformed(t *testing.T) {
 	replace := func(old, with string) func(string) string {

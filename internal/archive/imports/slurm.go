@@ -4,7 +4,6 @@ package imports
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,19 +61,15 @@ func readSlurm(f File) (result Result, err error) {
 // slurmJobs reads the jobs, each with its steps, which follow it.
 func (f File) slurmJobs() (jobs []*job, err error) {
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(string(f.Text), "\r\n", "\n"), "\n"), "\n")
-	first, parsable := strings.CutSuffix(lines[0], "|") // --parsable has one more
-	header := strings.Split(first, "|")
+	t := newSlurmTable(lines[0])
 	byID := make(map[string]*job)
 	for i, n := 1, 0; i < len(lines); i += n {
 		line := i + 1
 		var cells []string
-		cells, n = slurmRecord(lines[i:], header)
-		if parsable && cells[len(cells)-1] == "" {
-			cells = cells[:len(cells)-1]
-		}
-		row, err := f.row(line, header, cells)
+		cells, n = t.record(lines[i:])
+		row, err := t.row(cells)
 		if err != nil {
-			return nil, err
+			return nil, f.fail(line, t.remedy(cells), "%w", err)
 		}
 		id, _, isStep := strings.Cut(row["JobID"], ".")
 		switch {
@@ -94,38 +89,6 @@ func (f File) slurmJobs() (jobs []*job, err error) {
 		}
 	}
 	return jobs, nil
-}
-
-// typed is the column of what was typed at the prompt, which Slurm writes as it stands, with
-// line ends and bars.
-const typed = "SubmitLine"
-
-// slurmRecord returns the cells of the record that the lines begin with, and how many lines
-// it has.
-func slurmRecord(lines, header []string) (cells []string, n int) {
-	cells = strings.Split(lines[0], "|")
-	for n = 1; slices.Contains(header, typed) && len(cells) < len(header) && n < len(lines); n++ {
-		more := strings.Split(lines[n], "|")
-		cells[len(cells)-1] += "\n" + more[0]
-		cells = append(cells, more[1:]...)
-	}
-	return cells, n
-}
-
-// row returns the cells of a record by their columns. Bars too many are of what was typed.
-func (f File) row(line int, header, cells []string) (map[string]string, error) {
-	more := len(cells) - len(header)
-	if i := slices.Index(header, typed); i >= 0 && more > 0 {
-		cells = slices.Concat(cells[:i], []string{strings.Join(cells[i:i+more+1], "|")}, cells[i+more+1:])
-	}
-	if len(cells) != len(header) {
-		return nil, f.fail(line, slurmRemedy, "%d cells, and %d columns in the first line", len(cells), len(header))
-	}
-	row := make(map[string]string, len(cells))
-	for i, cell := range cells {
-		row[header[i]] = cell
-	}
-	return row, nil
 }
 
 func readStep(row map[string]string) (s step, err error) {
