@@ -127,7 +127,7 @@ func TestSiteCommands(t *testing.T) {
 		{[]string{"probe", "watch", "--session", "x", "1", "libc.so.6:malloc"}, exitcode.Failure, `no session or registration "x"`},
 		{[]string{"probe", "add", "--host", "n1", "1", "libc.so.6:malloc"}, exitcode.Usage, "no session is named"},
 		{[]string{"probe", "list", "--session", "solver"}, exitcode.Failure, `no session or registration "solver"`},
-		{[]string{"ps", "--site"}, exitcode.OK, "NODE"},
+		{[]string{"ps", "--site"}, exitcode.OK, "Nothing is under control"},
 		{[]string{"ps", "--analyzer", "unix:/x"}, exitcode.Usage, "add --site"},
 		{[]string{"ps", "--site", "--all"}, exitcode.Usage, "leave out --all or --site"},
 	} {

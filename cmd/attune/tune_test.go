@@ -94,6 +94,9 @@ func TestTuneAndUndo(t *testing.T) {
 		t.Errorf("the program has %s after undo", got)
 	}
 	k.want(t, "undo "+changes[0].ID, 1, "no such change", "see `attune changes`")
+	if got := k.want(t, "changes", 0); got.stdout == "" && got.stderr != "Nothing is changed.\n" {
+		t.Errorf("without changes: %+v", got)
+	}
 }
 
 // One that cannot be made takes the others back.

@@ -114,7 +114,7 @@ func writeAdviceJSON(p *cli.Env, all []store.Advice) error {
 
 func writeAdvice(p *cli.Env, all []store.Advice) error {
 	if len(all) == 0 {
-		return nil
+		return p.Nothing("is recommended: attune run --mode advise does that")
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tPROGRAM\tTUNLET\tPREDICTED\tMEASURED\tKEPT\tUNDONE\tLAST\tACTION")

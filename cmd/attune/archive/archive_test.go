@@ -52,8 +52,11 @@ func wants(t *testing.T, out string, texts ...string) {
 
 func TestCommands(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	if out := mustAttune(t, "list"); out != "" {
-		t.Errorf("of an empty archive: %s", out)
+	wants(t, mustAttune(t, "list"), "Nothing is archived: attune account --archive")
+	wants(t, mustAttune(t, "list", "--categories"), "Nothing is archived")
+	wants(t, mustAttune(t, "list", "--failed"), "Nothing of that kind is archived")
+	if out := mustAttune(t, "list", "--json"); out != "[]\n" {
+		t.Errorf("of an empty archive, for programs: %q", out)
 	}
 	wants(t, mustAttune(t, "report"), "attune archive import")
 	wants(t, mustAttune(t, "import", samples+"sacct.txt", samples+"nextflow.tsv"), "added: 7", "is running: 1", "is cached: 1")
@@ -139,9 +142,7 @@ func TestRefusals(t *testing.T) {
 		}
 		wants(t, err.Error(), tt.want...)
 	}
-	if out := mustAttune(t, "list"); out != "" {
-		t.Errorf("something is in the archive:\n%s", out)
-	}
+	wants(t, mustAttune(t, "list"), "Nothing is archived")
 }
 
 // TestOwnAccounts: what attune account puts into the archive has the program, the input and

@@ -35,7 +35,7 @@ func newList(p *cli.Env) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					return writeCategories(p, all, asJSON)
+					return writeCategories(p, f, all, asJSON)
 				}
 				f.Limit = int(limit)
 				all, err := s.List(cmd.Context(), f)
@@ -43,7 +43,7 @@ func newList(p *cli.Env) *cobra.Command {
 					return err
 				}
 				slices.Reverse(all) // as sessions are listed: what is newest stands above the prompt
-				return writeTasks(p, all, asJSON)
+				return writeTasks(p, f, all, asJSON)
 			})
 		},
 	}
@@ -54,12 +54,20 @@ func newList(p *cli.Env) *cobra.Command {
 	return cmd
 }
 
-func writeTasks(p *cli.Env, all []archive.Summary, asJSON bool) error {
+// nothing says that there are no tasks of that kind.
+func nothing(p *cli.Env, f archive.Filter) error {
+	if f.Limit = 0; f != (archive.Filter{}) {
+		return p.Nothing("of that kind is archived: attune archive list shows what is")
+	}
+	return p.Nothing("is archived: attune account --archive and attune archive import do that")
+}
+
+func writeTasks(p *cli.Env, f archive.Filter, all []archive.Summary, asJSON bool) error {
 	if asJSON {
 		return p.WriteJSON(append([]archive.Summary{}, all...))
 	}
 	if len(all) == 0 {
-		return nil
+		return nothing(p, f)
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tENDED\tNAME\tEXIT\tTIME\tCPU\tMEMORY\tREAD\tWRITTEN\tSOURCE\tCATEGORY\tCOMMAND")
@@ -93,12 +101,12 @@ func exitText(t archive.Summary) string {
 	return report.Clean(t.Exit)
 }
 
-func writeCategories(p *cli.Env, all []archive.Category, asJSON bool) error {
+func writeCategories(p *cli.Env, f archive.Filter, all []archive.Category, asJSON bool) error {
 	if asJSON {
 		return p.WriteJSON(append([]archive.Category{}, all...))
 	}
 	if len(all) == 0 {
-		return nil
+		return nothing(p, f)
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "CATEGORY\tNAME\tTASKS\tFAILED\tTIME\tLAST\tCOMMAND")

@@ -143,8 +143,7 @@ func printRevocations(p *cli.Env, list []*attunev1.Revocation, asJSON bool) erro
 		return site.WriteProto(p, &attunev1.ListRevocationsResponse{Revocations: list})
 	}
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(p.Stdout, "nothing is revoked")
-		return err
+		return p.Nothing("is revoked")
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "REVOKED\tWHAT\tBY\tREASON")

@@ -47,7 +47,7 @@ ended are gone with them, those of a cgroup are not.`,
 
 func writeChanges(p *cli.Env, changes []actuate.InForce) error {
 	if len(changes) == 0 {
-		return nil
+		return p.Nothing("is changed")
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tPROCESS\tPROGRAM\tKNOB\tWHERE\tOLD\tNEW\tSINCE\tBY")

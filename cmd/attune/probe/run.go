@@ -189,7 +189,7 @@ func writeList(p *cli.Env, probes []*attunev1.Probe, users map[*attunev1.Probe]s
 		return p.WriteJSON(documents)
 	}
 	if len(probes) == 0 {
-		return nil
+		return p.Nothing("is measured: attune probe add does that")
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	heading := "ID\tPROCESS\tPROGRAM\tPOINT\tBY\tSTATE\tHITS\tCOST\tWHY"

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"path"
 	"slices"
@@ -69,7 +68,7 @@ its configuration.`,
 			case asJSON:
 				return p.WriteJSON(rows)
 			}
-			return writeGains(p.Stdout, rows, by, now.Add(-time.Duration(of.since)))
+			return writeGains(p, rows, by, now.Add(-time.Duration(of.since)))
 		},
 	}
 	flags := cmd.Flags()
@@ -135,12 +134,11 @@ func sumUp(sessions []*attunev1.SessionRecord, name func(*attunev1.SessionRecord
 	return rows
 }
 
-func writeGains(out io.Writer, rows []*gains, by string, since time.Time) error {
+func writeGains(p *cli.Env, rows []*gains, by string, since time.Time) error {
 	if len(rows) == 0 {
-		_, err := fmt.Fprintf(out, "No change was kept in a session since %s.\n", since.Format(time.DateOnly))
-		return err
+		return p.Nothing("was kept in a session since " + since.Format(time.DateOnly))
 	}
-	w := table(out)
+	w := table(p.Stdout)
 	fmt.Fprintf(w, "%s\tSESSIONS\tCHANGES\tGAIN\tBEST\tHOURS\n", strings.ToUpper(by))
 	for _, g := range rows {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%.1f\n", dash(g.Of), g.Sessions, g.Changes, gainText(g.Median), gainText(g.Best), g.Hours)

@@ -112,8 +112,10 @@ func Processes(ctx context.Context, p *cli.Env, at Flags, asJSON bool) error {
 	}
 	w := table(p.Stdout)
 	fmt.Fprintln(w, "NODE\tPID\tUSER\tRANK\tREGISTRATION\tJOB\tMECHANISMS\tPROGRAM")
+	none := true
 	for _, n := range found.GetNodes() {
 		for _, l := range n.GetProcesses() {
+			none = false
 			pr := l.GetProcess()
 			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", n.GetHost(), pr.GetIdentity().GetPid(), procs.UserName(int(pr.GetUid())), rankText(pr),
 				l.GetRegistration(), dash(pr.GetJob().Key()), dash(mechanismsText(pr)), dash(pr.GetExecutable()))
@@ -121,6 +123,9 @@ func Processes(ctx context.Context, p *cli.Env, at Flags, asJSON bool) error {
 	}
 	for _, host := range found.GetSilent() {
 		fmt.Fprintf(p.Stderr, "attune: node %s did not answer\n", host)
+	}
+	if none {
+		return p.Nothing("is under control")
 	}
 	return w.Flush()
 }

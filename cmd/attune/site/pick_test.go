@@ -83,12 +83,12 @@ func TestGainsAreSummedUp(t *testing.T) {
 			"lmp          2         3        3x    4x    3.0\n",
 	} {
 		var out strings.Builder
-		if err := writeGains(&out, sumUp(sessions, namesOf[by], now), by, now); err != nil || out.String() != want {
+		if err := writeGains(&cli.Env{Stdout: &out}, sumUp(sessions, namesOf[by], now), by, now); err != nil || out.String() != want {
 			t.Errorf("by %s: %v\n%swant\n%s", by, err, out.String(), want)
 		}
 	}
 	var out strings.Builder
-	if err := writeGains(&out, sumUp(nil, userOf, now), "user", now); err != nil || !strings.Contains(out.String(), "No change was kept") {
+	if err := writeGains(&cli.Env{Stderr: &out}, sumUp(nil, userOf, now), "user", now); err != nil || !strings.Contains(out.String(), "Nothing was kept in a session") {
 		t.Errorf("nothing: %v, %s", err, out.String())
 	}
 }

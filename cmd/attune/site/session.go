@@ -158,7 +158,7 @@ a node has come back to the session or its processes are known to have ended.`,
 			if asJSON {
 				return WriteProto(p, list)
 			}
-			return writeSessions(p.Stdout, list)
+			return writeSessions(p, list)
 		},
 	}
 	at.Add(cmd.Flags())

@@ -41,12 +41,11 @@ func isTerminal(w io.Writer) bool {
 }
 
 // writeSessions prints registrations and sessions.
-func writeSessions(out io.Writer, list *attunev1.ListSessionsResponse) error {
+func writeSessions(p *cli.Env, list *attunev1.ListSessionsResponse) error {
 	if len(list.GetRegistrations())+len(list.GetSessions()) == 0 {
-		_, err := fmt.Fprintln(out, "Nothing is registered: attune session start --app PATH.")
-		return err
+		return p.Nothing("is registered: attune session start --app PATH does that")
 	}
-	w := table(out)
+	w := table(p.Stdout)
 	if len(list.GetRegistrations()) > 0 {
 		fmt.Fprintln(w, "REGISTRATION\tAPPLICATION\tOWNER\tMODE\tTUNLETS\tONLY")
 	}
@@ -57,8 +56,8 @@ func writeSessions(out io.Writer, list *attunev1.ListSessionsResponse) error {
 	if err := w.Flush(); err != nil || len(list.GetSessions()) == 0 {
 		return err
 	}
-	fmt.Fprintln(out)
-	w = table(out)
+	fmt.Fprintln(p.Stdout)
+	w = table(p.Stdout)
 	fmt.Fprintln(w, "SESSION\tUSER\tSTATE\tFOR\tNODES\tPROCESSES\tKEPT\tGAIN\tCOMMAND")
 	for _, s := range list.GetSessions() {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.GetId(), dash(s.GetUser().GetName()), stateText(s.GetState()), age(s),

@@ -48,8 +48,12 @@ They are looked for beside attune, in lib/attune/tunlets of its installation, in
 		Example: "  attune tunlet list",
 		Args:    cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
+			found := tunlethost.Find(tunletfind.Dirs(dirs), nil)
+			if len(found) == 0 {
+				return p.Nothing("is found: --tunlet-dir names another directory")
+			}
 			w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
-			for _, t := range tunlethost.Find(tunletfind.Dirs(dirs), nil) {
+			for _, t := range found {
 				fmt.Fprintf(w, "%s\t%s%s\n", t.Name, t.Path, notUsed(t.Err))
 			}
 			return w.Flush()

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -35,6 +36,13 @@ func (p *Env) WriteJSON(document any) error {
 	encoder := json.NewEncoder(p.Stdout)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(document)
+}
+
+// Nothing says of a list for people that it is empty, in a sentence that begins with that
+// word. What the list would be written to stays empty.
+func (p *Env) Nothing(rest string) error {
+	_, err := fmt.Fprintf(p.Stderr, "Nothing %s.\n", rest)
+	return err
 }
 
 // Environment is this process's, exactly as it was handed over: os.Environ
