@@ -87,7 +87,7 @@ func Unfiltered(pid int) error {
 // later, may not. Those with as many are taken to have the same, since filters
 // are inherited.
 func checkFilters(pid int) error {
-	tids, err := procid.Threads(pid)
+	tids, _, err := procid.AllThreads(pid)
 	if err != nil {
 		return err
 	}

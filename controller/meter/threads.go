@@ -35,42 +35,23 @@ func endedThreads(pid int, tids []int) []int {
 	return slices.DeleteFunc(tids, func(tid int) bool { return !ended(tid) })
 }
 
-// listings is how often the threads of a process are listed until two listings in
-// succession are equal.
-const listings = 5
-
-var errRestless = errors.New("threads come and go too fast to be listed")
-
-// innerThreads reads the ids of the threads of a process in its own pid namespace. A
-// listing goes on by its position when a thread that it has named ends, and so skips
-// a living one. The next listing then lacks the ended thread: of two that are equal the
-// first one is complete.
+// innerThreads reads the ids of the threads of a process in its own pid namespace.
 func innerThreads(pid int) (map[int]bool, error) {
-	before, err := sortedThreads(pid)
-	for range listings {
-		if err != nil {
+	tids, complete, err := procid.AllThreads(pid)
+	if err != nil {
+		return nil, err
+	}
+	if !complete {
+		return nil, errors.New("threads come and go too fast to be listed")
+	}
+	alive := make(map[int]bool, len(tids))
+	for _, tid := range tids {
+		inner, err := procid.InnerID(pid, tid)
+		if err == nil {
+			alive[inner] = true
+		} else if !errors.Is(err, procid.ErrGone) {
 			return nil, err
 		}
-		alive := make(map[int]bool, len(before))
-		for _, tid := range before {
-			inner, err := procid.InnerID(pid, tid)
-			if err == nil {
-				alive[inner] = true
-			} else if !errors.Is(err, procid.ErrGone) {
-				return nil, err
-			}
-		}
-		var after []int
-		if after, err = sortedThreads(pid); slices.Equal(before, after) {
-			return alive, err
-		}
-		before = after
 	}
-	return nil, errRestless
-}
-
-func sortedThreads(pid int) ([]int, error) {
-	tids, err := procid.Threads(pid)
-	slices.Sort(tids)
-	return tids, err
+	return alive, nil
 }

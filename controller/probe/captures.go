@@ -174,7 +174,7 @@ func (h *host) control(index uint16, spec *attunev1.MeasurePoint, mechanism stri
 // filtered says whether some thread of a process has a seccomp filter, or
 // whether that cannot be known.
 func filtered(pid int) bool {
-	tids, err := procid.Threads(pid)
+	tids, _, err := procid.AllThreads(pid)
 	if err != nil {
 		return true
 	}

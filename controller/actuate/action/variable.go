@@ -227,7 +227,8 @@ func (v variable) copies(process access.Process, set *attunev1.SetVariable) (wor
 // threadsMeant returns the thread whose copy is meant, or all.
 func threadsMeant(pid int, set *attunev1.SetVariable) ([]int, error) {
 	if set.GetThread() == 0 {
-		return procid.Threads(pid)
+		tids, _, err := procid.AllThreads(pid)
+		return tids, err
 	}
 	tid, err := access.OuterThread(pid, int(set.GetThread()))
 	return []int{tid}, err

@@ -72,7 +72,7 @@ func (t *Target) owned(ids procid.IDs) error {
 // threads lists the threads with their start times. Threads that end while
 // they are listed are left out.
 func (t *Target) threads() ([]Place, error) {
-	tids, err := procid.Threads(t.pid())
+	tids, _, err := procid.AllThreads(t.pid())
 	if err != nil {
 		return nil, err
 	}

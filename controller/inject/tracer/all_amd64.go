@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -121,8 +122,10 @@ func (a *All) alone() error {
 
 // takeAll stops all threads. Those that are started meanwhile are found by
 // looking again: when nothing new is found twice, whoever could start one
-// stands still.
+// stands still. A listing in which a thread has ended may lack others, see
+// [procid.AllThreads]: it is compared with the one before.
 func (a *All) takeAll() error {
+	var before []int
 	for quiet := 0; quiet < 2; quiet++ {
 		tids, err := procid.Threads(a.tracer.process.PID())
 		if err != nil {
@@ -135,9 +138,10 @@ func (a *All) takeAll() error {
 		if err != nil {
 			return err
 		}
-		if fresh {
+		if fresh || !slices.Equal(before, tids) {
 			quiet = -1
 		}
+		before = tids
 	}
 	return nil
 }
