@@ -137,28 +137,8 @@ func (p *process) list(s *Sampler, stat procid.Stat) error {
 			return fmt.Errorf("threads: %w", err)
 		}
 	}
-	for _, tid := range p.tids {
-		t, ok := p.threads[tid]
-		if !ok {
-			t = p.newThread(tid)
-			p.threads[tid] = t
-		}
-		t.listed = true
-	}
-	for _, t := range p.threads {
-		if !t.listed {
-			p.lose(s, t)
-		}
-		t.listed = false
-	}
+	p.keepListed(s)
 	return nil
-}
-
-// lose moves a thread that has ended into the sum of ended ones.
-func (p *process) lose(s *Sampler, t *thread) {
-	p.ended.add(t.counters)
-	t.close(s)
-	delete(p.threads, t.tid)
 }
 
 // readThreads reads the next threads of the turn, with the details of so many at

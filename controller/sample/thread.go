@@ -3,6 +3,7 @@
 package sample
 
 import (
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,37 @@ type seen struct {
 	name    string
 	start   uint64 // clock ticks since boot; 0: never read
 	lastCPU int
+}
+
+// keepListed has the threads be those that are listed, and those that the kernel has
+// left out of the list because another one ended meanwhile, see [procid.AllThreads]:
+// taken for ended, what they took would be counted once more when they are listed again.
+func (p *process) keepListed(s *Sampler) {
+	for _, tid := range p.tids {
+		t, ok := p.threads[tid]
+		if !ok {
+			t = p.newThread(tid)
+			p.threads[tid] = t
+		}
+		t.listed = true
+	}
+	for tid, t := range p.threads {
+		if !t.listed {
+			if _, err := os.Stat(p.root + "/task/" + strconv.Itoa(tid)); err == nil {
+				p.tids = append(p.tids, tid)
+			} else {
+				p.lose(s, t)
+			}
+		}
+		t.listed = false
+	}
+}
+
+// lose moves a thread that has ended into the sum of ended ones.
+func (p *process) lose(s *Sampler, t *thread) {
+	p.ended.add(t.counters)
+	t.close(s)
+	delete(p.threads, t.tid)
 }
 
 func (p *process) newThread(tid int) *thread {
