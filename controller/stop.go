@@ -34,7 +34,7 @@ func (c *Controller) Stop(ctx context.Context) error {
 }
 
 // Hold is Stop for a controller that another one of this node follows: the changes that
-// are proven good stay in force for it until a time since boot, see [actuate.SinceBoot],
+// are proven good stay in force for it until a time since boot, see [actuate.Hold],
 // and the Analyzer, which is left without a word, awaits it. It returns the number of
 // changes that stay.
 func (c *Controller) Hold(ctx context.Context, until time.Duration) (held int, err error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -138,9 +139,7 @@ func (b *births) behind() bool {
 func (b *births) tree(start time.Time) (list []account.Process) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var since unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &since) // cannot fail
-	zero := time.Now().Add(-time.Duration(since.Nano()))
+	zero := time.Now().Add(-clock.Monotonic())
 	for _, l := range b.ended {
 		began := zero.Add(time.Duration(l.start))
 		if l.start == 0 {

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -50,7 +48,8 @@ func readWhole(pid int, bytes bool) (t taken) {
 	if data, err := procid.ReadFile(pid, "stat", statBytes); err == nil {
 		var children time.Duration
 		t.user, t.system, children, t.minorFaults, t.majorFaults = withChildren(string(data))
-		t.cpu = max(t.user+t.system, children+processTime(pid)) // the own time is not in ticks
+		own, _ := procid.CPUTime(pid) // it is not in ticks; 0 if the process has ended
+		t.cpu = max(t.user+t.system, children+own)
 	}
 	if bytes {
 		_ = readIO(fmt.Sprintf("/proc/%d/io", pid), &t) // refused for a program with privileges
@@ -181,16 +180,3 @@ func runTimes(dir string) (cpu, wait time.Duration, err error) {
 	waited, err := strconv.ParseInt(string(words[1]), 10, 64)
 	return time.Duration(ran), time.Duration(waited), err
 }
-
-// processTime is the CPU time of a process, of its ended threads too, without its children.
-// 0 if it has ended.
-func processTime(pid int) time.Duration {
-	var t unix.Timespec
-	if unix.ClockGettime(int32(^pid<<3|cpuClockSched), &t) != nil {
-		return 0
-	}
-	return time.Duration(t.Nano())
-}
-
-// cpuClockSched is CPUCLOCK_SCHED of the kernel: see clock_getcpuclockid(3).
-const cpuClockSched = 2

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/footprint"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Fields of directories.
@@ -61,7 +62,8 @@ func read(n now, detailed bool) reading {
 		case detailed:
 			r.taken.add(readThreads(p.pid))
 		default:
-			r.taken.cpu += max(0, processTime(p.pid)-p.done.cpu)
+			own, _ := procid.CPUTime(p.pid) // 0 if it has ended
+			r.taken.cpu += max(0, own-p.done.cpu)
 			r.taken.wait += waitedForCPU(p.pid)
 		}
 	}

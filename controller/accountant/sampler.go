@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/clock"
 )
 
 const (
@@ -53,12 +54,12 @@ func (s *sampler) run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		begun, worked := time.Now(), threadTime()
+		begun, worked := time.Now(), clock.Thread()
 		if n, seen := s.sample(begun); seen && !s.options.Beside {
 			s.sharing.ask(question{n.alive, s.last.resident, s.last.seconds})
 		}
 		s.shown.pause(begun, pause)
-		next := max(min(pause, s.enforcer.nearest(&s.last)), s.enforcer.share()*(threadTime()-worked)) - time.Since(begun)
+		next := max(min(pause, s.enforcer.nearest(&s.last)), s.enforcer.share()*(clock.Thread()-worked)) - time.Since(begun)
 		if s.enforcer.ender.ending() {
 			next = endPause
 		}

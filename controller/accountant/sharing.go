@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/attune-hpc/attune/internal/clock"
 )
 
 const (
@@ -60,11 +60,11 @@ func (s *sharing) ask(q question) {
 // as its share of the time needs.
 func (s *sharing) run() {
 	defer close(s.answered)
-	runtime.LockOSThread() // for threadTime
+	runtime.LockOSThread() // for its CPU time
 	defer runtime.UnlockOSThread()
 	var again time.Time
 	for q := range s.questions {
-		begun, worked := time.Now(), threadTime()
+		begun, worked := time.Now(), clock.Thread()
 		if q.resident <= s.asked+s.asked/growth || begun.Before(again) {
 			continue
 		}
@@ -73,7 +73,7 @@ func (s *sharing) run() {
 			s.keep("memory.proportional_peak_bytes", pss, q.seconds)
 			s.keep("memory.swap_peak_bytes", swapped, q.seconds)
 		}
-		again = begun.Add(sharedShare * (threadTime() - worked))
+		again = begun.Add(sharedShare * (clock.Thread() - worked))
 	}
 }
 
@@ -89,11 +89,4 @@ func (s *sharing) end() (peaks map[string]peak, asked uint64) {
 	close(s.questions)
 	<-s.answered
 	return s.peaks, s.asked
-}
-
-// threadTime is the CPU time of this thread.
-func threadTime() time.Duration {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // cannot fail
-	return time.Duration(t.Nano())
 }

@@ -11,13 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/clock"
 )
 
 // bootTime is the moment from which times since boot count, on the wall's clock.
 func bootTime() time.Time {
-	var since unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) // cannot fail: the clock is there since Linux 2.6.39
-	return time.Now().Add(-time.Duration(since.Nano()))
+	return time.Now().Add(-clock.SinceBoot())
 }
 
 // maxTree is how many processes are listed where not all are wanted.

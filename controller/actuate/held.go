@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -115,7 +116,7 @@ func TakeOver(a *Actuator, dir string, find func(procid.Identity) access.Process
 		}
 		for _, r := range open {
 			process := find(*r.Process)
-			if !r.heldAt(SinceBoot()) || process == nil || !r.Process.SameProcess(process.Identity()) {
+			if !r.heldAt(clock.SinceBoot()) || process == nil || !r.Process.SameProcess(process.Identity()) {
 				continue
 			}
 			ok, err := takeOver(a, journal, r, process, untouched)

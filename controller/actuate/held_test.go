@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -93,7 +94,7 @@ const soon = time.Minute
 
 // What has a lease stays and is taken over with it; the rest is undone.
 func TestHold(t *testing.T) {
-	h := mustHold(t, actuate.SinceBoot()+soon, "c-flag", "nice")
+	h := mustHold(t, clock.SinceBoot()+soon, "c-flag", "nice")
 	if restored, err := all.Restore(h.dir); err != nil || len(restored) != 0 {
 		t.Errorf("restored %v, %v", restored, err)
 	}
@@ -124,17 +125,17 @@ func TestHold(t *testing.T) {
 
 // What is not taken over is undone: at its time, or when somebody asks for it.
 func TestHeldIsRestored(t *testing.T) {
-	h := mustHold(t, actuate.SinceBoot()+soon, "c-flag")
+	h := mustHold(t, clock.SinceBoot()+soon, "c-flag")
 	if restored, err := all.RestoreHeld(h.dir); err != nil || len(restored) != 1 || restored[0].Err != nil {
 		t.Errorf("restored %v, %v", restored, err)
 	}
 	h.is(h.before)
-	h = mustHold(t, actuate.SinceBoot()+time.Hour, "c-flag") // as nobody may
+	h = mustHold(t, clock.SinceBoot()+time.Hour, "c-flag") // as nobody may
 	if restored, err := all.Restore(h.dir); err != nil || len(restored) != 1 || restored[0].Err != nil {
 		t.Errorf("restored of what is held for too long: %v, %v", restored, err)
 	}
 	h.is(h.before)
-	h = mustHold(t, actuate.SinceBoot(), "c-flag")
+	h = mustHold(t, clock.SinceBoot(), "c-flag")
 	a, journal := h.controller()
 	defer journal.Close()
 	if taken, err := h.takeOver(a, h.process, ""); err != nil || len(taken) != 0 {
@@ -148,7 +149,7 @@ func TestHeldIsRestored(t *testing.T) {
 
 // A process in which something is being changed is taken over at a later call.
 func TestTakeOverWaitsForNoProcess(t *testing.T) {
-	h := mustHold(t, actuate.SinceBoot()+soon, "c-flag")
+	h := mustHold(t, clock.SinceBoot()+soon, "c-flag")
 	a, journal := h.controller()
 	defer journal.Close()
 	h.process.Lock()
@@ -189,7 +190,7 @@ func TestTakeOverIsChecked(t *testing.T) {
 		"without a way back":           {forge: replaced(`"words":`, `"wards":`), want: (*heirs).asChanged, held: true, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := mustHold(t, actuate.SinceBoot()+soon, "c-flag")
+			h := mustHold(t, clock.SinceBoot()+soon, "c-flag")
 			if tt.forge != nil {
 				h.rewrite(tt.forge)
 			}

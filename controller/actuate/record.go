@@ -13,21 +13,9 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/procid"
 )
-
-// SinceBoot is the time since the machine was booted: nobody sets it, and pids mean
-// something for as long.
-func SinceBoot() time.Duration {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		return 0 // every Linux that Attune runs on has it
-	}
-	return time.Duration(now.Nano())
-}
 
 // record is one line of the journal.
 type record struct {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -36,7 +37,7 @@ type Restored struct {
 // lines are skipped: a controller killed while it wrote leaves half a line,
 // before it changed anything. What is held for the next controller stays until its time
 // is over.
-func (k Kinds) Restore(dir string) ([]Restored, error) { return k.restore(dir, SinceBoot()) }
+func (k Kinds) Restore(dir string) ([]Restored, error) { return k.restore(dir, clock.SinceBoot()) }
 
 // RestoreHeld is Restore for what is held, too, whatever its time.
 func (k Kinds) RestoreHeld(dir string) ([]Restored, error) { return k.restore(dir, math.MaxInt64) }

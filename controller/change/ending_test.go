@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -125,7 +126,7 @@ func TestHold(t *testing.T) {
 	b := mustChange(t, "held", "busy")
 	b.names = []string{"busy"}
 	b.leases.take("held", time.Hour, time.Now())
-	held, err := b.Hold(t.Context(), actuate.SinceBoot()+actuate.MaxHold)
+	held, err := b.Hold(t.Context(), clock.SinceBoot()+actuate.MaxHold)
 	if held != 1 || err == nil || !strings.Contains(err.Error(), errBusy.Error()) || strings.Contains(err.Error(), "change held") {
 		t.Errorf("%d held, %v, want one, and why busy stays", held, err)
 	}

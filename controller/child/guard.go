@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/kinds"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -60,7 +60,7 @@ func ServeGuard(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	look := time.NewTicker(guardLooks)
 	defer look.Stop()
 	for tried := 0; tried < guardTries; <-look.C {
-		if actuate.SinceBoot() >= time.Duration(until) {
+		if clock.SinceBoot() >= time.Duration(until) {
 			done, err := known.Restore(args[0])
 			for _, r := range done {
 				say("nobody took change %s over: %s of process %d is undone: %v", r.Change, r.Knob, r.PID, r.Err == nil)

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -24,7 +24,7 @@ import (
 func TestGuardOutlastsCollections(t *testing.T) {
 	dir := t.TempDir()
 	pool := mustPool(t, "serve")
-	if err := pool.Guard(patience.Context(t), dir, actuate.SinceBoot()+time.Hour); err != nil {
+	if err := pool.Guard(patience.Context(t), dir, clock.SinceBoot()+time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	guard := mustFindGuard(t, dir)

@@ -11,10 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/readers"
@@ -56,7 +55,7 @@ type examiner struct {
 func newExaminer() *examiner {
 	return &examiner{
 		examined: make(chan examined), waiting: make(map[uint32][]examination),
-		share: quota.NewShare[uint32](shareOfUser, burstOfUser), clock: threadTime,
+		share: quota.NewShare[uint32](shareOfUser, burstOfUser), clock: clock.Thread,
 	}
 }
 
@@ -116,13 +115,6 @@ func (x *examiner) work(uid uint32) {
 			beat.Pause(x.ctx, pause)
 		}
 	}
-}
-
-// threadTime is the processor time that this thread has taken.
-func threadTime() time.Duration {
-	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now) // it cannot fail for this clock
-	return time.Duration(now.Nano())
 }
 
 // examine looks whether a process goes under a name that a registration wants, and if so

@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/sites"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -107,11 +107,7 @@ func (m *Member) Started() time.Time { return time.Unix(0, m.Snapshot().GetSeenU
 
 // Age is how long ago the process was started.
 func (m *Member) Age() time.Duration {
-	var now unix.Timespec
-	// It cannot fail for this clock.
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now)
-	started := time.Duration(m.identity.StartTicks) * (time.Second / procid.TicksPerSecond)
-	return time.Duration(now.Nano()) - started
+	return clock.SinceBoot() - time.Duration(m.identity.StartTicks)*(time.Second/procid.TicksPerSecond)
 }
 
 // Sites owns the patched entries and returns of the process.

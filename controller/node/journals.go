@@ -9,8 +9,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/child"
+	"github.com/attune-hpc/attune/internal/clock"
 )
 
 // restorePatience bounds the undoing of what controllers have left.
@@ -59,7 +59,7 @@ func (j *journals) hold(ctx context.Context) bool {
 	if !j.present() {
 		return false
 	}
-	until := actuate.SinceBoot() + j.holdTime
+	until := clock.SinceBoot() + j.holdTime
 	if err := j.children.Guard(ctx, j.dir, until); err != nil {
 		j.log.Error("changes are undone that the next attuned could have taken over", "error", err)
 		return false
@@ -73,14 +73,14 @@ func (j *journals) hold(ctx context.Context) bool {
 func (j *journals) seeToHeld(ctx context.Context) {
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
-	for end := actuate.SinceBoot() + MaxHold + lookInterval; ; {
+	for end := clock.SinceBoot() + MaxHold + lookInterval; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-look.C:
 		}
 		_, off := j.sessions.switchedOff()
-		if off || actuate.SinceBoot() > end {
+		if off || clock.SinceBoot() > end {
 			j.restore(ctx, off)
 			return
 		}

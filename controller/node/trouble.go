@@ -12,8 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/turns"
 )
 
@@ -83,11 +82,7 @@ func (h *health) disk(err error) {
 // clockOffset is what separates the time of day from the time that passes,
 // suspended time included.
 func clockOffset() time.Duration {
-	var day, passed unix.Timespec
-	// Neither fails for these clocks.
-	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &day)
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &passed)
-	return time.Duration(day.Nano() - passed.Nano())
+	return time.Duration(time.Now().UnixNano()) - clock.SinceBoot()
 }
 
 // writable tries whether a file in dir can be written.

@@ -3,14 +3,13 @@
 package shm
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/attune-hpc/attune/internal/clock"
 )
 
 const (
@@ -182,7 +181,7 @@ func readAnchor() anchor {
 	var best anchor
 	for i := range anchorTries {
 		before := ticks()
-		nanos := monotonicNanos()
+		nanos := clock.Monotonic().Nanoseconds()
 		after := ticks()
 		if w := after - before; i == 0 || w < best.width {
 			best = anchor{ticks: before + w/2, nanos: nanos, width: w}
@@ -191,21 +190,8 @@ func readAnchor() anchor {
 	return best
 }
 
-// monotonicNanos is CLOCK_MONOTONIC itself; package time hides the number.
-func monotonicNanos() int64 {
-	return clockNanos(unix.CLOCK_MONOTONIC)
-}
-
 func readUnixOffset() int64 {
-	before := monotonicNanos()
+	before := clock.Monotonic().Nanoseconds()
 	now := time.Now().UnixNano()
-	return now - before - (monotonicNanos()-before)/2
-}
-
-func clockNanos(id int32) int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(id, &ts); err != nil {
-		panic(fmt.Sprintf("read clock %d: %v", id, err)) // no Linux lacks it
-	}
-	return ts.Nano()
+	return now - before - (clock.Monotonic().Nanoseconds()-before)/2
 }

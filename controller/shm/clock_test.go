@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/internal/clock"
 )
 
 // machine is a counter and a clock that are in step but for a rate.
@@ -129,7 +131,7 @@ func TestClockReal(t *testing.T) {
 		s := c.Scale()
 		off := int64(s.Time(a.ticks)) - a.nanos
 		beyond = append(beyond, max(off, -off)-int64(s.Duration(a.width)))
-		unix := time.Duration(monotonicNanos()) + s.UnixOffset()
+		unix := clock.Monotonic() + s.UnixOffset()
 		since = min(since, time.Since(time.Unix(0, int64(unix))))
 	}
 	if slices.Sort(beyond); beyond[len(beyond)/2] > 1000 {

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -208,17 +208,11 @@ func (n *node) Mismatch(*attunev1.Mismatch) {}
 func (n *node) note(when map[int]int64, pid int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	when[pid] = monotonic()
+	when[pid] = clock.Monotonic().Nanoseconds()
 }
 
 func (n *node) at(when map[int]int64, pid int) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return when[pid]
-}
-
-func monotonic() int64 {
-	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // it cannot fail for this clock
-	return now.Nano()
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -141,11 +142,7 @@ func Begin(pid int) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	var up unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
-		return time.Time{}, fmt.Errorf("read the time since the start of the machine: %w", err)
-	}
-	age := time.Duration(up.Nano()) - time.Duration(stat.StartTicks)*time.Second/procid.TicksPerSecond
+	age := clock.SinceBoot() - time.Duration(stat.StartTicks)*time.Second/procid.TicksPerSecond
 	return time.Now().Add(-age), nil
 }
 

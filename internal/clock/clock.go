@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clock reads clocks of the kernel that package time does not give. None of them
+// can be set. Its functions may be called from any goroutine.
+package clock
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// SinceBoot is the time since the machine was booted, suspended time included, from which
+// the kernel counts the starts of processes.
+func SinceBoot() time.Duration { return read(unix.CLOCK_BOOTTIME) }
+
+// Monotonic is SinceBoot without suspended time: the clock of the kernel's events and of
+// package time, which hides the number.
+func Monotonic() time.Duration { return read(unix.CLOCK_MONOTONIC) }
+
+// Thread is the CPU time of the calling thread: a goroutine that compares two locks its
+// thread.
+func Thread() time.Duration { return read(unix.CLOCK_THREAD_CPUTIME_ID) }
+
+func read(id int32) time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(id, &now); err != nil {
+		panic(fmt.Sprintf("read clock %d: %v", id, err)) // no Linux lacks it
+	}
+	return time.Duration(now.Nano())
+}
