@@ -18,6 +18,7 @@ func Hooks() []Hook {
 		{Index: 17, Name: "pthread_mutex_trylock", Family: AtLock, Value: "address of the mutex", Extra: "0 or error"},
 		{Index: 18, Name: "pthread_mutex_timedlock", Family: AtLock, Value: "address of the mutex", Extra: "0 or error"},
 		{Index: 19, Name: "pthread_mutex_unlock", Family: AtLock, Value: "address of the mutex", Extra: "0"},
+		{Index: 20, Name: "pthread_mutex_clocklock", Family: AtLock, Value: "address of the mutex", Extra: "0 or error"},
 		{Index: 32, Name: "read", Family: AtIO, Value: "bytes moved, 0 on error", Extra: "file descriptor"},
 		{Index: 33, Name: "write", Family: AtIO, Value: "bytes moved, 0 on error", Extra: "file descriptor"},
 		{Index: 34, Name: "pread", Family: AtIO, Value: "bytes moved, 0 on error", Extra: "file descriptor"},

@@ -54,6 +54,16 @@ DM_LED_HOOK(int, pthread_mutex_timedlock, pthread_mutex_timedlock,
     return result;
 }
 
+/* glibc from 2.30 on: by this C++ waits for a timed mutex. */
+DM_LED_HOOK(int, pthread_mutex_clocklock, pthread_mutex_clocklock,
+            (pthread_mutex_t * mutex, clockid_t clock, const struct timespec *until),
+            (mutex, clock, until)) {
+    BEGIN(pthread_mutex_clocklock);
+    int result = dm_real_pthread_mutex_clocklock(mutex, clock, until);
+    END(pthread_mutex_clocklock, address_of(mutex), (uint64_t)result, result, mutex, clock, until);
+    return result;
+}
+
 static DM_NOINLINE int full_unlock(pthread_mutex_t *mutex) {
     BEGIN(pthread_mutex_unlock);
     /* The duration is known only afterwards, where the mutex may be gone; its
@@ -94,5 +104,6 @@ void dm_lock_prepare(void) {
     ENTER(pthread_mutex_lock);
     ENTER(pthread_mutex_trylock);
     ENTER(pthread_mutex_timedlock);
+    ENTER(pthread_mutex_clocklock);
     ENTER(pthread_mutex_unlock);
 }

@@ -122,6 +122,8 @@ BOOT(int, posix_memalign, (void **place, size_t alignment, size_t size), (place,
 int (*dm_real_pthread_mutex_lock)(pthread_mutex_t *mutex);
 int (*dm_real_pthread_mutex_trylock)(pthread_mutex_t *mutex);
 int (*dm_real_pthread_mutex_timedlock)(pthread_mutex_t *mutex, const struct timespec *until);
+int (*dm_real_pthread_mutex_clocklock)(pthread_mutex_t *mutex, clockid_t clock,
+                                       const struct timespec *until);
 int (*dm_real_pthread_mutex_unlock)(pthread_mutex_t *mutex);
 
 BOOT(int, mlockall, (int flags), (flags), return (int)dm_syscall(SYS_mlockall, flags))

@@ -2,6 +2,7 @@
 /* What is measured: records, aggregates, losses, exactly. */
 #include "controller.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,6 +193,23 @@ static void duration_of_a_wait(void) {
     EXPECT(ticks < 5000000, "shortest %lu ticks", ticks);
 }
 
+static void expect_lock(const struct attune_record *r, void *data) {
+    uint64_t *free_ones = data;
+    EXPECT(r->value > 4096, "the value is the mutex, not %lu", r->value);
+    EXPECT_EQUAL(r->extra, *free_ones > 0 ? 0 : ETIMEDOUT);
+    if (*free_ones > 0)
+        --*free_ones;
+}
+
+static void locks_by_a_clock(void) {
+    struct session s = {0};
+    uint64_t free_ones = 10;
+    start(&s, "clocklock 10", P_CLOCKLOCK, ATTUNE_CTL_EVENT);
+    session_end_undrained(&s);
+    EXPECT_EQUAL(drain(s.process, expect_lock, &free_ones), 11);
+    session_close(&s);
+}
+
 static void place_io(struct controller *c, struct process *p) {
     (void)c;
     for (unsigned i = P_READ; i <= P_PWRITE; i++)
@@ -301,6 +319,7 @@ const struct test_case event_cases[] = {
     {"sampling", sampling_takes_one_in_n},
     {"sampling_and_aggregates", sampling_leaves_aggregates_whole},
     {"duration", duration_of_a_wait},
+    {"clocklock", locks_by_a_clock},
     {"io_bytes", io_is_counted_in_bytes},
     {"heap", heap_works_while_traced},
     {"signal_handlers", signal_handlers_use_hooks},

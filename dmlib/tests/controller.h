@@ -171,6 +171,7 @@ enum {
     P_POSIX = 6,
     P_LOCK = 16,
     P_UNLOCK = 19,
+    P_CLOCKLOCK = 20,
     P_READ = 32,
     P_WRITE = 33,
     P_PREAD = 34,

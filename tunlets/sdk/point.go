@@ -62,8 +62,8 @@ type Point struct {
 	ID string
 	// Hook names a hook of DMLib: malloc, calloc, realloc, memalign, aligned_alloc,
 	// posix_memalign (the value is the bytes asked for), free (the address),
-	// pthread_mutex_lock, _trylock, _timedlock, _unlock (the mutex' address), read, write,
-	// pread, pwrite, readv, writev (the bytes moved, 0 on an error).
+	// pthread_mutex_lock, _trylock, _timedlock, _clocklock (glibc 2.30), _unlock (the mutex'
+	// address), read, write, pread, pwrite, readv, writev (the bytes moved, 0 on an error).
 	Hook string
 	// Object is the base name pattern (path.Match) of the binary or library
 	// that defines Symbols; empty: whichever does.

@@ -126,7 +126,20 @@ static void hold(void) {
     pthread_join(one, NULL);
 }
 
+/* clocklock PAIRS: timed locks of a free mutex, and one of a mutex that is held */
+static void clocklock(void) {
+    struct timespec past = {0};
+    for (long i = 0; i < number[0]; i++) {
+        CHECK(pthread_mutex_clocklock(&own, CLOCK_MONOTONIC, &past) == 0);
+        CHECK(pthread_mutex_unlock(&own) == 0);
+    }
+    CHECK(pthread_mutex_lock(&own) == 0);
+    CHECK(pthread_mutex_clocklock(&own, CLOCK_MONOTONIC, &past) == ETIMEDOUT);
+    CHECK(pthread_mutex_unlock(&own) == 0);
+}
+
 const struct subject thread_subjects[] = {
     {"threads", threads}, {"sequence", sequence}, {"destructor", destructor},
-    {"cancel", cancel},   {"hold", hold},         {NULL, NULL},
+    {"cancel", cancel},   {"hold", hold},         {"clocklock", clocklock},
+    {NULL, NULL},
 };
