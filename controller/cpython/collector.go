@@ -75,11 +75,32 @@ func locate(p Program, image objfile.Image) (state uint64, err error) {
 	if symbol.Size < stateBytes || symbol.Size > maxRuntime {
 		return 0, fmt.Errorf("%w: _PyRuntime of %s has %d bytes", ErrNoCollector, image.Name(), symbol.Size)
 	}
+	if err := checkVersion(p, image); err != nil {
+		return 0, err
+	}
 	runtime, address := make([]byte, symbol.Size), image.Address(symbol.Value)
 	if err := proc.Read(p, address, runtime); err != nil {
 		return 0, err
 	}
 	return find(runtime, address)
+}
+
+// checkVersion refuses an interpreter whose layout is not known to be this one: what a
+// later version keeps there may look like it. 3.11 and later say which they are.
+func checkVersion(p Program, image objfile.Image) error {
+	symbol, err := image.Symbol("Py_Version", objfile.Variable)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoCollector, err)
+	}
+	version := make([]byte, 8)
+	if err := proc.Read(p, image.Address(symbol.Value), version); err != nil {
+		return err
+	}
+	major, minor := version[3], version[2]
+	if major != 3 || minor < 11 || minor > 13 {
+		return fmt.Errorf("%w: %s is CPython %d.%d", ErrNoCollector, image.Name(), major, minor)
+	}
+	return nil
 }
 
 // Read reads the state of the collector that [Locate] has found.

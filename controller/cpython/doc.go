@@ -6,9 +6,10 @@
 //
 // The state of the main interpreter is a part of the exported variable _PyRuntime, at
 // another place in each version. [Locate] knows it by a pointer to its own beginning, the
-// only such word: the head of the youngest generation. CPython 3.14, whose collector is
-// another one, builds without the global lock, which keep no generations, and those before
-// 3.11, which allocate the interpreter, have no such word.
+// only such word: the head of the youngest generation. Builds without the global lock, which
+// keep no generations, have no such word. Versions before 3.11, which allocate the
+// interpreter, and from 3.14 on, whose collector is another one, are refused by what the
+// interpreter says of its version.
 //
 // The memory belongs to the program, which may write anything there: all numbers are
 // checked, and none is an address that is followed.

@@ -142,3 +142,47 @@ func BenchmarkRead(b *testing.B) {
 	}
 	b.Skip("no interpreter with a collector that is known")
 }
+
+// likeCollector is a program in which something looks like the state of a collector.
+const likeCollector = `
+#include <stdio.h>
+#ifdef VERSION
+const unsigned long Py_Version = VERSION;
+#endif
+void *_PyRuntime[256];
+int main(void) {
+    _PyRuntime[16 + 9] = &_PyRuntime[16];
+    puts("ready");
+    fflush(stdout);
+    return getchar() == 'x';
+}
+`
+
+// What is known is the layout of some versions: that of a later one may look the same.
+func TestVersions(t *testing.T) {
+	tests := []struct {
+		name, flag string
+		refused    string // empty: it is known
+	}{
+		{"3.10", "-DOLD", "Py_Version"},
+		{"3.11", "-DVERSION=0x030b02f0", ""},
+		{"3.13", "-DVERSION=0x030d0af0", ""},
+		{"3.14", "-DVERSION=0x030e00f0", "CPython 3.14"},
+		{"4.12", "-DVERSION=0x040c00f0", "CPython 4.12"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			target := targets.Start(t, targets.BuildText(t, "python"+tt.name, likeCollector, "-rdynamic", tt.flag))
+			at, err := Locate(mustOpen(t, target.PID))
+			if tt.refused == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if !errors.Is(err, ErrNoCollector) || !strings.Contains(err.Error(), tt.refused) {
+				t.Errorf("found at %#x: %v", at, err)
+			}
+		})
+	}
+}

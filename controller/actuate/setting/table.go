@@ -163,8 +163,8 @@ func pythonSettings() []Setting {
 	}
 	return []Setting{
 		threshold(0, "threshold0", "700; 2000 since 3.14", "Containers allocated beyond those freed after which the youngest generation is collected; 0: never."),
-		threshold(1, "threshold1", "10", "Collections of the youngest generation after which the middle one is collected."),
-		threshold(2, "threshold2", "10", "Collections of the middle generation after which the oldest is collected."),
+		threshold(1, "threshold1", "10", "Collections of the youngest generation after which the middle one is collected; in 3.14, the larger the slower old objects are looked through."),
+		threshold(2, "threshold2", "10", "Collections of the middle generation after which the oldest is collected; 3.14 ignores it."),
 		{
 			Name: "python.switch_interval_us", Min: 1, Max: 10_000_000, Default: "5000", Has: has, WayIn: way, WayBack: backWords,
 			Description: "Microseconds that a thread runs before others may ask it for the interpreter's lock, as sys.setswitchinterval.",
