@@ -134,14 +134,17 @@ func (h *host) patchesOfBatch() *sites.Batch {
 }
 
 // named returns the point with what it stands for in the process in place of each
-// name: of its object, if it names a function alone, and of each path. The point
-// itself if it has neither.
+// name: of its object, if it names a function alone, and of each path; and with the types
+// that a static probe gives its arguments. The point itself if it has nothing of that.
 func (h *host) named(spec *attunev1.MeasurePoint) (*attunev1.MeasurePoint, error) {
 	spec, err := symbols.InOneObject(spec, h.images)
 	if err != nil {
 		return nil, err
 	}
-	return h.names.Named(spec, h.images)
+	if spec, err = h.names.Named(spec, h.images); err != nil {
+		return nil, err
+	}
+	return symbols.Typed(spec, h.images)
 }
 
 // throws says that an exception may be thrown in the process.

@@ -7,7 +7,8 @@ import attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 // CaptureType says what a captured value is.
 type CaptureType uint8
 
-// The types. The zero CaptureType is U64.
+// The types. The zero CaptureType is U64; of an argument that its static probe declares
+// signed, I64.
 const (
 	I8      = CaptureType(attunev1.CaptureType_CAPTURE_TYPE_I8)
 	I16     = CaptureType(attunev1.CaptureType_CAPTURE_TYPE_I16)

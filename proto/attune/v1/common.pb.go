@@ -146,7 +146,8 @@ func (Delivery) EnumDescriptor() ([]byte, []int) {
 type CaptureType int32
 
 const (
-	// Not given: an unsigned integer of 64 bits.
+	// Not given: an unsigned integer of 64 bits; of an argument that its static
+	// probe declares signed, a signed one.
 	CaptureType_CAPTURE_TYPE_UNSPECIFIED CaptureType = 0
 	// Signed integer of 8 bits.
 	CaptureType_CAPTURE_TYPE_I8 CaptureType = 1
