@@ -116,9 +116,14 @@ func (c *askingChild) find() {
 	}
 }
 
-// is says whether a process has the memory file and is not the one that it belongs to.
+// is says whether a process, or one of its threads, has the memory file and is not of the
+// one that it belongs to: a thread of that has forked past the C library, where its child
+// goes by its id.
 func (c *askingChild) is(pid int) bool {
-	if pid <= 0 || pid == c.parent {
+	if pid <= 0 {
+		return false
+	}
+	if status, err := procid.ReadStatus(pid); err != nil || status.Process == c.parent {
 		return false
 	}
 	mappings, err := objfile.Mappings(pid)
