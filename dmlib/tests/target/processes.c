@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,6 +116,50 @@ static void brief(void) {
     }
 }
 
+/* rawclone: a child that the C library does not know of */
+static void raw_clone(void) {
+    lock_pairs(&own, 10);
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        for (int round = 0; round < 200; round++, usleep(1000))
+            lock_pairs(&own, 100);
+        _exit(0);
+    }
+    wait_ok(child);
+    lock_pairs(&own, 10);
+}
+
+static _Atomic bool over;
+
+static void *busy(void *unused) {
+    pthread_mutex_t mine = PTHREAD_MUTEX_INITIALIZER;
+    while (!over) {
+        lock_pairs(&mine, 10);
+        free(malloc(100));
+    }
+    return unused;
+}
+
+/* among FORKS: children of a process whose other threads are in hooks */
+static void among(void) {
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, busy, NULL) == 0);
+    for (long i = 0; i < number[0]; i++) {
+        pid_t child = fork();
+        for (int round = 0; round < 300 && child == 0; round++) {
+            lock_pairs(&own, 10);
+            free(malloc(100));
+        }
+        if (child == 0)
+            _exit(0);
+        wait_ok(child);
+    }
+    over = true;
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
 /* vfork: exec after vfork, and an exec that fails in between */
 static void vforks(void) {
     lock_pairs(&own, 10);
@@ -157,6 +202,8 @@ const struct subject process_subjects[] = {
     {"left", left},
     {"brief", brief},
     {"slow", slow},
+    {"rawclone", raw_clone},
+    {"among", among},
     {"vfork", vforks},
     {"spawn", spawns},
     {"limit", limit},

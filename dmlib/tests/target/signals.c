@@ -5,7 +5,10 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t handled;
@@ -76,8 +79,76 @@ static void jumps(void) {
     lock_pairs(&own, number[1]);
 }
 
+static void until_left(pthread_mutex_t *taken) {
+    if (sigsetjmp(escape, 1) != 0)
+        return;
+    can_escape = 1;
+    pthread_mutex_lock(taken);
+    exit(3);
+}
+
+/* waits JUMPS PAIRS: handlers leave locks that wait, by longjmp */
+static void waits(void) {
+    pthread_mutex_t taken = PTHREAD_MUTEX_INITIALIZER;
+    lock_pairs(&taken, 1);
+    pthread_mutex_lock(&taken);
+    tick_with(jump, SA_RESTART);
+    while (handled < number[0])
+        until_left(&taken);
+    stop_ticking();
+    lock_pairs(&own, number[1]);
+}
+
+#define ROOM (64 << 10)
+#define PAINT 0x5a
+static char *small_stack;
+static char *deepest; /* frame of the handler */
+
+static void in_small_stack(int signal) {
+    char here;
+    deepest = &here;
+    handler(signal);
+    lock_pairs(&own, 100);
+}
+
+/* How much the last handler has used below its own frame. */
+static long used_of_stack(void) {
+    char *at = small_stack;
+    while (at < deepest && *at == PAINT)
+        at++;
+    return deepest - at;
+}
+
+static void handle_painted(void) {
+    memset(small_stack, PAINT, ROOM);
+    CHECK(raise(SIGUSR1) == 0);
+}
+
+/* smallstack: prints the most that a handler used of a stack of its own, whose hooks are the
+ * first of the thread, and, of a forked child, those in which it registers */
+static void small_stacks(void) {
+    struct sigaction action = {.sa_handler = in_small_stack, .sa_flags = SA_ONSTACK};
+    small_stack = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    stack_t other = {.ss_sp = small_stack, .ss_size = ROOM};
+    CHECK(small_stack != MAP_FAILED && sigaltstack(&other, NULL) == 0);
+    null = open("/dev/null", O_WRONLY);
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    handle_painted();
+    long most = used_of_stack();
+    pid_t child = fork();
+    for (int round = 0; round < 100 && child == 0; round++, usleep(1000)) {
+        handle_painted();
+        most = used_of_stack() > most ? used_of_stack() : most;
+    }
+    int status;
+    CHECK(child == 0 || (waitpid(child, &status, 0) == child && status == 0));
+    printf("%ld\n", most);
+    fflush(stdout);
+    if (child == 0)
+        _exit(0);
+}
+
 const struct subject signal_subjects[] = {
-    {"signals", signals},
-    {"jumps", jumps},
-    {NULL, NULL},
+    {"signals", signals},         {"jumps", jumps}, {"waits", waits},
+    {"smallstack", small_stacks}, {NULL, NULL},
 };

@@ -2,6 +2,7 @@
 /* Threads: how they begin, wait and end. */
 #include "target.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -57,6 +58,23 @@ static void destructor(void) {
     CHECK(pthread_join(one, NULL) == 0);
 }
 
+static int rounds;
+
+static void at_each_round(void *count) {
+    lock_pairs(&own, *(long *)count);
+    if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS)
+        pthread_setspecific(key, count);
+}
+
+/* destructors PAIRS: the same as long as the C library calls any, after DMLib's last */
+static void destructors(void) {
+    pthread_t one;
+    CHECK(pthread_key_create(&key, at_each_round) == 0);
+    CHECK(pthread_create(&one, NULL, ends, NULL) == 0);
+    CHECK(pthread_join(one, NULL) == 0);
+    CHECK(rounds == PTHREAD_DESTRUCTOR_ITERATIONS);
+}
+
 static int pipe_ends[2];
 static bool cleaned;
 static _Atomic int reader;
@@ -74,6 +92,35 @@ static void *reads(void *unused) {
         CHECK(read(pipe_ends[0], &byte, 1) == 1);
     pthread_cleanup_pop(0);
     return unused;
+}
+
+static _Atomic bool begun;
+
+static void *never_ends(void *unused) {
+    pthread_mutex_t mine = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cleanup_push(clean, NULL);
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    begun = true;
+    for (;;)
+        lock_pairs(&mine, 100);
+    pthread_cleanup_pop(0);
+    return unused;
+}
+
+/* anywhere COUNT: threads are cancelled wherever they are, in hooks above all */
+static void anywhere(void) {
+    for (long i = 0; i < number[0]; i++) {
+        pthread_t one;
+        void *result;
+        begun = cleaned = false;
+        CHECK(pthread_create(&one, NULL, never_ends, NULL) == 0);
+        while (!begun)
+            sched_yield();
+        usleep((useconds_t)(i % 7) * 20);
+        CHECK(pthread_cancel(one) == 0);
+        CHECK(pthread_join(one, &result) == 0);
+        CHECK(result == PTHREAD_CANCELED && cleaned);
+    }
 }
 
 /* Whether the reader has taken all and waits for more. */
@@ -139,7 +186,7 @@ static void clocklock(void) {
 }
 
 const struct subject thread_subjects[] = {
-    {"threads", threads}, {"sequence", sequence}, {"destructor", destructor},
-    {"cancel", cancel},   {"hold", hold},         {"clocklock", clocklock},
-    {NULL, NULL},
+    {"threads", threads},         {"sequence", sequence}, {"destructor", destructor},
+    {"cancel", cancel},           {"hold", hold},         {"clocklock", clocklock},
+    {"destructors", destructors}, {"anywhere", anywhere}, {NULL, NULL},
 };
