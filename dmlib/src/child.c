@@ -120,18 +120,32 @@ static bool child_register(void) {
            dm_live_replace(&mapping);
 }
 
-static void come_under_control(void) {
-    enum answer answer = ask_as_thread();
-    if (answer == MAY && !child_register()) {
+/* A handler that leaves by longjmp would leave descriptors open, and the child for ever about
+ * to register. */
+static void register_undisturbed(void) {
+    uint64_t before;
+    bool held = dm_hold_signals(&before);
+    if (!held || !child_register()) {
         dm_go_inert();
         dm_leave_parent();
     }
-    if (answer == MAY_NOT)
-        dm_go_inert(); /* without a system call, also to unmap what is its parent's */
-    if (answer == LATER)
-        dm_child_disclaim(REGISTERS_NOT);
-    else
+    dm_child_settle();
+    if (held)
+        dm_release_signals(&before);
+}
+
+static void come_under_control(void) {
+    switch (ask_as_thread()) {
+    case MAY:
+        register_undisturbed();
+        break;
+    case MAY_NOT: /* without a system call, also to unmap what is its parent's */
+        dm_go_inert();
         dm_child_settle();
+        break;
+    case LATER:
+        dm_child_disclaim(REGISTERS_NOT);
+    }
 }
 
 /* Several threads may do this at once, of which one's beat is lost. */

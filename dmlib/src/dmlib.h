@@ -232,6 +232,11 @@ DM_INLINE uint32_t dm_attend(unsigned point, uint32_t family, uint32_t word) {
     return dm_attend_at(&here, word);
 }
 
+/* mailbox.c: keeps signals back, but for those that must not be (signals.h). False: that
+ * cannot be done. */
+DM_HIDDEN bool dm_hold_signals(uint64_t *before);
+DM_HIDDEN void dm_release_signals(const uint64_t *before);
+
 /* handler.c: whether the thread may be in a signal handler. About 1 us per page of its
  * stack, less where it was in the same handler before. */
 DM_HIDDEN bool dm_in_handler(void);

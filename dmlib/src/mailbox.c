@@ -99,14 +99,23 @@ static void settle(struct attune_command *command, const struct dm_safe_point *h
     __atomic_store_n(&command->state, ATTUNE_CMD_DONE, __ATOMIC_RELEASE);
 }
 
+bool dm_hold_signals(uint64_t *before) {
+    uint64_t blocked = DM_SIGNALS_BLOCKED;
+    return dm_syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, before, sizeof(*before)) == 0;
+}
+
+void dm_release_signals(const uint64_t *before) {
+    dm_syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof(*before));
+}
+
 /* A handler that leaves by longjmp would leave the command claimed, the thread busy, and
  * perhaps the loader locked, for ever: no handler runs meanwhile, but those of faults. Hooks
  * in the command are no events of the program. */
 static void settle_undisturbed(struct attune_command *command, const struct dm_safe_point *here,
                                int32_t tid) {
     struct dm_thread *thread = &dm_thread;
-    uint64_t generation, blocked = DM_SIGNALS_BLOCKED, before;
-    if (dm_syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &before, sizeof(before)) != 0)
+    uint64_t generation, before;
+    if (!dm_hold_signals(&before))
         return;
     generation = thread->generation;
     dm_enter(thread);
@@ -116,7 +125,7 @@ static void settle_undisturbed(struct attune_command *command, const struct dm_s
     dm_compiler_barrier();
     thread->in_command = 0;
     dm_leave(thread, generation);
-    dm_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+    dm_release_signals(&before);
 }
 
 static void run(struct attune_command *mailbox, const struct dm_safe_point *here) {

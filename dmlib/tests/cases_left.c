@@ -59,6 +59,14 @@ static void destructors_to_the_end(void) {
     session_close(&s);
 }
 
+/* While a child registers it has descriptors open, which would stay so. */
+static void registration_is_not_left(void) {
+    struct session s = {0};
+    run(&s, "opens");
+    EXPECT_EQUAL(s.controller.count, 2);
+    session_close(&s);
+}
+
 static void child_that_nobody_knows(void) {
     struct session s = {0};
     run(&s, "rawclone");
@@ -93,6 +101,7 @@ const struct test_case left_cases[] = {
     {"left_waiting", handlers_leave_waits},
     {"cancel_anywhere", cancelled_anywhere},
     {"destructors_to_the_end", destructors_to_the_end},
+    {"left_registering", registration_is_not_left},
     {"raw_clone", child_that_nobody_knows},
     {"fork_among_threads", forked_among_threads},
     {"small_stack", little_of_a_stack},

@@ -99,6 +99,41 @@ static void waits(void) {
     lock_pairs(&own, number[1]);
 }
 
+static int lowest; /* descriptor that is not open */
+
+static void jump_from_open(int signal) {
+    int saved = errno;
+    if (fcntl(lowest, F_GETFD) != -1)
+        jump(signal);
+    errno = saved;
+}
+
+static void lock_until_left(void) {
+    if (sigsetjmp(escape, 1) != 0)
+        return;
+    can_escape = 1;
+    lock_pairs(&own, 100);
+    can_escape = 0;
+}
+
+/* opens: a forked child whose handlers leave hooks by longjmp where those have opened
+ * something */
+static void opens(void) {
+    lock_pairs(&own, 1);
+    pid_t child = fork();
+    if (child == 0) {
+        tick_with(jump_from_open, SA_RESTART);
+        lowest = null + 1;
+        for (int round = 0; round < 2000; round++, usleep(1000))
+            lock_until_left();
+        stop_ticking();
+        CHECK(handled == 0 && fcntl(lowest, F_GETFD) == -1);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 #define ROOM (64 << 10)
 #define PAINT 0x5a
 static char *small_stack;
@@ -150,5 +185,5 @@ static void small_stacks(void) {
 
 const struct subject signal_subjects[] = {
     {"signals", signals},         {"jumps", jumps}, {"waits", waits},
-    {"smallstack", small_stacks}, {NULL, NULL},
+    {"smallstack", small_stacks}, {"opens", opens}, {NULL, NULL},
 };
