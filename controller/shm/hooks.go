@@ -14,7 +14,7 @@ func Hooks() []Hook {
 		{Index: 4, Name: "memalign", Family: AtAlloc, Value: "bytes asked for", Extra: "address returned"},
 		{Index: 5, Name: "aligned_alloc", Family: AtAlloc, Value: "bytes asked for", Extra: "address returned"},
 		{Index: 6, Name: "posix_memalign", Family: AtAlloc, Value: "bytes asked for", Extra: "address returned"},
-		{Index: 16, Name: "pthread_mutex_lock", Family: AtLock, Value: "address of the mutex", Extra: "0"},
+		{Index: 16, Name: "pthread_mutex_lock", Family: AtLock, Value: "address of the mutex", Extra: "0 or error"},
 		{Index: 17, Name: "pthread_mutex_trylock", Family: AtLock, Value: "address of the mutex", Extra: "0 or error"},
 		{Index: 18, Name: "pthread_mutex_timedlock", Family: AtLock, Value: "address of the mutex", Extra: "0 or error"},
 		{Index: 19, Name: "pthread_mutex_unlock", Family: AtLock, Value: "address of the mutex", Extra: "0"},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lock is recorded when it is held, an unlock while it still is: the time
- * between the two records is time in the critical section, unless the thread waited on
- * a condition in between: pthread_cond_wait and its like release the mutex and take
- * it again inside the C library, which are no calls. To stand before these would make
- * calls out of them in counts, and has to tell two versions of each apart. */
+/* A lock is recorded when it is held, or refused with an error, an unlock while it still
+ * is held: the time between the two records is time in the critical section, unless the
+ * thread waited on a condition in between: pthread_cond_wait and its like release the mutex
+ * and take it again inside the C library, which are no calls. To stand before these would
+ * make calls out of them in counts, and has to tell two versions of each apart. */
 #include "hook.h"
 
 static uint64_t address_of(const void *pointer) { return (uint64_t)(uintptr_t)pointer; }
@@ -17,7 +17,7 @@ static uint64_t address_of(const void *pointer) { return (uint64_t)(uintptr_t)po
 static DM_NOINLINE int full_lock(pthread_mutex_t *mutex) {
     BEGIN(pthread_mutex_lock);
     int result = dm_real_pthread_mutex_lock(mutex);
-    END(pthread_mutex_lock, address_of(mutex), 0, result, mutex);
+    END(pthread_mutex_lock, address_of(mutex), (uint64_t)result, result, mutex);
     return result;
 }
 
@@ -25,13 +25,12 @@ static DM_NOINLINE int hot_lock(pthread_mutex_t *mutex, uint64_t asked) {
     const unsigned point = DM_POINT_pthread_mutex_lock;
     if (dm_asks_before(asked))
         return full_lock(mutex);
-    int result = dm_real_pthread_mutex_lock(mutex);
-    uint64_t address = address_of(mutex);
+    uint64_t result = (uint64_t)dm_real_pthread_mutex_lock(mutex), address = address_of(mutex);
     const struct attune_point_control *control = dm_control(point);
-    if (dm_likely(dm_hot(point, control, asked, address, 0, NULL)) ||
+    if (dm_likely(dm_hot(point, control, asked, address, result, NULL)) ||
         dm_warm(point, control, asked, address))
-        return result;
-    return (int)dm_late(point, address, 0, (uint64_t)result);
+        return (int)result;
+    return (int)dm_late(point, address, result, result);
 }
 
 static int hook_pthread_mutex_lock(pthread_mutex_t *mutex) {

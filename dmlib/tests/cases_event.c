@@ -193,10 +193,12 @@ static void duration_of_a_wait(void) {
     EXPECT(ticks < 5000000, "shortest %lu ticks", ticks);
 }
 
+static uint64_t why_not; /* the last lock is refused */
+
 static void expect_lock(const struct attune_record *r, void *data) {
     uint64_t *free_ones = data;
     EXPECT(r->value > 4096, "the value is the mutex, not %lu", r->value);
-    EXPECT_EQUAL(r->extra, *free_ones > 0 ? 0 : ETIMEDOUT);
+    EXPECT_EQUAL(r->extra, *free_ones > 0 ? 0 : why_not);
     if (*free_ones > 0)
         --*free_ones;
 }
@@ -204,10 +206,27 @@ static void expect_lock(const struct attune_record *r, void *data) {
 static void locks_by_a_clock(void) {
     struct session s = {0};
     uint64_t free_ones = 10;
+    why_not = ETIMEDOUT;
     start(&s, "clocklock 10", P_CLOCKLOCK, ATTUNE_CTL_EVENT);
     session_end_undrained(&s);
     EXPECT_EQUAL(drain(s.process, expect_lock, &free_ones), 11);
     session_close(&s);
+}
+
+/* By the full way, which reads the clock first, and by the hot one. */
+static void refused_lock(uint32_t word) {
+    struct session s = {0};
+    uint64_t free_ones = 1;
+    why_not = EDEADLK;
+    start(&s, "deadlock", P_LOCK, word);
+    session_end_undrained(&s);
+    EXPECT_EQUAL(drain(s.process, expect_lock, &free_ones), 2);
+    session_close(&s);
+}
+
+static void refused_locks_say_why(void) {
+    refused_lock(ATTUNE_CTL_EVENT);
+    refused_lock(ATTUNE_CTL_EVENT | ATTUNE_CTL_TIMED);
 }
 
 static void place_io(struct controller *c, struct process *p) {
@@ -320,6 +339,7 @@ const struct test_case event_cases[] = {
     {"sampling_and_aggregates", sampling_leaves_aggregates_whole},
     {"duration", duration_of_a_wait},
     {"clocklock", locks_by_a_clock},
+    {"refused_locks", refused_locks_say_why},
     {"io_bytes", io_is_counted_in_bytes},
     {"heap", heap_works_while_traced},
     {"signal_handlers", signal_handlers_use_hooks},

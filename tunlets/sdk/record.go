@@ -34,7 +34,7 @@ type Record struct {
 	Thread int32
 	// Value is what the point takes: of a function its parameter, of a hook what Point.Hook
 	// says, or the capture that Point.Value names. Extra is, of a hook, the address returned
-	// (free: 0), the file descriptor, or the error of pthread_mutex_trylock, timedlock or clocklock;
+	// (free: 0), the file descriptor, or the error of a lock that failed;
 	// with RecordDuration a duration.
 	Value, Extra uint64
 

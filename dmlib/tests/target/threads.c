@@ -173,6 +173,18 @@ static void hold(void) {
     pthread_join(one, NULL);
 }
 
+/* deadlock: a mutex that knows its owner is locked twice */
+static void deadlock(void) {
+    pthread_mutexattr_t careful;
+    pthread_mutex_t mutex;
+    CHECK(pthread_mutexattr_init(&careful) == 0);
+    CHECK(pthread_mutexattr_settype(&careful, PTHREAD_MUTEX_ERRORCHECK) == 0);
+    CHECK(pthread_mutex_init(&mutex, &careful) == 0);
+    CHECK(pthread_mutex_lock(&mutex) == 0);
+    CHECK(pthread_mutex_lock(&mutex) == EDEADLK);
+    CHECK(pthread_mutex_unlock(&mutex) == 0);
+}
+
 /* clocklock PAIRS: timed locks of a free mutex, and one of a mutex that is held */
 static void clocklock(void) {
     struct timespec past = {0};
@@ -186,7 +198,14 @@ static void clocklock(void) {
 }
 
 const struct subject thread_subjects[] = {
-    {"threads", threads},         {"sequence", sequence}, {"destructor", destructor},
-    {"cancel", cancel},           {"hold", hold},         {"clocklock", clocklock},
-    {"destructors", destructors}, {"anywhere", anywhere}, {NULL, NULL},
+    {"threads", threads},
+    {"sequence", sequence},
+    {"destructor", destructor},
+    {"cancel", cancel},
+    {"hold", hold},
+    {"clocklock", clocklock},
+    {"deadlock", deadlock},
+    {"destructors", destructors},
+    {"anywhere", anywhere},
+    {NULL, NULL},
 };
