@@ -83,6 +83,18 @@ static void forked_among_threads(void) {
     session_close(&s);
 }
 
+/* A child that goes on in the middle of a measurement does so in its parent's memory: one of
+ * the parent's is counted once more. */
+static void forked_in_handlers(void) {
+    struct session s = {0};
+    run(&s, "forking 20000 100");
+    uint64_t all = s.process->received[P_LOCK] + lost(s.process);
+    uint64_t pairs = strtoul(s.text, NULL, 10);
+    EXPECT(pairs >= 20000 && all >= pairs && all <= pairs + 100, "%lu of %lu locks", all, pairs);
+    EXPECT_EQUAL(s.controller.count, 1);
+    session_close(&s);
+}
+
 /* Beside what the kernel and the handler need, of whatever stack. */
 #define MOST_OF_STACK 3072
 
@@ -104,6 +116,7 @@ const struct test_case left_cases[] = {
     {"left_registering", registration_is_not_left},
     {"raw_clone", child_that_nobody_knows},
     {"fork_among_threads", forked_among_threads},
+    {"fork_in_handler", forked_in_handlers},
     {"small_stack", little_of_a_stack},
     {NULL, NULL},
 };

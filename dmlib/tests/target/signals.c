@@ -134,6 +134,32 @@ static void opens(void) {
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
+static void fork_here(int signal) {
+    (void)signal;
+    int saved = errno, status;
+    pid_t child = handled < number[1] ? fork() : -1;
+    if (child > 0 && (waitpid(child, &status, 0) != child || status != 0))
+        _exit(5);
+    if (child > 0)
+        handled++;
+    errno = saved;
+}
+
+/* forking PAIRS FORKS: children that handlers fork go on with what these interrupted. Prints
+ * how many pairs it were. */
+static void forking(void) {
+    pid_t parent = getpid();
+    tick_with(fork_here, SA_RESTART);
+    long pairs = 0;
+    for (; pairs < number[0] || handled < number[1]; pairs++) {
+        lock_pairs(&own, 1);
+        if (getpid() != parent)
+            _exit(0);
+    }
+    stop_ticking();
+    printf("%ld\n", pairs);
+}
+
 #define ROOM (64 << 10)
 #define PAINT 0x5a
 static char *small_stack;
@@ -184,6 +210,6 @@ static void small_stacks(void) {
 }
 
 const struct subject signal_subjects[] = {
-    {"signals", signals},         {"jumps", jumps}, {"waits", waits},
-    {"smallstack", small_stacks}, {"opens", opens}, {NULL, NULL},
+    {"signals", signals}, {"jumps", jumps},     {"waits", waits}, {"smallstack", small_stacks},
+    {"opens", opens},     {"forking", forking}, {NULL, NULL},
 };
