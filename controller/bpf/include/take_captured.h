@@ -165,16 +165,26 @@ INLINE bool sum_up(struct hit *hit, const struct attune_program *program, struct
     return false;
 }
 
+/* Whether a hit becomes a record, of which only those count for which all conditions hold. */
+INLINE bool delivers(struct hit *hit) {
+    return watch_delivers(hit->watch, watch_count(hit->watch));
+}
+
 /* Takes a hit of a point that captures, and returns whether add_by_text is to be called. A
- * function of its own, so that others do not pay for its registers. */
+ * function of its own, so that others do not pay for its registers. Nothing is read of a hit
+ * that is none of one in some, where no condition has to be known for that. */
 static NOINLINE int take_captured(struct registers *ctx, struct hit *hit) {
     u32 number = hit->watch->program - 1;
     const struct attune_program *program = bpf_map_lookup_elem(&programs, &number);
     struct origin from = {};
     struct taken taken = {};
     u32 value;
+    bool events;
 
     if (!program)
+        return 0;
+    events = hit->watch->flags & WATCH_EVENT;
+    if (events && !program->predicates && !delivers(hit))
         return 0;
     note_origin(ctx, hit, &from);
     for (u32 i = 0; i < ATTUNE_CAPTURES && i < program->captures; i++) {
@@ -184,9 +194,9 @@ static NOINLINE int take_captured(struct registers *ctx, struct hit *hit) {
     }
     if (!all_hold(program, &taken))
         return 0;
-    if (!(hit->watch->flags & WATCH_EVENT))
+    if (!events)
         return sum_up(hit, program, &taken);
-    if (!watch_delivers(hit->watch, watch_count(hit->watch)))
+    if (program->predicates && !delivers(hit))
         return 0;
     value = (program->value - 1) & (ATTUNE_CAPTURES - 1);
     if (program->value)

@@ -65,6 +65,31 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
+// BenchmarkCaptured gives the price of one call of which a number and a string in memory are
+// taken, at each or at one in some.
+func BenchmarkCaptured(b *testing.B) {
+	binary := mustCompile(b, "captures.c", "-no-pie")
+	symbols := mustSymbols(b, binary, "takes")
+	program := mustProgram(b, &attunev1.MeasurePoint{Captures: []*attunev1.Capture{
+		{Name: "small", Source: &attunev1.Capture_Parameter{Parameter: 1}, Type: attunev1.CaptureType_CAPTURE_TYPE_U8, Dereference: []int32{24, 4}},
+		{Name: "name", Source: &attunev1.Capture_Parameter{Parameter: 1}, Type: attunev1.CaptureType_CAPTURE_TYPE_STRING, Dereference: []int32{24, 32, 0}},
+	}})
+	for name, mask := range map[string]uint32{"each": 0, "one in 1024": 1023} {
+		b.Run(name, func(b *testing.B) {
+			u := mustUprobes(b, Options{})
+			target := mustStartTarget(b, binary)
+			mustAttach(b, u, Spec{
+				Path: binary, Symbols: symbols, Point: 1, Delivery: attunev1.Delivery_DELIVERY_SAMPLED, SampleMask: mask, Program: program,
+			})
+			mustWatch(b, u, target.pid, 1)
+			b.ResetTimer()
+			before := runTime(b, target.pid)
+			target.mustCall(b, "takes %d", b.N)
+			b.ReportMetric(float64(runTime(b, target.pid)-before)/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
+
 // BenchmarkAttach gives the time until the events of a hundred points, each on a
 // function of its own of a library that runs, flow.
 func BenchmarkAttach(b *testing.B) {
