@@ -96,6 +96,9 @@ func parse(machine elf.Machine, argument string) (Operand, error) {
 		understands = o.arm
 	}
 	if o, ok := understands(rest); ok {
+		if o.Kind == Constant {
+			o.Value = o.widen(o.Value)
+		}
 		return o, nil
 	}
 	return Operand{}, fmt.Errorf("%w: %q", ErrArgument, argument)
@@ -117,6 +120,16 @@ func (o *Operand) parseSize(text string) error {
 		return ErrArgument
 	}
 	return nil
+}
+
+// widen gives a constant of the operand's size all 64 bits. Compilers write an unsigned one
+// by its sign as well: 4@$-1 is 4294967295.
+func (o Operand) widen(value int64) int64 {
+	unused := 64 - 8*o.Size
+	if o.Signed {
+		return value << unused >> unused
+	}
+	return int64(uint64(value) << unused >> unused)
 }
 
 // integer reads a constant of the assembler, decimal or hexadecimal.

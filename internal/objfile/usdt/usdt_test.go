@@ -110,6 +110,9 @@ func TestParseArguments(t *testing.T) {
 		want    usdt.Operand
 	}{
 		{"-4@$-5", elf.EM_X86_64, usdt.Operand{Kind: usdt.Constant, Size: 4, Signed: true, Value: -5}},
+		{"4@$-1", elf.EM_X86_64, usdt.Operand{Kind: usdt.Constant, Size: 4, Value: 1<<32 - 1}},
+		{"-1@$255", elf.EM_X86_64, usdt.Operand{Kind: usdt.Constant, Size: 1, Signed: true, Value: -1}},
+		{"2@-2", elf.EM_AARCH64, usdt.Operand{Kind: usdt.Constant, Size: 2, Value: 1<<16 - 2}},
 		{"8@$0xffffffffffffffff", elf.EM_X86_64, usdt.Operand{Kind: usdt.Constant, Size: 8, Value: -1}},
 		{"-4@%edi", elf.EM_X86_64, usdt.Operand{Kind: usdt.Register, Size: 4, Signed: true, Base: "rdi"}},
 		{"1@%sil", elf.EM_X86_64, usdt.Operand{Kind: usdt.Register, Size: 1, Base: "rsi"}},
