@@ -106,9 +106,14 @@ func (t *Trial) Watched() bool { return len(t.before) >= MinSamples }
 // now, and of a program whose progress comes in bursts the median alone would
 // call that a loss (see alike; joining the few samples from before the change
 // would leave too few). A window without any progress says nothing: an
-// application between two phases looks the same.
+// application between two phases looks the same. Nor does the first value after a
+// pause, in which the tunlet did not measure: the window begins behind it.
 func (t *Trial) Watch(o Objective, now time.Duration) Ruling {
 	window := o.since(t.watchFrom)
+	if n := len(window); n > 0 && window[n-1].at-window[n-1].from > o.stretch(watchWindow) {
+		t.watchFrom = window[n-1].at
+		return Ruling{}
+	}
 	if now < t.watchFrom+watchWindow && len(window) < historySize-1 || len(window) < 2*MinSamples {
 		return Ruling{}
 	}
