@@ -144,7 +144,9 @@ func (ts *tunlets) react(t *tunlet, r *attunev1.Reaction) {
 	ts.teller.emitReaction(t.name, r)
 	for _, i := range limit(r.GetInterests(), maxInterests) {
 		if ts.processes.lives(i.GetProcess()) {
-			t.feed.Set(&attunev1.SampleInterest{Process: i.GetProcess(), All: i.GetAll(), Levels: limit(i.GetLevels(), maxLevels)})
+			t.feed.Set(&attunev1.SampleInterest{
+				Process: i.GetProcess(), All: i.GetAll(), Levels: limit(i.GetLevels(), maxLevels), AfterNanos: i.GetAfterNanos(),
+			})
 		}
 	}
 	for _, w := range limit(r.GetWants(), maxInterests) {

@@ -2,7 +2,11 @@
 
 package sdk
 
-import attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+import (
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
 
 // Interest says which samples of a process a tunlet wants. Every batch of
 // samples wakes the tunlet's process, and that takes CPU time from the
@@ -10,6 +14,7 @@ import attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 type Interest struct {
 	all    bool
 	levels []Level
+	after  time.Duration
 }
 
 // Level is a condition on one signal: its rise per second between two samples
@@ -38,10 +43,17 @@ func NoSamples() Interest { return Interest{} }
 // that reaches it, with the one before it, and all that follow.
 func SamplesFrom(levels ...Level) Interest { return Interest{levels: levels} }
 
+// OrAfter is the same interest, but in all samples when so much time has passed: the first
+// one then, with the one before it, and all that follow.
+func (i Interest) OrAfter(pause time.Duration) Interest {
+	i.after = pause
+	return i
+}
+
 // Want says which samples of a process are to be delivered from now on.
 func (h *Host) Want(process Handle, i Interest) {
 	h.reaction.Interests = append(h.reaction.Interests, &attunev1.SampleInterest{
-		Process: uint64(process), All: i.all, Levels: levelsProto(i.levels),
+		Process: uint64(process), All: i.all, Levels: levelsProto(i.levels), AfterNanos: int64(i.after),
 	})
 }
 

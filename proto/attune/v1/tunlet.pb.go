@@ -1022,7 +1022,9 @@ type SampleInterest struct {
 	All bool `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"`
 	// If not all: none until one of these holds, then that sample, with the one
 	// before it, and all that follow. Empty: none.
-	Levels        []*Level `protobuf:"bytes,3,rep,name=levels,proto3" json:"levels,omitempty"`
+	Levels []*Level `protobuf:"bytes,3,rep,name=levels,proto3" json:"levels,omitempty"`
+	// If not all: no longer than so long since it said so, whatever holds. 0: without end.
+	AfterNanos    int64 `protobuf:"varint,4,opt,name=after_nanos,json=afterNanos,proto3" json:"after_nanos,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1076,6 +1078,13 @@ func (x *SampleInterest) GetLevels() []*Level {
 		return x.Levels
 	}
 	return nil
+}
+
+func (x *SampleInterest) GetAfterNanos() int64 {
+	if x != nil {
+		return x.AfterNanos
+	}
+	return 0
 }
 
 // Level is a condition on one signal of a process.
@@ -2758,11 +2767,13 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\adetails\x18\b \x03(\v2\x19.attune.v1.DetailInterestB\x02\x18\x01R\adetails\x12*\n" +
 	"\x05wants\x18\t \x03(\v2\x14.attune.v1.TableWantR\x05wants\x125\n" +
 	"\fexplanations\x18\n" +
-	" \x03(\v2\x11.attune.v1.RemarkR\fexplanations\"f\n" +
+	" \x03(\v2\x11.attune.v1.RemarkR\fexplanations\"\x87\x01\n" +
 	"\x0eSampleInterest\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x10\n" +
 	"\x03all\x18\x02 \x01(\bR\x03all\x12(\n" +
-	"\x06levels\x18\x03 \x03(\v2\x10.attune.v1.LevelR\x06levels\"y\n" +
+	"\x06levels\x18\x03 \x03(\v2\x10.attune.v1.LevelR\x06levels\x12\x1f\n" +
+	"\vafter_nanos\x18\x04 \x01(\x03R\n" +
+	"afterNanos\"y\n" +
 	"\x05Level\x12-\n" +
 	"\x06signal\x18\x01 \x01(\x0e2\x11.attune.v1.SignalB\x02\x18\x01R\x06signal\x12\x19\n" +
 	"\bat_least\x18\x02 \x01(\x01R\aatLeast\x12\x16\n" +

@@ -21,9 +21,11 @@ type Filter struct {
 	details map[uint64]kinds // by process; absent: none
 }
 
-// wait is for one of some levels to be reached.
+// wait is for one of some levels to be reached, or for some time to pass.
 type wait struct {
 	levels []*attunev1.Level
+	after  int64            // nanoseconds; 0: for levels only
+	since  int64            // the first round of the wait, Unix time in nanoseconds; 0: none yet
 	last   *attunev1.Sample // nil: none yet
 	at     int64            // when it was taken, Unix time in nanoseconds
 	told   bool             // it passed, because of its details
@@ -44,7 +46,7 @@ func (f *Filter) Set(i *attunev1.SampleInterest) {
 		w = &wait{}
 		f.waits[i.GetProcess()] = w
 	}
-	w.levels = i.GetLevels()
+	w.levels, w.after, w.since = i.GetLevels(), i.GetAfterNanos(), 0
 }
 
 // Forget forgets a process.
@@ -69,7 +71,7 @@ func (f *Filter) Pass(round *attunev1.SampleBatch) []*attunev1.SampleBatch {
 		switch {
 		case w == nil:
 			now = append(now, sample)
-		case w.reached(sample, round.GetUnixNano()):
+		case w.passed(round.GetUnixNano()), w.reached(sample, round.GetUnixNano()):
 			if w.last != nil && !w.told {
 				out = earlier(out, w.last, w.at)
 			}
@@ -98,6 +100,15 @@ func earlier(batches []*attunev1.SampleBatch, sample *attunev1.Sample, at int64)
 	}
 	batches[i].Samples = append(batches[i].Samples, sample)
 	return batches
+}
+
+// passed reports whether the time of the wait is over. It is that of rounds, which say the
+// same in a replay.
+func (w *wait) passed(at int64) bool {
+	if w.since == 0 {
+		w.since = at
+	}
+	return w.after > 0 && at-w.since >= w.after
 }
 
 // reached reports whether a sample reaches one of the levels.

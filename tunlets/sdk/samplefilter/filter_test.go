@@ -86,6 +86,22 @@ func TestPass(t *testing.T) {
 	want(t, &f, round(600, nil), "600:")
 }
 
+// TestPassAfter: what waits for some time to pass gets all samples then, from the one before on,
+// and sooner where a level is reached. Each interest begins the time anew.
+func TestPassAfter(t *testing.T) {
+	var f Filter
+	f.Set(&attunev1.SampleInterest{Process: 1, AfterNanos: 250e6})
+	f.Set(&attunev1.SampleInterest{Process: 2, AfterNanos: 250e6, Levels: []*attunev1.Level{level(faults, 100)}})
+	f.Set(&attunev1.SampleInterest{Process: 3})
+	want(t, &f, round(100, map[uint64]float64{1: 0, 2: 0, 3: 0}), "")
+	want(t, &f, round(200, map[uint64]float64{1: 99, 2: 99, 3: 99}), "100:2 200:2")
+	f.Set(&attunev1.SampleInterest{Process: 2, AfterNanos: 250e6})
+	want(t, &f, round(300, map[uint64]float64{1: 99, 2: 99, 3: 99}), "")
+	want(t, &f, round(400, map[uint64]float64{1: 99, 2: 99, 3: 99}), "300:1 400:1")
+	want(t, &f, round(500, map[uint64]float64{1: 99, 2: 99, 3: 99}), "500:1")
+	want(t, &f, round(600, map[uint64]float64{1: 99, 2: 99, 3: 99}), "500:2 600:12")
+}
+
 func TestPassNothing(t *testing.T) {
 	var f Filter
 	f.Set(&attunev1.SampleInterest{Process: 1})
