@@ -170,3 +170,41 @@ func TestWatches(t *testing.T) {
 		t.Errorf("remarks %v", h.Remarks)
 	}
 }
+
+// TestLooks: what was kept is looked at again and again, for as long as it stays and the process
+// lives, while hardly anything is delivered; and as long as it is compared again.
+func TestLooks(t *testing.T) {
+	p := writer(5000)
+	h := started(t, p)
+	h.Run(2 * time.Second)
+	kept := h.Proposals[0].GetId()
+	reported := func(d time.Duration) int {
+		before := len(h.Objectives)
+		h.Run(d)
+		return len(h.Objectives) - before
+	}
+	h.SetState(kept, attunev1.ProposalState_PROPOSAL_STATE_KEPT, "")
+	for range 3 {
+		if n := reported(80 * time.Second); n < 40 || n > 400 {
+			t.Errorf("%d values of the objective in 80 s: want a look or some, not all of the time", n)
+		}
+	}
+	before := h.Delivered
+	if n := reported(10 * time.Minute); h.Delivered-before > n+20 {
+		t.Errorf("%d calls for %d values", h.Delivered-before, n)
+	}
+	for range 2 { // compared again, in turns
+		h.SetState(kept, attunev1.ProposalState_PROPOSAL_STATE_LIFTED, "")
+		if n := reported(20 * time.Second); n < 380 {
+			t.Errorf("%d values in 20 s while it is lifted", n)
+		}
+		h.SetState(kept, attunev1.ProposalState_PROPOSAL_STATE_KEPT, "")
+		if n := reported(2 * time.Second); n < 38 {
+			t.Errorf("%d values in 2 s after it was made again", n)
+		}
+	}
+	h.SetState(kept, attunev1.ProposalState_PROPOSAL_STATE_UNDONE, "")
+	if n := reported(2 * time.Minute); n > 0 || len(h.Proposals) != 1 {
+		t.Errorf("%d values after it was undone, proposals %v", n, h.Proposals)
+	}
+}

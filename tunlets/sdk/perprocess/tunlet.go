@@ -100,8 +100,6 @@ func (t *tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
 
 func (t *tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
 	for w := range t.watches.All() {
-		if w.proposal == c.Proposal && c.State.Final() {
-			w.settled(h, c.State)
-		}
+		w.heard(h, c)
 	}
 }

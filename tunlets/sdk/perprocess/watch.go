@@ -23,7 +23,8 @@ type watch struct {
 	proposal string     // that is open; empty: none
 	tries    uint32
 	until    time.Time // nothing is proposed before
-	done     bool
+	done     bool      // nothing is proposed any more
+	looks    Looks     // at what was kept
 }
 
 func newWatch(t *tunlet, p sdk.Process) *watch {
@@ -38,7 +39,7 @@ func (w *watch) sleep(h *sdk.Host) {
 	w.window.Reset()
 	w.last, w.values = sdk.Sample{}, 0
 	if w.done {
-		h.Want(w.process.Handle, sdk.NoSamples())
+		h.Want(w.process.Handle, w.looks.Until(h.Now(), sdk.NoSamples()))
 		return
 	}
 	h.Want(w.process.Handle, sdk.Awaited(w.tunlet.description.Wake, w.process))
@@ -48,7 +49,8 @@ func (w *watch) sleep(h *sdk.Host) {
 // baseline.
 func (w *watch) take(h *sdk.Host, s sdk.Sample) {
 	before := w.last
-	if w.done || !s.At.After(before.At) {
+	w.looks.Due(h.Now())
+	if w.done && !w.looks.Open() || !s.At.After(before.At) {
 		return
 	}
 	w.last = s
@@ -60,6 +62,11 @@ func (w *watch) take(h *sdk.Host, s sdk.Sample) {
 	if value, known := problem.Progress(sdk.SpanBetween(before, s)); known {
 		h.Objective(w.scope(), value)
 		w.values++
+		w.looks.Reported()
+	}
+	if w.done {
+		w.rest(h)
+		return
 	}
 	recent := w.window.Latest(w.tunlet.lasting)
 	if w.proposal != "" || recent.Duration() < w.tunlet.lasting*9/10 {
@@ -90,9 +97,37 @@ func (w *watch) propose(h *sdk.Host, recent sdk.Span) {
 	h.Propose(p)
 }
 
+// rest sleeps until the next look if the present one is over.
+func (w *watch) rest(h *sdk.Host) {
+	if w.looks.Over(h.Now()) {
+		w.looks.End(h.Now())
+		w.sleep(h)
+	}
+}
+
+// heard follows the proposal to its end, and what was kept after that.
+func (w *watch) heard(h *sdk.Host, c sdk.ProposalChange) {
+	if w.proposal == c.Proposal && c.State.Final() {
+		w.settled(h, c.State)
+		return
+	}
+	switch began, ended := w.looks.Hear(h.Now(), c); {
+	case began:
+		h.Want(w.process.Handle, sdk.AllSamples())
+	case ended:
+		w.sleep(h)
+	}
+}
+
 // settled hears how the proposal has ended.
 func (w *watch) settled(h *sdk.Host, s sdk.ProposalState) {
+	proposal := w.proposal
 	w.proposal, w.values, w.until = "", 0, h.Now().Add(sdk.RetryPause)
+	if s == sdk.Kept {
+		w.done = true
+		w.looks.Begin(h.Now(), proposal)
+		return
+	}
 	again := s == sdk.Undone || s == sdk.Refused || s == sdk.Failed
 	if !again || w.tries >= w.tunlet.description.MaxTries {
 		w.done = true

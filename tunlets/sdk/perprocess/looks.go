@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package perprocess
+
+import (
+	"time"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+const (
+	// lookValues and lookLasting are how much a look is: the Analyzer compares 12 values over
+	// 2 s with those from before the change, after the first one, which stands for the pause.
+	lookValues  = 14
+	lookLasting = 2500 * time.Millisecond
+	// lookLongest bounds a look that brings fewer values.
+	lookLongest = 10 * time.Second
+)
+
+// Looks are those that a tunlet takes at the objective of its change that was kept. The
+// Analyzer watches over the change by what is reported in them, and takes it back if it
+// does harm later. Between them the tunlet measures nothing: they are 2 s apart at first
+// and 64 s at last, and a look takes 3 s. While the change is compared again the look
+// goes on.
+//
+// The zero Looks are of no change. Not safe for use by several goroutines.
+type Looks struct {
+	proposal string
+	open     bool
+	lifted   bool      // it is taken back, to compare
+	from     time.Time // when the look began, or the next one is due
+	values   int       // of the objective in the look
+	backoff  sdk.Backoff
+}
+
+// Begin begins to look after a proposal that was kept, with a look.
+func (l *Looks) Begin(now time.Time, proposal string) {
+	*l = Looks{proposal: proposal}
+	l.begin(now)
+}
+
+func (l *Looks) begin(now time.Time) { l.open, l.from, l.values = true, now, 0 }
+
+// Hear takes what became of a proposal. It says whether a look has begun, for which the
+// tunlet has to measure, or whether nothing is to be looked after any more.
+func (l *Looks) Hear(now time.Time, c sdk.ProposalChange) (began, ended bool) {
+	switch {
+	case l.proposal == "" || c.Proposal != l.proposal:
+		return false, false
+	case c.State == sdk.Lifted, c.State == sdk.Kept && l.lifted:
+		l.lifted, began = c.State == sdk.Lifted, !l.open
+		l.begin(now)
+		return began, false
+	case c.State == sdk.Kept || !c.State.Final():
+		return false, false
+	}
+	*l = Looks{}
+	return false, true
+}
+
+// Due begins the next look if it is time, and says so.
+func (l *Looks) Due(now time.Time) bool {
+	if l.proposal == "" || l.open || now.Before(l.from) {
+		return false
+	}
+	l.begin(now)
+	return true
+}
+
+// Open says whether a look goes on.
+func (l *Looks) Open() bool { return l.open }
+
+// Reported counts a value of the objective.
+func (l *Looks) Reported() { l.values++ }
+
+// Over says whether the look has brought enough, or will not.
+func (l *Looks) Over(now time.Time) bool {
+	lasted := now.Sub(l.from)
+	return l.open && !l.lifted && (l.values >= lookValues && lasted >= lookLasting || lasted >= lookLongest)
+}
+
+// End ends the look, and has the next one wait.
+func (l *Looks) End(now time.Time) { l.open, l.from = false, now.Add(l.backoff.Next()) }
+
+// Until is the interest until the next look: another one in its place, if that is sooner.
+func (l *Looks) Until(now time.Time, sooner sdk.Interest) sdk.Interest {
+	if l.proposal == "" {
+		return sooner
+	}
+	return sooner.OrAfter(max(l.from.Sub(now), 1))
+}
