@@ -94,7 +94,7 @@ func Parse(content []byte) (*Definition, error) {
 	if err := p.err(); err != nil {
 		return nil, err
 	}
-	for id, point := range d.asks() {
+	for id, point := range d.asks(false) {
 		point.ID = id
 		d.description.Points = append(d.description.Points, point)
 	}

@@ -133,3 +133,13 @@ func (d *details) take(s sdk.Sample) {
 func (d *details) news(kinds []sdk.Detail) bool {
 	return slices.ContainsFunc(kinds, func(k sdk.Detail) bool { return slices.Contains(d.fresh, k) })
 }
+
+// unread says that some of the kinds that are needed have not been read twice yet.
+func (d *details) unread(kinds []sdk.Detail) bool {
+	for _, t := range itemTables() {
+		if _, known := d.kinds[t.ID].list(); !known && slices.Contains(kinds, t.ID) {
+			return true
+		}
+	}
+	return false
+}

@@ -3,6 +3,7 @@
 package declarative_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,8 +103,12 @@ func TestDetails(t *testing.T) {
 				t.Errorf("reason %q, want %q", got, want)
 			}
 			h.SetState(h.Proposals[0].GetId(), attunev1.ProposalState_PROPOSAL_STATE_KEPT, "")
+			if kinds := h.DetailsWanted(p); !slices.Equal(kinds, []sdk.Detail{sdk.DetailSockets}) {
+				t.Errorf("%v are wanted after the verdict, want those of the objective", kinds)
+			}
+			h.Run(3 * time.Second)
 			if kinds := h.DetailsWanted(p); len(kinds) > 0 {
-				t.Errorf("after the verdict %v are wanted", kinds)
+				t.Errorf("%v are wanted after a look", kinds)
 			}
 		})
 	}

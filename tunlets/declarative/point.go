@@ -119,15 +119,27 @@ func (p *parser) probe(what string, to *sdk.Point, value *string) func(*yaml.Nod
 	}
 }
 
-// asks are the measure points to ask for, by their ids in one process.
-func (d *Definition) asks() iter.Seq2[string, sdk.Point] {
+// asks are the measure points to ask for, by their ids in one process: after a change was
+// kept, those of the objective.
+func (d *Definition) asks(kept bool) iter.Seq2[string, sdk.Point] {
 	return func(yield func(string, sdk.Point) bool) {
 		for _, p := range d.points {
+			if kept && !d.objective.uses(namePoint+p.id+".") {
+				continue
+			}
 			if !yield(p.id, p.spec) || p.until != nil && !yield(p.id+endSuffix, *p.until) {
 				return
 			}
 		}
 	}
+}
+
+// needs are the details that are read, likewise.
+func (d *Definition) needs(kept bool) []sdk.Detail {
+	if kept {
+		return d.objective.details()
+	}
+	return d.details
 }
 
 // optional says whether a point can be done without.

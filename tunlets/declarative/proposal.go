@@ -40,9 +40,15 @@ func (w *watch) propose(h *sdk.Host, k knowledge) {
 	w.enter(proposed, h.Now())
 }
 
-// settled goes on after a verdict: what was not kept may be tried again.
+// settled goes on after a verdict: what was kept is looked after, what was not may be tried
+// again.
 func (w *watch) settled(h *sdk.Host, s sdk.ProposalState) {
-	w.proposal, w.kept = "", s == sdk.Kept
+	proposal := w.proposal
+	w.proposal = ""
+	if s == sdk.Kept {
+		w.keep(h, proposal)
+		return
+	}
 	if (s == sdk.Undone || s == sdk.Refused) && w.tries < cmp.Or(w.tunlet.description.MaxTries, defaultTries) {
 		w.release(h)
 		w.until = h.Now().Add(sdk.RetryPause)
@@ -58,7 +64,7 @@ func (w *watch) release(h *sdk.Host) {
 	if !w.active() {
 		return
 	}
-	for id := range w.tunlet.asks() {
+	for id := range w.tunlet.asks(false) {
 		h.RemovePoint(w.point(id))
 	}
 	if len(w.tunlet.details) > 0 {

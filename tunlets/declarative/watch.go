@@ -5,11 +5,11 @@ package declarative
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
 )
 
 const (
@@ -35,7 +35,8 @@ const (
 	asked                 // points asked for
 	judging               // symptom, and points in place; the objective is reported
 	proposed              // a change is proposed; the objective is reported
-	done                  // kept, or given up
+	looking               // a change was kept; the objective is reported
+	done                  // given up, or kept and between two looks
 )
 
 // subject is a process, and what is said of it is called by.
@@ -59,18 +60,50 @@ type phase struct {
 	since time.Time // when the state began
 }
 
-// active says that the symptom was found, and that nothing is settled yet.
-func (p *phase) active() bool { return p.state == asked || p.state == judging || p.state == proposed }
+// active says that something is measured.
+func (p *phase) active() bool { return p.state != quiet && p.state != done }
 
 func (p *phase) enter(s state, now time.Time) { p.state, p.since = s, now }
+
+// seen is what was seen of the signals of a process.
+type seen struct {
+	window  *sdk.Window
+	lasting time.Duration // of a symptom
+}
+
+// span is the time over which a symptom is looked for; false: there is too
+// little of it.
+func (s seen) span() (sdk.Span, bool) {
+	span := s.window.Latest(s.lasting)
+	return span, span.Duration() > 0 && span.Duration() >= s.lasting*9/10
+}
+
+// latest is the time between the two latest samples.
+func (s seen) latest() sdk.Span { return s.window.Latest(time.Nanosecond) }
+
+// reached says whether a level was, over a span; one of two signals was if one of them is
+// not known.
+func (s seen) reached(span sdk.Span, l sdk.Level) bool {
+	value := span.Rate
+	if l.Signal.Gauge() {
+		value = s.window.Last
+	}
+	v, ok := value(l.Signal)
+	if l.Of == 0 {
+		return ok && v >= l.AtLeast
+	}
+	whole, known := value(l.Of)
+	return !ok || !known || v >= l.AtLeast*whole
+}
 
 // watch follows one process.
 type watch struct {
 	subject
 	phase
 
+	seen
+
 	tunlet  *Tunlet
-	window  *sdk.Window
 	until   time.Time // quiet: not before this
 	backoff sdk.Backoff
 
@@ -81,14 +114,15 @@ type watch struct {
 	details  details
 	reported int // values of the objective since then
 	proposal string
-	kept     bool // done: a change is in force
+	kept     bool             // a change is in force
+	looks    perprocess.Looks // at it
 	tries    uint32
 
 	explained map[string]explained // by what is explained
 }
 
 func newWatch(t *Tunlet, p sdk.Process) *watch {
-	return &watch{subject: subject{p}, tunlet: t, window: sdk.NewWindow(max(windowSpan, t.lasting))}
+	return &watch{subject: subject{p}, seen: seen{sdk.NewWindow(max(windowSpan, t.lasting)), t.lasting}, tunlet: t}
 }
 
 // sleep wants the samples that may matter: from one level of each condition that
@@ -97,7 +131,7 @@ func (w *watch) sleep(h *sdk.Host) {
 	w.window.Reset()
 	w.counted, w.answered, w.pairs, w.details = nil, nil, nil, details{}
 	if w.state != quiet {
-		h.Want(w.handle(), sdk.NoSamples())
+		h.Want(w.handle(), w.looks.Until(h.Now(), sdk.NoSamples()))
 		return
 	}
 	h.Want(w.handle(), sdk.Awaited(w.tunlet.description.Wake, w.process))
@@ -121,18 +155,29 @@ func (w *watch) look(h *sdk.Host) {
 	case quiet:
 		w.lookForSymptom(h)
 	case asked:
-		if waited > answer {
+		if waited > answer && w.kept {
+			w.endLook(h)
+		} else if waited > answer {
 			w.rest(h)
 		}
-	case judging, proposed:
+	case judging, proposed, looking:
 		w.goOn(h)
+	case done:
+		if w.looks.Due(h.Now()) {
+			w.ask(h)
+		}
 	}
 }
 
 // goOn reports the objective and decides. Points that count are told of by
 // aggregates, and the rest with them; where there are none, samples set the pace.
 func (w *watch) goOn(h *sdk.Host) {
-	if w.details.refusal != "" {
+	switch {
+	case w.details.refusal == "":
+	case w.kept:
+		w.endLook(h)
+		return
+	default:
 		h.Remark(w.handle(), "the symptom is there, but not enough can be seen of it: %s", w.details.refusal)
 		w.giveUp(h)
 		return
@@ -157,13 +202,6 @@ func (w *watch) pairsOnly() bool {
 		}
 	}
 	return len(w.tunlet.points) > 0
-}
-
-// span is the time over which a symptom is looked for; false: there is too
-// little of it.
-func (w *watch) span() (sdk.Span, bool) {
-	s := w.window.Latest(w.tunlet.lasting)
-	return s, s.Duration() > 0 && s.Duration() >= w.tunlet.lasting*9/10
 }
 
 func (w *watch) lookForSymptom(h *sdk.Host) {
@@ -199,39 +237,32 @@ func (w *watch) idle(now time.Time) bool {
 	return true
 }
 
-// reached says whether a level was, over a span; one of two signals was if one of them is
-// not known.
-func (w *watch) reached(span sdk.Span, l sdk.Level) bool {
-	value := span.Rate
-	if l.Signal.Gauge() {
-		value = w.window.Last
-	}
-	v, ok := value(l.Signal)
-	if l.Of == 0 {
-		return ok && v >= l.AtLeast
-	}
-	whole, known := value(l.Of)
-	return !ok || !known || v >= l.AtLeast*whole
-}
-
 // ask asks for points and details; where there are no points, there is nothing to
 // wait for.
 func (w *watch) ask(h *sdk.Host) {
 	w.counted, w.reported = counts{}, 0
 	w.details, w.pairs = details{}, newPairs(w.tunlet.points)
-	if len(w.tunlet.details) > 0 {
-		h.WantDetails(w.handle(), w.tunlet.details...)
-	}
-	if len(w.tunlet.points) == 0 {
-		w.enter(judging, h.Now())
-		return
+	if kinds := w.tunlet.needs(w.kept); len(kinds) > 0 {
+		h.WantDetails(w.handle(), kinds...)
 	}
 	w.answered = map[string]bool{}
-	for id, spec := range w.tunlet.asks() {
+	w.enter(asked, h.Now())
+	for id, spec := range w.tunlet.asks(w.kept) {
 		spec.ID, spec.Processes = w.point(id), []sdk.Handle{w.handle()}
 		h.AddPoint(spec)
 	}
-	w.enter(asked, h.Now())
+	w.measure(h)
+}
+
+// measure goes on when all points have been answered.
+func (w *watch) measure(h *sdk.Host) {
+	switch {
+	case w.state != asked || len(w.answered) < len(maps.Collect(w.tunlet.asks(w.kept))):
+	case w.kept:
+		w.enter(looking, h.Now())
+	default:
+		w.enter(judging, h.Now())
+	}
 }
 
 // placed hears of a point. Without any one of them that is not optional nothing
@@ -246,9 +277,9 @@ func (w *watch) placed(h *sdk.Host, c sdk.PointChange) {
 	case w.state == quiet || w.state == done || c.Removed || c.Off:
 	case c.Placed || w.tunlet.optional(name):
 		w.answered[id] = c.Placed
-		if w.state == asked && len(w.answered) == len(maps.Collect(w.tunlet.asks())) {
-			w.enter(judging, h.Now())
-		}
+		w.measure(h)
+	case w.kept:
+		w.endLook(h)
 	default:
 		h.Remark(w.handle(), "the symptom is there, but %s cannot be watched: %s", name, c.Reason)
 		w.giveUp(h)
@@ -258,7 +289,7 @@ func (w *watch) placed(h *sdk.Host, c sdk.PointChange) {
 // count takes what points counted over one interval. One that began before all
 // of them were in place tells nothing.
 func (w *watch) count(h *sdk.Host, from time.Time, c counts) {
-	if w.state != judging && w.state != proposed || from.Before(w.since) && w.state == judging {
+	if !w.active() || w.state == asked || from.Before(w.since) && w.state != proposed {
 		return
 	}
 	w.counted.join(c)
@@ -267,9 +298,6 @@ func (w *watch) count(h *sdk.Host, from time.Time, c counts) {
 		w.decide(h)
 	}
 }
-
-// latest is the time between the two latest samples.
-func (w *watch) latest() sdk.Span { return w.window.Latest(time.Nanosecond) }
 
 // round is what is known of that time.
 func (w *watch) round() knowledge { return w.knows(w.latest(), nil) }
@@ -280,11 +308,16 @@ func (w *watch) report(h *sdk.Host, k knowledge) {
 	if v, ok := w.tunlet.objective.number(k); ok {
 		h.Objective(w.scope(), v)
 		w.reported++
+		w.looks.Reported()
 	}
 }
 
-// decide proposes, gives up or waits, once there is a baseline.
+// decide proposes, gives up or waits, once there is a baseline; it ends a look at what was
+// kept.
 func (w *watch) decide(h *sdk.Host) {
+	if w.state == looking && w.looks.Over(h.Now()) {
+		w.endLook(h)
+	}
 	if w.state != judging {
 		return
 	}
@@ -297,19 +330,9 @@ func (w *watch) decide(h *sdk.Host) {
 	switch d := w.tunlet.Definition; {
 	case w.reported >= baseline && long && d.symptom.holds(k) && (!d.confirm.given() || d.confirm.holds(k)):
 		w.propose(h, k)
-	case waited >= patience && w.reported >= baseline && !w.unread(), waited >= lastPatience:
+	case waited >= patience && w.reported >= baseline && !w.details.unread(w.tunlet.details), waited >= lastPatience:
 		h.Explain(w.handle(), "looks away for a while: in %v symptom and confirm never held at one time, with %d of the %d values of the objective that are needed",
 			waited.Round(time.Millisecond), min(w.reported, baseline), baseline)
 		w.rest(h)
 	}
-}
-
-// unread says that details are needed which have not been read twice yet.
-func (w *watch) unread() bool {
-	for _, t := range itemTables() {
-		if _, known := w.details.kinds[t.ID].list(); !known && slices.Contains(w.tunlet.details, t.ID) {
-			return true
-		}
-	}
-	return false
 }
