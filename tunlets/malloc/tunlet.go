@@ -112,7 +112,7 @@ func (t *Tunlet) sleep(h *sdk.Host, w *watch) {
 	if w.state == quiet {
 		h.Want(w.handle, sdk.SamplesFrom(sdk.Level{Signal: sdk.MinorFaults, AtLeast: leastFaults}))
 	} else {
-		h.Want(w.handle, sdk.NoSamples())
+		h.Want(w.handle, w.looks.Until(h.Now(), sdk.NoSamples()))
 	}
 }
 
@@ -226,18 +226,21 @@ func (t *Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
 	return e.ByMeasurement("large allocations")
 }
 
-// ProposalChanged follows its proposals; hooks are given back as soon as
-// nothing is judged any more.
+// ProposalChanged follows its proposals; hooks are given back when nothing is judged any
+// more. What was kept is looked at from time to time.
 func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
 	for w := range t.watches.All() {
 		if w.proposal != c.Proposal || w.state != proposed || !c.State.Final() {
+			w.hear(h, c)
+			continue
+		}
+		w.proposal = ""
+		if c.State == sdk.Kept {
+			w.keep(h, c.Proposal)
 			continue
 		}
 		w.release(h)
-		w.proposal = ""
 		switch {
-		case c.State == sdk.Kept:
-			w.enter(tuned, h.Now())
 		case (c.State == sdk.Undone || c.State == sdk.Refused) && w.tries < maxTries:
 			w.until = h.Now().Add(sdk.RetryPause)
 			w.enter(quiet, h.Now())

@@ -153,6 +153,9 @@ func TestHooksStayUntilJudged(t *testing.T) {
 				t.Errorf("%d objective samples under judgement, want one per round, 20", n)
 			}
 			h.SetState(h.Proposals[0].GetId(), tt.state, "")
+			if tt.state == kept { // it is looked at for as long as the Analyzer needs
+				h.Run(3 * time.Second)
+			}
 			if len(h.Points()) > 0 {
 				t.Errorf("points after the verdict: %v", h.Points())
 			}

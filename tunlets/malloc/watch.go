@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
 )
 
 const (
@@ -49,7 +50,8 @@ const (
 	asked                 // hooks asked for
 	counting              // hooks placed, objective reported
 	proposed              // settings proposed; still counting
-	tuned                 // settings kept
+	looking               // settings kept; counting for the Analyzer, which watches over them
+	tuned                 // settings kept, between two looks
 	gaveUp                // nothing more to be done
 )
 
@@ -70,6 +72,8 @@ type watch struct {
 	samples  int    // objective samples reported since then
 	proposal string
 	tries    int
+	looks    perprocess.Looks // at what was kept
+	kept     bool
 }
 
 func newWatch(p sdk.Process) *watch {
@@ -84,7 +88,7 @@ func (w *watch) enter(s state, now time.Time) { w.state, w.since = s, now }
 
 // active says that hooks are asked for or placed.
 func (w *watch) active() bool {
-	return w.state == asked || w.state == counting || w.state == proposed
+	return w.state == asked || w.state == counting || w.state == proposed || w.state == looking
 }
 
 // claims says that memory must be left for blocks that it keeps, or may soon.
@@ -143,8 +147,13 @@ func (w *watch) sample(h *sdk.Host, s sdk.Sample) {
 		w.available = &m.AvailableBytes
 	}
 	waited := h.Now().Sub(w.since)
-	if w.state == asked && waited > answer || w.state == counting && waited > patience+answer {
+	switch {
+	case w.state == looking && w.looks.Over(h.Now()), w.state == asked && waited > answer && w.kept:
+		w.endLook(h)
+	case w.state == asked && waited > answer, w.state == counting && waited > patience+answer:
 		w.rest(h)
+	case w.state == tuned && w.looks.Due(h.Now()):
+		w.ask(h)
 	}
 	if w.state != quiet || h.Now().Before(w.until) {
 		return
@@ -154,12 +163,17 @@ func (w *watch) sample(h *sdk.Host, s sdk.Sample) {
 	if l, ok := loadOf(span); !ok || span.Duration() < symptomSpan*9/10 || !symptom(l, maxPages) {
 		return
 	}
+	h.WantDetails(w.handle, sdk.DetailMemory)
+	w.ask(h)
+}
+
+// ask asks for the hooks.
+func (w *watch) ask(h *sdk.Host) {
 	for _, hook := range hooks() {
 		h.AddPoint(sdk.Point{
 			ID: w.point(hook), Hook: hook, MinValue: largeBytes, Processes: []sdk.Handle{w.handle},
 		})
 	}
-	h.WantDetails(w.handle, sdk.DetailMemory)
 	w.blocks, w.samples = blocks{}, 0
 	w.enter(asked, h.Now())
 }
@@ -169,8 +183,12 @@ func (w *watch) placed(h *sdk.Host, c sdk.PointChange) {
 	switch {
 	case !w.active() || c.Removed:
 	case c.Off: // for the time being: nothing is counted, but it may come back
+	case c.Placed && w.state == asked && w.kept:
+		w.enter(looking, h.Now())
 	case c.Placed && w.state == asked:
 		w.enter(counting, h.Now())
+	case !c.Placed && c.Point == w.point("malloc") && w.kept:
+		w.endLook(h)
 	case !c.Placed && c.Point == w.point("malloc"):
 		h.Remark(w.handle, "page faults replace memory that was given back, but allocations cannot be watched: %s", c.Reason)
 		w.release(h)
@@ -182,10 +200,11 @@ func (w *watch) placed(h *sdk.Host, c sdk.PointChange) {
 // reports the objective. An interval that began before the hooks were there
 // tells nothing.
 func (w *watch) count(h *sdk.Host, from time.Time, b blocks) {
-	if w.state != counting && w.state != proposed || from.Before(w.since) && w.state == counting {
+	if !w.active() || w.state == asked || from.Before(w.since) && w.state != proposed {
 		return
 	}
 	h.Objective(w.scope(), b.count/b.seconds)
+	w.looks.Reported()
 	w.samples++
 	w.blocks.seconds += b.seconds
 	w.blocks.count += b.count
@@ -215,4 +234,31 @@ func (w *watch) rest(h *sdk.Host) {
 	w.release(h)
 	w.until = h.Now().Add(w.backoff.Next())
 	w.enter(quiet, h.Now())
+}
+
+// keep begins to look after settings that were kept.
+func (w *watch) keep(h *sdk.Host, proposal string) {
+	w.kept = true
+	w.looks.Begin(h.Now(), proposal)
+	h.WantDetails(w.handle)
+	w.enter(looking, h.Now())
+}
+
+// hear hears what becomes of settings after they were kept.
+func (w *watch) hear(h *sdk.Host, c sdk.ProposalChange) {
+	switch began, ended := w.looks.Hear(h.Now(), c); {
+	case began && w.state == tuned:
+		h.Want(w.handle, sdk.AllSamples())
+		w.ask(h)
+	case ended:
+		w.release(h)
+		w.enter(gaveUp, h.Now())
+	}
+}
+
+// endLook gives the hooks back until the next look.
+func (w *watch) endLook(h *sdk.Host) {
+	w.looks.End(h.Now())
+	w.release(h)
+	w.enter(tuned, h.Now())
 }
