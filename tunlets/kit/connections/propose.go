@@ -67,6 +67,7 @@ func (w *watch) gain(suffering []sufferer) float64 {
 
 // settled goes on after a verdict.
 func (w *watch) settled(h *sdk.Host, s sdk.ProposalState) {
+	proposal := w.proposal
 	w.proposal = ""
 	if s != sdk.Kept {
 		w.giveBack()
@@ -75,7 +76,8 @@ func (w *watch) settled(h *sdk.Host, s sdk.ProposalState) {
 	case s == sdk.Kept:
 		w.count()
 		w.backoff.Reset()
-		w.rest(h) // there may be further connections
+		w.looks.Begin(h.Now(), proposal)
+		w.enter(looking, h.Now()) // there may be further connections
 		return
 	case s != sdk.Undone && s != sdk.Refused && s != sdk.Failed:
 		w.failures = maxTries
@@ -89,6 +91,14 @@ func (w *watch) settled(h *sdk.Host, s sdk.ProposalState) {
 		w.enter(asleep, h.Now())
 	}
 	w.sleep(h)
+}
+
+// hear hears what becomes of a change after it was kept.
+func (w *watch) hear(h *sdk.Host, c sdk.ProposalChange) {
+	if began, _ := w.looks.Hear(h.Now(), c); began && (w.state == asleep || w.state == done) {
+		h.Want(w.handle, sdk.AllSamples())
+		w.begin(h)
+	}
 }
 
 // count notes under which descriptors connections stay changed.

@@ -76,6 +76,8 @@ func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
 	for w := range t.watches.All() {
 		if w.proposal == c.Proposal && w.state == proposed && c.State.Final() {
 			w.settled(h, c.State)
+		} else {
+			w.hear(h, c)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
 )
 
 const (
@@ -77,6 +78,7 @@ type watch struct {
 	proposal string
 	sequence int // of proposals
 	failures int
+	looks    perprocess.Looks // at what was kept last
 }
 
 func newWatch(problem *Problem, p sdk.Process, taken taken) *watch {
@@ -95,30 +97,47 @@ func (w *watch) sleep(h *sdk.Host) {
 	w.flows = map[uint64]*Flow{} // a cleared one keeps its size
 	w.window.Reset()
 	h.WantDetails(w.handle)
+	if w.looks.Open() {
+		w.looks.End(h.Now())
+	}
 	if w.state == done {
-		h.Want(w.handle, sdk.NoSamples())
+		h.Want(w.handle, w.looks.Until(h.Now(), sdk.NoSamples()))
 		return
 	}
-	h.Want(w.handle, sdk.Awaited(w.problem.Wake, sdk.Process{}))
+	h.Want(w.handle, w.looks.Until(h.Now(), sdk.Awaited(w.problem.Wake, sdk.Process{})))
 }
 
 // rest sleeps, longer each time that nothing is found.
 func (w *watch) rest(h *sdk.Host) {
 	w.until = h.Now().Add(w.backoff.Next())
-	w.enter(asleep, h.Now())
+	if w.enter(asleep, h.Now()); w.failures >= maxTries {
+		w.enter(done, h.Now())
+	}
 	w.sleep(h)
+}
+
+// begin reads sockets, and reports the objective.
+func (w *watch) begin(h *sdk.Host) {
+	w.enter(looking, h.Now())
+	h.WantDetails(w.handle, sdk.DetailSockets)
 }
 
 // look takes a sample of the process.
 func (w *watch) look(h *sdk.Host, s sdk.Sample) {
 	w.window.Add(s)
+	due := w.looks.Due(h.Now())
 	switch w.state {
-	case asleep:
-		w.wake(h)
+	case asleep, done:
+		if due {
+			w.begin(h)
+		} else if w.state == asleep {
+			w.wake(h)
+		}
 	case looking, proposed:
 		if s.Details.Sockets != nil {
 			w.read(h.Now(), s.Details.Sockets)
 			h.Objective(w.scope(), w.rate())
+			w.looks.Reported()
 		}
 		if w.state == looking {
 			w.decide(h)
@@ -135,8 +154,7 @@ func (w *watch) wake(h *sdk.Host) {
 	}
 	for _, c := range w.problem.Wake {
 		if reached(span, c.Levels) {
-			w.enter(looking, h.Now())
-			h.WantDetails(w.handle, sdk.DetailSockets)
+			w.begin(h)
 			return
 		}
 	}
@@ -197,8 +215,12 @@ func (w *watch) rate() (sum float64) {
 // decide judges the connections when they have been observed for long enough.
 func (w *watch) decide(h *sdk.Host) {
 	waited := h.Now().Sub(w.since)
-	if waited > patience || waited > unseen && len(w.flows) == 0 {
+	looks := w.looks.Open() && !w.looks.Over(h.Now())
+	if !looks && (waited > patience || waited > unseen && len(w.flows) == 0) {
 		w.rest(h)
+		return
+	}
+	if w.failures >= maxTries {
 		return
 	}
 	if suffering := w.judge(); len(suffering) > 0 {
