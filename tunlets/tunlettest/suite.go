@@ -115,6 +115,7 @@ func checks() []check {
 		{"is silent on a computing program", silentWhenComputing},
 		{"names only what exists", namesWhatExists},
 		{"gives points back when processes end", givesBack},
+		{"reports the objective of what was kept", reportsKept},
 		{"does the same in every session", repeats},
 	}
 }
