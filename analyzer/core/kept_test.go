@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/catalogue"
+	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/tunlettest"
+)
+
+const (
+	tunlet  = "stdio"
+	without = 35e6 // bytes per second
+)
+
+// loop is a tunlet with a simulated process and the core, and a controller that does at once
+// what it is told.
+type loop struct {
+	*tunlettest.Harness
+
+	core              *core.Core
+	process           *tunlettest.Process
+	inForce           bool
+	objectives, wants int // of the harness, that the core has
+	states            []attunev1.ProposalState
+}
+
+func newLoop(t *testing.T, p *tunlettest.Process) *loop {
+	t.Helper()
+	l := &loop{Harness: tunlettest.New(t, catalogue.New(tunlet)), core: core.New(core.Config{Mode: core.ModeTune}), process: p}
+	l.step(core.TunletReady{Info: l.StartSession()})
+	l.StartProcess(p)
+	l.step(core.ProcessStarted{Process: uint64(p.Handle), Executable: "/bin/app"})
+	return l
+}
+
+// run lets time pass. With the change the process writes so many bytes a second, and without it
+// as many as before.
+func (l *loop) run(d time.Duration, with float64) {
+	for end := l.Elapsed() + d; l.Elapsed() < end; {
+		l.process.Rates[sdk.WrittenBytes] = without
+		if l.inForce {
+			l.process.Rates[sdk.WrittenBytes] = with
+		}
+		l.Round()
+		l.step(core.Tick{})
+		for ; l.objectives < len(l.Objectives); l.objectives++ {
+			o := l.Objectives[l.objectives]
+			l.step(core.Sample{Tunlet: tunlet, Scope: o.GetScope(), Value: o.GetValue(), At: l.Elapsed()})
+		}
+		for ; l.wants < len(l.Proposals); l.wants++ {
+			l.step(core.Propose{Tunlet: tunlet, Proposal: l.Proposals[l.wants].Proposal})
+		}
+	}
+}
+
+// step steps the core, and does what it commands.
+func (l *loop) step(events ...core.Event) {
+	for ; len(events) > 0; events = events[1:] {
+		for _, cmd := range l.core.Step(l.Elapsed(), events[0]) {
+			switch cmd := cmd.(type) {
+			case core.Apply:
+				l.inForce = true
+				for _, ch := range cmd.Changes {
+					events = append(events, l.result(ch.GetId(), attunev1.Outcome_OUTCOME_APPLIED))
+				}
+				events = append(events, core.RequestDone{Request: cmd.Request})
+			case core.Undo:
+				l.inForce = false
+				for _, id := range cmd.Changes {
+					events = append(events, l.result(id, attunev1.Outcome_OUTCOME_UNDONE))
+				}
+				events = append(events, core.RequestDone{Request: cmd.Request})
+			case core.AskEvaluate:
+				v, _ := l.Verdict(cmd.Request)
+				events = append(events, core.Verdict{Tunlet: tunlet, Proposal: cmd.Request.GetProposalId(), Verdict: v.GetVerdict()})
+			case core.Notify:
+				l.states = append(l.states, cmd.Request.GetState())
+				l.SetState(cmd.Request.GetProposalId(), cmd.Request.GetState(), cmd.Request.GetReason())
+			}
+		}
+	}
+}
+
+func (l *loop) result(id string, outcome attunev1.Outcome) core.Event {
+	return core.Result{At: l.Elapsed(), Result: &attunev1.ActionResult{ChangeId: id, Outcome: outcome}}
+}
+
+// TestWhatWasKeptIsUndone: a change of a tunlet in YAML that has become harmful ten minutes after
+// it was kept is undone; while it helps it stays.
+func TestWhatWasKeptIsUndone(t *testing.T) {
+	p := tunlettest.Computing()
+	p.Rates[sdk.WriteCalls], p.Rates[sdk.CPUSystem] = 1e6, 8e8
+	p.Hits = func(*attunev1.MeasurePoint) (float64, uint64) { return 0, 0 }
+	l := newLoop(t, p)
+	l.run(10*time.Minute, 175e6)
+	if !l.inForce || !slices.Equal(l.core.Kept(), []string{"c1", "c2"}) {
+		t.Fatalf("states %v, want one that is kept", l.states)
+	}
+	l.run(3*time.Minute, 10e6)
+	if l.inForce || len(l.core.Kept()) > 0 {
+		t.Errorf("states %v, want that it is undone", l.states)
+	}
+}
