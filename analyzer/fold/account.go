@@ -46,7 +46,7 @@ func NewAccount() *Account {
 	a := &Account{
 		header: report.New(), processes: processes{byHandle: map[uint64]*process{}}, points: newPoints(),
 		tunlets: newTunlets(), controllers: controllers{},
-		fates: fates{changes: map[Fate]uint64{}}, signals: signals{of: map[uint64]*sampled{}, nodes: map[string]*onNode{}},
+		fates: fates{changes: map[Fate]uint64{}, ceded: map[string]*attunev1.RecordedChange{}}, signals: signals{of: map[uint64]*sampled{}, nodes: map[string]*onNode{}},
 	}
 	a.proposals = proposals{byNumber: map[uint64]*proposal{}, processes: &a.processes, tunlets: &a.tunlets, own: &a.own, turned: a.fates.take}
 	return a

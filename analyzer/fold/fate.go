@@ -3,6 +3,7 @@
 package fold
 
 import (
+	"maps"
 	"math"
 
 	"github.com/attune-hpc/attune/analyzer/report"
@@ -25,6 +26,8 @@ const maxGains = 1024
 type fates struct {
 	changes map[Fate]uint64
 	gains   []Gain
+	// ceded are changes that a proposal has lost, until they are heard of in another one.
+	ceded map[string]*attunev1.RecordedChange
 }
 
 // take takes over how a proposal stands, and how it stood; the zero value: nobody knew it.
@@ -33,6 +36,7 @@ func (f *fates) take(before, now *proposal) {
 	for _, ch := range before.GetChanges() {
 		old[ch.GetSpec().GetId()] = ch
 	}
+	f.passOn(old, now)
 	kept := now.wasKept && !before.wasKept // not again when it is compared once more
 	refusals := uint64(0)                  // of the proposal as a whole
 	if now.GetState() == stateRefused {
@@ -58,6 +62,21 @@ func (f *fates) take(before, now *proposal) {
 	if kept && !now.GetCanary() && gain > 0 && !math.IsInf(gain, 0) && len(f.gains) < maxGains {
 		f.gains = append(f.gains, Gain{now.GetTunlet(), gain})
 	}
+}
+
+// passOn moves changes that now has no more to the proposal that has them next: what was
+// counted of them is not counted again.
+func (f *fates) passOn(old map[string]*attunev1.RecordedChange, now *proposal) {
+	lost := maps.Clone(old)
+	for _, ch := range now.GetChanges() {
+		id := ch.GetSpec().GetId()
+		if was := f.ceded[id]; was != nil {
+			old[id] = was
+			delete(f.ceded, id)
+		}
+		delete(lost, id)
+	}
+	maps.Copy(f.ceded, lost)
 }
 
 // gaveBack reports whether a change of a proposal was undone for good, and not to compare, or

@@ -36,6 +36,11 @@ func TestFates(t *testing.T) {
 		p.Times = n
 		return p
 	}
+	part := func(state string, outcome attunev1.Outcome) *attunev1.RecordedProposal { // of the first one
+		p := step(2, state, 2, none, outcome)
+		p.Changes = p.GetChanges()[1:]
+		return p
+	}
 	canary := step(1, stateKept, 3, applied)
 	canary.Canary = true
 	for _, tt := range []struct {
@@ -83,6 +88,11 @@ func TestFates(t *testing.T) {
 			"refused as a whole, three times", []*attunev1.RecordedProposal{
 				times(step(1, stateRefused, 0, none, none), 1), times(step(1, stateRefused, 0, none, none), 3), times(step(1, stateRefused, 0, none, none), 3),
 			}, map[string]uint64{"refused": 6}, nil,
+		},
+		{
+			"kept, and taken back in a part, as a proposal of its own", []*attunev1.RecordedProposal{
+				step(1, stateKept, 2, applied, applied), step(1, stateKept, 2, applied), part("undoing", applied), part("undone", undone), part("undone", undone),
+			}, map[string]uint64{"applied": 2, "kept": 2, "undone": 1}, []float64{2},
 		},
 		{"a canary's gain is the whole's", []*attunev1.RecordedProposal{canary, step(2, stateKept, 3, applied)}, map[string]uint64{"applied": 2, "kept": 2}, []float64{3}},
 	} {
