@@ -23,7 +23,7 @@ func controls() []Case {
 			Command: []string{"{bin}/control_threads", "11000"},
 		},
 		{
-			Name:    "control/MPI, a core per rank",
+			Name: "control/MPI, a core per rank", Slowed: 1.025,
 			Needs:   needsOpenMPI(),
 			Sources: []Source{exchange()},
 			Command: openMPI(runtime.NumCPU(), "{bin}/mpi_exchange", "60", "9000000"),
@@ -34,7 +34,7 @@ func controls() []Case {
 			Command: []string{workload.DebianPython, "{src}/control_python.py", "90"},
 		},
 		{
-			Name: "control/sqlite", Debian: true,
+			Name: "control/sqlite", Debian: true, Slowed: 1.025,
 			Needs:   []Need{{Command: "sqlite3", Package: "sqlite3"}},
 			Command: []string{"sqlite3", "-init", "{src}/control_sqlite.sql", ":memory:", ".quit"},
 		},
