@@ -3,10 +3,13 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/objective"
@@ -25,44 +28,70 @@ type handover struct {
 	log           *slog.Logger
 }
 
-// takeTask takes a task into the session of its job and returns the variables
-// with which its program comes to the start gate. by is who hands it over: root,
+// taken is what a task gets.
+type taken struct {
+	env  []string // the variables with which its program comes to the start gate
+	note string   // what it asked for and does not get, for its user; empty: nothing
+}
+
+// takeTask takes a task into the session of its job. by is who hands it over: root,
 // or the task's own user. The Analyzer is told beside.
-func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (env []string, err error) {
+func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (taken, error) {
 	if err := t.validate(); err != nil {
-		return nil, err
+		return taken{}, err
 	}
 	held, err := procid.Open(t.PID)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errBadTask, err)
+		return taken{}, fmt.Errorf("%w: %w", errBadTask, err)
 	}
 	if err := mayHandOver(by, t); err != nil {
-		return nil, errors.Join(err, held.Close())
+		return taken{}, errors.Join(err, held.Close())
 	}
 	r := t.registration()
 	o := order{registration: r, job: r.GetJob(), uid: t.UID, executable: registry.HandedOver, grant: h.rules.granted(r, t.UID, registry.HandedOver)}
 	if o.grant.mode == "" {
 		h.sessions.refused(o.grant.refused)
-		return nil, errors.Join(h.refuse(t, errDenied, o.grant.reason), held.Close())
+		return taken{}, errors.Join(h.refuse(t, errDenied, o.grant.reason), held.Close())
 	}
 	if refused, err := h.check(ctx, r); err != nil {
 		h.sessions.refused(refused)
-		return nil, errors.Join(h.refuse(t, errBadTask, err.Error()), held.Close())
+		return taken{}, errors.Join(h.refuse(t, errBadTask, err.Error()), held.Close())
 	}
 	s, err := h.sessions.takeProcess(o, held)
 	if err != nil {
-		return nil, errors.Join(h.refuse(t, errDenied, err.Error()), held.Close())
+		return taken{}, errors.Join(h.refuse(t, errDenied, err.Error()), held.Close())
 	}
 	if err := h.account(t.PID); err != nil {
 		h.log.Debug("the account of a task is made of samples", "pid", t.PID, "error", err)
 	}
+	note := unused(r, cmp.Or(h.registrations.of(r.GetId()), s.order.registration))
 	h.registrations.register(r)
 	select {
 	case <-s.ready:
-		return s.controller.Environment(), nil
+		return taken{s.controller.Environment(), note}, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("the controller is not ready: %w", ctx.Err())
+		return taken{}, fmt.Errorf("the controller is not ready: %w", ctx.Err())
 	}
+}
+
+// unused says, for people, which of the wishes of a task its job's session does not have:
+// what the job's first task asked for holds. Empty: it has all of them.
+func unused(asked, holds *attunev1.Registration) string {
+	var wishes []string
+	sorted := func(names []string) []string { return slices.Sorted(slices.Values(names)) }
+	if asked.GetMode() != holds.GetMode() {
+		wishes = append(wishes, "mode")
+	}
+	if !slices.Equal(sorted(asked.GetTunlets()), sorted(holds.GetTunlets())) {
+		wishes = append(wishes, "tunlets")
+	}
+	if asked.GetObjective() != holds.GetObjective() {
+		wishes = append(wishes, "objective")
+	}
+	if len(wishes) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("not used of what this step asks for: %s; a job is one session, and what its first task asked for holds for all of it", strings.Join(wishes, ", "))
 }
 
 // check says what a job asks for that it cannot have, and the label of such refusals.

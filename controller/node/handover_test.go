@@ -71,6 +71,33 @@ func TestWhatCannotBeHadIsRefused(t *testing.T) {
 	}
 }
 
+// What a later step of a job asks for, and its session does not have, its user is told.
+func TestWishesOfLaterSteps(t *testing.T) {
+	pid, uid := ofUser(t)
+	all, err := policy.Parse("policy.yaml", []byte("service:\n  - mode: tune\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inBubble(t, func(b *bench) {
+		b.policy = all
+		b.registrations.tunlets = func(context.Context, []string) ([]string, error) { return []string{"gc", "malloc"}, nil }
+		for _, tt := range []struct{ step, mode, tunlets, objective, want string }{
+			{"0", "tune", "gc,malloc", "output:^step", ""},
+			{"1", "tune", "malloc,gc", "output:^step", ""},
+			{"2", "tune", "gc", "output:^step", "not used of what this step asks for: tunlets; "},
+			{"3", "observe", "gc,malloc", "output:^iteration", "not used of what this step asks for: mode, objective; "},
+		} {
+			got, err := b.handover.takeTask(b.t.Context(), 0, Task{
+				PID: pid, UID: uid, Mode: tt.mode, Tunlets: strings.Split(tt.tunlets, ","), Objective: tt.objective,
+				Job: TaskJob{Kind: "slurm", ID: "7", Step: tt.step},
+			})
+			if err != nil || !strings.HasPrefix(got.note, tt.want) || tt.want == "" && got.note != "" {
+				t.Errorf("step %s: %v, told %q, want %q", tt.step, err, got.note, tt.want)
+			}
+		}
+	})
+}
+
 // Whoever looks at the node sees which tasks it has left alone, and why.
 func TestRefusedTaskIsNoted(t *testing.T) {
 	pid, uid := ofUser(t)

@@ -67,6 +67,9 @@ func Listen(path string) (*net.UnixListener, error) {
 	return listener, nil
 }
 
+// noteHeader is the field of an answer that says what a task asked for and does not get.
+const noteHeader = "Attune-Note"
+
 // peerKey is the key of the peer's user id in a request's context.
 type peerKey struct{}
 
@@ -219,15 +222,18 @@ func (l *local) serveTask(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), localTimeout)
 	defer cancel()
 	answered := l.auditor.noteTask(uid, task)
-	env, err := l.handover.takeTask(ctx, uid, task)
+	got, err := l.handover.takeTask(ctx, uid, task)
 	answered(err)
 	if err != nil {
 		l.log.Info("task is not taken", "pid", task.PID, "owner", task.UID, logging.UserKey, uid, "reason", err)
 		http.Error(w, err.Error(), statusOf(err))
 		return
 	}
-	l.log.Info("task is taken", "pid", task.PID, "owner", task.UID, logging.UserKey, uid, "job", task.Job.Kind+"/"+task.Job.ID, "rank", task.Rank)
-	writeEnvironment(w, r, env)
+	l.log.Info("task is taken", "pid", task.PID, "owner", task.UID, logging.UserKey, uid, "job", task.Job.Kind+"/"+task.Job.ID, "rank", task.Rank, "note", got.note)
+	if got.note != "" {
+		w.Header().Set(noteHeader, got.note)
+	}
+	writeEnvironment(w, r, got.env)
 }
 
 // writeEnvironment answers with a line per variable, or with JSON for whoever

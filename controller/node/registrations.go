@@ -60,9 +60,14 @@ func (r *registrations) set(known map[string]*attunev1.Registration) {
 
 // registered says whether a registration is there.
 func (r *registrations) registered(id string) bool {
+	return r.of(id) != nil
+}
+
+// of returns what is known of a registration; nil: nothing.
+func (r *registrations) of(id string) *attunev1.Registration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.known[id] != nil
+	return r.known[id]
 }
 
 // checkTunlets returns an error that names the tunlets of a handed over job which the

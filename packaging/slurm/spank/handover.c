@@ -174,13 +174,29 @@ static int say(char answer[ANSWER_BYTES], const char *what, const char *why) {
     return -1;
 }
 
+/* read_note takes the note out of the fields of a reply. Control bytes do not come into
+ * the user's terminal. */
+static void read_note(const char *fields, char note[NOTE_BYTES]) {
+    static const char name[] = "\r\nAttune-Note: ";
+    const char *value = strstr(fields, name);
+    size_t at = 0;
+
+    if (value)
+        for (value += sizeof name - 1; *value && *value != '\r' && at < NOTE_BYTES - 1; value++)
+            note[at++] = (unsigned char)*value < ' ' ? ' ' : *value;
+    note[at] = 0;
+}
+
 /* read_reply takes the body out of a reply; whatever is not 2xx is a refusal. */
-int read_reply(char *reply, char answer[ANSWER_BYTES]) {
+int read_reply(char *reply, char answer[ANSWER_BYTES], char note[NOTE_BYTES]) {
     char *body = strstr(reply, "\r\n\r\n");
     int status = 0;
 
+    note[0] = 0;
     if (sscanf(reply, "HTTP/1.%*c %d", &status) != 1 || !body)
         return say(answer, "attuned", "what it answers is not HTTP");
+    *body = 0;
+    read_note(reply, note);
     body += 4;
     if (strlen(body) >= ANSWER_BYTES)
         return say(answer, "attuned", "its answer is too long");
@@ -193,7 +209,7 @@ int read_reply(char *reply, char answer[ANSWER_BYTES]) {
 }
 
 static int exchange(const char *path, const struct task *task, int64_t end,
-                    char answer[ANSWER_BYTES]) {
+                    char answer[ANSWER_BYTES], char note[NOTE_BYTES]) {
     char request[REQUEST_BYTES + 256], reply[REPLY_BYTES];
     int length = write_request(request, sizeof request, task);
     int fd, result;
@@ -206,15 +222,15 @@ static int exchange(const char *path, const struct task *task, int64_t end,
     result = send_all(fd, request, (size_t)length, end);
     if (result == 0)
         result = receive_all(fd, reply, sizeof reply, end);
-    result = result < 0 ? say(answer, path, strerror(errno)) : read_reply(reply, answer);
+    result = result < 0 ? say(answer, path, strerror(errno)) : read_reply(reply, answer, note);
     close(fd);
     return result;
 }
 
 int hand_over(const char *socket, const struct task *task, int *budget_ms,
-              char answer[ANSWER_BYTES]) {
+              char answer[ANSWER_BYTES], char note[NOTE_BYTES]) {
     int64_t begin = now_ms();
-    int result = exchange(socket, task, begin + *budget_ms, answer);
+    int result = exchange(socket, task, begin + *budget_ms, answer, note);
 
     *budget_ms -= (int)(now_ms() - begin);
     return result;

@@ -13,8 +13,11 @@
 /* The most bytes that an answer's environment may have, with the final 0. */
 enum { ANSWER_BYTES = 2048 };
 
+/* The same of what the service has to say of a task that it takes; more is cut off. */
+enum { NOTE_BYTES = 512 };
+
 /* The same of all that the service sends. */
-enum { REPLY_BYTES = ANSWER_BYTES + 1024 };
+enum { REPLY_BYTES = ANSWER_BYTES + NOTE_BYTES + 1024 };
 
 /* What is said of a task. Text is put in as it is, but for the objective: it has no
  * quotes and no backslashes. */
@@ -34,14 +37,15 @@ struct task {
  * fills answer with lines NAME=VALUE that its environment is to have. It takes
  * at most *budget_ms, which it reduces by what it took.
  *
- * Returns 0; or -1 with a reason in answer. Allocates nothing, and leaves no
+ * Returns 0, with what the task asked for and does not get in note, which is empty
+ * if that is nothing; or -1 with a reason in answer. Allocates nothing, and leaves no
  * descriptor and no signal behind.
  */
 int hand_over(const char *socket, const struct task *task, int *budget_ms,
-              char answer[ANSWER_BYTES]);
+              char answer[ANSWER_BYTES], char note[NOTE_BYTES]);
 
-/* read_reply is the end of hand_over: it makes answer of all that the service has
- * sent, a text of less than REPLY_BYTES, which it may change. */
-int read_reply(char *reply, char answer[ANSWER_BYTES]);
+/* read_reply is the end of hand_over: it makes answer and note of all that the service
+ * has sent, a text of less than REPLY_BYTES, which it may change. */
+int read_reply(char *reply, char answer[ANSWER_BYTES], char note[NOTE_BYTES]);
 
 #endif

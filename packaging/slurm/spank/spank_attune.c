@@ -33,6 +33,7 @@ static struct {
     char tunlets[256];   /* names with commas between them */
     char objective[512]; /* as the user wrote it */
     bool asked;          /* by the user, who is told what does not work */
+    bool noted;          /* the user has been told what the step does not get */
     int budget_ms;       /* what is left for the tasks of this step */
     uint32_t tasks;
     /* One answer per task of the step: written by slurmstepd before it lets the
@@ -172,9 +173,20 @@ static void give_up(const char *reason) {
     state.mode[0] = 0;
 }
 
+/* pass_on says once in a step what its tasks asked for and do not get. */
+static void pass_on(const char *note) {
+    char host[64] = "";
+
+    if (!note[0] || !state.asked || state.noted)
+        return;
+    gethostname(host, sizeof host - 1);
+    slurm_spank_log("attune: %s: %s", host, note);
+    state.noted = true;
+}
+
 /* In slurmstepd, as root; the task waits for it before its exec. */
 EXPORTED int slurm_spank_task_post_fork(spank_t spank, int argc, char **argv) {
-    char job[16], step[16], answer[ANSWER_BYTES];
+    char job[16], step[16], answer[ANSWER_BYTES], note[NOTE_BYTES];
     struct task task = {.mode = state.mode,
                         .tunlets = state.tunlets,
                         .objective = state.objective,
@@ -194,9 +206,12 @@ EXPORTED int slurm_spank_task_post_fork(spank_t spank, int argc, char **argv) {
     if (!write_step(step, sizeof step, step_id))
         return ESPANK_SUCCESS;
     snprintf(job, sizeof job, "%u", job_id);
-    if (hand_over(state.socket, &task, &state.budget_ms, answer) < 0)
+    if (hand_over(state.socket, &task, &state.budget_ms, answer, note) < 0) {
         give_up(answer);
-    else if (state.answers && local >= 0 && (uint32_t)local < state.tasks)
+        return ESPANK_SUCCESS;
+    }
+    pass_on(note);
+    if (state.answers && local >= 0 && (uint32_t)local < state.tasks)
         memcpy(state.answers[local], answer, sizeof answer);
     return ESPANK_SUCCESS;
 }

@@ -87,10 +87,12 @@ static const struct task a_task = {.pid = 7,
                                    .job = "12",
                                    .step = "0"};
 
+static char note[NOTE_BYTES]; /* of the latest hand_over */
+
 static int ask(const char *reply, size_t piece, int budget, char answer[ANSWER_BYTES]) {
     struct service service = {.reply = reply, .piece = piece};
     start(&service);
-    int result = hand_over(path, &a_task, &budget, answer);
+    int result = hand_over(path, &a_task, &budget, answer, note);
     stop(&service);
     return result;
 }
@@ -126,6 +128,22 @@ static void test_replies(void) {
         }
 }
 
+/* What the service says of a task that it takes comes as one line without control bytes. */
+static void test_notes(void) {
+    static const struct {
+        const char *reply, *note;
+    } rows[] = {
+        {OK "A=1\r\nAttune-Note: of the body\r\n", ""},
+        {"HTTP/1.0 200 OK\r\nAttune-Note: no: mode\r\nDate: now\r\n\r\nA=1\n", "no: mode"},
+        {"HTTP/1.0 200 OK\r\nAttune-Note: a\33\nb\r\n\r\n", "a  b"},
+    };
+    char answer[ANSWER_BYTES];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        EXPECT_EQUAL(ask(rows[i].reply, 0, PATIENT_MS, answer), 0);
+        EXPECT(strcmp(note, rows[i].note) == 0);
+    }
+}
+
 /* Room for all but the 0 is used; a byte more is refused. */
 static void test_sizes(void) {
     static char reply[2 * REPLY_BYTES], answer[ANSWER_BYTES];
@@ -155,7 +173,7 @@ static void test_budget(void) {
     int budget = 50;
     struct service service = {.reply = NULL};
     start(&service);
-    EXPECT_EQUAL(hand_over(path, &a_task, &budget, answer), -1);
+    EXPECT_EQUAL(hand_over(path, &a_task, &budget, answer, note), -1);
     stop(&service);
     EXPECT(budget <= 0);
     EXPECT(strstr(answer, strerror(ETIMEDOUT)) != NULL);
@@ -164,11 +182,11 @@ static void test_budget(void) {
 static void test_no_service(void) {
     char answer[ANSWER_BYTES], long_path[200];
     int budget = PATIENT_MS;
-    EXPECT_EQUAL(hand_over(path, &a_task, &budget, answer), -1);
+    EXPECT_EQUAL(hand_over(path, &a_task, &budget, answer, note), -1);
     EXPECT(strstr(answer, strerror(ENOENT)) != NULL);
     memset(long_path, 'a', sizeof long_path - 1);
     long_path[sizeof long_path - 1] = 0;
-    EXPECT_EQUAL(hand_over(long_path, &a_task, &budget, answer), -1);
+    EXPECT_EQUAL(hand_over(long_path, &a_task, &budget, answer, note), -1);
     EXPECT(strstr(answer, strerror(ENAMETOOLONG)) != NULL);
 }
 
@@ -197,10 +215,10 @@ static void expect_request(const char *tunlets, const char *objective, bool may_
     task.tunlets = tunlets;
     task.objective = objective;
     start(&service);
-    int result = hand_over(path, &task, &budget, answer);
+    int result = hand_over(path, &task, &budget, answer, note);
     if (result != 0) { /* the service still waits for somebody */
         EXPECT(may_be_too_long && strstr(answer, "are too long") != NULL);
-        EXPECT_EQUAL(hand_over(path, &a_task, &budget, answer), 0);
+        EXPECT_EQUAL(hand_over(path, &a_task, &budget, answer, note), 0);
     }
     stop(&service);
     write_names(names, tunlets);
@@ -244,8 +262,8 @@ int main(void) {
         const char *name;
         void (*run)(void);
     } tests[] = {
-        {"replies", test_replies},       {"sizes", test_sizes},       {"budget", test_budget},
-        {"no service", test_no_service}, {"requests", test_requests},
+        {"replies", test_replies}, {"notes", test_notes},           {"sizes", test_sizes},
+        {"budget", test_budget},   {"no service", test_no_service}, {"requests", test_requests},
     };
     EXPECT(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/socket", folder);
