@@ -10,3 +10,6 @@ func LetGo(j *Journal) { _ = j.file.Close() }
 
 // SetStep has step called before and after each line of a journal is written.
 func SetStep(j *Journal, step func()) { j.step = step }
+
+// Apart returns changes in groups that are undone one beside the other.
+func Apart(a *Actuator, ids []string) [][]string { return a.force.apart(ids) }

@@ -23,12 +23,16 @@ import (
 // why others do that could not be undone. Call it after [Actuator.Stop].
 func Hold(ctx context.Context, a *Actuator, leases map[string]time.Duration, until time.Duration) (held []string, err error) {
 	var errs []error
+	var ending []string
 	for _, id := range a.Applied() {
-		if _, ok := leases[id]; !ok || !a.force.holdable(id) {
-			errs = append(errs, Left(a, a.Undo(ctx, id)))
-			continue
+		if _, ok := leases[id]; ok && a.force.holdable(id) {
+			held = append(held, id)
+		} else {
+			ending = append(ending, id)
 		}
-		held = append(held, id)
+	}
+	for result := range a.UndoEach(ctx, ending) {
+		errs = append(errs, Left(a, result))
 	}
 	for _, id := range held {
 		if err := a.options.Journal.append(record{Op: "held", Change: id, Until: until, Lease: leases[id]}); err != nil {
@@ -101,7 +105,8 @@ type TakenOver struct {
 // may. What cannot be taken over because the image or the permission is another is taken
 // back; a value that somebody else has set stays. What journals say of other processes is
 // left to them. It waits for no process: what is held in one in which something is being
-// changed is left to the next call.
+// changed is left to the next call. For an earlier controller that is just ending it waits
+// a few seconds at most, see [lockLeft].
 func TakeOver(a *Actuator, dir string, find func(procid.Identity) access.Process, untouched func() string) (taken []TakenOver, err error) {
 	paths, err := journalsIn(dir)
 	if err != nil {

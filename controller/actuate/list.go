@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/attune-hpc/attune/controller/actuate/access"
 )
 
 // Changes lists what the journals in dir say is in force on this node: those
@@ -56,24 +54,6 @@ func inForce(r record, by string) InForce {
 // Applied returns the ids of the changes in force, the latest first, which is
 // the order to undo them in.
 func (a *Actuator) Applied() []string { return a.force.ids() }
-
-// ByProcess returns changes of a list apart for each process, in their order. What is not
-// in force any more it leaves out.
-func ByProcess(a *Actuator, ids []string) (all [][]string) {
-	at := make(map[access.Process]int)
-	for _, id := range ids {
-		change := a.force.find(id)
-		if change == nil {
-			continue
-		}
-		i, known := at[change.process]
-		if !known {
-			i, at[change.process], all = len(all), len(all), append(all, nil)
-		}
-		all[i] = append(all[i], id)
-	}
-	return all
-}
 
 // InForce tells of the changes in force, the earliest first.
 func (a *Actuator) InForce() (all []InForce) {

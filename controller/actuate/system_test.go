@@ -4,6 +4,8 @@ package actuate_test
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,6 +126,42 @@ func TestRestoreSystemSettings(t *testing.T) {
 	}
 	if got := pipeSize(t, target); got != "65536" {
 		t.Errorf("pipe size %s", got)
+	}
+}
+
+// Changes of one pipe are undone one after the other, though two processes have it; changes
+// of other things wait for nobody.
+func TestUndoEachOfOneThing(t *testing.T) {
+	target, process := mustKeeper(t)
+	journal := actuatetest.MustJournal(t, t.TempDir())
+	defer journal.Close()
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	first := pipeChange(t, target, "first", 1<<17)
+	pipe, err := os.Open(fmt.Sprintf("/proc/%d/fd/%d", target.PID, first.GetAction().GetSystem().GetOn()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	second := systemChange("second", "pipe.size", access.Integer(1<<18))
+	fd := int32(pipe.Fd())
+	second.GetAction().GetSystem().On = &fd
+	bystander := targets.Start(t, targets.Build(t, "system/testdata/keeper.c"))
+	actuatetest.MustApply(t, a, process, first)
+	actuatetest.MustApply(t, a, actuatetest.MustProcess(t, os.Getpid()), second)
+	actuatetest.MustApply(t, a, actuatetest.MustProcess(t, bystander.PID), pipeChange(t, bystander, "other", 1<<18))
+	ids := a.Applied()
+	if got := fmt.Sprint(actuate.Apart(a, ids)); got != "[[other] [second first]]" {
+		t.Errorf("undone apart from each other: %s", got)
+	}
+	for result := range a.UndoEach(t.Context(), ids) {
+		if result.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+			t.Errorf("%v", result)
+		}
+	}
+	for _, of := range []*targets.Target{target, bystander} {
+		if got := pipeSize(t, of); got != "65536" {
+			t.Errorf("pipe size %s", got)
+		}
 	}
 }
 

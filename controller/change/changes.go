@@ -115,11 +115,10 @@ func (c *Changes) Renew(r *attunev1.RenewLease) {
 // Look has changes undone that the Analyzer no longer stands for, and tells of those that
 // others have overridden. It waits for no process, nor does an undo in one for another.
 func (c *Changes) Look(now time.Time) {
-	for _, ids := range actuate.ByProcess(c.actuator, c.leases.expired(now, c.actuator.Applied)) {
+	if ended := c.leases.expired(now, c.actuator.Applied); len(ended) > 0 {
 		c.options.Go(func() {
-			for _, id := range ids {
-				result := c.undoOne(id)
-				c.options.Log.Warn("change undone after its lease", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+			for result := range c.actuator.UndoEach(context.WithoutCancel(c.options.Context), ended) {
+				c.options.Log.Warn("change undone after its lease", "change", result.GetChangeId(), "outcome", result.GetOutcome(), "reason", result.GetReason())
 			}
 		})
 	}
@@ -194,19 +193,17 @@ func refuseAll(changes []*attunev1.Change, reason string) (results []*attunev1.A
 	return results
 }
 
-// Undo takes changes back, the last first, and answers.
+// Undo takes changes back, the last first in each process, and answers for each when it is
+// undone. What cannot be undone for the time being Look tries again.
 func (c *Changes) Undo(requestID string, changeIDs []string) {
-	results := make([]*attunev1.ActionResult, 0, len(changeIDs))
-	for _, id := range slices.Backward(changeIDs) {
-		results = append(results, c.undoOne(id))
+	for _, id := range changeIDs {
+		c.leases.owe(id, time.Now())
 	}
-	c.answerAll(requestID, results)
-}
-
-// undoOne takes a change back. If that fails for the time being, Look tries again.
-func (c *Changes) undoOne(changeID string) *attunev1.ActionResult {
-	c.leases.owe(changeID, time.Now())
-	return c.actuator.Undo(context.WithoutCancel(c.options.Context), changeID)
+	latestFirst := slices.Clone(changeIDs)
+	slices.Reverse(latestFirst)
+	for result := range c.actuator.UndoEach(context.WithoutCancel(c.options.Context), latestFirst) {
+		c.answerAll(requestID, []*attunev1.ActionResult{result})
+	}
 }
 
 func (c *Changes) answerAll(requestID string, results []*attunev1.ActionResult) {

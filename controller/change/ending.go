@@ -44,22 +44,19 @@ func (c *Changes) Keep(kept *actuate.Kept) ([]string, error) {
 func (c *Changes) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []string) ([]string, error) {
 	c.actuator.Stop()
 	wanted := func(id string) bool { return slices.Contains(changes, id) }
-	for _, id := range c.actuator.Applied() {
-		if !wanted(id) {
-			c.actuator.Undo(ctx, id)
-		}
+	unwanted := slices.DeleteFunc(c.actuator.Applied(), wanted)
+	for range c.actuator.UndoEach(ctx, unwanted) { // until all are done
 	}
 	return c.actuator.HandOver(kept, wanted)
 }
 
-// UndoAll takes back what is in force, the latest first, and lets nothing more
-// come into force. The error says what stays in force, and why.
+// UndoAll takes back what is in force, the latest first in each process, and lets nothing
+// more come into force. The error says what stays in force, and why.
 func (c *Changes) UndoAll(ctx context.Context) error {
 	c.actuator.Stop()
 	var errs []error
-	for _, id := range c.actuator.Applied() {
-		result := c.actuator.Undo(ctx, id)
-		c.options.Log.Info("undone at the end", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+	for result := range c.actuator.UndoEach(ctx, c.actuator.Applied()) {
+		c.options.Log.Info("undone at the end", "change", result.GetChangeId(), "outcome", result.GetOutcome(), "reason", result.GetReason())
 		errs = append(errs, actuate.Left(c.actuator, result))
 	}
 	return errors.Join(errs...)

@@ -166,3 +166,39 @@ func TestLeaseEndsBesideABusyProcess(t *testing.T) {
 		t.Errorf("in force: %v", left)
 	}
 }
+
+// While something is being changed in one process, what is to be undone in others is: at
+// the end, when some changes are kept, and when the Analyzer asks.
+func TestUndoBesideABusyProcess(t *testing.T) {
+	tests := map[string]func(*busy) error{
+		"the end":  func(b *busy) error { return b.UndoAll(t.Context()) },
+		"the next": func(b *busy) error { _, err := b.Hold(t.Context(), clock.SinceBoot()+actuate.MaxHold); return err },
+		"some kept": func(b *busy) error {
+			_, err := b.KeepOnly(t.Context(), nil, nil)
+			return err
+		},
+		"asked for": func(b *busy) error { b.Undo("request", []string{"other", "waits"}); return nil },
+	}
+	for name, undo := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := mustChange(t, "other")
+			process := actuatetest.MustProcess(t, os.Getpid())
+			b.change(t, process, "waits")
+			undone := make(chan string, 2)
+			b.takeBack = func(name string) { undone <- name }
+			process.Lock()
+			ended := make(chan error, 1)
+			go func() { ended <- undo(b) }()
+			if got := patience.Receive(t, "a change that is undone", undone); got != "other" {
+				t.Errorf("undone: %s", got)
+			}
+			process.Unlock()
+			if err := patience.Receive(t, "the end", ended); err != nil {
+				t.Error(err)
+			}
+			if left := b.InForce(); len(left) > 0 {
+				t.Errorf("in force: %v", left)
+			}
+		})
+	}
+}

@@ -97,7 +97,7 @@ func (u *systemStates) Overlaps(other actuate.Undo, sameProcess bool) bool {
 	states, ok := other.(*systemStates)
 	return ok && slices.ContainsFunc(*u, func(s State) bool {
 		return slices.ContainsFunc(*states, func(o State) bool {
-			return (sameProcess || s.Place.Scope == OnCgroup) && s.Knob == o.Knob && s.Place == o.Place
+			return s.sameAs(o, sameProcess)
 		})
 	})
 }
@@ -128,16 +128,17 @@ func (u *systemStates) last(in actuate.Changed) []State {
 		return in.LaterHas(func(later actuate.Undo, sameProcess bool) bool {
 			states, ok := later.(*systemStates)
 			return ok && slices.ContainsFunc(*states, func(o State) bool {
-				return o.Knob == s.Knob && (o.Place == s.Place && sameProcess || sameFile(o.Place, s.Place))
+				return s.sameAs(o, sameProcess)
 			})
 		})
 	})
 }
 
-// sameFile reports whether two places are one pipe, socket or cgroup, which
+// sameAs reports whether two states are of the same thing: one pipe, socket or cgroup
 // several processes may have.
-func sameFile(a, b Place) bool {
-	return a.Inode != 0 && a.Inode == b.Inode && a.Device == b.Device
+func (s State) sameAs(o State, sameProcess bool) bool {
+	sameFile := s.Place.Inode != 0 && s.Place.Inode == o.Place.Inode && s.Place.Device == o.Place.Device
+	return s.Knob == o.Knob && (sameFile || sameProcess && s.Place == o.Place)
 }
 
 func (o Options) request(set *attunev1.SystemSetting) (Request, error) {

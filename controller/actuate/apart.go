@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"github.com/attune-hpc/attune/controller/actuate/access"
+)
+
+// apart returns changes in groups that do not bear on each other, each in the order given:
+// those of one process, and with them those of other processes that are of the same thing,
+// as of one pipe or cgroup. What is not in force is a group of its own.
+func (f *force) apart(ids []string) (groups [][]string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var apart partition
+	ofProcess := make(map[access.Process]int)
+	shared := make(map[int]Undos) // of things that other processes may have as well
+	sets := make([]int, len(ids))
+	for i, id := range ids {
+		var process access.Process
+		var undo Undos
+		if change := f.applied[id]; change != nil {
+			process, undo = change.process, change.plan.Undo
+		}
+		if _, known := ofProcess[process]; !known {
+			ofProcess[process] = apart.add()
+		}
+		sets[i] = ofProcess[process]
+		if !undo.overlaps(undo, false) {
+			continue
+		}
+		for earlier, other := range shared {
+			if undo.overlaps(other, false) {
+				apart.unite(sets[earlier], sets[i])
+			}
+		}
+		shared[i] = undo
+	}
+	at := make(map[int]int)
+	for i, id := range ids {
+		set := apart.find(sets[i])
+		if _, known := at[set]; !known {
+			at[set], groups = len(groups), append(groups, nil)
+		}
+		groups[at[set]] = append(groups[at[set]], id)
+	}
+	return groups
+}
+
+// partition is sets of numbers that are united again and again: each number has another one
+// of its set, down to the least, which stands for the set.
+type partition []int
+
+// add makes a set of one more number, which it returns.
+func (p *partition) add() int {
+	*p = append(*p, len(*p))
+	return len(*p) - 1
+}
+
+func (p partition) find(n int) int {
+	for p[n] != n {
+		n = p[n]
+	}
+	return n
+}
+
+func (p partition) unite(n, m int) {
+	n, m = p.find(n), p.find(m)
+	p[max(n, m)] = min(n, m)
+}
