@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
@@ -146,27 +145,6 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 		a.Forget(change.process)
 	}
 	return result
-}
-
-// UndoEach is Undo of several changes: in the order given where one bears on another, see
-// [force.apart], so that a process in which something is being changed keeps no other
-// waiting. The results come when they are known; the channel has room for all of them, and
-// is closed after the last.
-func (a *Actuator) UndoEach(ctx context.Context, changeIDs []string) <-chan *attunev1.ActionResult {
-	results := make(chan *attunev1.ActionResult, len(changeIDs))
-	var all sync.WaitGroup
-	for _, ids := range a.force.apart(changeIDs) {
-		all.Go(func() {
-			for _, id := range ids {
-				results <- a.Undo(ctx, id)
-			}
-		})
-	}
-	go func() {
-		all.Wait()
-		close(results)
-	}()
-	return results
 }
 
 // undo is Undo with the lock of the process, and says in the result what became of it;

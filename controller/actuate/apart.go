@@ -3,8 +3,33 @@
 package actuate
 
 import (
+	"context"
+	"sync"
+
 	"github.com/attune-hpc/attune/controller/actuate/access"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
+
+// UndoEach is [Actuator.Undo] of several changes: in the order given where one bears on
+// another, and in no process later because something is being changed in another one. The
+// results come when they are known; the channel has room for all of them, and is closed
+// after the last.
+func UndoEach(ctx context.Context, a *Actuator, changeIDs []string) <-chan *attunev1.ActionResult {
+	results := make(chan *attunev1.ActionResult, len(changeIDs))
+	var all sync.WaitGroup
+	for _, ids := range a.force.apart(changeIDs) {
+		all.Go(func() {
+			for _, id := range ids {
+				results <- a.Undo(ctx, id)
+			}
+		})
+	}
+	go func() {
+		all.Wait()
+		close(results)
+	}()
+	return results
+}
 
 // apart returns changes in groups that do not bear on each other, each in the order given:
 // those of one process, and with them those of other processes that are of the same thing,

@@ -31,7 +31,7 @@ func Hold(ctx context.Context, a *Actuator, leases map[string]time.Duration, unt
 			ending = append(ending, id)
 		}
 	}
-	for result := range a.UndoEach(ctx, ending) {
+	for result := range UndoEach(ctx, a, ending) {
 		errs = append(errs, Left(a, result))
 	}
 	for _, id := range held {

@@ -153,7 +153,7 @@ func TestUndoEachOfOneThing(t *testing.T) {
 	if got := fmt.Sprint(actuate.Apart(a, ids)); got != "[[other] [second first]]" {
 		t.Errorf("undone apart from each other: %s", got)
 	}
-	for result := range a.UndoEach(t.Context(), ids) {
+	for result := range actuate.UndoEach(t.Context(), a, ids) {
 		if result.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
 			t.Errorf("%v", result)
 		}

@@ -117,7 +117,7 @@ func (c *Changes) Renew(r *attunev1.RenewLease) {
 func (c *Changes) Look(now time.Time) {
 	if ended := c.leases.expired(now, c.actuator.Applied); len(ended) > 0 {
 		c.options.Go(func() {
-			for result := range c.actuator.UndoEach(context.WithoutCancel(c.options.Context), ended) {
+			for result := range actuate.UndoEach(context.WithoutCancel(c.options.Context), c.actuator, ended) {
 				c.options.Log.Warn("change undone after its lease", "change", result.GetChangeId(), "outcome", result.GetOutcome(), "reason", result.GetReason())
 			}
 		})
@@ -201,7 +201,7 @@ func (c *Changes) Undo(requestID string, changeIDs []string) {
 	}
 	latestFirst := slices.Clone(changeIDs)
 	slices.Reverse(latestFirst)
-	for result := range c.actuator.UndoEach(context.WithoutCancel(c.options.Context), latestFirst) {
+	for result := range actuate.UndoEach(context.WithoutCancel(c.options.Context), c.actuator, latestFirst) {
 		c.answerAll(requestID, []*attunev1.ActionResult{result})
 	}
 }

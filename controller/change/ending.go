@@ -45,7 +45,7 @@ func (c *Changes) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []st
 	c.actuator.Stop()
 	wanted := func(id string) bool { return slices.Contains(changes, id) }
 	unwanted := slices.DeleteFunc(c.actuator.Applied(), wanted)
-	for range c.actuator.UndoEach(ctx, unwanted) { // until all are done
+	for range actuate.UndoEach(ctx, c.actuator, unwanted) { // until all are done
 	}
 	return c.actuator.HandOver(kept, wanted)
 }
@@ -55,7 +55,7 @@ func (c *Changes) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []st
 func (c *Changes) UndoAll(ctx context.Context) error {
 	c.actuator.Stop()
 	var errs []error
-	for result := range c.actuator.UndoEach(ctx, c.actuator.Applied()) {
+	for result := range actuate.UndoEach(ctx, c.actuator, c.actuator.Applied()) {
 		c.options.Log.Info("undone at the end", "change", result.GetChangeId(), "outcome", result.GetOutcome(), "reason", result.GetReason())
 		errs = append(errs, actuate.Left(c.actuator, result))
 	}

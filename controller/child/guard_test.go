@@ -5,10 +5,8 @@ package child
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/clock"
+	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -32,10 +31,8 @@ func TestGuardOutlastsCollections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // what starts the guard may have been at work during the first
-		collectFiles(t)
-	}
-	if !slices.Contains(openFiles(t), pipe) {
+	openfiles.List(t) // what starts the guard may still have been at work
+	if !slices.Contains(openfiles.List(t), pipe) {
 		t.Errorf("%s, by which the guard knows that attuned is there, is closed", pipe)
 	}
 	for _, file := range pool.guarding {
@@ -65,43 +62,4 @@ func mustFindGuard(t *testing.T, dir string) (pid int) {
 	}
 	t.Fatal("there is no guard")
 	return 0
-}
-
-// collectFiles returns when files that nobody could reach have been closed.
-func collectFiles(t *testing.T) {
-	t.Helper()
-	own, lost, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer own.Close()
-	_ = lost // it is reached no more
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		_, _ = io.Copy(io.Discard, own)
-	}()
-	patience.Until(t, "a file to be closed that nobody can reach", func() bool {
-		runtime.GC()
-		select {
-		case <-closed:
-			return true
-		default:
-			return false
-		}
-	})
-}
-
-// openFiles are those that this process has.
-func openFiles(t *testing.T) (all []string) {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		target, _ := os.Readlink("/proc/self/fd/" + entry.Name()) // that of the list is closed
-		all = append(all, target)
-	}
-	return all
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	"github.com/attune-hpc/attune/proto/attune/series"
 )
@@ -512,7 +513,7 @@ func TestMemoryIsReadTheLessOftenTheLongerItTakes(t *testing.T) {
 // A process that has ended leaves nothing behind, and another one with its
 // number is not taken for it.
 func TestProcessThatEnds(t *testing.T) {
-	before := openFiles(t)
+	before := openfiles.Count(t)
 	r := newRig(t, sockets, pipes, mapped, threads)
 	r.does("tcp")
 	r.settle()
@@ -529,16 +530,7 @@ func TestProcessThatEnds(t *testing.T) {
 	if err := r.reader.Close(); err != nil {
 		t.Error(err)
 	}
-	if after := openFiles(t); after > before+1 { // the target's own pipe
+	if after := openfiles.Count(t); after > before+1 { // the target's own pipe
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
-}
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
 }

@@ -4,7 +4,6 @@ package sample
 
 import (
 	"errors"
-	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	"github.com/attune-hpc/attune/proto/attune/series"
 )
@@ -170,7 +170,7 @@ func lowestCPU(t *testing.T, pid int) int {
 
 func TestProcessThatEnds(t *testing.T) {
 	p := mustStart(t)
-	before := openFiles(t)
+	before := openfiles.Count(t)
 	s := New(Options{})
 	defer s.Close()
 	mustSample(t, s, p.pid())
@@ -185,7 +185,7 @@ func TestProcessThatEnds(t *testing.T) {
 	if len(s.processes) != 0 {
 		t.Error("an ended process is kept")
 	}
-	if after := openFiles(t); after > before {
+	if after := openfiles.Count(t); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
 	s.Forget(p.pid())
@@ -194,17 +194,17 @@ func TestProcessThatEnds(t *testing.T) {
 func TestDescriptorsAreBounded(t *testing.T) {
 	p := mustStart(t)
 	p.tell(t, "threads 40")
-	before := openFiles(t)
+	before := openfiles.Count(t)
 	s := New(Options{maxFiles: 10})
 	first := mustSample(t, s, p.pid())
-	if got := openFiles(t) - before; got != 10 {
+	if got := openfiles.Count(t) - before; got != 10 {
 		t.Errorf("%d descriptors are kept, want 10", got)
 	}
 	if again := mustSample(t, s, p.pid()); again[series.Threads] != first[series.Threads] {
 		t.Errorf("threads %v, then %v", first, again)
 	}
 	s.Close()
-	if got := openFiles(t); got != before {
+	if got := openfiles.Count(t); got != before {
 		t.Errorf("%d descriptors before, %d after Close", before, got)
 	}
 }
@@ -226,15 +226,6 @@ func TestManyGoroutines(t *testing.T) {
 	}
 	group.Wait()
 	s.Close()
-}
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
 }
 
 // ownCPU is the CPU time of this process, which a busy machine does not change

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -256,11 +257,11 @@ func storm(t *testing.T, source track.Source) (lost uint64) {
 	tracker := mustTrack(t, track.Options{JobID: jobID(t), Handler: r, Source: source})
 	j := mustStart(t, fmt.Sprintf("i=0; while [ $i -lt %d ]; do /bin/true $i; i=$((i+1)); done; exit 0", wanted))
 	root := mustFollow(t, tracker, j.pid())
-	before := openFiles(t)
+	before := openfiles.Count(t)
 	j.run(t)
 	r.awaitEnd(root)
 	r.await("the last process to end", func() bool { return len(r.ended) == len(r.latest) })
-	if after := openFiles(t); after > before {
+	if after := openfiles.Count(t); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
 	if lost = source.Lost(); lost == 0 {
@@ -301,15 +302,6 @@ func (r *recorder) wantAll(t *testing.T, root uint64, wanted int) {
 		t.Errorf("%d processes told of, want %d", processes, wanted)
 	}
 	t.Logf("%d of %d could be described before they ended", described, processes)
-}
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
 }
 
 var _ track.Handler = (*recorder)(nil)

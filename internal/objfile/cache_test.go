@@ -8,20 +8,12 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/openfiles"
 )
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
-}
 
 func TestCacheSharesAndForgets(t *testing.T) {
 	paths := []string{mustBuild(t), mustBuild(t, "-no-pie"), mustBuildLibrary(t)}
-	before := openFiles(t)
+	before := openfiles.Count(t)
 	cache := objfile.NewCache(objfile.CacheOptions{Files: 2})
 	open := func(path string) *objfile.File {
 		f, err := cache.Open(path)
@@ -45,14 +37,14 @@ func TestCacheSharesAndForgets(t *testing.T) {
 		t.Errorf("closed by another user: %v", err)
 	}
 	again.Close()
-	if got := openFiles(t); got != before+2 {
+	if got := openfiles.Count(t); got != before+2 {
 		t.Errorf("%d descriptors, %d before, limit 2", got, before)
 	}
 	if err := cache.Close(); err != nil {
 		t.Error(err)
 	}
 	open(paths[0]).Close() // works, keeps nothing
-	if got := openFiles(t); got != before {
+	if got := openfiles.Count(t); got != before {
 		t.Errorf("%d descriptors after Close, %d before", got, before)
 	}
 }
@@ -85,7 +77,7 @@ func TestCacheSeesChangedFile(t *testing.T) {
 
 func TestCacheByManyGoroutines(t *testing.T) {
 	paths := []string{mustBuild(t), mustBuild(t, "-no-pie"), mustBuildLibrary(t)}
-	before := openFiles(t)
+	before := openfiles.Count(t)
 	cache := objfile.NewCache(objfile.CacheOptions{Files: 1})
 	var group sync.WaitGroup
 	for i := range 8 {
@@ -105,7 +97,7 @@ func TestCacheByManyGoroutines(t *testing.T) {
 	}
 	group.Wait()
 	cache.Close()
-	if got := openFiles(t); got != before {
+	if got := openfiles.Count(t); got != before {
 		t.Errorf("%d descriptors, %d before", got, before)
 	}
 }
@@ -117,13 +109,13 @@ func TestImagesKeepNoDescriptor(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	before := openFiles(t)
+	before := openfiles.Count(t)
 	for range 20 {
 		if _, err := objfile.Images(p.pid); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := openFiles(t); got != before {
+	if got := openfiles.Count(t); got != before {
 		t.Errorf("%d descriptors, %d before", got, before)
 	}
 }

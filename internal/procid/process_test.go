@@ -17,6 +17,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/cpulist"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -177,7 +178,7 @@ func TestOpenKeepsNoDescriptor(t *testing.T) {
 		p.Close()
 	}
 	cycle()
-	before := openFiles(t)
+	before := openfiles.Count(t)
 	for range 50 {
 		cycle()
 	}
@@ -188,18 +189,9 @@ func TestOpenKeepsNoDescriptor(t *testing.T) {
 		}
 	}
 	// The pipe to cat is closed meanwhile, so there may be fewer.
-	if after := openFiles(t); after > before {
+	if after := openfiles.Count(t); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
-}
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
 }
 
 func TestCPUsAllowed(t *testing.T) {

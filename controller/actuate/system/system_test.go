@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -272,19 +273,12 @@ func TestAnotherProcess(t *testing.T) {
 
 func TestNothingIsLeftOpen(t *testing.T) {
 	k := mustKeeper(t)
-	count := func() int {
-		entries, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(entries)
-	}
 	target, err := Open(k.identity)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer target.Close()
-	before := count()
+	before := openfiles.Count(t)
 	for _, request := range []Request{
 		{Knob: "socket.tcp_nodelay", Value: "1", On: Everywhere},
 		{Knob: "socket.tcp_nodelay", Value: "1", On: k.local},
@@ -298,7 +292,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if after := count(); after != before {
+	if after := openfiles.Count(t); after != before {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
 }
