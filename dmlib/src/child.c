@@ -32,14 +32,18 @@
 
 enum answer { LATER, MAY, MAY_NOT };
 
-/* Of dm_live.child_registers. */
+/* Of dm_live.child_registers. Nothing is claimed while the child asks: a handler may leave it
+ * there by longjmp, its thread for ever, and what it has said the controller takes back. */
 enum { REGISTERS_NOT, REGISTERS, SETTLED };
+
+static bool pass(uint32_t from, uint32_t to) {
+    return __atomic_compare_exchange_n(&dm_live.child_registers, &from, to, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+}
 
 bool dm_child_claim(uint32_t *before) {
     *before = __atomic_load_n(&dm_live.child_registers, __ATOMIC_ACQUIRE);
-    return *before != REGISTERS &&
-           __atomic_compare_exchange_n(&dm_live.child_registers, before, REGISTERS, false,
-                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    return *before != REGISTERS && pass(*before, REGISTERS);
 }
 
 void dm_child_settle(void) {
@@ -48,6 +52,13 @@ void dm_child_settle(void) {
 
 void dm_child_disclaim(uint32_t before) {
     __atomic_store_n(&dm_live.child_registers, before, __ATOMIC_RELEASE);
+}
+
+/* Without a system call, also to unmap what is its parent's. If a handler leaves this in the
+ * middle the next hook goes on. */
+static void give_up(void) {
+    if (pass(REGISTERS_NOT, SETTLED))
+        dm_go_inert();
 }
 
 static uint64_t said(uint32_t state, int32_t child) {
@@ -84,17 +95,22 @@ void dm_child_prepare(void) {
     pauses = WAIT_TICKS * COUNT / (least + 1) + 1;
 }
 
+/* An answer stays there until the child has done what it says: no other thread is
+ * answered before. */
 static enum answer wait_for_answer(int32_t self) {
-    uint64_t waits = said(ATTUNE_CHILD_WAITS, self), none = said(ATTUNE_CHILD_NONE, 0);
+    uint64_t waits = said(ATTUNE_CHILD_WAITS, self);
     for (uint64_t left = pauses; last_said() == waits && left > 0; left--)
         dm_pause();
-    if (say(waits, none))
+    if (say(waits, said(ATTUNE_CHILD_NONE, 0)))
         return LATER; /* nobody looked */
-    if (say(said(ATTUNE_CHILD_MAY, self), none))
+    uint64_t answer = last_said();
+    if (answer == said(ATTUNE_CHILD_MAY, self))
         return MAY;
-    return say(said(ATTUNE_CHILD_MAY_NOT, self), none) ? MAY_NOT : LATER;
+    return answer == said(ATTUNE_CHILD_MAY_NOT, self) ? MAY_NOT : LATER;
 }
 
+/* An answer to a wait that a handler has left is for nobody: the thread has done something
+ * else since. */
 static enum answer ask(int32_t self) {
     uint64_t now = last_said();
     if (now == said(ATTUNE_CHILD_NONE, 0))
@@ -104,14 +120,8 @@ static enum answer ask(int32_t self) {
     return LATER;
 }
 
-/* A thread whom the C library takes for another one runs in its parent's memory,
- * after vfork, and must not register in the parent's place. */
-static enum answer ask_as_thread(void) {
-    int32_t self = dm_tid();
-    enum answer answer = ask(self);
-    if (answer == MAY && dm_syscall(SYS_gettid, 0) != self)
-        return LATER;
-    return answer;
+static bool fetch(uint32_t answer, int32_t self) {
+    return say(said(answer, self), said(ATTUNE_CHILD_NONE, 0));
 }
 
 static bool child_register(void) {
@@ -120,31 +130,46 @@ static bool child_register(void) {
            dm_live_replace(&mapping);
 }
 
+static void register_or_not(bool may) {
+    if (may && child_register())
+        return;
+    dm_go_inert();
+    dm_leave_parent();
+}
+
 /* A handler that leaves by longjmp would leave descriptors open, and the child for ever about
  * to register. */
-static void register_undisturbed(void) {
+static void register_undisturbed(int32_t self) {
     uint64_t before;
     bool held = dm_hold_signals(&before);
-    if (!held || !child_register()) {
-        dm_go_inert();
-        dm_leave_parent();
+    bool claimed = pass(REGISTERS_NOT, REGISTERS);
+    if (!fetch(ATTUNE_CHILD_MAY, self) && claimed) {
+        dm_child_disclaim(REGISTERS_NOT);
+    } else if (claimed) {
+        register_or_not(held);
+        dm_child_settle();
     }
-    dm_child_settle();
     if (held)
         dm_release_signals(&before);
 }
 
+/* A thread whom the C library takes for another one runs in its parent's memory,
+ * after vfork, and must not register in the parent's place. */
 static void come_under_control(void) {
-    switch (ask_as_thread()) {
+    int32_t self = dm_tid();
+    switch (ask(self)) {
     case MAY:
-        register_undisturbed();
+        if (dm_syscall(SYS_gettid, 0) == self)
+            register_undisturbed(self);
+        else
+            fetch(ATTUNE_CHILD_MAY, self);
         break;
-    case MAY_NOT: /* without a system call, also to unmap what is its parent's */
-        dm_go_inert();
-        dm_child_settle();
+    case MAY_NOT:
+        give_up();
+        fetch(ATTUNE_CHILD_MAY_NOT, self);
         break;
     case LATER:
-        dm_child_disclaim(REGISTERS_NOT);
+        break;
     }
 }
 
@@ -165,16 +190,15 @@ void dm_child_hook(void) {
     uint32_t beats = __atomic_load_n(&dm_live.child_beats, __ATOMIC_RELAXED);
     if (calls < CHILD_CALLS && beats <= CHILD_BEATS)
         return;
-    uint32_t unclaimed = REGISTERS_NOT;
-    if (!__atomic_compare_exchange_n(&dm_live.child_registers, &unclaimed, REGISTERS, false,
-                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    uint32_t state = __atomic_load_n(&dm_live.child_registers, __ATOMIC_ACQUIRE);
+    if (state == SETTLED && __atomic_load_n(&dm_live.delta, __ATOMIC_RELAXED) == 0)
+        dm_go_inert();
+    if (state != REGISTERS_NOT)
         return;
     uint32_t at_beat = __atomic_load_n(&dm_live.child_calls_at_beat, __ATOMIC_RELAXED);
     bool vain = (int32_t)(calls - at_beat) > VAIN_CALLS;
-    if (vain || __atomic_load_n(&dm_parent.header->detached, __ATOMIC_RELAXED) != 0) {
-        dm_go_inert();
-        dm_child_settle();
-    } else {
+    if (vain || __atomic_load_n(&dm_parent.header->detached, __ATOMIC_RELAXED) != 0)
+        give_up();
+    else
         come_under_control();
-    }
 }

@@ -67,6 +67,14 @@ static void registration_is_not_left(void) {
     session_close(&s);
 }
 
+/* A child that is left while it waits for an answer asks again. */
+static void asking_is_left(void) {
+    struct session s = {0};
+    run(&s, "asks 300");
+    EXPECT_EQUAL(s.controller.count, 2);
+    session_close(&s);
+}
+
 static void child_that_nobody_knows(void) {
     struct session s = {0};
     run(&s, "rawclone");
@@ -114,6 +122,7 @@ const struct test_case left_cases[] = {
     {"cancel_anywhere", cancelled_anywhere},
     {"destructors_to_the_end", destructors_to_the_end},
     {"left_registering", registration_is_not_left},
+    {"left_asking", asking_is_left},
     {"raw_clone", child_that_nobody_knows},
     {"fork_among_threads", forked_among_threads},
     {"fork_in_handler", forked_in_handlers},

@@ -134,6 +134,24 @@ static void opens(void) {
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
+/* asks JUMPS: a forked child whose handlers leave hooks by longjmp while it asks its
+ * controller, and then do not */
+static void asks(void) {
+    lock_pairs(&own, 1);
+    pid_t child = fork();
+    if (child == 0) {
+        tick_with(jump, SA_RESTART);
+        while (handled < number[0])
+            until_jump();
+        stop_ticking();
+        for (int round = 0; round < 1000; round++, usleep(1000))
+            lock_pairs(&own, 100);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 static void fork_here(int signal) {
     (void)signal;
     int saved = errno, status;
@@ -211,5 +229,5 @@ static void small_stacks(void) {
 
 const struct subject signal_subjects[] = {
     {"signals", signals}, {"jumps", jumps},     {"waits", waits}, {"smallstack", small_stacks},
-    {"opens", opens},     {"forking", forking}, {NULL, NULL},
+    {"opens", opens},     {"forking", forking}, {"asks", asks},   {NULL, NULL},
 };
