@@ -4,6 +4,7 @@
 #include "record.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 
@@ -128,6 +129,20 @@ static void settle_undisturbed(struct attune_command *command, const struct dm_s
     dm_release_signals(&before);
 }
 
+/* Nor does a cancelled thread end in the function that it calls: it does at the next of its
+ * own cancellation points, or in here, once all is as it was. */
+static void settle_whole(struct attune_command *command, const struct dm_safe_point *here,
+                         int32_t tid) {
+    int cancels = PTHREAD_CANCEL_ENABLE;
+    if (command->op != ATTUNE_OP_CALL) {
+        settle_undisturbed(command, here, tid);
+        return;
+    }
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
+    settle_undisturbed(command, here, tid);
+    pthread_setcancelstate(cancels, NULL);
+}
+
 static void run(struct attune_command *mailbox, const struct dm_safe_point *here) {
     int32_t tid = dm_tid();
     for (unsigned i = 0; i < ATTUNE_MAILBOX_COUNT; i++) {
@@ -138,7 +153,7 @@ static void run(struct attune_command *mailbox, const struct dm_safe_point *here
         if (dm_confined()) /* before any other system call */
             settle(command, here, tid, false);
         else if (is_own_thread(tid) && may_call(command))
-            settle_undisturbed(command, here, tid);
+            settle_whole(command, here, tid);
     }
 }
 

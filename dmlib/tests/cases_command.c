@@ -102,6 +102,18 @@ static void commands_choose_their_place(void) {
     session_close(&s);
 }
 
+/* A thread that ends inside the function would leave the command claimed. */
+static void call_of_a_cancelled_thread(void) {
+    struct session s = {0};
+    start(&s, "cancel");
+    struct attune_command call = {
+        .op = ATTUNE_OP_CALL, .at = ATTUNE_AT_LOCK, .args = {next_number(&s)}};
+    EXPECT_EQUAL(run(&s, call, P_LOCK).error, 0);
+    session_end(&s);
+    EXPECT(strcmp(s.text, "1\n") == 0, "output %s", s.text);
+    session_close(&s);
+}
+
 #ifdef __x86_64__
 
 static struct attune_command bind(unsigned stub, uint64_t function) {
@@ -177,6 +189,7 @@ const struct test_case command_cases[] = {
     {"mallopt_in_malloc", mallopt_in_a_malloc},
     {"store_with_old_value", store_with_old_value},
     {"commands_choose_place", commands_choose_their_place},
+    {"call_cancelled", call_of_a_cancelled_thread},
 #ifdef __x86_64__
     {"stubs", stubs_stand_before_functions},
 #endif

@@ -64,6 +64,41 @@ static int watch_variable(void) {
     return 0;
 }
 
+static volatile int called, returned;
+
+static void may_be_cancelled(void) {
+    called = 1;
+    pthread_testcancel();
+    returned = 1;
+}
+
+static void *lock_until_called(void *go) {
+    while (!*(volatile int *)go)
+        ;
+    for (double end = now() + 60; !called && now() < end;) {
+        pthread_mutex_lock(&mutex);
+        pthread_mutex_unlock(&mutex);
+    }
+    pthread_testcancel();
+    return NULL;
+}
+
+/* A thread that is cancelled already and has come to no place yet where it ends. */
+static int cancel_called(void) {
+    pthread_t one;
+    void *result;
+    volatile int go = 0;
+    if (pthread_create(&one, NULL, lock_until_called, (void *)&go) != 0 || pthread_cancel(one) != 0)
+        return 1;
+    show((void *)may_be_cancelled);
+    fflush(stdout);
+    go = 1;
+    if (pthread_join(one, &result) != 0 || result != PTHREAD_CANCELED)
+        return 3;
+    printf("%d\n", returned);
+    return 0;
+}
+
 #ifdef __x86_64__
 #define GOT_SLOT(function)                                                                         \
     ({                                                                                             \
@@ -124,6 +159,8 @@ int main(int argc, char **argv) {
         return tune_malloc();
     if (argc == 2 && strcmp(argv[1], "variable") == 0)
         return watch_variable();
+    if (argc == 2 && strcmp(argv[1], "cancel") == 0)
+        return cancel_called();
 #ifdef __x86_64__
     if (argc == 2 && strcmp(argv[1], "stubs") == 0)
         return call_through_stubs();
