@@ -154,7 +154,11 @@ func newInjection(ctx context.Context, process *proc.Handle, s procid.Status, o 
 	if i.request.orphan, err = orphaned(process); err != nil {
 		return nil, err
 	}
-	if i.job.calls, err = findCalls(pid, images); err != nil {
+	own, err := ofProgram(process, images)
+	if err != nil {
+		return nil, err
+	}
+	if i.job.calls, err = findCalls(pid, own); err != nil {
 		return nil, err
 	}
 	if i.ground, err = newGround(process, images); err != nil {
@@ -165,8 +169,8 @@ func newInjection(ctx context.Context, process *proc.Handle, s procid.Status, o 
 		return nil, err
 	}
 	i.job.attach, i.job.bytes = library.attach, library.fromMemory
-	i.request.reals = findReals(pid, images, library.hooks)
-	i.request.slots = findSlots(images, library.hooks, i.request.reals)
+	i.request.reals = findReals(pid, own, library.hooks)
+	i.request.slots = findSlots(own, library.hooks, i.request.reals)
 	i.job.request = i.request.encode()
 	i.caller = caller{process: process, timeout: o.timeout, borrower: tracer.NewBorrower(process, s, tracer.BorrowerOptions{
 		Gadget: i.ground.gadget, Needs: slices.Concat(callNeeds, attachNeeds), Died: o.died,

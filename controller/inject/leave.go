@@ -57,9 +57,13 @@ func Extend(ctx context.Context, process proc.Holder, memory *shm.Memory, images
 	for _, s := range known {
 		have[s.Address] = true
 	}
+	own, err := ofProgram(process, images)
+	if err != nil {
+		return nil, err
+	}
 	var fresh []Slot
 	base := memory.App().Base
-	for _, s := range findSlots(images, l.hooks, nil) {
+	for _, s := range findSlots(own, l.hooks, nil) {
 		if s.Hook += base; !have[s.Address] {
 			fresh = append(fresh, s)
 		}

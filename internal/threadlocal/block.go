@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/attune-hpc/attune/internal/loaderlist"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 )
@@ -36,8 +37,6 @@ type layout struct {
 const (
 	// unallocated is a vector's entry of an object that the thread did not use.
 	unallocated = ^uint64(0)
-	// maxObjects bounds the loader's list, which the process could spoil.
-	maxObjects = 1 << 16
 	// maxModules bounds a vector.
 	maxModules = 1 << 20
 )
@@ -136,24 +135,13 @@ func (b *Block) describe(images []objfile.Image, name string) (description [3]ui
 	return description, err
 }
 
-// loaded finds the loader's entry of an object in its list (struct link_map:
-// l_addr, l_name, l_ld, l_next).
+// loaded finds the loader's entry of an object.
 func (b *Block) loaded(images []objfile.Image, object objfile.Image) (uint64, error) {
-	head, err := objfile.ResolveIn(images, "ld*.so*", "_r_debug", objfile.Variable)
-	if err != nil {
-		return 0, err
-	}
-	entry, err := b.word(head.Address + 8) // r_map
-	for n := 0; err == nil && entry != 0 && n < maxObjects; n++ {
-		content := make([]byte, 32)
-		if err = b.process.Read(entry, content); err != nil {
-			break
+	list, err := loaderlist.Read(images, b.process.Read)
+	for _, entry := range list {
+		if entry.Is(object) {
+			return entry.Address, nil
 		}
-		bias, dynamic := binary.LittleEndian.Uint64(content), binary.LittleEndian.Uint64(content[16:])
-		if bias == object.Bias && dynamic >= object.Start && dynamic < object.End {
-			return entry, nil
-		}
-		entry = binary.LittleEndian.Uint64(content[24:])
 	}
 	return 0, errors.Join(fmt.Errorf("the loader does not list %s", object.Path), err)
 }
