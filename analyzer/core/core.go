@@ -112,7 +112,7 @@ func (c *Core) tunletReady(info *attunev1.DescribeResponse) {
 	for _, p := range c.line.active {
 		if p.tunlet == t && p.state == StateKept {
 			p.trial.WatchFrom(c.now)
-			c.notify(p, "kept before the tunlet's restart")
+			c.remind(p)
 		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 
 const (
 	tunlet  = "stdio"
-	without = 35e6 // bytes per second
+	without = 35e6  // bytes per second
+	with    = 175e6 // with a change that helps
 )
 
 // loop is a tunlet with a simulated process and the core, and a controller that does at once
@@ -25,28 +26,44 @@ type loop struct {
 	*tunlettest.Harness
 
 	core              *core.Core
+	info              *attunev1.DescribeResponse
 	process           *tunlettest.Process
 	inForce           bool
 	objectives, wants int // of the harness, that the core has
 	states            []attunev1.ProposalState
 }
 
-func newLoop(t *testing.T, p *tunlettest.Process) *loop {
+func newLoop(t *testing.T) *loop {
 	t.Helper()
-	l := &loop{Harness: tunlettest.New(t, catalogue.New(tunlet)), core: core.New(core.Config{Mode: core.ModeTune}), process: p}
-	l.step(core.TunletReady{Info: l.StartSession()})
-	l.StartProcess(p)
-	l.step(core.ProcessStarted{Process: uint64(p.Handle), Executable: "/bin/app"})
+	l := &loop{Harness: tunlettest.New(t, catalogue.New(tunlet)), core: core.New(core.Config{Mode: core.ModeTune}), process: writer()}
+	l.info = l.StartSession()
+	l.StartProcess(l.process)
+	l.step(core.TunletReady{Info: l.info}, core.ProcessStarted{Process: uint64(l.process.Handle), Executable: "/bin/app"})
 	return l
 }
 
-// run lets time pass. With the change the process writes so many bytes a second, and without it
-// as many as before.
+// restart has the tunlet die, and starts it again.
+func (l *loop) restart() {
+	l.step(core.TunletGone{Tunlet: tunlet, Reason: "killed"})
+	tunlettest.Restart(l.Harness)
+	l.step(core.TunletReady{Info: l.info})
+}
+
+// writer is a process that the tunlet helps.
+func writer() *tunlettest.Process {
+	p := tunlettest.Computing()
+	p.Hits = func(*attunev1.MeasurePoint) (float64, uint64) { return 0, 0 }
+	return p
+}
+
+// run lets time pass. With the change the process writes so many bytes a second, in few calls;
+// without it as many as before, in many.
 func (l *loop) run(d time.Duration, with float64) {
 	for end := l.Elapsed() + d; l.Elapsed() < end; {
-		l.process.Rates[sdk.WrittenBytes] = without
+		rates := l.process.Rates
+		rates[sdk.WrittenBytes], rates[sdk.WriteCalls], rates[sdk.CPUSystem] = without, 1e6, 8e8
 		if l.inForce {
-			l.process.Rates[sdk.WrittenBytes] = with
+			rates[sdk.WrittenBytes], rates[sdk.WriteCalls], rates[sdk.CPUSystem] = with, 1e3, 1e6
 		}
 		l.Round()
 		l.step(core.Tick{})
@@ -82,9 +99,18 @@ func (l *loop) step(events ...core.Event) {
 				events = append(events, core.Verdict{Tunlet: tunlet, Proposal: cmd.Request.GetProposalId(), Verdict: v.GetVerdict()})
 			case core.Notify:
 				l.states = append(l.states, cmd.Request.GetState())
-				l.SetState(cmd.Request.GetProposalId(), cmd.Request.GetState(), cmd.Request.GetReason())
+				l.notify(cmd.Request)
 			}
 		}
+	}
+}
+
+// notify tells the tunlet what became of a proposal.
+func (l *loop) notify(r *attunev1.ProposalChangedRequest) {
+	ctx, cancel := l.Context()
+	defer cancel()
+	if told, err := l.Client.ProposalChanged(ctx, r); err == nil {
+		l.React(told.GetReaction())
 	}
 }
 
@@ -95,15 +121,29 @@ func (l *loop) result(id string, outcome attunev1.Outcome) core.Event {
 // TestWhatWasKeptIsUndone: a change of a tunlet in YAML that has become harmful ten minutes after
 // it was kept is undone; while it helps it stays.
 func TestWhatWasKeptIsUndone(t *testing.T) {
-	p := tunlettest.Computing()
-	p.Rates[sdk.WriteCalls], p.Rates[sdk.CPUSystem] = 1e6, 8e8
-	p.Hits = func(*attunev1.MeasurePoint) (float64, uint64) { return 0, 0 }
-	l := newLoop(t, p)
-	l.run(10*time.Minute, 175e6)
+	l := newLoop(t)
+	l.run(10*time.Minute, with)
 	if !l.inForce || !slices.Equal(l.core.Kept(), []string{"c1", "c2"}) {
 		t.Fatalf("states %v, want one that is kept", l.states)
 	}
 	l.run(3*time.Minute, 10e6)
+	if l.inForce || len(l.core.Kept()) > 0 {
+		t.Errorf("states %v, want that it is undone", l.states)
+	}
+}
+
+// TestWhatWasKeptOutlivesItsTunlet: a tunlet that dies and is started again goes on to watch over
+// what it had kept: it proposes nothing more, and what has become harmful is undone.
+func TestWhatWasKeptOutlivesItsTunlet(t *testing.T) {
+	l := newLoop(t)
+	l.run(2*time.Minute, with)
+	l.restart()
+	l.run(10*time.Minute, with)
+	if !l.inForce || !slices.Equal(l.core.Kept(), []string{"c1", "c2"}) || len(l.Proposals) != 1 {
+		t.Fatalf("states %v, proposals %v, want what was kept", l.states, l.Proposals)
+	}
+	l.restart()
+	l.run(5*time.Minute, 10e6)
 	if l.inForce || len(l.core.Kept()) > 0 {
 		t.Errorf("states %v, want that it is undone", l.states)
 	}

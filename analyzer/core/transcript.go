@@ -3,7 +3,10 @@
 package core
 
 import (
+	"slices"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -46,14 +49,37 @@ func (t *transcript) notifyTurn(p *proposal, on bool) {
 	t.notifyState(p, state, "to compare")
 }
 
-// notifyState tells the tunlet of p a state. It does not know of canaries.
+// remind tells the tunlet of p, which was started again and knows nothing of p, that p was
+// kept, and what of it is in force.
+func (t *transcript) remind(p *proposal) {
+	earlier := proto.CloneOf(p.spec)
+	earlier.Changes = nil
+	all := p.changes
+	if p.canary != nil {
+		all = slices.Concat(p.canary.changes, all)
+	}
+	for _, ch := range all {
+		if ch.inForce() {
+			earlier.Changes = append(earlier.Changes, proto.CloneOf(ch.spec))
+		}
+	}
+	t.send(p, &attunev1.ProposalChangedRequest{
+		State: p.state.proto(), Reason: "kept before the tunlet's restart", Earlier: earlier,
+	})
+}
+
+// notifyState tells the tunlet of p a state.
 func (t *transcript) notifyState(p *proposal, state attunev1.ProposalState, reason string) {
+	t.send(p, &attunev1.ProposalChangedRequest{State: state, Reason: reason})
+}
+
+// send tells the tunlet of p something of p, with the results. The tunlet does not know of
+// canaries.
+func (t *transcript) send(p *proposal, req *attunev1.ProposalChangedRequest) {
 	if !p.tunlet.alive || p.whole != nil {
 		return
 	}
-	req := &attunev1.ProposalChangedRequest{
-		ProposalId: p.spec.GetId(), State: state, Reason: reason,
-	}
+	req.ProposalId = p.spec.GetId()
 	for _, ch := range p.changes {
 		if ch.result != nil {
 			req.Results = append(req.Results, ch.result)

@@ -286,6 +286,15 @@ func (s *scripted) ProcessEnded(_ context.Context, r *attunev1.ProcessEndedReque
 	return &attunev1.ProcessEndedResponse{}, nil
 }
 
+func (s *scripted) ProposalChanged(_ context.Context, r *attunev1.ProposalChangedRequest) (*attunev1.ProposalChangedResponse, error) {
+	told := r.GetProposalId() + " " + r.GetState().String()
+	for _, c := range r.GetEarlier().GetChanges() {
+		told += fmt.Sprintf(" %s@%d", c.GetKnob(), c.GetProcess())
+	}
+	s.tell(told)
+	return &attunev1.ProposalChangedResponse{}, nil
+}
+
 func (s *scripted) HandleEvents(_ context.Context, r *attunev1.HandleEventsRequest) (*attunev1.HandleEventsResponse, error) {
 	if s.block != nil {
 		<-s.block

@@ -116,6 +116,22 @@ func TestNewsInOrder(t *testing.T) {
 	}
 }
 
+// TestKeptIsToldAfterItsProcess: a tunlet that is started again hears of what it had kept after
+// the process in which that is.
+func TestKeptIsToldAfterItsProcess(t *testing.T) {
+	r := patientRig(t)
+	r.hello("ac1", "n1", "old-c1")
+	r.has("ac1", "n1", 1)
+	r.grow()
+	a := newScripted(t, "a", nil)
+	r.session.TunletReady(a)
+	r.settle("a")
+	want := []string{"application s1 tune", "process 1 pid 1 update false", "taken over old-c1 PROPOSAL_STATE_KEPT k@1"}
+	if diff := cmp.Diff(want, get(a, func() []string { return a.told })); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestUnreachableController has a management channel that takes nothing.
 func TestUnreachableController(t *testing.T) {
 	r := newRig(t, core.ModeTune)

@@ -64,7 +64,6 @@ func (ts *tunlets) add(tn Tunlet) {
 	ts.wants.join(t)
 	ts.losses.add(t.name, 0)
 	ts.workers.Go(t.worker.Run)
-	ts.decider.step(core.TunletReady{Info: tn.Info()})
 	t.applicationStarted(&attunev1.ApplicationStartedRequest{
 		UnixNano: ts.clock.start.UnixNano(), Application: proto.CloneOf(ts.application),
 	})
@@ -73,6 +72,7 @@ func (ts *tunlets) add(tn Tunlet) {
 			t.processStarted(p.info, false)
 		}
 	}
+	ts.decider.step(core.TunletReady{Info: tn.Info()}) // which tells it what it had changed in them
 	for _, b := range ts.sleepers.leave(t.name) {
 		t.handleSamples(b) // without details that others asked for
 	}

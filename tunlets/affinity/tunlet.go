@@ -109,6 +109,17 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	}
 }
 
+// takeUp leaves the processes alone that it had changed before it was started again.
+func (t *Tunlet) takeUp(h *sdk.Host, p *sdk.Proposal) {
+	for _, c := range p.Changes {
+		if n := t.processes[c.Process]; n != nil {
+			n.processes[c.Process].proposal = p.ID
+			n.sequence = max(n.sequence, p.Number())
+			h.Want(c.Process, sdk.NoSamples())
+		}
+	}
+}
+
 // Evaluate waits while nothing moves: there is no progress to compare. Otherwise
 // the measured objective decides.
 func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
@@ -117,6 +128,10 @@ func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
 
 // ProposalChanged follows its proposals.
 func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
+	if c.Earlier != nil {
+		t.takeUp(h, c.Earlier)
+		return
+	}
 	if !c.State.Final() {
 		return
 	}

@@ -25,8 +25,15 @@ func (w *watch) keep(h *sdk.Host, proposal string) {
 	w.enter(looking, h.Now())
 }
 
-// hear hears what becomes of a change after it was kept.
+// hear hears what becomes of a change after it was kept, or was before the tunlet was started
+// again.
 func (w *watch) hear(h *sdk.Host, c sdk.ProposalChange) {
+	if w.looks.TakeUp(c, w.scope()) {
+		w.kept = true
+		w.enter(done, h.Now())
+		h.Want(w.handle(), sdk.AllSamples())
+		return
+	}
 	switch began, ended := w.looks.Hear(h.Now(), c); {
 	case began:
 		h.Want(w.handle(), sdk.AllSamples())

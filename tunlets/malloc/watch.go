@@ -244,8 +244,15 @@ func (w *watch) keep(h *sdk.Host, proposal string) {
 	w.enter(looking, h.Now())
 }
 
-// hear hears what becomes of settings after they were kept.
+// hear hears what becomes of settings after they were kept, or were before the tunlet was
+// started again.
 func (w *watch) hear(h *sdk.Host, c sdk.ProposalChange) {
+	if w.looks.TakeUp(c, w.scope()) {
+		w.kept = true
+		w.enter(tuned, h.Now())
+		h.Want(w.handle, sdk.AllSamples())
+		return
+	}
 	switch began, ended := w.looks.Hear(h.Now(), c); {
 	case began && w.state == tuned:
 		h.Want(w.handle, sdk.AllSamples())

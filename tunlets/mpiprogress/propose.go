@@ -4,6 +4,7 @@ package mpiprogress
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
@@ -185,4 +186,20 @@ func reasonFor(nodes []*node) string {
 	}
 	return fmt.Sprintf("%d busy ranks%s share %.1f CPUs: %.0f %% of their time waiting for a CPU, %.0f context switches/s each; %.0f MPI calls/s",
 		c.ranks, where, c.run, 100*c.wait/(c.run+c.wait), c.switches/float64(c.ranks), calls)
+}
+
+// takeUp goes on where the tunlet was when it had kept a proposal, before it was started again.
+func (t *Tunlet) takeUp(h *sdk.Host, p *sdk.Proposal) {
+	nodes := map[*node]bool{}
+	for _, c := range p.Changes {
+		if n := t.ranks[c.Process]; n != nil {
+			n.ranks[c.Process].proposal = p.ID
+			nodes[n] = true
+		}
+	}
+	for _, n := range inOrder(maps.Keys(nodes)) {
+		n.proposals[p.ID] = inForce{judged: true, joint: len(nodes) > 1}
+		n.sequence = max(n.sequence, p.Number())
+		n.attend(h)
+	}
 }

@@ -173,6 +173,10 @@ func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
 
 // ProposalChanged follows its proposals.
 func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
+	if c.Earlier != nil {
+		t.takeUp(h, c.Earlier)
+		return
+	}
 	if !c.State.Final() {
 		return
 	}

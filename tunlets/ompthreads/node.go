@@ -71,6 +71,18 @@ func (n *node) begin(h *sdk.Host) {
 	n.Begin(h, crowded)
 }
 
+// TakeUp goes on with what the change says of the threads. Of the CPUs that there were then,
+// and of who shared them, there is no more than that: as if the members of the proposal had
+// shared all of them.
+func (n *node) TakeUp(h *sdk.Host, p *sdk.Proposal, c sdk.Change) {
+	n.Teams.TakeUp(h, p, c)
+	t := n.Of(c.Process)
+	t.threads, _ = c.Action.Value().Uint64()
+	t.sharers = len(p.Changes)
+	t.before = float64(t.threads) * float64(t.sharers)
+	t.Rest(h)
+}
+
 // Refused hears why regions cannot be counted.
 func (n *node) Refused(reason string) { n.refusal = reason }
 

@@ -4,6 +4,8 @@ package sdk
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -134,6 +136,16 @@ func SystemSettingOn(name string, number int32, value Value) Action {
 	return a
 }
 
+// Value is what the action sets a setting or a variable to; the zero Value for other actions.
+func (a Action) Value() Value {
+	for _, v := range []*attunev1.Value{a.pb.GetSetting().GetValue(), a.pb.GetSystem().GetValue(), a.pb.GetSetVariable().GetValue()} {
+		if v != nil {
+			return Value{v}
+		}
+	}
+	return Value{}
+}
+
 // SafePoint says when an action may be executed; the zero SafePoint is the
 // action's own default.
 type SafePoint struct {
@@ -191,6 +203,17 @@ type Proposal struct {
 	Replaces string
 }
 
+// Number is the number at the end of the id, behind a hyphen, where the tunlet numbers its
+// proposals; 0: there is none. A tunlet that was started again goes on behind those that it
+// is told of.
+func (p Proposal) Number() int {
+	n, err := strconv.Atoi(p.ID[strings.LastIndexByte(p.ID, '-')+1:])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 func (s SafePoint) proto() *attunev1.SafePoint {
 	kind := attunev1.SafePoint_KIND_UNSPECIFIED
 	switch {
@@ -216,6 +239,13 @@ func (a Action) name() string {
 	return a.pb.GetSystem().GetName()
 }
 
+func safePointFrom(s *attunev1.SafePoint) SafePoint {
+	return SafePoint{
+		Now: s.GetKind() == attunev1.SafePoint_KIND_NOW, NextHook: s.GetKind() == attunev1.SafePoint_KIND_NEXT_HOOK,
+		Families: s.GetFamilies(), Timeout: time.Duration(s.GetTimeoutNanos()),
+	}
+}
+
 func (c Change) proto() *attunev1.Change {
 	knob := c.Knob
 	if knob == "" {
@@ -239,6 +269,25 @@ func (p Proposal) proto() *attunev1.Proposal {
 		for process, scope := range p.ProcessScopes {
 			out.ProcessScopes[uint64(process)] = scope
 		}
+	}
+	return out
+}
+
+func proposalFrom(p *attunev1.Proposal) *Proposal {
+	out := &Proposal{
+		ID: p.GetId(), Scope: p.GetScope(), Reason: p.GetReason(),
+		PredictedGain: p.GetPredictedGain(), Confidence: p.GetConfidence(), Replaces: p.GetReplaces(),
+	}
+	for _, c := range p.GetChanges() {
+		out.Changes = append(out.Changes, Change{
+			Knob: c.GetKnob(), Process: Handle(c.GetProcess()), Action: Action{c.GetAction()}, SafePoint: safePointFrom(c.GetSafePoint()),
+		})
+	}
+	for process, scope := range p.GetProcessScopes() {
+		if out.ProcessScopes == nil {
+			out.ProcessScopes = map[Handle]string{}
+		}
+		out.ProcessScopes[Handle(process)] = scope
 	}
 	return out
 }

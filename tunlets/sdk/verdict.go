@@ -126,6 +126,10 @@ type ProposalChange struct {
 	Reason string
 	// Results of the changes.
 	Results []ChangeResult
+	// Earlier is what was proposed, if the tunlet was started again since: the change is
+	// in force, and is the tunlet's own to watch over and to withdraw. Nil: the tunlet has
+	// proposed it itself.
+	Earlier *Proposal
 }
 
 // ChangeResult is what became of one change.
@@ -161,6 +165,9 @@ func proposalChangeFrom(r *attunev1.ProposalChangedRequest) ProposalChange {
 			Reason:  res.GetReason(),
 			Old:     Value{res.GetOldValue()}, New: Value{res.GetNewValue()},
 		})
+	}
+	if r.GetEarlier() != nil {
+		out.Earlier = proposalFrom(r.GetEarlier())
 	}
 	return out
 }

@@ -14,9 +14,30 @@ type site struct{ *Tunlet }
 
 // search begins the search in a program.
 func (t *Tunlet) search(h *sdk.Host) *trials.Search {
-	return trials.New(trials.Options{
+	return trials.New(t.options(), site{t}, h.Now())
+}
+
+func (t *Tunlet) options() trials.Options {
+	return trials.Options{
 		Variable: t.program.Variable, Method: t.program.method, Tries: t.program.tries, Time: t.program.time, MinGain: minGain,
-	}, site{t}, h.Now())
+	}
+}
+
+// takeUp goes on where the tunlet was when it had kept a value, before it was started again:
+// nothing more is tried, and the calls of the same process are counted.
+func (t *Tunlet) takeUp(h *sdk.Host, p *sdk.Proposal) {
+	t.count = max(t.count, p.Number())
+	for _, c := range p.Changes {
+		m := t.members[c.Process]
+		if m == nil {
+			continue
+		}
+		m.calls = true
+		if p.Scope == scopeOf(c.Process) {
+			t.lead, t.run = c.Process, trials.Resume(t.options(), site{t}, h.Now(), p.ID)
+		}
+	}
+	site{t}.Kept(h)
 }
 
 // Propose sets the variable in all processes that call the function.

@@ -186,7 +186,9 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 }
 
 // scope of the objective.
-func (t *Tunlet) scope() string { return fmt.Sprintf("process/%d", t.lead) }
+func (t *Tunlet) scope() string { return scopeOf(t.lead) }
+
+func scopeOf(lead sdk.Handle) string { return fmt.Sprintf("process/%d", lead) }
 
 // Evaluate waits while the function is not called; otherwise the measurement decides.
 func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) { return e.ByMeasurement("calls") }
@@ -200,6 +202,10 @@ func (t *Tunlet) Tick(h *sdk.Host) {
 
 // ProposalChanged follows its proposals.
 func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
+	if c.Earlier != nil {
+		t.takeUp(h, c.Earlier)
+		return
+	}
 	if t.run != nil {
 		t.run.ProposalChanged(h, c)
 	}

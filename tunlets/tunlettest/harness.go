@@ -70,7 +70,8 @@ type Harness struct {
 	Delivered int
 
 	tb        TB
-	checking  bool // check proposals as they come
+	serve     func(tb TB) attunev1.TunletServiceClient // starts another tunlet
+	checking  bool                                     // check proposals as they come
 	trouble   []func() *Process
 	now       time.Time
 	points    map[string]*point
@@ -101,7 +102,7 @@ type Withdrawn struct {
 // connection ends with the test.
 func New(tb TB, newTunlet func() sdk.Tunlet) *Harness {
 	tb.Helper()
-	return newHarness(tb, serve(tb, newTunlet))
+	return newHarness(tb, func(tb TB) attunev1.TunletServiceClient { return serve(tb, newTunlet) })
 }
 
 // serve serves a tunlet in this process, and returns the connection to it.
@@ -113,9 +114,9 @@ func serve(tb TB, newTunlet func() sdk.Tunlet) attunev1.TunletServiceClient {
 	return connect(tb, &sdk.GRPCPlugin{Impl: service})
 }
 
-func newHarness(tb TB, client attunev1.TunletServiceClient) *Harness {
+func newHarness(tb TB, serve func(tb TB) attunev1.TunletServiceClient) *Harness {
 	return &Harness{
-		Client: client, Mechanism: "hook", CostNanos: 8,
+		Client: serve(tb), serve: serve, Mechanism: "hook", CostNanos: 8,
 		tb: tb, now: begin(), points: map[string]*point{},
 	}
 }
@@ -220,11 +221,16 @@ func configure(h *Harness, options map[string]string) {
 // OpenSession opens a session, a further one if there was one before.
 func (h *Harness) OpenSession(mode string) {
 	h.tb.Helper()
+	openSession(h, mode, h.now)
+}
+
+func openSession(h *Harness, mode string, began time.Time) {
+	h.tb.Helper()
 	call(h, one(h.Client.ApplicationStarted), &attunev1.ApplicationStartedRequest{
 		Application: &attunev1.Application{
 			SessionId: "s1", Command: []string{"./program"}, Mode: mode, TickNanos: int64(Period), Explain: h.Explain,
 		},
-		UnixNano: h.now.UnixNano(),
+		UnixNano: began.UnixNano(),
 	})
 }
 
@@ -242,9 +248,7 @@ func (h *Harness) EndSession() {
 // SetState tells what became of a proposal.
 func (h *Harness) SetState(proposal string, s attunev1.ProposalState, reason string) {
 	h.tb.Helper()
-	call(h, one(h.Client.ProposalChanged), &attunev1.ProposalChangedRequest{
-		ProposalId: proposal, State: s, Reason: reason,
-	})
+	proposalChanged(h, &attunev1.ProposalChangedRequest{ProposalId: proposal, State: s, Reason: reason})
 }
 
 // Verdict asks the tunlet for a verdict; false if it gives none.

@@ -85,7 +85,7 @@ func waking(w *attunev1.Wake) *Process {
 
 // subject is what the suite looks at.
 type subject struct {
-	serve   func(tb TB) attunev1.TunletServiceClient // once for each harness
+	serve   func(tb TB) attunev1.TunletServiceClient // once for each harness, and for each restart
 	options map[string]string
 	trouble []func() *Process
 	sure    bool // the trouble is the tunlet's own: it must propose something
@@ -93,7 +93,7 @@ type subject struct {
 
 func (s subject) harness(tb TB) *Harness {
 	tb.Helper()
-	h := newHarness(tb, s.serve(tb))
+	h := newHarness(tb, s.serve)
 	h.Options, h.trouble = s.options, s.trouble
 	return h
 }
@@ -116,6 +116,7 @@ func checks() []check {
 		{"names only what exists", namesWhatExists},
 		{"gives points back when processes end", givesBack},
 		{"reports the objective of what was kept", reportsKept},
+		{"takes up what it had kept when it is started again", takesUpKept},
 		{"does the same in every session", repeats},
 	}
 }

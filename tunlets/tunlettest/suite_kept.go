@@ -3,8 +3,11 @@
 package tunlettest
 
 import (
+	"slices"
 	"strings"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -13,11 +16,62 @@ import (
 // the longest pause of perprocess.Looks is, and the looks around it.
 const watchPause = 80 * time.Second
 
+// rejudged is within what time a tunlet proposes once more what it takes for better.
+const rejudged = 15 * time.Second
+
 // reportsKept checks that the objective of a change that was kept is reported further: the
 // Analyzer watches over the change by nothing else. Nothing general can be said of what is
 // about several processes at once: they come and go, and with them what they achieve together.
 func reportsKept(tb TB, s subject) {
 	h := s.harness(tb)
+	kept := keepFirst(h, s)
+	if kept == nil || !ofProcess(kept) {
+		return
+	}
+	cure(h)
+	h.Run(watchPause)
+	for range 2 {
+		if !reports(h, kept) {
+			tb.Errorf("no value of the objective in scope %q for %v after %s was kept: nobody would see that it does harm by then; see perprocess.Looks",
+				kept.GetScope(), watchPause, kept.GetId())
+			return
+		}
+	}
+}
+
+// takesUpKept checks that a tunlet that was started again goes on with its change that was
+// kept: it gives no proposal the same id, reports the objective further, as in reportsKept, and
+// proposes the same no more, unless it does so without a restart: a simulated process stays as
+// it was, whatever is changed in it.
+func takesUpKept(tb TB, s subject) {
+	h := s.harness(tb)
+	kept := keepFirst(h, s)
+	if kept == nil {
+		return
+	}
+	h.Run(rejudged)
+	already := slices.ContainsFunc(h.Proposals[1:], func(p Proposed) bool { return repeatsChange(kept, p) })
+	before := len(h.Proposals)
+	Restart(h, kept)
+	h.Run(rejudged)
+	if ofProcess(kept) {
+		cure(h)
+		if !reports(h, kept) {
+			tb.Errorf("started again, it reported no value of the objective in scope %q for %v, where it had kept %s: see ProposalChange.Earlier and perprocess.Looks",
+				kept.GetScope(), watchPause, kept.GetId())
+		}
+	}
+	for _, p := range h.Proposals[before:] {
+		if p.GetId() == kept.GetId() || !already && repeatsChange(kept, p) {
+			tb.Errorf("started again, it proposed %v, where it had kept %v: see ProposalChange.Earlier", p.Proposal, kept)
+			return
+		}
+	}
+}
+
+// keepFirst runs a session until the tunlet proposes something, and has that kept; nil: it needs
+// more than processes in trouble, such as options.
+func keepFirst(h *Harness, s subject) *attunev1.Proposal {
 	h.StartSession()
 	for _, trouble := range s.trouble {
 		h.StartProcess(trouble())
@@ -27,35 +81,41 @@ func reportsKept(tb TB, s subject) {
 			break
 		}
 	}
-	if len(h.Proposals) == 0 { // it needs more than processes in trouble, such as options
-		return
+	if len(h.Proposals) == 0 {
+		return nil
 	}
 	kept := h.Proposals[0]
-	if !strings.HasPrefix(kept.GetScope(), "process/") {
-		return
-	}
 	for _, state := range []attunev1.ProposalState{
 		attunev1.ProposalState_PROPOSAL_STATE_APPLYING, attunev1.ProposalState_PROPOSAL_STATE_APPLIED, attunev1.ProposalState_PROPOSAL_STATE_KEPT,
 	} {
 		h.SetState(kept.GetId(), state, "")
 	}
-	for _, p := range h.Processes() { // which the change has cured
+	return kept.Proposal
+}
+
+// ofProcess says whether a proposal is judged by the objective of one process.
+func ofProcess(p *attunev1.Proposal) bool { return strings.HasPrefix(p.GetScope(), "process/") }
+
+// cure has the processes do what they do when the change has cured them.
+func cure(h *Harness) {
+	for _, p := range h.Processes() {
 		p.Rates = Computing().Rates
 	}
+}
+
+// reports says whether the objective of a proposal is reported within watchPause.
+func reports(h *Harness, p *attunev1.Proposal) bool {
+	h.tb.Helper()
+	h.Objectives = nil
 	h.Run(watchPause)
-	for range 2 {
-		h.Objectives = nil
-		h.Run(watchPause)
-		values := 0
-		for _, o := range h.Objectives {
-			if o.GetScope() == kept.GetScope() {
-				values++
-			}
-		}
-		if values == 0 {
-			tb.Errorf("no value of the objective in scope %q for %v after %s was kept: nobody would see that it does harm by then; see perprocess.Looks",
-				kept.GetScope(), watchPause, kept.GetId())
-			return
-		}
-	}
+	return slices.ContainsFunc(h.Objectives, func(o *attunev1.ObjectiveSample) bool { return o.GetScope() == p.GetScope() })
+}
+
+// repeatsChange says whether a proposal has a change that was kept.
+func repeatsChange(kept *attunev1.Proposal, p Proposed) bool {
+	return slices.ContainsFunc(p.GetChanges(), func(c *attunev1.Change) bool {
+		return slices.ContainsFunc(kept.GetChanges(), func(o *attunev1.Change) bool {
+			return o.GetProcess() == c.GetProcess() && o.GetKnob() == c.GetKnob() && proto.Equal(o.GetAction(), c.GetAction())
+		})
+	})
 }

@@ -43,3 +43,29 @@ func TestSuiteFindsWhoReportsNoMore(t *testing.T) {
 		}
 	}
 }
+
+// rememberer reports further, and knows what it had kept when it is started again.
+type rememberer struct{ reporter }
+
+func (r *rememberer) ProposalChanged(_ *sdk.Host, c sdk.ProposalChange) {
+	if c.Earlier != nil {
+		r.proposed[c.Earlier.Changes[0].Process] = true
+	}
+}
+
+// TestSuiteFindsWhoForgets: who proposes the same again when it is started again fails, and
+// nobody else.
+func TestSuiteFindsWhoForgets(t *testing.T) {
+	for _, remembers := range []bool{false, true} {
+		failures := failing(t, "takes up what it had kept when it is started again", func() sdk.Tunlet {
+			r := reporter{*newGood().(*good), true}
+			if remembers {
+				return &rememberer{r}
+			}
+			return &r
+		})
+		if found := strings.Contains(failures, "started again, it proposed"); found == remembers || remembers && failures != "" {
+			t.Errorf("remembers: %v; the check says %q", remembers, failures)
+		}
+	}
+}

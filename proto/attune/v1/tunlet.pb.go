@@ -2505,7 +2505,11 @@ type ProposalChangedRequest struct {
 	// Why.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Results per change.
-	Results       []*ActionResult `protobuf:"bytes,4,rep,name=results,proto3" json:"results,omitempty"`
+	Results []*ActionResult `protobuf:"bytes,4,rep,name=results,proto3" json:"results,omitempty"`
+	// What was proposed, in a call that tells a tunlet which was started again of a change
+	// that was kept before: what is in force of it. The call comes after those that tell
+	// of the processes. Otherwise not given: the tunlet knows.
+	Earlier       *Proposal `protobuf:"bytes,5,opt,name=earlier,proto3" json:"earlier,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2564,6 +2568,13 @@ func (x *ProposalChangedRequest) GetReason() string {
 func (x *ProposalChangedRequest) GetResults() []*ActionResult {
 	if x != nil {
 		return x.Results
+	}
+	return nil
+}
+
+func (x *ProposalChangedRequest) GetEarlier() *Proposal {
+	if x != nil {
+		return x.Earlier
 	}
 	return nil
 }
@@ -2869,13 +2880,14 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\tsuggested\x18\x04 \x01(\x0e2\x12.attune.v1.VerdictR\tsuggested\"X\n" +
 	"\x10EvaluateResponse\x12,\n" +
 	"\averdict\x18\x01 \x01(\x0e2\x12.attune.v1.VerdictR\averdict\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xb4\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xe3\x01\n" +
 	"\x16ProposalChangedRequest\x12\x1f\n" +
 	"\vproposal_id\x18\x01 \x01(\tR\n" +
 	"proposalId\x12.\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x18.attune.v1.ProposalStateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x121\n" +
-	"\aresults\x18\x04 \x03(\v2\x17.attune.v1.ActionResultR\aresults\"J\n" +
+	"\aresults\x18\x04 \x03(\v2\x17.attune.v1.ActionResultR\aresults\x12-\n" +
+	"\aearlier\x18\x05 \x01(\v2\x13.attune.v1.ProposalR\aearlier\"J\n" +
 	"\x17ProposalChangedResponse\x12/\n" +
 	"\breaction\x18\x01 \x01(\v2\x13.attune.v1.ReactionR\breaction\"6\n" +
 	"\x17ApplicationEndedRequest\x12\x1b\n" +
@@ -3036,34 +3048,35 @@ var file_attune_v1_tunlet_proto_depIdxs = []int32{
 	1,  // 42: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
 	2,  // 43: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
 	55, // 44: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
-	11, // 45: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
-	7,  // 46: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
-	9,  // 47: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
-	19, // 48: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
-	21, // 49: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
-	23, // 50: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
-	27, // 51: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
-	29, // 52: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
-	31, // 53: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
-	34, // 54: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
-	36, // 55: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
-	38, // 56: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
-	8,  // 57: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
-	10, // 58: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
-	20, // 59: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
-	22, // 60: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
-	24, // 61: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
-	28, // 62: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
-	30, // 63: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
-	32, // 64: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
-	35, // 65: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
-	37, // 66: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
-	39, // 67: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
-	57, // [57:68] is the sub-list for method output_type
-	46, // [46:57] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	14, // 45: attune.v1.ProposalChangedRequest.earlier:type_name -> attune.v1.Proposal
+	11, // 46: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
+	7,  // 47: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
+	9,  // 48: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
+	19, // 49: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
+	21, // 50: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
+	23, // 51: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
+	27, // 52: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
+	29, // 53: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
+	31, // 54: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
+	34, // 55: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
+	36, // 56: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
+	38, // 57: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
+	8,  // 58: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
+	10, // 59: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
+	20, // 60: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
+	22, // 61: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
+	24, // 62: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
+	28, // 63: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
+	30, // 64: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
+	32, // 65: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
+	35, // 66: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
+	37, // 67: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
+	39, // 68: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
+	58, // [58:69] is the sub-list for method output_type
+	47, // [47:58] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_tunlet_proto_init() }

@@ -4,6 +4,8 @@ package connections
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -95,10 +97,39 @@ func (w *watch) settled(h *sdk.Host, s sdk.ProposalState) {
 
 // hear hears what becomes of a change after it was kept.
 func (w *watch) hear(h *sdk.Host, c sdk.ProposalChange) {
+	if w.looks.TakeUp(c, w.scope()) {
+		w.takeUp(h, c.Earlier)
+		return
+	}
 	if began, _ := w.looks.Hear(h.Now(), c); began && (w.state == asleep || w.state == done) {
 		h.Want(w.handle, sdk.AllSamples())
 		w.begin(h)
 	}
+}
+
+// takeUp goes on where the tunlet was when it had kept a proposal. Which connections those were
+// that are changed the descriptors tell.
+func (w *watch) takeUp(h *sdk.Host, p *sdk.Proposal) {
+	w.sequence = max(w.sequence, p.Number())
+	for _, c := range p.Changes {
+		if fd, n, ok := placeOf(c.Knob); ok {
+			w.places[fd] = max(w.places[fd], n)
+			w.cured[fd] = true
+		}
+	}
+	h.Want(w.handle, sdk.AllSamples())
+}
+
+// placeOf is the descriptor in the name of a knob, and the how many-th connection under it
+// was changed, see place; false: it is no such name.
+func placeOf(knob string) (fd, n int, ok bool) {
+	_, place, _ := strings.Cut(knob, "@")
+	number, times, again := strings.Cut(place, "#")
+	fd, err := strconv.Atoi(number)
+	if n = 1; again && err == nil {
+		n, err = strconv.Atoi(times)
+	}
+	return fd, n, err == nil
 }
 
 // count notes under which descriptors connections stay changed.

@@ -74,6 +74,7 @@ type watch struct {
 
 	flows    map[uint64]*Flow // by inode
 	places   map[int]int      // how many connections were changed under a descriptor
+	cured    map[int]bool     // descriptors of those that were before the tunlet was started again
 	changed  []uint64         // connections in the present proposal
 	proposal string
 	sequence int // of proposals
@@ -84,7 +85,7 @@ type watch struct {
 func newWatch(problem *Problem, p sdk.Process, taken taken) *watch {
 	return &watch{
 		problem: problem, handle: p.Handle, host: p.Host, taken: taken, window: sdk.NewWindow(observed),
-		flows: map[uint64]*Flow{}, places: map[int]int{},
+		flows: map[uint64]*Flow{}, places: map[int]int{}, cured: map[int]bool{},
 	}
 }
 
@@ -185,6 +186,10 @@ func (w *watch) read(now time.Time, sockets *sdk.SocketDetails) {
 			}
 			f = &Flow{}
 			w.flows[d.Inode] = f
+			if w.cured[d.FD] {
+				delete(w.cured, d.FD)
+				w.taken[socket{w.host, d.Inode}] = true
+			}
 		}
 		f.take(now, *d, w.problem.Mark != nil && w.problem.Mark(d))
 	}

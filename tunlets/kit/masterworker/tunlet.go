@@ -269,13 +269,37 @@ func (t *Tunlet) restart(h *sdk.Host, after time.Duration) {
 }
 
 // scope of the objective.
-func (t *Tunlet) scope() string { return fmt.Sprintf("process/%d", t.master) }
+func (t *Tunlet) scope() string { return scopeOf(t.master) }
+
+func scopeOf(master sdk.Handle) string { return fmt.Sprintf("process/%d", master) }
 
 // Evaluate waits while no round ends; otherwise the measurement decides.
 func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) { return e.ByMeasurement("rounds") }
 
+// takeUp goes on where the tunlet was when it had kept a proposal, before it was started again:
+// with the rounds of the same master, by which the Analyzer watches over the change.
+func (t *Tunlet) takeUp(h *sdk.Host, p *sdk.Proposal) {
+	t.count = max(t.count, p.Number())
+	for _, c := range p.Changes {
+		m := t.members[c.Process]
+		if m == nil {
+			continue
+		}
+		m.rounds = true
+		t.watch(h, m)
+		if p.Scope == scopeOf(m.handle) {
+			t.master = m.handle
+			t.restart(h, 0)
+		}
+	}
+}
+
 // ProposalChanged follows its proposals.
 func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
+	if c.Earlier != nil {
+		t.takeUp(h, c.Earlier)
+		return
+	}
 	if c.Proposal != t.pending || !c.State.Final() {
 		return
 	}

@@ -26,6 +26,9 @@ type Node interface {
 	Count(h *sdk.Host, a sdk.Aggregates, items []sdk.Aggregate)
 	// Refused hears why the regions of a process cannot be counted.
 	Refused(reason string)
+	// TakeUp hears of a change of one of its processes by a proposal that was kept before
+	// the tunlet was started again.
+	TakeUp(h *sdk.Host, p *sdk.Proposal, c sdk.Change)
 	// Ended hears of the end of a proposal; false if it is none of its own.
 	Ended(h *sdk.Host, c sdk.ProposalChange) bool
 }
@@ -140,6 +143,14 @@ func (*Processes) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
 // ProposalChanged follows its proposals.
 func (t *Processes) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
 	if !c.State.Final() {
+		return
+	}
+	if p := c.Earlier; p != nil {
+		for _, change := range p.Changes {
+			if n := t.of(change.Process); n != nil {
+				n.TakeUp(h, p, change)
+			}
+		}
 		return
 	}
 	for _, host := range slices.Sorted(maps.Keys(t.nodes)) {

@@ -134,6 +134,14 @@ func (n *Teams[M]) Propose(h *sdk.Host, p sdk.Proposal, change func(M) sdk.Chang
 	h.Propose(p)
 }
 
+// TakeUp goes on where the tunlet was when it had kept a proposal: the team is looked after,
+// and spared.
+func (n *Teams[M]) TakeUp(h *sdk.Host, p *sdk.Proposal, c sdk.Change) {
+	n.sequence = max(n.sequence, p.Number())
+	n.teams[c.Process].Common().Proposal = p.ID
+	h.Want(c.Process, sdk.AllSamples())
+}
+
 // Ended hears what became of a proposal; false if it is none of this node.
 func (n *Teams[M]) Ended(h *sdk.Host, c sdk.ProposalChange) bool {
 	if n.proposal != c.Proposal && len(n.changedBy(c.Proposal)) == 0 {

@@ -76,6 +76,14 @@ func New(o Options, site Site, now time.Time) *Search {
 	return &Search{options: o, site: site, began: now}
 }
 
+// Resume is the search of a program in which one has ended already, before the tunlet was
+// started again: its result is in force by a proposal.
+func Resume(o Options, site Site, now time.Time, proposal string) *Search {
+	s := New(o, site, now)
+	s.over, s.trial = true, &trial{id: proposal, result: true}
+	return s
+}
+
 // Ended says that nothing more is tried.
 func (s *Search) Ended() bool { return s.over }
 

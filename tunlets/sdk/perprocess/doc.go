@@ -6,7 +6,7 @@
 // they come it reports the objective; when the symptom has lasted and there is a baseline it
 // proposes. What was undone, refused or failed is proposed again after a pause, as often as
 // Description.MaxTries says. After what was kept it proposes nothing more, and goes on to
-// report the objective from time to time (see [Looks]).
+// report the objective from time to time (see [Looks]), also when it was started again since.
 //
 // A tunlet that needs more than that, such as measure points or a state machine of its own,
 // keeps what it knows of each process in [Watches], and has [Looks] for what was kept.

@@ -39,6 +39,17 @@ func (l *Looks) Begin(now time.Time, proposal string) {
 	l.begin(now)
 }
 
+// TakeUp looks after a proposal that the tunlet had made in a scope, and that was kept, before
+// it was started again: a look is due with the next sample, since a tunlet that begins knows
+// only when the session began. It returns false, and does nothing, of other proposals.
+func (l *Looks) TakeUp(c sdk.ProposalChange, scope string) bool {
+	if c.Earlier == nil || c.Earlier.Scope != scope || c.State != sdk.Kept {
+		return false
+	}
+	*l = Looks{proposal: c.Proposal}
+	return true
+}
+
 func (l *Looks) begin(now time.Time) { l.open, l.from, l.values = true, now, 0 }
 
 // Hear takes what became of a proposal. It says whether a look has begun, for which the

@@ -111,6 +111,11 @@ func (w *watch) heard(h *sdk.Host, c sdk.ProposalChange) {
 		w.settled(h, c.State)
 		return
 	}
+	if w.looks.TakeUp(c, w.scope()) {
+		w.done = true
+		h.Want(w.process.Handle, sdk.AllSamples())
+		return
+	}
 	switch began, ended := w.looks.Hear(h.Now(), c); {
 	case began:
 		h.Want(w.process.Handle, sdk.AllSamples())
