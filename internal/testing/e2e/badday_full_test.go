@@ -73,8 +73,8 @@ func (d *badDay) session() *attunev1.SessionRecord {
 	return nil
 }
 
-// kept are the ids of the session's kept changes.
-func kept(s *attunev1.SessionRecord) (ids []string) {
+// keptIDs are the ids of the session's kept changes.
+func keptIDs(s *attunev1.SessionRecord) (ids []string) {
 	for _, change := range s.GetKeptChanges() {
 		ids = append(ids, change.GetId())
 	}
@@ -103,7 +103,7 @@ func (d *badDay) wantSame(after string, before *attunev1.SessionRecord) {
 	d.t.Helper()
 	patience.Until(d.t, "the session to be known "+after, func() bool {
 		now := d.session()
-		return now.GetId() == before.GetId() && now.GetRunning() == before.GetRunning() && slices.Equal(kept(now), kept(before))
+		return now.GetId() == before.GetId() && now.GetRunning() == before.GetRunning() && slices.Equal(keptIDs(now), keptIDs(before))
 	})
 	if undone := d.on("node1", "grep -E 'OUTCOME_UNDONE|undone=true|undone at the end' /srv/log/attuned.node1 || :"); undone != "" {
 		d.t.Errorf("%s: %s", after, undone)
@@ -136,7 +136,7 @@ func TestBadDay(t *testing.T) {
 	var before *attunev1.SessionRecord
 	patience.Until(t, "the job to be tuned", func() bool {
 		before = d.session()
-		return len(kept(before)) > 0
+		return len(keptIDs(before)) > 0
 	})
 	tuned := len(d.rates("node1"))
 
