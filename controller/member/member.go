@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/clock"
+	"github.com/attune-hpc/attune/internal/loaderlist"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -114,7 +115,10 @@ func (m *Member) Age() time.Duration {
 func (m *Member) Sites() *sites.Sites { return m.sites }
 
 // Images lists what is mapped at present.
-func (m *Member) Images() ([]objfile.Image, error) { return m.cache.Images(m.PID()) }
+func (m *Member) Images() ([]objfile.Image, error) {
+	images, err := m.cache.Images(m.PID())
+	return loaderlist.ProgramFirst(m, images), err
+}
 
 // Map maps memory for patches where DMLib is not in the process.
 func (m *Member) Map(ctx context.Context, start, size uint64) error {

@@ -22,6 +22,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/dmlib"
+	"github.com/attune-hpc/attune/internal/loaderlist"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -48,7 +49,10 @@ func (t *tunee) Alive() bool { return t.held.Alive() }
 
 func (t *tunee) Hold() (*proc.Handle, error) { return t.image.Hold(t.held.Identity(), nil) }
 
-func (t *tunee) Images() ([]objfile.Image, error) { return objfile.Images(t.held.PID()) }
+func (t *tunee) Images() ([]objfile.Image, error) {
+	images, err := objfile.Images(t.held.PID())
+	return loaderlist.ProgramFirst(t, images), err
+}
 
 func (t *tunee) Mailbox() access.Mailbox { return nil }
 

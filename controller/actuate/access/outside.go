@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/controller/sites"
+	"github.com/attune-hpc/attune/internal/loaderlist"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -67,7 +68,10 @@ func (j *Journaled) Identity() procid.Identity { return j.identity }
 func (j *Journaled) Alive() bool { return !Ended(j.identity) }
 
 // Images implements [Process].
-func (j *Journaled) Images() ([]objfile.Image, error) { return objfile.Images(j.identity.PID) }
+func (j *Journaled) Images() ([]objfile.Image, error) {
+	images, err := objfile.Images(j.identity.PID)
+	return loaderlist.ProgramFirst(j, images), err
+}
 
 // Mailbox implements [Process]: there is none.
 func (j *Journaled) Mailbox() Mailbox { return nil }

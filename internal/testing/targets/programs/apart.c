@@ -4,7 +4,12 @@
 #define _GNU_SOURCE
 #include "target.h"
 
+#include <malloc.h>
+
 static int (*part)(void);
+
+/* Of the program's own C library. */
+void *volatile own_mallopt;
 
 static void call_part(void) {
     free(malloc(1)); /* comes to a hook */
@@ -22,6 +27,7 @@ int main(int argc, char **argv) {
     part = library != NULL ? (int (*)(void))dlsym(library, "part") : NULL;
     if (part == NULL)
         return 2;
+    own_mallopt = (void *)mallopt;
     begin(calling, 0);
     return target_serve(argv);
 }
