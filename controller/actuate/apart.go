@@ -33,13 +33,14 @@ func UndoEach(ctx context.Context, a *Actuator, changeIDs []string) <-chan *attu
 
 // apart returns changes in groups that do not bear on each other, each in the order given:
 // those of one process, and with them those of other processes that are of the same thing,
-// as of one pipe or cgroup. What is not in force is a group of its own.
+// as of one pipe or cgroup, or are undone together, as in the ranks of a job. What is not in
+// force is a group of its own.
 func (f *force) apart(ids []string) (groups [][]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var apart partition
 	ofProcess := make(map[access.Process]int)
-	shared := make(map[int]Undos) // of things that other processes may have as well
+	shared := make(map[int]Undos) // with other processes, perhaps
 	sets := make([]int, len(ids))
 	for i, id := range ids {
 		var process access.Process
@@ -51,11 +52,11 @@ func (f *force) apart(ids []string) (groups [][]string) {
 			ofProcess[process] = apart.add()
 		}
 		sets[i] = ofProcess[process]
-		if !undo.overlaps(undo, false) {
+		if !undo.bearsOn(undo) {
 			continue
 		}
 		for earlier, other := range shared {
-			if undo.overlaps(other, false) {
+			if undo.bearsOn(other) {
 				apart.unite(sets[earlier], sets[i])
 			}
 		}
@@ -71,6 +72,9 @@ func (f *force) apart(ids []string) (groups [][]string) {
 	}
 	return groups
 }
+
+// bearsOn says whether the undo of a change is not to be made beside that of another process'.
+func (u Undos) bearsOn(other Undos) bool { return u.overlaps(other, false) || u.sharedWith(other) }
 
 // partition is sets of numbers that are united again and again: each number has another one
 // of its set, down to the least, which stands for the set.

@@ -3,6 +3,8 @@
 package actuate
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -39,4 +41,34 @@ func TestAmendWhileOthersLook(t *testing.T) {
 		}
 	}
 	looking.Wait()
+}
+
+// ofRanks is an undo that changes have in common.
+type ofRanks struct{ job string }
+
+func (ofRanks) Kind() string                            { return "ranks" }
+func (ofRanks) TakeBack(context.Context, Changed) error { return nil }
+func (ofRanks) Overlaps(Undo, bool) bool                { return false }
+func (ofRanks) About(Changed) About                     { return About{} }
+func (u ofRanks) SameAs(other Undo) bool                { return u == other }
+
+// TestRanksAreNotUndoneApart: what is undone in several processes together is not beside
+// another undo in one of them.
+func TestRanksAreNotUndoneApart(t *testing.T) {
+	f := &force{applied: make(map[string]*appliedChange)}
+	processes := map[int]access.Process{}
+	enter := func(id string, pid int, undo Undo) {
+		if processes[pid] == nil {
+			processes[pid] = access.ProcessOf(procid.Identity{PID: pid})
+		}
+		f.enter(&attunev1.Change{Id: id}, processes[pid], &Plan{Undo: Undos{undo}}, time.Now())
+	}
+	enter("own of 1", 1, UndoWords([]access.Word{{Address: 8}})[0])
+	enter("own of 2", 2, UndoWords([]access.Word{{Address: 8}})[0])
+	enter("rank 1", 1, ofRanks{"a"})
+	enter("other job", 3, ofRanks{"b"})
+	enter("rank 2", 2, ofRanks{"a"})
+	if got := fmt.Sprintf("%q", f.apart(append(f.ids(), "gone"))); got != `[["rank 2" "rank 1" "own of 2" "own of 1"] ["other job"] ["gone"]]` {
+		t.Errorf("undone apart: %s", got)
+	}
 }
