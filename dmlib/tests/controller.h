@@ -40,6 +40,9 @@ struct process {
     /* drained so far */
     uint64_t received[ATTUNE_POINT_COUNT];
     uint64_t tails[1024];
+    /* records may be delivered one late; those that were before they were written */
+    bool late;
+    uint64_t unwritten;
     /* a child that asks, and how often the word was seen so */
     uint64_t child;
     int looks;
