@@ -115,7 +115,10 @@ DM_HIDDEN extern struct attune_point_control dm_static_control[ATTUNE_POINT_COUN
 /* The hooks that stand before nothing until the controller leads GOT slots to them. */
 DM_HIDDEN extern struct attune_hook_entry dm_hook_entry[ATTUNE_HOOK_COUNT];
 
-/* Inherited by forked children: the mapping that their parent uses. */
+/* The mapping in use, and in a forked child that of its parent. A signal handler may fork in
+ * the middle of a measurement, and the child goes on with that: dm_live is zero by then. So a
+ * count of dm_live.mapping says whether there is something, which is none any more, and where
+ * that is says dm_parent. */
 DM_HIDDEN extern struct dm_mapping dm_parent;
 
 /* What this process maps is locked, as it asked by mlockall(2), or its parent did. */

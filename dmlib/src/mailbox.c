@@ -164,24 +164,26 @@ void dm_mailbox_run_in_gate(const struct dm_mapping *mapping) {
 
 void dm_mailbox_run(const struct dm_safe_point *here) {
     struct dm_thread *thread = &dm_thread;
-    if (dm_live.mapping.mailbox == NULL)
+    struct attune_command *mailbox = dm_live.mapping.mailbox;
+    if (mailbox == NULL)
         return;
-    if (__atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) != 0) {
+    if (__atomic_load_n(&dm_parent.header->detached, __ATOMIC_RELAXED) != 0) {
         dm_go_inert();
         return;
     }
     if (thread->generation != DM_BUSY || dm_thread_recover(thread))
-        run(dm_live.mapping.mailbox, here);
+        run(mailbox, here);
 }
 
 /* Runs wherever the thread was stopped, perhaps in one of our own functions;
  * this is no event of the program, so nothing is counted and nothing recovered. */
 uint64_t dm_attend_stopped(void) {
     struct dm_safe_point here = {.point = ATTUNE_POINT_COUNT, .family = ATTUNE_AT_STOPPED};
-    if (dm_live.mapping.mailbox == NULL || dm_thread.generation == DM_BUSY ||
-        __atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) != 0)
+    struct attune_command *mailbox = dm_live.mapping.mailbox;
+    if (mailbox == NULL || dm_thread.generation == DM_BUSY ||
+        __atomic_load_n(&dm_parent.header->detached, __ATOMIC_RELAXED) != 0)
         return 0;
-    run(dm_live.mapping.mailbox, &here);
+    run(mailbox, &here);
     return 1;
 }
 
@@ -192,7 +194,7 @@ uint64_t dm_attend_stopped(void) {
 #endif
 
 static bool is_vain(struct dm_thread *thread) {
-    uint32_t beat = __atomic_load_n(&dm_live.mapping.header->beat, __ATOMIC_RELAXED);
+    uint32_t beat = __atomic_load_n(&dm_parent.header->beat, __ATOMIC_RELAXED);
     if (thread->looks_beat != beat)
         thread->looks = 0;
     thread->looks_beat = beat;

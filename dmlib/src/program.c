@@ -223,12 +223,11 @@ static DM_NOINLINE void publish(struct taken *taken, struct dm_thread *thread,
 
 void dm_program_take(struct dm_thread *thread, const struct dm_hit *hit,
                      const struct attune_point_control *control) {
-    const struct dm_mapping *mapping = &dm_live.mapping;
     struct attune_aggregate *own = &thread->slot->aggregates[hit->point];
-    if (control->program >= mapping->program_count || hit->call == NULL)
+    if (control->program >= dm_live.mapping.program_count || hit->call == NULL)
         return;
     struct taken taken;
-    taken.program = &mapping->programs[control->program].program;
+    taken.program = &dm_parent.programs[control->program].program;
     taken.call = hit->call;
     taken.captures = bounded(taken.program->captures, ATTUNE_CAPTURES);
     taken.evaluated = taken.unreadable = 0;

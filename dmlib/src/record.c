@@ -18,7 +18,7 @@ static void publish(struct dm_thread *thread, const struct dm_hit *hit, unsigned
 void dm_write_followed(struct dm_thread *thread, const struct attune_record *record, uint32_t kinds,
                        const uint64_t *words, unsigned count) {
     unsigned units = (count + ATTUNE_CONTINUATION_WORDS - 1) / ATTUNE_CONTINUATION_WORDS;
-    uint64_t mask = dm_live.mapping.ring_records - 1, head = thread->slot->head;
+    uint64_t mask = dm_parent.ring_records - 1, head = thread->slot->head;
     if (!dm_ring_holds(thread, 1 + units))
         return;
     thread->limit = thread->next; /* what fits there has changed */
@@ -54,11 +54,11 @@ static void take(struct dm_thread *thread, const struct dm_hit *hit, uint32_t ma
 
 /* Sums are exact however many threads there are: those without a slot share one. */
 static void add_to_common(unsigned point, uint64_t value) {
-    const struct dm_mapping *mapping = &dm_live.mapping;
-    uint32_t *used = &mapping->header->common_used;
+    uint32_t *used = &dm_parent.header->common_used;
     if (__atomic_load_n(used, __ATOMIC_RELAXED) == 0) /* a store takes the line from the others */
         __atomic_store_n(used, 1, __ATOMIC_RELAXED);
-    attune_add(&mapping->slots[mapping->slot_count].aggregates[point], value, false, dm_interval());
+    attune_add(&dm_parent.slots[dm_parent.slot_count].aggregates[point], value, false,
+               dm_interval());
 }
 
 static DM_COLD void measure_without_slot(const struct dm_hit *hit) {

@@ -106,7 +106,7 @@ DM_INLINE bool dm_is_busy(struct dm_thread *thread) {
 
 /* Number of the running interval, whose extremes a hit may raise. */
 DM_INLINE uint32_t dm_interval(void) {
-    return __atomic_load_n(&dm_live.mapping.header->epoch, __ATOMIC_RELAXED);
+    return __atomic_load_n(&dm_parent.header->epoch, __ATOMIC_RELAXED);
 }
 
 /* attune_add() for this thread's own aggregate, without locked instructions. */

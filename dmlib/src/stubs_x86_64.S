@@ -150,7 +150,7 @@ dm_stub_code_end:
 	BEGIN_HIT \full, .Ldone\@ /* dm_sum */
 	imulq	$SUMS_SIZE, %r9, %r9
 	addq	%fs:THREAD_SLOT(%rax), %r9
-	movq	dm_live_page+LIVE_HEADER(%rip), %rcx
+	movq	dm_parent(%rip), %rcx
 	movl	HEADER_EPOCH(%rcx), %ecx
 	andl	$1, %ecx
 	movq	%rdi, %rax

@@ -16,7 +16,6 @@
 #define CONTROL_EVENT 2
 
 #define LIVE_GENERATION 8
-#define LIVE_HEADER 16
 #define HEADER_EPOCH 72
 
 #define THREAD_GENERATION 0
@@ -57,7 +56,7 @@ DM_LIES(CONTROL_PARAMETER, struct attune_point_control, parameter);
 DM_SAME(CONTROL_AGGREGATE, ATTUNE_CTL_AGGREGATE);
 DM_SAME(CONTROL_EVENT, ATTUNE_CTL_EVENT);
 DM_LIES(LIVE_GENERATION, union dm_live_page, live.generation);
-DM_LIES(LIVE_HEADER, union dm_live_page, live.mapping.header);
+DM_LIES(0, struct dm_mapping, header);
 DM_LIES(HEADER_EPOCH, struct attune_header, epoch);
 DM_LIES(THREAD_GENERATION, struct dm_thread, generation);
 DM_LIES(THREAD_NEXT, struct dm_thread, next);

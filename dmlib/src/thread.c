@@ -96,19 +96,18 @@ static void raise_to(uint32_t *mark, uint32_t value) {
 }
 
 /* The lowest free slot: the controller looks at those below slots_used only. */
-static struct attune_slot *find_slot(const struct dm_mapping *mapping) {
+static struct attune_slot *find_slot(void) {
     int32_t tid = dm_tid();
-    for (uint32_t i = 0; i < mapping->slot_limit; i++) {
-        raise_to(&mapping->header->slots_used, i + 1);
-        if (claim(&mapping->slots[i], tid))
-            return &mapping->slots[i];
+    for (uint32_t i = 0; i < dm_live.mapping.slot_limit; i++) {
+        raise_to(&dm_parent.header->slots_used, i + 1);
+        if (claim(&dm_parent.slots[i], tid))
+            return &dm_parent.slots[i];
     }
     return NULL;
 }
 
 static void use_ring(struct dm_thread *thread, uint32_t number) {
-    const struct dm_mapping *mapping = &dm_live.mapping;
-    thread->ring = &mapping->rings[(uint64_t)number * mapping->ring_records];
+    thread->ring = &dm_parent.rings[(uint64_t)number * dm_parent.ring_records];
 }
 
 static void take_slot(struct dm_thread *thread, struct attune_slot *slot) {
@@ -126,7 +125,7 @@ static void take_slot(struct dm_thread *thread, struct attune_slot *slot) {
 /* True if it has one now. */
 static bool look_for_slot(struct dm_thread *thread, uint64_t generation) {
     dm_enter(thread); /* a signal handler must not claim a second slot */
-    struct attune_slot *slot = find_slot(&dm_live.mapping);
+    struct attune_slot *slot = find_slot();
     if (slot != NULL)
         take_slot(thread, slot);
     else
@@ -149,9 +148,8 @@ DM_COLD bool dm_thread_acquire(struct dm_thread *thread) {
 }
 
 DM_COLD void dm_lose_no_slot(void) {
-    if (dm_generation() != 0 &&
-        __atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) == 0)
-        __atomic_add_fetch(&dm_live.mapping.header->lost_no_slot, 1, __ATOMIC_RELAXED);
+    if (dm_generation() != 0 && __atomic_load_n(&dm_parent.header->detached, __ATOMIC_RELAXED) == 0)
+        __atomic_add_fetch(&dm_parent.header->lost_no_slot, 1, __ATOMIC_RELAXED);
 }
 
 /* A handler that interrupts a measurement loses its own events: two writers
@@ -192,12 +190,11 @@ DM_COLD bool dm_thread_recover(struct dm_thread *thread) {
 
 /* Rings are handed out in order and stay with their slot. */
 static bool first_ring(struct dm_thread *thread) {
-    const struct dm_mapping *mapping = &dm_live.mapping;
-    uint32_t *next = &mapping->header->ring_next;
-    if (__atomic_load_n(next, __ATOMIC_RELAXED) >= mapping->ring_count)
+    uint32_t *next = &dm_parent.header->ring_next;
+    if (__atomic_load_n(next, __ATOMIC_RELAXED) >= dm_live.mapping.ring_count)
         return false;
     uint32_t number = __atomic_fetch_add(next, 1, __ATOMIC_ACQ_REL);
-    if (number >= mapping->ring_count)
+    if (number >= dm_live.mapping.ring_count)
         return false;
     __atomic_store_n(&thread->slot->ring, number + 1, __ATOMIC_RELEASE);
     use_ring(thread, number);
@@ -213,7 +210,7 @@ static uint64_t room_in_ring(const struct dm_thread *thread) {
 
 /* The room up to the end of the ring or to the oldest record not read. */
 static void find_room(struct dm_thread *thread) {
-    uint64_t records = dm_live.mapping.ring_records;
+    uint64_t records = dm_parent.ring_records;
     uint64_t index = thread->slot->head & (records - 1);
     uint64_t room = room_in_ring(thread);
     thread->next = &thread->ring[index];
@@ -221,7 +218,7 @@ static void find_room(struct dm_thread *thread) {
 }
 
 static bool lose_record(struct dm_thread *thread) {
-    if (__atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) != 0)
+    if (__atomic_load_n(&dm_parent.header->detached, __ATOMIC_RELAXED) != 0)
         dm_go_inert();
     dm_count_own(&thread->slot->lost);
     return false;

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "unit.h"
 
@@ -183,8 +185,43 @@ static void check_longjmp_is_forgotten(void) {
     free(memory);
 }
 
+/* What a child finds that a signal handler forks anywhere in a measurement, with which it
+ * goes on: the state of its process is gone. */
+static void goes_on(void) {
+    struct dm_thread *thread = &dm_thread;
+    struct attune_record record = {.point = POINT, .time = 1};
+    struct attune_program program = {.table = 1, .places = 2, .max_keys = 2};
+    uint64_t words[3] = {1, 2, 3};
+    thread->limit = thread->next;
+    EXPECT(dm_live.generation == 0 && !dm_ring_room(thread));
+    dm_write_followed(thread, &record, 0, words, 3);
+    dm_aggregate(&thread->slot->aggregates[POINT], 1, false);
+    dm_table_add(&program, 1, 1, false);
+    dm_lose_no_slot();
+    thread->ring = NULL;
+    EXPECT(!dm_ring_room(thread));
+    EXPECT(dm_thread_recover(thread) || thread->slot->head == 1);
+}
+
+static void check_forked(void) {
+    struct attune_header *memory = make_memory(1, 1, 8);
+    struct dm_mapping m = use_memory(memory);
+    int status;
+    m.controls[POINT].word = ATTUNE_CTL_EVENT;
+    hit(POINT, 1, 2);
+    EXPECT_EQUAL(own_slot(&m)->head, 1);
+    pid_t child = fork();
+    if (child == 0) {
+        goes_on();
+        _exit(0);
+    }
+    EXPECT(waitpid(child, &status, 0) == child && status == 0);
+    free(memory);
+}
+
 void test_records(void) {
     check_ring();
+    check_forked();
     check_no_ring();
     check_no_slot();
     check_common_slot();
