@@ -11,8 +11,9 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
-// maxObjects bounds the list.
-const maxObjects = 1 << 16
+// maxObjects bounds the list, which a hostile process could make endless, and with which each
+// of its objects is compared; objfile takes no more of those.
+const maxObjects = 4096
 
 // Entry is an object in the list (struct link_map: l_addr, l_name, l_ld, l_next).
 type Entry struct {

@@ -101,6 +101,11 @@ func (d *badDay) rates(node string) (rates []float64) {
 // wantSame checks that a session is the one that it was, with the same changes in force.
 func (d *badDay) wantSame(after string, before *attunev1.SessionRecord) {
 	d.t.Helper()
+	defer func() {
+		if d.t.Failed() {
+			d.t.Logf("kept before: %v; the node has done:\n%s", before, d.on("node1", "grep -v 'measure point' /srv/log/attuned.node1"))
+		}
+	}()
 	patience.Until(d.t, "the session to be known "+after, func() bool {
 		now := d.session()
 		return now.GetId() == before.GetId() && now.GetRunning() == before.GetRunning() && slices.Equal(keptIDs(now), keptIDs(before))
@@ -108,6 +113,37 @@ func (d *badDay) wantSame(after string, before *attunev1.SessionRecord) {
 	if undone := d.on("node1", "grep -E 'OUTCOME_UNDONE|undone=true|undone at the end' /srv/log/attuned.node1 || :"); undone != "" {
 		d.t.Errorf("%s: %s", after, undone)
 	}
+}
+
+// breakPolicy has the node read a policy that is none, and then the old one again.
+func (d *badDay) breakPolicy(before *attunev1.SessionRecord) {
+	d.t.Helper()
+	d.on("node1", "cp /etc/attune/policy.yaml /srv/policy; echo 'service: [{mode: tunes}]' >/etc/attune/policy.yaml; pkill -HUP -o -x attuned")
+	patience.Until(d.t, "the policy to be refused", func() bool {
+		return strings.Contains(d.on("node1", "cat /srv/log/attuned.node1"), "the last good policy stays in force")
+	})
+	d.wantSame("with a broken policy", before)
+	d.on("node1", "cp /srv/policy /etc/attune/policy.yaml; pkill -HUP -o -x attuned")
+}
+
+// renewAndUpgrade gives the node another certificate, and has another attuned follow.
+func (d *badDay) renewAndUpgrade(before *attunev1.SessionRecord) {
+	d.t.Helper()
+	d.on(cluster.Login, "cd /srv/pki && /srv/bin/attune cert issue --ca ca --role node --replace node1")
+	d.on("node1", "cp /srv/pki/node1/* /etc/attune/pki/")
+	d.on("node1", "pkill -USR1 -o -x attuned; pkill -TERM -o -x attuned; while pgrep -o -x attuned; do sleep 0.1; done;"+
+		" /srv/bin/attuned >>/srv/log/attuned.node1 2>&1 </dev/null &")
+	d.wantSame("with another attuned and another certificate", before)
+}
+
+// loseHead takes the Analyzer and the registry away for a while.
+func (d *badDay) loseHead(before *attunev1.SessionRecord) {
+	d.t.Helper()
+	d.on(cluster.Login, "pkill -KILL -f 'attune analyzer serve'")
+	time.Sleep(headAway)
+	d.on(cluster.Login, "setpriv --reuid=attune --regid=attune --init-groups env HOME=/var/lib/attune/analyzer"+
+		" /srv/bin/attune analyzer serve >>/srv/log/analyzer 2>&1 </dev/null &")
+	d.wantSame("after the head node was away", before)
 }
 
 // A job runs through a policy that cannot be read, a certificate that is renewed, an upgrade
@@ -140,25 +176,10 @@ func TestBadDay(t *testing.T) {
 	})
 	tuned := len(d.rates("node1"))
 
-	d.on("node1", "cp /etc/attune/policy.yaml /srv/policy; echo 'service: [{mode: tunes}]' >/etc/attune/policy.yaml; pkill -HUP -o -x attuned")
-	patience.Until(t, "the policy to be refused", func() bool {
-		return strings.Contains(d.on("node1", "cat /srv/log/attuned.node1"), "the last good policy stays in force")
-	})
-	d.wantSame("with a broken policy", before)
-	d.on("node1", "cp /srv/policy /etc/attune/policy.yaml; pkill -HUP -o -x attuned")
-
-	d.on(cluster.Login, "cd /srv/pki && /srv/bin/attune cert issue --ca ca --role node --replace node1")
-	d.on("node1", "cp /srv/pki/node1/* /etc/attune/pki/")
-	d.on("node1", "pkill -USR1 -o -x attuned; pkill -TERM -o -x attuned; while pgrep -o -x attuned; do sleep 0.1; done;"+
-		" /srv/bin/attuned >>/srv/log/attuned.node1 2>&1 </dev/null &")
-	d.wantSame("with another attuned and another certificate", before)
-
+	d.breakPolicy(before)
+	d.renewAndUpgrade(before)
 	quiet := len(d.rates("node1"))
-	d.on(cluster.Login, "pkill -KILL -f 'attune analyzer serve'")
-	time.Sleep(headAway)
-	d.on(cluster.Login, "setpriv --reuid=attune --regid=attune --init-groups env HOME=/var/lib/attune/analyzer"+
-		" /srv/bin/attune analyzer serve >>/srv/log/analyzer 2>&1 </dev/null &")
-	d.wantSame("after the head node was away", before)
+	d.loseHead(before)
 
 	d.on(cluster.Login, "touch "+end)
 	if err := patience.Receive(t, "the job to end", ended); err != nil {
