@@ -140,18 +140,34 @@ func (cs *connections) Dismiss(ctx context.Context, keep []string) error {
 	})
 }
 
-// renewLeases renews all leases, and tells each controller which of its changes are
-// proven good, where others are than it was told last.
+// renewLeases renews all leases.
 func (cs *connections) renewLeases() {
 	proven := cs.inheritance.proven()
 	for _, c := range cs.controllers.byID {
-		renew := &attunev1.RenewLease{}
+		cs.renew(c, proven[c])
+	}
+}
+
+// tellProven tells at once each controller that knows others which of its changes are
+// proven good: what a controller has to do without its Analyzer it does to these.
+func (cs *connections) tellProven() {
+	proven := cs.inheritance.proven()
+	for _, c := range cs.controllers.byID {
 		if !slices.Equal(c.proven, proven[c]) {
-			renew.Proven = &attunev1.ProvenChanges{Changes: proven[c], LeaseNanos: int64(cs.inheritance.lease)}
+			cs.renew(c, proven[c])
 		}
-		if c.send(&attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: renew}}) {
-			c.proven = proven[c]
-		}
+	}
+}
+
+// renew renews the leases of a controller's changes, and says which are proven good
+// where it knows others.
+func (cs *connections) renew(c *controller, proven []string) {
+	renew := &attunev1.RenewLease{}
+	if !slices.Equal(c.proven, proven) {
+		renew.Proven = &attunev1.ProvenChanges{Changes: proven, LeaseNanos: int64(cs.inheritance.lease)}
+	}
+	if c.send(&attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: renew}}) {
+		c.proven = proven
 	}
 }
 

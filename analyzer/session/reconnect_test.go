@@ -62,7 +62,8 @@ func (r *rig) pass(d time.Duration) {
 	}
 }
 
-// TestTakeOver begins a session with controllers that have changes in force.
+// TestTakeOver begins a session with controllers that have changes in force. Who sees that
+// one is kept can rely on its node's knowing it.
 func TestTakeOver(t *testing.T) {
 	r := patientRig(t)
 	if kept := r.summary().Kept; len(kept) != 1 || kept[0].GetId() != "old-c1" {
@@ -82,6 +83,9 @@ func TestTakeOver(t *testing.T) {
 		{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{Changes: []string{"old-c1"}}}},
 		{RequestId: "unwanted", Request: &attunev1.ManageResponse_Undo{Undo: &attunev1.UndoChanges{ChangeIds: []string{"stray"}}}},
 		{Request: &attunev1.ManageResponse_Want{Want: &attunev1.Want{}}},
+		{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{
+			Proven: &attunev1.ProvenChanges{Changes: []string{"old-c1"}, LeaseNanos: int64(5 * time.Second)},
+		}}},
 	}
 	if diff := cmp.Diff(wantSent, l.sent, protocmp.Transform()); diff != "" {
 		t.Error(diff)
@@ -169,7 +173,7 @@ func TestControllerComesBack(t *testing.T) {
 		verdict string
 		sent    []string
 	}{
-		{"with its change", []string{"old-c1"}, report.VerdictKept, []string{"Renew"}},
+		{"with its change", []string{"old-c1"}, report.VerdictKept, []string{"Renew", "Renew"}},
 		{"without", nil, report.VerdictUndone, []string{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -171,8 +171,10 @@ func (s *Session) audience() audience {
 }
 
 // emitChanged tells what is not told when it changes, because it changes often: how
-// proposals stand, and what was lost.
+// proposals stand, and what was lost. What is kept is kept on its node before anybody
+// sees it.
 func (s *Session) emitChanged() {
+	s.tellProven()
 	s.decider.emitProposals()
 	s.losses.emit(s.tunlets.lost)
 }

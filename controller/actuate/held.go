@@ -19,9 +19,11 @@ import (
 // Hold ends an Actuator for another one that takes over. Of the changes in force those
 // that have a lease stay until a time since boot, and the journal says so; the others are
 // undone, the latest first, and so is what only this controller can take back, what
-// outlives its process, and what several processes share. It returns those that stay, and
-// why others do that could not be undone. Call it after [Actuator.Stop].
-func Hold(ctx context.Context, a *Actuator, leases map[string]time.Duration, until time.Duration) (held []string, err error) {
+// outlives its process, and what several processes share. It tells of each undo, and returns
+// those that stay, and why others do that could not be undone. Call it after [Actuator.Stop].
+func Hold(
+	ctx context.Context, a *Actuator, leases map[string]time.Duration, until time.Duration, tell func(undone *attunev1.ActionResult),
+) (held []string, err error) {
 	var errs []error
 	var ending []string
 	for _, id := range a.Applied() {
@@ -32,6 +34,7 @@ func Hold(ctx context.Context, a *Actuator, leases map[string]time.Duration, unt
 		}
 	}
 	for result := range UndoEach(ctx, a, ending) {
+		tell(result)
 		errs = append(errs, Left(a, result))
 	}
 	for _, id := range held {

@@ -46,10 +46,12 @@ func mustHold(t *testing.T, until time.Duration, leased ...string) *heirs {
 		leases[id] = time.Minute
 	}
 	a.Stop()
-	held, err := actuate.Hold(t.Context(), a, leases, until)
+	made := a.Applied()
+	var undone []string
+	held, err := actuate.Hold(t.Context(), a, leases, until, func(r *attunev1.ActionResult) { undone = append(undone, r.GetChangeId()) })
 	slices.Sort(held)
-	if err != nil || !slices.Equal(held, leased) || len(a.Applied()) != 0 {
-		t.Fatalf("held %v, %v; in force %v", held, err, a.Applied())
+	if err != nil || !slices.Equal(held, leased) || len(undone) != len(made)-len(held) || len(a.Applied()) != 0 {
+		t.Fatalf("held %v and undone %v of %v, %v; in force %v", held, undone, made, err, a.Applied())
 	}
 	if err := journal.Close(); err != nil {
 		t.Fatal(err)

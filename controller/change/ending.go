@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // Restore undoes what controllers that died left behind.
@@ -27,7 +28,7 @@ func (c *Changes) Restore() {
 // the number of those that stay, and why others do that could not be undone.
 func (c *Changes) Hold(ctx context.Context, until time.Duration) (int, error) {
 	c.actuator.Stop()
-	held, err := actuate.Hold(ctx, c.actuator, c.leases.proven(time.Now()), until)
+	held, err := actuate.Hold(ctx, c.actuator, c.leases.proven(time.Now()), until, c.logUndone)
 	c.options.Log.Info("left to the next controller", "changes", held)
 	return len(held), err
 }
@@ -45,7 +46,8 @@ func (c *Changes) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []st
 	c.actuator.Stop()
 	wanted := func(id string) bool { return slices.Contains(changes, id) }
 	unwanted := slices.DeleteFunc(c.actuator.Applied(), wanted)
-	for range actuate.UndoEach(ctx, c.actuator, unwanted) { // until all are done
+	for result := range actuate.UndoEach(ctx, c.actuator, unwanted) {
+		c.logUndone(result)
 	}
 	return c.actuator.HandOver(kept, wanted)
 }
@@ -56,8 +58,13 @@ func (c *Changes) UndoAll(ctx context.Context) error {
 	c.actuator.Stop()
 	var errs []error
 	for result := range actuate.UndoEach(ctx, c.actuator, c.actuator.Applied()) {
-		c.options.Log.Info("undone at the end", "change", result.GetChangeId(), "outcome", result.GetOutcome(), "reason", result.GetReason())
+		c.logUndone(result)
 		errs = append(errs, actuate.Left(c.actuator, result))
 	}
 	return errors.Join(errs...)
+}
+
+// logUndone says how it came out that a change was undone because the session ends here.
+func (c *Changes) logUndone(result *attunev1.ActionResult) {
+	c.options.Log.Info("undone at the end", "change", result.GetChangeId(), "outcome", result.GetOutcome(), "reason", result.GetReason())
 }

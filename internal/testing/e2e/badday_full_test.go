@@ -115,6 +115,18 @@ func (d *badDay) wantSame(after string, before *attunev1.SessionRecord) {
 	}
 }
 
+// connections counts how often a node has come to an Analyzer with the job's processes.
+func (d *badDay) connections() int {
+	d.t.Helper()
+	return strings.Count(d.on("node1", "cat /srv/log/attuned.node1"), "connected to the analyzer\" session=1")
+}
+
+// connected waits for the node to have come to an Analyzer more often than it had.
+func (d *badDay) connected(before int) {
+	d.t.Helper()
+	patience.Until(d.t, "the node to be at an analyzer again", func() bool { return d.connections() > before })
+}
+
 // breakPolicy has the node read a policy that is none, and then the old one again.
 func (d *badDay) breakPolicy(before *attunev1.SessionRecord) {
 	d.t.Helper()
@@ -129,10 +141,12 @@ func (d *badDay) breakPolicy(before *attunev1.SessionRecord) {
 // renewAndUpgrade gives the node another certificate, and has another attuned follow.
 func (d *badDay) renewAndUpgrade(before *attunev1.SessionRecord) {
 	d.t.Helper()
+	connections := d.connections()
 	d.on(cluster.Login, "cd /srv/pki && /srv/bin/attune cert issue --ca ca --role node --replace node1")
 	d.on("node1", "cp /srv/pki/node1/* /etc/attune/pki/")
 	d.on("node1", "pkill -USR1 -o -x attuned; pkill -TERM -o -x attuned; while pgrep -o -x attuned; do sleep 0.1; done;"+
 		" /srv/bin/attuned >>/srv/log/attuned.node1 2>&1 </dev/null &")
+	d.connected(connections)
 	d.wantSame("with another attuned and another certificate", before)
 }
 
@@ -141,8 +155,10 @@ func (d *badDay) loseHead(before *attunev1.SessionRecord) {
 	d.t.Helper()
 	d.on(cluster.Login, "pkill -KILL -f 'attune analyzer serve'")
 	time.Sleep(headAway)
+	connections := d.connections()
 	d.on(cluster.Login, "setpriv --reuid=attune --regid=attune --init-groups env HOME=/var/lib/attune/analyzer"+
 		" /srv/bin/attune analyzer serve >>/srv/log/analyzer 2>&1 </dev/null &")
+	d.connected(connections)
 	d.wantSame("after the head node was away", before)
 }
 
