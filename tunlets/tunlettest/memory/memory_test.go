@@ -28,7 +28,7 @@ const (
 	// processes is how many processes a session has in the test.
 	processes = 64
 	// rounds is how often everything is delivered.
-	rounds = 400
+	rounds = 100
 )
 
 // TestResident runs the real program, as each tunlet, under a session of 64
