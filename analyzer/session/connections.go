@@ -117,6 +117,7 @@ func (cs *connections) Manage(id string, m *attunev1.ManageRequest) {
 			c.status = k.Status
 			cs.teller.emitStatus(c.id, c.account())
 		case *attunev1.ManageRequest_TakenOver:
+			cs.replaceHolders(c, k.TakenOver.GetChanges())
 			cs.inheritance.takenOver(c, k.TakenOver.GetChanges())
 		}
 	})
@@ -185,6 +186,20 @@ func (cs *connections) loseLate() {
 func (cs *connections) replaceLost(hello *attunev1.ControllerHello) {
 	for _, c := range cs.controllers.byID {
 		if c.awaited && c.id != hello.GetControllerId() && c.hello.GetHost() == hello.GetHost() {
+			cs.inheritance.await(c)
+			cs.lose(c, "was replaced")
+		}
+	}
+}
+
+// replaceHolders gives up who had changes that a controller has taken over: that one has
+// ended, or it would still have them, though the end of its channel is not known yet.
+func (cs *connections) replaceHolders(by *controller, changes []string) {
+	taken := func(id string) bool { return slices.Contains(changes, id) }
+	for _, c := range cs.controllers.byID {
+		if c != by && c.hello.GetHost() == by.hello.GetHost() && slices.ContainsFunc(cs.inheritance.heldIn(c), taken) {
+			c.channel = nil
+			cs.decider.gone(c)
 			cs.inheritance.await(c)
 			cs.lose(c, "was replaced")
 		}

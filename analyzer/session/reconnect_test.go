@@ -126,15 +126,22 @@ func TestProvenIsTold(t *testing.T) {
 // TestReplacedControllerIsFollowed: a controller breaks off and another one of its node has
 // its process, with a change that it has taken over, told of after its hello, beside one
 // that nobody knows: the one goes on, in the session that knew it, and the other is undone.
+// The process may be told of later, and the end of the first one's channel last of all.
 func TestReplacedControllerIsFollowed(t *testing.T) {
-	for _, late := range []bool{false, true} {
+	for _, order := range []struct{ late, unnoticed bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
+		late := order.late
 		r := patientRig(t)
 		r.session.TunletReady(newScripted(t, "a", nil)) // else nobody watches over the change
 		l := r.hello("ac1", "n1", "old-c1")
 		r.has("ac1", "n1", 1)
 		for _, id := range []string{"ac2", "ac3"} { // as often as one likes
-			r.session.ControllerGone("ac1", l, false)
-			r.session.ControllerGone("ac2", l, false)
+			before, gone := l, func(l *link) {
+				r.session.ControllerGone("ac1", l, false)
+				r.session.ControllerGone("ac2", l, false)
+			}
+			if !order.unnoticed {
+				gone(before)
+			}
 			l = r.hello(id, "n1")
 			if !late {
 				r.has(id, "n1", 1)
@@ -146,8 +153,10 @@ func TestReplacedControllerIsFollowed(t *testing.T) {
 				r.has(id, "n1", 1)
 			}
 			r.pass(2 * renewEvery)
+			gone(before)
+			r.pass(2 * renewEvery)
 			if s := r.summary(); s.Running != 1 || len(s.Kept) != 1 || s.Kept[0].GetId() != "old-c1" {
-				t.Errorf("%s: %+v", id, s)
+				t.Errorf("%s, %+v: %+v", id, order, s)
 			}
 			var stays, goes, proven []string
 			l.mu.Lock()
@@ -158,7 +167,7 @@ func TestReplacedControllerIsFollowed(t *testing.T) {
 			}
 			l.mu.Unlock()
 			if diff := cmp.Diff([][]string{{"old-c1"}, {"stray"}, {"old-c1"}}, [][]string{stays, goes, proven}); diff != "" {
-				t.Errorf("%s: %s", id, diff)
+				t.Errorf("%s, %+v: %s", id, order, diff)
 			}
 		}
 	}

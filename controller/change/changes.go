@@ -202,6 +202,7 @@ func (c *Changes) Undo(requestID string, changeIDs []string) {
 	latestFirst := slices.Clone(changeIDs)
 	slices.Reverse(latestFirst)
 	for result := range actuate.UndoEach(context.WithoutCancel(c.options.Context), c.actuator, latestFirst) {
+		c.options.Log.Info("change taken back", "change", result.GetChangeId(), "outcome", result.GetOutcome(), "reason", result.GetReason())
 		c.answerAll(requestID, []*attunev1.ActionResult{result})
 	}
 }
