@@ -3,12 +3,15 @@
 package admit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/gate"
 	"github.com/attune-hpc/attune/controller/inject"
@@ -70,10 +73,12 @@ func (c *children) attend(ctx context.Context, parent *member.Member, memory *sh
 }
 
 // nurse looks at the children of a process that came to the gate or was entered.
-func nurse(a gate.Attachment) shm.Nurse {
+func (w ways) nurse(a gate.Attachment) shm.Nurse {
 	inode := a.Memory.Inode()
 	return func(id int) func() error {
-		child := &askingChild{parent: a.PID, inode: inode, id: id, injected: a.Hello.Flags&gate.Injected != 0}
+		child := &askingChild{
+			parent: a.PID, inode: inode, id: id, injected: a.Hello.Flags&gate.Injected != 0, gate: w.GatePath,
+		}
 		child.find()
 		return child.free
 	}
@@ -86,6 +91,7 @@ type askingChild struct {
 	parent, id int
 	inode      uint64 // of the memory file
 	injected   bool   // the parent did not come to the gate, whose system calls its filters may forbid
+	gate       string // path of the socket that it is to register at
 
 	found     []int // all that it may be
 	strangers []int // processes that it is not, in the order of their ids
@@ -132,7 +138,7 @@ func (c *askingChild) is(pid int) bool {
 	})
 }
 
-// free says why the child must make no system calls.
+// free says why the child must make no system calls, or register where it would.
 func (c *askingChild) free() error {
 	c.find()
 	if len(c.found) == 0 {
@@ -145,9 +151,52 @@ func (c *askingChild) free() error {
 		} else {
 			err = inject.SameFilters(pid, c.parent)
 		}
-		if err != nil {
+		if err = cmp.Or(err, meets(pid, c.gate)); err != nil {
 			return fmt.Errorf("pid %d: %w", pid, err)
 		}
 	}
 	return nil
+}
+
+var errOtherGate = errors.New("it has another root directory or mounts, and would register elsewhere")
+
+// resolveCached is RESOLVE_CACHED of <linux/openat2.h>: without asking a file system.
+const resolveCached = 0x20
+
+// meets says why a path leads a process to another file than us: who listens there would
+// get its memory, and have it call what it likes. Only what the kernel knows already is looked
+// at: a file system of the process' own may answer late, or never.
+func meets(pid int, path string) error {
+	ours, err := fileAt(unix.AT_FDCWD, path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("its root directory: %w", err)
+	}
+	defer func() { _ = unix.Close(root) }()
+	fd, err := unix.Openat2(root, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | resolveCached,
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", errOtherGate, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if theirs, err := fileAt(fd, ""); err != nil || theirs != ours {
+		return errors.Join(errOtherGate, err)
+	}
+	return nil
+}
+
+// file is which one it is.
+type file struct {
+	major, minor uint32
+	inode        uint64
+}
+
+func fileAt(folder int, path string) (file, error) {
+	var s unix.Statx_t
+	err := unix.Statx(folder, path, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &s)
+	return file{s.Dev_major, s.Dev_minor, s.Ino}, err
 }

@@ -125,7 +125,7 @@ func (d *door) register(ctx context.Context, a gate.Attachment) (*member.Member,
 	}
 	a.Memory.SetAttendant(d.attendant(t))
 	a.Memory.SetGuard(confinement(a))
-	a.Memory.SetNurse(nurse(a))
+	a.Memory.SetNurse(d.nurse(a))
 	if err := t.Register(a.Memory); err != nil {
 		return nil, err
 	}

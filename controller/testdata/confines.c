@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A child takes over, and with argv[1] "confined" under a seccomp filter that kills for
- * what is not needed here. For each line with a number it allocates so many times and says who it
+/* A child takes over, with argv[1] "confined" under a seccomp filter that kills for
+ * what is not needed here, with "elsewhere" in the root directory argv[2]. For each line with a number it allocates so many times and says who it
  * is. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -47,6 +47,8 @@ int main(int argc, char **argv) {
     int self = (int)getpid();
     if (argc > 1 && strcmp(argv[1], "confined") == 0)
         confine();
+    if (argc > 2 && strcmp(argv[1], "elsewhere") == 0 && (chroot(argv[2]) != 0 || chdir("/") != 0))
+        _exit(8);
     while (fgets(line, sizeof line, stdin)) {
         for (long n = strtol(line, NULL, 10); n > 0; n--) {
             void *volatile block = malloc(100);
