@@ -23,9 +23,10 @@ var ErrMalformedMaps = errors.New("malformed maps file")
 // makes about 8 MB.
 const maxMapsBytes = 32 << 20
 
-// mapsAttempts is how often the file may be found empty before a process is said to
-// have no memory: it would have to execute another program each time.
-const mapsAttempts = 4
+// maxMapsAttempts bounds how often the file of a process that goes on is read, each time
+// empty since it has executed another program meanwhile: a reader that waits for a CPU
+// may meet that some times in a row.
+const maxMapsAttempts = 1000
 
 // Mapping is one line of /proc/PID/maps.
 type Mapping struct {
@@ -57,19 +58,33 @@ func Mappings(pid int) ([]Mapping, error) {
 }
 
 // AllMappings is Mappings with those that map no file.
-func AllMappings(pid int) ([]Mapping, error) {
+func AllMappings(pid int) ([]Mapping, error) { return allMappings(pid, readMaps) }
+
+func allMappings(pid int, read func(pid int) ([]byte, error)) ([]Mapping, error) {
 	// The file shows the memory that the process had when it was opened: nothing, if
 	// the process has executed another program since.
-	for range mapsAttempts {
-		data, err := readMaps(pid)
+	for range maxMapsAttempts {
+		data, err := read(pid)
+		if err == nil && len(data) > 0 {
+			return ParseMaps(data)
+		}
+		if err == nil {
+			err = hasMemory(pid)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("maps of %d: %w", pid, procid.GoneError(err))
 		}
-		if len(data) > 0 {
-			return ParseMaps(data)
-		}
 	}
-	return nil, fmt.Errorf("maps of %d: no memory: %w", pid, procid.ErrGone)
+	return nil, fmt.Errorf("maps of %d: it executes one program after another", pid)
+}
+
+// hasMemory is an error of a process that has none, or not any more.
+func hasMemory(pid int) error {
+	stat, err := procid.ReadStat(pid)
+	if err == nil && (stat.Kernel || stat.Exiting || stat.Zombie()) {
+		err = fmt.Errorf("no memory: %w", procid.ErrGone)
+	}
+	return err
 }
 
 func readMaps(pid int) ([]byte, error) {
