@@ -24,7 +24,7 @@ type Accountant struct {
 	options Options
 	source  source
 	refused error // why the kernel's source does not serve
-	noFiles error // why files are not accounted for though they were asked for
+	noFiles error // why the kernel does not account for files though they were asked for
 	group   *group
 	disk    *disk // nil: it is not measured
 	watched []watched
@@ -105,6 +105,9 @@ func (a *Accountant) Begin(child *launch.Child) {
 		enforcer: newEnforcer(&a.options, a.group), shown: newShown(ctx, &a.options, a.watched),
 		times: make(map[string]float64), sharing: newSharing(),
 	}
+	if a.noFiles != nil {
+		a.sampler.opened = newOpened()
+	}
 	a.calm = func() {}
 	if a.options.anyHard() {
 		a.calm = hurry()
@@ -142,8 +145,8 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	if a.refused != nil {
 		record.Missing["accuracy"] = "better with root: " + a.refused.Error()
 	}
-	if a.noFiles != nil {
-		missFiles(record, a.noFiles)
+	if a.sampler.opened != nil {
+		a.sampler.opened.fill(record, a.noFiles)
 	}
 	a.fillExit(record, exit)
 	if record.CPUSeconds != nil && record.WallSeconds > 0 {

@@ -17,7 +17,10 @@ import (
 const filesSource = "kernel tracepoint of system calls (BPF)"
 
 // fileFields are the names in an account of what is told of files and the network.
-var fileFields = []string{"files", "io.network_received_bytes", "io.network_sent_bytes"}
+var (
+	networkFields = []string{"io.network_received_bytes", "io.network_sent_bytes"}
+	fileFields    = append([]string{"files"}, networkFields...)
+)
 
 // missFiles says why nothing is told of files and the network.
 func missFiles(a *account.Account, reason error) {

@@ -35,7 +35,8 @@ type sampler struct {
 	cores        *float64
 	times        map[string]float64
 	sharing      *sharing
-	err          error // the first
+	opened       *opened // nil: not asked
+	err          error   // the first
 	spans        spans
 	history      history
 }
@@ -57,6 +58,7 @@ func (s *sampler) run(ctx context.Context) {
 		begun, worked := time.Now(), clock.Thread()
 		if n, seen := s.sample(begun); seen && !s.options.Beside {
 			s.sharing.ask(question{n.alive, s.last.resident, s.last.seconds})
+			s.opened.ask(n.alive)
 		}
 		s.shown.pause(begun, pause)
 		next := max(min(pause, s.enforcer.nearest(&s.last)), s.enforcer.share()*(clock.Thread()-worked)) - time.Since(begun)

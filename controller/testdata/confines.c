@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A child takes over, with argv[1] "confined" under a seccomp filter that kills for
- * what is not needed here, with "elsewhere" in the root directory argv[2]. For each line with a number it allocates so many times and says who it
- * is. */
+ * what is not needed here, with "elsewhere" in the root directory argv[2]. For each line with a
+ * number it allocates so many times and says who it is. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>

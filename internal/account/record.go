@@ -30,14 +30,6 @@ const (
 	ExitLost   = "lost"
 )
 
-// What File.Kind may be.
-const (
-	KindFile      = "file"
-	KindDirectory = "directory"
-	KindDevice    = "device"
-	KindFIFO      = "fifo"
-)
-
 // Account is what a command and all its processes took, from its start to its end.
 // The tags are the documentation of the JSON schema and of the reference page.
 type Account struct {
@@ -65,7 +57,7 @@ type Account struct {
 	ContextSwitches Switches            `json:"context_switches" jsonschema:"How often threads gave up a CPU."`
 	Faults          Faults              `json:"faults" jsonschema:"Page faults of all processes."`
 	Disk            Disk                `json:"disk" jsonschema:"Footprint of directories, with --measure-dir."`
-	Files           []File              `json:"files,omitempty" jsonschema:"Files that the processes used, with --files: those with the most bytes first. Pipes and sockets are not among them."`
+	Files           []File              `json:"files,omitempty" jsonschema:"Files that the processes used, with --files: those with the most bytes first, or where bytes are not known those that were open for writing. Pipes and sockets are not among them."`
 	Tree            []Process           `json:"tree,omitempty" jsonschema:"Every process with its own account, in the order of their starts; the first is the command."`
 	Provenance      *Provenance         `json:"provenance,omitempty" jsonschema:"Where the results came from, if that was to be recorded."`
 	Snapshots       []Snapshot          `json:"snapshots,omitempty" jsonschema:"What there was when events came that were asked for."`
@@ -181,23 +173,6 @@ type Disk struct {
 	Directories []string `json:"directories,omitempty" jsonschema:"Absolute paths of what was measured, with all that was below on the same file system."`
 	Files       *uint64  `json:"files_peak,omitempty" unit:"files" jsonschema:"Most files at one time: all but directories, each once, also with several hard links."`
 	Bytes       *uint64  `json:"bytes_peak,omitempty" unit:"bytes" jsonschema:"Most bytes of the disk at one time, by blocks: of sparse files what was written."`
-}
-
-// File is a file that was used, however the process had come to it.
-type File struct {
-	Path         string   `json:"path" jsonschema:"Absolute path when it was first used, as the process saw it; it begins with ... if it is not whole."`
-	Kind         string   `json:"kind" jsonschema:"file, directory, device, or fifo."`
-	Read         *uint64  `json:"read_bytes,omitempty" unit:"bytes" jsonschema:"Bytes that system calls read of it."`
-	Written      *uint64  `json:"written_bytes,omitempty" unit:"bytes" jsonschema:"Bytes that system calls wrote to it."`
-	ReadCalls    *uint64  `json:"read_calls,omitempty" unit:"calls" jsonschema:"System calls that did, those at the file's end as well."`
-	WrittenCalls *uint64  `json:"written_calls,omitempty" unit:"calls" jsonschema:"System calls that did."`
-	MovedFrom    *uint64  `json:"moved_from_bytes,omitempty" unit:"bytes" jsonschema:"Of read_bytes, those that sendfile, splice and copy_file_range moved on."`
-	MovedTo      *uint64  `json:"moved_to_bytes,omitempty" unit:"bytes" jsonschema:"Of written_bytes, those that sendfile, splice and copy_file_range moved here."`
-	Opens        *uint64  `json:"opens,omitempty" unit:"calls" jsonschema:"How often it was opened by system calls."`
-	Executions   *uint64  `json:"executions,omitempty" unit:"calls" jsonschema:"How often it was executed; of a script its interpreter is."`
-	Maps         *uint64  `json:"maps,omitempty" unit:"calls" jsonschema:"How often mmap mapped it: what is read and written through memory is in faults and storage bytes, and in none of these."`
-	Inodes       []uint64 `json:"-"` // of the files that had the path, one after another
-	Mapped       *uint64  `json:"mapped_bytes,omitempty" unit:"bytes" jsonschema:"Address space that these calls asked for: as much of the file could be reached through memory, more than once where it was mapped more than once."`
 }
 
 // Process is one process with its own account: without its children.

@@ -19,6 +19,7 @@ func Schema() ([]byte, error) {
 	s.Properties["exit"].Properties["type"].Enum = types
 	s.Properties["tree"].Items.Properties["exit"].Properties["type"].Enum = types
 	s.Properties["files"].Items.Properties["kind"].Enum = []any{KindFile, KindDirectory, KindDevice, KindFIFO}
+	s.Properties["files"].Items.Properties["access"].Enum = []any{AccessRead, AccessWrite, AccessBoth}
 	s.Properties["accuracy"].AdditionalProperties.Enum = []any{string(Exact), string(Sampled), string(Bound)}
 	return schemafile.Encode(s, "account-1", "Attune account", "What a command and all its processes took.")
 }

@@ -84,20 +84,21 @@ var systemDirs = []string{"/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", 
 // found are the files of an account that the command read, or wrote, and that were not
 // declared. What is not there any more was not meant to stay. The command, which may be another
 // user's, has named these files, and has had time to put others in their places: those are left out.
-func found(ctx context.Context, files []account.File, declared []account.DataFile, taken func(account.File) *uint64, input bool) (list []account.DataFile) {
+func found(ctx context.Context, files []account.File, declared []account.DataFile, taken func(*account.File) bool, input bool) (list []account.DataFile) {
 	known := make(map[string]bool)
 	for _, d := range declared {
 		known[d.Path] = true
 	}
-	for _, f := range files {
-		if bytes := taken(f); bytes == nil || *bytes == 0 || known[f.Path] || ofSystem(f.Path) {
+	for i := range files {
+		f := &files[i]
+		if !taken(f) || known[f.Path] || ofSystem(f.Path) {
 			continue
 		}
 		file, err := regular.OpenInPlace(f.Path, f.Inodes...)
 		h := holdOpen(f.Path, file, err)
 		if d := h.describe(ctx, false); d.Missing == "" && !d.Directory {
 			// An input that the command wrote as well is not what it was.
-			d.Found, d.Changed = true, input && f.Written != nil && *f.Written > 0
+			d.Found, d.Changed = true, input && f.WasWritten()
 			list = append(list, d)
 		}
 		h.close()

@@ -76,8 +76,8 @@ func (r *Record) End(ctx context.Context, files []account.File) *account.Provena
 		p.Outputs = append(p.Outputs, h.describe(ctx, false))
 		h.close()
 	}
-	p.Inputs = append(p.Inputs, found(ctx, files, p.Inputs, func(f account.File) *uint64 { return f.Read }, true)...)
-	p.Outputs = append(p.Outputs, found(ctx, files, p.Outputs, func(f account.File) *uint64 { return f.Written }, false)...)
+	p.Inputs = append(p.Inputs, found(ctx, files, p.Inputs, (*account.File).WasRead, true)...)
+	p.Outputs = append(p.Outputs, found(ctx, files, p.Outputs, (*account.File).WasWritten, false)...)
 	return p
 }
 

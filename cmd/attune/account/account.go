@@ -35,9 +35,10 @@ measured is absent, with its reason.
 Processes that outlive CMD are in the account with what they took until CMD ended,
 unless --wait is given.
 
---files adds what was done with each file, and what went over the network, for which it
-needs root: bytes and calls, opens, executions, maps into memory. Each system call of the
-machine then takes about a tenth of a microsecond longer, until CMD has ended.
+--files adds what was done with each file, and what went over the network: bytes and calls,
+opens, executions, maps into memory. Each system call of the machine then takes about a
+tenth of a microsecond longer, until CMD has ended. Without root it only has the names of
+the files that were seen open now and then, and whether they were for reading or writing.
 
 --measure-dir DIR says how many files were in DIR at most, and how much of the disk they
 took: it is walked through again and again, in at most a twentieth of the time. A limit of
@@ -100,7 +101,7 @@ func Command(p *cli.Env) *cobra.Command {
 	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "`FIELD=VALUE`: end all processes when they take more; may be repeated")
 	cmd.Flags().StringArrayVar(&f.soft, "soft-limit", nil, "`FIELD=VALUE`: say so when they take more; may be repeated")
 	cmd.Flags().DurationVar(&f.options.Grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when a limit is exceeded")
-	cmd.Flags().BoolVar(&f.options.Files, "files", false, "account for each file and for the network as well; as root")
+	cmd.Flags().BoolVar(&f.options.Files, "files", false, "account for each file and for the network as well; without root only by name")
 	cmd.Flags().StringArrayVar(&f.options.Directories, "measure-dir", nil, "`DIR` whose footprint is measured while CMD runs: files and bytes at most; may be repeated")
 	cmd.Flags().BoolVar(&f.options.Wait, "wait", false, "account until the last of the processes has ended")
 	cmd.Flags().BoolVar(&f.options.NoGroup, "no-cgroup", false, "leave CMD in the control group of attune")

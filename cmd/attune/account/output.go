@@ -218,8 +218,18 @@ func fileLines(a *account.Account, line func(string, ...any)) {
 		}
 		return
 	}
+	shown := a.Files[:min(len(a.Files), shownFiles)]
+	if len(shown) == 0 || shown[0].Access != "" {
+		line("files      %s%d were seen open; bytes and calls need root", digest.About(a, "files"), len(a.Files))
+		for _, f := range shown {
+			if f.WasWritten() {
+				line("           %s: open for %s", strings.Map(procs.Printable, f.Path), f.Access)
+			}
+		}
+		return
+	}
 	line("files      %s%d were used; those with the most bytes:", digest.About(a, "files"), len(a.Files))
-	for _, f := range a.Files[:min(len(a.Files), shownFiles)] {
+	for _, f := range shown {
 		if *f.Read+*f.Written > 0 {
 			line("           %s: read %s, written %s", strings.Map(procs.Printable, f.Path), bytes(f.Read), bytes(f.Written))
 		}
