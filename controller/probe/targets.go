@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/attune-hpc/attune/controller/probe/symbols"
 	"github.com/attune-hpc/attune/controller/sites"
@@ -105,16 +106,17 @@ func (h *host) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot
 		return nil, "", symbols.NoObject(images, target.GetObject())
 	}
 	others := false // call it as well
+	var refused []string
 	for _, image := range images {
 		slots, err := h.slots.Matching(image, target.GetSymbols()...)
 		if err != nil {
-			reason = err.Error()
+			refused = append(refused, err.Error())
 			continue
 		}
 		for _, slot := range slots {
 			function, err := functions.behind(h.process, image, slot)
 			if err != nil {
-				reason = err.Error()
+				refused = append(refused, err.Error())
 				continue
 			}
 			others = others || target.GetObject() == "" || !image.Matches(target.GetObject())
@@ -124,10 +126,22 @@ func (h *host) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot
 			})
 		}
 	}
-	if len(wanted) > 0 && !others && reason == "" {
+	if reason = several(refused); len(wanted) > 0 && !others && reason == "" {
 		reason = "no other object calls it through dynamic linking; calls through pointers are not counted"
 	}
 	return wanted, reason, nil
+}
+
+// several says for what reasons objects are left alone, in an order that does not depend on
+// where they lie.
+func several(reasons []string) string {
+	const shown = 3
+	slices.Sort(reasons)
+	reasons = slices.Compact(reasons)
+	if more := len(reasons) - shown; more > 0 {
+		reasons = append(reasons[:shown], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(reasons, "; ")
 }
 
 // functionsOf finds the functions of a target, by the names of slots.
