@@ -79,8 +79,7 @@ func newOpened() *opened {
 	return o
 }
 
-// ask asks of processes, unless the one before the last question has no answer yet. Does nothing with a nil
-// receiver.
+// ask asks of processes, unless a question waits already. Does nothing with a nil receiver.
 func (o *opened) ask(alive []living) {
 	if o == nil {
 		return
@@ -114,7 +113,7 @@ func (o *opened) run() {
 }
 
 // look takes the files of a process, the nth time. What is mapped is asked for ever more
-// seldom: the kernel holds up for that who maps or unmaps.
+// seldom: while the kernel tells, the process cannot map or unmap.
 func (o *opened) look(pid int, nth uint) {
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	descriptors, _ := procid.AppendNumbers(nil, dir+"fd") // of a process that ends there are none
@@ -153,9 +152,14 @@ func (o *opened) descriptor(pid, fd int) {
 	if flags&unix.O_PATH != 0 {
 		return // can neither be read nor written
 	}
-	modes := map[uint64]access{unix.O_RDONLY: toRead, unix.O_WRONLY: toWrite, unix.O_RDWR: toRead | toWrite}
-	if how, known := modes[flags&unix.O_ACCMODE]; known {
-		o.link(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), how)
+	link := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
+	switch flags & unix.O_ACCMODE {
+	case unix.O_RDONLY:
+		o.link(link, toRead)
+	case unix.O_WRONLY:
+		o.link(link, toWrite)
+	case unix.O_RDWR:
+		o.link(link, toRead|toWrite)
 	}
 }
 

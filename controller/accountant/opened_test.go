@@ -54,7 +54,7 @@ func TestOpenFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	replaced := open("replaced", os.O_RDWR|os.O_CREATE)
+	open("replaced", os.O_RDWR|os.O_CREATE)
 	if err := os.Rename(path("replaced"), path("again")); err != nil {
 		t.Fatal(err)
 	}
@@ -89,9 +89,6 @@ func TestOpenFiles(t *testing.T) {
 	}
 	if len(got) != len(want) {
 		t.Errorf("found %v, want %v", got, want)
-	}
-	if _, err := replaced.Stat(); err != nil {
-		t.Error(err)
 	}
 }
 

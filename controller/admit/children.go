@@ -3,7 +3,6 @@
 package admit
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,7 +150,10 @@ func (c *askingChild) free() error {
 		} else {
 			err = inject.SameFilters(pid, c.parent)
 		}
-		if err = cmp.Or(err, meets(pid, c.gate)); err != nil {
+		if err == nil {
+			err = meets(pid, c.gate)
+		}
+		if err != nil {
 			return fmt.Errorf("pid %d: %w", pid, err)
 		}
 	}
