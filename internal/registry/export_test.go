@@ -4,9 +4,12 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // MarksKept is how long marks of deletions stay.
@@ -28,7 +31,17 @@ func (c *Client) LoseOrders(ctx context.Context) error {
 	}
 	c.forget()
 	_, err = c.bucket(ctx, bucketOrders)
+	for isStoreInUse(err) && beat.Pause(ctx, time.Millisecond) {
+		_, err = c.bucket(ctx, bucketOrders)
+	}
 	return err
+}
+
+// isStoreInUse reports whether a server could not make a stream: it removes the files of
+// one that was deleted behind its answer, and cannot make another of its name meanwhile.
+func isStoreInUse(err error) bool {
+	refused, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && refused.ErrorCode == 10049
 }
 
 // Compare has the client compare its copy of the orders with the registry's.
