@@ -70,6 +70,29 @@ func TestSilent(t *testing.T) {
 	}
 }
 
+// Where samples are far apart, and the blocks of the first ones explain nothing yet, it is
+// not one look that decides.
+func TestSlowSamples(t *testing.T) {
+	h := start(t, nil)
+	h.Pace = 250 * time.Millisecond
+	p := storm()
+	counted := 0
+	p.Hits = func(point *attunev1.MeasurePoint) (float64, uint64) {
+		if point.GetHook() != "malloc" {
+			return 0, mib
+		}
+		if counted++; counted <= 6 {
+			return 20, mib
+		}
+		return 6_000, mib
+	}
+	h.StartProcess(p)
+	h.Run(4 * time.Second)
+	if len(h.Proposals) != 1 {
+		t.Errorf("proposals %v, want one", h.Proposals)
+	}
+}
+
 func TestHugeBlocksAreLeftAlone(t *testing.T) {
 	h := start(t, nil)
 	p := storm()
@@ -162,17 +185,22 @@ func TestFreeMemoryBoundsSettings(t *testing.T) {
 		name      string
 		available uint64
 		storms    int
+		threads   float64
 		trim      uint64 // 0: no proposal
 	}{
-		{"plenty", 64 << 30, 1, 1024 * mib},
-		{"one gibibyte", 1 << 30, 1, 512 * mib},
-		{"one gibibyte for two", 1 << 30, 2, 256 * mib},
-		{"none, or it cannot be told", 0, 1, 0},
+		{"plenty", 64 << 30, 1, 1, 1024 * mib},
+		{"one gibibyte", 1 << 30, 1, 1, 512 * mib},
+		{"one gibibyte for two", 1 << 30, 2, 1, 256 * mib},
+		{"one gibibyte for five threads", 1 << 30, 1, 5, 256 * mib},
+		{"as many arenas as CPUs have", 4 << 30, 1, 1000, 1024 * mib},
+		{"too little for the arenas", 900 * mib, 1, 64, 0},
+		{"none, or it cannot be told", 0, 1, 1, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := start(t, nil)
 			for range tt.storms {
 				p := storm()
+				p.Gauges[sdk.Threads], p.Gauges[sdk.CPUsAllowed] = tt.threads, 2
 				p.Details = func(time.Duration) *sdk.Details {
 					return &sdk.Details{Memory: &sdk.MemoryDetails{AvailableBytes: tt.available}}
 				}

@@ -163,20 +163,24 @@ func TestBlocks(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		room uint64
-		want settings
-		ok   bool
+		name         string
+		room, arenas uint64
+		want         settings
+		ok           bool
 	}{
-		{"no bound", unbounded, settings{32 * mib, gib, 64 * mib}, true},
-		{"plenty", 4 * gib, settings{32 * mib, gib, 64 * mib}, true},
-		{"one gibibyte", gib, settings{32 * mib, 512 * mib, 32 * mib}, true},
-		{"least", 128 * mib, settings{32 * mib, 64 * mib, 4 * mib}, true},
-		{"too little", 127 * mib, settings{}, false},
-		{"none", 0, settings{}, false},
+		{"no bound", unbounded, 1, settings{32 * mib, gib, 64 * mib}, true},
+		{"plenty", 4 * gib, 1, settings{32 * mib, gib, 64 * mib}, true},
+		{"one gibibyte", gib, 1, settings{32 * mib, 512 * mib, 32 * mib}, true},
+		{"least", 128 * mib, 1, settings{32 * mib, 64 * mib, 4 * mib}, true},
+		{"too little", 127 * mib, 1, settings{}, false},
+		{"none", 0, 1, settings{}, false},
+		{"nine arenas", 2 * gib, 9, settings{32 * mib, 512 * mib, 32 * mib}, true},
+		{"nine arenas, no bound", unbounded, 9, settings{32 * mib, gib, 64 * mib}, true},
+		{"nine arenas, too little", gib, 9, settings{}, false},
+		{"arenas of more than there is", gib, 1 << 20, settings{}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got, ok := settingsFor(tt.room); got != tt.want || ok != tt.ok {
+			if got, ok := settingsFor(tt.room, tt.arenas); got != tt.want || ok != tt.ok {
 				t.Errorf("settings %+v %v, want %+v %v", got, ok, tt.want, tt.ok)
 			}
 		})

@@ -24,23 +24,35 @@ type settings struct {
 // two of the largest blocks that they can keep.
 const leastTrim = 64 * mib
 
+// heapBytes is what glibc may keep of each arena but the main one whatever the trim
+// threshold is: a heap that is not empty and no larger (HEAP_MAX_SIZE), which it trims
+// only where more than the threshold is unused.
+const heapBytes = 64 * mib
+
+// arenasPerCPU bounds a process' arenas on 64-bit machines (NARENAS_FROM_NCORES).
+const arenasPerCPU = 8
+
 // unbounded is the room where nothing bounds it.
 const unbounded uint64 = math.MaxUint64
 
 // settingsFor bounds the best settings by the room for memory that stays unused
 // in the process. What trimming would have given back is
 // memory that the program itself had in use before, so the bound matters only
-// where other processes of the job want it in between. Own rule: the heap's
-// unused top may take half of the room, and grows by a sixteenth of that at a
-// time, as with the unbounded values (1 GiB and 64 MiB).
-func settingsFor(room uint64) (settings, bool) {
+// where other processes of the job want it in between. Own rule: what all arenas may
+// keep unused may take half of the room, and the heap grows by a sixteenth of what
+// the main one may keep at a time, as with the unbounded values (1 GiB and 64 MiB).
+func settingsFor(room, arenas uint64) (settings, bool) {
 	best := settings{mmapThreshold: hugeBytes, trimThreshold: gib, topPad: 64 * mib}
-	if room/2 >= best.trimThreshold {
-		return best, true
+	others := max(arenas, 1) - 1
+	if room/2/heapBytes < others {
+		return settings{}, false
 	}
-	trim := pages(room / 2)
+	trim := pages(room/2 - others*heapBytes)
 	if trim < leastTrim {
 		return settings{}, false
+	}
+	if trim >= best.trimThreshold {
+		return best, true
 	}
 	return settings{
 		mmapThreshold: min(best.mmapThreshold, pages(trim/2)),

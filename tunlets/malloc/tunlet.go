@@ -158,14 +158,14 @@ func (t *Tunlet) decide(h *sdk.Host, w *watch) {
 		h.Remark(w.handle, "blocks of 32 MiB and more cause %.0f page faults/s; glibc maps those whatever it is told: no change proposed", l.faults)
 		w.release(h)
 		w.enter(gaveUp, h.Now())
-	case h.Now().Sub(w.since) >= patience:
+	case h.Now().Sub(w.since) >= patience && w.samples >= leastLooks:
 		w.rest(h)
 	}
 }
 
 // propose proposes the settings, unless memory forbids them.
 func (t *Tunlet) propose(h *sdk.Host, w *watch, l load, gain float64) {
-	s, ok := settingsFor(t.room(w))
+	s, ok := settingsFor(t.room(w), w.arenas())
 	if !ok {
 		h.Remark(w.handle, "large blocks cause %.0f page faults/s, but too little memory is free to keep them: no change proposed", l.faults)
 		w.release(h)

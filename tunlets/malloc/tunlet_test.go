@@ -189,6 +189,35 @@ func TestHooksThatAreOffAreWaitedFor(t *testing.T) {
 	}
 }
 
+// Bringing DMLib into a process may take many seconds, in which nothing is said of the
+// hooks. They are awaited as long as there is the symptom.
+func TestLateHooks(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ends bool // the storm, before the answer
+	}{{"in a storm", false}, {"after it", true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := start(t, nil)
+			waiting := true
+			h.Unanswered = func(*attunev1.MeasurePoint, *tunlettest.Process) bool { return waiting }
+			p := h.StartProcess(storm())
+			h.Run(20 * time.Second)
+			if len(h.Points()) == 0 {
+				t.Fatal("the hooks are given up while memory is still given back and taken again")
+			}
+			if tt.ends {
+				p.Rates[sdk.MinorFaults] = 0
+			} else {
+				waiting = false
+			}
+			h.Run(600 * time.Millisecond)
+			if proposed, asked := len(h.Proposals), len(h.Points()); proposed == 0 != tt.ends || asked == 0 != tt.ends {
+				t.Errorf("%d proposals, %d points", proposed, asked)
+			}
+		})
+	}
+}
+
 func TestUndoneIsTriedOnceMore(t *testing.T) {
 	h := start(t, nil)
 	h.StartProcess(storm())

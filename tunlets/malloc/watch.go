@@ -29,9 +29,16 @@ const (
 
 	// baseline is how many objective samples there must be before a proposal.
 	baseline = 5
-	// patience is how long blocks are counted without a confirmation.
-	patience = time.Second
-	// answer is how long a request may remain without an answer.
+	// patience is how long blocks are counted without a confirmation, and leastLooks
+	// how many objective samples there are at least by then: where samples are far
+	// apart, there would be a single one from which to judge.
+	patience   = time.Second
+	leastLooks = 3 * baseline
+	// longest is how long blocks are counted where too few samples of it come.
+	longest = 10 * time.Second
+	// answer is how long a request may remain without an answer once the symptom is
+	// gone. As long as it is there, what was asked for costs nothing and is awaited:
+	// bringing DMLib into a process may take several tries.
 	answer = 3 * time.Second
 	// maxTries per process, which is the scope of the objective.
 	maxTries = 2
@@ -150,21 +157,33 @@ func (w *watch) sample(h *sdk.Host, s sdk.Sample) {
 	switch {
 	case w.state == looking && w.looks.Over(h.Now()), w.state == asked && waited > answer && w.kept:
 		w.endLook(h)
-	case w.state == asked && waited > answer, w.state == counting && waited > patience+answer:
+	case w.state == asked && waited > answer && !w.suspect(), w.state == counting && waited > longest:
 		w.rest(h)
 	case w.state == tuned && w.looks.Due(h.Now()):
 		w.ask(h)
 	}
-	if w.state != quiet || h.Now().Before(w.until) {
-		return
+	if w.state == quiet && !h.Now().Before(w.until) && w.suspect() {
+		h.WantDetails(w.handle, sdk.DetailMemory)
+		w.ask(h)
 	}
+}
+
+// suspect says that the latest samples show the symptom. Whether huge pages are in play
+// is not known yet: it allows for them.
+func (w *watch) suspect() bool {
 	span := w.window.Latest(symptomSpan)
-	// Whether huge pages are in play is not known yet: allow for them.
-	if l, ok := loadOf(span); !ok || span.Duration() < symptomSpan*9/10 || !symptom(l, maxPages) {
-		return
+	l, ok := loadOf(span)
+	return ok && span.Duration() >= symptomSpan*9/10 && symptom(l, maxPages)
+}
+
+// arenas is how many of them glibc may have made, one at least: one for a thread, but no
+// more than arenasPerCPU for each CPU, where it is known on how many the process may run.
+func (w *watch) arenas() uint64 {
+	threads, _ := w.window.Max(sdk.Threads)
+	if cpus, ok := w.window.Max(sdk.CPUsAllowed); ok && cpus > 0 {
+		threads = min(threads, arenasPerCPU*cpus)
 	}
-	h.WantDetails(w.handle, sdk.DetailMemory)
-	w.ask(h)
+	return max(1, uint64(threads))
 }
 
 // ask asks for the hooks.

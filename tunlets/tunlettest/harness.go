@@ -47,11 +47,17 @@ type Harness struct {
 	Options map[string]string
 	// Mode of the session; empty: tune.
 	Mode string
+	// Pace is the time between two rounds, as of a controller that may not take samples
+	// more often; 0: Period.
+	Pace time.Duration
 	// Explain asks the tunlet why it decides as it does.
 	Explain bool
 	// Refuse, if set, says why a measure point cannot be placed in a process;
 	// empty: it can.
 	Refuse func(point *attunev1.MeasurePoint, p *Process) string
+	// Unanswered, if set, says whether nothing is said of a measure point in a process for
+	// now, as while DMLib is being brought into it: it is asked again in each Round.
+	Unanswered func(point *attunev1.MeasurePoint, p *Process) bool
 	// Mechanism and CostNanos are how placed points are said to be served.
 	Mechanism string
 	CostNanos float64

@@ -47,7 +47,7 @@ type Process struct {
 	Details func(age time.Duration) *sdk.Details
 
 	counters map[sdk.Signal]float64
-	rounds   int
+	age      time.Duration
 }
 
 func (p *Process) proto() *attunev1.Process {
@@ -65,7 +65,7 @@ func (h *Harness) StartProcess(p *Process) *Process {
 	h.tb.Helper()
 	h.handle++
 	p.Handle = h.handle
-	p.counters, p.rounds = map[sdk.Signal]float64{}, 0
+	p.counters, p.age = map[sdk.Signal]float64{}, 0
 	p.Host = cmp.Or(p.Host, "node1")
 	p.Executable = cmp.Or(p.Executable, "/usr/bin/program")
 	p.CPUs = cmp.Or(p.CPUs, 2)
@@ -114,15 +114,17 @@ func (h *Harness) Run(d time.Duration) {
 	}
 }
 
-// Round lets one Period pass: every process goes on, then the tunlet gets what was
+// Round lets one Period (Pace) pass: every process goes on, then the tunlet gets what was
 // measured in the period, in the order that package feed states, then a tick.
 func (h *Harness) Round() {
 	h.tb.Helper()
+	answer(h)
+	pace := cmp.Or(h.Pace, Period)
 	samples := &attunev1.SampleBatch{}
 	for _, p := range h.processes {
-		samples.Samples = append(samples.Samples, p.sample())
+		samples.Samples = append(samples.Samples, p.sample(pace))
 	}
-	h.deliver(h.now.Add(Period), samples)
+	h.deliver(h.now.Add(pace), samples)
 }
 
 // deliver ends an interval with the given samples, and with the hits of the
@@ -199,11 +201,11 @@ func handEvents(h *Harness, r *attunev1.HandleEventsRequest) {
 	call(h, one(h.Client.HandleEvents), r)
 }
 
-// sample lets a Period pass in the process and reads its signals.
-func (p *Process) sample() *attunev1.Sample {
+// sample lets a time pass in the process and reads its signals.
+func (p *Process) sample(pace time.Duration) *attunev1.Sample {
 	out := &attunev1.Sample{Process: uint64(p.Handle)}
 	for sig, rate := range p.Rates {
-		p.counters[sig] += rate * Period.Seconds()
+		p.counters[sig] += rate * pace.Seconds()
 	}
 	var readings []series.Reading
 	for sig, v := range p.counters {
@@ -214,9 +216,9 @@ func (p *Process) sample() *attunev1.Sample {
 	}
 	slices.SortFunc(readings, func(a, b series.Reading) int { return int(a.ID) - int(b.ID) })
 	out.Tables = []*attunev1.Table{series.SignalTable(readings...)}
-	p.rounds++
+	p.age += pace
 	if p.Details != nil {
-		if details := p.Details(time.Duration(p.rounds) * Period); details != nil {
+		if details := p.Details(p.age); details != nil {
 			out.Tables = append(out.Tables, details.Tables()...)
 		}
 	}

@@ -24,6 +24,8 @@ type point struct {
 	placed map[sdk.Handle]*float64
 	// refused: there is a process in which it is not.
 	refused bool
+	// unanswered: there is a process in which neither has been said.
+	unanswered bool
 }
 
 // one hides gRPC's call options.
@@ -117,6 +119,10 @@ func placeIn(h *Harness, p *point, process *Process) {
 	if !feed.Covers(p.spec, uint64(process.Handle)) {
 		return
 	}
+	if h.Unanswered != nil && h.Unanswered(p.spec, process) {
+		p.unanswered = true
+		return
+	}
 	s := &attunev1.PointStatus{
 		Point: p.index, Process: uint64(process.Handle),
 		State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: h.Mechanism, CostNanos: h.CostNanos,
@@ -130,6 +136,23 @@ func placeIn(h *Harness, p *point, process *Process) {
 		p.placed[process.Handle] = new(float64)
 	}
 	call(h, one(h.Client.PointChanged), &attunev1.PointChangedRequest{PointId: p.spec.GetId(), Status: s})
+}
+
+// answer places what has not been answered.
+func answer(h *Harness) {
+	h.tb.Helper()
+	for _, id := range h.Points() {
+		p := h.points[id]
+		if p == nil || !p.unanswered {
+			continue
+		}
+		p.unanswered = false
+		for _, process := range h.Processes() {
+			if p.placed[process.Handle] == nil {
+				placeIn(h, p, process)
+			}
+		}
+	}
 }
 
 // Hit is one hit of a measure point with delivery as records.

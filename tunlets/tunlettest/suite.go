@@ -229,7 +229,7 @@ func ignoresUnknown(tb TB, s subject) {
 	p := h.StartProcess(wild(1))
 	for range 40 {
 		h.Round()
-		stranger := p.sample()
+		stranger := p.sample(Period)
 		stranger.Process = 999_999
 		call(h, one(h.Client.HandleEvents), &attunev1.HandleEventsRequest{
 			Samples: &attunev1.SampleBatch{UnixNano: h.Now().UnixNano(), Samples: []*attunev1.Sample{stranger}},
