@@ -32,38 +32,51 @@ func newNode(host string) node { return node{openmp.NewTeams[*team](Name, host)}
 // Joined begins to follow a process.
 func (n node) Joined(p sdk.Handle, r openmp.Runtime) { n.Join(&team{Team: openmp.NewTeam(p, r)}) }
 
-// crowd lists the teams at work, and those of them that spin and can be changed;
-// full says that there are several and not CPUs enough for all their threads.
-func (n node) crowd() (active, spinning []*team, full bool) {
-	var threads, cpus float64
-	for _, t := range n.Sorted() {
-		l, ok := t.load()
-		if !ok || !l.active() {
-			continue
-		}
-		active = append(active, t)
-		threads += l.threads
-		cpus = max(cpus, l.cpus)
-		if t.Proposal == "" && !t.GaveUp && l.spins() {
-			spinning = append(spinning, t)
-		}
+// Sample takes a sample of a process, and where its threads may run.
+func (n node) Sample(h *sdk.Host, s sdk.Sample) {
+	if threads := s.Details.Threads; threads != nil {
+		n.Of(s.Process).settle(h, threads)
 	}
-	return active, spinning, len(active) >= 2 && threads > cpus
+	n.Teams.Sample(h, s)
 }
 
-// Look looks for the symptom, and for room, after a round of samples.
+// active lists the teams at work.
+func (n node) active() (teams []*team) {
+	for _, t := range n.Sorted() {
+		if l, ok := t.load(); ok && l.active() {
+			teams = append(teams, t)
+		}
+	}
+	return teams
+}
+
+// Look looks for the symptom, and for room, after a round of samples. Where the teams may
+// run is read anew when it is there: somebody may have bound them meanwhile.
 func (n node) Look(h *sdk.Host) {
-	active, spinning, full := n.crowd()
-	n.release(h, full)
+	active := n.active()
+	n.release(h, active)
 	switch {
 	case n.State == openmp.Counting && h.Now().Sub(n.Since) > patience:
 		n.FalseAlarm(h)
-	case n.Due(h) && full && len(spinning) > 0:
-		for _, t := range active {
-			t.watch(h)
-		}
-		n.Begin(h, spinning)
+	case n.Due(h) && together(active).full():
+		n.begin(h, active)
 	}
+}
+
+// begin counts the regions of all teams at work, if there are some that spin and can be
+// changed.
+func (n node) begin(h *sdk.Host, active []*team) {
+	spinning := slices.DeleteFunc(slices.Clone(active), func(t *team) bool {
+		l, _ := t.load()
+		return t.Proposal != "" || t.GaveUp || !l.spins()
+	})
+	if len(spinning) == 0 {
+		return
+	}
+	for _, t := range active {
+		t.watch(h)
+	}
+	n.Begin(h, spinning)
 }
 
 // Refused changes nothing: without figures there is no proposal.
@@ -99,10 +112,17 @@ func counts(a sdk.Aggregate) bool { return a.Point == openmp.PointID(a.Process) 
 // decide proposes if the trouble is still there and worth it: for all teams
 // together, since those that are not changed get the CPUs of those that are.
 func (n node) decide(h *sdk.Host) {
+	watched := slices.DeleteFunc(n.Sorted(), func(t *team) bool { return !t.Watched() })
+	near := crowded(crowds(watched))
+	n.Members = slices.DeleteFunc(n.Members, func(t *team) bool { return !slices.Contains(near, t) })
+	if len(n.Members) == 0 { // each has CPUs of its own, which somebody else wants
+		n.FalseAlarm(h)
+		return
+	}
 	var before, after, wait float64
-	for _, t := range n.Sorted() {
+	for _, t := range watched {
 		l, ok := t.load()
-		if !ok || !t.Watched() {
+		if !ok {
 			continue
 		}
 		before += t.regions.rate()
@@ -129,9 +149,14 @@ func (n node) decide(h *sdk.Host) {
 }
 
 // release has teams spin again when there has been room for all for long enough.
-func (n node) release(h *sdk.Host, full bool) {
+func (n node) release(h *sdk.Host, active []*team) {
 	room, _ := n.Kept()
-	if full {
+	if len(room) > 0 {
+		for _, t := range active {
+			t.lookAt(h)
+		}
+	}
+	if len(crowded(crowds(active))) > 0 {
 		room = nil
 	}
 	n.Release(h, room, roomFor, "there is a CPU for each thread again: who spins goes on sooner")

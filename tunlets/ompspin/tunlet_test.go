@@ -83,6 +83,43 @@ func TestTeamsSleep(t *testing.T) {
 	}
 }
 
+// on binds the threads of a team to CPUs.
+func on(cpus string, p *tunlettest.Process) *tunlettest.Process {
+	p.Gauges[sdk.CPUsAllowed] = float64(sdk.CPUList(cpus).Count())
+	p.Details = func(time.Duration) *sdk.Details {
+		return &sdk.Details{Threads: &sdk.ThreadDetails{Total: 2, Items: []sdk.ThreadDetail{
+			{TID: 11, StartTicks: 1, CPUsAllowed: cpus}, {TID: 12, StartTicks: 1, CPUsAllowed: cpus},
+		}}}
+	}
+	return p
+}
+
+// Of teams that are bound, those that share CPUs sleep, and spin again when one of them is
+// left, whoever computes elsewhere.
+func TestTeamsOnOneSetOfCPUs(t *testing.T) {
+	second := on("0-1", team(8_000, 31_000))
+	h := start(t, on("0-1", team(8_000, 31_000)), second, on("2-3", team(8_000, 31_000)))
+	h.Run(1500 * time.Millisecond)
+	if len(h.Proposals) != 1 {
+		t.Fatalf("proposals %v, want one", h.Proposals)
+	}
+	id, changes := h.Proposals[0].GetId(), h.Proposals[0].GetChanges()
+	if len(changes) != 2 || changes[0].GetProcess() != 1 || changes[1].GetProcess() != 2 {
+		t.Fatalf("changes %v, want those of the two that share CPUs", changes)
+	}
+	h.SetState(id, kept, "")
+	h.Run(10 * time.Second)
+	if len(h.Withdrawals) > 0 {
+		t.Fatalf("withdrawn while both are there: %v", h.Withdrawals)
+	}
+	h.EndProcess(second)
+	h.StartProcess(on("4-5", team(8_000, 31_000)))
+	h.Run(3 * time.Second)
+	if len(h.Withdrawals) != 1 || h.Withdrawals[0].GetProposalId() != id {
+		t.Errorf("withdrawals %v, want that of %s", h.Withdrawals, id)
+	}
+}
+
 // Who is alone again spins again, and sleeps again when there is company.
 func TestFollowsCoLocation(t *testing.T) {
 	first, second := team(8_000, 31_000), team(8_000, 31_000)
@@ -162,6 +199,7 @@ func TestSilent(t *testing.T) {
 		{"alone beside a stranger", []*tunlettest.Process{team(8_000, 31_000)}},
 		{"beside a program without OpenMP", []*tunlettest.Process{team(8_000, 31_000), tunlettest.Computing()}},
 		{"sleep already", []*tunlettest.Process{sleeping(), sleeping()}},
+		{"CPUs of its own for each, beside a stranger", []*tunlettest.Process{on("0-1", team(8_000, 31_000)), on("2-3", team(8_000, 31_000))}},
 		{"a CPU for each thread of all", []*tunlettest.Process{wide(), wide()}},
 		{"short regions, in step: sleeping costs more", []*tunlettest.Process{team(256_000, 1_100), team(256_000, 1_100)}},
 		{"LLVM's run-time", []*tunlettest.Process{llvm}},
