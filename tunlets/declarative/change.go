@@ -21,6 +21,8 @@ type change struct {
 	knob sdk.Knob
 	to   expression
 	make func(sdk.Value) sdk.Action
+	// fractions: it takes them, as a variable may. Settings and knobs do not.
+	fractions bool
 	// each: the change is made in each item of a kind of details for which where
 	// holds, if that is given; else it is made in the process.
 	each  *series.Table
@@ -74,7 +76,7 @@ func (c *change) proposed(k knowledge) (out []sdk.Change, reason string) {
 			continue
 		}
 		v, ok := c.to.value(k)
-		to := knobValue(v)
+		to := c.value(v)
 		if !ok || !to.Known() {
 			return nil, "no value for " + c.knob.Name
 		}
@@ -85,6 +87,14 @@ func (c *change) proposed(k knowledge) (out []sdk.Change, reason string) {
 		out = append(out, change)
 	}
 	return out, ""
+}
+
+// value is a value as the change takes it.
+func (c *change) value(v any) sdk.Value {
+	if n, is := v.(float64); is && !c.fractions {
+		v = math.Trunc(n)
+	}
+	return knobValue(v)
 }
 
 // change reads one. What is changed is named by one of the three first fields.
@@ -162,7 +172,7 @@ func (p *parser) checkBounds(n, to *yaml.Node, ch *change) {
 		return // it depends on what is known then
 	}
 	v, _ := ch.to.value(knowledge{})
-	if err := ch.knob.Check(knobValue(v)); err != nil {
+	if err := ch.knob.Check(ch.value(v)); err != nil {
 		p.wrong(to.Line, "to: %v", err)
 	}
 }
@@ -177,7 +187,7 @@ func (p *parser) variable(n *yaml.Node, ch *change) {
 		field{"symbol", true, p.text("symbol", &symbol)},
 		field{"size", true, choice(p, "size", &size, map[string]uint32{"1": 1, "2": 2, "4": 4, "8": 8})},
 	)
-	ch.knob.Name = symbol
+	ch.knob.Name, ch.fractions = symbol, true
 	ch.make = func(v sdk.Value) sdk.Action { return sdk.SetVariable(object, symbol, size, v) }
 }
 

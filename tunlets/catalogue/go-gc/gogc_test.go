@@ -92,6 +92,18 @@ func TestCrowdedMachine(t *testing.T) {
 	checkProposal(t, h.Proposals[0], 400, 1.18)
 }
 
+// What there is room for is no whole number, as a rule; GOGC is one.
+func TestWholeNumbers(t *testing.T) {
+	h := tunlettest.New(t, catalogue.New("go-gc"))
+	h.StartSession()
+	h.StartProcess(marking(37500*time.Microsecond, 1e6, 333<<20))
+	h.Run(4 * time.Second)
+	if len(h.Proposals) != 1 {
+		t.Fatalf("proposals %v, want one", h.Proposals)
+	}
+	checkProposal(t, h.Proposals[0], 266, 1.45)
+}
+
 // Programs beside one another share what is available, also those that were changed
 // before; one on another node has its own.
 func TestProgramsShareMemory(t *testing.T) {
