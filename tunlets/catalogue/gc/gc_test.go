@@ -73,6 +73,7 @@ func collecting(collections int, took time.Duration) *tunlettest.Process {
 	p.Executable = "/usr/bin/python3.11"
 	p.Objects = []string{"/usr/bin/python3.11", "/usr/lib/x86_64-linux-gnu/libc.so.6"}
 	p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 1e9, 0
+	p.Details = available(64 << 30)
 	p.Hits = func(*attunev1.MeasurePoint) (float64, uint64) { return 500, 1000 }
 	p.Records = func(now int64) (hits []tunlettest.Hit) {
 		for i := range collections {
@@ -85,6 +86,53 @@ func collecting(collections int, took time.Duration) *tunlettest.Process {
 		return hits
 	}
 	return p
+}
+
+// available is so many bytes of memory that a process could still take.
+func available(bytes uint64) func(time.Duration) *sdk.Details {
+	return func(time.Duration) *sdk.Details {
+		return &sdk.Details{Memory: &sdk.MemoryDetails{AvailableBytes: bytes}}
+	}
+}
+
+// 121 times the threshold may be garbage at one time, of 200 bytes each: half of what is
+// available is left, by all programs together.
+func TestMemoryBoundsTheThreshold(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		available uint64
+		programs  int
+		threshold uint64 // 0: none is proposed
+	}{
+		{"plenty", 64 << 30, 1, 200_000},
+		{"2 GiB", 2 << 30, 1, 44_369},
+		{"2 GiB for two", 2 << 30, 2, 22_184},
+		{"too little", 256 << 20, 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := tunlettest.New(t, catalogue.New("gc"))
+			h.StartSession()
+			for range tt.programs {
+				p := collecting(100, 41*time.Millisecond)
+				p.Details = available(tt.available)
+				h.StartProcess(p)
+			}
+			h.Run(2 * time.Second)
+			if tt.threshold == 0 {
+				if len(h.Proposals) > 0 {
+					t.Errorf("proposals %v, want none", h.Proposals)
+				}
+				return
+			}
+			if len(h.Proposals) != tt.programs {
+				t.Fatalf("%d proposals, want %d", len(h.Proposals), tt.programs)
+			}
+			last := h.Proposals[tt.programs-1].GetChanges()[0].GetAction().GetSetting().GetValue().GetUnsigned()
+			if last != tt.threshold {
+				t.Errorf("threshold %d, want %d: %v", last, tt.threshold, h.Proposals[0].GetChanges())
+			}
+		})
+	}
 }
 
 func TestProposes(t *testing.T) {
