@@ -110,7 +110,7 @@ func (c *Core) advance() {
 func (c *Core) tunletReady(info *attunev1.DescribeResponse) {
 	t := c.tunlets.ready(info)
 	for _, p := range c.line.active {
-		if p.tunlet == t && p.state == StateKept {
+		if p.tunlet == t && p.good() {
 			p.trial.WatchFrom(c.now)
 			c.remind(p)
 		}
@@ -118,11 +118,12 @@ func (c *Core) tunletReady(info *attunev1.DescribeResponse) {
 }
 
 // tunletGone takes back what a dead tunlet left unverified. What was proven stays,
-// whether or not the tunlet comes back to report its objective.
+// whether or not the tunlet comes back to report its objective; where it is being compared
+// again, that ends by itself.
 func (c *Core) tunletGone(ev TunletGone) {
 	t := c.tunlets.gone(ev.Tunlet)
 	for _, p := range c.line.snapshot() {
-		if p.tunlet == t && p.state != StateKept {
+		if p.tunlet == t && !p.good() {
 			c.undoer.takeBack(p, cause{text: "tunlet gone: " + ev.Reason})
 		}
 	}

@@ -31,7 +31,7 @@ func (e *endings) conclude(p *proposal, to State, reason string) {
 		p.doneAt, p.reason = e.now, reason
 	}
 	p.state = to
-	if to == StateFailed || to == StateUndone && !p.blameless {
+	if (to == StateFailed || to == StateUndone) && !p.blameless {
 		if !p.counted && p.whole == nil { // an answer may come after the end, and end it again
 			p.counted = true
 			e.restraints.countFailure(p)

@@ -121,7 +121,7 @@ func (l *line) held() (out []Held) {
 // kept returns the ids of the changes that were judged good, and that nobody takes back.
 func (l *line) kept() (ids []string) {
 	for _, p := range l.active {
-		if p.state != StateKept && (!p.trial.IsRetrial() || p.state == StateUndoing || p.withdrawn != cause{}) {
+		if !p.good() {
 			continue
 		}
 		for _, ch := range p.changes {

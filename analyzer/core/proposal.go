@@ -155,6 +155,12 @@ func (p *proposal) useless() bool {
 	return p.state == StateUndone && !p.blameless && measured
 }
 
+// good says that p was judged good and that nobody takes it back: it may be being compared
+// again.
+func (p *proposal) good() bool {
+	return p.state == StateKept || p.trial.IsRetrial() && p.state != StateUndoing && p.withdrawn == cause{}
+}
+
 // held describes a change of p.
 func (p *proposal) held(ch *change) Held {
 	return Held{

@@ -50,7 +50,7 @@ func (t *transcript) notifyTurn(p *proposal, on bool) {
 }
 
 // remind tells the tunlet of p, which was started again and knows nothing of p, that p was
-// kept, and what of it is in force.
+// kept, and what of it is in force, or will be again after a turn without it.
 func (t *transcript) remind(p *proposal) {
 	earlier := proto.CloneOf(p.spec)
 	earlier.Changes = nil
@@ -59,12 +59,14 @@ func (t *transcript) remind(p *proposal) {
 		all = slices.Concat(p.canary.changes, all)
 	}
 	for _, ch := range all {
-		if ch.inForce() {
+		turns := p.trial.IsRetrial() &&
+			(ch.outcome == attunev1.Outcome_OUTCOME_UNDONE || ch.outcome == attunev1.Outcome_OUTCOME_UNSPECIFIED)
+		if ch.inForce() || turns {
 			earlier.Changes = append(earlier.Changes, proto.CloneOf(ch.spec))
 		}
 	}
 	t.send(p, &attunev1.ProposalChangedRequest{
-		State: p.state.proto(), Reason: "kept before the tunlet's restart", Earlier: earlier,
+		State: attunev1.ProposalState_PROPOSAL_STATE_KEPT, Reason: "kept before the tunlet's restart", Earlier: earlier,
 	})
 }
 

@@ -110,6 +110,7 @@ func (u *undoer) undo(p *proposal, to State, reason string) {
 	if p.final() {
 		u.ends.revive(p)
 	}
+	p.blameless = p.blameless || to == StateFailed && p.trial.IsRetrial() // it helped
 	p.state = StateUndoing
 	p.undoing.to, p.undoing.reason, p.undoing.retryAt = to, reason, 0
 	u.record("undoing", p, reason)

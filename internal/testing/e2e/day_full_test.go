@@ -57,7 +57,7 @@ func TestSite(t *testing.T) {
 	}
 	wantTunedTogether(t, reports[exchange][0], ranks)
 	if r := reports[mine][0]; keptIn(r, "malloc") != 1 {
-		t.Errorf("alice's program is not tuned: changes %+v, remarks %+v\n%s", r.Changes, r.Remarks, c.Logs(t.Context()))
+		t.Errorf("alice's program is not tuned: changes %+v, refused %+v, points %+v, remarks %+v\n%s", r.Changes, r.Refused, r.Points, r.Remarks, c.Logs(t.Context()))
 	}
 	wantObserved(t, reports[theirs][0])
 }
