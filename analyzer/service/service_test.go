@@ -352,6 +352,22 @@ func TestSite(t *testing.T) {
 	patience.Until(t, "it is gone", func() bool { return len(list(t, p.people(p.admin, b)).GetRegistrations()) == 0 })
 }
 
+// TestTakenOutOfTheConfiguration ends the sessions of a registration, of which there are reports.
+func TestTakenOutOfTheConfiguration(t *testing.T) {
+	p := newPlace(t)
+	solver := &attunev1.Registration{Id: "site-solver", Executable: "solver", Mode: "observe"}
+	a := p.analyzer("a", func(c *Config) { c.Registrations = []*attunev1.Registration{solver} })
+	patience.Until(t, "it is claimed", func() bool { return a.table.owner("site-solver") != nil })
+	c := p.dial(a, hello("n1", "site-solver", job), 1)
+	is(t, p.people(p.admin, a), "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+	a.SetRegistrations(nil)
+	c.request(func(r *attunev1.ManageResponse) bool { return r.GetEnd() != nil })
+	if err := c.why(); err != nil {
+		t.Errorf("the channel of a controller that left ended with %v", err)
+	}
+	is(t, p.people(p.admin, a), "slurm/12 SESSION_STATE_ENDED [n1] 0/1 [solver in.dat]")
+}
+
 // TestBounds has one session and one registration at most.
 func TestBounds(t *testing.T) {
 	p := newPlace(t)
