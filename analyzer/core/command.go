@@ -41,12 +41,19 @@ type Notify struct {
 	Request *attunev1.ProposalChangedRequest
 }
 
+// RecordKinds are what a [Record] can be of: turning is a change of sides in a trial in
+// turns; restored is a kept change that was taken back because the session ended, left one
+// that was not.
+func RecordKinds() []string {
+	return []string{
+		"proposed", "refused", "advised", "applying", "applied", "turning", "judged", "kept", "undoing", "undone", "failed",
+		"ended", "restored", "left",
+	}
+}
+
 // Record is one entry of the audit log.
 type Record struct {
-	// Kind is what happened: proposed, refused, advised, applying, applied,
-	// turning (a change of sides in a trial in turns), judged, kept, undoing,
-	// undone, failed, ended; restored for a kept change that was taken back because
-	// the session ended, left for one that was not.
+	// Kind is what happened, one of [RecordKinds].
 	Kind string
 	// Reason says why, for people.
 	Reason string

@@ -345,6 +345,9 @@ func describe(cmd Command) string {
 	case Notify:
 		return fmt.Sprintf("notify %s %s %s %q", c.Tunlet, c.Request.GetProposalId(), c.Request.GetState(), c.Request.GetReason())
 	case Record:
+		if !slices.Contains(RecordKinds(), c.Kind) {
+			return fmt.Sprintf("record of a kind that is none: %s", c.Kind)
+		}
 		return fmt.Sprintf("record %s %s/%s %q", c.Kind, c.Proposal.Tunlet, c.Proposal.ID, c.Reason)
 	}
 	return fmt.Sprintf("%T", cmd)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+
+	"github.com/attune-hpc/attune/analyzer/core"
 )
 
 // decisions passes on the lines of a session's log that say what was decided and
@@ -13,9 +15,7 @@ import (
 type decisions struct{ to io.Writer }
 
 // decided are the kinds of those lines, see report.Entry.
-var decided = []string{
-	"proposed", "applying", "applied", "judged", "kept", "undoing", "undone", "failed", "refused", "advised", "ended", "session_ended",
-}
+var decided = append(core.RecordKinds(), "session_ended")
 
 // Write implements io.Writer for one line at a time.
 func (d decisions) Write(line []byte) (int, error) {

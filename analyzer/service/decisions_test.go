@@ -15,13 +15,13 @@ import (
 func TestDecisions(t *testing.T) {
 	var out bytes.Buffer
 	log := report.NewTimeline(decisions{&out}, report.TimelineOptions{Durable: true})
-	for _, kind := range []string{"session_started", "process_started", "point", "applied", "process_ended", "kept"} {
+	for _, kind := range []string{"session_started", "process_started", "point", "applied", "process_ended", "restored"} {
 		log.Write(report.Entry{Kind: kind})
 	}
 	if dropped, err := log.Close(patience.Limit); dropped > 0 || err != nil {
 		t.Fatalf("%d dropped, %v", dropped, err)
 	}
-	if n := bytes.Count(out.Bytes(), []byte("\n")); n != 2 || !bytes.Contains(out.Bytes(), []byte(`"applied"`)) || !bytes.Contains(out.Bytes(), []byte(`"kept"`)) {
+	if n := bytes.Count(out.Bytes(), []byte("\n")); n != 2 || !bytes.Contains(out.Bytes(), []byte(`"applied"`)) || !bytes.Contains(out.Bytes(), []byte(`"restored"`)) {
 		t.Errorf("%s", &out)
 	}
 }
