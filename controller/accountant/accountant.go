@@ -125,8 +125,7 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	if a.options.Wait && a.awaitOthers(ctx) {
 		end = time.Now()
 	}
-	a.disk.end()
-	a.stop()
+	a.stop() // before anything that takes time: from here on no limit is compared
 	<-a.stopped
 	a.sampler.enforcer.checkKilled()
 	a.endOthers()
@@ -141,6 +140,7 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	fillAvailable(record, batch.Current(os.Getenv))
 	mark, all := a.source.fill(record, a.started, exit.Rusage)
 	a.sampler.fill(record, mark, all)
+	a.disk.end()
 	a.disk.fill(record)
 	if a.refused != nil {
 		record.Missing["accuracy"] = "better with root: " + a.refused.Error()

@@ -3,12 +3,18 @@
 package accountant
 
 import (
+	"context"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/footprint"
 	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
@@ -56,6 +62,63 @@ func TestDiskOfShort(t *testing.T) {
 	a, _ := mustRun(t, Options{WithoutKernel: true, NoGroup: true, Directories: []string{dir}, HelperPatience: patience.Limit}, "sh", "-c", `echo 1 >"$0/a"`, dir)
 	if a.Disk.Files == nil || *a.Disk.Files != 1 {
 		t.Errorf("%+v, missing %q", a.Disk, a.Missing[diskFiles])
+	}
+}
+
+// gatedHelper makes this program a helper whose last walk ends when somebody has opened a FIFO,
+// the next argument, for writing and has closed it again.
+const gatedHelper = "gated-helper"
+
+func gatedMeasure(gate string) readers.Served {
+	return readers.NewOperation("measure", func(ctx context.Context, q footprint.Question) (footprint.Footprint, error) {
+		if q.Most == lastWalk {
+			if _, err := os.ReadFile(gate); err != nil {
+				return footprint.Footprint{}, err
+			}
+		}
+		return footprint.Measure(ctx, q)
+	})
+}
+
+// TestLimitsDuringTheLastWalk: a command that has ended within its limits keeps its code, however long
+// its directories are walked through afterwards.
+func TestLimitsDuringTheLastWalk(t *testing.T) {
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := unix.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const most = 10 // seconds, which pass only where limits are still compared
+	exceeded := make(chan struct{})
+	seen := sync.OnceFunc(func() { close(exceeded) })
+	a, child := mustBegin(t, Options{
+		WithoutKernel: true, NoGroup: true, Limits: []Limit{{Field: "wall_seconds", Max: most}},
+		Directories: []string{t.TempDir()}, Helper: []string{"/proc/self/exe", gatedHelper, gate}, HelperPatience: patience.Limit,
+		Watch: func(row account.Row) {
+			if row.Seconds > most {
+				seen()
+			}
+		},
+	}, "true")
+	exit := child.Wait()
+	ended := make(chan *account.Account, 1)
+	go func() { ended <- a.End(t.Context(), []string{"true"}, exit) }()
+	walking, err := os.OpenFile(gate, os.O_WRONLY, 0) // waits until the last walk has begun
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-a.stopped:
+	case <-exceeded:
+	}
+	if err := walking.Close(); err != nil {
+		t.Error(err)
+	}
+	record := patience.Receive(t, "account", ended)
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	if record.Exit.Type != account.ExitNormal || *record.Exit.Code != 0 || len(record.Exit.Limits) > 0 || record.Missing[diskBytes] != "" {
+		t.Errorf("the command ended with %+v, the account says %+v, missing %q", exit, record.Exit, record.Missing)
 	}
 }
 

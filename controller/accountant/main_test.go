@@ -4,6 +4,7 @@ package accountant
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,34 +28,48 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) == 3 && os.Args[1] == gatedHelper {
+		if err := readers.Serve(os.Stdin, os.Stdout, gatedMeasure(os.Args[2])); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	leaktest.Main(m)
 }
 
 // mustRun runs a command to its end and returns its account, and what wait4(2) said.
 func mustRun(t testing.TB, options Options, args ...string) (*account.Account, launch.Exit) {
 	t.Helper()
-	a, err := New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a, child := mustBegin(t, options, args...)
 	defer func() {
 		if err := a.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	command := launch.Command{Args: args, Env: os.Environ(), Signals: launch.Catch(inherit.State{})}
-	a.Prepare(&command)
-	child, err := launch.Start(t.Context(), command)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.Begin(child)
 	exit := child.Wait()
 	record := a.End(patience.Context(t), args, exit)
 	if most, mean := record.CoresPeak, record.CoresAverage; most != nil && mean != nil && *most < *mean {
 		t.Errorf("%g cores at most, %g on average", *most, *mean)
 	}
 	return record, exit
+}
+
+// mustBegin starts a command. The caller must wait for it and call End and Close.
+func mustBegin(t testing.TB, options Options, args ...string) (*Accountant, *launch.Child) {
+	t.Helper()
+	a, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := launch.Command{Args: args, Env: os.Environ(), Signals: launch.Catch(inherit.State{})}
+	a.Prepare(&command)
+	child, err := launch.Start(t.Context(), command)
+	if err != nil {
+		t.Fatal(errors.Join(err, a.Close()))
+	}
+	a.Begin(child)
+	return a, child
 }
 
 // truth is what the processes of tree.c say that they did; see struct truth there.
