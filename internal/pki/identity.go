@@ -38,8 +38,8 @@ type Identity struct {
 	revoked revocations
 
 	mu       sync.Mutex // guards what follows; a leaf lock
-	seen     [3]stamp
 	now      material
+	seen     [3]stamp  // of the files that now was read from
 	trouble  string    // why the files cannot be used, as logged last
 	reminded time.Time // when the log was told last of the end
 }
@@ -160,14 +160,15 @@ func (i *Identity) current() material {
 	defer i.mu.Unlock()
 	now := i.clock()
 	if seen := i.files.stamps(); seen != i.seen || seen == [3]stamp{} {
-		i.seen = seen
-		i.reload(now)
+		i.reload(seen, now)
 	}
 	i.remind(now)
 	return i.now
 }
 
-func (i *Identity) reload(now time.Time) {
+// reload reads the files. If they cannot be used, it is called again by whoever asks next: what is
+// wrong need not be theirs, and may pass without a change of them.
+func (i *Identity) reload(seen [3]stamp, now time.Time) {
 	m, err := i.files.load(now)
 	if err != nil {
 		if i.trouble != err.Error() {
@@ -180,7 +181,7 @@ func (i *Identity) reload(now time.Time) {
 		i.log.Info("certificate was replaced", "file", i.files.Cert, "expires", m.certificate.Leaf.NotAfter)
 		i.reminded = time.Time{}
 	}
-	i.now, i.trouble = m, ""
+	i.now, i.seen, i.trouble = m, seen, ""
 }
 
 // remind tells the log once a day when the certificate is about to end.

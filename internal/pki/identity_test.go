@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/pki"
@@ -79,6 +80,35 @@ func TestReplacement(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReplacedTooEarly: a certificate whose time has not begun by this machine's clock is used when
+// it has, though its files do not change any more.
+func TestReplacedTooEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // whose time is long before that of the files: they are not new
+		site, clock := pkitest.New(t), new(pkitest.Clock)
+		var log bytes.Buffer
+		identity, err := pki.OpenAt(site.Issue(t, node), slog.New(slog.NewTextHandler(&log, nil)), clock.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := identity.Leaf()
+		time.Sleep(10 * time.Minute)
+		clock.Set(-6 * time.Minute)
+		site.Issue(t, node)
+		for range 3 {
+			if !identity.Leaf().Equal(before) {
+				t.Error("a certificate is used before its time")
+			}
+		}
+		clock.Set(0)
+		if identity.Leaf().Equal(before) {
+			t.Error("the certificate is not used in its time")
+		}
+		if n := strings.Count(log.String(), "cannot be used"); n != 1 {
+			t.Errorf("%d times in the log, want once: %s", n, &log)
+		}
+	})
 }
 
 // TestReplacedCA: what is trusted follows the file too.
