@@ -2,7 +2,8 @@
 
 // Package outfile opens the files into which a user wants results written, as
 // early as they are named: what is wrong with them is refused before anything
-// is started, and opening never waits.
+// is started, and opening never waits. What a file held before stays until there is something to
+// write.
 //
 // The functions are safe for concurrent use.
 package outfile

@@ -40,6 +40,18 @@ func Open(path string, flags int) (*os.File, error) {
 	return f, err
 }
 
+// Empty empties a file from Open, if it is a regular one that was opened by a name of its own.
+func Empty(f *os.File) error {
+	if _, shared := descriptor(f.Name()); shared {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	return f.Truncate(0)
+}
+
 // firstFree keeps copies away from the standard streams.
 const firstFree = 3
 

@@ -172,6 +172,9 @@ func follow(ctx context.Context, p *cli.Env, a *accountant.Accountant, out *outp
 	if err != nil {
 		return err
 	}
+	if err := out.begin(); err != nil {
+		out.say("the time series may be mixed with what was there before: %v", err)
+	}
 	a.Begin(child)
 	if out.record != nil {
 		out.record.Started(child.PID(), child.Path)

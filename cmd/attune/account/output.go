@@ -24,12 +24,13 @@ import (
 
 // outputs are the places that the account goes to.
 type outputs struct {
-	stderr       io.Writer          // nil: nothing is to be said
-	json, series *os.File           // nil: none
-	record       *provenance.Record // nil: none
-	crate        *os.Root           // directory; nil: none
-	watch        *watch             // nil: nothing is shown meanwhile
-	task         *archived.Pending  // for the archive; nil: not for it
+	stderr io.Writer // nil: nothing is to be said
+	json   outfile.Place
+	series *os.File           // nil: none
+	record *provenance.Record // nil: none
+	crate  *os.Root           // directory; nil: none
+	watch  *watch             // nil: nothing is shown meanwhile
+	task   *archived.Pending  // for the archive; nil: not for it
 }
 
 // openOutputs opens them before the program starts: what is wrong with them is
@@ -40,14 +41,31 @@ func openOutputs(f flags, p *cli.Env) (*outputs, error) {
 		o.stderr = p.Stderr
 	}
 	var err error
-	if o.json, err = open(f.json, "json"); err != nil {
-		return o, err
+	if o.json, err = outfile.OpenPlace(f.json); err != nil {
+		return o, unwritable("json", err)
 	}
 	if o.crate, err = openCrate(f.recorded.crate); err != nil {
 		return o, err
 	}
-	o.series, err = open(f.series, "series")
-	return o, err
+	if f.series != "" {
+		if o.series, err = outfile.Open(f.series, os.O_CREATE); err != nil {
+			return o, unwritable("series", err)
+		}
+	}
+	return o, nil
+}
+
+// unwritable is an error of usage.
+func unwritable(flag string, err error) error {
+	return exitcode.UsageError(fmt.Errorf("--%s: %w", flag, err), "name a file that you may write to")
+}
+
+// begin makes ready for what is written while the command runs, which has begun.
+func (o *outputs) begin() error {
+	if o.series == nil {
+		return nil
+	}
+	return outfile.Empty(o.series)
 }
 
 // finish completes the account, and ends what is shown while the command runs.
@@ -67,10 +85,8 @@ func (o *outputs) write(a *account.Account) {
 			o.say("write the crate: %v", err)
 		}
 	}
-	if o.json != nil {
-		if err := writeJSON(o.json, a); err != nil {
-			o.say("write the account: %v", err)
-		}
+	if err := o.json.Write(func(to io.Writer) error { return writeJSON(to, a) }); err != nil {
+		o.say("write the account: %v", err)
 	}
 	if o.stderr != nil {
 		_, _ = io.WriteString(o.stderr, page(a)) // nobody else to tell
@@ -88,28 +104,15 @@ func (o *outputs) close() {
 	if o.crate != nil {
 		_ = o.crate.Close() // its files are closed
 	}
-	for _, file := range []*os.File{o.json, o.series} {
-		if file != nil {
-			_ = file.Close() // each line was written with one call, whose error was seen
-		}
+	if o.series != nil {
+		_ = o.series.Close() // each line was written with one call, whose error was seen
 	}
-}
-
-// open opens the file of a flag; nil if none is named.
-func open(path, flag string) (*os.File, error) {
-	if path == "" {
-		return nil, nil
-	}
-	file, err := outfile.Open(path, os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return nil, exitcode.UsageError(fmt.Errorf("--%s: %w", flag, err), "name a file that you may write to")
-	}
-	return file, nil
+	_ = o.json.Close() // likewise
 }
 
 // writeJSON writes the document with one call, so that it is not cut up among
 // what others write there.
-func writeJSON(to *os.File, a *account.Account) error {
+func writeJSON(to io.Writer, a *account.Account) error {
 	text, err := encode(a)
 	if err != nil {
 		return err

@@ -213,3 +213,34 @@ func TestPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestUnwrittenOutputs: where nothing can be written, what was written before stays.
+func TestUnwrittenOutputs(t *testing.T) {
+	dir := t.TempDir()
+	noDirectory := filepath.Join(dir, "state")
+	if err := os.WriteFile(noDirectory, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name, state string
+		args        []string
+	}{
+		{"export without the store", noDirectory, []string{"export", "--output"}},
+		{"report without the store", noDirectory, []string{"report", "--html"}},
+		{"crate without tasks", filepath.Join(dir, "empty"), []string{"export", "--format", "ro-crate", "--output"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Setenv("XDG_STATE_HOME", row.state)
+			path := filepath.Join(dir, "out")
+			if err := os.WriteFile(path, []byte("last night's"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := attune(t, append(row.args, path)...); err == nil {
+				t.Errorf("it did not fail: %s", out)
+			}
+			if got := mustRead(t, path); got != "last night's" {
+				t.Errorf("there is %q", got)
+			}
+		})
+	}
+}

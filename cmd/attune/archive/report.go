@@ -5,7 +5,7 @@ package archive
 import (
 	"bufio"
 	"errors"
-	"os"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,8 +13,6 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/archive"
 	"github.com/attune-hpc/attune/internal/archive/report"
-	"github.com/attune-hpc/attune/internal/exitcode"
-	"github.com/attune-hpc/attune/internal/outfile"
 )
 
 func newReport(p *cli.Env) *cobra.Command {
@@ -31,23 +29,23 @@ nothing and runs nothing. The twenty categories whose tasks ran longest are show
 		Args:              cli.Arguments(0, 1),
 		ValidArgsFunction: completeCategory,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			var file *os.File
-			if page != "" {
-				if file, err = outfile.Open(page, os.O_CREATE|os.O_TRUNC); err != nil {
-					return exitcode.UsageError(err, "name a file that can be written")
-				}
-				defer func() { err = errors.Join(err, file.Close()) }()
+			place, err := openPlace(page)
+			if err != nil {
+				return err
 			}
+			defer func() { err = errors.Join(err, place.Close()) }()
 			return withArchive(cmd, func(s *archive.Store) error {
 				r, err := report.Make(cmd.Context(), s, of.filter(args), time.Now())
 				if err != nil {
 					return err
 				}
-				if file == nil {
+				if !place.Named() {
 					return r.WriteText(p.Stdout)
 				}
-				buffered := bufio.NewWriter(file)
-				return errors.Join(r.WriteHTML(buffered), buffered.Flush())
+				return place.Write(func(out io.Writer) error {
+					buffered := bufio.NewWriter(out)
+					return errors.Join(r.WriteHTML(buffered), buffered.Flush())
+				})
 			})
 		},
 	}

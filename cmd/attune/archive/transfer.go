@@ -149,16 +149,18 @@ each task is an action; tasks that were accounted for with --provenance have the
 			if format != formatLines && format != formatCrate {
 				return exitcode.UsageError(fmt.Errorf("--format: %q is unknown", format), "name one of: "+strings.Join(exportFormats(), ", "))
 			}
-			out := p.Stdout
-			if output != "" {
-				file, err := outfile.Open(output, os.O_CREATE|os.O_TRUNC)
-				if err != nil {
-					return exitcode.UsageError(err, "name a file that can be written")
-				}
-				defer func() { err = errors.Join(err, file.Close()) }() // a full disk may be told only then
-				out = file
+			place, err := openPlace(output)
+			if err != nil {
+				return err
 			}
-			return withArchive(cmd, func(s *archive.Store) error { return export(cmd, s, of.filter(args), out, format) })
+			defer func() { err = errors.Join(err, place.Close()) }()
+			return withArchive(cmd, func(s *archive.Store) error {
+				write := func(out io.Writer) error { return export(cmd, s, of.filter(args), out, format) }
+				if !place.Named() {
+					return write(p.Stdout)
+				}
+				return place.Write(write)
+			})
 		},
 	}
 	of.add(cmd)
@@ -166,6 +168,16 @@ each task is an action; tasks that were accounted for with --provenance have the
 	cli.MustComplete(cmd, "format", exportFormats)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to `FILE`")
 	return cmd
+}
+
+// openPlace opens the place that a document is written to; an empty path is nowhere. Errors have the
+// code for usage.
+func openPlace(path string) (outfile.Place, error) {
+	place, err := outfile.OpenPlace(path)
+	if err != nil {
+		err = exitcode.UsageError(err, "name a file that can be written")
+	}
+	return place, err
 }
 
 // Formats of an export.

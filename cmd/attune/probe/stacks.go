@@ -5,7 +5,7 @@ package probe
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -21,7 +21,7 @@ import (
 // stackFiles are where the stacks of a watch go when it ends.
 type stackFiles struct {
 	foldedName, flameName string
-	folded, flame         *os.File // nil: not wanted
+	folded, flame         outfile.Place
 	began                 time.Time
 }
 
@@ -50,40 +50,29 @@ func (s *stackFiles) open(points []*attunev1.MeasurePoint) (err error) {
 	return err
 }
 
-func openStacks(flag, name string) (*os.File, error) {
-	if name == "" {
-		return nil, nil
-	}
-	file, err := outfile.Open(name, os.O_CREATE|os.O_TRUNC)
+func openStacks(flag, name string) (outfile.Place, error) {
+	place, err := outfile.OpenPlace(name)
 	if err != nil {
-		return nil, exitcode.UsageError(fmt.Errorf("--%s: %w", flag, err), "name a file that you may write to with --"+flag)
+		err = exitcode.UsageError(fmt.Errorf("--%s: %w", flag, err), "name a file that you may write to with --"+flag)
 	}
-	return file, nil
+	return place, err
 }
 
 // write writes what was seen.
 func (s *stackFiles) write(printer *probeview.Printer) error {
 	graphs := printer.Graphs()
-	var errs []error
-	if s.folded != nil {
+	folded := s.folded.Write(func(to io.Writer) error {
+		var errs []error
 		for _, g := range graphs {
-			errs = append(errs, flame.Fold(s.folded, g.Stacks))
+			errs = append(errs, flame.Fold(to, g.Stacks))
 		}
+		return errors.Join(errs...)
+	})
+	page := &flame.Page{
+		Title: "Stacks of " + printer.Programs(), Graphs: graphs,
+		Remark: fmt.Sprintf("Seen from %s for %v, by attune probe watch.", s.began.Format(time.DateTime), time.Since(s.began).Round(time.Second)),
 	}
-	if s.flame != nil {
-		page := &flame.Page{
-			Title: "Stacks of " + printer.Programs(), Graphs: graphs,
-			Remark: fmt.Sprintf("Seen from %s for %v, by attune probe watch.", s.began.Format(time.DateTime), time.Since(s.began).Round(time.Second)),
-		}
-		errs = append(errs, page.Write(s.flame))
-	}
-	return errors.Join(errs...)
+	return errors.Join(folded, s.flame.Write(page.Write))
 }
 
-func (s *stackFiles) close() {
-	for _, file := range []*os.File{s.folded, s.flame} {
-		if file != nil {
-			_ = file.Close() // what was written is written
-		}
-	}
-}
+func (s *stackFiles) close() { _ = errors.Join(s.folded.Close(), s.flame.Close()) } // what was written is written

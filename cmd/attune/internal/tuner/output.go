@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/attune-hpc/attune/analyzer/report"
@@ -25,8 +23,8 @@ import (
 type outputs struct {
 	stderr   io.Writer // nil: nothing is to be said
 	terminal bool      // standard error is one
-	report   place
-	page     place
+	report   outfile.Place
+	page     outfile.Place
 	timeline *os.File
 	record   *os.File
 }
@@ -70,53 +68,13 @@ func openOutput(path, flag string) (*os.File, error) {
 	return f, nil
 }
 
-// place is where a document of the end goes; the zero value is nowhere.
-type place struct {
-	file   string   // to be made, absolute; empty: none
-	stream *os.File // a pipe, device or descriptor instead; nil: none
-}
-
-// openPlace opens what the document of a flag is to be streamed into, or checks that
-// its file can be made. That happens at the end, under another name first, so its
-// directory is what counts. Errors have the code for usage.
-func openPlace(path, flag string) (p place, err error) {
-	switch {
-	case path == "":
-	case outfile.Stream(path):
-		p.stream, err = outfile.Open(path, 0)
-	default:
-		p.file, err = placeable(path)
-	}
+// openPlace is [outfile.OpenPlace] for a flag. Errors have the code for usage.
+func openPlace(path, flag string) (outfile.Place, error) {
+	p, err := outfile.OpenPlace(path)
 	if err != nil {
-		return p, exitcode.UsageError(fmt.Errorf("%s: %w", flag, err), "name a file that you may write to with --"+flag)
+		err = exitcode.UsageError(fmt.Errorf("%s: %w", flag, err), "name a file that you may write to with --"+flag)
 	}
-	return p, nil
-}
-
-// placeable is a path, absolute, of a file that can be made.
-func placeable(path string) (string, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	if info, err := os.Stat(abs); err == nil && info.IsDir() {
-		return "", fmt.Errorf("%s is a directory", path)
-	}
-	if err := unix.Access(filepath.Dir(abs), unix.W_OK); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	return abs, nil
-}
-
-// write writes the document, if it has a place.
-func (p place) write(encode func(io.Writer) error, toFile func(path string) error) error {
-	switch {
-	case p.stream != nil:
-		return encode(p.stream)
-	case p.file != "":
-		return toFile(p.file)
-	}
-	return nil
+	return p, err
 }
 
 // writerOf is a file, or nil: a nil *os.File in an interface would not be nil.
@@ -136,7 +94,7 @@ func (o *outputs) Write(r *report.Report, notes []string) {
 	for _, note := range notes {
 		r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: "attune", Text: note})
 	}
-	for _, err := range []error{o.report.write(r.EncodeJSON, r.WriteJSON), o.page.write(r.EncodeHTML, r.WritePage)} {
+	for _, err := range []error{o.report.Write(r.EncodeJSON), o.page.Write(r.EncodeHTML)} {
 		if err != nil {
 			o.notes([]string{err.Error()})
 		}
@@ -172,9 +130,10 @@ func (o *outputs) notes(lines []string) {
 
 // close closes what open opened; what was written is written.
 func (o *outputs) close() {
-	for _, f := range []*os.File{o.timeline, o.record, o.report.stream, o.page.stream} {
+	for _, f := range []*os.File{o.timeline, o.record} {
 		if f != nil {
 			_ = f.Close()
 		}
 	}
+	_ = errors.Join(o.report.Close(), o.page.Close())
 }
