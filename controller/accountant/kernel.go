@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ type kernel struct {
 	accounts *taskaccount.Accounts
 	files    *taskaccount.Files // nil: not wanted, or refused
 	root     int
+	began    time.Duration         // when the root did, since boot; 0: not known
 	offset   time.Duration         // of the times since boot that are shown here
 	mu       sync.Mutex            // guards what follows
 	ends     []taskaccount.Process // that were read
@@ -62,7 +64,20 @@ func (k *kernel) fork(start func() error) error {
 	return err
 }
 
-func (k *kernel) begin(pid int) { k.root = pid }
+// begin looks for when the command began, while it is in one of the lists for sure.
+func (k *kernel) begin(pid int) {
+	k.root = pid
+	alive, err := k.accounts.Living()
+	k.drain()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.err = cmp.Or(k.err, err)
+	for _, p := range slices.Concat(alive, k.ends) {
+		if p.PID == pid {
+			k.began = p.Start
+		}
+	}
+}
 
 func (k *kernel) ended() {}
 
@@ -129,8 +144,9 @@ func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark 
 	}
 	sum, tried := takenOf(totals.Taken), uint64(0)
 	for _, p := range k.ends {
-		if p.Parent == unix.Getpid() && p.PID != k.root {
+		if p.End <= k.began {
 			// The program was looked for in several places, and not all could be executed.
+			// The parent does not tell: that of what the command clones with CLONE_PARENT is this process.
 			sum.subtract(takenOf(p.Taken))
 			tried++
 			continue

@@ -7,8 +7,12 @@ package accountant
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -55,6 +59,45 @@ func TestForkstorm(t *testing.T) {
 	a, _ := mustRun(t, Options{}, "sh", "-c", `i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i + 1)); done`)
 	if *a.Processes.Total != 501 || *a.Processes.Peak != 2 || len(a.Tree) != 501 {
 		t.Errorf("%d processes, %d at one time, %d in the tree; want 501, 2, 501", *a.Processes.Total, *a.Processes.Peak, len(a.Tree))
+	}
+}
+
+// TestSiblings: what the command clones as a child of its own parent, and ends before it, is its own, and what was
+// tried before it is not.
+func TestSiblings(t *testing.T) {
+	program := targets.BuildText(t, "sibling", `
+		#define _GNU_SOURCE
+		#include <fcntl.h>
+		#include <sched.h>
+		#include <signal.h>
+		#include <sys/syscall.h>
+		#include <unistd.h>
+		int main(void) {
+			static char block[1000000];
+			int end[2], zero = open("/dev/zero", O_RDONLY);
+			if (zero < 0 || pipe(end))
+				return 1;
+			switch (syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0)) {
+			case -1:
+				return 2;
+			case 0:
+				_exit(read(zero, block, sizeof(block)) != sizeof(block));
+			}
+			close(end[1]);
+			return read(end[0], block, 1) != 0; /* its end */
+		}`)
+	notExecutable := t.TempDir()
+	if err := os.WriteFile(filepath.Join(notExecutable, "sibling"), []byte("#!/nowhere/at/all\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", notExecutable+":"+filepath.Dir(program))
+	a, exit := mustRun(t, Options{}, "sibling")
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(-1, &status, 0, nil); err != nil || status.ExitStatus() != 0 || exit.Code != 0 {
+		t.Fatalf("the sibling ended with %d (%v), the command with %+v", status.ExitStatus(), err, exit)
+	}
+	if *a.Processes.Total != 2 || len(a.Tree) != 2 || *a.IO.Read < 1_000_000 || a.Accuracy["io.read_bytes"] != account.Exact {
+		t.Errorf("%d processes, %d in the tree, %d bytes read (%s)", *a.Processes.Total, len(a.Tree), *a.IO.Read, a.Accuracy["io.read_bytes"])
 	}
 }
 
