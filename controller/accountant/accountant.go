@@ -83,7 +83,7 @@ func (a *Accountant) openSource() error {
 // Prepare has a command forked so that it can be followed.
 func (a *Accountant) Prepare(cmd *launch.Command) {
 	a.watched = startingWith(a.options.Snapshots)
-	cmd.Group = a.group.fd()
+	cmd.Group, cmd.GroupOnly = a.group.fd(), a.group.required()
 	cmd.Ended = a.source.ended
 	cmd.Fork = func(fork func() error) error {
 		runtime.LockOSThread()

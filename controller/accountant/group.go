@@ -3,6 +3,7 @@
 package accountant
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,10 @@ func (g *group) fd() int {
 	}
 	return g.made.FD()
 }
+
+// required says whether the command must begin in the group of version 2: only there the
+// kernel holds its limit.
+func (g *group) required() bool { return g.held && g.made.MemoryInV2() }
 
 // around calls start while this thread, which is locked, is in the group.
 func (g *group) around(start func() error) error {
@@ -79,6 +84,9 @@ func (g *group) reason() string {
 func (g *group) began(inside bool) {
 	if g.made == nil || inside {
 		return
+	}
+	if g.made.MemoryInV2() {
+		g.err = errors.New("the kernel does not let the command begin in one")
 	}
 	if err := g.made.DropV2(); err != nil && g.err == nil {
 		g.err = err

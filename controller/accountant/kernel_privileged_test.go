@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/inherit"
+	"github.com/attune-hpc/attune/internal/launch"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -161,5 +163,37 @@ func TestHeldMemory(t *testing.T) {
 	a, _ := mustRun(t, options, "sh", "-c", "head -c 200000000 /dev/zero | tail -n 1 >/dev/null; exit 7")
 	if a.Exit.Type != account.ExitLimits || len(a.Exit.Limits) != 1 || *a.Memory.Cgroup > most*21/20 {
 		t.Errorf("%d bytes at most, of %d; the account says %+v", *a.Memory.Cgroup, most, a.Exit)
+	}
+}
+
+// TestMemoryThatIsNotHeld: a command that the kernel does not let begin in the group with its limit is not started.
+func TestMemoryThatIsNotHeld(t *testing.T) {
+	a, err := New(Options{Limits: []Limit{{Field: cgroupField, Max: 32 << 20}}})
+	if errors.Is(err, ErrNotLimitable) {
+		return // no memory controller here: that it is said is the promise
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if !a.group.required() {
+		return // of version 1: the thread enters it that starts the command
+	}
+	// No process may be in a group that gives a controller on.
+	control := fmt.Sprintf("/proc/self/fd/%d/cgroup.subtree_control", a.group.fd())
+	if err := os.WriteFile(control, []byte("+memory"), 0); err != nil {
+		t.Fatal(err)
+	}
+	command := launch.Command{Args: []string{"true"}, Env: os.Environ(), Signals: launch.Catch(inherit.State{})}
+	a.Prepare(&command)
+	child, err := launch.Start(t.Context(), command)
+	if err == nil {
+		t.Fatalf("it was started, and ended with %+v", child.Wait())
+	}
+	if !errors.Is(err, unix.EBUSY) {
+		t.Errorf("error %v", err)
 	}
 }

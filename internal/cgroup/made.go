@@ -132,13 +132,25 @@ func (m *Made) Memory() (uint64, bool) {
 
 // first reads a number of the group of version 1, or else of version 2.
 func (m *Made) first(memory, v2 string) (uint64, bool) {
-	if m.memory != "" {
-		n, err := number(filepath.Join(m.memory, memory))
-		return n, err == nil
-	}
-	n, err := number(filepath.Join(m.v2, v2))
+	n, err := number(m.memoryFile(memory, v2))
 	return n, err == nil
 }
+
+// memoryFile is the path of a file of the memory controller of version 1, or else of version 2; empty:
+// there is no group any more.
+func (m *Made) memoryFile(memory, v2 string) string {
+	switch {
+	case m.memory != "":
+		return filepath.Join(m.memory, memory)
+	case m.v2 != "":
+		return filepath.Join(m.v2, v2)
+	}
+	return ""
+}
+
+// MemoryInV2 says whether memory is that of the group of version 2: it is neither charged nor limited for
+// who does not begin there.
+func (m *Made) MemoryInV2() bool { return m.memory == "" && m.v2 != "" }
 
 // LimitMemory has the kernel let the group be charged with at most that many bytes: it
 // reclaims file cache, and kills when that is not enough: on version 2 all of the
@@ -158,11 +170,7 @@ func (m *Made) LimitMemory(bytes uint64) error {
 
 // KilledForMemory says whether the kernel has killed because of the limit.
 func (m *Made) KilledForMemory() bool {
-	path := filepath.Join(m.memory, "memory.oom_control")
-	if m.memory == "" {
-		path = filepath.Join(m.v2, "memory.events")
-	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(m.memoryFile("memory.oom_control", "memory.events"))
 	if err != nil {
 		return false
 	}

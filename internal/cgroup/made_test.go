@@ -48,3 +48,34 @@ func TestLimitMemory(t *testing.T) {
 		})
 	}
 }
+
+// TestDroppedV2: without a group there is nothing to read, least of all in the working directory.
+func TestDroppedV2(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"memory.current": "1", "memory.peak": "2", "memory.events": "oom_kill 3\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	file, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Made{v2: dir, file: file}
+	if !m.MemoryInV2() {
+		t.Error("memory is not that of version 2, the only one")
+	}
+	if err := m.DropV2(); err != nil {
+		t.Fatal(err)
+	}
+	if n, known := m.Memory(); known {
+		t.Errorf("charged with %d bytes", n)
+	}
+	if n, known := m.MemoryPeak(); known {
+		t.Errorf("charged with %d bytes at most", n)
+	}
+	if m.KilledForMemory() || m.MemoryInV2() {
+		t.Errorf("killed: %v, memory is that of version 2: %v", m.KilledForMemory(), m.MemoryInV2())
+	}
+}

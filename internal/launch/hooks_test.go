@@ -3,7 +3,9 @@
 package launch
 
 import (
+	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -43,5 +45,23 @@ func TestHooks(t *testing.T) {
 	exit := child.Wait()
 	if exit.Code != 3 || forked != 1 || string(ends) != "Z" || child.InGroup {
 		t.Errorf("ended with %+v, forked %d times, states at the end %q, in the group: %v", exit, forked, ends, child.InGroup)
+	}
+}
+
+// TestGroupOnly: a program that has to begin in a group does not run where the kernel refuses that.
+func TestGroupOnly(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	child, err := Start(t.Context(), Command{
+		Args: []string{"true"}, Env: os.Environ(), Signals: Catch(inherit.State{}), Group: int(null.Fd()), GroupOnly: true,
+	})
+	if err == nil {
+		t.Fatalf("it ended with %+v", child.Wait())
+	}
+	if !errors.Is(err, unix.EBADF) || !strings.Contains(err.Error(), "control group") {
+		t.Errorf("error %v", err)
 	}
 }

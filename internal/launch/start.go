@@ -27,8 +27,10 @@ type Command struct {
 	// same thread: between, the thread may be made what its child is to inherit.
 	Fork func(fork func() error) error
 	// Group is the descriptor of a control group of version 2 that the program is to
-	// begin in, if the kernel lets it; 0: in this process's.
-	Group int
+	// begin in, if the kernel lets it; 0: in this process's. With GroupOnly it is not
+	// started elsewhere.
+	Group     int
+	GroupOnly bool
 	// Ended, if not nil, is called by Wait when the program has ended and still is
 	// there as a zombie.
 	Ended func()
@@ -92,7 +94,11 @@ func (c *Child) forkExec(path string, args []string, cmd Command) (err error) {
 	fork := func() error {
 		started := time.Now()
 		c.pid, err = syscall.ForkExec(path, args, attr)
-		if err != nil && attr.Sys != nil {
+		switch {
+		case err == nil || attr.Sys == nil:
+		case cmd.GroupOnly:
+			err = fmt.Errorf("start in the control group: %w", err)
+		default:
 			// Perhaps only the group is refused: by the kernel, or by a filter of clone3.
 			attr.Sys = nil
 			c.pid, err = syscall.ForkExec(path, args, attr)
