@@ -3,7 +3,6 @@
 package child
 
 import (
-	"bytes"
 	"context"
 	"sync"
 
@@ -29,8 +28,7 @@ func (r *ruler) policy() *policy.Policy {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t := now.Policy; !r.any || t.None != r.text.None || t.Invalid != r.text.Invalid || t.Path != r.text.Path ||
-		!bytes.Equal(t.Data, r.text.Data) {
+	if t := now.Policy; !r.any || !t.Equal(r.text) {
 		r.text, r.last, r.any = t, t.Policy(), true
 	}
 	return r.last

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -85,15 +86,25 @@ func read(path string) ([]byte, error) {
 	return bounded.ReadAll("the policy", file, MaxBytes)
 }
 
-// Parse reads the content of a policy file. path is for messages.
+// Parse reads the content of a policy file. path is for messages. Names stand for the users that this
+// machine and its directory service know now.
 func Parse(path string, data []byte) (*Policy, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
+	defer cancel()
+	return parse(path, data, directory{
+		known: make(map[string][]uint32),
+		ask:   func(name string) ([]uint32, error) { return lookUp(ctx, name) },
+	})
+}
+
+func parse(path string, data []byte, in directory) (*Policy, error) {
 	var d document
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&d); err != nil && !errors.Is(err, io.EOF) {
 		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " ")) // in one line
 	}
-	p := &Policy{path: path, data: data}
+	p := &Policy{path: path, data: data, users: in.known}
 	switch d.Default {
 	case "", "allow":
 	case "deny":
@@ -102,14 +113,14 @@ func Parse(path string, data []byte) (*Policy, error) {
 		return nil, fmt.Errorf("default: %q is neither allow nor deny", d.Default)
 	}
 	for i, entry := range d.Rules {
-		r, err := entry.compile(i + 1)
+		r, err := entry.compile(i+1, in)
 		if err != nil {
 			return nil, fmt.Errorf("rule %d: %w", i+1, err)
 		}
 		p.rules = append(p.rules, r)
 	}
 	for i, entry := range d.Service {
-		r, err := entry.compile(i + 1)
+		r, err := entry.compile(i+1, in)
 		if err != nil {
 			return nil, fmt.Errorf("service: rule %d: %w", i+1, err)
 		}
@@ -119,7 +130,7 @@ func Parse(path string, data []byte) (*Policy, error) {
 }
 
 // compile checks one rule.
-func (e ruleEntry) compile(number int) (rule, error) {
+func (e ruleEntry) compile(number int, in directory) (rule, error) {
 	r := rule{number: number, deny: len(e.Deny) > 0, min: e.Min, max: e.Max, reason: e.Reason}
 	switch {
 	case (len(e.Allow) > 0) == r.deny:
@@ -136,7 +147,7 @@ func (e ruleEntry) compile(number int) (rule, error) {
 	for _, name := range e.Names {
 		r.names = append(r.names, glob(name))
 	}
-	r.users, err = parseWho(e.Users)
+	r.users, err = parseWho(e.Users, in)
 	return r, err
 }
 

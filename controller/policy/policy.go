@@ -20,7 +20,8 @@ var ErrDenied = errors.New("policy")
 // Policy is a list of rules, of which the first that fits decides.
 type Policy struct {
 	path    string
-	data    []byte // the file
+	data    []byte              // the file
+	users   map[string][]uint32 // that its names stand for
 	rules   []rule
 	service []serviceRule
 	deny    bool  // what no rule fits

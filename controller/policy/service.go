@@ -49,7 +49,7 @@ type serviceRule struct {
 }
 
 // compile checks one rule.
-func (e serviceEntry) compile(number int) (serviceRule, error) {
+func (e serviceEntry) compile(number int, in directory) (serviceRule, error) {
 	r := serviceRule{number: number, mode: e.Mode, reason: e.Reason}
 	switch {
 	case e.Mode == none:
@@ -58,10 +58,10 @@ func (e serviceEntry) compile(number int) (serviceRule, error) {
 		return r, fmt.Errorf("mode: %q is none of %s, %s", e.Mode, strings.Join(Modes, ", "), none)
 	}
 	var err error
-	if r.owners, err = parseWho(e.Owners); err != nil {
+	if r.owners, err = parseWho(e.Owners, in); err != nil {
 		return r, fmt.Errorf("owners: %w", err)
 	}
-	if r.users, err = parseWho(e.Users); err != nil {
+	if r.users, err = parseWho(e.Users, in); err != nil {
 		return r, fmt.Errorf("users: %w", err)
 	}
 	if slices.ContainsFunc(r.users, func(m member) bool { return m.role != attunev1.Role_ROLE_UNSPECIFIED }) {

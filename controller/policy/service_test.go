@@ -93,8 +93,8 @@ func TestServiceRefuses(t *testing.T) {
 		{"unknown field", "service: [{mode: tune, user: [1]}]", "not found"},
 		{"unknown role", "service: [{mode: tune, owners: ['role:king']}]", `"king" is no role`},
 		{"role of a process", "service: [{mode: tune, users: ['role:user']}]", "no role"},
-		{"unknown owner", "service: [{mode: tune, owners: [nobody-of-this-name]}]", "owners: user: unknown"},
-		{"unknown user", "service: [{mode: tune, users: [nobody-of-this-name]}]", "users: user: unknown"},
+		{"unknown owner", "service: [{mode: tune, owners: [nobody-of-this-name]}]", "owners: user nobody-of-this-name is not known"},
+		{"unknown user", "service: [{mode: tune, users: [nobody-of-this-name]}]", "users: user nobody-of-this-name is not known"},
 		{"no executables", "service: [{mode: tune, executables: []}]", "executables"},
 	}
 	for _, tt := range tests {

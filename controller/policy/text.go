@@ -2,7 +2,13 @@
 
 package policy
 
-import "errors"
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Text is a policy as one process hands it to another.
 type Text struct {
@@ -11,6 +17,8 @@ type Text struct {
 	// Path and Data are of the file.
 	Path string
 	Data []byte
+	// Users are those that its names stand for: another process may not be able to ask.
+	Users map[string][]uint32
 	// Invalid is why the file cannot be used.
 	Invalid string
 }
@@ -23,7 +31,13 @@ func (p *Policy) Text() Text {
 	case p.invalid != nil:
 		return Text{Invalid: p.invalid.Error()}
 	}
-	return Text{Path: p.path, Data: p.data}
+	return Text{Path: p.path, Data: p.data, Users: p.users}
+}
+
+// Equal says whether the same policy is made of both.
+func (t Text) Equal(other Text) bool {
+	return t.None == other.None && t.Invalid == other.Invalid && t.Path == other.Path &&
+		bytes.Equal(t.Data, other.Data) && maps.EqualFunc(t.Users, other.Users, slices.Equal)
 }
 
 // Policy returns the policy. Whatever cannot be read as one denies everything.
@@ -34,7 +48,9 @@ func (t Text) Policy() *Policy {
 	case t.Invalid != "":
 		return Denying(errors.New(t.Invalid))
 	}
-	p, err := Parse(t.Path, t.Data)
+	p, err := parse(t.Path, t.Data, directory{known: t.Users, ask: func(name string) ([]uint32, error) {
+		return nil, fmt.Errorf("nobody has said who %s is", name)
+	}})
 	if err != nil {
 		return Denying(err)
 	}

@@ -3,15 +3,15 @@
 package policy
 
 import (
-	"bufio"
+	"context"
 	"fmt"
-	"os"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/users"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -26,7 +26,7 @@ type member struct {
 
 // parseWho reads names, numbers, @groups and role:ROLE. Without any it is
 // anybody; an empty group is nobody.
-func parseWho(names []string) (who, error) {
+func parseWho(names []string, in directory) (who, error) {
 	if names == nil {
 		return nil, nil
 	}
@@ -40,7 +40,7 @@ func parseWho(names []string) (who, error) {
 			listed = append(listed, member{uid: pki.NoUID, role: role})
 			continue
 		}
-		ids, err := userIDs(name)
+		ids, err := in.ids(name)
 		if err != nil {
 			return nil, err
 		}
@@ -69,71 +69,39 @@ func (w who) names(uid uint32) bool {
 	})
 }
 
-// userIDs are those that a name, a number or an @group stands for.
-func userIDs(name string) ([]uint32, error) {
-	group, isGroup := strings.CutPrefix(name, "@")
-	if isGroup {
-		return members(group)
-	}
+// lookupPatience is how long a directory service may take to answer, for all names of a
+// policy together.
+const lookupPatience = 5 * time.Second
+
+// directory knows the users that the names and @groups of a policy stand for.
+type directory struct {
+	known map[string][]uint32
+	ask   func(name string) ([]uint32, error) // who is not known yet
+}
+
+// ids are those that a name, a number or an @group stands for.
+func (d directory) ids(name string) ([]uint32, error) {
 	if id, err := strconv.ParseUint(name, 10, 32); err == nil {
 		return []uint32{uint32(id)}, nil
 	}
-	found, err := user.Lookup(name)
-	if err != nil {
-		return nil, err
+	if ids, known := d.known[name]; known {
+		return ids, nil
 	}
-	id, err := strconv.ParseUint(found.Uid, 10, 32)
-	return []uint32{uint32(id)}, err
-}
-
-// members are the users that a group lists, and those whose own group it is,
-// as the files of this machine have them.
-func members(name string) ([]uint32, error) {
-	group, err := user.LookupGroup(name)
-	if err != nil {
-		return nil, err
-	}
-	listed, err := column("/etc/group", func(f []string) (string, bool) {
-		return f[len(f)-1], len(f) == 4 && f[2] == group.Gid
-	})
-	if err != nil {
-		return nil, err
-	}
-	var ids []uint32
-	for _, member := range strings.Split(strings.Join(listed, ","), ",") {
-		if member == "" {
-			continue
-		}
-		found, err := userIDs(member)
-		if err != nil {
-			return nil, fmt.Errorf("member of group %s: %w", name, err)
-		}
-		ids = append(ids, found...)
-	}
-	own, err := column("/etc/passwd", func(f []string) (string, bool) {
-		return f[min(2, len(f)-1)], len(f) == 7 && f[3] == group.Gid
-	})
-	for _, id := range own {
-		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
-			ids = append(ids, uint32(n))
-		}
+	ids, err := d.ask(name)
+	if err == nil {
+		d.known[name] = ids
 	}
 	return ids, err
 }
 
-// column picks a field of the lines of a file that are wanted.
-func column(path string, pick func(fields []string) (string, bool)) ([]string, error) {
-	file, err := os.Open(path)
+// lookUp asks this machine and its directory service.
+func lookUp(ctx context.Context, name string) ([]uint32, error) {
+	if group, isGroup := strings.CutPrefix(name, "@"); isGroup {
+		return users.Members(ctx, group)
+	}
+	id, err := users.UserID(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("user %s is %w", name, err)
 	}
-	defer file.Close()
-	var picked []string
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		if field, ok := pick(strings.Split(lines.Text(), ":")); ok {
-			picked = append(picked, field)
-		}
-	}
-	return picked, lines.Err()
+	return []uint32{id}, nil
 }

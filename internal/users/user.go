@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"os/user"
 	"strconv"
 	"strings"
@@ -36,12 +35,12 @@ func UserID(ctx context.Context, name string) (uint32, error) {
 func askDirectory(ctx context.Context, name string) (uint32, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	line, err := exec.CommandContext(ctx, "getent", "passwd", "--", name).Output()
+	line, err := getent(ctx, "passwd", "--", name)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	// getent takes an id for a name as well.
-	fields := strings.Split(string(line), ":")
+	fields := strings.Split(line, ":")
 	if len(fields) < 3 || fields[0] != name {
 		return 0, ErrUnknown
 	}

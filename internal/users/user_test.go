@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -14,15 +15,57 @@ const directory = `#!/bin/sh
 [ "$*" = "passwd -- carol" ] && exec echo 'carol:*:70001:70001::/home/carol:/bin/sh'
 [ "$*" = "passwd -- 70001" ] && exec echo 'carol:*:70001:70001::/home/carol:/bin/sh'
 [ "$*" = "passwd -- broken" ] && exec echo 'broken:*:many'
+[ "$*" = "passwd" ] && exec printf '%s\n' root:x:0:0:root:/root:/bin/sh carol:*:70001:70001::/home/carol:/bin/sh dave:*:70002:70009::/home/dave:/bin/sh
+[ "$*" = "group -- hpc" ] && exec echo 'hpc:*:70009:carol,root'
+[ "$*" = "group -- stale" ] && exec echo 'stale:*:70010:carol,nobody-of-that-name'
+[ "$*" = "group -- 70009" ] && exec echo 'hpc:*:70009:carol,root'
+[ "$*" = "group -- away" ] && exit 1
 exit 2
 `
 
-func TestUserID(t *testing.T) {
+func serveDirectory(t *testing.T) {
+	t.Helper()
 	path := t.TempDir()
 	if err := os.WriteFile(filepath.Join(path, "getent"), []byte(directory), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", path+":"+os.Getenv("PATH"))
+}
+
+// TestMembers: listed ones and those whose own group it is, of the files and of the directory.
+func TestMembers(t *testing.T) {
+	serveDirectory(t)
+	for _, row := range []struct {
+		group string
+		want  []uint32
+		ok    bool
+	}{
+		{"hpc", []uint32{0, 70001, 70002}, true},
+		{"root", []uint32{0}, true},
+		{"no-group-of-that-name", nil, false},
+		{"70009", nil, false},
+		{"stale", nil, false},
+		{"away", nil, false},
+	} {
+		t.Run(row.group, func(t *testing.T) {
+			got, err := Members(t.Context(), row.group)
+			slices.Sort(got)
+			if got = slices.Compact(got); !slices.Equal(got, row.want) || (err == nil) != row.ok {
+				t.Errorf("%d, %v; want %d", got, err, row.want)
+			}
+		})
+	}
+	if _, err := Members(t.Context(), "no-group-of-that-name"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("%v, want %v", err, ErrUnknown)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if got, err := Members(t.Context(), "root"); err != nil || !slices.Contains(got, 0) {
+		t.Errorf("without getent: %d, %v", got, err)
+	}
+}
+
+func TestUserID(t *testing.T) {
+	serveDirectory(t)
 	tests := []struct {
 		name string
 		want uint32
