@@ -22,6 +22,9 @@ const (
 	// maxKeys bounds the keys that the report keeps apart of one point, over
 	// all processes.
 	maxKeys = 1024
+	// maxStates bounds what it tells apart of processes that have ended: why a point was
+	// refused names them, and costs that were measured differ.
+	maxStates = 64
 	// maxSteps bounds the steps of the overhead budget that it tells of one.
 	maxSteps = 256
 )
@@ -215,9 +218,17 @@ func (ps *points) processGone(id uint64, replaced bool) {
 		delete(p.hitsIn, id)
 		if st := p.status[id]; st != nil {
 			if !replaced || st.GetState() != attunev1.PointState_POINT_STATE_REFUSED {
-				p.past[keyOf(st)]++
+				p.noteEnd(keyOf(st))
 			}
 			delete(p.status, id)
 		}
 	}
+}
+
+// noteEnd notes how a point was in a process that has ended.
+func (p *point) noteEnd(k statusKey) {
+	if _, known := p.past[k]; !known && len(p.past) >= maxStates {
+		k = statusKey{state: k.state, mechanism: k.mechanism}
+	}
+	p.past[k]++
 }

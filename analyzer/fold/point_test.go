@@ -81,6 +81,28 @@ func TestHitsAreCounted(t *testing.T) {
 	}
 }
 
+// Why a point is refused may be another text in each process: of many that have ended the
+// report tells the number.
+func TestReasonsAreBounded(t *testing.T) {
+	a := NewAccount()
+	a.points.add(&attunev1.AddPoint{Point: 1})
+	const ended = 10 * maxStates
+	for id := range uint64(ended) {
+		a.points.state(&attunev1.PointStatus{
+			Point: 1, Process: id, State: attunev1.PointState_POINT_STATE_REFUSED, Reason: fmt.Sprintf("maps of %d: it has ended", id),
+		}, int(id), 0)
+		a.points.processGone(id, false)
+	}
+	numbers, _ := a.points.byIndex[1].numbers()
+	total := 0
+	for _, n := range numbers {
+		total += n
+	}
+	if len(numbers) != maxStates+1 || total != ended {
+		t.Errorf("%d states of %d processes, want %d of %d", len(numbers), total, maxStates+1, ended)
+	}
+}
+
 func TestRetiredPointsAreCounted(t *testing.T) {
 	a := NewAccount()
 	for range maxRetired + 2 {

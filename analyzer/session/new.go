@@ -101,7 +101,7 @@ func (s *Session) wireWants(objective string) {
 		clock: s.clock, controllers: s.controllers, processes: s.processes,
 		parties: map[party]bool{}, due: map[*controller]bool{}, objective: objective,
 	}
-	s.points = &points{pointSet: newPointSet(), clock: s.clock, teller: s.teller, wants: s.wants}
+	s.points = &points{pointSet: newPointSet(), clock: s.clock, teller: s.teller, processes: s.processes, wants: s.wants}
 	s.askers = &askers{
 		inbox: s.inbox, teller: s.teller, processes: s.processes, points: s.points, wants: s.wants, hurry: s.pace.hurry,
 	}

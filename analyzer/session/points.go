@@ -20,9 +20,10 @@ const (
 // controllers measure each as long as somebody has it. It belongs to the loop.
 type points struct {
 	pointSet
-	clock  *clock
-	teller *teller
-	wants  *wants
+	clock     *clock
+	teller    *teller
+	processes *processes
+	wants     *wants
 }
 
 // request serves a holder's wish for a point.
@@ -116,7 +117,7 @@ func (ps *points) offer(c *controller) {
 
 // setStatus tells what became of a point in one process. It comes by the management
 // channel, and may be faster than the start of its process, which comes by the event
-// channel: then it waits for that.
+// channel: then it waits for that. After the end of its process it tells nothing.
 func (ps *points) setStatus(c *controller, st *attunev1.PointStatus) {
 	p := ps.byIndex[st.GetPoint()]
 	if p == nil {
@@ -128,6 +129,9 @@ func (ps *points) setStatus(c *controller, st *attunev1.PointStatus) {
 			if st.GetProcess() > c.newest && len(c.early) < maxEarly {
 				c.early = append(c.early, st)
 			}
+			return
+		}
+		if !ps.processes.lives(id) {
 			return
 		}
 		st.Process = id

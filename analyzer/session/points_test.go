@@ -3,6 +3,7 @@
 package session
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -174,5 +175,24 @@ func TestStatusBeforeItsProcess(t *testing.T) {
 	})
 	if diff := cmp.Diff([]uint64{2}, placed); diff != "" {
 		t.Errorf("told of the point in processes: %s", diff)
+	}
+}
+
+// What is told of a point in a process that has ended is not kept: nobody would forget it.
+func TestStatusAfterTheEnd(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.connect("ac1", 7, 8)
+	a := newScripted(t, "a", &attunev1.Reaction{AddPoints: []*attunev1.MeasurePoint{hook("mine", "malloc")}})
+	r.session.TunletReady(a)
+	r.settle("a")
+	r.ends(7, false)
+	for _, handle := range []uint64{7, 8} {
+		r.session.Manage("ac1", &attunev1.ManageRequest{Message: &attunev1.ManageRequest_Point{Point: &attunev1.PointStatus{
+			Point: 1, Process: handle, State: attunev1.PointState_POINT_STATE_REFUSED, Reason: fmt.Sprintf("maps of %d", handle),
+		}}})
+	}
+	r.settle("a")
+	if rep := r.report(); len(rep.Points) != 1 || rep.Points[0].Reason != "maps of 8" {
+		t.Errorf("points %+v", rep.Points)
 	}
 }
