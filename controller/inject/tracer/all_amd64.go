@@ -5,7 +5,7 @@ package tracer
 import (
 	"errors"
 	"fmt"
-	"os"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,10 +34,14 @@ type All struct {
 	began   time.Time           // when the first was told to stop; zero: not yet
 }
 
+func newAll(t *Tracer) *All {
+	return &All{tracer: t, threads: make(map[int]*Thread), arrived: make(map[int]unix.Signal), others: make(map[int]bool)}
+}
+
 // StopAll stops all threads of the process. Errors wrap [ErrBusy], where trying again
 // may help, [ErrUnsuited] or [ErrDenied]. The caller calls LetGo in any case.
 func (t *Tracer) StopAll() (*All, error) {
-	a := &All{tracer: t, threads: make(map[int]*Thread), arrived: make(map[int]unix.Signal), others: make(map[int]bool)}
+	a := newAll(t)
 	err := a.allowed()
 	if err == nil {
 		err = a.takeAll()
@@ -85,17 +89,6 @@ func (a *All) allowed() error {
 	}
 	return a.alone()
 }
-
-// errOwnTracer is why the next try may succeed.
-var errOwnTracer = fmt.Errorf("%w: another goroutine of this process is at work there", ErrBusy)
-
-func tracerOf(tid int) int {
-	s, _ := procid.ReadStatus(tid)
-	return s.Tracer
-}
-
-// ownTracer says whether a thread is one of this process.
-func ownTracer(tid int) bool { return tid != 0 && Exists(os.Getpid(), tid) }
 
 // alone refuses a process whose memory another one has too, as a child does
 // between vfork(2) and execve(2). It asks of every process once: who is born
@@ -149,22 +142,13 @@ func (a *All) takeAll() error {
 // take stops the threads that are not held yet, and says whether there were
 // any.
 func (a *All) take(tids []int) (fresh bool, err error) {
-	var seized []*Thread
-	for _, tid := range tids {
-		if a.threads[tid] != nil {
-			continue
-		}
-		t, err := a.tracer.seize(tid)
-		switch {
-		case a.tracer.passing(err):
-			continue // it has ended
-		case errors.Is(err, ErrDenied) && ownTracer(tracerOf(tid)):
-			return false, errOwnTracer
-		case err != nil:
-			return false, err
-		}
-		a.threads[tid] = t
-		seized = append(seized, t)
+	tids = slices.DeleteFunc(slices.Clone(tids), func(tid int) bool { return a.threads[tid] != nil })
+	if len(tids) == 0 {
+		return false, nil // all stand still: no time is to be lost
+	}
+	seized, err := a.seizeAll(tids)
+	if err != nil {
+		return false, err
 	}
 	if a.began.IsZero() {
 		a.began = time.Now()
@@ -180,6 +164,32 @@ func (a *All) take(tids []int) (fresh bool, err error) {
 		}
 	}
 	return len(seized) > 0, nil
+}
+
+// seizeAll takes hold of threads. An execve(2) of one waits for the end of all others to
+// be taken, and to seize one waits for that: see [reaper].
+func (a *All) seizeAll(tids []int) (seized []*Thread, err error) {
+	reaper := reapMeanwhile(slices.Concat(slices.Collect(maps.Keys(a.threads)), tids))
+	defer func() {
+		for _, ended := range reaper.stop() {
+			delete(a.threads, ended)
+			delete(a.arrived, ended)
+		}
+	}()
+	for _, tid := range tids {
+		t, err := a.tracer.seize(tid)
+		switch {
+		case a.tracer.passing(err):
+			continue // it has ended
+		case errors.Is(err, ErrDenied) && ownTracer(tracerOf(tid)):
+			return nil, errOwnTracer
+		case err != nil:
+			return nil, err
+		}
+		a.threads[tid] = t
+		seized = append(seized, t)
+	}
+	return seized, nil
 }
 
 // most is how long the threads that are held may stand still, and deadline

@@ -59,3 +59,15 @@ func runnable(pid, tid int) bool {
 	s, err := procid.ReadThread(pid, tid)
 	return err == nil && s.State == 'R'
 }
+
+// tracerOf is which thread traces one, 0 if none does.
+func tracerOf(tid int) int {
+	s, _ := procid.ReadStatus(tid)
+	return s.Tracer
+}
+
+// ownTracer says whether a thread is one of this process.
+func ownTracer(tid int) bool { return tid != 0 && Exists(os.Getpid(), tid) }
+
+// errOwnTracer is why the next try may succeed.
+var errOwnTracer = fmt.Errorf("%w: another goroutine of this process is at work there", ErrBusy)

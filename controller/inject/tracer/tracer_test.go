@@ -6,6 +6,7 @@ package tracer
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,47 @@ func TestNoThreadSuits(t *testing.T) {
 	if !errors.Is(err, ErrNoSafePoint) || cost.Attempts == 0 || cost.Disturbed <= 0 || cost.Thread != 0 {
 		t.Errorf("%v (%+v)", err, cost)
 	}
+	target.Right(t)
+	target.Finish(t)
+}
+
+// TestStopAllInExec: the last thread is to be stopped while it executes the program
+// again. execve(2) waits for the end of the others, which are held, to be taken.
+func TestStopAllInExec(t *testing.T) {
+	target := targets.StartProgram(t, "becomes", "8")
+	process := mustOpen(t, target.PID)
+	tids, err := procid.Threads(target.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := slices.DeleteFunc(tids, func(tid int) bool { return tid == target.PID })
+	held := false
+	stopInExec := func(tracer *Tracer) error {
+		all := newAll(tracer)
+		defer all.LetGo()
+		if _, err := all.take(others); err != nil {
+			return err
+		}
+		held = true
+		if err := target.Say("exec"); err != nil {
+			return err
+		}
+		for ended := false; !ended; { // Receive ends a test in which none ever does
+			s, err := procid.ReadThread(target.PID, others[0])
+			ended = err != nil || s.State == 'Z'
+		}
+		return errors.Join(all.takeAll(), all.Check())
+	}
+	patience.Until(t, "all others to be held", func() bool {
+		done := make(chan error, 1)
+		go func() { done <- Run(process, stopInExec) }()
+		err = patience.Receive(t, "end of an execve(2)", done)
+		return held || !errors.Is(err, ErrBusy)
+	})
+	if !errors.Is(err, proc.ErrImageGone) {
+		t.Fatalf("%v, want %v", err, proc.ErrImageGone)
+	}
+	target.Expect(t, "ready")
 	target.Right(t)
 	target.Finish(t)
 }
