@@ -35,7 +35,7 @@ type Controller struct {
 	spent  time.Duration // CPU time that was counted; of beat, then of serve
 	living atomic.Int64
 	asked  *requests     // set by Start
-	ended  chan struct{} // closed when the process is gone
+	ended  chan struct{} // see Ended
 	err    error         // why; set before
 }
 
@@ -98,6 +98,9 @@ func (c *Controller) serve() {
 	end, cancel := context.WithTimeout(context.Background(), c.endPatience())
 	defer cancel()
 	c.err = c.process.end(end)
+	if errors.Is(c.err, errLeftBehind) {
+		c.log.Warn("process of the session is left behind", "pid", c.process.command.Process.Pid, "error", c.err)
+	}
 	if cause := context.Cause(c.ctx); errors.Is(cause, errStopped) {
 		c.err = nil
 	} else if c.err == nil || !errors.Is(cause, io.EOF) && !errors.Is(cause, unix.ECONNRESET) && !errors.Is(cause, unix.EPIPE) {
@@ -107,8 +110,8 @@ func (c *Controller) serve() {
 	<-listening
 	c.asked.close()
 	c.work.Wait()
-	if state := c.process.command.ProcessState; state != nil {
-		c.count(state.UserTime() + state.SystemTime())
+	if used := c.process.used(); used > 0 {
+		c.count(used)
 	}
 	if err := c.config.Source.Close(); err != nil {
 		c.log.Debug("process events", "error", err)
@@ -133,8 +136,8 @@ func (c *Controller) endPatience() time.Duration {
 	return 0
 }
 
-// Ended is closed when the process of a controller that has started is gone, after
-// Stop or before, and all that it had.
+// Ended is closed when the process of a controller that has started is gone, or left
+// behind since no signal ends it, after Stop or before, and all that it had.
 func (c *Controller) Ended() <-chan struct{} { return c.ended }
 
 // Err is why the process is gone, after Ended; nil after Stop.

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Stop gives back what is still in force, and ends the process. It returns when ctx
-// ends at the latest; what could not be given back stays in the journal.
+// Stop gives back what is still in force, and ends the process, by force when ctx ends.
+// One that does not end even then is left behind some seconds later. What could not be
+// given back stays in the journal.
 func (c *Controller) Stop(ctx context.Context) error {
 	return c.end(ctx, stop, func(patience time.Duration) any { return patience }, nil)
 }

@@ -54,9 +54,15 @@ func behave(how string) {
 		panic(err)
 	}
 	c := newConversation(conn, mostToChild)
-	_ = c.listen(func(m message, file *os.File) error {
+	_ = c.listen(func(m message, _ *os.File) error {
+		file, reads := strings.CutPrefix(how, "reads ")
 		switch {
 		case m.Kind == begin && how == "does not begin":
+		case reads && (m.Kind == begin || m.Kind == restore):
+			go func() { _, _ = os.ReadFile(file) }()
+			if m.Kind == begin {
+				return c.answer(m, nil, noFD, nil)
+			}
 		case m.Kind == begin:
 			if err := c.answer(m, nil, noFD, nil); err != nil {
 				return err

@@ -125,16 +125,6 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 	}
 }
 
-// over says whether a process has ended, though nobody has asked it to.
-func (p *process) over() bool {
-	select {
-	case <-p.waited:
-		return true
-	default:
-		return false
-	}
-}
-
 // guarded asks for a guard.
 type guarded struct {
 	dir    string

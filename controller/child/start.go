@@ -55,15 +55,25 @@ func startProcess(program []string) (*process, error) {
 	return p, nil
 }
 
+// killPatience is how long a process may take to end that was killed, on a crowded
+// machine too.
+const killPatience = 5 * time.Second
+
+// errLeftBehind says that a process sleeps where no signal wakes it, as one does that
+// reads what a silent FUSE server has. It ends when that does.
+var errLeftBehind = errors.New("the process does not end though it was killed, and is left behind")
+
 // end hangs up, waits until the process has ended, by force when ctx ends, and returns
-// why it ended, nil if by itself and well.
+// why it ended, nil if by itself and well; errLeftBehind if it has not.
 func (p *process) end(ctx context.Context) error {
 	_ = p.conn.Close() // the process ends when it sees that
-	select {
-	case <-p.waited:
-	case <-ctx.Done():
+	if !p.endsBefore(ctx) {
 		_ = p.command.Process.Kill() // it has ended, or does now
-		<-p.waited
+		killed, cancel := context.WithTimeout(context.WithoutCancel(ctx), killPatience)
+		defer cancel()
+		if !p.endsBefore(killed) {
+			return errLeftBehind
+		}
 	}
 	if p.failed == nil {
 		return nil
@@ -72,6 +82,35 @@ func (p *process) end(ctx context.Context) error {
 		return fmt.Errorf("%w: %s", p.failed, said)
 	}
 	return p.failed
+}
+
+// endsBefore waits until the process has ended; false if ctx ends first.
+func (p *process) endsBefore(ctx context.Context) bool {
+	select {
+	case <-p.waited:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// over says whether the process has ended.
+func (p *process) over() bool {
+	select {
+	case <-p.waited:
+		return true
+	default:
+		return false
+	}
+}
+
+// used is the CPU time of a process that has ended; 0 of one that has not, or where the
+// kernel did not tell.
+func (p *process) used() time.Duration {
+	if !p.over() || p.command.ProcessState == nil {
+		return 0
+	}
+	return p.command.ProcessState.UserTime() + p.command.ProcessState.SystemTime()
 }
 
 // maxTail bounds what is kept of the last words of a process.
