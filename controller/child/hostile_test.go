@@ -112,6 +112,10 @@ func misbehave(c *conversation, how string) {
 		_ = c.send(message{Kind: ping, Answer: true, Call: 1 << 40}, nil, noFD)
 	case "descriptor":
 		_ = c.send(message{Kind: logged}, line{}, 0)
+	case "finds without end", "drains without end":
+		k, _, _ := strings.Cut(how, "s ")
+		for c.tell(kind(k), nil) == nil {
+		}
 	case "no pid":
 		_ = c.tell(add, "1")
 	case "no result":
@@ -204,6 +208,7 @@ func TestHostileProcess(t *testing.T) {
 		"no message":       "unexpected end", "unknown packet": "a packet of", "empty packet": "a packet of",
 		"endless message": "a message of more than", "unknown kind": "is not for attuned",
 		"kind of attuned's": "is not for attuned", "answer to nothing": "an answer to nothing",
+		"finds without end": "before the last one was answered", "drains without end": "once more",
 		"descriptor": "a descriptor with", "no pid": "cannot unmarshal", "no result": "protocol",
 	} {
 		t.Run(how, func(t *testing.T) {

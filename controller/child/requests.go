@@ -3,6 +3,7 @@
 package child
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,14 +28,16 @@ type requests struct {
 	relays  *relays
 	drained context.Context // ends when the process wants no more events
 	enough  context.CancelFunc
+	drains  bool           // the process has said that it wants no more
 	told    sync.WaitGroup // the events
 
 	finding  context.CancelFunc // ends the search for the Analyzer
 	searched <-chan struct{}    // closed when it has ended
 	finished bool               // the process has said that the session is over
 
-	mu   sync.Mutex // guards what follows
-	peer *link.Peer // that was found last
+	mu        sync.Mutex // guards what follows; a leaf lock
+	searching bool       // a search is not answered yet
+	peer      *link.Peer // that was found last
 }
 
 func newRequests(s *served) *requests {
@@ -72,8 +75,8 @@ func (r *requests) tellEvents() {
 	}
 }
 
-// handle does what the process asks for. What takes time has a goroutine, of which
-// there is one of each kind.
+// handle does what the process asks for. What takes time has a goroutine: one of each
+// kind, and one more for a search while the answer to the one before is being sent.
 func (r *requests) handle(m message, file *os.File) error {
 	if file != nil {
 		_ = file.Close()
@@ -87,15 +90,9 @@ func (r *requests) handle(m message, file *os.File) error {
 		}
 		return r.process.answer(m, nil, noFD, r.watch(m.Kind, pid))
 	case drain:
-		r.enough()
-		r.work.Go(func() {
-			r.told.Wait()
-			_ = r.process.answer(m, nil, noFD, nil) // it is gone otherwise
-		})
-		return nil
+		return r.drain(m)
 	case find:
-		r.find(m)
-		return nil
+		return r.find(m)
 	case dial:
 		return r.dial(m)
 	case rules:
@@ -143,8 +140,42 @@ func (r *requests) mayHave(pid int) error {
 	return nil
 }
 
-// find looks for the Analyzer, instead of the search before.
-func (r *requests) find(m message) {
+// drain tells no more events than have happened, and says when they are told.
+func (r *requests) drain(m message) error {
+	if r.drains {
+		return fmt.Errorf("%w: %q once more", errWire, m.Kind)
+	}
+	r.drains = true
+	r.enough()
+	r.work.Go(func() {
+		r.told.Wait()
+		_ = r.process.answer(m, nil, noFD, nil) // it is gone otherwise
+	})
+	return nil
+}
+
+// search notes that a search begins; false if one is not answered yet.
+func (r *requests) search() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.searching
+	r.searching = true
+	return !before
+}
+
+// found notes what a search has found, nil for nothing, before the process is told.
+func (r *requests) found(peer *link.Peer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.searching = false
+	r.peer = cmp.Or(peer, r.peer)
+}
+
+// find looks for the Analyzer, instead of the search before, which is answered.
+func (r *requests) find(m message) error {
+	if !r.search() {
+		return fmt.Errorf("%w: %q before the last one was answered", errWire, m.Kind)
+	}
 	r.finding()
 	ctx, cancel := context.WithCancel(r.ctx)
 	r.finding = cancel
@@ -155,9 +186,9 @@ func (r *requests) find(m message) {
 		<-before // a finder belongs to one goroutine
 		peer, moving, err := r.config.Analyzer.Find(ctx)
 		if err == nil {
-			r.mu.Lock()
-			r.peer = &peer
-			r.mu.Unlock()
+			r.found(&peer)
+		} else {
+			r.found(nil)
 		}
 		if r.process.answer(m, peer.Address, noFD, err) != nil || err != nil {
 			return
@@ -168,6 +199,7 @@ func (r *requests) find(m message) {
 		case <-ctx.Done():
 		}
 	})
+	return nil
 }
 
 // dial gives the process a connection to the Analyzer.
