@@ -123,10 +123,13 @@ func (s *Search) Find(ctx context.Context, t *Tracer, cost *Cost, use Use) error
 // candidates lists threads to try, those first that block in a system call
 // which can be restarted as if nothing had been.
 func (s *Search) candidates() ([]int, error) {
-	if s.options.Thread != 0 {
-		return []int{s.options.Thread}, nil
-	}
 	pid := s.borrower.process.PID()
+	if only := s.options.Thread; only != 0 {
+		if gone := s.borrower.process.Gone(); gone != nil || Exists(pid, only) {
+			return []int{only}, gone
+		}
+		return nil, fmt.Errorf("%w: thread %d has ended", ErrNoSafePoint, only)
+	}
 	tids, err := procid.Threads(pid)
 	if err != nil {
 		return nil, err

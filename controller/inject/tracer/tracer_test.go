@@ -6,6 +6,7 @@ package tracer
 
 import (
 	"errors"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,24 @@ func TestNoThreadSuits(t *testing.T) {
 	err := Run(process, func(tracer *Tracer) error { return search.Find(t.Context(), tracer, &cost, nil) })
 	if !errors.Is(err, ErrNoSafePoint) || cost.Attempts == 0 || cost.Disturbed <= 0 || cost.Thread != 0 {
 		t.Errorf("%v (%+v)", err, cost)
+	}
+	target.Right(t)
+	target.Finish(t)
+}
+
+// TestThreadThatHasEnded: nobody searches for it any longer.
+func TestThreadThatHasEnded(t *testing.T) {
+	target := targets.StartProgram(t, "plain")
+	process := mustOpen(t, target.PID)
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	b := NewBorrower(process, procid.Status{}, BorrowerOptions{})
+	search := NewSearch(b, SearchOptions{Thread: ended.ProcessState.Pid(), Patience: 50 * time.Millisecond})
+	err := Run(process, func(tracer *Tracer) error { return search.Find(t.Context(), tracer, new(Cost), nil) })
+	if !errors.Is(err, ErrNoSafePoint) || !strings.Contains(err.Error(), "has ended") || search.looks != 0 {
+		t.Errorf("%v after %d looks", err, search.looks)
 	}
 	target.Right(t)
 	target.Finish(t)
