@@ -152,19 +152,28 @@ func (c *claims) tidy(ctx context.Context, o *owned) {
 		}
 	}
 	orphans := o.endPast(here)
-	busy, served := len(here) > 0, len(o.past)+len(o.ended) > 0
+	over := len(here) == 0 && (len(o.past)+len(o.ended) > 0 || !awaited(o, r))
 	o.forget()
 	c.table.mu.Unlock()
 	for _, p := range orphans {
 		c.log.Info("session ended while it had no Analyzer", "session", p.GetId())
 		c.recorder.put(p)
 	}
-	if r.GetJob() != nil && !busy && (served || time.Since(time.Unix(0, r.GetRegisteredUnixNano())) > jobPatience) {
+	if r.GetJob() != nil && over {
 		c.log.Info("registration of one execution has done its work", "registration", o.id)
 		if err := c.registry.DeleteRegistration(ctx, o.id); err != nil {
 			c.log.Warn("registration not taken back; it is tried again", "registration", o.id, "error", err)
 		}
 	}
+}
+
+// awaited says whether somebody may come for a registration of one execution that has had
+// no session yet. The caller holds table.mu.
+func awaited(o *owned, r *attunev1.Registration) bool {
+	if r.GetExecutable() == registry.HandedOver { // its processes were there from the first
+		return time.Since(o.asked) < handedOverPatience
+	}
+	return time.Since(time.Unix(0, r.GetRegisteredUnixNano())) < jobPatience
 }
 
 // release gives a lease back.

@@ -27,6 +27,8 @@ type orders struct {
 	// rate bounds how often one user registers: what is registered is known a moment
 	// later only, and each costs every node.
 	rate *quota.Rate[string]
+	// handedOver bounds those of jobs that were handed over, which do not count among most.
+	handedOver *handedOver
 }
 
 // registerEvery is how often one user may register beyond as many as they may have.
@@ -112,7 +114,14 @@ func (o *orders) knowTunlets(names []string) error {
 // a job that was handed over elsewhere before, as it is, or else the new one. An id
 // is for one user.
 func (o *orders) again(r *attunev1.Registration) (*attunev1.Registration, error) {
-	switch old := o.table.registrations()[r.GetId()]; {
+	old := o.table.registrations()[r.GetId()]
+	if old == nil && r.GetExecutable() == registry.HandedOver {
+		var err error
+		if old, err = o.handedOver.enter(r); err != nil {
+			return nil, err
+		}
+	}
+	switch {
 	case old == nil:
 		return r, nil
 	case old.GetOwner().GetUid() != r.GetOwner().GetUid():
@@ -132,7 +141,8 @@ func (o *orders) roomFor(owner *attunev1.Principal) error {
 	}
 	n := 0
 	for _, r := range o.table.registrations() {
-		if r.GetOwner().GetRole() == attunev1.Role_ROLE_USER && r.GetOwner().GetUid() == owner.GetUid() {
+		own := r.GetOwner().GetRole() == attunev1.Role_ROLE_USER && r.GetOwner().GetUid() == owner.GetUid()
+		if own && r.GetExecutable() != registry.HandedOver {
 			n++
 		}
 	}

@@ -28,12 +28,15 @@ type owned struct {
 	ended map[string]time.Time
 	// stopped are executions that are to be left alone.
 	stopped map[key]bool
+	// asked is when a controller last asked for a session of it, at first when it became
+	// this Analyzer's.
+	asked time.Time
 }
 
 func newOwned(id string, lease *registry.Lease) *owned {
 	return &owned{
 		id: id, lease: lease, past: make(map[string]*attunev1.SessionRecord), ended: make(map[string]time.Time),
-		stopped: make(map[key]bool),
+		stopped: make(map[key]bool), asked: time.Now(),
 	}
 }
 

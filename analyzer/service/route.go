@@ -108,7 +108,9 @@ func (rt *router) session(who *attunev1.Principal, r *attunev1.Registration, job
 		return nil, errGoing
 	case o == nil:
 		return nil, errMoved
-	case o.stopped[k]:
+	}
+	o.asked = time.Now()
+	if o.stopped[k] {
 		return nil, status.Error(codes.Aborted, "the session was stopped")
 	}
 	h := rt.table.hosted[k]

@@ -68,7 +68,7 @@ func New(cfg Config) (*Service, error) {
 			finder: f, claims: c, log: log,
 			orders: orders{
 				table: t, tunletDirs: cfg.TunletDirs, most: cfg.maxRegistrations,
-				rate: quota.NewRate[string](cfg.maxRegistrations, registerEvery),
+				rate: quota.NewRate[string](cfg.maxRegistrations, registerEvery), handedOver: newHandedOver(t, cfg.MaxSessions),
 			},
 		},
 	}

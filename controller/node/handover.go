@@ -65,7 +65,7 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (taken, erro
 		h.log.Debug("the account of a task is made of samples", "pid", t.PID, "error", err)
 	}
 	note := unused(r, cmp.Or(h.registrations.of(r.GetId()), s.order.registration))
-	h.registrations.register(r)
+	h.registrations.register(r, func() bool { return h.sessions.lives(s) })
 	select {
 	case <-s.ready:
 		return taken{s.controller.Environment(), note}, nil

@@ -171,6 +171,13 @@ func (l *sessions) drop(s *session) {
 	s.waiting = nil
 }
 
+// lives says whether a session, or another one of its key, is in the list.
+func (l *sessions) lives(s *session) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all[s.key] != nil
+}
+
 // conclude notes that an Analyzer does not want a session.
 func (l *sessions) conclude(key sessionKey) {
 	l.mu.Lock()

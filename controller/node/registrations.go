@@ -109,8 +109,9 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// register has an Analyzer know of a handed over job, once per registration.
-func (r *registrations) register(registration *attunev1.Registration) {
+// register has an Analyzer know of a handed over job, once per registration, for as long as
+// it is needed.
+func (r *registrations) register(registration *attunev1.Registration, needed func() bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	id := registration.GetId()
@@ -118,7 +119,7 @@ func (r *registrations) register(registration *attunev1.Registration) {
 		return
 	}
 	r.telling[id] = r.workers.start(func(ctx context.Context) {
-		r.tellAnalyzer(ctx, registration)
+		r.tellAnalyzer(ctx, registration, needed)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.telling, id)
@@ -126,10 +127,13 @@ func (r *registrations) register(registration *attunev1.Registration) {
 }
 
 // tellAnalyzer asks one of the site's Analyzers after the other to take a
-// registration.
-func (r *registrations) tellAnalyzer(ctx context.Context, registration *attunev1.Registration) {
+// registration, unless it is needed no more.
+func (r *registrations) tellAnalyzer(ctx context.Context, registration *attunev1.Registration, needed func() bool) {
 	said := ""
 	for range registerTries {
+		if !needed() {
+			return
+		}
 		err := r.askAny(ctx, registration)
 		if err == nil || ctx.Err() != nil {
 			return

@@ -203,7 +203,7 @@ func TestNothingBeginsAtTheEnd(t *testing.T) {
 			t.Error("an Analyzer is looked for")
 			return nil, errors.New("away")
 		}
-		b.registrations.register(&attunev1.Registration{Id: "slurm-12-1000"})
+		b.registrations.register(&attunev1.Registration{Id: "slurm-12-1000"}, always)
 		synctest.Wait()
 	})
 }

@@ -77,6 +77,9 @@ func (a *analyzers) mustServe(t *testing.T) (address string) {
 	return "unix:" + path
 }
 
+// always says that a registration is needed.
+func always() bool { return true }
+
 // A handed over job is told of until an Analyzer takes it, by one teller.
 func TestRegistersUntilTaken(t *testing.T) {
 	far := &analyzers{refuse: 2}
@@ -92,8 +95,8 @@ func TestRegistersUntilTaken(t *testing.T) {
 				{Id: "near", Host: "host", Addresses: []string{address}}}, nil
 		}
 		r := &attunev1.Registration{Id: "slurm-12-1000"}
-		b.registrations.register(r)
-		b.registrations.register(r)
+		b.registrations.register(r, always)
+		b.registrations.register(r, always)
 		b.workers.group.Wait()
 		if asked != 4 || len(far.asked) != 3 || far.asked[2] != r.GetId() {
 			t.Errorf("the registry was asked %d times, the Analyzer for %q", asked, far.asked)
@@ -113,7 +116,7 @@ func TestRegistersNothingWrong(t *testing.T) {
 		b.registrations.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
 			return []*attunev1.AnalyzerRecord{{Id: "near", Host: "host", Addresses: []string{address}}}, nil
 		}
-		b.registrations.register(&attunev1.Registration{Id: "slurm-12-1000", Tunlets: []string{"nosuch"}})
+		b.registrations.register(&attunev1.Registration{Id: "slurm-12-1000", Tunlets: []string{"nosuch"}}, always)
 		b.workers.group.Wait()
 		if len(far.asked) != 1 {
 			t.Errorf("asked for %q", far.asked)
@@ -135,7 +138,7 @@ func TestRegistersNotForEver(t *testing.T) {
 			return nil, ctx.Err()
 		}
 		r := &attunev1.Registration{Id: "slurm-12-1000"}
-		b.registrations.register(r)
+		b.registrations.register(r, always)
 		b.workers.group.Wait()
 		if took := time.Since(began); asked != registerTries || took > 30*time.Minute {
 			t.Errorf("%d tries in %v, want %d", asked, took, registerTries)
@@ -147,10 +150,42 @@ func TestRegistersNotForEver(t *testing.T) {
 			asked = 0
 			return nil, errors.New("away")
 		}
-		b.registrations.register(r)
+		b.registrations.register(r, always)
 		synctest.Wait()
 		if asked != 0 {
 			t.Error("handed over again, it is not told of again")
+		}
+	})
+}
+
+// A job whose processes have ended is not told of any more: a user may hand over one after
+// the other, for each of which all Analyzers would be asked for a quarter of an hour.
+func TestRegistersNothingThatIsOver(t *testing.T) {
+	pid, uid := ofUser(t)
+	all, err := policy.Parse("policy.yaml", []byte("service:\n  - mode: tune\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inBubble(t, func(b *bench) {
+		b.policy = all
+		asked := 0
+		b.registrations.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
+			asked++
+			return nil, errors.New("away")
+		}
+		if _, err := b.handover.takeTask(b.t.Context(), 0, Task{PID: pid, UID: uid, Mode: "tune", Job: TaskJob{Kind: "slurm", ID: "7"}}); err != nil {
+			t.Fatal(err)
+		}
+		b.after(time.Minute)
+		if asked < 2 {
+			t.Errorf("Analyzers are looked for %d times", asked)
+		}
+		b.made[0].end()
+		b.after(time.Minute)
+		before := asked
+		b.after(time.Minute)
+		if _, troubles := b.notes.current(); asked != before || len(troubles) != 0 {
+			t.Errorf("%d more times, and told: %q", asked-before, troubles)
 		}
 	})
 }
