@@ -3,10 +3,13 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -56,25 +59,23 @@ func (a auditor) noteSwitch(what, reason string) {
 	a.audit.Write(audit.Entry{Event: audit.Switched, What: what, Message: text})
 }
 
-// noteTask notes a task that is handed over, and returns what notes the answer.
-func (a auditor) noteTask(by uint32, task Task) (answered func(error)) {
+// noteTask notes a task that was handed over, and its answer.
+func (a auditor) noteTask(by uint32, task Task, began time.Time, err error) {
 	if a.audit == nil {
-		return func(error) {}
+		return
 	}
-	text, err := json.Marshal(task)
+	call := audit.Call{
+		Who: authn.OfUser(by), UID: cmp.Or(by, task.UID), What: "POST /v1/task", Began: began,
+		Code: "OK", Err: err, Refused: errors.Is(err, errBadTask) || errors.Is(err, errDenied),
+	}
 	if err != nil {
+		call.Code = strconv.Itoa(statusOf(err))
+	}
+	if call.Message, err = json.Marshal(task); err != nil {
 		a.log.Warn("audit log", "error", err)
 	}
-	const what = "POST /v1/task"
-	call := a.audit.Write(audit.Entry{Event: audit.Asked, Who: audit.Of(authn.OfUser(by)), What: what, Message: text})
-	return func(err error) {
-		entry := audit.Entry{Event: audit.Answered, Call: call, What: what, Code: "OK"}
-		if err != nil {
-			entry.Code, entry.Error = fmt.Sprint(statusOf(err)), err.Error()
-		}
-		a.audit.Write(entry)
-		ctx, cancel := context.WithTimeout(context.Background(), auditPatience)
-		defer cancel()
-		_ = a.audit.Sync(ctx) // the log itself tells of trouble
-	}
+	a.audit.WriteCall(call)
+	ctx, cancel := context.WithTimeout(context.Background(), auditPatience)
+	defer cancel()
+	_ = a.audit.Sync(ctx) // the log itself tells of trouble
 }

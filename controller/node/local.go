@@ -221,9 +221,9 @@ func (l *local) serveTask(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), localTimeout)
 	defer cancel()
-	answered := l.auditor.noteTask(uid, task)
+	began := time.Now()
 	got, err := l.handover.takeTask(ctx, uid, task)
-	answered(err)
+	l.auditor.noteTask(uid, task, began, err)
 	if err != nil {
 		l.log.Info("task is not taken", "pid", task.PID, "owner", task.UID, logging.UserKey, uid, "reason", err)
 		http.Error(w, err.Error(), statusOf(err))

@@ -60,13 +60,13 @@ func (t Task) validate() error {
 	case t.PID <= 1:
 		return fmt.Errorf("%w: %d is no process id", errBadTask, t.PID)
 	case !slices.Contains(policy.Modes, t.Mode):
-		return fmt.Errorf("%w: mode %q is none of %s", errBadTask, t.Mode, strings.Join(policy.Modes, ", "))
+		return fmt.Errorf("%w: mode %.32q is none of %s", errBadTask, t.Mode, strings.Join(policy.Modes, ", "))
 	case len(t.Tunlets) > maxName:
 		return fmt.Errorf("%w: %d tunlets", errBadTask, len(t.Tunlets))
 	}
 	for _, name := range append([]string{t.Job.Kind, t.Job.ID}, t.Tunlets...) {
 		if !isName(name) {
-			return fmt.Errorf("%w: %q is no name: letters, digits and -_.[]: only", errBadTask, name)
+			return fmt.Errorf("%w: %.32q is no name: at most %d letters, digits and -_.[]", errBadTask, name, maxName)
 		}
 	}
 	if err := registry.CheckRegistrationID(t.id()); err != nil { // or no Analyzer could ever be told

@@ -63,6 +63,7 @@ type Log struct {
 	lost    uint64 // lines since the last that says so
 	missing uint64 // lines in all
 	refused refusals
+	calls   calls
 	trouble error         // why lines are not on disk
 	moved   chan struct{} // closed and replaced when durable or trouble changes
 	closed  bool
@@ -78,7 +79,7 @@ func Open(o Options) (*Log, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	l := &Log{
 		options: o, log: o.Log.With("component", "audit"),
-		done: make(chan struct{}), wake: queue.NewBell(), moved: make(chan struct{}),
+		done: make(chan struct{}), wake: queue.NewBell(), moved: make(chan struct{}), calls: newCalls(),
 	}
 	w := &writer{path: o.Path}
 	switch err := w.open(); {
@@ -183,6 +184,7 @@ func (l *Log) Close() error {
 	l.mu.Lock()
 	if !l.closed {
 		l.refused.flush(l)
+		l.calls.flush(l)
 		l.tellLost()
 		l.write(Entry{Event: Ended})
 		l.closed = true
