@@ -16,6 +16,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/quota"
+	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -198,7 +199,7 @@ func TestRegistersAsOneself(t *testing.T) {
 		}
 	}
 	for name, r := range map[string]*attunev1.Registration{
-		"a huge one":         {Executable: strings.Repeat("x", maxRegistration)},
+		"a huge one":         {Executable: strings.Repeat("x", registry.MaxRegistration)},
 		"one that takes all": {Executable: "solver", Arguments: strings.Repeat("(.?){1000}", 50)},
 	} {
 		if _, err := ask(r); status.Code(err) != codes.InvalidArgument {

@@ -47,9 +47,6 @@ func validateSite(list []*attunev1.Registration) error {
 	return nil
 }
 
-// maxRegistration bounds a registration, bytes.
-const maxRegistration = 16 << 10
-
 // ValidateRegistration says what makes no sense in a registration, which need not
 // have an id yet.
 func ValidateRegistration(r *attunev1.Registration) error {
@@ -58,8 +55,8 @@ func ValidateRegistration(r *attunev1.Registration) error {
 			return err
 		}
 	}
-	if size := proto.Size(r); size > maxRegistration {
-		return fmt.Errorf("registration of %d bytes, at most %d: every node keeps it", size, maxRegistration)
+	if err := registry.CheckRegistrationSize(r); err != nil {
+		return err
 	}
 	if r.GetExecutable() == "" && r.GetJob() == nil {
 		return errors.New("no application is named")

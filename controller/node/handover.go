@@ -96,6 +96,9 @@ func unused(asked, holds *attunev1.Registration) string {
 
 // check says what a job asks for that it cannot have, and the label of such refusals.
 func (h *handover) check(ctx context.Context, r *attunev1.Registration) (refused string, err error) {
+	if err := registry.CheckRegistrationSize(r); err != nil { // no Analyzer would take it
+		return metrics.RefusedTooLong, err
+	}
 	if _, err := objective.OfService(r.GetObjective()); err != nil {
 		return metrics.RefusedObjective, fmt.Errorf("objective: %w", err)
 	}

@@ -5,6 +5,7 @@ package node
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ func TestWhatCannotBeHadIsRefused(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	here := func(context.Context, []string) ([]string, error) { return []string{"gc", "malloc"}, nil }
+	every := func(_ context.Context, wanted []string) ([]string, error) { return wanted, nil }
 	for _, tt := range []struct {
 		name  string
 		asked Task
@@ -38,6 +40,7 @@ func TestWhatCannotBeHadIsRefused(t *testing.T) {
 		{"no Analyzer answers", Task{Tunlets: []string{"nosuch"}}, away, ""},
 		{"Analyzers do not say", Task{Tunlets: []string{"nosuch"}}, func(context.Context, []string) ([]string, error) { return nil, nil }, ""},
 		{"no objective", Task{Objective: "faster"}, here, "task: objective: it says not where to look"},
+		{"too long for a registration", Task{Tunlets: slices.Repeat([]string{strings.Repeat("x", maxName)}, maxName)}, every, "task: registration of "},
 		{"a command", Task{Objective: "command:id"}, here, "task: objective: a service runs no command of a user's"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

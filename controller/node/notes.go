@@ -15,9 +15,11 @@ import (
 
 const (
 	// maxMismatches and maxTroubles bound what is announced of each; the newest
-	// stay, of mismatches each user's.
+	// stay, each user's and the node's.
 	maxMismatches = 64
 	maxTroubles   = 16
+	// maxTrouble bounds the text of a trouble, bytes: it may quote what a user wrote.
+	maxTrouble = 1 << 10
 )
 
 // notes are what the node has to tell that is no session. Its methods may be
@@ -27,7 +29,13 @@ type notes struct {
 
 	mu         sync.Mutex // guards what follows; a leaf lock
 	mismatches []*attunev1.Mismatch
-	troubles   []string
+	troubles   []trouble
+}
+
+// trouble is what went wrong and was survived.
+type trouble struct {
+	uid        uint32 // of whom it concerns; 0: the node, or root
+	time, text string
 }
 
 // mismatch notes a process that is left alone.
@@ -42,11 +50,20 @@ func (n *notes) mismatch(m *attunev1.Mismatch) {
 	n.changed()
 }
 
-// trouble notes what went wrong and was survived, with its time.
-func (n *notes) trouble(text string) {
+// trouble notes what went wrong with the node and was survived.
+func (n *notes) trouble(text string) { n.troubleOf(0, text) }
+
+// troubleOf notes what went wrong with what a user has here and was survived.
+func (n *notes) troubleOf(uid uint32, text string) {
+	if len(text) > maxTrouble {
+		text = strings.ToValidUTF8(text[:maxTrouble], "") + "…"
+	}
 	n.mu.Lock()
-	n.troubles = append(n.troubles, time.Now().UTC().Format(time.RFC3339)+" "+text)
-	n.troubles = slices.Delete(n.troubles, 0, max(0, len(n.troubles)-maxTroubles))
+	n.troubles = append(n.troubles, trouble{uid, time.Now().UTC().Format(time.RFC3339), text})
+	if len(n.troubles) > maxTroubles {
+		i := quota.Surplus(n.troubles, func(t trouble) uint32 { return t.uid })
+		n.troubles = slices.Delete(n.troubles, i, i+1)
+	}
 	n.mu.Unlock()
 	n.changed()
 }
@@ -54,20 +71,21 @@ func (n *notes) trouble(text string) {
 // over forgets the troubles whose text begins so: they are no more.
 func (n *notes) over(begin string) {
 	n.mu.Lock()
-	n.troubles = slices.DeleteFunc(n.troubles, func(t string) bool {
-		_, text, _ := strings.Cut(t, " ")
-		return strings.HasPrefix(text, begin)
-	})
+	n.troubles = slices.DeleteFunc(n.troubles, func(t trouble) bool { return strings.HasPrefix(t.text, begin) })
 	n.mu.Unlock()
 	n.changed()
 }
 
-// current returns what is noted, of mismatches those whose process runs.
+// current returns what is noted, troubles with their times, and of mismatches those whose
+// process runs.
 func (n *notes) current() (mismatches []*attunev1.Mismatch, troubles []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.mismatches = slices.DeleteFunc(n.mismatches, func(m *attunev1.Mismatch) bool { return !alive(m.GetPid()) })
-	return slices.Clone(n.mismatches), slices.Clone(n.troubles)
+	for _, t := range n.troubles {
+		troubles = append(troubles, t.time+" "+t.text)
+	}
+	return slices.Clone(n.mismatches), troubles
 }
 
 // alive says whether a noted process is still there.

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/logging"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -129,7 +130,7 @@ func (r *registrations) register(registration *attunev1.Registration, needed fun
 // tellAnalyzer asks one of the site's Analyzers after the other to take a
 // registration, unless it is needed no more.
 func (r *registrations) tellAnalyzer(ctx context.Context, registration *attunev1.Registration, needed func() bool) {
-	said := ""
+	said, log := "", r.log.With("registration", registration.GetId(), logging.UserKey, registration.GetOwner().GetUid())
 	for range registerTries {
 		if !needed() {
 			return
@@ -143,14 +144,14 @@ func (r *registrations) tellAnalyzer(ctx context.Context, registration *attunev1
 			break
 		}
 		if said != err.Error() {
-			r.log.Warn("no analyzer takes what was handed over; trying again", "registration", registration.GetId(), "error", err)
+			log.Warn("no analyzer takes what was handed over; trying again", "error", err)
 			said = err.Error()
 		}
 		beat.Pause(ctx, registerPause)
 	}
 	if ctx.Err() == nil {
-		r.log.Error("no analyzer has taken what was handed over; not trying any more", "registration", registration.GetId(), "error", said)
-		r.notes.trouble(fmt.Sprintf("registration %s was handed over, and no analyzer has taken it: %s", registration.GetId(), said))
+		log.Error("no analyzer has taken what was handed over; not trying any more", "error", said)
+		r.notes.troubleOf(registration.GetOwner().GetUid(), fmt.Sprintf("registration %s was handed over, and no analyzer has taken it: %s", registration.GetId(), said))
 	}
 }
 

@@ -80,7 +80,7 @@ func (s *server) run(ctx context.Context) {
 func (s *server) giveUp(ctx context.Context, reason error) {
 	s.sessions.giveUp(s.session)
 	s.restore(context.WithoutCancel(ctx))
-	s.notes.trouble(fmt.Sprintf("the session of registration %s, job %s, user %d is given up: %v",
+	s.notes.troubleOf(s.key.uid, fmt.Sprintf("the session of registration %s, job %s, user %d is given up: %v",
 		s.key.registration, s.key.job, s.key.uid, reason))
 	s.log.Error("session is given up: its processes run on untouched, and are not taken again", "reason", reason)
 }
@@ -106,7 +106,7 @@ func (s *server) open(ctx context.Context) bool {
 			s.giveUp(ctx, err)
 			return false
 		}
-		s.notes.trouble("session cannot begin: " + err.Error())
+		s.notes.troubleOf(s.key.uid, "session cannot begin: "+err.Error())
 		s.log.Error("processes are not controlled", "error", err)
 		if !beat.Pause(ctx, retryInterval) || s.sessions.retire(s.session, true) {
 			return false
@@ -195,7 +195,7 @@ func (s *server) close(ctx context.Context, end conclusion) {
 	defer cancel()
 	s.keep(ctx, end.keep)
 	if err := s.stop(ctx, end); err != nil {
-		s.notes.trouble("session could not give everything back: " + err.Error())
+		s.notes.troubleOf(s.key.uid, "session could not give everything back: "+err.Error())
 		s.log.Warn("not everything was given back; what its journal has is tried once more", "error", err)
 		s.restore(context.WithoutCancel(ctx))
 	}
@@ -222,7 +222,7 @@ func (s *server) keep(ctx context.Context, ids []string) {
 	}
 	kept, err := s.controller.KeepOnly(ctx, ids)
 	if err != nil {
-		s.notes.trouble("changes could not be kept: " + err.Error())
+		s.notes.troubleOf(s.key.uid, "changes could not be kept: "+err.Error())
 		s.log.Warn("changes are given back that were to be kept", "error", err)
 	}
 	if len(kept) > 0 {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/testing/asuser"
@@ -116,8 +117,16 @@ func TestRegistersNothingWrong(t *testing.T) {
 		b.registrations.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
 			return []*attunev1.AnalyzerRecord{{Id: "near", Host: "host", Addresses: []string{address}}}, nil
 		}
-		b.registrations.register(&attunev1.Registration{Id: "slurm-12-1000", Tunlets: []string{"nosuch"}}, always)
+		var log strings.Builder
+		b.registrations.log = slog.New(slog.NewTextHandler(&log, nil))
+		b.registrations.register(&attunev1.Registration{Id: "slurm-12-1000", Owner: &attunev1.Principal{Uid: 1000}, Tunlets: []string{"nosuch"}}, always)
 		b.workers.group.Wait()
+		if told := log.String(); strings.Count(told, logging.UserKey+"=1000") != strings.Count(told, "\n") || told == "" {
+			t.Errorf("lines that are not the user's: %s", told)
+		}
+		if len(b.notes.troubles) != 1 || b.notes.troubles[0].uid != 1000 {
+			t.Errorf("whose troubles: %+v", b.notes.troubles)
+		}
 		if len(far.asked) != 1 {
 			t.Errorf("asked for %q", far.asked)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -113,5 +114,23 @@ func TestMismatchesOfAUser(t *testing.T) {
 	all, _ := n.current()
 	if len(all) != maxMismatches || all[0].GetUid() != 4712 {
 		t.Errorf("%d are told, the first one of %d", len(all), all[0].GetUid())
+	}
+}
+
+// TestTroublesOfAUser: however much goes wrong with what one user has here, what the node and
+// others should know stays, and no text is long.
+func TestTroublesOfAUser(t *testing.T) {
+	h, told := newHealth()
+	h.notes.trouble("the disk is full")
+	h.notes.troubleOf(4712, "ann's")
+	for range 3 * maxTroubles {
+		h.notes.troubleOf(4711, strings.Repeat("€", maxTrouble))
+	}
+	got := told()
+	if len(got) != maxTroubles || !strings.HasSuffix(got[0], " the disk is full") || !strings.HasSuffix(got[1], " ann's") {
+		t.Errorf("told: %.200q", got)
+	}
+	if last := got[len(got)-1]; len(last) > maxTrouble+64 || !utf8.ValidString(last) {
+		t.Errorf("%d bytes: %q", len(last), last)
 	}
 }

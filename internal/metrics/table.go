@@ -72,6 +72,8 @@ const (
 	RefusedTunlets  = "unknown_tunlet"
 	// RefusedObjective: it is none, or would have a service execute a command.
 	RefusedObjective = "objective"
+	// RefusedTooLong: all that it asks for is longer than a registration may be.
+	RefusedTooLong = "too_long"
 )
 
 // What becomes of a change. The Analyzer knows which was kept.
@@ -116,7 +118,7 @@ var (
 		Name: "attune_node_processes_refused_total", Kind: Counter, Of: Node, Counts: true,
 		Help: "Processes that were found or handed over, and left alone; one that is found again counts again.",
 		Labels: []Label{{"reason", []string{
-			RefusedPolicy, RefusedRights, RefusedOff, RefusedEnded, RefusedGivenUp, RefusedTooMany, RefusedWaiting, RefusedTaken, RefusedStopping, RefusedTunlets, RefusedObjective,
+			RefusedPolicy, RefusedRights, RefusedOff, RefusedEnded, RefusedGivenUp, RefusedTooMany, RefusedWaiting, RefusedTaken, RefusedStopping, RefusedTunlets, RefusedObjective, RefusedTooLong,
 		}}},
 	}
 	NodeEventsLost = &Metric{

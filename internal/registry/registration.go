@@ -41,6 +41,17 @@ func HandedOverID(job *attunev1.Job, uid uint32) string {
 // is none that PutRegistration takes.
 func CheckRegistrationID(id string) error { return checkID("registration", id) }
 
+// MaxRegistration bounds a registration, bytes.
+const MaxRegistration = 16 << 10
+
+// CheckRegistrationSize returns an error if a registration is longer than that.
+func CheckRegistrationSize(r *attunev1.Registration) error {
+	if size := proto.Size(r); size > MaxRegistration {
+		return fmt.Errorf("registration of %d bytes, at most %d: every node keeps it", size, MaxRegistration)
+	}
+	return nil
+}
+
 // DeleteRegistration takes a registration back, with the record of its owner.
 // One that is not there is no error.
 func (c *Client) DeleteRegistration(ctx context.Context, id string) error {
