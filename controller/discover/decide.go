@@ -29,6 +29,8 @@ type decider struct {
 	board      *statusBoard
 	handler    Handler
 	log        *slog.Logger
+	// skipped: too much of a user's waited for one more of their processes to be looked at.
+	skipped bool
 }
 
 // executed has a process looked at that runs another program; false if it is not.
@@ -44,6 +46,7 @@ func (d *decider) executed(e event, round int) bool {
 		return found
 	}) {
 		d.board.countMissed()
+		d.skipped = true
 		return false
 	}
 	return true

@@ -101,8 +101,8 @@ func New(options Options) (*Watcher, error) {
 	}, nil
 }
 
-// SetRegistrations says what is looked for from now on. Running processes are
-// looked at, too. It does not wait; the messages must not be changed any more.
+// SetRegistrations says what is looked for from now on. Running processes are looked at,
+// too, if that is new. It does not wait; the messages must not be changed any more.
 func (w *Watcher) SetRegistrations(registrations []*attunev1.Registration) {
 	for {
 		select {
@@ -169,7 +169,7 @@ func (w *Watcher) loop(ctx context.Context) {
 		case found := <-s.decider.examiner.examined:
 			s.examined(found)
 		case <-lifted:
-			s.register(s.registered.asked)
+			s.lifted()
 		case <-w.hub.rescan:
 			s.scan()
 		case result := <-w.checker.hashed:

@@ -18,9 +18,10 @@ type registered struct {
 	asked  []*attunev1.Registration
 }
 
-// set takes a new set of registrations. It returns those that there are, those that
-// are as they were, and those that mean nobody, with the reason; all by id.
-func (l *registered) set(registrations []*attunev1.Registration) (there, same map[string]bool, unusable map[string]string) {
+// set takes a set of registrations. It returns those that there are, those that are as they
+// were, and those that mean nobody, with the reason; all by id. unchanged: others mean nobody
+// either.
+func (l *registered) set(registrations []*attunev1.Registration) (there, same map[string]bool, unusable map[string]string, unchanged bool) {
 	before := make(map[string]*registration, len(l.usable))
 	for _, r := range l.usable {
 		before[r.GetId()] = r
@@ -31,6 +32,7 @@ func (l *registered) set(registrations []*attunev1.Registration) (there, same ma
 	ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
 	defer cancel()
 	directory := newDirectory(ctx)
+	unchanged = true
 	for _, r := range registrations {
 		there[r.GetId()] = true
 		compiled := before[r.GetId()]
@@ -41,10 +43,11 @@ func (l *registered) set(registrations []*attunev1.Registration) (there, same ma
 				continue
 			}
 		}
+		unchanged = unchanged && same[r.GetId()]
 		l.usable = append(l.usable, compiled)
 	}
 	slices.SortFunc(l.usable, precedes)
-	return there, same, unusable
+	return there, same, unusable, unchanged && len(l.usable) == len(before)
 }
 
 // anyWants says whether somebody who goes under this name may be meant.

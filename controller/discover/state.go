@@ -31,27 +31,51 @@ type state struct {
 	ticks   int
 }
 
-// register takes a new set of registrations and looks at who runs.
+// register takes a set of registrations, and looks at who runs if it means others than
+// before.
 func (s *state) register(registrations []*attunev1.Registration) {
-	there, same, unusable := s.registered.set(registrations)
-	s.round, s.left = s.round+1, 0
+	if !s.take(registrations) {
+		s.look()
+	}
+}
+
+// take takes a set of registrations, and says whether it means whom that before meant.
+func (s *state) take(registrations []*attunev1.Registration) (unchanged bool) {
+	there, same, unusable, unchanged := s.registered.set(registrations)
 	s.decider.gifts.dropRegistrations(there, same)
 	s.board.setUnusable(unusable, s.log)
+	return unchanged
+}
+
+// lifted looks at who runs, since what could not be read before can be now.
+func (s *state) lifted() {
+	s.take(s.registered.asked)
+	s.look()
+}
+
+// look looks at who runs.
+func (s *state) look() {
+	s.round, s.left = s.round+1, 0
 	s.want()
 	s.scan()
+	s.follow(s.round)
+	s.looked()
+}
+
+// follow has it looked up what the paths of registrations name in the end. round is that of
+// the look, 0 if nobody waits for it.
+func (s *state) follow(round int) {
 	for _, r := range s.registered.usable {
 		if !r.follows() {
 			continue
 		}
-		round := s.round
 		if s.decider.examiner.put(r.uid, func(ctx context.Context) examined { // AnyUser has a turn of its own
 			target, _ := readTarget().Ask(ctx, s.decider.describer.readers, r.uid, r.GetExecutable()) // refused: tried again
 			return examined{round: round, of: r, target: target}
-		}) {
+		}) && round != 0 {
 			s.left++
 		}
 	}
-	s.looked()
 }
 
 // want has the stream tell of what is looked for.
@@ -105,6 +129,7 @@ func (s *state) sweep() map[int]uint64 {
 
 // scan has everybody looked at.
 func (s *state) scan() {
+	s.decider.skipped = false
 	there := s.sweep()
 	if len(s.registered.usable) == 0 {
 		return
@@ -126,8 +151,12 @@ const (
 	// have ended are looked for.
 	leastSweep = 4096
 	// retryTicks is after how many ticks a registration is tried again that could
-	// not be used: the node's directory of users may answer by then.
+	// not be used: the node's directory of users may answer by then. So are processes that
+	// were skipped.
 	retryTicks = 60
+	// followTicks is after how many ticks it is looked up again what paths name: a symbolic
+	// link may lead elsewhere.
+	followTicks = 10
 )
 
 // tick looks whether events were lost.
@@ -140,6 +169,12 @@ func (s *state) tick(lost uint64) {
 	}
 	if s.ticks++; s.ticks%retryTicks == 0 && len(s.registered.usable) < len(s.registered.asked) {
 		s.register(s.registered.asked)
+	}
+	if s.ticks%retryTicks == 0 && s.decider.skipped {
+		s.scan()
+	}
+	if s.ticks%followTicks == 0 {
+		s.follow(0)
 	}
 	if max(len(s.decider.gifts), s.hub.size()) > s.sweepAt {
 		s.sweep()

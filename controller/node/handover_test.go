@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/registry"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // A task that asks for a tunlet which no Analyzer has, or for an objective that is none, is
@@ -127,4 +129,14 @@ func TestRefusedTaskIsNoted(t *testing.T) {
 			t.Errorf("noted: %v", noted)
 		}
 	})
+}
+
+// Processes of jobs that are handed over are given, so that none are looked for.
+func TestHandedOverIsNotLookedFor(t *testing.T) {
+	list := toFind(map[string]*attunev1.Registration{
+		"slurm-7-1000": {Id: "slurm-7-1000", Executable: registry.HandedOver}, "r": {Id: "r", Executable: "solver"},
+	})
+	if len(list) != 1 || list[0].GetId() != "r" {
+		t.Errorf("looked for: %v", list)
+	}
 }

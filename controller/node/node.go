@@ -5,9 +5,7 @@ package node
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/registry"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // Node is the Application Controller of a node.
@@ -174,5 +173,16 @@ func (n *Node) runChildren(ctx context.Context) (stop func()) {
 func (n *Node) setView(view registry.View) {
 	n.registrations.set(view.Registrations)
 	n.owners.set(view.Owners)
-	n.watcher.SetRegistrations(slices.Collect(maps.Values(view.Registrations)))
+	n.watcher.SetRegistrations(toFind(view.Registrations))
+}
+
+// toFind returns the registrations whose processes have to be found. Those of a job that is
+// handed over are given, and there may be very many of these.
+func toFind(all map[string]*attunev1.Registration) (list []*attunev1.Registration) {
+	for _, r := range all {
+		if r.GetExecutable() != registry.HandedOver {
+			list = append(list, r)
+		}
+	}
+	return list
 }

@@ -284,8 +284,8 @@ func (m *mirror) change(key string, revision uint64, value []byte, deleted bool)
 	return c
 }
 
-// apply enters changes and tells the listeners; others is what becomes of
-// entries that the list does not name.
+// apply enters changes and tells the listeners of them, and when the copy is complete for
+// the first time; others is what becomes of entries that the list does not name.
 func (m *mirror) apply(now stream, list []change, others what) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -309,6 +309,9 @@ func (m *mirror) apply(now stream, list []change, others what) {
 			continue
 		}
 		m.entries[c.key] = entry{record: c.record, value: c.value, revision: c.revision}
+	}
+	if m.complete && len(list) == 0 && others == none {
+		return // a comparison has found nothing: listeners look at all that there is
 	}
 	m.complete = true
 	for ch := range m.listeners {

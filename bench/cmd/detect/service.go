@@ -17,6 +17,7 @@ import (
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
@@ -42,8 +43,8 @@ type service struct {
 	StormCPU present.Figure `json:"storm_service_cpu_ms"`
 }
 
-// weighService runs attuned with a registry that has a registration, beside a
-// thousand processes that it does not mean.
+// weighService runs attuned with a registry that has a registration, and an Analyzer, whose
+// answers attuned compares with what it knows, beside a thousand processes that are not meant.
 func weighService(ctx context.Context, dir string) (s service, err error) {
 	s.StormProcesses = stormProcesses
 	if s.StormWithout, err = storm(ctx); err != nil {
@@ -60,6 +61,11 @@ func weighService(ctx context.Context, dir string) (s service, err error) {
 		return s, err
 	}
 	defer client.Close()
+	analyzer, err := client.Announce(ctx, &attunev1.AnalyzerRecord{Id: "bench"}, func() []string { return nil })
+	if err != nil {
+		return s, err
+	}
+	defer analyzer.End()
 	if err := client.PutRegistration(ctx, registration("/opt/nobody/runs-this")); err != nil {
 		return s, err
 	}
