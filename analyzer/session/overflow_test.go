@@ -15,22 +15,23 @@ import (
 // TestSlowTunletLosesData blocks a tunlet: data is dropped and counted, news is
 // not, and the loop goes on.
 func TestSlowTunletLosesData(t *testing.T) {
-	r := newRigThatWaits(t, core.ModeTune, 200*time.Millisecond)
+	r := newRigThatWaits(t, core.ModeTune, time.Hour)
 	r.connect("ac1", 1)
 	r.grow()
 	a := newScripted(t, "a", nil)
-	a.block = make(chan struct{})
+	a.block, a.late = make(chan struct{}, 1), true
 	r.session.TunletReady(a)
 	const batches = 3 * calls.MaxData
 	for range batches {
 		r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{Samples: []*attunev1.Sample{{Process: 1}}}}})
 		r.report() // one by one, so that nothing is lost at the inbox
 	}
+	a.block <- struct{}{} // the hour is over for one call
 	rep := r.until("hung", func(*report.Report) bool { return get(a, func() bool { return a.killed != "" }) })
 	if rep.Events.Samples != batches || rep.Events.Lost.Tunlet < calls.MaxData || rep.Events.Lost.Analyzer != 0 {
 		t.Errorf("events %+v", rep.Events)
 	}
-	if got := get(a, func() string { return a.killed }); got != "no answer to HandleEvents within 200ms" {
+	if got := get(a, func() string { return a.killed }); got != "no answer to HandleEvents within 1h0m0s" {
 		t.Errorf("killed because %q", got)
 	}
 	close(a.block)

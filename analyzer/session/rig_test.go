@@ -15,7 +15,9 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
@@ -223,6 +225,7 @@ type scripted struct {
 	wants   []*attunev1.SampleInterest // reaction to each process
 	service attunev1.TunletServiceClient
 	block   chan struct{} // HandleEvents waits for it, if there is one
+	late    bool          // HandleEvents says that its time is over
 	started *attunev1.Reaction
 
 	mu     sync.Mutex
@@ -298,6 +301,9 @@ func (s *scripted) ProposalChanged(_ context.Context, r *attunev1.ProposalChange
 func (s *scripted) HandleEvents(_ context.Context, r *attunev1.HandleEventsRequest) (*attunev1.HandleEventsResponse, error) {
 	if s.block != nil {
 		<-s.block
+	}
+	if s.late {
+		return nil, status.Error(codes.DeadlineExceeded, "late")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
