@@ -155,9 +155,12 @@ func testExecuteAtEntryInOneThread(t *testing.T) {
 	}
 	at := addressOf(t, target.PID, "visited", objfile.Function)
 	for _, tid := range tids {
-		value, result, err := Execute(t.Context(), mustOpen(t, target.PID), ownThread(),
-			ExecuteOptions{At: at, Thread: tid, Patience: 300 * time.Millisecond})
+		options := patiently(ExecuteOptions{At: at, Thread: tid})
 		if tid == target.PID { // it only waits for us
+			options.Patience = 300 * time.Millisecond
+		}
+		value, result, err := Execute(t.Context(), mustOpen(t, target.PID), ownThread(), options)
+		if tid == target.PID {
 			if !errors.Is(err, ErrNoSafePoint) {
 				t.Errorf("a thread that never comes there: %d, %v", value, err)
 			}
@@ -190,7 +193,11 @@ func TestExecuteAtRefuses(t *testing.T) {
 				target.Ask(t, tt.before)
 			}
 			at := addressOf(t, target.PID, tt.function, objfile.Function)
-			_, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(1), ExecuteOptions{At: at, Patience: 200 * time.Millisecond})
+			options := patiently(ExecuteOptions{At: at})
+			if errors.Is(tt.err, ErrNoSafePoint) {
+				options.Patience = 200 * time.Millisecond
+			}
+			_, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(1), options)
 			if !errors.Is(err, tt.err) {
 				t.Errorf("error %v, want %v", err, tt.err)
 			}

@@ -29,22 +29,38 @@ func callers(t *testing.T, target *targets.Target) (tids []int) {
 	return tids
 }
 
+// attachTo enters a program and leaves it, unless no thread comes to where it can be
+// borrowed.
+func attachTo(t *testing.T, target *targets.Target, o Options) bool {
+	t.Helper()
+	result, err := Inject(t.Context(), mustOpen(t, target.PID), o)
+	if errors.Is(err, ErrNoSafePoint) {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	GiveBack(t.Context(), result.Memory, nil)
+	free(t, result)
+	return true
+}
+
 // TestAttachToCalls enters the program by each of its threads that can be borrowed.
 func TestAttachToCalls(t *testing.T) {
 	b := newBench(t)
 	target := targets.StartProgram(t, "timeouts")
+	brief := b.options
+	brief.patience = 300 * time.Millisecond // of no use for threads in semtimedop
+	entered := 0
 	for _, tid := range callers(t, target) {
-		b.options.patience = 300 * time.Millisecond // of no use for threads in semtimedop
-		b.options.among = func(other int) bool { return other == tid }
-		result, err := Inject(t.Context(), mustOpen(t, target.PID), b.options)
-		switch {
-		case errors.Is(err, ErrNoSafePoint):
-			continue
-		case err != nil:
-			t.Fatal(err)
+		brief.among = func(other int) bool { return other == tid }
+		if attachTo(t, target, brief) {
+			entered++
 		}
-		GiveBack(t.Context(), result.Memory, nil)
-		free(t, result)
+	}
+	b.options.among = func(other int) bool { return other != target.PID }
+	if entered == 0 && !attachTo(t, target, b.options) {
+		t.Error("the program is entered by none of its threads")
 	}
 	target.Right(t)
 	target.Finish(t)

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -141,16 +143,28 @@ func TestOtherTracer(t *testing.T) {
 	h.Finish(t)
 }
 
+// startVfork starts a program that has a child by vfork(2), which lives until it is told
+// to end. With "alone" the program has no other thread.
+func startVfork(t *testing.T, how ...string) (h *targets.Target, child int, end func()) {
+	t.Helper()
+	life := strconv.FormatInt((2 * patience.Limit).Milliseconds(), 10)
+	h = targets.StartProgram(t, "spawns", append([]string{life}, how...)...)
+	child = childOf(t, h.PID)
+	end = sync.OnceFunc(func() { _ = unix.Kill(child, unix.SIGKILL) }) // it does nothing else
+	t.Cleanup(end)
+	return h, child, end
+}
+
 // TestVforkChild: it must not be entered, its memory is its parent's. The parent
 // is entered meanwhile, by another of its threads.
 func TestVforkChild(t *testing.T) {
 	b := newBench(t)
-	h := targets.StartProgram(t, "spawns", "2000")
-	child := childOf(t, h.PID)
+	h, child, end := startVfork(t)
 	if _, err := Inject(t.Context(), mustOpen(t, child), b.options); !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "vfork") {
 		t.Errorf("error %v, want a refusal for vfork", err)
 	}
 	b.enterAndLeave(t, h.PID)
+	end()
 	h.Right(t)
 	h.Finish(t)
 }
@@ -159,12 +173,13 @@ func TestVforkChild(t *testing.T) {
 // for nobody. It is given up, and nothing of that is left when it goes on.
 func TestVforkParent(t *testing.T) {
 	b := newBench(t)
-	h := targets.StartProgram(t, "spawns", "1500", "alone")
-	childOf(t, h.PID)
-	b.options.patience = 200 * time.Millisecond
-	if _, err := Inject(t.Context(), mustOpen(t, h.PID), b.options); !errors.Is(err, ErrNoSafePoint) {
+	h, _, end := startVfork(t, "alone")
+	brief := b.options
+	brief.patience = 200 * time.Millisecond
+	if _, err := Inject(t.Context(), mustOpen(t, h.PID), brief); !errors.Is(err, ErrNoSafePoint) {
 		t.Errorf("error %v, want %v", err, ErrNoSafePoint)
 	}
+	end()
 	h.Right(t)
 	b.enterAndLeave(t, h.PID)
 	h.Right(t)

@@ -38,7 +38,7 @@ func testMeet(t *testing.T) {
 	for range 3 {
 		var visits [2]int
 		var kept [8]byte
-		result, err := Meet(t.Context(), process, visitAddresses(t, target.PID), ExecuteOptions{}, func(v *Visit) (bool, error) {
+		result, err := Meet(t.Context(), process, visitAddresses(t, target.PID), patiently(ExecuteOptions{}), func(v *Visit) (bool, error) {
 			visits[v.At()]++
 			first, err := v.Argument(0)
 			if at := v.At(); err != nil || at == 0 && int32(first) > 3 {
@@ -74,7 +74,7 @@ func testMeet(t *testing.T) {
 func TestMeetEndsWithError(t *testing.T) {
 	target := startVisits(t, 2)
 	for _, calls := range []int{0, 2} {
-		_, err := Meet(t.Context(), mustOpen(t, target.PID), visitAddresses(t, target.PID), ExecuteOptions{}, func(v *Visit) (bool, error) {
+		_, err := Meet(t.Context(), mustOpen(t, target.PID), visitAddresses(t, target.PID), patiently(ExecuteOptions{}), func(v *Visit) (bool, error) {
 			for range calls {
 				if _, err := v.Call(constant(1)); err != nil {
 					return true, err
@@ -95,7 +95,7 @@ func TestMeetEndsWithError(t *testing.T) {
 func TestMeetEndOfProgram(t *testing.T) {
 	for _, calls := range []int{0, 1} {
 		target := startVisits(t, 2)
-		_, err := Meet(t.Context(), mustOpen(t, target.PID), visitAddresses(t, target.PID), ExecuteOptions{}, func(v *Visit) (bool, error) {
+		_, err := Meet(t.Context(), mustOpen(t, target.PID), visitAddresses(t, target.PID), patiently(ExecuteOptions{}), func(v *Visit) (bool, error) {
 			for range calls {
 				if _, err := v.Call(constant(1)); err != nil {
 					return true, err
@@ -142,7 +142,7 @@ func TestMeetHelper(t *testing.T) {
 		return // part of TestKilledInMeet
 	}
 	useBreakpoints(t, os.Getenv(probedVariable) != "")
-	_, err = Meet(t.Context(), mustOpen(t, pid), visitAddresses(t, pid), ExecuteOptions{}, func(v *Visit) (bool, error) {
+	_, err = Meet(t.Context(), mustOpen(t, pid), visitAddresses(t, pid), patiently(ExecuteOptions{}), func(v *Visit) (bool, error) {
 		if os.Getenv("ATTUNE_TEST_CALL") != "" {
 			if _, err := v.Call(constant(1)); err != nil {
 				return true, err

@@ -5,7 +5,6 @@
 package inject
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -16,21 +15,21 @@ import (
 // ids holds a lock by which threads are started. It is not borrowed meanwhile.
 func TestThreadThatChangesIDs(t *testing.T) {
 	b := newBench(t)
-	b.options.patience = 500 * time.Millisecond
 	target := targets.StartProgram(t, "setxid")
 	changing := callers(t, target)[0]
 	b.options.among = func(tid int) bool { return tid == changing }
+	brief := b.options
+	brief.patience = 500 * time.Millisecond
+	entered := 0
 	for range targets.Fewer(5) {
-		result, err := Inject(t.Context(), mustOpen(t, target.PID), b.options)
-		switch {
-		case errors.Is(err, ErrNoSafePoint):
-		case err != nil:
-			t.Fatal(err)
-		default:
-			GiveBack(t.Context(), result.Memory, nil)
-			free(t, result)
+		if attachTo(t, target, brief) {
+			entered++
 		}
 		target.Right(t)
 	}
+	if entered == 0 && !attachTo(t, target, b.options) {
+		t.Error("the program is never entered between two changes")
+	}
+	target.Right(t)
 	target.Finish(t)
 }

@@ -34,8 +34,8 @@ const slow = `
 char *getenv(const char *name) {
     size_t length = strlen(name);
     if (strncmp(name, "ATTUNE_", 7) == 0) {
-        close(open(BEGAN, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-        while (access(GO_ON, F_OK) != 0)
+        close(open("began", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        while (access("go-on", F_OK) != 0)
             usleep(1000);
     }
     for (char **all = environ; *all != NULL; all++)
@@ -53,9 +53,10 @@ int main(void) {
 }
 `
 
-// copier is a program that copies what it is given.
+// copier is a program that copies what it is given, in a directory of its own.
 type copier struct {
 	pid int
+	dir string
 	in  io.Writer
 	out *bufio.Reader
 }
@@ -63,6 +64,7 @@ type copier struct {
 func startCopier(t *testing.T, program string) *copier {
 	t.Helper()
 	cmd := exec.Command(program)
+	cmd.Dir = t.TempDir()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +77,7 @@ func startCopier(t *testing.T, program string) *copier {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // it may have ended
-	c := &copier{cmd.Process.Pid, in, bufio.NewReader(out)}
+	c := &copier{cmd.Process.Pid, cmd.Dir, in, bufio.NewReader(out)}
 	c.copies(t)
 	return c
 }
@@ -106,9 +108,7 @@ func ownMemories(t *testing.T) int {
 // the next.
 func TestSlowLibraryOfOneThread(t *testing.T) {
 	b := newBench(t)
-	dir := t.TempDir()
-	began, goOn := filepath.Join(dir, "began"), filepath.Join(dir, "go-on")
-	program := targets.BuildText(t, "slow", slow, "-rdynamic", fmt.Sprintf("-DBEGAN=%q", began), fmt.Sprintf("-DGO_ON=%q", goOn))
+	program := targets.BuildText(t, "slow", slow, "-rdynamic")
 	late := b.options
 	before := ownMemories(t)
 	var c *copier
@@ -117,14 +117,14 @@ func TestSlowLibraryOfOneThread(t *testing.T) {
 		if _, err := Inject(t.Context(), mustOpen(t, c.pid), late); !errors.Is(err, ErrTimeout) {
 			t.Fatalf("got %v, want %v", err, ErrTimeout)
 		}
-		if _, err := os.Stat(began); err == nil {
+		if _, err := os.Stat(filepath.Join(c.dir, "began")); err == nil {
 			break // the memory was there to be shared
 		}
 	}
 	if left := ownMemories(t) - before; left != 0 {
 		t.Errorf("%d memories are left", left)
 	}
-	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(c.dir, "go-on"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	patience.Until(t, "DMLib in the program", func() bool {
