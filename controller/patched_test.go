@@ -219,9 +219,8 @@ func TestBusyProcessIsTriedAgain(t *testing.T) {
 	target.Ask(t, "unshare")
 	for better := map[uint32]bool{}; len(better) < 2; {
 		s := b.anyPlaced(t)
-		better[s.GetPoint()] = s.GetMechanism() == "patch" && !strings.Contains(s.GetReason(), busy)
-		if !better[s.GetPoint()] {
-			t.Errorf("tried again: %v", s)
+		if s.GetMechanism() == "patch" && !strings.Contains(s.GetReason(), busy) {
+			better[s.GetPoint()] = true // a try may come too early, or find threads that do not stop
 		}
 	}
 	if got := target.Ask(t, "halt"); got != "0 wrong" {

@@ -5,8 +5,10 @@ package controller
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -15,7 +17,7 @@ import (
 func callAt(process uint64, kind attunev1.SafePoint_Kind, function string) *attunev1.Change {
 	return &attunev1.Change{
 		Id: "c", Knob: "call", Process: process,
-		SafePoint: &attunev1.SafePoint{Kind: kind, Function: &attunev1.Function{Object: "settings", Symbol: function}, TimeoutNanos: 1e9},
+		SafePoint: &attunev1.SafePoint{Kind: kind, Function: &attunev1.Function{Object: "settings", Symbol: function}, TimeoutNanos: int64(patience.Limit)},
 		Action: &attunev1.Action{Kind: &attunev1.Action_CallFunction{CallFunction: &attunev1.CallFunction{
 			Object: "settings", Symbol: "phase_now",
 		}}},
@@ -47,7 +49,11 @@ func TestSafePointsOfFunctions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := b.apply(t, callAt(process.GetHandle(), tt.kind, tt.function))[0]
+			change := callAt(process.GetHandle(), tt.kind, tt.function)
+			if tt.function == "never" {
+				change.GetSafePoint().TimeoutNanos = int64(time.Second)
+			}
+			r := b.apply(t, change)[0]
 			if r.GetOutcome() != tt.outcome || !strings.Contains(r.GetSafePoint()+r.GetReason(), tt.text) || !strings.Contains(r.GetWay(), tt.way) {
 				t.Fatalf("%v", r)
 			}

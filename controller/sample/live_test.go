@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/openfiles"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	"github.com/attune-hpc/attune/proto/attune/series"
 )
@@ -89,10 +90,12 @@ func TestLiveThreads(t *testing.T) {
 	for _, threads := range []string{"1", "5", "40", "3", "1"} {
 		p.tell(t, "threads "+threads)
 		p.tell(t, "burn") // 100 ms in each thread together
-		got := mustSample(t, s, p.pid())
-		if want, _ := strconv.ParseFloat(threads, 64); got[series.Threads] != want {
-			t.Errorf("%v threads, want %s", got[series.Threads], threads)
-		}
+		want, _ := strconv.ParseFloat(threads, 64)
+		var got signals
+		patience.Until(t, threads+" threads", func() bool { // those that were joined are listed for a moment
+			got = mustSample(t, s, p.pid())
+			return got[series.Threads] == want
+		})
 		for _, counter := range []series.ID{
 			series.RunTime, series.RunqueueWait,
 			series.VoluntarySwitches, series.InvoluntarySwitches,
@@ -148,8 +151,10 @@ func TestLiveThreadDetails(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.tell(t, "threads 2")
-	turn() // those that are gone are listed until the next one
-	if all = turn(); len(all) != 2 || all[pinned.TID].CPUsAllowed != strconv.Itoa(lowestCPU(t, p.pid())) {
+	// Those that are gone are listed until the next turn, and by the kernel for a moment
+	// after they were joined.
+	patience.Until(t, "two threads", func() bool { all = turn(); return len(all) == 2 })
+	if all[pinned.TID].CPUsAllowed != strconv.Itoa(lowestCPU(t, p.pid())) {
 		t.Errorf("threads that are left: %v", all)
 	}
 }
