@@ -180,8 +180,9 @@ func checkChange(t *testing.T, r *report.Report, pid int) {
 	if c.Old.String() != strconv.Itoa(slow) || c.New.String() != strconv.Itoa(fast) {
 		t.Errorf("changed from %v to %v, want %d to %d", c.Old, c.New, slow, fast)
 	}
-	if o := c.Objective; o == nil || o.Gain == nil || *o.Gain < 2 {
-		t.Errorf("judged by %+v, want at least twice as many rounds", c.Objective)
+	// How many more depends on how late the machine wakes the program up.
+	if o := c.Objective; o == nil || o.Gain == nil || *o.Gain <= 1 {
+		t.Errorf("judged by %+v, want more rounds", c.Objective)
 	}
 }
 
