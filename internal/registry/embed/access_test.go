@@ -65,7 +65,12 @@ func TestPersons(t *testing.T) {
 	admin := pkitest.Open(t, site.Issue(t, pki.Request{Name: "admin", Role: attunev1.Role_ROLE_ADMIN}))
 	for _, person := range []*pki.Identity{user, admin} {
 		t.Run(person.Leaf().Subject.CommonName, func(t *testing.T) {
-			found, err := registry.FindAnalyzers(patience.Context(t), registry.Options{URL: url, Identity: person})
+			var found []*attunev1.AnalyzerRecord
+			var err error
+			patience.Until(t, "the Analyzer's answer", func() bool {
+				found, err = registry.FindAnalyzers(patience.Context(t), registry.Options{URL: url, Identity: person})
+				return !errors.Is(err, registry.ErrNoAnalyzer)
+			})
 			if err != nil || len(found) != 1 || found[0].GetId() != "analyzer" {
 				t.Errorf("found %v, %v", found, err)
 			}

@@ -5,6 +5,7 @@ package embed_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os/signal"
@@ -15,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // serveVariable makes this program something else: what its value says.
@@ -30,6 +32,8 @@ type child struct {
 	Dial string
 	// Find is a registry to ask for Analyzers, Put one to write to.
 	Find, Put string
+	// Within is how long it tries to write: who may not is not told so by a request.
+	Within time.Duration
 }
 
 // serve does what a child is for.
@@ -46,9 +50,9 @@ func serve(options string) int {
 			err = conn.Close()
 		}
 	case c.Find != "":
-		_, err = registry.FindAnalyzers(context.Background(), registry.Options{URL: c.Find})
+		err = find(c.Find)
 	case c.Put != "":
-		err = put(c.Put)
+		err = put(c.Put, c.Within)
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -73,9 +77,20 @@ func (c *child) serve() error {
 	return server.Close()
 }
 
-// put tries for a while to write: who may not is not told so by a request.
-func put(url string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+// find asks until an Analyzer answers, which one that is there does sooner or later.
+func find(url string) error {
+	end := time.Now().Add(patience.Limit)
+	for {
+		_, err := registry.FindAnalyzers(context.Background(), registry.Options{URL: url})
+		if !errors.Is(err, registry.ErrNoAnalyzer) || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+// put tries for a while to write.
+func put(url string, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	c, err := registry.Open(ctx, registry.Options{URL: url})
 	if err != nil {

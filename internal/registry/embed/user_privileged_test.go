@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -59,7 +60,7 @@ func TestOtherUserOfTheHost(t *testing.T) {
 		if err := as(uid, child{Find: server.URL()}).Run(); err != nil {
 			t.Errorf("user %d cannot find Analyzers: %v", uid, err)
 		}
-		if err := as(uid, child{Put: server.URL()}).Run(); err == nil {
+		if err := as(uid, child{Put: server.URL(), Within: 3 * time.Second}).Run(); err == nil {
 			t.Errorf("user %d has written to the registry", uid)
 		}
 	}
@@ -68,7 +69,7 @@ func TestOtherUserOfTheHost(t *testing.T) {
 		t.Errorf("registrations: %v, %v", list, err)
 	}
 	mustPut(t, service, "solver")
-	analyzers := as(0, child{Put: server.URL()})
+	analyzers := as(0, child{Put: server.URL(), Within: patience.Limit})
 	serviceuser.Must(t, analyzers)
 	if err := analyzers.Run(); err != nil {
 		t.Errorf("the Analyzer's user is a service, and cannot write: %v", err)
