@@ -9,7 +9,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,11 +84,19 @@ func TestChangesOfTheServiceAreShown(t *testing.T) {
 	if table := string(s.as(nobody, "changes")); !strings.Contains(table, "session users") || strings.Contains(table, "roots") {
 		t.Errorf("the user's table:\n%s", table)
 	}
-	for _, line := range strings.Split(string(s.as(nobody, "ps")), "\n") {
+	listed := 0
+	for line := range strings.Lines(string(s.as(nobody, "ps"))) {
 		words := strings.Fields(line)
-		if slices.Contains(words[:min(1, len(words))], strconv.Itoa(tuned[nobody].PID)) && words[4] != "knob" {
+		if len(words) < 5 || words[0] != strconv.Itoa(tuned[nobody].PID) {
+			continue
+		}
+		listed++
+		if words[4] != "knob" {
 			t.Errorf("ps says nothing of the change: %q", line)
 		}
+	}
+	if listed != 1 {
+		t.Errorf("ps lists the process %d times", listed)
 	}
 	s.stop(daemon)
 	if got := s.changed(nobody); len(got) != 0 {

@@ -131,12 +131,7 @@ func TestUnansweredReads(t *testing.T) {
 			program := s.mustCopy("/bin/cat", "harmless")
 			s.registerFor(harmlessUser, "harmless", program)
 			mustStart(t, userCommand(harmlessUser, program), false)
-			found := func() bool { return s.said("session begins here", "registration=harmless") > 0 }
-			for end := time.Now().Add(20 * time.Second); !found() && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			}
-			if !found() {
-				t.Error("the other user's program is not found")
-			}
+			patience.Until(t, "the other user's program", func() bool { return s.said("session begins here", "registration=harmless") > 0 })
 			if tt.logged > 0 {
 				patience.Until(t, "word of the refusal", func() bool { return s.said("cannot be read", fmt.Sprint(hostileUser)) > 0 })
 			}
