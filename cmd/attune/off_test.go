@@ -118,7 +118,10 @@ func TestSwitchedOffWhileItRuns(t *testing.T) {
 // What is started with ATTUNE=off below attune is left alone, and nothing else.
 func TestOffInTheEnvironmentOfAChild(t *testing.T) {
 	dir := t.TempDir()
-	got := shellIn(t, dir, `$RUN sh -c 'ATTUNE=off sleep 0.3; sleep 0.31'`, filepath.Join(bin, "attune")+" run --quiet --report r.json --")
+	got := shellIn(t, dir, `mkfifo go
+		$RUN sh -c 'ATTUNE=off sleep 0.3; cat go' & p=$!
+		until grep -q 'process_started.*/cat"' t; do sleep 0.01; done
+		echo >go; wait $p`, filepath.Join(bin, "attune")+" run --quiet --timeline t --report r.json --")
 	if got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
@@ -128,8 +131,8 @@ func TestOffInTheEnvironmentOfAChild(t *testing.T) {
 			seen = append(seen, filepath.Base(p.Exe))
 		}
 	}
-	if all := strings.Join(seen, " "); strings.Count(all, "sleep") != 1 {
-		t.Errorf("instrumented: %s, want one sleep", all)
+	if all := strings.Join(seen, " "); strings.Count(all, "cat") != 1 || strings.Contains(all, "sleep") {
+		t.Errorf("instrumented: %s, want cat and not sleep", all)
 	}
 }
 
