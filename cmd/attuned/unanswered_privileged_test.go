@@ -143,7 +143,7 @@ func TestUnansweredReads(t *testing.T) {
 	}
 }
 
-// mustEndSoon ends a daemon, which may take no longer than what it gives back.
+// mustEndSoon ends a daemon, which waits for no read.
 func mustEndSoon(t *testing.T, daemon *exec.Cmd) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -154,12 +154,12 @@ func mustEndSoon(t *testing.T, daemon *exec.Cmd) {
 		if err != nil {
 			t.Errorf("the daemon ended with %v", err)
 		}
-	case <-time.After(15 * time.Second):
+	case <-time.After(patience.Limit):
 		_ = daemon.Process.Kill()
 		select {
 		case <-ended:
 			t.Error("the daemon does not end when it is asked to, only when it is killed")
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience.Limit):
 			t.Error("the daemon does not end, not even by SIGKILL")
 		}
 	}
