@@ -3,6 +3,7 @@
 package tunlethost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -189,11 +190,11 @@ func (h *Host) Cost() Cost { return h.costs.total() }
 // supervise starts a tunlet, again and again, until ctx ends or it has failed
 // too often. It returns as well when the tunlet is to sleep.
 func (h *Host) supervise(ctx context.Context, s *starter, st *Status) {
-	failures := 0
+	var past ends
 	for {
 		began := time.Now()
-		err := h.runOnce(ctx, s, st, func() bool {
-			return ctx.Err() != nil || failures+1 >= h.opts.maxFailures && time.Since(began) <= stable
+		err := h.runOnce(ctx, s, st, func(reason error) bool {
+			return ctx.Err() != nil || past.with(reason, time.Since(began)).failures >= h.opts.maxFailures
 		})
 		if errors.Is(err, errAsleep) {
 			return // what is known of it is somebody else's by now
@@ -202,17 +203,33 @@ func (h *Host) supervise(ctx context.Context, s *starter, st *Status) {
 			h.stopped(st)
 			return
 		}
-		if time.Since(began) > stable {
-			failures = 0
-		}
-		failures++
-		if !h.again(ctx, st, s.log, failures, err) {
+		past = past.with(err, time.Since(began))
+		if !h.again(ctx, st, s.log, past, err) {
 			if s.awaited && ctx.Err() == nil {
 				h.observer.TunletGone(s.Name, err.Error(), true)
 			}
 			return
 		}
 	}
+}
+
+// ends counts how often a tunlet has ended, or could not be started, since it ran for
+// long.
+type ends struct {
+	all      int
+	failures int // of its own, and not of the process that it shares
+}
+
+// with adds an end after so long.
+func (e ends) with(reason error, after time.Duration) ends {
+	if after > stable {
+		e = ends{}
+	}
+	e.all++
+	if !errors.Is(reason, errShared) {
+		e.failures++
+	}
+	return e
 }
 
 // starter returns what starts a tunlet.
@@ -242,7 +259,7 @@ func (h *Host) stopped(st *Status) {
 }
 
 // again waits before the next start. It returns false if there is none.
-func (h *Host) again(ctx context.Context, st *Status, log *slog.Logger, failures int, err error) bool {
+func (h *Host) again(ctx context.Context, st *Status, log *slog.Logger, past ends, err error) bool {
 	switch {
 	case errors.Is(err, errPermanent):
 		h.set(st, func() { st.State, st.Reason = StateRefused, err.Error() })
@@ -252,16 +269,16 @@ func (h *Host) again(ctx context.Context, st *Status, log *slog.Logger, failures
 		h.set(st, func() { st.State, st.Reason = StateQuarantined, err.Error() })
 		log.Warn("tunlet put into quarantine; its problem goes untuned", "error", err)
 		return false
-	case failures >= h.opts.maxFailures:
+	case past.failures >= h.opts.maxFailures:
 		h.set(st, func() {
-			st.State, st.Reason = StateQuarantined, fmt.Sprintf("failed %d times, the last time: %v", failures, err)
+			st.State, st.Reason = StateQuarantined, fmt.Sprintf("failed %d times, the last time: %v", past.failures, err)
 		})
-		log.Warn("tunlet put into quarantine; its problem goes untuned", "failures", failures, "error", err)
+		log.Warn("tunlet put into quarantine; its problem goes untuned", "failures", past.failures, "error", err)
 		return false
 	}
 	h.set(st, func() { st.State, st.Reason = StateRestarting, err.Error() })
-	pause := h.opts.pause << min(failures-1, 5)
-	log.Info("tunlet failed", "error", err, "restart_in", pause)
+	pause := h.opts.pause << min(past.all-1, 5)
+	log.Info("tunlet is started again", "in", pause, "reason", err)
 	if !beat.Pause(ctx, pause) {
 		h.stopped(st)
 		return false
@@ -271,8 +288,8 @@ func (h *Host) again(ctx context.Context, st *Status, log *slog.Logger, failures
 }
 
 // runOnce starts a tunlet when it is of use and returns when it has ended, with
-// the reason. last tells at that time whether it will not be started again.
-func (h *Host) runOnce(ctx context.Context, s *starter, st *Status, last func() bool) error {
+// the reason. last tells for that reason whether it will not be started again.
+func (h *Host) runOnce(ctx context.Context, s *starter, st *Status, last func(reason error) bool) error {
 	t, err := h.rise(ctx, s, st)
 	if err != nil {
 		return err
@@ -286,11 +303,8 @@ func (h *Host) runOnce(ctx context.Context, s *starter, st *Status, last func() 
 	reason := t.life.ended()
 	u, _ := t.life.measure()
 	h.set(st, func() { st.PeakRSS = max(st.PeakRSS, u.peak) })
-	h.observer.TunletGone(s.Name, reason, over != nil || last())
-	if over != nil {
-		return over
-	}
-	return errors.New(reason)
+	h.observer.TunletGone(s.Name, reason.Error(), over != nil || last(reason))
+	return cmp.Or(over, reason)
 }
 
 // watch waits for a tunlet's end, and causes it when ctx ends or the tunlet takes

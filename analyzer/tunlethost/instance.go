@@ -4,6 +4,7 @@ package tunlethost
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -29,7 +30,7 @@ type instance struct {
 
 	once   sync.Once
 	gone   chan struct{} // closed when it has ended
-	reason string        // why; set before gone is closed
+	reason error         // why; set before gone is closed
 }
 
 var (
@@ -80,13 +81,13 @@ func (i *instance) charge(trailer metadata.MD) {
 
 // Kill implements life.
 func (i *instance) Kill(reason string) {
-	if i.finish(reason) {
+	if i.finish(errors.New(reason)) {
 		i.shared.dismiss(i)
 	}
 }
 
 // finish takes down why the instance has ended; false if that is known.
-func (i *instance) finish(reason string) (first bool) {
+func (i *instance) finish(reason error) (first bool) {
 	i.once.Do(func() {
 		first, i.reason = true, reason
 		close(i.gone)
@@ -98,7 +99,7 @@ func (i *instance) finish(reason string) (first bool) {
 func (i *instance) done() <-chan struct{} { return i.gone }
 
 // ended implements life.
-func (i *instance) ended() string {
+func (i *instance) ended() error {
 	<-i.gone
 	return i.reason
 }

@@ -190,7 +190,7 @@ func (r *running) done() <-chan struct{} { return r.proc.exited }
 func (r *running) measure() (usage, bool) { return r.proc.measure() }
 
 // ended implements life.
-func (r *running) ended() string {
+func (r *running) ended() error {
 	<-r.proc.exited
 	r.client.Kill()
 	_ = os.RemoveAll(r.dir)
@@ -198,7 +198,7 @@ func (r *running) ended() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.killed != "" {
-		return r.killed
+		return errors.New(r.killed)
 	}
-	return r.proc.state.String()
+	return errors.New(r.proc.state.String())
 }

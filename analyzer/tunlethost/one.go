@@ -34,10 +34,10 @@ func openOne(ctx context.Context, c Candidate, opts Options, unasked bool) (*Tun
 func (t *Tunlet) Close() (ended string) {
 	select {
 	case <-t.life.done():
-		return t.life.ended()
+		return t.life.ended().Error()
 	default:
 		t.Kill("closed")
-		t.life.ended()
+		_ = t.life.ended()
 		return ""
 	}
 }

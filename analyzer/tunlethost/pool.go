@@ -125,10 +125,10 @@ func (p *Pool) admit(ctx context.Context, user string, log *slog.Logger) (releas
 	return func() { p.own.Leave(user) }, err
 }
 
-// begin begins a tunlet of a package in the process that serves it, which is started
-// where there is none. What the tunlet takes is charged to costs.
-func (p *Pool) begin(ctx context.Context, program, sum, name string, costs *account) (*instance, error) {
-	s, err := p.enter(packageKey{program, sum})
+// enter returns the process that a package's tunlets are begun in, which is started
+// where there is none, when it runs. The caller begins an instance in it.
+func (p *Pool) enter(ctx context.Context, k packageKey) (*shared, error) {
+	s, err := p.reserve(k)
 	if err != nil {
 		return nil, err
 	}
@@ -142,12 +142,12 @@ func (p *Pool) begin(ctx context.Context, program, sum, name string, costs *acco
 		s.leave(nil)
 		return nil, s.err
 	}
-	return s.begin(ctx, name, costs)
+	return s, nil
 }
 
-// enter returns the process that a package's tunlets are begun in. The caller calls
-// its leave, or has an instance that does.
-func (p *Pool) enter(k packageKey) (*shared, error) {
+// reserve has the process of a package stay, or started. The caller calls its leave, or
+// has an instance that does.
+func (p *Pool) reserve(k packageKey) (*shared, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

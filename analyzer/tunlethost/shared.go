@@ -4,11 +4,14 @@ package tunlethost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -23,6 +26,10 @@ const (
 	// endPatience is how long a process may take to say that it has ended an instance.
 	endPatience = 2 * time.Second
 )
+
+// errShared marks the end of a shared process, and a start of it that failed. Whose
+// fault that is cannot be told: it is held against none of the tunlets.
+var errShared = errors.New("the process that the tunlets share")
 
 // shared is a process that serves the tunlets of a package.
 type shared struct {
@@ -54,6 +61,8 @@ func (s *shared) live() {
 		return nil
 	})
 	if s.err != nil {
+		s.err = fmt.Errorf("%w: %w", errShared, s.err)
+		log.Warn("process of tunlets could not be started; those that need it try again", "error", s.err)
 		s.end()
 		close(s.started)
 		return
@@ -61,9 +70,12 @@ func (s *shared) live() {
 	close(s.started)
 	s.watch()
 	reason := s.run.ended()
-	log.Debug("process of tunlets ended", "reason", reason)
-	for _, i := range s.end() {
-		i.finish(reason)
+	left := s.end()
+	if len(left) > 0 {
+		log.Warn("process of tunlets ended; those that ran in it are started again", "tunlets", len(left), "reason", reason)
+	}
+	for _, i := range left {
+		i.finish(fmt.Errorf("%w: %w", errShared, reason))
 	}
 }
 
@@ -109,17 +121,17 @@ func (s *shared) look(now time.Time, w *watcher) string {
 	w.limits.MemoryBytes += uint64(len(s.instances)) * instanceBytes
 	w.limits.CPU *= float64(1 + len(s.instances)/crowd)
 	if err := w.look(now, u); err != nil {
-		return fmt.Sprintf("the process that the tunlets share: %v", err)
+		return err.Error()
 	}
 	return ""
 }
 
-// begin begins a tunlet. The caller has entered.
+// begin begins a tunlet, and charges to costs what it takes. The caller has entered.
 func (s *shared) begin(ctx context.Context, name string, costs *account) (*instance, error) {
 	begun, err := s.service.BeginTunlet(ctx, &attunev1.BeginTunletRequest{Tunlet: name})
 	if err != nil {
 		s.leave(nil)
-		return nil, fmt.Errorf("begin it in the process of its package: %w", err)
+		return nil, fmt.Errorf("begin it in the process of its package: %w", s.blame(err))
 	}
 	i := &instance{
 		shared: s, number: begun.GetInstance(), entry: strconv.FormatUint(begun.GetInstance(), 10), gone: make(chan struct{}),
@@ -130,10 +142,24 @@ func (s *shared) begin(ctx context.Context, name string, costs *account) (*insta
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	if s.over {
-		return nil, fmt.Errorf("the process of its package has ended")
+		return nil, fmt.Errorf("%w has ended", errShared)
 	}
 	s.instances[i] = true
 	return i, nil
+}
+
+// blame returns the error of a call as an errShared if the call failed because the
+// process was about to end.
+func (s *shared) blame(err error) error {
+	if code := status.Code(err); code != codes.Unavailable && code != codes.Canceled {
+		return err
+	}
+	select {
+	case <-s.run.done():
+		return fmt.Errorf("%w has ended: %w", errShared, err)
+	case <-time.After(endPatience):
+		return err
+	}
 }
 
 // leave takes back an enter, with the instance that came of it, if any.

@@ -273,6 +273,46 @@ func TestProcessEnds(t *testing.T) {
 	}
 }
 
+// However often the process ends, no tunlet is put into quarantine for it: what did it
+// may be another's. A failure of its own counts as ever.
+func TestProcessEndsAgainAndAgain(t *testing.T) {
+	s := newSite(t, Limits{})
+	n := s.session("panic")
+	for i := range 2 * s.opts.maxFailures {
+		if err := syscall.Kill(n.pid(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if g := receive(t, n.gone); g.final || g.reason != "the process that the tunlets share: signal: killed" {
+			t.Fatalf("gone %+v at end %d", g, i+1)
+		}
+		n.await("panic")
+	}
+	_, _ = n.tick(t.Context())
+	if g := receive(t, n.gone); g.final || !strings.Contains(g.reason, "panic in Tick") {
+		t.Errorf("gone %+v at its first failure", g)
+	}
+	n.await("anything")
+	n.ticks("tick 1")
+}
+
+// The same goes for a process that does not start in time.
+func TestProcessDoesNotStart(t *testing.T) {
+	s := newSite(t, Limits{})
+	s.pool.opts.startTimeout = time.Nanosecond
+	o := newObserver()
+	h := New(s.opts, o)
+	if err := h.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Stop)
+	st := eventually(t, h, func(st Status) bool {
+		return st.State == StateQuarantined || st.Restarts > s.opts.maxFailures
+	})
+	if want := "the process that the tunlets share: no answer within 1ns"; st.State == StateQuarantined || st.Reason != want {
+		t.Errorf("status %+v, want the reason %q", st, want)
+	}
+}
+
 // CPU time is charged to the session whose call took it, once the call is over; what no
 // call was charged with ends the process.
 func TestSharedProcessTakesTooMuch(t *testing.T) {

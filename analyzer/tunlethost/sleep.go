@@ -83,7 +83,7 @@ func (h *Host) doze(ctx context.Context, s *starter, st *Status) (*Tunlet, error
 func (h *Host) unused(s *starter, t *Tunlet, st *Status, info *attunev1.DescribeResponse, unset []string) error {
 	if t != nil {
 		t.Kill("it is not configured")
-		t.life.ended()
+		_ = t.life.ended()
 	}
 	h.set(st, func() {
 		st.State, st.Version, st.Summary = StateAsleep, info.GetVersion(), info.GetSummary()
@@ -126,7 +126,7 @@ func (h *Host) linger(ctx context.Context, s *starter, t *Tunlet, woken <-chan s
 		s.log.Warn("tunlet ended that was not of use yet; it is started again when it is", "error", over)
 	}
 	t.Kill("it is not of use yet")
-	t.life.ended()
+	_ = t.life.ended()
 	return nil
 }
 
@@ -212,7 +212,7 @@ func Describe(ctx context.Context, c Candidate, opts Options) (*attunev1.Describ
 	info, t, err := h.describe(ctx, s)
 	if t != nil {
 		t.Kill("it was only asked")
-		t.life.ended()
+		_ = t.life.ended()
 	}
 	return info, s.sum, err
 }

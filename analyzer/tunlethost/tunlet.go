@@ -39,7 +39,7 @@ type life interface {
 	// done is closed when it has ended.
 	done() <-chan struct{}
 	// ended waits for the end, cleans up, and says how it ended.
-	ended() string
+	ended() error
 	// measure reads what it takes; false if it has ended.
 	measure() (usage, bool)
 }
@@ -121,9 +121,13 @@ func (s *starter) join(ctx context.Context, program string) (*Tunlet, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	p, err := s.pool.enter(ctx, packageKey{program, s.sum})
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.launch.timeout, fmt.Errorf("no answer within %v", s.launch.timeout))
 	defer cancel()
-	i, err := s.pool.begin(ctx, program, s.sum, s.Name, s.costs)
+	i, err := p.begin(ctx, s.Name, s.costs)
 	if err != nil {
 		return nil, cmp.Or(context.Cause(ctx), err)
 	}
@@ -133,7 +137,7 @@ func (s *starter) join(ctx context.Context, program string) (*Tunlet, error) {
 	}
 	if t.info, err = s.introduce(ctx, t.service); err != nil {
 		i.Kill("it could not be started")
-		return nil, cmp.Or(context.Cause(ctx), err)
+		return nil, cmp.Or(context.Cause(ctx), p.blame(err))
 	}
 	return t, nil
 }
