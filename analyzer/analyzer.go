@@ -53,9 +53,9 @@ func New(cfg Config) (*Analyzer, error) {
 	if cfg.Knowledge != nil {
 		known = a.learner.known
 	}
-	var part func(string, *attunev1.ObjectivePart)
+	var part func(string, *attunev1.ObjectivePart) string
 	if cfg.Objective != nil {
-		part = newNodes(*cfg.Objective, a.Measured, a.Remark).take
+		part = newNodes(*cfg.Objective, a.Measured).take
 	}
 	a.session = session.New(session.Config{
 		Known: known, NodesMeasure: cfg.NodesMeasure, Part: part,

@@ -3,6 +3,7 @@
 package analyzer
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -25,8 +26,8 @@ type hosted struct {
 	cost  tunlethost.Cost
 }
 
-// tell tells how the tunlets stand.
-func (h *hosted) tell() {
+// tell tells how the tunlets stand. What it cannot tell before ctx ends is news yet.
+func (h *hosted) tell(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, st := range h.host.Status() {
@@ -34,31 +35,33 @@ func (h *hosted) tell() {
 			Tunlet: st.Name, Version: st.Version, Summary: st.Summary, Path: st.Path, Sha256: st.SHA256,
 			State: st.State, Reason: st.Reason, Restarts: uint32(st.Restarts), PeakResidentBytes: st.PeakRSS,
 		}
-		if !proto.Equal(h.state[st.Name], now) {
+		if proto.Equal(h.state[st.Name], now) {
+			continue
+		}
+		frame := &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_TunletState{TunletState: now}}
+		if h.session.TellWithin(ctx, frame) == nil {
 			h.state[st.Name] = now
-			h.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_TunletState{TunletState: now}})
 		}
 	}
-	if cost := h.host.Cost(); cost != h.cost {
+	if cost := h.host.Cost(); cost != h.cost && h.tellCost(ctx, cost, 0) == nil {
 		h.cost = cost
-		h.tellCost(0)
 	}
 }
 
 // end tells the last of it, and what this process has taken, if it is the
 // controller's as well.
 func (h *hosted) end() {
-	h.tell()
+	h.tell(context.Background())
 	if h.ownCost == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.tellCost(h.ownCost())
+	_ = h.tellCost(context.Background(), h.cost, h.ownCost()) // it fails where the session has ended
 }
 
-func (h *hosted) tellCost(own time.Duration) {
-	h.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Cost{Cost: &attunev1.RecordedCost{
-		CpuNanos: int64(h.cost.CPU), PeakResidentBytes: h.cost.PeakRSS, OwnCpuNanos: int64(own),
+func (h *hosted) tellCost(ctx context.Context, cost tunlethost.Cost, own time.Duration) error {
+	return h.session.TellWithin(ctx, &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Cost{Cost: &attunev1.RecordedCost{
+		CpuNanos: int64(cost.CPU), PeakResidentBytes: cost.PeakRSS, OwnCpuNanos: int64(own),
 	}}})
 }

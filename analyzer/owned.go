@@ -99,13 +99,12 @@ func (h *hitRate) count(b *attunev1.AggregateBatch) {
 // nodes makes values of the owner's objective of what the nodes find in files. It belongs
 // to the session's loop.
 type nodes struct {
-	whole  whole[string] // by controller
-	remark func(text string)
-	said   map[string]bool
+	whole whole[string] // by controller
+	said  map[string]bool
 }
 
-func newNodes(spec objective.Spec, measured func(float64, time.Time), remark func(string)) *nodes {
-	n := &nodes{remark: remark, said: map[string]bool{}, whole: whole[string]{measured: measured, lasting: lastingRate}}
+func newNodes(spec objective.Spec, measured func(float64, time.Time)) *nodes {
+	n := &nodes{said: map[string]bool{}, whole: whole[string]{measured: measured, lasting: lastingRate}}
 	if spec.Meaning == objective.Value || spec.Meaning == objective.Rate {
 		n.whole.lasting = lastingNumber
 	}
@@ -116,15 +115,17 @@ func newNodes(spec objective.Spec, measured func(float64, time.Time), remark fun
 // mostSaid bounds what nodes have to say of an objective.
 const mostSaid = 20
 
-// take takes what a controller has found, or why it found nothing.
-func (n *nodes) take(controller string, part *attunev1.ObjectivePart) {
+// take takes what a controller has found, or why it found nothing, which people are to
+// be told the first time.
+func (n *nodes) take(controller string, part *attunev1.ObjectivePart) (remark string) {
 	text := part.GetTrouble()
 	if text == "" {
 		n.whole.take(time.Unix(0, part.GetEndUnixNano()), map[string]float64{controller: part.GetValue()})
-		return
+		return ""
 	}
-	if !n.said[text] && len(n.said) < mostSaid {
-		n.said[text] = true
-		n.remark("your objective: " + text)
+	if n.said[text] || len(n.said) >= mostSaid {
+		return ""
 	}
+	n.said[text] = true
+	return "your objective: " + text
 }

@@ -26,9 +26,9 @@ type views struct {
 
 // view reads the account as things stand.
 func view[T any](v views, read func(at time.Duration) T) (T, error) {
-	v.hosted.tell()
 	ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
 	defer cancel()
+	v.hosted.tell(ctx)
 	return session.View(ctx, v.session, read)
 }
 
@@ -53,6 +53,6 @@ func (v views) snapshot() report.Snapshot {
 }
 
 func (v views) summary(ctx context.Context) (fold.Summary, error) {
-	v.hosted.tell()
+	v.hosted.tell(ctx)
 	return session.View(ctx, v.session, func(time.Duration) fold.Summary { return v.account.Summary() })
 }

@@ -40,19 +40,32 @@ func newInbox() *inbox {
 // Done is closed when the session takes no more messages.
 func (b *inbox) Done() <-chan struct{} { return b.done }
 
-// post hands a function to the loop; it waits while the inbox is full. It
-// reports whether the loop will run it.
+// post hands a function to the loop; it waits while the inbox is full, so that the loop
+// itself must not call it. It reports whether the loop will run it.
 func (b *inbox) post(f func()) bool {
+	return b.postWithin(context.Background(), f) == nil
+}
+
+// postWithin is post for callers that wait for room until ctx ends, whose error it
+// returns then. Where there is room, it does not look at ctx.
+func (b *inbox) postWithin(ctx context.Context, f func()) error {
 	select {
 	case <-b.done:
-		return false
+		return ErrEnded
 	default:
 	}
 	select {
 	case b.messages <- f:
-		return true
+		return nil
+	default:
+	}
+	select {
+	case b.messages <- f:
+		return nil
 	case <-b.done:
-		return false
+		return ErrEnded
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -60,8 +73,8 @@ func (b *inbox) post(f func()) bool {
 // run it yet, with ErrEnded it does not any more.
 func (b *inbox) do(ctx context.Context, f func()) error {
 	ran := make(chan struct{})
-	if !b.post(func() { f(); close(ran) }) {
-		return ErrEnded
+	if err := b.postWithin(ctx, func() { f(); close(ran) }); err != nil {
+		return err
 	}
 	return b.wait(ctx, ran)
 }
@@ -117,10 +130,10 @@ func (ws *waiters) Await(ctx context.Context, met func() bool) error {
 // until has the loop begin something and waits until its condition is met.
 func (ws *waiters) until(ctx context.Context, what string, begin func(), met func() bool) error {
 	w := waiter{met: met, done: make(chan struct{})}
-	if !ws.inbox.post(func() { begin(); ws.list = append(ws.list, w) }) {
-		return ErrEnded
+	err := ws.inbox.postWithin(ctx, func() { begin(); ws.list = append(ws.list, w) })
+	if err == nil {
+		err = ws.inbox.wait(ctx, w.done)
 	}
-	err := ws.inbox.wait(ctx, w.done)
 	if err == nil || errors.Is(err, ErrEnded) {
 		return err
 	}

@@ -42,9 +42,10 @@ type Config struct {
 	// Core holds the rules of the decision, the mode among them.
 	Core core.Config
 	// NodesMeasure is the owner's objective where the controllers measure it, as they are
-	// told, and Part takes what they find, in the session's loop; empty and nil: they do not.
+	// told, and Part takes what they find, in the session's loop, and returns what people
+	// are to be told of that; empty and nil: they do not.
 	NodesMeasure string
-	Part         func(controller string, part *attunev1.ObjectivePart)
+	Part         func(controller string, part *attunev1.ObjectivePart) (remark string)
 	// Sinks take all that the session sees and does, each frame in this order.
 	Sinks []Sink
 	// Version is Attune's own, for who reads what was recorded.

@@ -3,6 +3,8 @@
 package session
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -109,5 +111,82 @@ func TestEndWaitsForNobody(t *testing.T) {
 	const want = "tunlet a did not answer within 5s at the end, and was not waited for"
 	if remarks := r.report().Remarks; len(remarks) == 0 || remarks[len(remarks)-1].Text != want {
 		t.Errorf("remarks %+v, want %q", remarks, want)
+	}
+}
+
+// fill fills the inbox of a session. Its loop is at work meanwhile.
+func fill(s *Session) {
+	for {
+		select {
+		case s.messages <- func() {}:
+		default:
+			return
+		}
+	}
+}
+
+// TestTroubleWithFullInbox: what a node has to say of the owner's objective is written down
+// in the loop, for which nobody else makes room in the inbox.
+func TestTroubleWithFullInbox(t *testing.T) {
+	var r *rig
+	r = newRigWith(t, Config{
+		Core: core.Config{Mode: core.ModeTune}, callTimeout: time.Hour,
+		Part: func(controller string, part *attunev1.ObjectivePart) string {
+			fill(r.session)
+			return controller + ": " + part.GetTrouble()
+		},
+	})
+	r.connect("ac1", 1)
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Objective{Objective: &attunev1.ObjectivePart{Trouble: "no such file"}}})
+	if remarks := reportSoon(t, r).Remarks; len(remarks) != 1 || remarks[0].Text != "ac1: no such file" {
+		t.Errorf("remarks %+v", remarks)
+	}
+}
+
+// reportSoon is the report of a session whose loop goes on.
+func reportSoon(t *testing.T, r *rig) *report.Report {
+	t.Helper()
+	made := make(chan *report.Report, 1)
+	go func() { made <- r.report() }()
+	select {
+	case rep := <-made:
+		return rep
+	case <-time.After(patience):
+		t.Fatal("the loop is blocked")
+		panic("not reached")
+	}
+}
+
+// TestRequestsOfFullInbox: who asks a session that does not keep up waits no longer than
+// they wanted to.
+func TestRequestsOfFullInbox(t *testing.T) {
+	for name, request := range map[string]func(context.Context, *Session) error{
+		"view": func(ctx context.Context, s *Session) error {
+			_, err := View(ctx, s, func(time.Duration) int { return 0 })
+			return err
+		},
+		"await": func(ctx context.Context, s *Session) error { return s.Await(ctx, func() bool { return true }) },
+		"tell":  func(ctx context.Context, s *Session) error { return s.TellWithin(ctx, &attunev1.RecordingFrame{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, core.ModeTune)
+			began, gate := make(chan struct{}), make(chan struct{})
+			defer close(gate)
+			r.session.post(func() { close(began); <-gate })
+			<-began
+			fill(r.session)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			answer := make(chan error, 1)
+			go func() { answer <- request(ctx, r.session) }()
+			select {
+			case err := <-answer:
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("got %v", err)
+				}
+			case <-time.After(patience):
+				t.Error("still waiting")
+			}
+		})
 	}
 }

@@ -20,8 +20,8 @@ type router struct {
 	population  *population
 	sleepers    *sleepers
 	tunlets     *tunlets
-	sampled     func()                                                // is told of each round of samples, when all have it
-	part        func(controller string, part *attunev1.ObjectivePart) // nil: nobody asked for it
+	sampled     func()                                                                // is told of each round of samples, when all have it
+	part        func(controller string, part *attunev1.ObjectivePart) (remark string) // nil: nobody asked for it
 	dropped     dropped
 }
 
@@ -40,7 +40,7 @@ func (r *router) Publish(id string, m *attunev1.PublishRequest) (records uint64)
 		r.inbox.postData(n, proto.Size(k.Samples), func() { r.samples(r.controllers.get(id), k.Samples) })
 	case *attunev1.PublishRequest_Objective:
 		if r.part != nil {
-			r.inbox.postData(1, proto.Size(k.Objective), func() { r.part(id, k.Objective) })
+			r.inbox.postData(1, proto.Size(k.Objective), func() { r.objective(id, k.Objective) })
 		}
 	case *attunev1.PublishRequest_News:
 		r.inbox.post(func() {
@@ -53,6 +53,13 @@ func (r *router) Publish(id string, m *attunev1.PublishRequest) (records uint64)
 		r.inbox.post(func() { r.news(r.controllers.get(id), m) })
 	}
 	return 0
+}
+
+// objective hands over what a controller has found of the owner's objective.
+func (r *router) objective(id string, part *attunev1.ObjectivePart) {
+	if remark := r.part(id, part); remark != "" {
+		r.teller.emitRemark(ownName, 0, remark)
+	}
 }
 
 // publishRecords hands a batch to the loop with what was dropped before it, or

@@ -94,14 +94,15 @@ func View[T any](ctx context.Context, s *Session, f func(at time.Duration) T) (T
 	return v, nil
 }
 
-// Tell gives the sinks frames of what the session does not know itself, unless it has
-// ended.
-func (s *Session) Tell(frames ...*attunev1.RecordingFrame) {
-	s.post(func() {
-		for _, f := range frames {
-			s.teller.emit(f)
-		}
-	})
+// Tell gives the sinks a frame of what the session does not know itself, unless it has
+// ended. It waits while the session does not keep up, and must not be called in its loop.
+func (s *Session) Tell(frame *attunev1.RecordingFrame) {
+	_ = s.TellWithin(context.Background(), frame)
+}
+
+// TellWithin is Tell with an end of the waiting for room; an error: it was not told.
+func (s *Session) TellWithin(ctx context.Context, frame *attunev1.RecordingFrame) error {
+	return s.postWithin(ctx, func() { s.teller.emit(frame) })
 }
 
 // Measured takes a value of the owner's objective (core.Config) over an interval that ends
