@@ -88,6 +88,7 @@ func TestRecording(t *testing.T) {
 		Process: 1, Knob: "k", Action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{Name: "k"}}},
 	}}}}})
 	publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: 7}}})
+	r.settle("a") // nothing that waits for it is lost
 	r.session.TunletGone("a", "test", true)
 	r.report()
 	want := []string{

@@ -36,7 +36,8 @@ type tunlet struct {
 	feed    feed.Feed // what it gets
 
 	tickQueued    bool
-	toldEnd       bool // it knows that the application has ended
+	toldEnd       bool   // it knows that the application has ended
+	lostByEnd     uint64 // how much it did not get before that
 	refusedPoints int
 	remarks       int
 	errors        int
@@ -189,6 +190,15 @@ func (t *tunlet) tick(now time.Time) {
 	})
 }
 
+// lost is how much it did not get. What comes when it knows of the application's end is of
+// no use any more, and no loss.
+func (t *tunlet) lost() uint64 {
+	if t.toldEnd {
+		return t.lostByEnd
+	}
+	return t.worker.Lost()
+}
+
 // applicationEnded tells the end, and makes Finish wait for the answer.
 func (t *tunlet) applicationEnded(now time.Time) {
 	t.worker.Push(calls.Call{
@@ -197,6 +207,9 @@ func (t *tunlet) applicationEnded(now time.Time) {
 			_, err := t.service.ApplicationEnded(ctx, &attunev1.ApplicationEndedRequest{UnixNano: now.UnixNano()})
 			return nil, err
 		},
-		Done: func(error) { t.post(func() { t.toldEnd = true }) },
+		Done: func(error) {
+			lost := t.worker.Lost()
+			t.post(func() { t.toldEnd, t.lostByEnd = true, lost })
+		},
 	})
 }

@@ -91,7 +91,7 @@ func (ts *tunlets) remove(name, reason string, final bool) {
 	}
 	t.worker.Stop()
 	delete(ts.running, name)
-	ts.losses.add(name, t.worker.Lost())
+	ts.losses.add(name, t.lost())
 	ts.points.releaseAll(&t.holder)
 	ts.wants.leave(t)
 	ts.decider.step(core.TunletGone{Tunlet: name, Reason: reason, Final: final})
@@ -115,7 +115,7 @@ func (ts *tunlets) adviser(name string) adviser {
 // lost is how much a tunlet did not get, since it was started last.
 func (ts *tunlets) lost(name string) uint64 {
 	if t := ts.running[name]; t != nil {
-		return t.worker.Lost()
+		return t.lost()
 	}
 	return 0
 }

@@ -43,6 +43,7 @@ type backlog struct {
 	calls   []Call
 	data    int   // calls with measured data
 	bytes   int64 // what they weigh
+	making  Call  // measured data that was taken and is not delivered yet
 	closed  bool
 	dropped uint64            // events not delivered
 	untold  map[uint64]uint64 // records among them by process, until the next ones tell
@@ -56,6 +57,7 @@ func (b *backlog) put(c Call) bool {
 	defer b.mu.Unlock()
 	switch {
 	case b.closed:
+		b.dropLocked(c)
 		return true
 	case c.Data && (b.data >= MaxData || b.bytes+c.Size > dataBytes):
 		b.dropLocked(c)
@@ -103,7 +105,20 @@ func (b *backlog) take() (Call, state) {
 		c.Events += next.Events
 		c.Size += next.Size
 	}
+	if c.Data {
+		b.making = c
+	}
 	return c, taken
+}
+
+// settle tells what became of the call that was taken last.
+func (b *backlog) settle(delivered bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !delivered {
+		b.dropLocked(b.making)
+	}
+	b.making = Call{}
 }
 
 // first takes the first call. The caller holds mu.
@@ -118,15 +133,11 @@ func (b *backlog) first() Call {
 	return c
 }
 
-// drop counts measured data that is not delivered.
-func (b *backlog) drop(c Call) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.dropLocked(c)
-}
-
-// dropLocked is drop for callers that hold mu.
+// dropLocked counts measured data that is not delivered. The caller holds mu.
 func (b *backlog) dropLocked(c Call) {
+	if !c.Data {
+		return
+	}
 	b.dropped += c.Events
 	for _, part := range c.Records.GetRecords() {
 		if b.untold == nil {
@@ -146,11 +157,16 @@ func (b *backlog) TakeUntold(process uint64) uint64 {
 	return lost
 }
 
-// close has the backlog take and give nothing from now on.
+// close has the backlog take and give nothing from now on. The measured data in it, and
+// that of a call under way, is lost, and counted.
 func (b *backlog) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
+	for _, c := range append(b.calls, b.making) {
+		b.dropLocked(c)
+	}
+	b.calls, b.data, b.bytes, b.making = nil, 0, 0, Call{}
 }
 
 // Lost returns how many events were not delivered.

@@ -100,6 +100,7 @@ func (w *Worker) rested() bool {
 // does not implement the method is not interested.
 func (w *Worker) make(c Call) {
 	if w.absent[c.Method] {
+		w.settle(true)
 		if c.Done != nil {
 			c.Done(errAbsent)
 		}
@@ -108,6 +109,7 @@ func (w *Worker) make(c Call) {
 	ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Timeout)
 	defer cancel()
 	reaction, err := c.Do(ctx)
+	w.settle(err == nil || status.Code(err) == codes.Unimplemented)
 	switch code := status.Code(err); {
 	case err == nil:
 		if reaction != nil {
@@ -121,9 +123,6 @@ func (w *Worker) make(c Call) {
 	case code == codes.DeadlineExceeded && w.ctx.Err() == nil:
 		w.cfg.Hung("no answer to " + c.Method + " within " + w.cfg.Timeout.String())
 	case code != codes.Unavailable && code != codes.Canceled:
-		if c.Data {
-			w.drop(c)
-		}
 		w.cfg.Failed(c.Method, err)
 	}
 	if c.Done != nil {

@@ -85,16 +85,42 @@ func TestWorkerTellsOfDroppedRecords(t *testing.T) {
 // take is lost, unless it has said that it wants none.
 func TestWorkerCountsRefusedData(t *testing.T) {
 	for code, want := range map[codes.Code]uint64{
-		codes.ResourceExhausted: 5, codes.Unimplemented: 0, codes.OK: 0,
+		codes.ResourceExhausted: 5, codes.Unavailable: 5, codes.Canceled: 5, codes.DeadlineExceeded: 5, codes.Unimplemented: 0, codes.OK: 0,
 	} {
 		w := worker(t)
+		w.cfg.Hung = func(string) {}
 		c := recordsCall(1, 5)
 		c.Do = func(context.Context) (*attunev1.Reaction, error) { return nil, status.Error(code, "no") }
-		w.make(c)
-		w.make(Call{Method: "Tick", Do: c.Do})
+		for _, c := range []Call{c, {Method: "Tick", Do: c.Do}} {
+			w.Push(c)
+			next, _ := w.next()
+			w.make(next)
+		}
 		if lost, untold := w.Lost(), w.TakeUntold(1); lost != want || untold != want {
 			t.Errorf("%v: %d events lost, %d to be told, want %d", code, lost, untold, want)
 		}
+	}
+}
+
+// TestWorkerCountsWhatIsLeft stops a worker with a call under way and others that wait:
+// all of their data is lost, each once, and so is what comes later.
+func TestWorkerCountsWhatIsLeft(t *testing.T) {
+	w := worker(t)
+	for n := range 3 {
+		w.Push(Call{Method: "HandleEvents", Data: true, Events: 1 << n, Do: func(ctx context.Context) (*attunev1.Reaction, error) {
+			return nil, ctx.Err()
+		}})
+		w.Push(Call{Method: "Tick", Events: 100})
+	}
+	under, _ := w.next()
+	w.Stop()
+	if lost := w.Lost(); lost != 7 {
+		t.Errorf("%d events lost, want 7", lost)
+	}
+	w.make(under)
+	w.Push(recordsCall(1, 8))
+	if lost := w.Lost(); lost != 15 {
+		t.Errorf("%d events lost in the end, want 15", lost)
 	}
 }
 
