@@ -3,21 +3,15 @@
 package shm
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // attempts is how many sizes DMLib tries; DM_GATE_ATTEMPTS of dmlib/src/gate.h.
 const attempts = 3
-
-// ErrForeign means that a memory file is not as New makes it.
-var ErrForeign = errors.New("not a memory file as this controller makes them")
 
 // Headers returns the headers, HeaderSize bytes each, of the file that New makes
 // and of the smaller ones that a process with little address space is offered: a
@@ -82,18 +76,4 @@ func geometryOf(header []byte) (Geometry, error) {
 		return g, fmt.Errorf("%w: another version's or another's header", ErrForeign)
 	}
 	return g, nil
-}
-
-// checkSealed makes sure that the file has its size and keeps it: an access
-// behind its end would kill this process.
-func checkSealed(file *os.File, size int64) error {
-	var info unix.Stat_t
-	if err := unix.Fstat(int(file.Fd()), &info); err != nil {
-		return fmt.Errorf("%w: %w", ErrForeign, err)
-	}
-	have, err := unix.FcntlInt(file.Fd(), unix.F_GET_SEALS, 0)
-	if err != nil || have&seals != seals || info.Size != size {
-		return fmt.Errorf("%w: %d bytes with seals %#x, want %d with %#x", ErrForeign, info.Size, have, size, seals)
-	}
-	return nil
 }

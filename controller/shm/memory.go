@@ -42,8 +42,9 @@ func New(g Geometry) (*Memory, error) {
 	return NewIn(os.NewFile(uintptr(fd), FileName), g)
 }
 
-// NewIn is New in an empty memory file that somebody else made. It owns the
-// file from now on, also when it returns an error.
+// NewIn is New in an empty memory file that somebody else made, and may have open: it
+// returns ErrForeign if that changes the file's size meanwhile. It owns the file from
+// now on, also when it returns an error.
 func NewIn(file *os.File, g Geometry) (*Memory, error) { return newIn(file, g, commits()) }
 
 func newIn(file *os.File, g Geometry, committed bool) (*Memory, error) {
@@ -90,29 +91,6 @@ func assemble(file *os.File, g Geometry) (*Memory, error) {
 		Rings:    &Rings{mapping: m, owners: owners, slots: make([]slotReader, g.Slots)},
 		Children: &Children{mapping: m, guarded: executor.guarded},
 	}, nil
-}
-
-// seals fix the size of a file for good.
-const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
-
-// seal fixes the size of a file, and takes all of its memory if committed.
-func seal(file *os.File, size int64, committed bool) error {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err == nil && uint64(size) > limit.Cur {
-		return fmt.Errorf("memory file of %d bytes: files may have %d (ulimit -f)", size, limit.Cur)
-	}
-	if err := file.Truncate(size); err != nil {
-		return fmt.Errorf("size memory file to %d bytes: %w", size, err)
-	}
-	if committed {
-		if err := commit(file, size); err != nil {
-			return err
-		}
-	}
-	if _, err := unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-		return fmt.Errorf("seal memory file: %w", err)
-	}
-	return nil
 }
 
 // memfd asks for a file that can never be executed, which hardened systems

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"math"
 	"os"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/dmlib/abi"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 func TestGeometryValidate(t *testing.T) {
@@ -90,6 +93,49 @@ func TestNewFile(t *testing.T) {
 	if got := *app.U64(abi.HeaderTotalSizeAt); got != uint64(len(app.Data)) {
 		t.Errorf("total size %d of a file of %d", got, len(app.Data))
 	}
+}
+
+// TestSealOfAShrinkingFile: the process whose file it is may shrink it until the seals
+// are on, and an access behind the end that they fix would kill this process. So a file
+// is whole or refused.
+func TestSealOfAShrinkingFile(t *testing.T) {
+	patience.Until(t, "a file that shrank before its seals came", func() bool {
+		size, err := sealShrinking(t)
+		if err == nil && size != small().Bytes() {
+			t.Fatalf("sealed with %d bytes of %d", size, small().Bytes())
+		}
+		if err != nil && !errors.Is(err, ErrForeign) {
+			t.Fatal(err)
+		}
+		return err != nil
+	})
+}
+
+// sealShrinking seals a file while its process takes all from it over and over, and
+// returns the size that it has for good.
+func sealShrinking(t *testing.T) (size int64, err error) {
+	t.Helper()
+	fd, err := memfd(FileName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fd), FileName)
+	defer file.Close()
+	var process sync.WaitGroup
+	var sealed atomic.Bool
+	process.Go(func() {
+		for !sealed.Load() {
+			_ = file.Truncate(0) // refused once the seals are on
+		}
+	})
+	err = seal(file, small().Bytes(), false)
+	sealed.Store(true)
+	process.Wait()
+	var info unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &info); err != nil {
+		t.Fatal(err)
+	}
+	return info.Size, err
 }
 
 // TestFileIsSparse: a process with few threads must not cost what one with
