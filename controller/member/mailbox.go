@@ -4,7 +4,6 @@ package member
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
@@ -96,9 +95,19 @@ func (m mailbox) callAtEntry(ctx context.Context, call access.Call) (uint64, str
 	command.Args[0] = call.Function
 	copy(command.Args[1:], call.Arguments)
 	result, err := m.executor.Run(ctx, command)
-	gone := m.sites.Measure(context.WithoutCancel(ctx), f, number, sites.Where{})
-	if err := errors.Join(err, gone); err != nil {
-		return 0, "", err
+	remark := m.restoreEntry(ctx, f, number)
+	if err != nil {
+		return 0, "", fmt.Errorf("%w%s", err, remark)
 	}
-	return result.Value, fmt.Sprintf("entry of %s, thread %d", f.Symbol.Name, result.Thread), nil
+	return result.Value, fmt.Sprintf("entry of %s, thread %d%s", f.Symbol.Name, result.Thread, remark), nil
+}
+
+// restoreEntry makes an entry what it was before a call was made there, and says so if it
+// stays patched. That is no error of the call: it would be taken for one that was not
+// made, and be made again.
+func (m mailbox) restoreEntry(ctx context.Context, f sites.Function, number int) (remark string) {
+	if err := m.sites.Measure(context.WithoutCancel(ctx), f, number, sites.Where{}); err != nil {
+		return fmt.Sprintf("; the entry of %s stays patched: %v", f.Symbol.Name, err)
+	}
+	return ""
 }

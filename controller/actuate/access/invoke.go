@@ -183,11 +183,28 @@ func (i Invocation) byMailbox(ctx context.Context, process Process) (uint64, str
 		return 0, "", err
 	}
 	value, where, err := mailbox.Call(ctx, i.call(page))
-	if err == nil || errors.Is(err, shm.ErrNoSafePoint) {
-		// Else a thread may still be in it.
-		err = errors.Join(err, free())
+	switch {
+	case err == nil:
+		return value, where + freeAfter(ctx, free), nil
+	case next(err):
+		err = errors.Join(err, free(ctx))
 	}
-	return value, where, err
+	return 0, "", err // else a thread may still be in the page
+}
+
+// freePatience is how long a page waits for the safe point at which it is freed.
+const freePatience = time.Second
+
+// freeAfter frees the page of a call that was made, and says so if the page stays. The
+// time for the call may be spent by now. That the page stays is no error of the call: it
+// would be taken for one that was not made, and be made again.
+func freeAfter(ctx context.Context, free func(context.Context) error) (remark string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freePatience)
+	defer cancel()
+	if err := free(ctx); err != nil {
+		return fmt.Sprintf("; the page with the code of the call stays: %v", err)
+	}
+	return ""
 }
 
 // call is one at the invocation's place.
@@ -200,8 +217,8 @@ func (i Invocation) call(function uint64, arguments ...uint64) Call {
 // pageBytes is the size of a page on x86-64.
 const pageBytes = 4096
 
-// codePage has DMLib map memory for code; free unmaps it.
-func (i Invocation) codePage(ctx context.Context, process Process, mailbox Mailbox, code []byte) (page uint64, free func() error, err error) {
+// codePage has DMLib map memory for code; free unmaps it, at any hook of the families.
+func (i Invocation) codePage(ctx context.Context, process Process, mailbox Mailbox, code []byte) (page uint64, free func(context.Context) error, err error) {
 	unmap, err := Lookup(process, "libc.so*", "munmap", objfile.Function)
 	if err != nil {
 		return 0, nil, err
@@ -213,12 +230,12 @@ func (i Invocation) codePage(ctx context.Context, process Process, mailbox Mailb
 	if err := mailbox.Map(ctx, page, pageBytes); err != nil {
 		return 0, nil, err
 	}
-	free = func() error {
-		_, _, err := mailbox.Call(ctx, i.call(unmap.Address, page, pageBytes))
+	free = func(ctx context.Context) error {
+		_, _, err := mailbox.Call(ctx, Call{Function: unmap.Address, Arguments: []uint64{page, pageBytes}, Families: i.Place.Families})
 		return err
 	}
 	if err := proc.Write(process, page, code); err != nil {
-		return 0, nil, errors.Join(err, free())
+		return 0, nil, errors.Join(err, free(ctx))
 	}
 	return page, free, nil
 }
