@@ -149,5 +149,5 @@ func (h *host) named(spec *attunev1.MeasurePoint) (*attunev1.MeasurePoint, error
 
 // throws says that an exception may be thrown in the process.
 func (h *host) throws(images []objfile.Image) error {
-	return objfile.Throws(h.process.PID(), images, h.slots.Matching)
+	return objfile.Throws(images, h.slots.Matching)
 }

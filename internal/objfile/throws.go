@@ -5,7 +5,6 @@ package objfile
 import (
 	"errors"
 	"fmt"
-	"os"
 )
 
 const (
@@ -25,11 +24,7 @@ var ErrThrows = errors.New("the process can throw exceptions, and one that passe
 // Throws says that an exception may be thrown in a process that has these images
 // ([ErrThrows]), or that it is not known; nil: none can be. slots is [Image.GOTSlots],
 // or has kept what that returned.
-func Throws(pid int, images []Image, slots func(Image, ...string) ([]Slot, error)) error {
-	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil {
-		return fmt.Errorf("program of process %d: %w", pid, err)
-	}
+func Throws(images []Image, slots func(Image, ...string) ([]Slot, error)) error {
 	for _, image := range images {
 		if image.Matches(unwinder) {
 			continue
@@ -38,7 +33,7 @@ func Throws(pid int, images []Image, slots func(Image, ...string) ([]Slot, error
 		if err != nil && !errors.Is(err, ErrNoSection) {
 			return fmt.Errorf("whether %s throws exceptions is not known: %w", image.Name(), err)
 		}
-		if len(raises) > 0 || image.Path == program && image.defines(throw) {
+		if len(raises) > 0 || image.Main() && image.defines(throw) {
 			return fmt.Errorf("%w (%s)", ErrThrows, image.Name())
 		}
 	}

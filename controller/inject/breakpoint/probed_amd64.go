@@ -75,7 +75,7 @@ func throwsNothing(pid int) error {
 	if err != nil {
 		return err
 	}
-	return objfile.Throws(pid, images, objfile.Image.GOTSlots)
+	return objfile.Throws(images, objfile.Image.GOTSlots)
 }
 
 // fileBehind finds the file that the code at an address is mapped from.
