@@ -178,8 +178,8 @@ func sinkOf(pid, fd int) (sink, error) {
 	if s.mode != unix.S_IFREG && s.mode != unix.S_IFIFO && !s.null {
 		return s, fmt.Errorf("descriptor %d is neither a file nor a pipe", fd)
 	}
-	flags, err := openFlags(pid, fd)
-	if err == nil && flags&unix.O_NONBLOCK != 0 {
+	d, err := describe(pid, fd)
+	if err == nil && d.flags&unix.O_NONBLOCK != 0 {
 		err = fmt.Errorf("descriptor %d does not block (O_NONBLOCK): writing to it can fail at any time", fd)
 	}
 	return s, err
@@ -187,18 +187,35 @@ func sinkOf(pid, fd int) (sink, error) {
 
 func descriptorPath(pid, fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", pid, fd) }
 
-// openFlags are those of open(2) that a descriptor has.
-func openFlags(pid, fd int) (uint64, error) {
+// description is what /proc/PID/fdinfo tells of a descriptor.
+type description struct {
+	flags uint64 // of open(2)
+	inode uint64 // of its file; 0: not told, before Linux 5.14
+}
+
+func describe(pid, fd int) (d description, err error) {
 	info, err := procid.ReadFile(pid, "fdinfo/"+strconv.Itoa(fd), maxDescription)
 	if err != nil {
-		return 0, err
+		return d, err
 	}
+	told := false
 	for line := range strings.Lines(string(info)) {
-		if text, ok := strings.CutPrefix(line, "flags:"); ok {
-			return strconv.ParseUint(strings.TrimSpace(text), 8, 64)
+		name, text, _ := strings.Cut(line, ":")
+		switch text = strings.TrimSpace(text); name {
+		case "flags":
+			told = true
+			d.flags, err = strconv.ParseUint(text, 8, 64)
+		case "ino":
+			d.inode, err = strconv.ParseUint(text, 10, 64)
+		}
+		if err != nil {
+			return d, err
 		}
 	}
-	return 0, fmt.Errorf("descriptor %d: nothing is told of its flags", fd)
+	if !told {
+		return d, fmt.Errorf("descriptor %d: nothing is told of its flags", fd)
+	}
+	return d, nil
 }
 
 // room says whether the reader of a pipe keeps up, so that a number of bytes can

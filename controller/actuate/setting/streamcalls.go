@@ -124,13 +124,22 @@ func (s sink) writer(pid, except int) int {
 		return -1 // it has ended, or is somebody else's
 	}
 	for _, fd := range numbers {
-		var st unix.Stat_t
-		if fd == except || unix.Stat(descriptorPath(pid, fd), &st) != nil || st.Dev != s.device || st.Ino != s.inode {
-			continue
-		}
-		if flags, err := openFlags(pid, fd); err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY {
+		if fd != except && s.writtenBy(pid, fd) {
 			return fd
 		}
 	}
 	return -1
+}
+
+// writtenBy says whether a descriptor writes to the file. A server of files that is out of
+// reach may never answer for one: the kernel's own description of the descriptor is read
+// first, and of the few that may be of this file it is asked for what it knows itself.
+func (s sink) writtenBy(pid, fd int) bool {
+	d, err := describe(pid, fd)
+	if err != nil || d.flags&unix.O_ACCMODE == unix.O_RDONLY || d.inode != 0 && d.inode != s.inode {
+		return false
+	}
+	var st unix.Statx_t
+	err = unix.Statx(unix.AT_FDCWD, descriptorPath(pid, fd), unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &st)
+	return err == nil && unix.Mkdev(st.Dev_major, st.Dev_minor) == s.device && st.Ino == s.inode
 }

@@ -8,14 +8,20 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
+// links is what the links in /proc/PID/fd begin with.
+var links = map[uint32]string{unix.S_IFSOCK: "socket:[", unix.S_IFIFO: "pipe:["}
+
 // descriptors lists the descriptors whose file is of one type (S_IFSOCK,
-// S_IFIFO), one per file, ascending. Nothing is opened.
+// S_IFIFO), one per file, ascending. Nothing is opened, and of files with a path,
+// pipes among them, the link is read only: for one of a server that is out of reach
+// nobody may ever answer.
 func (t *Target) descriptors(scope Scope, fileType uint32) ([]Place, error) {
 	dir := fmt.Sprintf("/proc/%d/fd", t.pid())
 	entries, err := os.ReadDir(dir)
@@ -28,9 +34,13 @@ func (t *Target) descriptors(scope Scope, fileType uint32) ([]Place, error) {
 		if err != nil {
 			continue
 		}
-		var st unix.Stat_t
-		if unix.Stat(dir+"/"+entry.Name(), &st) != nil || st.Mode&unix.S_IFMT != fileType {
+		path := dir + "/" + entry.Name()
+		if link, err := os.Readlink(path); err != nil || !strings.HasPrefix(link, links[fileType]) {
 			continue // closed meanwhile, or another kind
+		}
+		var st unix.Stat_t
+		if unix.Stat(path, &st) != nil || st.Mode&unix.S_IFMT != fileType {
+			continue // the number is another file's by now
 		}
 		places = append(places, Place{Scope: scope, Number: number, Device: uint64(st.Dev), Inode: st.Ino})
 	}

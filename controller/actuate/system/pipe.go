@@ -31,7 +31,7 @@ func pipeKnobs() []knob {
 		Knob: Knob{
 			Name: "pipe.size", On: OnPipes, Values: "bytes, rounded up to a power of two of pages",
 			Examples:    []string{"64K", "1M"},
-			Description: "Bytes that a pipe holds. The other end's process has the same pipe.",
+			Description: "Bytes that a pipe holds. The other end's process has the same pipe. One with a name (mkfifo) is changed by its descriptor only.",
 			Privilege:   "CAP_SYS_RESOURCE beyond fs.pipe-max-size or the user's fs.pipe-user-pages-soft",
 			Undo:        exactly + "; tried for 500 ms while the pipe holds more than the old size",
 		},
