@@ -10,12 +10,18 @@ import (
 	"github.com/attune-hpc/attune/internal/proc"
 )
 
-// ofProgram leaves out what a program has loaded into a namespace of the loader's own: memory
-// that another C library has given out ends the program there.
-func ofProgram(process proc.Holder, images []objfile.Image) ([]objfile.Image, error) {
-	program, _, err := loaderlist.Split(process, images)
+// ofProgram tells apart what a program has, or an auditor of its (LD_AUDIT), loaded into a
+// namespace of the loader's own: memory that another C library has given out ends the
+// program there, and a lock of that library is none of the program's.
+func ofProgram(process proc.Holder, images []objfile.Image) (program, apart []objfile.Image, err error) {
+	program, apart, err = loaderlist.Split(process, images)
 	if err != nil {
-		return nil, fmt.Errorf("%w: which of its C libraries is the program's: %w", ErrUnsuited, err)
+		err = fmt.Errorf("%w: which of its C libraries is the program's: %w", ErrUnsuited, err)
 	}
-	return program, nil
+	return program, apart, err
+}
+
+// isLibc says whether an image is the C library.
+func isLibc(image objfile.Image) bool {
+	return image.Matches("libc.so.6") || image.Matches("libc-*.so")
 }

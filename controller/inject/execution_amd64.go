@@ -97,7 +97,11 @@ func (e *execution) findPlace(process *proc.Handle) (tracer.Gadget, error) {
 	if err != nil {
 		return tracer.Gadget{}, err
 	}
-	if e.ground, err = newGround(process, images); err != nil {
+	own, apart, err := ofProgram(process, images)
+	if err != nil {
+		return tracer.Gadget{}, err
+	}
+	if e.ground, err = newGround(process, own, apart); err != nil {
 		return tracer.Gadget{}, err
 	}
 	return e.ground.gadget, nil

@@ -46,11 +46,17 @@ const (
 	allocatorAfter  = 8 << 10
 )
 
-// newGround maps the ground of a process.
-func newGround(process *proc.Handle, images []objfile.Image) (*ground, error) {
+// newGround maps the ground of a process, whose objects are the program's own and those
+// apart ([ofProgram]).
+func newGround(process *proc.Handle, own, apart []objfile.Image) (*ground, error) {
 	g := &ground{process: process, frames: frames{read: process.Read}}
-	for _, image := range images {
+	for _, image := range own {
 		if err := g.add(image); err != nil {
+			return nil, err
+		}
+	}
+	for _, image := range apart {
+		if err := g.addApart(image); err != nil {
 			return nil, err
 		}
 	}
@@ -72,8 +78,18 @@ func (g *ground) add(image objfile.Image) error {
 		return g.holdLoader(image)
 	case image.Matches("libattune-dm*"):
 		return g.hold(executable(g.process.PID(), image))
-	case image.Matches("libc.so.6") || image.Matches("libc-*.so"):
+	case isLibc(image):
 		return g.holdLibc(image)
+	}
+	return g.holdAllocator(image)
+}
+
+// addApart maps the ground of an image that is not the program's. A C library of its own
+// is held whole: a thread in there is borrowed nowhere.
+func (g *ground) addApart(image objfile.Image) error {
+	g.frames.add(image)
+	if isLibc(image) {
+		return g.hold(executable(g.process.PID(), image))
 	}
 	return g.holdAllocator(image)
 }

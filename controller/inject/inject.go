@@ -154,14 +154,14 @@ func newInjection(ctx context.Context, process *proc.Handle, s procid.Status, o 
 	if i.request.orphan, err = orphaned(process); err != nil {
 		return nil, err
 	}
-	own, err := ofProgram(process, images)
+	own, apart, err := ofProgram(process, images)
 	if err != nil {
 		return nil, err
 	}
 	if i.job.calls, err = findCalls(pid, own); err != nil {
 		return nil, err
 	}
-	if i.ground, err = newGround(process, images); err != nil {
+	if i.ground, err = newGround(process, own, apart); err != nil {
 		return nil, err
 	}
 	library, err := findLibrary(process, images, s, o.Library)

@@ -57,7 +57,7 @@ func Extend(ctx context.Context, process proc.Holder, memory *shm.Memory, images
 	for _, s := range known {
 		have[s.Address] = true
 	}
-	own, err := ofProgram(process, images)
+	own, _, err := ofProgram(process, images)
 	if err != nil {
 		return nil, err
 	}
