@@ -3,6 +3,7 @@
 package setting
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -97,6 +99,39 @@ func TestThreadsInPlace(t *testing.T) {
 	}
 	if got := target.Ask(t, "region"); got != "2" {
 		t.Errorf("a region has %s threads afterwards, want 2", got)
+	}
+}
+
+// TestLibraryOfAPackage: a package of Python carries libgomp along under another name, in
+// its file and in what it is linked by.
+func TestLibraryOfAPackage(t *testing.T) {
+	dir := t.TempDir()
+	content, err := os.ReadFile("/usr/lib/x86_64-linux-gnu/libgomp.so.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name, linked = "libgomp-a34b3233.so.1.0.0", "libgXmp.so.1"
+	content = bytes.ReplaceAll(content, []byte("\x00libgomp.so.1\x00"), []byte("\x00"+linked+"\x00"))
+	if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range []string{linked, "libgomp.so"} {
+		if err := os.Symlink(name, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	target := targets.Start(t, targets.Build(t, "../testdata/regions.c", "-fopenmp", "-L"+dir, "-Wl,-rpath,"+dir), "OMP_NUM_THREADS=2")
+	a := actuate.New(actuate.Options{Journal: actuatetest.MustJournal(t, t.TempDir()), Kinds: Kinds(mustHidden(t))})
+	process := actuatetest.MustProcess(t, target.PID)
+	target.Ask(t, "region")
+	for setting, value := range map[string]int64{"omp.num_threads": 3, "gomp.spin_count": 5} {
+		r := a.Apply(t.Context(), process, &attunev1.Change{Id: setting, Action: actuatetest.Setting(setting, value)})
+		if r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED || !strings.Contains(r.GetWay(), string(access.WayMemory)) {
+			t.Errorf("%s: %v", setting, r)
+		}
+	}
+	if got := target.Ask(t, "region"); got != "3" {
+		t.Errorf("a region has %s threads, want 3", got)
 	}
 }
 

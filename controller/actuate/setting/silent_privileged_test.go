@@ -25,7 +25,7 @@ func TestWriterIsFoundWithoutItsServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer file.Close()
+		t.Cleanup(func() { _ = file.Close() })
 	}
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {

@@ -70,7 +70,7 @@ func gompSettings() []Setting {
 		Description: "Turns that a waiting thread spins before it sleeps, as GOMP_SPINCOUNT. " +
 			"Applies while there are no more threads than CPUs; libgomp spins 100 turns at most beyond that.",
 		Has: "libgomp (GCC)", WayIn: "written in place: one word that each wait reads", WayBack: backWords,
-		method: inPlace{object: "libgomp.so*", variable: hidden.GOMPSpinCount(), most: math.MaxUint64},
+		method: inPlace{object: "libgomp", variable: hidden.GOMPSpinCount(), most: math.MaxUint64},
 	}}
 }
 
@@ -88,7 +88,7 @@ func ompSettings() []Setting {
 			WayBack: backCall,
 			method: sharesWork{firstOf{
 				withDMLib{byCalls{ompThreads}},
-				inPlace{object: "libgomp.so*", variable: hidden.GOMPThreads(), most: 1 << 20, doubtful: true},
+				inPlace{object: "libgomp", variable: hidden.GOMPThreads(), most: 1 << 20, doubtful: true},
 				byCalls{functions{set: ompThreads.set, get: ompThreads.get, stopped: true}},
 			}},
 		},

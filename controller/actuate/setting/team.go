@@ -73,10 +73,8 @@ func (n *knowledge) takesAnyNumber(image objfile.Image) error {
 }
 
 func takesAnyNumber(image objfile.Image) error {
-	for _, runtime := range []string{"libgomp.so*", "libomp.so*", "libiomp5.so*", "libattune-dm*"} {
-		if image.Matches(runtime) {
-			return nil
-		}
+	if isLibrary(image, "libgomp") || isLibrary(image, "libomp") || isLibrary(image, "libiomp5") || image.Matches("libattune-dm*") {
+		return nil
 	}
 	file, err := image.Open()
 	if err != nil {

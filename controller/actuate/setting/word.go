@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
@@ -21,7 +21,7 @@ const pythonObject = "python"
 // inPlace is a setting that is one variable without symbol, read anew by the
 // library each time, so that it is written from outside and at once.
 type inPlace struct {
-	object   string // base name pattern, or pythonObject
+	object   string // name of a library, as [isLibrary] has it, or pythonObject
 	variable hidden.Variable
 	most     uint64 // what the old value may be: more, and it is not the variable
 	// doubtful: if the word holds the value already, another one may be what counts.
@@ -55,18 +55,34 @@ func (m inPlace) plan(ctx context.Context, r *settingRequest) (*actuate.Plan, er
 	}, nil
 }
 
-// image is the object that has the variable.
+// image is the object that has the variable. Of two libraries with that name, the
+// distribution's and one that a package brought along, nobody knows which is meant.
 func (m inPlace) image(process access.Process) (objfile.Image, error) {
 	images, err := process.Images()
 	if err != nil {
 		return objfile.Image{}, fmt.Errorf("mappings of process %d: %w", process.PID(), err)
 	}
-	for _, image := range images {
-		if m.object == pythonObject && isPython(image) || m.object != pythonObject && image.Matches(m.object) {
-			return image, nil
-		}
+	found := slices.DeleteFunc(slices.Clone(images), func(image objfile.Image) bool { return !m.in(image) })
+	switch {
+	case len(found) == 0:
+		return objfile.Image{}, fmt.Errorf("%w: no object of process %d is %s", access.ErrAbsent, process.PID(), m.object)
+	case len(found) > 1 && m.object != pythonObject:
+		return objfile.Image{}, fmt.Errorf("%w: process %d has several: %s, %s", access.ErrRefused, process.PID(), found[0].Path, found[1].Path)
 	}
-	return objfile.Image{}, fmt.Errorf("%w: no object of process %d is %s", access.ErrAbsent, process.PID(), strings.TrimSuffix(m.object, "*"))
+	return found[0], nil
+}
+
+// in says whether an object has the variable.
+func (m inPlace) in(image objfile.Image) bool {
+	if m.object == pythonObject {
+		return isPython(image)
+	}
+	return isLibrary(image, m.object)
+}
+
+// isLibrary says whether an object is the library of that name, such as libgomp.
+func isLibrary(image objfile.Image, name string) bool {
+	return slices.ContainsFunc(attunev1.LibraryPatterns(name), image.Matches)
 }
 
 // isPython says whether an object is the interpreter, which programs and

@@ -8,6 +8,7 @@ package openmp
 import (
 	"fmt"
 
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -21,17 +22,20 @@ type Runtime struct {
 	GNU bool
 }
 
-// runtimes lists those that are known. LLVM's also has the functions that GCC's
+// runtimes lists those that are known, by each name that they have. LLVM's also has the functions that GCC's
 // compilers call. GOMP_parallel_end, of programs from before GCC 4.9, is left
 // out, or it would be counted twice.
 func runtimes() []Runtime {
 	gnu := []string{"GOMP_parallel", "GOMP_parallel_start", "GOMP_parallel_reductions", "GOMP_parallel_loop_*", "GOMP_parallel_sections*"}
 	llvm := append([]string{"__kmpc_fork_call*"}, gnu...)
-	return []Runtime{
-		{Object: "libgomp.so*", forks: gnu, GNU: true},
-		{Object: "libomp.so*", forks: llvm},
-		{Object: "libiomp5.so", forks: llvm},
+	list := []Runtime{{Object: "libiomp5.so", forks: llvm}}
+	for _, pattern := range attunev1.LibraryPatterns("libgomp") {
+		list = append(list, Runtime{Object: pattern, forks: gnu, GNU: true})
 	}
+	for _, pattern := range attunev1.LibraryPatterns("libomp") {
+		list = append(list, Runtime{Object: pattern, forks: llvm})
+	}
+	return list
 }
 
 // Of returns the run-time that a process has mapped; false if there is none. A
@@ -53,7 +57,7 @@ func Of(p sdk.Process) (found Runtime, ok bool) {
 // Any takes every run-time.
 func Any(Runtime) bool { return true }
 
-// Wakes makes one condition for each run-time that is taken: the process has it, and
+// Wakes makes one condition for each name of the run-times that are taken: the process has it, and
 // has reached all the levels.
 func Wakes(takes func(Runtime) bool, levels ...sdk.Level) (list []sdk.Wake) {
 	for _, r := range runtimes() {
