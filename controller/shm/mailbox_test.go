@@ -234,6 +234,27 @@ func TestRunFinishesInGrace(t *testing.T) {
 	})
 }
 
+// TestRunTakesBackWhatWasGivenBack: a thread had claimed what is not for it when the time
+// was over. Nobody executes the command later.
+func TestRunTakesBackWhatWasGivenBack(t *testing.T) {
+	m, app := mustApp(t, small())
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			c := untilPosted(app, AtIO)
+			cancel()
+			time.Sleep(claimedGrace / 2)
+			c.GiveBack()
+		}()
+		if _, err := m.Run(ctx, Command{At: AtIO}); !errors.Is(err, ErrNoSafePoint) {
+			t.Errorf("got %v", err)
+		}
+	})
+	if app.Command(0).Claim(uint32(AtIO)) {
+		t.Error("the command is still there")
+	}
+}
+
 func TestRunOutcomeUnknown(t *testing.T) {
 	m, app := mustApp(t, small())
 	synctest.Test(t, func(t *testing.T) {

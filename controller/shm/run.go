@@ -52,14 +52,14 @@ func (e *Executor) Run(ctx context.Context, c Command) (Result, error) {
 		return Result{}, err
 	}
 	result, done, unattended := e.waitFor(ctx, ticket, attended)
-	if !done && e.mailbox.Cancel(ticket) {
+	cancelled := !done && e.mailbox.Cancel(ticket)
+	if !done && !cancelled {
+		result, done = e.waitInGrace(ctx, ticket)
+		cancelled = !done && e.mailbox.Cancel(ticket) // a thread for which it is not gave it back
+	}
+	if cancelled {
 		return Result{}, errors.Join(fmt.Errorf("command %d: %w: no thread%s entered a watched function (%s) within %s: %w",
 			c.ID, ErrNoSafePoint, ofThread(c.Thread), c.At, time.Since(start).Round(time.Millisecond), context.Cause(ctx)), unattended)
-	}
-	if !done {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimedGrace)
-		defer cancel()
-		result, done = e.mailbox.wait(grace, ticket)
 	}
 	if !done {
 		e.mailbox.abandon(ticket)
@@ -107,6 +107,13 @@ func (e *Executor) waitFor(ctx context.Context, t Ticket, attended bool) (Result
 	}
 	r, done := e.mailbox.wait(ctx, t)
 	return r, done, nil
+}
+
+// waitInGrace waits for a command that a thread is executing.
+func (e *Executor) waitInGrace(ctx context.Context, t Ticket) (Result, bool) {
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimedGrace)
+	defer cancel()
+	return e.mailbox.wait(grace, t)
 }
 
 // outcome says why there is no result.

@@ -76,28 +76,57 @@ static bool meant(const struct attune_command *command, const struct dm_safe_poi
  * and what else a command is about, are its own. Asked only when there is a command. */
 static bool is_own_thread(int32_t tid) { return dm_syscall(SYS_gettid, 0) == tid; }
 
+static bool is_call(const struct attune_command *command) { return command->op == ATTUNE_OP_CALL; }
+
 /* A function that is called in a handler finds what the handler interrupted, unless it
  * was named where the call is made. */
 static bool may_call(const struct attune_command *command) {
-    return command->op != ATTUNE_OP_CALL || command->point != 0 || !dm_in_handler();
+    return !is_call(command) || command->point != 0 || !dm_in_handler();
 }
 
-static bool claim(struct attune_command *command) {
+static void give_back(struct attune_command *command) {
+    __atomic_store_n(&command->state, ATTUNE_CMD_POSTED, __ATOMIC_RELEASE);
+}
+
+/* Between a thread's look and its claim another one may have executed the command, and the
+ * controller may have put the next one there: what is claimed is looked at again. */
+static bool claim(struct attune_command *command, const struct dm_safe_point *here, int32_t tid) {
     uint32_t posted = ATTUNE_CMD_POSTED;
-    return __atomic_compare_exchange_n(&command->state, &posted, ATTUNE_CMD_CLAIMED, false,
-                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    if (!__atomic_compare_exchange_n(&command->state, &posted, ATTUNE_CMD_CLAIMED, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return false;
+    if (!meant(command, here, tid)) {
+        give_back(command);
+        return false;
+    }
+    command->result = 0;
+    return true;
 }
 
 static void settle(struct attune_command *command, const struct dm_safe_point *here, int32_t tid,
-                   bool permit) {
-    if (!claim(command))
-        return;
-    command->result = 0;
-    command->error = permit ? execute(command) : EPERM;
+                   int error) {
+    command->error = error;
     command->done_by = tid;
     command->done_at = dm_ticks();
     command->done_point = here->point;
     __atomic_store_n(&command->state, ATTUNE_CMD_DONE, __ATOMIC_RELEASE);
+}
+
+static void refuse(struct attune_command *command, const struct dm_safe_point *here, int32_t tid) {
+    if (claim(command, here, tid))
+        settle(command, here, tid, EPERM);
+}
+
+/* calls: the thread is prepared for a call. */
+static void fulfil(struct attune_command *command, const struct dm_safe_point *here, int32_t tid,
+                   bool calls) {
+    if (!claim(command, here, tid))
+        return;
+    if (is_call(command) != calls || !may_call(command)) {
+        give_back(command);
+        return;
+    }
+    settle(command, here, tid, execute(command));
 }
 
 bool dm_hold_signals(uint64_t *before) {
@@ -112,8 +141,8 @@ void dm_release_signals(const uint64_t *before) {
 /* A handler that leaves by longjmp would leave the command claimed, the thread busy, and
  * perhaps the loader locked, for ever: no handler runs meanwhile, but those of faults. Hooks
  * in the command are no events of the program. */
-static void settle_undisturbed(struct attune_command *command, const struct dm_safe_point *here,
-                               int32_t tid) {
+static void fulfil_undisturbed(struct attune_command *command, const struct dm_safe_point *here,
+                               int32_t tid, bool calls) {
     struct dm_thread *thread = &dm_thread;
     uint64_t generation, before;
     if (!dm_hold_signals(&before))
@@ -122,7 +151,7 @@ static void settle_undisturbed(struct attune_command *command, const struct dm_s
     dm_enter(thread);
     thread->in_command = 1;
     dm_compiler_barrier();
-    settle(command, here, tid, true);
+    fulfil(command, here, tid, calls);
     dm_compiler_barrier();
     thread->in_command = 0;
     dm_leave(thread, generation);
@@ -131,15 +160,15 @@ static void settle_undisturbed(struct attune_command *command, const struct dm_s
 
 /* Nor does a cancelled thread end in the function that it calls: it does at the next of its
  * own cancellation points, or in here, once all is as it was. */
-static void settle_whole(struct attune_command *command, const struct dm_safe_point *here,
+static void fulfil_whole(struct attune_command *command, const struct dm_safe_point *here,
                          int32_t tid) {
     int cancels = PTHREAD_CANCEL_ENABLE;
-    if (command->op != ATTUNE_OP_CALL) {
-        settle_undisturbed(command, here, tid);
+    if (!is_call(command)) {
+        fulfil_undisturbed(command, here, tid, false);
         return;
     }
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
-    settle_undisturbed(command, here, tid);
+    fulfil_undisturbed(command, here, tid, true);
     pthread_setcancelstate(cancels, NULL);
 }
 
@@ -151,9 +180,9 @@ static void run(struct attune_command *mailbox, const struct dm_safe_point *here
             !meant(command, here, tid))
             continue;
         if (dm_confined()) /* before any other system call */
-            settle(command, here, tid, false);
+            refuse(command, here, tid);
         else if (is_own_thread(tid) && may_call(command))
-            settle_whole(command, here, tid);
+            fulfil_whole(command, here, tid);
     }
 }
 

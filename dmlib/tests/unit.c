@@ -61,6 +61,7 @@ int main(void) {
         {"memory", test_memory},     {"stubs", test_stubs},
         {"programs", test_programs}, {"tables", test_tables},
         {"calls", test_calls},       {"hits", test_hits},
+        {"claims", test_claims},
     };
     EXPECT(dm_live_prepare());
     dm_stub_prepare();

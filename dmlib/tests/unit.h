@@ -22,6 +22,7 @@ void test_records(void);
 void test_aggregates(void);
 void test_threads(void);
 void test_mailbox(void);
+void test_claims(void);
 void test_memory(void);
 void test_stubs(void);
 void test_programs(void);

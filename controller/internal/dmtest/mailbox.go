@@ -41,6 +41,9 @@ func (c Command) Claim(families uint32) bool {
 		atomic.CompareAndSwapUint32(c.U32(abi.CommandStateAt), posted, claimed)
 }
 
+// GiveBack leaves a claimed command to other threads.
+func (c Command) GiveBack() { atomic.StoreUint32(c.U32(abi.CommandStateAt), uint32(abi.CmdPosted)) }
+
 // Finish answers a claimed command.
 func (c Command) Finish(tid int, point, result uint64, errno int) {
 	*c.U64(abi.CommandResultAt) = result

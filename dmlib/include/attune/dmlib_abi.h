@@ -174,7 +174,8 @@ struct attune_table {
 
 #define ATTUNE_CMD_EMPTY 0u
 #define ATTUNE_CMD_POSTED 1u  /* (AC) complete, waits for a safe point      */
-#define ATTUNE_CMD_CLAIMED 2u /* (app) a thread executes it                 */
+#define ATTUNE_CMD_CLAIMED 2u /* (app) a thread executes it, or gives it back:
+                               * POSTED again, if it is not for that thread */
 #define ATTUNE_CMD_DONE 3u    /* (app) result is valid; AC makes it EMPTY   */
 
 #define ATTUNE_OP_NOP 0u   /* proves that safe points are reached            */
