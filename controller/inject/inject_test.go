@@ -173,6 +173,16 @@ func countsAfterwards(t *testing.T, program string) {
 	}
 }
 
+// TestEnvironmentStays: other threads of a program may look at its environment or change
+// it, and what it holds may be constant.
+func TestEnvironmentStays(t *testing.T) {
+	b := newBench(t)
+	target := targets.StartProgram(t, "environment")
+	free(t, b.inject(t, target.PID))
+	target.Right(t)
+	target.Finish(t)
+}
+
 // TestManyRounds: nothing is left. `make bench-inject` makes a thousand.
 func TestManyRounds(t *testing.T) {
 	const warmUp = 5 // the C library keeps the stack of a thread that has ended

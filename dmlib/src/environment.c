@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edits the environment in place: no allocation, and strings only shrink. */
+/* Edits the environment in place: no allocation, strings only shrink, and those that do not
+ * name us are not touched. */
 #include "dmlib.h"
 
 #include <string.h>
@@ -19,24 +20,48 @@ static bool same_base(const char *entry, size_t length, const char *base) {
     return length == base_length || entry[length - base_length - 1] == '/';
 }
 
-/* Drops every entry with that base name; what stays keeps its order. */
-static void drop_entries(char *list, const char *base) {
+static size_t entry_length(const char *entry) {
+    size_t length = 0;
+    while (entry[length] != '\0' && !separates(entry[length]))
+        length++;
+    return length;
+}
+
+static const char *behind(const char *entry, size_t length) {
+    return entry + length + (entry[length] != '\0');
+}
+
+static bool has_entry(const char *list, const char *base) {
+    for (size_t length; *list != '\0'; list = behind(list, length)) {
+        length = entry_length(list);
+        if (length > 0 && same_base(list, length, base))
+            return true;
+    }
+    return false;
+}
+
+/* What stays keeps its order. */
+static void drop_found(char *list, const char *base) {
     char *out = list;
-    for (char *in = list; *in != '\0';) {
-        size_t length = 0;
-        while (in[length] != '\0' && !separates(in[length]))
-            length++;
+    size_t length;
+    for (const char *in = list; *in != '\0'; in = behind(in, length)) {
+        length = entry_length(in);
         if (length > 0 && !same_base(in, length, base)) {
             if (out != list)
                 *out++ = ':';
             memmove(out, in, length);
             out += length;
         }
-        in += length;
-        if (*in != '\0')
-            in++;
     }
     *out = '\0';
+}
+
+/* Drops every entry with that base name. True: no other is left. */
+static bool drop_entries(char *list, const char *base) {
+    if (!has_entry(list, base))
+        return false;
+    drop_found(list, base);
+    return *list == '\0';
 }
 
 static void remove_variable(char **place) {
@@ -48,15 +73,13 @@ static void remove_variable(char **place) {
 void dm_environment_clean(char **environment, const char *library) {
     static const char preload[] = "LD_PRELOAD=";
     static const char socket[] = "ATTUNE_SOCKET=", once[] = "ATTUNE_ONCE=";
+    const char *base = base_name(library);
     char **place = environment;
     while (place != NULL && *place != NULL) {
         bool gone = strncmp(*place, socket, sizeof(socket) - 1) == 0 ||
                     strncmp(*place, once, sizeof(once) - 1) == 0;
-        if (strncmp(*place, preload, sizeof(preload) - 1) == 0) {
-            char *list = *place + sizeof(preload) - 1;
-            drop_entries(list, base_name(library));
-            gone = *list == '\0';
-        }
+        if (strncmp(*place, preload, sizeof(preload) - 1) == 0)
+            gone = drop_entries(*place + sizeof(preload) - 1, base);
         if (gone)
             remove_variable(place);
         else

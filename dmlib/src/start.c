@@ -41,15 +41,21 @@ static bool start(void) {
     return true;
 }
 
+static void come_with_program(void) {
+    dm_real_resolve_preloaded();
+    bool once = getenv("ATTUNE_ONCE") != NULL;
+    if (!start() || once)
+        dm_environment_clean(environ, own_path());
+}
+
+/* In a program that runs already attune_dm_attach does the rest: its environment is its own,
+ * other threads may be changing it, and what it holds may be constant. */
 __attribute__((constructor)) static void dm_constructor(void) {
     static bool started;
     if (__atomic_exchange_n(&started, true, __ATOMIC_ACQ_REL))
         return;
     int saved = errno;
     if (preloaded())
-        dm_real_resolve_preloaded();
-    bool once = getenv("ATTUNE_ONCE") != NULL;
-    if (!start() || once)
-        dm_environment_clean(environ, own_path());
+        come_with_program();
     errno = saved;
 }
