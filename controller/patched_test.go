@@ -176,7 +176,7 @@ func (b *bench) removed(t *testing.T, points ...uint32) map[uint32]uint64 {
 	return b.delivered(t)
 }
 
-// delivered returns what points counted as far as the controller has queued it by
+// delivered returns what points counted or recorded as far as the controller has queued it by
 // now: that of a point which is gone is, to the last call.
 func (b *bench) delivered(t *testing.T) map[uint32]uint64 {
 	t.Helper()
@@ -188,6 +188,9 @@ func (b *bench) delivered(t *testing.T) map[uint32]uint64 {
 	event(t, b, "mark at the end of the queue", func(m *attunev1.PublishRequest) (bool, bool) {
 		for _, a := range m.GetAggregates().GetAggregates() {
 			counted[a.GetPoint()] += a.GetCount()
+		}
+		for r := range attunev1.AllRecords(m.GetRecords().GetRecords()) {
+			counted[uint32(r.Point)]++
 		}
 		return true, m.GetAggregates().GetFromUnixNano() == mark
 	})

@@ -247,10 +247,12 @@ func TestPointsAtOneFunction(t *testing.T) {
 	b.withDMLib(t, target.PID)
 	timed, taken, narrow := call("many_0?", false), call("many_03", false), call("many_03", false)
 	timed.Place = attunev1.Place_PLACE_BOTH
+	recorded := call("many_03", false)
+	recorded.Place, recorded.Delivery = attunev1.Place_PLACE_BOTH, attunev1.Delivery_DELIVERY_EVENT
 	taken.Captures = []*attunev1.Capture{{Name: "x", Source: &attunev1.Capture_Parameter{}}}
 	taken.ValueCapture = "x"
 	narrow.MaxValue = 1 << 40
-	specs := []*attunev1.MeasurePoint{call("many_*", false), call("many_03", false), timed, taken, narrow}
+	specs := []*attunev1.MeasurePoint{call("many_*", false), call("many_03", false), timed, taken, narrow, recorded}
 	specs[0].GetFunction().Symbols = []string{"many_0?"}
 	for i, spec := range specs {
 		b.addPoint(t, uint32(1+i), spec)
@@ -263,10 +265,10 @@ func TestPointsAtOneFunction(t *testing.T) {
 	target.Ask(t, fmt.Sprint(calls))
 	counted := b.removed(t, 2)
 	target.Ask(t, fmt.Sprint(calls))
-	for point, n := range b.removed(t, 1, 3, 4, 5) {
+	for point, n := range b.removed(t, 1, 3, 4, 5, 6) {
 		counted[point] += n
 	}
-	for point, want := range map[uint32]uint64{1: 20, 2: 1, 3: 20, 4: 2, 5: 2} {
+	for point, want := range map[uint32]uint64{1: 20, 2: 1, 3: 20, 4: 2, 5: 2, 6: 2} {
 		if got := counted[point]; got != want*calls*manyThreads {
 			t.Errorf("point %d counted %d calls of %d", point, got, want*calls*manyThreads)
 		}

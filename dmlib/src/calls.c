@@ -32,13 +32,39 @@ static bool is_call(const struct attune_open_call *call, const struct dm_hit *hi
     return call->stack == stack && call->point == hit->point;
 }
 
+/* Where those of the topmost calls begin that have this stack: of other points of the function,
+ * for which the call that begins or ends is the same one. */
+static uint32_t first_at(const struct attune_slot *slot, uint32_t depth, uint64_t stack) {
+    while (depth > 0 && slot->calls[depth - 1].stack == stack)
+        depth--;
+    return depth;
+}
+
+static uint32_t move_down(struct attune_slot *slot, uint32_t to, uint32_t from, uint32_t depth) {
+    while (from < depth)
+        slot->calls[to++] = slot->calls[from++];
+    return to;
+}
+
+/* One that was left by longjmp or an exception is called again. */
+static uint32_t forget(struct attune_slot *slot, uint32_t depth, const struct dm_hit *hit,
+                       uint64_t stack) {
+    for (uint32_t i = first_at(slot, depth, stack); i < depth; i++)
+        if (is_call(&slot->calls[i], hit, stack))
+            return move_down(slot, i, i + 1, depth);
+    return depth;
+}
+
+static uint32_t make_room(struct attune_slot *slot, uint32_t depth, uint64_t stack) {
+    uint32_t first = first_at(slot, depth, stack);
+    return move_down(slot, drop_left(slot, 0, first, stack), first, depth);
+}
+
 static void open_call(struct attune_slot *slot, const struct dm_hit *hit, uint64_t stack,
                       uint64_t *now) {
-    uint32_t depth = depth_of(slot);
-    if (depth > 0 && is_call(&slot->calls[depth - 1], hit, stack))
-        depth--; /* it was left by longjmp or an exception, and is called again */
+    uint32_t depth = forget(slot, depth_of(slot), hit, stack);
     if (dm_unlikely(depth == ATTUNE_OPEN_CALLS))
-        depth = drop_left(slot, 0, depth, stack);
+        depth = make_room(slot, depth, stack);
     if (dm_unlikely(depth == ATTUNE_OPEN_CALLS)) {
         dm_count_own(&slot->lost);
         return;

@@ -160,14 +160,15 @@ void dm_stub_hit(uint64_t index, const struct stub_registers *registers) {
  * only the controller writes. */
 DM_INLINE uint32_t point_of(uint32_t number) { return number & UINT16_MAX; }
 DM_INLINE uint32_t points_behind(uint32_t number) { return number >> 16; }
-DM_INLINE const uint32_t *next_of(const uint32_t *number) {
-    return number + ATTUNE_ISLAND_BLOCK / sizeof(*number);
+DM_INLINE const uint32_t *number_behind(const uint32_t *number, uint32_t points) {
+    return number + points * (ATTUNE_ISLAND_BLOCK / sizeof(*number));
 }
 
 /* They read the clock once. */
 static DM_NOINLINE void hit_each(const uint32_t *number, const struct stub_registers *registers) {
     uint64_t now = 0;
-    for (uint32_t left = points_behind(*number) + 1; left > 0; left--, number = next_of(number))
+    for (uint32_t left = points_behind(*number) + 1; left > 0;
+         left--, number = number_behind(number, 1))
         if (dm_likely(point_of(*number) < ATTUNE_STUB_COUNT))
             stub_hit(ATTUNE_HOOK_COUNT + point_of(*number), ATTUNE_AT_PATCH, registers, &now);
 }
@@ -223,10 +224,13 @@ DM_INLINE void point_left(unsigned point, const struct stub_registers *registers
         full_left(point, registers);
 }
 
+/* What began last ends first, as calls.c takes it. */
 static DM_NOINLINE void each_left(const uint32_t *number, const struct stub_registers *registers) {
-    for (uint32_t left = points_behind(*number) + 1; left > 0; left--, number = next_of(number))
-        if (dm_likely(point_of(*number) < ATTUNE_STUB_COUNT))
-            point_left(ATTUNE_HOOK_COUNT + point_of(*number), registers);
+    for (uint32_t left = points_behind(*number) + 1; left-- > 0;) {
+        uint32_t point = point_of(*number_behind(number, left));
+        if (dm_likely(point < ATTUNE_STUB_COUNT))
+            point_left(ATTUNE_HOOK_COUNT + point, registers);
+    }
 }
 
 void dm_patch_left(const uint32_t *number, const struct stub_registers *registers) {

@@ -48,15 +48,22 @@ static void check_recursion(void) {
     free(memory);
 }
 
-/* Two points at one function: their calls have the same stack. */
+/* Two points at one function: their calls have the same stack, and end in the other order. */
 static void check_same_stack(void) {
     struct attune_header *memory;
     struct dm_mapping m = begin(&memory);
     enter(OUTER, 1000, 1);
     enter(INNER, 1000, 2);
+    EXPECT(leave(INNER, 1000, 2));
     EXPECT(leave(OUTER, 1000, 1));
-    EXPECT(!leave(INNER, 1000, 2)); /* it lies below what has ended: taken for left */
+    for (uint64_t i = 0; i < 3 * ATTUNE_OPEN_CALLS; i++) { /* left each time, and called again */
+        enter(OUTER, 1000, i);
+        enter(INNER, 1000, i);
+    }
+    EXPECT_EQUAL(m.slots[0].open, 2);
+    EXPECT(leave(OUTER, 1000, 3 * ATTUNE_OPEN_CALLS - 1)); /* the point of the other has gone */
     EXPECT_EQUAL(m.slots[0].open, 0);
+    EXPECT_EQUAL(m.slots[0].lost, 0);
     free(memory);
 }
 
@@ -93,6 +100,23 @@ static void check_no_room(void) {
     EXPECT_EQUAL(m.slots[0].open, 11);
     EXPECT(leave(OUTER, 100000 - 10 * 16, 8));
     EXPECT(leave(INNER, 100000 - 9 * 16, 9));
+    free(memory);
+}
+
+/* Room that the second point of a function needs is not taken from the first one's call. */
+static void check_no_room_for_second(void) {
+    struct attune_header *memory;
+    struct dm_mapping m = begin(&memory);
+    enter(INNER, 1000, 1); /* is left */
+    for (uint64_t i = 2; i < ATTUNE_OPEN_CALLS; i++)
+        enter(INNER, 100000 - i * 16, i);
+    enter(OUTER, 2000, 7);
+    EXPECT_EQUAL(m.slots[0].open, ATTUNE_OPEN_CALLS);
+    enter(INNER, 2000, 8);
+    EXPECT_EQUAL(m.slots[0].open, ATTUNE_OPEN_CALLS);
+    EXPECT(leave(INNER, 2000, 8));
+    EXPECT(leave(OUTER, 2000, 7));
+    EXPECT_EQUAL(m.slots[0].lost, 0);
     free(memory);
 }
 
@@ -142,6 +166,15 @@ static void check_due(void) {
     free(memory);
 }
 
+/* The entry of a function, and where it ends, with the same stack. */
+static DM_NOINLINE void call_island(uint8_t *code, unsigned hooks) {
+    const uint64_t hook[] = {DM_PATCH_ENTRY, DM_PATCH_EXIT};
+    for (unsigned i = 0; i < hooks; i++) {
+        memcpy(code + 48, &hook[i], sizeof(hook[i]));
+        ((void (*)(void))(uintptr_t)code)();
+    }
+}
+
 /* Code as the controller makes it for a function with points: one call of DMLib, which
  * serves the first and as many more as the number says. */
 static void check_points_of_a_function(void) {
@@ -150,11 +183,9 @@ static void check_points_of_a_function(void) {
     uint8_t *code =
         mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const uint8_t call[] = {0xff, 0x15, 48 - ATTUNE_ISLAND_CALL, 0, 0, 0, 0xc3};
-    const uint64_t hook = DM_PATCH_ENTRY;
     const uint32_t first = OUTER - ATTUNE_HOOK_COUNT, second = INNER - ATTUNE_HOOK_COUNT;
     EXPECT(code != MAP_FAILED);
     memcpy(code, call, sizeof(call));
-    memcpy(code + 48, &hook, sizeof(hook));
     uint32_t *number = (uint32_t *)(void *)(code + ATTUNE_ISLAND_NUMBER);
     number[0] = first;
     number[ATTUNE_ISLAND_BLOCK / sizeof(*number)] = second;
@@ -162,10 +193,16 @@ static void check_points_of_a_function(void) {
     m.controls[INNER].word = ATTUNE_CTL_EVENT;
     for (uint32_t more = 0; more < 2; more++) {
         number[0] = first | more << 16;
-        ((void (*)(void))(uintptr_t)code)();
+        call_island(code, 1);
         EXPECT_EQUAL(m.slots[0].aggregates[OUTER].count, 1 + more);
         EXPECT_EQUAL(m.slots[0].head, more);
     }
+    m.controls[OUTER].word |= ATTUNE_CTL_DURATION;
+    m.controls[INNER].word |= ATTUNE_CTL_DURATION;
+    call_island(code, 2);
+    EXPECT_EQUAL(m.slots[0].aggregates[OUTER].count, 3);
+    EXPECT_EQUAL(m.slots[0].head, 2);
+    EXPECT_EQUAL(m.slots[0].open, 0);
     munmap(code, 4096);
     free(memory);
 }
@@ -175,6 +212,7 @@ void test_calls(void) {
     check_same_stack();
     check_left_by_longjmp();
     check_no_room();
+    check_no_room_for_second();
     check_nonsense();
     check_busy();
     check_due();
