@@ -46,10 +46,11 @@ static uint32_t move_down(struct attune_slot *slot, uint32_t to, uint32_t from, 
     return to;
 }
 
-/* One that was left by longjmp or an exception is called again. */
-static uint32_t forget(struct attune_slot *slot, uint32_t depth, const struct dm_hit *hit,
-                       uint64_t stack) {
-    for (uint32_t i = first_at(slot, depth, stack); i < depth; i++)
+/* One that was left by longjmp or an exception is called again: its end would be taken for
+ * the end of the one that was left. */
+static uint32_t forget(struct attune_slot *slot, uint32_t from, uint32_t depth,
+                       const struct dm_hit *hit, uint64_t stack) {
+    for (uint32_t i = from; i < depth; i++)
         if (is_call(&slot->calls[i], hit, stack))
             return move_down(slot, i, i + 1, depth);
     return depth;
@@ -62,7 +63,8 @@ static uint32_t make_room(struct attune_slot *slot, uint32_t depth, uint64_t sta
 
 static void open_call(struct attune_slot *slot, const struct dm_hit *hit, uint64_t stack,
                       uint64_t *now) {
-    uint32_t depth = forget(slot, depth_of(slot), hit, stack);
+    uint32_t depth = depth_of(slot); /* what lies deeper is not found before this one */
+    depth = forget(slot, first_at(slot, depth, stack), depth, hit, stack);
     if (dm_unlikely(depth == ATTUNE_OPEN_CALLS))
         depth = make_room(slot, depth, stack);
     if (dm_unlikely(depth == ATTUNE_OPEN_CALLS)) {
@@ -76,6 +78,11 @@ static void open_call(struct attune_slot *slot, const struct dm_hit *hit, uint64
     call->extra = hit->extra;
     slot->open = depth + 1;
     call->begun = dm_time(now);
+}
+
+/* A call that is not due ends without having begun. */
+static void pass_call_by(struct attune_slot *slot, const struct dm_hit *hit, uint64_t stack) {
+    slot->open = forget(slot, 0, depth_of(slot), hit, stack);
 }
 
 static bool close_call(struct attune_slot *slot, struct dm_hit *hit, uint64_t stack) {
@@ -108,6 +115,8 @@ void dm_call_begins(const struct dm_hit *hit, uint64_t stack, uint64_t *now,
     if (!dm_passes_by(hit->word) ||
         dm_step(&thread->slot->aggregates[hit->point], dm_control(hit->point)->sample_mask))
         open_call(thread->slot, hit, stack, now);
+    else
+        pass_call_by(thread->slot, hit, stack);
     dm_leave(thread, generation);
 }
 

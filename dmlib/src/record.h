@@ -242,7 +242,8 @@ DM_INLINE bool dm_hot(unsigned point, const struct attune_point_control *control
         return dm_event(point, control, value, extra, true, now);
     if (dm_likely(asked == (ATTUNE_CTL_EVENT | ATTUNE_CTL_UNTIMED)))
         return dm_event(point, control, value, extra, false, now);
-    return (asked & (DM_CTL_ATTEND | ATTUNE_CTL_SHARED)) == 0 && dm_passes_by((uint32_t)asked) &&
+    const uint32_t more = DM_CTL_ATTEND | ATTUNE_CTL_SHARED | ATTUNE_CTL_DURATION; /* see calls.c */
+    return (asked & more) == 0 && dm_passes_by((uint32_t)asked) &&
            dm_passed_by(point, (uint32_t)(asked >> 32));
 }
 

@@ -166,13 +166,30 @@ static void check_due(void) {
     free(memory);
 }
 
-/* The entry of a function, and where it ends, with the same stack. */
-static DM_NOINLINE void call_island(uint8_t *code, unsigned hooks) {
-    const uint64_t hook[] = {DM_PATCH_ENTRY, DM_PATCH_EXIT};
-    for (unsigned i = 0; i < hooks; i++) {
-        memcpy(code + 48, &hook[i], sizeof(hook[i]));
+/* The entry of a function (<) and where it ends (>), with the same stack. */
+static DM_NOINLINE void call_island(uint8_t *code, const char *hooks) {
+    for (; *hooks != '\0'; hooks++) {
+        const uint64_t hook = *hooks == '<' ? DM_PATCH_ENTRY : DM_PATCH_EXIT;
+        memcpy(code + 48, &hook, sizeof(hook));
         ((void (*)(void))(uintptr_t)code)();
     }
+}
+
+/* A call that is not due, of a function of which one that was due was left, also by a call of
+ * another one in between. */
+static void check_left_when_due(void) {
+    struct attune_header *memory;
+    struct dm_mapping m = begin(&memory);
+    struct dm_hit hit = {.point = INNER, .word = ATTUNE_CTL_EVENT | ATTUNE_CTL_DURATION};
+    m.controls[INNER].sample_mask = 3;
+    dm_call_begins(&hit, 900, NULL, dm_thread_acquire);
+    EXPECT_EQUAL(m.slots[0].open, 1);
+    enter(OUTER, 1000, 1);
+    dm_call_begins(&hit, 900, NULL, dm_thread_acquire);
+    EXPECT(!dm_call_ends(&hit, 900));
+    EXPECT(leave(OUTER, 1000, 1));
+    EXPECT_EQUAL(m.slots[0].open, 0);
+    free(memory);
 }
 
 /* Code as the controller makes it for a function with points: one call of DMLib, which
@@ -193,16 +210,20 @@ static void check_points_of_a_function(void) {
     m.controls[INNER].word = ATTUNE_CTL_EVENT;
     for (uint32_t more = 0; more < 2; more++) {
         number[0] = first | more << 16;
-        call_island(code, 1);
+        call_island(code, "<");
         EXPECT_EQUAL(m.slots[0].aggregates[OUTER].count, 1 + more);
         EXPECT_EQUAL(m.slots[0].head, more);
     }
     m.controls[OUTER].word |= ATTUNE_CTL_DURATION;
     m.controls[INNER].word |= ATTUNE_CTL_DURATION;
-    call_island(code, 2);
+    call_island(code, "<>");
     EXPECT_EQUAL(m.slots[0].aggregates[OUTER].count, 3);
     EXPECT_EQUAL(m.slots[0].head, 2);
     EXPECT_EQUAL(m.slots[0].open, 0);
+    number[0] = second; /* calls 0 and 2 are due, of which the first one is left */
+    m.controls[INNER].sample_mask = 3;
+    call_island(code, "<<><>");
+    EXPECT_EQUAL(m.slots[0].head, 3);
     munmap(code, 4096);
     free(memory);
 }
@@ -216,5 +237,6 @@ void test_calls(void) {
     check_nonsense();
     check_busy();
     check_due();
+    check_left_when_due();
     check_points_of_a_function();
 }
