@@ -88,7 +88,6 @@ struct dm_live {
     intptr_t delta;
     uint64_t generation; /* of the mapping; 0: none */
     struct dm_mapping mapping;
-    int32_t pid; /* as the process sees itself */
     /* A page of constant data can be written; one thread at a time, for another
      * one's restored protection would take the page from under it. */
     uint32_t unprotected;
@@ -255,6 +254,10 @@ DM_HIDDEN int dm_memory_store_got(uint64_t address, uint64_t value, bool compare
 /* origin.c: whether a word is the GOT slot still that it was. True where that is
  * not known. Asks the kernel, about 1 us. */
 DM_HIDDEN bool dm_origin_holds(const struct attune_origin *origin);
+
+/* Copies from several places to one, and returns how many bytes, or an error of the kernel's. */
+struct iovec;
+DM_HIDDEN long dm_memory_read(const struct iovec *to, const struct iovec *from, unsigned parts);
 
 /* Copies bytes from anywhere; returns how many could be read from the first on.
  * Asks the kernel, about 2 us. */

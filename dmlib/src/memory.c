@@ -15,12 +15,17 @@ static bool proper(uint64_t address, uint64_t size) {
     return (size == 1 || size == 2 || size == 4 || size == 8) && address % size == 0;
 }
 
+/* The calling thread stands for the process: the first one may have ended, and has no memory
+ * then. Asked of the kernel, for dm_tid may change vector registers. */
+long dm_memory_read(const struct iovec *to, const struct iovec *from, unsigned parts) {
+    return dm_syscall(SYS_process_vm_readv, dm_syscall(SYS_gettid, 0), to, 1, from, parts);
+}
+
 static bool readable(uint64_t address, uint64_t size) {
     uint64_t copy;
     struct iovec local = {.iov_base = &copy, .iov_len = size};
     struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = size};
-    long pid = dm_syscall(SYS_getpid, 0);
-    return dm_syscall(SYS_process_vm_readv, pid, &local, 1, &remote, 1) == (long)size;
+    return dm_memory_read(&local, &remote, 1) == (long)size;
 }
 
 /* The kernel copies as far as pages can be read; two parts, for it does not
@@ -33,7 +38,7 @@ uint32_t dm_memory_copy(void *to, uint64_t address, uint32_t size) {
         {.iov_base = (void *)(uintptr_t)address, .iov_len = first},
         {.iov_base = (void *)(uintptr_t)(address + first), .iov_len = size - first},
     };
-    long copied = dm_syscall(SYS_process_vm_readv, dm_live.pid, &local, 1, remote, 2);
+    long copied = dm_memory_read(&local, remote, 2);
     return copied > 0 ? (uint32_t)copied : 0;
 }
 

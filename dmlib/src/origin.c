@@ -38,8 +38,7 @@ static bool read_origin(const struct attune_origin *from, struct origin *to) {
         {.iov_base = (void *)(uintptr_t)symbol, .iov_len = sizeof(to->symbol)},
         {.iov_base = (void *)(uintptr_t)name, .iov_len = sizeof(to->name)},
     };
-    long pid = dm_syscall(SYS_getpid, 0);
-    return dm_syscall(SYS_process_vm_readv, pid, &local, 1, remote, 3) == (long)sizeof(*to);
+    return dm_memory_read(&local, remote, 3) == (long)sizeof(*to);
 }
 
 bool dm_origin_holds(const struct attune_origin *origin) {

@@ -35,7 +35,6 @@ void dm_live_publish(const struct dm_mapping *mapping) {
     intptr_t delta = (char *)mapping->controls - (char *)dm_static_control;
     dm_parent = *mapping;
     dm_live.mapping = *mapping;
-    dm_live.pid = (int32_t)dm_syscall(SYS_getpid, 0);
     __atomic_store_n(&dm_live.generation, ++generations, __ATOMIC_RELEASE);
     __atomic_store_n(&dm_live.delta, delta, __ATOMIC_RELEASE);
     set_static_words(ATTUNE_CTL_REGISTER);

@@ -2,9 +2,14 @@
 /* Accesses that are checked, and stubs. */
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "unit.h"
 
@@ -49,6 +54,49 @@ static void check_protection(void) {
     EXPECT_EQUAL(dm_memory_store(at(constant), 8, 1, false, 0, &got), EFAULT); /* as before */
     EXPECT_EQUAL(dm_memory_store_got(at(none), 7, false, 0, true, &got), EFAULT);
     munmap(pages, 3 * DM_PAGE_SIZE);
+}
+
+static bool first_has_ended(void) {
+    char text[512] = "", path[64];
+    snprintf(path, sizeof(path), "/proc/%ld/stat", dm_syscall(SYS_getpid, 0));
+    int fd = open(path, O_RDONLY);
+    EXPECT(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0);
+    close(fd);
+    return strstr(text, ") Z ") != NULL;
+}
+
+static void *access_alone(void *unused) {
+    static uint64_t place = 5;
+    uint64_t got = 0, copy = 0;
+    while (!first_has_ended())
+        sched_yield();
+    EXPECT_EQUAL(dm_memory_load(at(&place), 8, &got), 0);
+    EXPECT_EQUAL(got, 5);
+    EXPECT_EQUAL(dm_memory_store(at(&place), 8, 6, false, 0, &got), 0);
+    EXPECT_EQUAL(dm_memory_copy(&copy, at(&place), 8), 8);
+    EXPECT_EQUAL(copy, 6);
+    EXPECT(!dm_in_handler());
+    _exit(0);
+    return unused;
+}
+
+/* The first thread of a process has ended, and the others go on. A forked child is it here, where
+ * the thread sanitizer permits no threads. */
+static void check_without_first_thread(void) {
+#ifdef __SANITIZE_THREAD__
+    return;
+#endif
+    struct attune_header *memory = make_memory(1, 1, 8);
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        pthread_t thread;
+        use_memory(memory);
+        EXPECT(pthread_create(&thread, NULL, access_alone, NULL) == 0);
+        pthread_exit(NULL);
+    }
+    EXPECT(waitpid(child, &status, 0) == child && status == 0);
+    free(memory);
 }
 
 /* FNV-1a, as whoever asks computes it. */
@@ -101,6 +149,7 @@ static void check_map(void) {
 void test_memory(void) {
     check_sizes();
     check_protection();
+    check_without_first_thread();
     check_map();
     check_origin();
 }
