@@ -104,16 +104,14 @@ static bool close_call(struct attune_slot *slot, struct dm_hit *hit, uint64_t st
 void dm_call_begins(const struct dm_hit *hit, uint64_t stack, uint64_t *now,
                     bool (*acquire)(struct dm_thread *)) {
     struct dm_thread *thread = &dm_thread;
-    if (dm_is_busy(thread))
-        return;
-    if (!dm_has_slot(thread, acquire)) {
-        dm_lose_no_slot();
+    if (dm_is_busy(thread) || !dm_has_slot(thread, acquire)) {
+        dm_lose(thread, hit->word, dm_control(hit->point)->sample_mask);
         return;
     }
     uint64_t generation = thread->generation;
     dm_enter(thread);
     if (!dm_passes_by(hit->word) ||
-        dm_step(&thread->slot->aggregates[hit->point], dm_control(hit->point)->sample_mask))
+        dm_step(&thread->slot->aggregates[hit->point].calls, dm_control(hit->point)->sample_mask))
         open_call(thread->slot, hit, stack, now);
     else
         pass_call_by(thread->slot, hit, stack);

@@ -171,6 +171,7 @@ struct dm_thread {
     uint64_t owned;             /* generation of slot, whether busy or not */
     uint64_t starved;           /* generation that had no slot for us */
     uint32_t starved_hits;      /* since then */
+    uint32_t lost_calls;        /* as calls of an aggregate, of hits that cannot be taken */
     uint32_t nested_hits;       /* hits while busy, since ... */
     uint64_t nested_head;       /* ... the ring's head was here */
     uint32_t looks;             /* at the mailbox since ... */
@@ -197,6 +198,8 @@ DM_HIDDEN void dm_thread_prepare(void);
 DM_HIDDEN bool dm_thread_acquire(struct dm_thread *thread);
 /* Counts a hit of a thread without a slot. */
 DM_HIDDEN void dm_lose_no_slot(void);
+/* Counts a hit of a thread that has no slot or is busy, if it would have been taken. */
+DM_HIDDEN void dm_lose(struct dm_thread *thread, uint32_t word, uint32_t mask);
 /* The thread is busy. True: no longer, what it was busy with is dead. */
 DM_HIDDEN bool dm_thread_recover(struct dm_thread *thread);
 /* Finds room in the ring, or a ring; sets next and limit. False: there is none,

@@ -61,14 +61,17 @@ static void add_to_common(unsigned point, uint64_t value) {
                dm_interval());
 }
 
-static DM_COLD void measure_without_slot(const struct dm_hit *hit) {
-    bool program = (hit->word & ATTUNE_CTL_PROGRAM) != 0;
+static DM_COLD void measure_without_slot(struct dm_thread *thread, const struct dm_hit *hit,
+                                         uint32_t mask) {
+    uint32_t word = hit->word;
     if (dm_generation() == 0)
         return;
-    if ((hit->word & ATTUNE_CTL_AGGREGATE) != 0 && !program)
+    if ((word & (ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_PROGRAM)) == ATTUNE_CTL_AGGREGATE) {
         add_to_common(hit->point, dm_measured(hit));
-    if ((hit->word & ATTUNE_CTL_EVENT) != 0 || program)
-        dm_lose_no_slot();
+        word &= ~ATTUNE_CTL_AGGREGATE;
+    }
+    if ((word & DM_CTL_MEASURE) != 0)
+        dm_lose(thread, word, mask);
 }
 
 void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
@@ -76,16 +79,21 @@ void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
     const struct attune_point_control *control = dm_control(hit->point);
     bool admitted = dm_admitted(control, dm_measured(hit));
     bool steps = dm_unlikely(control->sample_mask != 0) && dm_passes_by(hit->word) && !hit->due;
-    if ((!admitted && !steps) || dm_is_busy(thread))
+    if (!admitted && !steps)
         return;
+    if (dm_is_busy(thread)) {
+        if (admitted)
+            dm_lose(thread, hit->word, control->sample_mask);
+        return;
+    }
     if (!dm_has_slot(thread, acquire)) {
         if (admitted)
-            measure_without_slot(hit);
+            measure_without_slot(thread, hit, control->sample_mask);
         return;
     }
     uint64_t generation = thread->generation;
     dm_enter(thread);
-    if (steps && !dm_step(&thread->slot->aggregates[hit->point], control->sample_mask))
+    if (steps && !dm_step(&thread->slot->aggregates[hit->point].calls, control->sample_mask))
         admitted = false;
     if (admitted && (hit->word & ATTUNE_CTL_PROGRAM))
         dm_program_take(thread, hit, control);

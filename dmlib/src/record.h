@@ -129,13 +129,13 @@ DM_INLINE void dm_aggregate(struct attune_aggregate *aggregate, uint64_t value, 
  * ratio are spread evenly over any rhythm. Each call of a thread makes one step. */
 #define DM_STEP 0x9e3779b9u
 
-DM_INLINE bool dm_is_due(const struct attune_aggregate *sums, uint32_t mask) {
-    return (sums->calls * ((uint64_t)mask + 1)) >> 32 == 0;
+DM_INLINE bool dm_is_due(uint32_t calls, uint32_t mask) {
+    return (calls * ((uint64_t)mask + 1)) >> 32 == 0;
 }
 
-DM_INLINE bool dm_step(struct attune_aggregate *sums, uint32_t mask) {
-    bool due = dm_is_due(sums, mask);
-    sums->calls += DM_STEP;
+DM_INLINE bool dm_step(uint32_t *calls, uint32_t mask) {
+    bool due = dm_is_due(*calls, mask);
+    *calls += DM_STEP;
     return due;
 }
 
@@ -150,7 +150,7 @@ DM_INLINE bool dm_passes_by(uint32_t word) {
 DM_INLINE bool dm_delivers(const struct dm_hit *hit, struct attune_aggregate *sums, uint32_t mask) {
     if ((hit->word & ATTUNE_CTL_EVENT) == 0)
         return false;
-    return (hit->word & ATTUNE_CTL_AGGREGATE) == 0 || dm_step(sums, mask);
+    return (hit->word & ATTUNE_CTL_AGGREGATE) == 0 || dm_step(&sums->calls, mask);
 }
 
 /* Only where the thread has room for a record. */
@@ -205,7 +205,7 @@ DM_INLINE bool dm_passed_by(unsigned point, uint32_t mask) {
     if (dm_unlikely(thread->generation != dm_generation()))
         return false;
     struct attune_aggregate *sums = &thread->slot->aggregates[point];
-    if (dm_unlikely(dm_is_due(sums, mask)))
+    if (dm_unlikely(dm_is_due(sums->calls, mask)))
         return false;
     sums->calls += DM_STEP;
     return true;

@@ -181,11 +181,27 @@ DM_COLD bool dm_thread_recover(struct dm_thread *thread) {
         thread->generation = thread->owned;
         return true;
     }
-    if (owner)
+    return false;
+}
+
+/* In a command they are our own doing. */
+static void lose_nested(struct dm_thread *thread) {
+    if (thread->in_command)
+        return;
+    if (thread->owned == dm_generation())
         dm_count_own(&thread->slot->lost);
     else
         dm_lose_no_slot();
-    return false;
+}
+
+/* Of calls of which one in some is looked at, one in some is lost. */
+DM_COLD void dm_lose(struct dm_thread *thread, uint32_t word, uint32_t mask) {
+    if (dm_passes_by(word) && !dm_step(&thread->lost_calls, mask))
+        return;
+    if (thread->generation == DM_BUSY)
+        lose_nested(thread);
+    else
+        dm_lose_no_slot();
 }
 
 /* Rings are handed out in order and stay with their slot. */

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "unit.h"
 
 #define POINT 40u
@@ -77,6 +78,10 @@ static void check_no_ring(void) {
     free(memory);
 }
 
+static void expect_within(uint64_t got, uint64_t wanted, uint64_t off) {
+    EXPECT(got + off >= wanted && got <= wanted + off);
+}
+
 static void check_no_slot(void) {
     struct attune_header *memory = make_memory(1, 1, 8);
     struct dm_mapping m = use_memory(memory);
@@ -90,6 +95,52 @@ static void check_no_slot(void) {
         hit(POINT, 3, 4);
     EXPECT_EQUAL(memory->lost_no_slot + m.slots[0].head + m.slots[0].lost, 2500);
     EXPECT(m.slots[0].head == 8);
+    free(memory);
+}
+
+/* What is lost is what would have been taken: of four calls one, and none that does not
+ * count. */
+static void check_lost_when_busy(void) {
+    struct attune_header *memory = make_memory(1, 1, 8);
+    struct dm_mapping m = use_memory(memory);
+    struct dm_hit timed = {.point = POINT, .word = ATTUNE_CTL_EVENT | ATTUNE_CTL_DURATION};
+    uint64_t lost = 0;
+    m.controls[POINT].sample_mask = 3;
+    m.controls[POINT].min_value = 10;
+    m.controls[POINT].word = ATTUNE_CTL_EVENT;
+    hit(POINT, 1, 0);
+    dm_thread.generation = DM_BUSY; /* as a handler finds the thread */
+    for (uint64_t i = 0; i < 800; i++)
+        hit(POINT, i % 2 * 10, 0);
+    expect_within(m.slots[0].lost, 100, 1);
+    lost = m.slots[0].lost;
+    struct dm_safe_point here = {.point = POINT, .family = ATTUNE_AT_LOCK};
+    dm_mailbox_run(&here);
+    EXPECT_EQUAL(m.slots[0].lost, lost);
+    for (int i = 0; i < 160; i++)
+        dm_call_begins(&timed, 1000, NULL, dm_thread_acquire);
+    expect_within(m.slots[0].lost, lost + 40, 1);
+    free(memory);
+}
+
+static void check_lost_without_slot(void) {
+    struct attune_header *memory = make_memory(0, 0, 8);
+    struct dm_mapping m = use_memory(memory);
+    struct dm_hit timed = {.point = POINT, .word = ATTUNE_CTL_EVENT | ATTUNE_CTL_DURATION};
+    dm_thread.generation = DM_NO_GENERATION;
+    m.controls[POINT].sample_mask = 3;
+    m.controls[POINT].word = ATTUNE_CTL_EVENT;
+    for (int i = 0; i < 400; i++)
+        hit(POINT, 3, 4);
+    expect_within(memory->lost_no_slot, 100, 1);
+    m.controls[POINT].word |= ATTUNE_CTL_AGGREGATE;
+    for (int i = 0; i < 400; i++)
+        hit(POINT, 3, 4);
+    expect_within(memory->lost_no_slot, 200, 2);
+    EXPECT_EQUAL(m.slots[0].aggregates[POINT].count, 400);
+    for (int i = 0; i < 400; i++)
+        dm_call_begins(&timed, 1000, NULL, dm_thread_acquire);
+    expect_within(memory->lost_no_slot, 300, 3);
     free(memory);
 }
 
@@ -224,6 +275,8 @@ void test_records(void) {
     check_forked();
     check_no_ring();
     check_no_slot();
+    check_lost_when_busy();
+    check_lost_without_slot();
     check_common_slot();
     check_header_is_read_only();
     check_sampling_and_predicate();
