@@ -88,15 +88,11 @@ static int attach(struct attune_attach *request) {
 }
 
 int attune_dm_attach(struct attune_attach *request) {
-    /* The process in which it is: a child that another thread forks meanwhile is
-     * in none, and dm_live is not wiped there yet. */
-    static int32_t under_way;
-    int32_t own = (int32_t)dm_syscall(SYS_getpid, 0);
-    if (__atomic_exchange_n(&under_way, own, __ATOMIC_ACQUIRE) == own)
-        return EBUSY;
+    if (!dm_live_wipe_in_children()) /* a child that is forked meanwhile has claimed nothing */
+        return ENOTSUP;
     int saved = errno;
     uint32_t before;
-    int result = EBUSY; /* a forked child of which another thread is about to register */
+    int result = EBUSY; /* another thread attaches, or registers a forked child */
     if (dm_child_claim(&before)) {
         result = attach(request);
         if (result == 0)
@@ -105,6 +101,5 @@ int attune_dm_attach(struct attune_attach *request) {
             dm_child_disclaim(before);
     }
     errno = saved;
-    __atomic_store_n(&under_way, 0, __ATOMIC_RELEASE);
     return result;
 }

@@ -123,8 +123,10 @@ DM_HIDDEN extern struct dm_mapping dm_parent;
 /* What this process maps is locked, as it asked by mlockall(2), or its parent did. */
 DM_HIDDEN extern bool dm_locks_memory;
 
-/* Makes forked children start with a zeroed dm_live. False: too old a kernel, or a
- * C library in which dm_tid does not work. */
+/* Makes forked children start with a zeroed dm_live: before anything is written there.
+ * False: too old a kernel. */
+DM_HIDDEN bool dm_live_wipe_in_children(void);
+/* False: a C library in which dm_tid does not work. */
 DM_HIDDEN bool dm_live_prepare(void);
 /* Whether the process was under no seccomp filter then. */
 DM_HIDDEN bool dm_live_unfiltered(void);

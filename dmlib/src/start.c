@@ -30,7 +30,7 @@ static bool start(void) {
     if (getauxval(AT_SECURE) != 0)
         return false;
     const char *path = getenv("ATTUNE_SOCKET");
-    if (path == NULL || !dm_gate_address(path) || !dm_live_prepare())
+    if (path == NULL || !dm_gate_address(path) || !dm_live_wipe_in_children() || !dm_live_prepare())
         return false;
     dm_stub_prepare();
     dm_lock_prepare();

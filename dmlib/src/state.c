@@ -17,13 +17,15 @@ bool dm_locks_memory;
 static uint64_t generations;
 static long seccomp_mode;
 
+bool dm_live_wipe_in_children(void) {
+    return dm_syscall(SYS_madvise, &dm_live_page, sizeof(dm_live_page), MADV_WIPEONFORK) == 0;
+}
+
 bool dm_live_prepare(void) {
     seccomp_mode = dm_syscall(SYS_prctl, PR_GET_SECCOMP);
     dm_child_prepare();
     dm_thread_look_up();
-    if (dm_tid() != dm_syscall(SYS_gettid, 0))
-        return false;
-    return dm_syscall(SYS_madvise, &dm_live_page, sizeof(dm_live_page), MADV_WIPEONFORK) == 0;
+    return dm_tid() == dm_syscall(SYS_gettid, 0);
 }
 
 static void set_static_words(uint32_t word) {

@@ -63,7 +63,7 @@ int main(void) {
         {"calls", test_calls},       {"hits", test_hits},
         {"claims", test_claims},
     };
-    EXPECT(dm_live_prepare());
+    EXPECT(dm_live_wipe_in_children() && dm_live_prepare());
     dm_stub_prepare();
     dm_thread_prepare();
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
