@@ -38,11 +38,7 @@ enum pack_kind {
     PACK_DESCRIPTIONS = 8,
 };
 
-#if defined(__x86_64__)
 #define PACK_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define PACK_MACHINE EM_AARCH64
-#endif
 
 enum pack_encoding { PACK_STORED = 0, PACK_ZSTD = 1 };
 
