@@ -103,6 +103,7 @@ func (u *undoer) breakOff(p *proposal, reason string) {
 // undo asks for the original values of what is in force; to is the state that
 // the proposal ends in.
 func (u *undoer) undo(p *proposal, to State, reason string) {
+	p.blameless = p.blameless || to == StateFailed && p.trial.IsRetrial() // it helped
 	if len(p.changes.inForce()) == 0 {
 		u.ends.conclude(p, to, reason)
 		return
@@ -110,7 +111,6 @@ func (u *undoer) undo(p *proposal, to State, reason string) {
 	if p.final() {
 		u.ends.revive(p)
 	}
-	p.blameless = p.blameless || to == StateFailed && p.trial.IsRetrial() // it helped
 	p.state = StateUndoing
 	p.undoing.to, p.undoing.reason, p.undoing.retryAt = to, reason, 0
 	u.record("undoing", p, reason)

@@ -4,6 +4,7 @@ package ompspin
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -78,15 +79,14 @@ func together(teams []*team) *crowd {
 func crowds(teams []*team) (list []*crowd) {
 	for _, t := range teams {
 		own := alone(t)
-		apart := list[:0]
-		for _, c := range list {
-			if own.anyone || c.anyone || own.places.meets(c.places) {
+		list = slices.DeleteFunc(list, func(c *crowd) bool {
+			near := own.anyone || c.anyone || own.places.meets(c.places)
+			if near {
 				own.take(c)
-			} else {
-				apart = append(apart, c)
 			}
-		}
-		list = append(apart, own)
+			return near
+		})
+		list = append(list, own)
 	}
 	return list
 }
