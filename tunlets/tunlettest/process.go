@@ -141,8 +141,8 @@ func (h *Harness) deliver(now time.Time, samples *attunev1.SampleBatch) {
 		hits.Aggregates = append(hits.Aggregates, hitsOf(h, h.points[id], now.Sub(from))...)
 	}
 	for _, p := range h.Processes() {
-		if p.Records != nil {
-			h.Records(p, 0, p.Records(h.Elapsed().Nanoseconds())...)
+		for at := from.Add(Period); p.Records != nil && !at.After(now); at = at.Add(Period) {
+			h.Records(p, 0, p.Records(at.Sub(begin()).Nanoseconds())...)
 		}
 	}
 	for _, of := range byHost(h, samples, hits) {

@@ -115,6 +115,7 @@ func checks() []check {
 		{"is silent on a computing program", silentWhenComputing},
 		{"names only what exists", namesWhatExists},
 		{"gives points back when processes end", givesBack},
+		{"finds its problem where samples are rare", findsAtLeisure},
 		{"reports the objective of what was kept", reportsKept},
 		{"takes up what it had kept when it is started again", takesUpKept},
 		{"does the same in every session", repeats},

@@ -69,6 +69,32 @@ func takesUpKept(tb TB, s subject) {
 	}
 }
 
+// leisure is how often processes are sampled where nothing has happened for some seconds.
+const leisure = 250 * time.Millisecond
+
+// findsAtLeisure expects of a tunlet that proposes something where samples come quickly that it
+// does where they are rare: so they are a few seconds after a program's start.
+func findsAtLeisure(tb TB, s subject) {
+	tb.Helper()
+	quick := s.harness(tb)
+	if keepFirst(quick, s) == nil {
+		return
+	}
+	h := s.harness(tb)
+	h.Pace = leisure
+	h.StartSession()
+	for _, trouble := range s.trouble {
+		h.StartProcess(trouble())
+	}
+	for h.Elapsed() < time.Minute && len(h.Proposals) == 0 {
+		h.Round()
+	}
+	if len(h.Proposals) == 0 {
+		tb.Errorf("with samples each %v it proposed nothing in a minute, where it does with samples each %v: let what it waits for last longer, or take fewer of them",
+			leisure, Period)
+	}
+}
+
 // keepFirst runs a session until the tunlet proposes something, and has that kept; nil: it needs
 // more than processes in trouble, such as options.
 func keepFirst(h *Harness, s subject) *attunev1.Proposal {

@@ -269,7 +269,7 @@ func (w *watch) judge() (suffering []sufferer) {
 	slices.SortStableFunc(suffering, func(a, b sufferer) int { return cmp.Compare(b.Rate(), a.Rate()) })
 	if len(suffering) == 0 {
 		for _, f := range w.flows {
-			if f.To.Sub(f.From) >= observed {
+			if f.Readings >= leastReadings && f.To.Sub(f.From) >= observed {
 				f.restart()
 			}
 		}
