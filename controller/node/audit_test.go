@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/audit"
 )
 
@@ -21,10 +20,7 @@ import (
 func TestTasksDoNotFillTheAuditLog(t *testing.T) {
 	const many = 500
 	pid, uid := ofUser(t)
-	all, err := policy.Parse("policy.yaml", []byte("service:\n  - mode: tune\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := mustTuneAll(t)
 	own := Task{PID: pid, UID: uid, Mode: "tune", Job: TaskJob{Kind: "slurm", ID: "7"}}
 	long, another, wishes := own, own, own
 	long.Mode, another.UID = strings.Repeat("x", 16<<10), uid+1

@@ -15,15 +15,22 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
+// mustTuneAll is the policy of a site that has everybody tuned.
+func mustTuneAll(t *testing.T) *policy.Policy {
+	t.Helper()
+	all, err := policy.Parse("policy.yaml", []byte("service:\n  - mode: tune\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // A task that asks for a tunlet which no Analyzer has, or for an objective that is none, is
 // refused, with what there is, and noted for its user. One with an unknown tunlet is taken
 // where it is not known which there are.
 func TestWhatCannotBeHadIsRefused(t *testing.T) {
 	pid, uid := ofUser(t)
-	all, err := policy.Parse("policy.yaml", []byte("service:\n  - mode: tune\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := mustTuneAll(t)
 	away := func(ctx context.Context, _ []string) ([]string, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -79,10 +86,7 @@ func TestWhatCannotBeHadIsRefused(t *testing.T) {
 // What a later step of a job asks for, and its session does not have, its user is told.
 func TestWishesOfLaterSteps(t *testing.T) {
 	pid, uid := ofUser(t)
-	all, err := policy.Parse("policy.yaml", []byte("service:\n  - mode: tune\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := mustTuneAll(t)
 	inBubble(t, func(b *bench) {
 		b.policy = all
 		b.registrations.tunlets = func(context.Context, []string) ([]string, error) { return []string{"gc", "malloc"}, nil }
@@ -106,10 +110,7 @@ func TestWishesOfLaterSteps(t *testing.T) {
 // Whoever looks at the node sees which tasks it has left alone, and why.
 func TestRefusedTaskIsNoted(t *testing.T) {
 	pid, uid := ofUser(t)
-	all, err := policy.Parse("policy.yaml", []byte("service:\n  - mode: tune\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := mustTuneAll(t)
 	inBubble(t, func(b *bench) {
 		b.policy = all
 		take := func(job string) error {

@@ -171,10 +171,7 @@ func TestRegistersNotForEver(t *testing.T) {
 // the other, for each of which all Analyzers would be asked for a quarter of an hour.
 func TestRegistersNothingThatIsOver(t *testing.T) {
 	pid, uid := ofUser(t)
-	all, err := policy.Parse("policy.yaml", []byte("service:\n  - mode: tune\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := mustTuneAll(t)
 	inBubble(t, func(b *bench) {
 		b.policy = all
 		asked := 0

@@ -217,18 +217,25 @@ func TestRunWithoutSafePoint(t *testing.T) {
 	}
 }
 
+// runOutOfTime runs a command whose time is over while a thread has it, which then does
+// something with it.
+func runOutOfTime(t *testing.T, m *Memory, app *dmtest.App, do func(dmtest.Command)) (Result, error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		c := untilPosted(app, AtIO)
+		cancel()
+		time.Sleep(claimedGrace / 2)
+		do(c)
+	}()
+	return m.Run(ctx, Command{At: AtIO})
+}
+
 // TestRunFinishesInGrace: a thread was executing when the time was over.
 func TestRunFinishesInGrace(t *testing.T) {
 	m, app := mustApp(t, small())
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			c := untilPosted(app, AtIO)
-			cancel()
-			time.Sleep(claimedGrace / 2)
-			c.Finish(1, 32, 4, 0)
-		}()
-		if got, err := m.Run(ctx, Command{At: AtIO}); err != nil || got.Value != 4 {
+		if got, err := runOutOfTime(t, m, app, func(c dmtest.Command) { c.Finish(1, 32, 4, 0) }); err != nil || got.Value != 4 {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
@@ -239,14 +246,7 @@ func TestRunFinishesInGrace(t *testing.T) {
 func TestRunTakesBackWhatWasGivenBack(t *testing.T) {
 	m, app := mustApp(t, small())
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			c := untilPosted(app, AtIO)
-			cancel()
-			time.Sleep(claimedGrace / 2)
-			c.GiveBack()
-		}()
-		if _, err := m.Run(ctx, Command{At: AtIO}); !errors.Is(err, ErrNoSafePoint) {
+		if _, err := runOutOfTime(t, m, app, dmtest.Command.GiveBack); !errors.Is(err, ErrNoSafePoint) {
 			t.Errorf("got %v", err)
 		}
 	})
