@@ -46,9 +46,9 @@ func NewAccount() *Account {
 	a := &Account{
 		header: report.New(), processes: processes{byHandle: map[uint64]*process{}}, points: newPoints(),
 		tunlets: newTunlets(), controllers: controllers{},
-		fates: fates{changes: map[Fate]uint64{}, ceded: map[string]*attunev1.RecordedChange{}}, signals: signals{of: map[uint64]*sampled{}, nodes: map[string]*onNode{}},
+		fates: fates{changes: map[Fate]uint64{}, last: map[string]fated{}}, signals: signals{of: map[uint64]*sampled{}, nodes: map[string]*onNode{}},
 	}
-	a.proposals = proposals{byNumber: map[uint64]*proposal{}, processes: &a.processes, tunlets: &a.tunlets, own: &a.own, turned: a.fates.take}
+	a.proposals = proposals{byNumber: map[uint64]*proposal{}, processes: &a.processes, tunlets: &a.tunlets, own: &a.own, fates: &a.fates}
 	return a
 }
 

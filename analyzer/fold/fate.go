@@ -3,7 +3,6 @@
 package fold
 
 import (
-	"maps"
 	"math"
 
 	"github.com/attune-hpc/attune/analyzer/report"
@@ -26,57 +25,69 @@ const maxGains = 1024
 type fates struct {
 	changes map[Fate]uint64
 	gains   []Gain
-	// ceded are changes that a proposal has lost, until they are heard of in another one.
-	ceded map[string]*attunev1.RecordedChange
+	last    map[string]fated // by the change's id
 }
 
-// take takes over how a proposal stands, and how it stood; the zero value: nobody knew it.
-func (f *fates) take(before, now *proposal) {
-	old := make(map[string]*attunev1.RecordedChange)
-	for _, ch := range before.GetChanges() {
-		old[ch.GetSpec().GetId()] = ch
-	}
-	f.passOn(old, now)
-	kept := now.wasKept && !before.wasKept // not again when it is compared once more
-	refusals := uint64(0)                  // of the proposal as a whole
+// fated is a change as it stood when it was last told of. A proposal cedes changes to others,
+// and the two are told of in either order.
+type fated struct {
+	*attunev1.RecordedChange
+	of   *proposal // that had it
+	kept bool      // once, whatever came of it
+}
+
+// count takes over how a proposal stands, and how it stood; the zero value: nobody knew it.
+func (f *fates) count(before, now *proposal) {
+	refusals := uint64(0) // of the proposal as a whole
 	if now.GetState() == stateRefused {
 		refusals = uint64(max(1, now.GetTimes()))
 		if before.GetState() == stateRefused {
 			refusals -= min(refusals, uint64(max(1, before.GetTimes())))
 		}
 	}
+	proven := false // for the first time: not again when it is compared once more
 	for _, ch := range now.GetChanges() {
-		was := old[ch.GetSpec().GetId()]
+		was := f.last[ch.GetSpec().GetId()]
 		turned := func(to attunev1.Outcome) uint64 { return one(ch.GetOutcome() == to && was.GetOutcome() != to) }
 		refused := turned(attunev1.Outcome_OUTCOME_REFUSED)
 		if ch.GetOutcome() == attunev1.Outcome_OUTCOME_UNSPECIFIED {
 			refused = refusals
 		}
+		kept := now.keeps(ch) && !was.kept
+		proven = proven || kept
 		f.add(now.GetTunlet(), "applied", one(ch.GetAppliedNanos() > 0 && was.GetAppliedNanos() == 0))
-		f.add(now.GetTunlet(), stateKept, one(kept && ch.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED))
-		f.add(now.GetTunlet(), report.VerdictUndone, one(now.gaveBack(ch) && !before.gaveBack(was)))
+		f.add(now.GetTunlet(), stateKept, one(kept))
+		f.add(now.GetTunlet(), report.VerdictUndone, one(now.gaveBack(ch) && !was.of.gaveBack(was.RecordedChange)))
 		f.add(now.GetTunlet(), stateRefused, refused)
 		f.add(now.GetTunlet(), report.VerdictFailed, turned(attunev1.Outcome_OUTCOME_FAILED))
 	}
 	gain := now.GetGain()
-	if kept && !now.GetCanary() && gain > 0 && !math.IsInf(gain, 0) && len(f.gains) < maxGains {
+	if proven && !now.GetCanary() && gain > 0 && !math.IsInf(gain, 0) && len(f.gains) < maxGains {
 		f.gains = append(f.gains, Gain{now.GetTunlet(), gain})
 	}
 }
 
-// passOn moves changes that now has no more to the proposal that has them next: what was
-// counted of them is not counted again.
-func (f *fates) passOn(old map[string]*attunev1.RecordedChange, now *proposal) {
-	lost := maps.Clone(old)
-	for _, ch := range now.GetChanges() {
-		id := ch.GetSpec().GetId()
-		if was := f.ceded[id]; was != nil {
-			old[id] = was
-			delete(f.ceded, id)
+// note remembers how the changes of a proposal stand.
+func (f *fates) note(p *proposal) {
+	for _, ch := range p.GetChanges() {
+		if id := ch.GetSpec().GetId(); id != "" { // else it was refused when it came
+			f.last[id] = fated{ch, p, f.last[id].kept || p.keeps(ch)}
 		}
-		delete(lost, id)
 	}
-	maps.Copy(f.ceded, lost)
+}
+
+// forget drops the changes of a proposal that nobody will tell of again.
+func (f *fates) forget(p *proposal) {
+	for _, ch := range p.GetChanges() {
+		if id := ch.GetSpec().GetId(); f.last[id].of == p {
+			delete(f.last, id)
+		}
+	}
+}
+
+// keeps reports whether a change of a proposal that was kept once is in force.
+func (p *proposal) keeps(ch *attunev1.RecordedChange) bool {
+	return p.wasKept && ch.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED
 }
 
 // gaveBack reports whether a change of a proposal was undone for good, and not to compare, or

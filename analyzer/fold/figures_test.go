@@ -36,8 +36,8 @@ func TestFates(t *testing.T) {
 		p.Times = n
 		return p
 	}
-	part := func(state string, outcome attunev1.Outcome) *attunev1.RecordedProposal { // of the first one
-		p := step(2, state, 2, none, outcome)
+	part := func(state string, outcome attunev1.Outcome) *attunev1.RecordedProposal { // with the first one's second change
+		p := step(2, state, 3, none, outcome)
 		p.Changes = p.GetChanges()[1:]
 		return p
 	}
@@ -94,7 +94,17 @@ func TestFates(t *testing.T) {
 				step(1, stateKept, 2, applied, applied), step(1, stateKept, 2, applied), part("undoing", applied), part("undone", undone), part("undone", undone),
 			}, map[string]uint64{"applied": 2, "kept": 2, "undone": 1}, []float64{2},
 		},
-		{"a canary's gain is the whole's", []*attunev1.RecordedProposal{canary, step(2, stateKept, 3, applied)}, map[string]uint64{"applied": 2, "kept": 2}, []float64{3}},
+		{
+			"kept, and a part told of before the rest", []*attunev1.RecordedProposal{
+				step(1, stateKept, 2, applied, applied), part("undoing", applied), step(1, stateKept, 2, applied), part("undone", undone), step(1, "undone", 2, undone),
+			}, map[string]uint64{"applied": 2, "kept": 2, "undone": 2}, []float64{2},
+		},
+		{
+			"kept, and a part that cannot be taken back", []*attunev1.RecordedProposal{
+				step(1, stateKept, 2, applied, applied), part("undoing", applied), step(1, stateKept, 2, applied), part(stateKept, applied),
+			}, map[string]uint64{"applied": 2, "kept": 2}, []float64{2},
+		},
+		{"a canary's gain is the whole's", []*attunev1.RecordedProposal{canary, part(stateKept, applied)}, map[string]uint64{"applied": 2, "kept": 2}, []float64{3}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := NewAccount()

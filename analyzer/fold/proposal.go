@@ -39,9 +39,7 @@ type proposals struct {
 	processes *processes
 	tunlets   *tunlets
 	own       *owned
-	// turned is called with what is taken over, and how it stood before; the zero value:
-	// nobody knew it.
-	turned func(before, now *proposal)
+	fates     *fates
 }
 
 // take takes over how a proposal stands, unless nobody remembers it.
@@ -57,8 +55,9 @@ func (ps *proposals) take(p *attunev1.RecordedProposal) {
 		ps.inherited = slices.DeleteFunc(ps.inherited, func(k *attunev1.KeptChange) bool { return k.GetId() == ch.GetSpec().GetId() })
 	}
 	if len(ps.inherited) == inherited { // else the Analyzer before has counted it
-		ps.turned(before, now)
+		ps.fates.count(before, now)
 	}
+	ps.fates.note(now)
 }
 
 // comparison returns a proposal's comparison by what judges it; nil: none.
@@ -72,7 +71,10 @@ func (ps *proposals) comparison(p *attunev1.RecordedProposal) *report.Objective 
 // forget drops those that the session does not remember.
 func (ps *proposals) forget(o *attunev1.RecordedOmission) {
 	for _, number := range o.GetProposals() {
-		delete(ps.byNumber, number)
+		if p := ps.byNumber[number]; p != nil {
+			ps.fates.forget(p)
+			delete(ps.byNumber, number)
+		}
 	}
 	ps.unlisted = max(ps.unlisted, o.GetProposalsOmitted())
 }
