@@ -94,6 +94,13 @@ type watcher struct {
 	cpu    time.Duration
 }
 
+// watcher begins to hold what runs to the limits. What its start took does not count:
+// on a busy node, or with much to load, that is more than it may take later.
+func (l Limits) watcher(of life) watcher {
+	u, _ := of.measure()
+	return watcher{limits: l, from: time.Now(), cpu: u.cpu}
+}
+
 // look returns an errLimit if a tunlet takes too much.
 func (w *watcher) look(now time.Time, u usage) error {
 	if u.resident > w.limits.MemoryBytes {

@@ -57,7 +57,7 @@ func TestStartDoesNotCount(t *testing.T) {
 			used = u.cpu
 		}
 	}
-	if w := New(Options{}, nil).watcher(tn); w.cpu < used {
+	if w := (Limits{}).watcher(tn.life); w.cpu < used {
 		t.Errorf("the window begins at %v of CPU time, %v are used", w.cpu, used)
 	}
 }

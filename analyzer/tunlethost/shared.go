@@ -84,8 +84,7 @@ func (s *shared) live() {
 func (s *shared) watch() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	began, _ := s.run.measure()
-	w := watcher{limits: s.pool.opts.Limits, from: time.Now(), cpu: began.cpu}
+	w := s.pool.opts.Limits.watcher(s.run)
 	for {
 		select {
 		case <-s.pool.ctx.Done():

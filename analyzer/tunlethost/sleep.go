@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
@@ -64,11 +63,12 @@ func (h *Host) doze(ctx context.Context, s *starter, st *Status) (*Tunlet, error
 		h.observer.TunletAsleep(info, sync.OnceFunc(func() { h.wake(ctx, s, st) }))
 		return nil, errAsleep
 	}
-	woken := make(chan struct{})
-	h.observer.TunletAsleep(info, sync.OnceFunc(func() { close(woken) }))
-	if t = h.linger(ctx, s, t, woken); t == nil {
+	woken, wake := context.WithCancel(context.Background())
+	defer wake()
+	h.observer.TunletAsleep(info, wake)
+	if t = h.linger(ctx, woken, s, t, st); t == nil {
 		select {
-		case <-woken:
+		case <-woken.Done():
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -94,36 +94,19 @@ func (h *Host) unused(s *starter, t *Tunlet, st *Status, info *attunev1.Describe
 	return errAsleep
 }
 
-// linger keeps a tunlet that was started only to be asked for a while: the
-// program is just starting, and if it has the tunlet's problem it will need it
-// soon. Nobody calls it meanwhile, so it takes memory only. linger returns nil
+// linger keeps a tunlet that was started only to be asked for a while, or until it is
+// woken: the program is just starting, and if it has the tunlet's problem it will need
+// it soon. Nobody calls it meanwhile, so it takes memory only. linger returns nil
 // if it ended the tunlet, as it does with one that takes too much.
-func (h *Host) linger(ctx context.Context, s *starter, t *Tunlet, woken <-chan struct{}) *Tunlet {
+func (h *Host) linger(ctx, woken context.Context, s *starter, t *Tunlet, st *Status) *Tunlet {
 	ctx, cancel := context.WithTimeout(ctx, h.opts.linger)
 	defer cancel()
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	w := h.watcher(t)
-	var over error
-	for done := false; !done && over == nil; {
-		select {
-		case <-woken:
-			if t.alive() {
-				return t
-			}
-			done = true
-		case <-ctx.Done():
-			done = true
-		case <-t.life.done():
-			done = true
-		case now := <-look.C:
-			if u, ok := t.life.measure(); ok {
-				over = w.look(now, u)
-			}
-		}
-	}
+	defer context.AfterFunc(woken, cancel)()
+	over := h.look(ctx, t, st)
 	if over != nil {
 		s.log.Warn("tunlet ended that was not of use yet; it is started again when it is", "error", over)
+	} else if woken.Err() != nil && t.alive() {
+		return t
 	}
 	t.Kill("it is not of use yet")
 	_ = t.life.ended()

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlethost
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/beat"
+)
+
+// supervise starts a tunlet, again and again, until ctx ends or it has failed
+// too often. It returns as well when the tunlet is to sleep.
+func (h *Host) supervise(ctx context.Context, s *starter, st *Status) {
+	var past ends
+	for {
+		began := time.Now()
+		err := h.runOnce(ctx, s, st, func(reason error) bool {
+			return ctx.Err() != nil || past.with(reason, time.Since(began)).failures >= h.opts.maxFailures
+		})
+		if errors.Is(err, errAsleep) {
+			return // what is known of it is somebody else's by now
+		}
+		if ctx.Err() != nil {
+			h.stopped(st)
+			return
+		}
+		past = past.with(err, time.Since(began))
+		if !h.again(ctx, st, s.log, past, err) {
+			if s.awaited && ctx.Err() == nil {
+				h.observer.TunletGone(s.Name, err.Error(), true)
+			}
+			return
+		}
+	}
+}
+
+// ends counts how often a tunlet has ended, or could not be started, since it ran for
+// long.
+type ends struct {
+	all      int
+	failures int // of its own, and not of the process that it shares
+}
+
+// with adds an end after so long.
+func (e ends) with(reason error, after time.Duration) ends {
+	if after > stable {
+		e = ends{}
+	}
+	e.all++
+	if !errors.Is(reason, errShared) {
+		e.failures++
+	}
+	return e
+}
+
+// stopped marks a tunlet that ended with the host, unless it never began.
+func (h *Host) stopped(st *Status) {
+	h.set(st, func() {
+		if st.State != StateAsleep {
+			st.State = StateStopped
+		}
+	})
+}
+
+// again waits before the next start. It returns false if there is none.
+func (h *Host) again(ctx context.Context, st *Status, log *slog.Logger, past ends, err error) bool {
+	switch {
+	case errors.Is(err, errPermanent):
+		h.set(st, func() { st.State, st.Reason = StateRefused, err.Error() })
+		log.Warn("tunlet refused; its problem goes untuned", "error", err)
+		return false
+	case errors.Is(err, errLimit):
+		h.set(st, func() { st.State, st.Reason = StateQuarantined, err.Error() })
+		log.Warn("tunlet put into quarantine; its problem goes untuned", "error", err)
+		return false
+	case past.failures >= h.opts.maxFailures:
+		h.set(st, func() {
+			st.State, st.Reason = StateQuarantined, fmt.Sprintf("failed %d times, the last time: %v", past.failures, err)
+		})
+		log.Warn("tunlet put into quarantine; its problem goes untuned", "failures", past.failures, "error", err)
+		return false
+	}
+	h.set(st, func() { st.State, st.Reason = StateRestarting, err.Error() })
+	pause := h.opts.pause << min(past.all-1, 5)
+	log.Info("tunlet is started again", "in", pause, "reason", err)
+	if !beat.Pause(ctx, pause) {
+		h.stopped(st)
+		return false
+	}
+	h.set(st, func() { st.Restarts++ })
+	return true
+}
+
+// runOnce starts a tunlet when it is of use and returns when it has ended, with
+// the reason. last tells for that reason whether it will not be started again.
+func (h *Host) runOnce(ctx context.Context, s *starter, st *Status, last func(reason error) bool) error {
+	t, err := h.rise(ctx, s, st)
+	if err != nil {
+		return err
+	}
+	s.awaited = false
+	h.set(st, func() {
+		st.State, st.Version, st.Summary = StateRunning, t.info.GetVersion(), t.info.GetSummary()
+	})
+	h.observer.TunletReady(t)
+	over := h.watch(ctx, t, st)
+	reason := t.life.ended()
+	u, _ := t.life.measure()
+	h.set(st, func() { st.PeakRSS = max(st.PeakRSS, u.peak) })
+	h.observer.TunletGone(s.Name, reason.Error(), over != nil || last(reason))
+	return cmp.Or(over, reason)
+}
+
+// watch waits for a tunlet's end, and causes it when ctx ends or the tunlet takes
+// too much, which it returns as an errLimit.
+func (h *Host) watch(ctx context.Context, t *Tunlet, st *Status) error {
+	over := h.look(ctx, t, st)
+	if over != nil {
+		t.Kill(over.Error())
+	} else if ctx.Err() != nil {
+		t.Kill("stopped with the session")
+	}
+	return over
+}
+
+// look looks at what a tunlet takes until it has ended, or ctx has. It returns an
+// errLimit if that is too much.
+func (h *Host) look(ctx context.Context, t *Tunlet, st *Status) error {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	w := h.opts.Limits.watcher(t.life)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.life.done():
+			return nil
+		case now := <-look.C:
+			u, ok := t.life.measure()
+			h.set(st, func() { st.PeakRSS = max(st.PeakRSS, u.peak) })
+			if !ok {
+				continue // it is ending
+			}
+			if err := w.look(now, u); err != nil {
+				return err
+			}
+		}
+	}
+}
