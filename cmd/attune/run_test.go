@@ -196,7 +196,8 @@ func TestUsageErrorsComeBeforeTheProgram(t *testing.T) {
 		{"report in no directory", "run --report /no/such/r -- touch started", "--report"},
 		{"report is a directory", "run --report . -- touch started", "is a directory"},
 		{"timeline", "run --timeline /no/such/t -- touch started", "--timeline"},
-		{"log file", "run --log-file /no/such/l -- touch started", "--log-file"},
+		{"log file", "run --timeline results --log-file /no/such/l -- touch started", "--log-file"},
+		{"record", "run --timeline results --record /no/such/r -- touch started", "--record"},
 		{"report into a FIFO without reader", "run --report fifo -- touch started", "start its reader first"},
 		{"timeline into one", "run --timeline fifo -- touch started", "start its reader first"},
 		{"log into one", "run --log-file fifo -- touch started", "start its reader first"},
@@ -209,12 +210,15 @@ func TestUsageErrorsComeBeforeTheProgram(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			got := shellIn(t, dir, "mkfifo fifo; $ATTUNE_BINARY "+tt.args, "")
+			got := shellIn(t, dir, "mkfifo fifo; echo earlier >results; $ATTUNE_BINARY "+tt.args, "")
 			if got.code != 2 || got.stdout != "" || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, tt.want) {
 				t.Errorf("%+v, want code 2 and one line with %q", got, tt.want)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "started")); err == nil {
 				t.Error("the program was started")
+			}
+			if results, err := os.ReadFile(filepath.Join(dir, "results")); string(results) != "earlier\n" {
+				t.Errorf("earlier results are %q, %v", results, err)
 			}
 		})
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/digest"
-	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/outfile"
 	"github.com/attune-hpc/attune/internal/provenance"
 	"github.com/attune-hpc/attune/internal/quantity"
@@ -41,23 +40,14 @@ func openOutputs(f flags, p *cli.Env) (*outputs, error) {
 		o.stderr = p.Stderr
 	}
 	var err error
-	if o.json, err = outfile.OpenPlace(f.json); err != nil {
-		return o, unwritable("json", err)
+	if o.json, err = cli.OpenPlace("json", f.json); err != nil {
+		return o, err
 	}
 	if o.crate, err = openCrate(f.recorded.crate); err != nil {
 		return o, err
 	}
-	if f.series != "" {
-		if o.series, err = outfile.Open(f.series, os.O_CREATE); err != nil {
-			return o, unwritable("series", err)
-		}
-	}
-	return o, nil
-}
-
-// unwritable is an error of usage.
-func unwritable(flag string, err error) error {
-	return exitcode.UsageError(fmt.Errorf("--%s: %w", flag, err), "name a file that you may write to")
+	o.series, err = cli.OpenStream("series", f.series)
+	return o, err
 }
 
 // begin makes ready for what is written while the command runs, which has begun.

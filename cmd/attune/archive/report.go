@@ -29,7 +29,7 @@ nothing and runs nothing. The twenty categories whose tasks ran longest are show
 		Args:              cli.Arguments(0, 1),
 		ValidArgsFunction: completeCategory,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			place, err := openPlace(page)
+			place, err := cli.OpenPlace("html", page)
 			if err != nil {
 				return err
 			}

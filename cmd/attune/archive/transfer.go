@@ -23,7 +23,6 @@ import (
 	"github.com/attune-hpc/attune/internal/archive/imports"
 	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/exitcode"
-	"github.com/attune-hpc/attune/internal/outfile"
 )
 
 // maxImport bounds a file that is imported, bytes.
@@ -149,7 +148,7 @@ each task is an action; tasks that were accounted for with --provenance have the
 			if format != formatLines && format != formatCrate {
 				return exitcode.UsageError(fmt.Errorf("--format: %q is unknown", format), "name one of: "+strings.Join(exportFormats(), ", "))
 			}
-			place, err := openPlace(output)
+			place, err := cli.OpenPlace("output", output)
 			if err != nil {
 				return err
 			}
@@ -168,16 +167,6 @@ each task is an action; tasks that were accounted for with --provenance have the
 	cli.MustComplete(cmd, "format", exportFormats)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to `FILE`")
 	return cmd
-}
-
-// openPlace opens the place that a document is written to; an empty path is nowhere. Errors have the
-// code for usage.
-func openPlace(path string) (outfile.Place, error) {
-	place, err := outfile.OpenPlace(path)
-	if err != nil {
-		err = exitcode.UsageError(err, "name a file that can be written")
-	}
-	return place, err
 }
 
 // Formats of an export.

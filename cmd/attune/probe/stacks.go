@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/probe/probeview"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/flame"
@@ -43,19 +44,11 @@ func (s *stackFiles) open(points []*attunev1.MeasurePoint) (err error) {
 	if !stacks {
 		return exitcode.UsageError(errors.New("--folded and --flame want stacks, and no point has any"), "write one as in: libc.so.6:malloc by stack")
 	}
-	if s.folded, err = openStacks("folded", s.foldedName); err != nil {
+	if s.folded, err = cli.OpenPlace("folded", s.foldedName); err != nil {
 		return err
 	}
-	s.flame, err = openStacks("flame", s.flameName)
+	s.flame, err = cli.OpenPlace("flame", s.flameName)
 	return err
-}
-
-func openStacks(flag, name string) (outfile.Place, error) {
-	place, err := outfile.OpenPlace(name)
-	if err != nil {
-		err = exitcode.UsageError(fmt.Errorf("--%s: %w", flag, err), "name a file that you may write to with --"+flag)
-	}
-	return place, err
 }
 
 // write writes what was seen.

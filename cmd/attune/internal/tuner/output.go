@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -42,39 +43,30 @@ func (o *outputs) open(cfg config.Run, p *cli.Env) error {
 			"use --timeline FILE and follow the file")
 	}
 	var err error
-	if o.report, err = openPlace(cfg.Report, "report"); err != nil {
+	if o.report, err = cli.OpenPlace("report", cfg.Report); err != nil {
 		return err
 	}
-	if o.page, err = openPlace(cfg.HTML, "html"); err != nil {
+	if o.page, err = cli.OpenPlace("html", cfg.HTML); err != nil {
 		return err
 	}
-	if o.timeline, err = openOutput(cfg.Timeline, settings.KeyTimeline); err != nil {
+	if o.timeline, err = cli.OpenStream(settings.KeyTimeline, cfg.Timeline); err != nil {
 		return err
 	}
-	o.record, err = openOutput(cfg.Record, settings.KeyRecord)
+	o.record, err = cli.OpenStream(settings.KeyRecord, cfg.Record)
 	return err
 }
 
-// openOutput opens the file of a flag that is written to as things happen; nil
-// if none is named.
-func openOutput(path, flag string) (*os.File, error) {
-	if path == "" {
-		return nil, nil
+// begin makes ready for what is written as things happen: nothing has been refused.
+func (o *outputs) begin() (err error) {
+	for _, f := range o.streams() {
+		err = errors.Join(err, outfile.Empty(f))
 	}
-	f, err := outfile.Open(path, os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return nil, exitcode.UsageError(fmt.Errorf("%s: %w", flag, err), "name a file that you may write to with --"+flag)
-	}
-	return f, nil
+	return err
 }
 
-// openPlace is [outfile.OpenPlace] for a flag. Errors have the code for usage.
-func openPlace(path, flag string) (outfile.Place, error) {
-	p, err := outfile.OpenPlace(path)
-	if err != nil {
-		err = exitcode.UsageError(fmt.Errorf("%s: %w", flag, err), "name a file that you may write to with --"+flag)
-	}
-	return p, err
+// streams are the files that are written to as things happen.
+func (o *outputs) streams() []*os.File {
+	return slices.DeleteFunc([]*os.File{o.timeline, o.record}, func(f *os.File) bool { return f == nil })
 }
 
 // writerOf is a file, or nil: a nil *os.File in an interface would not be nil.
@@ -130,10 +122,8 @@ func (o *outputs) notes(lines []string) {
 
 // close closes what open opened; what was written is written.
 func (o *outputs) close() {
-	for _, f := range []*os.File{o.timeline, o.record} {
-		if f != nil {
-			_ = f.Close()
-		}
+	for _, f := range o.streams() {
+		_ = f.Close()
 	}
 	_ = errors.Join(o.report.Close(), o.page.Close())
 }

@@ -142,7 +142,7 @@ func (s *Tuner) openOutputs(p *cli.Env) error {
 		s.Out.close()
 		return exitcode.UsageError(err, "name a file in a directory that you may write to with --log-file")
 	}
-	return nil
+	return s.Out.begin()
 }
 
 // Build constructs Analyzer, controller and accountant and lets them find each other. What
