@@ -88,6 +88,34 @@ func TestSettingsByCalls(t *testing.T) {
 	}
 }
 
+// TestArenasMadeMeanwhile: an arena that begins during a change begins with the new value, and
+// goes back with the others.
+func TestArenasMadeMeanwhile(t *testing.T) {
+	onX86(t)
+	needLibrary(t, "libjemalloc.so.2", "libjemalloc2")
+	program := targets.Build(t, "testdata/settings.c", "-Wl,--no-as-needed", "-l:libjemalloc.so.2")
+	b := start(t)
+	defer b.stop(t)
+	target := targets.Start(t, program, b.controller.Environment()...)
+	process := b.withDMLib(t, target.PID)
+	if r := b.apply(t, named("c", process.GetHandle(), "jemalloc.dirty_decay_ms", 250))[0]; r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+		t.Fatalf("apply: %v", r)
+	}
+	question := "mallctl arena." + target.Ask(t, "mallctl arenas.create") + ".dirty_decay_ms"
+	if got := target.Ask(t, question); got != "250" {
+		t.Errorf("%s is %s during the change, want 250", question, got)
+	}
+	undone := b.ask(t, &attunev1.ManageResponse{RequestId: "undo", Request: &attunev1.ManageResponse_Undo{
+		Undo: &attunev1.UndoChanges{ChangeIds: []string{"c"}},
+	}})
+	if len(undone) != 1 || undone[0].GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+		t.Errorf("undo: %v", undone)
+	}
+	if got := target.Ask(t, question); got != "10000" {
+		t.Errorf("%s is %s afterwards, want 10000", question, got)
+	}
+}
+
 // What a process does not have is refused, with the reason.
 func TestSettingsOfAbsentLibraries(t *testing.T) {
 	onX86(t)

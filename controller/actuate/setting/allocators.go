@@ -48,50 +48,31 @@ func (m mallctl) find(ctx context.Context, r *settingRequest) (k kept, err error
 		return kept{}, err
 	}
 	j := jemalloc{library: l, process: r.Process, mallctl: control.Address}
-	k = kept{do: l.pages(r.Process), way: l.way, where: control.Image.Name()}
-	return k, k.do(ctx, func(page scratch) error {
-		k.values, err = j.values(ctx, page, m)
-		return err
-	})
-}
-
-// values are what the setting consists of: that of the whole, and that of each
-// arena in use.
-func (j jemalloc) values(ctx context.Context, page scratch, m mallctl) (values []value, err error) {
-	names := []string{m.name}
+	k = kept{values: []value{j.value(m.name, m.size)}, do: l.pages(r.Process), way: l.way, where: control.Image.Name()}
 	if m.arena != "" {
-		arenas, err := j.arenas(ctx, page, m.arena)
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, arenas...)
+		k.parts = func(ctx context.Context, page scratch) ([]value, error) { return j.arenas(ctx, page, m) }
 	}
-	for _, name := range names {
-		v := j.value(name, m.size)
-		if v.old, err = v.get(ctx, page); err != nil {
-			return nil, err
-		}
-		values = append(values, v)
-	}
-	return values, nil
+	return k, k.do(ctx, func(page scratch) error { return k.read(ctx, page) })
 }
 
-// arenas lists what each arena in use has by that name.
-func (j jemalloc) arenas(ctx context.Context, page scratch, what string) (names []string, err error) {
+// arenas reads the values of all arenas in use. That one is not, its own values tell: what
+// jemalloc says of that ("initialized") is as old as its statistics.
+func (j jemalloc) arenas(ctx context.Context, page scratch, m mallctl) (values []value, err error) {
 	count, err := j.value("arenas.narenas", 4).get(ctx, page)
 	if err != nil {
 		return nil, err
 	}
 	for i := range count {
-		used, err := j.value(fmt.Sprintf("arena.%d.initialized", i), 1).get(ctx, page)
-		if err != nil {
+		v := j.value(fmt.Sprintf("arena.%d.%s", i, m.arena), m.size)
+		v.old, err = v.get(ctx, page)
+		switch {
+		case err == nil:
+			values = append(values, v)
+		case !errors.Is(err, unix.EFAULT):
 			return nil, err
 		}
-		if used != 0 {
-			names = append(names, fmt.Sprintf("arena.%d.%s", i, what))
-		}
 	}
-	return names, nil
+	return values, nil
 }
 
 // value is one that mallctl knows by name.

@@ -24,9 +24,12 @@ type value struct {
 }
 
 // kept are the values that a setting consists of in a process, as they were
-// when it was looked at; never none.
+// when it was looked at: that of the whole first.
 type kept struct {
 	values []value
+	// parts reads the values of parts, which begin with what the whole has; nil: there are
+	// none.
+	parts func(ctx context.Context, page scratch) ([]value, error)
 	// do does something with a page for what calls take by reference.
 	do  withPage
 	way access.Way
@@ -79,14 +82,29 @@ func (k kept) plan(r *settingRequest) *actuate.Plan {
 	}
 }
 
-// giveBack gives back what each value was.
-func (k kept) giveBack(ctx context.Context, changed int64) error {
+// read reads that of the whole, and finds those of its parts.
+func (k *kept) read(ctx context.Context, page scratch) (err error) {
+	if k.values[0].old, err = k.values[0].get(ctx, page); err != nil || k.parts == nil {
+		return err
+	}
+	parts, err := k.parts(ctx, page)
+	k.values = append(k.values, parts...)
+	return err
+}
+
+// giveBack gives back what each value was that was given another one: that of the
+// whole first, and then those of its parts, also of those that began meanwhile.
+func (k kept) giveBack(ctx context.Context, n *calledSetting) error {
 	return k.do(ctx, func(page scratch) error {
-		var errs []error
-		for _, v := range k.values {
-			errs = append(errs, v.giveBack(ctx, page, changed))
+		err := k.values[0].giveBack(ctx, page, n)
+		parts, unlisted := k.values[1:], error(nil)
+		if k.parts != nil {
+			parts, unlisted = k.parts(ctx, page)
 		}
-		return errors.Join(errs...)
+		for _, v := range parts {
+			err = errors.Join(err, v.giveBack(ctx, page, n))
+		}
+		return errors.Join(err, unlisted)
 	})
 }
 
@@ -103,17 +121,18 @@ func checkValues(ctx context.Context, page scratch, want int64, values []value) 
 	return nil
 }
 
-func (v value) giveBack(ctx context.Context, page scratch, changed int64) error {
+func (v value) giveBack(ctx context.Context, page scratch, n *calledSetting) error {
 	now, err := v.get(ctx, page)
+	old := n.old(v.name)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", v.name, err)
-	case now == v.old:
+	case now == old:
 		return nil
-	case now != changed:
+	case now != n.New:
 		return fmt.Errorf("%s is %d: %w", v.name, now, access.ErrChangedByOthers)
 	}
-	if _, err := v.set(ctx, page, v.old); err != nil {
+	if _, err := v.set(ctx, page, old); err != nil {
 		return fmt.Errorf("%s: %w", v.name, err)
 	}
 	return nil
@@ -152,14 +171,14 @@ func (*calledSetting) Kind() string { return "named" }
 // TakeBack gives back what the calls of a change have changed.
 func (n *calledSetting) TakeBack(ctx context.Context, in actuate.Changed) error {
 	if n.found != nil {
-		return n.found.giveBack(ctx, n.New)
+		return n.found.giveBack(ctx, n)
 	}
 	if !in.Process.Alive() {
 		return nil
 	}
 	setting, ok := Lookup(n.Setting)
 	m := valuedOf(setting.method)
-	if !ok || m == nil {
+	if !ok || m == nil || len(n.Values) == 0 {
 		return fmt.Errorf("setting %s: not known to this version", n.Setting)
 	}
 	k, err := m.find(ctx, &settingRequest{Request: &actuate.Request{Process: in.Process}, setting: setting})
@@ -169,11 +188,7 @@ func (n *calledSetting) TakeBack(ctx context.Context, in actuate.Changed) error 
 	if err != nil {
 		return err
 	}
-	k.values = slices.DeleteFunc(k.values, func(v value) bool { return n.find(v.name) == nil })
-	for i, v := range k.values {
-		k.values[i].old = n.find(v.name).Old
-	}
-	return k.giveBack(ctx, n.New)
+	return k.giveBack(ctx, n)
 }
 
 func (n *calledSetting) Overlaps(other actuate.Undo, sameProcess bool) bool {
@@ -183,12 +198,10 @@ func (n *calledSetting) Overlaps(other actuate.Undo, sameProcess bool) bool {
 
 func (*calledSetting) About(actuate.Changed) actuate.About { return actuate.About{Keeps: true} }
 
-func (n *calledSetting) find(name string) *calledValue {
+// old is what a value was; of a part that began later, what the whole was.
+func (n *calledSetting) old(name string) int64 {
 	at := slices.IndexFunc(n.Values, func(v calledValue) bool { return v.Name == name })
-	if at < 0 {
-		return nil
-	}
-	return &n.Values[at]
+	return n.Values[max(at, 0)].Old
 }
 
 // valuedOf is the way of a method that is calls; nil: there is none.
