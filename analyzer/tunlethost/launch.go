@@ -123,7 +123,7 @@ func (l *launcher) startError(ctx context.Context, client *plugin.Client, p *pro
 // environment. The checksum of the program is verified before, since
 // go-plugin does so only for commands that it runs itself.
 func (l *launcher) client(ctx context.Context, dir string, config *tls.Config, stderr *tail, run func(string, *exec.Cmd) *process) *plugin.Client {
-	named := &logAdapter{log: l.said, name: filepath.Base(l.program)}
+	named := l.said.plugin().Named(filepath.Base(l.program))
 	return plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  sdk.Handshake,
 		Plugins:          plugin.PluginSet{sdk.PluginName: &sdk.GRPCPlugin{}},
@@ -131,7 +131,7 @@ func (l *launcher) client(ctx context.Context, dir string, config *tls.Config, s
 		TLSConfig:        config,
 		SkipHostEnv:      true,
 		StartTimeout:     l.timeout,
-		Logger:           &logAdapter{log: l.said},
+		Logger:           l.said.plugin(),
 		Stderr:           stderr,
 		SyncStdout:       &lineLogger{log: l.said},
 		SyncStderr:       &leveledLogger{to: named},

@@ -19,7 +19,7 @@ const maxLine = 16 << 10
 // with its own level, as go-plugin does with what comes before: a tunlet in Go has a stream
 // over the connection for its standard error. It belongs to the goroutine that copies.
 type leveledLogger struct {
-	to   *logAdapter
+	to   hclog.Logger
 	rest []byte // of a line whose end has not come
 }
 

@@ -31,7 +31,7 @@ func TestLinesKeepTheirLevel(t *testing.T) {
 				}
 				return a
 			}}))
-			w := &leveledLogger{to: &logAdapter{log: newLimitedLog(log), name: Prefix + "x"}}
+			w := &leveledLogger{to: newLimitedLog(log).plugin().Named(Prefix + "x")}
 			for text := tt.written + "\n"; text != ""; {
 				n := min(piece, len(text))
 				if _, err := w.Write([]byte(text[:n])); err != nil {

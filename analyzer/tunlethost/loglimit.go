@@ -28,14 +28,9 @@ type limitedLog struct {
 
 func newLimitedLog(log *slog.Logger) *limitedLog { return &limitedLog{log: log, now: time.Now} }
 
-// enabled says whether lines of a level are of use.
-func (l *limitedLog) enabled(level slog.Level) bool {
-	return l.log.Enabled(context.Background(), level)
-}
-
 // write logs a line if there is room for it, and before it how many were not.
 func (l *limitedLog) write(level slog.Level, msg string, args ...any) {
-	if !l.enabled(level) || !l.room() {
+	if !l.log.Enabled(context.Background(), level) || !l.room() {
 		return
 	}
 	l.flush()

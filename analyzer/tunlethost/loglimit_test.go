@@ -20,7 +20,7 @@ func TestLogIsLimited(t *testing.T) {
 		log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo})),
 		now: func() time.Time { return now },
 	}
-	adapter := &logAdapter{log: log}
+	adapter := log.plugin()
 	// said is how many lines were logged, and how many it is told that were not.
 	said := func() string {
 		defer out.Reset()
