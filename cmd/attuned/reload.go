@@ -38,10 +38,16 @@ func (a *service) readPolicy(put metrics.Put) {
 // reloadLoop takes what can change while attuned runs, at SIGHUP: the policy and
 // the log level. Certificates are read when they change.
 func (a *service) reloadLoop(ctx context.Context, hangup <-chan os.Signal, done func()) {
+	again := time.NewTicker(policyRetry)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-again.C:
+			if a.retryPolicy() {
+				done()
+			}
 		case <-hangup:
 			a.notify(daemon.SdNotifyReloading)
 			a.reload()
@@ -49,6 +55,22 @@ func (a *service) reloadLoop(ctx context.Context, hangup <-chan os.Signal, done 
 			a.notify(daemon.SdNotifyReady)
 		}
 	}
+}
+
+// policyRetry is how often a policy is read again that could not be used.
+const policyRetry = time.Minute
+
+// retryPolicy takes a policy that could not be used and can be by now: the directory service
+// that knows its users may answer.
+func (a *service) retryPolicy() bool {
+	if a.policy.Load().Trouble() == "" {
+		return false
+	}
+	if _, err := policy.Load(a.settings.policy); err != nil || !a.loadPolicy() {
+		return false // it has been said
+	}
+	a.log.Info("the policy can be used by now")
+	return true
 }
 
 func (a *service) reload() {

@@ -51,4 +51,11 @@ func TestBrokenPolicyOnReload(t *testing.T) {
 	if fresh.loadPolicy() || !strings.Contains(fresh.policy.Load().Trouble(), "nothing is touched") {
 		t.Errorf("at the start: %q", fresh.policy.Load().Trouble())
 	}
+	if fresh.retryPolicy() {
+		t.Error("a broken policy is taken for one that can be used")
+	}
+	mustWrite(t, path, "service: [{mode: tune}]")
+	if !fresh.retryPolicy() || fresh.policy.Load().Trouble() != "" {
+		t.Errorf("tried again: %q", fresh.policy.Load().Trouble())
+	}
 }

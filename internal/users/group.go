@@ -28,23 +28,38 @@ func Members(ctx context.Context, group string) (ids []uint32, err error) {
 		return nil, fmt.Errorf("group %s is %w", group, ErrUnknown)
 	}
 	gid := groups[named][2]
+	var names []string
 	for _, f := range groups {
-		if len(f) != 4 || f[2] != gid {
-			continue
-		}
-		for name := range strings.SplitSeq(f[3], ",") {
-			if name == "" {
-				continue
-			}
-			id, err := UserID(ctx, name)
-			if err != nil {
-				return nil, fmt.Errorf("member %s of group %s: %w", name, group, err)
-			}
-			ids = append(ids, id)
+		if len(f) == 4 && f[2] == gid {
+			names = append(names, strings.FieldsFunc(f[3], func(r rune) bool { return r == ',' })...)
 		}
 	}
-	own, err := table(ctx, "passwd")
-	for _, f := range own {
+	known, err := table(ctx, "passwd")
+	if err != nil {
+		return nil, err
+	}
+	entry := func(name string) int {
+		return slices.IndexFunc(known, func(f []string) bool { return len(f) == 7 && f[0] == name })
+	}
+	if rest := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return entry(name) >= 0 }); len(rest) > 0 {
+		unlisted, err := table(ctx, "passwd", rest...) // all with one question
+		if err != nil {
+			return nil, err
+		}
+		known = append(known, unlisted...)
+	}
+	for _, name := range names {
+		at := entry(name)
+		if at < 0 {
+			return nil, fmt.Errorf("member %s of group %s is %w", name, group, ErrUnknown)
+		}
+		id, err := parse(known[at][2])
+		if err != nil {
+			return nil, fmt.Errorf("member %s of group %s: %w", name, group, err)
+		}
+		ids = append(ids, id)
+	}
+	for _, f := range known {
 		if len(f) != 7 || f[3] != gid {
 			continue
 		}
@@ -52,7 +67,7 @@ func Members(ctx context.Context, group string) (ids []uint32, err error) {
 			ids = append(ids, id)
 		}
 	}
-	return ids, err
+	return ids, nil
 }
 
 // table returns the entries of a database, group or passwd, by their fields: those of the file, and what
@@ -76,17 +91,16 @@ func table(ctx context.Context, name string, keys ...string) (entries [][]string
 // Exit codes of getent(1).
 const notThere, notListed = 2, 3
 
-// getent says what there is, nothing if there is no such entry, or no getent: only the files know users then.
+// getent says what there is of what is asked for, nothing if there is no getent: only the files know users then.
 func getent(ctx context.Context, arguments ...string) (string, error) {
 	text, err := exec.CommandContext(ctx, "getent", arguments...).Output()
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("getent %s: %w", strings.Join(arguments, " "), ctx.Err())
-	case errors.Is(err, exec.ErrNotFound),
-		errors.As(err, &exit) && (exit.ExitCode() == notThere || exit.ExitCode() == notListed):
+	case errors.Is(err, exec.ErrNotFound):
 		return "", nil
-	case err != nil:
+	case err != nil && !(errors.As(err, &exit) && (exit.ExitCode() == notThere || exit.ExitCode() == notListed)):
 		return "", fmt.Errorf("getent %s: %w", strings.Join(arguments, " "), err)
 	}
 	return string(text), nil

@@ -19,6 +19,8 @@ const directory = `#!/bin/sh
 [ "$*" = "group -- hpc" ] && exec echo 'hpc:*:70009:carol,root'
 [ "$*" = "group -- stale" ] && exec echo 'stale:*:70010:carol,nobody-of-that-name'
 [ "$*" = "group -- 70009" ] && exec echo 'hpc:*:70009:carol,root'
+[ "$*" = "group -- large" ] && exec echo 'large:*:70011:eve,carol,root,frank'
+[ "$*" = "passwd -- eve frank" ] && exec printf '%s\n' eve:*:70003:70003::/home/eve:/bin/sh frank:*:70004:70004::/home/frank:/bin/sh
 [ "$*" = "group -- away" ] && exit 1
 exit 2
 `
@@ -42,6 +44,7 @@ func TestMembers(t *testing.T) {
 	}{
 		{"hpc", []uint32{0, 70001, 70002}, true},
 		{"root", []uint32{0}, true},
+		{"large", []uint32{0, 70001, 70003, 70004}, true}, // those that no list has are asked for together
 		{"no-group-of-that-name", nil, false},
 		{"70009", nil, false},
 		{"stale", nil, false},

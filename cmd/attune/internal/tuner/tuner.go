@@ -206,19 +206,24 @@ func (s *Tuner) parts() local.Options {
 		},
 		Controller: controller.Config{
 			GatePath: at.Gate, EarlyGate: at.Early, LateLibrary: s.Running, StateDir: user.StateDir(s.Dir), UseBPF: !s.Settings.NoBPF,
-			Entered: func(pid int) { s.named.entered(pid, &s.Out) }, Budget: s.Settings.Budget / 100, Policy: sitePolicy(s.Log).Always,
+			Entered: func(pid int) { s.named.entered(pid, &s.Out) }, Budget: s.Settings.Budget / 100, Policy: sitePolicy(s.Log),
 		},
 	}
 }
 
-// sitePolicy is that of the site. One that cannot be read denies every change; the
-// program is watched all the same.
-func sitePolicy(log *slog.Logger) *policy.Policy {
-	p, err := permission.Policy()
-	if err != nil {
-		log.Warn("nothing is changed", "error", err)
-	}
-	return p
+// sitePolicy is that of the site, which is read while the program starts: that may take
+// as long as a directory service of users does, and whoever needs the policy waits. One
+// that cannot be read denies every change; the program is watched all the same.
+func sitePolicy(log *slog.Logger) func() *policy.Policy {
+	read := make(chan *policy.Policy, 1)
+	go func() {
+		p, err := permission.Policy()
+		if err != nil {
+			log.Warn("nothing is changed", "error", err)
+		}
+		read <- p
+	}()
+	return sync.OnceValue(func() *policy.Policy { return <-read })
 }
 
 // jobID is unique on this node for as long as it is up, and readable.
