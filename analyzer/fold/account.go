@@ -48,7 +48,7 @@ func NewAccount() *Account {
 		tunlets: newTunlets(), controllers: controllers{},
 		fates: fates{changes: map[Fate]uint64{}, last: map[string]fated{}}, signals: signals{of: map[uint64]*sampled{}, nodes: map[string]*onNode{}},
 	}
-	a.proposals = proposals{byNumber: map[uint64]*proposal{}, processes: &a.processes, tunlets: &a.tunlets, own: &a.own, fates: &a.fates}
+	a.proposals = proposals{byNumber: map[uint64]*proposal{}, processes: &a.processes, tunlets: &a.tunlets, own: &a.own}
 	return a
 }
 
@@ -77,13 +77,13 @@ func (a *Account) Take(f *attunev1.RecordingFrame) {
 	case *attunev1.RecordingFrame_Reaction:
 		a.tunlets.react(k.Reaction, a.at)
 	case *attunev1.RecordingFrame_Decision:
-		a.proposals.take(k.Decision.GetProposal())
+		a.fates.take(a.proposals.take(k.Decision.GetProposal()))
 	case *attunev1.RecordingFrame_Proposal:
-		a.proposals.take(k.Proposal)
+		a.fates.take(a.proposals.take(k.Proposal))
 	case *attunev1.RecordingFrame_Omission:
 		a.processes.forget(k.Omission.GetProcess())
 		a.signals.gone(k.Omission.GetProcess())
-		a.proposals.forget(k.Omission)
+		a.fates.forget(a.proposals.forget(k.Omission))
 	default:
 		a.takeRare(f)
 	}

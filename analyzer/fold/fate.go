@@ -36,7 +36,22 @@ type fated struct {
 	kept bool      // once, whatever came of it
 }
 
-// count takes over how a proposal stands, and how it stood; the zero value: nobody knew it.
+// take takes over what [proposals.take] returns. What was inherited is counted already.
+func (f *fates) take(before, now *proposal, inherited bool) {
+	if now == nil {
+		return
+	}
+	if !inherited {
+		f.count(before, now)
+	}
+	for _, ch := range now.GetChanges() {
+		if id := ch.GetSpec().GetId(); id != "" { // else it was refused when it came
+			f.last[id] = fated{ch, now, f.last[id].kept || now.keeps(ch)}
+		}
+	}
+}
+
+// count counts what has become of a proposal's changes since they were last told of.
 func (f *fates) count(before, now *proposal) {
 	refusals := uint64(0) // of the proposal as a whole
 	if now.GetState() == stateRefused {
@@ -67,20 +82,13 @@ func (f *fates) count(before, now *proposal) {
 	}
 }
 
-// note remembers how the changes of a proposal stand.
-func (f *fates) note(p *proposal) {
-	for _, ch := range p.GetChanges() {
-		if id := ch.GetSpec().GetId(); id != "" { // else it was refused when it came
-			f.last[id] = fated{ch, p, f.last[id].kept || p.keeps(ch)}
-		}
-	}
-}
-
-// forget drops the changes of a proposal that nobody will tell of again.
-func (f *fates) forget(p *proposal) {
-	for _, ch := range p.GetChanges() {
-		if id := ch.GetSpec().GetId(); f.last[id].of == p {
-			delete(f.last, id)
+// forget drops the changes of proposals that nobody will tell of again.
+func (f *fates) forget(forgotten []*proposal) {
+	for _, p := range forgotten {
+		for _, ch := range p.GetChanges() {
+			if id := ch.GetSpec().GetId(); f.last[id].of == p {
+				delete(f.last, id)
+			}
 		}
 	}
 }

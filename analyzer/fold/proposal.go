@@ -39,25 +39,23 @@ type proposals struct {
 	processes *processes
 	tunlets   *tunlets
 	own       *owned
-	fates     *fates
 }
 
-// take takes over how a proposal stands, unless nobody remembers it.
-func (ps *proposals) take(p *attunev1.RecordedProposal) {
+// take takes over how a proposal stands, unless nobody remembers it: now is nil then. It
+// returns how it stood before, the zero value if nobody knew it, and whether an Analyzer
+// before has told of it.
+func (ps *proposals) take(p *attunev1.RecordedProposal) (before, now *proposal, inherited bool) {
 	if p.GetNumber() == 0 {
-		return
+		return nil, nil, false
 	}
-	before := cmp.Or(ps.byNumber[p.GetNumber()], &proposal{})
-	now := &proposal{proto.CloneOf(p), ps.comparison(p), before.wasKept || p.GetState() == stateKept}
+	before = cmp.Or(ps.byNumber[p.GetNumber()], &proposal{})
+	now = &proposal{proto.CloneOf(p), ps.comparison(p), before.wasKept || p.GetState() == stateKept}
 	ps.byNumber[p.GetNumber()] = now
-	inherited := len(ps.inherited)
+	known := len(ps.inherited)
 	for _, ch := range p.GetChanges() {
 		ps.inherited = slices.DeleteFunc(ps.inherited, func(k *attunev1.KeptChange) bool { return k.GetId() == ch.GetSpec().GetId() })
 	}
-	if len(ps.inherited) == inherited { // else the Analyzer before has counted it
-		ps.fates.count(before, now)
-	}
-	ps.fates.note(now)
+	return before, now, len(ps.inherited) < known
 }
 
 // comparison returns a proposal's comparison by what judges it; nil: none.
@@ -68,15 +66,16 @@ func (ps *proposals) comparison(p *attunev1.RecordedProposal) *report.Objective 
 	return comparison(p, ps.tunlets.objective(p.GetTunlet()), false)
 }
 
-// forget drops those that the session does not remember.
-func (ps *proposals) forget(o *attunev1.RecordedOmission) {
+// forget drops those that the session does not remember, and returns them.
+func (ps *proposals) forget(o *attunev1.RecordedOmission) (forgotten []*proposal) {
 	for _, number := range o.GetProposals() {
 		if p := ps.byNumber[number]; p != nil {
-			ps.fates.forget(p)
+			forgotten = append(forgotten, p)
 			delete(ps.byNumber, number)
 		}
 	}
 	ps.unlisted = max(ps.unlisted, o.GetProposalsOmitted())
+	return forgotten
 }
 
 // inOrder returns the proposals in the order in which they came.
