@@ -227,17 +227,3 @@ func (a *Analyzer) stopUnstarted() context.CancelFunc {
 	a.session.Run(ended)
 	return cancel
 }
-
-// Report returns the report as things stand.
-func (a *Analyzer) Report() *report.Report { return a.report() }
-
-// Snapshot is a session as it stands, for a live view.
-type Snapshot = report.Snapshot
-
-// Snapshot returns the session as it stands. It is cheap enough to be called
-// several times a second; while the loop is too busy to answer within a second
-// it returns what is known without it.
-func (a *Analyzer) Snapshot() Snapshot { return a.snapshot() }
-
-// Summary returns what a list of sessions shows of this one. It is quick.
-func (a *Analyzer) Summary(ctx context.Context) (fold.Summary, error) { return a.summary(ctx) }

@@ -67,7 +67,7 @@ func run(t *testing.T, cfg Config) (*Analyzer, string) {
 }
 
 // until waits until the snapshot is as wanted.
-func until(t *testing.T, a *Analyzer, what string, want func(Snapshot) bool) Snapshot {
+func until(t *testing.T, a *Analyzer, what string, want func(report.Snapshot) bool) report.Snapshot {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
@@ -85,8 +85,8 @@ func until(t *testing.T, a *Analyzer, what string, want func(Snapshot) bool) Sna
 }
 
 // state returns a condition on the first proposal's state.
-func state(want string) func(Snapshot) bool {
-	return func(s Snapshot) bool { return len(s.Proposals) > 0 && s.Proposals[0].State == want }
+func state(want string) func(report.Snapshot) bool {
+	return func(s report.Snapshot) bool { return len(s.Proposals) > 0 && s.Proposals[0].State == want }
 }
 
 // finish ends the session and checks the report against the schema.
@@ -165,7 +165,7 @@ func TestControllerLost(t *testing.T) {
 	c.start(1, app{slow: 100, fast: 5000})
 	until(t, a, "kept", state("kept"))
 	c.hangUp()
-	until(t, a, "the process is out of reach", func(s Snapshot) bool { return len(s.Processes) == 0 && s.EndedProcesses == 1 })
+	until(t, a, "the process is out of reach", func(s report.Snapshot) bool { return len(s.Processes) == 0 && s.EndedProcesses == 1 })
 	r := finish(t, a)
 	if r.Changes[0].Verdict != report.VerdictKept {
 		t.Errorf("change %+v", r.Changes[0])
@@ -179,12 +179,12 @@ func TestBadTunlets(t *testing.T) {
 			a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good", bad)}, tick: 20 * time.Millisecond})
 			c := dial(t, socket, "ac1")
 			c.start(1, app{slow: 100, fast: 5000})
-			until(t, a, "the good one is not held up", func(s Snapshot) bool {
+			until(t, a, "the good one is not held up", func(s report.Snapshot) bool {
 				return slices.ContainsFunc(s.Proposals, func(p report.ProposalState) bool { return p.Tunlet == "good" && p.State == "kept" })
 			})
 			failed := bad != "silent" && bad != "flood"
 			if failed {
-				until(t, a, "the bad one has failed", func(s Snapshot) bool {
+				until(t, a, "the bad one has failed", func(s report.Snapshot) bool {
 					return slices.ContainsFunc(s.Tunlets, func(tn report.TunletState) bool {
 						return tn.Name == bad && tn.Reason != "" && (bad != "hang" || tn.Reason == "no answer to HandleEvents within 5s")
 					})
@@ -207,7 +207,7 @@ func TestTunletEnvironment(t *testing.T) {
 	t.Setenv("LD_PRELOAD", "")
 	t.Setenv("ATTUNE_SOCKET", "/run/gate.sock")
 	a, _ := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "environment")}})
-	s := until(t, a, "the remark", func(s Snapshot) bool { return len(s.Remarks) > 0 })
+	s := until(t, a, "the remark", func(s report.Snapshot) bool { return len(s.Remarks) > 0 })
 	if strings.Contains(s.Remarks[0].Text, "ATTUNE_SOCKET") || !strings.Contains(s.Remarks[0].Text, "PATH=") {
 		t.Errorf("environment: %s", s.Remarks[0].Text)
 	}

@@ -32,7 +32,8 @@ func view[T any](v views, read func(at time.Duration) T) (T, error) {
 	return session.View(ctx, v.session, read)
 }
 
-func (v views) report() *report.Report {
+// Report returns the report as things stand.
+func (v views) Report() *report.Report {
 	r, err := view(v, v.account.Report)
 	if err != nil { // cannot happen while the loop lives; say so rather than fail
 		r = report.New()
@@ -44,7 +45,10 @@ func (v views) report() *report.Report {
 	return r
 }
 
-func (v views) snapshot() report.Snapshot {
+// Snapshot returns the session as it stands. It is cheap enough to be called
+// several times a second; while the loop is too busy to answer within a second
+// it returns what is known without it.
+func (v views) Snapshot() report.Snapshot {
 	out, err := view(v, v.account.Snapshot)
 	if err != nil {
 		return report.Snapshot{Mode: v.cfg.Mode}
@@ -52,7 +56,8 @@ func (v views) snapshot() report.Snapshot {
 	return out
 }
 
-func (v views) summary(ctx context.Context) (fold.Summary, error) {
+// Summary returns what a list of sessions shows of this one. It is quick.
+func (v views) Summary(ctx context.Context) (fold.Summary, error) {
 	v.hosted.tell(ctx)
 	return session.View(ctx, v.session, func(time.Duration) fold.Summary { return v.account.Summary() })
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/core"
@@ -73,23 +74,27 @@ func (t *tunlet) released(w wish, p *point) {
 // tables implements party.
 func (t *tunlet) tables(process uint64) []uint32 { return t.feed.Details(process) }
 
+// reaction makes a call of one whose answer is a reaction.
+func reaction[Q any, R interface{ GetReaction() *attunev1.Reaction }](
+	call func(context.Context, Q, ...grpc.CallOption) (R, error), req Q,
+) func(context.Context) (*attunev1.Reaction, error) {
+	return func(ctx context.Context) (*attunev1.Reaction, error) {
+		resp, err := call(ctx, req)
+		return resp.GetReaction(), err
+	}
+}
+
 // news queues a call that must not get lost.
 func (t *tunlet) news(method string, do func(context.Context) (*attunev1.Reaction, error)) {
 	t.worker.Push(calls.Call{Method: method, Do: do})
 }
 
 func (t *tunlet) applicationStarted(req *attunev1.ApplicationStartedRequest) {
-	t.news("ApplicationStarted", func(ctx context.Context) (*attunev1.Reaction, error) {
-		resp, err := t.service.ApplicationStarted(ctx, req)
-		return resp.GetReaction(), err
-	})
+	t.news("ApplicationStarted", reaction(t.service.ApplicationStarted, req))
 }
 
 func (t *tunlet) processStarted(info *attunev1.Process, update bool) {
-	t.news("ProcessStarted", func(ctx context.Context) (*attunev1.Reaction, error) {
-		resp, err := t.service.ProcessStarted(ctx, &attunev1.ProcessStartedRequest{Process: info, Update: update})
-		return resp.GetReaction(), err
-	})
+	t.news("ProcessStarted", reaction(t.service.ProcessStarted, &attunev1.ProcessStartedRequest{Process: info, Update: update}))
 }
 
 // processEnded tells of the end, and before it of what the tunlet did not get.
@@ -101,25 +106,16 @@ func (t *tunlet) processEnded(ended *attunev1.ProcessEnded) {
 		c.Data = false // it must not get lost itself
 		t.worker.Push(c)
 	}
-	t.news("ProcessEnded", func(ctx context.Context) (*attunev1.Reaction, error) {
-		resp, err := t.service.ProcessEnded(ctx, &attunev1.ProcessEndedRequest{Ended: ended})
-		return resp.GetReaction(), err
-	})
+	t.news("ProcessEnded", reaction(t.service.ProcessEnded, &attunev1.ProcessEndedRequest{Ended: ended}))
 }
 
 // changed implements hearer.
 func (t *tunlet) changed(w wish, st *attunev1.PointStatus) {
-	t.news("PointChanged", func(ctx context.Context) (*attunev1.Reaction, error) {
-		resp, err := t.service.PointChanged(ctx, &attunev1.PointChangedRequest{PointId: w.id, Status: st})
-		return resp.GetReaction(), err
-	})
+	t.news("PointChanged", reaction(t.service.PointChanged, &attunev1.PointChangedRequest{PointId: w.id, Status: st}))
 }
 
 func (t *tunlet) proposalChanged(req *attunev1.ProposalChangedRequest) {
-	t.news("ProposalChanged", func(ctx context.Context) (*attunev1.Reaction, error) {
-		resp, err := t.service.ProposalChanged(ctx, req)
-		return resp.GetReaction(), err
-	})
+	t.news("ProposalChanged", reaction(t.service.ProposalChanged, req))
 }
 
 // evaluate asks for a verdict. An error is no opinion.
@@ -167,10 +163,7 @@ func (t *tunlet) handleRecords(all *attunev1.NamedRecords) {
 func (t *tunlet) eventsCall(events uint64, req *attunev1.HandleEventsRequest) calls.Call {
 	return calls.Call{
 		Method: "HandleEvents", Data: true, Events: events, Size: int64(proto.Size(req)),
-		Do: func(ctx context.Context) (*attunev1.Reaction, error) {
-			resp, err := t.service.HandleEvents(ctx, req)
-			return resp.GetReaction(), err
-		},
+		Do: reaction(t.service.HandleEvents, req),
 	}
 }
 
@@ -182,11 +175,8 @@ func (t *tunlet) tick(now time.Time) {
 	t.tickQueued = true
 	t.worker.Push(calls.Call{
 		Method: "Tick",
-		Do: func(ctx context.Context) (*attunev1.Reaction, error) {
-			resp, err := t.service.Tick(ctx, &attunev1.TickRequest{UnixNano: now.UnixNano()})
-			return resp.GetReaction(), err
-		},
-		Done: func(error) { t.post(func() { t.tickQueued = false }) },
+		Do:     reaction(t.service.Tick, &attunev1.TickRequest{UnixNano: now.UnixNano()}),
+		Done:   func(error) { t.post(func() { t.tickQueued = false }) },
 	})
 }
 

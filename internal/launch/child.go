@@ -3,14 +3,13 @@
 package launch
 
 import (
-	"bytes"
-	"fmt"
 	"log/slog"
-	"os"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Child is a started program.
@@ -156,14 +155,6 @@ func stopped(pid int) bool { return state(pid) == 'T' }
 
 // state is the state letter of a process, 0 if there is none.
 func state(pid int) byte {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	// The name before it may hold anything, parentheses too.
-	i := bytes.LastIndexByte(text, ')')
-	if i < 0 || i+2 >= len(text) {
-		return 0
-	}
-	return text[i+2]
+	stat, _ := procid.ReadStat(pid)
+	return stat.State
 }

@@ -113,16 +113,7 @@ func Descends(pids []int, all bool) func(pid int) bool {
 
 // IDs lists the processes, ascending.
 func IDs() []int {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	var pids []int
-	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			pids = append(pids, pid)
-		}
-	}
+	pids, _ := procid.List() // none where /proc is not to be read
 	slices.Sort(pids)
 	return pids
 }

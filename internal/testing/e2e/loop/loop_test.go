@@ -94,7 +94,7 @@ func (n *node) program(t *testing.T) *targets.Target {
 	if err := n.controller.Follow(p.PID); err != nil {
 		t.Fatal(err)
 	}
-	n.until(t, "a tunlet that sleeps beside a process", func(s analyzer.Snapshot) bool {
+	n.until(t, "a tunlet that sleeps beside a process", func(s report.Snapshot) bool {
 		return len(s.Processes) == 1 && s.Processes[0].PID == p.PID && len(s.Tunlets) == 1 && s.Tunlets[0].State == "asleep"
 	})
 	p.Say("begin")
@@ -103,9 +103,9 @@ func (n *node) program(t *testing.T) *targets.Target {
 }
 
 // until waits for a state of the session, and shows the last one if it does not come.
-func (n *node) until(t *testing.T, what string, holds func(analyzer.Snapshot) bool) {
+func (n *node) until(t *testing.T, what string, holds func(report.Snapshot) bool) {
 	t.Helper()
-	var last analyzer.Snapshot
+	var last report.Snapshot
 	defer func() {
 		if t.Failed() {
 			t.Logf("%+v", last)
@@ -120,7 +120,7 @@ func (n *node) until(t *testing.T, what string, holds func(analyzer.Snapshot) bo
 // proposal waits until the tunlet's proposal has got so far.
 func (n *node) proposal(t *testing.T, states ...string) {
 	t.Helper()
-	n.until(t, fmt.Sprint("a proposal that is one of ", states), func(s analyzer.Snapshot) bool {
+	n.until(t, fmt.Sprint("a proposal that is one of ", states), func(s report.Snapshot) bool {
 		return len(s.Proposals) == 1 && slices.Contains(states, s.Proposals[0].State)
 	})
 }
