@@ -55,6 +55,9 @@ func (s *sampler) run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
+		if ctx.Err() != nil {
+			return // both may be ready, and no limit is compared from here on
+		}
 		begun, worked := time.Now(), clock.Thread()
 		if n, seen := s.sample(begun); seen && !s.options.Beside {
 			s.sharing.ask(question{n.alive, s.last.resident, s.last.seconds})

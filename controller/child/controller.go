@@ -100,6 +100,10 @@ func (c *Controller) serve() {
 	c.err = c.process.end(end)
 	if errors.Is(c.err, errLeftBehind) {
 		c.log.Warn("process of the session is left behind", "pid", c.process.command.Process.Pid, "error", c.err)
+		go func() { // ends with the process
+			<-c.process.waited
+			c.pool.late()
+		}()
 	}
 	if cause := context.Cause(c.ctx); errors.Is(cause, errStopped) {
 		c.err = nil

@@ -27,6 +27,9 @@ type Options struct {
 	// Program is what is executed, with its arguments; nil: this program, with
 	// [Word].
 	Program []string
+	// Late is called when a session's process has ended at last that was left behind: its
+	// journal can be read from then on. It may be nil.
+	Late func()
 	// Metrics takes what is counted; nil: nobody asks.
 	Metrics *metrics.Registry
 	// Log may be nil.
@@ -38,6 +41,7 @@ type Pool struct {
 	program []string
 	log     *slog.Logger
 	metrics *metrics.Registry
+	late    func()
 	ready   chan started
 	guards  chan guarded
 	relayed atomic.Int64 // connections that are open
@@ -58,7 +62,10 @@ func NewPool(o Options) *Pool {
 		o.Program = []string{"/proc/self/exe", Word}
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Pool{program: o.Program, metrics: o.Metrics, log: o.Log.With("component", "sessions"), ready: make(chan started), guards: make(chan guarded)}
+	if o.Late == nil {
+		o.Late = func() {}
+	}
+	return &Pool{program: o.Program, metrics: o.Metrics, late: o.Late, log: o.Log.With("component", "sessions"), ready: make(chan started), guards: make(chan guarded)}
 }
 
 // Connections counts those of all sessions to Analyzers.

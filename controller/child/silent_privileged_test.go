@@ -18,8 +18,8 @@ import (
 )
 
 // mustSilence returns a pool whose processes read a file of a silent server when they are
-// told what for, from where no signal wakes them, and which a value comes when one does.
-func mustSilence(t *testing.T) (p *Pool, asked <-chan struct{}) {
+// told what for, from where no signal wakes them, and the server.
+func mustSilence(t *testing.T) (*Pool, *silentfs.FS) {
 	t.Helper()
 	var path string
 	t.Cleanup(func() { // when the server is gone
@@ -31,7 +31,7 @@ func mustSilence(t *testing.T) (p *Pool, asked <-chan struct{}) {
 		t.Fatal(err)
 	}
 	fs.Silence(true)
-	return mustPool(t, "reads "+path), fs.Asked
+	return mustPool(t, "reads "+path), fs
 }
 
 // executed says whether a process has a word among its arguments.
@@ -50,7 +50,9 @@ func executed(word string) bool {
 func TestSessionLeftBehind(t *testing.T) {
 	for name, answers := range map[string]bool{"answers": true, "does not answer": false} {
 		t.Run(name, func(t *testing.T) {
-			pool, asked := mustSilence(t)
+			pool, fs := mustSilence(t)
+			late := make(chan struct{})
+			pool.late = func() { close(late) }
 			source := new(steady)
 			c := mustNew(t, pool, source)
 			var log bytes.Buffer
@@ -58,7 +60,7 @@ func TestSessionLeftBehind(t *testing.T) {
 			if err := c.Start(patience.Context(t)); err != nil {
 				t.Fatal(err)
 			}
-			patience.Receive(t, "read of the file", asked)
+			patience.Receive(t, "read of the file", fs.Asked)
 			ctx, cancel := context.WithCancel(patience.Context(t))
 			defer cancel()
 			if !answers {
@@ -73,20 +75,22 @@ func TestSessionLeftBehind(t *testing.T) {
 			if !source.closed || !bytes.Contains(log.Bytes(), []byte("is left behind")) {
 				t.Errorf("its processes are let go: %v; told: %s", source.closed, &log)
 			}
+			fs.Silence(false)
+			patience.Closed(t, "the end of the process", late)
 		})
 	}
 }
 
 // A process that hangs while it undoes what was left holds up nobody for good.
 func TestRestoreLeftBehind(t *testing.T) {
-	pool, asked := mustSilence(t)
+	pool, fs := mustSilence(t)
 	ctx, cancel := context.WithCancel(patience.Context(t))
 	done := make(chan error, 1)
 	go func() {
 		_, err := pool.Restore(ctx, t.TempDir(), false)
 		done <- err
 	}()
-	patience.Receive(t, "read of the file", asked)
+	patience.Receive(t, "read of the file", fs.Asked)
 	cancel()
 	if err := patience.Receive(t, "end of restoring", done); !errors.Is(err, errLeftBehind) {
 		t.Errorf("%v, want %v", err, errLeftBehind)

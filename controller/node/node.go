@@ -67,6 +67,7 @@ func New(config Config) (*Node, error) {
 	}
 	audit := auditor{audit: config.Audit, log: log}
 	config.Children.Log, config.Children.Metrics = config.Log, config.Metrics
+	config.Children.Late = func() { n.journals.restore(context.Background(), false) }
 	n.children = child.NewPool(config.Children)
 	n.journals = &journals{dir: config.journals(), holdTime: config.HoldTime, children: n.children, sessions: n.sessions, notes: n.notes, log: log}
 	n.maker = &maker{
