@@ -7,6 +7,9 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/logging"
@@ -29,7 +32,8 @@ type decider struct {
 	board      *statusBoard
 	handler    Handler
 	log        *slog.Logger
-	// skipped: too much of a user's waited for one more of their processes to be looked at.
+	// skipped: too much of a user's waited for one more of their processes to be looked at,
+	// or this machine had no room for a look.
 	skipped bool
 }
 
@@ -59,6 +63,7 @@ func (d *decider) examined(found examined) {
 	}
 	if found.failed != nil && !errors.Is(found.failed, readers.ErrRefused) { // that is logged once for all
 		d.log.Warn("process is left alone", logging.UserKey, found.uid, "error", found.failed)
+		d.skipped = d.skipped || scarce(found.failed)
 	}
 	c := found.candidate
 	if c == nil {
@@ -69,6 +74,11 @@ func (d *decider) examined(found examined) {
 	if !d.decide(c, nil) {
 		c.close()
 	}
+}
+
+// scarce says whether an error is one of a machine that is short of something, which may pass.
+func scarce(err error) bool {
+	return slices.ContainsFunc([]error{unix.EAGAIN, unix.EMFILE, unix.ENFILE, unix.ENOMEM}, func(short error) bool { return errors.Is(err, short) })
 }
 
 // decide gives a process to whom it belongs. sum is its checksum, nil if that

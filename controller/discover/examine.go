@@ -123,6 +123,9 @@ func (d *describer) examine(ctx context.Context, e event, usable []*registration
 	wanted := func(name string) bool { return anyWants(usable, name) }
 	names, err := d.names(ctx, e, wanted)
 	if !slices.ContainsFunc(names, wanted) {
+		if scarce(err) {
+			return examined{failed: fmt.Errorf("process %d cannot be looked at: %w", e.PID, err), uid: userOf(e)}
+		}
 		// Of one that has ended nothing tells what it was.
 		return examined{missed: len(names) == 0 && e.Kind == track.Exec && !errors.Is(err, readers.ErrRefused)}
 	}

@@ -4,9 +4,17 @@ package discover
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/readers"
 )
 
 // TestDearLooks: whoever has looked at what takes long, or at very many processes, waits
@@ -49,4 +57,25 @@ func TestDearLooks(t *testing.T) {
 		end()
 		x.group.Wait()
 	})
+}
+
+// TestLookedAtAgain: where this machine was short of something, a process is looked at again; one
+// that cannot be described never can.
+func TestLookedAtAgain(t *testing.T) {
+	for _, tt := range []struct {
+		failed error
+		again  bool
+	}{
+		{nil, false},
+		{fmt.Errorf("start a helper: %w", &os.PathError{Op: "fork/exec", Path: "attuned", Err: unix.EAGAIN}), true},
+		{fmt.Errorf("pair of sockets: %w", unix.EMFILE), true},
+		{readers.ErrRefused, false},
+		{errors.New("no program"), false},
+	} {
+		d := &decider{log: slog.New(slog.DiscardHandler)}
+		d.examined(examined{failed: tt.failed})
+		if d.skipped != tt.again {
+			t.Errorf("%v: looked at again %v, want %v", tt.failed, d.skipped, tt.again)
+		}
+	}
 }
