@@ -7,9 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"slices"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/logging"
@@ -74,11 +71,6 @@ func (d *decider) examined(found examined) {
 	if !d.decide(c, nil) {
 		c.close()
 	}
-}
-
-// scarce says whether an error is one of a machine that is short of something, which may pass.
-func scarce(err error) bool {
-	return slices.ContainsFunc([]error{unix.EAGAIN, unix.EMFILE, unix.ENFILE, unix.ENOMEM}, func(short error) bool { return errors.Is(err, short) })
 }
 
 // decide gives a process to whom it belongs. sum is its checksum, nil if that

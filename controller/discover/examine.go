@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/clock"
@@ -138,4 +140,9 @@ func (d *describer) examine(ctx context.Context, e event, usable []*registration
 	}
 	c.match(usable)
 	return examined{candidate: c}
+}
+
+// scarce says whether an error is one of a machine that is short of something, which may pass.
+func scarce(err error) bool {
+	return slices.ContainsFunc([]error{unix.EAGAIN, unix.EMFILE, unix.ENFILE, unix.ENOMEM}, func(short error) bool { return errors.Is(err, short) })
 }
