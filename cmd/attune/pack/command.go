@@ -47,7 +47,8 @@ off is refused before anything runs.
 --config FILE and the flags below are packed; they have the form and meaning
 that they have for attune run. On the node, its own settings in /etc/attune come
 first, then the packed ones, then ATTUNE_... of the environment. In the names of
---report, --html, --timeline, --record and --log-file, %h is the node and %j the job.
+--report, --html, --timeline, --record and --log-file, %h is the node and %j a
+name that all processes of one execution have there (16 digits; not the batch system's).
 
 --objective is measured on each node, for the processes there: their output as far as it
 goes to files, a file or a point of theirs, or a command that runs beside them as

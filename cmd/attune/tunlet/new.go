@@ -102,8 +102,7 @@ that write little at a time, and changes a global variable of theirs. Make somet
 else of it step by step; the tutorial shows how: docs/tutorial/first-tunlet.md.
 
 A program in Go is built against a checkout of Attune's source: the one that the
-current directory is in, or --sdk DIR. Without any, an attune that was installed as a
-released version (go install ...@VERSION) takes the SDK of that version.`,
+current directory is in, or --sdk DIR.`,
 		Example: "  attune tunlet new --yaml mine\n  attune tunlet new mine --sdk ~/src/attune",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
