@@ -130,7 +130,7 @@ func (s *shared) begin(ctx context.Context, name string, costs *account) (*insta
 	begun, err := s.service.BeginTunlet(ctx, &attunev1.BeginTunletRequest{Tunlet: name})
 	if err != nil {
 		s.leave(nil)
-		return nil, fmt.Errorf("begin it in the process of its package: %w", s.blame(err))
+		return nil, fmt.Errorf("begin it in the process of its package: %w", s.blame(ctx, err))
 	}
 	i := &instance{
 		shared: s, number: begun.GetInstance(), entry: strconv.FormatUint(begun.GetInstance(), 10), gone: make(chan struct{}),
@@ -148,14 +148,16 @@ func (s *shared) begin(ctx context.Context, name string, costs *account) (*insta
 }
 
 // blame returns the error of a call as an errShared if the call failed because the
-// process was about to end.
-func (s *shared) blame(err error) error {
-	if code := status.Code(err); code != codes.Unavailable && code != codes.Canceled {
+// process was about to end, and not for the end of ctx.
+func (s *shared) blame(ctx context.Context, err error) error {
+	if code := status.Code(err); ctx.Err() != nil || code != codes.Unavailable && code != codes.Canceled {
 		return err
 	}
 	select {
 	case <-s.run.done():
 		return fmt.Errorf("%w has ended: %w", errShared, err)
+	case <-ctx.Done():
+		return err
 	case <-time.After(endPatience):
 		return err
 	}

@@ -4,6 +4,7 @@ package tunlethost
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -350,5 +351,16 @@ func TestOwnProcessesAreBounded(t *testing.T) {
 	receive(t, later.ready)
 	if pids := packageProcesses(t); len(pids) > 0 {
 		t.Errorf("processes %v of a package that nobody uses", pids)
+	}
+}
+
+// TestEndedCallBlamesNobody: a call that ends with its session does not wait whether the process
+// that it was made to has ended.
+func TestEndedCallBlamesNobody(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	said := status.FromContextError(ctx.Err()).Err()
+	if err := new(shared).blame(ctx, said); !errors.Is(err, said) || errors.Is(err, errShared) {
+		t.Errorf("%v, want %v", err, said)
 	}
 }

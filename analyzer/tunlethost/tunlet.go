@@ -137,7 +137,7 @@ func (s *starter) join(ctx context.Context, program string) (*Tunlet, error) {
 	}
 	if t.info, err = s.introduce(ctx, t.service); err != nil {
 		i.Kill("it could not be started")
-		return nil, cmp.Or(context.Cause(ctx), p.blame(err))
+		return nil, cmp.Or(context.Cause(ctx), p.blame(ctx, err))
 	}
 	return t, nil
 }
