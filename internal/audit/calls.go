@@ -48,10 +48,7 @@ func (l *Log) WriteCall(c Call) {
 	if l.closed {
 		return
 	}
-	if time.Since(l.calls.since) >= tallyPeriod {
-		l.calls.flush(l)
-		l.calls.since = time.Now()
-	}
+	l.calls.pass(l)
 	if !l.calls.listed(c) {
 		return
 	}
@@ -84,6 +81,14 @@ type calls struct {
 	asked, refused *quota.Rate[uint32] // of users
 	since          time.Time           // when more was last told
 	more           map[tally]Entry     // that have no line, with their count
+}
+
+// pass tells of those without a line when it is time. The lock is held.
+func (c *calls) pass(l *Log) {
+	if time.Since(c.since) >= tallyPeriod {
+		c.flush(l)
+		c.since = time.Now()
+	}
 }
 
 func newCalls() calls {

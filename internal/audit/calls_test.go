@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/quota"
+	waiting "github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // TestCallsOfAUser: a user's calls have a bounded number of lines, each bounded, and the
@@ -67,4 +69,22 @@ func TestCallsOfAUser(t *testing.T) {
 	if more[Asked] != many-most+1 || more[Refused] != many-most {
 		t.Errorf("counted: %v", more)
 	}
+}
+
+// TestCountedCallsAreTold: those without a line are told when it is time, though nobody calls again.
+func TestCountedCallsAreTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := mustOpen(t, Options{Path: path})
+	const bob = 4712
+	l.calls.asked = quota.NewRate[uint32](1, time.Hour)
+	for range 5 {
+		l.WriteCall(Call{Who: authn.OfUser(bob), UID: bob, What: "POST", Began: time.Now(), Code: "OK"})
+	}
+	l.mu.Lock()
+	l.calls.since = time.Now().Add(-tallyPeriod)
+	l.mu.Unlock()
+	waiting.Until(t, "the count", func() bool {
+		entries, _ := read(t, path) // a line may be on its way
+		return slices.ContainsFunc(entries, func(e Entry) bool { return e.Count == 4 })
+	})
 }

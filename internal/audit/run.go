@@ -45,6 +45,7 @@ func (l *Log) take() (lines []byte, number uint64, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refused.pass(l)
+	l.calls.pass(l)
 	lines, l.pending = l.pending, nil
 	l.tellLost() // there is room now
 	lines, l.pending = append(lines, l.pending...), nil
