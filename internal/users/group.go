@@ -98,10 +98,10 @@ func getent(ctx context.Context, arguments ...string) (string, error) {
 	switch {
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("getent %s: %w", strings.Join(arguments, " "), ctx.Err())
+	case err == nil, errors.As(err, &exit) && (exit.ExitCode() == notThere || exit.ExitCode() == notListed):
+		return string(text), nil
 	case errors.Is(err, exec.ErrNotFound):
 		return "", nil
-	case err != nil && !(errors.As(err, &exit) && (exit.ExitCode() == notThere || exit.ExitCode() == notListed)):
-		return "", fmt.Errorf("getent %s: %w", strings.Join(arguments, " "), err)
 	}
-	return string(text), nil
+	return "", fmt.Errorf("getent %s: %w", strings.Join(arguments, " "), err)
 }
