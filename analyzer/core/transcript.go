@@ -59,7 +59,7 @@ func (t *transcript) remind(p *proposal) {
 		all = slices.Concat(p.canary.changes, all)
 	}
 	for _, ch := range all {
-		turns := p.trial.IsRetrial() &&
+		turns := ch.proposal.good() && ch.proposal.trial.IsRetrial() && // a canary's are its own
 			(ch.outcome == attunev1.Outcome_OUTCOME_UNDONE || ch.outcome == attunev1.Outcome_OUTCOME_UNSPECIFIED)
 		if ch.inForce() || turns {
 			earlier.Changes = append(earlier.Changes, proto.CloneOf(ch.spec))
