@@ -32,7 +32,9 @@ static long control(const char *name) {
     int (*mallctl)(const char *, void *, size_t *, void *, size_t) =
         (int (*)(const char *, void *, size_t *, void *, size_t))dlsym(RTLD_DEFAULT, "mallctl");
     long value = 0;
-    size_t size = strcmp(name, "background_thread") == 0 ? 1 : strcmp(name, "arenas.create") == 0 ? 4 : sizeof(value);
+    size_t size = strcmp(name, "background_thread") == 0 ? 1
+                  : strcmp(name, "arenas.create") == 0   ? 4
+                                                         : sizeof(value);
     return mallctl(name, &value, &size, NULL, 0) == 0 ? value : -2;
 }
 
