@@ -28,46 +28,70 @@ func Members(ctx context.Context, group string) (ids []uint32, err error) {
 		return nil, fmt.Errorf("group %s is %w", group, ErrUnknown)
 	}
 	gid := groups[named][2]
-	var names []string
+	var names []string // of those that it lists
 	for _, f := range groups {
 		if len(f) == 4 && f[2] == gid {
 			names = append(names, strings.FieldsFunc(f[3], func(r rune) bool { return r == ',' })...)
 		}
 	}
-	known, err := table(ctx, "passwd")
+	known, err := entries(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	entry := func(name string) int {
-		return slices.IndexFunc(known, func(f []string) bool { return len(f) == 7 && f[0] == name })
-	}
-	if rest := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return entry(name) >= 0 }); len(rest) > 0 {
-		unlisted, err := table(ctx, "passwd", rest...) // all with one question
-		if err != nil {
-			return nil, err
-		}
-		known = append(known, unlisted...)
-	}
 	for _, name := range names {
-		at := entry(name)
-		if at < 0 {
-			return nil, fmt.Errorf("member %s of group %s is %w", name, group, ErrUnknown)
-		}
-		id, err := parse(known[at][2])
+		id, err := known.id(name)
 		if err != nil {
 			return nil, fmt.Errorf("member %s of group %s: %w", name, group, err)
 		}
 		ids = append(ids, id)
 	}
-	for _, f := range known {
-		if len(f) != 7 || f[3] != gid {
-			continue
-		}
-		if id, err := parse(f[2]); err == nil {
+	for name, f := range known {
+		if id, err := known.id(name); err == nil && f[3] == gid {
 			ids = append(ids, id)
 		}
 	}
 	return ids, nil
+}
+
+// passwd has the entries of users by name.
+type passwd map[string][]string
+
+// entries returns those of all users that are listed, and of these: those that are not are asked
+// for with one question.
+func entries(ctx context.Context, names []string) (passwd, error) {
+	known := make(passwd)
+	listed, err := table(ctx, "passwd")
+	if err != nil {
+		return nil, err
+	}
+	known.add(listed)
+	rest := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return known[name] != nil })
+	if len(rest) > 0 {
+		unlisted, err := table(ctx, "passwd", rest...)
+		if err != nil {
+			return nil, err
+		}
+		known.add(unlisted)
+	}
+	return known, nil
+}
+
+// add adds entries, of which the first of a name counts.
+func (p passwd) add(all [][]string) {
+	for _, f := range all {
+		if len(f) == 7 && p[f[0]] == nil {
+			p[f[0]] = f
+		}
+	}
+}
+
+// id is a user's.
+func (p passwd) id(name string) (uint32, error) {
+	f := p[name]
+	if f == nil {
+		return 0, ErrUnknown
+	}
+	return parse(f[2])
 }
 
 // table returns the entries of a database, group or passwd, by their fields: those of the file, and what
