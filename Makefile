@@ -60,6 +60,7 @@ stage: build
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git show -s --format=%ct HEAD 2>/dev/null)} \
 	    go run ./cmd/attune/internal/manual docs/reference bin/attuned $(STAGE)/man; \
 	gzip -9nr $(STAGE)/man; \
+	cp -r docs $(STAGE)/; chmod -R u=rwX,go=rX $(STAGE)/docs; \
 	for shell in bash zsh fish; do bin/attune completion $$shell >$(STAGE)/completion/$$shell; done
 
 .PHONY: install uninstall
