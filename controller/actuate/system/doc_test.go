@@ -30,6 +30,13 @@ Every change is checked, written down with the old value, made and read back.
 What this user could not take back is refused, unless ` + "`--no-undo`" + ` says that it
 need not be. A value that somebody else has changed since is left as it is.
 
+Sessions of the [node service](attuned.md) are without CAP_NET_ADMIN, whoever registered the
+program ([0058](../design/0058-less-to-take.md)): what needs it is refused there, and so is
+what could not be set back without it. Root makes such a change with ` + "`attune tune`" + ` on the
+node, or with ` + "`attune run`" + `. They have CAP_SYS_NICE and CAP_SYS_RESOURCE, and write control
+groups as root does; with [narrow.conf](attuned.md#its-unit) neither ` + "`thread.policy`" + ` of fifo
+and rr nor control groups.
+
 | Name | Applies to | Values | What it does | Privilege | Undo |
 |---|---|---|---|---|---|
 `
