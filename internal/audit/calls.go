@@ -7,19 +7,21 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/quota"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
-	// callsAtOnce and callsEvery bound the calls of one user that have lines of their own,
-	// and refusedCallsAtOnce and refusedCallsEvery those that were refused. The rest is
+	// callsAtOnce and callsEvery bound what of one user's calls has lines of its own, and
+	// refusedCallsAtOnce and refusedCallsEvery what was refused at once. The rest is
 	// counted: no user must make old files be deleted, in which others' lines are.
 	callsAtOnce        = 4000
 	callsEvery         = 5 * time.Second
 	refusedCallsAtOnce = 100
 	refusedCallsEvery  = time.Minute
-	// maxCall bounds the message of such a call, bytes.
+	// maxCall bounds the message of a Call, bytes. A message that is longer counts once
+	// for each of them.
 	maxCall = 1 << 10
 	// tallyPeriod is how often it is told at most how many calls have no line.
 	tallyPeriod = time.Minute
@@ -48,10 +50,6 @@ func (l *Log) WriteCall(c Call) {
 	if l.closed {
 		return
 	}
-	l.calls.pass(l)
-	if !l.calls.listed(c) {
-		return
-	}
 	asked := Entry{Event: Asked, Time: c.Began, Who: Of(c.Who), What: c.What, Message: c.Message}
 	if len(c.Message) > maxCall {
 		asked.Bytes, asked.Message = len(c.Message), nil
@@ -62,25 +60,70 @@ func (l *Log) WriteCall(c Call) {
 	}
 	if c.Refused {
 		asked.Event, asked.Code, asked.Error = Refused, answered.Code, answered.Error
-		l.write(asked)
+	}
+	l.calls.pass(l)
+	if !l.calls.listed(user{uid: c.UID}, asked) {
 		return
 	}
-	answered.Call = l.write(asked)
-	l.write(answered)
+	if number := l.write(asked); !c.Refused {
+		answered.Call = number
+		l.write(answered)
+	}
+}
+
+// writeOf is Write of what a user has asked for or sent; listed is false, and it is only
+// counted, if that was too much.
+func (l *Log) writeOf(u user, e Entry) (number uint64, listed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return 0, false
+	}
+	l.calls.pass(l)
+	if !l.calls.listed(u, e) {
+		return 0, false
+	}
+	return l.write(e), true
+}
+
+// user is one whose lines are bounded; the zero value stands for root and for all others
+// whose lines are not.
+type user struct {
+	uid  uint32
+	name string // of a certificate without an id
+}
+
+// userOf is whose lines those of a principal are. Nodes ask on behalf of all their users,
+// whom they bound themselves.
+func userOf(p *attunev1.Principal) user {
+	switch {
+	case p.GetRole() != attunev1.Role_ROLE_USER:
+		return user{}
+	case p.GetUid() == pki.NoUID:
+		return user{uid: pki.NoUID, name: p.GetName()}
+	}
+	return user{uid: p.GetUid()}
+}
+
+func (u user) String() string {
+	if u.name != "" {
+		return u.name
+	}
+	return strconv.FormatUint(uint64(u.uid), 10)
 }
 
 // tally is what is counted together.
 type tally struct {
 	event Event
-	uid   uint32
+	user  user
 	what  string
 }
 
 // calls bound the lines about calls of users. Log.mu guards them.
 type calls struct {
-	asked, refused *quota.Rate[uint32] // of users
-	since          time.Time           // when more was last told
-	more           map[tally]Entry     // that have no line, with their count
+	asked, refused *quota.Rate[user]
+	since          time.Time       // when more was last told
+	more           map[tally]Entry // that have no line, with their count
 }
 
 // pass tells of those without a line when it is time. The lock is held.
@@ -93,31 +136,32 @@ func (c *calls) pass(l *Log) {
 
 func newCalls() calls {
 	return calls{
-		asked: quota.NewRate[uint32](callsAtOnce, callsEvery), refused: quota.NewRate[uint32](refusedCallsAtOnce, refusedCallsEvery),
+		asked: quota.NewRate[user](callsAtOnce, callsEvery), refused: quota.NewRate[user](refusedCallsAtOnce, refusedCallsEvery),
 		since: time.Now(), more: make(map[tally]Entry),
 	}
 }
 
-// listed says whether a call has a line of its own, and counts it otherwise.
-func (c *calls) listed(call Call) bool {
-	rate, event := c.asked, Asked
-	if call.Refused {
-		rate, event = c.refused, Refused
+// listed says whether something of a user's has a line of its own, and counts it
+// otherwise.
+func (c *calls) listed(u user, e Entry) bool {
+	rate := c.asked
+	if e.Event == Refused {
+		rate = c.refused
 	}
-	if call.UID == 0 || rate.Take(call.UID) {
+	if u == (user{}) || rate.TakeMany(u, max(1, (len(e.Message)+maxCall-1)/maxCall)) {
 		return true
 	}
-	key := tally{event, call.UID, call.What}
-	e := c.more[key]
-	e.Event, e.Who, e.What, e.Count = event, Of(call.Who), call.What, e.Count+1
-	c.more[key] = e
+	key := tally{e.Event, u, e.What}
+	more := c.more[key]
+	more.Event, more.Who, more.What, more.Count = e.Event, e.Who, e.What, more.Count+1
+	c.more[key] = more
 	return false
 }
 
 // flush writes how many had no line.
 func (c *calls) flush(l *Log) {
 	for key, e := range c.more {
-		e.Error = "more calls for user " + strconv.FormatUint(uint64(key.uid), 10) + " like those before"
+		e.Error = "more calls for user " + key.user.String() + " like those before"
 		if l.write(e) != 0 {
 			delete(c.more, key)
 		}

@@ -3,17 +3,25 @@
 package audit
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/quota"
 	waiting "github.com/attune-hpc/attune/internal/testing/patience"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // TestCallsOfAUser: a user's calls have a bounded number of lines, each bounded, and the
@@ -22,7 +30,7 @@ func TestCallsOfAUser(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := mustOpen(t, Options{Path: path})
 	const most, many, bob, ann = 10, 100, 4712, 4711
-	l.calls.asked, l.calls.refused = quota.NewRate[uint32](most, time.Hour), quota.NewRate[uint32](most, time.Hour)
+	l.calls.asked, l.calls.refused = quota.NewRate[user](most, time.Hour), quota.NewRate[user](most, time.Hour)
 	long, err := json.Marshal(strings.Repeat("x", maxCall))
 	if err != nil {
 		t.Fatal(err)
@@ -71,12 +79,77 @@ func TestCallsOfAUser(t *testing.T) {
 	}
 }
 
+// TestCallsFillNoLog: what a user asks of a service over gRPC, and sends on a stream, has a
+// bounded share of its log, however much it is; a node's all has lines.
+func TestCallsFillNoLog(t *testing.T) {
+	const most, many = 40, 100
+	ann := &attunev1.Principal{Name: "ann", Uid: pki.NoUID, Role: attunev1.Role_ROLE_USER}
+	node := &attunev1.Principal{Name: "n1", Uid: pki.NoUID, Role: attunev1.Role_ROLE_NODE}
+	long := &attunev1.ManageRequest{Message: &attunev1.ManageRequest_Result{Result: &attunev1.ActionResult{Reason: strings.Repeat("x", maxMessage/2)}}}
+	for _, tt := range []struct {
+		who    *attunev1.Principal
+		listed bool
+	}{{authn.OfUser(4712), false}, {ann, false}, {node, true}, {authn.OfUser(0), true}} {
+		t.Run(tt.who.GetName(), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.jsonl")
+			l := mustOpen(t, Options{Path: path})
+			l.calls.asked = quota.NewRate[user](most, time.Hour)
+			ctx := peer.NewContext(t.Context(), &peer.Peer{Addr: &net.TCPAddr{}, AuthInfo: authn.Info{Principal: tt.who}})
+			for range many {
+				_, err := l.Unary()(ctx, long, &grpc.UnaryServerInfo{FullMethod: "/S/Ask"}, func(context.Context, any) (any, error) { return nil, nil })
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			stream := fed{ctx: ctx, message: long}
+			if err := l.Stream()(nil, stream, &grpc.StreamServerInfo{FullMethod: "/S/Manage"}, func(_ any, stream grpc.ServerStream) error {
+				for range many {
+					if err := stream.RecvMsg(&attunev1.ManageRequest{}); err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			var bytes int
+			var counted uint64
+			for _, e := range mustRead(t, path) {
+				bytes, counted = bytes+len(e.Message), counted+e.Count
+				if e.Event == Received && (e.Who == nil || e.Who.Name != tt.who.GetName()) {
+					t.Errorf("from whom? %+v", e)
+				}
+			}
+			if listed := counted == 0 && bytes > 2*many*maxMessage/2; listed != tt.listed || !listed && bytes > most*maxCall {
+				t.Errorf("%d bytes of messages, %d counted", bytes, counted)
+			}
+		})
+	}
+}
+
+// fed is a stream on which the same message comes again and again.
+type fed struct {
+	grpc.ServerStream
+	ctx     context.Context
+	message proto.Message
+}
+
+func (s fed) Context() context.Context { return s.ctx }
+
+func (s fed) RecvMsg(m any) error {
+	proto.Merge(m.(proto.Message), s.message)
+	return nil
+}
+
 // TestCountedCallsAreTold: those without a line are told when it is time, though nobody calls again.
 func TestCountedCallsAreTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := mustOpen(t, Options{Path: path})
 	const bob = 4712
-	l.calls.asked = quota.NewRate[uint32](1, time.Hour)
+	l.calls.asked = quota.NewRate[user](1, time.Hour)
 	for range 5 {
 		l.WriteCall(Call{Who: authn.OfUser(bob), UID: bob, What: "POST", Began: time.Now(), Code: "OK"})
 	}

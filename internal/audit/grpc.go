@@ -30,51 +30,59 @@ const (
 )
 
 // Unary writes each request before it is handled, and its answer before it is
-// given; that one is on disk by then, unless the disk is slow or full. Whoever is
-// not known is refused.
+// given; that one is on disk by then, unless the disk is slow or full. Of a user who
+// asks for too much the rest is counted. Whoever is not known is refused.
 func (l *Log) Unary() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		who, err := l.asks(ctx, info.FullMethod)
+		who, asked, err := l.asks(ctx, info.FullMethod)
 		if err != nil {
 			return nil, err
 		}
-		who.Message, who.Bytes = message(request, maxMessage)
-		call := l.Write(who)
+		asked.Message, asked.Bytes = message(request, maxMessage)
+		call, listed := l.writeOf(who, asked)
 		answer, err := handler(ctx, request)
-		entry := Entry{Message: nil}
-		if err == nil {
-			entry.Message, entry.Bytes = message(answer, maxAnswer)
+		if !listed {
+			return answer, err
 		}
-		l.answer(ctx, call, entry, info.FullMethod, err)
+		answered := Entry{Call: call}
+		if err == nil {
+			answered.Message, answered.Bytes = message(answer, maxAnswer)
+		}
+		l.answer(ctx, answered, info.FullMethod, err)
 		return answer, err
 	}
 }
 
 // Stream writes when a stream is opened, how it ended, and those messages on it
 // that ask for something or answer that: the rest is data, or goes on all the
-// time. Whoever is not known is refused.
+// time. Of a user who asks for too much the rest is counted. Whoever is not known is
+// refused.
 func (l *Log) Stream() grpc.StreamServerInterceptor {
 	return func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		who, err := l.asks(stream.Context(), info.FullMethod)
+		who, asked, err := l.asks(stream.Context(), info.FullMethod)
 		if err != nil {
 			return err
 		}
-		call := l.Write(who)
-		err = handler(service, &noted{ServerStream: stream, log: l, call: call, method: info.FullMethod})
-		l.answer(stream.Context(), call, Entry{}, info.FullMethod, err)
+		var listed bool
+		line := asked
+		line.Call, listed = l.writeOf(who, asked)
+		err = handler(service, &noted{ServerStream: stream, log: l, who: who, line: line})
+		if listed {
+			l.answer(stream.Context(), Entry{Call: line.Call}, info.FullMethod, err)
+		}
 		return err
 	}
 }
 
-// asks begins the line of a call.
-func (l *Log) asks(ctx context.Context, method string) (Entry, error) {
+// asks begins the line of a call, which is one of who's.
+func (l *Log) asks(ctx context.Context, method string) (who user, asked Entry, err error) {
 	info, err := authn.InfoFrom(ctx)
 	if err != nil {
 		p, _ := peer.FromContext(ctx)
 		if p != nil {
 			l.Refused(p.Addr, fmt.Errorf("%s: %w", method, err))
 		}
-		return Entry{}, err
+		return user{}, Entry{}, err
 	}
 	e := Entry{Event: Asked, Who: Of(info.Principal), What: method}
 	if p, ok := peer.FromContext(ctx); ok {
@@ -83,11 +91,11 @@ func (l *Log) asks(ctx context.Context, method string) (Entry, error) {
 	if info.PID > 0 {
 		e.From = fmt.Sprintf("pid %d", info.PID)
 	}
-	return e, nil
+	return userOf(info.Principal), e, nil
 }
 
-func (l *Log) answer(ctx context.Context, call uint64, e Entry, method string, err error) {
-	e.Event, e.Call, e.What, e.Code = Answered, call, method, status.Code(err).String()
+func (l *Log) answer(ctx context.Context, e Entry, method string, err error) {
+	e.Event, e.What, e.Code = Answered, method, status.Code(err).String()
 	if err != nil {
 		e.Error = status.Convert(err).Message()
 		if ctx.Err() != nil && status.Code(err) == codes.Unknown {
@@ -105,8 +113,8 @@ func (l *Log) answer(ctx context.Context, call uint64, e Entry, method string, e
 type noted struct {
 	grpc.ServerStream
 	log    *Log
-	call   uint64
-	method string
+	who    user
+	line   Entry       // what each of their lines has
 	begun  atomic.Bool // the first message was received
 	wanted points      // by the messages sent
 }
@@ -131,9 +139,10 @@ func (s *noted) SendMsg(m any) error {
 }
 
 func (s *noted) write(event Event, m any) {
-	e := Entry{Event: event, Call: s.call, What: s.method}
+	e := s.line
+	e.Event = event
 	e.Message, e.Bytes = message(m, maxMessage)
-	s.log.Write(e)
+	s.log.writeOf(s.who, e)
 }
 
 // message is one as lines have it, or its size if it is larger than limit.

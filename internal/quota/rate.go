@@ -33,8 +33,11 @@ func NewRate[K comparable](burst int, every time.Duration) *Rate[K] {
 }
 
 // Take reports whether somebody may do it once more now, and counts it if so.
-func (r *Rate[K]) Take(who K) bool {
-	_, ok := r.reserve(who, r.every, 0)
+func (r *Rate[K]) Take(who K) bool { return r.TakeMany(who, 1) }
+
+// TakeMany is Take of so many at once, all or none.
+func (r *Rate[K]) TakeMany(who K, many int) bool {
+	_, ok := r.reserve(who, time.Duration(many)*r.every, 0)
 	return ok
 }
 

@@ -174,7 +174,9 @@ func (s *service) serve(ctx context.Context) (err error) {
 		return err
 	}
 	issues := issuer.New(issuer.Options{Authority: s.authority, Valid: s.life, Revoked: identity.IsRevoked, Log: s.log})
-	server := issuer.NewServer(issues, authn.New(authn.Options{Identity: identity, Refused: lines.Refused}), grpc.UnaryInterceptor(lines.Unary()))
+	calls := authn.NewCalls(lines.Refused) // before the audit log, which they must not fill
+	server := issuer.NewServer(issues, authn.New(authn.Options{Identity: identity, Refused: lines.Refused}),
+		grpc.ChainUnaryInterceptor(calls.Unary(), lines.Unary()))
 	return s.run(ctx, server, issues, identity)
 }
 
