@@ -224,6 +224,16 @@ func TestUsageErrorsComeBeforeTheProgram(t *testing.T) {
 	}
 }
 
+// TestNoSuchProgram: where there is no program to run, earlier results stay.
+func TestNoSuchProgram(t *testing.T) {
+	dir := t.TempDir()
+	got := shellIn(t, dir, "echo earlier >results; echo text >text; $ATTUNE_BINARY run --timeline results no-such-program; "+
+		"a=$?; $ATTUNE_BINARY run --timeline results ./text; echo $a $?; cat results", "")
+	if got.stdout != "127 126\nearlier\n" || strings.Count(got.stderr, "\n") != 2 {
+		t.Errorf("%+v, want the codes 127 and 126, and the earlier results", got)
+	}
+}
+
 func TestFlagsEndAtTheProgram(t *testing.T) {
 	got := shell(t, `$ATTUNE_BINARY run --quiet echo --mode frob --help`, "")
 	if want := "--mode frob --help\n"; got.stdout != want || got.code != 0 {

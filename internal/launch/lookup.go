@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
@@ -79,6 +81,14 @@ func search(args, env []string, exec func(path string, args []string) error) err
 		return refused
 	}
 	return last
+}
+
+// Check returns the error that Start would, as far as names and permissions tell.
+func Check(args, env []string) error {
+	if err := search(args, env, func(path string, _ []string) error { return unix.Access(path, unix.X_OK) }); err != nil {
+		return startError(args[0], err)
+	}
+	return nil
 }
 
 // exists returns the error that execve would return for a file that is not

@@ -116,6 +116,9 @@ func runProgram(ctx context.Context, p *cli.Env, cfg config.Run, args []string) 
 	if err := tuner.CheckTunlets(ctx, cfg); err != nil {
 		return err
 	}
+	if err := launch.Check(args, cli.Environment()); err != nil {
+		return err // before a session begins in the files that flags name
+	}
 	own, err := tuner.OpenObjective(cfg.Objective)
 	if err != nil {
 		return err
