@@ -46,14 +46,15 @@ static uint32_t move_down(struct attune_slot *slot, uint32_t to, uint32_t from, 
     return to;
 }
 
-/* One that was left by longjmp or an exception is called again: its end would be taken for
- * the end of the one that was left. */
+/* What was left by longjmp or an exception is called again: the end of this call would be
+ * taken for the end of one that was left. */
 static uint32_t forget(struct attune_slot *slot, uint32_t from, uint32_t depth,
                        const struct dm_hit *hit, uint64_t stack) {
+    uint32_t kept = from;
     for (uint32_t i = from; i < depth; i++)
-        if (is_call(&slot->calls[i], hit, stack))
-            return move_down(slot, i, i + 1, depth);
-    return depth;
+        if (!is_call(&slot->calls[i], hit, stack))
+            slot->calls[kept++] = slot->calls[i];
+    return kept;
 }
 
 static uint32_t make_room(struct attune_slot *slot, uint32_t depth, uint64_t stack) {

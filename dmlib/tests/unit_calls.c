@@ -175,7 +175,7 @@ static DM_NOINLINE void call_island(uint8_t *code, const char *hooks) {
     }
 }
 
-/* A call that is not due, of a function of which one that was due was left, also by a call of
+/* A call that is not due, of a function of which some that were due were left, with a call of
  * another one in between. */
 static void check_left_when_due(void) {
     struct attune_header *memory;
@@ -185,6 +185,8 @@ static void check_left_when_due(void) {
     dm_call_begins(&hit, 900, NULL, dm_thread_acquire);
     EXPECT_EQUAL(m.slots[0].open, 1);
     enter(OUTER, 1000, 1);
+    enter(INNER, 900, 2); /* without a step */
+    EXPECT_EQUAL(m.slots[0].open, 3);
     dm_call_begins(&hit, 900, NULL, dm_thread_acquire);
     EXPECT(!dm_call_ends(&hit, 900));
     EXPECT(leave(OUTER, 1000, 1));
