@@ -28,8 +28,8 @@ type Request struct {
 	log     *slog.Logger
 }
 
-// Log is where to say what the answer does not tell.
-func (r *Request) Log() *slog.Logger { return r.log }
+// Log is where to say what the answer does not tell; of an undo nowhere.
+func (r *Request) Log() *slog.Logger { return cmp.Or(r.log, slog.New(slog.DiscardHandler)) }
 
 // Origin tells the actions of one controller from those of another in a process.
 func (r *Request) Origin() string { return r.origin }

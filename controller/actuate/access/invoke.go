@@ -187,7 +187,7 @@ func (i Invocation) byMailbox(ctx context.Context, process Process) (uint64, str
 	case err == nil:
 		return value, where + freeAfter(ctx, free), nil
 	case next(err):
-		err = errors.Join(err, free(ctx))
+		err = fmt.Errorf("%w%s", err, freeAfter(ctx, free))
 	}
 	return 0, "", err // else a thread may still be in the page
 }
@@ -195,9 +195,9 @@ func (i Invocation) byMailbox(ctx context.Context, process Process) (uint64, str
 // freePatience is how long a page waits for the safe point at which it is freed.
 const freePatience = time.Second
 
-// freeAfter frees the page of a call that was made, and says so if the page stays. The
-// time for the call may be spent by now. That the page stays is no error of the call: it
-// would be taken for one that was not made, and be made again.
+// freeAfter frees the page of a call that was made, or will not be, and says so if the page
+// stays. The time for the call may be spent by now. That the page stays is no error of the
+// call: it would be taken for one that was not made, and be made again.
 func freeAfter(ctx context.Context, free func(context.Context) error) (remark string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freePatience)
 	defer cancel()
@@ -235,7 +235,7 @@ func (i Invocation) codePage(ctx context.Context, process Process, mailbox Mailb
 		return err
 	}
 	if err := proc.Write(process, page, code); err != nil {
-		return 0, nil, errors.Join(err, free(ctx))
+		return 0, nil, fmt.Errorf("%w%s", err, freeAfter(ctx, free))
 	}
 	return page, free, nil
 }

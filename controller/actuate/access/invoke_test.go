@@ -4,6 +4,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -58,6 +59,22 @@ func TestCallIsMadeOnce(t *testing.T) {
 	}
 }
 
+// TestPageOfACallWithoutPlaceIsFreed: the time for a call that was not made is spent, and the
+// page with its code is freed all the same.
+func TestPageOfACallWithoutPlaceIsFreed(t *testing.T) {
+	target := targets.Start(t, targets.BuildText(t, "mapper", mapper))
+	process := &madeBy{Process: mustProcess(t, target.PID), late: true, nowhere: true}
+	process.mapPage = func(start uint64) { target.Ask(t, strconv.FormatUint(start, 10)) }
+	ctx, cancel := context.WithCancel(t.Context())
+	process.spend = cancel
+	defer cancel()
+	i := Invocation{Name: "getenv", Function: 1, Arguments: []*attunev1.Value{TextValue("four")}}
+	_, _, called, err := Invoke(ctx, process, []Way{WayMailbox}, i)
+	if !errors.Is(err, shm.ErrNoSafePoint) || called || strings.Contains(err.Error(), "stays") || !process.freed {
+		t.Errorf("freed: %t, called: %t, %v", process.freed, called, err)
+	}
+}
+
 // madeWord is what every call returns that a madeBy makes.
 const madeWord = 77
 
@@ -67,6 +84,8 @@ type madeBy struct {
 	Process
 	mapPage func(start uint64)
 	late    bool
+	nowhere bool // it is late, and has not made the call
+	freed   bool // the page was
 	spend   context.CancelFunc
 	page    uint64
 }
@@ -83,11 +102,16 @@ func (m *madeBy) Call(ctx context.Context, call Call) (uint64, string, error) {
 	switch {
 	case call.Function == m.page && m.late:
 		m.spend()
+		if m.nowhere {
+			return 0, "", shm.ErrNoSafePoint
+		}
 	case call.Function == m.page:
 	case !m.late:
 		return 0, "", fmt.Errorf("free: %w", shm.ErrNoSafePoint)
 	case ctx.Err() != nil:
 		return 0, "", fmt.Errorf("free: %w: %w", shm.ErrNoSafePoint, ctx.Err())
+	default:
+		m.freed = true
 	}
 	return madeWord, "a hook", nil
 }

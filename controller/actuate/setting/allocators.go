@@ -48,7 +48,7 @@ func (m mallctl) find(ctx context.Context, r *settingRequest) (k kept, err error
 		return kept{}, err
 	}
 	j := jemalloc{library: l, process: r.Process, mallctl: control.Address}
-	k = kept{values: []value{j.value(m.name, m.size)}, do: l.pages(r.Process), way: l.way, where: control.Image.Name()}
+	k = kept{values: []value{j.value(m.name, m.size)}, do: l.pages(r), way: l.way, where: control.Image.Name()}
 	if m.arena != "" {
 		k.parts = func(ctx context.Context, page scratch) ([]value, error) { return j.arenas(ctx, page, m) }
 	}
@@ -149,7 +149,7 @@ func (m numericProperty) find(ctx context.Context, r *settingRequest) (k kept, e
 			return control(ctx, page, set.Address, uint64(value))
 		},
 	}
-	k = kept{do: l.pages(r.Process), way: l.way, where: set.Image.Name()}
+	k = kept{do: l.pages(r), way: l.way, where: set.Image.Name()}
 	return k, k.do(ctx, func(page scratch) error {
 		v.old, err = v.get(ctx, page)
 		k.values = []value{v}

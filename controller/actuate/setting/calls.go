@@ -33,14 +33,19 @@ type withPage func(ctx context.Context, do func(scratch) error) error
 // withoutPage is for calls that need none.
 func withoutPage(_ context.Context, do func(scratch) error) error { return do(scratch{}) }
 
-// pages maps a page for each thing that is done.
-func (l library) pages(process access.Process) withPage {
+// pages maps a page for each thing that is done. That the page stays in the process is no
+// error of what was done: a value that was set would be taken for one that was not.
+func (l library) pages(r *settingRequest) withPage {
 	return func(ctx context.Context, do func(scratch) error) error {
-		page, err := l.mapScratch(ctx, process)
+		page, err := l.mapScratch(ctx, r.Process)
 		if err != nil {
 			return err
 		}
-		return errors.Join(do(page), page.close(ctx))
+		err = do(page)
+		if stays := page.close(ctx); stays != nil {
+			r.Log().Warn("a page that was mapped for calls stays in the process", "pid", r.Process.PID(), "error", stays)
+		}
+		return err
 	}
 }
 
