@@ -69,7 +69,7 @@ func (b *Mailbox) Post(c Command) (Ticket, error) {
 func (b *Mailbox) emptyMailboxSlot() int {
 	for i := range b.pending {
 		p := &b.pending[i]
-		if p.abandoned && load32(b.data, b.commandAt(i)+abi.CommandStateAt) == abi.CmdDone {
+		if p.abandoned && b.isOver(i) {
 			b.release(i)
 		}
 		if p.number == 0 {
@@ -77,6 +77,13 @@ func (b *Mailbox) emptyMailboxSlot() int {
 		}
 	}
 	return -1
+}
+
+// isOver says whether no thread has an abandoned command any more: it is done, or was given
+// back, and is taken back here. The caller holds mu.
+func (b *Mailbox) isOver(slot int) bool {
+	state := b.commandAt(slot) + abi.CommandStateAt
+	return load32(b.data, state) == abi.CmdDone || cas32(b.data, state, abi.CmdPosted, abi.CmdEmpty)
 }
 
 // writeCommand fills in the slot, but for the state.
@@ -160,8 +167,10 @@ func (b *Mailbox) Cancel(t Ticket) bool {
 }
 
 // abandon stops waiting for a command that a thread holds; its slot is used
-// again once it is done. No other thread has to look for it: a mailbox bit
-// that stayed would cost every hook a look, for as long as the call lasts.
+// again once it is done, or given back. No other thread has to look for it: a
+// mailbox bit that stayed would cost every hook a look, for as long as the call
+// lasts. Nor may one execute it when it was given back: it is for no hook from
+// now on, which a thread that claims it looks at again.
 func (b *Mailbox) abandon(t Ticket) {
 	b.life.RLock()
 	defer b.life.RUnlock()
@@ -169,6 +178,7 @@ func (b *Mailbox) abandon(t Ticket) {
 	defer b.mu.Unlock()
 	if p := &b.pending[t.slot]; b.valid(t) && !p.abandoned {
 		b.unask(p)
+		store32(b.data, b.commandAt(t.slot)+abi.CommandAtAt, 0)
 		p.at, p.abandoned = 0, true
 	}
 }

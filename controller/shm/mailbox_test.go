@@ -280,6 +280,40 @@ func TestRunOutcomeUnknown(t *testing.T) {
 	}
 }
 
+// TestAbandonedIsNotRunLater: a thread that had claimed what is not for it gives it back when
+// nobody waits for the command any more, before or after the next one is there. Nobody executes
+// it, and its slot is used again.
+func TestAbandonedIsNotRunLater(t *testing.T) {
+	for name, late := range map[string]bool{"given back before the next one": false, "after it": true} {
+		t.Run(name, func(t *testing.T) {
+			m, app := mustApp(t, small())
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() { untilPosted(app, AtIO); cancel() }()
+				if _, err := m.Run(ctx, Command{At: AtIO}); !errors.Is(err, ErrOutcomeUnknown) {
+					t.Errorf("got %v", err)
+				}
+			})
+			if !late {
+				app.Command(0).GiveBack()
+			}
+			next := mustPost(t, m, Command{At: AtIO})
+			if late {
+				app.Command(0).GiveBack()
+			}
+			if ran := app.SafePoint(1, 32, uint32(AtIO)); ran != 1 {
+				t.Errorf("%d commands ran, want the next one only", ran)
+			}
+			if _, done := m.Poll(next); !done {
+				t.Error("the next one did not run")
+			}
+			for range MailboxSize {
+				mustPost(t, m, Command{At: AtLock})
+			}
+		})
+	}
+}
+
 func TestRunWhileClosed(t *testing.T) {
 	m, _ := mustApp(t, small())
 	synctest.Test(t, func(t *testing.T) {

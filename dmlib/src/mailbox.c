@@ -89,7 +89,8 @@ static void give_back(struct attune_command *command) {
 }
 
 /* Between a thread's look and its claim another one may have executed the command, and the
- * controller may have put the next one there: what is claimed is looked at again. */
+ * controller may have put the next one there, or have given the command up: what is claimed
+ * is looked at again. */
 static bool claim(struct attune_command *command, const struct dm_safe_point *here, int32_t tid) {
     uint32_t posted = ATTUNE_CMD_POSTED;
     if (!__atomic_compare_exchange_n(&command->state, &posted, ATTUNE_CMD_CLAIMED, false,

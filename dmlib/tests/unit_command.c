@@ -71,6 +71,9 @@ static void check_others_wait(void) {
     mapping.mailbox[6].state = ATTUNE_CMD_CLAIMED;
     run_at(17, ATTUNE_AT_LOCK);
     EXPECT_EQUAL(mapping.mailbox[6].state, ATTUNE_CMD_CLAIMED);
+    mapping.mailbox[6].state = ATTUNE_CMD_POSTED; /* given back, and given up: for no hook */
+    run_at(17, ATTUNE_AT_LOCK);
+    EXPECT_EQUAL(mapping.mailbox[6].state, ATTUNE_CMD_POSTED);
 }
 
 /* A family that says little about the thread permits little. */

@@ -231,7 +231,8 @@ struct attune_table {
 struct attune_command {
     uint32_t state;   /* ATTUNE_CMD_*, compare-and-swap only */
     uint32_t op;      /* (AC) ATTUNE_OP_* */
-    uint32_t at;      /* (AC) mask of ATTUNE_AT_* */
+    uint32_t at;      /* (AC) mask of ATTUNE_AT_*; 0, also while it is CLAIMED:
+                       * whoever has it may finish, nobody else begins    */
     int32_t thread;   /* (AC) only in this thread; 0: in any */
     uint64_t id;      /* (AC) echoed in the journal and in logs */
     uint64_t args[8]; /* (AC) */
