@@ -200,7 +200,9 @@ DM_HIDDEN void dm_thread_prepare(void);
 DM_HIDDEN bool dm_thread_acquire(struct dm_thread *thread);
 /* Counts a hit of a thread without a slot. */
 DM_HIDDEN void dm_lose_no_slot(void);
-/* Counts a hit of a thread that has no slot or is busy, if it would have been taken. */
+/* Counts a hit of a thread that has no slot or is busy, if its turn had come where one call
+ * in some is looked at. The caller has looked at the range, if the value is known; nobody
+ * looks at a program's conditions, so that some that are counted would not have held. */
 DM_HIDDEN void dm_lose(struct dm_thread *thread, uint32_t word, uint32_t mask);
 /* The thread is busy. True: no longer, what it was busy with is dead. */
 DM_HIDDEN bool dm_thread_recover(struct dm_thread *thread);

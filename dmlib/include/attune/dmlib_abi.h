@@ -111,8 +111,9 @@ struct attune_slot {
     uint32_t ring;     /* (app:thread) ring index + 1, 0: none yet; a ring
                         * stays with its slot when the slot changes hands     */
     uint32_t open;     /* (app:thread) open calls, the outermost first        */
-    uint64_t lost;     /* (app:thread) records dropped: ring full or no ring,
-                        * or more open calls than there is room for           */
+    uint64_t lost;     /* (app:thread) records dropped: ring full or no ring;
+                        * hits within a measurement, and calls that there are
+                        * too many open ones for. See lost_no_slot            */
     uint8_t pad0[40];
     /* line 1: producer */
     uint64_t head;     /* (app:thread) records published since the slot began */
@@ -322,7 +323,11 @@ struct attune_header {
                               * one that was never prepared */
     uint64_t patch_exit;     /* (app) what islands at exits call */
     /* line 3: (app) any thread, atomic, rare */
-    uint64_t lost_no_slot;   /* events of threads that found no slot */
+    uint64_t lost_no_slot;   /* hits of threads that found no slot. Of these, and of
+                              * those within a measurement, only the range of the
+                              * value was looked at, not the conditions of the
+                              * program; of timed calls neither: some of those
+                              * counted would not have been taken */
     uint64_t fork_count;     /* children that left this mapping behind */
     uint32_t ring_next;      /* (app) rings handed out so far */
     uint32_t slots_used;     /* (app) no slot from this one on was ever claimed;
