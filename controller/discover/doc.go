@@ -23,6 +23,11 @@
 // all that it forks, is not given to another; nor is Attune itself, nor what
 // another Attune (`attune run`, a packed program) has started.
 //
+// A process is looked at when it executes a program, and when everybody is. Of one that
+// takes another user's id in between and executes nothing after that no stream tells, and
+// to look at everybody again and again would cost more than all else here: it goes by the
+// user that it had.
+//
 // # Goroutines
 //
 // The stream has a goroutine, which also feeds the views; the state of who is
