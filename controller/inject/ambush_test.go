@@ -6,6 +6,8 @@ package inject
 
 import (
 	"encoding/binary"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +20,7 @@ import (
 )
 
 // handling comes to a function all the time, and has another thread that handles a
-// signal.
+// signal and ends.
 const handling = `
 #include <pthread.h>
 #include <signal.h>
@@ -32,8 +34,7 @@ __attribute__((noinline)) void visited(void) { __asm__ volatile(""); }
 static void handle(int signal) { handled = signal; }
 
 static void *other(void *argument) {
-    for (;;)
-        pause();
+    pause(); // which only a signal ends
     return argument;
 }
 
@@ -59,12 +60,16 @@ func waiting(started, handled uint64) []byte {
 	return append(code, 0xf3, 0x90, 0x48, 0x8b, 0x08, 0x48, 0x85, 0xc9, 0x74, 0xf6, 0x48, 0x89, 0xc8, 0xc3)
 }
 
-// TestOthersGoOnDuringExecution: what is executed where a thread comes by itself may
-// wait for another thread, which gets a signal meanwhile.
-func TestOthersGoOnDuringExecution(t *testing.T) {
-	target := targets.Start(t, targets.BuildText(t, "handling.c", handling, "-O1"))
-	process := mustOpen(t, target.PID)
-	at := func(name string, kind objfile.SymbolKind) uint64 {
+// startHandling starts a program that is handling. other is its other thread, at where a
+// symbol of it is.
+func startHandling(t *testing.T) (target *targets.Target, other int, at func(name string, kind objfile.SymbolKind) uint64) {
+	t.Helper()
+	target = targets.Start(t, targets.BuildText(t, "handling.c", handling, "-O1"))
+	tids, err := procid.Threads(target.PID)
+	if err != nil || len(tids) != 2 {
+		t.Fatalf("threads %v, %v", tids, err)
+	}
+	return target, tids[1], func(name string, kind objfile.SymbolKind) uint64 {
 		t.Helper()
 		found, err := objfile.Resolve(target.PID, "handling*", name, kind)
 		if err != nil {
@@ -72,6 +77,36 @@ func TestOthersGoOnDuringExecution(t *testing.T) {
 		}
 		return found.Address
 	}
+}
+
+// TestNobodyWaitsForEndedThread: that the thread has ended which was to come by is said at
+// once.
+func TestNobodyWaitsForEndedThread(t *testing.T) {
+	target, other, at := startHandling(t)
+	process := mustOpen(t, target.PID)
+	refused := make(chan error, 1)
+	go func() {
+		_, _, err := Execute(t.Context(), process, ownThread(), patiently(ExecuteOptions{At: at("visited", objfile.Function), Thread: other}))
+		refused <- err
+	}()
+	patience.Until(t, "the thread to be watched", func() bool {
+		s, err := procid.ReadStatus(other)
+		return err == nil && s.Tracer != 0
+	})
+	if err := unix.Tgkill(target.PID, other, unix.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	err := patience.Receive(t, "the end of the search", refused)
+	if !errors.Is(err, ErrNoSafePoint) || !strings.Contains(err.Error(), "has ended") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestOthersGoOnDuringExecution: what is executed where a thread comes by itself may
+// wait for another thread, which gets a signal meanwhile.
+func TestOthersGoOnDuringExecution(t *testing.T) {
+	target, other, at := startHandling(t)
+	process := mustOpen(t, target.PID)
 	started := at("started", objfile.Variable)
 	value := make(chan uint64, 1)
 	go func() {
@@ -87,11 +122,7 @@ func TestOthersGoOnDuringExecution(t *testing.T) {
 		var word [8]byte
 		return process.Read(started, word[:]) == nil && word != [8]byte{}
 	})
-	tids, err := procid.Threads(target.PID)
-	if err != nil || len(tids) != 2 {
-		t.Fatalf("threads %v, %v", tids, err)
-	}
-	if err := unix.Tgkill(target.PID, tids[1], unix.SIGUSR1); err != nil {
+	if err := unix.Tgkill(target.PID, other, unix.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-value; got != uint64(unix.SIGUSR1) {

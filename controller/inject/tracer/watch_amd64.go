@@ -91,7 +91,8 @@ func (w *Watch) nobodyCame(patience time.Duration) error {
 	return fmt.Errorf("%w: none of %d threads came to the function in %v", ErrNoSafePoint, len(w.threads), patience)
 }
 
-// cover takes hold of threads that are not watched yet.
+// cover takes hold of threads that are not watched yet. [ErrNoSafePoint] if the only one
+// that is watched has ended.
 func (w *Watch) cover() error {
 	tids := []int{w.thread}
 	if w.thread == 0 {
@@ -109,8 +110,12 @@ func (w *Watch) cover() error {
 			blocked++
 			continue
 		}
-		if err := w.add(tid); err != nil && !w.tracer.passing(err) {
+		switch err := w.add(tid); {
+		case err == nil:
+		case !w.tracer.passing(err):
 			return err
+		case w.thread != 0:
+			return fmt.Errorf("%w: thread %d has ended", ErrNoSafePoint, w.thread)
 		}
 	}
 	w.allBlock = len(w.held) == 0 && blocked == len(tids)
