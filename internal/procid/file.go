@@ -70,16 +70,25 @@ func openRetrying(path string) (int, error) {
 
 // FileOf returns what the kernel has in its memory of the file that a path leads to,
 // without asking whoever serves its file system, who may never answer: device, inode,
-// owner, mode, size and times, which may be old on a file system of another machine. The way
-// there must not block: it is a link of /proc, such as /proc/PID/exe.
+// type, owner, mode, size and times. All but the first three may be old on a file system
+// that has a server. The way there must not block: it is a link of /proc, such as
+// /proc/PID/exe.
 func FileOf(path string) (unix.Stat_t, error) {
+	return remembered(unix.AT_FDCWD, path, unix.AT_NO_AUTOMOUNT)
+}
+
+// FileAt is FileOf for the file of a descriptor of ours.
+func FileAt(fd int) (unix.Stat_t, error) { return remembered(fd, "", unix.AT_EMPTY_PATH) }
+
+func remembered(dir int, path string, flags int) (unix.Stat_t, error) {
 	var known unix.Statx_t
-	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS, &known)
+	err := unix.Statx(dir, path, unix.AT_STATX_DONT_SYNC|flags, unix.STATX_BASIC_STATS, &known)
 	if err != nil {
 		return unix.Stat_t{}, err
 	}
 	return unix.Stat_t{
-		Dev: unix.Mkdev(known.Dev_major, known.Dev_minor), Ino: known.Ino, Uid: known.Uid, Mode: uint32(known.Mode), Size: int64(known.Size),
+		Dev: unix.Mkdev(known.Dev_major, known.Dev_minor), Rdev: unix.Mkdev(known.Rdev_major, known.Rdev_minor),
+		Ino: known.Ino, Uid: known.Uid, Mode: uint32(known.Mode), Size: int64(known.Size),
 		Mtim: unix.Timespec{Sec: known.Mtime.Sec, Nsec: int64(known.Mtime.Nsec)},
 		Ctim: unix.Timespec{Sec: known.Ctime.Sec, Nsec: int64(known.Ctime.Nsec)},
 	}, nil

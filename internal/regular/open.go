@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // KindError says that a file is of another kind than what was to be opened.
@@ -48,8 +50,8 @@ func OpenIf(path string, check func(held int) error) (*os.File, error) {
 // ofKind is a check for the kind of a file.
 func ofKind(kinds ...uint32) func(held int) error {
 	return func(held int) error {
-		var st unix.Stat_t
-		if err := unix.Fstat(held, &st); err != nil {
+		st, err := procid.FileAt(held) // who serves the file may never answer
+		if err != nil {
 			return err
 		}
 		if kind := st.Mode & unix.S_IFMT; !slices.Contains(kinds, kind) {

@@ -8,11 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/silentfs"
 )
 
@@ -36,22 +34,34 @@ func TestWriterIsFoundWithoutItsServer(t *testing.T) {
 	if err := unix.Fstat(int(out.Fd()), &st); err != nil {
 		t.Fatal(err)
 	}
-	fs.Silence(true)
-	defer fs.Silence(false)
 	pid, own := os.Getpid(), int(out.Fd())
-	found := make(chan [2]int, 1)
-	go func() {
+	fs.Unasked(t, func() {
 		s := sink{device: st.Dev, inode: st.Ino}
-		found <- [2]int{s.writer(pid, -1), s.writer(pid, own)}
-	}()
-	select {
-	case <-fs.Asked:
-		t.Error("the server was asked")
-	case got := <-found:
-		if want := [2]int{own, -1}; got != want {
+		if got, want := [2]int{s.writer(pid, -1), s.writer(pid, own)}, [2]int{own, -1}; got != want {
 			t.Errorf("writers %d, want %d", got, want)
 		}
-	case <-time.After(patience.Limit):
-		t.Error("waited in vain for the writers")
+	})
+}
+
+// TestSinkIsKnownWithoutItsServer: what a stream writes to is told, and whether a pipe has
+// room that is such a file by now, though the server of that file does not answer.
+func TestSinkIsKnownWithoutItsServer(t *testing.T) {
+	fs := silentfs.Mount(t, os.Getuid(), make([]byte, 1))
+	file, err := os.OpenFile(fs.File, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer file.Close()
+	fs.Unasked(t, func() {
+		s, err := sinkOf(os.Getpid(), int(file.Fd()))
+		if err != nil || s.mode != unix.S_IFREG {
+			t.Errorf("mode %o, %v", s.mode, err)
+		}
+	})
+	fs.Unasked(t, func() {
+		pipe := sink{mode: unix.S_IFIFO, path: descriptorPath(os.Getpid(), int(file.Fd()))}
+		if !pipe.room(1) {
+			t.Error("no room where there is no pipe")
+		}
+	})
 }

@@ -165,11 +165,12 @@ type sink struct {
 }
 
 // sinkOf looks at the file behind a descriptor, and refuses one that a write
-// out of turn could hold up, fail on, or show to somebody who watches.
+// out of turn could hold up, fail on, or show to somebody who watches. A server of files is
+// not asked.
 func sinkOf(pid, fd int) (sink, error) {
 	s := sink{path: descriptorPath(pid, fd)}
-	var st unix.Stat_t
-	if err := unix.Stat(s.path, &st); err != nil {
+	st, err := procid.FileOf(s.path)
+	if err != nil {
 		return s, fmt.Errorf("descriptor %d: %w", fd, procid.GoneError(err))
 	}
 	s.mode, s.device, s.inode = st.Mode&unix.S_IFMT, st.Dev, st.Ino

@@ -139,7 +139,6 @@ func (s sink) writtenBy(pid, fd int) bool {
 	if err != nil || d.flags&unix.O_ACCMODE == unix.O_RDONLY || d.inode != 0 && d.inode != s.inode {
 		return false
 	}
-	var st unix.Statx_t
-	err = unix.Statx(unix.AT_FDCWD, descriptorPath(pid, fd), unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &st)
-	return err == nil && unix.Mkdev(st.Dev_major, st.Dev_minor) == s.device && st.Ino == s.inode
+	st, err := procid.FileOf(descriptorPath(pid, fd))
+	return err == nil && st.Dev == s.device && st.Ino == s.inode
 }

@@ -133,7 +133,7 @@ func openCgroup(file, prefix string) func(*Target, Place) (slot, error) {
 			return nil, err
 		}
 		var st unix.Stat_t
-		if err := unix.Fstat(fd, &st); err != nil || st.Ino != p.Inode || uint64(st.Dev) != p.Device {
+		if err := unix.Fstat(fd, &st); err != nil || !p.is(st) {
 			unix.Close(fd)
 			return nil, errors.Join(err, errPlaceGone)
 		}

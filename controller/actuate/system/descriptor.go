@@ -34,12 +34,11 @@ func (t *Target) descriptors(scope Scope, fileType uint32) ([]Place, error) {
 		if err != nil {
 			continue
 		}
-		path := dir + "/" + entry.Name()
-		if link, err := os.Readlink(path); err != nil || !strings.HasPrefix(link, links[fileType]) {
+		if link, err := os.Readlink(dir + "/" + entry.Name()); err != nil || !strings.HasPrefix(link, links[fileType]) {
 			continue // closed meanwhile, or another kind
 		}
-		var st unix.Stat_t
-		if unix.Stat(path, &st) != nil || st.Mode&unix.S_IFMT != fileType {
+		st, err := t.file(number)
+		if err != nil || st.Mode&unix.S_IFMT != fileType {
 			continue // the number is another file's by now
 		}
 		places = append(places, Place{Scope: scope, Number: number, Device: uint64(st.Dev), Inode: st.Ino})
@@ -52,6 +51,14 @@ func (t *Target) descriptors(scope Scope, fileType uint32) ([]Place, error) {
 		return seen[id]
 	}), nil
 }
+
+// file is that of a descriptor of the process.
+func (t *Target) file(number int) (unix.Stat_t, error) {
+	return procid.FileOf(fmt.Sprintf("/proc/%d/fd/%d", t.pid(), number))
+}
+
+// is says whether a file is the one of the place.
+func (p Place) is(st unix.Stat_t) bool { return uint64(st.Dev) == p.Device && st.Ino == p.Inode }
 
 // descriptorPlaces lists descriptors that suit, or finds one.
 func descriptorPlaces(scope Scope, fileType uint32, what string, suits func(fd int) error) func(*Target, int) ([]Place, error) {
@@ -85,8 +92,8 @@ func descriptorPlaces(scope Scope, fileType uint32, what string, suits func(fd i
 }
 
 func oneDescriptor(t *Target, number int, scope Scope, fileType uint32, what string, suits func(fd int) error) ([]Place, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(fmt.Sprintf("/proc/%d/fd/%d", t.pid(), number), &st); err != nil {
+	st, err := t.file(number)
+	if err != nil {
 		if errors.Is(err, unix.ENOENT) {
 			err = errors.New("it is not open")
 		}
@@ -131,7 +138,13 @@ func (t *Target) duplicate(p Place) (int, error) {
 
 var fileTypes = map[Scope]uint32{OnSockets: unix.S_IFSOCK, OnPipes: unix.S_IFIFO}
 
+// obtain duplicates a descriptor if it is of the place's file. One of a file that has a server
+// had better not be duplicated: to close the duplicate asks the server, who may never answer.
+// That is possible still where the process exchanges the file between the look and the call.
 func (t *Target) obtain(p Place, number int) (fd int, err error) {
+	if st, err := t.file(number); err != nil || !p.is(st) {
+		return -1, errors.Join(err, errPlaceGone)
+	}
 	err = t.process.WithFD(func(pidfd int) (err error) {
 		fd, err = unix.PidfdGetfd(pidfd, number, 0) // close-on-exec
 		return err
@@ -139,8 +152,7 @@ func (t *Target) obtain(p Place, number int) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || uint64(st.Dev) != p.Device || st.Ino != p.Inode {
+	if st, err := procid.FileAt(fd); err != nil || !p.is(st) {
 		unix.Close(fd)
 		return -1, errors.Join(err, errPlaceGone)
 	}

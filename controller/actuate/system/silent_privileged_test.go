@@ -9,12 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/silentfs"
 )
 
@@ -41,24 +39,21 @@ func TestDescriptorsAreListedWithoutTheirServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer target.Close()
-	fs.Silence(true)
-	defer fs.Silence(false)
-	found := make(chan []Place, 1)
-	go func() {
+	fs.Unasked(t, func() {
 		places, err := target.descriptors(OnSockets, unix.S_IFSOCK)
-		if err != nil {
-			t.Error(err)
+		if err != nil || len(places) == 0 {
+			t.Errorf("sockets %v, %v", places, err)
 		}
-		found <- places
-	}()
-	select {
-	case <-fs.Asked:
-		t.Error("the server was asked")
-	case places := <-found:
-		if len(places) == 0 {
-			t.Error("no socket was found")
+	})
+	number := int(file.Fd())
+	fs.Unasked(t, func() {
+		if _, err := oneDescriptor(target, number, OnSockets, unix.S_IFSOCK, "socket", nil); err == nil {
+			t.Error("the file is a socket")
 		}
-	case <-time.After(patience.Limit):
-		t.Error("waited in vain for the descriptors")
-	}
+	})
+	fs.Unasked(t, func() { // what was a socket under this number was closed
+		if fd, err := target.duplicate(Place{Scope: OnSockets, Number: number, Inode: 1}); !gone(err) {
+			t.Errorf("descriptor %d, %v", fd, err)
+		}
+	})
 }

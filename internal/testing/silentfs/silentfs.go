@@ -16,8 +16,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // FS is a file system that is served.
@@ -120,6 +123,24 @@ func (f *FS) Silence(on bool) {
 			f.reply(unique, nil, syscall.EIO)
 		}
 		f.pending = nil
+	}
+}
+
+// Unasked fails the test if look has the server asked, which is silent meanwhile.
+func (f *FS) Unasked(t *testing.T, look func()) {
+	t.Helper()
+	f.Silence(true)
+	defer f.Silence(false)
+	done := make(chan struct{})
+	go func() { defer close(done); look() }()
+	select {
+	case <-f.Asked:
+		t.Error("the server was asked")
+		f.Silence(false)
+		<-done
+	case <-done:
+	case <-time.After(patience.Limit):
+		t.Error("waited in vain for what does not need the server")
 	}
 }
 
