@@ -34,10 +34,10 @@ func (n node) Joined(p sdk.Handle, r openmp.Runtime) { n.Join(&team{Team: openmp
 
 // Sample takes a sample of a process, and where its threads may run.
 func (n node) Sample(h *sdk.Host, s sdk.Sample) {
+	n.Teams.Sample(h, s)
 	if threads := s.Details.Threads; threads != nil {
 		n.Of(s.Process).settle(h, threads)
 	}
-	n.Teams.Sample(h, s)
 }
 
 // active lists the teams at work.

@@ -120,6 +120,72 @@ func TestTeamsOnOneSetOfCPUs(t *testing.T) {
 	}
 }
 
+// Teams that sleep are followed to the CPUs that they are bound to meanwhile, and nothing
+// is read of their threads when that is known.
+func TestFollowsBindings(t *testing.T) {
+	for _, tt := range []struct {
+		name, before, first, second string
+		released                    int
+	}{
+		{"apart, as many CPUs", "0-1", "0-1", "2-3", 1},
+		{"apart, fewer CPUs", "0-2", "0-1", "2-3", 1},
+		{"apart, more CPUs", "0-1", "0-1", "2-4", 1},
+		{"together, as many CPUs", "0-1", "2-3", "2-3", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			first, second := on(tt.before, team(8_000, 31_000)), on(tt.before, team(8_000, 31_000))
+			h := start(t, first, second)
+			h.Run(1500 * time.Millisecond)
+			if len(h.Proposals) != 1 {
+				t.Fatalf("proposals %v, want one", h.Proposals)
+			}
+			h.SetState(h.Proposals[0].GetId(), kept, "")
+			h.Run(10 * time.Second)
+			if len(h.Withdrawals) > 0 {
+				t.Fatalf("withdrawn while both are there: %v", h.Withdrawals)
+			}
+			on(tt.first, first)
+			on(tt.second, second)
+			read, rounds := 0, 0
+			for end := h.Elapsed() + 10*time.Second; h.Elapsed() < end; rounds++ {
+				h.Round()
+				read += len(h.DetailsWanted(first))
+			}
+			if len(h.Withdrawals) != tt.released {
+				t.Errorf("withdrawals %v, want %d", h.Withdrawals, tt.released)
+			}
+			if read > rounds/20 {
+				t.Errorf("threads are read in %d of %d rounds", read, rounds)
+			}
+		})
+	}
+}
+
+// Of a team that waits for a CPU no longer nothing is read, though it is not known yet where
+// all its threads may run.
+func TestReadsNothingOfWhoRests(t *testing.T) {
+	halfRead := func() *tunlettest.Process {
+		p := on("0", team(0, 0))
+		p.Gauges[sdk.CPUsAllowed] = 2
+		return p
+	}
+	teams := []*tunlettest.Process{halfRead(), halfRead()}
+	h := start(t, teams...)
+	h.Run(time.Second)
+	if len(h.DetailsWanted(teams[0])) == 0 {
+		t.Fatal("nothing is read of teams in trouble")
+	}
+	for _, p := range teams {
+		p.Rates[sdk.RunqueueWait] = 0
+	}
+	h.Run(30 * time.Second)
+	for _, p := range teams {
+		if kinds := h.DetailsWanted(p); len(kinds) > 0 {
+			t.Errorf("%v are read of a team that rests", kinds)
+		}
+	}
+}
+
 // Who is alone again spins again, and sleeps again when there is company.
 func TestFollowsCoLocation(t *testing.T) {
 	first, second := team(8_000, 31_000), team(8_000, 31_000)
