@@ -60,10 +60,7 @@ func (o Options) name() string {
 // other; changes that come during one are all in the next. While the registry
 // is away there is none. f must return soon after ctx has ended.
 func (n *Node) Watch(ctx context.Context, f func(View)) error {
-	return n.follow(ctx, n.orders, func() {
-		n.heed(n.orders)
-		f(n.orders.view())
-	})
+	return n.follow(ctx, n.orders, func() error { return n.heed(n.orders) }, f)
 }
 
 // Announce keeps a controller's record at all Analyzers until ctx ends, whose

@@ -44,39 +44,41 @@ func (m *mirror) revocations() (list []*attunev1.Revocation) {
 }
 
 // heed has this side not believe what was revoked, the registry's own certificate
-// included.
-func (c *conn) heed(m *mirror) {
+// included. After an error this side is still connected to that registry.
+func (c *conn) heed(m *mirror) error {
 	identity := c.options.Identity
 	if identity == nil {
-		return
+		return nil
 	}
 	identity.Revoke(m.revocations())
 	// The library's own TLSConnectionState does not lock what it reads.
 	state := c.shown.server.Load()
 	if state == nil || identity.Verify(*state) == nil {
-		return
+		return nil
+	}
+	if err := c.nats.ForceReconnect(); err != nil {
+		return fmt.Errorf("leave the registry, whose certificate is revoked: %w", err)
 	}
 	c.log.Error("the registry's certificate is revoked; connecting to another one", "url", c.options.URL)
-	if err := c.nats.ForceReconnect(); err != nil {
-		c.log.Warn("registry is not left", "error", err)
-	}
+	return nil
 }
 
 // putBack has a registry that has lost them know of revocations that this side
-// remembers.
-func (c *Client) putBack(ctx context.Context) {
+// remembers. After an error some of them are not there yet.
+func (c *Client) putBack(ctx context.Context) error {
 	if c.options.Identity == nil {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
+	var failed error
 	for _, r := range c.options.Identity.Revoked() {
 		if e, there, _ := c.orders.get(keyOf(r)); there && !e.missing {
 			continue
 		}
-		if err := c.Revoke(ctx, r); err != nil {
-			c.log.Warn("registry does not take back what was revoked, trying again", "name", r.GetName(), "serial", r.GetSerial(), "error", err)
-			return
+		if err := c.Revoke(ctx, r); err != nil && failed == nil {
+			failed = fmt.Errorf("put the revocation of %q, serial number %q, back into the registry: %w", r.GetName(), r.GetSerial(), err)
 		}
 	}
+	return failed
 }

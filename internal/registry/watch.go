@@ -4,6 +4,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -27,15 +28,16 @@ type View struct {
 // other; changes that come during one are all in the next. While the registry
 // is away there is none. f must return soon after ctx has ended.
 func (c *Client) Watch(ctx context.Context, f func(View)) error {
-	return c.follow(ctx, c.orders, func() {
-		c.heed(c.orders)
-		c.putBack(ctx)
-		f(c.orders.view())
-	})
+	return c.follow(ctx, c.orders, func() error { return errors.Join(c.heed(c.orders), c.putBack(ctx)) }, f)
 }
 
-// follow calls f at first and after each change of a mirror.
-func (c *conn) follow(ctx context.Context, m *mirror, f func()) error {
+// revokeAgain lies between two attempts to enforce what is revoked.
+const revokeAgain = 2 * time.Second
+
+// follow calls f with what a mirror says, at first and after each change, and before it
+// revoke, which enforces what is revoked. If that fails it is called again after a pause,
+// whether or not there is a change, until it succeeds.
+func (c *conn) follow(ctx context.Context, m *mirror, revoke func() error, f func(View)) error {
 	changed := make(chan struct{}, 1)
 	defer m.listen(changed)()
 	const limit = time.Minute // f may look at all processes of a node
@@ -43,18 +45,35 @@ func (c *conn) follow(ctx context.Context, m *mirror, f func()) error {
 	defer loop.End()
 	tick := time.NewTicker(limit / 3)
 	defer tick.Stop()
+	var again <-chan time.Time // nil: revoke has succeeded
 	for {
 		loop.Turn()
 		select {
 		case <-tick.C:
+		case <-again:
+			again = c.tryRevoke(ctx, revoke, true)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-c.ctx.Done():
 			return ErrClosed
 		case <-changed:
-			f()
+			again = c.tryRevoke(ctx, revoke, again != nil)
+			f(m.view())
 		}
 	}
+}
+
+// tryRevoke calls revoke, and returns what tells when to call it again; nil: it has
+// succeeded. The first failure in a row is logged.
+func (c *conn) tryRevoke(ctx context.Context, revoke func() error, failing bool) (again <-chan time.Time) {
+	err := revoke()
+	if err == nil {
+		return nil
+	}
+	if !failing && ctx.Err() == nil {
+		c.log.Warn("what is revoked is not enforced everywhere, trying again", "error", err)
+	}
+	return time.After(revokeAgain)
 }
 
 // view is what a copy of the orders says.

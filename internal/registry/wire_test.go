@@ -19,6 +19,7 @@ type wire struct {
 	mu     sync.Mutex
 	whole  *sync.Cond
 	cut    bool
+	hushed bool // only what the server says gets through
 	closed bool
 	conns  []net.Conn
 }
@@ -45,8 +46,8 @@ func mustLay(t *testing.T, to string) *wire {
 				near.Close()
 				continue
 			}
-			tasks.Go(func() { w.carry(near, far) })
-			tasks.Go(func() { w.carry(far, near) })
+			tasks.Go(func() { w.carry(near, far, false) })
+			tasks.Go(func() { w.carry(far, near, true) })
 		}
 	})
 	t.Cleanup(func() {
@@ -68,7 +69,7 @@ func (w *wire) note(pair ...net.Conn) bool {
 	return !w.closed
 }
 
-func (w *wire) carry(to io.WriteCloser, from io.ReadCloser) {
+func (w *wire) carry(to io.WriteCloser, from io.ReadCloser, toServer bool) {
 	defer to.Close()
 	defer from.Close()
 	for buffer := make([]byte, 32<<10); ; {
@@ -77,7 +78,7 @@ func (w *wire) carry(to io.WriteCloser, from io.ReadCloser) {
 			return
 		}
 		w.mu.Lock()
-		for w.cut {
+		for w.cut || toServer && w.hushed {
 			w.whole.Wait()
 		}
 		w.mu.Unlock()
@@ -94,11 +95,18 @@ func (w *wire) Cut() {
 	w.cut = true
 }
 
+// Hush lets nothing through to the server from now on.
+func (w *wire) Hush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hushed = true
+}
+
 // Mend lets through what has waited, and all that follows.
 func (w *wire) Mend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cut = false
+	w.cut, w.hushed = false, false
 	w.whole.Broadcast()
 }
 
