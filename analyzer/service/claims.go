@@ -25,8 +25,8 @@ const (
 	// jobPatience is how long a registration of one execution waits for it: jobs
 	// may wait in queues.
 	jobPatience = 14 * 24 * time.Hour
-	// releasePatience is how long the registry may take to let go of one, and
-	// leavePatience of all at the end.
+	// releasePatience is how long the registry may take to let go of one or to say
+	// whether it is there, and leavePatience to let go of all at the end.
 	releasePatience = 2 * time.Second
 	leavePatience   = 10 * time.Second
 )
@@ -68,11 +68,16 @@ func (c *claims) see(ctx context.Context, v registry.View) {
 		c.claim(id, 0)
 	}
 	for _, o := range withdrawn {
-		c.log.Info("registration withdrawn", "registration", o.id)
-		for _, h := range c.table.hostedOf(o.id) {
-			h.stop(ending{reason: "its registration was withdrawn"})
-		}
+		c.endSessions(o.id)
 		c.release(ctx, o)
+	}
+}
+
+// endSessions ends the sessions of a registration that is not there any more.
+func (c *claims) endSessions(id string) {
+	c.log.Info("registration withdrawn", "registration", id)
+	for _, h := range c.table.hostedOf(id) {
+		h.stop(ending{reason: "its registration was withdrawn"})
 	}
 }
 
@@ -117,7 +122,8 @@ func (c *claims) own(ctx context.Context, id string) {
 }
 
 // hold looks after a registration until its lease is lost. The sessions then
-// belong to another Analyzer.
+// belong to another Analyzer, or end with the registration: that its lease is lost may
+// be known before the view without it has come.
 func (c *claims) hold(ctx context.Context, o *owned) {
 	tidy := time.NewTicker(c.patience)
 	defer tidy.Stop()
@@ -134,10 +140,26 @@ func (c *claims) hold(ctx context.Context, o *owned) {
 	if !c.table.drop(o) {
 		return // it was given up
 	}
+	if c.withdrawn(ctx, o) {
+		c.endSessions(o.id)
+		return
+	}
 	c.log.Warn("registration lost to another Analyzer", "registration", o.id)
 	for _, h := range c.table.hostedOf(o.id) {
 		h.abandon(errMoved)
 	}
+}
+
+// withdrawn asks whether a registration is gone. While the registry does not answer, it
+// is not known to be.
+func (c *claims) withdrawn(ctx context.Context, o *owned) bool {
+	ctx, cancel := context.WithTimeout(ctx, releasePatience)
+	defer cancel()
+	there, err := o.lease.Registered(ctx)
+	if err != nil {
+		c.log.Warn("registry does not say whether a registration was withdrawn", "registration", o.id, "error", err)
+	}
+	return err == nil && !there
 }
 
 // tidy ends what nobody came for: sessions that were to be taken over, and a

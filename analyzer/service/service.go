@@ -63,7 +63,7 @@ func New(cfg Config) (*Service, error) {
 			cfg: cfg, log: log, table: t, reports: reports, recorder: rec, tunlets: tunlets, now: time.Now,
 			begun: quota.NewRate[uint32](max(1, cfg.MaxSessions/2), beginEvery),
 		},
-		site: site{table: t, registry: cfg.Registry, host: cfg.Record.GetHost(), log: log, changed: queue.NewBell(), list: cfg.Registrations},
+		site: site{registry: cfg.Registry, host: cfg.Record.GetHost(), log: log, changed: queue.NewBell(), list: cfg.Registrations},
 		sessions: sessions{
 			finder: f, claims: c, log: log,
 			orders: orders{

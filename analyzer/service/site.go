@@ -88,7 +88,6 @@ func nodesMeasure(spec *objective.Spec, text string) string {
 // site keeps the site's own registrations in the registry. set is safe for use
 // by several goroutines.
 type site struct {
-	table    *table
 	registry *registry.Client
 	host     string // of this Analyzer
 	log      *slog.Logger
@@ -159,9 +158,6 @@ func (s *site) sync(ctx context.Context) error {
 		delete(old, r.GetId())
 	}
 	for id := range old {
-		for _, h := range s.table.hostedOf(id) { // before its end is taken for that of this Analyzer's part
-			h.stop(ending{reason: "its registration was taken out of the configuration"})
-		}
 		if err := s.registry.DeleteRegistration(ctx, id); err != nil {
 			return err
 		}

@@ -41,6 +41,16 @@ type Lease struct {
 // away does not end a lease: sessions go on until somebody else has them.
 func (l *Lease) Lost() <-chan struct{} { return l.lost }
 
+// Registered says whether the registration is there, by what the registry has at a time
+// after the call: one that was deleted has no other owner.
+func (l *Lease) Registered(ctx context.Context) (bool, error) {
+	if err := l.client.orders.refresh(ctx); err != nil {
+		return false, err
+	}
+	_, there, _ := l.client.orders.get(keyRegistration + l.registration)
+	return there, nil
+}
+
 // Epoch returns the number by which controllers tell this owner from those
 // before. It grows when the lease had to be taken again.
 func (l *Lease) Epoch() uint64 {

@@ -4,7 +4,6 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,14 +52,16 @@ func CheckRegistrationSize(r *attunev1.Registration) error {
 }
 
 // DeleteRegistration takes a registration back, with the record of its owner.
-// One that is not there is no error.
+// One that is not there is no error. A lease of it is lost once it is gone.
 func (c *Client) DeleteRegistration(ctx context.Context, id string) error {
 	if err := checkID("registration", id); err != nil {
 		return err
 	}
+	if err := c.delete(ctx, bucketOrders, keyRegistration+id); err != nil {
+		return err
+	}
 	c.leases.drop(id)
-	err := c.delete(ctx, bucketOrders, keyRegistration+id)
-	return errors.Join(err, c.delete(ctx, bucketOrders, keyOwner+id))
+	return c.delete(ctx, bucketOrders, keyOwner+id)
 }
 
 // Registrations returns all registrations, by their ids.
