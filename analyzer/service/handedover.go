@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -45,23 +46,44 @@ func newHandedOver(t *table, maxSessions int) *handedOver {
 	}
 }
 
-// enter takes a registration that the registry has not told of. It returns the one of that
-// id that was taken a moment before, or else r.
-func (h *handedOver) enter(r *attunev1.Registration) (*attunev1.Registration, error) {
+// see takes over what the registry tells of: if it is taken back and handed over again,
+// that is another one.
+func (h *handedOver) see(v registry.View) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	known := h.table.registrations()
+	h.forget(v.Registrations)
+}
+
+// forget forgets those that the registry tells of, or has not told of for long. The caller
+// holds mu.
+func (h *handedOver) forget(known map[string]*attunev1.Registration) {
 	maps.DeleteFunc(h.coming, func(id string, c *attunev1.Registration) bool {
 		return known[id] != nil || time.Since(time.Unix(0, c.GetRegisteredUnixNano())) > comingPatience
 	})
-	if c := h.coming[r.GetId()]; c != nil {
+}
+
+// enter takes a registration that the registry has not told of. It returns the one of that
+// id that was taken a moment before, if it is the same or of another user, or else r.
+func (h *handedOver) enter(r *attunev1.Registration) (*attunev1.Registration, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forget(h.table.registrations())
+	if c := h.coming[r.GetId()]; c != nil && (sameButTime(c, r) || c.GetOwner().GetUid() != r.GetOwner().GetUid()) {
 		return c, nil
 	}
+	delete(h.coming, r.GetId())
 	if err := h.roomFor(r.GetOwner()); err != nil {
 		return nil, err
 	}
 	h.coming[r.GetId()] = r
 	return r, nil
+}
+
+// sameButTime says whether two registrations differ at most in when they were made.
+func sameButTime(a, b *attunev1.Registration) bool {
+	b = proto.CloneOf(b)
+	b.RegisteredUnixNano = a.GetRegisteredUnixNano()
+	return proto.Equal(a, b)
 }
 
 // roomFor says whether a user may have one more. The caller holds mu.

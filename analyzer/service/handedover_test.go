@@ -120,6 +120,70 @@ func TestHandedOverTooOften(t *testing.T) {
 	})
 }
 
+// TestHandedOverAnew: of a job that is handed over with other wishes the latest count, unless
+// the registry tells of the job. Another user's stays.
+func TestHandedOverAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandedOver(newTable("a"), 8)
+		enter := func(r *attunev1.Registration) *attunev1.Registration {
+			got, err := h.enter(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		first := handed("1", "bob", bobUID)
+		enter(first)
+		time.Sleep(time.Second)
+		if got := enter(handed("1", "bob", bobUID)); got != first {
+			t.Errorf("another node's is %v, want the first", got)
+		}
+		again := handed("1", "bob", bobUID)
+		again.Mode = "tune"
+		if got := enter(again); got != again {
+			t.Errorf("with another mode it is %v", got)
+		}
+		foreign := handed("1", "bob", bobUID)
+		foreign.Owner.Uid = annUID
+		if got := enter(foreign); got != again {
+			t.Errorf("another user's is %v", got)
+		}
+		v := registry.View{Registrations: map[string]*attunev1.Registration{again.GetId(): again}}
+		h.table.see(v)
+		h.see(v)
+		h.table.see(registry.View{}) // it was taken back
+		last := handed("1", "bob", bobUID)
+		last.Mode = "tune"
+		if got := enter(last); got != last {
+			t.Errorf("after it was taken back it is %v", got)
+		}
+	})
+}
+
+// TestHandedOverAfterItWasTakenBack has a service forget the job that it was told of.
+func TestHandedOverAfterItWasTakenBack(t *testing.T) {
+	p := newPlace(t)
+	a := p.analyzer("a", nil)
+	node := p.people(p.node, a)
+	tell := func() int64 {
+		answer, err := node.StartSession(t.Context(), &attunev1.StartSessionRequest{Registration: handed("1", "bob", bobUID)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.GetRegistration().GetRegisteredUnixNano()
+	}
+	id := handed("1", "bob", bobUID).GetId()
+	before := tell()
+	patience.Until(t, "it is claimed", func() bool { return a.table.owner(id) != nil && a.table.registrations()[id] != nil })
+	if err := p.records.DeleteRegistration(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	patience.Until(t, "it is gone", func() bool { return a.table.registrations()[id] == nil })
+	if after := tell(); after == before {
+		t.Error("it is the registration from before")
+	}
+}
+
 // TestHandedOverWithoutSession: the registration of a job that was handed over goes when
 // nobody has asked for its session for long, and stays for who is refused one and asks on.
 func TestHandedOverWithoutSession(t *testing.T) {

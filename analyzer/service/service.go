@@ -95,7 +95,12 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	defer announcement.End() // after the leases were released
 	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.cfg.Registry.Watch(inner, func(v registry.View) { s.claims.see(inner, v) }) })
+	group.Go(func() error {
+		return s.cfg.Registry.Watch(inner, func(v registry.View) {
+			s.claims.see(inner, v)
+			s.sessions.orders.handedOver.see(v)
+		})
+	})
 	group.Go(func() error { return s.cfg.Registry.WatchUnowned(inner, s.claims.claimUnowned) })
 	group.Go(func() error { return s.site.run(inner) })
 	group.Go(func() error { s.router.recorder.run(inner); return nil })
