@@ -21,7 +21,9 @@ type hosted struct {
 	session *session.Session
 	ownCost func() time.Duration // nil: the controllers say what they take
 
-	mu    sync.Mutex // leaf lock; guards what follows
+	// mu guards what follows. It is held while the session is told, which may wait, so
+	// that news come in order: before the locks of host and session.
+	mu    sync.Mutex
 	state map[string]*attunev1.RecordedTunletState
 	cost  tunlethost.Cost
 }
