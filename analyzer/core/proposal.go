@@ -55,7 +55,7 @@ type proposal struct {
 	adoptedGain float64 // as an earlier session measured it; 0: unknown
 
 	undoing      undoing
-	blameless    bool // it had been judged good: no try is counted, no knob rests
+	blameless    bool // it had been judged good, or has lost a change, also in its first try: no try is counted, no knob rests
 	inconclusive bool // broken off, or not measurable: not known to be useless
 	counted      bool // as a try without success
 }
