@@ -343,7 +343,11 @@ func describe(cmd Command) string {
 	case AskEvaluate:
 		return fmt.Sprintf("ASK %s %s suggested=%s", c.Tunlet, c.Request.GetProposalId(), c.Request.GetSuggested())
 	case Notify:
-		return fmt.Sprintf("notify %s %s %s %q", c.Tunlet, c.Request.GetProposalId(), c.Request.GetState(), c.Request.GetReason())
+		text := fmt.Sprintf("notify %s %s %s %q", c.Tunlet, c.Request.GetProposalId(), c.Request.GetState(), c.Request.GetReason())
+		for _, ch := range c.Request.GetEarlier().GetChanges() {
+			text += fmt.Sprintf(" %s@%d", ch.GetKnob(), ch.GetProcess())
+		}
+		return text
 	case Record:
 		if !slices.Contains(RecordKinds(), c.Kind) {
 			return fmt.Sprintf("record of a kind that is none: %s", c.Kind)
