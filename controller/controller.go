@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -145,13 +146,9 @@ func (c *Controller) Attach(ctx context.Context, pid int) (*Attached, error) {
 // process have come from the Analyzer. A program started then has them in
 // place before main.
 func (c *Controller) AwaitPoints(ctx context.Context, n int) error {
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
 	for c.placer.ForAll() < n {
-		select {
-		case <-ctx.Done():
+		if !beat.Pause(ctx, time.Millisecond) {
 			return fmt.Errorf("wait for measure points: %w", ctx.Err())
-		case <-poll.C:
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/follow"
 )
 
@@ -82,10 +83,7 @@ func watch(ctx context.Context, watched []watched, every time.Duration) *watcher
 				}
 				return
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(every):
-			}
+			beat.Pause(ctx, every)
 		}
 	}()
 	return w

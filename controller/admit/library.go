@@ -191,13 +191,9 @@ func (l *library) enterLate(ctx context.Context, t *member.Member) error {
 func (l *library) awaitMemory(ctx context.Context, t *member.Member) bool {
 	ctx, cancel := context.WithTimeout(ctx, needTimeout)
 	defer cancel()
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
 	for t.Memory() == nil && t.Alive() {
-		select {
-		case <-ctx.Done():
+		if !beat.Pause(ctx, time.Millisecond) {
 			return false
-		case <-poll.C:
 		}
 	}
 	return true

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -150,14 +151,7 @@ func (c *Controller) Err() error { return c.err }
 // beat has the process say that it is there, and ends one that does not, or that takes
 // more CPU time than it may.
 func (c *Controller) beat() {
-	tick := time.NewTicker(pingInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-c.ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for beat.Pause(c.ctx, pingInterval) {
 		if used, err := procid.CPUTime(c.process.command.Process.Pid); err == nil { // else it has ended
 			c.count(used)
 			if err := c.budget.spend(time.Now(), used); err != nil {

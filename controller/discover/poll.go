@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -61,16 +62,8 @@ func (*poller) lost() uint64 { return 0 }
 func (*poller) close() error { return nil }
 
 func (p *poller) run(ctx context.Context, handle func(event)) error {
-	tick := time.NewTicker(p.interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			p.scan(handle)
-		}
-	}
+	beat.Tick(ctx, p.interval, func(time.Time) { p.scan(handle) })
+	return nil
 }
 
 // scan tells what is new since the last one: ends first, since their numbers

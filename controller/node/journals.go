@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/child"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/clock"
 )
 
@@ -71,14 +72,7 @@ func (j *journals) hold(ctx context.Context) bool {
 // seeToHeld undoes what an earlier node holds and this one does not take over: when no
 // node has held it for longer, or as soon as Attune is switched off.
 func (j *journals) seeToHeld(ctx context.Context) {
-	look := time.NewTicker(lookInterval)
-	defer look.Stop()
-	for end := clock.SinceBoot() + MaxHold + lookInterval; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-		}
+	for end := clock.SinceBoot() + MaxHold + lookInterval; beat.Pause(ctx, lookInterval); {
 		_, off := j.sessions.switchedOff()
 		if off || clock.SinceBoot() > end {
 			j.restore(ctx, off)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/turns"
 )
@@ -41,21 +42,14 @@ type health struct {
 
 // watch looks until ctx ends.
 func (h *health) watch(ctx context.Context) {
-	tick := time.NewTicker(troubleInterval)
-	defer tick.Stop()
 	h.offset = clockOffset()
 	loop := h.turns.Begin("node's health", standsAfter, true)
 	defer loop.End()
-	for {
+	beat.Tick(ctx, troubleInterval, func(time.Time) {
+		h.clock(clockOffset())
+		h.disk(writable(h.dir))
 		loop.Turn()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			h.clock(clockOffset())
-			h.disk(writable(h.dir))
-		}
-	}
+	})
 }
 
 // clock takes the present offset of the clock.

@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 const (
@@ -118,8 +120,6 @@ func (r *Registry) Serve(ctx context.Context, listener net.Listener, log *slog.L
 // text files, until ctx ends. The file is replaced as a whole. The log is told when it
 // cannot be written, on change.
 func (r *Registry) WriteFile(ctx context.Context, path string, log *slog.Logger) {
-	tick := time.NewTicker(fileEvery)
-	defer tick.Stop()
 	failing := false
 	for {
 		err := prometheus.WriteToTextfile(path, r.gatherer)
@@ -130,10 +130,8 @@ func (r *Registry) WriteFile(ctx context.Context, path string, log *slog.Logger)
 			log.Info("metrics are written to their file again", "path", path)
 		}
 		failing = err != nil
-		select {
-		case <-ctx.Done():
+		if !beat.Pause(ctx, fileEvery) {
 			return
-		case <-tick.C:
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // Board has the loops of a service.
@@ -119,8 +121,6 @@ func (l *Loop) idle() time.Duration { return time.Since(origin) - time.Duration(
 // Watch looks at the loops at an interval until ctx ends. It calls changed with each
 // loop that has begun to stand, and alive each time that no essential one stands.
 func (b *Board) Watch(ctx context.Context, every time.Duration, alive func(), changed func(Standing)) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	known := make(map[string]bool)
 	for {
 		stood, names := false, make(map[string]bool)
@@ -134,10 +134,8 @@ func (b *Board) Watch(ctx context.Context, every time.Duration, alive func(), ch
 		if !stood {
 			alive()
 		}
-		select {
-		case <-ctx.Done():
+		if !beat.Pause(ctx, every) {
 			return
-		case <-tick.C:
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
 	"github.com/attune-hpc/attune/bench/internal/workload"
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // memory runs a program that gives Attune something to do, and watches the
@@ -28,26 +29,21 @@ func (d *document) memory(ctx context.Context, attune tuned.Attune, programs wor
 		return fmt.Errorf("%s: %s", storm.Name, missing)
 	}
 	var watching sync.WaitGroup
-	stop := make(chan struct{})
-	watching.Go(func() { d.PeakMB = watchPeaks(stop) })
+	looking, stop := context.WithCancel(ctx)
+	watching.Go(func() { d.PeakMB = watchPeaks(looking) })
 	_, err := attune.Run(ctx, storm.Default(d.memoryAfter))
-	close(stop)
+	stop()
 	watching.Wait()
 	return err
 }
 
-// watchPeaks returns the greatest peak per name of program until stop is
-// closed, in MB.
-func watchPeaks(stop <-chan struct{}) map[string]float64 {
+// watchPeaks returns the greatest peak per name of program until ctx ends, in MB.
+func watchPeaks(ctx context.Context) map[string]float64 {
 	peaks := map[string]float64{}
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		notePeaks(peaks)
-		select {
-		case <-stop:
+		if !beat.Pause(ctx, 50*time.Millisecond) {
 			return peaks
-		case <-tick.C:
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/tuner"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/config"
 )
 
@@ -173,16 +174,12 @@ const (
 // awaitForked returns when all that the processes have forked has ended, or ctx ends: a
 // service that replaces itself goes on in another process.
 func awaitForked(ctx context.Context, c *controller.Controller) {
-	look := time.NewTicker(lastLook)
-	defer look.Stop()
 	for none := 0; none < lastLooks; none++ {
 		if c.Living() > 0 {
 			none = -1
 		}
-		select {
-		case <-ctx.Done():
+		if !beat.Pause(ctx, lastLook) {
 			return
-		case <-look.C:
 		}
 	}
 }

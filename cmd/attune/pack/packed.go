@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tuner"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/packfile"
@@ -158,17 +159,13 @@ func tunePacked(ctx context.Context, s *tuner.Tuner, packed *packfile.File, file
 // file: the start of a packed program is not to be watched. False if it ends
 // before, or ctx does.
 func becomesProgram(ctx context.Context, process *procid.Process, packed fs.FileInfo) bool {
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
 	for process.Alive() {
 		now, err := os.Stat(fmt.Sprintf("/proc/%d/exe", process.PID()))
 		if err == nil && !os.SameFile(now, packed) {
 			return process.Alive() // it was that of no other process
 		}
-		select {
-		case <-ctx.Done():
+		if !beat.Pause(ctx, time.Millisecond) {
 			return false
-		case <-poll.C:
 		}
 	}
 	return false

@@ -23,6 +23,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tuner"
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/local"
 )
@@ -74,10 +75,8 @@ func hold(ctx context.Context, s *tuner.Tuner, pids []int) ([]*controller.Attach
 		if err := h.look(ctx, pids); err != nil || len(h.pids) == len(pids) {
 			return attached, cli.Said(err)
 		}
-		select {
-		case <-ctx.Done():
+		if !beat.Pause(ctx, time.Millisecond) {
 			return attached, errors.New("the processes have ended, or do not answer")
-		case <-time.After(time.Millisecond):
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -177,16 +178,9 @@ func (c *streamChange) tend(ctx context.Context) {
 		return // setvbuf was found there
 	}
 	code := flushCode(call)
-	tick := time.NewTicker(streamLook)
-	defer tick.Stop()
 	var since time.Time
 	var last uint64
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for beat.Pause(ctx, streamLook) {
 		now, err := readStream(c.process, c.record.Address)
 		if err != nil || now.buffer != c.record.New.Base {
 			return // the process has ended, or the stream is another one

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/launch"
 )
 
@@ -60,17 +61,8 @@ func New(opts Options) *Live {
 
 // Run draws until ctx ends, and then gives the lines back.
 func (l *Live) Run(ctx context.Context) {
-	ticker := time.NewTicker(period)
-	defer ticker.Stop()
 	defer l.Pause()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			l.draw(l.opts.Snapshot())
-		}
-	}
+	beat.Tick(ctx, period, func(time.Time) { l.draw(l.opts.Snapshot()) })
 }
 
 // draw shows one snapshot, unless the view is paused.
