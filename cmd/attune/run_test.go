@@ -206,6 +206,8 @@ func TestUsageErrorsComeBeforeTheProgram(t *testing.T) {
 		{"argument of doctor", "doctor x", "unexpected argument x"},
 		{"unknown command of tunlet", "tunlet frob", "see `attune tunlet --help`"},
 		{"mistyped command of tunlet", "tunlet lits", "did you mean `attune tunlet list`?"},
+		{"mistyped command of archive", "archive lits", "did you mean `attune archive list`?"},
+		{"mistyped command of probe", "probe lits", "did you mean `attune probe list`?"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -30,15 +30,8 @@ An id is the same in each run. A unique beginning of it is enough.`
 
 // Command returns `attune advice`.
 func Command(p *cli.Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "advice",
-		Short: "Show, apply and undo what tunlets recommend",
-		Long:  adviceLong,
-		Args:  cli.NoArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newAdviceList(p), newAdviceShow(p), newAdviceApply(p), newAdviceUndo(p), newAdviceForget(p))
-	return cmd
+	return cli.Group(&cobra.Command{Use: "advice", Short: "Show, apply and undo what tunlets recommend", Long: adviceLong},
+		newAdviceList(p), newAdviceShow(p), newAdviceApply(p), newAdviceUndo(p), newAdviceForget(p))
 }
 
 // WithKnowledge opens the knowledge store for a command.

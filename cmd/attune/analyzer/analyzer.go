@@ -41,13 +41,10 @@ docs/reference/analyzer.md.`
 
 // Command returns `attune analyzer`.
 func Command(p *cli.Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:                        "analyzer",
-		Short:                      "Run the Analyzer of a site",
-		Args:                       cli.NoSuchCommand,
-		SuggestionsMinimumDistance: 2,
-		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	return cli.Group(&cobra.Command{Use: "analyzer", Short: "Run the Analyzer of a site"}, newServe(p))
+}
+
+func newServe(p *cli.Env) *cobra.Command {
 	var file string
 	var check bool
 	serve := &cobra.Command{
@@ -82,6 +79,5 @@ func Command(p *cli.Env) *cobra.Command {
 	serve.Flags().BoolVar(&check, keyCheckConfig, false, "check the settings and end")
 	cli.MustComplete(serve, settings.KeyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
 	cli.MustComplete(serve, keyLogFormat, func() []string { return []string{"text", "json"} })
-	cmd.AddCommand(serve)
-	return cmd
+	return serve
 }

@@ -29,15 +29,9 @@ name that its tasks have; attune archive list --categories shows both.`
 
 // Command returns `attune archive`.
 func Command(p *cli.Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "archive",
-		Short: "Show what earlier tasks took, and what the next one needs",
-		Long:  long,
-		Args:  cli.NoArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	cmd := cli.Group(&cobra.Command{Use: "archive", Short: "Show what earlier tasks took, and what the next one needs", Long: long},
+		newList(p), newShow(p), newQuery(p), newEstimate(p), newReport(p), newImport(p), newExport(p))
 	archived.AddFlag(cmd.PersistentFlags())
-	cmd.AddCommand(newList(p), newShow(p), newQuery(p), newEstimate(p), newReport(p), newImport(p), newExport(p))
 	return cmd
 }
 

@@ -24,14 +24,7 @@ import (
 
 // Command returns `attune policy`.
 func Command(p *cli.Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "policy",
-		Short: "Check a site's policy, and say what it allows",
-		Args:  cli.NoSuchCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newCheck(p), newExplain(p))
-	return cmd
+	return cli.Group(&cobra.Command{Use: "policy", Short: "Check a site's policy, and say what it allows"}, newCheck(p), newExplain(p))
 }
 
 func newCheck(p *cli.Env) *cobra.Command {

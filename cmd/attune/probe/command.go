@@ -44,7 +44,7 @@ whatever node they run.`
 
 // Command returns `attune probe`.
 func Command(p *cli.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "probe",
 		Short: "Measure at any function of running processes",
 		Long:  probeLong,
@@ -53,11 +53,7 @@ func Command(p *cli.Env) *cobra.Command {
   attune probe list
   attune probe remove 4711
   attune probe watch --session solver-k3f2 --host n17 4711 'solver:step%time'`,
-		Args: cli.NoSuchCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newProbeWatch(p), newProbeAdd(p), newProbeList(p), newProbeRemove(p), newProbeHold(p))
-	return cmd
+	}, newProbeWatch(p), newProbeAdd(p), newProbeList(p), newProbeRemove(p), newProbeHold(p))
 }
 
 // probeArguments tells process ids, which come first, from points.

@@ -18,16 +18,13 @@ import (
 
 // Node returns `attune node`.
 func Node(p *cli.Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:                        "node",
-		Short:                      "Show the nodes of a site",
-		Args:                       cli.NoSuchCommand,
-		SuggestionsMinimumDistance: 2,
-		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	return cli.Group(&cobra.Command{Use: "node", Short: "Show the nodes of a site"}, newNodeList(p))
+}
+
+func newNodeList(p *cli.Env) *cobra.Command {
 	var at Flags
 	var asJSON, verbose bool
-	list := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List nodes with attuned, and Analyzers",
 		Long: `List shows each node that attuned serves: how it finds processes, how many of yours
@@ -48,10 +45,9 @@ processes that have the name of an application and are left alone, and why.`,
 			return writeNodes(p.Stdout, nodes, verbose)
 		},
 	}
-	at.Add(list.Flags())
-	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	list.Flags().BoolVarP(&verbose, "verbose", "v", false, "show processes that are left alone, all troubles, and addresses of Analyzers")
-	cmd.AddCommand(list)
+	at.Add(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show processes that are left alone, all troubles, and addresses of Analyzers")
 	return cmd
 }
 

@@ -38,15 +38,8 @@ rate of a function's calls; commands are for attune run, attach and pack.`
 
 // Session returns `attune session`.
 func Session(p *cli.Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:                        "session",
-		Short:                      "Observe and tune applications wherever they run at a site",
-		Args:                       cli.NoSuchCommand,
-		SuggestionsMinimumDistance: 2,
-		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newSessionStart(p), newSessionList(p), newSessionShow(p), newSessionStop(p))
-	return cmd
+	return cli.Group(&cobra.Command{Use: "session", Short: "Observe and tune applications wherever they run at a site"},
+		newSessionStart(p), newSessionList(p), newSessionShow(p), newSessionStop(p))
 }
 
 func newSessionStart(p *cli.Env) *cobra.Command {

@@ -24,15 +24,8 @@ func notUsed(err error) string {
 
 // Command returns `attune tunlet`.
 func Command(p *cli.Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:                        "tunlet",
-		Short:                      "Make, show, check, try, test, install and remove tunlets",
-		Args:                       cli.NoSuchCommand,
-		SuggestionsMinimumDistance: 2,
-		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTunletNew(p), newTunletList(p), newTunletInfoCommand(p), newTunletRun(p), newTunletInstall(p), newTunletRemove(p), newTunletTest(p), newTunletCheck(p))
-	return cmd
+	return cli.Group(&cobra.Command{Use: "tunlet", Short: "Make, show, check, try, test, install and remove tunlets"},
+		newTunletNew(p), newTunletList(p), newTunletInfoCommand(p), newTunletRun(p), newTunletInstall(p), newTunletRemove(p), newTunletTest(p), newTunletCheck(p))
 }
 
 func newTunletList(p *cli.Env) *cobra.Command {

@@ -37,6 +37,15 @@ func NoSuchCommand(cmd *cobra.Command, args []string) error {
 	return exitcode.UsageError(fmt.Errorf("unknown command %q", args[0]), remedy)
 }
 
+// Group has a command do nothing itself: alone it prints its help, and a word that is none of
+// the commands below it is refused, with what was perhaps meant.
+func Group(group *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	group.Args, group.SuggestionsMinimumDistance = NoSuchCommand, 2
+	group.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	group.AddCommand(below...)
+	return group
+}
+
 // NoArguments refuses arguments.
 func NoArguments(cmd *cobra.Command, args []string) error { return Arguments(0, 0)(cmd, args) }
 
