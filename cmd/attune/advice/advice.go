@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -109,7 +108,7 @@ func writeAdvice(p *cli.Env, all []store.Advice) error {
 	if len(all) == 0 {
 		return p.Nothing("is recommended: attune run --mode advise does that")
 	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	w := cli.Table(p.Stdout)
 	fmt.Fprintln(w, "ID\tPROGRAM\tTUNLET\tPREDICTED\tMEASURED\tKEPT\tUNDONE\tLAST\tACTION")
 	for _, a := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", a.ID, filepath.Base(a.Executable), a.Tunlet, timesFaster(a.Predicted),
@@ -134,7 +133,7 @@ func newAdviceShow(p *cli.Env) *cobra.Command {
 }
 
 func showAdvice(p *cli.Env, a store.Advice) error {
-	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	w := cli.Table(p.Stdout)
 	row := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, value) }
 	row("advice", a.ID)
 	row("tunlet", a.Tunlet)

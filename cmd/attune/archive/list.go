@@ -5,7 +5,6 @@ package archive
 import (
 	"fmt"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,7 +68,7 @@ func writeTasks(p *cli.Env, f archive.Filter, all []archive.Summary, asJSON bool
 	if len(all) == 0 {
 		return nothing(p, f)
 	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	w := cli.Table(p.Stdout)
 	fmt.Fprintln(w, "ID\tENDED\tNAME\tEXIT\tTIME\tCPU\tMEMORY\tREAD\tWRITTEN\tSOURCE\tCATEGORY\tCOMMAND")
 	for _, t := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID[:8], t.End.Local().Format(time.DateTime), report.Clean(t.Name), exitText(t),
@@ -108,7 +107,7 @@ func writeCategories(p *cli.Env, f archive.Filter, all []archive.Category, asJSO
 	if len(all) == 0 {
 		return nothing(p, f)
 	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	w := cli.Table(p.Stdout)
 	fmt.Fprintln(w, "CATEGORY\tNAME\tTASKS\tFAILED\tTIME\tLAST\tCOMMAND")
 	for _, c := range all {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", c.ID[:8], report.Clean(c.Name), c.Tasks, c.Failed, quantity.Seconds(c.WallSeconds),

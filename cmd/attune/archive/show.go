@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,7 +47,7 @@ func newShow(p *cli.Env) *cobra.Command {
 
 func writeTask(p *cli.Env, id string, t *archive.Task) error {
 	a := &t.Account
-	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	w := cli.Table(p.Stdout)
 	row := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(w, "%s\t%s\n", name, report.Clean(value))

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -101,7 +100,7 @@ func pickParts(parts []packfile.Part, wanted []string) (picked []packfile.Part, 
 
 func listParts(p *cli.Env, packed *packfile.File, parts []packfile.Part) error {
 	fmt.Fprintf(p.Stdout, "packed by attune %s for %v\n", packed.Attune, packed.Machine)
-	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	w := cli.Table(p.Stdout)
 	for _, part := range parts {
 		fmt.Fprintf(w, "%v\t%s\t%d bytes\t%d in the file\n", part.Kind, part.Name, part.Size, part.StoredSize)
 	}

@@ -191,7 +191,7 @@ func writeList(p *cli.Env, probes []*attunev1.Probe, users map[*attunev1.Probe]s
 	if len(probes) == 0 {
 		return p.Nothing("is measured: attune probe add does that")
 	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	w := cli.Table(p.Stdout)
 	heading := "ID\tPROCESS\tPROGRAM\tPOINT\tBY\tSTATE\tHITS\tCOST\tWHY"
 	if users != nil {
 		heading = "USER\t" + heading

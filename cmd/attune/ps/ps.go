@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -164,7 +163,7 @@ func traceable(pid int) error {
 }
 
 func writeRunning(p *cli.Env, list []Process) error {
-	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	w := cli.Table(p.Stdout)
 	fmt.Fprintln(w, "PID\tUSER\tTHREADS\tPROGRAM\tCHANGED\tCAN\tCANNOT")
 	for _, r := range list {
 		var can, cannot []string

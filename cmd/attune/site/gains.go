@@ -138,7 +138,7 @@ func writeGains(p *cli.Env, rows []*gains, by string, since time.Time) error {
 	if len(rows) == 0 {
 		return p.Nothing("was kept in a session since " + since.Format(time.DateOnly))
 	}
-	w := table(p.Stdout)
+	w := cli.Table(p.Stdout)
 	fmt.Fprintf(w, "%s\tSESSIONS\tCHANGES\tGAIN\tBEST\tHOURS\n", strings.ToUpper(by))
 	for _, g := range rows {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%.1f\n", dash(g.Of), g.Sessions, g.Changes, gainText(g.Median), gainText(g.Best), g.Hours)

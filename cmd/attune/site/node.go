@@ -53,7 +53,7 @@ processes that have the name of an application and are left alone, and why.`,
 
 // writeNodes prints nodes and Analyzers.
 func writeNodes(out io.Writer, nodes *attunev1.ListNodesResponse, verbose bool) error {
-	w := table(out)
+	w := cli.Table(out)
 	fmt.Fprintln(w, "NODE\tCPUS\tFINDS BY\tSESSIONS\tPROCESSES\tLEFT ALONE\tVERSION\tTROUBLE")
 	for _, c := range nodes.GetControllers() {
 		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%d\t%s\t%s\n", c.GetHost(), c.GetCpus(), strings.Join(c.GetModes(), ","), len(c.GetShares()),
@@ -106,7 +106,7 @@ func Processes(ctx context.Context, p *cli.Env, at Flags, asJSON bool) error {
 	if asJSON {
 		return WriteProto(p, found)
 	}
-	w := table(p.Stdout)
+	w := cli.Table(p.Stdout)
 	fmt.Fprintln(w, "NODE\tPID\tUSER\tRANK\tREGISTRATION\tJOB\tMECHANISMS\tPROGRAM")
 	none := true
 	for _, n := range found.GetNodes() {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/term"
@@ -32,8 +31,6 @@ func WriteProto(p *cli.Env, m proto.Message) error {
 	return err
 }
 
-func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }
-
 // isTerminal says whether people read what is written.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
@@ -45,7 +42,7 @@ func writeSessions(p *cli.Env, list *attunev1.ListSessionsResponse) error {
 	if len(list.GetRegistrations())+len(list.GetSessions()) == 0 {
 		return p.Nothing("is registered: attune session start --app PATH does that")
 	}
-	w := table(p.Stdout)
+	w := cli.Table(p.Stdout)
 	if len(list.GetRegistrations()) > 0 {
 		fmt.Fprintln(w, "REGISTRATION\tAPPLICATION\tOWNER\tMODE\tTUNLETS\tONLY")
 	}
@@ -57,7 +54,7 @@ func writeSessions(p *cli.Env, list *attunev1.ListSessionsResponse) error {
 		return err
 	}
 	fmt.Fprintln(p.Stdout)
-	w = table(p.Stdout)
+	w = cli.Table(p.Stdout)
 	fmt.Fprintln(w, "SESSION\tUSER\tSTATE\tFOR\tNODES\tPROCESSES\tKEPT\tGAIN\tCOMMAND")
 	for _, s := range list.GetSessions() {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.GetId(), dash(s.GetUser().GetName()), stateText(s.GetState()), age(s),

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -239,7 +238,7 @@ func repeated(pids []int, settings []assignment) error {
 }
 
 func listKnobs(p *cli.Env) error {
-	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	w := cli.Table(p.Stdout)
 	fmt.Fprintln(w, "NAME\tAPPLIES TO\tVALUES")
 	for _, k := range system.Knobs() {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", k.Name, k.On, k.Values)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -106,7 +105,7 @@ func (i Info) write(to io.Writer) error {
 	if i.Objective.LowerIsBetter {
 		better = "less is better"
 	}
-	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
+	w := cli.Table(to)
 	fmt.Fprintf(w, "%s %s\t%s\n", i.Name, i.Version, i.Summary)
 	fmt.Fprintf(w, "file\t%s\n", i.Path)
 	fmt.Fprintf(w, "sha256\t%s\n", i.SHA256)

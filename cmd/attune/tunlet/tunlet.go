@@ -4,7 +4,6 @@ package tunlet
 
 import (
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +44,7 @@ They are looked for beside attune, in lib/attune/tunlets of its installation, in
 			if len(found) == 0 {
 				return p.Nothing("is found: --tunlet-dir names another directory")
 			}
-			w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+			w := cli.Table(p.Stdout)
 			for _, t := range found {
 				fmt.Fprintf(w, "%s\t%s%s\n", t.Name, t.Path, notUsed(t.Err))
 			}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/attune-hpc/attune/internal/inherit"
 	"github.com/attune-hpc/attune/internal/launch"
@@ -44,6 +45,9 @@ func (p *Env) Nothing(rest string) error {
 	_, err := fmt.Fprintf(p.Stderr, "Nothing %s.\n", rest)
 	return err
 }
+
+// Table returns a writer that lines up what is between tabs, for people; the caller flushes it.
+func Table(to io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(to, 0, 8, 2, ' ', 0) }
 
 // Environment is this process's, exactly as it was handed over: os.Environ
 // leaves out repeated names.
