@@ -25,6 +25,9 @@ const (
 // Modes lists the modes, the most cautious first.
 func Modes() []string { return []string{Observe, Advise, Tune} }
 
+// LogLevels lists the levels of the log, the most talkative first.
+func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
+
 // Run is the configuration of `attune run`. Default gives the values for what
 // nobody set.
 type Run struct {
@@ -78,7 +81,7 @@ func (r Run) Validate() error {
 	if !slices.Contains(Modes(), r.Mode) {
 		return usage("use one of "+strings.Join(Modes(), ", "), "unknown mode %q", r.Mode)
 	}
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, r.LogLevel) {
+	if !slices.Contains(LogLevels(), r.LogLevel) {
 		return usage("use debug, info, warn or error", "unknown log level %q", r.LogLevel)
 	}
 	for _, name := range r.Tunlets {

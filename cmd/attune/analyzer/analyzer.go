@@ -12,6 +12,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
@@ -77,7 +78,7 @@ func newServe(p *cli.Env) *cobra.Command {
 	analyzerFlags(serve.Flags())
 	serve.Flags().StringVar(&file, keyConfig, settings.SiteDir+"/analyzer.yaml", "read the settings of `FILE`, and of FILE.d/*.yaml after it")
 	serve.Flags().BoolVar(&check, keyCheckConfig, false, "check the settings and end")
-	cli.MustComplete(serve, settings.KeyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
+	cli.MustComplete(serve, settings.KeyLogLevel, config.LogLevels)
 	cli.MustComplete(serve, keyLogFormat, func() []string { return []string{"text", "json"} })
 	return serve
 }

@@ -12,14 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
-	"github.com/attune-hpc/attune/cmd/attune/internal/pointcomplete"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
+	"github.com/attune-hpc/attune/cmd/attune/internal/runflags"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tuner"
-	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/config"
@@ -78,13 +76,9 @@ func Command(p *cli.Env) *cobra.Command {
 			return attachProcesses(cmd.Context(), p, cfg, pids, keep)
 		},
 	}
-	settings.RunFlags(cmd.Flags())
+	runflags.Add(cmd)
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave changes that were proven good in force at the end")
 	cmd.Flags().StringVar(&name, "name", "", "attach to every process that ps knows by a name that matches `PATTERN`; of root, those of any one user")
-	cli.MustComplete(cmd, settings.KeyMode, config.Modes)
-	cli.MustComplete(cmd, settings.KeyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
-	pointcomplete.Flag(cmd)
-	cli.MustComplete(cmd, settings.KeyTunlet, func() []string { return tunletfind.Names(tunlethost.Find(tunletfind.Dirs(nil), nil)) })
 	return cmd
 }
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/runflags"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/config"
@@ -101,11 +101,9 @@ func Command(p *cli.Env) *cobra.Command {
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "the `FILE` to make")
 	cmd.Flags().StringVar(&o.config, "config", "", "pack the settings of `FILE`, in the form of attune.yaml")
 	cmd.Flags().StringVar(&o.place, "place", placeAuto, "where the program is unpacked when it is started: auto, memory or beside")
-	settings.RunFlags(cmd.Flags())
+	runflags.Add(cmd)
 	mustHide(cmd, settings.KeyWatch) // no terminal of its own
-	cli.MustComplete(cmd, settings.KeyMode, config.Modes)
 	cli.MustComplete(cmd, "place", places)
-	cli.MustComplete(cmd, settings.KeyTunlet, func() []string { return tunletfind.Names(tunlethost.Find(tunletfind.Dirs(nil), nil)) })
 	return cmd
 }
 

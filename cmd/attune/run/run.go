@@ -10,13 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
-	"github.com/attune-hpc/attune/cmd/attune/internal/pointcomplete"
+	"github.com/attune-hpc/attune/cmd/attune/internal/runflags"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tuner"
-	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/launch"
@@ -88,11 +86,7 @@ func Command(p *cli.Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // what follows CMD is CMD's
-	settings.RunFlags(cmd.Flags())
-	cli.MustComplete(cmd, settings.KeyMode, config.Modes)
-	cli.MustComplete(cmd, settings.KeyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
-	pointcomplete.Flag(cmd)
-	cli.MustComplete(cmd, settings.KeyTunlet, func() []string { return tunletfind.Names(tunlethost.Find(tunletfind.Dirs(nil), nil)) })
+	runflags.Add(cmd)
 	return cmd
 }
 
