@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"github.com/spf13/viper"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -190,20 +189,11 @@ func (f *Flags) fill() error {
 
 // read takes what the last of the files says that says anything.
 func (f *Flags) read(files []string) error {
-	for _, file := range files {
-		v := viper.New()
-		from := values.Reader{Values: v}
-		if err := settings.Merge(v, file); err != nil {
-			return err
-		}
+	return settings.EachFile(files, func(from *values.Reader) {
 		if one := (Flags{from.Text(settings.KeyAnalyzer), from.Text(settings.KeyRegistry)}); one != (Flags{}) {
 			*f = one
 		}
-		if from.Err != nil {
-			return fmt.Errorf("configuration %s: %w", file, from.Err)
-		}
-	}
-	return nil
+	})
 }
 
 // find asks the registry.

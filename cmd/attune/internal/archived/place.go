@@ -4,12 +4,10 @@ package archived
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/pflag"
-	"github.com/spf13/viper"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -48,18 +46,8 @@ func Find(flags *pflag.FlagSet) (string, error) {
 
 // fromFiles returns what the last of the files says that says anything.
 func fromFiles(files []string) (place string, err error) {
-	for _, file := range files {
-		v := viper.New()
-		if err := settings.Merge(v, file); err != nil {
-			return "", err
-		}
-		from := values.Reader{Values: v}
-		if said := from.Text(settings.KeyArchiveAt); said != "" {
-			place = said
-		}
-		if from.Err != nil {
-			return "", errors.Join(fmt.Errorf("configuration %s", file), from.Err)
-		}
-	}
-	return place, nil
+	err = settings.EachFile(files, func(from *values.Reader) {
+		place = cmp.Or(from.Text(settings.KeyArchiveAt), place)
+	})
+	return place, err
 }

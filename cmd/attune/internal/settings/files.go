@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/values"
 )
 
 // PackedSettings returns one configuration file with what a file says, which may
@@ -88,6 +89,22 @@ func filesBelow(bases []string) []string {
 // Merge adds one file of settings of a run, which need not exist. It must be root's or this
 // user's.
 func Merge(v *viper.Viper, file string) error { return MergeKnown(v, file, runKeys()) }
+
+// EachFile has read take what it looks for from each of the files of settings, by itself, in
+// their order.
+func EachFile(files []string, read func(from *values.Reader)) error {
+	for _, file := range files {
+		v := viper.New()
+		if err := Merge(v, file); err != nil {
+			return err
+		}
+		from := values.Reader{Values: v}
+		if read(&from); from.Err != nil {
+			return fmt.Errorf("configuration %s: %w", file, from.Err)
+		}
+	}
+	return nil
+}
 
 func runKeys() []string { return append(fileKeys(), KeyAnalyzer, KeyRegistry, KeyArchiveAt) }
 
