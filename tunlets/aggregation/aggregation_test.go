@@ -131,8 +131,12 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		{"variable": "n", "size": "1", "most": "300"},
 		{"variable": "n", "latency": "soon"},
 	} {
-		configurer, ok := aggregation.New().(sdk.Configurer)
-		if !ok || configurer.Configure(options) == nil {
+		tunlet := aggregation.New()
+		settled, err := sdk.SettleOptions(tunlet.Describe().Options, options)
+		if err == nil {
+			err = tunlet.(sdk.Configurer).Configure(settled)
+		}
+		if err == nil {
 			t.Errorf("options %v are taken", options)
 		}
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 // problem is what the tunlet knows, in one process at a time.
-type problem struct{ program program }
+type problem struct{ options options }
 
 var (
 	_ sdk.Configurer     = (*problem)(nil)
@@ -46,16 +46,21 @@ func (*problem) Describe() sdk.Description {
 		Knobs:    []sdk.Knob{{Name: knob, Action: sdk.SetVariable("", "", 0, sdk.Value{}), Description: "items that the program sends in one message", Min: sdk.Int(1), Max: sdk.Int(1_000_000)}},
 		MaxTries: maxTries, MinGain: 0.05,
 		Wake:    []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.WriteCalls, AtLeast: leastMessages}}, Lasting: 100 * time.Millisecond}},
-		Options: options(),
+		Options: sdk.OptionsOf[options](),
 	}
 }
 
-// Configure takes the options of Describe.
-func (p *problem) Configure(given map[string]string) error { return p.program.configure(given) }
+// Configure takes the options of Describe, which are settled.
+func (p *problem) Configure(given map[string]string) (err error) {
+	if p.options, err = sdk.ReadOptions[options](given); err != nil {
+		return err
+	}
+	return p.options.check()
+}
 
 // Concerns says whether a process has the variable, as far as its objects tell.
 func (p *problem) Concerns(process sdk.Process) bool {
-	return p.program.variable != "" && p.program.in(process)
+	return p.options.Variable != "" && p.options.in(process)
 }
 
 // Progress is the objective: bytes that the process writes per second.
@@ -73,14 +78,15 @@ func (p *problem) Propose(_ sdk.Process, recent sdk.Span) (proposal sdk.Proposal
 	if !known {
 		return proposal, false
 	}
-	plan, ok := planFor(traffic, p.program.present, p.program.most, p.program.latency.Seconds())
+	o := p.options
+	plan, ok := planFor(traffic, o.Present, o.Most, o.Latency.Seconds())
 	return sdk.Proposal{
 		PredictedGain: plan.gain, Confidence: 0.7,
 		Reason: fmt.Sprintf("%.0f messages/s of %.0f bytes; one takes %.2f us of the process' time, an item %.2f us: %d to a message cost and wait least",
 			traffic.messages, traffic.bytes/traffic.messages, 1e6*plan.latency, 1e6*plan.work, plan.items),
 		Changes: []sdk.Change{{
 			Knob:   knob,
-			Action: sdk.SetVariableFrom(p.program.object, p.program.variable, p.program.size, sdk.Int(p.program.present), sdk.Int(plan.items)),
+			Action: sdk.SetVariableFrom(o.Object, o.Variable, uint32(o.Size), sdk.Int(o.Present), sdk.Int(plan.items)),
 		}},
 	}, ok
 }

@@ -13,12 +13,6 @@ import (
 // Name of the tunlet.
 const Name = "factoring"
 
-// The options beside those of package masterworker.
-const (
-	OptionKind = "kind"
-	OptionSize = "size"
-)
-
 // The kinds of variables.
 const (
 	// KindFactor is a double: the part of what is left that a batch is.
@@ -67,31 +61,29 @@ func (*Tunlet) Describe() sdk.Description {
 		Knobs: []sdk.Knob{{
 			Name: knob, Action: sdk.SetVariable("", "", 0, sdk.Value{}), Description: "the program's own variable, named by an option: the part of what is left that is handed out next, or the items of a piece",
 		}},
-		MinGain: 0.05, Wake: masterworker.Wake(), Options: options(),
+		MinGain: 0.05, Wake: masterworker.Wake(),
+		Options: append(masterworker.Options("global variable with the factor or the size of a piece, which is read at each round"), sdk.OptionsOf[options]()...),
 	}
 }
 
-func options() []sdk.Option {
-	return append(masterworker.Options("global variable with the factor or the size of a piece, which is read at each round"),
-		sdk.Option{
-			Name: OptionKind, Type: sdk.TextOption, Default: KindFactor, Choices: []string{KindFactor, KindChunk},
-			Description: "factor: a double, the part of what is left that a batch is; chunk: an integer, the items of a piece",
-		},
-		sdk.Option{Name: OptionSize, Type: sdk.IntegerOption, Default: "4", Choices: []string{"4", "8"}, Description: "bytes of the variable of a chunk"},
-	)
+// options are those beside the ones of package masterworker; see [sdk.OptionsOf].
+type options struct {
+	Kind string `option:"kind" default:"factor" choices:"factor,chunk" doc:"factor: a double, the part of what is left that a batch is; chunk: an integer, the items of a piece"`
+	Size int64  `option:"size" default:"4" choices:"4,8" doc:"bytes of the variable of a chunk"`
 }
 
 // Configure takes the options, which are settled.
-func (t *Tunlet) Configure(options map[string]string) error {
-	t.kind = options[OptionKind]
-	spec := masterworker.Spec{Name: Name, Knob: knob, Bytes: 4, MinGain: minGain, Worker: t.items.add, Restarted: func() { clear(t.items) }}
+func (t *Tunlet) Configure(given map[string]string) error {
+	o, err := sdk.ReadOptions[options](given)
+	if err != nil {
+		return err
+	}
+	t.kind = o.Kind
+	spec := masterworker.Spec{Name: Name, Knob: knob, Bytes: uint32(o.Size), MinGain: minGain, Worker: t.items.add, Restarted: func() { clear(t.items) }}
 	if t.kind != KindChunk {
 		spec.Bytes, spec.Real = 8, true
-	} else if options[OptionSize] == "8" {
-		spec.Bytes = 8
 	}
-	t.Setup(spec, options, t)
-	return nil
+	return t.Setup(spec, given, t)
 }
 
 // Plan simulates rounds of the items that were measured, in pieces of different

@@ -30,7 +30,7 @@ func TestSuiteConfigured(t *testing.T) {
 func made(t *testing.T, options map[string]string) *Tunlet {
 	t.Helper()
 	tunlet := New().(*Tunlet)
-	all := map[string]string{OptionKind: KindFactor, OptionSize: "4"}
+	all := map[string]string{"kind": KindFactor, "size": "4"}
 	maps.Copy(all, told())
 	maps.Copy(all, options)
 	if err := tunlet.Configure(all); err != nil {
@@ -55,7 +55,7 @@ func TestPlan(t *testing.T) {
 		{"small pieces that are dear", KindChunk, 1, 1, 1e-3, 32, 128, 1.8},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tunlet := made(t, map[string]string{OptionKind: tt.kind})
+			tunlet := made(t, map[string]string{"kind": tt.kind})
 			const items, item = 256, 1e-3
 			tunlet.items.add(masterworker.Worker{Process: 1, Thread: 1}, alike(leastItems, item*tt.slow))
 			tunlet.items.add(masterworker.Worker{Process: 1, Thread: 2}, alike(leastItems, item))

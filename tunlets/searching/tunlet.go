@@ -73,7 +73,7 @@ func (*Tunlet) Describe() sdk.Description {
 		// Every value that is tried is taken back, and counts as one.
 		MaxTries: mostTries + trials.Others, MinGain: minGain,
 		Wake:    []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.RunTime, AtLeast: computing}}, Lasting: 300 * time.Millisecond, Averaged: true}},
-		Options: options(),
+		Options: sdk.OptionsOf[options](),
 	}
 }
 

@@ -269,19 +269,27 @@ func TestCostsNothing(t *testing.T) {
 	}
 }
 
+// configure hands options to a new tunlet as the SDK does.
+func configure(options map[string]string) error {
+	tunlet := searching.New()
+	settled, err := sdk.SettleOptions(tunlet.Describe().Options, options)
+	if err != nil {
+		return err
+	}
+	return tunlet.(sdk.Configurer).Configure(settled)
+}
+
 func TestOptionsThatCannotBe(t *testing.T) {
 	for _, more := range [][]string{
 		{"unknown", "1"}, {"max", "1"}, {"max", "0.5"}, {"min", "1.5"}, {"min", "0"}, {"min", "-5"}, {"max", "1e10"}, {"max", "many"},
 		{"max", "1e300", "kind", "real", "size", "4"}, {"tries", "0"}, {"tries", "51"}, {"time", "soon"}, {"object", "["},
 		{"method", "guess"}, {"size", "2"}, {"kind", "text"},
 	} {
-		configurer, ok := searching.New().(sdk.Configurer)
-		if !ok || configurer.Configure(told(more...)) == nil {
+		if configure(told(more...)) == nil {
 			t.Errorf("options %v are taken", more)
 		}
 	}
-	configurer := searching.New().(sdk.Configurer)
-	if err := configurer.Configure(told("max", "1e10", "size", "8")); err != nil {
+	if err := configure(told("max", "1e10", "size", "8")); err != nil {
 		t.Error(err)
 	}
 }

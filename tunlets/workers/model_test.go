@@ -82,14 +82,14 @@ func TestPlan(t *testing.T) {
 		{"as it should be", measured(4, 2.4e-3, 1e-4, 8e-3, 1), 4, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tunlet := &Tunlet{least: 1, most: 64, goal: GoalTime}
+			tunlet := &Tunlet{options: options{Least: 1, Most: 64, Goal: GoalTime}}
 			plan, ok := tunlet.Plan(tt.m)
 			if v, _ := plan.Value.Uint64(); int(v) != tt.n || math.Abs(plan.Gain-tt.gain) > 0.01 || ok != (tt.gain > 1) {
 				t.Errorf("%d workers, gain %.3f, %v; want %d, %.3f", v, plan.Gain, ok, tt.n, tt.gain)
 			}
 		})
 	}
-	if _, ok := (&Tunlet{least: 1, most: 64}).Plan(masterworker.Measured{}); ok {
+	if _, ok := (&Tunlet{options: options{Least: 1, Most: 64}}).Plan(masterworker.Measured{}); ok {
 		t.Error("plans without knowing how many workers there are")
 	}
 }

@@ -13,14 +13,6 @@ import (
 // Name of the tunlet.
 const Name = "workers"
 
-// The options beside those of package masterworker.
-const (
-	OptionLeast = "least"
-	OptionMost  = "most"
-	OptionSize  = "size"
-	OptionGoal  = "goal"
-)
-
 // The goals.
 const (
 	// GoalTime is the shortest round.
@@ -39,8 +31,7 @@ const (
 // Tunlet chooses the number of workers. Made by New.
 type Tunlet struct {
 	masterworker.Tunlet
-	least, most int
-	goal        string
+	options options
 }
 
 var (
@@ -70,40 +61,31 @@ func (*Tunlet) Describe() sdk.Description {
 		Knobs: []sdk.Knob{{
 			Name: knob, Action: sdk.SetVariable("", "", 0, sdk.Value{}), Description: "workers that the master gives work to: the program's own variable, named by an option", Min: sdk.Int(1), Max: sdk.Int(maxWorkers),
 		}},
-		MinGain: 0.05, Wake: masterworker.Wake(), Options: options(),
+		MinGain: 0.05, Wake: masterworker.Wake(),
+		Options: append(masterworker.Options("global integer variable with the number of workers, which the master reads at each round"), sdk.OptionsOf[options]()...),
 	}
 }
 
-// maxWorkers bounds what can be asked for.
+// maxWorkers bounds what can be asked for, as the options do.
 const maxWorkers = 65536
 
-func options() []sdk.Option {
-	bound := fmt.Sprint(maxWorkers)
-	return append(masterworker.Options("global integer variable with the number of workers, which the master reads at each round"),
-		sdk.Option{Name: OptionSize, Type: sdk.IntegerOption, Default: "4", Choices: []string{"4", "8"}, Description: "bytes of the variable"},
-		sdk.Option{Name: OptionLeast, Type: sdk.IntegerOption, Default: "1", Min: "1", Max: bound, Description: "least number of workers that the program can do with"},
-		sdk.Option{Name: OptionMost, Type: sdk.IntegerOption, Min: "1", Max: bound, Required: true, Description: "greatest number of workers that the program has"},
-		sdk.Option{
-			Name: OptionGoal, Type: sdk.TextOption, Default: GoalTime, Choices: []string{GoalTime, GoalIndex},
-			Description: "time: the shortest round; index: the least of n·T²/work, which spends no worker that brings little",
-		},
-	)
+// options are those beside the ones of package masterworker; see [sdk.OptionsOf].
+type options struct {
+	Size  int64  `option:"size" default:"4" choices:"4,8" doc:"bytes of the variable"`
+	Least int64  `option:"least" default:"1" min:"1" max:"65536" doc:"least number of workers that the program can do with"`
+	Most  int64  `option:"most" required:"true" min:"1" max:"65536" doc:"greatest number of workers that the program has"`
+	Goal  string `option:"goal" default:"time" choices:"time,index" doc:"time: the shortest round; index: the least of n·T²/work, which spends no worker that brings little"`
 }
 
 // Configure takes the options, which are settled.
-func (t *Tunlet) Configure(options map[string]string) error {
-	least, errLeast := sdk.ParseInteger(options[OptionLeast])
-	most, errMost := sdk.ParseInteger(options[OptionMost])
-	if options[OptionMost] != "" && (errLeast != nil || errMost != nil || most < least) {
-		return fmt.Errorf("options %s and %s: %q to %q is no range", OptionLeast, OptionMost, options[OptionLeast], options[OptionMost])
+func (t *Tunlet) Configure(given map[string]string) (err error) {
+	if t.options, err = sdk.ReadOptions[options](given); err != nil {
+		return err
 	}
-	t.least, t.most, t.goal = int(least), int(most), options[OptionGoal]
-	size := uint32(4)
-	if options[OptionSize] == "8" {
-		size = 8
+	if o := t.options; o.Most != 0 && o.Most < o.Least {
+		return fmt.Errorf("options least and most: %d to %d is no range", o.Least, o.Most)
 	}
-	t.Setup(masterworker.Spec{Name: Name, Knob: knob, Bytes: size, MinGain: minGain}, options, t)
-	return nil
+	return t.Setup(masterworker.Spec{Name: Name, Knob: knob, Bytes: uint32(t.options.Size), MinGain: minGain}, given, t)
 }
 
 // Plan fits the model to what was measured, and looks for the best number.
@@ -115,7 +97,7 @@ func (t *Tunlet) Configure(options map[string]string) error {
 // the workers that they wait for, and fewer of them make it less.
 func (t *Tunlet) Plan(m masterworker.Measured) (masterworker.Plan, bool) {
 	now := math.Round(m.Value)
-	if now < 1 || now > maxWorkers || t.most < 1 {
+	if now < 1 || now > maxWorkers || t.options.Most < 1 {
 		return masterworker.Plan{}, false
 	}
 	c := fit(m, now)
@@ -123,10 +105,10 @@ func (t *Tunlet) Plan(m masterworker.Measured) (masterworker.Plan, bool) {
 		return masterworker.Plan{}, false
 	}
 	f := c.Time
-	if t.goal == GoalIndex {
+	if t.options.Goal == GoalIndex {
 		f = c.Index
 	}
-	n := Scan(t.least, t.most, f)
+	n := Scan(int(t.options.Least), int(t.options.Most), f)
 	plan := masterworker.Plan{
 		Value: sdk.Int(int64(n)), Gain: c.Time(now) / c.Time(float64(n)),
 		Reason: fmt.Sprintf("%.0f workers on %.0f CPUs: a round takes %.2f ms, of which %.2f ms are work and %.3f ms the master's for each worker; with %d it would take %.2f ms",

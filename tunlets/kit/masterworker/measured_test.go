@@ -107,7 +107,7 @@ func TestProgramHas(t *testing.T) {
 		{"", "/usr/bin/anything", nil, true},
 	} {
 		process := sdk.Process{Executable: tt.executable, Objects: tt.objects}
-		if got := (program{object: tt.object}).has(process); got != tt.want {
+		if got := (program{Object: tt.object}).has(process); got != tt.want {
 			t.Errorf("%q in %s: %v", tt.object, tt.executable, got)
 		}
 	}

@@ -8,62 +8,43 @@ import (
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
-// The options that every such tunlet has.
-const (
-	OptionObject   = "object"
-	OptionVariable = "variable"
-	OptionRound    = "round"
-	OptionDispatch = "dispatch"
-	OptionTask     = "task"
-)
+// program is what the options say that every such tunlet has; see [sdk.OptionsOf].
+type program struct {
+	Object   string `option:"object" doc:"base name of the program or library that defines the names below, or a pattern; empty: whichever does"`
+	Variable string `option:"variable" required:"true"`
+	Round    string `option:"round" required:"true" doc:"function that the master calls once in a round"`
+	Dispatch string `option:"dispatch" required:"true" doc:"function that hands work to a worker, called once for each piece"`
+	Task     string `option:"task" required:"true" doc:"function in which a worker does a piece of work"`
+}
 
 // Options lists the options that say what the parts of the program are; variable
 // says what the variable stands for.
 func Options(variable string) []sdk.Option {
-	text := func(name, description string) sdk.Option {
-		return sdk.Option{Name: name, Type: sdk.TextOption, Description: description, Required: name != OptionObject}
-	}
-	return []sdk.Option{
-		text(OptionObject, "base name of the program or library that defines the names below, or a pattern; empty: whichever does"),
-		text(OptionVariable, variable),
-		text(OptionRound, "function that the master calls once in a round"),
-		text(OptionDispatch, "function that hands work to a worker, called once for each piece"),
-		text(OptionTask, "function in which a worker does a piece of work"),
-	}
-}
-
-// program is what the options say.
-type program struct {
-	object, variable, round, dispatch, task string
-}
-
-func programFrom(options map[string]string) program {
-	return program{
-		object: options[OptionObject], variable: options[OptionVariable], round: options[OptionRound],
-		dispatch: options[OptionDispatch], task: options[OptionTask],
-	}
+	options := sdk.OptionsOf[program]()
+	options[1].Description = variable // that of Variable
+	return options
 }
 
 // configured says that all is known; a tunlet is not started before, but the
 // harness and a replay do.
 func (p program) configured() bool {
-	return p.variable != "" && p.round != "" && p.dispatch != "" && p.task != ""
+	return p.Variable != "" && p.Round != "" && p.Dispatch != "" && p.Task != ""
 }
 
 // has says whether a process may be part of the program: it runs the object, or
 // has it mapped.
 func (p program) has(process sdk.Process) bool {
-	if p.object == "" || process.Maps(p.object) {
+	if p.Object == "" || process.Maps(p.Object) {
 		return true
 	}
-	ok, err := path.Match(p.object, path.Base(process.Executable))
+	ok, err := path.Match(p.Object, path.Base(process.Executable))
 	return ok && err == nil
 }
 
 // objectPattern is what actions take, which need one.
 func (p program) objectPattern() string {
-	if p.object == "" {
+	if p.Object == "" {
 		return "*"
 	}
-	return p.object
+	return p.Object
 }

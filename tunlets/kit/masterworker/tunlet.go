@@ -73,9 +73,10 @@ type Tunlet struct {
 }
 
 // Setup says what is to be tuned, and by which model.
-func (t *Tunlet) Setup(spec Spec, options map[string]string, planner Planner) {
-	t.spec, t.program, t.planner = spec, programFrom(options), planner
-	t.members = map[sdk.Handle]*member{}
+func (t *Tunlet) Setup(spec Spec, given map[string]string, planner Planner) (err error) {
+	t.spec, t.planner, t.members = spec, planner, map[sdk.Handle]*member{}
+	t.program, err = sdk.ReadOptions[program](given)
+	return err
 }
 
 // ProcessStarted waits for a process that may be part of the program to wait for
@@ -139,7 +140,7 @@ func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
 	if m == nil || c.Placed || c.Off || c.Removed {
 		return
 	}
-	if kindOf(c.Point) == kindRound && t.master == 0 && t.program.object != "" {
+	if kindOf(c.Point) == kindRound && t.master == 0 && t.program.Object != "" {
 		h.Remark(c.Process, "%s: rounds cannot be counted: %s", t.spec.Name, c.Reason)
 	}
 	m.unwatch(h)
@@ -252,7 +253,7 @@ func (t *Tunlet) propose(h *sdk.Host, plan Plan) {
 		if t.members[handle].rounds {
 			p.Changes = append(p.Changes, sdk.Change{
 				Knob: t.spec.Knob, Process: handle,
-				Action: sdk.SetVariable(t.program.objectPattern(), t.program.variable, t.spec.Bytes, plan.Value),
+				Action: sdk.SetVariable(t.program.objectPattern(), t.program.Variable, t.spec.Bytes, plan.Value),
 			})
 		}
 	}

@@ -72,16 +72,16 @@ func (t *Tunlet) watch(h *sdk.Host, m *member) {
 	}
 	m.watched = true
 	h.Want(m.handle, sdk.AllSamples())
-	round := t.point(m, kindRound, t.program.round)
+	round := t.point(m, kindRound, t.program.Round)
 	as := sdk.I32
 	if t.spec.Bytes == 8 {
 		as = sdk.I64 // of a double its bits: as a value it would be cut to an integer
 	}
-	round.Captures = []sdk.Capture{sdk.Global("value", t.program.object, t.program.variable, as)}
+	round.Captures = []sdk.Capture{sdk.Global("value", t.program.Object, t.program.Variable, as)}
 	round.Value = "value"
 	h.AddPoint(round)
-	h.AddPoint(t.timed(m, kindDispatch, t.program.dispatch))
-	task := t.timed(m, kindTask, t.program.task)
+	h.AddPoint(t.timed(m, kindDispatch, t.program.Dispatch))
+	task := t.timed(m, kindTask, t.program.Task)
 	if t.spec.Worker != nil {
 		task.Captures, task.Key = []sdk.Capture{sdk.Thread("worker")}, "worker"
 	}
@@ -97,7 +97,7 @@ func (t *Tunlet) timed(m *member, kind, function string) sdk.Point {
 
 func (t *Tunlet) point(m *member, kind, function string) sdk.Point {
 	return sdk.Point{
-		ID: pointID(kind, m.handle), Object: t.program.object, Symbols: []string{function},
+		ID: pointID(kind, m.handle), Object: t.program.Object, Symbols: []string{function},
 		Processes: []sdk.Handle{m.handle},
 	}
 }
