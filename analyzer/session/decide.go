@@ -38,14 +38,16 @@ type decider struct {
 
 // request is a request of the core that controllers have not wholly answered.
 type request struct {
-	id   string
-	open map[*controller]map[string]bool // change ids without an answer
+	id    string
+	open  map[*controller]map[string]bool // change ids without an answer
+	asked []*controller                   // in the order in which it concerned them first
 }
 
 // expect notes that a controller has to answer for a change.
 func (r *request) expect(c *controller, change string) {
 	if r.open[c] == nil {
 		r.open[c] = map[string]bool{}
+		r.asked = append(r.asked, c)
 	}
 	r.open[c][change] = true
 }
@@ -107,25 +109,20 @@ func (d *decider) execute(cmd core.Command) {
 func (d *decider) apply(cmd core.Apply) {
 	d.hurry() // to be judged soon
 	r := d.newRequest(cmd.Request)
-	parts := map[*controller]*attunev1.ApplyChanges{}
-	var order []*controller
+	parts := map[*controller][]*attunev1.Change{}
 	for _, ch := range cmd.Changes {
 		p := d.processes.byID[ch.GetProcess()] // the core knows none that we do not
 		d.processes.noteChange(p, ch.GetId())
-		if parts[p.controller] == nil {
-			parts[p.controller] = &attunev1.ApplyChanges{}
-			order = append(order, p.controller)
-		}
 		local := proto.CloneOf(ch)
 		local.Process = p.handle
 		if local.LeaseNanos == 0 {
 			local.LeaseNanos = int64(d.lease)
 		}
-		parts[p.controller].Changes = append(parts[p.controller].Changes, local)
+		parts[p.controller] = append(parts[p.controller], local)
 		r.expect(p.controller, ch.GetId())
 	}
-	for _, c := range order {
-		d.send(r, c, &attunev1.ManageResponse{RequestId: r.id, Request: &attunev1.ManageResponse_Apply{Apply: parts[c]}})
+	for _, c := range r.asked {
+		d.send(r, c, &attunev1.ManageResponse{RequestId: r.id, Request: &attunev1.ManageResponse_Apply{Apply: &attunev1.ApplyChanges{Changes: parts[c]}}})
 	}
 	d.closeAnswered()
 }
@@ -133,8 +130,7 @@ func (d *decider) apply(cmd core.Apply) {
 // undo asks the controllers for original values.
 func (d *decider) undo(cmd core.Undo) {
 	r := d.newRequest(cmd.Request)
-	parts := map[*controller]*attunev1.UndoChanges{}
-	var order []*controller
+	parts := map[*controller][]string{}
 	for _, id := range cmd.Changes {
 		p := d.processes.changed(id)
 		if p == nil { // ended long ago
@@ -143,16 +139,11 @@ func (d *decider) undo(cmd core.Undo) {
 			}})
 			continue
 		}
-		c := p.controller
-		if parts[c] == nil {
-			parts[c] = &attunev1.UndoChanges{}
-			order = append(order, c)
-		}
-		parts[c].ChangeIds = append(parts[c].ChangeIds, id)
-		r.expect(c, id)
+		parts[p.controller] = append(parts[p.controller], id)
+		r.expect(p.controller, id)
 	}
-	for _, c := range order {
-		d.send(r, c, &attunev1.ManageResponse{RequestId: r.id, Request: &attunev1.ManageResponse_Undo{Undo: parts[c]}})
+	for _, c := range r.asked {
+		d.send(r, c, &attunev1.ManageResponse{RequestId: r.id, Request: &attunev1.ManageResponse_Undo{Undo: &attunev1.UndoChanges{ChangeIds: parts[c]}}})
 	}
 	d.closeAnswered()
 }
