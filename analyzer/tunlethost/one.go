@@ -32,12 +32,10 @@ func openOne(ctx context.Context, c Candidate, opts Options, unasked bool) (*Tun
 // Close ends a tunlet that Open has returned and waits for its end. If it had
 // ended by itself before, it returns how.
 func (t *Tunlet) Close() (ended string) {
-	select {
-	case <-t.life.done():
+	if !t.alive() {
 		return t.life.ended().Error()
-	default:
-		t.Kill("closed")
-		_ = t.life.ended()
-		return ""
 	}
+	t.Kill("closed")
+	_ = t.life.ended()
+	return ""
 }
