@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/attune-hpc/attune/analyzer"
+	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/local"
@@ -104,15 +105,8 @@ type program struct {
 func start(ctx context.Context, command, env []string) (*program, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
-	stdin, err := cmd.StdinPipe()
+	stdin, stdout, err := measure.StartPiped(cmd)
 	if err != nil {
-		return nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	_, err = stdout.Read(make([]byte, 16)) // "ready"

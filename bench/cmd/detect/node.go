@@ -24,6 +24,7 @@ import (
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
@@ -147,7 +148,7 @@ func (n *node) newSession(ctx context.Context, inside bool, config controller.Co
 		go func() { defer close(ended); pool.Run(running) }()
 		n.ends = append(n.ends, func() error { cancel(); <-ended; return nil })
 		n.session, err = child.New(config, pool)
-		pause(ctx, ahead)
+		beat.Pause(ctx, ahead)
 	}
 	n.began = sync.OnceValue(func() error {
 		err := n.session.Start(running)

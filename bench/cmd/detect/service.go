@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/attune-hpc/attune/bench/internal/present"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -89,12 +90,12 @@ func weighService(ctx context.Context, dir string) (s service, err error) {
 }
 
 func (s *service) weigh(ctx context.Context, pid int) (err error) {
-	pause(ctx, quiet)
+	beat.Pause(ctx, quiet)
 	before, err := cpuTime(pid)
 	if err != nil {
 		return err
 	}
-	pause(ctx, idle)
+	beat.Pause(ctx, idle)
 	after, err := cpuTime(pid)
 	if err != nil {
 		return err
@@ -113,13 +114,6 @@ func (s *service) weigh(ctx context.Context, pid int) (err error) {
 }
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
 
 // startUnrelated starts processes that sleep; end ends them.
 func startUnrelated(ctx context.Context) (end func(), err error) {

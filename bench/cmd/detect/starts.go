@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/attune-hpc/attune/bench/internal/measure"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -112,19 +112,12 @@ func compile(ctx context.Context, dir string) (programs, error) {
 // time starts one process and takes what was seen of it.
 func (n *node) time(ctx context.Context, p programs) (r run, err error) {
 	command := exec.CommandContext(ctx, p.launcher, p.program)
-	in, err := command.StdinPipe()
+	in, out, err := measure.StartPiped(command)
 	if err != nil {
-		return r, err
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		return r, err
-	}
-	if err := command.Start(); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, in.Close(), command.Wait()) }()
-	line, err := bufio.NewReader(out).ReadString('\n')
+	line, err := out.ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return r, err
 	}

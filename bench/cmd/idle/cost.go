@@ -38,7 +38,7 @@ func costOf(ctx context.Context, line []string, window time.Duration) (cost, err
 }
 
 func look(ctx context.Context, pid int, window time.Duration) (cost, error) {
-	if err := pause(ctx, settled); err != nil {
+	if err := measure.Pause(ctx, settled); err != nil {
 		return cost{}, err
 	}
 	before, err := taken(pid)
@@ -46,21 +46,12 @@ func look(ctx context.Context, pid int, window time.Duration) (cost, error) {
 		return cost{}, err
 	}
 	start := time.Now()
-	if err := pause(ctx, window); err != nil {
+	if err := measure.Pause(ctx, window); err != nil {
 		return cost{}, err
 	}
 	after, err := taken(pid)
 	after.CPU = (after.CPU - before.CPU) / time.Since(start).Seconds()
 	return after, err
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // taken sums up Attune's processes: the command, and those of its children that

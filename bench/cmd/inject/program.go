@@ -33,18 +33,11 @@ type program struct {
 func start(ctx context.Context, path string, threads int) (*program, error) {
 	cmd := exec.CommandContext(ctx, path, strconv.Itoa(threads))
 	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
+	stdin, stdout, err := measure.StartPiped(cmd)
 	if err != nil {
 		return nil, err
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	p := &program{pid: cmd.Process.Pid, cmd: cmd, stdin: stdin, stdout: bufio.NewReader(stdout)}
+	p := &program{pid: cmd.Process.Pid, cmd: cmd, stdin: stdin, stdout: stdout}
 	_, err = p.stdout.ReadString('\n') // it is ready
 	return p, err
 }

@@ -121,15 +121,8 @@ func (f *floorBench) close() error {
 // start runs the program; the returned function ends it.
 func (f *floorBench) start(ctx context.Context) (stop func() error, err error) {
 	command := exec.CommandContext(ctx, f.program)
-	in, err := command.StdinPipe()
+	in, out, err := measure.StartPiped(command)
 	if err != nil {
-		return nil, err
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := command.Start(); err != nil {
 		return nil, err
 	}
 	f.pid, f.in, f.out = command.Process.Pid, in, bufio.NewScanner(out)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 )
 
@@ -80,7 +81,7 @@ func (d *document) measureCalm(ctx context.Context, sessions int, length time.Du
 		return err
 	}
 	programs.goWrong()
-	if err := pause(ctx, wrongOver+wrongFor+calmAgain); err != nil {
+	if err := measure.Pause(ctx, wrongOver+wrongFor+calmAgain); err != nil {
 		return err
 	}
 	return d.look(ctx, a, calm{Sessions: sessions, Woken: true}, length)
@@ -91,11 +92,11 @@ func (d *document) measureCalm(ctx context.Context, sessions int, length time.Du
 func (a *analyzer) awaitNoTunlet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, askedWithin, errors.New("tunlets run although nothing is wrong"))
 	defer cancel()
-	if err := pause(ctx, young); err != nil {
+	if err := measure.Pause(ctx, young); err != nil {
 		return err
 	}
 	for {
-		if err := pause(ctx, interval); err != nil {
+		if err := measure.Pause(ctx, interval); err != nil {
 			return err
 		}
 		u, err := a.usage()
@@ -111,7 +112,7 @@ func (d *document) look(ctx context.Context, a *analyzer, c calm, length time.Du
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, length); err != nil {
+	if err := measure.Pause(ctx, length); err != nil {
 		return err
 	}
 	after, err := a.usage()

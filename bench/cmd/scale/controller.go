@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/attune-hpc/attune/bench/internal/measure"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -122,7 +123,7 @@ func (c *controller) take(r *attunev1.ManageResponse) {
 func (c *controller) deliver() {
 	deliver := c.load.measured(c)
 	wait := interval * time.Duration(c.number%100) / 100
-	for pause(c.load.ctx, wait) == nil {
+	for measure.Pause(c.load.ctx, wait) == nil {
 		var message *attunev1.PublishRequest
 		if message, wait = deliver(time.Now()); message != nil && c.events.Send(message) != nil {
 			return

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/bench/internal/measure"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -89,7 +90,7 @@ func (l *load) connect(ctx context.Context, number int) (*controller, error) {
 		if status.Code(err) != codes.Unavailable {
 			return nil, err
 		}
-		if err := pause(ctx, interval); err != nil {
+		if err := measure.Pause(ctx, interval); err != nil {
 			return nil, err
 		}
 	}

@@ -120,7 +120,7 @@ func (d *document) measureControllers(ctx context.Context, controllers, steps in
 // step measures with the controllers that there are.
 func (d *document) step(ctx context.Context, a *analyzer, load *load, length time.Duration) (step, error) {
 	s := step{Controllers: load.size()}
-	if err := pause(ctx, length/2); err != nil { // until it has settled
+	if err := measure.Pause(ctx, length/2); err != nil { // until it has settled
 		return s, err
 	}
 	before, err := a.usage()
@@ -137,7 +137,7 @@ func (d *document) step(ctx context.Context, a *analyzer, load *load, length tim
 			return s, err
 		}
 		s.RoundTrips = append(s.RoundTrips, float64(trip)/float64(time.Millisecond))
-		if err := pause(ctx, betweenTrips); err != nil {
+		if err := measure.Pause(ctx, betweenTrips); err != nil {
 			return s, err
 		}
 	}
@@ -174,14 +174,4 @@ func (d *document) Print() {
 		{Name: "aggregates lost", Value: present.Figure(last.Lost), Limit: 0},
 		{Name: "command round trip, p99", Value: present.Figure(measure.Quantile(last.RoundTrips, 0.99)), Unit: "ms", Limit: 50},
 	}, d.calmGoals()...)
-}
-
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // Line is one line of a program's standard output.
@@ -79,6 +81,26 @@ func Run(ctx context.Context, command []string, settings ...string) (Result, err
 		return result, fmt.Errorf("%s: %w%s", strings.Join(command, " "), err, lastLines(stderr.String(), 5))
 	}
 	return result, nil
+}
+
+// Pause waits for d. If ctx ends first, Pause returns why.
+func Pause(ctx context.Context, d time.Duration) error {
+	if beat.Pause(ctx, d) {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// StartPiped starts a command that the caller writes to and reads from. Its Wait closes both.
+func StartPiped(cmd *exec.Cmd) (in io.WriteCloser, out *bufio.Reader, err error) {
+	if in, err = cmd.StdinPipe(); err != nil {
+		return nil, nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	return in, bufio.NewReader(stdout), cmd.Start()
 }
 
 func readLines(from io.Reader) ([]Line, error) {
