@@ -20,27 +20,13 @@ type condition struct {
 // kept is the condition that a tunlet's changes were kept in so many processes, or more.
 // Only a change whose effect no other load hides is certain to be kept.
 func kept(tunlet string, processes int) condition {
-	return condition{
-		what: fmt.Sprintf("kept by %s in %d processes", tunlet, processes),
-		met: func(entries []report.Entry) bool {
-			return processesOf(entries, func(e report.Entry, _ report.EntryChange) bool {
-				return e.Tunlet == tunlet && e.Kind == "kept"
-			}) >= processes
-		},
-	}
+	return changed("kept by", tunlet, processes, func(e report.Entry, _ report.EntryChange) bool { return e.Kind == "kept" })
 }
 
 // applied is the condition that a tunlet's changes have given something another
 // value in so many processes.
 func applied(tunlet string, processes int) condition {
-	return condition{
-		what: fmt.Sprintf("applied by %s in %d processes", tunlet, processes),
-		met: func(entries []report.Entry) bool {
-			return processesOf(entries, func(e report.Entry, c report.EntryChange) bool {
-				return e.Tunlet == tunlet && e.Kind == "applied" && isSet(c)
-			}) >= processes
-		},
-	}
+	return changed("applied by", tunlet, processes, func(e report.Entry, c report.EntryChange) bool { return e.Kind == "applied" && isSet(c) })
 }
 
 // judged is the condition that a tunlet's changes have given something another
@@ -49,13 +35,19 @@ func applied(tunlet string, processes int) condition {
 // changes is undone (analyzer/core's simulator). bench/catalogue measures how
 // much they gain.
 func judged(tunlet string, processes int) condition {
+	return changed("judged of", tunlet, processes, func(e report.Entry, c report.EntryChange) bool {
+		verdict := e.Kind == "kept" || e.Kind == "undoing"
+		return verdict && isSet(c) && e.Objective != nil && e.Objective.P != nil
+	})
+}
+
+// changed is the condition that a tunlet has made changes that are as wanted in so many
+// processes, or more.
+func changed(what, tunlet string, processes int, wanted func(report.Entry, report.EntryChange) bool) condition {
 	return condition{
-		what: fmt.Sprintf("judged of %s in %d processes", tunlet, processes),
+		what: fmt.Sprintf("%s %s in %d processes", what, tunlet, processes),
 		met: func(entries []report.Entry) bool {
-			return processesOf(entries, func(e report.Entry, c report.EntryChange) bool {
-				o, verdict := e.Objective, e.Kind == "kept" || e.Kind == "undoing"
-				return e.Tunlet == tunlet && verdict && isSet(c) && o != nil && o.P != nil
-			}) >= processes
+			return processesOf(entries, func(e report.Entry, c report.EntryChange) bool { return e.Tunlet == tunlet && wanted(e, c) }) >= processes
 		},
 	}
 }
