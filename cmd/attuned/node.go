@@ -8,16 +8,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/controller/discover"
@@ -33,12 +32,15 @@ import (
 	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/renew"
+	"github.com/attune-hpc/attune/internal/served"
 	"github.com/attune-hpc/attune/internal/turns"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // service is attuned as it runs on a node.
 type service struct {
+	*served.Frame
+
 	settings settings
 	args     []string // for a reload
 	level    *slog.LevelVar
@@ -46,50 +48,34 @@ type service struct {
 	policy   atomic.Pointer[policy.Policy]
 	since    atomic.Int64 // Unix time since when the policy can be used, or cannot
 	metrics  *metrics.Registry
+	export   func(context.Context) error // of metrics
 	turns    *turns.Board
 	restart  *restart
 	renewer  *renew.Renewer // nil: nobody renews the certificate
-	closers  []func() error
+	node     *node.Node
+	listener *net.UnixListener
 }
 
 // serveNode serves the node until a signal. A second signal ends it at once:
 // what is then still changed stays in the journals for the next start.
-func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger) (err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
-	defer stop()
-	hangup := make(chan os.Signal, 1) // from now on it ends nothing
-	signal.Notify(hangup, unix.SIGHUP)
-	defer signal.Stop(hangup)
-	a := &service{settings: s, args: args, level: level, log: log, turns: turns.New(), metrics: metrics.New(metrics.Node), restart: newRestart()}
+func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger) error {
+	a := &service{
+		Frame: served.New(log), settings: s, args: args, level: level, log: log,
+		turns: turns.New(), metrics: metrics.New(metrics.Node), restart: newRestart(),
+	}
 	defer signal.Stop(a.restart.signals)
-	defer func() {
-		for _, c := range slices.Backward(a.closers) {
-			err = errors.Join(err, c())
-		}
-	}()
-	n, err := a.open(ctx)
-	if err != nil {
-		return err
-	}
-	listener, err := node.Listen(filepath.Join(s.runDir, node.SocketName))
-	if err != nil {
-		return err
-	}
-	export, err := a.metrics.Open(ctx, s.metricsListen, s.metricsFile, log)
-	if err != nil {
-		return err
-	}
-	context.AfterFunc(ctx, func() {
-		stop() // from now on a signal has its ordinary effect
-		a.notify(daemon.SdNotifyStopping)
-	})
-	log.Info("serving", "node", s.name, "registry", s.registry, "version", buildinfo.Get().Version)
-	a.notify(daemon.SdNotifyReady)
+	return a.Serve(context.Background(), a.open, a.run)
+}
+
+// run serves until ctx ends.
+func (a *service) run(ctx context.Context) error {
+	a.log.Info("serving", "node", a.settings.name, "registry", a.settings.registry, "version", buildinfo.Get().Version)
+	a.Notify(daemon.SdNotifyReady)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return n.ServeLocal(ctx, listener) })
-	group.Go(func() error { return n.Run(ctx) })
-	group.Go(func() error { return export(ctx) })
-	group.Go(func() error { a.reloadLoop(ctx, hangup, n.PolicyChanged); return nil })
+	group.Go(func() error { return a.node.ServeLocal(ctx, a.listener) })
+	group.Go(func() error { return a.node.Run(ctx) })
+	group.Go(func() error { return a.export(ctx) })
+	group.Go(func() error { a.reloadLoop(ctx, a.node.PolicyChanged); return nil })
 	group.Go(func() error { a.watchdog(ctx); return nil })
 	group.Go(func() error { a.restart.listen(ctx); return nil })
 	if a.renewer != nil {
@@ -98,51 +84,55 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 	return group.Wait()
 }
 
-// defers has something closed at the end.
-func (a *service) defers(c func() error) { a.closers = append(a.closers, c) }
-
 // open makes everything that can be refused.
-func (a *service) open(ctx context.Context) (*node.Node, error) {
+func (a *service) open(ctx context.Context) error {
 	s := a.settings
 	lock, err := alone(s.runDir)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	a.defers(lock.Close)
+	a.CloseAtEnd(lock.Close)
 	a.loadPolicy()
 	identity, err := s.identity(a.log)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if s.issuer != "" {
 		if a.renewer, err = renew.ByService(s.issuer, identity, a.log); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	const private = 0o711 // as the node has it: users pass to the library
 	if err := instance.Directory(s.stateDir, private); err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+		return fmt.Errorf("state directory: %w", err)
 	}
 	if identity != nil {
 		if err := identity.Remember(filepath.Join(s.stateDir, "revoked.json")); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	auditLog, err := audit.Open(audit.Options{Path: s.audit, Log: a.log})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	a.defers(auditLog.Close)
+	a.CloseAtEnd(auditLog.Close)
 	client, err := registry.OpenNode(ctx, registry.Options{URL: s.registry, Identity: identity, Name: "attuned " + s.name, Turns: a.turns, Log: a.log})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	a.defers(func() error { client.Close(); return nil })
+	a.CloseAtEnd(func() error { client.Close(); return nil })
 	a.metrics.ReadCommon(metrics.Common{Identity: identity, Connected: client.Connected, Audit: auditLog, Turns: a.turns, StateDir: s.stateDir})
 	a.metrics.Read(a.readPolicy)
 	config := a.nodeConfig(ctx, client, identity)
 	config.Audit = auditLog
-	return node.New(config)
+	if a.node, err = node.New(config); err != nil {
+		return err
+	}
+	if a.listener, err = node.Listen(filepath.Join(s.runDir, node.SocketName)); err != nil {
+		return err
+	}
+	a.export, err = a.metrics.Open(ctx, s.metricsListen, s.metricsFile, a.log)
+	return err
 }
 
 // alone locks the node for this process.
@@ -177,7 +167,7 @@ func (a *service) nodeConfig(ctx context.Context, client *registry.Node, identit
 // readers are the processes that read what may block.
 func (a *service) readers() *readers.Pool {
 	pool := readers.New(readers.Options{Log: a.log})
-	a.defers(pool.Close)
+	a.CloseAtEnd(pool.Close)
 	return pool
 }
 

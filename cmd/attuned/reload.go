@@ -5,10 +5,7 @@ package main
 import (
 	"context"
 	"io"
-	"os"
 	"time"
-
-	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/metrics"
@@ -37,7 +34,7 @@ func (a *service) readPolicy(put metrics.Put) {
 
 // reloadLoop takes what can change while attuned runs, at SIGHUP: the policy and
 // the log level. Certificates are read when they change.
-func (a *service) reloadLoop(ctx context.Context, hangup <-chan os.Signal, done func()) {
+func (a *service) reloadLoop(ctx context.Context, done func()) {
 	again := time.NewTicker(policyRetry)
 	defer again.Stop()
 	for {
@@ -48,11 +45,11 @@ func (a *service) reloadLoop(ctx context.Context, hangup <-chan os.Signal, done 
 			if a.retryPolicy() {
 				done()
 			}
-		case <-hangup:
-			a.notify(daemon.SdNotifyReloading)
-			a.reload()
-			done()
-			a.notify(daemon.SdNotifyReady)
+		case <-a.Hangup():
+			a.Reloading(func() {
+				a.reload()
+				done()
+			})
 		}
 	}
 }
@@ -88,12 +85,5 @@ func (a *service) reload() {
 	}
 	if usable {
 		a.log.Info("reloaded: policy and log level", "level", s.level)
-	}
-}
-
-// notify tells systemd how things are; without it nobody listens.
-func (a *service) notify(state string) {
-	if _, err := daemon.SdNotify(false, state); err != nil {
-		a.log.Debug("tell systemd", "error", err)
 	}
 }

@@ -21,7 +21,7 @@ func (a *service) watchdog(ctx context.Context) {
 	if limit, err := daemon.SdWatchdogEnabled(false); err == nil && limit > 0 {
 		every = limit / 3 // one may come late
 	}
-	a.turns.Watch(ctx, every, func() { a.notify(daemon.SdNotifyWatchdog) }, func(s turns.Standing) {
+	a.turns.Watch(ctx, every, func() { a.Notify(daemon.SdNotifyWatchdog) }, func(s turns.Standing) {
 		a.log.Error("a loop stands", "loop", s.Name, "for", s.For, "restart", s.Essential)
 	})
 }

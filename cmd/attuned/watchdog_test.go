@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/served"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/turns"
 )
@@ -34,6 +35,7 @@ func TestWatchdogIsFedByLoops(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "30000")
 	log := new(lockedText)
 	a := &service{turns: turns.New(), log: slog.New(slog.NewTextHandler(log, nil))}
+	a.Frame = served.New(a.log)
 	loop := a.turns.Begin("discovery", patience.Limit, true)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -9,14 +9,12 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
 	"github.com/attune-hpc/attune/analyzer/channel"
@@ -39,6 +37,7 @@ import (
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/renew"
 	"github.com/attune-hpc/attune/internal/rundir"
+	"github.com/attune-hpc/attune/internal/served"
 	"github.com/attune-hpc/attune/internal/turns"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -46,9 +45,10 @@ import (
 // ServiceSocket is the name of the service's socket in its run directory.
 const ServiceSocket = "analyzer.sock"
 
-// analyzerService is `attune analyzer serve`. What was opened is closed in the
-// opposite order.
+// analyzerService is `attune analyzer serve`.
 type analyzerService struct {
+	*served.Frame
+
 	settings  analyzerSettings
 	read      func() (analyzerSettings, error)
 	level     *slog.LevelVar
@@ -63,36 +63,21 @@ type analyzerService struct {
 	export    func(context.Context) error // of metrics
 	listeners []net.Listener
 	service   *service.Service
-	closers   []func() error
 }
 
 // serveAnalyzer serves until a signal. A second one ends it at once.
-func serveAnalyzer(ctx context.Context, p *cli.Env, s analyzerSettings, read func() (analyzerSettings, error)) (err error) {
-	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
-	defer stop()
-	hangup := make(chan os.Signal, 1) // from now on it ends nothing
-	signal.Notify(hangup, unix.SIGHUP)
-	defer signal.Stop(hangup)
+func serveAnalyzer(ctx context.Context, p *cli.Env, s analyzerSettings, read func() (analyzerSettings, error)) error {
 	a := &analyzerService{settings: s, read: read, level: new(slog.LevelVar), turns: turns.New(), metrics: metrics.New(metrics.Analyzer)}
 	a.level.Set(s.level)
 	a.log = logging.Service(p.Stderr, s.logFormat, a.level)
-	defer func() {
-		for i := len(a.closers) - 1; i >= 0; i-- {
-			err = errors.Join(err, a.closers[i]())
+	a.Frame = served.New(a.log)
+	return a.Serve(ctx, func(ctx context.Context) error {
+		if err := a.open(ctx); err != nil {
+			return &exitcode.Error{Code: exitcode.Failure, Err: err}
 		}
-	}()
-	if err := a.open(ctx); err != nil {
-		return &exitcode.Error{Code: exitcode.Failure, Err: err}
-	}
-	context.AfterFunc(ctx, func() {
-		stop() // from now on a signal has its ordinary effect
-		notify(a.log, daemon.SdNotifyStopping)
-	})
-	return a.run(ctx, hangup)
+		return nil
+	}, a.run)
 }
-
-// defers has something closed at the end.
-func (a *analyzerService) defers(c func() error) { a.closers = append(a.closers, c) }
 
 // open makes everything that can be refused.
 func (a *analyzerService) open(ctx context.Context) (err error) {
@@ -116,7 +101,7 @@ func (a *analyzerService) open(ctx context.Context) (err error) {
 	if a.audit, err = audit.Open(audit.Options{Path: a.settings.auditLog, Log: a.log}); err != nil {
 		return err
 	}
-	a.defers(a.audit.Close)
+	a.CloseAtEnd(a.audit.Close)
 	if err := a.openRegistry(ctx); err != nil {
 		return err
 	}
@@ -151,7 +136,7 @@ func (a *analyzerService) openKnowledge(ctx context.Context) *store.Store {
 		a.log.Warn("sessions do not learn from each other", "error", err)
 		return nil
 	}
-	a.defers(s.Close)
+	a.CloseAtEnd(s.Close)
 	return s
 }
 
@@ -183,7 +168,7 @@ func (a *analyzerService) alone() error {
 		if err != nil {
 			return err
 		}
-		a.defers(lock.Close)
+		a.CloseAtEnd(lock.Close)
 	}
 	return nil
 }
@@ -198,7 +183,7 @@ func (a *analyzerService) openRegistry(ctx context.Context) error {
 		if a.embedded, err = embed.Start(o); err != nil {
 			return err
 		}
-		a.defers(a.embedded.Close)
+		a.CloseAtEnd(a.embedded.Close)
 		url = "unix:" + o.Socket
 	}
 	client, err := registry.Open(ctx, registry.Options{URL: url, Identity: a.identity, Name: "analyzer " + strconv.Itoa(os.Getpid()), Turns: a.turns, Log: a.log})
@@ -206,7 +191,7 @@ func (a *analyzerService) openRegistry(ctx context.Context) error {
 		return err
 	}
 	a.registry = client
-	a.defers(func() error { client.Close(); return nil })
+	a.CloseAtEnd(func() error { client.Close(); return nil })
 	return nil
 }
 
@@ -279,7 +264,7 @@ func (a *analyzerService) record() *attunev1.AnalyzerRecord {
 }
 
 // run serves until ctx ends. Sessions are then left to the next Analyzer.
-func (a *analyzerService) run(ctx context.Context, hangup <-chan os.Signal) error {
+func (a *analyzerService) run(ctx context.Context) error {
 	calls := authn.NewCalls(a.audit.Refused) // before the audit log, which they must not fill
 	server := channel.NewServer(authn.New(authn.Options{Identity: a.identity, Refused: a.audit.Refused}),
 		grpc.ChainUnaryInterceptor(calls.Unary(), a.audit.Unary()), grpc.ChainStreamInterceptor(calls.Stream(), a.audit.Stream()),
@@ -297,7 +282,7 @@ func (a *analyzerService) run(ctx context.Context, hangup <-chan os.Signal) erro
 	}
 	group.Go(func() error { return a.serveHealth(inner) })
 	group.Go(func() error { return a.export(inner) })
-	group.Go(func() error { a.reloads(inner, hangup); return nil })
+	group.Go(func() error { a.reloads(inner); return nil })
 	if a.renewer != nil {
 		group.Go(func() error { a.renewer.Run(inner); return nil })
 	}
@@ -307,28 +292,19 @@ func (a *analyzerService) run(ctx context.Context, hangup <-chan os.Signal) erro
 		channels.Wait()
 		return err
 	})
-	notify(a.log, daemon.SdNotifyReady)
+	a.Notify(daemon.SdNotifyReady)
 	return group.Wait()
-}
-
-// notify tells systemd, if it is there.
-func notify(log *slog.Logger, state string) {
-	if _, err := daemon.SdNotify(false, state); err != nil {
-		log.Debug("systemd is not told", "error", err)
-	}
 }
 
 // reloads takes over what can change while it runs, at SIGHUP. Certificates are
 // read when they change.
-func (a *analyzerService) reloads(ctx context.Context, hangup <-chan os.Signal) {
+func (a *analyzerService) reloads(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-hangup:
-			notify(a.log, daemon.SdNotifyReloading)
-			a.reload(ctx)
-			notify(a.log, daemon.SdNotifyReady)
+		case <-a.Hangup():
+			a.Reloading(func() { a.reload(ctx) })
 		}
 	}
 }
