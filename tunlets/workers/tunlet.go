@@ -35,15 +35,8 @@ type Tunlet struct {
 }
 
 var (
-	_ sdk.Configurer           = (*Tunlet)(nil)
-	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
-	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
-	_ sdk.SampleHandler        = (*Tunlet)(nil)
-	_ sdk.AggregateHandler     = (*Tunlet)(nil)
-	_ sdk.PointObserver        = (*Tunlet)(nil)
-	_ sdk.Evaluator            = (*Tunlet)(nil)
-	_ sdk.ProposalObserver     = (*Tunlet)(nil)
-	_ masterworker.Planner     = (*Tunlet)(nil)
+	_ sdk.Configurer       = (*Tunlet)(nil)
+	_ masterworker.Planner = (*Tunlet)(nil)
 )
 
 // New makes the tunlet.

@@ -72,6 +72,17 @@ type Tunlet struct {
 	pending string // the proposal on its way
 }
 
+// Interfaces of the sdk that a tunlet has with it.
+var (
+	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
+	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
+	_ sdk.SampleHandler        = (*Tunlet)(nil)
+	_ sdk.AggregateHandler     = (*Tunlet)(nil)
+	_ sdk.PointObserver        = (*Tunlet)(nil)
+	_ sdk.Evaluator            = (*Tunlet)(nil)
+	_ sdk.ProposalObserver     = (*Tunlet)(nil)
+)
+
 // Setup says what is to be tuned, and by which model.
 func (t *Tunlet) Setup(spec Spec, given map[string]string, planner Planner) (err error) {
 	t.spec, t.planner, t.members = spec, planner, map[sdk.Handle]*member{}
