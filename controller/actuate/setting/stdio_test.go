@@ -244,13 +244,15 @@ func TestExitsThatLoseNothing(t *testing.T) {
 // TestNullIsKnown: /dev/null is told from other devices.
 func TestNullIsKnown(t *testing.T) {
 	for path, want := range map[string]bool{"/dev/null": true, "/dev/zero": false} {
-		file, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		if s, err := sinkOf(os.Getpid(), int(file.Fd())); s.null != want || (err == nil) != want {
-			t.Errorf("%s: null %t, %v", path, s.null, err)
-		}
+		t.Run(path, func(t *testing.T) {
+			file, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			if s, err := sinkOf(os.Getpid(), int(file.Fd())); s.null != want || (err == nil) != want {
+				t.Errorf("null %t, %v", s.null, err)
+			}
+		})
 	}
 }
