@@ -31,14 +31,10 @@ const defaultCA = "/etc/attune/ca"
 
 // Command returns `attune cert`.
 func Command(p *cli.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:     "cert",
 		Short:   "Make, show and revoke the certificates of a site",
 		Long:    certLong,
 		Example: certExample,
-		Args:    cli.NoSuchCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newCertInit(p), newCertIssue(p), newCertServe(p), newCertRenew(p), newCertShow(p), newCertRevoke(p), newCertRevoked(p))
-	return cmd
+	}, newCertInit(p), newCertIssue(p), newCertServe(p), newCertRenew(p), newCertShow(p), newCertRevoke(p), newCertRevoked(p))
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -145,7 +144,7 @@ func printRevocations(p *cli.Env, list []*attunev1.Revocation, asJSON bool) erro
 	if len(list) == 0 {
 		return p.Nothing("is revoked")
 	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	w := cli.Table(p.Stdout)
 	fmt.Fprintln(w, "REVOKED\tWHAT\tBY\tREASON")
 	for _, r := range list {
 		what := "serial " + r.GetSerial()

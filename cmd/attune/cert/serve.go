@@ -10,14 +10,12 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
@@ -31,6 +29,7 @@ import (
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/renew"
+	"github.com/attune-hpc/attune/internal/served"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -78,7 +77,8 @@ func newCertServe(p *cli.Env) *cobra.Command {
 				return exitcode.UsageError(errors.New("the issuing service does not run as root"), "`systemctl start attune-ca` starts it as user "+ServiceUser+
 					", and so does `setpriv --reuid="+ServiceUser+" --regid="+ServiceUser+" --init-groups attune cert serve`")
 			}
-			if err := s.serve(cmd.Context()); err != nil {
+			s.Frame = served.New(s.log)
+			if err := s.Serve(cmd.Context(), s.open, s.run); err != nil {
 				return &exitcode.Error{Code: exitcode.Failure, Err: err}
 			}
 			return nil
@@ -99,10 +99,16 @@ func newCertServe(p *cli.Env) *cobra.Command {
 
 // service is `attune cert serve`.
 type service struct {
+	*served.Frame
+
 	flags serveFlags
 	life  time.Duration // of what it issues
 	files pki.Files     // of its own certificate
 	log   *slog.Logger
+
+	// What open has opened.
+	identity *pki.Identity
+	audit    *audit.Log
 }
 
 // service checks the flags and the CA; errors have the code for usage.
@@ -149,10 +155,8 @@ func (s *service) authority() (*pki.Authority, error) {
 	return authority, err
 }
 
-// serve serves until a signal.
-func (s *service) serve(ctx context.Context) (err error) {
-	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
-	defer stop()
+// open makes what can be refused before it serves.
+func (s *service) open(context.Context) error {
 	if err := instance.Directory(s.flags.state, 0o700); err != nil {
 		return err
 	}
@@ -160,31 +164,28 @@ func (s *service) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
-	identity, err := s.identity()
-	if err != nil {
+	s.CloseAtEnd(lock.Close)
+	if s.identity, err = s.ownIdentity(); err != nil {
 		return err
 	}
-	lines, err := audit.Open(audit.Options{Path: filepath.Join(s.flags.state, "audit.jsonl"), Log: s.log})
-	if err != nil {
+	if s.audit, err = audit.Open(audit.Options{Path: filepath.Join(s.flags.state, "audit.jsonl"), Log: s.log}); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lines.Close()) }()
-	if err := identity.Remember(filepath.Join(s.flags.state, "revoked.json")); err != nil {
-		return err
-	}
-	issues := issuer.New(issuer.Options{Authority: s.authority, Valid: s.life, Revoked: identity.IsRevoked, Log: s.log})
-	calls := authn.NewCalls(lines.Refused) // before the audit log, which they must not fill
-	server := issuer.NewServer(issues, authn.New(authn.Options{Identity: identity, Refused: lines.Refused}),
-		grpc.ChainUnaryInterceptor(calls.Unary(), lines.Unary()))
-	return s.run(ctx, server, issues, identity)
+	s.CloseAtEnd(s.audit.Close)
+	return s.identity.Remember(filepath.Join(s.flags.state, "revoked.json"))
 }
 
 // run serves until ctx ends.
-func (s *service) run(ctx context.Context, server *grpc.Server, issues *issuer.Service, identity *pki.Identity) error {
+func (s *service) run(ctx context.Context) error {
+	issues := issuer.New(issuer.Options{Authority: s.authority, Valid: s.life, Revoked: s.identity.IsRevoked, Log: s.log})
+	calls := authn.NewCalls(s.audit.Refused) // before the audit log, which they must not fill
+	server := issuer.NewServer(issues, authn.New(authn.Options{Identity: s.identity, Refused: s.audit.Refused}),
+		grpc.ChainUnaryInterceptor(calls.Unary(), s.audit.Unary()))
 	renewer, err := renew.New(renew.Options{
-		Identity: identity, Log: s.log,
-		Ask: func(_ context.Context, request []byte) ([]byte, error) { return issues.Issue(identity.Leaf(), request) },
+		Identity: s.identity, Log: s.log,
+		Ask: func(_ context.Context, request []byte) ([]byte, error) {
+			return issues.Issue(s.identity.Leaf(), request)
+		},
 	})
 	if err != nil {
 		return err
@@ -197,21 +198,19 @@ func (s *service) run(ctx context.Context, server *grpc.Server, issues *issuer.S
 	group.Go(func() error { return server.Serve(listener) })
 	group.Go(func() error { renewer.Run(ctx); return nil })
 	group.Go(func() error { <-ctx.Done(); server.Stop(); return nil })
-	group.Go(func() error { return s.heed(ctx, identity) })
+	group.Go(func() error { return s.heed(ctx) })
 	s.log.Info("serving", "address", listener.Addr().String(), "ca", s.flags.ca, "valid", s.life.String(), "version", buildinfo.Get().Version)
-	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
-		s.log.Debug("systemd is not told", "error", err)
-	}
+	s.Notify(daemon.SdNotifyReady)
 	return group.Wait()
 }
 
 // heed has the service's identity know what is revoked until ctx ends.
-func (s *service) heed(ctx context.Context, identity *pki.Identity) error {
+func (s *service) heed(ctx context.Context) error {
 	if s.flags.registry == "" {
 		s.log.Warn("no registry is named: certificates that are revoked are renewed (--registry)")
 		return nil
 	}
-	site, err := registry.OpenNode(ctx, registry.Options{URL: s.flags.registry, Identity: identity, Name: "issuer", Log: s.log})
+	site, err := registry.OpenNode(ctx, registry.Options{URL: s.flags.registry, Identity: s.identity, Name: "issuer", Log: s.log})
 	if err != nil {
 		return err
 	}
@@ -222,9 +221,9 @@ func (s *service) heed(ctx context.Context, identity *pki.Identity) error {
 	return nil
 }
 
-// identity is the service's own certificate. One that cannot be used, or is for other
+// ownIdentity is the service's own certificate. One that cannot be used, or is for other
 // hosts, as at the first start, is issued anew.
-func (s *service) identity() (*pki.Identity, error) {
+func (s *service) ownIdentity() (*pki.Identity, error) {
 	r := pki.Request{Name: s.flags.hosts[0], Role: attunev1.Role_ROLE_NODE, Hosts: s.flags.hosts, Valid: s.life}
 	if identity, err := pki.Open(s.files, s.log); err == nil && r.Describes(identity.Leaf()) {
 		return identity, nil

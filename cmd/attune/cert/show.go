@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -138,7 +137,7 @@ func printCertificates(p *cli.Env, list []Shown, asJSON bool) error {
 	if asJSON {
 		return p.WriteJSON(list)
 	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	w := cli.Table(p.Stdout)
 	for _, c := range list {
 		fmt.Fprintf(w, "%s\n", c.File)
 		fmt.Fprintf(w, "  for\t%s\n", c.subject())
