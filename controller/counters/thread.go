@@ -5,7 +5,6 @@ package counters
 import (
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,11 +32,7 @@ func (t *thread) descriptors() int { return len(t.software) + len(t.scheduling) 
 // startOf returns when a thread was started. [procid.ErrGone] if the process has none
 // of that id.
 func startOf(pid, tid int) (uint64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
-	if err != nil {
-		return 0, procid.GoneError(err)
-	}
-	stat, err := procid.ParseStat(data)
+	stat, err := procid.ReadThreadStat(pid, tid)
 	return stat.StartTicks, err
 }
 

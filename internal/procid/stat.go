@@ -92,15 +92,10 @@ func (i Image) Number() uint64 {
 	return sum.Sum64()
 }
 
-// ImageOf is [Image.Number] of what a process executes now. It takes one thread's stat
-// file, which the kernel writes without a look at all the others; 0 if that has ended
-// before them.
+// ImageOf is [Image.Number] of what a process executes now, by the stat file of its first
+// thread; 0 if that has ended before the others.
 func ImageOf(pid int) (uint64, error) {
-	data, err := ReadFile(pid, "task/"+strconv.Itoa(pid)+"/stat", maxStatBytes)
-	if err != nil {
-		return 0, err
-	}
-	stat, err := ParseStat(data)
+	stat, err := ReadThreadStat(pid, pid)
 	return stat.Image.Number(), err
 }
 
@@ -118,8 +113,16 @@ func (s *Stat) dead() bool { return s.State == 'Z' || s.State == 'X' }
 
 // ReadStat reads /proc/PID/stat. A process that does not exist is [ErrGone];
 // a zombie is not an error here.
-func ReadStat(pid int) (Stat, error) {
-	data, err := ReadFile(pid, "stat", maxStatBytes)
+func ReadStat(pid int) (Stat, error) { return readStat(pid, "stat") }
+
+// ReadThreadStat reads the stat file of one thread, which the kernel writes without a
+// look at the others. [ErrGone] if it has ended, or is not of the process.
+func ReadThreadStat(pid, tid int) (Stat, error) {
+	return readStat(pid, "task/"+strconv.Itoa(tid)+"/stat")
+}
+
+func readStat(pid int, name string) (Stat, error) {
+	data, err := ReadFile(pid, name, maxStatBytes)
 	if err != nil {
 		return Stat{}, err
 	}

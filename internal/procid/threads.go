@@ -86,11 +86,7 @@ func Runnable(pid int) (bool, error) {
 		return false, err
 	}
 	for _, tid := range threads {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
-		if err != nil {
-			continue // it has ended
-		}
-		if state, err := ParseState(text); err == nil && state == 'R' {
+		if stat, err := ReadThreadStat(pid, tid); err == nil && stat.State == 'R' { // else it may have ended
 			return true, nil
 		}
 	}

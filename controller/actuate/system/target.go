@@ -90,11 +90,7 @@ func (t *Target) threads() ([]Place, error) {
 
 // threadStart is when a live thread of the process started, in clock ticks.
 func (t *Target) threadStart(tid int) (uint64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", t.pid(), tid))
-	if err != nil {
-		return 0, procid.GoneError(err)
-	}
-	stat, err := procid.ParseStat(data)
+	stat, err := procid.ReadThreadStat(t.pid(), tid)
 	if err != nil {
 		return 0, err
 	}
