@@ -104,7 +104,7 @@ func (b *births) saw(stat procid.Stat) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l := b.known[stat.PID]; l != nil {
-		l.name, l.cpu = stat.Comm, time.Duration(stat.UserTicks+stat.SystemTicks)*clockTick
+		l.name, l.cpu = stat.Comm, ticks(stat.UserTicks+stat.SystemTicks)
 		l.resident = max(l.resident, stat.ResidentPages*uint64(os.Getpagesize()))
 	}
 }

@@ -45,11 +45,9 @@ func leftWithChildren(p living, start time.Time) (account.Process, taken) {
 // readWhole reads what a process took and whatever it waited for, bytes and calls
 // only if those are wanted. Times of children are in clock ticks.
 func readWhole(pid int, bytes bool) (t taken) {
-	if data, err := procid.ReadFile(pid, "stat", statBytes); err == nil {
-		var children time.Duration
-		t.user, t.system, children, t.minorFaults, t.majorFaults = withChildren(string(data))
+	if stat, err := procid.ReadStat(pid); err == nil {
 		own, _ := procid.CPUTime(pid) // it is not in ticks; 0 if the process has ended
-		t.cpu = max(t.user+t.system, children+own)
+		t = withChildren(stat, own)
 	}
 	if bytes {
 		_ = readIO(fmt.Sprintf("/proc/%d/io", pid), &t) // refused for a program with privileges
@@ -57,35 +55,23 @@ func readWhole(pid int, bytes bool) (t taken) {
 	return t
 }
 
-// statBytes is more than a stat file has.
-const statBytes = 4096
-
-// withChildren reads from a stat file the times and faults of a process and of those
-// that it waited for, whose times are in children by themselves too; see
-// proc_pid_stat(5).
-func withChildren(stat string) (user, system, children time.Duration, minor, major uint64) {
-	words := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	field := func(number int) uint64 { // as the manual page has it
-		if number-3 >= len(words) {
-			return 0
-		}
-		n, _ := strconv.ParseUint(words[number-3], 10, 64) // the kernel writes numbers
-		return n
-	}
-	ticks := func(a, b int) time.Duration { return time.Duration(field(a)+field(b)) * clockTick }
-	return ticks(14, 16), ticks(15, 17), ticks(16, 17), field(10) + field(11), field(12) + field(13)
+// withChildren is the time and the faults of a process, which has used the CPU for own, and
+// of those that it waited for.
+func withChildren(s procid.Stat, own time.Duration) (t taken) {
+	t.user, t.system = ticks(s.UserTicks+s.ReapedUserTicks), ticks(s.SystemTicks+s.ReapedSystemTicks)
+	t.cpu = max(t.user+t.system, ticks(s.ReapedUserTicks+s.ReapedSystemTicks)+own)
+	t.minorFaults, t.majorFaults = s.MinorFaults+s.ReapedMinorFaults, s.MajorFaults+s.ReapedMajorFaults
+	return t
 }
+
+func ticks(n uint64) time.Duration { return time.Duration(n) * clockTick }
 
 // readThreads adds up what the living threads of a process took. Threads that end
 // meanwhile are left out: the kernel is done with them.
 func readThreads(pid int) (sum taken) {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return sum
-	}
-	for _, task := range tasks {
-		dir := fmt.Sprintf("/proc/%d/task/%s/", pid, task.Name())
-		if t, err := readThread(dir); err == nil {
+	tids, _ := procid.Threads(pid) // none of a process that has ended
+	for _, tid := range tids {
+		if t, err := readThread(pid, tid); err == nil {
 			sum.add(t)
 		}
 	}
@@ -94,24 +80,23 @@ func readThreads(pid int) (sum taken) {
 
 // readThread reads what one thread took. The files are the thread's own, without
 // ended threads and reaped children.
-func readThread(dir string) (t taken, err error) {
-	data, err := os.ReadFile(dir + "stat")
+func readThread(pid, tid int) (t taken, err error) {
+	stat, err := procid.ReadThreadStat(pid, tid)
 	if err != nil {
 		return t, err
 	}
-	stat, err := procid.ParseStat(data)
+	sched, err := procid.ReadSchedstat(pid, tid)
 	if err != nil {
 		return t, err
 	}
 	t.minorFaults, t.majorFaults = stat.MinorFaults, stat.MajorFaults
-	if t.cpu, t.wait, err = runTimes(dir); err != nil {
-		return t, err
-	}
+	t.cpu, t.wait = time.Duration(sched.Run), time.Duration(sched.Wait)
 	t.user = t.cpu
-	if ticks := stat.UserTicks + stat.SystemTicks; ticks > 0 {
-		t.system = time.Duration(float64(t.cpu) * float64(stat.SystemTicks) / float64(ticks))
+	if all := stat.UserTicks + stat.SystemTicks; all > 0 {
+		t.system = time.Duration(float64(t.cpu) * float64(stat.SystemTicks) / float64(all))
 		t.user = t.cpu - t.system
 	}
+	dir := fmt.Sprintf("/proc/%d/task/%d/", pid, tid)
 	if err := fields(dir+"status", map[string]*uint64{
 		"voluntary_ctxt_switches:": &t.voluntary, "nonvoluntary_ctxt_switches:": &t.involuntary,
 	}); err != nil {
@@ -160,23 +145,4 @@ func parseFields(data []byte, into map[string]*uint64) (err error) {
 		}
 	}
 	return nil
-}
-
-// runTimes are the CPU time of a thread and how long it waited for a CPU, to the
-// nanosecond, as of the last tick or switch.
-func runTimes(dir string) (cpu, wait time.Duration, err error) {
-	data, err := os.ReadFile(dir + "schedstat")
-	if err != nil {
-		return 0, 0, err
-	}
-	words := bytes.Fields(data)
-	if len(words) < 2 {
-		return 0, 0, fmt.Errorf("%q is no time of a thread", data)
-	}
-	ran, err := strconv.ParseInt(string(words[0]), 10, 64)
-	if err != nil {
-		return 0, 0, err
-	}
-	waited, err := strconv.ParseInt(string(words[1]), 10, 64)
-	return time.Duration(ran), time.Duration(waited), err
 }

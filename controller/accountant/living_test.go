@@ -5,16 +5,22 @@ package accountant
 import (
 	"testing"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 func TestWithChildren(t *testing.T) {
-	stat := "7 (a) b) S 1 7 7 0 -1 4194560 100 20 3 4 5 6 70 80 20 0 1 0 999 0 0"
-	user, system, children, minor, major := withChildren(stat)
-	if user != 750*time.Millisecond || system != 860*time.Millisecond || children != 1500*time.Millisecond || minor != 120 || major != 7 {
-		t.Errorf("%v, %v, %v, %d, %d", user, system, children, minor, major)
+	stat, err := procid.ParseStat([]byte("7 (a) b) S 1 7 7 0 -1 4194560 100 20 3 4 5 6 70 80 20 0 1 0 999 0 0 0 0 0 0"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if user, _, _, _, _ := withChildren("7 (a) Z 1"); user != 0 {
-		t.Errorf("cut off: %v", user)
+	want := taken{user: 750 * time.Millisecond, system: 860 * time.Millisecond, cpu: 1610 * time.Millisecond, minorFaults: 120, majorFaults: 7}
+	if got := withChildren(stat, 50*time.Millisecond); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	want.cpu = 1700 * time.Millisecond
+	if got := withChildren(stat, 200*time.Millisecond); got != want {
+		t.Errorf("%+v, want %+v: the process' own time is more than its ticks tell", got, want)
 	}
 }
 

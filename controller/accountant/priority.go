@@ -4,9 +4,10 @@ package accountant
 
 import (
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // hurryPriority is that of this process while it enforces limits, if root lets it: on a busy machine
@@ -28,13 +29,8 @@ func hurry() (calm func()) {
 // setPriority sets the priority of all threads. One that is started meanwhile has that of whichever
 // starts it.
 func setPriority(priority int) {
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return
-	}
-	for _, task := range tasks {
-		if tid, err := strconv.Atoi(task.Name()); err == nil {
-			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, priority) // it may have ended
-		}
+	tids, _ := procid.Threads(os.Getpid()) // none without /proc
+	for _, tid := range tids {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, tid, priority) // it may have ended
 	}
 }

@@ -3,10 +3,8 @@
 package accountant
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/footprint"
@@ -76,27 +74,16 @@ func memoryOf(pid int) (size, resident, shared uint64, err error) {
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	words := bytes.Fields(data)
-	for i, into := range []*uint64{&size, &resident, &shared} {
-		if i >= len(words) {
-			return 0, 0, 0, fmt.Errorf("%q is no memory of a process", data)
-		}
-		if *into, err = strconv.ParseUint(string(words[i]), 10, 64); err != nil {
-			return 0, 0, 0, err
-		}
-	}
-	return size, resident, shared, nil
+	_, err = fmt.Sscan(string(data), &size, &resident, &shared)
+	return size, resident, shared, err
 }
 
 // waitedForCPU is how long a process's living threads waited for a CPU.
 func waitedForCPU(pid int) (sum time.Duration) {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return 0
-	}
-	for _, task := range tasks {
-		if _, wait, err := runTimes(fmt.Sprintf("/proc/%d/task/%s/", pid, task.Name())); err == nil {
-			sum += wait
+	tids, _ := procid.Threads(pid) // none of a process that has ended
+	for _, tid := range tids {
+		if sched, err := procid.ReadSchedstat(pid, tid); err == nil {
+			sum += time.Duration(sched.Wait)
 		}
 	}
 	return sum

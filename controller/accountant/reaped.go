@@ -137,7 +137,7 @@ func (r *reaped) walk(dead map[int]bool) (alive []living, again bool) {
 			r.events.saw(stat)
 		}
 		alive = append(alive, living{
-			pid: pid, start: time.Duration(stat.StartTicks) * clockTick, name: stat.Comm, parent: stat.ParentPID, threads: uint64(stat.Threads), whole: true,
+			pid: pid, start: ticks(stat.StartTicks), name: stat.Comm, parent: stat.ParentPID, threads: uint64(stat.Threads), whole: true,
 		})
 	}
 	return alive, again

@@ -176,15 +176,9 @@ func addUsage(t *taken, usage unix.Rusage) {
 
 // childrenOf are the children of a process, of all its threads.
 func childrenOf(pid int) (list []int) {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return nil
-	}
-	for _, task := range tasks {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, task.Name()))
-		if err != nil {
-			continue
-		}
+	tids, _ := procid.Threads(pid) // none of a process that has ended
+	for _, tid := range tids {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, tid)) // none of a thread that has ended
 		for word := range strings.FieldsSeq(string(text)) {
 			if child, err := strconv.Atoi(word); err == nil {
 				list = append(list, child)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // cause is what a thread waits for. Where several threads wait for different things, the
@@ -70,20 +72,17 @@ const maxWaiters = 64
 func waitOf(alive []living) cause {
 	first, asked := unseen, 0
 	for _, p := range alive {
-		dir := fmt.Sprintf("/proc/%d/task/", p.pid)
-		tasks, err := os.ReadDir(dir)
-		if err != nil {
-			continue
-		}
-		for _, task := range tasks {
+		tids, _ := procid.Threads(p.pid) // none of a process that has ended
+		for _, tid := range tids {
 			if asked++; asked > maxWaiters {
 				return first
 			}
-			function, err := os.ReadFile(dir + task.Name() + "/wchan")
+			task := fmt.Sprintf("/proc/%d/task/%d", p.pid, tid)
+			function, err := os.ReadFile(task + "/wchan")
 			if err != nil {
 				continue
 			}
-			first = min(first, waitIn(string(function), func() string { return descriptorOf(p.pid, dir+task.Name()) }))
+			first = min(first, waitIn(string(function), func() string { return descriptorOf(p.pid, task) }))
 		}
 	}
 	return first

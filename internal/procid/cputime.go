@@ -4,6 +4,7 @@ package procid
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,19 @@ func CPUTime(pid int) (time.Duration, error) {
 // Schedstat is what the scheduler has counted of a thread, nanoseconds: Run of a
 // processor, Wait for one.
 type Schedstat struct{ Run, Wait uint64 }
+
+// maxSchedstatBytes is more than three numbers take.
+const maxSchedstatBytes = 128
+
+// ReadSchedstat reads the schedstat file of one thread, as of the last tick or switch.
+// [ErrGone] if it has ended, or is not of the process.
+func ReadSchedstat(pid, tid int) (Schedstat, error) {
+	data, err := ReadFile(pid, "task/"+strconv.Itoa(tid)+"/schedstat", maxSchedstatBytes)
+	if err != nil {
+		return Schedstat{}, err
+	}
+	return ParseSchedstat(data)
+}
 
 // ParseSchedstat parses the content of a schedstat file, "run wait timeslices".
 func ParseSchedstat(data []byte) (Schedstat, error) {

@@ -49,6 +49,9 @@ type Stat struct {
 	Killed bool
 	// MinorFaults and MajorFaults of all threads, ended ones included.
 	MinorFaults, MajorFaults uint64
+	// ReapedMinorFaults, ReapedMajorFaults, ReapedUserTicks and ReapedSystemTicks are of
+	// the children that the process waited for, and of those that they waited for.
+	ReapedMinorFaults, ReapedMajorFaults, ReapedUserTicks, ReapedSystemTicks uint64
 	// UserTicks and SystemTicks are CPU time of all threads, ended ones
 	// included, in clock ticks.
 	UserTicks, SystemTicks uint64
@@ -248,12 +251,20 @@ func (s *Stat) unsigned(field int) *uint64 {
 	switch field {
 	case 10:
 		return &s.MinorFaults
+	case 11:
+		return &s.ReapedMinorFaults
 	case 12:
 		return &s.MajorFaults
+	case 13:
+		return &s.ReapedMajorFaults
 	case 14:
 		return &s.UserTicks
 	case 15:
 		return &s.SystemTicks
+	case 16:
+		return &s.ReapedUserTicks
+	case 17:
+		return &s.ReapedSystemTicks
 	case 22:
 		return &s.StartTicks
 	case 23:
