@@ -28,14 +28,13 @@ func callKind() actuate.Kind {
 			Remark:  "The second where DMLib is not in the process, or no thread came to a hook in time, unless a hook was asked for; at the exit of a function (`--after`), and without DMLib or where the entry (`--at`) cannot be patched, by a breakpoint in the debug registers of each thread, or a uprobe where they do not work (with root; not in code that was changed). Up to six integers, addresses, doubles and texts; a float, a long double or a structure cannot be passed.",
 			Undo:    "impossible",
 		},
-		Plan: func(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
-			return planCall(r, r.Change.GetAction().GetCallFunction())
-		},
+		Plan: planCall,
 	}
 }
 
 // planCall prepares one call of a function, by DMLib or by a stopped thread.
-func planCall(r *actuate.Request, call *attunev1.CallFunction) (*actuate.Plan, error) {
+func planCall(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
+	call := r.Change.GetAction().GetCallFunction()
 	if err := checkCall(call); err != nil {
 		return nil, err
 	}

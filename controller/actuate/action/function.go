@@ -27,14 +27,13 @@ func removeKind() actuate.Kind {
 			Remark:  "All calls, or those from one function; a structure or long double cannot be returned. Of an indirect function what it has chosen is changed, here and below, unless another one may have chosen it as well.",
 			Undo:    "the function's first byte (or bytes)",
 		},
-		Plan: func(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
-			return planRemove(r, r.Change.GetAction().GetRemove())
-		},
+		Plan: planRemove,
 	}
 }
 
 // planRemove prepares that a function returns at once.
-func planRemove(r *actuate.Request, remove *attunev1.RemoveCall) (*actuate.Plan, error) {
+func planRemove(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
+	remove := r.Change.GetAction().GetRemove()
 	process := r.Process
 	found, err := access.LookupChanged(process, remove.GetFunction())
 	if err != nil {
@@ -103,14 +102,13 @@ func paramKind() actuate.Kind {
 			Remark:  "One of the first six integers and addresses, or of the doubles and floats. The old value that may be required is compared in the size of the parameter where debug information has it, else in 8 bytes. Refused where the function loops back to its first instruction.",
 			Undo:    "the function's first byte (or bytes)",
 		},
-		Plan: func(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
-			return planParameter(r, r.Change.GetAction().GetParameter())
-		},
+		Plan: planParameter,
 	}
 }
 
 // planParameter prepares that a function gets another value for a parameter.
-func planParameter(r *actuate.Request, c *attunev1.ChangeParameter) (*actuate.Plan, error) {
+func planParameter(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
+	c := r.Change.GetAction().GetParameter()
 	found, err := access.LookupChanged(r.Process, c.GetFunction())
 	if err != nil {
 		return nil, err
@@ -197,14 +195,13 @@ func insertKind() actuate.Kind {
 			Remark:  "At the entry, or at the exits where all of them can be patched. Refused at the entry where the function loops back to it. The thread may hold any lock: what is called must not need one.",
 			Undo:    "the function's first byte (or bytes), and its exits",
 		},
-		Plan: func(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
-			return planInsert(r, r.Change.GetAction().GetInsert())
-		},
+		Plan: planInsert,
 	}
 }
 
 // planInsert prepares that a function calls another one.
-func planInsert(r *actuate.Request, c *attunev1.InsertCall) (*actuate.Plan, error) {
+func planInsert(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
+	c := r.Change.GetAction().GetInsert()
 	found, err := access.LookupChanged(r.Process, c.GetFunction())
 	if err != nil {
 		return nil, err

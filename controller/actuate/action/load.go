@@ -53,14 +53,13 @@ func loadKind() actuate.Kind {
 			Remark:  "The second, at calls of read and write only, where the kernel allows no ptrace(2), or no thread stood at a safe place in time: the loader itself calls malloc.",
 			Undo:    "nothing, or dlclose(3) where that was asked for: what constructors did stays",
 		},
-		Plan: func(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
-			return planLoad(r, r.Change.GetAction().GetLoad())
-		},
+		Plan: planLoad,
 	}
 }
 
 // planLoad prepares the loading of a shared object.
-func planLoad(r *actuate.Request, load *attunev1.LoadLibrary) (*actuate.Plan, error) {
+func planLoad(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
+	load := r.Change.GetAction().GetLoad()
 	process := r.Process
 	if at := r.Change.GetSafePoint(); at.GetKind() != attunev1.SafePoint_KIND_UNSPECIFIED || len(at.GetFamilies()) > 0 {
 		return nil, fmt.Errorf("%w: a library is loaded where no thread is in the loader or the allocator, at no other safe point", access.ErrRefused)

@@ -30,15 +30,14 @@ func replaceKind() actuate.Kind {
 			Remark:  "The second where the entry cannot be patched, or an indirect function (IFUNC) has chosen code outside of its object, or that another one may have chosen as well (memcpy and memmove): then calls inside its object, through pointers taken before, and of objects that are loaded later are not changed, and the answer says so. Where debug information has both signatures they must agree, unless forced.",
 			Undo:    "the function's first byte (or bytes), or the slots; refused if somebody else has changed them since",
 		},
-		Plan: func(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
-			return planReplace(r, r.Change.GetAction().GetReplace())
-		},
+		Plan: planReplace,
 	}
 }
 
 // planReplace prepares that calls of one function go to another: by its entry,
 // or else by the GOT slots of all objects.
-func planReplace(r *actuate.Request, replace *attunev1.ReplaceFunction) (*actuate.Plan, error) {
+func planReplace(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
+	replace := r.Change.GetAction().GetReplace()
 	process := r.Process
 	old, unchanged := access.LookupChanged(process, replace.GetOld())
 	indirect := errors.Is(unchanged, objfile.ErrIndirect)

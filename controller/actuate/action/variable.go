@@ -31,9 +31,7 @@ func setKind() actuate.Kind {
 			Remark:  "Exported, static and thread-local variables of 1, 2, 4 or 8 bytes. The size is checked against the symbol table, the type against debug information where there is some. Constants are refused. Thread-local ones need glibc; threads that start later begin with the initial value.",
 			Undo:    "the old value, in the threads that still live, unless somebody else has changed it since",
 		},
-		Plan: func(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
-			return planVariable(r, r.Change.GetAction().GetSetVariable())
-		},
+		Plan: planVariable,
 	}
 }
 
@@ -41,7 +39,8 @@ func setKind() actuate.Kind {
 // stop. The variable must have exactly the size that the request says, and an
 // address that is a multiple of it, so that no other thread reads half of it
 // from two cache lines.
-func planVariable(r *actuate.Request, set *attunev1.SetVariable) (*actuate.Plan, error) {
+func planVariable(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
+	set := r.Change.GetAction().GetSetVariable()
 	if err := r.RefuseLater("a variable is written"); err != nil {
 		return nil, err
 	}

@@ -169,9 +169,7 @@ func Kinds(finder *hidden.Prober) actuate.Kinds {
 			Remark:  "Variables are written; what takes a call is done by DMLib, and without it by a stopped thread; stdio streams and control variables of MPI by stopped threads only, the latter in all ranks before the same call. See docs/reference/settings.md.",
 			Undo:    "the old value, also after a controller that died",
 		},
-		Plan: func(ctx context.Context, r *actuate.Request) (*actuate.Plan, error) {
-			return n.plan(ctx, r, r.Change.GetAction().GetSetting())
-		},
+		Plan:  n.plan,
 		Joint: mpi.Variables{},
 	}
 	return actuate.Kinds{Actions: []actuate.Kind{kind}, Undos: []func() actuate.Undo{
@@ -182,7 +180,8 @@ func Kinds(finder *hidden.Prober) actuate.Kinds {
 	}}
 }
 
-func (n *knowledge) plan(ctx context.Context, r *actuate.Request, request *attunev1.NamedSetting) (*actuate.Plan, error) {
+func (n *knowledge) plan(ctx context.Context, r *actuate.Request) (*actuate.Plan, error) {
+	request := r.Change.GetAction().GetSetting()
 	setting, ok := Lookup(request.GetName())
 	if mpi.IsVariable(request.GetName()) {
 		return nil, fmt.Errorf("%w: %s is changed in all ranks of the job at one time, not in a process", access.ErrRefused, request.GetName())

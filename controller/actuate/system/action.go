@@ -33,9 +33,7 @@ func Kinds(o Options) actuate.Kinds {
 			Remark:  "See docs/reference/knobs.md.",
 			Undo:    "the old value, as described there",
 		},
-		Plan: func(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
-			return o.plan(r, r.Change.GetAction().GetSystem())
-		},
+		Plan: o.plan,
 	}
 	return actuate.Kinds{Actions: []actuate.Kind{kind}, Undos: []func() actuate.Undo{actuate.Empty[systemStates]}}
 }
@@ -43,7 +41,8 @@ func Kinds(o Options) actuate.Kinds {
 // plan prepares a change of what the operating system keeps for a
 // process. What stands against it is found before anything is touched, so that
 // every error is a refusal.
-func (o Options) plan(r *actuate.Request, set *attunev1.SystemSetting) (*actuate.Plan, error) {
+func (o Options) plan(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
+	set := r.Change.GetAction().GetSystem()
 	if err := r.RefuseLater(set.GetName() + " is set"); err != nil {
 		return nil, err
 	}
