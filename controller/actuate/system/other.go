@@ -14,11 +14,8 @@ import (
 // that are gone, advice, and knobs that the kernel moves by itself say nothing.
 func Overridden(identity procid.Identity, states []State) (text string, err error) {
 	t, err := Open(identity)
-	if errors.Is(err, procid.ErrGone) {
-		return "", nil
-	}
 	if err != nil {
-		return "", err
+		return "", unlessGone(err)
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
 	for _, s := range states {
@@ -39,20 +36,9 @@ func Overridden(identity procid.Identity, states []State) (text string, err erro
 // otherValue reads a place and says whether the value is another one than it was
 // set to.
 func (k *knob) otherValue(t *Target, s State) (now string, differs bool, err error) {
-	held, err := k.open(t, s.Place)
-	if gone(err) {
-		return "", false, nil
-	}
+	now, err = k.read(t, s.Place)
 	if err != nil {
-		return "", false, k.failure("open", s.Place, err)
-	}
-	defer func() { err = errors.Join(err, held.Close()) }()
-	now, err = held.get()
-	if gone(err) {
-		return "", false, nil
-	}
-	if err != nil {
-		return "", false, k.failure("read", s.Place, err)
+		return "", false, unlessGone(k.failure("read", s.Place, err))
 	}
 	return now, !k.matches(s.New, now), nil
 }

@@ -86,7 +86,7 @@ func Prepare(t *Target, request Request) (*Plan, error) {
 		return nil, fmt.Errorf("%s: %w", k.Name, err)
 	}
 	for _, place := range places {
-		if err := p.look(place); err != nil && !errors.Is(err, errPlaceGone) {
+		if err := unlessGone(p.look(place)); err != nil {
 			return nil, err
 		}
 	}
@@ -207,7 +207,7 @@ func (p *Plan) Run(note func([]State) error) error {
 		switch err := p.put(s); {
 		case err == nil:
 			changed++
-		case !errors.Is(err, errPlaceGone):
+		case !gone(err):
 			return err
 		}
 	}
@@ -227,7 +227,7 @@ func (p *Plan) Run(note func([]State) error) error {
 		}
 		p.states = append(p.states, fresh...)
 		for _, s := range fresh {
-			if err := p.put(s); err != nil && !errors.Is(err, errPlaceGone) {
+			if err := unlessGone(p.put(s)); err != nil {
 				return err
 			}
 		}
@@ -248,7 +248,7 @@ func (p *Plan) newcomers() ([]State, error) {
 		}
 		s, err := p.state(place)
 		switch {
-		case errors.Is(err, errPlaceGone):
+		case gone(err):
 		case err != nil:
 			return nil, err
 		case s.Old != s.New:
@@ -321,6 +321,14 @@ func (k *knob) failure(what string, place Place, err error) error {
 func gone(err error) bool {
 	return errors.Is(err, errPlaceGone) || errors.Is(err, procid.ErrGone) ||
 		errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EBADF)
+}
+
+// unlessGone is an error, or nil where the place is gone: nothing is to be done there.
+func unlessGone(err error) error {
+	if gone(err) {
+		return nil
+	}
+	return err
 }
 
 // Where names the places of states for people: "fd 7", "12 threads".

@@ -50,23 +50,18 @@ func restoreOne(t *Target, s State) error {
 	case k.advice:
 		return fmt.Errorf("%s: %w", s.Knob, ErrNoUndo)
 	}
-	return k.putBack(t, s)
+	return unlessGone(k.putBack(t, s))
 }
 
-// putBack restores one place.
+// putBack restores one place. errPlaceGone if it is not there any more.
 func (k *knob) putBack(t *Target, s State) (err error) {
 	held, err := k.open(t, s.Place)
-	if gone(err) {
-		return nil
-	}
 	if err != nil {
 		return k.failure("open", s.Place, err)
 	}
 	defer func() { err = errors.Join(err, held.Close()) }()
 	now, err := held.get()
 	switch {
-	case gone(err):
-		return nil
 	case err != nil:
 		return k.failure("read", s.Place, err)
 	case k.matches(s.Old, now):
@@ -78,18 +73,15 @@ func (k *knob) putBack(t *Target, s State) (err error) {
 		return fmt.Errorf("%s of %s is %s: %w", k.Name, s.Place, now, access.ErrChangedByOthers)
 	}
 	if err := held.set(s.Old); err != nil {
-		if gone(err) {
-			return nil
-		}
 		return k.failure("restore", s.Place, err)
 	}
-	if now, err = held.get(); err == nil && !k.matches(s.Old, now) {
-		err = fmt.Errorf("%s of %s is %s after restoring, was %s", k.Name, s.Place, now, s.Old)
+	if now, err = held.get(); err != nil {
+		return k.failure("read back", s.Place, err)
 	}
-	if gone(err) {
-		return nil
+	if !k.matches(s.Old, now) {
+		return fmt.Errorf("%s of %s is %s after restoring, was %s", k.Name, s.Place, now, s.Old)
 	}
-	return err
+	return nil
 }
 
 // restoreLater gives threads that were created since, and inherited the new
@@ -102,11 +94,8 @@ func restoreLater(t *Target, s State, states []State) error {
 	}
 	for range maxRounds {
 		places, err := t.threads()
-		if gone(err) {
-			return nil
-		}
 		if err != nil {
-			return err
+			return unlessGone(err)
 		}
 		places = slices.DeleteFunc(places, func(p Place) bool { return !k.inherited(t, p, s, states) })
 		if len(places) == 0 {
@@ -114,7 +103,7 @@ func restoreLater(t *Target, s State, states []State) error {
 		}
 		for _, place := range places {
 			one := State{Knob: s.Knob, Place: place, Old: s.Old, New: s.New}
-			if err := k.putBack(t, one); err != nil {
+			if err := unlessGone(k.putBack(t, one)); err != nil {
 				return err
 			}
 		}
