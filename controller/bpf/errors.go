@@ -9,6 +9,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/confine"
 )
 
 // ErrUnsupported is wrapped by every error that says that this kernel, or this
@@ -81,19 +83,18 @@ func confidential() bool {
 	return err == nil && strings.Contains(string(state), "[confidentiality]")
 }
 
+// MayLoad says whether capabilities suffice to load and attach programs:
+// CAP_SYS_ADMIN includes both of the narrower ones.
+func MayLoad(held confine.Capabilities) bool {
+	return held.Has(unix.CAP_SYS_ADMIN) || held.Has(unix.CAP_BPF) && held.Has(unix.CAP_PERFMON)
+}
+
 // RequirePrivilege looks at the effective capabilities, not at the user id:
 // neither says everything, but root without capabilities can do nothing.
 func RequirePrivilege(feature string) error {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&header, &data[0]); err != nil {
-		return nil // the kernel will tell
-	}
-	held := func(capability int) bool {
-		return data[capability/32].Effective>>(capability%32)&1 == 1
-	}
-	if held(unix.CAP_SYS_ADMIN) || held(unix.CAP_BPF) && held(unix.CAP_PERFMON) {
-		return nil
+	held, err := confine.Effective()
+	if err != nil || MayLoad(held) {
+		return nil // without an answer the kernel will tell
 	}
 	return &UnsupportedError{feature, "not permitted", PrivilegeRemedy, os.ErrPermission}
 }

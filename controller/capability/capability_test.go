@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
 )
 
@@ -80,14 +82,17 @@ func TestProbeLeavesNothing(t *testing.T) {
 // held, whoever runs the test.
 func TestPrivilegesAndProbesAgree(t *testing.T) {
 	found := Probe(t.Context(), Options{})
-	held := heldCapabilities()
+	held, err := confine.Effective()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{uprobes, "uprobe_multi", "bpf_ring_buffer", execEvent} {
 		c := find(t, found, name)
-		if told := c.Reason == "not permitted" && strings.Contains(c.Remedy, "root"); told == held.mayBPF() {
-			t.Errorf("may load BPF: %t, but told %+v", held.mayBPF(), c)
+		if told := c.Reason == "not permitted" && strings.Contains(c.Remedy, "root"); told == bpf.MayLoad(held) {
+			t.Errorf("may load BPF: %t, but told %+v", bpf.MayLoad(held), c)
 		}
 	}
-	if c := find(t, found, "cap_sys_ptrace"); (c.State == Available) != held.has(unix.CAP_SYS_PTRACE) {
+	if c := find(t, found, "cap_sys_ptrace"); (c.State == Available) != held.Has(unix.CAP_SYS_PTRACE) {
 		t.Errorf("%+v", c)
 	}
 	if c := find(t, found, "memfd_sealing"); c.State != Available {

@@ -8,13 +8,14 @@ import (
 	"os"
 	"os/exec"
 
+	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 )
 
 // execEventsLikely asks for the privilege and the kernel's types only.
 func execEventsLikely(_ context.Context, n *node) finding {
-	if !n.held.mayBPF() {
+	if !bpf.MayLoad(n.held) {
 		return unavailable(notPermitted, remedyBPF)
 	}
 	if f := kernelTypes(n); f.state != Available {

@@ -9,30 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// capabilitySet is the set of effective capabilities. The user id says little:
-// root in a container may have none, and a service user may have what it needs.
-type capabilitySet uint64
-
-func heldCapabilities() capabilitySet {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&header, &data[0]); err != nil {
-		return 0
-	}
-	return capabilitySet(data[0].Effective) | capabilitySet(data[1].Effective)<<32
-}
-
-func (s capabilitySet) has(capability int) bool { return s>>capability&1 == 1 }
-
-// mayBPF: CAP_SYS_ADMIN includes both of the narrower ones.
-func (s capabilitySet) mayBPF() bool {
-	return s.has(unix.CAP_SYS_ADMIN) || s.has(unix.CAP_BPF) && s.has(unix.CAP_PERFMON)
-}
-
 // heldProbes: one entry per capability that some mechanism rests on.
 func heldProbes() []probe {
 	uses := []struct {
-		capability int
+		capability uintptr
 		name, use  string
 	}{
 		{unix.CAP_BPF, "CAP_BPF", "loading BPF programs"},
@@ -48,7 +28,7 @@ func heldProbes() []probe {
 	var probes []probe
 	for _, use := range uses {
 		both := func(_ context.Context, n *node) finding {
-			if n.held.has(use.capability) {
+			if n.held.Has(use.capability) {
 				return available(use.use)
 			}
 			return unavailable("not held; serves "+use.use, "run as root, or grant "+use.name)

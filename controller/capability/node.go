@@ -6,18 +6,21 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/attune-hpc/attune/internal/confine"
 )
 
 // node is what the probes of one call share.
 type node struct {
 	root    string
 	library string
-	held    capabilitySet
+	held    confine.Capabilities
 	own     *child
 }
 
 func newNode(opts Options) *node {
-	return &node{root: opts.root, library: opts.Library, held: heldCapabilities()}
+	held, _ := confine.Effective() // none where the kernel does not say
+	return &node{root: opts.root, library: opts.Library, held: held}
 }
 
 // close ends the child, if there is one.

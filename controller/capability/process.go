@@ -32,7 +32,7 @@ func onChild(n *node, remedy, kernel string, try func(*child) error) finding {
 // possible even with a child.
 func yama(n *node, f finding) finding {
 	scope, err := n.read("/proc/sys/kernel/yama/ptrace_scope")
-	if err != nil || scope == "0" || n.held.has(unix.CAP_SYS_PTRACE) && scope != "3" {
+	if err != nil || scope == "0" || n.held.Has(unix.CAP_SYS_PTRACE) && scope != "3" {
 		return f
 	}
 	if f.state != Available && f.reason != notPermitted {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/confine"
 )
 
 // fixture makes a root directory with these files.
@@ -86,11 +88,11 @@ func TestSystemProbes(t *testing.T) {
 }
 
 func TestYama(t *testing.T) {
-	ptracer := capabilitySet(1 << unix.CAP_SYS_PTRACE)
+	ptracer := confine.Capabilities(1 << unix.CAP_SYS_PTRACE)
 	tests := []struct {
 		name  string
 		scope string
-		held  capabilitySet
+		held  confine.Capabilities
 		want  State
 	}{
 		{"absent", "", 0, Available},
@@ -115,32 +117,6 @@ func TestYama(t *testing.T) {
 			failed := unavailable("other reason", "")
 			if got := yama(n, failed); got != failed {
 				t.Errorf("%+v hides %+v", got, failed)
-			}
-		})
-	}
-}
-
-func TestCapabilitySet(t *testing.T) {
-	bit := func(capabilities ...int) (set capabilitySet) {
-		for _, c := range capabilities {
-			set |= 1 << c
-		}
-		return set
-	}
-	tests := []struct {
-		name string
-		set  capabilitySet
-		want bool
-	}{
-		{"none", 0, false},
-		{"BPF alone", bit(unix.CAP_BPF), false},
-		{"BPF and PERFMON", bit(unix.CAP_BPF, unix.CAP_PERFMON), true},
-		{"SYS_ADMIN", bit(unix.CAP_SYS_ADMIN), true},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got := test.set.mayBPF(); got != test.want {
-				t.Errorf("mayBPF = %t", got)
 			}
 		})
 	}

@@ -15,10 +15,12 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/bpf"
 )
 
 func uprobeMulti(_ context.Context, n *node) finding {
-	if !n.held.mayBPF() {
+	if !bpf.MayLoad(n.held) {
 		return unavailable(notPermitted, remedyBPF)
 	}
 	if err := features.HaveBPFLinkUprobeMulti(); err != nil {

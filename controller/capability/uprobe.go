@@ -19,13 +19,13 @@ import (
 
 // uprobeLikely asks for the privilege only.
 func uprobeLikely(_ context.Context, n *node) finding {
-	if !n.held.mayBPF() {
+	if !bpf.MayLoad(n.held) {
 		return unavailable(notPermitted, remedyBPF)
 	}
 	if n.isConfidential() {
 		return unavailable(confidential, remedyConfidential)
 	}
-	if !n.held.has(unix.CAP_SYS_ADMIN) && errors.Is(features.HaveBPFLinkUprobeMulti(), bpf.ErrUnsupported) {
+	if !n.held.Has(unix.CAP_SYS_ADMIN) && errors.Is(features.HaveBPFLinkUprobeMulti(), bpf.ErrUnsupported) {
 		return unavailable(notPermitted, "run as root, or with CAP_SYS_ADMIN: before Linux 6.6 the narrower capabilities are not enough")
 	}
 	if _, err := os.Stat(n.path("/sys/bus/event_source/devices/uprobe")); err != nil {

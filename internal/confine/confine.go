@@ -50,26 +50,14 @@ func Apart(f func(err error), rights Rights) {
 	<-done
 }
 
-// sets are capabilities as the kernel has them, in words of 32 bits.
-type sets [2]uint32
-
-func (s *sets) add(capabilities []uintptr) {
-	for _, number := range capabilities {
-		s[number/32] |= 1 << (number % 32)
-	}
-}
-
-func (s *sets) has(number uintptr) bool { return s[number/32]&(1<<(number%32)) != 0 }
-
 // drop takes rights from this thread, and from what it executes.
 func drop(rights Rights) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no new privileges: %w", err)
 	}
-	var kept sets
-	kept.add(rights.Keep)
-	for number := range uintptr(len(kept) * 32) {
-		if kept.has(number) {
+	kept := setOf(rights.Keep)
+	for number := range uintptr(64) {
+		if kept.Has(number) {
 			continue
 		}
 		// EPERM without CAP_SETPCAP: then what is permitted bounds an exec, too,
@@ -79,19 +67,18 @@ func drop(rights Rights) error {
 			return fmt.Errorf("drop capability %d: %w", number, err)
 		}
 	}
-	kept.add(rights.Start)
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var has [len(kept)]unix.CapUserData
-	if err := unix.Capget(&header, &has[0]); err != nil {
-		return fmt.Errorf("capabilities: %w", err)
+	header, has, err := readCapabilities()
+	if err != nil {
+		return err
 	}
+	kept |= setOf(rights.Start)
 	for i := range has {
-		has[i].Effective &= kept[i]
-		has[i].Permitted &= kept[i]
+		has[i].Effective &= uint32(kept >> (32 * i))
+		has[i].Permitted &= uint32(kept >> (32 * i))
 		has[i].Inheritable = 0
 	}
 	if err := unix.Capset(&header, &has[0]); err != nil {
-		return fmt.Errorf("capabilities: %w", err)
+		return fmt.Errorf("drop capabilities: %w", err)
 	}
 	return nil
 }
@@ -100,18 +87,13 @@ func drop(rights Rights) error {
 // has, and sets its SysProcAttr for that; false without CAP_SETUID and CAP_SETGID: the
 // command stays this process' user's.
 func AsNobody(command *exec.Cmd, keep []uintptr) (is bool, err error) {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var has [2]unix.CapUserData
-	if err := unix.Capget(&header, &has[0]); err != nil {
-		return false, fmt.Errorf("capabilities: %w", err)
-	}
-	effective := sets{has[0].Effective, has[1].Effective}
-	if !effective.has(unix.CAP_SETUID) || !effective.has(unix.CAP_SETGID) {
-		return false, nil
+	effective, err := Effective()
+	if err != nil || !effective.Has(unix.CAP_SETUID) || !effective.Has(unix.CAP_SETGID) {
+		return false, err
 	}
 	attributes := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
 	for _, number := range keep {
-		if effective.has(number) {
+		if effective.Has(number) {
 			attributes.AmbientCaps = append(attributes.AmbientCaps, number)
 		}
 	}

@@ -109,7 +109,7 @@ func (b buffer) undoable(_ *Target, old, _ string) error {
 		return errors.New("before Linux 5.14 the kernel's own tuning of the buffer cannot be turned on again")
 	}
 	n, err := strconv.ParseInt(old, 10, 64)
-	if most := b.most(); err == nil && most > 0 && n > most && !capable(capNetAdmin) {
+	if most := b.most(); err == nil && most > 0 && n > most && !capable(unix.CAP_NET_ADMIN) {
 		return fmt.Errorf("going back to %d, above net.core.%s = %d, needs CAP_NET_ADMIN", n, b.sysctl, most)
 	}
 	return nil
@@ -167,7 +167,7 @@ func (b buffer) set(fd int, value string) error {
 // resize sets a size. One beyond the limit, which bound lets through only
 // where it was there before, is forced if possible.
 func (b buffer) resize(fd, n int) error {
-	if most := b.most(); b.forced || most > 0 && int64(n) > most && capable(capNetAdmin) {
+	if most := b.most(); b.forced || most > 0 && int64(n) > most && capable(unix.CAP_NET_ADMIN) {
 		err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, b.force, n)
 		if most == 0 || int64(n) > most || !errors.Is(err, unix.EPERM) {
 			return err

@@ -120,7 +120,7 @@ func (r resource) complete(_ *Target, old, asked string) (string, error) {
 func limitUndo(_ *Target, old, value string) error {
 	was, _ := bounds(old) // canonical
 	will, _ := bounds(value)
-	if will.Max >= was.Max || capable(capSysResource) {
+	if will.Max >= was.Max || capable(unix.CAP_SYS_RESOURCE) {
 		return nil
 	}
 	return fmt.Errorf("raising the hard limit to %s again needs CAP_SYS_RESOURCE", formatBound(was.Max))

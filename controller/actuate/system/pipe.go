@@ -63,7 +63,7 @@ func pipeBound(_ *Target, _, asked string) (string, error) {
 		return "", err
 	}
 	most, err := readNumber(pipeMaxSize)
-	if err == nil && n > most && !capable(capSysResource) {
+	if err == nil && n > most && !capable(unix.CAP_SYS_RESOURCE) {
 		return "", badValue("%d is above fs.pipe-max-size = %d; beyond it needs CAP_SYS_RESOURCE", n, most)
 	}
 	return asked, nil

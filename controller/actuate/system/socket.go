@@ -119,7 +119,7 @@ func (o option) knob() knob {
 func (o option) undoable(_ *Target, old, value string) error {
 	was, _ := strconv.ParseInt(old, 10, 64) // canonical
 	will, _ := strconv.ParseInt(value, 10, 64)
-	if o.needsPrivilege == nil || !o.needsPrivilege(will, was) || capable(capNetAdmin) {
+	if o.needsPrivilege == nil || !o.needsPrivilege(will, was) || capable(unix.CAP_NET_ADMIN) {
 		return nil
 	}
 	return fmt.Errorf("going back to %d needs CAP_NET_ADMIN", was)
@@ -187,7 +187,7 @@ func congestionKnob() knob {
 			return text, nil
 		},
 		check: func(_ *Target, old, _ string) error {
-			if capable(capNetAdmin) || slices.Contains(words(sysctlTCP+"allowed_congestion_control"), old) {
+			if capable(unix.CAP_NET_ADMIN) || slices.Contains(words(sysctlTCP+"allowed_congestion_control"), old) {
 				return nil
 			}
 			return fmt.Errorf("going back to %s needs CAP_NET_ADMIN", old)

@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -100,22 +99,11 @@ func (t *Target) threadStart(tid int) (uint64, error) {
 	return stat.StartTicks, nil
 }
 
-// Capabilities that decide what can be done; see capabilities(7).
-const (
-	capNetAdmin    = unix.CAP_NET_ADMIN
-	capSysNice     = unix.CAP_SYS_NICE
-	capSysResource = unix.CAP_SYS_RESOURCE
-)
-
 // capable says whether this process has a capability in effect. In a user
 // namespace it may be of no use for the target: then the kernel refuses.
-func capable(capability int) bool {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&header, &data[0]); err != nil {
-		return false
-	}
-	return data[capability/32].Effective&(1<<(capability%32)) != 0
+func capable(capability uintptr) bool {
+	held, err := confine.Effective()
+	return err == nil && held.Has(capability)
 }
 
 // readNumber reads a file that holds one number.

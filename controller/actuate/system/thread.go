@@ -177,7 +177,7 @@ func niceUndo(t *Target, old, value string) error {
 // mayReachNice says whether the kernel would let this user lower a nice value
 // that far: see RLIMIT_NICE in getrlimit(2).
 func (t *Target) mayReachNice(nice int) error {
-	if capable(capSysNice) {
+	if capable(unix.CAP_SYS_NICE) {
 		return nil
 	}
 	var limit unix.Rlimit
@@ -231,7 +231,7 @@ func keepResetOnFork(_ *Target, old, asked string) (string, error) {
 }
 
 func policyUndo(t *Target, old, value string) error {
-	if !strings.HasPrefix(value, "idle") || capable(capSysNice) {
+	if !strings.HasPrefix(value, "idle") || capable(unix.CAP_SYS_NICE) {
 		return nil
 	}
 	// To the kernel, leaving idle is lowering the nice value to what it is.
