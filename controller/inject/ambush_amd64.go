@@ -4,7 +4,6 @@ package inject
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 
 	"github.com/attune-hpc/attune/controller/inject/breakpoint"
@@ -96,12 +95,12 @@ func (x *executionAt) followToExit(t *tracer.Thread) error {
 	if err != nil {
 		return err
 	}
-	word := make([]byte, 8)
-	if err := x.caller.process.Read(regs.Rsp, word); err != nil {
+	back, err := x.caller.process.ReadWord(regs.Rsp)
+	if err != nil {
 		return err
 	}
 	x.depth = regs.Rsp + 8
-	if err := x.waitAt(binary.LittleEndian.Uint64(word)); err != nil {
+	if err := x.waitAt(back); err != nil {
 		return err
 	}
 	return x.watch.Follow(t, x.here)

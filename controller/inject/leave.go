@@ -4,7 +4,6 @@ package inject
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"sync"
 	"time"
@@ -89,12 +88,8 @@ func extend(ctx context.Context, process proc.Holder, memory *shm.Memory, s Slot
 		if try > 0 {
 			time.Sleep(extendPause)
 		}
-		word := make([]byte, 8)
-		if err := proc.Read(process, s.Address, word); err != nil {
-			return 0, err
-		}
-		if old = binary.LittleEndian.Uint64(word); old == s.Hook {
-			return old, nil
+		if old, err = proc.ReadWord(process, s.Address); err != nil || old == s.Hook {
+			return old, err
 		}
 		if err = unix.EBUSY; s.origin.Relocated(old, s.bias) {
 			command := store(s, s.Hook).Of(s.origin, s.bias)

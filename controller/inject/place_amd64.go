@@ -157,11 +157,10 @@ func words(memory []byte) iter.Seq2[int, uint64] {
 // waited in a system call in which a thread may be borrowed as well. Processes are
 // forked in such handlers (PostgreSQL's, up to 15), and never return from them.
 func (g *ground) interruptedHeld(frame uint64) bool {
-	word := make([]byte, 8)
-	if g.process.Read(frame+tracer.InterruptedAt, word) != nil {
+	rip, err := g.process.ReadWord(frame + tracer.InterruptedAt)
+	if err != nil {
 		return false
 	}
-	rip := binary.LittleEndian.Uint64(word)
 	if g.held(rip) {
 		return true
 	}
@@ -172,11 +171,11 @@ func (g *ground) interruptedHeld(frame uint64) bool {
 // instruction the handler is to return, that neither an allocator nor the loader
 // waits in. Which one it is stands before that instruction.
 func (g *ground) interruptedWait(frame, rip uint64) bool {
-	result := make([]byte, 8)
-	if g.process.Read(frame+tracer.InterruptedResultAt, result) != nil {
+	result, err := g.process.ReadWord(frame + tracer.InterruptedResultAt)
+	if err != nil {
 		return false
 	}
-	if int64(binary.LittleEndian.Uint64(result)) != -int64(unix.EINTR) {
+	if int64(result) != -int64(unix.EINTR) {
 		rip += syscallBytes // it is to be made again
 	}
 	code := make([]byte, loadNumberBytes+syscallBytes)

@@ -209,8 +209,4 @@ func (w slotWriter) store(address, value uint64) error {
 	return proc.Write(w.process, address, content)
 }
 
-func (w slotWriter) load(address uint64) (uint64, error) {
-	content := make([]byte, 8)
-	err := proc.Read(w.process, address, content)
-	return binary.LittleEndian.Uint64(content), err
-}
+func (w slotWriter) load(address uint64) (uint64, error) { return proc.ReadWord(w.process, address) }

@@ -3,7 +3,6 @@
 package probe
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -182,11 +181,11 @@ func (f functionsOf) behind(process proc.Holder, image objfile.Image, slot objfi
 	if at.err != nil {
 		return 0, at.err
 	}
-	word := make([]byte, 8)
-	if proc.Read(process, image.Address(slot.VirtualAddress), word) != nil {
-		return at.address, nil // writing will tell
+	target, err := proc.ReadWord(process, image.Address(slot.VirtualAddress))
+	if err != nil {
+		return at.address, nil //nolint:nilerr // writing will tell
 	}
-	callee, told := objfile.Callee(f.images, slot.Symbol, at.address, binary.LittleEndian.Uint64(word))
+	callee, told := objfile.Callee(f.images, slot.Symbol, at.address, target)
 	switch {
 	case told && callee.Has(at.address):
 		return at.address, nil

@@ -4,7 +4,6 @@ package sites
 
 import (
 	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,11 +33,10 @@ func (s *Sites) Chosen(image objfile.Image, resolver objfile.Symbol) (Function, 
 			continue // another one may tell
 		}
 		for _, slot := range slots {
-			content := make([]byte, 8)
-			if err := proc.Read(s.process, importer.Address(slot.VirtualAddress), content); err != nil {
+			address, err := proc.ReadWord(s.process, importer.Address(slot.VirtualAddress))
+			if err != nil {
 				return Function{}, err
 			}
-			address := binary.LittleEndian.Uint64(content)
 			if f, ok := chosenAt(image, resolver, address); ok {
 				return f, nil
 			}
@@ -98,9 +96,8 @@ func (s *Sites) choosesAmong(o *object.Object, image objfile.Image, resolver obj
 		return true, nil
 	}
 	return slices.ContainsFunc(memory, func(at uint64) bool {
-		content := make([]byte, 8)
-		err := proc.Read(s.process, image.Address(at), content)
-		return err == nil && binary.LittleEndian.Uint64(content) == image.Address(address)
+		chosen, err := proc.ReadWord(s.process, image.Address(at))
+		return err == nil && chosen == image.Address(address)
 	}), nil
 }
 

@@ -5,7 +5,6 @@ package sites
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -195,13 +194,7 @@ func (w writer) point(pointer, address uint64) error {
 	return w.write(pointer+1, []byte{byte(address >> 8)})
 }
 
-func (w writer) word(address uint64) (uint64, error) {
-	content, err := w.read(address, 8)
-	if err != nil {
-		return 0, err
-	}
-	return binary.LittleEndian.Uint64(content), nil
-}
+func (w writer) word(address uint64) (uint64, error) { return proc.ReadWord(w.holder, address) }
 
 func (w writer) read(address uint64, size int) ([]byte, error) {
 	code := make([]byte, size)

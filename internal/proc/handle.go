@@ -19,6 +19,7 @@
 package proc
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -193,6 +194,13 @@ func (h *Handle) Read(address uint64, buf []byte) error {
 	return h.problem("read", address, len(buf), err)
 }
 
+// ReadWord reads the 8 bytes at address as a number.
+func (h *Handle) ReadWord(address uint64) (uint64, error) {
+	word := make([]byte, 8)
+	err := h.Read(address, word)
+	return binary.LittleEndian.Uint64(word), err
+}
+
 // ReadSome fills buf up to where the process itself can read nothing, as beyond the end
 // of a stack, and returns how many bytes. The descriptor of the memory would read the
 // guard of a stack too, and go on to the next one. What process_vm_readv(2) has read by
@@ -255,6 +263,15 @@ func Read(of Holder, address uint64, buf []byte) error {
 		return err
 	}
 	return h.Read(address, buf)
+}
+
+// ReadWord is [Handle.ReadWord] for whoever has one.
+func ReadWord(of Holder, address uint64) (uint64, error) {
+	h, err := of.Hold()
+	if err != nil {
+		return 0, err
+	}
+	return h.ReadWord(address)
 }
 
 // Write is [Handle.Write] for whoever has one.

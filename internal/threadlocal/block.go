@@ -51,7 +51,7 @@ func Open(process *proc.Handle, images []objfile.Image, object objfile.Image) (*
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
-	if b.module, err = b.word(entry + b.layout.module); err != nil {
+	if b.module, err = b.process.ReadWord(entry + b.layout.module); err != nil {
 		return nil, err
 	}
 	if b.module == 0 || b.module > maxModules {
@@ -68,18 +68,18 @@ func (b *Block) Address(tid int, offset uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	vector, err := b.word(thread + b.layout.vector)
+	vector, err := b.process.ReadWord(thread + b.layout.vector)
 	if err != nil {
 		return 0, err
 	}
-	length, err := b.word(vector - b.layout.entry) // dtv[-1].counter
+	length, err := b.process.ReadWord(vector - b.layout.entry) // dtv[-1].counter
 	if err != nil {
 		return 0, err
 	}
 	if b.module > length {
 		return 0, ErrNoCopy
 	}
-	block, err := b.word(vector + b.module*b.layout.entry)
+	block, err := b.process.ReadWord(vector + b.module*b.layout.entry)
 	if err == nil && (block == unallocated || block == 0) {
 		err = ErrNoCopy
 	}
@@ -144,10 +144,4 @@ func (b *Block) loaded(images []objfile.Image, object objfile.Image) (uint64, er
 		}
 	}
 	return 0, errors.Join(fmt.Errorf("the loader does not list %s", object.Path), err)
-}
-
-func (b *Block) word(address uint64) (uint64, error) {
-	content := make([]byte, 8)
-	err := b.process.Read(address, content)
-	return binary.LittleEndian.Uint64(content), err
 }
