@@ -37,9 +37,9 @@ type Attached struct {
 	// then from outside.
 	NotInjected error
 
-	late  bool          // it came by itself, and whoever let it in leaves it
-	mu    sync.Mutex    // guards later; held while it grows
-	later []inject.Slot // of objects that were loaded since
+	late  bool       // it came by itself, and whoever let it in leaves it
+	mu    sync.Mutex // guards later; held while it grows
+	later []shm.Slot // of objects that were loaded since
 }
 
 // Refused says that there are no rights to enter the process, or that another
@@ -49,7 +49,7 @@ func (a *Attached) Refused() bool {
 }
 
 // slots returns all that lead to hooks.
-func (a *Attached) slots() []inject.Slot {
+func (a *Attached) slots() []shm.Slot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Concat(a.Injection.Slots, a.later)

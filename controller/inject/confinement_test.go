@@ -41,11 +41,13 @@ func TestSeccompLater(t *testing.T) {
 			}
 			ctx := patience.Context(t)
 			slot := result.Slots[0]
-			if _, err := result.Memory.Run(ctx, store(slot, slot.Hook)); err != nil {
+			there := slot
+			there.Old = slot.To
+			if err := result.Memory.ExchangeSlot(ctx, there); err != nil {
 				t.Errorf("before there is a filter: %v", err)
 			}
 			h.Right(t) // the filter is there
-			if _, err := result.Memory.Run(ctx, store(slot, slot.Old)); !errors.Is(err, shm.ErrConfined) {
+			if err := result.Memory.GiveBackSlot(ctx, slot); !errors.Is(err, shm.ErrConfined) {
 				t.Errorf("error %v, want %v", err, shm.ErrConfined)
 			}
 			short, stop := context.WithTimeout(ctx, time.Second)

@@ -67,7 +67,7 @@ type Result struct {
 	// Loaded says that DMLib was not in the process before.
 	Loaded bool
 	// Slots lead to hooks now.
-	Slots []Slot
+	Slots []shm.Slot
 	// Memory is shared with DMLib, which is ready. It belongs to the caller; to
 	// close it lets go of the process.
 	Memory *shm.Memory

@@ -37,7 +37,7 @@ func TestGiveBackRefused(t *testing.T) {
 		defer done.Store(true)
 		for ctx.Err() == nil {
 			for i := range shm.MailboxSize {
-				if c := app.Command(i); c.Claim(uint32(atHooks)) {
+				if c := app.Command(i); c.Claim(uint32(shm.AtHooks)) {
 					at := c.Arg(0)
 					c.Finish(1, 0, 0, int(answers[at][0]))
 					answers[at] = answers[at][1:]
@@ -46,7 +46,7 @@ func TestGiveBackRefused(t *testing.T) {
 			time.Sleep(10 * time.Microsecond)
 		}
 	}()
-	stayed := GiveBack(ctx, memory, []Slot{{Address: 8, RELRO: true}, {Address: 16, RELRO: true}, {Address: 24}})
+	stayed := GiveBack(ctx, memory, []shm.Slot{{Address: 8, RELRO: true}, {Address: 16, RELRO: true}, {Address: 24}})
 	cancel()
 	patience.Until(t, "the application ends", done.Load)
 	if len(stayed) != 1 || stayed[0].Address != 24 {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -106,7 +107,7 @@ func TestObjectsLoadedLater(t *testing.T) {
 		t.Fatalf("led %v to hooks, %v; want the library's malloc", led, err)
 	}
 	part := imageOf(t, h.PID, "libpart.so")
-	if s := led[0]; s.Address < part.Start || s.Address >= part.End || slotOf(t, h.PID, s) != s.Hook {
+	if s := led[0]; s.Address < part.Start || s.Address >= part.End || slotOf(t, h.PID, s) != s.To {
 		t.Errorf("slot %+v holds %#x", s, slotOf(t, h.PID, s))
 	}
 	if again, err := Extend(t.Context(), mustOpen(t, h.PID), result.Memory, images, append(led, result.Slots...)); err != nil || len(again) != 0 {
@@ -119,7 +120,7 @@ func TestObjectsLoadedLater(t *testing.T) {
 	h.Finish(t)
 }
 
-func slotOf(t *testing.T, pid int, s Slot) uint64 {
+func slotOf(t *testing.T, pid int, s shm.Slot) uint64 {
 	t.Helper()
 	var word [8]byte
 	if err := mustOpen(t, pid).Read(s.Address, word[:]); err != nil {

@@ -13,7 +13,7 @@ import (
 // request is what attune_dm_attach is asked for; which descriptor the memory file has
 // is known in the process only.
 type request struct {
-	slots    []Slot // Hook is an offset from DMLib's load address
+	slots    []hookable
 	reals    []realFunction
 	orphan   bool // the controller that the process is under is dead
 	geometry shm.Geometry
@@ -35,13 +35,13 @@ func (r *request) encode() []byte {
 	for i, slot := range r.slots {
 		at := b[abi.AttachBytes+abi.AttachSlotBytes*i:]
 		order.PutUint64(at[abi.AttachSlotAddressAt:], slot.Address)
-		order.PutUint64(at[abi.AttachSlotHookAt:], slot.Hook)
+		order.PutUint64(at[abi.AttachSlotHookAt:], slot.To)
 		if slot.RELRO {
 			order.PutUint32(at[abi.AttachSlotRELROAt:], 1)
 		}
-		slot.putOrigin(at[abi.AttachSlotOriginAt:])
-		initial := slot.origin.Initial
-		if slot.bias == 0 {
+		putOrigin(slot.Slot, at[abi.AttachSlotOriginAt:])
+		initial := slot.Origin.Initial
+		if slot.Bias == 0 {
 			initial = math.MaxUint64 // the program itself
 		}
 		order.PutUint64(at[abi.AttachSlotInitialAt:], initial)
@@ -55,32 +55,32 @@ func (r *request) encode() []byte {
 }
 
 // putOrigin encodes struct attune_origin.
-func (s Slot) putOrigin(b []byte) {
+func putOrigin(s shm.Slot, b []byte) {
 	order := binary.LittleEndian
-	order.PutUint64(b[abi.OriginPrintAt:], s.origin.Print)
-	order.PutUint64(b[abi.OriginRelocationAt:], s.bias+s.origin.Relocation)
-	order.PutUint32(b[abi.OriginSymbolAt:], uint32(s.origin.Symbol))
-	order.PutUint32(b[abi.OriginNameAt:], uint32(s.origin.Name))
+	order.PutUint64(b[abi.OriginPrintAt:], s.Origin.Print)
+	order.PutUint64(b[abi.OriginRelocationAt:], s.Bias+s.Origin.Relocation)
+	order.PutUint32(b[abi.OriginSymbolAt:], uint32(s.Origin.Symbol))
+	order.PutUint32(b[abi.OriginNameAt:], uint32(s.Origin.Name))
 }
 
 // slotsOf returns the slots that were written, from the request as it came back.
 // base is where DMLib is loaded.
-func (r *request) slotsOf(b []byte, base uint64) []Slot {
-	var led []Slot
+func (r *request) slotsOf(b []byte, base uint64) []shm.Slot {
+	var led []shm.Slot
 	for i, slot := range r.slots {
 		at := b[abi.AttachBytes+abi.AttachSlotBytes*i:]
 		if binary.LittleEndian.Uint32(at[abi.AttachSlotErrorAt:]) != 0 {
 			continue
 		}
 		slot.Old = binary.LittleEndian.Uint64(at[abi.AttachSlotOldAt:])
-		slot.Hook += base
-		if slot.Old == slot.Hook { // left behind by an earlier controller
+		slot.To += base
+		if slot.Old == slot.To { // left behind by an earlier controller
 			if slot.real == 0 {
 				continue // nobody knows what it held: it goes on through the hook
 			}
 			slot.Old = slot.real
 		}
-		led = append(led, slot)
+		led = append(led, slot.Slot)
 	}
 	return led
 }

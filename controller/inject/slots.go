@@ -11,16 +11,12 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
-// Slot is a GOT slot that leads to one of DMLib's hooks now.
-type Slot struct {
-	// Address of the slot, Hook where it leads, Old what it held.
-	Address, Hook, Old uint64
-	// RELRO says that its page is read-only.
-	RELRO bool
+// hookable is a GOT slot that is to lead to one of DMLib's hooks. To is an offset from
+// DMLib's load address.
+type hookable struct {
+	shm.Slot
 
-	real   uint64         // the function behind the hook; 0: not known
-	origin objfile.Origin // in an object that is loaded at bias
-	bias   uint64
+	real uint64 // the function behind the hook; 0: not known
 }
 
 // realFunction stands behind a hook.
@@ -69,7 +65,7 @@ func findReals(pid int, images []objfile.Image, hooks map[string]uint64) (reals 
 
 // findSlots finds the GOT slots of all objects that lead to functions which
 // DMLib hooks. An object whose file cannot be read any more keeps its calls.
-func findSlots(images []objfile.Image, hooks map[string]uint64, reals []realFunction) (slots []Slot) {
+func findSlots(images []objfile.Image, hooks map[string]uint64, reals []realFunction) (slots []hookable) {
 	behind := make(map[string]uint64)
 	for _, r := range reals {
 		behind[r.name] = r.address
@@ -86,10 +82,10 @@ func findSlots(images []objfile.Image, hooks map[string]uint64, reals []realFunc
 			continue
 		}
 		for _, slot := range found {
-			slots = append(slots, Slot{
-				Address: image.Address(slot.VirtualAddress), Hook: hooks[slot.Symbol], RELRO: slot.RELRO,
-				real: behind[slot.Symbol], origin: slot.Origin, bias: image.Bias,
-			})
+			slots = append(slots, hookable{shm.Slot{
+				Address: image.Address(slot.VirtualAddress), To: hooks[slot.Symbol], RELRO: slot.RELRO,
+				Origin: slot.Origin, Bias: image.Bias,
+			}, behind[slot.Symbol]})
 		}
 	}
 	return slots

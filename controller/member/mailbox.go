@@ -50,7 +50,7 @@ func (m mailbox) Call(ctx context.Context, call access.Call) (uint64, string, er
 // Map maps memory at the next hook, or while the process waits in the gate.
 func (m mailbox) Map(ctx context.Context, start, size uint64) error {
 	_, err := m.executor.Run(ctx, shm.Command{
-		Op: shm.OpMap, At: shm.AtAlloc | shm.AtLock | shm.AtIO | shm.AtStub | shm.AtPatch | shm.AtGate,
+		Op: shm.OpMap, At: shm.AtHooks | shm.AtPatch | shm.AtGate,
 		Args: [8]uint64{start, size},
 	})
 	return err
@@ -58,15 +58,9 @@ func (m mailbox) Map(ctx context.Context, start, size uint64) error {
 
 // Store changes a GOT slot at the next hook.
 func (m mailbox) Store(ctx context.Context, slot access.Word, old, value uint64) error {
-	command := shm.Command{
-		Op: shm.OpGOT, At: shm.AtAlloc | shm.AtLock | shm.AtIO | shm.AtStub,
-		Args: [8]uint64{0: slot.Address, 2: value, 3: 1, 4: old},
-	}
-	if slot.ReadOnly {
-		command.Args[5] = 1
-	}
-	_, err := m.executor.RunRetrying(ctx, command.Of(slot.Origin, slot.ImageBias))
-	return err
+	return m.executor.ExchangeSlot(ctx, shm.Slot{
+		Address: slot.Address, Old: old, To: value, RELRO: slot.ReadOnly, Origin: slot.Origin, Bias: slot.ImageBias,
+	})
 }
 
 // describe says where a command ran.

@@ -102,9 +102,9 @@ func (s *stubs) redirectAll(ctx context.Context, delivery shm.PointControl, writ
 	if s.batch == nil { // else it was looked at
 		s.forgetLost(writer)
 	}
-	var redirect []redirection
+	var redirect []shm.Slot
 	for _, slot := range wanted {
-		if s.hooked.have(slot.address) {
+		if s.hooked.have(slot.Address) {
 			p.reason = fmt.Sprintf("%s: a hook of DMLib has its calls, for another measure point", slot.symbol)
 			continue
 		}
@@ -127,8 +127,8 @@ func (s *stubs) redirectAll(ctx context.Context, delivery shm.PointControl, writ
 		if !slices.Contains(p.symbols, slot.symbol) {
 			p.symbols = append(p.symbols, slot.symbol)
 		}
-		if !s.redirect.have(slot.address) {
-			redirect = append(redirect, slot.to(stub))
+		if !s.redirect.have(slot.Address) {
+			redirect = append(redirect, slot.to(writer.stubAddress(stub)))
 		}
 	}
 	done, err := writer.lead(ctx, redirect)
@@ -178,9 +178,13 @@ func (s *stubs) stubFor(ctx context.Context, writer slotWriter, function uint64)
 // giveBack restores the slots that lead to the given stubs. What does not come
 // to a safe point in time stays redirected: the stub passes calls through.
 func (s *stubs) giveBack(ctx context.Context, writer slotWriter, locals []int) {
-	var kept, back []redirection
+	given := make(map[uint64]bool)
+	for _, local := range locals {
+		given[writer.stubAddress(local-shm.HookCount)] = true
+	}
+	var kept, back []shm.Slot
 	for _, r := range s.redirect {
-		if slices.Contains(locals, shm.HookCount+r.stub) {
+		if given[r.To] {
 			back = append(back, r)
 		} else {
 			kept = append(kept, r)
@@ -190,7 +194,7 @@ func (s *stubs) giveBack(ctx context.Context, writer slotWriter, locals []int) {
 }
 
 // restore puts slots back, and returns those that stay redirected.
-func (h *host) restore(ctx context.Context, writer slotWriter, back []redirection) (left []redirection) {
+func (h *host) restore(ctx context.Context, writer slotWriter, back []shm.Slot) (left []shm.Slot) {
 	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
 	defer cancel()
 	left, err := writer.restore(ctx, slices.DeleteFunc(back, writer.lost))
@@ -203,16 +207,16 @@ func (h *host) restore(ctx context.Context, writer slotWriter, back []redirectio
 // leadAll makes slots lead to stubs that pass calls through, all at once, and
 // returns the stubs' local points.
 func (s *stubs) leadAll(ctx context.Context, writer slotWriter, slots []wantedSlot) (locals []int) {
-	var redirect []redirection
+	var redirect []shm.Slot
 	for _, slot := range slots {
-		if s.redirect.have(slot.address) || s.hooked.have(slot.address) || slices.ContainsFunc(redirect, func(r redirection) bool { return r.address == slot.address }) {
+		if s.redirect.have(slot.Address) || s.hooked.have(slot.Address) || slices.ContainsFunc(redirect, func(r shm.Slot) bool { return r.Address == slot.Address }) {
 			continue
 		}
 		stub, err := s.stubFor(ctx, writer, slot.function)
 		if err != nil {
 			break
 		}
-		redirect = append(redirect, slot.to(stub))
+		redirect = append(redirect, slot.to(writer.stubAddress(stub)))
 		locals = append(locals, shm.HookCount+stub)
 	}
 	done, err := writer.lead(ctx, redirect)

@@ -39,7 +39,7 @@ func mustWriter(t *testing.T, before func(address uint64)) slotWriter {
 		defer close(done)
 		for ctx.Err() == nil {
 			for i := range shm.MailboxSize {
-				if c := app.Command(i); c.Claim(uint32(anyHook)) {
+				if c := app.Command(i); c.Claim(uint32(shm.AtHooks)) {
 					before(c.Arg(0))
 					old, errno := storeGOT(c)
 					c.Finish(1, 0, old, int(errno))
@@ -73,11 +73,11 @@ func storeGOT(c dmtest.Command) (old uint64, errno unix.Errno) {
 	return 0, unix.EFAULT
 }
 
-func redirections() []redirection {
-	list := make([]redirection, len(slots))
+func redirections() []shm.Slot {
+	list := make([]shm.Slot, len(slots))
 	for i := range slots {
 		slots[i].Store(uint64(100 + i))
-		list[i] = redirection{address: slotAddress(i), stub: i}
+		list[i] = shm.Slot{Address: slotAddress(i), To: 1000 + 16*uint64(i)}
 	}
 	return list
 }
@@ -102,7 +102,7 @@ func TestLeadMeetsTheLoader(t *testing.T) {
 		}
 	})
 	led, err := w.lead(t.Context(), list)
-	if err != nil || len(led) != len(slots) || led[1].old != 555 {
+	if err != nil || len(led) != len(slots) || led[1].Old != 555 {
 		t.Fatalf("led %+v, %v", led, err)
 	}
 	wantSlots(t, 1000, 1016, 1032, 1048)
@@ -122,7 +122,7 @@ func TestGiveBackAfterUnload(t *testing.T) {
 		t.Fatal(err)
 	}
 	slots[2].Store(42) // somebody's data
-	led = append([]redirection{{address: unmapped, stub: 5}}, led...)
+	led = append([]shm.Slot{{Address: unmapped, To: 1080}}, led...)
 
 	placer, _ := start(t)
 	stubs := &stubs{hooked: new(ledSlots), host: &host{common: placer.common, process: &process{memory: w.memory}}, redirect: led}
@@ -142,7 +142,7 @@ func TestRestoreComparesAndGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	slots[0].Store(42)
-	led = append([]redirection{{address: unmapped, stub: 5}}, led...)
+	led = append([]shm.Slot{{Address: unmapped, To: 1080}}, led...)
 	if left, err := w.restore(t.Context(), led); err == nil || len(left) != 0 {
 		t.Errorf("left %+v, %v", left, err)
 	}
@@ -162,8 +162,8 @@ func TestFailedPlacementIsTakenBack(t *testing.T) {
 		bound:  map[uint64]int{7: 0, 8: 1}, // earlier
 	}
 	wanted := []wantedSlot{
-		{symbol: "f", address: slotAddress(0), function: 7},
-		{symbol: "g", address: stillLoading, function: 8},
+		{symbol: "f", Slot: shm.Slot{Address: slotAddress(0)}, function: 7},
+		{symbol: "g", Slot: shm.Slot{Address: stillLoading}, function: 8},
 	}
 	failed := &placement{}
 	if err := stubs.redirectAll(t.Context(), shm.PointControl{Point: 3, Aggregate: true}, w, wanted, failed); err == nil {

@@ -81,17 +81,15 @@ func (h *hooks) enter(ctx context.Context, index uint16, hook shm.Hook, held boo
 		return "", err
 	}
 	h.redirect = slices.DeleteFunc(h.redirect, writer.lost)
-	var fresh []redirection
+	var fresh []shm.Slot
 	for _, slot := range wanted {
 		switch {
 		case slot.function != entry.behind:
 			reason = "calls of a function of that name which is not the C library's are not counted"
-		case h.stubbed.have(slot.address):
+		case h.stubbed.have(slot.Address):
 			reason = whyStub
-		case !h.redirect.have(slot.address):
-			r := slot.to(0)
-			r.hook = entry.hook
-			fresh = append(fresh, r)
+		case !h.redirect.have(slot.Address):
+			fresh = append(fresh, slot.to(entry.hook))
 		}
 	}
 	if !slices.Contains(h.users[hook.Index], index) {
@@ -101,8 +99,8 @@ func (h *hooks) enter(ctx context.Context, index uint16, hook shm.Hook, held boo
 	defer cancel()
 	led, err := writer.lead(ctx, fresh)
 	for i := range led {
-		if led[i].old == entry.hook { // a forked child is born with such slots
-			led[i].old = entry.behind
+		if led[i].Old == entry.hook { // a forked child is born with such slots
+			led[i].Old = entry.behind
 		}
 	}
 	h.redirect = append(h.redirect, led...)
@@ -135,9 +133,9 @@ func (h *hooks) leave(ctx context.Context, writer slotWriter, indexes ...uint16)
 			unwanted[entry.hook] = true
 		}
 	}
-	var kept, back []redirection
+	var kept, back []shm.Slot
 	for _, r := range h.redirect {
-		if unwanted[r.hook] {
+		if unwanted[r.To] {
 			back = append(back, r)
 		} else {
 			kept = append(kept, r)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/attune-hpc/attune/controller/probe/symbols"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
@@ -78,16 +79,16 @@ func (h *host) chosenIn(image objfile.Image, file *objfile.File, patterns []stri
 
 // wantedSlot is a GOT slot that should lead to the stub of a function.
 type wantedSlot struct {
+	shm.Slot
+
 	symbol   string
-	address  uint64 // of the slot
-	relro    bool
 	function uint64 // where the slot should lead in the end
-	origin   objfile.Origin
-	bias     uint64 // of its object
 }
 
-func (s wantedSlot) to(stub int) redirection {
-	return redirection{address: s.address, relro: s.relro, stub: stub, origin: s.origin, bias: s.bias}
+// to is the slot that leads to a hook or stub.
+func (s wantedSlot) to(address uint64) shm.Slot {
+	s.To = address
+	return s.Slot
 }
 
 // wantedSlots finds the slots of all objects whose symbol matches, and where
@@ -120,8 +121,8 @@ func (h *host) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot
 			}
 			others = others || target.GetObject() == "" || !image.Matches(target.GetObject())
 			wanted = append(wanted, wantedSlot{
-				symbol: slot.Symbol, address: image.Address(slot.VirtualAddress), relro: slot.RELRO, function: function,
-				origin: slot.Origin, bias: image.Bias,
+				shm.Slot{Address: image.Address(slot.VirtualAddress), RELRO: slot.RELRO, Origin: slot.Origin, Bias: image.Bias},
+				slot.Symbol, function,
 			})
 		}
 	}

@@ -22,6 +22,8 @@ const (
 	AtLock  Family = abi.AtLock
 	AtIO    Family = abi.AtIO
 	AtStub  Family = abi.AtStub
+	// AtHooks is any hook or stub, for what takes no lock of the program.
+	AtHooks = AtAlloc | AtLock | AtIO | AtStub
 	// AtPatch is the entry of any patched function, inside whatever lock:
 	// nothing is called there.
 	AtPatch Family = abi.AtPatch

@@ -72,7 +72,7 @@ func (b *Batch) Reserve(ctx context.Context, functions []Function) {
 	wanted := b.c.unmapped(functions)
 	mapped := make([]bool, len(wanted))
 	var group errgroup.Group
-	group.SetLimit(shm.MailboxSize - 4) // leaves some to tuning actions
+	group.SetLimit(shm.MailboxShare)
 	for i, arena := range wanted {
 		group.Go(func() error {
 			mapped[i] = b.c.mapArena(ctx, arena) == nil

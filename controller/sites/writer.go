@@ -96,7 +96,7 @@ func (w writer) hooks() (entry, exit uint64) {
 	return app.PatchEntry, app.PatchExit
 }
 
-const anyPoint = shm.AtAlloc | shm.AtLock | shm.AtIO | shm.AtStub | shm.AtPatch | shm.AtGate
+const anyPoint = shm.AtHooks | shm.AtPatch | shm.AtGate
 
 // mapPatience bounds how long memory is waited for. A program that has ended, or is
 // idle, comes by no safe point, and who gives something back waits without a limit of
