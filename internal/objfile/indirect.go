@@ -2,30 +2,22 @@
 
 package objfile
 
-import (
-	"debug/elf"
-	"encoding/binary"
-)
+import "debug/elf"
 
 // IndirectSlots returns the slots of the object that hold what the resolver at
 // a virtual address has chosen (R_*_IRELATIVE): the object's own calls of an
 // indirect function go through them.
 func (f *File) IndirectSlots(resolver uint64) ([]Slot, error) {
 	var slots []Slot
-	for _, where := range f.relocations() {
-		data, err := f.load("relocations", where.table)
+	for r, err := range f.relocations() {
 		if err != nil {
 			return nil, err
 		}
-		for ; len(data) >= relaBytes; data = data[relaBytes:] {
-			address := binary.LittleEndian.Uint64(data)
-			kind := uint32(binary.LittleEndian.Uint64(data[8:]))
-			if !indirectRelocation(f.Machine(), kind) || binary.LittleEndian.Uint64(data[16:]) != resolver {
-				continue
-			}
-			if _, mapped := f.headers.segment(address, 8); mapped {
-				slots = append(slots, Slot{VirtualAddress: address, RELRO: f.headers.relro(address, 8)})
-			}
+		if !indirectRelocation(f.Machine(), r.kind) || r.addend != resolver {
+			continue
+		}
+		if _, mapped := f.headers.segment(r.fills, 8); mapped {
+			slots = append(slots, Slot{VirtualAddress: r.fills, RELRO: f.headers.relro(r.fills, 8)})
 		}
 	}
 	return slots, nil

@@ -5,7 +5,6 @@ package objfile
 import (
 	"bytes"
 	"debug/elf"
-	"encoding/binary"
 	"hash/fnv"
 
 	"github.com/attune-hpc/attune/dmlib/abi"
@@ -27,9 +26,6 @@ type Origin struct {
 	// Initial is what the word holds until the loader has relocated the object.
 	Initial uint64
 }
-
-// relaBytes is the size of one relocation: offset, info, addend.
-const relaBytes = 24
 
 // Relocated says whether a slot that holds a value, in an object loaded at a
 // bias, is one that the loader is done with: what is written into another one it
@@ -69,16 +65,15 @@ func fingerprint(parts ...[]byte) uint64 {
 // OriginName is how many bytes of a name count at most.
 const OriginName = abi.OriginName
 
-// originOf returns the origin of the slot that a relocation fills, which lies at
-// a virtual address and names the symbol of that index.
-func (l *linking) originOf(relocation []byte, address uint64, symbols *symbolTable, index int) Origin {
-	entry := symbols.raw[index*elf.Sym64Size:][:elf.Sym64Size]
-	name := symbols.name(symbols.entry(index))
-	symbol := l.dynamic.values[elf.DT_SYMTAB] + uint64(index*elf.Sym64Size)
-	text := l.dynamic.values[elf.DT_STRTAB] + uint64(symbols.entry(index).Name)
+// originOf returns the origin of the slot that a relocation fills.
+func (l *linking) originOf(r relocation, symbols *symbolTable) Origin {
+	entry := symbols.raw[r.symbol*elf.Sym64Size:][:elf.Sym64Size]
+	name := symbols.name(symbols.entry(r.symbol))
+	symbol := l.dynamic.values[elf.DT_SYMTAB] + uint64(r.symbol*elf.Sym64Size)
+	text := l.dynamic.values[elf.DT_STRTAB] + uint64(symbols.entry(r.symbol).Name)
 	return Origin{
-		Relocation: address, Symbol: int32(symbol - address), Name: int32(text - address),
-		Print: fingerprint(relocation, entry, name[:min(len(name), OriginName)]), Initial: l.initial(binary.LittleEndian.Uint64(relocation)),
+		Relocation: r.address, Symbol: int32(symbol - r.address), Name: int32(text - r.address),
+		Print: fingerprint(r.raw, entry, name[:min(len(name), OriginName)]), Initial: l.initial(r.fills),
 	}
 }
 

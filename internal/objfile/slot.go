@@ -4,7 +4,6 @@ package objfile
 
 import (
 	"debug/elf"
-	"encoding/binary"
 	"fmt"
 
 	"github.com/attune-hpc/attune/internal/symname"
@@ -65,22 +64,19 @@ func (f *File) GOTSlots(patterns ...string) ([]Slot, error) {
 	}
 	var slots []Slot
 	seen, names := make(map[uint64]bool), newNames()
-	for _, where := range f.relocations() {
-		data, err := f.load("relocations", where.table)
+	for r, err := range f.relocations() {
 		if err != nil {
 			return nil, err
 		}
-		for at := where.address; len(data) >= relaBytes; data, at = data[relaBytes:], at+relaBytes {
-			slot, ok := f.slot(data[:relaBytes], at, symbols, wanted)
-			if !ok || seen[slot.VirtualAddress] {
-				continue
-			}
-			if len(slots) == maxSlots || names.Spend(len(slot.Symbol)) != nil {
-				return slots, fmt.Errorf("%w: more than %d slots match %q, or their names have more than %d bytes", ErrTooManySymbols, maxSlots, patterns, maxFoundNames)
-			}
-			seen[slot.VirtualAddress] = true
-			slots = append(slots, slot)
+		slot, ok := f.slot(r, symbols, wanted)
+		if !ok || seen[slot.VirtualAddress] {
+			continue
 		}
+		if len(slots) == maxSlots || names.Spend(len(slot.Symbol)) != nil {
+			return slots, fmt.Errorf("%w: more than %d slots match %q, or their names have more than %d bytes", ErrTooManySymbols, maxSlots, patterns, maxFoundNames)
+		}
+		seen[slot.VirtualAddress] = true
+		slots = append(slots, slot)
 	}
 	return slots, nil
 }
@@ -133,42 +129,20 @@ func matchers(patterns []string) ([]filter, error) {
 	return all, nil
 }
 
-// relocationTable is a table of relocations, and its virtual address.
-type relocationTable struct {
-	table
-
-	address uint64
-}
-
-// relocations finds .rela.plt and .rela.dyn by the dynamic segment.
-func (l *linking) relocations() []relocationTable {
-	find := func(place, size elf.DynTag) relocationTable {
-		return relocationTable{l.dynamic.table(l.headers, place, size), l.dynamic.values[place]}
-	}
-	var tables []relocationTable
-	if elf.DynTag(l.dynamic.values[elf.DT_PLTREL]) == elf.DT_RELA {
-		tables = append(tables, find(elf.DT_JMPREL, elf.DT_PLTRELSZ))
-	}
-	return append(tables, find(elf.DT_RELA, elf.DT_RELASZ))
-}
-
-// slot decodes the relocation that lies at a virtual address.
-func (l *linking) slot(data []byte, at uint64, symbols *symbolTable, wanted []bool) (Slot, bool) {
-	address := binary.LittleEndian.Uint64(data)
-	info := binary.LittleEndian.Uint64(data[8:])
-	index := int(info >> 32)
-	jump, ok := slotRelocation(l.Machine(), uint32(info))
-	if !ok || index >= len(wanted) || !wanted[index] {
+// slot is what a relocation fills, if that is a slot of a symbol that is wanted.
+func (l *linking) slot(r relocation, symbols *symbolTable, wanted []bool) (Slot, bool) {
+	jump, ok := slotRelocation(l.Machine(), r.kind)
+	if !ok || r.symbol >= len(wanted) || !wanted[r.symbol] {
 		return Slot{}, false
 	}
-	name := symbols.name(symbols.entry(index))
-	if _, mapped := l.headers.segment(address, 8); !mapped {
+	name := symbols.name(symbols.entry(r.symbol))
+	if _, mapped := l.headers.segment(r.fills, 8); !mapped {
 		return Slot{}, false
 	}
 	return Slot{
-		Symbol: string(name), VirtualAddress: address,
-		RELRO: l.headers.relro(address, 8), Lazy: jump && !l.BindNow(),
-		Origin: l.originOf(data, at, symbols, index),
+		Symbol: string(name), VirtualAddress: r.fills,
+		RELRO: l.headers.relro(r.fills, 8), Lazy: jump && !l.BindNow(),
+		Origin: l.originOf(r, symbols),
 	}, true
 }
 
@@ -193,20 +167,13 @@ func (f *File) copies(name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, where := range f.relocations() {
-		data, err := f.load("relocations", where.table)
+	for r, err := range f.relocations() {
 		if err != nil {
 			return false, err
 		}
-		for ; len(data) >= relaBytes; data = data[relaBytes:] {
-			info := binary.LittleEndian.Uint64(data[8:])
-			index := int(info >> 32)
-			if !copyRelocation(f.Machine(), uint32(info)) || index == 0 || index >= symbols.count() {
-				continue
-			}
-			if string(symbols.name(symbols.entry(index))) == name {
-				return true, nil
-			}
+		if copyRelocation(f.Machine(), r.kind) && r.symbol != 0 && r.symbol < symbols.count() &&
+			string(symbols.name(symbols.entry(r.symbol))) == name {
+			return true, nil
 		}
 	}
 	return false, nil
