@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math/bits"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,16 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/account"
-	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
 const (
 	openedSource = "/proc of living processes: descriptors, executables, maps"
-	// openedShare is what part of the time may be spent with asking what is open, as a
-	// divisor.
-	openedShare = 20
 	// maxOpened bounds the files, some 300 bytes each.
 	maxOpened = 65536
 	// maxFdinfo is more than the first lines of a file in fdinfo have.
@@ -37,9 +32,8 @@ const (
 // that can be known of files where the kernel does not tell of calls. Nothing is asked of
 // a file system, which may not answer.
 type opened struct {
-	questions chan []living
-	answered  chan struct{} // closed when the last question was answered
-	// What follows is for run until answered is closed.
+	asker asker[[]living]
+	// What follows is the asker's until its end.
 	files map[string]*openFile // by path
 	looks map[incarnation]uint // how often a process was looked at
 	full  bool                 // there was no room for a file
@@ -71,44 +65,25 @@ type incarnation struct {
 }
 
 func newOpened() *opened {
-	o := &opened{
-		questions: make(chan []living, 1), answered: make(chan struct{}),
-		files: make(map[string]*openFile), looks: make(map[incarnation]uint),
-	}
-	go o.run()
+	o := &opened{files: make(map[string]*openFile), looks: make(map[incarnation]uint)}
+	o.asker = newAsker(1, o.answer)
 	return o
 }
 
 // ask asks of processes, unless a question waits already. Does nothing with a nil receiver.
 func (o *opened) ask(alive []living) {
-	if o == nil {
-		return
-	}
-	select {
-	case o.questions <- alive:
-	default:
+	if o != nil {
+		o.asker.ask(alive)
 	}
 }
 
-// run answers as seldom as its share of the time needs.
-func (o *opened) run() {
-	defer close(o.answered)
-	runtime.LockOSThread() // for its CPU time
-	defer runtime.UnlockOSThread()
-	var again time.Time
-	for alive := range o.questions {
-		begun, worked := time.Now(), clock.Thread()
-		if begun.Before(again) {
-			continue
-		}
-		before := o.looks
-		o.looks = make(map[incarnation]uint, len(alive)) // of those that live
-		for _, p := range alive {
-			key := incarnation{p.pid, p.start}
-			o.looks[key] = before[key] + 1
-			o.look(p.pid, o.looks[key])
-		}
-		again = begun.Add(openedShare * (clock.Thread() - worked))
+func (o *opened) answer(alive []living) {
+	before := o.looks
+	o.looks = make(map[incarnation]uint, len(alive)) // of those that live
+	for _, p := range alive {
+		key := incarnation{p.pid, p.start}
+		o.looks[key] = before[key] + 1
+		o.look(p.pid, o.looks[key])
 	}
 }
 
@@ -203,8 +178,7 @@ const maxInodes = 64
 // end returns the files that were seen, when the last question is answered: those that were
 // open for writing first, and then by path.
 func (o *opened) end() []account.File {
-	close(o.questions)
-	<-o.answered
+	o.asker.end()
 	paths := slices.SortedFunc(maps.Keys(o.files), func(p, q string) int {
 		return cmp.Or(cmp.Compare(o.files[q].access&toWrite, o.files[p].access&toWrite), cmp.Compare(p, q))
 	})

@@ -60,7 +60,7 @@ func (s *sampler) run(ctx context.Context) {
 		}
 		begun, worked := time.Now(), clock.Thread()
 		if n, seen := s.sample(begun); seen && !s.options.Beside {
-			s.sharing.ask(question{n.alive, s.last.resident, s.last.seconds})
+			s.sharing.asker.ask(question{n.alive, s.last.resident, s.last.seconds})
 			s.opened.ask(n.alive)
 		}
 		s.shown.pause(begun, pause)

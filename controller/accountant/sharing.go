@@ -2,29 +2,15 @@
 
 package accountant
 
-import (
-	"runtime"
-	"time"
+// growth is by how much the resident memory must have grown before it is asked again what
+// of it is shared, as a divisor.
+const growth = 20
 
-	"github.com/attune-hpc/attune/internal/clock"
-)
-
-const (
-	// sharedShare is what part of the time may be spent with asking what memory is shared, as
-	// a divisor.
-	sharedShare = 20
-	// growth is by how much the resident memory must have grown before it is asked
-	// again what of it is shared, as a divisor.
-	growth = 20
-)
-
-// sharing asks again and again what of the memory is shared, beside the sampler: that
-// takes the kernel long, which walks all pages, and nobody may wait for it who has
-// limits to see to.
+// sharing asks again and again what of the memory is shared, for which the kernel walks all
+// pages.
 type sharing struct {
-	questions chan question
-	answered  chan struct{} // closed when the last question was answered
-	// What follows is for run until answered is closed.
+	asker asker[question]
+	// What follows is the asker's until its end.
 	peaks map[string]peak
 	asked uint64 // most resident memory of which it was asked, bytes
 }
@@ -43,37 +29,20 @@ type peak struct {
 }
 
 func newSharing() *sharing {
-	s := &sharing{questions: make(chan question), answered: make(chan struct{}), peaks: make(map[string]peak)}
-	go s.run()
+	s := &sharing{peaks: make(map[string]peak)}
+	s.asker = newAsker(0, s.answer)
 	return s
 }
 
-// ask asks, unless the last question has no answer yet.
-func (s *sharing) ask(q question) {
-	select {
-	case s.questions <- q:
-	default:
+// answer looks when there is more resident memory than when it was last asked.
+func (s *sharing) answer(q question) {
+	if q.resident <= s.asked+s.asked/growth {
+		return
 	}
-}
-
-// run answers when there is more resident memory than when it was last asked, as seldom
-// as its share of the time needs.
-func (s *sharing) run() {
-	defer close(s.answered)
-	runtime.LockOSThread() // for its CPU time
-	defer runtime.UnlockOSThread()
-	var again time.Time
-	for q := range s.questions {
-		begun, worked := time.Now(), clock.Thread()
-		if q.resident <= s.asked+s.asked/growth || begun.Before(again) {
-			continue
-		}
-		if pss, swapped, known := proportional(q.alive); known {
-			s.asked = q.resident
-			s.keep("memory.proportional_peak_bytes", pss, q.seconds)
-			s.keep("memory.swap_peak_bytes", swapped, q.seconds)
-		}
-		again = begun.Add(sharedShare * (clock.Thread() - worked))
+	if pss, swapped, known := proportional(q.alive); known {
+		s.asked = q.resident
+		s.keep("memory.proportional_peak_bytes", pss, q.seconds)
+		s.keep("memory.swap_peak_bytes", swapped, q.seconds)
 	}
 }
 
@@ -86,7 +55,6 @@ func (s *sharing) keep(name string, value uint64, seconds float64) {
 // end returns the peaks by field, when the last question is answered, and the most resident
 // memory of which it was asked.
 func (s *sharing) end() (peaks map[string]peak, asked uint64) {
-	close(s.questions)
-	<-s.answered
+	s.asker.end()
 	return s.peaks, s.asked
 }
