@@ -197,7 +197,7 @@ func (d *disk) fill(a *account.Account) {
 		}
 		if d.measured {
 			*f.into, a.PeakTimes[f.name] = new(f.peak.value), f.peak.seconds
-			a.Accuracy[f.name], a.Sources[f.name] = accuracy, "statx(2) of all that lies in the directories"
+			a.Note(accuracy, "statx(2) of all that lies in the directories", f.name)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func fillFiles(a *account.Account, files *taskaccount.Files, living bool) {
 	}
 	a.Cost.LostEvents += totals.LostCalls
 	for _, name := range fileFields {
-		a.Accuracy[name], a.Sources[name] = accuracy, filesSource
+		a.Note(accuracy, filesSource, name)
 		if why != "" {
 			a.Missing[name] = why
 		}

@@ -31,7 +31,7 @@ func fillAvailable(a *account.Account, job batch.Job) {
 	a.Available = v
 	for name, source := range map[string]string{"cores": from.Cores, "memory_bytes": from.Memory, "wall_seconds": from.Wall} {
 		if source != "" {
-			a.Accuracy["available."+name], a.Sources["available."+name] = account.Exact, source
+			a.Note(account.Exact, source, "available."+name)
 		}
 	}
 }

@@ -183,9 +183,7 @@ func fillKernelAccuracy(a *account.Account, sum taken, totals taskaccount.Totals
 		a.Missing["processes.total"] = "at least: more processes were alive at one time than can be followed"
 	}
 	fillTaken(a, sum, accuracy, kernelSource)
-	for _, name := range []string{"processes.total", "processes.peak", "processes.left"} {
-		a.Accuracy[name], a.Sources[name] = count, kernelSource
-	}
+	a.Note(count, kernelSource, "processes.total", "processes.peak", "processes.left")
 	if totals.LostProcesses > 0 {
 		a.Missing["tree"] = "processes are missing that found the buffer full; the totals have them"
 	}

@@ -193,7 +193,7 @@ func (o *opened) end() []account.File {
 // fill fills in the files; reason is why the kernel does not tell more.
 func (o *opened) fill(a *account.Account, reason error) {
 	a.Files = o.end()
-	a.Accuracy["files"], a.Sources["files"] = account.Sampled, openedSource
+	a.Note(account.Sampled, openedSource, "files")
 	a.Missing["files"] = "those that were open or mapped when the processes were looked at, without bytes and calls: " + reason.Error()
 	if o.full {
 		a.Missing["files"] = fmt.Sprintf("the first %d of %s", maxOpened, a.Missing["files"])

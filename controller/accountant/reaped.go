@@ -191,12 +191,11 @@ func ownMark() uint64 {
 
 // fillProcesses fills in how many there were, and says how good sums over them are.
 func (r *reaped) fillProcesses(a *account.Account, start time.Time, n now) account.Accuracy {
-	names := []string{"processes.total", "processes.peak"}
 	a.Processes.Left = new(uint64(len(n.alive)))
-	a.Accuracy["processes.left"], a.Sources["processes.left"] = account.Exact, "/proc"
+	a.Note(account.Exact, "/proc", "processes.left")
 	if r.events == nil {
 		a.Processes.Peak = new(max(n.peak, 1))
-		a.Accuracy["processes.peak"], a.Sources["processes.peak"] = account.Bound, "/proc"
+		a.Note(account.Bound, "/proc", "processes.peak")
 		a.Missing["processes.total"], a.Missing["tree"] = r.refuse.Error(), r.refuse.Error()
 		return account.Bound
 	}
@@ -210,12 +209,8 @@ func (r *reaped) fillProcesses(a *account.Account, start time.Time, n now) accou
 		accuracy, a.Cost.LostEvents = account.Bound, lost
 		a.Missing["processes.total"] = "at least: events of processes were lost"
 	}
-	for _, name := range names {
-		a.Accuracy[name], a.Sources[name] = accuracy, "process connector"
-	}
-	for _, name := range []string{"tree.cpu_seconds", "tree.memory.resident_peak_bytes"} {
-		a.Accuracy[name], a.Sources[name] = account.Sampled, "/proc of living processes, as of the last look at each"
-	}
+	a.Note(accuracy, "process connector", "processes.total", "processes.peak")
+	a.Note(account.Sampled, "/proc of living processes, as of the last look at each", "tree.cpu_seconds", "tree.memory.resident_peak_bytes")
 	a.Missing["tree[].cpu_seconds"] = "without root, only sums are known of processes that ended before they were looked at"
 	if total > 1 {
 		return account.Bound

@@ -4,6 +4,7 @@ package accountant
 
 import (
 	"context"
+	"maps"
 	"runtime"
 	"slices"
 	"time"
@@ -123,6 +124,9 @@ func (s *sampler) keep(name string, peak **uint64, value uint64, at float64) {
 	}
 }
 
+// sampledSource is what all looks are at.
+const sampledSource = "/proc of all living processes, at one time"
+
 // fill fills in what was sampled.
 func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 	if s.err != nil {
@@ -133,9 +137,7 @@ func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 		a.Missing["memory"] = "too short: no process was looked at while it ran"
 	}
 	a.Memory, a.CoresPeak, a.PeakTimes = s.peaks, s.cores, s.times
-	for name := range s.times {
-		a.Accuracy[name], a.Sources[name] = account.Sampled, "/proc of all living processes, at one time"
-	}
+	a.Note(account.Sampled, sampledSource, slices.Collect(maps.Keys(s.times))...)
 	fillMark(a, mark, all)
 	s.spans.fill(a)
 	s.fillHistory(a)
@@ -144,7 +146,7 @@ func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 	}
 	if peak, known := s.group.peak(); known {
 		a.Memory.Cgroup = new(peak)
-		a.Accuracy["memory.cgroup_peak_bytes"], a.Sources["memory.cgroup_peak_bytes"] = account.Exact, "control group's memory controller"
+		a.Note(account.Exact, "control group's memory controller", "memory.cgroup_peak_bytes")
 	} else {
 		a.Missing["memory.cgroup_peak_bytes"] = s.group.reason()
 	}
@@ -178,9 +180,7 @@ func (s *sampler) fillHistory(a *account.Account) {
 	s.history.resident = max(s.history.resident, s.last.resident)
 	s.history.end(a.WallSeconds, seconds(*a.CPUSeconds))
 	a.History = slices.DeleteFunc(s.history.list, func(m account.Moment) bool { return m.Seconds > a.WallSeconds })
-	for _, name := range []string{"history.cores", "history.resident_bytes"} {
-		a.Accuracy[name], a.Sources[name] = account.Sampled, "/proc of all living processes, at one time"
-	}
+	a.Note(account.Sampled, sampledSource, "history.cores", "history.resident_bytes")
 }
 
 // fillMark raises the resident peak to the most that a single process had, of
@@ -194,8 +194,8 @@ func fillMark(a *account.Account, mark uint64, all bool) {
 	}
 	a.Memory.Resident = new(mark)
 	delete(a.PeakTimes, field)
-	a.Accuracy[field], a.Sources[field] = account.Sampled, "the kernel's mark of the process with the most, which is more than was seen of all at one time"
+	a.Note(account.Sampled, "the kernel's mark of the process with the most, which is more than was seen of all at one time", field)
 	if single {
-		a.Accuracy[field], a.Sources[field] = account.Exact, "the kernel's mark of each process, of which there was one at a time"
+		a.Note(account.Exact, "the kernel's mark of each process, of which there was one at a time", field)
 	}
 }

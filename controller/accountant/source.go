@@ -127,18 +127,14 @@ var takenFields = []string{
 func fillTaken(a *account.Account, t taken, accuracy account.Accuracy, source string) {
 	a.CPUSeconds, a.UserSeconds, a.SystemSeconds = new(t.cpu.Seconds()), new(t.user.Seconds()), new(t.system.Seconds())
 	a.IO, a.ContextSwitches, a.Faults = t.io(), t.switches(), t.faults()
-	for _, name := range takenFields {
-		a.Accuracy[name], a.Sources[name] = accuracy, source
-	}
+	a.Note(accuracy, source, takenFields...)
 	if t.wait > 0 {
 		a.CPUWaitSeconds = new(t.wait.Seconds())
-		a.Accuracy["cpu_wait_seconds"], a.Sources["cpu_wait_seconds"] = accuracy, source
+		a.Note(accuracy, source, "cpu_wait_seconds")
 	}
 	// Ticks see where a thread is; the kernel scales that to the exact sum.
-	for _, name := range []string{"user_seconds", "system_seconds"} {
-		a.Accuracy[name], a.Sources[name] = account.Sampled, source
-		if accuracy == account.Bound {
-			a.Accuracy[name] = account.Bound
-		}
+	if accuracy == account.Exact {
+		accuracy = account.Sampled
 	}
+	a.Note(accuracy, source, "user_seconds", "system_seconds")
 }

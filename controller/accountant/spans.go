@@ -67,7 +67,7 @@ func (s *spans) fill(a *account.Account) {
 	const looks = "CPU time of all threads at each look, and what they wait for where none runs (/proc/PID/task/TID/wchan)"
 	if a.CPUWaitSeconds == nil {
 		a.CPUWaitSeconds = new(s.waits.Seconds())
-		a.Accuracy["cpu_wait_seconds"], a.Sources["cpu_wait_seconds"] = account.Sampled, "/proc/PID/task/TID/schedstat of living threads"
+		a.Note(account.Sampled, "/proc/PID/task/TID/schedstat of living threads", "cpu_wait_seconds")
 	}
 	kernel := 0.0
 	if *a.CPUSeconds > 0 {
@@ -79,7 +79,7 @@ func (s *spans) fill(a *account.Account) {
 		Events: &w[forEvents], Locks: &w[forLocks], Sleep: &w[forSleep], Other: new(w[forOther] + s.unknown),
 	}
 	for _, name := range []string{"computing", "kernel", "cpu_wait", "disk", "network", "pipes", "events", "locks", "sleep", "other"} {
-		a.Accuracy["time."+name+"_seconds"], a.Sources["time."+name+"_seconds"] = account.Sampled, looks
+		a.Note(account.Sampled, looks, "time."+name+"_seconds")
 	}
 }
 

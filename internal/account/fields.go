@@ -101,6 +101,13 @@ func (a *Account) Number(name string) (float64, bool) {
 	return float64(v.Int()), true
 }
 
+// Note says how fields are to be read, and what measured them.
+func (a *Account) Note(accuracy Accuracy, source string, fields ...string) {
+	for _, field := range fields {
+		a.Accuracy[field], a.Sources[field] = accuracy, source
+	}
+}
+
 // numbers is where the fields with numbers are, by name: looking for them takes as
 // long as all else that is done with an account.
 var numbers = sync.OnceValue(func() map[string][]int {

@@ -151,8 +151,7 @@ func measured(t *archive.Task, accuracy account.Accuracy, why string, fields ...
 		if _, known := t.Account.Number(field); !known {
 			continue
 		}
-		t.Account.Accuracy[field] = accuracy
-		t.Account.Sources[field] = t.Source
+		t.Account.Note(accuracy, t.Source, field)
 		if why != "" {
 			if t.Account.Missing == nil {
 				t.Account.Missing = make(map[string]string)
