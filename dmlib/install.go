@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/attune-hpc/attune/internal/outfile"
 )
 
 // Name returns the file name of a library with these bytes. It holds their
@@ -36,7 +38,7 @@ func install(dir string, library []byte) (string, error) {
 	if usable(path, library) {
 		return path, nil
 	}
-	if err := replaceFile(path, library); err != nil {
+	if err := outfile.Put(path, library, 0o755); err != nil {
 		return "", fmt.Errorf("install dmlib: %w", err)
 	}
 	return path, nil
@@ -52,33 +54,4 @@ func usable(path string, library []byte) bool {
 	}
 	have, err := os.ReadFile(path)
 	return err == nil && bytes.Equal(have, library)
-}
-
-// replaceFile puts the content at path in one step: a temporary file beside
-// it, complete and on its final mode before it gets the name.
-func replaceFile(path string, content []byte) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), ".libattune-dm-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(file.Name())
-		}
-	}()
-	if err := writeAndClose(file, content); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
-}
-
-func writeAndClose(file *os.File, content []byte) error {
-	_, err := file.Write(content)
-	if err == nil {
-		err = file.Chmod(0o755)
-	}
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	return err
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/outfile"
 )
 
 // Dir is the directory of a cache; the empty one keeps nothing. What is there is
@@ -41,19 +43,7 @@ func (d Dir) Put(name string, content []byte, limit int) error {
 	if err := d.makeRoom(limit); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(string(d), "new-")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	err = errors.Join(err, file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), filepath.Join(string(d), name))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
+	return outfile.Put(filepath.Join(string(d), name), content, 0o600)
 }
 
 // makeRoom empties a directory that is full: rare, and what is in use comes

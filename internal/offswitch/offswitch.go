@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/outfile"
 )
 
 // Path is the file of a node.
@@ -78,14 +79,8 @@ func (s Switch) TurnOff(reason string) error {
 	if err := os.MkdirAll(filepath.Dir(string(s)), dirMode); err != nil {
 		return fmt.Errorf("switch off: %w", err)
 	}
-	// Whoever looks meanwhile sees a whole one.
-	next := string(s) + ".new"
-	err := os.WriteFile(next, []byte(reason+"\n"), fileMode)
-	if err == nil {
-		err = os.Rename(next, string(s))
-	}
-	if err != nil {
-		return fmt.Errorf("switch off: %w", errors.Join(err, removed(next)))
+	if err := outfile.PutDurably(string(s), []byte(reason+"\n"), fileMode); err != nil {
+		return fmt.Errorf("switch off: %w", err)
 	}
 	return nil
 }
@@ -125,11 +120,4 @@ func Any(switches ...Switch) func() (reason string, off bool) {
 		}
 		return "", false
 	}
-}
-
-func removed(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }

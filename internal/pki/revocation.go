@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"math/big"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/attune-hpc/attune/internal/outfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -173,14 +173,7 @@ func (r *revocations) write() error {
 	if err != nil {
 		return err
 	}
-	name, err := prepare(r.path, text, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(name, r.path); err != nil {
-		return errors.Join(err, os.Remove(name))
-	}
-	return nil
+	return outfile.PutDurably(r.path, text, 0o600)
 }
 
 // Verify returns why a peer's certificate, which a handshake has found to be of the

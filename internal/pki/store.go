@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/outfile"
 )
 
 // ReadAuthority reads the CA of a directory: ca.crt and ca.key.
@@ -71,14 +73,14 @@ func (i Issued) Write(certPath, keyPath string, replace bool) (err error) {
 			}
 		}
 	}
-	key, err := prepare(keyPath, i.Key, 0o600)
+	key, err := outfile.Prepare(keyPath, i.Key, 0o600)
 	if err != nil {
 		return err
 	}
 	if err := keepReaders(keyPath, key); err != nil {
 		return errors.Join(err, os.Remove(key))
 	}
-	cert, err := prepare(certPath, i.Cert, 0o644)
+	cert, err := outfile.Prepare(certPath, i.Cert, 0o644)
 	if err != nil {
 		return errors.Join(err, os.Remove(key))
 	}
@@ -127,28 +129,7 @@ func keepReaders(old, successor string) error {
 // WriteRoots writes the root's certificate where those who got one from it look for
 // it.
 func (a *Authority) WriteRoots(path string) error {
-	name, err := prepare(path, encodeCertificates(a.root()), 0o644)
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(name, path); err != nil {
-		return errors.Join(err, os.Remove(name))
-	}
-	return nil
-}
-
-// prepare writes a file under another name beside path, and returns that.
-func prepare(path string, data []byte, mode os.FileMode) (string, error) {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // for its owner only
-	if err != nil {
-		return "", err
-	}
-	_, err = file.Write(data)
-	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
-	if err != nil {
-		return "", errors.Join(err, os.Remove(file.Name()))
-	}
-	return file.Name(), nil
+	return outfile.PutDurably(path, encodeCertificates(a.root()), 0o644)
 }
 
 // NodeFiles are the certificate of this machine, as its node's service has it.

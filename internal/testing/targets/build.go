@@ -4,7 +4,6 @@ package targets
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/outfile"
 )
 
 // warnings are errors in every target.
@@ -89,26 +90,13 @@ func compiled(tb testing.TB, compiler string, arguments []string) []byte {
 		program = compile(tb, compiler, arguments)
 	}
 	if folder != "" && err != nil {
-		if err := keep(folder, key, program); err != nil {
+		// Tests of other packages read it meanwhile: they find all of it or nothing.
+		if err := outfile.Put(filepath.Join(folder, key), program, 0o600); err != nil {
 			tb.Fatal(err)
 		}
 	}
 	built[key] = program
 	return program
-}
-
-// keep writes a program that tests of other packages read meanwhile: they find all
-// of it or nothing.
-func keep(folder, key string, program []byte) error {
-	file, err := os.CreateTemp(folder, "new-")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(program)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return os.Rename(file.Name(), filepath.Join(folder, key))
 }
 
 // keyOf tells programs apart. Files among the arguments count with their
