@@ -26,15 +26,19 @@ func File(path string, st *unix.Stat_t, owners ...int) error {
 	return nil
 }
 
-// Open opens a file for reading that only root and the process' own user can have written.
-func Open(path string) (*os.File, error) {
+// Open opens a file for reading that only its owner can have written, who is one of those:
+// none for root and the process' own user.
+func Open(path string, owners ...int) (*os.File, error) {
+	if len(owners) == 0 {
+		owners = []int{0, os.Geteuid()}
+	}
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // it may be a pipe
 	if err != nil {
 		return nil, err
 	}
 	var st unix.Stat_t
 	if err = unix.Fstat(int(file.Fd()), &st); err == nil {
-		err = File(path, &st, 0, os.Geteuid())
+		err = File(path, &st, owners...)
 	}
 	if err != nil {
 		_ = file.Close()
