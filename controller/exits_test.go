@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,14 +24,7 @@ func TestPatchedExits(t *testing.T) {
 				program := targets.Build(t, "testdata/patched.c", test.flags...)
 				b := start(t)
 				b.sampleEvery(t, 20*time.Millisecond)
-				index, points := uint32(0), map[uint32]string{}
-				for name := range patchedFunctions {
-					index++
-					points[index] = name
-					spec := call(name, false)
-					spec.Place = place
-					b.addPoint(t, index, spec)
-				}
+				points := b.addPoints(t, maps.Keys(patchedFunctions), place)
 				target := targets.Start(t, program, b.controller.Environment()...)
 				placed, patches := map[string]*attunev1.PointStatus{}, []uint32(nil)
 				for len(placed) < len(points) {
@@ -62,12 +56,7 @@ func TestPatchedExits(t *testing.T) {
 					t.Error("no function is patched")
 				}
 				b.stop(t)
-				if got := target.Ask(t, "10"); got != "0 wrong" {
-					t.Errorf("results without patches: %s", got)
-				}
-				if err := target.End(t); err != nil {
-					t.Errorf("target ended with %v", err)
-				}
+				endRight(t, target)
 			})
 		}
 	}
@@ -89,14 +78,7 @@ func TestKindsOfExits(t *testing.T) {
 		t.Run(place.String(), func(t *testing.T) {
 			b := start(t)
 			b.sampleEvery(t, 20*time.Millisecond)
-			index, points := uint32(0), map[uint32]string{}
-			for name := range tests {
-				index++
-				points[index] = name
-				spec := call(name, false)
-				spec.Place = place
-				b.addPoint(t, index, spec)
-			}
+			points := b.addPoints(t, maps.Keys(tests), place)
 			target := targets.Start(t, program, b.controller.Environment()...)
 			patches, patched := []uint32(nil), map[string]bool{}
 			for len(patched) < len(points) {
@@ -129,12 +111,7 @@ func TestKindsOfExits(t *testing.T) {
 				}
 			}
 			b.stop(t)
-			if got := target.Ask(t, "10"); got != "0 wrong" {
-				t.Errorf("results without patches: %s", got)
-			}
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			endRight(t, target)
 		})
 	}
 }

@@ -73,12 +73,7 @@ func TestPatchGivesWayToUprobe(t *testing.T) {
 		}
 	}
 	b.stop(t)
-	if got := target.Ask(t, "10"); got != "0 wrong" {
-		t.Errorf("results: %s", got)
-	}
-	if err := target.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	endRight(t, target)
 }
 
 // A jump of another controller is not known here: a uprobe in its place would

@@ -4,6 +4,7 @@ package controller
 
 import (
 	"bytes"
+	"iter"
 	"maps"
 	"regexp"
 	"runtime"
@@ -64,6 +65,32 @@ func codeOf(t *testing.T, pid int) (code []byte) {
 	return code
 }
 
+// addPoints has a point on each of some functions, and returns their names by the points'
+// indexes.
+func (b *bench) addPoints(t *testing.T, names iter.Seq[string], place attunev1.Place) map[uint32]string {
+	t.Helper()
+	points := make(map[uint32]string)
+	for name := range names {
+		index := uint32(len(points) + 1)
+		points[index] = name
+		spec := call(name, false)
+		spec.Place = place
+		b.addPoint(t, index, spec)
+	}
+	return points
+}
+
+// endRight ends a program that computes what it always does when nothing is patched.
+func endRight(t *testing.T, target *targets.Target) {
+	t.Helper()
+	if got := target.Ask(t, "10"); got != "0 wrong" {
+		t.Errorf("results without patches: %s", got)
+	}
+	if err := target.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+}
+
 // Every direct call is counted, whatever the entry looks like, and the program
 // computes what it always does.
 func TestPatchedEntriesCountEveryCall(t *testing.T) {
@@ -74,12 +101,7 @@ func TestPatchedEntriesCountEveryCall(t *testing.T) {
 			program := targets.Build(t, "testdata/patched.c", test.flags...)
 			b := start(t)
 			b.sampleEvery(t, 20*time.Millisecond)
-			index, points := uint32(0), map[uint32]string{}
-			for name := range patchedFunctions {
-				index++
-				points[index] = name
-				b.addPoint(t, index, call(name, false))
-			}
+			points := b.addPoints(t, maps.Keys(patchedFunctions), attunev1.Place_PLACE_UNSPECIFIED)
 			target := targets.Start(t, program, b.controller.Environment()...)
 			placed := map[string]*attunev1.PointStatus{}
 			for range points {
@@ -113,12 +135,7 @@ func TestPatchedEntriesCountEveryCall(t *testing.T) {
 				}
 			}
 			b.stop(t)
-			if got := target.Ask(t, "10"); got != "0 wrong" {
-				t.Errorf("results without patches: %s", got)
-			}
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			endRight(t, target)
 		})
 	}
 }
