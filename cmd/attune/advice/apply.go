@@ -4,11 +4,9 @@ package advice
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -158,7 +156,7 @@ func newAdviceUndo(p *cli.Env) *cobra.Command {
 }
 
 // undoAdvice takes back what is still in force of an advice.
-func undoAdvice(ctx context.Context, p *cli.Env, s *store.Store, a store.Advice) (err error) {
+func undoAdvice(ctx context.Context, p *cli.Env, s *store.Store, a store.Advice) error {
 	node, err := os.Hostname()
 	if err != nil {
 		return err
@@ -167,22 +165,12 @@ func undoAdvice(ctx context.Context, p *cli.Env, s *store.Store, a store.Advice)
 	if err != nil {
 		return err
 	}
-	kept, err := byhand.Open(ctx)
+	found, err := byhand.UndoLeft(ctx, p, made)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, kept.Close()) }()
-	left, err := kept.IDs()
-	if err != nil {
-		return err
-	}
-	ids := slices.DeleteFunc(slices.Clone(made), func(id string) bool { return !slices.Contains(left, id) })
-	if len(ids) == 0 {
+	if !found {
 		fmt.Fprintf(p.Stdout, "nothing of advice %s is in force on this node\n", a.ID)
-		return s.Settled(ctx, node, made)
-	}
-	if err := byhand.Undo(p, kept, ids); err != nil {
-		return err
 	}
 	return s.Settled(ctx, node, made)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
-	"slices"
 	"sync"
 	"syscall"
 
@@ -158,7 +157,7 @@ func (t *tuning) change(ctx context.Context, p *cli.Env, flags Flags, processes 
 
 // attend stays for as long as changes need it, and takes them back when it is
 // told to end.
-func (t *tuning) attend(ctx context.Context, p *cli.Env) (err error) {
+func (t *tuning) attend(ctx context.Context, p *cli.Env) error {
 	ids := t.actuator.Tended()
 	if len(ids) == 0 {
 		return nil
@@ -167,20 +166,8 @@ func (t *tuning) attend(ctx context.Context, p *cli.Env) (err error) {
 	defer stop()
 	fmt.Fprintln(p.Stderr, "what is held back is written every 0.1 s while this command runs; Ctrl-C takes the change back and ends it")
 	t.actuator.Attend(ctx)
-	kept, err := byhand.Open(context.WithoutCancel(ctx))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, kept.Close()) }()
-	left, err := kept.IDs()
-	if err != nil {
-		return err
-	}
-	ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(left, id) })
-	if len(ids) == 0 {
-		return nil // the processes have ended, or somebody has undone it
-	}
-	return byhand.Undo(p, kept, ids)
+	_, err := byhand.UndoLeft(context.WithoutCancel(ctx), p, ids)
+	return err
 }
 
 // advise adds what a person can do about a refusal.

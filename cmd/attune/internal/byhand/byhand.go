@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
@@ -41,6 +42,25 @@ func Undo(p *cli.Env, kept *actuate.Kept, ids []string) error {
 		fmt.Fprintf(p.Stdout, "undone: change %s, %s of %s\n", r.Change, r.Knob, procs.Called(r.PID))
 	}
 	return errors.Join(errs...)
+}
+
+// UndoLeft takes those of some changes back that are in force yet, and reports whether there
+// were any: others have ended with their processes, or somebody has undone them.
+func UndoLeft(ctx context.Context, p *cli.Env, ids []string) (found bool, err error) {
+	kept, err := Open(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, kept.Close()) }()
+	left, err := kept.IDs()
+	if err != nil {
+		return false, err
+	}
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(left, id) })
+	if len(ids) == 0 {
+		return false, nil
+	}
+	return true, Undo(p, kept, ids)
 }
 
 // journalPatience is how long a command waits for another one to finish.
