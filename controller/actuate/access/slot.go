@@ -3,7 +3,6 @@
 package access
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -71,18 +70,8 @@ func slotError(w Word, err error) error {
 	return err
 }
 
-// putSlotBack is putBack for a GOT slot.
+// putSlotBack is put for the old content of a GOT slot.
 func putSlotBack(process Process, w Word) error {
-	now := make([]byte, 8)
-	if err := proc.Read(process, w.Address, now); err != nil {
-		return err
-	}
-	switch {
-	case bytes.Equal(now, w.Old):
-		return nil
-	case !bytes.Equal(now, w.New):
-		return slotError(w, unix.EAGAIN)
-	}
 	err := ExchangeSlot(context.Background(), process, w, w.New, w.Old)
 	if errors.Is(err, unix.ESTALE) {
 		return nil // with its object

@@ -78,11 +78,8 @@ func objectThere(process Process, images []objfile.Image, w Word) (bool, error) 
 // putBack restores a word if it still holds what the change wrote: what
 // somebody else has changed since is theirs.
 func putBack(process Process, w Word) error {
-	switch {
-	case w.Thread != nil && !w.Thread.Lives():
+	if w.Thread != nil && !w.Thread.Lives() {
 		return nil
-	case w.Slot:
-		return putSlotBack(process, w)
 	}
 	now := make([]byte, len(w.New))
 	if err := proc.Read(process, w.Address, now); err != nil {
@@ -93,6 +90,8 @@ func putBack(process Process, w Word) error {
 		return nil
 	case !bytes.Equal(now, w.New):
 		return fmt.Errorf("%s: %w", w.What, ErrChangedByOthers)
+	case w.Slot:
+		return putSlotBack(process, w)
 	}
 	return put(process, w, w.Old)
 }
