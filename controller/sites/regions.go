@@ -69,13 +69,9 @@ func (m *mapped) reread() {
 
 // regions reads what of a process' address space is in use beside its mappings.
 func regions(pid int, mappings []objfile.Mapping) ([]patch.Region, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	stat, err := procid.ReadStat(pid)
 	if err != nil {
-		return nil, fmt.Errorf("stat of %d: %w", pid, procid.GoneError(err))
-	}
-	heap, err := startOfHeap(stat)
-	if err != nil {
-		return nil, fmt.Errorf("stat of %d: %w", pid, err)
+		return nil, err
 	}
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid)) // prlimit(2) needs a capability
 	if err != nil {
@@ -86,7 +82,7 @@ func regions(pid int, mappings []objfile.Mapping) ([]patch.Region, error) {
 		return nil, fmt.Errorf("limits of %d: %w", pid, err)
 	}
 	// The heap grows from here even before there is any of it.
-	return append(regionsOf(mappings, stack), patch.Region{Start: heap, End: heap, Grows: patch.Upward}), nil
+	return append(regionsOf(mappings, stack), patch.Region{Start: stat.HeapStart, End: stat.HeapStart, Grows: patch.Upward}), nil
 }
 
 // regionsOf takes the first thread's stack for one that grows up to a limit, in bytes,
@@ -114,17 +110,6 @@ func regionsOf(mappings []objfile.Mapping, stack uint64) (found []patch.Region) 
 // private, without a name, readable and executable.
 func isBare(m objfile.Mapping) bool {
 	return m == objfile.Mapping{Start: m.Start, End: m.End, Read: true, Exec: true, Private: true}
-}
-
-// startOfHeap returns start_brk, field 47 of /proc/PID/stat. The second field
-// is a name that may hold anything.
-func startOfHeap(stat []byte) (uint64, error) {
-	const field, afterName = 47, 3
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) <= field-afterName {
-		return 0, errors.New("too few fields")
-	}
-	return strconv.ParseUint(string(fields[field-afterName]), 10, 64)
 }
 
 // stackLimit returns how far the first thread's stack may grow, bytes, of what

@@ -45,17 +45,6 @@ func TestStackWithoutLimit(t *testing.T) {
 	}
 }
 
-func TestStartOfHeap(t *testing.T) {
-	stat := []byte("7 (a) b) S 1 7 7 0 -1 4194560 105 0 0 0 0 0 0 0 20 0 1 0 163137 2576384 234 18446744073709551615 " +
-		"94 95 140 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 98 99 112233 141 142 143 144 0\n")
-	if got, err := startOfHeap(stat); got != 112233 || err != nil {
-		t.Errorf("start of the heap %d, %v", got, err)
-	}
-	if _, err := startOfHeap([]byte("7 (a) S 1")); err == nil {
-		t.Error("a short line was parsed")
-	}
-}
-
 func TestStackLimit(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"Limit  Soft Limit  Hard Limit  Units\nMax data size  unlimited  unlimited  bytes\nMax stack size   8388608   unlimited  bytes\n": 8 << 20,

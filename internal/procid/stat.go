@@ -63,6 +63,9 @@ type Stat struct {
 	VirtualBytes uint64
 	// ResidentPages is the resident memory in pages.
 	ResidentPages uint64
+	// HeapStart is where the heap begins (start_brk); 0 where the reader may not trace the
+	// process.
+	HeapStart uint64
 	// LastCPU is the one that the task ran on last; 0 where the kernel does not
 	// tell.
 	LastCPU int
@@ -275,6 +278,8 @@ func (s *Stat) unsigned(field int) *uint64 {
 		return &s.Image.Code
 	case 28:
 		return &s.Image.Stack
+	case 47:
+		return &s.HeapStart
 	case 48:
 		return &s.Image.Arguments
 	case 50:

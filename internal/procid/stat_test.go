@@ -18,7 +18,7 @@ func TestParseStat(t *testing.T) {
 	plain := procid.Stat{
 		PID: 10635, Comm: "cat", State: 'R', ParentPID: 10621, ProcessGroup: 10621, Session: 7434,
 		MinorFaults: 100, Threads: 1, StartTicks: 148178, VirtualBytes: 3133440, ResidentPages: 412,
-		LastCPU: 1,
+		LastCPU: 1, HeapStart: 93974845865984,
 		Image: procid.Image{
 			Code: 93974655598592, Stack: 140722106903088,
 			Arguments: 140722106911396, Environment: 140722106911437,
@@ -28,7 +28,7 @@ func TestParseStat(t *testing.T) {
 	odd, thread, zombie := plain, plain, plain
 	odd.Comm = "a) R (b\n c"
 	thread.Comm, thread.Threads, thread.UserTicks, thread.SystemTicks, thread.MajorFaults = "lmp", 9, 812, 33, 4
-	zombie.State, zombie.Image, zombie.VirtualBytes, zombie.ResidentPages = 'Z', procid.Image{}, 0, 0
+	zombie.State, zombie.Image, zombie.VirtualBytes, zombie.ResidentPages, zombie.HeapStart = 'Z', procid.Image{}, 0, 0, 0
 	zombie.ExitCode = 256
 	ending := zombie
 	ending.State = 'D'
