@@ -175,33 +175,35 @@ func (s *stubs) stubFor(ctx context.Context, writer slotWriter, function uint64)
 	}
 }
 
-// giveBack restores the slots that lead to the given stubs. What does not come
-// to a safe point in time stays redirected: the stub passes calls through.
+// giveBack restores the slots that lead to the given stubs.
 func (s *stubs) giveBack(ctx context.Context, writer slotWriter, locals []int) {
-	given := make(map[uint64]bool)
+	unwanted := make(map[uint64]bool)
 	for _, local := range locals {
-		given[writer.stubAddress(local-shm.HookCount)] = true
+		unwanted[writer.stubAddress(local-shm.HookCount)] = true
 	}
-	var kept, back []shm.Slot
-	for _, r := range s.redirect {
-		if given[r.To] {
-			back = append(back, r)
-		} else {
-			kept = append(kept, r)
-		}
-	}
-	s.redirect = slices.Concat(kept, s.restore(ctx, writer, back))
+	s.redirect = s.restore(ctx, writer, s.redirect, unwanted)
 }
 
-// restore puts slots back, and returns those that stay redirected.
-func (h *host) restore(ctx context.Context, writer slotWriter, back []shm.Slot) (left []shm.Slot) {
+// restore puts back those of led slots that lead to unwanted stubs or hooks, and returns
+// the others. What does not come to a safe point in time stays led: stub and hook pass
+// calls through.
+func (h *host) restore(ctx context.Context, writer slotWriter, led ledSlots, unwanted map[uint64]bool) (stay ledSlots) {
 	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
 	defer cancel()
-	left, err := writer.restore(ctx, slices.DeleteFunc(back, writer.lost))
+	var back []shm.Slot
+	for _, s := range led {
+		switch {
+		case !unwanted[s.To]:
+			stay = append(stay, s)
+		case !writer.lost(s):
+			back = append(back, s)
+		}
+	}
+	left, err := writer.restore(ctx, back)
 	if err != nil {
 		h.log.Debug("GOT slots stay redirected", "pid", h.process.PID(), "slots", len(left), "reason", err)
 	}
-	return left
+	return append(stay, left...)
 }
 
 // leadAll makes slots lead to stubs that pass calls through, all at once, and

@@ -119,8 +119,7 @@ func (h *hooks) extend(ctx context.Context, index uint16, spec *attunev1.Measure
 const whyStub = "calls that another measure point counts through the GOT are not counted"
 
 // leave ends what points want of hooks: the slots of those that nobody wants any more
-// are given back. What does not come to a safe point in time stays led: the hook passes
-// calls through.
+// are given back.
 func (h *hooks) leave(ctx context.Context, writer slotWriter, indexes ...uint16) {
 	unwanted := make(map[uint64]bool)
 	for hook, users := range h.users {
@@ -133,15 +132,7 @@ func (h *hooks) leave(ctx context.Context, writer slotWriter, indexes ...uint16)
 			unwanted[entry.hook] = true
 		}
 	}
-	var kept, back []shm.Slot
-	for _, r := range h.redirect {
-		if unwanted[r.To] {
-			back = append(back, r)
-		} else {
-			kept = append(kept, r)
-		}
-	}
-	h.redirect = slices.Concat(kept, h.restore(ctx, writer, back))
+	h.redirect = h.restore(ctx, writer, h.redirect, unwanted)
 }
 
 // hookEntry is what DMLib says of a hook that is led to.
