@@ -91,7 +91,7 @@ func waitsOnOwnFrame(regs *unix.PtraceRegs) bool {
 // the lock of the thread stacks, which has no owner's id. Nothing changes that while
 // the thread is stopped.
 func (g *ground) changesIDs() bool {
-	tids, err := procid.Threads(g.process.PID())
+	tids, _, err := procid.AllThreads(g.process.PID()) // what sets ids waits for living ones
 	return err != nil || slices.ContainsFunc(tids, func(tid int) bool {
 		s, err := procid.ReadThread(g.process.PID(), tid)
 		return err == nil && (s.Pending.Has(signalSetID) || s.Blocked.Has(signalSetID) && !s.Blocked.Has(signalCancel))

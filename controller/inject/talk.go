@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/controller/inject/tracer"
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib/abi"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // helperPause is between looks at what a thread of its own does: nobody waits.
@@ -50,7 +51,7 @@ func (k *talk) look(tid int) (there bool) {
 	}
 	k.filled = true
 	if tid == 0 {
-		tid = tracer.OuterID(k.process.PID(), k.answer.thread)
+		tid, _ = procid.OuterID(k.process.PID(), k.answer.thread) // else 0 again
 	}
 	k.helper = tid
 	k.failed = k.fill(tid)

@@ -3,6 +3,7 @@
 package procid
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -274,6 +275,23 @@ func InnerID(pid, tid int) (int, error) {
 		err = fmt.Errorf("%w: status of %d without NSpid", ErrMalformed, tid)
 	}
 	return s.Inner, err
+}
+
+// OuterID is the inverse of InnerID: the id of a thread as this process sees it, from the
+// one that its process has for it; 0 if there is no such thread.
+func OuterID(pid, inner int) (int, error) {
+	is := func(tid int) bool {
+		own, err := InnerID(pid, tid)
+		return err == nil && own == inner || errors.Is(err, ErrMalformed) && tid == inner
+	}
+	if is(inner) { // no namespace, or the same id in it
+		return inner, nil
+	}
+	tids, _, err := AllThreads(pid)
+	if i := slices.IndexFunc(tids, is); i >= 0 {
+		return tids[i], nil
+	}
+	return 0, err
 }
 
 // Nested says whether a process is in a pid namespace below that of /proc, and so

@@ -103,6 +103,11 @@ func TestReadStatus(t *testing.T) {
 	if id, err := InnerID(self, self); err != nil || id != self {
 		t.Errorf("own id %d, %v", id, err)
 	}
+	for inner, want := range map[int]int{self: self, unix.Gettid(): unix.Gettid(), 1 << 22: 0} {
+		if id, err := OuterID(self, inner); err != nil || id != want {
+			t.Errorf("thread %d is %d, %v, want %d", inner, id, err, want)
+		}
+	}
 	if nested, err := Nested(self); err != nil || nested {
 		t.Errorf("nested in its own namespace: %t, %v", nested, err)
 	}

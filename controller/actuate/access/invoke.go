@@ -263,14 +263,9 @@ func DoneNow(err error) (Done, error) { return Done{Where: attunev1.SafePointNow
 // OuterThread is the controller's number for a thread that the process knows by
 // its own, in its pid namespace.
 func OuterThread(pid, inner int) (int, error) {
-	tids, err := procid.Threads(pid)
-	if err != nil {
-		return 0, err
+	tid, err := procid.OuterID(pid, inner)
+	if err == nil && tid == 0 {
+		err = fmt.Errorf("%w: the process has no thread %d", ErrRefused, inner)
 	}
-	for _, tid := range tids {
-		if own, err := procid.InnerID(pid, tid); err == nil && own == inner {
-			return tid, nil
-		}
-	}
-	return 0, fmt.Errorf("%w: the process has no thread %d", ErrRefused, inner)
+	return tid, err
 }

@@ -166,7 +166,7 @@ func (s *stdioStream) checkLocking() error {
 		return err
 	}
 	s.inlined = slices.Contains(called, unlocked[0])
-	tids, err := procid.Threads(s.process.PID())
+	tids, _, err := procid.AllThreads(s.process.PID())
 	if err != nil {
 		return err
 	}

@@ -30,24 +30,6 @@ func innerID(pid, tid int) int {
 	return tid
 }
 
-// OuterID is the id of a thread as this process numbers it, from the one that the
-// thread itself has; 0 if there is no such thread.
-func OuterID(pid, inner int) int {
-	if innerID(pid, inner) == inner && Exists(pid, inner) {
-		return inner
-	}
-	tids, err := procid.Threads(pid)
-	if err != nil {
-		return 0
-	}
-	for _, tid := range tids {
-		if innerID(pid, tid) == inner {
-			return tid
-		}
-	}
-	return 0
-}
-
 // Exists says whether a process has a thread.
 func Exists(pid, tid int) bool {
 	_, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", pid, tid))
