@@ -223,7 +223,7 @@ func testMigration(t *testing.T, place func(testing.TB) string) {
 	path := place(t)
 	s := mustOpen(t, path)
 	mustAdd(t, s, newTask("a", 1))
-	newer := options{5 * time.Second, maxBytes, append(migrations[:len(migrations):len(migrations)], "ALTER TABLE task ADD COLUMN gpu_seconds DOUBLE PRECISION")}
+	newer := options{wait: 5 * time.Second, limit: maxBytes, migrations: append(migrations[:len(migrations):len(migrations)], "ALTER TABLE task ADD COLUMN gpu_seconds DOUBLE PRECISION")}
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {

@@ -28,7 +28,7 @@ func TestServer(t *testing.T) {
 	t.Run("rights", func(t *testing.T) { testRights(t, server, place(t), fmt.Sprintf("archive%d", databases)) })
 	t.Run("newer", func(t *testing.T) {
 		url := place(t)
-		s, err := open(t.Context(), url, options{time.Second, maxBytes, append(migrations[:len(migrations):len(migrations)], "CREATE TABLE later (x TEXT)")})
+		s, err := open(t.Context(), url, options{wait: time.Second, limit: maxBytes, migrations: append(migrations[:len(migrations):len(migrations)], "CREATE TABLE later (x TEXT)")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,8 @@ func (f Filter) where() (condition string, parameters []any) {
 func isID(text string) bool { return len(text) >= 6 && strings.Trim(text, "0123456789abcdef") == "" }
 
 // Each calls do for each task of a filter, the latest first, until it fails. What it is
-// given is its own.
+// given is its own. do returns at once: in a file without a write-ahead log nobody can write
+// before Each has returned. [Store.EachTask] is for what takes longer.
 func (s *Store) Each(ctx context.Context, f Filter, do func(Summary) error) error {
 	where, parameters := f.where()
 	query := "SELECT " + strings.Join(taskColumns, ", ") + " FROM task" + where + " ORDER BY ended DESC, id"
@@ -103,6 +104,31 @@ func (s *Store) Each(ctx context.Context, f Filter, do func(Summary) error) erro
 		}
 	}
 	return s.engine.explain(rows.Err())
+}
+
+// EachTask calls do with each task of a filter, the latest first, until it fails. Others can
+// write meanwhile: it reads all ids first, and then one task after the other.
+func (s *Store) EachTask(ctx context.Context, f Filter, do func(*Task) error) error {
+	var ids []string
+	if err := s.Each(ctx, f, func(t Summary) error {
+		ids = append(ids, t.ID)
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		t, err := s.Task(ctx, id)
+		if errors.Is(err, ErrUnknown) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if err := do(t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // List returns the tasks of a filter, the latest first.

@@ -3,6 +3,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -31,7 +32,7 @@ func openFile(ctx context.Context, path string, o options) (*Store, error) {
 	s := &file{path: path, limit: o.limit}
 	var err error
 	s.File, err = sqlfile.Open(ctx, path, sqlfile.Options{Wait: o.wait, Migrations: o.migrations, Pragmas: []string{
-		"page_size(16384)", "journal_mode(" + journal(filepath.Dir(path)) + ")", "synchronous(normal)", fmt.Sprintf("journal_size_limit(%d)", maxLog),
+		"page_size(16384)", "journal_mode(" + cmp.Or(o.journal, journal(filepath.Dir(path))) + ")", "synchronous(normal)", fmt.Sprintf("journal_size_limit(%d)", maxLog),
 	}})
 	if err != nil {
 		return nil, s.explain(err)

@@ -41,13 +41,14 @@ type options struct {
 	wait       time.Duration
 	limit      int64 // of a file, bytes
 	migrations []string
+	journal    string // of a file; empty: what its file system allows
 }
 
 // Open opens the archive at a place: in the database of a PostgreSQL server that a URL
 // names (postgres://USER@HOST/DATABASE), or else in a file, which is made if there is
 // none. Its directory has to be there.
 func Open(ctx context.Context, place string) (*Store, error) {
-	return open(ctx, place, options{busyTimeout, maxBytes, migrations})
+	return open(ctx, place, options{wait: busyTimeout, limit: maxBytes, migrations: migrations})
 }
 
 func open(ctx context.Context, place string, o options) (*Store, error) {

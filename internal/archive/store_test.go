@@ -104,7 +104,7 @@ func TestDamage(t *testing.T) {
 			mustWrite(t, path, string(text))
 		}, ErrBroken},
 		{"a newer layout", func(t *testing.T, path string) {
-			s, err := open(t.Context(), path, options{time.Second, maxBytes, append(migrations[:len(migrations):len(migrations)], "CREATE TABLE later (x TEXT)")})
+			s, err := open(t.Context(), path, options{wait: time.Second, limit: maxBytes, migrations: append(migrations[:len(migrations):len(migrations)], "CREATE TABLE later (x TEXT)")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +173,7 @@ func TestFullDisk(t *testing.T) {
 // TestBounded: beyond the limit the oldest go, and the file does not grow.
 func TestBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "archive.db")
-	s, err := open(t.Context(), path, options{time.Second, 1 << 20, migrations})
+	s, err := open(t.Context(), path, options{wait: time.Second, limit: 1 << 20, migrations: migrations})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -79,7 +80,7 @@ func TestBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := open(t.Context(), path, options{10 * time.Millisecond, maxBytes, migrations})
+	other, err := open(t.Context(), path, options{wait: 10 * time.Millisecond, limit: maxBytes, migrations: migrations})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,4 +95,40 @@ func TestBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAdd(t, other, newTask("a", 1))
+}
+
+// TestWriteWhileTasksAreRead: what is done with the tasks of an archive, as writing them to a
+// pipe that nobody reads, keeps nobody from adding to it, with either kind of log.
+func TestWriteWhileTasksAreRead(t *testing.T) {
+	for _, journal := range []string{"wal", "delete"} {
+		t.Run(journal, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "archive.db")
+			reader, writer := mustOpenJournal(t, path, journal), mustOpenJournal(t, path, journal)
+			mustAdd(t, reader, newTask("a", 1), newTask("a", 2), newTask("a", 3))
+			var seen []string
+			err := reader.EachTask(t.Context(), Filter{}, func(task *Task) error {
+				seen = append(seen, task.Job)
+				_, err := writer.Add(t.Context(), newTask("b", len(seen)))
+				return err
+			})
+			if err != nil || !slices.Equal(seen, []string{"3", "2", "1"}) {
+				t.Errorf("tasks %q, %v", seen, err)
+			}
+		})
+	}
+}
+
+// mustOpenJournal opens an archive that waits for nobody long, with a kind of log.
+func mustOpenJournal(t *testing.T, path, journal string) *Store {
+	t.Helper()
+	s, err := open(t.Context(), path, options{wait: 50 * time.Millisecond, limit: maxBytes, migrations: migrations, journal: journal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
 }

@@ -181,14 +181,14 @@ func export(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Write
 	buffered := bufio.NewWriter(out)
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)
-	err := eachTask(cmd, s, f, func(t *archive.Task) error { return encoder.Encode(t) })
+	err := s.EachTask(cmd.Context(), f, func(t *archive.Task) error { return encoder.Encode(t) })
 	return errors.Join(err, buffered.Flush())
 }
 
 // exportCrate writes the description of a crate with all tasks.
 func exportCrate(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Writer) error {
 	var accounts []*account.Account
-	if err := eachTask(cmd, s, f, func(t *archive.Task) error {
+	if err := s.EachTask(cmd.Context(), f, func(t *archive.Task) error {
 		t.Account.Tree = nil // no part of the description, and by far the largest of an account
 		accounts = append(accounts, &t.Account)
 		return nil
@@ -204,18 +204,4 @@ func exportCrate(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.
 	}
 	_, err = out.Write(text)
 	return err
-}
-
-// eachTask calls do with each task of a filter.
-func eachTask(cmd *cobra.Command, s *archive.Store, f archive.Filter, do func(*archive.Task) error) error {
-	return s.Each(cmd.Context(), f, func(summary archive.Summary) error {
-		t, err := s.Task(cmd.Context(), summary.ID)
-		if errors.Is(err, archive.ErrUnknown) {
-			return nil // forgotten meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		return do(t)
-	})
 }

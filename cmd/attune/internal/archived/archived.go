@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -18,11 +17,10 @@ import (
 	"github.com/attune-hpc/attune/internal/batch"
 	"github.com/attune-hpc/attune/internal/postgres"
 	"github.com/attune-hpc/attune/internal/regular"
-	"github.com/attune-hpc/attune/internal/rundir"
 )
 
-// With opens the archive for a command, where its flags say. Where that is on a server, accounts
-// that wait on this node are sent there after do; [ErrNotSent] if that is all that failed.
+// With opens the archive for a command, where its flags say. Accounts that wait on this node for
+// that archive are sent there after do; [ErrNotSent] if that is all that failed.
 func With(ctx context.Context, flags *pflag.FlagSet, do func(*archive.Store) error) error {
 	at, err := Find(flags)
 	if err != nil {
@@ -32,19 +30,16 @@ func With(ctx context.Context, flags *pflag.FlagSet, do func(*archive.Store) err
 }
 
 func with(ctx context.Context, at string, do func(*archive.Store) error) error {
-	if at == "" {
-		dir, err := rundir.Current().KnowledgeDir()
-		if err != nil {
-			return err
-		}
-		at = filepath.Join(dir, File)
+	at, err := resolve(at)
+	if err != nil {
+		return err
 	}
 	s, err := archive.Open(ctx, at)
 	if err != nil {
 		return err
 	}
 	err = do(s)
-	if err == nil && postgres.IsURL(at) {
+	if err == nil {
 		err = send(ctx, s, at)
 	}
 	return errors.Join(err, s.Close())
@@ -96,11 +91,10 @@ func (p *Pending) Keep(ctx context.Context, a *account.Account) error {
 // serverWait bounds the wait for a server at the end of a task.
 const serverWait = 15 * time.Second
 
-// add adds the task. If a server does not take it, it waits on this node for the next
-// command that reaches the server.
+// add adds the task to the archive, or puts it aside.
 func (p *Pending) add(ctx context.Context) error {
-	bounded, onServer := ctx, postgres.IsURL(p.at)
-	if onServer {
+	bounded := ctx
+	if postgres.IsURL(p.at) {
 		var stop context.CancelFunc
 		bounded, stop = context.WithTimeout(ctx, serverWait)
 		defer stop()
@@ -109,14 +103,31 @@ func (p *Pending) add(ctx context.Context) error {
 		_, err := s.Add(bounded, &p.task)
 		return err
 	})
-	if err == nil || !onServer || errors.Is(err, ErrNotSent) || errors.Is(err, archive.ErrInvalid) {
+	return p.putAside(context.WithoutCancel(ctx), err)
+}
+
+// putAside keeps a task on this node that the archive did not take, if the archive may take it
+// from a later command. The error is that of the archive, and says where the task waits.
+func (p *Pending) putAside(ctx context.Context, err error) error {
+	if !passing(p.at, err) {
 		return err
 	}
-	path, waitErr := wait(context.WithoutCancel(ctx), p.at, &p.task)
+	path, waitErr := wait(ctx, p.at, &p.task)
 	if waitErr != nil {
 		return errors.Join(err, waitErr)
 	}
 	return fmt.Errorf("%w; it waits in %s, and the next command that reaches the archive adds it", err, path)
+}
+
+// passing says whether a later command may add what the archive at a place did not take.
+func passing(at string, err error) bool {
+	switch {
+	case err == nil || errors.Is(err, ErrNotSent) || errors.Is(err, archive.ErrInvalid):
+		return false
+	case postgres.IsURL(at):
+		return true
+	}
+	return errors.Is(err, archive.ErrBusy) || errors.Is(err, archive.ErrFull)
 }
 
 // Drop forgets the task. It may be called again.

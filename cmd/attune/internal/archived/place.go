@@ -6,12 +6,14 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/pflag"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/postgres"
+	"github.com/attune-hpc/attune/internal/rundir"
 	"github.com/attune-hpc/attune/internal/values"
 )
 
@@ -42,6 +44,19 @@ func Find(flags *pflag.FlagSet) (string, error) {
 		}
 	}
 	return place, nil
+}
+
+// resolve returns the place of an archive in full: a URL, or a file by its absolute path, which
+// is [File] in the state directory if at is empty.
+func resolve(at string) (string, error) {
+	if postgres.IsURL(at) {
+		return at, nil
+	}
+	if at != "" {
+		return filepath.Abs(at)
+	}
+	dir, err := rundir.Current().KnowledgeDir()
+	return filepath.Join(dir, File), err
 }
 
 // fromFiles returns what the last of the files says that says anything.

@@ -16,26 +16,34 @@ import (
 	"github.com/attune-hpc/attune/internal/rundir"
 )
 
-// ErrNotSent means that accounts still wait on this node for the server. What was to be done
+// ErrNotSent means that accounts still wait on this node for the archive. What was to be done
 // is done.
-var ErrNotSent = errors.New("accounts that waited for the server are not there yet")
+var ErrNotSent = errors.New("accounts that waited for the archive are not there yet")
 
 // sentAtOnce bounds the tasks of one transaction.
 const sentAtOnce = 500
 
-// waitingFile is the archive of the accounts that did not reach a server: one for each.
-func waitingFile(url string) (string, error) {
+// waitingFile is the archive of the accounts that another archive did not take: one for each
+// place.
+func waitingFile(at string) (string, error) {
+	at, err := resolve(at)
+	if err != nil {
+		return "", err
+	}
 	dir, err := rundir.Current().KnowledgeDir()
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte(postgres.Name(url)))
+	if postgres.IsURL(at) {
+		at = postgres.Name(at)
+	}
+	sum := sha256.Sum256([]byte(at))
 	return filepath.Join(dir, fmt.Sprintf("waiting-%x.db", sum[:6])), nil
 }
 
-// wait keeps a task until the server is reached, and returns the file.
-func wait(ctx context.Context, url string, t *archive.Task) (path string, err error) {
-	if path, err = waitingFile(url); err != nil {
+// wait keeps a task until the archive at a place takes it, and returns the file.
+func wait(ctx context.Context, at string, t *archive.Task) (path string, err error) {
+	if path, err = waitingFile(at); err != nil {
 		return "", err
 	}
 	s, err := archive.Open(ctx, path)
@@ -46,12 +54,12 @@ func wait(ctx context.Context, url string, t *archive.Task) (path string, err er
 	return path, errors.Join(err, s.Close())
 }
 
-// send adds what waits to the archive on the server. What two send at the same time is
-// there once.
-func send(ctx context.Context, to *archive.Store, url string) (err error) {
-	path, err := waitingFile(url)
+// send adds what waits for the archive at a place. What two send at the same time is there
+// once.
+func send(ctx context.Context, to *archive.Store, at string) (err error) {
+	path, err := waitingFile(at)
 	if err != nil {
-		return err
+		return nil // without a state directory nothing waits
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
