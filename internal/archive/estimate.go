@@ -4,6 +4,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -48,7 +49,9 @@ func (s *Store) Estimate(ctx context.Context, category string, input float64) (*
 	e := &Estimate{Category: category, Tasks: len(good), LeftOut: len(tasks) - len(good)}
 	e.MemoryBytes = bytesAmount(good, inputs, what, input, "asked.memory_bytes", (*Summary).Memory)
 	if e.MemoryBytes != nil {
-		raiseKilled(e.MemoryBytes, tasks)
+		if err := s.raiseEnded(ctx, e.MemoryBytes, tasks); err != nil {
+			return nil, err
+		}
 	}
 	e.DiskBytes = bytesAmount(good, inputs, what, input, "asked.disk_bytes", func(t *Summary) (float64, bool) {
 		v, known := t.Numbers["disk.bytes_peak"]
@@ -118,17 +121,33 @@ func bytesAmount(tasks []Summary, inputs []float64, what string, input float64, 
 	return &directive.Amount{Value: math.Ceil(choice.Amount/mib) * mib, Reason: reason}
 }
 
-// raiseKilled doubles what a task had that was ended at its limit, where that is more: it
-// would be ended again.
-func raiseKilled(a *directive.Amount, tasks []Summary) {
+// raiseEnded doubles the largest memory at which one of the tasks was ended at a limit of it,
+// unless the next task is to have more than that: it would be ended again.
+func (s *Store) raiseEnded(ctx context.Context, a *directive.Amount, tasks []Summary) error {
+	most, id := 0.0, ""
 	for i := range tasks {
 		t := &tasks[i]
-		memory, known := t.Memory()
-		if known && t.Exit == account.ExitLimits && memory >= 0.9*t.Numbers["asked.memory_bytes"] && t.Numbers["asked.memory_bytes"] > 0 && memory > a.Value {
-			a.Value = 2 * memory
-			a.Reason = fmt.Sprintf("twice what task %s had when it was ended at its limit; otherwise %s", t.ID[:8], a.Reason)
+		if t.Exit != account.ExitLimits {
+			continue
+		}
+		whole, err := s.Task(ctx, t.ID)
+		if errors.Is(err, ErrUnknown) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		limit, exceeded := whole.exceededMemory()
+		memory, _ := t.Memory() // sampled it may be far less than the limit
+		if memory = max(memory, limit); exceeded && memory > most {
+			most, id = memory, t.ID
 		}
 	}
+	if id != "" && most >= a.Value {
+		a.Value = 2 * most
+		a.Reason = fmt.Sprintf("twice what task %s had when it was ended at its limit; otherwise %s", id[:8], a.Reason)
+	}
+	return nil
 }
 
 // numbersOf are what tasks have in a field.

@@ -57,12 +57,50 @@ func TestEstimate(t *testing.T) {
 			}
 		})
 	}
-	killed := measured(60, 40*gib, 0)
-	killed.Account.Exit = account.Exit{Type: account.ExitLimits}
-	killed.Asked.MemoryBytes = 40 * gib
-	mustAdd(t, s, killed)
-	if e, err := s.Estimate(t.Context(), "align", gib); err != nil || e.MemoryBytes.Value != 80*gib || !strings.Contains(e.MemoryBytes.Reason, "at its limit") {
-		t.Errorf("after one was ended at its limit: %+v, %v", e.MemoryBytes, err)
+}
+
+// TestEstimateAfterLimits: a task that was ended at a limit of its memory needs more than that
+// limit, whatever the samples of its memory say.
+func TestEstimateAfterLimits(t *testing.T) {
+	const gib = 1 << 30
+	for _, tt := range []struct {
+		name          string
+		memory, asked uint64 // memory 0: not measured
+		limit         string
+		raised        float64 // 0: not at all
+	}{
+		{"at what was asked for", 40 * gib, 40 * gib, "memory.cgroup_peak_bytes: > 42949672960", 80 * gib},
+		{"sampled long before", 5 * gib, 8 * gib, "memory.cgroup_peak_bytes: > 8589934592", 16 * gib},
+		{"never sampled", 0, 8 * gib, "memory.cgroup_peak_bytes: > 8589934592", 16 * gib},
+		{"at a limit of its own", 9 * gib, 0, "memory.resident_peak_bytes: 9663676416 > 8589934592", 18 * gib},
+		{"at an unknown limit", 9 * gib, 0, "memory.cgroup_peak_bytes: > 0", 18 * gib},
+		{"at a limit that is no number", 9 * gib, 0, "memory.resident_peak_bytes: 1 > Inf", 18 * gib},
+		{"below what is asked for now", gib, gib, "memory.cgroup_peak_bytes: > 1073741824", 0},
+		{"of addresses only", gib, 0, "memory.virtual_peak_bytes: 9663676416 > 8589934592", 0},
+		{"of time", 9 * gib, 9 * gib, "wall_seconds: > 60", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := mustOpen(t, filepath.Join(t.TempDir(), "archive.db"))
+			var tasks []*Task
+			for n := range 10 {
+				tasks = append(tasks, measured(n, 3*gib, 0))
+			}
+			ended := measured(20, tt.memory, 0)
+			ended.Account.Exit = account.Exit{Type: account.ExitLimits, Limits: []string{"processes.peak: 9 > 8", tt.limit}}
+			ended.Asked.MemoryBytes = tt.asked
+			if tt.memory == 0 {
+				ended.Account.Memory = account.Memory{}
+			}
+			mustAdd(t, s, append(tasks, ended)...)
+			e, err := s.Estimate(t.Context(), "align", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := e.MemoryBytes
+			if isRaised := strings.Contains(m.Reason, "ended at its limit"); isRaised != (tt.raised > 0) || isRaised && m.Value != tt.raised || !isRaised && m.Value > 4*gib {
+				t.Errorf("%.2f GiB: %s; want %.2f", m.Value/gib, m.Reason, tt.raised/gib)
+			}
+		})
 	}
 }
 

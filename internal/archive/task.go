@@ -9,6 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/account"
@@ -98,6 +101,23 @@ func (t *Task) Number(field string) (value float64, known bool) {
 	return value, value != 0
 }
 
+// exceededMemory says whether a task exceeded a limit of its memory, and returns the largest
+// such limit, bytes; 0 if it is not known.
+func (t *Task) exceededMemory() (limit float64, exceeded bool) {
+	for _, text := range t.Account.Exit.Limits { // each as 'field: peak > limit'
+		field, values, _ := strings.Cut(text, ":")
+		if !slices.Contains(memoryFields, field) {
+			continue
+		}
+		exceeded = true
+		_, value, _ := strings.Cut(values, "> ")
+		if v, err := strconv.ParseFloat(value, 64); err == nil && v <= maxNumber {
+			limit = max(limit, v)
+		}
+	}
+	return limit, exceeded
+}
+
 // encode returns the document of a task, and its id: 16 hex digits of its checksum.
 func (t *Task) encode() (id string, document []byte, err error) {
 	document, err = json.Marshal(t)
@@ -148,11 +168,14 @@ func (s *Summary) Succeeded() bool {
 	return s.Exit == account.ExitNormal && s.ExitCode != nil && *s.ExitCode == 0
 }
 
+// memoryFields are those of [Summary.Memory], the first that is known counts.
+var memoryFields = []string{"memory.proportional_peak_bytes", "memory.resident_peak_bytes", "memory.anonymous_peak_bytes", "memory.cgroup_peak_bytes"}
+
 // Memory is what a limit of the memory would have had to allow, bytes: the resident
 // memory, shared pages once where that was measured, and no less than the anonymous one.
 // Only without these is it what a control group was charged with, in which file cache is.
 func (s *Summary) Memory() (bytes float64, known bool) {
-	for _, field := range []string{"memory.proportional_peak_bytes", "memory.resident_peak_bytes", "memory.anonymous_peak_bytes", "memory.cgroup_peak_bytes"} {
+	for _, field := range memoryFields {
 		if bytes, known = s.Numbers[field]; known {
 			break
 		}

@@ -146,7 +146,12 @@ func (s *summary) exit() account.Exit {
 	case "limits", "limit":
 		e := account.Exit{Type: account.ExitLimits}
 		for _, name := range slices.Sorted(maps.Keys(s.Exceeded)) {
-			e.Limits = append(e.Limits, name+": > "+string(s.Exceeded[name]))
+			text := name + ": > " + string(s.Exceeded[name])
+			var limit quantity
+			if name == "memory" && limit.UnmarshalJSON(s.Exceeded[name]) == nil && limit.known { // estimates go by it
+				text = fmt.Sprintf("memory.proportional_peak_bytes: > %.0f", limit.value)
+			}
+			e.Limits = append(e.Limits, text)
 		}
 		return e
 	}

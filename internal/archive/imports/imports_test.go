@@ -71,7 +71,7 @@ func TestRead(t *testing.T) {
 				"processes.total=5 sampled; processes.peak=3 sampled; memory.proportional_peak_bytes=8.51444e+08 sampled; memory.virtual_peak_bytes=2.14748e+09 sampled; " +
 				"memory.swap_peak_bytes=0 sampled; io.read_bytes=6.71089e+08 bound; io.written_bytes=3.14573e+06 bound; io.network_received_bytes=0 bound; " +
 				"io.network_sent_bytes=0 bound; disk.files_peak=12 sampled; disk.bytes_peak=3.67002e+07 sampled",
-			"./blast; ; limits memory: > [1000,\"MB\"]; 10:00:00-10:00:01; wall_seconds=1 exact; cpu_seconds=0.9 sampled; cores_average=0.9 sampled; " +
+			"./blast; ; limits memory.proportional_peak_bytes: > 1048576000; 10:00:00-10:00:01; wall_seconds=1 exact; cpu_seconds=0.9 sampled; cores_average=0.9 sampled; " +
 				"memory.proportional_peak_bytes=1.07374e+09 sampled",
 		}, nil},
 		{"kickstart.yaml", "kickstart", []string{
