@@ -20,8 +20,8 @@ type Estimate struct {
 	Category string `json:"category"`
 	// Tasks are those that it rests on: the latest that succeeded, estimate.Window at most.
 	Tasks int `json:"tasks"`
-	// LeftOut are those among them that failed: they say little of what one that succeeds
-	// needs.
+	// LeftOut are those that failed since the first of them, or ever if there are fewer than
+	// estimate.Window: they say little of what one that succeeds needs.
 	LeftOut int `json:"left_out"`
 	directive.Need
 }
@@ -29,27 +29,26 @@ type Estimate struct {
 // Estimate says what the next task of a category needs, whose input has so many bytes (0:
 // not known). [ErrUnknown] if no task of it has succeeded.
 func (s *Store) Estimate(ctx context.Context, category string, input float64) (*Estimate, error) {
-	tasks, err := s.List(ctx, Filter{Category: category, Limit: estimate.Window})
+	good, err := s.List(ctx, Filter{Category: category, Succeeded: true, Limit: estimate.Window})
 	if err != nil {
 		return nil, err
 	}
-	if len(tasks) == 0 {
-		return nil, fmt.Errorf("category %s: %w", category, ErrUnknown)
+	slices.Reverse(good) // in the order of their ends
+	failed, ended, err := s.failures(ctx, category, good)
+	if err != nil {
+		return nil, err
 	}
-	slices.Reverse(tasks) // in the order of their ends
-	good := slices.DeleteFunc(slices.Clone(tasks), func(t Summary) bool { return !t.Succeeded() })
 	if len(good) == 0 {
-		return nil, fmt.Errorf("category %s: none of its %d tasks has succeeded, and a task that failed says little of what one that succeeds needs: %w",
-			category, len(tasks), ErrUnknown)
+		return nil, noneSucceeded(category, failed)
 	}
 	inputs, what := inputsOf(good)
 	if input == 0 {
 		clear(inputs)
 	}
-	e := &Estimate{Category: category, Tasks: len(good), LeftOut: len(tasks) - len(good)}
+	e := &Estimate{Category: category, Tasks: len(good), LeftOut: failed}
 	e.MemoryBytes = bytesAmount(good, inputs, what, input, "asked.memory_bytes", (*Summary).Memory)
 	if e.MemoryBytes != nil {
-		if err := s.raiseEnded(ctx, e.MemoryBytes, tasks); err != nil {
+		if err := s.raiseEnded(ctx, e.MemoryBytes, ended); err != nil {
 			return nil, err
 		}
 	}
@@ -66,6 +65,32 @@ func (s *Store) Estimate(ctx context.Context, category string, input float64) (*
 		e.Cores = &directive.Amount{Value: float64(estimate.Cores(cores)), Reason: fmt.Sprintf("the 95th percentile of what %s used on average; the most was %.2f", tasksText(len(cores)), slices.Max(cores))}
 	}
 	return e, nil
+}
+
+// noneSucceeded is the ErrUnknown of a category whose tasks all failed, or that has none.
+func noneSucceeded(category string, failed int) error {
+	if failed == 0 {
+		return fmt.Errorf("category %s: %w", category, ErrUnknown)
+	}
+	return fmt.Errorf("category %s: none of its %d tasks has succeeded, and a task that failed says little of what one that succeeds needs: %w",
+		category, failed, ErrUnknown)
+}
+
+// failures returns how many tasks of a category failed in the time of those that succeeded, and
+// the latest of these that were ended at a limit.
+func (s *Store) failures(ctx context.Context, category string, good []Summary) (failed int, ended []Summary, err error) {
+	f := Filter{Category: category, Failed: true}
+	if len(good) == estimate.Window { // there were others before them
+		f.Since = good[0].End
+	}
+	err = s.Each(ctx, f, func(t Summary) error {
+		failed++
+		if t.Exit == account.ExitLimits && len(ended) < estimate.Window {
+			ended = append(ended, t)
+		}
+		return nil
+	})
+	return failed, ended, err
 }
 
 func tasksText(n int) string {
@@ -121,15 +146,13 @@ func bytesAmount(tasks []Summary, inputs []float64, what string, input float64, 
 	return &directive.Amount{Value: math.Ceil(choice.Amount/mib) * mib, Reason: reason}
 }
 
-// raiseEnded doubles the largest memory at which one of the tasks was ended at a limit of it,
-// unless the next task is to have more than that: it would be ended again.
+// raiseEnded doubles the largest memory at which one of the tasks, which were ended at limits,
+// exceeded one of its memory, unless the next task is to have more than that: it would be
+// ended again.
 func (s *Store) raiseEnded(ctx context.Context, a *directive.Amount, tasks []Summary) error {
 	most, id := 0.0, ""
 	for i := range tasks {
 		t := &tasks[i]
-		if t.Exit != account.ExitLimits {
-			continue
-		}
 		whole, err := s.Task(ctx, t.ID)
 		if errors.Is(err, ErrUnknown) {
 			continue // removed meanwhile

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/estimate"
 )
 
 // measured makes the n-th task of a category with memory and input.
@@ -99,6 +100,49 @@ func TestEstimateAfterLimits(t *testing.T) {
 			m := e.MemoryBytes
 			if isRaised := strings.Contains(m.Reason, "ended at its limit"); isRaised != (tt.raised > 0) || isRaised && m.Value != tt.raised || !isRaised && m.Value > 4*gib {
 				t.Errorf("%.2f GiB: %s; want %.2f", m.Value/gib, m.Reason, tt.raised/gib)
+			}
+		})
+	}
+}
+
+// TestEstimateAfterFailures: however many tasks failed in a row, an estimate rests on the latest
+// that succeeded.
+func TestEstimateAfterFailures(t *testing.T) {
+	const gib = 1 << 30
+	add := func(s *Store, from, many int, change func(*Task)) {
+		var tasks []*Task
+		for n := range many {
+			task := measured(from+n, 3*gib, 0)
+			change(task)
+			tasks = append(tasks, task)
+		}
+		mustAdd(t, s, tasks...)
+	}
+	succeed := func(*Task) {}
+	fail := func(t *Task) { t.Account.Exit.Code = new(1) }
+	exceed := func(t *Task) {
+		t.Account.Exit = account.Exit{Type: account.ExitLimits, Limits: []string{"memory.cgroup_peak_bytes: > 8589934592"}}
+	}
+	for _, tt := range []struct {
+		name           string
+		good           int
+		tasks, leftOut int
+	}{
+		{"few that succeeded", 40, 40, 502},
+		{"more than are looked at", estimate.Window + 50, estimate.Window, 501}, // not the one before all
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := mustOpen(t, filepath.Join(t.TempDir(), "archive.db"))
+			add(s, 0, 1, fail)
+			add(s, 1, tt.good, succeed)
+			add(s, 1+tt.good, 1, exceed)
+			add(s, 2+tt.good, estimate.Window, fail)
+			e, err := s.Estimate(t.Context(), "align", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Tasks != tt.tasks || e.LeftOut != tt.leftOut || e.MemoryBytes.Value != 16*gib {
+				t.Errorf("%d tasks, %d left out, %.2f GiB; want %d, %d and 16", e.Tasks, e.LeftOut, e.MemoryBytes.Value/gib, tt.tasks, tt.leftOut)
 			}
 		})
 	}
