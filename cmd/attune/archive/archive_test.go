@@ -67,7 +67,7 @@ func TestCommands(t *testing.T) {
 	if err := json.Unmarshal([]byte(mustAttune(t, "list", "--json", "--succeeded", "align")), &list); err != nil || len(list) != 1 {
 		t.Fatalf("%d tasks, %v", len(list), err)
 	}
-	wants(t, mustAttune(t, "show", list[0].ID[:5]), list[0].ID, "bound: that of the largest task", "asked.cores")
+	wants(t, mustAttune(t, "show", list[0].ID[:5]), list[0].ID, "bound: that of the largest task", "bound: that of the tasks' parent", "asked.cores")
 	wants(t, mustAttune(t, "query", "--field", "wall_seconds"), "wall_seconds of 7 tasks", "skewness", "█")
 	wants(t, mustAttune(t, "report"), "7 tasks in 3 categories, 5 failed", "next time ask for")
 

@@ -82,14 +82,14 @@ func TestRead(t *testing.T) {
 				"cores_average=0.6 exact; memory.resident_peak_bytes=1.04858e+06 bound",
 		}, nil},
 		{"sacct.txt", "slurm", []string{
-			"align; 101; normal 0; 08:00:00-09:00:00; wall_seconds=3600 exact; cpu_seconds=12600 exact; cores_average=3.5 exact; " +
+			"align; 101; normal 0; 08:00:00-09:00:00; wall_seconds=3600 exact; cpu_seconds=12600 bound; cores_average=3.5 bound; " +
 				"memory.resident_peak_bytes=4.29497e+09 bound; memory.virtual_peak_bytes=6.44245e+09 bound; asked.memory_bytes=1.71799e+10 ; asked.cores=4 ; asked.wall_seconds=7200 ",
-			"align; 102; limits memory.cgroup_peak_bytes: > 17179869184; 08:00:00-08:00:30; wall_seconds=30 exact; cpu_seconds=20.25 exact; cores_average=0.675 exact; " +
+			"align; 102; limits memory.cgroup_peak_bytes: > 17179869184; 08:00:00-08:00:30; wall_seconds=30 exact; cpu_seconds=20.25 bound; cores_average=0.675 bound; " +
 				"memory.resident_peak_bytes=1.71799e+10 sampled; memory.virtual_peak_bytes=1.78258e+07 sampled; asked.memory_bytes=1.71799e+10 ; asked.cores=4 ; asked.wall_seconds=7200 ",
-			"sweep; 103_1; limits wall_seconds: > 90000; 08:00:00-09:00:01; wall_seconds=90001 exact; cpu_seconds=90000 exact; cores_average=0.999989 exact; " +
+			"sweep; 103_1; limits wall_seconds: > 90000; 08:00:00-09:00:01; wall_seconds=90001 exact; cpu_seconds=90000 bound; cores_average=0.999989 bound; " +
 				"asked.memory_bytes=2.09715e+09 ; asked.cores=1 ; asked.wall_seconds=90000 ",
-			"align; 104; signal signal 15; 08:00:00-08:00:10; wall_seconds=10 exact; cpu_seconds=1 exact; cores_average=0.1 exact; asked.memory_bytes=1.71799e+10 ; asked.cores=4 ; asked.wall_seconds=7200 ",
-			"align; 105; normal 2; 08:00:00-08:00:10; wall_seconds=10 exact; cpu_seconds=1 exact; cores_average=0.1 exact; asked.memory_bytes=1.71799e+10 ; asked.cores=4 ; asked.wall_seconds=7200 ",
+			"align; 104; signal signal 15; 08:00:00-08:00:10; wall_seconds=10 exact; cpu_seconds=1 bound; cores_average=0.1 bound; asked.memory_bytes=1.71799e+10 ; asked.cores=4 ; asked.wall_seconds=7200 ",
+			"align; 105; normal 2; 08:00:00-08:00:10; wall_seconds=10 exact; cpu_seconds=1 bound; cores_average=0.1 bound; asked.memory_bytes=1.71799e+10 ; asked.cores=4 ; asked.wall_seconds=7200 ",
 		}, map[string]int{"is running": 1, "never began": 1}},
 		{"nextflow.tsv", "nextflow", []string{
 			"FASTQC; 8812; normal 0; 08:00:05-08:01:10; wall_seconds=65 exact; cpu_seconds=77.74 sampled; cores_average=1.196 sampled; " +

@@ -18,6 +18,9 @@ const slurmRemedy = "write it with sacct --parsable2 --format=JobID,JobName,Stat
 // slurmTime is how sacct writes times, in the cluster's zone.
 const slurmTime = "2006-01-02T15:04:05"
 
+// parentsOnly is why TotalCPU is a bound, by the words of sacct(1).
+const parentsOnly = "that of the tasks' parent processes, without their children"
+
 // job is a job with its steps.
 type job struct {
 	line  int
@@ -145,7 +148,8 @@ func (j *job) task(state string, zone *time.Location) (*archive.Task, error) {
 	if most.tasks > 1 {
 		accuracy, why = account.Bound, "that of the largest task, times the number of tasks"
 	}
-	measured(t, account.Exact, "", "wall_seconds", "cpu_seconds", "cores_average")
+	measured(t, account.Exact, "", "wall_seconds")
+	measured(t, account.Bound, parentsOnly, "cpu_seconds", "cores_average")
 	measured(t, accuracy, why, "memory.resident_peak_bytes", "memory.virtual_peak_bytes")
 	var err error
 	a.Exit, err = slurmExit(state, j.row["ExitCode"], t)
