@@ -30,9 +30,10 @@ type file struct {
 
 func openFile(ctx context.Context, path string, o options) (*Store, error) {
 	s := &file{path: path, limit: o.limit}
+	kind := cmp.Or(o.journal, journal(filepath.Dir(path)))
 	var err error
 	s.File, err = sqlfile.Open(ctx, path, sqlfile.Options{Wait: o.wait, Migrations: o.migrations, Pragmas: []string{
-		"page_size(16384)", "journal_mode(" + cmp.Or(o.journal, journal(filepath.Dir(path))) + ")", "synchronous(normal)", fmt.Sprintf("journal_size_limit(%d)", maxLog),
+		"page_size(16384)", "journal_mode(" + kind + ")", "synchronous(" + synchronous(kind) + ")", fmt.Sprintf("journal_size_limit(%d)", maxLog),
 	}})
 	if err != nil {
 		return nil, s.explain(err)
@@ -78,6 +79,16 @@ func journal(path string) string {
 		return "wal"
 	}
 	return "delete"
+}
+
+// synchronous says how often what is written is brought to the disk. After a power cut a
+// write-ahead log has lost the last writes at most; with a journal that is deleted the file
+// itself may be damaged, unless each step waits for the one before it.
+func synchronous(journal string) string {
+	if journal == "wal" {
+		return "normal"
+	}
+	return "full"
 }
 
 // zfsMagic is ZFS's type of file system, which x/sys does not have.

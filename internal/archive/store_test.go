@@ -247,3 +247,20 @@ func TestPattern(t *testing.T) {
 		t.Error("a pattern of nothing")
 	}
 }
+
+// TestSynchronous: a power cut damages the file with neither kind of log.
+func TestSynchronous(t *testing.T) {
+	for journal, want := range map[string]int{"wal": 1, "delete": 2} { // normal, full
+		t.Run(journal, func(t *testing.T) {
+			s := mustOpenJournal(t, filepath.Join(t.TempDir(), "archive.db"), journal)
+			var kind string
+			var level int
+			if err := s.db.QueryRowContext(t.Context(), "PRAGMA journal_mode").Scan(&kind); err != nil || kind != journal {
+				t.Errorf("journal %q, %v", kind, err)
+			}
+			if err := s.db.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&level); err != nil || level != want {
+				t.Errorf("level %d, %v; want %d", level, err, want)
+			}
+		})
+	}
+}
