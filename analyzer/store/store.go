@@ -59,7 +59,7 @@ func Open(ctx context.Context, path string) (*Store, error) { return open(ctx, p
 
 // open is Open with another bound on the wait for a process that writes.
 func open(ctx context.Context, path string, wait time.Duration) (*Store, error) {
-	db, err := sqlfile.Open(ctx, path, sqlfile.Options{Wait: wait, Migrations: []string{tables}, Pragmas: []string{"synchronous(normal)"}})
+	db, err := sqlfile.Open(ctx, path, sqlfile.Options{Wait: wait, Migrations: []string{tables}})
 	switch {
 	case errors.Is(err, sqlfile.ErrNewer):
 		return nil, fmt.Errorf("knowledge store %s: %w; use that version, or remove the file", path, err)

@@ -184,3 +184,13 @@ func TestKnowledgeOfAUser(t *testing.T) {
 		}
 	}
 }
+
+// TestSynchronous: the journal is on the disk before the file is written, or a power cut damages
+// the file.
+func TestSynchronous(t *testing.T) {
+	var level int
+	s := mustOpen(t, filepath.Join(t.TempDir(), "knowledge.db"))
+	if err := s.db.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&level); err != nil || level != 2 { // full
+		t.Errorf("level %d, %v; want 2", level, err)
+	}
+}

@@ -25,7 +25,8 @@ var ErrNewer = errors.New("it was written by a newer version of Attune")
 type Options struct {
 	// Wait bounds the wait for another process that writes.
 	Wait time.Duration
-	// Pragmas are executed for each connection, as "synchronous(normal)".
+	// Pragmas are executed for each connection, as "journal_mode(wal)". "synchronous(normal)" is
+	// safe with a write-ahead log only.
 	Pragmas []string
 	// Migrations make the tables, each from what those before it made. How many were
 	// executed stands in the file.
