@@ -8,7 +8,8 @@ import (
 	"fmt"
 )
 
-// Restored is what became of one change that a dead controller had left behind.
+// Restored is what became of one change that a dead controller had left behind; without a
+// change, why journals could not be read or written.
 type Restored struct {
 	Change, Knob string
 	PID          int

@@ -229,8 +229,8 @@ func (s *session) restore(m message, _ *os.File) (any, error) {
 		}
 		all = append(all, one)
 	}
-	if err != nil {
-		s.log.Warn("restore after an earlier controller", "error", err)
+	if err != nil { // of the journals; an answer has either an error or what became of the changes
+		all = append(all, restored{Error: err.Error()})
 	}
 	return all, nil
 }

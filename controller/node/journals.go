@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/child"
@@ -14,8 +15,18 @@ import (
 	"github.com/attune-hpc/attune/internal/clock"
 )
 
-// restorePatience bounds the undoing of what controllers have left.
-const restorePatience = 30 * time.Second
+const (
+	// restorePatience bounds the undoing of what controllers have left.
+	restorePatience = 30 * time.Second
+	// owedInterval is how often what could not be undone is tried again.
+	owedInterval = 30 * time.Second
+)
+
+// restorer undoes what journals have in processes of its own; [child.Pool] is one.
+type restorer interface {
+	Restore(ctx context.Context, dir string, held bool) ([]child.Restored, error)
+	Guard(ctx context.Context, dir string, until time.Duration) error
+}
 
 // journals are those of controllers of this node, and of one before. They are as
 // untrusted as the processes that they are about. Its methods may be called from any
@@ -23,10 +34,13 @@ const restorePatience = 30 * time.Second
 type journals struct {
 	dir      string
 	holdTime time.Duration // for which changes that are proven good are held for the next node
-	children *child.Pool
+	children restorer
 	sessions *sessions
 	notes    *notes
 	log      *slog.Logger
+	// owed says that something could not be undone, and owedHeld that what was held for
+	// this node was to be.
+	owed, owedHeld atomic.Bool
 }
 
 // present says whether there are some.
@@ -41,17 +55,46 @@ func (j *journals) restore(ctx context.Context, held bool) (left bool) {
 	if !j.present() {
 		return false
 	}
+	if err := j.tryRestore(ctx, held, slog.LevelWarn); err != nil {
+		j.notes.trouble("restore after a controller that died: " + err.Error())
+	}
+	return j.present()
+}
+
+// tryRestore is restore once. It logs what could not be undone, at a level, and leaves it to
+// restoreOwed.
+func (j *journals) tryRestore(ctx context.Context, held bool, failed slog.Level) error {
 	ctx, cancel := context.WithTimeout(ctx, restorePatience)
 	defer cancel()
 	restored, err := j.children.Restore(ctx, j.dir, held)
+	owed := err != nil
 	if err != nil {
-		j.notes.trouble("restore after a controller that died: " + err.Error())
-		j.log.Warn("restore after a controller that died", "error", err)
+		j.log.Log(ctx, failed, "restore after a controller that died", "error", err)
 	}
 	for _, r := range restored {
-		j.log.Warn("change of a controller that died", "undone", r.Err == nil, "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
+		level := slog.LevelWarn
+		if r.Err != nil {
+			level, owed = failed, true
+		}
+		j.log.Log(ctx, level, "change of a controller that died", "undone", r.Err == nil, "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
 	}
-	return j.present()
+	if owed {
+		if held {
+			j.owedHeld.Store(true)
+		}
+		j.owed.Store(true)
+	}
+	return err
+}
+
+// restoreOwed tries again, until ctx ends, what could not be undone: a process that is
+// stopped runs on some time. What can never be undone leaves its journal at the first try.
+func (j *journals) restoreOwed(ctx context.Context) {
+	for beat.Pause(ctx, owedInterval) {
+		if j.owed.Swap(false) { // before the try: another one may fail meanwhile
+			_ = j.tryRestore(context.WithoutCancel(ctx), j.owedHeld.Swap(false), slog.LevelDebug) // told at the first try
+		}
+	}
 }
 
 // hold has the sessions that end from now on with the node hold what is proven good for

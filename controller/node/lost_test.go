@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -51,12 +50,7 @@ func TestSessionThatCannotGiveBack(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		c := b.mustOffer("1", 1000, pids[0])
 		c.stays = errors.New("the pipe is full")
-		if err := os.MkdirAll(b.journals.dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(b.journals.dir+"/1.journal", nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		mustLeave(b.t, b.journals.dir)
 		c.end()
 		b.after(idleLooks*lookInterval + restorePatience) // nobody serves it here
 		_, troubles := b.notes.current()

@@ -136,6 +136,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.maker.left.Load() {
 		group.Go(func() error { n.journals.seeToHeld(ctx); n.maker.left.Store(false); return nil })
 	}
+	group.Go(func() error { n.journals.restoreOwed(ctx); return nil })
 	group.Go(func() error { return n.watcher.Run(ctx) })
 	group.Go(func() error { return ended(ctx, n.config.Registry.Watch(ctx, n.setView)) })
 	group.Go(func() error {

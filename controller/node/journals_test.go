@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/child"
+)
+
+// stubborn is a restorer that fails a few times, in turn as a whole and for one change.
+type stubborn struct {
+	fails int
+	held  []bool // what each call was to restore
+}
+
+func (s *stubborn) Restore(_ context.Context, _ string, held bool) ([]child.Restored, error) {
+	s.held = append(s.held, held)
+	switch n := len(s.held); {
+	case n > s.fails:
+		return []child.Restored{{Change: "c1"}}, nil
+	case n%2 == 0:
+		return nil, errors.New("no process")
+	default:
+		return []child.Restored{{Change: "c0"}, {Change: "c1", Err: errors.New("it is stopped")}}, nil
+	}
+}
+
+func (*stubborn) Guard(context.Context, string, time.Duration) error { return nil }
+
+// What could not be undone is tried again until it can be, and then no more. What was held
+// stays to be undone meanwhile.
+func TestFailedRestoreIsTriedAgain(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		inBubble(t, func(b *bench) {
+			mustLeave(b.t, b.journals.dir)
+			restorer := &stubborn{fails: 2}
+			b.journals.children = restorer
+			ctx, end := context.WithCancel(b.t.Context())
+			go b.journals.restoreOwed(ctx) // until the end of the bubble
+			defer end()
+			b.journals.restore(ctx, held)
+			for tries := 2; tries <= 3; tries++ {
+				time.Sleep(owedInterval)
+				synctest.Wait()
+				if len(restorer.held) != tries || restorer.held[tries-1] != held {
+					b.t.Fatalf("tried %v, want %d times with %v", restorer.held, tries, held)
+				}
+			}
+			time.Sleep(time.Hour)
+			if len(restorer.held) != 3 {
+				b.t.Errorf("tried %d times, though the last one was good", len(restorer.held))
+			}
+			if _, troubles := b.notes.current(); len(troubles) > 1 {
+				b.t.Errorf("troubles %q, want each told once", troubles)
+			}
+		})
+	}
+}
+
+// mustLeave has a dead controller leave a journal.
+func mustLeave(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/1.journal", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
