@@ -116,16 +116,20 @@ func endIdle(p *process) {
 	_ = p.end(ctx) // whatever it did
 }
 
-// take returns a process that has nothing to do yet.
+// take returns a process that has nothing to do yet. One that could not be started may have
+// waited for hours, so the next start decides.
 func (p *Pool) take(ctx context.Context) (*process, error) {
-	for {
+	for failed := false; ; {
 		select {
 		case next := <-p.ready:
-			if next.err == nil && next.process.over() {
+			switch {
+			case next.err == nil && next.process.over():
 				endIdle(next.process)
-				continue
+			case next.err != nil && !failed:
+				failed = true
+			default:
+				return next.process, next.err
 			}
-			return next.process, next.err
 		case <-ctx.Done():
 			return nil, fmt.Errorf("process of a session: %w", ctx.Err())
 		}
