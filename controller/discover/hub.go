@@ -57,7 +57,10 @@ func (h *hub) use(s stream, reason string) error {
 		return err
 	}
 	for pid, m := range h.members {
-		if err := s.follow(pid, m.view); err != nil {
+		err := s.follow(pid, m.view)
+		if errors.Is(err, procid.ErrGone) {
+			delete(h.members, pid)
+		} else if err != nil {
 			return err
 		}
 	}

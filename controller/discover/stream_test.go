@@ -5,6 +5,7 @@ package discover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -21,6 +23,7 @@ type breaking struct {
 	events   chan event
 	fail     chan error
 	followed map[int]uint32
+	gone     int // a process that cannot be followed any more; 0: all can
 }
 
 func newBreaking() *breaking {
@@ -30,6 +33,9 @@ func newBreaking() *breaking {
 func (*breaking) mode() string { return ModeWatch }
 
 func (b *breaking) follow(pid int, view uint32) error {
+	if pid == b.gone {
+		return fmt.Errorf("follow process %d: %w", pid, procid.ErrGone)
+	}
 	b.followed[pid] = view
 	return nil
 }
@@ -107,6 +113,23 @@ func TestFallback(t *testing.T) {
 		t.Errorf("%d events lost, want those of both streams and one for each change", lost)
 	}
 	r.mustFindOnly(t, mustStart(t, exec.Command(path, "1000")))
+}
+
+// A member that ends while a stream begins costs the node neither the stream nor the others.
+func TestMemberThatEndsAsAStreamBegins(t *testing.T) {
+	h := newHub()
+	v := h.newView()
+	if err := errors.Join(v.Add(101), v.Add(102)); err != nil {
+		t.Fatal(err)
+	}
+	s := newBreaking()
+	s.gone = 101
+	if err := h.use(s, ""); err != nil {
+		t.Fatalf("the stream is not used: %v", err)
+	}
+	if _, there := h.members[101]; there || s.followed[102] != v.id {
+		t.Errorf("members %v, of which %v are followed", h.members, s.followed)
+	}
 }
 
 // Each view hears of its own processes and their descendants.
