@@ -65,20 +65,7 @@ func TestJournalAfterAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
-	}
-	signal.Ignore(unix.SIGXFSZ)
-	defer signal.Reset(unix.SIGXFSZ)
-	full := unix.Rlimit{Cur: uint64(info.Size()) + 20, Max: before.Max}
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &full); err != nil {
-		t.Fatal(err)
-	}
-	err = j.begin("2", "k", identity, &Plan{})
-	if restore := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); restore != nil {
-		t.Fatal(restore)
-	}
+	onFullDisk(t, info.Size()+20, func() { err = j.begin("2", "k", identity, &Plan{}) })
 	if !errors.Is(err, unix.EFBIG) {
 		t.Fatalf("written to a full disk: %v", err)
 	}
@@ -88,6 +75,27 @@ func TestJournalAfterAFullDisk(t *testing.T) {
 	if open := mustOpenChanges(t, j.file.Name()); !slices.Equal(open, []string{"1", "3"}) {
 		t.Errorf("open changes %v", open)
 	}
+}
+
+// onFullDisk does something while no file can grow beyond a size.
+func onFullDisk(t *testing.T, size int64, do func()) {
+	t.Helper()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	signal.Ignore(unix.SIGXFSZ)
+	defer signal.Reset(unix.SIGXFSZ)
+	full := unix.Rlimit{Cur: uint64(size), Max: before.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &full); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	do()
 }
 
 // A controller that starts while another one looks for journals keeps its own.

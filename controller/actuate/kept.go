@@ -30,7 +30,8 @@ const lockPoll = 20 * time.Millisecond
 
 // Kept is the journal of what a user changed by hand on one node and wants to
 // keep until they undo it. It is locked, for one command at a time, until
-// Close. Changes of processes that have ended are dropped when it is opened.
+// Close. Changes of processes that have ended are dropped when it is opened, if the disk has
+// room for that.
 // Its methods belong to one goroutine.
 type Kept struct {
 	*Journal
@@ -80,7 +81,8 @@ func lockKept(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// compact replaces the file by one with what is still in force.
+// compact replaces the file by one with what is still in force. A file that cannot be
+// replaced, as on a full disk, serves as it is: its changes can be undone.
 func (k *Kept) compact() error {
 	open, err := k.undos.openChanges(k.path)
 	if err != nil {
@@ -102,7 +104,8 @@ func (k *Kept) compact() error {
 			return err
 		}
 	}
-	return k.replace(content.Bytes())
+	k.torn = k.replace(content.Bytes()) != nil
+	return nil
 }
 
 // replace puts a new file, locked already, in the place of the old one.
@@ -120,7 +123,7 @@ func (k *Kept) replace(content []byte) error {
 		err = os.Rename(temporary, k.path)
 	}
 	if err != nil {
-		return errors.Join(err, file.Close())
+		return errors.Join(err, os.Remove(temporary), file.Close())
 	}
 	old := k.file
 	k.file = file

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
@@ -80,6 +82,49 @@ func TestKeptOfTheDead(t *testing.T) {
 	}
 	if k.NextID() == id {
 		t.Error("an id was given twice")
+	}
+}
+
+// A full disk refuses new changes, and keeps nobody from taking back those that were made.
+func TestKeptOnAFullDisk(t *testing.T) {
+	self, err := procid.Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var undo *onTop // the last one that was read
+	known := Kinds{Undos: []func() Undo{func() Undo { undo = new(onTop); return undo }}}
+	dir := t.TempDir()
+	k := openKept(t, dir)
+	id := k.NextID()
+	if err := k.begin(id, "k", self, &Plan{Undo: Undos{new(onTop)}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.file.WriteString(`{"op":"begin","change":"9`); err != nil {
+		t.Fatal(err)
+	}
+	k.Close()
+	onFullDisk(t, 10, func() {
+		if k, err = known.OpenKept(patience.Context(t), dir, "node"); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.begin(k.NextID(), "k", self, &Plan{}); !errors.Is(err, unix.EFBIG) {
+			t.Errorf("one more change: %v", err)
+		}
+		done, err := k.Undo([]string{id})
+		if err != nil || len(done) != 1 || !errors.Is(done[0].Err, unix.EFBIG) || !undo.asked {
+			t.Errorf("undone %+v, %v", done, err)
+		}
+	})
+	defer k.Close()
+	if _, err := os.Lstat(k.path + ".new"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what was begun of another journal: %v", err)
+	}
+	done, err := k.Undo([]string{id})
+	if err != nil || len(done) != 1 || done[0].Err != nil {
+		t.Fatalf("undone with room again: %+v, %v", done, err)
+	}
+	if ids, err := k.IDs(); err != nil || len(ids) > 0 {
+		t.Errorf("still in force: %v, %v", ids, err)
 	}
 }
 
