@@ -97,9 +97,14 @@ func (s *session) has(process *procid.Process) bool {
 			return true
 		}
 	}
+	return s.running() && s.controller.Has(process.Identity())
+}
+
+// running says whether the session has a controller.
+func (s *session) running() bool {
 	select {
 	case <-s.ready:
-		return s.controller.Has(process.Identity())
+		return true
 	default:
 		return false
 	}
@@ -112,30 +117,24 @@ func (s *session) share() *attunev1.SessionShare {
 
 // living counts the session's processes.
 func (s *session) living() int {
-	select {
-	case <-s.ready:
-		return s.controller.Living()
-	default:
+	if !s.running() {
 		return 0
 	}
+	return s.controller.Living()
 }
 
 // changes are what the session has changed in its processes.
 func (s *session) changes() []actuate.InForce {
-	select {
-	case <-s.ready:
-		return s.controller.Changes()
-	default:
+	if !s.running() {
 		return nil
 	}
+	return s.controller.Changes()
 }
 
 // processes are the session's, none before it has a controller.
 func (s *session) processes() []*attunev1.Process {
-	select {
-	case <-s.ready:
-		return s.controller.Processes()
-	default:
+	if !s.running() {
 		return nil
 	}
+	return s.controller.Processes()
 }
