@@ -196,7 +196,7 @@ func (s *server) close(ctx context.Context, end conclusion) {
 	s.keep(ctx, end.keep)
 	if err := s.stop(ctx, end); err != nil {
 		s.notes.troubleOf(s.key.uid, "session could not give everything back: "+err.Error())
-		s.log.Warn("not everything was given back; what its journal has is tried once more", "error", err)
+		s.log.Warn("not everything was given back; what its journal has is tried again", "error", err)
 		s.restore(context.WithoutCancel(ctx))
 	}
 }
