@@ -129,6 +129,7 @@ func (j *judge) keep(p *proposal, reason string) {
 	}
 	if again, judged := p.trial.Keep(j.now); again {
 		j.record("kept", p, reason)
+		j.notify(p, reason) // the last that the tunlet heard may be that p was lifted
 		p.trial.Judgement = judged
 		return
 	}
