@@ -111,7 +111,7 @@ func (a *applier) finishApply(p *proposal) {
 		a.undoer.undo(p, StateUndone, "every value was already what is asked for")
 	default:
 		a.judge.startJudging(p, first)
-		if p.follows != nil {
+		if p.follows != nil && p.trial.Watched() {
 			a.judge.keepLikeSibling(p)
 		}
 	}

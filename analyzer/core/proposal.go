@@ -44,7 +44,7 @@ type proposal struct {
 	aheadUntil time.Duration // it had to wait for its canary, or a sibling's trial
 
 	kin     kinKey    // the same change in other processes of its program; zero: not known
-	follows *proposal // the sibling whose verdict it takes over; nil: it is tried itself
+	follows *proposal // the sibling whose verdict it takes over if it can be watched; nil: it is tried itself
 	awaits  bool      // it waits for a sibling's trial
 
 	displaced []*proposal // kept ones that had a knob of it

@@ -14,7 +14,8 @@ const maxKin = 4096
 // kin is the same change in the processes of one program, each with an objective
 // of its own: siblings. It is tried in one of them, and the others take over the
 // verdict. What is kept in one of these is watched as if it had been tried there,
-// so that one that differs from the others gets its own trial.
+// so that one that differs from the others gets its own trial. One whose baseline is
+// too weak for that is tried itself.
 type kin struct {
 	// first is the proposal that is being tried, or that was decided about last.
 	first *proposal

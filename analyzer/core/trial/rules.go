@@ -12,6 +12,9 @@ const (
 	// for before it: the least for which a median has a 95 % confidence
 	// interval that assumes nothing.
 	MinSamples = 6
+	// minWatched is the least number of samples from before a change by which it is
+	// watched over: fewer differ from no window of 2*MinSamples by significance.
+	minWatched = 3
 
 	// judgeTimeout and baselineWait: see [Objective.Timeout] and [Objective.BaselineWait].
 	judgeTimeout = 10 * time.Second

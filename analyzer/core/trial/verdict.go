@@ -98,7 +98,7 @@ func (t *Trial) WatchFrom(at time.Duration) { t.watchFrom = at }
 
 // Watched reports whether enough is known of the time before a kept change to watch
 // over it.
-func (t *Trial) Watched() bool { return len(t.before) >= MinSamples }
+func (t *Trial) Watched() bool { return len(t.before) >= minWatched }
 
 // Watch looks after a kept change: over every window, is the objective worse
 // than before the change, by the median and by the mean? Then it is judged again,
