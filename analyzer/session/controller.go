@@ -30,6 +30,7 @@ type controller struct {
 	proven  []string                  // of its changes, as this channel was told
 	status  *attunev1.ControllerStatus
 	lost    *attunev1.ControllerStatus // losses as its events told them
+	shift   shift                      // of the times that it measures at
 
 	// What is wanted of it, in its own handles.
 	points map[uint32]*attunev1.PointWant // by index

@@ -156,7 +156,7 @@ func (s *Session) wireConnections(cfg Config) {
 		population: s.population, hurry: s.pace.hurry, grace: cfg.Grace, refused: map[string]bool{},
 	}
 	s.router = &router{
-		inbox: s.inbox, teller: s.teller, controllers: s.controllers, processes: s.processes, population: s.population,
-		sleepers: s.sleepers, tunlets: s.tunlets, sampled: s.tickWithSamples, part: cfg.Part,
+		clock: s.clock, inbox: s.inbox, teller: s.teller, controllers: s.controllers, processes: s.processes,
+		population: s.population, sleepers: s.sleepers, tunlets: s.tunlets, sampled: s.tickWithSamples, part: cfg.Part,
 	}
 }

@@ -151,6 +151,7 @@ func (po *population) emitEnd(p *process, ended *attunev1.ProcessEnded) {
 	if at := po.clock.sinceUnix(ended.GetEndedUnixNano()); at >= p.started && at < p.endedAt {
 		p.endedAt = at // news of processes come in batches
 	}
+	ended.EndedUnixNano = po.clock.start.Add(p.endedAt).UnixNano() // as all that tunlets are told
 	po.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessGone{
 		ProcessGone: &attunev1.RecordedProcessEnd{Ended: ended, EndedNanos: int64(p.endedAt)},
 	}})

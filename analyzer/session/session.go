@@ -106,11 +106,12 @@ func (s *Session) TellWithin(ctx context.Context, frame *attunev1.RecordingFrame
 }
 
 // Measured takes a value of the owner's objective (core.Config) over an interval that ends
-// at the given time. It does not wait: where the session does not keep up, the value
-// is lost, and counted.
+// at the given time: by the session's clock, as frames have it, or as read from this
+// machine's with its monotonic part. It does not wait: where the session does not keep
+// up, the value is lost, and counted.
 func (s *Session) Measured(value float64, end time.Time) {
 	s.postData(1, 0, func() {
-		s.decider.step(core.Measured{Value: value, At: s.sinceUnix(end.UnixNano())})
+		s.decider.step(core.Measured{Value: value, At: s.of(end)})
 	})
 }
 

@@ -4,7 +4,6 @@ package session
 
 import (
 	"context"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -167,15 +166,15 @@ func (t *tunlet) eventsCall(events uint64, req *attunev1.HandleEventsRequest) ca
 	}
 }
 
-// tick tells the time, unless the tunlet has not heard the last one yet.
-func (t *tunlet) tick(now time.Time) {
+// tick tells the time by the session's clock, unless the tunlet has not heard the last one yet.
+func (t *tunlet) tick(now int64) {
 	if t.tickQueued {
 		return
 	}
 	t.tickQueued = true
 	t.worker.Push(calls.Call{
 		Method: "Tick",
-		Do:     reaction(t.service.Tick, &attunev1.TickRequest{UnixNano: now.UnixNano()}),
+		Do:     reaction(t.service.Tick, &attunev1.TickRequest{UnixNano: now}),
 		Done:   func(error) { t.post(func() { t.tickQueued = false }) },
 	})
 }
@@ -190,11 +189,11 @@ func (t *tunlet) lost() uint64 {
 }
 
 // applicationEnded tells the end, and makes Finish wait for the answer.
-func (t *tunlet) applicationEnded(now time.Time) {
+func (t *tunlet) applicationEnded(now int64) {
 	t.worker.Push(calls.Call{
 		Method: "ApplicationEnded", Urgent: true,
 		Do: func(ctx context.Context) (*attunev1.Reaction, error) {
-			_, err := t.service.ApplicationEnded(ctx, &attunev1.ApplicationEndedRequest{UnixNano: now.UnixNano()})
+			_, err := t.service.ApplicationEnded(ctx, &attunev1.ApplicationEndedRequest{UnixNano: now})
 			return nil, err
 		},
 		Done: func(error) {

@@ -78,7 +78,7 @@ func (ts *tunlets) add(tn Tunlet) {
 	}
 	ts.hurry()
 	if ts.ended {
-		t.applicationEnded(ts.clock.wall())
+		t.applicationEnded(ts.clock.unix())
 	}
 }
 
@@ -174,7 +174,7 @@ func (ts *tunlets) react(t *tunlet, r *attunev1.Reaction) {
 		ts.points.request(&t.holder, w, spec)
 	}
 	for _, o := range limit(r.GetObjectives(), maxObjectives) {
-		ts.decider.step(core.Sample{Tunlet: t.name, Scope: o.GetScope(), Value: o.GetValue(), At: ts.clock.sinceUnix(o.GetUnixNano())})
+		ts.decider.step(core.Sample{Tunlet: t.name, Scope: o.GetScope(), Value: o.GetValue(), At: ts.clock.of(time.Unix(0, o.GetUnixNano()))})
 	}
 	for _, w := range limit(r.GetWithdrawals(), maxProposals) {
 		ts.decider.step(core.Withdraw{Tunlet: t.name, Proposal: w.GetProposalId(), Processes: w.GetProcesses(), Reason: w.GetReason()})
@@ -236,7 +236,7 @@ func (ts *tunlets) processEnded(ended *attunev1.ProcessEnded) {
 
 // tick tells the time.
 func (ts *tunlets) tick() {
-	now := ts.clock.wall()
+	now := ts.clock.unix()
 	for _, t := range ts.running {
 		t.tick(now)
 	}

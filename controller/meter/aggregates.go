@@ -57,14 +57,24 @@ func (k *aggregates) closeDue(now time.Time) time.Time {
 // close closes the running interval and delivers what was counted in it. The
 // caller holds mu.
 func (k *aggregates) close() {
-	batch := &attunev1.AggregateBatch{FromUnixNano: k.began.UnixNano()}
+	var counted []*attunev1.Aggregate
 	for _, t := range k.members.List() {
-		batch.Aggregates = append(batch.Aggregates, k.ofTarget(t)...)
+		counted = append(counted, k.ofTarget(t)...)
 	}
-	batch.Aggregates = append(batch.Aggregates, k.uprobed.closed()...)
-	k.began = time.Now()
-	batch.ToUnixNano = k.began.UnixNano()
+	counted = append(counted, k.uprobed.closed()...)
+	now := time.Now()
+	batch := k.batchUntil(now, counted)
+	k.began = now
 	k.deliver(batch)
+}
+
+// batchUntil returns a batch of what was counted in the running interval, which ends now. It
+// is as long as the monotonic clock says: the time of day may be set meanwhile. The caller
+// holds mu.
+func (k *aggregates) batchUntil(now time.Time, counted []*attunev1.Aggregate) *attunev1.AggregateBatch {
+	return &attunev1.AggregateBatch{
+		FromUnixNano: now.Add(k.began.Sub(now)).UnixNano(), ToUnixNano: now.UnixNano(), Aggregates: counted,
+	}
 }
 
 // deliver waits until the Analyzer takes a batch. The caller holds mu.
@@ -118,10 +128,7 @@ func (k *aggregates) leave(handle uint64, points ...uint16) {
 	k.kernel.flush()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	batch := &attunev1.AggregateBatch{
-		FromUnixNano: k.began.UnixNano(), ToUnixNano: time.Now().UnixNano(),
-		Aggregates: k.uprobed.rest(handle, func(p uint16) bool { return slices.Contains(points, p) }),
-	}
+	batch := k.batchUntil(time.Now(), k.uprobed.rest(handle, func(p uint16) bool { return slices.Contains(points, p) }))
 	if t := k.members.Get(handle); t != nil {
 		k.records.drainTarget(t)
 		batch.Aggregates = append(batch.Aggregates, k.ofTarget(t)...)
@@ -134,10 +141,7 @@ func (k *aggregates) leave(handle uint64, points ...uint16) {
 func (k *aggregates) finish(t *member.Member, ended *attunev1.ProcessEnded) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	rest := &attunev1.AggregateBatch{
-		FromUnixNano: k.began.UnixNano(), ToUnixNano: time.Now().UnixNano(),
-		Aggregates: k.uprobed.rest(t.Handle(), func(uint16) bool { return true }),
-	}
+	rest := k.batchUntil(time.Now(), k.uprobed.rest(t.Handle(), func(uint16) bool { return true }))
 	if memory := t.Memory(); memory != nil {
 		ended.LostNoSlot = memory.App().LostNoSlot
 		k.account.add(totals{lostSlot: ended.GetLostNoSlot()})

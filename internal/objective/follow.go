@@ -54,7 +54,7 @@ func (f *follower) read(since, now time.Time) (found []float64, at time.Time, er
 	if err != nil {
 		return nil, now, err
 	}
-	if at = news.Written; at.Before(since) || at.After(now) { // by another clock
+	if at = now.Add(news.Written.Sub(now)); at.Before(since) || at.After(now) { // by another clock, or one that was set
 		at = now
 	}
 	f.lines.Split(f.buffer[:n], func(line []byte) { found = append(found, f.match(line)...) })

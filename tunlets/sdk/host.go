@@ -21,9 +21,9 @@ type Host struct {
 	said     map[string]bool // the server's: mistakes that people have been told of
 }
 
-// Now is the time of what the tunlet is being told, by the Analyzer's clock.
-// Tunlets use it and never the machine's clock, so that they behave the same
-// live, in tests and in a replay. It never goes back.
+// Now is the time of what the tunlet is being told, by the session's clock, which goes on
+// evenly where the time of day is set. Tunlets use it and never the machine's clock, so
+// that they behave the same live, in tests and in a replay. It never goes back.
 func (h *Host) Now() time.Time { return h.now }
 
 // maxMistakes bounds the mistakes that people are told of.

@@ -1355,7 +1355,7 @@ type ObjectiveSample struct {
 	Scope string `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// The value, in the objective's unit, over the time since the last sample.
 	Value float64 `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
-	// Unix time in nanoseconds, end of the interval.
+	// End of the interval, Unix time in nanoseconds by the session's clock, see TickRequest.
 	UnixNano      int64 `protobuf:"varint,3,opt,name=unix_nano,json=unixNano,proto3" json:"unix_nano,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2205,7 +2205,8 @@ func (x *PointChangedResponse) GetReaction() *Reaction {
 // TickRequest tells the time.
 type TickRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Unix time in nanoseconds.
+	// Unix time in nanoseconds by the session's clock, as in all calls: that of its start, and
+	// what has passed since, also where the time of day is set.
 	UnixNano      int64 `protobuf:"varint,1,opt,name=unix_nano,json=unixNano,proto3" json:"unix_nano,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

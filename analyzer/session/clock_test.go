@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// measure publishes a round of samples of process 7 of ac1, and aggregates of 50 ms up to
+// then, by a clock of the node that is ahead of the session's by some time.
+func (r *rig) measure(ahead time.Duration) {
+	at := r.time().Add(ahead).UnixNano()
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{
+		UnixNano: at, Samples: []*attunev1.Sample{{Process: 7}},
+	}}})
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: &attunev1.AggregateBatch{
+		FromUnixNano: at - 50e6, ToUnixNano: at, Aggregates: []*attunev1.Aggregate{{Process: 7, Point: 1, Count: 1}},
+	}}})
+	r.report()
+}
+
+// TestClockOfNodeIsSet sets the clock of a node while a tunlet measures there. To the
+// tunlet time goes on: what it is told of later is later, and not in the future.
+func TestClockOfNodeIsSet(t *testing.T) {
+	for name, by := range map[string]time.Duration{"back": -time.Hour, "forward": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, core.ModeTune)
+			a := newScripted(t, "a", &attunev1.Reaction{AddPoints: []*attunev1.MeasurePoint{hook("p", "malloc")}})
+			r.session.TunletReady(a)
+			r.connect("ac1", 7)
+			r.grow()
+			r.settle("a")
+			var want []int64
+			for i := range 8 {
+				r.tick()
+				want = append(want, r.time().UnixNano())
+				if i < 4 {
+					r.measure(0)
+				} else {
+					r.measure(by)
+				}
+				r.settle("a")
+			}
+			var samples, ends, lengths []int64
+			for _, e := range get(a, func() []*attunev1.HandleEventsRequest { return a.events }) {
+				if e.GetSamples() != nil {
+					samples = append(samples, e.GetSamples().GetUnixNano())
+				}
+				if len(e.GetAggregates()) > 0 {
+					ends = append(ends, e.GetToUnixNano())
+					lengths = append(lengths, e.GetToUnixNano()-e.GetFromUnixNano())
+				}
+			}
+			if diff := cmp.Diff(want, samples); diff != "" {
+				t.Errorf("samples (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want, ends); diff != "" {
+				t.Errorf("ends of aggregates (-want +got):\n%s", diff)
+			}
+			for _, length := range lengths {
+				if length != 50e6 {
+					t.Errorf("aggregates of %v, want 50 ms", time.Duration(length))
+				}
+			}
+		})
+	}
+}
+
+// TestShift checks that times keep their distances however late they come, and that a
+// clock that is behind stays so.
+func TestShift(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	type told struct{ nanos, now, want int64 }
+	for name, all := range map[string][]told{
+		"late and at once":     {{100, 101, 100}, {150, 300, 150}, {200, 300, 200}},
+		"behind":               {{100, 5000, 100}, {150, 5050, 150}},
+		"ahead":                {{5100, 102, 102}, {5150, 160, 152}, {5200, 201, 201}},
+		"in disorder":          {{1000, 1000, 1000}, {990, 1001, 990}, {1050, 1051, 1050}},
+		"set back":             {{9000, 9001, 9000}, {1050, 9051, 9051}, {1100, 9110, 9101}},
+		"set back and forward": {{9000, 9001, 9000}, {1050, 9051, 9051}, {9100, 9102, 9102}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s shift
+			for _, one := range all {
+				if got := s.apply(one.nanos*ms, one.now*ms); got != one.want*ms {
+					t.Errorf("told %d ms at %d ms: got %d ms, want %d ms", one.nanos, one.now, got/ms, one.want)
+				}
+			}
+		})
+	}
+}
+
+// TestTimesOfObjectives has tunlets give times by the session's clock.
+func TestTimesOfObjectives(t *testing.T) {
+	now := time.Unix(1010, 0)
+	c := &clock{start: time.Unix(1000, 0), wall: func() time.Time { return now }}
+	for name, tt := range map[string]struct {
+		at   time.Time
+		want time.Duration
+	}{
+		"none":               {time.Unix(0, 0), 0},
+		"a while ago":        {time.Unix(1007, 0), 7 * time.Second},
+		"before the session": {time.Unix(900, 0), 0},
+		"in the future":      {time.Unix(4610, 0), 10 * time.Second},
+	} {
+		if got := c.of(tt.at); got != tt.want {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
+	}
+}
