@@ -5,6 +5,7 @@ package taskaccount
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -116,20 +117,38 @@ func (a *Accounts) Read(handle func(Process)) error {
 	}
 }
 
-// Living returns the processes that are not done with, in no order, with what
+// livingTries bounds how often the table of processes is read again because too many ended meanwhile.
+const livingTries = 5
+
+// Living returns the processes that are not done with, in no order, each once, with what
 // those of their threads took that are.
 func (a *Accounts) Living() ([]Process, error) {
-	var (
-		list []Process
-		key  int32
-		raw  taskAccountProcessAccount
-	)
-	for at := a.objects.Processes.Iterate(); ; {
-		if !at.Next(&key, &raw) {
-			return list, at.Err()
+	for tries := 1; ; tries++ {
+		found, err := a.readProcesses()
+		if err == nil {
+			return slices.Collect(maps.Values(found)), nil
 		}
-		list = append(list, processOf(&raw))
+		if !errors.Is(err, ebpf.ErrIterationAborted) || tries == livingTries {
+			return nil, fmt.Errorf("read living processes: %w", err)
+		}
 	}
+}
+
+// readProcesses reads the table of processes by its keys. The kernel begins with the first entry
+// again when the one that was read last is deleted, and then entries come several times: the last
+// counts. BatchLookup does not begin again, but meanwhile the kernel runs no programs of uprobes
+// on its CPU.
+func (a *Accounts) readProcesses() (map[int32]Process, error) {
+	var (
+		found = make(map[int32]Process)
+		key   int32
+		raw   taskAccountProcessAccount
+		at    = a.objects.Processes.Iterate()
+	)
+	for at.Next(&key, &raw) {
+		found[key] = processOf(&raw)
+	}
+	return found, at.Err()
 }
 
 // Totals returns what all processes took that are done with.
