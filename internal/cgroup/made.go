@@ -11,10 +11,16 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// madePrefix begins the names of groups made here; the maker's process id follows.
+// madePrefix begins the names of groups made here. The inode number of the maker's pid namespace, its
+// process id there, and a number that makes the name a new one follow.
 const madePrefix = "attune-account-"
+
+// madeTries bounds how many names are tried.
+const madeTries = 1000
 
 // Made is a control group for one command, below that of this process: one of
 // version 2, one of the memory controller of version 1, or both. It limits nothing.
@@ -61,12 +67,22 @@ func makeBelow(membership, mounts, controller string) (string, error) {
 	if !found {
 		return "", fmt.Errorf("control groups of %s are not mounted here", hierarchyName(controller))
 	}
-	removeStale(own)
-	dir := filepath.Join(own, madePrefix+strconv.Itoa(os.Getpid()))
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+	namespace, err := procid.Namespace()
+	if err != nil {
 		return "", err
 	}
-	return dir, nil
+	prefix := filepath.Join(own, fmt.Sprintf("%s%d-", madePrefix, namespace))
+	removeStale(prefix)
+	for n := range madeTries {
+		dir := fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), n)
+		if err = os.Mkdir(dir, 0o755); err == nil {
+			return dir, nil
+		}
+		if !errors.Is(err, os.ErrExist) { // a group that is there has limits and processes of its own
+			break
+		}
+	}
+	return "", err
 }
 
 func hierarchyName(controller string) string {
@@ -76,11 +92,13 @@ func hierarchyName(controller string) string {
 	return "version 1 (" + controller + ")"
 }
 
-// removeStale removes groups whose makers are gone, unless processes are in them.
-func removeStale(own string) {
-	dirs, _ := filepath.Glob(filepath.Join(own, madePrefix+"*")) // the pattern is right
+// removeStale removes groups of this pid namespace whose makers are gone, unless processes are in them.
+// prefix is what their paths begin with.
+func removeStale(prefix string) {
+	dirs, _ := filepath.Glob(prefix + "*") // the pattern is right
 	for _, dir := range dirs {
-		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), madePrefix))
+		maker, _, _ := strings.Cut(strings.TrimPrefix(dir, prefix), "-")
+		pid, err := strconv.Atoi(maker)
 		if err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
 			_ = unix.Rmdir(dir) // not empty, or somebody was faster
 		}

@@ -3,9 +3,12 @@
 package cgroup
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // TestLimitMemory: each version has files of its own, and says in others that it killed.
@@ -77,5 +80,53 @@ func TestDroppedV2(t *testing.T) {
 	}
 	if m.KilledForMemory() || m.MemoryInV2() {
 		t.Errorf("killed: %v, memory is that of version 2: %v", m.KilledForMemory(), m.MemoryInV2())
+	}
+}
+
+// TestOwnGroup: a group is its maker's alone, whoever else has its process id, in another pid namespace or before.
+func TestOwnGroup(t *testing.T) {
+	const membership = "0::/job\n"
+	mounts := mounted(t, true, "", map[string]string{"job/cgroup.procs": ""})
+	first, err := makeBelow(membership, mounts, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := makeBelow(membership, mounts, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first == second {
+		t.Errorf("both are %s", first)
+	}
+}
+
+// TestStaleGroups: the group of a maker who is gone is removed, and that of another pid namespace, whose process
+// ids say nothing here, is not.
+func TestStaleGroups(t *testing.T) {
+	const membership, gone = "0::/job\n", "999999999-0"
+	mounts := mounted(t, true, "", map[string]string{"job/cgroup.procs": ""})
+	own, err := makeBelow(membership, mounts, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace, err := procid.Namespace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(namespace uint64) string {
+		return filepath.Join(filepath.Dir(own), fmt.Sprintf("%s%d-%s", madePrefix, namespace, gone))
+	}
+	for _, dir := range []string{of(namespace), of(namespace + 1)} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := makeBelow(membership, mounts, ""); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]bool{own: true, of(namespace): false, of(namespace + 1): true} {
+		if _, err := os.Stat(dir); (err == nil) != want {
+			t.Errorf("%s: there %v, want %v", dir, err == nil, want)
+		}
 	}
 }
