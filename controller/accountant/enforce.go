@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -20,9 +21,12 @@ const (
 	// may be exceeded follows from that.
 	fillRate = 4e9
 	// held is by what part of a limit the kernel lets the control group have more, as a divisor:
-	// the excess is seen before it is held. tooMuch is the part with which the
+	// the excess is seen before it is held. heldPages is how many pages more it has at least: the
+	// kernel charges some at a time, and up to whole ones. tooMuch is the part with which the
 	// grace is over.
-	held, tooMuch = 50, 20
+	held, heldPages, tooMuch = 50, 16, 20
+	// mostHeld is more than any machine has.
+	mostHeld = 1 << 62
 )
 
 // cgroupField is the field that the kernel itself limits.
@@ -75,7 +79,8 @@ func hold(o *Options, g *group) error {
 	if math.IsInf(most, 1) {
 		return nil
 	}
-	return g.hold(uint64(min(most+most/held, 1<<62))) // more is no memory of any machine
+	more := max(most/held, float64(heldPages*os.Getpagesize()))
+	return g.hold(uint64(min(most+more, mostHeld)))
 }
 
 // enforcer compares readings with limits, and has all processes ended when a hard one is
@@ -154,7 +159,7 @@ func (e *enforcer) check(r *reading) {
 // checkKilled begins the end if the kernel has killed for the limit that it holds.
 func (e *enforcer) checkKilled() {
 	most := e.options.hard(cgroupField)
-	if math.IsInf(most, 1) || !e.group.killedForMemory() {
+	if math.IsInf(most, 1) || !e.group.killedForMemory(uint64(min(most, mostHeld))) {
 		return
 	}
 	_, peak, _ := e.group.memory()

@@ -103,8 +103,10 @@ func (g *group) hold(bytes uint64) error {
 	return g.made.LimitMemory(bytes)
 }
 
-// killedForMemory says whether the kernel has killed for the limit of hold.
-func (g *group) killedForMemory() bool { return g.made != nil && g.made.KilledForMemory() }
+// killedForMemory says whether the kernel has killed because the group had as many bytes.
+func (g *group) killedForMemory(bytes uint64) bool {
+	return g.made != nil && g.made.KilledForMemory(bytes)
+}
 
 // kill kills what is in the group of version 2, if there is one.
 func (g *group) kill() {

@@ -186,8 +186,14 @@ func (m *Made) LimitMemory(bytes uint64) error {
 	return nil
 }
 
-// KilledForMemory says whether the kernel has killed because of the limit.
-func (m *Made) KilledForMemory() bool {
+// KilledForMemory says whether the kernel has killed because the group had as many bytes. It also
+// counts those that it kills for the limit of a group above, or because the node has no memory left:
+// then the group was not charged with as many. Where the peak is not known (version 2 before
+// Linux 5.19) each that was killed counts.
+func (m *Made) KilledForMemory(bytes uint64) bool {
+	if peak, known := m.MemoryPeak(); known && peak < bytes {
+		return false
+	}
 	text, err := os.ReadFile(m.memoryFile("memory.oom_control", "memory.events"))
 	if err != nil {
 		return false

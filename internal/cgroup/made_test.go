@@ -19,14 +19,21 @@ func TestLimitMemory(t *testing.T) {
 		limits   map[string]string
 		kills    string
 		text     string
+		peaks    string
+		peak     string
 		wantKill bool
 	}{
 		{"version 1", func(dir string) *Made { return &Made{memory: dir} }, map[string]string{"memory.limit_in_bytes": "1000"},
-			"memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", true},
+			"memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", "memory.max_usage_in_bytes", "1000\n", true},
 		{"version 2", func(dir string) *Made { return &Made{v2: dir} }, map[string]string{"memory.max": "1000", "memory.oom.group": "1"},
-			"memory.events", "low 0\noom 1\noom_kill 1\noom_group_kill 1\n", true},
-		{"nothing killed", func(dir string) *Made { return &Made{v2: dir} }, nil, "memory.events", "low 0\noom 1\noom_kill 0\n", false},
-		{"not said", func(dir string) *Made { return &Made{memory: dir} }, nil, "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n", false},
+			"memory.events", "low 0\noom 1\noom_kill 1\noom_group_kill 1\n", "memory.peak", "1000\n", true},
+		{"another's limit of version 1", func(dir string) *Made { return &Made{memory: dir} }, nil,
+			"memory.oom_control", "oom_kill 1\n", "memory.max_usage_in_bytes", "500\n", false},
+		{"another's limit of version 2", func(dir string) *Made { return &Made{v2: dir} }, nil,
+			"memory.events", "oom 0\noom_kill 1\n", "memory.peak", "500\n", false},
+		{"no peak before Linux 5.19", func(dir string) *Made { return &Made{v2: dir} }, nil, "memory.events", "oom 1\noom_kill 1\n", "other", "", true},
+		{"nothing killed", func(dir string) *Made { return &Made{v2: dir} }, nil, "memory.events", "low 0\noom 1\noom_kill 0\n", "memory.peak", "1000\n", false},
+		{"not said", func(dir string) *Made { return &Made{memory: dir} }, nil, "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n", "memory.max_usage_in_bytes", "1000\n", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -39,13 +46,15 @@ func TestLimitMemory(t *testing.T) {
 					t.Errorf("%s has %q, %v; want %q", name, got, err, want)
 				}
 			}
-			if m.KilledForMemory() {
+			if m.KilledForMemory(1000) {
 				t.Error("killed, says a group without the file")
 			}
-			if err := os.WriteFile(filepath.Join(dir, tt.kills), []byte(tt.text), 0o600); err != nil {
-				t.Fatal(err)
+			for name, text := range map[string]string{tt.kills: tt.text, tt.peaks: tt.peak} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if m.KilledForMemory() != tt.wantKill {
+			if m.KilledForMemory(1000) != tt.wantKill {
 				t.Errorf("killed: %v, want %v", !tt.wantKill, tt.wantKill)
 			}
 		})
@@ -78,8 +87,8 @@ func TestDroppedV2(t *testing.T) {
 	if n, known := m.MemoryPeak(); known {
 		t.Errorf("charged with %d bytes at most", n)
 	}
-	if m.KilledForMemory() || m.MemoryInV2() {
-		t.Errorf("killed: %v, memory is that of version 2: %v", m.KilledForMemory(), m.MemoryInV2())
+	if m.KilledForMemory(0) || m.MemoryInV2() {
+		t.Errorf("killed: %v, memory is that of version 2: %v", m.KilledForMemory(0), m.MemoryInV2())
 	}
 }
 
