@@ -14,7 +14,6 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/bpf/taskaccount"
-	"github.com/attune-hpc/attune/internal/account"
 )
 
 // kernel is the source that has the kernel add up what each thread took.
@@ -31,10 +30,6 @@ type kernel struct {
 }
 
 const kernelSource = "kernel tracepoints of fork, exec, exit and the last switch (BPF)"
-
-// settleTime is how long the kernel may take from a process's end to the last
-// switch of its threads. It takes microseconds; a machine may be very busy.
-const settleTime = 2 * time.Second
 
 // newKernel opens the kernel's account, with files if that is asked for and can be had:
 // refused says why it cannot. beside is that of [Options].
@@ -128,111 +123,6 @@ func takenOf(t bpf.Taken) taken {
 		read: t.ReadChars, written: t.WrittenChars, readCalls: t.ReadCalls, writtenCalls: t.WrittenCalls,
 		storageRead: t.ReadBytes, storageWritten: t.Storage(),
 		voluntary: t.Voluntary, involuntary: t.Involuntary, minorFaults: t.MinorFaults, majorFaults: t.MajorFaults,
-	}
-}
-
-func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark uint64, all bool) {
-	totals, err := k.settle()
-	n, lookErr := k.look()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err = errors.Join(err, lookErr, k.err); err != nil {
-		for _, name := range takenFields {
-			a.Missing[name] = err.Error()
-		}
-		return 0, false
-	}
-	sum, tried := takenOf(totals.Taken), uint64(0)
-	for _, p := range k.ends {
-		if p.End <= k.began {
-			// The program was looked for in several places, and not all could be executed.
-			// The parent does not tell: that of what the command clones with CLONE_PARENT is this process.
-			sum.subtract(takenOf(p.Taken))
-			tried++
-			continue
-		}
-		a.Tree = append(a.Tree, ended(p, start.Add(-k.offset)))
-	}
-	for _, p := range n.alive {
-		process, rest := left(p, start)
-		sum.add(rest)
-		a.Tree = append(a.Tree, process)
-	}
-	sortTree(a.Tree, k.root)
-	a.Processes = account.Processes{
-		Total: new(totals.Processes - tried), Peak: new(totals.Peak), Left: new(uint64(len(n.alive))),
-	}
-	fillKernelAccuracy(a, sum, totals)
-	if k.files != nil {
-		fillFiles(a, k.files, len(n.alive) > 0)
-	}
-	k.left.fill(a)
-	mark, all = residentMark(a)
-	return max(mark, k.left.mark), all && !k.left.unmarked
-}
-
-// fillKernelAccuracy sets the account's sums, and says how good they and the numbers of
-// processes are.
-func fillKernelAccuracy(a *account.Account, sum taken, totals taskaccount.Totals) {
-	accuracy, count := account.Exact, account.Exact
-	if *a.Processes.Left > 0 {
-		accuracy = account.Sampled
-	}
-	if totals.LostMembers > 0 {
-		accuracy, count = account.Bound, account.Bound
-		a.Missing["processes.total"] = "at least: more processes were alive at one time than can be followed"
-	}
-	fillTaken(a, sum, accuracy, kernelSource)
-	a.Note(count, kernelSource, "processes.total", "processes.peak", "processes.left")
-	if totals.LostProcesses > 0 {
-		a.Missing["tree"] = "processes are missing that found the buffer full; the totals have them"
-	}
-	a.Cost.LostEvents = totals.LostProcesses + totals.LostMembers
-}
-
-// residentMark is the most resident memory that a single process of the tree had, and
-// whether that of every process is known.
-func residentMark(a *account.Account) (mark uint64, all bool) {
-	all = a.Cost.LostEvents == 0
-	for _, p := range a.Tree {
-		if p.Memory.Resident == nil {
-			all = false
-			continue
-		}
-		mark = max(mark, *p.Memory.Resident)
-	}
-	return mark, all
-}
-
-// ended is the account of a process that the kernel is done with.
-func ended(p taskaccount.Process, start time.Time) account.Process {
-	t := takenOf(p.Taken)
-	process := processOf(p.PID, p.Parent, p.Name, bootTime().Add(p.Start).Sub(start), p.End-p.Start)
-	process.Threads = new(p.Threads)
-	process.Exit = exitOf(p.Status)
-	fillProcess(&process, t)
-	page := uint64(os.Getpagesize())
-	if p.ResidentPages != 0 {
-		process.Memory.Resident = new(p.ResidentPages * page)
-	}
-	if p.VirtualPages != 0 {
-		process.Memory.Virtual = new(p.VirtualPages * page)
-	}
-	return process
-}
-
-// settle waits until what has ended is added up.
-func (k *kernel) settle() (taskaccount.Totals, error) {
-	for end := time.Now().Add(settleTime); ; time.Sleep(100 * time.Microsecond) {
-		totals, err := k.accounts.Totals()
-		switch {
-		case err != nil:
-			return totals, err
-		case totals.Settled():
-			return totals, nil
-		case time.Now().After(end):
-			return totals, errors.New("processes have ended and the kernel is not done with them")
-		}
 	}
 }
 
