@@ -14,11 +14,10 @@ import (
 )
 
 func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark uint64, all bool) {
-	totals, err := k.settle()
-	n, lookErr := k.look()
+	totals, n, still, err := k.atRest()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err = errors.Join(err, lookErr, k.err); err != nil {
+	if err = errors.Join(err, k.err); err != nil {
 		for _, name := range takenFields {
 			a.Missing[name] = err.Error()
 		}
@@ -44,7 +43,7 @@ func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark 
 	a.Processes = account.Processes{
 		Total: new(totals.Processes - tried), Peak: new(totals.Peak), Left: new(uint64(len(n.alive))),
 	}
-	fillKernelAccuracy(a, sum, totals)
+	fillKernelAccuracy(a, sum, totals, still)
 	if k.files != nil {
 		fillFiles(a, k.files, len(n.alive) > 0)
 	}
@@ -54,10 +53,10 @@ func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark 
 }
 
 // fillKernelAccuracy sets the account's sums, and says how good they and the numbers of
-// processes are.
-func fillKernelAccuracy(a *account.Account, sum taken, totals taskaccount.Totals) {
+// processes are. still is that of atRest.
+func fillKernelAccuracy(a *account.Account, sum taken, totals taskaccount.Totals, still bool) {
 	accuracy, count := account.Exact, account.Exact
-	if *a.Processes.Left > 0 {
+	if *a.Processes.Left > 0 || !still {
 		accuracy = account.Sampled
 	}
 	if totals.LostMembers > 0 {
@@ -106,6 +105,32 @@ func ended(p taskaccount.Process, start time.Time) account.Process {
 // settleTime is how long the kernel may take from a process's end to the last
 // switch of its threads. It takes microseconds; a machine may be very busy.
 const settleTime = 2 * time.Second
+
+// restTries bounds how often a moment is looked for at which no process begins or ends.
+const restTries = 100
+
+// atRest returns the totals, and what there is, of one moment: each process is in the totals or
+// alive. Where processes that the command left behind begin and end all the time, still is false and
+// one that ended meanwhile may be in neither.
+func (k *kernel) atRest() (totals taskaccount.Totals, n now, still bool, err error) {
+	for range restTries {
+		var after taskaccount.Totals
+		if totals, err = k.settle(); err != nil {
+			return totals, n, false, err
+		}
+		if n, err = k.look(); err != nil {
+			return totals, n, false, err
+		}
+		if after, err = k.accounts.Totals(); err != nil {
+			return totals, n, false, err
+		}
+		// The kernel notes the end of a process before it counts it.
+		if after.Processes == totals.Processes && after.Done == totals.Done && totals.Alive == uint64(len(n.alive)) {
+			return totals, n, true, nil
+		}
+	}
+	return totals, n, false, nil
+}
 
 // settle waits until what has ended is added up.
 func (k *kernel) settle() (taskaccount.Totals, error) {
