@@ -187,13 +187,7 @@ func (a *Accountant) fillExit(record *account.Account, exit launch.Exit) {
 
 // awaitOthers waits until no process is left. False if none was.
 func (a *Accountant) awaitOthers(ctx context.Context) (waited bool) {
-	for ; ctx.Err() == nil; time.Sleep(endPause) {
-		n, err := a.source.look()
-		if err != nil || len(n.alive) == 0 {
-			break
-		}
-		waited = true
-	}
+	a.untilNobody(ctx, func([]living) { waited = true })
 	return waited
 }
 
@@ -207,12 +201,29 @@ func (a *Accountant) endOthers() {
 	if !e.ending() {
 		return
 	}
-	for until := time.Now().Add(e.grace + endTimeout); time.Now().Before(until); time.Sleep(endPause) {
+	ctx, cancel := context.WithTimeout(context.Background(), e.grace+endTimeout)
+	defer cancel()
+	a.untilNobody(ctx, func(alive []living) { e.press(alive, time.Now()) })
+}
+
+// failedLooks is how many looks may fail one after the other before nobody can be waited for:
+// those of endTimeout.
+const failedLooks = int(endTimeout / endPause)
+
+// untilNobody looks until no process is left, and calls seen with those that are. It gives up when
+// ctx ends, or when failedLooks looks have failed one after the other.
+func (a *Accountant) untilNobody(ctx context.Context, seen func(alive []living)) {
+	for failed := 0; ctx.Err() == nil && failed < failedLooks; time.Sleep(endPause) {
 		n, err := a.source.look()
-		if err != nil || len(n.alive) == 0 {
+		switch {
+		case err != nil:
+			failed++
+		case len(n.alive) == 0:
 			return
+		default:
+			failed = 0
+			seen(n.alive)
 		}
-		e.press(n.alive, time.Now())
 	}
 }
 
