@@ -75,7 +75,7 @@ func (a *Accountant) openSource() error {
 	if a.options.Files {
 		a.noFiles = cmp.Or(a.refused, errors.New("needs the kernel's account"))
 	}
-	r, err := newReaped(a.options.Beside)
+	r, err := newReaped(a.options.Beside, a.disk.helper)
 	a.source = r
 	return err
 }

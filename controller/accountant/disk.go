@@ -105,6 +105,9 @@ func (d *disk) ask(ctx context.Context, most time.Duration) (footprint.Footprint
 	return now, err
 }
 
+// helper says whether a child of this process is one that measures.
+func (d *disk) helper(pid int) bool { return d != nil && d.pool.Has(pid) }
+
 // begin measures from now on until end.
 func (d *disk) begin(started time.Time) {
 	if d == nil {

@@ -40,13 +40,13 @@ const reapedSource = "wait4(2) and /proc/PID/io of what this process reaped"
 // reapPause is how often processes are looked for that lost their parent.
 const reapPause = 20 * time.Millisecond
 
-func newReaped(beside bool) (*reaped, error) {
+func newReaped(beside bool, helper func(pid int) bool) (*reaped, error) {
 	if !beside {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return nil, fmt.Errorf("become the parent of what loses its own: %w", err)
 		}
 	}
-	r := &reaped{reaper: newReaper(), beside: beside}
+	r := &reaped{reaper: newReaper(helper), beside: beside}
 	r.events, r.refuse = newBirths(beside)
 	return r, nil
 }

@@ -65,7 +65,7 @@ func TestReapedOrphans(t *testing.T) {
 // TestReapedIsNeverNobody: a tree whose only process is another one at each moment is
 // seen until its end, which is that of a pipe.
 func TestReapedIsNeverNobody(t *testing.T) {
-	r, err := newReaped(false)
+	r, err := newReaped(false, new(disk).helper)
 	if err != nil {
 		t.Fatal(err)
 	}

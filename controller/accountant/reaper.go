@@ -20,7 +20,8 @@ import (
 
 // reaper waits for what lost its parent, and keeps what it took.
 type reaper struct {
-	root int // the command, which is its launcher's to wait for
+	root   int                // the command, which is its launcher's to wait for
+	helper func(pid int) bool // whether a child is one of this process's helpers (package readers)
 
 	mu    sync.Mutex // guards what follows
 	sum   taken      // of what was reaped here
@@ -35,14 +36,14 @@ type reaper struct {
 	blind  error          // why bytes and calls of something that lost its parent are not in sum
 }
 
-func newReaper() reaper {
+func newReaper(helper func(pid int) bool) reaper {
 	before := make(map[int]uint64)
 	for _, pid := range childrenOf(os.Getpid()) {
 		if stat, err := procid.ReadStat(pid); err == nil {
 			before[pid] = stat.StartTicks
 		}
 	}
-	return reaper{ioErr: errors.New("the command's end was not seen"), files: make(map[int]*os.File), before: before}
+	return reaper{helper: helper, ioErr: errors.New("the command's end was not seen"), files: make(map[int]*os.File), before: before}
 }
 
 func (r *reaper) begin(pid int) {
@@ -149,11 +150,11 @@ func (r *reaper) take(pid int) {
 	r.sum.add(t)
 }
 
-// strange says whether a child is none of the command's: it was there before, or is one of package
-// launch's, which is its parent's to wait for.
+// strange says whether a child is none of the command's: it was there before, or is a helper, which is
+// its parent's to wait for.
 func (r *reaper) strange(stat procid.Stat) bool {
 	start, before := r.before[stat.PID]
-	return before && start == stat.StartTicks || launched(stat)
+	return before && start == stat.StartTicks || r.helper(stat.PID) || launched(stat)
 }
 
 // launched says whether a child executes this program and is called as those of package launch. Others may

@@ -13,7 +13,7 @@
 // A Pool may be used from any goroutine. A nil *Pool is valid: it does every operation
 // in this process, for a user who reads their own only.
 //
-// The files have an order: operation, pool, helper, and below them message; serve is the
+// The files have an order: operation, pool, helpers, helper, and below them message; serve is the
 // helpers' side, and calls what they may ask of the kernel (docs/design/0058).
 //
 // What the kernel has by itself needs no helper: /proc/PID/stat and status, where the

@@ -25,6 +25,8 @@ type Pool struct {
 	ending  sync.WaitGroup // helpers
 	asRoot  sync.Once      // that helpers are root's is said
 
+	helpers helpers
+
 	mu     sync.Mutex // guards what follows; a leaf lock
 	closed bool
 	idle   []*helper
@@ -43,7 +45,7 @@ type user struct {
 // New returns a pool, which starts helpers when they are needed.
 func New(options Options) *Pool {
 	options = options.withDefaults()
-	p := &Pool{Lifted: queue.NewBell(), options: options, users: make(map[uint32]*user)}
+	p := &Pool{Lifted: queue.NewBell(), options: options, helpers: helpers{pids: make(map[int]bool)}, users: make(map[uint32]*user)}
 	p.ctx, p.close = context.WithCancel(context.Background())
 	return p
 }
@@ -58,7 +60,7 @@ func (p *Pool) Close() error {
 	p.mu.Unlock()
 	p.close()
 	for _, h := range idle {
-		h.end(p.ctx, lastPatience, func() {})
+		p.helpers.end(p.ctx, h, func() {})
 	}
 	p.ending.Wait()
 	return nil
@@ -69,13 +71,17 @@ func (p *Pool) end(h *helper, gone func()) {
 	p.mu.Lock()
 	closed := p.closed
 	if !closed {
-		p.ending.Go(func() { h.end(p.ctx, lastPatience, gone) })
+		p.ending.Go(func() { p.helpers.end(p.ctx, h, gone) })
 	}
 	p.mu.Unlock()
 	if closed {
-		h.end(p.ctx, lastPatience, gone)
+		p.helpers.end(p.ctx, h, gone)
 	}
 }
+
+// Has says whether a child of this process is one of the pool's helpers, which may have ended
+// and not be reaped. It waits for a helper that is starting.
+func (p *Pool) Has(pid int) bool { return p != nil && p.helpers.has(pid) }
 
 // Refused lists the users who are refused now.
 func (p *Pool) Refused() (uids []uint32) {
@@ -190,7 +196,7 @@ func (p *Pool) take() (*helper, error) {
 		return h, nil
 	}
 	p.mu.Unlock()
-	h, err := startHelper(p.options.Command)
+	h, err := p.helpers.start(p.options.Command)
 	if err == nil && !h.nobody && os.Geteuid() == 0 {
 		p.asRoot.Do(func() {
 			p.options.Log.Warn("what reads for this service runs as root, too: CAP_SETUID or CAP_SETGID is missing")

@@ -204,6 +204,22 @@ func TestNameOfHelper(t *testing.T) {
 	}
 }
 
+// A helper is the pool's until it is reaped.
+func TestHas(t *testing.T) {
+	p, _ := mustPool(t, Options{Patience: patience.Limit})
+	mustEcho(t, p, harmless)
+	pid := idle(p)
+	if !p.Has(pid) || p.Has(os.Getpid()) || (*Pool)(nil).Has(pid) {
+		t.Errorf("of a helper %v, of another process %v, of no pool %v", p.Has(pid), p.Has(os.Getpid()), (*Pool)(nil).Has(pid))
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if p.Has(pid) {
+		t.Error("there after it was reaped")
+	}
+}
+
 // A helper that has taken its CPU time is not asked any more.
 func TestCPUTime(t *testing.T) {
 	p, _ := mustPool(t, Options{Patience: patience.Limit, SlowPatience: 300 * time.Millisecond})
