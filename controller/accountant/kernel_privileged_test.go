@@ -119,7 +119,7 @@ func TestMemoryOfTheTree(t *testing.T) {
 			var a *account.Account
 			reached := func(name string, got *uint64, want uint64) bool {
 				t.Helper()
-				if got == nil { // only less than half of it was seen
+				if got == nil { // less than the most was asked
 					return false
 				}
 				if *got > (want+12)*1e6 { // programs and libraries are a few MB each

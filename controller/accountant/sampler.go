@@ -153,22 +153,23 @@ func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 	s.shown.fill(a)
 }
 
-// fillShared fills in what of the memory was shared and swapped out, unless that was only asked of
-// less than half of it: it is no peak then.
+// fillShared fills in what of the memory was shared and swapped out. It was asked of the most memory,
+// but for growth too small to ask again; else what was shared is no peak. What was swapped out
+// is told when it was asked of half of it at least.
 func (s *sampler) fillShared(a *account.Account, mark uint64) {
+	const sharedField, swapField = "memory.proportional_peak_bytes", "memory.swap_peak_bytes"
 	peaks, asked := s.sharing.end()
-	if s.peaks.Resident != nil && max(mark, *s.peaks.Resident)/2 > asked {
-		a.Missing["memory.proportional_peak_bytes"] = "too short: what is shared was not asked when there was the most memory"
-		return
+	if s.peaks.Resident == nil {
+		return // nothing was asked
 	}
-	for name, most := range peaks {
-		s.times[name] = most.seconds
-		switch name {
-		case "memory.proportional_peak_bytes":
-			s.peaks.Proportional = new(most.value)
-		case "memory.swap_peak_bytes":
-			s.peaks.Swap = new(most.value)
-		}
+	most := max(mark, *s.peaks.Resident)
+	if shared, known := peaks[sharedField]; known && asked >= most-most/growth {
+		s.peaks.Proportional, s.times[sharedField] = new(shared.value), shared.seconds
+	} else {
+		a.Missing[sharedField] = "too short: what is shared was not asked when there was the most memory"
+	}
+	if swapped, known := peaks[swapField]; known && asked >= most/2 {
+		s.peaks.Swap, s.times[swapField] = new(swapped.value), swapped.seconds
 	}
 }
 
