@@ -4,6 +4,7 @@ package ompthreads
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/kit/openmp"
@@ -73,13 +74,15 @@ func (n *node) begin(h *sdk.Host) {
 
 // TakeUp goes on with what the change says of the threads. Of the CPUs that there were then,
 // and of who shared them, there is no more than that: as if the members of the proposal had
-// shared all of them.
+// shared all of them. Of a change that the Analyzer has taken over from an earlier session not
+// even the number is known: there is never room enough to take it back.
 func (n *node) TakeUp(h *sdk.Host, p *sdk.Proposal, c sdk.Change) {
 	n.Teams.TakeUp(h, p, c)
 	t := n.Of(c.Process)
-	t.threads, _ = c.Action.Value().Uint64()
-	t.sharers = len(p.Changes)
-	t.before = float64(t.threads) * float64(t.sharers)
+	t.sharers, t.threads, t.before = len(p.Changes), math.MaxUint64, math.Inf(1)
+	if threads, known := c.Action.Value().Uint64(); known {
+		t.threads, t.before = threads, float64(threads)*float64(t.sharers)
+	}
 	t.Rest(h)
 }
 

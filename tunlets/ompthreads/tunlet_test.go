@@ -227,6 +227,20 @@ func TestSurvivorsRest(t *testing.T) {
 	}
 }
 
+// A change that was taken over from an earlier session does not say its number of threads: it
+// stays.
+func TestChangeOfEarlierSessionStays(t *testing.T) {
+	h := start(t)
+	p := h.StartProcess(crowd())
+	tunlettest.Restart(h, &attunev1.Proposal{
+		Id: "taken over c1", Changes: []*attunev1.Change{{Id: "c1", Process: uint64(p.Handle), Knob: "omp.num_threads"}},
+	})
+	h.Run(5 * time.Second)
+	if len(h.Withdrawals) > 0 || len(h.Proposals) > 0 {
+		t.Errorf("withdrawals %v, proposals %v, want none", h.Withdrawals, h.Proposals)
+	}
+}
+
 func TestGivesUp(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
