@@ -5,6 +5,7 @@ package workers_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -181,6 +182,56 @@ func TestGivesUp(t *testing.T) {
 	h.Run(5 * time.Second)
 	if len(h.Points()) > 0 || h.Delivered > before {
 		t.Errorf("points %v, woken %d times after it gave up", h.Points(), h.Delivered-before)
+	}
+}
+
+// A change that was kept makes room for the next one, and its rounds are counted until it is
+// taken back.
+func TestKeptIsReplaced(t *testing.T) {
+	const undone = attunev1.ProposalState_PROPOSAL_STATE_UNDONE
+	h := tunlettest.New(t, workers.New)
+	h.Options = told()
+	h.StartSession()
+	p := h.StartProcess(team(1))
+	h.Run(5 * time.Second)
+	first := h.Proposals[0]
+	h.SetState(first.GetId(), attunev1.ProposalState_PROPOSAL_STATE_KEPT, "")
+	p.Hits = team(32).Hits
+	h.Run(15 * time.Second)
+	if len(h.Proposals) != 2 || h.Proposals[1].GetReplaces() != first.GetId() {
+		t.Fatalf("proposals %v, want a second one that replaces the first", h.Proposals)
+	}
+	h.SetState(first.GetId(), undone, "replaced")
+	for range 3 {
+		h.SetState(h.Proposals[len(h.Proposals)-1].GetId(), undone, "no gain")
+		h.SetState(first.GetId(), attunev1.ProposalState_PROPOSAL_STATE_KEPT, "as before")
+		h.Run(15 * time.Second)
+	}
+	if last := h.Proposals[len(h.Proposals)-1]; len(h.Proposals) != 4 || last.GetReplaces() != first.GetId() {
+		t.Errorf("proposals %v, want three after the first, the last of which replaces it too", h.Proposals)
+	}
+	if want := []string{fmt.Sprintf("round@%d", p.Handle)}; !slices.Equal(h.Points(), want) {
+		t.Errorf("points %v after it gave up, want %v", h.Points(), want)
+	}
+	h.SetState(first.GetId(), undone, "harm")
+	if len(h.Points()) > 0 {
+		t.Errorf("points %v with nothing kept", h.Points())
+	}
+}
+
+// One that was kept before the tunlet's restart makes room as well.
+func TestKeptBeforeRestartIsReplaced(t *testing.T) {
+	h := tunlettest.New(t, workers.New)
+	h.Options = told()
+	h.StartSession()
+	p := h.StartProcess(team(1))
+	h.Run(5 * time.Second)
+	first := h.Proposals[0]
+	tunlettest.Restart(h, first.Proposal)
+	p.Hits = team(32).Hits
+	h.Run(5 * time.Second)
+	if len(h.Proposals) != 2 || h.Proposals[1].GetReplaces() != first.GetId() {
+		t.Errorf("proposals %v, want a second one that replaces the first", h.Proposals)
 	}
 }
 

@@ -18,7 +18,7 @@ func (t *Tunlet) cpus() (sum float64) {
 	sites := map[string]site{}
 	for _, m := range t.members {
 		allowed, ok := m.window.Last(sdk.CPUsAllowed)
-		if !m.watched || !ok {
+		if !m.watched() || !ok {
 			continue
 		}
 		s := sites[m.host]

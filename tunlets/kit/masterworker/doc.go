@@ -12,5 +12,6 @@
 //
 // options.go reads the options; measured.go adds up what was measured; watch.go
 // places the measure points; tunlet.go connects it all to the Dynamic Tunlet
-// API. No locks: the SDK makes one call at a time.
+// API, and kept.go follows what becomes of proposals. No locks: the SDK makes one
+// call at a time.
 package masterworker

@@ -65,7 +65,7 @@ func TestCPUs(t *testing.T) {
 	} {
 		tunlet := Tunlet{members: map[sdk.Handle]*member{}}
 		for i, p := range tt.members {
-			m := &member{host: p.host, usable: p.usable, watched: true, window: sdk.NewWindow(windowSpan)}
+			m := &member{host: p.host, usable: p.usable, points: map[string]bool{kindRound: true}, window: sdk.NewWindow(windowSpan)}
 			if p.allowed > 0 {
 				m.window.Add(sdk.Sample{At: time.Unix(1, 0)}.With(sdk.CPUsAllowed, p.allowed))
 			}

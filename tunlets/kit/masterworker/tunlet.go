@@ -70,6 +70,7 @@ type Tunlet struct {
 	tries   int
 	count   int
 	pending string // the proposal on its way
+	kept    string // the one that has the variable, or had it before the one on its way
 }
 
 // Interfaces of the sdk that a tunlet has with it.
@@ -124,7 +125,7 @@ func (t *Tunlet) ProcessEnded(h *sdk.Host, end sdk.ProcessEnd) {
 			h.Want(handle, sdk.SamplesFrom(levels()...))
 		}
 	}
-	t.master, t.tries, t.pending = 0, 0, ""
+	t.master, t.tries, t.pending, t.kept = 0, 0, "", ""
 	t.restart(h, 0)
 }
 
@@ -259,7 +260,9 @@ func (t *Tunlet) gaveUp() bool { return t.tries >= maxTries }
 func (t *Tunlet) propose(h *sdk.Host, plan Plan) {
 	t.count++
 	t.pending = fmt.Sprintf("%s-%d", t.spec.Name, t.count)
-	p := sdk.Proposal{ID: t.pending, Scope: t.scope(), Reason: plan.Reason, PredictedGain: plan.Gain, Confidence: 0.7}
+	p := sdk.Proposal{
+		ID: t.pending, Scope: t.scope(), Reason: plan.Reason, PredictedGain: plan.Gain, Confidence: 0.7, Replaces: t.kept,
+	}
 	for _, handle := range slices.Sorted(maps.Keys(t.members)) {
 		if t.members[handle].rounds {
 			p.Changes = append(p.Changes, sdk.Change{
@@ -287,44 +290,3 @@ func scopeOf(master sdk.Handle) string { return fmt.Sprintf("process/%d", master
 
 // Evaluate waits while no round ends; otherwise the measurement decides.
 func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) { return e.ByMeasurement("rounds") }
-
-// takeUp goes on where the tunlet was when it had kept a proposal, before it was started again:
-// with the rounds of the same master, by which the Analyzer watches over the change.
-func (t *Tunlet) takeUp(h *sdk.Host, p *sdk.Proposal) {
-	t.count = max(t.count, p.Number())
-	for _, c := range p.Changes {
-		m := t.members[c.Process]
-		if m == nil {
-			continue
-		}
-		m.rounds = true
-		t.watch(h, m)
-		if p.Scope == scopeOf(m.handle) {
-			t.master = m.handle
-			t.restart(h, 0)
-		}
-	}
-}
-
-// ProposalChanged follows its proposals.
-func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
-	if c.Earlier != nil {
-		t.takeUp(h, c.Earlier)
-		return
-	}
-	if c.Proposal != t.pending || !c.State.Final() {
-		return
-	}
-	t.pending = ""
-	pause := rejudge
-	if c.State != sdk.Kept {
-		t.tries++
-		pause = sdk.RetryPause
-	}
-	if t.gaveUp() {
-		for _, handle := range slices.Sorted(maps.Keys(t.members)) {
-			t.members[handle].unwatch(h)
-		}
-	}
-	t.restart(h, pause)
-}

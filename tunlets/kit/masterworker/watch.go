@@ -57,20 +57,23 @@ func levels() []sdk.Level {
 
 // member follows one process that may be part of the program.
 type member struct {
-	handle  sdk.Handle
-	host    string
-	usable  sdk.CPUList // CPUs that it could be given
-	window  *sdk.Window
-	watched bool // measure points are asked for
-	rounds  bool // it has begun a round: it has the variable that counts
+	handle sdk.Handle
+	host   string
+	usable sdk.CPUList // CPUs that it could be given
+	window *sdk.Window
+	points map[string]bool // the kinds of measure points that are asked for
+	rounds bool            // it has begun a round: it has the variable that counts
 }
+
+// watched says that measure points are asked for.
+func (m *member) watched() bool { return len(m.points) > 0 }
 
 // watch asks for the measure points.
 func (t *Tunlet) watch(h *sdk.Host, m *member) {
-	if m.watched {
+	if m.watched() {
 		return
 	}
-	m.watched = true
+	m.points = map[string]bool{kindRound: true, kindDispatch: true, kindTask: true}
 	h.Want(m.handle, sdk.AllSamples())
 	round := t.point(m, kindRound, t.program.Round)
 	as := sdk.I32
@@ -104,13 +107,22 @@ func (t *Tunlet) point(m *member, kind, function string) sdk.Point {
 
 // unwatch gives the points back, and wants nothing more of the process.
 func (m *member) unwatch(h *sdk.Host) {
+	m.unwatchWork(h)
+	m.remove(h, kindRound)
+}
+
+// unwatchWork counts nothing but rounds any more.
+func (m *member) unwatchWork(h *sdk.Host) {
 	h.Want(m.handle, sdk.NoSamples())
-	if !m.watched {
-		return
-	}
-	m.watched = false
-	for _, kind := range []string{kindRound, kindDispatch, kindTask} {
-		h.RemovePoint(pointID(kind, m.handle))
+	m.remove(h, kindDispatch, kindTask)
+}
+
+func (m *member) remove(h *sdk.Host, kinds ...string) {
+	for _, kind := range kinds {
+		if m.points[kind] {
+			delete(m.points, kind)
+			h.RemovePoint(pointID(kind, m.handle))
+		}
 	}
 }
 
