@@ -109,13 +109,24 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	}
 }
 
-// takeUp leaves the processes alone that it had changed before it was started again.
-func (t *Tunlet) takeUp(h *sdk.Host, p *sdk.Proposal) {
-	for _, c := range p.Changes {
-		if n := t.processes[c.Process]; n != nil {
-			n.processes[c.Process].proposal = p.ID
-			n.sequence = max(n.sequence, p.Number())
-			h.Want(c.Process, sdk.NoSamples())
+// takeUp leaves the processes alone that it had changed before it was started again, and
+// watches over pairs that it had joined.
+func (t *Tunlet) takeUp(h *sdk.Host, c sdk.ProposalChange) {
+	nodes := map[*node]bool{}
+	for _, change := range c.Earlier.Changes {
+		if n := t.processes[change.Process]; n != nil {
+			n.processes[change.Process].proposal = c.Proposal
+			n.sequence = max(n.sequence, c.Earlier.Number())
+			h.Want(change.Process, sdk.NoSamples())
+			nodes[n] = true
+		}
+	}
+	for n := range nodes { // a proposal is of one node
+		if j := takeUpJoined(n, c); j != nil {
+			n.joined[c.Proposal] = j
+			for _, p := range j.members {
+				h.Want(p.handle, sdk.AllSamples())
+			}
 		}
 	}
 }
@@ -129,7 +140,7 @@ func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
 // ProposalChanged follows its proposals.
 func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
 	if c.Earlier != nil {
-		t.takeUp(h, c.Earlier)
+		t.takeUp(h, c)
 		return
 	}
 	if !c.State.Final() {

@@ -280,25 +280,51 @@ func TestJoinedPairIsSetFree(t *testing.T) {
 		}},
 		{"the other one ended", func(h *tunlettest.Harness, _, b *tunlettest.Process) { h.EndProcess(b) }},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			a, b := talker(200, true, across(1)), talker(300, false, across(0))
-			h := start(t, a, b)
-			h.Run(3 * time.Second)
-			values(t, h)
-			h.SetState(h.Proposals[0].GetId(), kept, "")
-			for _, p := range []*tunlettest.Process{a, b} {
-				p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 0.5e9, 0.4e9
-			}
-			h.Run(5 * time.Second)
-			if len(h.Withdrawals) > 0 {
-				t.Fatalf("withdrawn without reason: %v", h.Withdrawals)
-			}
-			tt.happen(h, a, b)
-			h.Run(3 * time.Second)
-			if len(h.Withdrawals) != 1 {
-				t.Errorf("withdrawals %v, want one", h.Withdrawals)
-			}
+		for _, again := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, tunlet started again %v", tt.name, again), func(t *testing.T) {
+				a, b := talker(200, true, across(1)), talker(300, false, across(0))
+				h := start(t, a, b)
+				h.Run(3 * time.Second)
+				values(t, h)
+				h.SetState(h.Proposals[0].GetId(), kept, "")
+				for _, p := range []*tunlettest.Process{a, b} {
+					p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 0.5e9, 0.4e9
+				}
+				h.Run(5 * time.Second)
+				if again {
+					startAgain(t, h, "0-1")
+					h.Run(5 * time.Second)
+				}
+				if len(h.Withdrawals) > 0 {
+					t.Fatalf("withdrawn without reason: %v", h.Withdrawals)
+				}
+				tt.happen(h, a, b)
+				h.Run(3 * time.Second)
+				if len(h.Withdrawals) != 1 {
+					t.Errorf("withdrawals %v, want one", h.Withdrawals)
+				}
+			})
+		}
+	}
+}
+
+// startAgain starts the tunlet again, which is told what its only proposal changed, and where
+// the threads could run before.
+func startAgain(t *testing.T, h *tunlettest.Harness, before string) {
+	t.Helper()
+	proposal := h.Proposals[0].Proposal
+	tunlettest.Restart(h)
+	told := &attunev1.ProposalChangedRequest{ProposalId: proposal.GetId(), State: kept, Earlier: proposal}
+	for range proposal.GetChanges() {
+		told.Results = append(told.Results, &attunev1.ActionResult{
+			Outcome:  attunev1.Outcome_OUTCOME_APPLIED,
+			OldValue: &attunev1.Value{Kind: &attunev1.Value_Text{Text: before}},
 		})
+	}
+	ctx, cancel := h.Context()
+	defer cancel()
+	if _, err := h.Client.ProposalChanged(ctx, told); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -310,6 +336,8 @@ func TestPairThatWasBoundStays(t *testing.T) {
 	h.Run(3 * time.Second)
 	values(t, h)
 	h.SetState(h.Proposals[0].GetId(), kept, "")
+	h.Run(10 * time.Second)
+	startAgain(t, h, "0")
 	h.Run(10 * time.Second)
 	if len(h.Withdrawals) > 0 {
 		t.Errorf("withdrawn: %v", h.Withdrawals)
