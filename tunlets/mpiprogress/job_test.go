@@ -192,6 +192,25 @@ func TestNodesAreTriedApartAfterAFailure(t *testing.T) {
 }
 
 // A node whose ranks have ended is not waited for by the objective.
+// A node that comes back proposes anew while what it proposed for another one is in force.
+func TestNodeComesBack(t *testing.T) {
+	for _, host := range []string{"a", "b"} {
+		h := start(t)
+		job := startJob(h, "a", "b")
+		h.Run(time.Second)
+		first := only(t, h, 8)
+		h.SetState(first.GetId(), kept, "")
+		for _, p := range job[host] {
+			h.EndProcess(p)
+		}
+		startJob(h, host)
+		h.Run(10 * time.Second)
+		if len(h.Proposals) != 2 || h.Proposals[1].GetId() == first.GetId() {
+			t.Errorf("%s comes back: proposals %v, want a second one with an id of its own", host, h.Proposals)
+		}
+	}
+}
+
 func TestObjectiveGoesOnWithoutANode(t *testing.T) {
 	h := start(t)
 	job := startJob(h, "a", "b", "c")

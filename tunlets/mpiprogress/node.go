@@ -101,7 +101,6 @@ type node struct {
 	dueAt     time.Time // since when a change is due; zero: it is not
 
 	proposals map[string]inForce
-	sequence  int
 	failures  int
 	dear      bool   // measure points cost much here
 	refusal   string // why a measure point was refused, the latest

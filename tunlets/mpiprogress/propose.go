@@ -152,8 +152,8 @@ func (n *node) ready(h *sdk.Host, fresh []*rank) bool {
 // calls block most tells the gain.
 func (t *Tunlet) propose(h *sdk.Host, nodes []*node) {
 	first := nodes[0]
-	first.sequence++
-	id := fmt.Sprintf("%s-%s-%d", Name, first.host, first.sequence)
+	t.sequence++
+	id := fmt.Sprintf("%s-%s-%d", Name, first.host, t.sequence)
 	scope := first.scope()
 	if len(nodes) > 1 && t.jointly(nodes) {
 		scope = t.joint.scope
@@ -190,6 +190,7 @@ func reasonFor(nodes []*node) string {
 
 // takeUp goes on where the tunlet was when it had kept a proposal, before it was started again.
 func (t *Tunlet) takeUp(h *sdk.Host, p *sdk.Proposal) {
+	t.sequence = max(t.sequence, p.Number())
 	nodes := map[*node]bool{}
 	for _, c := range p.Changes {
 		if n := t.ranks[c.Process]; n != nil {
@@ -199,7 +200,6 @@ func (t *Tunlet) takeUp(h *sdk.Host, p *sdk.Proposal) {
 	}
 	for _, n := range inOrder(maps.Keys(nodes)) {
 		n.proposals[p.ID] = inForce{judged: true, joint: len(nodes) > 1}
-		n.sequence = max(n.sequence, p.Number())
 		n.attend(h)
 	}
 }

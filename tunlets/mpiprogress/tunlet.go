@@ -22,6 +22,8 @@ type Tunlet struct {
 	nodes map[string]*node
 	ranks map[sdk.Handle]*node // the node that each rank is on
 
+	sequence int // of proposals: a node that comes back may have one in force elsewhere
+
 	series []*series // objectives of several nodes together
 	joint  *series   // that of all whose calls are counted; nil: fewer than two
 	apart  bool      // a change of several nodes could not be made
@@ -95,14 +97,18 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 	n.attend(h)
 }
 
-// ProcessEnded forgets it.
+// ProcessEnded forgets it, and with the last rank that a proposal changed that.
 func (t *Tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) {
 	n := t.ranks[end.Handle]
 	if n == nil {
 		return
 	}
+	id := n.ranks[end.Handle].proposal
 	delete(t.ranks, end.Handle)
 	delete(n.ranks, end.Handle)
+	if len(n.changedBy(id)) == 0 {
+		delete(n.proposals, id)
+	}
 	if len(n.ranks) == 0 {
 		delete(t.nodes, n.host)
 	}

@@ -58,6 +58,20 @@ func TestWithdrawsWhenThereIsRoom(t *testing.T) {
 	}
 }
 
+// What was changed in ranks that have all ended is not taken back.
+func TestEndedRanksAreForgotten(t *testing.T) {
+	h, ranks := tuned(t)
+	late := h.StartProcess(rank(4, 0.5))
+	rest([]*tunlettest.Process{late})
+	for _, p := range ranks {
+		h.EndProcess(p)
+	}
+	h.Run(10 * time.Second)
+	if len(h.Withdrawals) > 0 {
+		t.Errorf("withdrawn: %v", h.Withdrawals)
+	}
+}
+
 func TestShortRoomIsNoReason(t *testing.T) {
 	h, ranks := tuned(t)
 	for range 10 {
