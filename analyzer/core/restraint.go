@@ -5,6 +5,7 @@ package core
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -16,20 +17,34 @@ type rest struct {
 	knob   knob
 }
 
+// try is a try that did not end in a kept change: the processes that it was made in and that
+// have not ended.
+type try map[uint64]bool
+
 // restraints are what experience forbids: what was tried too often or too recently,
 // and what somebody has set by hand.
 type restraints struct {
-	tries map[area]int // that did not end in a kept change
+	tries map[area][]try // until their processes have ended: others are another program
 	rests map[rest]time.Duration
 	hands map[knob]bool // changed by hand: nobody else touches them
 }
 
 func newRestraints() *restraints {
-	return &restraints{tries: map[area]int{}, rests: map[rest]time.Duration{}, hands: map[knob]bool{}}
+	return &restraints{tries: map[area][]try{}, rests: map[rest]time.Duration{}, hands: map[knob]bool{}}
 }
 
 // countFailure counts a try without success.
-func (r *restraints) countFailure(p *proposal) { r.tries[p.area()]++ }
+func (r *restraints) countFailure(p *proposal) {
+	t := try{}
+	for _, ch := range p.changes {
+		if ch.outcome != attunev1.Outcome_OUTCOME_GONE {
+			t[ch.spec.GetProcess()] = true
+		}
+	}
+	if len(t) > 0 {
+		r.tries[p.area()] = append(r.tries[p.area()], t)
+	}
+}
 
 // restKnobs lets the knobs of p rest after a try without success, but for those of
 // processes that have ended: nobody would ever forget them.
@@ -48,11 +63,18 @@ func (r *restraints) leaveKnob(k knob) { r.hands[k] = true }
 func (r *restraints) forgetProcess(handle uint64) {
 	maps.DeleteFunc(r.rests, func(r rest, _ time.Duration) bool { return r.knob.process == handle })
 	maps.DeleteFunc(r.hands, func(k knob, _ bool) bool { return k.process == handle })
+	for a, tries := range r.tries {
+		for _, t := range tries {
+			delete(t, handle)
+		}
+		r.tries[a] = slices.DeleteFunc(tries, func(t try) bool { return len(t) == 0 })
+	}
+	maps.DeleteFunc(r.tries, func(_ area, tries []try) bool { return len(tries) == 0 })
 }
 
 // exhausted says why nothing more is tried where p would be; empty: it may be.
 func (r *restraints) exhausted(p *proposal) string {
-	if n := r.tries[p.area()]; n >= p.tunlet.maxTries && !p.returned {
+	if n := len(r.tries[p.area()]); n >= p.tunlet.maxTries && !p.returned {
 		return fmt.Sprintf("%d tries without success in scope %q", n, p.spec.GetScope())
 	}
 	return ""
