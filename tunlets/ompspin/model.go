@@ -28,36 +28,18 @@ const (
 	maxBlocked = 0.95
 )
 
-// load is what a team does, per second of real time.
-type load struct {
-	run, wait         float64 // seconds on a CPU, and ready but without one
-	sleeps, preempted float64 // voluntary and other context switches
-	threads, cpus     float64 // that there are, and that they may use
-}
-
-// loadOf reads a load from a span, and the gauges from the window that the span
-// is of; false if signals are missing.
-func loadOf(w *sdk.Window, s sdk.Span) (load, bool) {
-	run, okRun := s.Rate(sdk.RunTime)
-	wait, okWait := s.Rate(sdk.RunqueueWait)
-	sleeps, okSleeps := s.Rate(sdk.VoluntarySwitches)
-	preempted, okPreempted := s.Rate(sdk.InvoluntarySwitches)
-	threads, okThreads := w.Last(sdk.Threads)
-	cpus, okCPUs := w.Last(sdk.CPUsAllowed)
-	return load{
-		run: run * 1e-9, wait: wait * 1e-9, sleeps: sleeps, preempted: preempted, threads: threads, cpus: cpus,
-	}, okRun && okWait && okSleeps && okPreempted && okThreads && okCPUs && cpus >= 1
-}
+// load is what a team does.
+type load openmp.Load
 
 // active says that the team is at work.
-func (l load) active() bool { return l.run+l.wait >= leastRun }
+func (l load) active() bool { return l.Run+l.Wait >= leastRun }
 
 // spins says that the team waits for CPUs, while its threads never give one back.
 // libgomp lets them spin only where there is a CPU for each.
 func (l load) spins() bool {
-	switches := l.sleeps + l.preempted
-	return l.threads >= 2 && l.threads <= l.cpus && l.run >= leastRun && l.wait >= openmp.LeastWait &&
-		l.sleeps <= maxVoluntary*l.run && switches*leastSlice <= l.run
+	switches := l.Sleeps + l.Yields
+	return l.Threads >= 2 && l.Threads <= l.CPUs && l.Run >= leastRun && l.Wait >= openmp.LeastWait &&
+		l.Sleeps <= maxVoluntary*l.Run && switches*leastSlice <= l.Run
 }
 
 // regions is what was counted of a team's parallel regions over some time.
@@ -93,18 +75,18 @@ func (r regions) asleep(l load) float64 {
 	if r.least == 0 {
 		return 0
 	}
-	return l.run / (l.threads*r.least + sleepSeconds)
+	return l.Run / (l.Threads*r.least + sleepSeconds)
 }
 
 // blocked is the part of the time, 0 to maxBlocked, that the team waits for the
 // threads that have no CPU, where every region has to: the model of mpi-progress,
 // whose slices it takes from the CPU time per switch. Else 0.
 func (r regions) blocked(l load) float64 {
-	switches := l.sleeps + l.preempted
+	switches := l.Sleeps + l.Yields
 	if r.count == 0 || switches < r.rate()/2 {
 		return 0
 	}
-	return min(maxBlocked, r.rate()*l.wait/switches)
+	return min(maxBlocked, r.rate()*l.Wait/switches)
 }
 
 // predicted is the regions per second after the change: by the shortest region

@@ -5,13 +5,12 @@ package ompspin
 import (
 	"math"
 	"testing"
-	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // spinning is one of two teams of two threads on two CPUs, as measured.
-func spinning() load { return load{run: 0.98, wait: 1.02, preempted: 279, threads: 2, cpus: 2} }
+func spinning() load { return load{Run: 0.98, Wait: 1.02, Yields: 279, Threads: 2, CPUs: 2} }
 
 // What was measured of bench/workloads/omp_regions, two of them with two threads
 // each on two CPUs, and the regions per second of one of them when its threads
@@ -30,7 +29,7 @@ func TestPredictions(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := spinning()
-			l.preempted = tt.preempted
+			l.Yields = tt.preempted
 			r := regions{seconds: 1, count: tt.rate, least: tt.least}
 			if got := r.predicted(l); got < tt.atLeast || got > tt.atMost {
 				t.Errorf("predicted %.0f regions/s, measured %.0f, want %.0f to %.0f", got, tt.measured, tt.atLeast, tt.atMost)
@@ -49,12 +48,12 @@ func TestSpins(t *testing.T) {
 		want   bool
 	}{
 		{"two teams", func(*load) {}, true},
-		{"sleeps already", func(l *load) { l.sleeps = 26_000 }, false},
-		{"yields already", func(l *load) { l.preempted = 200_000 }, false},
-		{"alone", func(l *load) { l.run, l.wait = 1.93, 0.06 }, false},
-		{"more threads than CPUs: libgomp does not let them spin", func(l *load) { l.threads = 8 }, false},
-		{"one thread", func(l *load) { l.threads = 1 }, false},
-		{"rests", func(l *load) { l.run, l.wait = 0.1, 0.3 }, false},
+		{"sleeps already", func(l *load) { l.Sleeps = 26_000 }, false},
+		{"yields already", func(l *load) { l.Yields = 200_000 }, false},
+		{"alone", func(l *load) { l.Run, l.Wait = 1.93, 0.06 }, false},
+		{"more threads than CPUs: libgomp does not let them spin", func(l *load) { l.Threads = 8 }, false},
+		{"one thread", func(l *load) { l.Threads = 1 }, false},
+		{"rests", func(l *load) { l.Run, l.Wait = 0.1, 0.3 }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := spinning()
@@ -76,14 +75,5 @@ func TestRegionsAddUp(t *testing.T) {
 	r.time(sdk.Aggregate{Count: 20, Min: 3000})
 	if r.rate() != 10 || math.Abs(r.least-2e-6) > 1e-12 {
 		t.Errorf("%+v, want 10 a second, 2 us at least", r)
-	}
-}
-
-func TestLoadNeedsSignals(t *testing.T) {
-	w := sdk.NewWindow(time.Second)
-	w.Add(sdk.Sample{At: time.Unix(1, 0)}.With(sdk.RunTime, 0))
-	w.Add(sdk.Sample{At: time.Unix(2, 0)}.With(sdk.RunTime, 1e9))
-	if _, ok := loadOf(w, w.Span()); ok {
-		t.Error("a load without the other signals")
 	}
 }

@@ -126,7 +126,7 @@ func (n node) decide(h *sdk.Host) {
 			continue
 		}
 		before += t.regions.rate()
-		wait += l.wait
+		wait += l.Wait
 		if slices.Contains(n.Members, t) {
 			after += t.regions.predicted(l)
 		} else {

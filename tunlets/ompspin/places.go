@@ -57,7 +57,7 @@ func (c *crowd) take(o *crowd) {
 // alone is a team by itself.
 func alone(t *team) *crowd {
 	l, ok := t.load()
-	c := &crowd{teams: []*team{t}, places: places{}, threads: l.threads, cpus: l.cpus, anyone: !ok || !t.placed(l)}
+	c := &crowd{teams: []*team{t}, places: places{}, threads: l.Threads, cpus: l.CPUs, anyone: !ok || !t.placed(l)}
 	if !c.anyone {
 		maps.Copy(c.places, t.places)
 	}
@@ -69,7 +69,7 @@ func together(teams []*team) *crowd {
 	all := &crowd{places: places{}}
 	for _, t := range teams {
 		l, _ := t.load()
-		all.take(&crowd{teams: []*team{t}, threads: l.threads, cpus: l.cpus})
+		all.take(&crowd{teams: []*team{t}, threads: l.Threads, cpus: l.CPUs})
 	}
 	return all
 }

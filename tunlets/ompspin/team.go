@@ -25,11 +25,8 @@ type team struct {
 
 // load is what the team did over [openmp.Span]; false before it is known.
 func (t *team) load() (load, bool) {
-	span, ok := t.Latest()
-	if !ok {
-		return load{}, false
-	}
-	return loadOf(t.Window, span)
+	l, ok := t.Load()
+	return load(l), ok
 }
 
 // lookAt has it read where the threads may run, unless that is known: anew when they may
@@ -46,7 +43,7 @@ func (t *team) lookAt(h *sdk.Host) {
 
 // placed says whether it is known where the threads may run: what has been read is as
 // many CPUs as the process may use.
-func (t *team) placed(l load) bool { return float64(len(t.places)) == l.cpus }
+func (t *team) placed(l load) bool { return float64(len(t.places)) == l.CPUs }
 
 // settle takes where threads may run, until it is known of all, or cannot be read. What is
 // more than the process may use was read before somebody bound it: the reading begins anew.
@@ -60,10 +57,10 @@ func (t *team) settle(h *sdk.Host, threads *sdk.ThreadDetails) {
 	case threads.Error != "":
 		t.places, t.readAt = nil, h.Now()
 		t.stopReading(h)
-	case ok && cpus == l.cpus:
+	case ok && cpus == l.CPUs:
 		t.places, t.readAt = t.found, h.Now()
 		t.stopReading(h)
-	case ok && cpus > l.cpus:
+	case ok && cpus > l.CPUs:
 		t.found = places{}
 	}
 }
@@ -92,7 +89,7 @@ func (t *team) Rest(h *sdk.Host) {
 		h.Want(t.Handle, sdk.NoSamples())
 	default:
 		l, known := t.load()
-		t.Doze(h, l.wait, known)
+		t.Doze(h, l.Wait, known)
 		if t.Window.Empty() { // it dozes: a reading would not end before there is a load again
 			t.stopReading(h)
 		}

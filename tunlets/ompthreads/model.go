@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/attune-hpc/attune/tunlets/kit/openmp"
-	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 const (
@@ -35,58 +34,23 @@ const (
 	setNoise = 0.1
 )
 
-// load is what a process' threads do, per second of real time.
-type load struct {
-	// run and wait are seconds on a CPU, and seconds ready but without one.
-	run, wait float64
-	// sleeps are voluntary switches, yields those to a thread that is ready.
-	sleeps, yields float64
-	// system is the part of the CPU time, 0 to 1, that is spent in the kernel; 1
-	// where that is not known.
-	system float64
-	// threads there are, and the CPUs that they may use.
-	threads, cpus float64
-}
-
-// loadOf reads a load from a span, and the gauges from the window that the span
-// is of; false if signals are missing.
-func loadOf(w *sdk.Window, s sdk.Span) (load, bool) {
-	run, okRun := s.Rate(sdk.RunTime)
-	wait, okWait := s.Rate(sdk.RunqueueWait)
-	sleeps, okSleeps := s.Rate(sdk.VoluntarySwitches)
-	yields, okYields := s.Rate(sdk.InvoluntarySwitches)
-	threads, okThreads := w.Last(sdk.Threads)
-	cpus, okCPUs := w.Last(sdk.CPUsAllowed)
-	return load{
-		run: run * 1e-9, wait: wait * 1e-9, sleeps: sleeps, yields: yields, system: systemOf(s), threads: threads, cpus: cpus,
-	}, okRun && okWait && okSleeps && okYields && okThreads && okCPUs && cpus >= 1
-}
-
-// systemOf is the part of the CPU time that is spent in the kernel, which is told
-// in clock ticks.
-func systemOf(s sdk.Span) float64 {
-	user, okUser := s.Delta(sdk.CPUUser)
-	system, okSystem := s.Delta(sdk.CPUSystem)
-	if !okUser || !okSystem || user+system <= 0 {
-		return 1
-	}
-	return system / (user + system)
-}
+// load is what a process' threads do, or those of several.
+type load openmp.Load
 
 // crowded says that the process has more threads than CPUs, and that they wait
 // for them. Threads that are there for something else and sleep do not wait.
 func (l load) crowded() bool {
-	return l.threads > l.cpus && l.run >= leastRun && l.wait >= openmp.LeastWait
+	return l.Threads > l.CPUs && l.Run >= leastRun && l.Wait >= openmp.LeastWait
 }
 
 // share is the part of the CPU time, 0 to maxShare, that goes into switching
 // between threads. A team that has a CPU for each thread spins between regions
 // that follow one another closely, and does not switch at all.
 func (l load) share() float64 {
-	if l.run <= 0 {
+	if l.Run <= 0 {
 		return 0
 	}
-	return min(maxShare, systemFactor*l.system, (l.sleeps*sleepSeconds+l.yields*yieldSeconds)/l.run)
+	return min(maxShare, systemFactor*l.System, (l.Sleeps*sleepSeconds+l.Yields*yieldSeconds)/l.Run)
 }
 
 // gain is how many times faster the regions get when nothing goes into switching,
@@ -94,20 +58,20 @@ func (l load) share() float64 {
 // were woken one after the other: libgomp lets a CPU idle meanwhile. Own
 // derivation; model_test.go compares it with what was measured.
 func (l load) gain() float64 {
-	if l.run <= 0 {
+	if l.Run <= 0 {
 		return 1
 	}
-	return max(1, min(l.cpus, l.run+l.wait)/l.run) / (1 - l.share())
+	return max(1, min(l.CPUs, l.Run+l.Wait)/l.Run) / (1 - l.share())
 }
 
 // add sums up the loads of processes, as if they shared their CPUs.
 func (l load) add(o load) load {
 	sum := load{
-		run: l.run + o.run, wait: l.wait + o.wait, sleeps: l.sleeps + o.sleeps, yields: l.yields + o.yields,
-		threads: l.threads + o.threads, cpus: max(l.cpus, o.cpus),
+		Run: l.Run + o.Run, Wait: l.Wait + o.Wait, Sleeps: l.Sleeps + o.Sleeps, Yields: l.Yields + o.Yields,
+		Threads: l.Threads + o.Threads, CPUs: max(l.CPUs, o.CPUs),
 	}
-	if sum.run > 0 {
-		sum.system = (l.system*l.run + o.system*o.run) / sum.run
+	if sum.Run > 0 {
+		sum.System = (l.System*l.Run + o.System*o.Run) / sum.Run
 	}
 	return sum
 }
@@ -117,7 +81,7 @@ func (l load) add(o load) load {
 // bound to cores of their own are told by that from processes that share them, as
 // far as they use them. Own derivation.
 func (l load) sets(processes int) int {
-	return max(1, min(processes, int(math.Ceil(l.run/max(1, l.cpus)-setNoise))))
+	return max(1, min(processes, int(math.Ceil(l.Run/max(1, l.CPUs)-setNoise))))
 }
 
 // sharers is how many of the processes are on one such set.

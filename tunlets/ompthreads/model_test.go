@@ -5,9 +5,6 @@ package ompthreads
 import (
 	"math"
 	"testing"
-	"time"
-
-	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // What was measured on two CPUs: bench/workloads/omp_regions with some number of
@@ -19,16 +16,16 @@ func TestPredictions(t *testing.T) {
 		load     load
 		measured float64
 	}{
-		{"libgomp, 8 threads, 2 us", load{run: 1.14, wait: 2.85, sleeps: 104_898, yields: 20_463, system: 0.714, threads: 8, cpus: 2}, 62},
-		{"libgomp, 8 threads, 10 us", load{run: 1.13, wait: 2.89, sleeps: 87_321, yields: 19_238, system: 0.678, threads: 8, cpus: 2}, 19.2},
-		{"libgomp, 8 threads, 40 us", load{run: 1.70, wait: 2.68, sleeps: 100_766, yields: 21_047, system: 0.515, threads: 8, cpus: 2}, 3.81},
-		{"libgomp, 8 threads, 190 us", load{run: 1.66, wait: 2.73, sleeps: 47_517, yields: 8_014, system: 0.205, threads: 8, cpus: 2}, 1.60},
-		{"libgomp, 3 threads, 2 us", load{run: 0.71, wait: 0.97, sleeps: 38_911, yields: 13_345, system: 0.772, threads: 3, cpus: 2}, 39.6},
-		{"libgomp, 3 threads, 40 us", load{run: 1.25, wait: 0.67, sleeps: 32_201, yields: 8_871, system: 0.36, threads: 3, cpus: 2}, 2.57},
-		{"libomp, 8 threads, 2 us", load{run: 1.94, wait: 6.05, yields: 826_744, system: 0.628, threads: 8, cpus: 2}, 15.7},
-		{"libomp, 4 threads, 2 us", load{run: 1.96, wait: 2.04, yields: 678_803, system: 0.558, threads: 4, cpus: 2}, 4.67},
-		{"libomp, 8 threads, 25 us", load{run: 1.95, wait: 6.04, yields: 527_517, system: 0.429, threads: 8, cpus: 2}, 1.72},
-		{"libomp, 4 threads, 25 us", load{run: 1.95, wait: 2.06, yields: 263_701, system: 0.288, threads: 4, cpus: 2}, 1.24},
+		{"libgomp, 8 threads, 2 us", load{Run: 1.14, Wait: 2.85, Sleeps: 104_898, Yields: 20_463, System: 0.714, Threads: 8, CPUs: 2}, 62},
+		{"libgomp, 8 threads, 10 us", load{Run: 1.13, Wait: 2.89, Sleeps: 87_321, Yields: 19_238, System: 0.678, Threads: 8, CPUs: 2}, 19.2},
+		{"libgomp, 8 threads, 40 us", load{Run: 1.70, Wait: 2.68, Sleeps: 100_766, Yields: 21_047, System: 0.515, Threads: 8, CPUs: 2}, 3.81},
+		{"libgomp, 8 threads, 190 us", load{Run: 1.66, Wait: 2.73, Sleeps: 47_517, Yields: 8_014, System: 0.205, Threads: 8, CPUs: 2}, 1.60},
+		{"libgomp, 3 threads, 2 us", load{Run: 0.71, Wait: 0.97, Sleeps: 38_911, Yields: 13_345, System: 0.772, Threads: 3, CPUs: 2}, 39.6},
+		{"libgomp, 3 threads, 40 us", load{Run: 1.25, Wait: 0.67, Sleeps: 32_201, Yields: 8_871, System: 0.36, Threads: 3, CPUs: 2}, 2.57},
+		{"libomp, 8 threads, 2 us", load{Run: 1.94, Wait: 6.05, Yields: 826_744, System: 0.628, Threads: 8, CPUs: 2}, 15.7},
+		{"libomp, 4 threads, 2 us", load{Run: 1.96, Wait: 2.04, Yields: 678_803, System: 0.558, Threads: 4, CPUs: 2}, 4.67},
+		{"libomp, 8 threads, 25 us", load{Run: 1.95, Wait: 6.04, Yields: 527_517, System: 0.429, Threads: 8, CPUs: 2}, 1.72},
+		{"libomp, 4 threads, 25 us", load{Run: 1.95, Wait: 2.06, Yields: 263_701, System: 0.288, Threads: 4, CPUs: 2}, 1.24},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := tt.load.gain()
@@ -43,16 +40,16 @@ func TestPredictions(t *testing.T) {
 }
 
 func TestCrowded(t *testing.T) {
-	busy := load{run: 1.9, wait: 2, threads: 8, cpus: 2}
+	busy := load{Run: 1.9, Wait: 2, Threads: 8, CPUs: 2}
 	for _, tt := range []struct {
 		name   string
 		change func(*load)
 		want   bool
 	}{
 		{"busy", func(*load) {}, true},
-		{"a CPU each", func(l *load) { l.cpus = 8 }, false},
-		{"nobody waits", func(l *load) { l.wait = 0.1 }, false},
-		{"rests", func(l *load) { l.run = 0.1 }, false},
+		{"a CPU each", func(l *load) { l.CPUs = 8 }, false},
+		{"nobody waits", func(l *load) { l.Wait = 0.1 }, false},
+		{"rests", func(l *load) { l.Run = 0.1 }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := busy
@@ -97,17 +94,8 @@ func TestSharers(t *testing.T) {
 		{"three on two sets", 3.9, 2, 3, 2},
 		{"CPUs not known", 1, 0, 2, 2},
 	} {
-		if got := (load{run: tt.run, cpus: tt.cpus}).sharers(tt.processes); got != tt.want {
+		if got := (load{Run: tt.run, CPUs: tt.cpus}).sharers(tt.processes); got != tt.want {
 			t.Errorf("%s: %d on one set, want %d", tt.name, got, tt.want)
 		}
-	}
-}
-
-func TestLoadNeedsSignals(t *testing.T) {
-	w := sdk.NewWindow(time.Second)
-	w.Add(sdk.Sample{At: time.Unix(1, 0)}.With(sdk.RunTime, 0))
-	w.Add(sdk.Sample{At: time.Unix(2, 0)}.With(sdk.RunTime, 1e9))
-	if _, ok := loadOf(w, w.Span()); ok {
-		t.Error("a load without the other signals")
 	}
 }

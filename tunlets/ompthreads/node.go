@@ -118,14 +118,14 @@ func (n *node) decide(h *sdk.Host) {
 		all = all.add(l)
 	}
 	sharers := all.sharers(len(n.Members))
-	all.cpus *= float64(all.sets(len(n.Members)))
+	all.CPUs *= float64(all.sets(len(n.Members)))
 	if n.regions/n.seconds < leastRegions || all.gain() < leastGain {
 		return
 	}
 	n.Propose(h, sdk.Proposal{
 		PredictedGain: all.gain(), Confidence: 0.8,
 		Reason: fmt.Sprintf("%.0f threads, %.3g for each process, share %.1f CPUs: they wait %.1f s per second for a CPU; %.0f sleeps/s and %.0f other context switches/s for %.0f parallel regions/s",
-			all.threads, all.threads/float64(len(n.Members)), all.run, all.wait, all.sleeps, all.yields, n.regions/n.seconds),
+			all.Threads, all.Threads/float64(len(n.Members)), all.Run, all.Wait, all.Sleeps, all.Yields, n.regions/n.seconds),
 	}, func(t *team) sdk.Change {
 		t.before, t.sharers, t.freed = t.cpus(), sharers, false
 		t.threads = threadsFor(t.before, sharers)

@@ -21,11 +21,8 @@ type team struct {
 
 // load is what the process did over [openmp.Span]; false before it is known.
 func (t *team) load() (load, bool) {
-	span, ok := t.Latest()
-	if !ok {
-		return load{}, false
-	}
-	return loadOf(t.Window, span)
+	l, ok := t.Load()
+	return load(l), ok
 }
 
 // crowded says that the process has the symptom.
@@ -56,6 +53,6 @@ func (t *team) Rest(h *sdk.Host) {
 		h.Want(t.Handle, sdk.SamplesFrom(sdk.Level{Signal: sdk.CPUsAllowed, AtLeast: t.before + 1}))
 	default:
 		l, known := t.load()
-		t.Doze(h, l.wait, known)
+		t.Doze(h, l.Wait, known)
 	}
 }

@@ -40,12 +40,6 @@ func NewTeam(p sdk.Handle, r Runtime) Team {
 // Common is what every tunlet's team has.
 func (t *Team) Common() *Team { return t }
 
-// Latest returns what its window says over [Span]; false before it is known.
-func (t *Team) Latest() (sdk.Span, bool) {
-	span := t.Window.Latest(Span)
-	return span, span.Duration() >= Span*9/10
-}
-
 // Watched says whether its regions are counted.
 func (t *Team) Watched() bool { return len(t.points) > 0 }
 
