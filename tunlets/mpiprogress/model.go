@@ -2,7 +2,10 @@
 
 package mpiprogress
 
-import "github.com/attune-hpc/attune/tunlets/sdk"
+import (
+	"github.com/attune-hpc/attune/tunlets/kit/spin"
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
 
 const (
 	// busyShare is the part of the time, running or waiting to run, from which
@@ -12,15 +15,6 @@ const (
 	// Without waiting nobody is crowded, whatever the sizes of the CPU sets
 	// say: ranks bound to CPUs of their own may run on one CPU each.
 	leastWait = 0.1
-	// maxVoluntary is the voluntary switches per CPU second up to which a rank
-	// counts as one that never sleeps in a call.
-	maxVoluntary = 400
-	// leastSlice is how long, in seconds, a rank that spins keeps a CPU on the
-	// average: until its time slice ends or something else preempts it.
-	// Measured with LAMMPS, 4 ranks on 2 CPUs at HZ=250, on an idle and on a
-	// busy machine: 240 us to 4 ms when they spin, 2 to 56 us when they yield
-	// already.
-	leastSlice = 125e-6
 
 	// leastBlocked is the part of the time that blocked calls must cost.
 	leastBlocked = 0.05
@@ -54,12 +48,8 @@ func loadOf(s sdk.Span, cpus float64) (rankLoad, bool) {
 // busy says that the rank wants a CPU all the time.
 func (l rankLoad) busy() bool { return l.run+l.wait >= busyShare }
 
-// spins says that the rank keeps its CPU until the scheduler takes it away. It
-// is judged by CPU time, since a rank on a busy machine does everything less
-// often.
-func (l rankLoad) spins() bool {
-	return l.run > 0 && l.voluntary <= maxVoluntary*l.run && (l.voluntary+l.involuntary)*leastSlice <= l.run
-}
+// spins says that the rank keeps its CPU until the scheduler takes it away.
+func (l rankLoad) spins() bool { return spin.Detect(l.run, l.voluntary, l.involuntary) }
 
 // crowd sums up the busy ranks of one node.
 type crowd struct {

@@ -4,18 +4,13 @@ package ompspin
 
 import (
 	"github.com/attune-hpc/attune/tunlets/kit/openmp"
+	"github.com/attune-hpc/attune/tunlets/kit/spin"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 const (
 	// leastRun is the CPUs' worth of running from which a team is in trouble.
 	leastRun = 0.3
-	// maxVoluntary is the voluntary switches per CPU second up to which threads
-	// count as ones that never sleep, and leastSlice how long, in seconds, they
-	// keep a CPU then on the average. As in mpi-progress.
-	maxVoluntary = 400
-	leastSlice   = 125e-6
-
 	// sleepSeconds is the CPU time that a region takes more where its threads
 	// sleep at its ends. Measured with two threads and two such teams on two CPUs
 	// of a virtual machine: 125,000 regions/s of nothing else in one CPU second;
@@ -37,9 +32,8 @@ func (l load) active() bool { return l.Run+l.Wait >= leastRun }
 // spins says that the team waits for CPUs, while its threads never give one back.
 // libgomp lets them spin only where there is a CPU for each.
 func (l load) spins() bool {
-	switches := l.Sleeps + l.Yields
 	return l.Threads >= 2 && l.Threads <= l.CPUs && l.Run >= leastRun && l.Wait >= openmp.LeastWait &&
-		l.Sleeps <= maxVoluntary*l.Run && switches*leastSlice <= l.Run
+		spin.Detect(l.Run, l.Sleeps, l.Yields)
 }
 
 // regions is what was counted of a team's parallel regions over some time.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/kit/openmp"
+	"github.com/attune-hpc/attune/tunlets/kit/spin"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -42,7 +43,7 @@ func gnu(r openmp.Runtime) bool { return r.GNU }
 func wakes() []sdk.Wake {
 	return openmp.Wakes(gnu, openmp.Waits(),
 		sdk.Level{Signal: sdk.RunTime, AtLeast: leastRun * float64(time.Second)},
-		sdk.Level{Signal: sdk.RunTime, AtLeast: float64(time.Second) / maxVoluntary, Of: sdk.VoluntarySwitches},
+		sdk.Level{Signal: sdk.RunTime, AtLeast: float64(time.Second) / spin.MaxVoluntary, Of: sdk.VoluntarySwitches},
 		sdk.Level{Signal: sdk.Threads, AtLeast: 2},
 		sdk.Level{Signal: sdk.CPUsAllowed, AtLeast: 1, Of: sdk.Threads})
 }
