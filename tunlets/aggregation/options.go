@@ -4,10 +4,7 @@ package aggregation
 
 import (
 	"fmt"
-	"path"
 	"time"
-
-	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // options say how the program lets itself be changed; see [sdk.OptionsOf].
@@ -18,12 +15,6 @@ type options struct {
 	Present  int64         `option:"present" default:"1" min:"1" max:"1000000" doc:"its value as the program starts; a process with another one is left alone"`
 	Most     int64         `option:"most" default:"256" min:"2" max:"1000000" doc:"greatest value that the program bears"`
 	Latency  time.Duration `option:"latency" default:"0s" min:"0s" max:"1s" doc:"time that a message takes, where it is waited for; else what the kernel needs for it is measured"`
-}
-
-// in reports whether a process has the object that is said to have the variable.
-func (o options) in(process sdk.Process) bool {
-	is, err := path.Match(o.Object, path.Base(process.Executable))
-	return is && err == nil || process.Maps(o.Object)
 }
 
 // check says why the options cannot be meant together.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/attune-hpc/attune/tunlets/kit/objects"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
 )
@@ -60,7 +61,7 @@ func (p *problem) Configure(given map[string]string) (err error) {
 
 // Concerns says whether a process has the variable, as far as its objects tell.
 func (p *problem) Concerns(process sdk.Process) bool {
-	return p.options.Variable != "" && p.options.in(process)
+	return p.options.Variable != "" && objects.In(process, p.options.Object)
 }
 
 // Progress is the objective: bytes that the process writes per second.

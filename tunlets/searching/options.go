@@ -92,10 +92,3 @@ func (p *program) check() error {
 // configured says that all is known; a tunlet is not started before, but the
 // harness and a replay do.
 func (p *program) configured() bool { return p.Name != "" }
-
-// has says whether a process may be part of the program: it runs the object, or
-// has it mapped.
-func (p *program) has(process sdk.Process) bool {
-	ok, err := path.Match(p.Object, path.Base(process.Executable))
-	return ok && err == nil || process.Maps(p.Object)
-}

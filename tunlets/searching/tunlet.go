@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-hpc/attune/tunlets/kit/objects"
 	"github.com/attune-hpc/attune/tunlets/kit/trials"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -88,7 +89,7 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 	m := t.members[p.Handle]
 	if m == nil {
 		h.Want(p.Handle, sdk.NoSamples())
-		if !t.tunes || !t.program.configured() || !t.program.has(p) || len(t.members) >= maxMembers {
+		if !t.tunes || !t.program.configured() || !objects.In(p, t.program.Object) || len(t.members) >= maxMembers {
 			return
 		}
 		m = &member{}

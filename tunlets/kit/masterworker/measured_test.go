@@ -94,25 +94,6 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-func TestProgramHas(t *testing.T) {
-	for _, tt := range []struct {
-		object, executable string
-		objects            []string
-		want               bool
-	}{
-		{"solver", "/opt/solver", nil, true},
-		{"solver*", "/opt/solver-2.1", nil, true},
-		{"libpool.so*", "/usr/bin/python3", []string{"/usr/lib/libpool.so.1"}, true},
-		{"solver", "/usr/bin/mpirun", nil, false},
-		{"", "/usr/bin/anything", nil, true},
-	} {
-		process := sdk.Process{Executable: tt.executable, Objects: tt.objects}
-		if got := (program{Object: tt.object}).has(process); got != tt.want {
-			t.Errorf("%q in %s: %v", tt.object, tt.executable, got)
-		}
-	}
-}
-
 func TestNumber(t *testing.T) {
 	for _, tt := range []struct {
 		bits uint64

@@ -2,11 +2,7 @@
 
 package masterworker
 
-import (
-	"path"
-
-	"github.com/attune-hpc/attune/tunlets/sdk"
-)
+import "github.com/attune-hpc/attune/tunlets/sdk"
 
 // program is what the options say that every such tunlet has; see [sdk.OptionsOf].
 type program struct {
@@ -31,17 +27,7 @@ func (p program) configured() bool {
 	return p.Variable != "" && p.Round != "" && p.Dispatch != "" && p.Task != ""
 }
 
-// has says whether a process may be part of the program: it runs the object, or
-// has it mapped.
-func (p program) has(process sdk.Process) bool {
-	if p.Object == "" || process.Maps(p.Object) {
-		return true
-	}
-	ok, err := path.Match(p.Object, path.Base(process.Executable))
-	return ok && err == nil
-}
-
-// objectPattern is what actions take, which need one.
+// objectPattern is the pattern of the object's base name.
 func (p program) objectPattern() string {
 	if p.Object == "" {
 		return "*"
