@@ -67,14 +67,18 @@ func (s *Signals) Second(done <-chan struct{}) <-chan struct{} {
 }
 
 // pendingEnd returns a terminating signal that came before the program was
-// started, or 0.
+// started, or 0. It stops this process first if the terminal has asked for that.
 func (s *Signals) pendingEnd() syscall.Signal {
 	for {
 		select {
-		case sig := <-s.caught:
-			sig0 := sig.(syscall.Signal)
-			if ends(sig0) && !s.state.Ignored.Has(sig0) {
-				return sig0
+		case caught := <-s.caught:
+			sig := caught.(syscall.Signal)
+			switch {
+			case s.state.Ignored.Has(sig):
+			case ends(sig):
+				return sig
+			case sig == syscall.SIGTSTP:
+				_ = raise(sig) // at worst the program starts
 			}
 		default:
 			return 0

@@ -5,6 +5,7 @@ package launch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"syscall"
@@ -58,9 +59,6 @@ func Start(ctx context.Context, cmd Command) (*Child, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if sig := cmd.Signals.pendingEnd(); sig != 0 {
-		return nil, &InterruptedError{Signal: sig}
-	}
 	c := &Child{signals: cmd.Signals, stopping: cmd.Stopping, continued: cmd.Continued, ended: cmd.Ended, log: cmd.Log.With("component", "launch")}
 	c.group.log = c.log
 	if cmd.Signals.state.Exact {
@@ -74,11 +72,14 @@ func Start(ctx context.Context, cmd Command) (*Child, error) {
 			return c.forkExec(path, args, cmd)
 		})
 	})
-	if err != nil {
-		c.group.close()
-		return nil, startError(cmd.Args[0], err)
+	if err == nil {
+		return c, nil
 	}
-	return c, nil
+	c.group.close()
+	if interrupted, ok := errors.AsType[*InterruptedError](err); ok {
+		return nil, interrupted
+	}
+	return nil, startError(cmd.Args[0], err)
 }
 
 func (c *Child) forkExec(path string, args []string, cmd Command) (err error) {
@@ -92,6 +93,10 @@ func (c *Child) forkExec(path string, args []string, cmd Command) (err error) {
 		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: cmd.Group}
 	}
 	fork := func() error {
+		// As late as can be: what the witness sees from now on, the program is taken to have got.
+		if sig := cmd.Signals.pendingEnd(); sig != 0 {
+			return &InterruptedError{Signal: sig}
+		}
 		started := time.Now()
 		c.pid, err = syscall.ForkExec(path, args, attr)
 		switch {
