@@ -28,8 +28,8 @@ func Command(p *cli.Env) *cobra.Command {
 what you have changed with attune tune and not undone, what your running attune run has
 changed, and what the node's service has. For root it lists those in all processes.
 BY says who takes a change back: attune undo what was made by hand, a run its own at its
-end, and attune session stop what a session has made. Changes of processes that have
-ended are gone with them, those of a cgroup are not.`,
+end (attune undo --all where it was killed), and attune session stop what a session has
+made. Changes of processes that have ended are gone with them, those of a cgroup are not.`,
 		Example: "  attune changes\n  attune changes --json | jq '.[] | select(.knob == \"thread.nice\")'",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -81,18 +81,23 @@ func Undoing(p *cli.Env) *cobra.Command {
 		Short: "Put back what attune tune has changed",
 		Long: `Undo puts the old values of changes back that attune tune has made, the latest
 first. A value that somebody else has changed since is left as it is, and said
-so. What attune run has changed it takes back itself.`,
+so. What attune run or attach has changed it takes back itself; where it was killed,
+undo --all does.`,
 		Example:           "  attune undo 3\n  attune undo --all",
 		ValidArgsFunction: completeUndo,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			if all == (len(ids) > 0) {
 				return exitcode.UsageError(errors.New("give either ids or --all"), "see `attune changes`")
 			}
+			var killed error
+			if all {
+				killed = byhand.UndoKilled(p)
+			}
 			kept, err := byhand.Open(cmd.Context())
 			if err != nil {
-				return err
+				return errors.Join(killed, err)
 			}
-			return errors.Join(byhand.Undo(p, kept, ids), kept.Close())
+			return errors.Join(killed, byhand.Undo(p, kept, ids), kept.Close())
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "undo every change")

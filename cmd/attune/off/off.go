@@ -12,17 +12,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/byhand"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/offswitch"
 )
 
 const offLong = `Off switches attune off: for the whole node if root says so, for their own
 programs if another user does. Within a second what attune run, attach, packed
-programs and attuned have changed is given back, their measuring ends, and programs
-run on as if attune were not there. What was changed by hand (attune tune, attune
-advice apply, --keep) stays until attune undo, and points of attune probe until they
-are removed.
+programs and attuned have changed is given back, what a killed attune run has left
+too, their measuring ends, and programs run on as if attune were not there. What was
+changed by hand (attune tune, attune advice apply, --keep) stays until attune undo,
+and points of attune probe until they are removed.
 Until attune on, attune run and packed programs do nothing but start the
 program, attach and tune refuse, and attuned (of the node's switch only) takes no
 process.
@@ -45,19 +47,27 @@ func Command(p *cli.Env) *cobra.Command {
 			if s == "" {
 				return noSwitch()
 			}
-			if given, off := s.Off(); off && reason == "" {
-				_, err := fmt.Fprintf(p.Stdout, "attune is off already %s (%s): %s\n", reach(), s, given)
+			said, err := turnOff(s, reason)
+			if err != nil {
 				return err
 			}
-			if err := s.TurnOff(cmp.Or(reason, "by "+whoAsks())); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintf(p.Stdout, "attune is switched off %s (%s); attune on switches it on again\n", reach(), s)
-			return err
+			_, err = fmt.Fprintln(p.Stdout, said)
+			return errors.Join(err, byhand.UndoKilled(p))
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "told to whoever asks why nothing is tuned (default: who switched it off)")
 	return cmd
+}
+
+// turnOff turns a switch off, and returns what people are told of it.
+func turnOff(s offswitch.Switch, reason string) (said string, err error) {
+	if given, off := s.Off(); off && reason == "" {
+		return fmt.Sprintf("attune is off already %s (%s): %s", reach(), s, given), nil
+	}
+	if err := s.TurnOff(cmp.Or(reason, "by "+whoAsks())); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("attune is switched off %s (%s); attune on switches it on again", reach(), s), nil
 }
 
 // On returns `attune on`.

@@ -28,11 +28,27 @@ func Undo(p *cli.Env, kept *actuate.Kept, ids []string) error {
 	}
 	restored, err := kept.Undo(ids)
 	if errors.Is(err, actuate.ErrUnknownChange) {
-		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "see `attune changes`"}
+		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "see `attune changes`; `attune undo --all` takes back what a killed attune run has changed"}
 	}
 	if err != nil {
 		return err
 	}
+	return tell(p, restored)
+}
+
+// UndoKilled takes back what an attune run or attach of this user has changed that was killed.
+// What a living one has changed it leaves alone, and what the service has.
+func UndoKilled(p *cli.Env) error {
+	dir, err := rundir.Current().LastingStateDir()
+	if err != nil {
+		return err
+	}
+	restored, err := kinds.All(kinds.Options{}).Restore(dir)
+	return errors.Join(tell(p, restored), err)
+}
+
+// tell prints which changes are undone; the error says which are not, and why.
+func tell(p *cli.Env, restored []actuate.Restored) error {
 	var errs []error
 	for _, r := range restored {
 		if r.Err != nil {

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
+	"github.com/attune-hpc/attune/controller/actuate/kinds"
+	"github.com/attune-hpc/attune/internal/rundir"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// changeAsRun changes the program's pipe as a run does, which lives until its journal is
+// closed, and is killed then: the journal stays.
+func (k *tuneTest) changeAsRun(t *testing.T, id string) *actuate.Journal {
+	t.Helper()
+	dir, err := rundir.Current().LastingStateDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := strconv.Atoi(k.pipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal := actuatetest.MustJournal(t, dir)
+	actuator := actuate.New(actuate.Options{Journal: journal, Kinds: kinds.All(kinds.Options{})})
+	actuatetest.MustApply(t, actuator, actuatetest.MustProcess(t, k.PID), &attunev1.Change{
+		Id: id, Knob: "pipe.size", Action: &attunev1.Action{Kind: &attunev1.Action_System{System: &attunev1.SystemSetting{
+			Name: "pipe.size", On: new(int32(fd)), Value: &attunev1.Value{Kind: &attunev1.Value_Text{Text: "128K"}},
+		}}},
+	})
+	return journal
+}
+
+// What a run has changed is listed. Once it is killed, it can be taken back: by hand, and
+// by the switch, turned already or not.
+func TestUndoOfAKilledRun(t *testing.T) {
+	for i, undo := range []string{"undo --all", "off", "off"} {
+		if i < 2 {
+			ownSwitch(t)
+		}
+		k, id := newTuneTest(t), "killed"+strconv.Itoa(i)
+		journal := k.changeAsRun(t, id)
+		k.want(t, "changes", 0, id)
+		k.want(t, "undo "+id, 1, "no such change", "attune undo --all")
+		if got := k.want(t, "undo --all", 0); strings.Contains(got.stdout, id) {
+			t.Errorf("it is taken from a run that lives: %+v", got)
+		}
+		if err := journal.Close(); err != nil {
+			t.Fatal(err)
+		}
+		k.want(t, undo, 0, "undone: change "+id+", pipe.size of process "+strconv.Itoa(k.PID)+" (keeper)")
+		if got := k.Ask(t, "pipe"); got != "65536" || len(k.changes(t)) != 0 {
+			t.Errorf("%s: the program has %s", undo, got)
+		}
+	}
+}
