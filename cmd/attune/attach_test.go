@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -109,5 +110,22 @@ func TestAttachOutlivesWhoWasNamed(t *testing.T) {
 	got := shell(t, "cd $(mktemp -d); "+service, "")
 	if !strings.Contains(got.stdout, "goes on") || !strings.Contains(got.stdout, "ended with 0") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// The switch is followed while processes are being entered, each of which takes its time.
+func TestSwitchedOffWhileItAttaches(t *testing.T) {
+	ownSwitch(t)
+	const many = 12
+	program := targets.Build(t, "testdata/vforks.c")
+	got := shell(t, fmt.Sprintf(`for i in $(seq %d); do %s & pids="$pids $!"; done
+		for p in $pids; do until pgrep -P $p >/dev/null; do sleep 0.01; done; done
+		$ATTUNE_BINARY attach $pids 2>log & attached=$!
+		until grep -q 'not entered yet' log; do sleep 0.01; done
+		$ATTUNE_BINARY off >/dev/null; wait $attached
+		for p in $pids; do grep -q "process $p .*from outside" log && echo tried; done; cat log >&2
+		kill -9 $pids`, many, program), "")
+	if tried := strings.Count(got.stdout, "tried"); tried >= many {
+		t.Errorf("%d tried: %+v", tried, got)
 	}
 }

@@ -3,6 +3,7 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/signal"
@@ -126,19 +127,19 @@ func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int
 		return err
 	}
 	s.StartAnalyzer()
+	s.FollowSwitch(func() {
+		s.Keep = false // nobody reads it before stop
+		stop()
+	})
 	attached, err := s.AttachAll(until, pids)
 	if !slices.ContainsFunc(attached, func(a *controller.Attached) bool { return !a.Refused() }) {
 		s.Abandon()
-		return err
+		return cmp.Or(permission.ErrSwitchedOff(), err)
 	}
 	s.Say(err)
 	if s.Live != nil {
 		s.Work.Go(func() { s.Live.Run(s.Ctx) })
 	}
-	s.FollowSwitch(func() {
-		s.Keep = false // nobody reads it before stop
-		stop()
-	})
 	tuner.AwaitAll(until, attached)
 	awaitForked(until, s.Joined.Controller)
 	cli.EndAtNext(stop)

@@ -30,7 +30,7 @@ func (s *Tuner) AttachAll(ctx context.Context, pids []int) (attached []*controll
 	for _, pid := range pids {
 		s.named.pids.Store(pid, nil)
 	}
-	q.enterAll(pids, func(e entry) {
+	q.enterAll(ctx, pids, func(e entry) {
 		a, err := s.attach(ctx, e)
 		mu.Lock()
 		defer mu.Unlock()
@@ -45,7 +45,7 @@ func (s *Tuner) AttachAll(ctx context.Context, pids []int) (attached []*controll
 		}
 	})
 	if len(attached) == 0 { // else workers have come and gone
-		errs = append(errs, gone...)
+		errs = append(append(errs, gone...), ctx.Err())
 	}
 	return attached, errors.Join(errs...)
 }

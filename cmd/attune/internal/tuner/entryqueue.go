@@ -3,6 +3,7 @@
 package tuner
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -29,14 +30,17 @@ type entry struct {
 	slow *time.Timer // says that it is not entered yet, unless it is stopped
 }
 
-// enterAll calls enter for each process, and returns when all calls have.
-func (q entryQueue) enterAll(pids []int, enter func(entry)) {
+// enterAll calls enter for each process, unless ctx ends before its turn, and returns when
+// all calls have.
+func (q entryQueue) enterAll(ctx context.Context, pids []int, enter func(entry)) {
 	places := make(chan struct{}, q.atATime)
 	var all sync.WaitGroup
 	for _, pid := range pids {
 		e := entry{pid: pid, name: procs.Called(pid)}
 		all.Go(func() {
-			q.await(places, e)
+			if !q.await(ctx, places, e) {
+				return
+			}
 			defer func() { <-places }()
 			e.slow = time.AfterFunc(entryPatience, func() {
 				q.say(e.name + " is not entered yet: none of its threads has come to a place where it may be stopped, or the machine is busy")
@@ -48,13 +52,17 @@ func (q entryQueue) enterAll(pids []int, enter func(entry)) {
 	all.Wait()
 }
 
-// await takes a place.
-func (q entryQueue) await(places chan<- struct{}, e entry) {
-	select {
-	case places <- struct{}{}:
-		return
-	case <-time.After(entryPatience):
+// await takes a place; false if ctx ends first.
+func (q entryQueue) await(ctx context.Context, places chan<- struct{}, e entry) bool {
+	slow := time.After(entryPatience)
+	for {
+		select {
+		case places <- struct{}{}:
+			return true
+		case <-slow:
+			q.say(fmt.Sprintf("%s is not entered yet: it waits for its turn, %d are entered at a time", e.name, q.atATime))
+		case <-ctx.Done():
+			return false
+		}
 	}
-	q.say(fmt.Sprintf("%s is not entered yet: it waits for its turn, %d are entered at a time", e.name, q.atATime))
-	places <- struct{}{}
 }

@@ -3,6 +3,7 @@
 package tuner
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ func TestEntryQueueSaysWhatItWaitsFor(t *testing.T) {
 			said[time.Since(began)] = append(said[time.Since(began)], text)
 		}}
 		running, most := 0, 0
-		q.enterAll([]int{-1, -2, -3, -4, -5}, func(entry) {
+		q.enterAll(t.Context(), []int{-1, -2, -3, -4, -5}, func(entry) {
 			mu.Lock()
 			running++
 			most = max(most, running)
@@ -54,10 +55,27 @@ func TestEntryQueueIsSilentWhereNothingWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entered := 0
 		q := entryQueue{atATime: 1, say: func(text string) { t.Errorf("said: %s", text) }}
-		q.enterAll([]int{-1, -2, -3}, func(entry) { entered++ })
+		q.enterAll(t.Context(), []int{-1, -2, -3}, func(entry) { entered++ })
 		time.Sleep(10 * entryPatience)
 		if entered != 3 {
 			t.Errorf("%d entered", entered)
+		}
+	})
+}
+
+// Those that wait for their turn are not entered any more when the command is to end.
+func TestEntryQueueEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		entered := 0
+		q := entryQueue{atATime: 1, say: func(string) {}}
+		q.enterAll(ctx, []int{-1, -2, -3}, func(entry) {
+			entered++
+			cancel()
+			synctest.Wait() // the others have seen it
+		})
+		if entered != 1 {
+			t.Errorf("%d entered, want the first", entered)
 		}
 	})
 }
