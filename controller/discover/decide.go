@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/passing"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -60,7 +61,7 @@ func (d *decider) examined(found examined) {
 	}
 	if found.failed != nil && !errors.Is(found.failed, readers.ErrRefused) { // that is logged once for all
 		d.log.Warn("process is left alone", logging.UserKey, found.uid, "error", found.failed)
-		d.skipped = d.skipped || scarce(found.failed)
+		d.skipped = d.skipped || passing.Error(found.failed)
 	}
 	c := found.candidate
 	if c == nil {

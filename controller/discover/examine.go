@@ -11,11 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/clock"
+	"github.com/attune-hpc/attune/internal/passing"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/readers"
@@ -125,7 +124,7 @@ func (d *describer) examine(ctx context.Context, e event, usable []*registration
 	wanted := func(name string) bool { return anyWants(usable, name) }
 	names, err := d.names(ctx, e, wanted)
 	if !slices.ContainsFunc(names, wanted) {
-		if scarce(err) {
+		if passing.Error(err) {
 			return examined{failed: fmt.Errorf("process %d cannot be looked at: %w", e.PID, err), uid: userOf(e)}
 		}
 		// Of one that has ended nothing tells what it was.
@@ -140,9 +139,4 @@ func (d *describer) examine(ctx context.Context, e event, usable []*registration
 	}
 	c.match(usable)
 	return examined{candidate: c}
-}
-
-// scarce says whether an error is one of a machine that is short of something, which may pass.
-func scarce(err error) bool {
-	return slices.ContainsFunc([]error{unix.EAGAIN, unix.EMFILE, unix.ENFILE, unix.ENOMEM}, func(short error) bool { return errors.Is(err, short) })
 }

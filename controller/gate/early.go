@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/passing"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/unixmsg"
@@ -92,7 +93,7 @@ func (g *Gate) look(slow []leaving) (left []leaving, came int, err error) {
 		switch {
 		case errors.Is(err, unix.EAGAIN):
 			return left, came, nil
-		case scarce(err):
+		case passing.Error(err):
 			g.options.Log.Warn("processes that have left their memory have to wait", "reason", err)
 			return left, came, nil
 		case err != nil:

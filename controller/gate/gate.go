@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/internal/passing"
 	"github.com/attune-hpc/attune/internal/quota"
 )
 
@@ -122,7 +123,7 @@ func (g *Gate) accept() (*net.UnixConn, error) {
 	if err == nil || errors.Is(err, net.ErrClosed) {
 		return conn, nil
 	}
-	if !scarce(err) {
+	if !passing.Error(err) {
 		return nil, fmt.Errorf("start gate: %w", err)
 	}
 	g.options.Log.Warn("processes have to wait at the start gate", "reason", err)

@@ -32,12 +32,6 @@ var (
 	ErrBusy = errors.New("too many connections of one process")
 )
 
-// scarce tells errors that pass from errors that stay.
-func scarce(err error) bool {
-	passing := []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.EINTR, unix.ECONNABORTED}
-	return slices.ContainsFunc(passing, func(one error) bool { return errors.Is(err, one) })
-}
-
 // serve has one conversation and reports its outcome.
 func (g *Gate) serve(conn *net.UnixConn) {
 	deadline := time.Now().Add(g.options.Timeout)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -15,7 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/tuner"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/launch"
+	"github.com/attune-hpc/attune/internal/passing"
 	"github.com/attune-hpc/attune/internal/pending"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/rundir"
@@ -26,6 +29,7 @@ import (
 type members struct {
 	listener *net.UnixListener
 	job      rundir.Job
+	log      *slog.Logger // of the session, once there is one
 	alive    atomic.Int64
 	waiters  sync.WaitGroup
 
@@ -52,7 +56,7 @@ func newMembers(socket *os.File, job rundir.Job) (*members, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("%s is no Unix socket", listener.Addr()), listener.Close())
 	}
-	return &members{listener: unixListener, job: job}, nil
+	return &members{listener: unixListener, job: job, log: slog.New(slog.DiscardHandler)}, nil
 }
 
 // exit is how the job ended, as far as the kernel tells: as the first process
@@ -122,14 +126,30 @@ func (m *members) serve(ctx context.Context, joined func(*procid.Process)) error
 			}
 			continue
 		}
-		conn, err := m.listener.AcceptUnix()
-		switch {
-		case err == nil:
-			m.admit(ctx, conn, joined, wake)
-		case !errors.Is(err, os.ErrDeadlineExceeded):
-			return fmt.Errorf("accept processes: %w", err)
+		if err := m.accept(ctx, joined, wake); err != nil {
+			return err
 		}
 	}
+}
+
+// acceptPause follows an accept that was refused for lack of something, descriptors mostly.
+const acceptPause = 10 * time.Millisecond
+
+// accept admits the process that joins next. It returns nil, too, when the deadline has
+// passed, and when the process has to wait.
+func (m *members) accept(ctx context.Context, joined func(*procid.Process), wake func()) error {
+	conn, err := m.listener.AcceptUnix()
+	switch {
+	case err == nil:
+		m.admit(ctx, conn, joined, wake)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+	case passing.Error(err):
+		m.log.Warn("processes have to wait until they are followed", "reason", err)
+		beat.Pause(ctx, acceptPause)
+	default:
+		return fmt.Errorf("accept processes: %w", err)
+	}
+	return nil
 }
 
 // acceptPending admits a process that has joined and is not accepted yet, and
@@ -139,11 +159,7 @@ func (m *members) acceptPending(ctx context.Context, joined func(*procid.Process
 	if !pending.Input(m.listener) || m.listener.SetDeadline(time.Time{}) != nil {
 		return false
 	}
-	conn, err := m.listener.AcceptUnix()
-	if err == nil {
-		m.admit(ctx, conn, joined, wake)
-	}
-	return err == nil || errors.Is(err, os.ErrDeadlineExceeded)
+	return m.accept(ctx, joined, wake) == nil
 }
 
 // admit takes a process in, which may have ended already.
@@ -151,6 +167,7 @@ func (m *members) admit(ctx context.Context, conn *net.UnixConn, joined func(*pr
 	defer func() { _ = conn.Close() }() // nothing is sent
 	one, err := whoJoins(conn)
 	if err != nil {
+		m.log.Warn("a process that has joined is not followed", "reason", err)
 		return
 	}
 	m.alive.Add(1)

@@ -138,6 +138,7 @@ func tunePacked(ctx context.Context, s *tuner.Tuner, packed *packfile.File, file
 		s.StartAnalyzer()
 	})
 	s.FollowSwitch(s.GiveBack)
+	members.log = s.Log
 	err := members.serve(ctx, func(process *procid.Process) {
 		if !becomesProgram(ctx, process, file) {
 			return
@@ -149,9 +150,10 @@ func tunePacked(ctx context.Context, s *tuner.Tuner, packed *packfile.File, file
 	if err != nil {
 		s.Log.Warn("not every process was followed", "error", err)
 	}
+	exit := members.exit(s.Args[0]) // waits for processes, where not every one was followed
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), tuner.EndTimeout)
 	defer cancel()
-	s.Out.Write(s.Account(end, members.exit(s.Args[0]), nil), s.Notes.Lines())
+	s.Out.Write(s.Account(end, exit, nil), s.Notes.Lines())
 	return nil
 }
 
