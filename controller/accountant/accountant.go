@@ -67,6 +67,7 @@ func (a *Accountant) openSource() error {
 	if !a.options.WithoutKernel {
 		k, noFiles, err := newKernel(a.options.Files, a.options.Beside)
 		if err == nil {
+			k.limited = len(a.options.Limits) > 0
 			a.source, a.noFiles = k, noFiles
 			return nil
 		}

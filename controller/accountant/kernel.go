@@ -20,6 +20,7 @@ import (
 type kernel struct {
 	accounts *taskaccount.Accounts
 	files    *taskaccount.Files // nil: not wanted, or refused
+	limited  bool               // the command is not started where it is not accounted for
 	root     int
 	began    time.Duration         // when the root did, since boot; 0: not known
 	offset   time.Duration         // of the times since boot that are shown here
@@ -49,10 +50,14 @@ func newKernel(files, beside bool) (k *kernel, refused, err error) {
 	return k, refused, nil
 }
 
+// fork starts a command that cannot be accounted for, too, unless it has a limit.
 func (k *kernel) fork(start func() error) error {
 	tid := unix.Gettid() // this thread's, for the caller is locked to it
 	if err := k.accounts.StartFrom(tid); err != nil {
-		return err
+		if k.limited {
+			return err
+		}
+		k.err = err // nobody else has k yet
 	}
 	err := start()
 	_ = k.accounts.StopFrom(tid) // what was started runs, and is no failure

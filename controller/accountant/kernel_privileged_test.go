@@ -200,3 +200,23 @@ func TestMemoryThatIsNotHeld(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestStartWithoutAccount: a command is started where it cannot be accounted for, and the
+// account says why it lacks what it lacks; one with a limit is not.
+func TestStartWithoutAccount(t *testing.T) {
+	for _, limited := range []bool{false, true} {
+		k, _, err := newKernel(false, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := k.close(); err != nil {
+			t.Fatal(err)
+		}
+		k.limited = limited
+		started := false
+		err = k.fork(func() error { started = true; return nil })
+		if started == limited || (err != nil) != limited || k.err == nil != limited {
+			t.Errorf("limited %v: started %v, error %v, remembered %v", limited, started, err, k.err)
+		}
+	}
+}
