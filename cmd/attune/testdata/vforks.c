@@ -6,8 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-int main(void)
-{
+int main(void) {
     if (vfork() == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;) {
