@@ -86,15 +86,15 @@ func (w slotWriter) lost(s shm.Slot) bool {
 // they held before. The first that cannot be led ends it, unless its object was unloaded:
 // nobody calls through it any more.
 func (w slotWriter) lead(ctx context.Context, slots []shm.Slot) ([]shm.Slot, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	return shm.EachSlot(slots, func(s *shm.Slot) (bool, error) {
 		err := w.leadOne(ctx, s)
 		if errors.Is(err, unix.ESTALE) || errors.Is(err, unix.EFAULT) {
 			return false, nil
 		}
 		if err != nil {
-			cancel()
+			cancel(err) // which the others then return
 		}
 		return err == nil, err
 	})
