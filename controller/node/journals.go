@@ -18,8 +18,10 @@ import (
 const (
 	// restorePatience bounds the undoing of what controllers have left.
 	restorePatience = 30 * time.Second
-	// owedInterval is how often what could not be undone is tried again.
+	// owedInterval is when what could not be undone is tried again; after each try that
+	// failed it doubles, up to owedMost.
 	owedInterval = 30 * time.Second
+	owedMost     = 5 * time.Minute
 )
 
 // restorer undoes what journals have in processes of its own; [child.Pool] is one.
@@ -88,12 +90,16 @@ func (j *journals) tryRestore(ctx context.Context, held bool, failed slog.Level)
 }
 
 // restoreOwed tries again, until ctx ends, what could not be undone: a process that is
-// stopped runs on some time. What can never be undone leaves its journal at the first try.
+// stopped runs on some time. Most of what can never be undone has left its journal by then;
+// what another version of Attune has written stays as long as its process.
 func (j *journals) restoreOwed(ctx context.Context) {
-	for beat.Pause(ctx, owedInterval) {
-		if j.owed.Swap(false) { // before the try: another one may fail meanwhile
-			_ = j.tryRestore(context.WithoutCancel(ctx), j.owedHeld.Swap(false), slog.LevelDebug) // told at the first try
+	for pause := owedInterval; beat.Pause(ctx, pause); {
+		if !j.owed.Swap(false) { // before the try: another one may fail meanwhile
+			pause = owedInterval
+			continue
 		}
+		_ = j.tryRestore(ctx, j.owedHeld.Swap(false), slog.LevelDebug) // told at the first try
+		pause = min(2*pause, owedMost)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestFailedRestoreIsTriedAgain(t *testing.T) {
 			defer end()
 			b.journals.restore(ctx, held)
 			for tries := 2; tries <= 3; tries++ {
-				time.Sleep(owedInterval)
+				time.Sleep(owedInterval << (tries - 2))
 				synctest.Wait()
 				if len(restorer.held) != tries || restorer.held[tries-1] != held {
 					b.t.Fatalf("tried %v, want %d times with %v", restorer.held, tries, held)
@@ -61,6 +61,37 @@ func TestFailedRestoreIsTriedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stuck undoes nothing for as long as it may.
+type stuck struct{}
+
+func (stuck) Restore(ctx context.Context, _ string, _ bool) ([]child.Restored, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (stuck) Guard(context.Context, string, time.Duration) error { return nil }
+
+// TestNodeEndsWithinATry: the node's end, which gives everything back, does not wait for what
+// could not be undone before.
+func TestNodeEndsWithinATry(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.journals.children = stuck{}
+		b.journals.owed.Store(true)
+		ctx, end := context.WithCancel(b.t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); b.journals.restoreOwed(ctx) }()
+		time.Sleep(owedInterval)
+		synctest.Wait()
+		end()
+		synctest.Wait()
+		select {
+		case <-done:
+		default:
+			b.t.Error("a try goes on")
+		}
+	})
 }
 
 // mustLeave has a dead controller leave a journal.
