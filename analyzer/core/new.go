@@ -19,7 +19,7 @@ func New(cfg Config) *Core {
 		tunlets:    tunlets{},
 		processes:  processes,
 		owners:     newOwners(),
-		restraints: newRestraints(),
+		restraints: newRestraints(processes),
 		known:      known,
 		line:       &line{known: known, shared: own != nil},
 		archive:    newArchive(cfg.IDPrefix, &t.views),

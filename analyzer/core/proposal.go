@@ -149,6 +149,18 @@ func (p *proposal) cedeChanges(q *proposal, part changes) {
 // area returns what p's objective is about.
 func (p *proposal) area() area { return area{p.tunlet.name, p.spec.GetScope()} }
 
+// tried returns the changes that p was tried with: of a whole that was never made those of
+// its canary.
+func (p *proposal) tried() changes {
+	switch {
+	case p.canary == nil:
+		return p.changes
+	case p.sentAt == 0:
+		return p.canary.changes
+	}
+	return slices.Concat(p.canary.changes, p.changes)
+}
+
 // useless reports whether p was measured to the end and brought no gain.
 func (p *proposal) useless() bool {
 	measured := p.trial.Judgement != nil && p.trial.Judgement.Before.Samples > 0 && !p.inconclusive

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // rest is a knob that a tunlet may not touch for a while.
@@ -24,20 +22,23 @@ type try map[uint64]bool
 // restraints are what experience forbids: what was tried too often or too recently,
 // and what somebody has set by hand.
 type restraints struct {
+	processes *processes
+
 	tries map[area][]try // until their processes have ended: others are another program
 	rests map[rest]time.Duration
 	hands map[knob]bool // changed by hand: nobody else touches them
 }
 
-func newRestraints() *restraints {
-	return &restraints{tries: map[area][]try{}, rests: map[rest]time.Duration{}, hands: map[knob]bool{}}
+func newRestraints(all *processes) *restraints {
+	return &restraints{processes: all, tries: map[area][]try{}, rests: map[rest]time.Duration{}, hands: map[knob]bool{}}
 }
 
-// countFailure counts a try without success.
+// countFailure counts a try without success, but not for processes that have ended: nobody
+// would ever forget them.
 func (r *restraints) countFailure(p *proposal) {
 	t := try{}
-	for _, ch := range p.changes {
-		if ch.outcome != attunev1.Outcome_OUTCOME_GONE {
+	for _, ch := range p.tried() {
+		if r.processes.runs(ch.spec.GetProcess()) {
 			t[ch.spec.GetProcess()] = true
 		}
 	}
@@ -46,11 +47,10 @@ func (r *restraints) countFailure(p *proposal) {
 	}
 }
 
-// restKnobs lets the knobs of p rest after a try without success, but for those of
-// processes that have ended: nobody would ever forget them.
+// restKnobs lets the knobs of p rest after a try without success, likewise.
 func (r *restraints) restKnobs(p *proposal, now time.Duration) {
 	for _, ch := range p.changes {
-		if ch.outcome != attunev1.Outcome_OUTCOME_GONE {
+		if r.processes.runs(ch.spec.GetProcess()) {
 			r.rests[rest{p.tunlet.name, ch.knob()}] = now + cooldown
 		}
 	}
