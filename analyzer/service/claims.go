@@ -26,8 +26,10 @@ const (
 	// may wait in queues.
 	jobPatience = 14 * 24 * time.Hour
 	// releasePatience is how long the registry may take to let go of one or to say
-	// whether it is there, and leavePatience to let go of all at the end.
+	// whether it is there, which it is asked again after askAgain, and leavePatience to
+	// let go of all at the end.
 	releasePatience = 2 * time.Second
+	askAgain        = time.Second
 	leavePatience   = 10 * time.Second
 )
 
@@ -140,7 +142,10 @@ func (c *claims) hold(ctx context.Context, o *owned) {
 	if !c.table.drop(o) {
 		return // it was given up
 	}
-	if c.withdrawn(ctx, o) {
+	switch gone, err := c.withdrawn(ctx, o); {
+	case err != nil:
+		return // the Analyzer ends, and leaves all its sessions
+	case gone:
 		c.endSessions(o.id)
 		return
 	}
@@ -150,16 +155,22 @@ func (c *claims) hold(ctx context.Context, o *owned) {
 	}
 }
 
-// withdrawn asks whether a registration is gone. While the registry does not answer, it
-// is not known to be.
-func (c *claims) withdrawn(ctx context.Context, o *owned) bool {
-	ctx, cancel := context.WithTimeout(ctx, releasePatience)
-	defer cancel()
-	there, err := o.lease.Registered(ctx)
-	if err != nil {
-		c.log.Warn("registry does not say whether a registration was withdrawn", "registration", o.id, "error", err)
+// withdrawn asks whether a registration is gone, until the registry answers or ctx ends.
+func (c *claims) withdrawn(ctx context.Context, o *owned) (gone bool, err error) {
+	for told := false; ; told = true {
+		asking, cancel := context.WithTimeout(ctx, releasePatience)
+		there, err := o.lease.Registered(asking)
+		cancel()
+		if err == nil {
+			return !there, nil
+		}
+		if !told {
+			c.log.Warn("registry does not say whether a registration was withdrawn, asking again", "registration", o.id, "error", err)
+		}
+		if !beat.Pause(ctx, askAgain) {
+			return false, ctx.Err()
+		}
 	}
-	return err == nil && !there
 }
 
 // tidy ends what nobody came for: sessions that were to be taken over, and a

@@ -68,11 +68,15 @@ func (h *handedOver) enter(r *attunev1.Registration) (*attunev1.Registration, er
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.forget(h.table.registrations())
-	if c := h.coming[r.GetId()]; c != nil && (sameButTime(c, r) || c.GetOwner().GetUid() != r.GetOwner().GetUid()) {
-		return c, nil
+	earlier := h.coming[r.GetId()]
+	if earlier != nil && (sameButTime(earlier, r) || earlier.GetOwner().GetUid() != r.GetOwner().GetUid()) {
+		return earlier, nil
 	}
-	delete(h.coming, r.GetId())
+	delete(h.coming, r.GetId()) // whose place this one has
 	if err := h.roomFor(r.GetOwner()); err != nil {
+		if earlier != nil {
+			h.coming[r.GetId()] = earlier
+		}
 		return nil, err
 	}
 	h.coming[r.GetId()] = r
