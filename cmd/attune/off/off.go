@@ -21,10 +21,10 @@ import (
 
 const offLong = `Off switches attune off: for the whole node if root says so, for their own
 programs if another user does. Within a second what attune run, attach, packed
-programs and attuned have changed is given back, what a killed attune run has left
-too, their measuring ends, and programs run on as if attune were not there. What was
-changed by hand (attune tune, attune advice apply, --keep) stays until attune undo,
-and points of attune probe until they are removed.
+programs and attuned have changed is given back, what a killed attune run of your own
+has left too, their measuring ends, and programs run on as if attune were not there.
+What was changed by hand (attune tune, attune advice apply, --keep) stays until attune
+undo, and points of attune probe until they are removed.
 Until attune on, attune run and packed programs do nothing but start the
 program, attach and tune refuse, and attuned (of the node's switch only) takes no
 process.

@@ -30,6 +30,7 @@ type members struct {
 	listener *net.UnixListener
 	job      rundir.Job
 	log      *slog.Logger // of the session, once there is one
+	short    bool         // the last accept was refused for want of something
 	alive    atomic.Int64
 	waiters  sync.WaitGroup
 
@@ -141,10 +142,14 @@ func (m *members) accept(ctx context.Context, joined func(*procid.Process), wake
 	conn, err := m.listener.AcceptUnix()
 	switch {
 	case err == nil:
+		m.short = false
 		m.admit(ctx, conn, joined, wake)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 	case passing.Error(err):
-		m.log.Warn("processes have to wait until they are followed", "reason", err)
+		if !m.short {
+			m.log.Warn("processes have to wait until they are followed", "reason", err)
+		}
+		m.short = true
 		beat.Pause(ctx, acceptPause)
 	default:
 		return fmt.Errorf("accept processes: %w", err)
