@@ -1910,7 +1910,7 @@ type NamedRecords struct {
 	Records []byte `protobuf:"bytes,2,opt,name=records,proto3" json:"records,omitempty"`
 	// Records lost since the last delivery, all stages together.
 	Lost uint64 `protobuf:"varint,3,opt,name=lost,proto3" json:"lost,omitempty"`
-	// Add to a record's time to get Unix time in nanoseconds.
+	// Add to a record's time to get Unix time in nanoseconds, by the node's clock.
 	MonotonicToUnixNano int64 `protobuf:"varint,4,opt,name=monotonic_to_unix_nano,json=monotonicToUnixNano,proto3" json:"monotonic_to_unix_nano,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
@@ -2206,8 +2206,8 @@ func (x *PointChangedResponse) GetReaction() *Reaction {
 // TickRequest tells the time.
 type TickRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Unix time in nanoseconds by the session's clock, as in all calls: that of its start, and
-	// what has passed since, also where the time of day is set.
+	// Unix time in nanoseconds by the session's clock, as those of samples, aggregates and ends:
+	// that of its start, and what has passed since, also where the time of day is set.
 	UnixNano      int64 `protobuf:"varint,1,opt,name=unix_nano,json=unixNano,proto3" json:"unix_nano,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
