@@ -93,23 +93,9 @@ func (a *service) open(ctx context.Context) error {
 	}
 	a.CloseAtEnd(lock.Close)
 	a.loadPolicy()
-	identity, err := s.identity(a.log)
+	identity, err := a.openIdentity()
 	if err != nil {
 		return err
-	}
-	if s.issuer != "" {
-		if a.renewer, err = renew.ByService(s.issuer, identity, a.log); err != nil {
-			return err
-		}
-	}
-	const private = 0o711 // as the node has it: users pass to the library
-	if err := instance.Directory(s.stateDir, private); err != nil {
-		return fmt.Errorf("state directory: %w", err)
-	}
-	if identity != nil {
-		if err := identity.Remember(filepath.Join(s.stateDir, "revoked.json")); err != nil {
-			return err
-		}
 	}
 	auditLog, err := audit.Open(audit.Options{Path: s.audit, Log: a.log})
 	if err != nil {
@@ -133,6 +119,29 @@ func (a *service) open(ctx context.Context) error {
 	}
 	a.export, err = a.metrics.Open(ctx, s.metricsListen, s.metricsFile, a.log)
 	return err
+}
+
+// openIdentity makes the state directory, and opens who this node is at the registry, nil if
+// that asks for no certificate, with what it remembers there.
+func (a *service) openIdentity() (*pki.Identity, error) {
+	s := a.settings
+	identity, err := s.identity(a.log)
+	if err != nil {
+		return nil, err
+	}
+	if s.issuer != "" {
+		if a.renewer, err = renew.ByService(s.issuer, identity, a.log); err != nil {
+			return nil, err
+		}
+	}
+	const private = 0o711 // as the node has it: users pass to the library
+	if err := instance.Directory(s.stateDir, private); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if identity != nil {
+		err = identity.Remember(filepath.Join(s.stateDir, "revoked.json"))
+	}
+	return identity, err
 }
 
 // alone locks the node for this process.
