@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,10 +18,13 @@ import (
 // stubborn is a restorer that fails a few times, in turn as a whole and for one change.
 type stubborn struct {
 	fails int
+	mu    sync.Mutex
 	held  []bool // what each call was to restore
 }
 
 func (s *stubborn) Restore(_ context.Context, _ string, held bool) ([]child.Restored, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.held = append(s.held, held)
 	switch n := len(s.held); {
 	case n > s.fails:
@@ -29,6 +34,13 @@ func (s *stubborn) Restore(_ context.Context, _ string, held bool) ([]child.Rest
 	default:
 		return []child.Restored{{Change: "c0"}, {Change: "c1", Err: errors.New("it is stopped")}}, nil
 	}
+}
+
+// calls returns what each call so far was to restore.
+func (s *stubborn) calls() []bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.held)
 }
 
 func (*stubborn) Guard(context.Context, string, time.Duration) error { return nil }
@@ -48,13 +60,13 @@ func TestFailedRestoreIsTriedAgain(t *testing.T) {
 			for tries := 2; tries <= 3; tries++ {
 				time.Sleep(owedInterval << (tries - 2))
 				synctest.Wait()
-				if len(restorer.held) != tries || restorer.held[tries-1] != held {
-					b.t.Fatalf("tried %v, want %d times with %v", restorer.held, tries, held)
+				if calls := restorer.calls(); len(calls) != tries || calls[tries-1] != held {
+					b.t.Fatalf("tried %v, want %d times with %v", calls, tries, held)
 				}
 			}
 			time.Sleep(time.Hour)
-			if len(restorer.held) != 3 {
-				b.t.Errorf("tried %d times, though the last one was good", len(restorer.held))
+			if n := len(restorer.calls()); n != 3 {
+				b.t.Errorf("tried %d times, though the last one was good", n)
 			}
 			if _, troubles := b.notes.current(); len(troubles) > 1 {
 				b.t.Errorf("troubles %q, want each told once", troubles)
