@@ -133,7 +133,7 @@ func openCgroup(file, prefix string) func(*Target, Place) (slot, error) {
 			return nil, err
 		}
 		var st unix.Stat_t
-		if err := unix.Fstat(fd, &st); err != nil || !p.is(st) {
+		if err := unix.Fstat(fd, &st); err != nil || !p.isFile(st) {
 			unix.Close(fd)
 			return nil, errors.Join(err, errPlaceGone)
 		}

@@ -34,7 +34,11 @@ func (t *Target) descriptors(scope Scope, fileType uint32) ([]Place, error) {
 		if err != nil {
 			continue
 		}
-		if link, err := os.Readlink(dir + "/" + entry.Name()); err != nil || !strings.HasPrefix(link, links[fileType]) {
+		link, err := os.Readlink(dir + "/" + entry.Name())
+		switch {
+		case errors.Is(err, os.ErrPermission):
+			return nil, fmt.Errorf("descriptors of process %d: %w", t.pid(), err)
+		case err != nil || !strings.HasPrefix(link, links[fileType]):
 			continue // closed meanwhile, or another kind
 		}
 		st, err := t.file(number)
@@ -57,8 +61,8 @@ func (t *Target) file(number int) (unix.Stat_t, error) {
 	return procid.FileOf(fmt.Sprintf("/proc/%d/fd/%d", t.pid(), number))
 }
 
-// is says whether a file is the one of the place.
-func (p Place) is(st unix.Stat_t) bool { return uint64(st.Dev) == p.Device && st.Ino == p.Inode }
+// isFile says whether a file is the one of the place.
+func (p Place) isFile(st unix.Stat_t) bool { return uint64(st.Dev) == p.Device && st.Ino == p.Inode }
 
 // descriptorPlaces lists descriptors that suit, or finds one.
 func descriptorPlaces(scope Scope, fileType uint32, what string, suits func(fd int) error) func(*Target, int) ([]Place, error) {
@@ -114,13 +118,10 @@ func oneDescriptor(t *Target, number int, scope Scope, fileType uint32, what str
 	return []Place{place}, nil
 }
 
-// duplicate takes a descriptor of ours for a file of the process. Its inode
-// is checked on what was obtained, so that a number which the process has
-// closed and given to another file in between is noticed; the file is then
-// looked for under other numbers. It is closed at once after use: a socket
-// that the process closes meanwhile would stay open.
+// duplicate takes a descriptor of ours for a file of the process, which is looked for under
+// other numbers if the process has closed its own.
 func (t *Target) duplicate(p Place) (int, error) {
-	fd, err := t.obtain(p, p.Number)
+	fd, err := t.process.Duplicate(p.Number, p.isFile)
 	if !gone(err) {
 		return fd, err
 	}
@@ -130,34 +131,13 @@ func (t *Target) duplicate(p Place) (int, error) {
 	}
 	for _, other := range all {
 		if other.Device == p.Device && other.Inode == p.Inode {
-			return t.obtain(p, other.Number)
+			return t.process.Duplicate(other.Number, p.isFile)
 		}
 	}
 	return -1, errPlaceGone
 }
 
 var fileTypes = map[Scope]uint32{OnSockets: unix.S_IFSOCK, OnPipes: unix.S_IFIFO}
-
-// obtain duplicates a descriptor if it is of the place's file. One of a file that has a server
-// had better not be duplicated: to close the duplicate asks the server, who may never answer.
-// That is possible still where the process exchanges the file between the look and the call.
-func (t *Target) obtain(p Place, number int) (fd int, err error) {
-	if st, err := t.file(number); err != nil || !p.is(st) {
-		return -1, errors.Join(err, errPlaceGone)
-	}
-	err = t.process.WithFD(func(pidfd int) (err error) {
-		fd, err = unix.PidfdGetfd(pidfd, number, 0) // close-on-exec
-		return err
-	})
-	if err != nil {
-		return -1, err
-	}
-	if st, err := procid.FileAt(fd); err != nil || !p.is(st) {
-		unix.Close(fd)
-		return -1, errors.Join(err, errPlaceGone)
-	}
-	return fd, nil
-}
 
 // descriptorSlot is a descriptor of ours for a file of the process.
 type descriptorSlot struct {

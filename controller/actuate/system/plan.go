@@ -319,7 +319,7 @@ func (k *knob) failure(what string, place Place, err error) error {
 // gone says whether an error means that a thread or process has ended or a
 // descriptor was closed.
 func gone(err error) bool {
-	return errors.Is(err, errPlaceGone) || errors.Is(err, procid.ErrGone) ||
+	return errors.Is(err, errPlaceGone) || errors.Is(err, procid.ErrGone) || errors.Is(err, procid.ErrOtherFile) ||
 		errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EBADF)
 }
 

@@ -5,7 +5,9 @@
 package system
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -63,17 +65,7 @@ func TestWayBackNeedsPrivilege(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.knob, func(t *testing.T) {
 			k := mustKeeper(t)
-			// This thread keeps its user and loses what it can do.
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				runtime.LockOSThread()
-				header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-				var none [2]unix.CapUserData
-				if err := unix.Capset(&header, &none[0]); err != nil {
-					t.Error(err)
-					return
-				}
+			withoutCapabilities(t, func() {
 				request := Request{Knob: tt.knob, Value: tt.value, On: Everywhere}
 				_, err := k.prepare(t, request)
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -84,10 +76,40 @@ func TestWayBackNeedsPrivilege(t *testing.T) {
 				if err != nil || plan.UndoError() == nil {
 					t.Errorf("%v, undo %v", err, plan.UndoError())
 				}
-			}()
-			<-done
+			})
 		})
 	}
+}
+
+// withoutCapabilities calls a function in a thread that keeps its user and loses what it can do.
+func withoutCapabilities(t *testing.T, f func()) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var none [2]unix.CapUserData
+		err := unix.Capset(&header, &none[0])
+		if err == nil {
+			f()
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What may not be looked at is not gone: an undo that was not permitted says so.
+func TestUndoThatIsNotPermitted(t *testing.T) {
+	k := mustKeeper(t)
+	_, states := k.change(t, "pipe.size", "128K", Everywhere)
+	withoutCapabilities(t, func() {
+		if err := Restore(k.identity, states); !errors.Is(err, os.ErrPermission) {
+			t.Errorf("restored with %v", err)
+		}
+	})
+	k.restore(t, states)
 }
 
 func TestNice(t *testing.T) {
@@ -134,4 +156,21 @@ func TestCollapse(t *testing.T) {
 	if err := Restore(k.identity, states); err == nil {
 		t.Error("advice was taken back")
 	}
+}
+
+// How long a realtime thread has run is not to be seen, so that its limit is lowered only
+// when it is none any more.
+func TestLimitOfRealtimeStays(t *testing.T) {
+	k := mustKeeper(t)
+	limit := unix.Rlimit{Cur: 1000000, Max: unix.RLIM_INFINITY}
+	if err := unix.Prlimit(k.PID, unix.RLIMIT_RTTIME, &limit, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, states := k.change(t, "limit.rttime", "1G", Everywhere)
+	_, policy := k.change(t, "thread.policy", "rr:1", Everywhere)
+	if err := Restore(k.identity, states); err == nil || !strings.Contains(err.Error(), "realtime policy") {
+		t.Errorf("restored with %v", err)
+	}
+	k.restore(t, policy)
+	k.restore(t, states)
 }
