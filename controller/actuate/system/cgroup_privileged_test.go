@@ -165,22 +165,31 @@ func TestCgroup(t *testing.T) {
 	_ = os.WriteFile(filepath.Dir(dir)+"/cgroup.procs", []byte(strconv.Itoa(other.PID)), 0) // before the cgroup goes
 }
 
-// A limit below what is in use would hurt at once.
+// A limit below what is in use would hurt at once, also where it is the one that was there
+// before.
 func TestCgroupLimitBelowUse(t *testing.T) {
-	memory := "cgroup.memory.max"
+	memory := "memory.max"
 	if _, version := cgroupRoot(t, "memory"); version == 1 {
-		memory = "cgroup.memory.limit_in_bytes"
+		memory = "memory.limit_in_bytes"
 	}
-	tests := []struct{ controller, knob, value, want string }{
-		{"pids", "cgroup.pids.max", "1", "no thread could start"},
-		{"memory", memory, "4096", "processes would be killed"},
+	tests := []struct{ controller, file, value, before, after, use, want string }{
+		{"pids", "pids.max", "1", "6", "1000", "spawn 9", "no thread could start"},
+		{"memory", memory, "4096", "4M", "1G", "memory", "processes would be killed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.controller, func(t *testing.T) {
 			k := mustKeeper(t)
-			cgroupWith(t, tt.controller, k.PID)
-			k.Ask(t, "memory") // charged here
-			_, err := k.prepare(t, Request{Knob: tt.knob, Value: tt.value, On: Everywhere})
+			limit := filepath.Join(cgroupWith(t, tt.controller, k.PID), tt.file)
+			mustWrite(t, limit, tt.before)
+			_, states := k.change(t, "cgroup."+tt.file, tt.after, Everywhere)
+			k.Ask(t, tt.use) // charged here
+			if err := Restore(k.identity, states); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("restored with %v, want %q", err, tt.want)
+			}
+			if now := mustRead(t, limit); now != states[0].New {
+				t.Errorf("it is %s, want %s", now, states[0].New)
+			}
+			_, err := k.prepare(t, Request{Knob: "cgroup." + tt.file, Value: tt.value, On: Everywhere})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}

@@ -3,6 +3,7 @@
 package system
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -116,6 +117,7 @@ func cgroupKnobs() []knob {
 			parse:    f.parse,
 			places:   cgroupPlace(f.controller, f.version, f.name),
 			complete: f.complete,
+			harm:     f.exceeded,
 			open:     openCgroup(f.name, f.prefix),
 			same:     f.same,
 		}
@@ -136,22 +138,30 @@ func (f cgroupFile) complete(t *Target, old, asked string) (string, error) {
 	if _, period, ok := strings.Cut(old, " "); ok && f.name == "cpu.max" && !strings.Contains(asked, " ") {
 		return asked + " " + period, nil
 	}
-	limit, err := strconv.ParseInt(asked, 10, 64)
-	if f.usage == "" || err != nil || limit < 0 {
-		return asked, nil
-	}
 	dir, err := t.cgroupDir(f.controller, f.version)
 	if err != nil {
 		return "", err
 	}
-	used, err := readNumber(filepath.Join(dir, f.usage))
-	if err != nil {
-		return "", err
-	}
-	if limit < used {
-		return "", badValue("%d is less than the %d in use, %s", limit, used, f.harm)
+	if err := f.exceeded(t, Place{Path: dir}, asked); err != nil {
+		return "", badValue("%w", err)
 	}
 	return asked, nil
+}
+
+// exceeded is an error if more is in use in a cgroup than a limit would allow.
+func (f cgroupFile) exceeded(_ *Target, place Place, value string) error {
+	limit, err := strconv.ParseInt(value, 10, 64)
+	if f.usage == "" || err != nil || limit < 0 {
+		return nil //nolint:nilerr // no limit
+	}
+	used, err := readNumber(filepath.Join(place.Path, f.usage))
+	if err != nil {
+		return err
+	}
+	if limit < used {
+		return fmt.Errorf("%d is less than the %d in use, %s", limit, used, f.harm)
+	}
+	return nil
 }
 
 // parseMemory reads bytes or max.

@@ -80,6 +80,9 @@ type knob struct {
 	complete func(t *Target, old, asked string) (string, error)
 	// check says why the old value could not be put back; nil: it always can.
 	check func(t *Target, old, value string) error
+	// harm says what a value would do to what a place has in use by now, so that it must
+	// not be set; nil: no value does.
+	harm func(t *Target, place Place, value string) error
 	// same says whether a value read is the one that was set; nil: equal.
 	same func(set, read string) bool
 	// follows: what threads are created meanwhile is changed too.

@@ -15,23 +15,24 @@ import (
 type resource struct {
 	name, what string
 	number     int
-	// fatal: a program that reaches it is killed, so it is only ever raised.
-	fatal bool
+	// used is what says that a limit is reached, for one at which a program is killed: such a
+	// one is only ever raised, and not put back below what is used by then.
+	used func(t *Target, soft uint64) error
 }
 
 var resources = []resource{
 	{name: "as", what: "Bytes of address space", number: unix.RLIMIT_AS},
 	{name: "core", what: "Bytes of a core file", number: unix.RLIMIT_CORE},
-	{name: "cpu", what: "Seconds of CPU time", number: unix.RLIMIT_CPU, fatal: true},
+	{name: "cpu", what: "Seconds of CPU time", number: unix.RLIMIT_CPU, used: usedCPU},
 	{name: "data", what: "Bytes of data segment", number: unix.RLIMIT_DATA},
-	{name: "fsize", what: "Bytes of a file that it writes", number: unix.RLIMIT_FSIZE, fatal: true},
+	{name: "fsize", what: "Bytes of a file that it writes", number: unix.RLIMIT_FSIZE, used: usedFileSize},
 	{name: "memlock", what: "Bytes that may be locked into memory", number: unix.RLIMIT_MEMLOCK},
 	{name: "msgqueue", what: "Bytes in POSIX message queues", number: unix.RLIMIT_MSGQUEUE},
 	{name: "nice", what: "20 minus the least nice value that it may set", number: unix.RLIMIT_NICE},
 	{name: "nofile", what: "One more than the greatest descriptor", number: unix.RLIMIT_NOFILE},
 	{name: "nproc", what: "Threads of its user", number: unix.RLIMIT_NPROC},
 	{name: "rtprio", what: "Greatest realtime priority that it may set", number: unix.RLIMIT_RTPRIO},
-	{name: "rttime", what: "Microseconds of realtime scheduling without a pause", number: unix.RLIMIT_RTTIME, fatal: true},
+	{name: "rttime", what: "Microseconds of realtime scheduling without a pause", number: unix.RLIMIT_RTTIME, used: usedRealtime},
 	{name: "sigpending", what: "Signals queued for its user", number: unix.RLIMIT_SIGPENDING},
 	{name: "stack", what: "Bytes of stack of its first thread; of new threads, where the program read it at its start", number: unix.RLIMIT_STACK},
 }
@@ -40,7 +41,7 @@ func limitKnobs() []knob {
 	list := make([]knob, len(resources))
 	for i, r := range resources {
 		description := r.what + ". SOFT alone keeps the hard limit."
-		if r.fatal {
+		if r.used != nil {
 			description += " It is only raised: a program that reaches it is killed."
 		}
 		list[i] = knob{
@@ -54,6 +55,7 @@ func limitKnobs() []knob {
 			places:   wholeProcess,
 			complete: r.complete,
 			check:    limitUndo,
+			harm:     r.reached,
 			open: func(t *Target, _ Place) (slot, error) {
 				return &limitSlot{target: t, resource: r.number}, nil
 			},
@@ -111,7 +113,7 @@ func (r resource) complete(_ *Target, old, asked string) (string, error) {
 		return "", err
 	case will.Cur > will.Max:
 		return "", badValue("above the hard limit %s; give SOFT:HARD", formatBound(was.Max))
-	case r.fatal && will.Cur < was.Cur:
+	case r.used != nil && will.Cur < was.Cur:
 		return "", badValue("lowering it from %s could kill the program", formatBound(was.Cur))
 	}
 	return asked, nil

@@ -72,6 +72,11 @@ func (k *knob) putBack(t *Target, s State) (err error) {
 	default:
 		return fmt.Errorf("%s of %s is %s: %w", k.Name, s.Place, now, access.ErrChangedByOthers)
 	}
+	if k.harm != nil {
+		if err := k.harm(t, s.Place, s.Old); err != nil {
+			return k.failure("restore", s.Place, err)
+		}
+	}
 	if err := held.set(s.Old); err != nil {
 		return k.failure("restore", s.Place, err)
 	}

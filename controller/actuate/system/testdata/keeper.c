@@ -121,6 +121,9 @@ int main(void) {
             if (a)
                 spawn(storm);
             puts("ok");
+        } else if (!strcmp(name, "file")) { // a file of so many bytes, open for writing
+            int fd = memfd_create("file", MFD_CLOEXEC);
+            printf("%d\n", ftruncate(fd, a) == 0 ? fd : -1);
         } else if (!strcmp(name, "memory")) {
             char *m =
                 mmap(NULL, 8 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// reached is an error if a process has reached a limit that kills.
+func (r resource) reached(t *Target, _ Place, value string) error {
+	limit, err := bounds(value)
+	if r.used == nil || err != nil || limit.Cur == unix.RLIM_INFINITY {
+		return err
+	}
+	return r.used(t, limit.Cur)
+}
+
+// errPast means that what is used never becomes less, so that the limit stays as it is.
+const errPast = access.Final("it would be killed")
+
+// usedCPU looks at the CPU time of all threads that the process has had.
+func usedCPU(t *Target, seconds uint64) error {
+	used, err := procid.CPUTime(t.pid())
+	if err != nil {
+		return procid.GoneError(err)
+	}
+	if used.Seconds() >= float64(seconds) {
+		return fmt.Errorf("the process has used %v: %w", used, errPast)
+	}
+	return nil
+}
+
+// usedFileSize looks at the files that the process may write to: a write beyond the limit
+// kills, also in a file that is as long already.
+func usedFileSize(t *Target, bytes uint64) error {
+	entries, err := os.ReadDir(procid.Path(t.pid(), "fd"))
+	if err != nil {
+		return procid.GoneError(err)
+	}
+	for _, entry := range entries {
+		number, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		link, err := entry.Info() // with the mode that the file is open in
+		if err != nil || link.Mode()&0o200 == 0 {
+			continue
+		}
+		st, err := t.file(number)
+		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && uint64(max(st.Size, 0)) >= bytes {
+			return fmt.Errorf("the file of descriptor %d has %d bytes: it would be killed when it writes there", number, st.Size)
+		}
+	}
+	return nil
+}
+
+// usedRealtime looks for threads that the limit is about. How long one has run without a
+// pause is not to be seen.
+func usedRealtime(t *Target, _ uint64) error {
+	places, err := t.threads()
+	if err != nil {
+		return err
+	}
+	for _, place := range places {
+		attr, err := unix.SchedGetAttr(place.Number, 0)
+		if err == nil && realtime(int(attr.Policy)) {
+			return fmt.Errorf("%s has a realtime policy, and may be killed", place)
+		}
+	}
+	return nil
+}
