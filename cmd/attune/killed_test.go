@@ -59,3 +59,23 @@ func TestUndoOfAKilledRun(t *testing.T) {
 		}
 	}
 }
+
+// What was changed by hand on top of what a killed run had changed is undone first, so that
+// the program has what it had before both.
+func TestUndoAboveAKilledRun(t *testing.T) {
+	ownSwitch(t)
+	k := newTuneTest(t)
+	if err := k.changeAsRun(t, "killed").Close(); err != nil {
+		t.Fatal(err)
+	}
+	k.want(t, "tune "+strconv.Itoa(k.PID)+" pipe.size=256K", 0)
+	k.want(t, "off", 1, "change killed", "made on top of it, stays")
+	k.want(t, "on", 0)
+	if got := k.Ask(t, "pipe"); got != "262144" {
+		t.Errorf("switching off has undone what was made by hand: the program has %s", got)
+	}
+	k.want(t, "undo --all", 0, "undone: change killed")
+	if got := k.Ask(t, "pipe"); got != "65536" || len(k.changes(t)) != 0 {
+		t.Errorf("the program has %s", got)
+	}
+}

@@ -165,65 +165,34 @@ func (k *Kept) IDs() ([]string, error) {
 	return ids, err
 }
 
-// Undo takes changes back, the latest first. One that somebody changed since
-// is left as it is and dropped from the journal; one that could not be
-// restored stays. Of changes that were made in ranks of a job together all are
-// taken back. An error, with nothing done, for an id that there is not, or
-// if a change that is to stay was made to the same thing later.
-func (k *Kept) Undo(ids []string) ([]Restored, error) {
-	open, err := k.undos.openChanges(k.path)
-	if err != nil {
-		return nil, err
-	}
-	ids = withShared(open, ids)
-	if err := undoable(open, ids); err != nil {
-		return nil, err
-	}
-	var done []Restored
-	var below undoing
-	for _, r := range slices.Backward(open) {
-		if !slices.Contains(ids, r.Change) {
-			continue
-		}
-		err := below.restore(r)
-		if err == nil || final(err) {
-			err = errors.Join(err, k.end(r.Change, "undone"))
-		}
-		done = append(done, Restored{Change: r.Change, Knob: r.Knob, PID: r.Process.PID, Err: err})
-	}
-	return done, nil
-}
-
-// withShared adds the changes that share their undo with one of those.
-func withShared(open []record, ids []string) []string {
-	all := slices.Clone(ids)
-	for _, r := range open {
-		together := func(o record) bool { return r.Undo.sharedWith(o.Undo) && slices.Contains(ids, o.Change) }
-		if !slices.Contains(all, r.Change) && slices.ContainsFunc(open, together) {
-			all = append(all, r.Change)
-		}
-	}
-	return all
-}
-
-func undoable(open []record, ids []string) error {
-	for _, id := range ids {
-		at := slices.IndexFunc(open, func(r record) bool { return r.Change == id })
-		if at < 0 {
-			return fmt.Errorf("%s: %w", id, ErrUnknownChange)
-		}
-		for _, later := range open[at+1:] {
-			if !slices.Contains(ids, later.Change) && open[at].overlaps(later) {
-				return fmt.Errorf("change %s was made on top of change %s, undo it as well", later.Change, id)
-			}
-		}
-	}
-	return nil
-}
-
 // Settle drops a change of which nothing is left to be undone: a call that was
 // made.
 func (k *Kept) Settle(id string) error { return k.end(id, "done") }
 
 // Close unlocks the journal.
 func (k *Kept) Close() error { return k.file.Close() }
+
+// byHand reads what was changed by hand on this boot of the node, by the journals in dir of
+// this pid namespace: several nodes may share the directory.
+func (n newUndos) byHand(dir string) (all []record, err error) {
+	namespace, err := procid.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	boot, err := procid.BootID()
+	if err != nil {
+		return nil, err
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("*.%d%s", namespace, keptSuffix)))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		open, err := n.openChanges(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, slices.DeleteFunc(open, func(r record) bool { return r.Process.BootID != boot })...)
+	}
+	return all, nil
+}

@@ -3,13 +3,11 @@
 package actuate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,17 +17,6 @@ import (
 	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 )
-
-// Restored tells what became of one change that a dead controller left behind.
-type Restored struct {
-	Change string
-	Knob   string
-	PID    int
-	// Err is nil when the original values are back or the process is gone.
-	// [ErrChangedByOthers] and [ErrCallNotUndoable] are the last word on a
-	// change; after any other error the next Restore tries again.
-	Err error
-}
 
 // Restore undoes what controllers that no longer live left behind in dir. A
 // journal whose controller lives is locked and left alone, and so are those of
@@ -44,18 +31,11 @@ func (k Kinds) RestoreHeld(dir string) ([]Restored, error) { return k.restore(di
 
 // restore takes back what is not held beyond a time.
 func (k Kinds) restore(dir string, now time.Duration) ([]Restored, error) {
-	paths, err := journalsIn(dir)
-	if err != nil {
-		return nil, err
-	}
-	var all []Restored
-	var errs []error
-	for _, path := range paths {
-		done, err := k.restoreFile(path, now)
-		all = append(all, done...)
-		errs = append(errs, err)
-	}
-	return all, errors.Join(errs...)
+	undos := newUndos(k.Undos)
+	dead, above, err := undos.left(dir)
+	byHand, keptErr := undos.byHand(dir)
+	below := undoing{above: append(above, byHand...)}
+	return below.undo(dead, now), errors.Join(err, keptErr, dead.close())
 }
 
 // journalsIn lists the journals of this node and pid namespace.
@@ -69,6 +49,26 @@ func journalsIn(dir string) ([]string, error) {
 		return nil, fmt.Errorf("list journals: %w", err)
 	}
 	return paths, nil
+}
+
+// left opens the journals of dead controllers in dir, and reads what living ones have in force.
+func (n newUndos) left(dir string) (dead journals, living []record, err error) {
+	paths, err := journalsIn(dir)
+	errs := []error{err}
+	for _, path := range paths {
+		journal, open, err := n.openLeft(path)
+		switch {
+		case journal != nil:
+			dead = append(dead, opened{journal, open, "restored"})
+		case err == nil:
+			if open, err = n.openChanges(path); errors.Is(err, os.ErrNotExist) {
+				err = nil // somebody else was quicker
+			}
+			living = append(living, open...)
+		}
+		errs = append(errs, err)
+	}
+	return dead, living, errors.Join(errs...)
 }
 
 // openLeft opens and locks the journal of a dead controller, and reads what is open in
@@ -118,65 +118,4 @@ func ending(path string) bool {
 	}
 	stat, err := procid.ReadStat(pid)
 	return err == nil && (stat.Killed || stat.Exiting || stat.Leaderless())
-}
-
-func (k Kinds) restoreFile(path string, now time.Duration) (restored []Restored, err error) {
-	journal, open, err := newUndos(k.Undos).openLeft(path)
-	if journal == nil {
-		return nil, err
-	}
-	var errs []error
-	var below undoing
-	for _, r := range slices.Backward(open) {
-		if r.heldAt(now) {
-			below.stay = append(below.stay, r)
-			continue
-		}
-		err := below.restore(r)
-		restored = append(restored, Restored{Change: r.Change, Knob: r.Knob, PID: r.Process.PID, Err: err})
-		if err == nil || final(err) {
-			errs = append(errs, journal.end(r.Change, "restored"))
-		}
-	}
-	return restored, errors.Join(append(errs, journal.Close())...)
-}
-
-// undoing restores changes, the latest first. What lies below one that could
-// not be restored waits for it: it would be taken for somebody else's. An undo
-// that changes share is made once.
-type undoing struct {
-	stay []record
-	done []restored
-}
-
-// restored is a change with a shared undo, and how that went.
-type restored struct {
-	undo Undos
-	err  error
-}
-
-func (u *undoing) restore(r record) error {
-	for _, later := range u.stay {
-		if r.overlaps(later) {
-			u.stay = append(u.stay, r)
-			return fmt.Errorf("change %s, which was made on top of it, stays: undo it again later", later.Change)
-		}
-	}
-	err := u.takeBack(r)
-	if err != nil && !final(err) {
-		u.stay = append(u.stay, r)
-	}
-	return err
-}
-
-// takeBack undoes a change, or says how that went when it was done for another one.
-func (u *undoing) takeBack(r record) error {
-	for _, other := range u.done {
-		if r.Undo.sharedWith(other.undo) {
-			return other.err
-		}
-	}
-	err := r.takeBack(context.Background())
-	u.done = append(u.done, restored{r.Undo, err})
-	return err
 }

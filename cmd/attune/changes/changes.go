@@ -89,15 +89,14 @@ undo --all does.`,
 			if all == (len(ids) > 0) {
 				return exitcode.UsageError(errors.New("give either ids or --all"), "see `attune changes`")
 			}
-			var killed error
 			if all {
-				killed = byhand.UndoKilled(p)
+				return byhand.UndoAll(cmd.Context(), p)
 			}
 			kept, err := byhand.Open(cmd.Context())
 			if err != nil {
-				return errors.Join(killed, err)
+				return err
 			}
-			return errors.Join(killed, byhand.Undo(p, kept, ids), kept.Close())
+			return errors.Join(byhand.Undo(p, kept, ids), kept.Close())
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "undo every change")

@@ -18,14 +18,20 @@ import (
 	"github.com/attune-hpc/attune/internal/rundir"
 )
 
-// Undo takes changes back; no ids means all.
-func Undo(p *cli.Env, kept *actuate.Kept, ids []string) error {
-	if len(ids) == 0 {
-		var err error
-		if ids, err = kept.IDs(); err != nil {
-			return err
-		}
+// UndoAll takes back what this user has changed by hand, and what an attune run or attach of
+// theirs has that was killed. What a living one has changed it leaves alone, and what the
+// service has.
+func UndoAll(ctx context.Context, p *cli.Env) error {
+	kept, err := Open(ctx)
+	if err != nil {
+		return errors.Join(UndoKilled(p), err)
 	}
+	restored, err := kept.UndoAll()
+	return errors.Join(tell(p, restored), err, kept.Close())
+}
+
+// Undo takes changes back that were made by hand.
+func Undo(p *cli.Env, kept *actuate.Kept, ids []string) error {
 	restored, err := kept.Undo(ids)
 	if errors.Is(err, actuate.ErrUnknownChange) {
 		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "see `attune changes`; `attune undo --all` takes back what a killed attune run has changed"}
@@ -36,8 +42,7 @@ func Undo(p *cli.Env, kept *actuate.Kept, ids []string) error {
 	return tell(p, restored)
 }
 
-// UndoKilled takes back what an attune run or attach of this user has changed that was killed.
-// What a living one has changed it leaves alone, and what the service has.
+// UndoKilled is UndoAll without what was changed by hand. What that was made on top of stays.
 func UndoKilled(p *cli.Env) error {
 	dir, err := rundir.Current().LastingStateDir()
 	if err != nil {
