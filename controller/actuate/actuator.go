@@ -111,17 +111,26 @@ func (a *Actuator) apply(ctx context.Context, process access.Process, change *at
 		err = still(process)
 	}
 	if err != nil {
-		return also(err, a.force.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
+		return also(err, a.force.takeBackFailed(ctx, process, change, p))
 	}
 	if !a.force.enter(change, process, p, time.Now()) {
-		return also(fmt.Errorf("%w: the controller stops", access.ErrRefused),
-			a.force.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
+		return also(fmt.Errorf("%w: the controller stops", access.ErrRefused), a.force.takeBackFailed(ctx, process, change, p))
 	}
 	result.AppliedUnixNano = time.Now().UnixNano()
 	result.SafePoint, result.StoppedNanos = how.Where, how.Stopped.Nanoseconds()
 	result.Way = string(cmp.Or(how.Way, p.Way))
 	result.Partial = strings.Join(slices.DeleteFunc([]string{p.Partial, how.Partial}, isEmpty), "; ")
 	return nil
+}
+
+// takeBackFailed takes back what was made of a change. What cannot be taken back for the time
+// being is in force, so that it is undone later.
+func (f *force) takeBackFailed(ctx context.Context, process access.Process, change *attunev1.Change, p *Plan) error {
+	err := f.revert(context.WithoutCancel(ctx), change.GetId(), process, p)
+	if err != nil && !final(err) && !dying(process) {
+		f.enter(change, process, p, time.Now())
+	}
+	return err
 }
 
 func isEmpty(text string) bool { return text == "" }
@@ -143,6 +152,10 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 	change.tending.end()
 	if ended := a.undo(ctx, changeID, change, result); ended {
 		a.Forget(change.process)
+		if a.force.find(changeID) != nil {
+			result.Outcome = attunev1.Outcome_OUTCOME_FAILED
+			result.Reason = "the process has ended, and what is left of the change could not be taken back yet"
+		}
 	}
 	return result
 }
@@ -190,18 +203,31 @@ func (f *force) revert(ctx context.Context, changeID string, process access.Proc
 	return errors.Join(err, f.journal.end(changeID, "undone"))
 }
 
-// Forget drops the changes of a process that has ended, and takes back those
-// that outlive it: also what was changed in the image of the same program that had
-// replaced it, before that was known. The caller does not hold the process' lock, for
-// which a tending may wait that ends here.
+// Forget drops the changes of a process that has ended or executes another program, the latest
+// first, and takes back what is left of them: what outlives the process, and what another
+// image of it has. What could not be taken back for the time being stays in force. The caller
+// does not hold the process' lock, for which a tending may wait that ends here.
 func (a *Actuator) Forget(process access.Process) {
-	for id, change := range a.force.dropAll(process) {
-		change.tending.end()
-		err := takeBackLeft(process, change.plan.Undo)
-		if err := errors.Join(err, a.options.Journal.end(id, "gone")); err != nil {
+	for _, id := range a.force.of(process) {
+		if err := a.force.release(id); err != nil {
 			a.log.Warn("change of an ended process", "change", id, "error", err)
 		}
 	}
+}
+
+// release is Forget for one change.
+func (f *force) release(id string) error {
+	change := f.take(id)
+	if change == nil {
+		return nil
+	}
+	change.tending.end()
+	err := takeBackLeft(change.process, change.plan.Undo)
+	if err != nil && !final(err) {
+		f.keep(id, change)
+		return err
+	}
+	return errors.Join(err, f.journal.end(id, "gone"))
 }
 
 // takeBackLeft takes back what may be left of a change when its process has ended.
@@ -211,7 +237,7 @@ func takeBackLeft(process access.Process, all Undos) error {
 	in := Changed{Process: gone}
 	var errs []error
 	for _, part := range all {
-		if left := part.About(in); left.Outlives || left.inherited {
+		if left := part.About(in); left.Outlives || left.Inherited {
 			errs = append(errs, part.TakeBack(context.Background(), in))
 		}
 	}

@@ -4,6 +4,7 @@ package actuate
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
@@ -29,6 +30,16 @@ func UndoEach(ctx context.Context, a *Actuator, changeIDs []string) <-chan *attu
 		close(results)
 	}()
 	return results
+}
+
+// Left is why a change that was to be undone stays in force, by what [Actuator.Undo] said;
+// nil: it does not.
+func Left(a *Actuator, undone *attunev1.ActionResult) error {
+	change := a.force.find(undone.GetChangeId())
+	if change == nil || undone.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED {
+		return nil
+	}
+	return fmt.Errorf("change %s of %s in process %d stays in force: %s", undone.GetChangeId(), change.knob, change.process.PID(), undone.GetReason())
 }
 
 // apart returns changes in groups that do not bear on each other, each in the order given:

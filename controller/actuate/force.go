@@ -96,18 +96,28 @@ func (f *force) drop(id, outcome string) error {
 	return f.journal.end(id, outcome)
 }
 
-// dropAll forgets the changes of a process, and returns them.
-func (f *force) dropAll(process access.Process) map[string]*appliedChange {
+// of returns the changes of a process, the latest first.
+func (f *force) of(process access.Process) (ids []string) {
+	return slices.DeleteFunc(f.ids(), func(id string) bool {
+		change := f.find(id)
+		return change == nil || change.process != process
+	})
+}
+
+// take forgets a change, and returns it; nil: it is not in force any more.
+func (f *force) take(id string) *appliedChange {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	dropped := make(map[string]*appliedChange)
-	for id, change := range f.applied {
-		if change.process == process {
-			dropped[id] = change
-			delete(f.applied, id)
-		}
-	}
-	return dropped
+	change := f.applied[id]
+	delete(f.applied, id)
+	return change
+}
+
+// keep puts a change in force again that was taken.
+func (f *force) keep(id string, change *appliedChange) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.applied[id] = change
 }
 
 // ids returns those of all, the latest first.

@@ -46,16 +46,6 @@ func Hold(
 	return held, errors.Join(errs...)
 }
 
-// Left is why a change that was to be undone stays in force, by what [Actuator.Undo] said;
-// nil: it does not.
-func Left(a *Actuator, undone *attunev1.ActionResult) error {
-	change := a.force.find(undone.GetChangeId())
-	if change == nil || undone.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED {
-		return nil
-	}
-	return fmt.Errorf("change %s of %s in process %d stays in force: %s", undone.GetChangeId(), change.knob, change.process.PID(), undone.GetReason())
-}
-
 // holdable says whether another controller can go on with a change.
 func (f *force) holdable(id string) bool {
 	change := f.find(id)
@@ -105,8 +95,8 @@ type TakenOver struct {
 // TakeOver has an Actuator take over what earlier controllers hold in processes, by their
 // journals in dir. find returns the process of an identity, nil where it is not this
 // controller's or must be left alone; untouched says why nothing may be changed, empty: it
-// may. What cannot be taken over because the image or the permission is another is taken
-// back; a value that somebody else has set stays. What journals say of other processes is
+// may. What cannot be taken over because the image or the permission is another, or because
+// somebody else has changed it, is taken back; a value that somebody else has set stays. What journals say of other processes is
 // left to them. It waits for no process: what is held in one in which something is being
 // changed is left to the next call. For an earlier controller that is just ending it waits
 // a few seconds at most, see [lockLeft].
@@ -157,13 +147,9 @@ func takeOver(a *Actuator, from *Journal, r record, process access.Process, unto
 	case a.force.find(r.Change) != nil || !r.Undo.holdable(in):
 		why = "it is none that another controller can go on with"
 	default:
-		other, err := a.force.otherValue(r.Change, change)
-		if err != nil {
+		var err error
+		if why, err = a.force.otherValue(r.Change, change); err != nil {
 			return false, err
-		}
-		if other != "" {
-			a.log.Info("changed by hand", "change", r.Change, "knob", r.Knob, "pid", process.PID(), "reason", other)
-			return false, from.end(r.Change, "overridden")
 		}
 	}
 	if why != "" {

@@ -78,8 +78,8 @@ func (j joint) apply(ctx context.Context) []*attunev1.ActionResult {
 	return results
 }
 
-// makeAll makes the change and puts it in force. What may be left in some processes
-// stays in the journal.
+// makeAll makes the change and puts it in force: also where it failed, if something of it may
+// be left in some processes.
 func (j joint) makeAll(ctx context.Context, g Gathering) (left bool, err error) {
 	var begun []string
 	var shared *Plan
@@ -97,6 +97,13 @@ func (j joint) makeAll(ctx context.Context, g Gathering) (left bool, err error) 
 		if err == nil && !j.actuator.force.enter(item.Change, item.Process, shared, time.Now()) {
 			back := shared.Undo.takeBack(context.WithoutCancel(ctx), Changed{item.Process, j.actuator.force, item.Change.GetId()})
 			left, err = back != nil, also(fmt.Errorf("%w: the controller stops", access.ErrRefused), back)
+		}
+	}
+	if left {
+		for i, id := range begun {
+			if j.actuator.force.find(id) == nil { // so that it is undone later
+				j.actuator.force.enter(j.unit[i].Change, j.unit[i].Process, shared, time.Now())
+			}
 		}
 	}
 	if err == nil || left {

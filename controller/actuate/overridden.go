@@ -3,61 +3,55 @@
 package actuate
 
 import (
+	"context"
 	"slices"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// Overridden looks for changes in force whose value somebody else has changed
-// since: the owner of the process by other means, an administrator, or the
-// program itself. Their value stays: the change is not in force any more, and
-// nothing will put the original value back. It reads only, without stopping
-// anything, and waits for nobody. What is done to functions, and settings that cannot
-// be read back, are not looked at, nor is a process in which something is being changed.
-func (a *Actuator) Overridden() []*attunev1.ActionResult {
-	var results []*attunev1.ActionResult
+// Overridden is a change in force of which somebody else has changed a value since, and what.
+type Overridden struct{ ID, Reason string }
+
+// Overridden looks for changes in force whose value somebody else has changed since: the owner
+// of the process by other means, an administrator, or the program itself. It reads only,
+// without stopping anything, and waits for nobody. What is done to functions, and settings that
+// cannot be read back, are not looked at, nor is a process in which something is being changed.
+func (a *Actuator) Overridden() (all []Overridden) {
 	for _, id := range a.Applied() {
-		if result := a.overridden(id); result != nil {
-			results = append(results, result)
+		reason, err := a.force.overridden(id)
+		if err != nil {
+			a.log.Debug("read a change back", "change", id, "error", err) // it may be ending
+		} else if reason != "" {
+			all = append(all, Overridden{id, reason})
 		}
 	}
-	return results
+	return all
 }
 
-// overridden drops one change that is not what it was made; nil: it is.
-func (a *Actuator) overridden(id string) *attunev1.ActionResult {
-	change := a.force.find(id)
-	if change == nil || !change.plan.readable() {
-		return nil
-	}
-	result := a.dropOverridden(id, change)
-	if result != nil {
-		change.tending.end()
-	}
-	return result
-}
-
-// dropOverridden is overridden with the lock of the process, if nobody else has it.
-func (a *Actuator) dropOverridden(id string, change *appliedChange) *attunev1.ActionResult {
-	if !change.process.TryLock() {
-		return nil
+// overridden says what has another value than a change gave it; empty: nothing, or somebody has
+// the lock of the process.
+func (f *force) overridden(id string) (reason string, err error) {
+	change := f.find(id)
+	if change == nil || !change.plan.readable() || !change.process.TryLock() {
+		return "", nil
 	}
 	defer change.process.Unlock()
-	if a.force.find(id) != change || !change.process.Alive() {
+	if f.find(id) != change || !change.process.Alive() {
+		return "", nil
+	}
+	return f.otherValue(id, change)
+}
+
+// Yield gives up a change of which somebody else has changed a value: theirs stays, and what
+// else the change has made is taken back, as [Actuator.Undo] does. Nothing is said of one that is
+// not in force any more, or stays so because it could not be taken back for the time being.
+func (a *Actuator) Yield(ctx context.Context, to Overridden) []*attunev1.ActionResult {
+	undone := a.Undo(ctx, to.ID)
+	if undone.GetOutcome() == attunev1.Outcome_OUTCOME_GONE || Left(a, undone) != nil {
 		return nil
 	}
-	reason, err := a.force.otherValue(id, change)
-	if err != nil {
-		a.log.Debug("read a change back", "change", id, "error", err) // it may be ending
-	}
-	if err != nil || reason == "" {
-		return nil
-	}
-	if err := a.force.drop(id, "overridden"); err != nil {
-		a.log.Warn("change that somebody else changed", "change", id, "error", err)
-	}
-	a.log.Info("changed by hand", "change", id, "knob", change.knob, "pid", change.process.PID(), "reason", reason)
-	return &attunev1.ActionResult{ChangeId: id, Outcome: attunev1.Outcome_OUTCOME_OVERRIDDEN, Reason: reason}
+	a.log.Info("changed by others", "change", to.ID, "reason", to.Reason)
+	return []*attunev1.ActionResult{{ChangeId: to.ID, Outcome: attunev1.Outcome_OUTCOME_OVERRIDDEN, Reason: to.Reason}}
 }
 
 // readable reports whether the plan set values that stay as they are unless

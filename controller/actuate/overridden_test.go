@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -37,19 +38,55 @@ func TestOverridden(t *testing.T) {
 	if _, err := unix.FcntlInt(pipe.Fd(), unix.F_SETPIPE_SZ, 262144); err != nil {
 		t.Fatal(err)
 	}
-	results := a.Overridden()
-	if len(results) != 1 || results[0].GetOutcome() != attunev1.Outcome_OUTCOME_OVERRIDDEN || results[0].GetChangeId() != "c1" ||
-		!strings.Contains(results[0].GetReason(), "is 262144, not 131072") {
-		t.Fatalf("%v", results)
-	}
-	if results := a.Overridden(); len(results) > 0 || len(a.Applied()) > 0 {
-		t.Errorf("it is told again: %v", results)
-	}
+	mustYield(t, a, "c1", "is 262144, not 131072")
 	if result := a.Undo(t.Context(), "c1"); result.GetOutcome() != attunev1.Outcome_OUTCOME_GONE {
 		t.Errorf("%v", result)
 	}
 	if got := pipeSize(t, target); got != "262144" {
 		t.Errorf("the program has %s, want what was set by hand", got)
+	}
+}
+
+// mustYield wants one change to be overridden, and gives it up.
+func mustYield(t *testing.T, a *actuate.Actuator, id, reason string) {
+	t.Helper()
+	all := a.Overridden()
+	if len(all) != 1 || all[0].ID != id || !strings.Contains(all[0].Reason, reason) {
+		t.Fatalf("%v", all)
+	}
+	results := a.Yield(t.Context(), all[0])
+	if len(results) != 1 || results[0].GetOutcome() != attunev1.Outcome_OUTCOME_OVERRIDDEN || results[0].GetChangeId() != id || results[0].GetReason() != all[0].Reason {
+		t.Errorf("%v", results)
+	}
+	if all := a.Overridden(); len(all) > 0 || len(a.Applied()) > 0 {
+		t.Errorf("it is told again: %v", all)
+	}
+}
+
+// What somebody sets in one thread stays, and all others have what they had before.
+func TestOverriddenInOneThread(t *testing.T) {
+	target, process := mustKeeper(t)
+	journal := actuatetest.MustJournal(t, t.TempDir())
+	defer journal.Close()
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	actuatetest.MustApply(t, a, process, systemChange("c1", "thread.policy", &attunev1.Value{Kind: &attunev1.Value_Text{Text: "batch"}}))
+	tids, _, err := procid.AllThreads(target.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := tids[len(tids)-1]
+	if err := unix.SchedSetAttr(own, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil {
+		t.Fatal(err)
+	}
+	mustYield(t, a, "c1", "is idle, not batch")
+	for _, tid := range tids {
+		want := uint32(unix.SCHED_NORMAL)
+		if tid == own {
+			want = unix.SCHED_IDLE
+		}
+		if attr, err := unix.SchedGetAttr(tid, 0); err != nil || attr.Policy != want {
+			t.Errorf("thread %d has policy %+v, %v, want %d", tid, attr, err, want)
+		}
 	}
 }
 

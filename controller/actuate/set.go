@@ -14,7 +14,7 @@ import (
 type SetHooks struct {
 	// Applied is called after each change that was made.
 	Applied func(*attunev1.Change)
-	// Undoing is called before a change is taken back.
+	// Undoing is called before a change is taken back, and for one that failed and has yet to be.
 	Undoing func(changeID string)
 }
 
@@ -34,6 +34,7 @@ func (a *Actuator) ApplySet(ctx context.Context, items []Item, hooks SetHooks) [
 	for n, unit := range all {
 		made := a.applyUnit(ctx, unit)
 		if at := slices.IndexFunc(made, failed); at >= 0 {
+			a.force.owe(made, hooks)
 			a.rollBack(ctx, results, made[at].GetChangeId(), hooks)
 			results = append(results, made...)
 			for _, unit := range all[n+1:] {
@@ -124,6 +125,15 @@ func (a *Actuator) applyUnit(ctx context.Context, unit []Item) []*attunev1.Actio
 		return []*attunev1.ActionResult{gone(item.Change)}
 	}
 	return []*attunev1.ActionResult{a.Apply(ctx, item.Process, item.Change)}
+}
+
+// owe has the owner undo what failed and could not be taken back at once.
+func (f *force) owe(results []*attunev1.ActionResult, hooks SetHooks) {
+	for _, result := range results {
+		if hooks.Undoing != nil && failed(result) && f.find(result.GetChangeId()) != nil {
+			hooks.Undoing(result.GetChangeId())
+		}
+	}
 }
 
 // rollBack undoes what was applied, latest first, and rewrites the answers.

@@ -97,8 +97,8 @@ type About struct {
 	Keeps bool
 	// Outlives: it may be in force when the process has ended.
 	Outlives bool
-	// inherited: it may be there in the image that has replaced that of the process.
-	inherited bool
+	// Inherited: it may be there in the image that has replaced that of the process.
+	Inherited bool
 	// Spent: nothing is left of it to be listed.
 	Spent bool
 }

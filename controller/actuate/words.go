@@ -109,7 +109,7 @@ func (u *writtenWords) About(Changed) About {
 		}
 	}
 	t.Where = strings.Join(where, ", ")
-	return About{Told: t, Keeps: true, inherited: true}
+	return About{Told: t, Keeps: true, Inherited: true}
 }
 
 // OtherValue implements [readable].

@@ -112,7 +112,7 @@ func (c *Changes) Renew(r *attunev1.RenewLease) {
 	}
 }
 
-// Look has changes undone that the Analyzer no longer stands for, and tells of those that
+// Look has changes undone that the Analyzer no longer stands for, and gives up those that
 // others have overridden. It waits for no process, nor does an undo in one for another.
 func (c *Changes) Look(now time.Time) {
 	if ended := c.leases.expired(now, c.actuator.Applied); len(ended) > 0 {
@@ -122,7 +122,11 @@ func (c *Changes) Look(now time.Time) {
 			}
 		})
 	}
-	c.answerAll("", c.actuator.Overridden())
+	for _, overridden := range c.actuator.Overridden() {
+		if before := c.leases.owe(overridden.ID, now); !before {
+			c.options.Go(func() { c.answerAll("", c.actuator.Yield(context.WithoutCancel(c.options.Context), overridden)) })
+		}
+	}
 	if now.Sub(c.opened) < TakeOverTime {
 		c.TakeOver()
 	}

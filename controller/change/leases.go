@@ -123,11 +123,13 @@ func (l *leases) take(change string, proven time.Duration, now time.Time) {
 }
 
 // owe says that a change is about to be undone. If that fails its lease ends
-// once more, even if the Analyzer renews all others.
-func (l *leases) owe(change string, now time.Time) {
+// once more, even if the Analyzer renews all others. It reports whether it was owed before.
+func (l *leases) owe(change string, now time.Time) (before bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	before = l.until[change].owed
 	l.until[change] = lease{length: l.standard, owed: true}.begin(now)
+	return before
 }
 
 // expired returns the changes whose lease has ended, in the order in which

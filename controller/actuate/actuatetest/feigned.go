@@ -13,6 +13,10 @@ import (
 // Feigned are changes of settings that change nothing, see [Setting], and do what the
 // test says. They may outlive their controller.
 type Feigned struct {
+	// Run is called when a change is made; nil: that succeeds.
+	Run func() error
+	// About is what undos tell of themselves beside that they may outlive their controller.
+	About actuate.About
 	// TakeBack is called when the setting of that name is undone; nil: that succeeds.
 	TakeBack func(name string) error
 	// Tend is done in the process for as long as a change is in force; nil: nothing.
@@ -31,7 +35,12 @@ func (f *Feigned) plan(_ context.Context, r *actuate.Request) (*actuate.Plan, er
 	setting := r.Change.GetAction().GetSetting()
 	p := &actuate.Plan{
 		Undo: actuate.Undos{&feignedUndo{Name: setting.GetName(), feigned: f}},
-		Run:  func(context.Context) (access.Done, error) { return access.Done{}, nil },
+		Run: func(context.Context) (access.Done, error) {
+			if f.Run == nil {
+				return access.Done{}, nil
+			}
+			return access.Done{}, f.Run()
+		},
 		Read: func() (*attunev1.Value, error) { return setting.GetValue(), nil },
 	}
 	if f.Tend != nil {
@@ -64,4 +73,8 @@ func (u *feignedUndo) Overlaps(other actuate.Undo, sameProcess bool) bool {
 	return ok && sameProcess && o.Name == u.Name
 }
 
-func (*feignedUndo) About(actuate.Changed) actuate.About { return actuate.About{Keeps: true} }
+func (u *feignedUndo) About(actuate.Changed) actuate.About {
+	about := u.feigned.About
+	about.Keeps = true
+	return about
+}

@@ -112,6 +112,9 @@ func (u *systemStates) About(in actuate.Changed) actuate.About {
 		Outlives: slices.ContainsFunc(*u, func(s State) bool {
 			return s.Place.Scope == OnCgroup && Exists(in.Process.Identity(), s.Place)
 		}),
+		Inherited: slices.ContainsFunc(*u, func(s State) bool {
+			return s.Place.Scope != OnCgroup && s.Place.Scope != OnMemory
+		}),
 		Spent: slices.ContainsFunc(*u, func(s State) bool { return s.Place.Scope == OnMemory }),
 	}
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// failsOnce returns a function that fails once.
+func failsOnce() func() error {
+	calls := 0
+	return func() error {
+		if calls++; calls == 1 {
+			return errors.New("not now")
+		}
+		return nil
+	}
+}
+
+// later is an Actuator with a change whose undo fails once.
+func later(t *testing.T, feigned *actuatetest.Feigned) (a *actuate.Actuator, apply func(*actuatetest.Process) *attunev1.ActionResult) {
+	t.Helper()
+	undo := failsOnce()
+	feigned.TakeBack = func(string) error { return undo() }
+	journal := actuatetest.MustJournal(t, t.TempDir())
+	t.Cleanup(func() { _ = journal.Close() })
+	a = actuate.New(actuate.Options{Journal: journal, Kinds: feigned.Kinds()})
+	return a, func(p *actuatetest.Process) *attunev1.ActionResult {
+		var owed []string
+		results := a.ApplySet(t.Context(), []actuate.Item{{Process: p, Change: &attunev1.Change{Id: "c1", Action: actuatetest.Setting("s", 1)}}},
+			actuate.SetHooks{Undoing: func(id string) { owed = append(owed, id) }})
+		if want := a.Applied(); results[0].GetOutcome() == attunev1.Outcome_OUTCOME_FAILED && !slices.Equal(owed, want) {
+			t.Errorf("owed are %v, in force %v", owed, want)
+		}
+		return results[0]
+	}
+}
+
+// A change that failed and could not be taken back at once is taken back later.
+func TestFailedChangeIsUndoneLater(t *testing.T) {
+	a, apply := later(t, &actuatetest.Feigned{Run: func() error { return errors.New("half made") }})
+	if result := apply(actuatetest.MustProcess(t, os.Getpid())); result.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED {
+		t.Fatalf("%v", result)
+	}
+	if ids := a.Applied(); !slices.Equal(ids, []string{"c1"}) {
+		t.Fatalf("in force are %v", ids)
+	}
+	if result := a.Undo(t.Context(), "c1"); result.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE || len(a.Applied()) > 0 {
+		t.Errorf("%v", result)
+	}
+}
+
+// What outlives its process and could not be taken back when that ended is tried again, and
+// said to be in force until then.
+func TestLeftIsTakenBackLater(t *testing.T) {
+	a, apply := later(t, &actuatetest.Feigned{About: actuate.About{Outlives: true}})
+	process := actuatetest.MustProcess(t, os.Getpid())
+	if result := apply(process); result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+		t.Fatalf("%v", result)
+	}
+	process.Ended = true
+	if result := a.Undo(t.Context(), "c1"); result.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED || actuate.Left(a, result) == nil {
+		t.Errorf("%v", result)
+	}
+	if result := a.Undo(t.Context(), "c1"); result.GetOutcome() != attunev1.Outcome_OUTCOME_GONE || len(a.Applied()) > 0 {
+		t.Errorf("%v", result)
+	}
+}
+
+// What the next program that a process executes has inherited is given back.
+func TestExecutedProgramGetsItsOwn(t *testing.T) {
+	target, process := mustKeeper(t)
+	journal := actuatetest.MustJournal(t, t.TempDir())
+	defer journal.Close()
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	actuatetest.MustApply(t, a, process, systemChange("c1", "thread.policy", &attunev1.Value{Kind: &attunev1.Value_Text{Text: "batch"}}))
+	actuatetest.MustApply(t, a, process, systemChange("c2", "thread.policy", &attunev1.Value{Kind: &attunev1.Value_Text{Text: "other"}}))
+	actuatetest.MustApply(t, a, process, systemChange("c3", "thread.policy", &attunev1.Value{Kind: &attunev1.Value_Text{Text: "batch"}}))
+	if answer := target.Ask(t, "exec"); answer != "ready" {
+		t.Fatalf("%q", answer)
+	}
+	if attr, err := unix.SchedGetAttr(target.PID, 0); err != nil || attr.Policy != unix.SCHED_BATCH {
+		t.Fatalf("it has inherited %+v, %v", attr, err)
+	}
+	a.Forget(process)
+	if attr, err := unix.SchedGetAttr(target.PID, 0); err != nil || attr.Policy != unix.SCHED_NORMAL {
+		t.Errorf("it has %+v, %v", attr, err)
+	}
+}
