@@ -107,6 +107,35 @@ func TestStreamSizes(t *testing.T) {
 	}
 }
 
+// A stream is given its own buffer back while others come and go, and where another one has
+// its descriptor.
+func TestStreamAmongOthers(t *testing.T) {
+	w := startWriter(t, "full", "CHURN=1")
+	undo := func() {
+		t.Helper()
+		if u := w.Actuator.Undo(t.Context(), "c"); u.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+			t.Fatal(u)
+		}
+		if got := w.Ask(t, "state"); got != "4096" {
+			t.Fatalf("the stream is %s afterwards", got)
+		}
+	}
+	change := func() {
+		t.Helper()
+		if r := w.change(t, "c", "size", access.Integer(70000)); r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+			t.Fatal(r)
+		}
+	}
+	for range 10 {
+		change()
+		undo()
+	}
+	change()
+	w.Ask(t, "second")
+	undo()
+	w.complete(t)
+}
+
 // Lines that a stream holds back are seen soon, and what a controller that was
 // killed has left is undone from its journal.
 func TestStreamMode(t *testing.T) {

@@ -117,12 +117,26 @@ func readStream(process access.Process, address uint64) (s streamState, err erro
 	return s, nil
 }
 
+// streamTries is how often the list of streams is read while the program opens and closes
+// some, so that it leads to one that is none any more.
+const streamTries = 20
+
 // streams reads all streams of a process, from glibc's own list.
 func streams(process access.Process, libc objfile.Image) (all []streamState, err error) {
 	list, err := libc.Symbol("_IO_list_all", objfile.Variable)
 	if err != nil {
 		return nil, err
 	}
+	for range streamTries {
+		if all, err = listed(process, libc, list); !errors.Is(err, errNoStream) {
+			break
+		}
+	}
+	return all, err
+}
+
+// listed reads the list of streams once.
+func listed(process access.Process, libc objfile.Image, list objfile.Symbol) (all []streamState, err error) {
 	head := make([]byte, 8)
 	if err := proc.Read(process, libc.Address(list.Value), head); err != nil {
 		return nil, err

@@ -92,7 +92,8 @@ func (c *streamChange) read() (*attunev1.Value, error) {
 func (*changedStream) Kind() string { return "stream" }
 
 // TakeBack gives a stream the buffer that it had, when what the present one holds
-// is written, and unmaps that. A stream that has been closed needs nothing.
+// is written, and unmaps that. A stream that has been closed needs nothing: it is not in
+// glibc's list any more, or has another descriptor by now.
 func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error {
 	process := in.Process
 	if !process.Alive() {
@@ -107,10 +108,15 @@ func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error 
 		return nil // the process has another image by now
 	}
 	s := stdioStream{process: process, libc: images[at]}
-	s.state, err = streamOf(process, s.libc, r.FD)
-	if err != nil || s.state.address != r.Address {
-		return nil //nolint:nilerr // it was closed
+	all, err := streams(process, s.libc)
+	if err != nil {
+		return err
 	}
+	at = slices.IndexFunc(all, func(s streamState) bool { return s.address == r.Address && s.fd == r.FD })
+	if at < 0 {
+		return nil
+	}
+	s.state = all[at]
 	present := r.New.Base
 	if r.New.Mode == noBuffer {
 		present = s.state.buffer // its own, of one byte

@@ -106,7 +106,8 @@ type Place struct {
 	Scope Scope `json:"scope"`
 	// Number of the thread or descriptor; 0 for other scopes.
 	Number int `json:"number,omitempty"`
-	// Started is the thread's start time, in clock ticks since boot.
+	// Started is the thread's start time, in clock ticks since boot; with Later, the least
+	// one of theirs.
 	Started uint64 `json:"started,omitempty"`
 	// Later stands for every thread created since; Number is 0.
 	Later bool `json:"later,omitempty"`

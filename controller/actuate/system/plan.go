@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -128,14 +130,18 @@ func (p *Plan) state(place Place) (State, error) {
 	return State{Knob: p.knob.Name, Place: place, Old: old, New: value}, nil
 }
 
-// addLater notes what threads created since get back: what the first had.
+// addLater notes what threads created since get back: what the first had. Where one thread is
+// changed those that there are already are none of them.
 func (p *Plan) addLater() {
-	if !p.knob.follows || !p.all {
+	if !p.knob.follows {
 		return
 	}
-	first := p.states[0]
+	first, since := p.states[0], uint64(0)
+	if !p.all {
+		since = uint64(clock.SinceBoot() / (time.Second / procid.TicksPerSecond))
+	}
 	p.states = append(p.states, State{
-		Knob: p.knob.Name, Place: Place{Scope: OnThreads, Later: true}, Old: first.Old, New: first.New,
+		Knob: p.knob.Name, Place: Place{Scope: OnThreads, Later: true, Started: since}, Old: first.Old, New: first.New,
 	})
 }
 

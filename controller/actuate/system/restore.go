@@ -119,7 +119,7 @@ func restoreLater(t *Target, s State, states []State) error {
 // inherited says whether a thread is none of those that were changed and has
 // the new value.
 func (k *knob) inherited(t *Target, place Place, s State, states []State) bool {
-	if slices.ContainsFunc(states, func(o State) bool { return o.Place == place }) {
+	if place.Started < s.Place.Started || slices.ContainsFunc(states, func(o State) bool { return o.Place == place }) {
 		return false
 	}
 	now, err := k.read(t, place)

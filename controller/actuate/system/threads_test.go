@@ -61,6 +61,10 @@ func TestOneThread(t *testing.T) {
 	if got := k.values(t, "thread.policy"); strings.Join(got, " ") != "batch other other other" {
 		t.Errorf("%v", got)
 	}
+	k.Ask(t, "spawn 3") // by that thread
+	if got := k.values(t, "thread.policy"); strings.Join(got, " ") != "batch other other other batch batch batch" {
+		t.Errorf("%v", got)
+	}
 	k.restore(t, states)
 	if got := k.values(t, "thread.policy"); slices.Contains(got, "batch") {
 		t.Errorf("%v", got)

@@ -2,7 +2,8 @@
 /* Writes numbered lines to the file that OUT names, buffered as MODE says
  * (full, line, none), by several functions of stdio, without pause while
  * "go" has been said. With THREAD it does so in a second thread, with OTHER the file
- * is open a second time. Answers what the stream says about itself. */
+ * is open a second time, with CHURN a thread opens and closes streams without rest. Answers
+ * what the stream says about itself. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -49,6 +50,18 @@ static void *writer(void *unused) {
     return unused;
 }
 
+static void *churn(void *unused) {
+    FILE *other[8];
+    for (;;) {
+        for (int i = 0; i < 8; i++)
+            other[i] = fopen("/dev/null", "w");
+        for (int i = 0; i < 8; i++)
+            if (other[i] != NULL)
+                fclose(other[i]);
+    }
+    return unused;
+}
+
 static void answer(const char *line) {
     if (strcmp(line, "go") == 0 || strcmp(line, "stop") == 0) {
         going = line[0] == 'g';
@@ -60,6 +73,8 @@ static void answer(const char *line) {
         printf("%zu held\n", __fpending(out));
     } else if (strcmp(line, "state") == 0)
         printf("%s%zu\n", __flbf(out) ? "line " : "", __fbufsize(out));
+    else if (strcmp(line, "second") == 0)
+        printf("%d\n", fileno(fdopen(fileno(out), "w")));
     else if (strcmp(line, "lines") == 0)
         printf("%ld\n", lines);
     else
@@ -85,6 +100,8 @@ int main(void) {
     threaded = getenv("THREAD") != NULL;
     if (threaded)
         pthread_create(&thread, NULL, writer, NULL);
+    if (getenv("CHURN") != NULL)
+        pthread_create(&thread, NULL, churn, NULL);
     puts("ready");
     fflush(stdout);
     for (;;) {
