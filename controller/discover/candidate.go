@@ -39,6 +39,17 @@ func (c *candidate) key() key {
 	return key{int(identity.GetPid()), identity.GetStartTicks()}
 }
 
+// image is a program that a process executes.
+type image struct {
+	device, inode uint64
+	script        string
+}
+
+func (c *candidate) image() image {
+	identity := c.process.GetIdentity()
+	return image{identity.GetExeDevice(), identity.GetExeInode(), c.script}
+}
+
 func (c *candidate) close() {
 	if c.held != nil {
 		_ = c.held.Close() // it only fails if it is closed already

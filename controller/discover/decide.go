@@ -80,7 +80,7 @@ func (d *decider) decide(c *candidate, sum *checksum) bool {
 	if d.own.is(c.process) || d.elsewhere(c) {
 		return false
 	}
-	g := d.gifts.of(c.key())
+	g := d.gifts.of(c)
 	for _, r := range d.registered.usable {
 		if g.offered[r.GetId()] || !r.agrees(c) {
 			continue

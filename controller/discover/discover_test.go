@@ -210,3 +210,33 @@ func TestChecksum(t *testing.T) {
 		})
 	}
 }
+
+// A registration is kept from a program and not from the process: a script of the same name that
+// executes the one that is meant is none that is.
+func TestChecksumBehindAWrapper(t *testing.T) {
+	const name = "attune-t-wrapped"
+	path := mustProgram(t, name)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(data)
+	summed := site("summed", name)
+	summed.Sha256 = hex.EncodeToString(sum[:])
+	script := mustWrite(t, filepath.Join(t.TempDir(), name), "#!/bin/sh\nread go\nexec "+path+" 1000\n")
+	r := mustRun(t, Options{})
+	r.SetRegistrations([]*attunev1.Registration{summed})
+	command := exec.Command(script)
+	input, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := mustStart(t, command)
+	if m := patience.Receive(t, "a mismatch of the script", r.mismatches); int(m.GetPid()) != pid {
+		t.Errorf("%v", m)
+	}
+	if _, err := input.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	r.mustFindOnly(t, pid)
+}

@@ -12,16 +12,25 @@ type gifts map[key]*gift
 type gift struct {
 	// to is the id of the registration that has taken it; "": none.
 	to string
-	// offered are the registrations by id that it was offered to or kept from.
+	// program is what it executed then.
+	program image
+	// offered are the registrations by id that the program was offered to or kept from.
 	offered map[string]bool
 }
 
-// of returns what is known of a process, which nothing else knows of yet if it is new.
-func (g gifts) of(k key) *gift {
-	if known := g[k]; known != nil {
-		return known
+// of returns what is known of a process and the program that it executes, which nothing else
+// knows of yet if it is new.
+func (g gifts) of(c *candidate) *gift {
+	now := c.image()
+	known := g[c.key()]
+	switch {
+	case known == nil:
+		known = &gift{program: now, offered: make(map[string]bool)}
+	case known.program != now:
+		known.program = now
+		clear(known.offered)
 	}
-	return &gift{offered: make(map[string]bool)}
+	return known
 }
 
 // taken says whether a registration has the process.
