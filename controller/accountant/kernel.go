@@ -110,7 +110,7 @@ func (k *kernel) look() (now, error) {
 	if err != nil {
 		return now{}, err
 	}
-	n := now{total: totals.Processes, peak: totals.Peak, done: takenOf(totals.Taken), known: true}
+	n := now{total: totals.Processes, peak: totals.Peak, done: takenOf(totals.Taken)}
 	for _, p := range list {
 		if p.End == 0 {
 			n.alive = append(n.alive, living{

@@ -69,6 +69,17 @@ func TestSoftLimit(t *testing.T) {
 	}
 }
 
+// TestLimitAfterTheCommand: what the command took counts for the limit of what it has left
+// behind.
+func TestLimitAfterTheCommand(t *testing.T) {
+	limits := []Limit{{Field: "io.read_bytes", Max: 150000}}
+	const read = "head -c 100000 /dev/zero >/dev/null"
+	a, _ := mustRun(t, Options{WithoutKernel: true, NoGroup: true, Wait: true, Limits: limits}, "sh", "-c", read+"; ("+read+"; sleep 60) &")
+	if a.Exit.Type != account.ExitLimits || *a.IO.Read < 200000 {
+		t.Errorf("the account says %+v, %d bytes read", a.Exit, *a.IO.Read)
+	}
+}
+
 // TestSeries: each line is a document with what there was, and totals do not fall.
 func TestSeries(t *testing.T) {
 	var lines bytes.Buffer

@@ -91,7 +91,7 @@ func (r *reaped) top() []int {
 // parent meanwhile is found by walking once more, as is what the kernel left out of a
 // list of children because one before it was reaped while the list was read.
 func (r *reaped) look() (now, error) {
-	n := now{done: r.reaper.others(), known: true}
+	n := now{done: r.reaper.done()}
 	if r.events != nil {
 		n.total, n.peak = r.events.counts()
 	}

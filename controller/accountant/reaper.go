@@ -27,6 +27,7 @@ type reaper struct {
 	sum   taken      // of what was reaped here
 	took  taken      // of the command and whatever it waited for: bytes and calls
 	ioErr error      // why the former is not known
+	shown taken      // all that the command took, as /proc had it at its end
 	// files are the io files of the command and of what lost its parent. A user may
 	// read that of an ended process, but not open it.
 	files map[int]*os.File
@@ -53,11 +54,13 @@ func (r *reaper) begin(pid int) {
 	_ = r.openIO(pid) // ended sees that it is not there
 }
 
-// others returns what those took that lost their parent and have ended.
-func (r *reaper) others() taken {
+// done returns what those took that have ended: that lost their parent, and the command.
+func (r *reaper) done() taken {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.sum
+	sum := r.sum
+	sum.add(r.shown)
+	return sum
 }
 
 // all adds what the kernel said of the command, and why bytes and calls are not
@@ -118,6 +121,8 @@ func (r *reaper) ended() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.took, r.ioErr = r.endIO(r.root)
+	r.shown = readWhole(r.root, false)
+	r.shown.add(r.took)
 }
 
 // reap waits for processes that lost their parent and have ended.

@@ -36,10 +36,8 @@ type now struct {
 	alive []living
 	// total is how many there were, peak the most at one time; 0: not known.
 	total, peak uint64
-	// done is what the threads took that are done with; known says whether
-	// there is such a thing.
-	done  taken
-	known bool
+	// done is what the threads took that are done with.
+	done taken
 }
 
 // living is a process that has not ended.
