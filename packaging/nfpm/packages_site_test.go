@@ -83,11 +83,28 @@ func TestPackagesOfDebian(t *testing.T) {
 	for _, kept := range []string{"/etc/attune/attuned.yaml", "/etc/attune/policy.yaml", "/var/lib/attune/audit.jsonl"} {
 		s.must(t, "test", "-e", kept)
 	}
+	s.purgesItsOwn(t)
 	s.must(t, "dpkg", "--purge", "attune", "attuned", "attune-analyzer", "attune-slurm")
 	job.goesOn(t)
 	s.hasOnly(t, before)
 	s.byHand(t)
 	s.hasOnly(t, before)
+}
+
+// purgesItsOwn: the purge of attuned leaves what attune undo needs, that of attune what
+// attuned has noted.
+func (s *system) purgesItsOwn(t *testing.T) {
+	t.Helper()
+	const changes, audit = "/var/lib/attune/node1.1.kept", "/var/lib/attune/audit.jsonl"
+	s.must(t, "sh", "-c", "dpkg --install /packages/newer/attune_*.deb")
+	s.must(t, "touch", changes)
+	s.must(t, "dpkg", "--purge", "attuned")
+	s.must(t, "test", "-e", changes, "-a", "!", "-e", audit)
+	s.must(t, "sh", "-c", "dpkg --install /packages/newer/attuned_*.deb")
+	s.must(t, "touch", audit)
+	s.must(t, "dpkg", "--remove", "attuned", "attune")
+	s.must(t, "dpkg", "--purge", "attune")
+	s.must(t, "test", "-e", audit, "-a", "!", "-e", changes)
 }
 
 // byHand installs with make, for this system, starts a service, and removes all.
