@@ -38,3 +38,18 @@ func TestPlaceThatIsMounted(t *testing.T) {
 	}
 	onlyHas(t, dir, "file", "outside")
 }
+
+// TestPlaceOfOthers: root replaces a user's file by one of the user's.
+func TestPlaceOfOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := errors.Join(os.WriteFile(path, []byte(before), 0o600), os.Chown(path, 61001, 61002)); err != nil {
+		t.Fatal(err)
+	}
+	if err := placed(t, path, writeDocument); err != nil {
+		t.Fatal(err)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil || st.Uid != 61001 || st.Gid != 61002 {
+		t.Errorf("owner %d, group %d, %v", st.Uid, st.Gid, err)
+	}
+}

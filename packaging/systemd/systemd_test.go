@@ -72,32 +72,47 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestUsersAndDirectories has a directory made into what an installation is.
-func TestUsersAndDirectories(t *testing.T) {
-	root := t.TempDir()
+// mustMakeUsers makes a directory that is the root of a system with the services' users.
+func mustMakeUsers(t *testing.T) (root string) {
+	t.Helper()
+	root = t.TempDir()
 	for _, dir := range []string{"etc", "run", "var/lib", "var/cache"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	users, attuned, analyzer := filepath.Join(root, "users.conf"), filepath.Join(root, "attuned.conf"), filepath.Join(root, "analyzer.conf")
-	for path, text := range map[string]string{users: Users, attuned: AttunedDirectories, analyzer: AnalyzerDirectories} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	users := mustWrite(t, root, "users.conf", Users)
 	if out, err := exec.Command("systemd-sysusers", "--root", root, users).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	return root
+}
+
+func mustWrite(t *testing.T, root, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(root, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestUsers(t *testing.T) {
+	root := mustMakeUsers(t)
 	passwd, err := os.ReadFile(filepath.Join(root, "etc/passwd"))
 	for _, user := range []string{"attune", "attune-ca"} {
 		if err != nil || !regexp.MustCompile(`(?m)^`+user+`:x:[0-9]{1,3}:`).Match(passwd) {
 			t.Errorf("%s: %v: %s", user, err, passwd)
 		}
 	}
+}
+
+func TestDirectories(t *testing.T) {
 	if os.Geteuid() != 0 {
-		return // the rest gives directories away
+		t.Skip("only root can give directories away")
 	}
+	root := mustMakeUsers(t)
+	attuned, analyzer := mustWrite(t, root, "attuned.conf", AttunedDirectories), mustWrite(t, root, "analyzer.conf", AnalyzerDirectories)
 	// Both on one machine: what they both name they agree on, or systemd says so.
 	if out, err := exec.Command("systemd-tmpfiles", "--root", root, "--create", attuned, analyzer).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Fatalf("%v: %s", err, out)
