@@ -169,6 +169,10 @@ func (r *rig) socketsOf(d *series.Details) map[int]*series.Socket {
 	return all
 }
 
+// answers says whether the kernel answers after sockets of a kind. Those of the virtual
+// machines do: scripts/vm-kernel has the modules.
+func answers(f finds) bool { return f.any || os.Getenv("ATTUNE_VM") != "" }
+
 // What is new is counted at once, and not touched before it was seen twice.
 func TestWhatIsNewIsLeftAlone(t *testing.T) {
 	r := newRig(t, sockets, pipes)
@@ -249,10 +253,10 @@ func TestOptionsAreReadSeldom(t *testing.T) {
 	r.does(fmt.Sprint("nodelay ", fd))
 	r.does(fmt.Sprintf("sndbuf %d 20000", fd))
 	r.does(fmt.Sprintf("write %d 100", fd))
-	if !r.reader.diag.tcpFinds.any {
+	asked := r.socketsOf(r.round())[fd]
+	if !answers(r.reader.diag.tcpFinds) {
 		t.Skip("this kernel has no tcp_diag: sockets are borrowed each time")
 	}
-	asked := r.socketsOf(r.round())[fd]
 	if asked.TCP.NoDelay || asked.SendBufferSet || asked.SendBufferBytes != 40000 || asked.TCP.DataSegmentsSent != 1 {
 		t.Errorf("between two looks: %v", asked)
 	}
@@ -271,7 +275,7 @@ func TestUnixSockets(t *testing.T) {
 	all := r.socketsOf(r.round())
 	one, two := all[fds[0]], all[fds[1]]
 	if one.Kind != kindUnix || one.TCP != nil ||
-		r.reader.diag.unixFinds.any && one.Peer != fmt.Sprintf("socket:[%d]", two.Inode) {
+		answers(r.reader.diag.unixFinds) && one.Peer != fmt.Sprintf("socket:[%d]", two.Inode) {
 		t.Errorf("socket %v", one)
 	}
 	if one.SendBufferBytes == 0 || one.SendQueuedBytes < 5000 || two.SendQueuedBytes >= 5000 {
@@ -416,7 +420,7 @@ func TestListingsHaveTheirTime(t *testing.T) {
 	r.does("unix")
 	r.does(fmt.Sprintf("write %d 5000", fds[0]))
 	between := r.roundAfter(50 * time.Millisecond)
-	if s := r.socketsOf(between)[fds[0]]; r.reader.diag.unixFinds.any && s.SendQueuedBytes < 5000 || total(between.Sockets) != 2 {
+	if s := r.socketsOf(between)[fds[0]]; answers(r.reader.diag.unixFinds) && s.SendQueuedBytes < 5000 || total(between.Sockets) != 2 {
 		t.Errorf("between two listings %v", between)
 	}
 	if n := total(r.round().Sockets); n != 4 {
