@@ -70,14 +70,16 @@ func (a *service) retryPolicy() bool {
 	return true
 }
 
+// reload reads the policy whatever becomes of the other settings: what the site denies by now
+// must not wait until a mistake beside it is mended.
 func (a *service) reload() {
+	usable := a.loadPolicy()
 	s, err := load(a.args, io.Discard)
 	if err != nil {
-		a.log.Error("the configuration stays as it was", "error", err)
+		a.log.Error("the configuration beside the policy stays as it was", "error", err)
 		return
 	}
 	a.level.Set(s.level)
-	usable := a.loadPolicy()
 	before := a.settings
 	before.level = s.level
 	if !before.equal(s) {
