@@ -53,6 +53,9 @@ func TestTriesAgain(t *testing.T) {
 				t.Errorf("%s is without %s", name, line)
 			}
 		}
+		if strings.Contains(text, "\nExecStartPre=") {
+			t.Errorf("%s has an ExecStartPre=, whose exit status RestartPreventExitStatus= does not heed", name)
+		}
 	}
 }
 
