@@ -117,6 +117,7 @@ func TestPackRefuses(t *testing.T) {
 		{"packed", packed + " -o x", "packed already", 1},
 		{"setuid", "setuid -o x", "set-user-id", 1},
 		{"tunlet", "/bin/true -o x --tunlet none", "no tunlet", 2},
+		{"option", "/bin/true -o x --tunlet-option malloc.memory_byte=1G", "malloc", 2},
 		{"mode", "/bin/true -o x --mode none", "unknown mode", 2},
 		{"place", "/bin/true -o x --place none", "unknown place", 2},
 		{"directory", "/bin/true -o " + dir, "not a regular file", 2},

@@ -15,7 +15,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/runflags"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
-	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tuner"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
@@ -131,10 +131,7 @@ func (o *packOptions) settle(cmd *cobra.Command) error {
 	if o.run.Watch {
 		return exitcode.UsageError(errors.New("a packed program has no terminal of its own for --watch"), "use --timeline and follow the file")
 	}
-	if err := tunletfind.CheckDirs(o.run.TunletDirs); err != nil {
-		return err
-	}
-	return tunletfind.Check(slices.Concat(o.run.Tunlets, o.run.OptionsOf), tunletfind.Dirs(o.run.TunletDirs))
+	return tuner.CheckTunlets(cmd.Context(), o.run)
 }
 
 // settingsOf reads settings as a packed program will, without the node's own.
