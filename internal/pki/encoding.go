@@ -102,3 +102,27 @@ func decodeCertificates(data []byte) ([]*x509.Certificate, error) {
 	}
 	return out, nil
 }
+
+// parseChain takes one's own certificate and those between it and the CA. What else the file
+// holds, and what cannot be read behind the first, is passed over, as crypto/tls does.
+func parseChain(data []byte) (leaf *x509.Certificate, between *x509.CertPool, err error) {
+	between = x509.NewCertPool()
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != certificateBlock {
+			continue
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		switch {
+		case leaf == nil && err != nil:
+			return nil, nil, err
+		case leaf == nil:
+			leaf = certificate
+		case err == nil:
+			between.AddCert(certificate)
+		}
+	}
+	if leaf == nil {
+		return nil, nil, errors.New("it holds no PEM certificate")
+	}
+	return leaf, between, nil
+}

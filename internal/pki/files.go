@@ -62,7 +62,8 @@ type material struct {
 	roots       *x509.CertPool
 }
 
-// load reads and checks Files. now is for whether the certificate holds.
+// load reads and checks Files. now is for whether the certificate holds. The key comes last:
+// whoever may not read it still finds out what is wrong with the certificate.
 func (f Files) load(now time.Time) (material, error) {
 	var m material
 	if err := f.Validate(); err != nil {
@@ -79,6 +80,9 @@ func (f Files) load(now time.Time) (material, error) {
 	if err != nil {
 		return m, fmt.Errorf("certificate: %w", err)
 	}
+	if err := f.check(chain, m.roots, now); err != nil {
+		return m, err
+	}
 	key, err := readFile(f.Key, private)
 	if err != nil {
 		return m, fmt.Errorf("private key: %w", err)
@@ -86,24 +90,21 @@ func (f Files) load(now time.Time) (material, error) {
 	if m.certificate, err = tls.X509KeyPair(chain, key); err != nil {
 		return m, fmt.Errorf("certificate %s with key %s: %w", f.Cert, f.Key, err)
 	}
-	return m, m.check(f, now)
+	return m, nil
 }
 
 // check finds out now what every peer would say: it can tell only "bad
 // certificate".
-func (m material) check(f Files, now time.Time) error {
-	leaf := m.certificate.Leaf
-	if err := holds(leaf, now); err != nil {
+func (f Files) check(chain []byte, roots *x509.CertPool, now time.Time) error {
+	leaf, between, err := parseChain(chain)
+	if err != nil {
+		return fmt.Errorf("certificate %s: %w", f.Cert, err)
+	}
+	if err := Holds(leaf, now); err != nil {
 		return fmt.Errorf("certificate %s of %q: %w", f.Cert, leaf.Subject.CommonName, err)
 	}
-	between := x509.NewCertPool()
-	for _, der := range m.certificate.Certificate[1:] {
-		if certificate, err := x509.ParseCertificate(der); err == nil {
-			between.AddCert(certificate)
-		}
-	}
-	_, err := leaf.Verify(x509.VerifyOptions{
-		Roots: m.roots, Intermediates: between, CurrentTime: now,
+	_, err = leaf.Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: between, CurrentTime: now,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	if err != nil {
@@ -112,12 +113,16 @@ func (m material) check(f Files, now time.Time) error {
 	return nil
 }
 
-// holds says whether a certificate is in its time.
-func holds(certificate *x509.Certificate, now time.Time) error {
+// Holds says whether a certificate is in its time: [ErrExpired], [ErrNotYetValid].
+func Holds(certificate *x509.Certificate, now time.Time) error {
 	switch {
 	case now.After(certificate.NotAfter):
-		return fmt.Errorf("%w on %s, and cannot be renewed any more: issue a new one (attune cert issue --replace)",
-			ErrExpired, certificate.NotAfter.Local().Format(time.DateTime))
+		remedy := "issue a new one (attune cert issue --replace)"
+		if certificate.IsCA {
+			remedy = "make a new one (attune cert init)"
+		}
+		return fmt.Errorf("%w on %s, and cannot be renewed any more: %s",
+			ErrExpired, certificate.NotAfter.Local().Format(time.DateTime), remedy)
 	case now.Before(certificate.NotBefore):
 		return fmt.Errorf("%w before %s: is this machine's clock right?",
 			ErrNotYetValid, certificate.NotBefore.Local().Format(time.DateTime))

@@ -138,7 +138,7 @@ func (i *Identity) ClientConfig() *tls.Config {
 // saying why.
 func (i *Identity) Certificate() (tls.Certificate, error) {
 	m := i.current()
-	if err := holds(m.certificate.Leaf, i.Now()); err != nil {
+	if err := Holds(m.certificate.Leaf, i.Now()); err != nil {
 		return tls.Certificate{}, fmt.Errorf("certificate %s: %w", i.files.Cert, err)
 	}
 	return m.certificate, nil

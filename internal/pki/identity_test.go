@@ -43,8 +43,8 @@ func TestReplacement(t *testing.T) {
 		why     string // empty: the new one is taken
 	}{
 		{"nothing", func(*testing.T, pki.Files) error { return nil }, ""},
-		{"certificate without its key", func(t *testing.T, files pki.Files) error {
-			return os.Rename(other.Issue(t, node).Cert, files.Cert)
+		{"key of another certificate", func(t *testing.T, files pki.Files) error {
+			return os.Rename(other.Issue(t, node).Key, files.Key)
 		}, "private key does not match public key"},
 		{"certificate of another CA", func(t *testing.T, files pki.Files) error {
 			made := other.Issue(t, node)
@@ -235,6 +235,12 @@ func TestTimeOfACertificate(t *testing.T) {
 		if _, err := pki.OpenAt(files, nil, clock.Now); !errors.Is(err, row.want) {
 			t.Errorf("opened %s: %v, want %v", row.name, err, row.want)
 		}
+	}
+	if err := os.Remove(files.Key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pki.OpenAt(files, nil, clock.Now); !errors.Is(err, pki.ErrExpired) {
+		t.Errorf("without its key: %v, want %v", err, pki.ErrExpired)
 	}
 }
 

@@ -55,7 +55,7 @@ func (i *Identity) Renew(r *Renewal, answer []byte) error {
 	if m.certificate, err = tls.X509KeyPair(issued.Cert, issued.Key); err != nil {
 		return fmt.Errorf("the answer: %w", err)
 	}
-	if err := m.check(i.files, i.Now()); err != nil {
+	if err := i.files.check(issued.Cert, m.roots, i.Now()); err != nil {
 		return fmt.Errorf("the answer: %w", err)
 	}
 	if err := saysTheSame(i.Leaf(), m.certificate.Leaf); err != nil {

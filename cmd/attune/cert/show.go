@@ -3,6 +3,7 @@
 package cert
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -76,27 +77,26 @@ func ownCertificates() []string {
 }
 
 // showCertificates prints what they are. It fails after that if one of them
-// cannot be used.
+// cannot be read or used.
 func showCertificates(p *cli.Env, paths []string, asJSON bool) error {
 	shown := []Shown{}
 	var unusable []string
+	var errs []error
 	for _, path := range paths {
 		one, err := inspectCertificate(path)
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
 		if one.Trouble != "" {
 			unusable = append(unusable, path)
 		}
 		shown = append(shown, one)
 	}
-	if err := printCertificates(p, shown, asJSON); err != nil {
-		return err
-	}
 	if unusable != nil {
-		return fmt.Errorf("cannot be used: %s", strings.Join(unusable, ", "))
+		errs = append(errs, fmt.Errorf("cannot be used: %s", strings.Join(unusable, ", ")))
 	}
-	return nil
+	return errors.Join(append(errs, printCertificates(p, shown, asJSON))...)
 }
 
 func inspectCertificate(path string) (Shown, error) {
@@ -115,22 +115,33 @@ func inspectCertificate(path string) (Shown, error) {
 	for _, ip := range certificate.IPAddresses {
 		shown.Hosts = append(shown.Hosts, ip.String())
 	}
-	if certificate.IsCA {
-		shown.Role = "CA"
-		return shown, nil
-	}
-	principal, err := pki.PrincipalIn(certificate)
-	if err == nil {
-		shown.Role = pki.RoleName(principal.GetRole())
-		if uid := principal.GetUid(); uid != pki.NoUID {
-			shown.UID = &uid
-		}
-		err = filesOf(path).Check()
-	}
-	if err != nil && !errors.Is(err, os.ErrPermission) { // the key is somebody else's to read
+	if err := shown.use(certificate, now); err != nil {
 		shown.Trouble = err.Error()
 	}
 	return shown, nil
+}
+
+// use notes for what a certificate is, and says why it cannot be used.
+func (c *Shown) use(certificate *x509.Certificate, now time.Time) error {
+	if certificate.IsCA {
+		c.Role = "CA"
+		return pki.Holds(certificate, now)
+	}
+	principal, err := pki.PrincipalIn(certificate)
+	if err != nil {
+		return err
+	}
+	c.Role = pki.RoleName(principal.GetRole())
+	if uid := principal.GetUid(); uid != pki.NoUID {
+		c.UID = &uid
+	}
+	files := filesOf(c.File)
+	err = files.Check()
+	denied, ok := errors.AsType[*os.PathError](err)
+	if ok && denied.Path == files.Key && errors.Is(denied, os.ErrPermission) {
+		return nil // the key is somebody else's to read
+	}
+	return err
 }
 
 func printCertificates(p *cli.Env, list []Shown, asJSON bool) error {
