@@ -33,7 +33,7 @@ import (
 // New returns the tree of all commands of attune, for one call of it. Their output goes to
 // the writers of p; nothing runs before the tree is executed.
 func New(p *cli.Env) *cobra.Command {
-	root := &cobra.Command{
+	root := cli.Group(&cobra.Command{
 		Use:   "attune",
 		Short: "Make programs faster while they run",
 		Long: `Attune starts a program unchanged, watches it, recognises what slows it down,
@@ -44,13 +44,10 @@ program got faster.`,
   attune attach 4711
   attune tune 4711 thread.affinity=0-3 socket.tcp_nodelay=1
   attune doctor`,
-		SilenceErrors:              true,
-		SilenceUsage:               true,
-		Args:                       cli.NoSuchCommand,
-		SuggestionsMinimumDistance: 2,
-		DisableAutoGenTag:          true, // the reference is the same on every day
-		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true, // the reference is the same on every day
+	})
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.InitDefaultVersionFlag() // now, for the reference
