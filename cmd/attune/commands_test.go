@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/doctor"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/commands"
+	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/pty"
 )
@@ -124,6 +125,26 @@ func TestSmallCommands(t *testing.T) {
 				t.Errorf("%+v, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestUnwrittenOutput: a command whose output cannot be written does not end as if it had been.
+func TestUnwrittenOutput(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for _, args := range []string{
+		"archive import ../../internal/archive/imports/testdata/sacct.txt", // which the next ones need
+		"archive estimate --for slurm align", "archive estimate align", "archive query", "policy explain root sh", "help", "version",
+	} {
+		var errs strings.Builder
+		code := execute(strings.Fields(args), &cli.Env{Stdout: full, Stderr: &errs})
+		if code != exitcode.Failure || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("attune %s: code %d, %q", args, code, &errs)
+		}
 	}
 }
 

@@ -40,6 +40,7 @@ func read(stderr io.Writer) int {
 // execute executes the command line and returns the exit code, or ends this
 // process by the signal that ended the program.
 func execute(args []string, p *cli.Env) int {
+	unwritten := p.KeepErrors()
 	root := commands.New(p)
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())
@@ -48,6 +49,9 @@ func execute(args []string, p *cli.Env) int {
 	}
 	if interrupted, ok := errors.AsType[*launch.InterruptedError](err); ok {
 		return launch.DieBy(interrupted.Signal)
+	}
+	if err == nil {
+		err = unwritten()
 	}
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "attune: %v\n", err)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/service"
@@ -201,7 +203,7 @@ func showSession(p *cli.Env, shown *attunev1.ShowSessionResponse, asJSON bool) e
 	if err := writeSession(p.Stdout, shown.GetSession()); err != nil {
 		return err
 	}
-	return r.WriteText(p.Stdout, report.TextOptions{Color: os.Getenv("NO_COLOR") == "" && isTerminal(p.Stdout)})
+	return r.WriteText(p.Stdout, report.TextOptions{Color: os.Getenv("NO_COLOR") == "" && term.IsTerminal(unix.Stdout)})
 }
 
 func newSessionStop(p *cli.Env) *cobra.Command {

@@ -5,11 +5,9 @@ package site
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
@@ -29,12 +27,6 @@ func WriteProto(p *cli.Env, m proto.Message) error {
 	}
 	_, err = fmt.Fprintln(p.Stdout, string(text))
 	return err
-}
-
-// isTerminal says whether people read what is written.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // writeSessions prints registrations and sessions.

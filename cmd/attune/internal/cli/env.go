@@ -3,11 +3,13 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"text/tabwriter"
 
 	"github.com/attune-hpc/attune/internal/inherit"
@@ -30,6 +32,38 @@ func New() *Env {
 		Stdout: os.Stdout, Stderr: os.Stderr,
 		State: inherit.Get(), Descriptors: launch.Inherited(),
 	}
+}
+
+// KeepErrors has Stdout keep its first error, which it returns when it is called: what a
+// command could not print is told at its end, whichever of its lines that was.
+func (p *Env) KeepErrors() (first func() error) {
+	k := &keeper{to: p.Stdout}
+	p.Stdout = k
+	return k.first
+}
+
+// keeper is a writer that keeps its first error. It may be used from any goroutine.
+type keeper struct {
+	to  io.Writer
+	mu  sync.Mutex // guards err
+	err error
+}
+
+// Write implements io.Writer.
+func (k *keeper) Write(text []byte) (int, error) {
+	n, err := k.to.Write(text)
+	if err != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.err = cmp.Or(k.err, err)
+	}
+	return n, err
+}
+
+func (k *keeper) first() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
 }
 
 // WriteJSON prints a document for programs.
