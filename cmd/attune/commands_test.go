@@ -116,6 +116,7 @@ func TestSmallCommands(t *testing.T) {
 		{"help of run", "run --help", "--report"},
 		{"completion of modes", "__complete run --mode ''", "observe\nadvise\ntune\n"},
 		{"completion of tunlets", "__complete run --tunlet ''", "malloc\n"},
+		{"completion of shells", "__complete completion ''", "bash\nfish\n"},
 		{"completion script", "completion bash", "__start_attune"},
 	}
 	for _, tt := range tests {
@@ -125,6 +126,35 @@ func TestSmallCommands(t *testing.T) {
 				t.Errorf("%+v, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestWrongCommandLines: they end with the code for that, and are answered with what to do.
+func TestWrongCommandLines(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", filepath.Join(t.TempDir(), "none"))
+	for args, want := range map[string]string{
+		"nosuch":                                    "attune run -- nosuch",
+		"help nosuch":                               "attune --help",
+		"help run nosuch":                           "attune run --help",
+		"completion":                                "attune completion [flags] SHELL",
+		"completion nosuch":                         "bash, fish",
+		"completion bash extra":                     "attune completion --help",
+		"archive list --failed --succeeded":         "attune archive list --help",
+		"archive query --failed --succeeded":        "attune archive query --help",
+		"archive report --failed --succeeded":       "attune archive report --help",
+		"archive export --failed --succeeded":       "attune archive export --help",
+		"archive estimate --for slurm --json align": "attune archive estimate --help",
+		"archive query --field nosuch":              "wall_seconds",
+		"archive import --format nosuch file":       "kickstart",
+	} {
+		var out, errs strings.Builder
+		code := execute(strings.Fields(args), &cli.Env{Stdout: &out, Stderr: &errs})
+		if code != exitcode.Usage || out.Len() > 0 || !strings.Contains(errs.String(), want) {
+			t.Errorf("attune %s: code %d, %q, %q; want code 2 and %q", args, code, &out, &errs, want)
+		}
+	}
+	if _, err := os.Stat(os.Getenv("XDG_STATE_HOME")); err == nil {
+		t.Error("an archive was made")
 	}
 }
 

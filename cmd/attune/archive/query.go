@@ -5,6 +5,7 @@ package archive
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -38,6 +39,11 @@ histogram. Fields are
 			for _, q := range quantiles {
 				if !(q >= 0 && q <= 1) {
 					return exitcode.UsageError(fmt.Errorf("--quantile: %v is not between 0 and 1", q), "0.95 is the 95th percentile")
+				}
+			}
+			for _, field := range fields {
+				if !slices.Contains(archive.Fields(), field) {
+					return exitcode.UsageError(fmt.Errorf("--field: there is no field %q", field), "there are "+strings.Join(archive.Fields(), ", "))
 				}
 			}
 			return withArchive(cmd, func(s *archive.Store) error {

@@ -49,6 +49,9 @@ the archive already is not added again.`,
 			"  attune archive import --format nextflow trace.txt",
 		Args: cli.Arguments(1, cli.Any),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "" && !slices.Contains(imports.Formats(), format) {
+				return exitcode.UsageError(fmt.Errorf("--format: %q is unknown", format), "there are "+strings.Join(imports.Formats(), ", "))
+			}
 			tasks, skipped, err := readAll(args, format)
 			if err != nil {
 				return err

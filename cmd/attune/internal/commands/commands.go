@@ -3,6 +3,7 @@
 package commands
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -47,15 +48,16 @@ program got faster.`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true, // the reference is the same on every day
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return wrongFlags(cmd, cmd.ValidateFlagGroups()) // cobra's own check has no exit code
+		},
 	})
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.InitDefaultVersionFlag() // now, for the reference
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exitcode.UsageError(err, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
-	})
+	root.SetFlagErrorFunc(wrongFlags)
 	reports := report.Command(p)
 	reports.AddCommand(site.Gains(p))
 	root.AddCommand(
@@ -82,9 +84,32 @@ program got faster.`,
 		site.Session(p),
 		site.Node(p),
 		analyzer.Command(p),
+		newCompletion(p),
 		newVersion(p),
 	)
+	refuseTopics(root)
 	return root
+}
+
+// wrongFlags gives an error about flags the exit code, and says where to look.
+func wrongFlags(cmd *cobra.Command, err error) error {
+	if err == nil {
+		return nil
+	}
+	return exitcode.UsageError(err, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
+}
+
+// refuseTopics has cobra's help refuse what is no command.
+func refuseTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				return errors.Join(err, cli.NoSuchCommand(found, rest))
+			}
+		}
+	}
 }
 
 func newVersion(p *cli.Env) *cobra.Command {
