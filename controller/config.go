@@ -149,7 +149,7 @@ func (c Config) Validate() error {
 		return errors.New("controller: no job id")
 	case c.Session.Registration != "" && c.Session.Owner == nil:
 		return errors.New("controller: a registration without an owner")
-	case c.Budget < 0 || c.Budget > 1:
+	case !(c.Budget >= 0 && c.Budget <= 1): // not a number neither
 		return errors.New("controller: the budget of measure points is a share of the CPU time, 0 to 1")
 	case c.Lease < 0:
 		return errors.New("controller: negative lease")

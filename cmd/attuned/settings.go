@@ -23,6 +23,7 @@ import (
 	"github.com/attune-hpc/attune/controller/meter"
 	"github.com/attune-hpc/attune/controller/node"
 	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/offswitch"
@@ -250,9 +251,10 @@ func (s settings) validate() error {
 	if _, err := logging.ParseFormat(s.logFormat); err != nil {
 		return err
 	}
+	if err := config.ValidateBudget(s.budget); err != nil {
+		return fmt.Errorf("--%s: %w", keyBudget, err)
+	}
 	switch {
-	case s.budget < 0 || s.budget > 100:
-		return fmt.Errorf("--%s %g is no share of the CPU time in percent, 0 to 100", keyBudget, s.budget)
 	case s.holdTime < time.Second || s.holdTime > node.MaxHold:
 		return fmt.Errorf("--%s %v: give 1s to %v", keyHold, s.holdTime, node.MaxHold)
 	case s.find != discover.ModeWatch && s.find != discover.ModePoll:

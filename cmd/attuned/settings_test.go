@@ -97,7 +97,9 @@ func TestBadConfiguration(t *testing.T) {
 		{"budget in words", []string{"--config", filepath.Join(dir, "word.yaml")}, "write a number"},
 		{"file of everybody's", []string{"--config", filepath.Join(dir, "open.yaml")}, "chmod go-w"},
 		{"policy", []string{"--policy", filepath.Join(dir, "policy.yaml")}, "policy.yaml"}, // it has to be root's, too
-		{"budget", []string{"--budget", "101"}, "0 to 100"},
+		{"budget beyond all", []string{"--budget", "101"}, "up to 100"},
+		{"no budget", []string{"--budget", "0"}, "above 0"},
+		{"no number as budget", []string{"--budget", "nan"}, "above 0"},
 		{"relative directory", []string{"--run-dir", "run"}, "must be absolute"},
 		{"log format", []string{"--log-format", "xml"}, "neither text nor json"},
 		{"batch system", []string{"--config", filepath.Join(dir, "batch.yaml")}, "needs a name, and daemons"},

@@ -102,8 +102,8 @@ func (r Run) Validate() error {
 			return usage("docs/reference/objective.md shows the forms", "objective %q: %w", r.Objective, err)
 		}
 	}
-	if !(r.Budget > 0 && r.Budget <= 100) { // not a number neither
-		return usage("give a percentage up to 100", "a budget of %v %% for measure points", r.Budget)
+	if err := ValidateBudget(r.Budget); err != nil {
+		return err
 	}
 	if r.Watch && r.Quiet {
 		return usage("leave one of them out", "--watch and --quiet exclude each other")
@@ -113,6 +113,15 @@ func (r Run) Validate() error {
 
 func usage(remedy, format string, args ...any) error {
 	return exitcode.UsageError(fmt.Errorf(format, args...), remedy)
+}
+
+// ValidateBudget returns an *exitcode.Error with code Usage if measure points could not take
+// that share of a process' CPU time, in percent.
+func ValidateBudget(percent float64) error {
+	if !(percent > 0 && percent <= 100) { // not a number neither
+		return usage("give a percentage above 0, up to 100", "a budget of %v %% for measure points", percent)
+	}
+	return nil
 }
 
 // ValidateTunletLimits returns an *exitcode.Error with code Usage if no tunlet

@@ -33,6 +33,7 @@ func TestValidate(t *testing.T) {
 		{"no number of megabytes", func(r *Run) { r.TunletMB = math.NaN() }, "15 MB"},
 		{"no time for tunlets", func(r *Run) { r.TunletCPU = 0 }, "percentage of one core"},
 		{"budget", func(r *Run) { r.Budget = 0 }, "percentage"},
+		{"no number as budget", func(r *Run) { r.Budget = math.NaN() }, "percentage"},
 		{"budget beyond all", func(r *Run) { r.Budget = 101 }, "percentage"},
 		{"watch and quiet", func(r *Run) { r.Watch, r.Quiet = true, true }, "exclude"},
 	}
