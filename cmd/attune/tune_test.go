@@ -140,6 +140,7 @@ func TestTuneUsage(t *testing.T) {
 		{"undo nothing", "undo", 2, "either ids or --all"},
 		{"undo both", "undo --all 3", 2, "either ids or --all"},
 		{"list", "tune --list", 0, "socket.tcp_nodelay"},
+		{"list for programs", "tune --list --json", 0, `"name": "socket.tcp_nodelay"`},
 		{"completion of names", "__complete tune $P thread.n", 0, "thread.nice=\t"},
 		{"completion of words", "__complete tune $P glibc.stdio.mode=", 0, "glibc.stdio.mode=full"},
 		{"completion of values", "__complete tune $P pipe.size@0=", 0, "pipe.size@0=1M"},

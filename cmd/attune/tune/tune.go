@@ -72,7 +72,7 @@ func Command(p *cli.Env) *cobra.Command {
 		ValidArgsFunction: completeTune,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.list {
-				return listKnobs(p)
+				return listKnobs(p, flags.JSON)
 			}
 			pids, settings, err := tuneArguments(args)
 			if err != nil {
@@ -235,18 +235,6 @@ func repeated(pids []int, settings []assignment) error {
 		}
 	}
 	return nil
-}
-
-func listKnobs(p *cli.Env) error {
-	w := cli.Table(p.Stdout)
-	fmt.Fprintln(w, "NAME\tAPPLIES TO\tVALUES")
-	for _, k := range system.Knobs() {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", k.Name, k.On, k.Values)
-	}
-	for _, s := range setting.All() {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Has, s.Values())
-	}
-	return w.Flush()
 }
 
 // completeTune completes process ids, names of knobs and known values.
