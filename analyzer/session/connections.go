@@ -39,7 +39,7 @@ type connections struct {
 func (cs *connections) ControllerConnected(hello *attunev1.ControllerHello, channel Controller) {
 	cs.inbox.post(func() {
 		cs.replaceLost(hello)
-		c := cs.controllers.get(hello.GetControllerId())
+		c := cs.controllers.arrive(hello.GetControllerId())
 		text := "%s on %s connected"
 		if c.hello != nil {
 			text = "%s on %s is back"
@@ -56,7 +56,11 @@ func (cs *connections) ControllerConnected(hello *attunev1.ControllerHello, chan
 // it lost the last: what it does not have any more has ended meanwhile.
 func (cs *connections) EventsConnected(hello *attunev1.StreamHello) {
 	cs.inbox.post(func() {
-		for _, p := range cs.processes.running(cs.controllers.get(hello.GetControllerId())) {
+		c := cs.controllers.arrive(hello.GetControllerId())
+		if c.channel == nil && !c.awaited && cs.grace > 0 { // else nobody would give it up
+			c.awaited, c.lostAt = true, cs.clock.now()
+		}
+		for _, p := range cs.processes.running(c) {
 			if !slices.Contains(hello.GetProcesses(), p.handle) {
 				cs.population.end(p, nil)
 			}
@@ -219,7 +223,7 @@ func (cs *connections) lose(c *controller, why string) {
 
 // endAll ends what a controller has that will not come back.
 func (cs *connections) endAll(c *controller) {
-	c.awaited = false
+	c.awaited, c.over = false, true
 	for _, p := range cs.processes.running(c) {
 		cs.population.end(p, nil)
 	}

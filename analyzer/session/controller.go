@@ -22,8 +22,9 @@ type controller struct {
 	id      string
 	hello   *attunev1.ControllerHello // nil before the management channel is there
 	channel Controller                // nil without a management channel
-	awaited bool                      // its channel broke: it may come back
-	lostAt  time.Duration             // when that was
+	awaited bool                      // its management channel broke, or is to follow
+	lostAt  time.Duration             // since when
+	over    bool                      // it was given up, or has parted: its processes count as ended
 	local   map[uint64]uint64         // its handles to the session's
 	newest  uint64                    // of its handles
 	early   []*attunev1.PointStatus   // of processes that it will tell of, see points.setStatus
@@ -83,5 +84,19 @@ func (cs *controllers) get(id string) *controller {
 		cs.byID[id] = c
 		cs.made(c)
 	}
+	return c
+}
+
+// arrive returns the controller that says hello. One that was given up is another one when it
+// comes back: its processes count as ended, and under their handles others begin. What it says
+// of itself goes on.
+func (cs *controllers) arrive(id string) *controller {
+	before := cs.byID[id]
+	if before == nil || !before.over {
+		return cs.get(id)
+	}
+	delete(cs.byID, id)
+	c := cs.get(id)
+	c.status, c.lost = before.status, before.lost
 	return c
 }

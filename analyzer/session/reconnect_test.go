@@ -252,6 +252,63 @@ func TestControllerStaysAway(t *testing.T) {
 	}
 }
 
+// TestComesBackTooLate: a controller comes back whose processes count as ended, and has them
+// yet. They are others to the session, which tunlets hear of, and which end like any.
+func TestComesBackTooLate(t *testing.T) {
+	for name, lose := range map[string]func(*rig, *link){
+		"it was given up": func(r *rig, l *link) { r.session.ControllerGone("ac1", l, false); r.pass(2 * grace) },
+		"it had parted":   func(r *rig, l *link) { r.session.ControllerGone("ac1", l, true) },
+	} {
+		for _, eventsFirst := range []bool{false, true} {
+			r := patientRig(t)
+			a := newScripted(t, "a", &attunev1.Reaction{AddPoints: []*attunev1.MeasurePoint{hook("mine", "malloc")}})
+			r.session.TunletReady(a)
+			l := r.hello("ac1", "n1")
+			r.has("ac1", "n1", 1)
+			r.grow()
+			lose(r, l)
+			if eventsFirst {
+				r.has("ac1", "n1", 1)
+				l = r.hello("ac1", "n1")
+			} else {
+				l = r.hello("ac1", "n1")
+				r.has("ac1", "n1", 1)
+			}
+			r.grow()
+			r.settle("a")
+			want := []string{"application s1 tune", "process 1 pid 1 update false", "ended 1", "process 2 pid 1 update false"}
+			if diff := cmp.Diff(want, get(a, func() []string { return a.told })); diff != "" {
+				t.Errorf("%s, events first %v: the tunlet is told %s", name, eventsFirst, diff)
+			}
+			if points := l.indexes(); !cmp.Equal(points, []uint32{1}) {
+				t.Errorf("%s, events first %v: points %v", name, eventsFirst, points)
+			}
+			r.session.ControllerGone("ac1", l, false)
+			r.pass(2 * grace)
+			if s := r.summary(); s.Running != 0 || s.Processes != 1 || s.Controllers != 0 {
+				t.Errorf("%s, events first %v: in the end %+v", name, eventsFirst, s)
+			}
+		}
+	}
+}
+
+// TestHalfBack: of a controller that comes back too late the management channel never does.
+func TestHalfBack(t *testing.T) {
+	r := patientRig(t)
+	l := r.hello("ac1", "n1")
+	r.has("ac1", "n1", 1)
+	r.session.ControllerGone("ac1", l, false)
+	r.pass(2 * grace)
+	r.has("ac1", "n1", 1)
+	if s := r.summary(); s.Running != 1 {
+		t.Errorf("at first %+v", s)
+	}
+	r.pass(2 * grace)
+	if s := r.summary(); s.Running != 0 || s.Controllers != 0 {
+		t.Errorf("after a while %+v", s)
+	}
+}
+
 // TestRefusedControllers: people are told once of each host.
 func TestRefusedControllers(t *testing.T) {
 	r := newRig(t, core.ModeTune)
