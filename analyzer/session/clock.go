@@ -2,7 +2,10 @@
 
 package session
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // clock tells times of a session.
 type clock struct {
@@ -27,29 +30,35 @@ func (c *clock) of(t time.Time) time.Duration { return min(c.since(t), c.now()) 
 // the session's start, and what has passed since, whoever sets the time of day meanwhile.
 func (c *clock) unix() int64 { return c.start.Add(c.now()).UnixNano() }
 
-// sinceUnix returns a Unix time in nanoseconds as a session time; 0 stays 0. It
-// goes by how long ago that was and is never in the future: whoever sets the
-// clock meanwhile, or has one that is ahead, must not make samples from before a
-// change look like samples after it.
-func (c *clock) sinceUnix(nanos int64) time.Duration {
+// sinceUnix returns what a controller tells as Unix time in nanoseconds as a session time;
+// 0 stays 0. It is never in the future: whoever has a clock that is ahead must not make
+// samples from before a change look like samples after it.
+func (c *clock) sinceUnix(nanos int64, s shift) time.Duration {
 	if nanos == 0 {
 		return 0
 	}
-	now := c.wall()
-	age := max(0, time.Duration(now.UnixNano()-nanos))
-	return max(0, c.since(now)-age)
+	return c.of(time.Unix(0, nanos).Add(s.by))
 }
 
-// disorder bounds how much older than the one before a time may be that a controller
-// tells: it measures in several threads.
-const disorder = time.Second
+const (
+	// disorder bounds how much older than the one before a time may be that a controller
+	// tells: it measures in several threads.
+	disorder = time.Second
+	// behindFor is for how long all times have to come in late by more than lateness to be
+	// of a clock that is behind. Half a second is more than messages take, and leaves most of
+	// the two seconds that a sample counts for as from before a change.
+	behindFor = 2 * time.Second
+	lateness  = 500 * time.Millisecond
+)
 
 // shift takes times of a controller's clock to the session's. It changes where they are
-// ahead of that, or go back: one of both clocks has been set. Otherwise times keep their
-// distances, however late they come. The zero value is ready.
+// ahead of that, go back, or are behind: the clocks differ, or one of both has been set.
+// Otherwise times keep their distances, however late they come. The zero value is ready.
 type shift struct {
 	by     time.Duration
 	latest int64 // time by the session's clock
+	late   int64 // how late times have come in, at least, since that was judged
+	judge  int64 // when it is judged next
 }
 
 // apply returns a time of the controller, in nanoseconds, by the session's clock, where it
@@ -57,8 +66,23 @@ type shift struct {
 func (s *shift) apply(nanos, now int64) int64 {
 	at := nanos + int64(s.by)
 	if at > now || at < s.latest-int64(disorder) {
-		s.by, at = time.Duration(now-nanos), now
+		at = now
+	} else {
+		at += s.behind(now-at, now)
 	}
-	s.latest = max(s.latest, at)
+	s.by, s.latest = time.Duration(at-nanos), max(s.latest, at)
 	return at
+}
+
+// behind returns how far the controller's clock is behind, by how late another time comes
+// in, and those before it.
+func (s *shift) behind(late, now int64) (by int64) {
+	if s.late = min(s.late, late); now < s.judge {
+		return 0
+	}
+	if s.late > int64(lateness) {
+		by = s.late
+	}
+	s.late, s.judge = math.MaxInt64, now+int64(behindFor)
+	return by
 }

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -72,14 +73,48 @@ func TestClockOfNodeIsSet(t *testing.T) {
 	}
 }
 
-// TestShift checks that times keep their distances however late they come, and that a
-// clock that is behind stays so.
+// TestNodeIsBehind has a node whose clock is behind by more than samples count for, from the
+// first or since it was set back again and again. What is proposed there is tried all the same.
+func TestNodeIsBehind(t *testing.T) {
+	for name, behind := range map[string]func(i int) time.Duration{
+		"from the first": func(int) time.Duration { return 3 * time.Second },
+		"step by step":   func(i int) time.Duration { return time.Duration(i/60) * 600 * time.Millisecond },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, core.ModeTune)
+			a := newScripted(t, "a", nil)
+			r.session.TunletReady(a)
+			l := r.connect("ac1", 7)
+			r.grow()
+			for i := range 300 {
+				r.tick()
+				r.measure(-behind(i))
+				r.settle("a")
+				at := get(a, func() int64 { return a.events[len(a.events)-1].GetSamples().GetUnixNano() })
+				r.react("a", &attunev1.Reaction{Objectives: []*attunev1.ObjectiveSample{{Value: 1, UnixNano: at}}})
+			}
+			r.react("a", &attunev1.Reaction{Proposals: []*attunev1.Proposal{{Id: "p", Changes: []*attunev1.Change{{
+				Knob: "k", Process: 1, Action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{Name: "k"}}},
+			}}}}})
+			r.tick()
+			if !slices.Contains(l.kinds(), "Apply") {
+				t.Errorf("the change is not tried: refused %+v", r.report().Refused)
+			}
+		})
+	}
+}
+
+// TestShift checks that times keep their distances however late they come, but for those of
+// a clock that is ahead, goes back or is behind.
 func TestShift(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	type told struct{ nanos, now, want int64 }
 	for name, all := range map[string][]told{
 		"late and at once":     {{100, 101, 100}, {150, 300, 150}, {200, 300, 200}},
-		"behind":               {{100, 5000, 100}, {150, 5050, 150}},
+		"behind":               {{100, 5000, 100}, {150, 5050, 150}, {2200, 7120, 7100}, {2250, 7150, 7150}},
+		"a little behind":      {{100, 500, 100}, {150, 550, 150}, {3000, 3400, 3000}},
+		"held up":              {{100, 1500, 100}, {2000, 2000, 2000}, {2050, 4000, 2050}, {4050, 4050, 4050}},
+		"set back a little":    {{100, 100, 100}, {1400, 2050, 1400}, {1500, 2150, 2150}, {1550, 2210, 2200}, {2000, 2651, 2650}},
 		"ahead":                {{5100, 102, 102}, {5150, 160, 152}, {5200, 201, 201}},
 		"in disorder":          {{1000, 1000, 1000}, {990, 1001, 990}, {1050, 1051, 1050}},
 		"set back":             {{9000, 9001, 9000}, {1050, 9051, 9051}, {1100, 9110, 9101}},

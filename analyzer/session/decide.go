@@ -167,7 +167,7 @@ func (d *decider) result(c *controller, r *attunev1.ActionResult) {
 	if req := d.requests[r.GetRequestId()]; req != nil {
 		delete(req.open[c], r.GetChangeId())
 	}
-	d.step(core.Result{Result: r, At: d.clock.sinceUnix(r.GetAppliedUnixNano())})
+	d.step(core.Result{Result: r, At: d.clock.sinceUnix(r.GetAppliedUnixNano(), c.shift)})
 }
 
 // done notes that a controller says no more about a request.

@@ -36,7 +36,8 @@
 //
 // Tunlets live by the session's clock: the Unix time of its start, and what has passed
 // since. Times of what was measured are taken to that where they come in, so that neither
-// the session's machine nor a node whose time of day is set makes tunlets wait until then.
+// the session's machine nor a node whose time of day is set makes tunlets wait until then,
+// and what a node measures whose clock is behind is not taken for old.
 //
 // A session serves several controllers. Handles of processes are unique per
 // controller connection only, so the session gives out its own and translates

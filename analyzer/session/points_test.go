@@ -132,16 +132,19 @@ func TestTimesOfOtherClocks(t *testing.T) {
 	tests := []struct {
 		name  string
 		nanos int64
+		by    time.Duration
 		want  time.Duration
 	}{
-		{"unknown", 0, 0},
-		{"a while ago", now.Add(-3 * time.Second).UnixNano(), 7 * time.Second},
-		{"before the session", now.Add(-time.Hour).UnixNano(), 0},
-		{"a clock that is ahead", now.Add(time.Hour).UnixNano(), 10 * time.Second},
+		{"unknown", 0, time.Second, 0},
+		{"a while ago", now.Add(-3 * time.Second).UnixNano(), 0, 7 * time.Second},
+		{"before the session", now.Add(-time.Hour).UnixNano(), 0, 0},
+		{"a clock that is ahead", now.Add(time.Hour).UnixNano(), 0, 10 * time.Second},
+		{"a clock that is known to be ahead", now.Add(time.Hour).UnixNano(), -time.Hour - time.Second, 9 * time.Second},
+		{"a clock that is known to be behind", now.Add(-4 * time.Second).UnixNano(), 3 * time.Second, 9 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := r.session.sinceUnix(tt.nanos); got != tt.want {
+			if got := r.session.sinceUnix(tt.nanos, shift{by: tt.by}); got != tt.want {
 				t.Errorf("%v, want %v", got, tt.want)
 			}
 		})

@@ -46,7 +46,7 @@ func (po *population) start(c *controller, info *attunev1.Process) {
 	}
 	if !update {
 		started := po.clock.now()
-		if at := po.clock.sinceUnix(info.GetSeenUnixNano()); at > 0 && at < started {
+		if at := po.clock.sinceUnix(info.GetSeenUnixNano(), c.shift); at > 0 && at < started {
 			started = at
 		}
 		p = po.processes.add(c, info, started)
@@ -125,7 +125,7 @@ func (po *population) end(p *process, ended *attunev1.ProcessEnded) {
 	po.wants.mergeTables(p.id)
 	told := ended
 	if told == nil {
-		told = &attunev1.ProcessEnded{EndedUnixNano: po.clock.wall().UnixNano()}
+		told = &attunev1.ProcessEnded{}
 	}
 	po.emitEnd(p, told)
 	po.decider.step(core.ProcessEnded{Process: p.id})
@@ -148,7 +148,7 @@ func (po *population) end(p *process, ended *attunev1.ProcessEnded) {
 // emitEnd tells the sinks how and when a process ended, as far as it is known.
 func (po *population) emitEnd(p *process, ended *attunev1.ProcessEnded) {
 	ended.Process = p.id
-	if at := po.clock.sinceUnix(ended.GetEndedUnixNano()); at >= p.started && at < p.endedAt {
+	if at := po.clock.sinceUnix(ended.GetEndedUnixNano(), p.controller.shift); at > 0 && at >= p.started && at < p.endedAt {
 		p.endedAt = at // news of processes come in batches
 	}
 	ended.EndedUnixNano = po.clock.start.Add(p.endedAt).UnixNano() // as all that tunlets are told
