@@ -53,13 +53,33 @@ func TestNewsOverflow(t *testing.T) {
 	r.connect("ac1", 1)
 	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{}}})
 	r.session.post(func() {
-		for i := range calls.MaxNews + 2 {
+		for i := range maxNews + newsOfProcess + 2 {
 			r.session.tunlets.running["a"].processStarted(&attunev1.Process{Handle: uint64(i)}, true)
 		}
 	})
 	r.until("killed", func(*report.Report) bool {
 		return get(a, func() bool { return a.killed == "it does not keep up with what it is told" })
 	})
+}
+
+// TestTunletOfManyProcesses has a tunlet begin in a job of more processes than calls may wait
+// in a small one.
+func TestTunletOfManyProcesses(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	const processes = maxNews + 1000
+	var handles []uint64
+	for n := range uint64(processes) {
+		handles = append(handles, n+1)
+	}
+	r.connect("ac1", handles...)
+	r.grow()
+	a := newScripted(t, "a", nil)
+	r.session.TunletReady(a)
+	r.settle("a")
+	told, killed := get(a, func() int { return len(a.told) }), get(a, func() string { return a.killed })
+	if told != 1+processes || killed != "" { // of the application first
+		t.Errorf("told of %d processes, want %d; killed because %q", told-1, processes, killed)
+	}
 }
 
 // TestInboxOverflow blocks the loop: data is dropped and counted, the publisher

@@ -83,6 +83,14 @@ func reaction[Q any, R interface{ GetReaction() *attunev1.Reaction }](
 	}
 }
 
+// maxNews bounds the calls that must not get lost and wait for a tunlet, newsOfProcess more for
+// each process: one that starts in a large job is told of each process at once, and of each of
+// its points there. A tunlet that lets more pile up is hung.
+const (
+	maxNews       = 8192
+	newsOfProcess = 32
+)
+
 // news queues a call that must not get lost.
 func (t *tunlet) news(method string, do func(context.Context) (*attunev1.Reaction, error)) {
 	t.worker.Push(calls.Call{Method: method, Do: do})

@@ -56,6 +56,7 @@ func (ts *tunlets) add(tn Tunlet) {
 	t.holder = holder{name: tn.Info().GetName(), points: map[wish]*point{}, hears: t}
 	t.worker = calls.New(calls.Config{
 		Timeout: ts.timeout,
+		MaxNews: func() int { return maxNews + newsOfProcess*len(ts.processes.byID) },
 		Hung:    tn.Kill,
 		React:   func(r *attunev1.Reaction) { ts.inbox.post(func() { ts.answered(t, r) }) },
 		Failed:  func(method string, err error) { ts.inbox.post(func() { ts.callFailed(t, method, err) }) },

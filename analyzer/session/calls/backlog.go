@@ -10,9 +10,6 @@ import (
 )
 
 const (
-	// MaxNews bounds the calls about processes, points and proposals that wait
-	// for a tunlet; one that lets more pile up is hung.
-	MaxNews = 8192
 	// MaxData and dataBytes bound the calls with measured data.
 	MaxData   = 256
 	dataBytes = 8 << 20
@@ -50,9 +47,9 @@ type backlog struct {
 }
 
 // put appends a call. Measured data that does not fit is dropped and counted. It
-// returns false when news does not fit, and closes the backlog, which takes nothing
-// from then on.
-func (b *backlog) put(c Call) bool {
+// returns false when there are maxNews of news already, and closes the backlog, which
+// takes nothing from then on.
+func (b *backlog) put(c Call, maxNews int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -62,7 +59,7 @@ func (b *backlog) put(c Call) bool {
 	case c.Data && (b.data >= MaxData || b.bytes+c.Size > dataBytes):
 		b.dropLocked(c)
 		return true
-	case !c.Data && len(b.calls)-b.data >= MaxNews:
+	case !c.Data && len(b.calls)-b.data >= maxNews:
 		b.closed = true
 		return false
 	}

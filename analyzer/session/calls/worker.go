@@ -19,9 +19,10 @@ import (
 var errAbsent = status.Error(codes.Unimplemented, "not implemented by the tunlet")
 
 // Config is how a worker calls, and whom it tells. The functions are called in Run,
-// but Hung in Push as well.
+// but MaxNews in Push, and Hung there as well.
 type Config struct {
 	Timeout time.Duration                  // of a call
+	MaxNews func() int                     // bounds the calls without measured data that wait
 	React   func(*attunev1.Reaction)       // takes over what a call returned
 	Hung    func(reason string)            // the tunlet does not answer, or not keep up
 	Failed  func(method string, err error) // a call was answered with an error
@@ -133,7 +134,7 @@ func (w *Worker) make(c Call) {
 // Push queues a call. It never waits: data that does not fit is dropped and
 // counted, and a queue full of news means that the tunlet is hung.
 func (w *Worker) Push(c Call) {
-	if !w.put(c) {
+	if !w.put(c, w.cfg.MaxNews()) {
 		w.cfg.Hung("it does not keep up with what it is told")
 		return
 	}

@@ -15,7 +15,7 @@ import (
 
 // worker returns one that is never late and tells nobody.
 func worker(t *testing.T) *Worker {
-	w := New(Config{Timeout: time.Hour, Failed: func(string, error) {}})
+	w := New(Config{Timeout: time.Hour, MaxNews: func() int { return 8 }, Failed: func(string, error) {}})
 	t.Cleanup(w.Stop)
 	return w
 }
