@@ -12,8 +12,12 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// maxRemarks bounds the remarks that are kept for the report.
-const maxRemarks = 200
+// maxRemarks bounds the remarks that are kept for the report: the first ones, and the latest
+// in place of those in between.
+const (
+	maxRemarks   = 200
+	firstRemarks = maxRemarks / 2
+)
 
 // Account is what there is to say of a session. The zero value is not ready: use
 // [NewAccount].
@@ -29,6 +33,7 @@ type Account struct {
 	first   *attunev1.ProcessIdentity
 	end     ending
 	remarks []report.Remark
+	unsaid  int // remarks that had no place
 
 	processes   processes
 	points      points
@@ -153,11 +158,13 @@ func (a *Account) aggregates(b *attunev1.AggregateBatch) {
 }
 
 func (a *Account) remark(r *attunev1.RecordedRemark) {
-	if len(a.remarks) < maxRemarks {
-		a.remarks = append(a.remarks, report.Remark{
-			Seconds: a.at.Seconds(), From: r.GetFrom(), Process: a.processes.pid(r.GetProcess()), Text: r.GetText(),
-		})
+	if len(a.remarks) == maxRemarks {
+		a.remarks = slices.Delete(a.remarks, firstRemarks, firstRemarks+1)
+		a.unsaid++
 	}
+	a.remarks = append(a.remarks, report.Remark{
+		Seconds: a.at.Seconds(), From: r.GetFrom(), Process: a.processes.pid(r.GetProcess()), Text: r.GetText(),
+	})
 }
 
 // process takes over what a process is. The first says what the application is.
@@ -194,8 +201,8 @@ func (a *Account) processGone(end *attunev1.RecordedProcessEnd) {
 // ends takes over how the application ended.
 func (a *Account) ends(e *attunev1.RecordedExit) {
 	a.end = endingOf(e, a.start, a.at)
-	if e.GetReason() != "" { // the only one that there is always room for
-		a.remarks = append(a.remarks, report.Remark{Seconds: a.at.Seconds(), From: report.OwnerName, Text: "The session was ended: " + e.GetReason() + "."})
+	if e.GetReason() != "" {
+		a.remark(&attunev1.RecordedRemark{From: report.OwnerName, Text: "The session was ended: " + e.GetReason() + "."})
 	}
 }
 

@@ -3,8 +3,11 @@
 package fold
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -37,5 +40,32 @@ func TestCommand(t *testing.T) {
 				t.Errorf("command %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestManyRemarks: of more remarks than there is place for the first and the latest stay, and
+// the report says how many are left out. Why the session was ended is the latest.
+func TestManyRemarks(t *testing.T) {
+	a := NewAccount()
+	for n := range 300 {
+		a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Remark{Remark: &attunev1.RecordedRemark{Text: fmt.Sprint(n)}}})
+	}
+	if shown := a.Snapshot(0).Remarks; len(shown) != shownRemarks || shown[shownRemarks-1].Text != "299" {
+		t.Errorf("shown: %+v", shown)
+	}
+	a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Exit{Exit: &attunev1.RecordedExit{Reason: "asked"}}})
+	var got []string
+	for _, m := range a.Report(0).Remarks {
+		got = append(got, m.Text)
+	}
+	var want []string
+	for n := range 300 {
+		if n < firstRemarks || n > 200 {
+			want = append(want, fmt.Sprint(n))
+		}
+	}
+	want = append(want, "The session was ended: asked.", "101 remarks after the first 100 are not listed")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("listed (-want +got):\n%s", diff)
 	}
 }

@@ -66,6 +66,7 @@ func (a *Account) omissions(r *report.Report) {
 			r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: report.OwnerName, Text: fmt.Sprintf("%d %s are not listed", n, what)})
 		}
 	}
+	note(a.unsaid, fmt.Sprintf("remarks after the first %d", firstRemarks))
 	note(a.processes.omitted, "further processes that have ended")
 	note(int(a.proposals.unlisted), "further proposals")
 	note(a.points.omitted, "further measure points that were given back")

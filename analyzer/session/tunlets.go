@@ -190,8 +190,11 @@ func (ts *tunlets) react(t *tunlet, r *attunev1.Reaction) {
 
 // remark tells people what a tunlet says, or what is wrong with it, within bounds.
 func (ts *tunlets) remark(t *tunlet, process uint64, text string) {
-	if t.remarks++; t.remarks <= tunletRemarks {
+	switch t.remarks++; {
+	case t.remarks <= tunletRemarks:
 		ts.teller.emitRemark(t.name, process, text)
+	case t.remarks == tunletRemarks+1:
+		ts.teller.emitRemark(ownName, 0, fmt.Sprintf("tunlet %s has made %d remarks; further ones are not told before it is started again", t.name, tunletRemarks))
 	}
 }
 
