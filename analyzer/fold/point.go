@@ -46,7 +46,7 @@ type point struct {
 	askers   []asker                          // at present
 	askedBy  []asker                          // each once, however often it came and went; all who watch as one
 	status   map[uint64]*attunev1.PointStatus // by running process
-	past     map[statusKey]int                // of processes that have ended
+	past     map[statusKey]share              // of processes that have ended
 	hits     uint64
 	hitsIn   map[uint64]uint64      // by running process
 	hitsThen uint64                 // hits when the rate was taken last
@@ -72,6 +72,16 @@ type statusKey struct {
 	costMeasured      bool // on this machine
 }
 
+// share is what there is of a point in one state.
+type share struct {
+	processes int
+	hits      uint64
+}
+
+func (s share) plus(processes int, hits uint64) share {
+	return share{s.processes + processes, s.hits + hits}
+}
+
 // keyOf returns what the report tells of a status.
 func keyOf(st *attunev1.PointStatus) statusKey {
 	return statusKey{st.GetState(), st.GetMechanism(), st.GetReason(), st.GetCostNanos(), st.GetCostMeasured()}
@@ -82,7 +92,7 @@ func newPoints() points { return points{byIndex: map[uint32]*point{}} }
 func (ps *points) add(p *attunev1.AddPoint) {
 	one := &point{
 		index: p.GetPoint(), spec: proto.CloneOf(p.GetSpec()), status: map[uint64]*attunev1.PointStatus{},
-		past: map[statusKey]int{}, hitsIn: map[uint64]uint64{}, sums: map[hits.Key]*hits.Sum{},
+		past: map[statusKey]share{}, hitsIn: map[uint64]uint64{}, sums: map[hits.Key]*hits.Sum{},
 	}
 	ps.byIndex[one.index] = one
 	ps.list = append(ps.list, one)
@@ -215,20 +225,20 @@ func (ps *points) state(st *attunev1.PointStatus, pid int, at time.Duration) (ne
 // took its place, what it refused is not told: most often, that it was replaced.
 func (ps *points) processGone(id uint64, replaced bool) {
 	for _, p := range ps.byIndex {
-		delete(p.hitsIn, id)
 		if st := p.status[id]; st != nil {
 			if !replaced || st.GetState() != attunev1.PointState_POINT_STATE_REFUSED {
-				p.noteEnd(keyOf(st))
+				p.noteEnd(keyOf(st), p.hitsIn[id])
 			}
 			delete(p.status, id)
 		}
+		delete(p.hitsIn, id)
 	}
 }
 
-// noteEnd notes how a point was in a process that has ended.
-func (p *point) noteEnd(k statusKey) {
+// noteEnd notes how a point was in a process that has ended, and its hits there.
+func (p *point) noteEnd(k statusKey, hits uint64) {
 	if _, known := p.past[k]; !known && len(p.past) >= maxStates {
 		k = statusKey{state: k.state, mechanism: k.mechanism}
 	}
-	p.past[k]++
+	p.past[k] = p.past[k].plus(1, hits)
 }

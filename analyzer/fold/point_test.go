@@ -3,6 +3,7 @@
 package fold
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -81,6 +82,36 @@ func TestHitsAreCounted(t *testing.T) {
 	}
 }
 
+// TestHitsByState: hits are told of the processes in which they were, by the mechanism that
+// counted them there, also when these have ended, and none is told twice.
+func TestHitsByState(t *testing.T) {
+	const id = "libc.so.6:write sum n=arg2"
+	a := NewAccount()
+	a.points.add(&attunev1.AddPoint{Point: 1, Spec: &attunev1.MeasurePoint{ValueCapture: "n"}})
+	a.points.ask(&attunev1.RecordedAsk{Point: 1, Asker: report.OwnerName, Id: id}, 0)
+	for process, mechanism := range map[uint64]string{1: "got", 2: "uprobe", 3: "uprobe"} {
+		a.points.state(&attunev1.PointStatus{
+			Point: 1, Process: process, State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: mechanism, CostNanos: 36,
+		}, 0, 0)
+	}
+	for process, n := range map[uint64]uint64{1: 2, 2: 5, 3: 7, 4: 1} { // the last one has not answered
+		a.aggregates(&attunev1.AggregateBatch{Aggregates: []*attunev1.Aggregate{{Point: 1, Process: process, Count: n, Sum: 10 * n}}})
+	}
+	for _, when := range []string{"while they run", "when two have ended"} {
+		var text bytes.Buffer
+		if err := a.Report(0).WriteText(&text, report.TextOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{id + ": 3 hits, by got", id + ": 12 hits, by uprobe", " in 2 processes\n", "(all)    15 "} {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("%s: want %q in\n%s", when, want, &text)
+			}
+		}
+		a.points.processGone(1, false)
+		a.points.processGone(2, true)
+	}
+}
+
 // Why a point is refused may be another text in each process: of many that have ended the
 // report tells the number.
 func TestReasonsAreBounded(t *testing.T) {
@@ -93,13 +124,13 @@ func TestReasonsAreBounded(t *testing.T) {
 		}, int(id), 0)
 		a.points.processGone(id, false)
 	}
-	numbers, _ := a.points.byIndex[1].numbers()
+	shares, _ := a.points.byIndex[1].shares()
 	total := 0
-	for _, n := range numbers {
-		total += n
+	for _, s := range shares {
+		total += s.processes
 	}
-	if len(numbers) != maxStates+1 || total != ended {
-		t.Errorf("%d states of %d processes, want %d of %d", len(numbers), total, maxStates+1, ended)
+	if len(shares) != maxStates+1 || total != ended {
+		t.Errorf("%d states of %d processes, want %d of %d", len(shares), total, maxStates+1, ended)
 	}
 }
 

@@ -18,40 +18,41 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// numbers are the states of the point with the number of processes in each, and
-// the states in the order in which the report has them.
-func (p *point) numbers() (map[statusKey]int, []statusKey) {
-	numbers := map[statusKey]int{}
-	for k, n := range p.past {
-		numbers[k] += n
+// shares are the states of the point with what there is in each, and the states in the
+// order in which the report has them. Hits in processes whose state is not known are the
+// first one's.
+func (p *point) shares() (map[statusKey]share, []statusKey) {
+	shares, rest := maps.Clone(p.past), p.hits
+	for process, st := range p.status {
+		shares[keyOf(st)] = shares[keyOf(st)].plus(1, p.hitsIn[process])
 	}
-	for _, st := range p.status {
-		numbers[keyOf(st)]++
+	if len(shares) == 0 {
+		shares[statusKey{}] = share{}
 	}
-	if len(numbers) == 0 {
-		numbers[statusKey{}] = 0
+	for _, s := range shares {
+		rest -= s.hits
 	}
-	keys := slices.SortedFunc(maps.Keys(numbers), func(a, b statusKey) int {
+	keys := slices.SortedFunc(maps.Keys(shares), func(a, b statusKey) int {
 		return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.mechanism, b.mechanism), cmp.Compare(a.reason, b.reason),
 			cmp.Compare(a.cost, b.cost), strings.Compare(strconv.FormatBool(a.costMeasured), strconv.FormatBool(b.costMeasured)))
 	})
-	return numbers, keys
+	shares[keys[0]] = shares[keys[0]].plus(0, rest)
+	return shares, keys
 }
 
 // report returns the point as the report has it: one entry per asker and state.
 func (p *point) report() (out []report.Point) {
-	numbers, keys := p.numbers()
+	shares, keys := p.shares()
 	for _, o := range p.askedBy {
 		for i, k := range keys {
 			e := report.Point{
 				Tunlet: o.name, ID: o.shown, Target: targetText(p.spec), State: cmp.Or(hits.StateName(k.state), "unanswered"),
-				Mechanism: k.mechanism, Reason: k.reason, Processes: numbers[k], CostNanos: k.cost, CostMeasured: k.costMeasured,
+				Mechanism: k.mechanism, Reason: k.reason, Processes: shares[k].processes, Hits: shares[k].hits, CostNanos: k.cost, CostMeasured: k.costMeasured,
 			}
 			if k.state == attunev1.PointState_POINT_STATE_PLACED {
 				e.LateSeconds = p.late.Seconds()
 			}
 			if i == 0 { // the others are of the same point
-				e.Hits = p.hits
 				e.Measure(p.spec, valueOf(o.id, p.spec), p.sums)
 				e.Steps, e.Captures = p.steps, o.tally.report()
 			}

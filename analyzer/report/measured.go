@@ -21,7 +21,7 @@ type Point struct {
 	Mechanism    string  `json:"mechanism,omitempty" jsonschema:"Mechanism that served it."`
 	Reason       string  `json:"reason,omitempty" jsonschema:"Why it was refused or not served by a cheaper mechanism."`
 	Processes    int     `json:"processes" jsonschema:"Number of processes in this state."`
-	Hits         uint64  `json:"hits" jsonschema:"Hits in aggregates and records, over all processes of the point."`
+	Hits         uint64  `json:"hits" jsonschema:"Hits in aggregates and records, in the processes in this state."`
 	CostNanos    float64 `json:"cost_nanos,omitempty" jsonschema:"Cost per hit, nanoseconds."`
 	CostMeasured bool    `json:"cost_measured,omitempty" jsonschema:"The cost was measured on this machine; else it is that of another one."`
 	LateSeconds  float64 `json:"late_seconds,omitempty" jsonschema:"For how long a process ran at most while the point was asked for and not in place, seconds: hits in that time are not seen, and their number is not known."`

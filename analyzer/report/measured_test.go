@@ -68,3 +68,12 @@ func TestMeasuredIsWhole(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestHitsBeforeItWasRefused: what was counted before a point was refused is told.
+func TestHitsBeforeItWasRefused(t *testing.T) {
+	for hits, want := range map[uint64]string{0: "x: no room", 3: "x: 3 hits: no room"} {
+		if got := (&Point{ID: "x", State: "refused", Reason: "no room", Hits: hits}).text(); got != want {
+			t.Errorf("%d hits: %q, want %q", hits, got, want)
+		}
+	}
+}

@@ -52,7 +52,7 @@ func (p *printer) points(points []Point) {
 // text says in a line what came of a point.
 func (pt *Point) text() string {
 	var parts []string
-	if pt.State != "refused" && pt.State != "unanswered" {
+	if pt.Hits > 0 || pt.State != "refused" && pt.State != "unanswered" {
 		parts = append(parts, fmt.Sprintf("%d hits", pt.Hits))
 	}
 	if pt.Mechanism != "" {
@@ -100,9 +100,23 @@ func (p *printer) table(pt *Point) {
 		t.row("(others; keys N keeps more apart)", pt.Rest.Hits, pt.Rest.Value)
 	}
 	if pt.Key == "" || len(pt.Keys) > 1 {
-		t.row("(all)", pt.Hits, pt.Value)
+		t.row("(all)", pt.summed(), pt.Value)
 	}
 	p.tableOf(t)
+}
+
+// summed is how many hits the aggregates stand for, in whatever state the point was.
+func (pt *Point) summed() (n uint64) {
+	if pt.Value != nil {
+		return pt.Value.Count
+	}
+	for _, row := range pt.Keys {
+		n += row.Hits
+	}
+	if pt.Rest != nil {
+		n += pt.Rest.Hits
+	}
+	return n
 }
 
 // name is the key in a line.
