@@ -131,17 +131,19 @@ func (g *Gate) part(l leaving) {
 }
 
 // take takes over a process, which runs meanwhile or has ended; false if it has not
-// left its memory yet.
+// left its memory yet, or no descriptor is free for it.
 func (g *Gate) take(l leaving) bool {
 	early, err := earlyProcess{peer: l.peer}, error(procid.ErrGone) // what it left goes with the connection
 	if !errors.Is(unix.Kill(l.peer.PID, 0), unix.ESRCH) {
 		early, err = readEarly(l.fd, l.peer)
 	}
-	if errors.Is(err, unix.EAGAIN) {
+	if passing.Error(err) {
 		if time.Since(l.since) < g.options.patience {
 			return false
 		}
-		err = fmt.Errorf("%w: nothing was left within %s", ErrProtocol, g.options.patience)
+		if errors.Is(err, unix.EAGAIN) {
+			err = fmt.Errorf("%w: nothing was left within %s", ErrProtocol, g.options.patience)
+		}
 	}
 	g.part(l)
 	attachment := Attachment{Peer: early.peer, Hello: early.hello}
@@ -191,12 +193,13 @@ func (e earlyProcess) close() {
 	}
 }
 
-// readEarly reads what was left; unix.EAGAIN: nothing yet. The process may have ended
+// readEarly reads what was left. After an error that passes it may be called again:
+// unix.EAGAIN is that nothing was left yet. The process may have ended
 // since, procid.ErrGone, and its id be another's: the pidfd tells, which must be that of
 // who connected.
 func readEarly(conn int, peer peercred.Peer) (e earlyProcess, err error) {
 	e.peer = peer
-	message, files, err := unixmsg.Receive(conn, abi.HelloBytes, earlyFiles)
+	message, files, err := unixmsg.Peek(conn, abi.HelloBytes, earlyFiles)
 	defer func() {
 		for _, file := range files {
 			_ = file.Close() // those that are not wanted

@@ -9,13 +9,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
+	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -59,6 +62,40 @@ func mustRun(t *testing.T, a Attachment) {
 	if got, err := a.Memory.Run(patience.Context(t), load); err != nil || got.Value != 0x464c457f {
 		t.Errorf("got %+v, %v: want the first bytes of an ELF file", got, err)
 	}
+}
+
+// TestEarlyWithoutDescriptors: what was left stays until there are descriptors for it.
+func TestEarlyWithoutDescriptors(t *testing.T) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(ends[0])
+	defer unix.Close(ends[1])
+	pidfd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pidfd)
+	hello := encodeHello(Hello{Flags: Early, PID: os.Getpid()})
+	if err := unix.Sendmsg(ends[0], hello, unix.UnixRights(pidfd, pidfd), nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	own := peercred.Peer{PID: os.Getpid()}
+	g := &Gate{options: Options{patience: time.Hour}}
+	for free := range 3 {
+		openfiles.Limit(t, free, func() {
+			if g.take(leaving{ends[1], own, time.Now()}) {
+				t.Errorf("done with, with %d descriptors for two and one to look at them", free)
+			}
+		})
+	}
+	early, err := readEarly(ends[1], own)
+	if err != nil || early.hello.PID != own.PID {
+		t.Fatalf("left is %+v, error %v", early.hello, err)
+	}
+	early.close()
+	_ = early.memory.Close()
 }
 
 // TestRealLibraryBeforeItsController: a program that starts first is taken over

@@ -34,35 +34,42 @@ func Read(conn *net.UnixConn, size, maxFiles int) (message []byte, files []*os.F
 	if err != nil {
 		return nil, nil, err
 	}
-	files, err = filesOf(control[:controls], flags)
+	files, err = filesOf(control[:controls], flags, maxFiles)
 	if err != nil {
 		return nil, nil, err
 	}
 	return message[:n], files, nil
 }
 
-// Receive is Read for a descriptor, and does not wait: [unix.EAGAIN].
-func Receive(fd, size, maxFiles int) (message []byte, files []*os.File, err error) {
+// Peek is Read for a descriptor, does not wait, [unix.EAGAIN], and leaves the packet in
+// the socket, which the caller closes: Peek finds the packet again after [unix.EMFILE],
+// which says that no descriptor is free for those that come with the packet.
+func Peek(fd, size, maxFiles int) (message []byte, files []*os.File, err error) {
 	message = make([]byte, size+1)
 	control := make([]byte, unix.CmsgSpace(maxFiles*descriptorSize))
-	n, controls, flags, _, err := unix.Recvmsg(fd, message, control, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	n, controls, flags, _, err := unix.Recvmsg(fd, message, control, unix.MSG_PEEK|unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("receive a message: %w", err)
 	case n == 0:
 		return nil, nil, io.EOF
 	}
-	files, err = filesOf(control[:controls], flags)
+	files, err = filesOf(control[:controls], flags, maxFiles)
 	if err != nil {
 		return nil, nil, err
 	}
 	return message[:n], files, nil
 }
 
-// filesOf returns the descriptors that came, all or none.
-func filesOf(control []byte, flags int) ([]*os.File, error) {
+// filesOf returns the descriptors that came, all or none. The kernel says that it has cut
+// them off, and not why: for want of room in control, or of free descriptors.
+func filesOf(control []byte, flags, maxFiles int) ([]*os.File, error) {
 	files, err := parse(control)
-	if flags&unix.MSG_CTRUNC != 0 {
+	switch {
+	case flags&unix.MSG_CTRUNC == 0:
+	case len(files) < maxFiles:
+		err = errors.Join(err, fmt.Errorf("take the descriptors of a message: %w", unix.EMFILE))
+	default:
 		err = errors.Join(err, ErrTooManyFiles)
 	}
 	if err != nil {

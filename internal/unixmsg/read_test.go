@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
+	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/unixmsg"
 )
 
@@ -54,7 +55,7 @@ func TestRead(t *testing.T) {
 	for n := range 2 * len(tests) {
 		tt, read, kind := tests[n/2], unixmsg.Read, "connection"
 		if n%2 == 1 {
-			read, kind = receive, "descriptor"
+			read, kind = peek, "descriptor"
 		}
 		t.Run(tt.name+", "+kind, func(t *testing.T) {
 			from, to := mustPair(t)
@@ -81,19 +82,41 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// receive is Receive with the descriptor of a connection.
-func receive(conn *net.UnixConn, size, maxFiles int) (message []byte, files []*os.File, err error) {
+// peek is Peek with the descriptor of a connection.
+func peek(conn *net.UnixConn, size, maxFiles int) (message []byte, files []*os.File, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, nil, err
 	}
-	failed := raw.Control(func(fd uintptr) { message, files, err = unixmsg.Receive(int(fd), size, maxFiles) })
+	failed := raw.Control(func(fd uintptr) { message, files, err = unixmsg.Peek(int(fd), size, maxFiles) })
 	return message, files, errors.Join(err, failed)
 }
 
-func TestNothingToReceive(t *testing.T) {
+func TestNothingToPeek(t *testing.T) {
 	_, to := mustPair(t)
-	if _, _, err := receive(to, 4, 0); !errors.Is(err, unix.EAGAIN) {
+	if _, _, err := peek(to, 4, 0); !errors.Is(err, unix.EAGAIN) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A packet whose descriptors could not be had is there still.
+func TestPeekWithoutDescriptors(t *testing.T) {
+	from, to := mustPair(t)
+	if _, _, err := from.WriteMsgUnix([]byte("word"), unix.UnixRights(0, 1), nil); err != nil {
+		t.Fatal(err)
+	}
+	for free := range 2 {
+		openfiles.Limit(t, free, func() {
+			if _, _, err := peek(to, 4, 2); !errors.Is(err, unix.EMFILE) {
+				t.Errorf("with %d descriptors for two: %v", free, err)
+			}
+		})
+	}
+	message, files, err := peek(to, 4, 2)
+	if string(message) != "word" || len(files) != 2 || err != nil {
+		t.Errorf("read %q with %d descriptors, error %v", message, len(files), err)
+	}
+	for _, file := range files {
+		file.Close()
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/pending"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/unixmsg"
 )
@@ -34,7 +35,7 @@ const joinPatience = 2 * time.Second
 
 // whoJoins returns the process at the other end, of this user. It has sent its
 // message and hung up, and may have ended: the pidfd that it sent says who it
-// was.
+// was. After an error that passes, whoJoins may be called again.
 func whoJoins(conn *net.UnixConn) (member, error) {
 	peer, err := peercred.Of(conn)
 	if err != nil {
@@ -43,10 +44,7 @@ func whoJoins(conn *net.UnixConn) (member, error) {
 	if peer.UID != os.Geteuid() {
 		return member{}, fmt.Errorf("process of user %d", peer.UID)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(joinPatience)); err != nil {
-		return member{}, err
-	}
-	message, files, err := unixmsg.Read(conn, joinSize, joinFiles)
+	message, files, err := peekJoin(conn)
 	defer func() {
 		for _, file := range files {
 			_ = file.Close() // it was duplicated, or is not wanted
@@ -61,6 +59,30 @@ func whoJoins(conn *net.UnixConn) (member, error) {
 	}
 	process, err := joined(peer.PID, binary.LittleEndian.Uint64(message[joinStart:]), files)
 	return member{process: process, parent: int(int32(binary.LittleEndian.Uint32(message[joinParent:])))}, err
+}
+
+// peekJoin returns what the process says, with its pidfd; it can be called again. Reading
+// would lose the pidfd where no descriptor is free for it.
+func peekJoin(conn *net.UnixConn) (message []byte, files []*os.File, err error) {
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		err = conn.SetReadDeadline(time.Now().Add(joinPatience))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	peek := func(fd uintptr) bool {
+		message, files, err = unixmsg.Peek(int(fd), joinSize, joinFiles)
+		return !errors.Is(err, unix.EAGAIN)
+	}
+	waited := raw.Read(peek)
+	if pending.Late(conn, waited) {
+		waited = raw.Read(peek)
+	}
+	if waited != nil {
+		return nil, nil, waited
+	}
+	return message, files, err
 }
 
 // joined is the process with that pid and start, by its pidfd if there is one. It

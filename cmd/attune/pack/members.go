@@ -31,8 +31,11 @@ type members struct {
 	job      rundir.Job
 	log      *slog.Logger // of the session, once there is one
 	short    bool         // the last accept was refused for want of something
-	alive    atomic.Int64
-	waiters  sync.WaitGroup
+	// waiting is of a process that is accepted, and could not be looked at for want of
+	// something; nil: there is none.
+	waiting *net.UnixConn
+	alive   atomic.Int64
+	waiters sync.WaitGroup
 
 	mu   sync.Mutex // guards what follows; a leaf lock
 	past []member   // that have ended, in that order
@@ -104,6 +107,9 @@ func (m *members) ended(one member) {
 
 func (m *members) close() {
 	_ = m.listener.Close() // it may be closed already
+	if m.waiting != nil {
+		_ = m.waiting.Close() // nothing is sent
+	}
 	m.waiters.Wait()
 }
 
@@ -139,11 +145,10 @@ const acceptPause = 10 * time.Millisecond
 // accept admits the process that joins next. It returns nil, too, when the deadline has
 // passed, and when the process has to wait.
 func (m *members) accept(ctx context.Context, joined func(*procid.Process), wake func()) error {
-	conn, err := m.listener.AcceptUnix()
+	err := m.admitNext(ctx, joined, wake)
 	switch {
 	case err == nil:
 		m.short = false
-		m.admit(ctx, conn, joined, wake)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 	case passing.Error(err):
 		if !m.short {
@@ -161,20 +166,36 @@ func (m *members) accept(ctx context.Context, joined func(*procid.Process), wake
 // says whether there is one. It looks whatever the deadline: wake may set it
 // meanwhile, and then the caller comes again.
 func (m *members) acceptPending(ctx context.Context, joined func(*procid.Process), wake func()) bool {
-	if !pending.Input(m.listener) || m.listener.SetDeadline(time.Time{}) != nil {
+	if m.waiting == nil && (!pending.Input(m.listener) || m.listener.SetDeadline(time.Time{}) != nil) {
 		return false
 	}
 	return m.accept(ctx, joined, wake) == nil
 }
 
-// admit takes a process in, which may have ended already.
-func (m *members) admit(ctx context.Context, conn *net.UnixConn, joined func(*procid.Process), wake func()) {
-	defer func() { _ = conn.Close() }() // nothing is sent
-	one, err := whoJoins(conn)
+// admitNext admits the process that waits, else the one that joins next. After an error that
+// passes it still waits.
+func (m *members) admitNext(ctx context.Context, joined func(*procid.Process), wake func()) (err error) {
+	if m.waiting == nil {
+		if m.waiting, err = m.listener.AcceptUnix(); err != nil {
+			return err
+		}
+	}
+	one, err := whoJoins(m.waiting)
+	if passing.Error(err) {
+		return err
+	}
+	_ = m.waiting.Close() // nothing is sent
+	m.waiting = nil
 	if err != nil {
 		m.log.Warn("a process that has joined is not followed", "reason", err)
-		return
+		return nil
 	}
+	m.admit(ctx, one, joined, wake)
+	return nil
+}
+
+// admit takes a process in, which may have ended already.
+func (m *members) admit(ctx context.Context, one member, joined func(*procid.Process), wake func()) {
 	m.alive.Add(1)
 	m.waiters.Go(func() {
 		joined(one.process)

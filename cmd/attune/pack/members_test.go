@@ -4,8 +4,10 @@ package pack
 
 import (
 	"context"
+	"encoding/binary"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,13 +17,15 @@ import (
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/rundir"
+	"github.com/attune-hpc/attune/internal/testing/openfiles"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // mustMembers returns the members of a job, and the path of the socket where they join.
 func mustMembers(t *testing.T) (m *members, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "join")
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +48,7 @@ func mustMembers(t *testing.T) (m *members, path string) {
 // mustJoin connects and hangs up, which is seen and not followed.
 func mustJoin(t *testing.T, path string) {
 	t.Helper()
-	conn, err := net.Dial("unix", path)
+	conn, err := net.Dial("unixpacket", path)
 	if err == nil {
 		err = conn.Close()
 	}
@@ -75,25 +79,6 @@ func TestPendingMember(t *testing.T) {
 	}
 }
 
-// withoutDescriptors runs f while this process can open no file.
-func withoutDescriptors(t *testing.T, f func()) {
-	t.Helper()
-	var limit unix.Rlimit
-	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
-	if err == nil {
-		err = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: limit.Max}) // poll(2) wants one
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-			t.Fatal(err)
-		}
-	}()
-	f()
-}
-
 // Where descriptors are short for a moment, processes that join wait, and the others are
 // followed on.
 func TestJoinWithoutDescriptors(t *testing.T) {
@@ -104,7 +89,7 @@ func TestJoinWithoutDescriptors(t *testing.T) {
 	mustJoin(t, path)
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	withoutDescriptors(t, func() {
+	openfiles.Limit(t, 0, func() {
 		go func() { served <- m.serve(ctx, func(*procid.Process) {}) }()
 		select {
 		case line := <-said:
@@ -133,11 +118,64 @@ func TestJoinWithoutDescriptors(t *testing.T) {
 	}
 }
 
+// mustJoinAsThis joins as DMLib does, for this process.
+func mustJoinAsThis(t *testing.T, path string) {
+	t.Helper()
+	self, err := procid.Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := make([]byte, joinSize)
+	copy(message, joinMagic)
+	binary.LittleEndian.PutUint32(message[len(joinMagic):], joinVersion)
+	binary.LittleEndian.PutUint64(message[joinStart:], self.StartTicks)
+	pidfd, err := unix.PidfdOpen(self.PID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pidfd)
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, _, err := conn.WriteMsgUnix(message, unix.UnixRights(pidfd), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A process that is accepted with the last descriptors waits, too, and is followed when
+// there are some again.
+func TestJoinWithLastDescriptors(t *testing.T) {
+	for free := 1; free <= 3; free++ {
+		m, path := mustMembers(t)
+		said := make(chan string, 1)
+		m.log = slog.New(slog.NewTextHandler(lines(said), nil))
+		mustJoinAsThis(t, path)
+		ctx, cancel := context.WithCancel(t.Context())
+		served, joined := make(chan error, 1), make(chan *procid.Process, 1)
+		m.alive.Add(1)
+		openfiles.Limit(t, free, func() {
+			go func() { served <- m.serve(ctx, func(p *procid.Process) { joined <- p }) }()
+			if line := patience.Receive(t, "word of who waits", said); !strings.Contains(line, "have to wait") {
+				t.Errorf("%d free: %s", free, line)
+			}
+		})
+		if p := patience.Receive(t, "who has joined", joined); p.PID() != os.Getpid() {
+			t.Errorf("%d free: pid %d has joined", free, p.PID())
+		}
+		cancel()
+		if err := patience.Receive(t, "the end", served); err != nil {
+			t.Errorf("%d free: %v", free, err)
+		}
+	}
+}
+
 // A process that waits to be accepted has joined, whatever is short.
 func TestPendingMemberWithoutDescriptors(t *testing.T) {
 	m, path := mustMembers(t)
 	mustJoin(t, path)
-	withoutDescriptors(t, func() {
+	openfiles.Limit(t, 0, func() {
 		if !m.acceptPending(t.Context(), func(*procid.Process) {}, func() {}) {
 			t.Error("a process that has joined is not seen")
 		}
