@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // Process is a handle on one process, whatever becomes of its pid. Its
@@ -26,10 +28,8 @@ type Process struct {
 	exited, watched chan struct{}
 	// watcher is the watching goroutine's own descriptor, nil until somebody
 	// waits: most handles are closed without, and the runtime's poller takes
-	// four system calls.
+	// four system calls. It stays nil where no descriptor was free.
 	watcher *os.File
-	// unwatched is why nobody can wait; set before watched is closed.
-	unwatched error
 }
 
 // Open takes hold of the process that has this pid now. [ErrGone] if there is
@@ -143,28 +143,33 @@ func (p *Process) Wait(ctx context.Context) error {
 	case <-p.exited:
 		return nil
 	default:
+		return os.ErrClosed
 	}
-	if p.unwatched != nil {
-		return fmt.Errorf("wait for pid %d: %w", p.identity.PID, p.unwatched)
-	}
-	return os.ErrClosed
 }
 
-// startWatch starts watch, unless there is no descriptor to be had for it.
+// startWatch starts watching, by a descriptor of its own if one is free.
 func (p *Process) startWatch() {
-	err := p.withFD(func(fd int) error {
+	watch := p.watchAtBeats
+	_ = p.withFD(func(fd int) error {
 		own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 		if err == nil {
 			p.watcher = os.NewFile(uintptr(own), "pidfd")
+			watch = p.watch
 		}
 		return err
 	})
-	if err != nil {
-		p.unwatched = err
-		close(p.watched)
-		return
+	go watch()
+}
+
+// watchAtBeats looks at each beat until the process ends or Close.
+func (p *Process) watchAtBeats() {
+	defer close(p.watched)
+	for ended := false; !ended; beat.Wait(context.Background()) {
+		if p.withFD(func(fd int) error { ended = Ended(fd); return nil }) != nil {
+			return
+		}
 	}
-	go p.watch()
+	close(p.exited)
 }
 
 // watch parks in the runtime's poller until the process ends or Close.

@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/internal/cpulist"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/openfiles"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -168,6 +169,31 @@ func TestCloseReleasesWaiters(t *testing.T) {
 	}
 	if p.Alive() {
 		t.Error("alive after Close")
+	}
+}
+
+// Where no descriptor is free, whoever waits for a process hears of its end all the same.
+func TestWaitWithoutDescriptors(t *testing.T) {
+	pid, end := startCat(t)
+	ends, closed := mustOpen(t, pid), mustOpen(t, pid)
+	begun, cancel := context.WithCancel(t.Context())
+	cancel()
+	openfiles.Limit(t, 0, func() {
+		for _, p := range []*procid.Process{ends, closed} {
+			if err := p.Wait(begun); !errors.Is(err, context.Canceled) {
+				t.Errorf("wait for a process that runs: %v", err)
+			}
+		}
+	})
+	if err := closed.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := closed.Wait(patience.Context(t)); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("wait after Close: %v", err)
+	}
+	end()
+	if err := ends.Wait(patience.Context(t)); err != nil {
+		t.Errorf("wait for a process that has ended: %v", err)
 	}
 }
 
