@@ -139,7 +139,7 @@ func (m *members) serve(ctx context.Context, joined func(*procid.Process)) error
 	}
 }
 
-// acceptPause follows an accept that was refused for lack of something, descriptors mostly.
+// acceptPause follows what was refused for lack of something, descriptors mostly.
 const acceptPause = 10 * time.Millisecond
 
 // accept admits the process that joins next. It returns nil, too, when the deadline has

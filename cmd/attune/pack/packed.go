@@ -23,6 +23,7 @@ import (
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/packfile"
+	"github.com/attune-hpc/attune/internal/passing"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/rundir"
 )
@@ -143,7 +144,11 @@ func tunePacked(ctx context.Context, s *tuner.Tuner, packed *packfile.File, file
 		if !becomesProgram(ctx, process, file) {
 			return
 		}
-		if err := s.Joined.Controller.Follow(process.PID()); err != nil {
+		err := s.Joined.Controller.Follow(process.PID())
+		for passing.Error(err) && process.Alive() && beat.Pause(ctx, acceptPause) {
+			err = s.Joined.Controller.Follow(process.PID())
+		}
+		if err != nil {
 			s.Log.Debug("follow a process", "pid", process.PID(), "error", err) // it may have ended
 		}
 	})
