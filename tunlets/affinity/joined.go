@@ -43,17 +43,18 @@ func newJoined(pairs []pair, members []*process) *joined {
 
 // takeUpJoined returns the pairs that a proposal put on one CPU each before the tunlet was
 // started again, of the changes that it made of single threads; nil: it made none. Threads
-// could run anywhere before if the values before all of the changes say so: a thread that was
-// on its CPU already was not changed.
+// could run anywhere before if the value before each of the changes covers what its process
+// may use: a thread that was on its CPU already was not changed.
 func takeUpJoined(n *node, c sdk.ProposalChange) *joined {
-	j := &joined{cpus: map[int]bool{}}
+	j := &joined{cpus: map[int]bool{}, wasFree: len(c.Results) == len(c.Earlier.Changes)} // else none says whose it is
 	halves := 0
-	for _, change := range c.Earlier.Changes {
+	for i, change := range c.Earlier.Changes {
 		p := n.processes[change.Process]
 		if _, _, ofThread := strings.Cut(change.Knob, "@"); !ofThread || p == nil {
 			continue
 		}
 		halves++
+		j.wasFree = j.wasFree && covers(sdk.CPUList(c.Results[i].Old.String()), p.usable)
 		for cpu := range sdk.CPUList(change.Action.Value().String()).Numbers() {
 			j.cpus[cpu] = true
 		}
@@ -64,13 +65,8 @@ func takeUpJoined(n *node, c sdk.ProposalChange) *joined {
 	if halves == 0 {
 		return nil
 	}
-	j.wasFree = halves == 2*len(j.cpus) && len(c.Results) >= halves && !slices.ContainsFunc(c.Results, j.wasBound)
+	j.wasFree = j.wasFree && halves == 2*len(j.cpus)
 	return j
-}
-
-// wasBound says that a thread of one of the members was bound before a change.
-func (j *joined) wasBound(r sdk.ChangeResult) bool {
-	return slices.ContainsFunc(j.members, func(p *process) bool { return !covers(sdk.CPUList(r.Old.String()), p.usable) })
 }
 
 // crowded says that others have the CPUs: a pair that is not bound could go where

@@ -282,7 +282,10 @@ func TestJoinedPairIsSetFree(t *testing.T) {
 	} {
 		for _, again := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, tunlet started again %v", tt.name, again), func(t *testing.T) {
-				a, b := talker(200, true, across(1)), talker(300, false, across(0))
+				wide := across(1)
+				wide.allowed = "0-3"
+				a, b := talker(200, true, wide), talker(300, false, across(0))
+				a.UsableCPUs = sdk.CPUList(wide.allowed)
 				h := start(t, a, b)
 				h.Run(3 * time.Second)
 				values(t, h)
@@ -292,7 +295,7 @@ func TestJoinedPairIsSetFree(t *testing.T) {
 				}
 				h.Run(5 * time.Second)
 				if again {
-					startAgain(t, h, "0-1")
+					startAgain(t, h, "0-3", "0-1")
 					h.Run(5 * time.Second)
 				}
 				if len(h.Withdrawals) > 0 {
@@ -309,16 +312,16 @@ func TestJoinedPairIsSetFree(t *testing.T) {
 }
 
 // startAgain starts the tunlet again, which is told what its only proposal changed, and where
-// the threads could run before.
-func startAgain(t *testing.T, h *tunlettest.Harness, before string) {
+// the thread of each change could run before.
+func startAgain(t *testing.T, h *tunlettest.Harness, before ...string) {
 	t.Helper()
 	proposal := h.Proposals[0].Proposal
 	tunlettest.Restart(h)
 	told := &attunev1.ProposalChangedRequest{ProposalId: proposal.GetId(), State: kept, Earlier: proposal}
-	for range proposal.GetChanges() {
+	for i := range proposal.GetChanges() {
 		told.Results = append(told.Results, &attunev1.ActionResult{
 			Outcome:  attunev1.Outcome_OUTCOME_APPLIED,
-			OldValue: &attunev1.Value{Kind: &attunev1.Value_Text{Text: before}},
+			OldValue: &attunev1.Value{Kind: &attunev1.Value_Text{Text: before[i]}},
 		})
 	}
 	ctx, cancel := h.Context()
@@ -337,7 +340,7 @@ func TestPairThatWasBoundStays(t *testing.T) {
 	values(t, h)
 	h.SetState(h.Proposals[0].GetId(), kept, "")
 	h.Run(10 * time.Second)
-	startAgain(t, h, "0")
+	startAgain(t, h, "0", "1")
 	h.Run(10 * time.Second)
 	if len(h.Withdrawals) > 0 {
 		t.Errorf("withdrawn: %v", h.Withdrawals)

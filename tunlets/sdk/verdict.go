@@ -124,7 +124,7 @@ type ProposalChange struct {
 	State ProposalState
 	// Reason for it.
 	Reason string
-	// Results of the changes.
+	// Results of the changes, in their order; a change that none is known of has none.
 	Results []ChangeResult
 	// Earlier is what was proposed, if the tunlet was started again since: the change is
 	// in force, and is the tunlet's own to watch over and to withdraw. Nil: the tunlet has
