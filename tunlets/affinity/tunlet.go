@@ -112,21 +112,22 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 // takeUp leaves the processes alone that it had changed before it was started again, and
 // watches over pairs that it had joined.
 func (t *Tunlet) takeUp(h *sdk.Host, c sdk.ProposalChange) {
-	nodes := map[*node]bool{}
+	var n *node // a proposal is of one
 	for _, change := range c.Earlier.Changes {
-		if n := t.processes[change.Process]; n != nil {
+		if on := t.processes[change.Process]; on != nil {
+			n = on
 			n.processes[change.Process].proposal = c.Proposal
 			n.sequence = max(n.sequence, c.Earlier.Number())
 			h.Want(change.Process, sdk.NoSamples())
-			nodes[n] = true
 		}
 	}
-	for n := range nodes { // a proposal is of one node
-		if j := takeUpJoined(n, c); j != nil {
-			n.joined[c.Proposal] = j
-			for _, p := range j.members {
-				h.Want(p.handle, sdk.AllSamples())
-			}
+	if n == nil {
+		return
+	}
+	if j := takeUpJoined(n, c); j != nil {
+		n.joined[c.Proposal] = j
+		for _, p := range j.members {
+			h.Want(p.handle, sdk.AllSamples())
 		}
 	}
 }
