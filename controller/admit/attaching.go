@@ -61,8 +61,8 @@ func (e *entering) attachProgram(ctx context.Context, pid int, last bool) (a *At
 	if t != nil && a.Injection.Memory != nil {
 		e.attached.Of(t).Store(a)
 	}
-	if a.NotInjected == nil || errors.Is(a.NotInjected, inject.ErrTimeout) {
-		return a, false, nil
+	if a.NotInjected == nil || errors.Is(a.NotInjected, inject.ErrTimeout) || ctx.Err() != nil {
+		return a, false, nil // with the end of ctx it is let go
 	}
 	if !last && otherProgram(ctx, process) {
 		return a, true, nil

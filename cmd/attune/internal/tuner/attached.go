@@ -45,7 +45,10 @@ func (s *Tuner) AttachAll(ctx context.Context, pids []int) (attached []*controll
 		}
 	})
 	if len(attached) == 0 { // else workers have come and gone
-		errs = append(append(errs, gone...), ctx.Err())
+		errs = append(errs, gone...)
+		if ctx.Err() != nil {
+			errs = append(errs, errors.New("ended before any process was entered"))
+		}
 	}
 	return attached, errors.Join(errs...)
 }
@@ -57,6 +60,8 @@ func (s *Tuner) attach(ctx context.Context, e entry) (*controller.Attached, erro
 	a, err := s.Joined.Controller.Attach(ctx, e.pid)
 	e.slow.Stop()
 	switch {
+	case err != nil && errors.Is(err, ctx.Err()):
+		err = nil
 	case err != nil:
 		err = fmt.Errorf("%s: %w", e.name, procs.Gone(e.pid, err))
 		s.Log.Info("not attached", "pid", e.pid, "reason", err)
@@ -65,6 +70,8 @@ func (s *Tuner) attach(ctx context.Context, e entry) (*controller.Attached, erro
 		s.Log.Info("not entered", "pid", e.pid, "reason", a.NotInjected)
 	case errors.Is(a.NotInjected, procid.ErrGone): // its end says it all
 		s.Log.Info("not entered", "pid", e.pid, "reason", a.NotInjected)
+	case a.NotInjected != nil && ctx.Err() != nil: // nobody watches it any more
+		s.Log.Info("let go before it was entered", "pid", e.pid, "reason", a.NotInjected)
 	case a.NotInjected != nil:
 		s.Out.notes([]string{fmt.Sprintf("%s is watched from outside only: %v", e.name, a.NotInjected)})
 		s.Log.Info("watched from outside", "pid", e.pid, "reason", a.NotInjected)
