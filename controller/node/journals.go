@@ -78,6 +78,10 @@ func (j *journals) tryRestore(ctx context.Context, held bool, failed slog.Level)
 		if r.Err != nil {
 			level, owed = failed, true
 		}
+		if r.Change == "" {
+			j.log.Log(ctx, level, "journals could not be read or written", "error", r.Err)
+			continue
+		}
 		j.log.Log(ctx, level, "change of a controller that died", "undone", r.Err == nil, "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
 	}
 	if owed {

@@ -5,8 +5,10 @@ package node
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -73,6 +75,27 @@ func TestFailedRestoreIsTriedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unreadable is a restorer that can read no journal.
+type unreadable struct{ stuck }
+
+func (unreadable) Restore(context.Context, string, bool) ([]child.Restored, error) {
+	return []child.Restored{{Err: errors.New("no permission")}}, nil
+}
+
+// A journal that cannot be read is tried again, and is no change.
+func TestUnreadableJournalIsNoChange(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		mustLeave(b.t, b.journals.dir)
+		var log strings.Builder
+		b.journals.log, b.journals.children = slog.New(slog.NewTextHandler(&log, nil)), unreadable{}
+		b.journals.restore(b.t.Context(), false)
+		const want = `level=WARN msg="journals could not be read or written" error="no permission"`
+		if got := log.String(); !strings.Contains(got, want) || strings.Count(got, "\n") != 1 || !b.journals.owed.Load() {
+			b.t.Errorf("logged %q, owed %v", got, b.journals.owed.Load())
+		}
+	})
 }
 
 // stuck undoes nothing for as long as it may.
