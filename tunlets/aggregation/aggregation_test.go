@@ -20,6 +20,18 @@ func TestSuite(t *testing.T) {
 	tunlettest.SuiteWith(t, map[string]string{"variable": "n"}, aggregation.New, func() *tunlettest.Process { return sender(600_000, 0.85) })
 }
 
+// What the tags of the options say is what the description of the knob says.
+func TestOptionsAreThoseOfTheKnob(t *testing.T) {
+	description := aggregation.New().Describe()
+	given := map[string]sdk.Option{}
+	for _, o := range description.Options {
+		given[o.Name] = o
+	}
+	if most := description.Knobs[0].Max.String(); given["present"].Max != most || given["most"].Max != most {
+		t.Errorf("%+v, want a maximum of %s", given, most)
+	}
+}
+
 // sender is a program that sends items of 16 bytes one by one, so many a second,
 // with so much of its time in the kernel.
 func sender(messages, system float64) *tunlettest.Process {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"math/bits"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,6 +26,16 @@ func TestSuite(t *testing.T) { tunlettest.Suite(t, New) }
 // a program with the problem.
 func TestSuiteConfigured(t *testing.T) {
 	tunlettest.SuiteWith(t, told(), New)
+}
+
+// What the tags of the options say is what the code goes by.
+func TestOptionsAreThoseOfTheCode(t *testing.T) {
+	kind := slices.IndexFunc(sdk.OptionsOf[options](), func(o sdk.Option) bool {
+		return o.Name == "kind" && slices.Equal(o.Choices, []string{KindFactor, KindChunk})
+	})
+	if kind < 0 {
+		t.Errorf("%+v", sdk.OptionsOf[options]())
+	}
 }
 
 func made(t *testing.T, options map[string]string) *Tunlet {

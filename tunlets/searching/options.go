@@ -23,6 +23,12 @@ type program struct {
 	time     time.Duration
 }
 
+// Values that the code asks for.
+const (
+	kindReal         = "real"
+	methodNelderMead = "nelder-mead"
+)
+
 // options say what the program is; see [sdk.OptionsOf].
 type options struct {
 	Object   string        `option:"object" required:"true" doc:"base name of the program or library that has the variable and the function; a pattern"`
@@ -52,13 +58,13 @@ func (p *program) configure(given map[string]string) error {
 		Object: o.Object, Size: 4,
 		Knob: search.Knob{Name: o.Variable, Kind: search.Integer, Min: o.Min, Max: o.Max, Log: o.Log},
 	}}
-	if o.Kind == "real" {
+	if o.Kind == kindReal {
 		p.Kind, p.Size = search.Real, 8
 	}
 	if o.Size != 0 {
 		p.Size = uint32(o.Size)
 	}
-	if o.Method == "nelder-mead" {
+	if o.Method == methodNelderMead {
 		p.method = search.NelderMead
 	}
 	return p.check()
