@@ -2,7 +2,11 @@
 
 package masterworker
 
-import "github.com/attune-hpc/attune/tunlets/sdk"
+import (
+	"slices"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
 
 // program is what the options say that every such tunlet has; see [sdk.OptionsOf].
 type program struct {
@@ -17,7 +21,8 @@ type program struct {
 // says what the variable stands for.
 func Options(variable string) []sdk.Option {
 	options := sdk.OptionsOf[program]()
-	options[1].Description = variable // that of Variable
+	at := slices.IndexFunc(options, func(o sdk.Option) bool { return o.Name == "variable" })
+	options[at].Description = variable
 	return options
 }
 
