@@ -3,11 +3,9 @@
 package archive
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -28,9 +26,9 @@ type file struct {
 	limit int64
 }
 
-func openFile(ctx context.Context, path string, o options) (*Store, error) {
+// openFile opens an archive in a file, with a kind of log.
+func openFile(ctx context.Context, path, kind string, o options) (*Store, error) {
 	s := &file{path: path, limit: o.limit}
-	kind := cmp.Or(o.journal, journal(filepath.Dir(path)))
 	var err error
 	s.File, err = sqlfile.Open(ctx, path, sqlfile.Options{Wait: o.wait, Migrations: o.migrations, Pragmas: []string{
 		"page_size(16384)", "journal_mode(" + kind + ")", "synchronous(" + synchronous(kind) + ")", fmt.Sprintf("journal_size_limit(%d)", maxLog),

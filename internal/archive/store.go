@@ -5,6 +5,7 @@ package archive
 import (
 	"context"
 	"database/sql"
+	"path/filepath"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/postgres"
@@ -41,7 +42,6 @@ type options struct {
 	wait       time.Duration
 	limit      int64 // of a file, bytes
 	migrations []string
-	journal    string // of a file; empty: what its file system allows
 }
 
 // Open opens the archive at a place: in the database of a PostgreSQL server that a URL
@@ -55,7 +55,7 @@ func open(ctx context.Context, place string, o options) (*Store, error) {
 	if postgres.IsURL(place) {
 		return openServer(ctx, place, o)
 	}
-	return openFile(ctx, place, o)
+	return openFile(ctx, place, journal(filepath.Dir(place)), o)
 }
 
 // query asks for rows. Parameters are marked ?.

@@ -121,7 +121,7 @@ func TestWriteWhileTasksAreRead(t *testing.T) {
 // mustOpenJournal opens an archive that waits for nobody long, with a kind of log.
 func mustOpenJournal(t *testing.T, path, journal string) *Store {
 	t.Helper()
-	s, err := open(t.Context(), path, options{wait: 50 * time.Millisecond, limit: maxBytes, migrations: migrations, journal: journal})
+	s, err := openFile(t.Context(), path, journal, options{wait: 50 * time.Millisecond, limit: maxBytes, migrations: migrations})
 	if err != nil {
 		t.Fatal(err)
 	}
