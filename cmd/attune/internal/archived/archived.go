@@ -109,7 +109,7 @@ func (p *Pending) add(ctx context.Context) error {
 // putAside keeps a task on this node that the archive did not take, if the archive may take it
 // from a later command. The error is that of the archive, and says where the task waits.
 func (p *Pending) putAside(ctx context.Context, err error) error {
-	if !passing(p.at, err) {
+	if !mayBeAddedLater(p.at, err) {
 		return err
 	}
 	path, waitErr := wait(ctx, p.at, &p.task)
@@ -119,8 +119,8 @@ func (p *Pending) putAside(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; it waits in %s, and the next command that reaches the archive adds it", err, path)
 }
 
-// passing says whether a later command may add what the archive at a place did not take.
-func passing(at string, err error) bool {
+// mayBeAddedLater says whether a later command may add what the archive at a place did not take.
+func mayBeAddedLater(at string, err error) bool {
 	switch {
 	case err == nil || errors.Is(err, ErrNotSent) || errors.Is(err, archive.ErrInvalid):
 		return false
