@@ -22,13 +22,13 @@ func (c *clock) now() time.Duration { return c.since(c.wall()) }
 // since returns t as a time since the session's start.
 func (c *clock) since(t time.Time) time.Duration { return max(0, t.Sub(c.start)) }
 
-// of returns t, which is by the session's clock or has been read from this machine's with a
+// sinceStart returns t, which is by the session's clock or has been read from this machine's with a
 // monotonic part, as a time since the session's start. It is never in the future.
-func (c *clock) of(t time.Time) time.Duration { return min(c.since(t), c.now()) }
+func (c *clock) sinceStart(t time.Time) time.Duration { return min(c.since(t), c.now()) }
 
-// unix returns the time by the session's clock, which tunlets live by: the Unix time of
+// unixNow returns the time by the session's clock, which tunlets live by: the Unix time of
 // the session's start, and what has passed since, whoever sets the time of day meanwhile.
-func (c *clock) unix() int64 { return c.start.Add(c.now()).UnixNano() }
+func (c *clock) unixNow() int64 { return c.start.Add(c.now()).UnixNano() }
 
 // sinceUnix returns what a controller tells as Unix time in nanoseconds as a session time;
 // 0 stays 0. It is never in the future: whoever has a clock that is ahead must not make
@@ -37,7 +37,7 @@ func (c *clock) sinceUnix(nanos int64, s shift) time.Duration {
 	if nanos == 0 {
 		return 0
 	}
-	return c.of(time.Unix(0, nanos).Add(s.by))
+	return c.sinceStart(time.Unix(0, nanos).Add(s.by))
 }
 
 const (

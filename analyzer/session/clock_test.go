@@ -144,7 +144,7 @@ func TestTimesOfObjectives(t *testing.T) {
 		"before the session": {time.Unix(900, 0), 0},
 		"in the future":      {time.Unix(4610, 0), 10 * time.Second},
 	} {
-		if got := c.of(tt.at); got != tt.want {
+		if got := c.sinceStart(tt.at); got != tt.want {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
 	}

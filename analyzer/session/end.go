@@ -23,7 +23,7 @@ func (ts *tunlets) end() {
 	ts.ended = true
 	ts.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Finish{Finish: &attunev1.RecordedFinish{}}})
 	for _, t := range ts.running {
-		t.applicationEnded(ts.clock.unix())
+		t.applicationEnded(ts.clock.unixNow())
 	}
 }
 

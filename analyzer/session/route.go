@@ -59,7 +59,7 @@ func (r *router) Publish(id string, m *attunev1.PublishRequest) (records uint64)
 // objective hands over what a controller has found of the owner's objective.
 func (r *router) objective(id string, part *attunev1.ObjectivePart) {
 	if part.GetTrouble() == "" {
-		part.EndUnixNano = r.controllers.get(id).shift.apply(part.GetEndUnixNano(), r.clock.unix())
+		part.EndUnixNano = r.controllers.get(id).shift.apply(part.GetEndUnixNano(), r.clock.unixNow())
 	}
 	if remark := r.part(id, part); remark != "" {
 		r.teller.emitRemark(ownName, 0, remark)
@@ -107,7 +107,7 @@ func (r *router) news(c *controller, m *attunev1.PublishRequest) {
 // aggregates hands aggregates to the tunlets that asked for their points.
 func (r *router) aggregates(c *controller, b *attunev1.AggregateBatch) {
 	length := b.GetToUnixNano() - b.GetFromUnixNano()
-	b.ToUnixNano = c.shift.apply(b.GetToUnixNano(), r.clock.unix())
+	b.ToUnixNano = c.shift.apply(b.GetToUnixNano(), r.clock.unixNow())
 	b.FromUnixNano = b.GetToUnixNano() - length
 	known := b.Aggregates[:0]
 	for _, a := range b.GetAggregates() {
@@ -148,7 +148,7 @@ func (r *router) records(c *controller, b *attunev1.RecordBatch, before uint64) 
 
 // samples hands samples to the tunlets that want them, of the processes that they know.
 func (r *router) samples(c *controller, b *attunev1.SampleBatch) {
-	b.UnixNano = c.shift.apply(b.GetUnixNano(), r.clock.unix())
+	b.UnixNano = c.shift.apply(b.GetUnixNano(), r.clock.unixNow())
 	kept := b.Samples[:0]
 	introduced := &attunev1.SampleBatch{UnixNano: b.GetUnixNano()}
 	for _, sample := range b.GetSamples() {

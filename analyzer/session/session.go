@@ -111,7 +111,7 @@ func (s *Session) TellWithin(ctx context.Context, frame *attunev1.RecordingFrame
 // up, the value is lost, and counted.
 func (s *Session) Measured(value float64, end time.Time) {
 	s.postData(1, 0, func() {
-		s.decider.step(core.Measured{Value: value, At: s.of(end)})
+		s.decider.step(core.Measured{Value: value, At: s.sinceStart(end)})
 	})
 }
 

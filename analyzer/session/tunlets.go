@@ -79,7 +79,7 @@ func (ts *tunlets) add(tn Tunlet) {
 	}
 	ts.hurry()
 	if ts.ended {
-		t.applicationEnded(ts.clock.unix())
+		t.applicationEnded(ts.clock.unixNow())
 	}
 }
 
@@ -175,7 +175,7 @@ func (ts *tunlets) react(t *tunlet, r *attunev1.Reaction) {
 		ts.points.request(&t.holder, w, spec)
 	}
 	for _, o := range limit(r.GetObjectives(), maxObjectives) {
-		ts.decider.step(core.Sample{Tunlet: t.name, Scope: o.GetScope(), Value: o.GetValue(), At: ts.clock.of(time.Unix(0, o.GetUnixNano()))})
+		ts.decider.step(core.Sample{Tunlet: t.name, Scope: o.GetScope(), Value: o.GetValue(), At: ts.clock.sinceStart(time.Unix(0, o.GetUnixNano()))})
 	}
 	for _, w := range limit(r.GetWithdrawals(), maxProposals) {
 		ts.decider.step(core.Withdraw{Tunlet: t.name, Proposal: w.GetProposalId(), Processes: w.GetProcesses(), Reason: w.GetReason()})
@@ -240,7 +240,7 @@ func (ts *tunlets) processEnded(ended *attunev1.ProcessEnded) {
 
 // tick tells the time.
 func (ts *tunlets) tick() {
-	now := ts.clock.unix()
+	now := ts.clock.unixNow()
 	for _, t := range ts.running {
 		t.tick(now)
 	}

@@ -61,7 +61,7 @@ func (p *problem) Configure(given map[string]string) (err error) {
 
 // Concerns says whether a process has the variable, as far as its objects tell.
 func (p *problem) Concerns(process sdk.Process) bool {
-	return p.options.Variable != "" && objects.In(process, p.options.Object)
+	return p.options.Variable != "" && objects.RunsOrMaps(process, p.options.Object)
 }
 
 // Progress is the objective: bytes that the process writes per second.

@@ -89,7 +89,7 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 	m := t.members[p.Handle]
 	if m == nil {
 		h.Want(p.Handle, sdk.NoSamples())
-		if !t.tunes || !t.program.configured() || !objects.In(p, t.program.Object) || len(t.members) >= maxMembers {
+		if !t.tunes || !t.program.configured() || !objects.RunsOrMaps(p, t.program.Object) || len(t.members) >= maxMembers {
 			return
 		}
 		m = &member{}

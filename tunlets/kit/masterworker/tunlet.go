@@ -99,7 +99,7 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 		m.usable = p.CPUsUsable
 		return
 	}
-	if !t.program.configured() || !objects.In(p, t.program.objectPattern()) || len(t.members) >= maxMembers {
+	if !t.program.configured() || !objects.RunsOrMaps(p, t.program.objectPattern()) || len(t.members) >= maxMembers {
 		h.Want(p.Handle, sdk.NoSamples())
 		return
 	}

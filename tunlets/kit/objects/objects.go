@@ -10,9 +10,9 @@ import (
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
-// In reports whether a process runs an object whose base name matches the pattern
+// RunsOrMaps reports whether a process runs an object whose base name matches the pattern
 // (path.Match), or has it mapped.
-func In(process sdk.Process, pattern string) bool {
+func RunsOrMaps(process sdk.Process, pattern string) bool {
 	ok, err := path.Match(pattern, path.Base(process.Executable))
 	return ok && err == nil || process.Maps(pattern)
 }

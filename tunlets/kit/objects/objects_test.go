@@ -8,7 +8,7 @@ import (
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
-func TestIn(t *testing.T) {
+func TestRunsOrMaps(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, executable string
 		objects             []string
@@ -21,7 +21,7 @@ func TestIn(t *testing.T) {
 		{"*", "/usr/bin/anything", nil, true},
 	} {
 		process := sdk.Process{Executable: tt.executable, Objects: tt.objects}
-		if got := In(process, tt.pattern); got != tt.want {
+		if got := RunsOrMaps(process, tt.pattern); got != tt.want {
 			t.Errorf("%q in %s: %v", tt.pattern, tt.executable, got)
 		}
 	}
