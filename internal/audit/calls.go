@@ -13,15 +13,16 @@ import (
 )
 
 const (
-	// callsAtOnce and callsEvery bound what of one user's calls has lines of its own, and
-	// refusedCallsAtOnce and refusedCallsEvery what was refused at once. The rest is
-	// counted: no user must make old files be deleted, in which others' lines are.
+	// callsAtOnce and callsEvery bound how many of one user's calls have lines of their own:
+	// so many in a row, and one more each so often. refusedCallsAtOnce and refusedCallsEvery
+	// bound the lines of calls that were refused. The rest is counted: no user must make old
+	// files be deleted, in which others' lines are.
 	callsAtOnce        = 4000
 	callsEvery         = 5 * time.Second
 	refusedCallsAtOnce = 100
 	refusedCallsEvery  = time.Minute
-	// maxCall bounds the message of a Call, bytes. A message that is longer counts once
-	// for each of them.
+	// maxCall bounds the message of a Call in a line, bytes: of a longer message the line has
+	// the length only. Of another Entry, a message of n KiB counts as n calls.
 	maxCall = 1 << 10
 	// tallyPeriod is how often it is told at most how many calls have no line.
 	tallyPeriod = time.Minute

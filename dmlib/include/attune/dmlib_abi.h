@@ -232,8 +232,9 @@ struct attune_table {
 struct attune_command {
     uint32_t state;   /* ATTUNE_CMD_*, compare-and-swap only */
     uint32_t op;      /* (AC) ATTUNE_OP_* */
-    uint32_t at;      /* (AC) mask of ATTUNE_AT_*; 0, also while it is CLAIMED:
-                       * whoever has it may finish, nobody else begins    */
+    uint32_t at;      /* (AC) mask of ATTUNE_AT_*. The controller sets 0 when it gives
+                       * a command up, even while a thread holds it. That thread
+                       * may finish; no other thread starts it.           */
     int32_t thread;   /* (AC) only in this thread; 0: in any */
     uint64_t id;      /* (AC) echoed in the journal and in logs */
     uint64_t args[8]; /* (AC) */
@@ -323,11 +324,12 @@ struct attune_header {
                               * one that was never prepared */
     uint64_t patch_exit;     /* (app) what islands at exits call */
     /* line 3: (app) any thread, atomic, rare */
-    uint64_t lost_no_slot;   /* hits of threads that found no slot. Of these, and of
-                              * those within a measurement, only the range of the
-                              * value was looked at, not the conditions of the
-                              * program; of timed calls neither: some of those
-                              * counted would not have been taken */
+    uint64_t lost_no_slot;   /* hits of threads that found no slot. Some of those
+                              * counted would not have been taken:
+                              * - of a hit without a slot DMLib looks at the range of
+                              *   the value, not at the conditions of the program;
+                              * - of a hit within a measurement (a slot's lost) too;
+                              * - of a timed call it looks at neither. */
     uint64_t fork_count;     /* children that left this mapping behind */
     uint32_t ring_next;      /* (app) rings handed out so far */
     uint32_t slots_used;     /* (app) no slot from this one on was ever claimed;
