@@ -191,7 +191,6 @@ func TestNodesAreTriedApartAfterAFailure(t *testing.T) {
 	}
 }
 
-// A node whose ranks have ended is not waited for by the objective.
 // A node that comes back proposes anew while what it proposed for another one is in force.
 func TestNodeComesBack(t *testing.T) {
 	for _, host := range []string{"a", "b"} {
@@ -211,6 +210,7 @@ func TestNodeComesBack(t *testing.T) {
 	}
 }
 
+// A node whose ranks have ended is not waited for by the objective.
 func TestObjectiveGoesOnWithoutANode(t *testing.T) {
 	h := start(t)
 	job := startJob(h, "a", "b", "c")
