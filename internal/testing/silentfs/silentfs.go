@@ -126,22 +126,22 @@ func (f *FS) Silence(on bool) {
 	}
 }
 
-// Unasked fails the test if look has the server asked, which is silent meanwhile.
-func (f *FS) Unasked(t *testing.T, look func()) {
+// Unasked fails the test if look has the server asked, which is silent meanwhile. Look has
+// ended when it returns, as long as an answer is enough for that.
+func (f *FS) Unasked(t testing.TB, look func()) {
 	t.Helper()
 	f.Silence(true)
-	defer f.Silence(false)
 	done := make(chan struct{})
 	go func() { defer close(done); look() }()
 	select {
 	case <-f.Asked:
 		t.Error("the server was asked")
-		f.Silence(false)
-		<-done
 	case <-done:
 	case <-time.After(patience.Limit):
 		t.Error("waited in vain for what does not need the server")
 	}
+	f.Silence(false)
+	patience.Closed(t, "end of the look", done)
 }
 
 // leave leaves a request without answer, if that is how it is now.
