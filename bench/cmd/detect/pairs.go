@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 )
 
@@ -50,9 +51,5 @@ func compare(ctx context.Context, dir string, p programs) (costs []cost, err err
 
 // more is by how much one of two is more, the median of the pairs.
 func more(one, than []float64) present.Figure {
-	differences := make([]float64, len(one))
-	for i := range one {
-		differences[i] = one[i] - than[i]
-	}
-	return quantile(differences, 0.5)
+	return present.Figure(measure.Median(measure.Differences(one, than)))
 }

@@ -150,9 +150,7 @@ func compare(at limit, plain, watched []float64, last tuned.Run) figure {
 			f.Mechanism, f.Reason = p.Mechanism, p.Reason
 		}
 	}
-	for i := range min(len(plain), len(watched)) {
-		f.added = append(f.added, watched[i]-plain[i])
-	}
+	f.added = measure.Differences(watched, plain)
 	f.Added = present.Figure(measure.Median(f.added))
 	return f
 }

@@ -76,8 +76,8 @@ func (d *document) Print() {
 	var table present.Table
 	table.Row("median of "+fmt.Sprint(len(d.MainPlain)), "plain", "attune run", "more")
 	row := func(name string, plain, tuned []float64) {
-		p, t := measure.Median(plain), measure.Median(tuned)
-		table.Row(name, present.Number(p)+" ms", present.Number(t)+" ms", present.Number(t-p)+" ms")
+		table.Row(name, present.Number(measure.Median(plain))+" ms", present.Number(measure.Median(tuned))+" ms",
+			present.Number(measure.Median(measure.Differences(tuned, plain)))+" ms")
 	}
 	row("start to main", d.MainPlain, d.MainTuned)
 	row("true, in all", d.TruePlain, d.TrueTuned)
@@ -87,7 +87,7 @@ func (d *document) Print() {
 	d.CPU.print()
 	d.Packed.print()
 
-	more := measure.Median(d.MainTuned) - measure.Median(d.MainPlain)
+	more := measure.Median(measure.Differences(d.MainTuned, d.MainPlain))
 	d.Goals = []present.Goal{
 		{Name: "time to main, more than plain", Value: present.Figure(more), Unit: "ms", Limit: 60},
 		{Name: "attune run -- true, in all", Value: present.Figure(measure.Median(d.TrueTuned)), Unit: "ms", Limit: 100},

@@ -99,11 +99,7 @@ func anyStartsWith(files []string, prefix string) bool {
 
 // more is the median of the differences of pairs, milliseconds.
 func (c *packedCost) more() float64 {
-	differences := make([]float64, len(c.PlainMS))
-	for i := range differences {
-		differences[i] = c.PackedMS[i] - c.PlainMS[i]
-	}
-	return measure.Median(differences)
+	return measure.Median(measure.Differences(c.PackedMS, c.PlainMS))
 }
 
 func (c *packedCost) goal() present.Goal {

@@ -71,8 +71,24 @@ func TestMedian(t *testing.T) {
 	if got := Median([]float64{4, 1, 2, 3}); got != 2.5 {
 		t.Errorf("even: got %v, want 2.5", got)
 	}
-	if got := Median(nil); !math.IsNaN(got) {
-		t.Errorf("none: got %v, want NaN", got)
+	for name, values := range map[string][]float64{"none": nil, "one not measured": {1, math.NaN(), 2}} {
+		if median, quantile := Median(values), Quantile(values, 0.9); !math.IsNaN(median) || !math.IsNaN(quantile) {
+			t.Errorf("%s: median %v, quantile %v, want NaN", name, median, quantile)
+		}
+	}
+}
+
+func TestPairs(t *testing.T) {
+	missing := math.NaN()
+	a, b := []float64{2, missing, 6, 8, 10}, []float64{1, 2, missing, 2}
+	if got := Ratios(a, b); !slices.Equal(got, []float64{2, 4}) {
+		t.Errorf("ratios %v, want those of the first pair and the fourth", got)
+	}
+	if got := Differences(a, b); !slices.Equal(got, []float64{1, 6}) {
+		t.Errorf("differences %v, want those of the first pair and the fourth", got)
+	}
+	if got := Known(a); !slices.Equal(got, []float64{2, 6, 8, 10}) || len(a) != 5 {
+		t.Errorf("known %v of %v", got, a)
 	}
 }
 

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// Median returns the median of the values, NaN for none.
+// Median returns the median of the values, NaN for none and where one of them is NaN.
 func Median(values []float64) float64 {
-	if len(values) == 0 {
+	sorted := slices.Sorted(slices.Values(values))
+	if len(sorted) == 0 || math.IsNaN(sorted[0]) { // NaN is sorted before all others
 		return math.NaN()
 	}
-	sorted := slices.Sorted(slices.Values(values))
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 1 {
 		return sorted[middle]
@@ -46,23 +46,39 @@ func binomial(n, k int) int {
 }
 
 // Quantile returns the value that a share of the values, 0 to 1, does not
-// exceed, NaN for none.
+// exceed, NaN for none and where one of them is NaN.
 func Quantile(values []float64, share float64) float64 {
-	if len(values) == 0 {
+	sorted := slices.Sorted(slices.Values(values))
+	if len(sorted) == 0 || math.IsNaN(sorted[0]) {
 		return math.NaN()
 	}
-	sorted := slices.Sorted(slices.Values(values))
 	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }
 
 // Ratios returns a[i]/b[i]: two series measured in turns are compared pair by
-// pair, so that a machine that gets slower by and by does not count.
+// pair, so that a machine that gets slower by and by does not count. A pair of which one
+// was not measured, NaN, is left out.
 func Ratios(a, b []float64) []float64 {
-	ratios := make([]float64, min(len(a), len(b)))
-	for i := range ratios {
-		ratios[i] = a[i] / b[i]
+	return pairs(a, b, func(a, b float64) float64 { return a / b })
+}
+
+// Differences returns a[i]-b[i], of the same pairs as Ratios.
+func Differences(a, b []float64) []float64 {
+	return pairs(a, b, func(a, b float64) float64 { return a - b })
+}
+
+func pairs(a, b []float64, compare func(a, b float64) float64) (compared []float64) {
+	for i := range min(len(a), len(b)) {
+		if !math.IsNaN(a[i]) && !math.IsNaN(b[i]) {
+			compared = append(compared, compare(a[i], b[i]))
+		}
 	}
-	return ratios
+	return compared
+}
+
+// Known returns the values that were measured: those that are not NaN.
+func Known(values []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 }
 
 // GeometricMean returns the geometric mean of positive values, NaN for none.
