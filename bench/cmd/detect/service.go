@@ -12,8 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/procfs"
-
+	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -32,10 +31,13 @@ const (
 	quiet = 5 * time.Second
 )
 
-// service is what attuned takes.
+// service is what attuned takes with all of its processes: the one that the next session
+// will have, and the helpers that read.
 type service struct {
 	IdlePercent present.Figure `json:"idle_percent_of_a_core"`
-	ResidentMB  present.Figure `json:"resident_mb"`
+	// MB is memory, with what the processes share divided among them.
+	MB        present.Figure `json:"memory_mb"`
+	Processes int            `json:"processes"`
 	// A make-like storm of short processes that nobody has registered, seconds.
 	StormProcesses int            `json:"storm_processes"`
 	StormWithout   present.Figure `json:"storm_without_s"`
@@ -91,25 +93,22 @@ func weighService(ctx context.Context, dir string) (s service, err error) {
 
 func (s *service) weigh(ctx context.Context, pid int) (err error) {
 	beat.Pause(ctx, quiet)
-	before, err := cpuTime(pid)
+	before, err := measure.TreeOf(pid)
 	if err != nil {
 		return err
 	}
 	beat.Pause(ctx, idle)
-	after, err := cpuTime(pid)
+	after, err := measure.TreeOf(pid)
 	if err != nil {
 		return err
 	}
-	s.IdlePercent = present.Figure(100 * (after - before).Seconds() / idle.Seconds())
+	s.IdlePercent = present.Figure(100 * (after.CPU - before.CPU).Seconds() / idle.Seconds())
 	if s.StormBeside, err = storm(ctx); err != nil {
 		return err
 	}
-	stormed, err := cpuTime(pid)
-	if err != nil {
-		return err
-	}
-	s.StormCPU = present.Figure(milliseconds(stormed - after))
-	s.ResidentMB, err = resident(pid)
+	stormed, err := measure.TreeOf(pid)
+	s.StormCPU = present.Figure(milliseconds(stormed.CPU - after.CPU))
+	s.MB, s.Processes = present.Figure(stormed.MB), stormed.Processes
 	return err
 }
 
@@ -140,29 +139,4 @@ func storm(ctx context.Context) (present.Figure, error) {
 	script := fmt.Sprintf("i=0; while [ $i -lt %d ]; do /bin/true; i=$((i+1)); done", stormProcesses)
 	err := exec.CommandContext(ctx, "sh", "-c", script).Run()
 	return present.Figure(time.Since(began).Seconds()), err
-}
-
-// cpuTime returns the CPU time of a process, all threads that run, in steps of
-// nanoseconds.
-func cpuTime(pid int) (total time.Duration, err error) {
-	threads, err := procfs.AllThreads(pid)
-	if err != nil {
-		return 0, fmt.Errorf("the service has ended: %w", err)
-	}
-	for _, t := range threads {
-		if s, err := t.Schedstat(); err == nil { // else the thread has just ended
-			total += time.Duration(s.RunningNanoseconds)
-		}
-	}
-	return total, nil
-}
-
-// resident returns the resident memory of a process, MB.
-func resident(pid int) (present.Figure, error) {
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return 0, err
-	}
-	status, err := p.NewStatus()
-	return present.Figure(float64(status.VmRSS) / (1 << 20)), err
 }
