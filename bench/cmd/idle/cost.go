@@ -5,18 +5,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"time"
-
-	"github.com/prometheus/procfs"
 
 	"github.com/attune-hpc/attune/bench/internal/measure"
 )
 
-// cost is what Attune's own processes take while nothing happens.
+// cost is what Attune's own processes take in a window in which nothing happens.
 type cost struct {
 	// CPU is CPU time per time: 1 is a core.
 	CPU float64 `json:"cpu"`
@@ -41,7 +36,7 @@ func look(ctx context.Context, pid int, window time.Duration) (cost, error) {
 	if err := measure.Pause(ctx, settled); err != nil {
 		return cost{}, err
 	}
-	before, err := taken(pid)
+	before, err := measure.TreeOf(pid, program)
 	if err != nil {
 		return cost{}, err
 	}
@@ -49,37 +44,22 @@ func look(ctx context.Context, pid int, window time.Duration) (cost, error) {
 	if err := measure.Pause(ctx, window); err != nil {
 		return cost{}, err
 	}
-	after, err := taken(pid)
-	after.CPU = (after.CPU - before.CPU) / time.Since(start).Seconds()
-	return after, err
+	after, err := measure.TreeOf(pid, program)
+	share := (after.CPU - before.CPU).Seconds() / time.Since(start).Seconds()
+	return cost{CPU: share, MB: after.MB, Processes: after.Processes}, err
 }
 
-// taken sums up Attune's processes: the command, and those of its children that
-// are tunlets. CPU is in seconds so far.
-func taken(pid int) (sum cost, err error) {
-	all, err := procfs.AllProcs()
-	if err != nil {
-		return sum, err
+// cpu and mb are the figures of all windows.
+func cpu(all []cost) (figures []float64) {
+	for _, c := range all {
+		figures = append(figures, c.CPU)
 	}
-	for _, p := range all {
-		stat, err := p.Stat()
-		if err != nil || p.PID != pid && stat.PPID != pid {
-			continue
-		}
-		line, err := p.CmdLine()
-		if err != nil || len(line) == 0 || !strings.HasPrefix(filepath.Base(line[0]), "attune") {
-			continue
-		}
-		memory, err := p.ProcSMapsRollup()
-		if err != nil {
-			return sum, fmt.Errorf("memory of process %d: %w", p.PID, err)
-		}
-		sum.CPU += stat.CPUTime()
-		sum.MB += float64(memory.Pss) / 1e6
-		sum.Processes++
+	return figures
+}
+
+func mb(all []cost) (figures []float64) {
+	for _, c := range all {
+		figures = append(figures, c.MB)
 	}
-	if sum.Processes == 0 {
-		return sum, fmt.Errorf("process %d has ended", pid)
-	}
-	return sum, nil
+	return figures
 }

@@ -26,27 +26,33 @@ const (
 	// asking is how long the first run takes, in which the tunlets are asked
 	// what they are.
 	asking = 15 * time.Second
+	// program is what sleeps.
+	program = "sleep"
 )
 
 // document is what -json writes.
 type document struct {
 	benchmark.Common
 	Tunlets int `json:"tunlets"`
-	// None is with one tunlet asleep, which costs nothing beyond Attune itself.
-	None    cost `json:"none"`
-	Asleep  cost `json:"asleep"`
-	Running cost `json:"running"`
-	window  time.Duration
+	// None is with one tunlet asleep, which costs nothing beyond Attune itself. Each
+	// has one figure for each round.
+	None    []cost `json:"none"`
+	Asleep  []cost `json:"asleep"`
+	Running []cost `json:"running"`
+
+	rounds int
+	window time.Duration
 }
 
 func main() {
 	tunlets := flag.Int("tunlets", 20, "number of tunlets")
-	window := flag.Duration("for", 20*time.Second, "time that is measured")
+	rounds := flag.Int("n", 5, "runs of each kind; medians are shown")
+	window := flag.Duration("for", 20*time.Second, "time that is measured of each run")
 	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "idle", Packages: []string{"libc6"}, Document: d,
+		Name: "idle", Packages: []string{"libc6"}, Quick: benchmark.Quick{"for": "10s"}, Document: d,
 		Measure: func(ctx context.Context) error {
-			d.Tunlets, d.window = *tunlets, *window
+			d.Tunlets, d.rounds, d.window = *tunlets, *rounds, *window
 			return d.measure(ctx)
 		},
 	}))
@@ -68,12 +74,18 @@ func (d *document) measure(ctx context.Context) error {
 	if _, err := measure.Run(ctx, command(d.Scratch, asleep, asking)); err != nil {
 		return err
 	}
-	for _, m := range []struct {
-		to      *cost
+	kinds := []struct {
+		to      *[]cost
 		tunlets []string
-	}{{&d.None, asleep[:1]}, {&d.Asleep, asleep}, {&d.Running, running}} {
-		if *m.to, err = costOf(ctx, command(d.Scratch, m.tunlets, settled+d.window+settled), d.window); err != nil {
-			return err
+	}{{&d.None, asleep[:1]}, {&d.Asleep, asleep}, {&d.Running, running}}
+	for round := range d.rounds {
+		for i := range kinds { // another one first each time
+			kind := kinds[(i+round)%len(kinds)]
+			c, err := costOf(ctx, command(d.Scratch, kind.tunlets, settled+d.window+settled), d.window)
+			if err != nil {
+				return err
+			}
+			*kind.to = append(*kind.to, c)
 		}
 	}
 	return nil
@@ -97,23 +109,28 @@ func command(dir string, tunlets []string, d time.Duration) []string {
 	for _, name := range tunlets {
 		line = append(line, "--tunlet", name)
 	}
-	return append(line, "--", "sleep", fmt.Sprint(d.Seconds()))
+	return append(line, "--", program, fmt.Sprint(d.Seconds()))
 }
 
 // Print shows the figures and the goals.
 func (d *document) Print() {
 	var table present.Table
-	table.Row("", "CPU, of a core", "memory", "processes")
-	row := func(name string, c cost) {
-		table.Row(name, fmt.Sprintf("%.2f %%", 100*c.CPU), present.Number(c.MB)+" MB", fmt.Sprint(c.Processes))
+	table.Row(fmt.Sprintf("median of %d", len(d.None)), "CPU, of a core", "memory", "processes")
+	row := func(name string, all []cost) {
+		processes := 0
+		for _, c := range all {
+			processes = max(processes, c.Processes)
+		}
+		table.Row(name, fmt.Sprintf("%.2f %%", 100*measure.Median(cpu(all))), present.Number(measure.Median(mb(all)))+" MB", fmt.Sprint(processes))
 	}
 	row("attune, one tunlet asleep", d.None)
 	row(fmt.Sprintf("%d tunlets asleep", d.Tunlets), d.Asleep)
 	row(fmt.Sprintf("%d tunlets running, nothing to do", d.Tunlets), d.Running)
 	fmt.Println()
 	table.Print(os.Stdout)
+	more := measure.Median(measure.Differences(cpu(d.Asleep), cpu(d.None)))
 	d.Goals = []present.Goal{
-		{Name: fmt.Sprintf("%d idle tunlets: CPU, beyond that of one", d.Tunlets), Value: present.Figure(100 * (d.Asleep.CPU - d.None.CPU)), Unit: "%", Limit: 0.5},
-		{Name: fmt.Sprintf("%d idle tunlets: memory with all of Attune", d.Tunlets), Value: present.Figure(d.Asleep.MB), Unit: "MB", Limit: 150},
+		{Name: fmt.Sprintf("%d idle tunlets: CPU, beyond that of one", d.Tunlets), Value: present.Figure(100 * more), Unit: "%", Limit: 0.5},
+		{Name: fmt.Sprintf("%d idle tunlets: memory with all of Attune", d.Tunlets), Value: present.Figure(measure.Median(mb(d.Asleep))), Unit: "MB", Limit: 150},
 	}
 }
