@@ -176,14 +176,28 @@ func (a *analyzer) reports(ctx context.Context) (all []*report.Report, err error
 	return all, nil
 }
 
-// received is how many aggregates the Analyzer took, and how many events it lost.
-func (a *analyzer) received(ctx context.Context) (aggregates, lost uint64, err error) {
+// served is what the Analyzer's reports say of all sessions.
+type served struct {
+	hosts            map[string]bool // with a process that runs
+	processes        int             // that run
+	aggregates, lost uint64          // taken, and lost events
+}
+
+// served asks for it.
+func (a *analyzer) served(ctx context.Context) (served, error) {
+	s := served{hosts: make(map[string]bool)}
 	all, err := a.reports(ctx)
 	for _, r := range all {
-		aggregates += r.Events.Aggregates
-		lost += r.Events.Lost.Total()
+		s.aggregates += r.Events.Aggregates
+		s.lost += r.Events.Lost.Total()
+		for _, p := range r.Processes {
+			if p.EndedSeconds == nil {
+				s.hosts[p.Host] = true
+				s.processes++
+			}
+		}
 	}
-	return aggregates, lost, err
+	return s, err
 }
 
 // woken counts the sessions in which a tunlet was of use.

@@ -39,6 +39,8 @@ type calm struct {
 	Woken bool `json:"tunlets_woken_before"`
 	// WokenSessions counts those in which a tunlet was woken.
 	WokenSessions int `json:"sessions_woken"`
+	// Ended is how many streams of controllers the Analyzer has ended so far.
+	Ended int64 `json:"streams_ended"`
 	// ResidentMB is the memory of the Analyzer, TunletMB that of all processes of
 	// tunlets together.
 	ResidentMB      float64 `json:"resident_mb"`
@@ -77,14 +79,14 @@ func (d *document) measureCalm(ctx context.Context, sessions int, length time.Du
 			return err
 		}
 	}
-	if err := d.look(ctx, a, calm{Sessions: sessions}, length); err != nil {
+	if err := d.look(ctx, load, calm{Sessions: sessions}, length); err != nil {
 		return err
 	}
 	programs.goWrong()
 	if err := measure.Pause(ctx, wrongOver+wrongFor+calmAgain); err != nil {
 		return err
 	}
-	return d.look(ctx, a, calm{Sessions: sessions, Woken: true}, length)
+	return d.look(ctx, load, calm{Sessions: sessions, Woken: true}, length)
 }
 
 // awaitNoTunlet waits until the processes have ended that were only started to ask
@@ -107,7 +109,8 @@ func (a *analyzer) awaitNoTunlet(ctx context.Context) error {
 }
 
 // look measures for a while.
-func (d *document) look(ctx context.Context, a *analyzer, c calm, length time.Duration) error {
+func (d *document) look(ctx context.Context, load *load, c calm, length time.Duration) error {
+	a := load.analyzer
 	before, err := a.usage()
 	if err != nil {
 		return err
@@ -123,6 +126,7 @@ func (d *document) look(ctx context.Context, a *analyzer, c calm, length time.Du
 	c.ResidentMB, c.TunletMB, c.TunletProcesses = after.residentMB, after.tunlets.mb, after.tunlets.processes
 	c.CPU, c.TunletCPU = (after.cpu-before.cpu)/passed, (after.tunlets.cpu-before.tunlets.cpu)/passed
 	c.Simulation = (after.own - before.own) / passed
+	c.Ended = load.ended.Load()
 	if c.WokenSessions, err = a.woken(ctx); err != nil {
 		return err
 	}
@@ -144,9 +148,9 @@ func (d *document) printCalm() {
 
 func (d *document) calmGoals() (goals []present.Goal) {
 	for _, c := range d.Calm {
-		goals = append(goals, present.Goal{
-			Name: c.title() + ": memory of all tunlets", Value: present.Figure(c.TunletMB), Unit: "MB", Limit: c.limit(),
-		})
+		goals = append(goals,
+			present.Goal{Name: c.title() + ": streams that ended", Value: present.Figure(c.Ended), Limit: 0},
+			present.Goal{Name: c.title() + ": memory of all tunlets", Value: present.Figure(c.TunletMB), Unit: "MB", Limit: c.limit()})
 		if c.Woken { // else the figure says nothing
 			goals = append(goals, present.Goal{
 				Name: c.title() + ": sessions", Value: present.Figure(c.WokenSessions), Limit: present.Figure(c.Sessions), AtLeast: true,

@@ -26,7 +26,7 @@ type controller struct {
 	period time.Duration // of samples that it was asked for
 }
 
-// newController connects one and starts its processes.
+// newController connects one, which the Analyzer serves, and starts its processes.
 func newController(l *load, number int) (*controller, error) {
 	c := &controller{load: l, number: number}
 	if err := c.open(); err != nil {
@@ -35,6 +35,7 @@ func newController(l *load, number int) (*controller, error) {
 	}
 	l.work.Go(c.receive)
 	l.work.Go(c.deliver)
+	l.work.Go(c.awaitEnd)
 	return c, nil
 }
 
@@ -49,6 +50,13 @@ func (c *controller) open() (err error) {
 		return err
 	}
 	if err := c.manage.Send(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Hello{Hello: c.hello()}}); err != nil {
+		return err
+	}
+	first, err := c.manage.Recv() // what is wanted of it: only now it is served
+	if err != nil {
+		return err
+	}
+	if err := c.obey(first); err != nil {
 		return err
 	}
 	if c.events, err = attunev1.NewEventServiceClient(c.eventConn).Publish(c.load.ctx); err != nil {
@@ -89,19 +97,27 @@ func objects() []string {
 	return []string{"/usr/lib/libc.so.6", "/usr/lib/libmpi.so.40", "/usr/lib/libgomp.so.1", "/usr/lib/libpython3.11.so.1.0", "linked:go"}
 }
 
-// receive does as the Analyzer says.
+// receive does as the Analyzer says until the stream ends.
 func (c *controller) receive() {
+	defer c.load.streamEnded()
 	for {
 		r, err := c.manage.Recv()
-		if err != nil {
-			return
-		}
-		c.take(r)
-		done := &attunev1.ManageRequest{Message: &attunev1.ManageRequest_Done{Done: &attunev1.RequestDone{RequestId: r.GetRequestId()}}}
-		if c.manage.Send(done) != nil {
+		if err != nil || c.obey(r) != nil {
 			return
 		}
 	}
+}
+
+// awaitEnd waits until the stream of events ends: to send into it says so too late.
+func (c *controller) awaitEnd() {
+	_ = c.events.RecvMsg(new(attunev1.PublishResponse)) // whatever it says, nobody has closed the stream
+	c.load.streamEnded()
+}
+
+// obey does as the Analyzer says.
+func (c *controller) obey(r *attunev1.ManageResponse) error {
+	c.take(r)
+	return c.manage.Send(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Done{Done: &attunev1.RequestDone{RequestId: r.GetRequestId()}}})
 }
 
 // take notes what the Analyzer asks for.
@@ -119,15 +135,16 @@ func (c *controller) take(r *attunev1.ManageResponse) {
 	c.period = time.Duration(want.GetPeriodNanos())
 }
 
-// deliver sends what is measured, each controller at a time of its own.
+// deliver sends what is measured, each controller at times of its own, until the stream
+// ends.
 func (c *controller) deliver() {
 	deliver := c.load.measured(c)
-	wait := interval * time.Duration(c.number%100) / 100
-	for measure.Pause(c.load.ctx, wait) == nil {
-		var message *attunev1.PublishRequest
-		if message, wait = deliver(time.Now()); message != nil && c.events.Send(message) != nil {
+	for next := time.Now().Add(interval * time.Duration(c.number%100) / 100); measure.Pause(c.load.ctx, time.Until(next)) == nil; {
+		message, wait := deliver(time.Now())
+		if message != nil && c.events.Send(message) != nil {
 			return
 		}
+		next = next.Add(wait)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -34,6 +35,7 @@ type load struct {
 	ctx                 context.Context
 	cancel              context.CancelFunc
 	work                sync.WaitGroup
+	ended               atomic.Int64 // streams that the Analyzer has ended
 
 	mu    sync.Mutex
 	all   []*controller
@@ -56,6 +58,13 @@ func (l *load) close() {
 
 func (l *load) size() int { return len(l.all) }
 
+// streamEnded counts a stream that has ended, unless close ends all.
+func (l *load) streamEnded() {
+	if l.ctx.Err() == nil {
+		l.ended.Add(1)
+	}
+}
+
 // job is the execution that a controller has processes of.
 func (l *load) job(number int) *attunev1.Job {
 	return &attunev1.Job{Kind: "slurm", Id: strconv.Itoa(1 + number%l.sessions)}
@@ -63,6 +72,7 @@ func (l *load) job(number int) *attunev1.Job {
 
 // grow connects controllers until there are so many.
 func (l *load) grow(ctx context.Context, to int) error {
+	defer context.AfterFunc(ctx, l.cancel)() // whoever waits for the Analyzer waits no longer
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(dialling)
 	for number := len(l.all); number < to; number++ {
