@@ -60,7 +60,7 @@ func (s Static) known() bool { return len(s.Environment) > 0 || len(s.Command) >
 type Source struct {
 	// Name is that of the file without ".c" or ".go".
 	Name string
-	// Compiler is gcc unless given; mpicc.openmpi, mpicc.mpich and go are known, too.
+	// Compiler is gcc unless given; mpicc.openmpi, mpicc.mpich, clang-14 and go are known, too.
 	Compiler string
 	// As names what is built, in {bin}; Name unless given.
 	As string

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/workload"
 	tunlets "github.com/attune-hpc/attune/tunlets/catalogue"
 )
 
@@ -36,5 +37,18 @@ func TestCasesAreWhole(t *testing.T) {
 				t.Error("has a unit or a format, want both or none")
 			}
 		})
+	}
+}
+
+// Where a compiler is missing, the message says which package has it.
+func TestCompilersHavePackages(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for _, c := range All() {
+		for _, s := range c.Sources {
+			missing := workload.Repository.Build(t.Context(), s.Compiler, s.Name, s.As, s.Flags...)
+			if missing == "" || strings.HasSuffix(missing, "apt-get install )") {
+				t.Errorf("%s: %q", c.Name, missing)
+			}
+		}
 	}
 }

@@ -113,7 +113,7 @@ func MissingModule(ctx context.Context, module string) bool {
 }
 
 // compilers are those that programs are built with, and their packages.
-var compilers = map[string]string{"gcc": "gcc", "mpicc.openmpi": "libopenmpi-dev", "mpicc.mpich": "libmpich-dev", "go": "golang-go"}
+var compilers = map[string]string{"gcc": "gcc", "mpicc.openmpi": "libopenmpi-dev", "mpicc.mpich": "libmpich-dev", "clang-14": "clang-14", "go": "golang-go"}
 
 // Build compiles a program of Sources into Cache, and says why it cannot; empty
 // when it has. It is in C but for the compiler go. The compiler is gcc, and the program has the name of its
