@@ -53,7 +53,7 @@ func main() {
 	flag.Float64Var(&o.seconds, "seconds", 30, "length of a run under attune")
 	flag.Float64Var(&o.plainSeconds, "plain-seconds", 5, "length of a run with a fixed setting")
 	flag.StringVar(&o.only, "run", "", "only cases whose names match this `REGEXP`")
-	flag.BoolVar(&o.each, "each", false, "also hold each case to 85 % of the best setting, and its change to a second")
+	flag.BoolVar(&o.each, "each", false, fmt.Sprintf("also hold each case to %.0f %% of the best setting, and its change to a second", 100*eachOfBest))
 	flag.StringVar(&o.reports, "reports", "", "keep attune's reports in this `FOLDER`")
 	flag.BoolVar(&o.list, "list", false, "name the cases, and run none")
 	d := &document{}
