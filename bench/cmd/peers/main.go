@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,7 +37,7 @@ type figure struct {
 	Missing string         `json:"missing,omitempty"`
 
 	attune bool
-	added  []float64 // of each turn
+	added  []float64 // of each turn; NaN: it has failed
 }
 
 // document is what -json writes.
@@ -77,31 +78,9 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 		}
 	}
 	for _, t := range turns {
-		t.Added = present.Figure(measure.Median(t.added))
-		d.Figures = append(d.Figures, t.figure)
+		d.Figures = append(d.Figures, t.result())
 	}
 	d.judge()
-	return nil
-}
-
-// turn is a figure and what measures it once, in nanoseconds per call.
-type turn struct {
-	figure
-	once func(ctx context.Context, f *figure) (added float64, err error)
-}
-
-// take measures once. A tool that is not installed, or has failed, is said and not
-// tried again; Attune is, if a point came too late for a program.
-func (t *turn) take(ctx context.Context) error {
-	if t.Missing != "" && !t.attune {
-		return nil
-	}
-	added, err := t.once(ctx, &t.figure)
-	if err != nil {
-		t.Missing = err.Error()
-		return ctx.Err()
-	}
-	t.Missing, t.added = "", append(t.added, added)
 	return nil
 }
 
@@ -174,7 +153,14 @@ func (b bench) peer(t tool) func(context.Context, *figure) (float64, error) {
 			return 0, err
 		}
 		with, err := b.under(ctx, t, program, calls)
-		return nanos(with, t.at) - nanos(without, t.at), err
+		if err != nil {
+			return 0, err
+		}
+		added := nanos(with, t.at) - nanos(without, t.at)
+		if math.IsNaN(added) || added <= 0 { // anything is cheaper than what did not watch
+			return 0, fmt.Errorf("%s adds %s ns to a call of %s", t.name, present.Number(added), t.at)
+		}
+		return added, nil
 	}
 }
 
@@ -206,23 +192,24 @@ func nanos(r measure.Result, function string) float64 {
 
 // judge sets Attune's figure beside that of each tool that offers the same: the
 // cheapest that Attune has for a function of this kind, against the tool's of the
-// same turn; the median of all.
+// same turn; the median of all. What was not measured is not cheaper.
 func (d *document) judge() {
-	for _, peer := range d.Figures {
-		if peer.attune || peer.Missing != "" {
+	missing := 0
+	for _, f := range d.Figures {
+		if f.Missing != "" {
+			missing++
 			continue
 		}
-		at := slices.IndexFunc(d.Figures, func(f figure) bool {
-			return f.attune && f.Does == peer.Does && f.Function == peer.Function
-		})
-		if at < 0 {
+		at := slices.IndexFunc(d.Figures, func(o figure) bool { return o.attune && o.Does == f.Does && o.Function == f.Function })
+		if f.attune || at < 0 {
 			continue
 		}
 		d.Goals = append(d.Goals, present.Goal{
-			Name:  fmt.Sprintf("%s: Attune (%s) to %s", peer.Does, d.Figures[at].Mechanism, peer.Tool),
-			Value: present.Figure(measure.Median(measure.Ratios(d.Figures[at].added, peer.added))), Limit: 1,
+			Name:  fmt.Sprintf("%s: Attune (%s) to %s", f.Does, d.Figures[at].Mechanism, f.Tool),
+			Value: present.Figure(measure.Median(measure.Ratios(d.Figures[at].added, f.added))), Limit: 1,
 		})
 	}
+	d.Goals = append(d.Goals, present.Goal{Name: "tools that cannot run here, or have failed", Value: present.Figure(missing), Limit: 0})
 }
 
 // Print shows the figures and the goals.
