@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What bench/run.c measures: one operation in a loop, in a program with two
- * threads. Prints nanoseconds per operation. Knows nothing of DMLib. */
+ * threads. Prints nanoseconds per operation, and how many there were. Knows nothing of
+ * DMLib. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -101,7 +102,9 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
         if (argc < 2 || strcmp(argv[1], operations[i].name) != 0)
             continue;
-        printf("%.3f\n", median_time(operations[i].run, operations[i].count));
+        long count = operations[i].count;
+        double nanoseconds = median_time(operations[i].run, count);
+        printf("%.3f %ld\n", nanoseconds, count / 10 + PARTS * (count / PARTS));
         return 0;
     }
     fprintf(stderr, "usage: workload lock|malloc|read [CPU]\n");
