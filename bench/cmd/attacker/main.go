@@ -111,15 +111,18 @@ func (p *place) tell() {
 	}
 }
 
-// forGood runs a program of the user's, again when it ends, for as long at a time.
+// forGood runs a program of the user's, again when it ends, for as long at a time, and
+// counts the runs that lasted so long.
 func (p *place) forGood(each time.Duration, name string, args ...string) {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), each)
 		command := exec.CommandContext(ctx, p.program(name), args...)
 		command.SysProcAttr = diesWithUs
 		_ = command.Run() // it is killed
+		if ctx.Err() != nil {
+			p.count("runs of " + name)
+		}
 		cancel()
-		p.count("runs of " + name)
 		time.Sleep(10 * time.Millisecond)
 	}
 }

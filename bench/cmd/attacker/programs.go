@@ -89,6 +89,7 @@ func silentPages(p *place) error {
 	go p.asked("reads of memory without answer", memory.Asked)
 	go p.asked("reads of a program without answer", program.Asked)
 	for {
+		p.count("silences")
 		memory.Silence(true)
 		program.Silence(true)
 		time.Sleep(silentFor)

@@ -10,10 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/silentfs"
@@ -29,6 +32,9 @@ type attack struct {
 	mu     sync.Mutex // guards counts
 	counts map[string]int
 }
+
+// attacks are those that the attacker makes, by the names that begin its lines.
+var attacks = []string{"fuse", "objects", "execs", "stands", "sockets", "calls"}
 
 // fuseFolders are mounted for the user, who serves them.
 var fuseFolders = []string{"fuse/memory", "fuse/program"}
@@ -80,16 +86,32 @@ func (a *attack) listen(out io.Reader) {
 	}
 }
 
-// stop ends the attacks, and adds to what was done.
-func (a *attack) stop(done map[string]int) error {
+// stop ends the attacks, adds to what was done, and returns which of them did nothing.
+func (a *attack) stop(done map[string]int) (idle []string, err error) {
 	_ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL) // Wait says how it ended
-	err := a.unmount()                                    // has whoever waits for a page wait no longer
-	_ = a.cmd.Wait()                                      // killed
+	err = a.unmount()                                     // has whoever waits for a page wait no longer
+	_ = a.cmd.Wait()                                      // killed, unless it ended before
+	if status := a.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
+		err = errors.Join(err, fmt.Errorf("the attacker has ended by itself: %s", a.cmd.ProcessState))
+	}
 	<-a.done
 	for what, n := range a.counts {
 		done[what] += n
 	}
-	return errors.Join(err, await("end of the attacks", func() bool { return len(processesOf(hostileUser)) == 0 }))
+	return idleIn(a.counts), errors.Join(err, await("end of the attacks", func() bool { return len(processesOf(hostileUser)) == 0 }))
+}
+
+// idleIn returns the attacks that have counted nothing, calls that nobody was there to answer
+// left out.
+func idleIn(counts map[string]int) []string {
+	return slices.DeleteFunc(slices.Clone(attacks), func(name string) bool {
+		for what, n := range counts {
+			if strings.HasPrefix(what, name+" ") && !strings.HasSuffix(what, ", "+codes.Unavailable.String()) && n > 0 {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 func (a *attack) unmount() (err error) {

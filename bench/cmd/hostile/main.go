@@ -38,6 +38,8 @@ type document struct {
 	Restarts      int            `json:"restarts"`
 	Left          []string       `json:"left"`
 	Done          map[string]int `json:"attacks"`
+	// Idle are the attacks that did nothing in a round.
+	Idle []string `json:"idle_attacks"`
 
 	length float64 // seconds
 	part   float64 // of a measurement
@@ -50,6 +52,9 @@ type victims struct {
 	Detections []float64 `json:"detections_ms"`
 }
 
+// leastRounds is how many give a median.
+const leastRounds = 5
+
 // detectionsEach is how many programs are detected in a part of a round.
 const detectionsEach = 8
 
@@ -59,7 +64,7 @@ func main() {
 	flag.Float64Var(&d.part, "part", 10, "length of each run of a program")
 	flag.BoolVar(&d.keep, "keep", false, "leave the folder with the logs of the services")
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "hostile", Packages: []string{"libc6", "python3-numpy"}, Quick: benchmark.Quick{"seconds": "90", "part": "6"}, Document: d,
+		Name: "hostile", Packages: []string{"libc6", "python3-numpy"}, Quick: benchmark.Quick{"seconds": "240", "part": "6"}, Document: d,
 		Measure: d.measure,
 	}))
 }
@@ -77,7 +82,7 @@ func (d *document) measure(ctx context.Context) error {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	end := time.Now().Add(time.Duration(d.length * float64(time.Second)))
-	for n := 0; err == nil && (n < 2 || time.Now().Before(end)); n++ {
+	for n := 0; err == nil && (n < leastRounds || time.Now().Before(end)); n++ {
 		err = d.round(ctx, f, n%2 == 1)
 	}
 	if err != nil || d.keep {
@@ -135,7 +140,9 @@ func (r *round) calmDown(context.Context) error {
 	running := r.running
 	r.running = nil
 	r.attacking.Store(false)
-	return running.stop(r.Done)
+	idle, err := running.stop(r.Done)
+	r.Idle = append(r.Idle, idle...)
+	return err
 }
 
 func (r *round) startSite(ctx context.Context) error {
