@@ -22,27 +22,33 @@ func (f *figures) fail(format string, args ...any) {
 }
 
 // judgeRecord sees that the account says which limit was exceeded, and that the command
-// itself was killed.
-func (f *figures) judgeRecord(text []byte, field string, amount float64) error {
+// itself was killed. It returns whether the account has more than the limit.
+func (f *figures) judgeRecord(text []byte, field string, amount float64) (exceeded bool, err error) {
 	var a account.Account
 	if err := json.Unmarshal(text, &a); err != nil {
-		return err
+		return false, err
 	}
 	if a.Exit.Type != account.ExitLimits || a.Exit.Signal != "SIGKILL" || len(a.Exit.Limits) != 1 {
 		f.fail("%s: the account says of the end: %+v", field, a.Exit)
 	}
-	if n, known := a.Number(field); known {
+	n, known := a.Number(field)
+	if known {
 		f.OverPercent = append(f.OverPercent, 100*(n/amount-1))
 	}
-	return nil
+	return known && n > amount, nil
 }
 
 // readLives reads what stubborn.c writes: when the limit was exceeded, and of each process
-// its id and when it was last alive, nanoseconds.
-func (f *figures) readLives(path string) error {
+// its id and when it was last alive, nanoseconds. The process that exceeds the limit may not
+// have noted it, where the tree as a whole had exceeded it before: exceeded says that.
+func (f *figures) readLives(path, field string, exceeded bool) error {
 	data, err := os.ReadFile(path)
-	if err != nil {
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return err
+	case len(data) == 0:
+		f.fail("%s: ended before the tree had begun", field)
+		return nil
 	}
 	words := make([]uint64, len(data)/8)
 	for i := range words {
@@ -54,8 +60,13 @@ func (f *figures) readLives(path string) error {
 			f.fail("process %d is left", process[0])
 		}
 	}
+	excess := words[0]
+	if excess == 0 && !exceeded {
+		f.fail("%s: ended before the limit was exceeded", field)
+		return nil
+	}
 	late := 0.0
-	if excess := words[0]; excess != 0 && excess < last { // 0: the tree as a whole had exceeded it before
+	if excess != 0 && excess < last {
 		late = float64(last-excess) / 1e6
 	}
 	f.LateMilliseconds = append(f.LateMilliseconds, late)
@@ -72,12 +83,8 @@ func (f *figures) late(share float64) string {
 	return present.Number(measure.Quantile(f.LateMilliseconds, share)) + " ms"
 }
 
-func most(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	return slices.Max(values)
-}
+// most is the greatest of the values, NaN for none.
+func most(values []float64) float64 { return measure.Quantile(values, 1) }
 
 func exitCode(err error) int {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

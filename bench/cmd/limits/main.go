@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
@@ -41,6 +42,10 @@ var modes = []struct {
 	flags []string
 }{{name: "root"}, {"without root", []string{"--without-root", "--no-cgroup"}}}
 
+// settable says whether a field can have a limit in a mode: a control group that is not
+// there is not measured.
+func settable(field string, flags []string) bool { return field != cgroupField || flags == nil }
+
 // figures are those of one field in one mode.
 type figures struct {
 	// LateMilliseconds is from the excess to the last sign of life of each round.
@@ -61,7 +66,7 @@ func main() {
 	rounds := flag.Int("n", 200, "rounds in each mode, over all fields in turn")
 	d := &document{Figures: make(map[string]map[string]*figures)}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "limits", Quick: benchmark.Quick{"n": "15"}, Document: d,
+		Name: "limits", Quick: benchmark.Quick{"n": strconv.Itoa(len(limits))}, Document: d,
 		Measure: func(ctx context.Context) error { return d.measure(ctx, *rounds) },
 	}))
 }
@@ -75,8 +80,8 @@ func (d *document) measure(ctx context.Context, rounds int) error {
 		d.Figures[mode.name] = make(map[string]*figures)
 		for i := range rounds {
 			limit := limits[i%len(limits)]
-			if limit.field == cgroupField && mode.flags != nil {
-				limit = limits[0] // refused there
+			if !settable(limit.field, mode.flags) {
+				limit = limits[0]
 			}
 			f := d.Figures[mode.name][limit.field]
 			if f == nil {
@@ -119,7 +124,8 @@ func (f *figures) round(ctx context.Context, dir, program, field string, amount 
 	if err != nil {
 		return err
 	}
-	if err := f.judgeRecord(text, field, amount); err != nil {
+	exceeded, err := f.judgeRecord(text, field, amount)
+	if err != nil {
 		return err
 	}
 	if !alive(uint64(beside.Process.Pid)) {
@@ -127,7 +133,7 @@ func (f *figures) round(ctx context.Context, dir, program, field string, amount 
 	}
 	_ = beside.Process.Kill()
 	_ = beside.Wait() // killed
-	return f.readLives(lives)
+	return f.readLives(lives, field, exceeded)
 }
 
 // Print shows the figures and the goals.
@@ -135,10 +141,13 @@ func (d *document) Print() {
 	var table present.Table
 	table.Row("account", "field", "rounds", "median late", "most late", "most over", "failed")
 	for _, mode := range modes {
-		all := &figures{}
+		all, unmeasured := &figures{}, 0
 		for _, limit := range limits {
 			f := d.Figures[mode.name][limit.field]
 			if f == nil {
+				if settable(limit.field, mode.flags) {
+					unmeasured++
+				}
 				continue
 			}
 			table.Row(mode.name, limit.field, fmt.Sprint(len(f.LateMilliseconds)), f.late(0.5), f.late(1), present.Number(most(f.OverPercent))+" %", fmt.Sprint(len(f.Failed)))
@@ -148,6 +157,7 @@ func (d *document) Print() {
 			fmt.Printf("%s: %s\n", mode.name, text)
 		}
 		d.Goals = append(d.Goals,
+			present.Goal{Name: mode.name + ": fields without a round", Limit: 0, Value: present.Figure(unmeasured)},
 			present.Goal{Name: mode.name + ": rounds that did not end as they should", Limit: 0, Value: present.Figure(len(all.Failed))},
 			present.Goal{Name: mode.name + ": last sign of life after the excess", Unit: "ms", Limit: 100, Value: present.Figure(most(all.LateMilliseconds))})
 	}
