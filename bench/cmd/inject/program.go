@@ -109,7 +109,7 @@ func (p *program) end() (wrong int, err error) {
 const variableWrites = 1000
 
 // writes sets a variable again and again, and has the program say what it
-// holds. The program is never stopped: what it could notice is looked for.
+// holds.
 func (d *document) writes(p *program) error {
 	knob, err := objfile.Resolve(p.pid, "entered", "knob", objfile.Variable)
 	if err != nil {
@@ -121,16 +121,12 @@ func (d *document) writes(p *program) error {
 	}
 	defer process.Close()
 	var took []float64
-	stops := 0
 	for i := range variableWrites {
 		began := time.Now()
 		if err := process.Write(knob.Address, binary.LittleEndian.AppendUint64(nil, uint64(i))); err != nil {
 			return err
 		}
 		took = append(took, time.Since(began).Seconds()*1e6)
-		if status(p.pid, "TracerPid") != 0 {
-			stops++
-		}
 	}
 	_, _, value, err := p.ask()
 	if err != nil {
@@ -140,7 +136,6 @@ func (d *document) writes(p *program) error {
 		return fmt.Errorf("the variable holds %d after %d was written", value, variableWrites-1)
 	}
 	d.Write = present.Figure(measure.Median(took))
-	d.WriteStopped = present.Figure(stops)
 	return nil
 }
 
