@@ -89,7 +89,7 @@ func main() {
 	rounds := flag.Int("n", 7, "runs of each program with each tool; medians are shown")
 	d := &document{Times: make(map[string]map[string]*times)}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "account", Packages: []string{"strace", "time", "linux-perf", "coop-computing-tools"}, Quick: benchmark.Quick{"n": "3"}, Document: d,
+		Name: "account", Packages: []string{"strace", "time", "linux-perf", "coop-computing-tools"}, Quick: benchmark.Quick{"n": "5"}, Document: d,
 		Measure: func(ctx context.Context) error { return d.measure(ctx, *rounds) },
 	}))
 }

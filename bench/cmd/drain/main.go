@@ -94,7 +94,7 @@ func main() {
 	repeats := flag.Int("n", 5, "runs of each load; medians are shown")
 	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "drain", Packages: []string{"libc6"}, Quick: benchmark.Quick{"n": "3"}, Document: d,
+		Name: "drain", Packages: []string{"libc6"}, Document: d,
 		Measure: func(ctx context.Context) error { return d.measure(ctx, *repeats) },
 	}))
 }

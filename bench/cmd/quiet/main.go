@@ -39,7 +39,7 @@ func main() {
 	only := flag.String("run", "", "only programs whose names match this `REGEXP`")
 	d := &document{}
 	os.Exit(benchmark.Main(benchmark.Options{
-		Name: "quiet", Packages: []string{"libc6", "python3-numpy", "ffmpeg", "nodejs", "git", "perl-base", "g++"}, Quick: benchmark.Quick{"n": "1"}, Document: d,
+		Name: "quiet", Packages: []string{"libc6", "python3-numpy", "ffmpeg", "nodejs", "git", "perl-base", "g++"}, Quick: benchmark.Quick{"n": "5"}, Document: d,
 		Measure: func(ctx context.Context) error {
 			pattern, err := regexp.Compile(*only)
 			if err != nil {

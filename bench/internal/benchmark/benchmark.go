@@ -47,7 +47,8 @@ type Options struct {
 	// Packages are the Debian packages whose versions say more of the machine.
 	Packages []string
 	// Quick is the short form, what -quick gives to flags that are not given:
-	// fewer runs of the same kind, compared in the same pairs.
+	// fewer runs of the same kind, compared in the same pairs. A median that is judged is that
+	// of five at least.
 	Quick Quick
 	// Document takes the figures.
 	Document Document
@@ -61,7 +62,7 @@ type Options struct {
 func Main(o Options) int {
 	file := flag.String("json", "", "also write the figures to this file")
 	check := flag.Bool("check", false, "fail if a goal is missed")
-	quick := flag.Bool("quick", false, "a few minutes at most: as if with "+o.Quick.String())
+	quick := flag.Bool("quick", false, "fewer or shorter runs, compared in the same pairs: as if with "+o.Quick.String())
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
