@@ -88,6 +88,8 @@ type figure struct {
 type document struct {
 	benchmark.Common
 	Figures []figure `json:"figures"`
+	// Missing are loads that cannot be measured here, with the reason.
+	Missing []string `json:"missing,omitempty"`
 }
 
 func main() {
@@ -120,7 +122,7 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 			l.program = static
 		}
 		if l.kernel && c.missing != nil {
-			fmt.Fprintf(os.Stderr, "drain: %s: not measured: %v\n", l.name, c.missing)
+			d.Missing = append(d.Missing, fmt.Sprintf("%s: %v", l.name, c.missing))
 			continue
 		}
 		if err := d.add(ctx, l, c, repeats); err != nil {
@@ -220,36 +222,4 @@ func said(r measure.Result) (made counter.Sums, err error) {
 		return made, fmt.Errorf("the program said %q: %w", r.Lines[0].Text, err)
 	}
 	return made, nil
-}
-
-func (d *document) addGoals(l load, f figure) {
-	if l.goal == 0 {
-		d.Goals = append(d.Goals, present.Goal{Name: l.name + ": lost and not counted", Value: present.Figure(f.Unaccounted)})
-		return
-	}
-	d.Goals = append(d.Goals,
-		present.Goal{Name: l.name + ": millions a second", Value: f.Delivered / 1e6, Limit: present.Figure(l.goal / 1e6), AtLeast: true},
-		present.Goal{Name: l.name + ": lost", Value: present.Figure(f.Lost)})
-	if l.cpu > 0 {
-		d.Goals = append(d.Goals, present.Goal{Name: l.name + ": share of a core", Value: f.CPU, Limit: present.Figure(l.cpu)})
-	}
-}
-
-// Print shows the figures and the goals.
-func (d *document) Print() {
-	fmt.Println()
-	var table present.Table
-	table.Row("events", "calls/s", "delivered/s", "lost", "not counted", "cores, controller and Analyzer", "empty uprobe/s")
-	for _, f := range d.Figures {
-		table.Row(f.Name, fmt.Sprintf("%.2f M", float64(f.Rate)/1e6), fmt.Sprintf("%.2f M", float64(f.Delivered)/1e6),
-			strconv.FormatInt(f.Lost, 10), strconv.FormatInt(f.Unaccounted, 10), present.Number(float64(f.CPU)), most(f.Ceiling))
-	}
-	table.Print(os.Stdout)
-}
-
-func most(perSecond present.Figure) string {
-	if perSecond == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.2f M", float64(perSecond)/1e6)
 }
