@@ -51,36 +51,29 @@ var errNoPacer = errors.New("the collector's percentage cannot be told from othe
 // at which it must not be written.
 type goPercent struct{}
 
-// goController is what was read of runtime.gcController.
-type goController struct {
-	address uint64 // in the process
-	percent int32
-}
-
-// readController reads one; false if the bytes cannot be one. The least heap follows
+// isController says whether bytes can be of runtime.gcController. The least heap follows
 // from the percentage, wherever it was set: by GOGC, by debug.SetGCPercent, by Attune.
 // With GOGC=off nothing is recognised, and there is nothing to be tuned.
-func readController(data []byte) (percent int32, ok bool) {
-	word := binary.LittleEndian.Uint64(data)
+func isController(data []byte) bool {
+	percent := binary.LittleEndian.Uint64(data)
 	limit := int64(binary.LittleEndian.Uint64(data[8:]))
 	minimum := binary.LittleEndian.Uint64(data[16:])
-	ok = word >= 1 && word <= math.MaxInt32 && limit > 0 && minimum == goHeapMinimum*word/100
-	return int32(word), ok
+	return percent >= 1 && percent <= math.MaxInt32 && limit > 0 && minimum == goHeapMinimum*percent/100
 }
 
 func (m goPercent) plan(_ context.Context, r *settingRequest) (*actuate.Plan, error) {
 	if err := r.RefuseLater(r.setting.Name + " is written"); err != nil {
 		return nil, err
 	}
-	image, c, err := m.find(r.Process)
+	image, controller, err := m.find(r.Process)
 	if err != nil {
 		return nil, err
 	}
-	percent, err := access.WordAt(r.Process, image, c.address, "runtime.gcController.gcPercent", 4, access.Integer(r.value))
+	percent, err := access.WordAt(r.Process, image, controller, "runtime.gcController.gcPercent", 4, access.Integer(r.value))
 	if err != nil {
 		return nil, err
 	}
-	least, err := access.WordAt(r.Process, image, c.address+16, "runtime.gcController.heapMinimum", 8, access.Integer(goHeapMinimum*r.value/100))
+	least, err := access.WordAt(r.Process, image, controller+16, "runtime.gcController.heapMinimum", 8, access.Integer(goHeapMinimum*r.value/100))
 	if err != nil {
 		return nil, err
 	}
@@ -94,20 +87,20 @@ func (m goPercent) plan(_ context.Context, r *settingRequest) (*actuate.Plan, er
 }
 
 // find looks for the controller in the program, where Go code is.
-func (goPercent) find(process access.Process) (objfile.Image, goController, error) {
+func (goPercent) find(process access.Process) (image objfile.Image, address uint64, err error) {
 	images, err := process.Images()
 	if err != nil {
-		return objfile.Image{}, goController{}, fmt.Errorf("mappings of process %d: %w", process.PID(), err)
+		return objfile.Image{}, 0, fmt.Errorf("mappings of process %d: %w", process.PID(), err)
 	}
 	for _, image := range images {
 		segments, isGo, err := goData(image)
 		if err != nil || !isGo {
 			continue // it may be gone, and is no Go program's then
 		}
-		c, err := controllerIn(process, image, segments)
-		return image, c, err
+		address, err := controllerIn(process, image, segments)
+		return image, address, err
 	}
-	return objfile.Image{}, goController{}, fmt.Errorf("%w: no object of process %d is a Go program", access.ErrAbsent, process.PID())
+	return objfile.Image{}, 0, fmt.Errorf("%w: no object of process %d is a Go program", access.ErrAbsent, process.PID())
 }
 
 // goData lists what an object writes to, if it holds Go code.
@@ -122,7 +115,7 @@ func goData(image objfile.Image) (segments []objfile.Segment, isGo bool, err err
 
 // controllerIn finds the controller: by its symbol, or as the only place in the
 // object's data that can be one, since stripped programs have no symbols of data.
-func controllerIn(process access.Process, image objfile.Image, segments []objfile.Segment) (goController, error) {
+func controllerIn(process access.Process, image objfile.Image, segments []objfile.Segment) (address uint64, err error) {
 	symbol, err := image.Symbol("runtime.gcController", objfile.Variable)
 	if err == nil {
 		address := image.Address(symbol.Value)
@@ -131,26 +124,26 @@ func controllerIn(process access.Process, image objfile.Image, segments []objfil
 			err = fmt.Errorf("%w: %s does not hold what Go 1.19 and later have there, or GOGC is off", errNoPacer, symbol.Name)
 		}
 		if err != nil {
-			return goController{}, err
+			return 0, err
 		}
 		return found[0], nil
 	}
-	var all []goController
+	var all []uint64
 	for _, s := range segments {
 		found, err := controllers(process, image.Address(s.Address), s.Size)
 		if err != nil {
-			return goController{}, err
+			return 0, err
 		}
 		all = append(all, found...)
 	}
 	if len(all) != 1 {
-		return goController{}, fmt.Errorf("%w: %d places of %s can be it; GOGC may be off, or it was built by Go before 1.19", errNoPacer, len(all), image.Name())
+		return 0, fmt.Errorf("%w: %d places of %s can be it; GOGC may be off, or it was built by Go before 1.19", errNoPacer, len(all), image.Name())
 	}
 	return all[0], nil
 }
 
 // controllers lists the places that can be a controller.
-func controllers(process access.Process, address, size uint64) (found []goController, err error) {
+func controllers(process access.Process, address, size uint64) (found []uint64, err error) {
 	if size > mostGoData {
 		return nil, fmt.Errorf("%w: %d bytes of data are more than %d", errNoPacer, size, mostGoData)
 	}
@@ -159,8 +152,8 @@ func controllers(process access.Process, address, size uint64) (found []goContro
 		return nil, err
 	}
 	for at := -address % 8; at+goControllerBytes <= size; at += 8 {
-		if percent, ok := readController(data[at : at+goControllerBytes]); ok {
-			found = append(found, goController{address: address + at, percent: percent})
+		if isController(data[at : at+goControllerBytes]) {
+			found = append(found, address+at)
 		}
 	}
 	return found, nil

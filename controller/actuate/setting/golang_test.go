@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestReadController(t *testing.T) {
+func TestIsController(t *testing.T) {
 	tests := []struct {
 		name                    string
 		percent, limit, minimum uint64
@@ -27,8 +27,8 @@ func TestReadController(t *testing.T) {
 		data := binary.LittleEndian.AppendUint64(nil, tt.percent)
 		data = binary.LittleEndian.AppendUint64(data, tt.limit)
 		data = binary.LittleEndian.AppendUint64(data, tt.minimum)
-		if percent, got := readController(data); got != tt.want || got && percent != int32(tt.percent) {
-			t.Errorf("%s: %d, %v; want %v", tt.name, percent, got, tt.want)
+		if got := isController(data); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func collectives() []collective {
 func mpiFunctions() []string {
 	return []string{
 		"PMPI_Query_thread", "PMPI_Comm_rank", "PMPI_Comm_size", "PMPI_Type_get_name",
-		"MPI_T_init_thread", "MPI_T_finalize", "MPI_T_cvar_get_num", "MPI_T_cvar_get_index", "MPI_T_cvar_get_info",
+		"MPI_T_init_thread", "MPI_T_cvar_get_num", "MPI_T_cvar_get_index", "MPI_T_cvar_get_info",
 		"MPI_T_enum_get_info", "MPI_T_enum_get_item",
 		"MPI_T_cvar_handle_alloc", "MPI_T_cvar_handle_free", "MPI_T_cvar_read", "MPI_T_cvar_write",
 	}
