@@ -72,13 +72,14 @@ func (c *Client) followControllers(ctx context.Context) {
 	linked := make(chan struct{}, 1)
 	defer c.link.listen(linked)()
 	for {
+		// At first, too: a connection that stood before listen rings for nobody.
+		if err := c.nats.Publish(subjectRoll, nil); err != nil {
+			c.log.Debug("controllers are not asked for their records", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-linked:
-			if err := c.nats.Publish(subjectRoll, nil); err != nil {
-				c.log.Debug("controllers are not asked for their records", "error", err)
-			}
 		}
 	}
 }

@@ -63,3 +63,12 @@ func (c *Client) Orders(ctx context.Context) (int, error) {
 	entries, err := read(ctx, kv, jetstream.AllKeys)
 	return len(entries), err
 }
+
+// FollowAnew forgets all controllers, and follows them once more, by the connection that
+// there is.
+func (c *Client) FollowAnew() {
+	c.controllers.mu.Lock()
+	clear(c.controllers.byID)
+	c.controllers.mu.Unlock()
+	c.start(c.followControllers)
+}
