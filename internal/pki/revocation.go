@@ -31,6 +31,7 @@ var ErrRevoked = errors.New("certificate is revoked")
 type revocations struct {
 	mu       sync.Mutex
 	path     string // of the file that remembers them; empty: none does
+	unsaved  bool   // the file does not have all of them
 	list     []*attunev1.Revocation
 	bySerial map[string]*attunev1.Revocation
 	byName   map[string][]*attunev1.Revocation
@@ -113,18 +114,24 @@ func roleOf(c *x509.Certificate) attunev1.Role {
 
 // Revoke has certificates not be believed from now on: handshakes with them fail,
 // and connections that were made with them are closed. What was revoked once stays
-// so, whatever later lists have.
-func (i *Identity) Revoke(list []*attunev1.Revocation) {
+// so, whatever later lists have. After an error all that is so, but not remembered for the
+// next start; any later call tries that again.
+func (i *Identity) Revoke(list []*attunev1.Revocation) error {
 	r := &i.revoked
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.add(list, i.clock()) {
-		return
+	if r.add(list, i.clock()) {
+		i.log.Warn("certificates are revoked", "entries", len(r.list))
+		r.unsaved = true
+		i.closeRevoked()
 	}
-	i.log.Warn("certificates are revoked", "entries", len(r.list))
-	if err := r.write(); err != nil {
-		i.log.Error("revoked certificates are not remembered for the next start", "error", err)
-	}
+	return r.save()
+}
+
+// closeRevoked closes the connections that were made with what is revoked now. The caller
+// has the lock.
+func (i *Identity) closeRevoked() {
+	r := &i.revoked
 	for conn, chain := range r.held {
 		if err := r.check(chain); err != nil {
 			i.log.Warn("connection is closed", "peer", conn.RemoteAddr(), "error", err)
@@ -164,16 +171,19 @@ func (i *Identity) Remember(path string) error {
 	return nil
 }
 
-// write replaces the file. The caller has the lock.
-func (r *revocations) write() error {
-	if r.path == "" {
+// save replaces the file if it lacks something. The caller has the lock.
+func (r *revocations) save() error {
+	if r.path == "" || !r.unsaved {
 		return nil
 	}
 	text, err := protojson.Marshal(&attunev1.Revocations{Revocations: r.list})
-	if err != nil {
-		return err
+	if err == nil {
+		err = outfile.PutDurably(r.path, text, 0o600)
 	}
-	return outfile.PutDurably(r.path, text, 0o600)
+	if r.unsaved = err != nil; r.unsaved {
+		return fmt.Errorf("remember revoked certificates for the next start: %w", err)
+	}
+	return nil
 }
 
 // Verify returns why a peer's certificate, which a handshake has found to be of the

@@ -149,6 +149,34 @@ func TestRevokedIsRemembered(t *testing.T) {
 	}
 }
 
+// TestRevokedIsRememberedLater: a list that could not be written is written by the next
+// call, also if that has nothing new.
+func TestRevokedIsRememberedLater(t *testing.T) {
+	site := pkitest.New(t)
+	dir := filepath.Join(t.TempDir(), "state") // not there: nothing can be written in it
+	path := filepath.Join(dir, "revoked.json")
+	first, list := site.Node(t, "first"), []*attunev1.Revocation{{Serial: "abc"}}
+	if err := first.Remember(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Revoke(list); err == nil {
+		t.Error("it is not told that the list is not written")
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Revoke(list); err != nil {
+		t.Error(err)
+	}
+	next := site.Node(t, "next")
+	if err := next.Remember(path); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(next.Revoked()); n != 1 {
+		t.Errorf("%d entries are remembered, want 1", n)
+	}
+}
+
 // TestHeldConnectionsAreForgotten: connections that have ended are not kept.
 func TestHeldConnectionsAreForgotten(t *testing.T) {
 	site := pkitest.New(t)

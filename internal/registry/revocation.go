@@ -5,10 +5,12 @@ package registry
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/attune-hpc/attune/internal/pki"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -44,13 +46,18 @@ func (m *mirror) revocations() (list []*attunev1.Revocation) {
 }
 
 // heed has this side not believe what was revoked, the registry's own certificate
-// included. After an error this side is still connected to that registry.
+// included. After an error this side is still connected to that registry, or does not
+// remember all of it.
 func (c *conn) heed(m *mirror) error {
 	identity := c.options.Identity
 	if identity == nil {
 		return nil
 	}
-	identity.Revoke(m.revocations())
+	return errors.Join(identity.Revoke(m.revocations()), c.leaveRevoked(identity))
+}
+
+// leaveRevoked leaves a registry whose own certificate is revoked.
+func (c *conn) leaveRevoked(identity *pki.Identity) error {
 	// The library's own TLSConnectionState does not lock what it reads.
 	state := c.shown.server.Load()
 	if state == nil || identity.Verify(*state) == nil {

@@ -31,11 +31,11 @@ func (c *Client) Watch(ctx context.Context, f func(View)) error {
 	return c.follow(ctx, c.orders, func() error { return errors.Join(c.heed(c.orders), c.putBack(ctx)) }, f)
 }
 
-// revokeAgain lies between two attempts to enforce what is revoked.
+// revokeAgain lies between two attempts to enforce and remember what is revoked.
 const revokeAgain = 2 * time.Second
 
 // follow calls f with what a mirror says, at first and after each change, and before it
-// revoke, which enforces what is revoked. If that fails it is called again after a pause,
+// revoke, which enforces and remembers what is revoked. If that fails it is called again after a pause,
 // whether or not there is a change, until it succeeds.
 func (c *conn) follow(ctx context.Context, m *mirror, revoke func() error, f func(View)) error {
 	changed := make(chan struct{}, 1)
@@ -71,7 +71,7 @@ func (c *conn) tryRevoke(ctx context.Context, revoke func() error, failing bool)
 		return nil
 	}
 	if !failing && ctx.Err() == nil {
-		c.log.Warn("what is revoked is not enforced everywhere, trying again", "error", err)
+		c.log.Warn("what is revoked is not enforced everywhere, or not remembered; trying again", "error", err)
 	}
 	return time.After(revokeAgain)
 }
