@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/outfile"
 	"github.com/attune-hpc/attune/internal/quota"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -104,8 +105,8 @@ func (r *reports) path(of *attunev1.SessionRecord) string {
 	return filepath.Join(r.dir, owner, of.GetId()+reportSuffix)
 }
 
-// put keeps a report. If that is one too many of its kind, the one of the user who has
-// most goes that was written, or last looked at, the longest ago.
+// put keeps a report; after an error it is lost. If that is one too many of its kind, the
+// one of the user who has most goes that was written, or last looked at, the longest ago.
 func (r *reports) put(of *attunev1.SessionRecord, text *report.Report) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,8 +119,8 @@ func (r *reports) put(of *attunev1.SessionRecord, text *report.Report) error {
 	}
 	r.used[path] = time.Now()
 	if len(text.Changes) > 0 {
-		if err := writeRecord(recordOf(path), of); err != nil {
-			return fmt.Errorf("keep the session's record: %w", err)
+		if err := writeRecord(recordOf(path), of); err != nil { // the report is there all the same
+			r.log.Warn("record of a session is not kept: after the next start it counts as one that changed nothing", "session", of.GetId(), "error", err)
 		}
 		r.changed[recordOf(path)] = proto.CloneOf(of)
 	}
@@ -137,7 +138,7 @@ func writeRecord(path string, of *attunev1.SessionRecord) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, text, 0o600)
+	return outfile.PutDurably(path, text, 0o600)
 }
 
 func readRecord(path string) (*attunev1.SessionRecord, error) {

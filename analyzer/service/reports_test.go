@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -96,6 +97,35 @@ func TestReportsThatMatter(t *testing.T) {
 		if len(records) != most || !slices.ContainsFunc(records, tuned) {
 			t.Errorf("records %v", records)
 		}
+	}
+}
+
+// TestReportWithoutItsRecord: a report is not lost because the record beside it cannot be
+// written, and still counts as of a session that changed something.
+func TestReportWithoutItsRecord(t *testing.T) {
+	r, err := openReports(t.TempDir(), 1, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tuned := &attunev1.SessionRecord{Id: "tuned.1"}
+	path := recordOf(r.path(tuned))
+	if err := os.MkdirAll(path, 0o700); err != nil { // no file can be put there
+		t.Fatal(err)
+	}
+	if err := r.put(tuned, &report.Report{Changes: []report.Change{{}}}); err != nil {
+		t.Errorf("the report counts as lost: %v", err)
+	}
+	for n := range 2 {
+		if err := r.put(&attunev1.SessionRecord{Id: fmt.Sprintf("short.%d", n)}, &report.Report{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.get(tuned); err != nil {
+		t.Error(err)
+	}
+	files, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(files) != 3 { // two reports and the directory
+		t.Errorf("there are %v, %v", files, err)
 	}
 }
 
