@@ -190,7 +190,7 @@ func sameProcess(a, b *attunev1.ProcessIdentity) bool {
 func (a *Account) processGone(end *attunev1.RecordedProcessEnd) {
 	a.signals.gone(end.GetEnded().GetProcess())
 	p := a.processes.byHandle[end.GetEnded().GetProcess()]
-	if a.news = p != nil && !p.ended; p == nil {
+	if a.news = p != nil && p.mayGoOn() && !end.GetGoingOn(); p == nil {
 		return
 	}
 	p.end(end)

@@ -25,7 +25,7 @@ type ending struct {
 
 // endingOf is how the application ended, as a frame tells at a time after the start.
 func endingOf(e *attunev1.RecordedExit, start time.Time, after time.Duration) ending {
-	end := ending{known: !e.GoingOn, exit: exitOf(e.Code, e.GetSignal()), cpu: time.Duration(e.GetProgramCpuNanos())}
+	end := ending{known: !e.GoingOn && e.GetReason() == "", exit: exitOf(e.Code, e.GetSignal()), cpu: time.Duration(e.GetProgramCpuNanos())}
 	if e.GetEndedUnixNano() > 0 {
 		end.at = max(0, time.Unix(0, e.GetEndedUnixNano()).Sub(start))
 	}
@@ -60,25 +60,29 @@ func (e ending) report(r *report.Report) {
 	r.Account = e.account
 	r.Finished, r.Exit, r.Overhead.ProgramCPUSeconds = e.known, e.exit, e.cpu.Seconds()
 	if r.Finished && r.Exit == (report.Exit{}) {
-		r.Exit = exitOfAll(r.Processes)
+		r.Exit, r.Finished = exitOfAll(r.Processes)
 	}
 }
 
-// exitOfAll is the exit of the first process that did not end well, or of one that did.
-func exitOfAll(processes []report.Process) (exit report.Exit) {
+// exitOfAll is the exit of the first process that did not end well, or of one that did, if
+// all have ended.
+func exitOfAll(processes []report.Process) (exit report.Exit, ended bool) {
+	if slices.ContainsFunc(processes, func(p report.Process) bool { return p.EndedSeconds == nil }) {
+		return report.Exit{}, false
+	}
 	for _, p := range processes {
 		if p.Exit == nil {
 			continue
 		}
 		well := p.Exit.Signal == "" && p.Exit.Code != nil && *p.Exit.Code == 0
 		if !well {
-			return *p.Exit
+			return *p.Exit, true
 		}
 		if exit == (report.Exit{}) {
 			exit = *p.Exit
 		}
 	}
-	return exit
+	return exit, true
 }
 
 func exitOf(code *int32, signal string) report.Exit {

@@ -18,6 +18,7 @@ func TestEnding(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		statuses []int32 // of processes that were seen
+		left     bool    // the last of them may go on, out of reach
 		end      *attunev1.RecordedExit
 		want     report.Exit
 		finished bool
@@ -33,8 +34,13 @@ func TestEnding(t *testing.T) {
 		},
 		{name: "as its processes did, well", statuses: []int32{0, 0}, end: &attunev1.RecordedExit{}, want: exited(0), finished: true, rows: 2},
 		{
-			name: "ended by somebody", end: &attunev1.RecordedExit{Reason: "its end was asked for"}, finished: true,
+			name: "ended by somebody", end: &attunev1.RecordedExit{Reason: "its end was asked for"}, statuses: []int32{2 << 8}, rows: 1,
 			remark: "The session was ended: its end was asked for.",
+		},
+		{name: "one is out of reach", statuses: []int32{2 << 8, 0}, left: true, end: &attunev1.RecordedExit{}, rows: 2},
+		{
+			name: "one is out of reach, but how it ended was said", statuses: []int32{0}, left: true,
+			end: &attunev1.RecordedExit{Code: code(0)}, want: exited(0), finished: true, rows: 1,
 		},
 		{
 			name: "one was seen and one was not", statuses: []int32{0}, want: exited(0), finished: true, rows: 2,
@@ -49,9 +55,11 @@ func TestEnding(t *testing.T) {
 				a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Process{Process: &attunev1.RecordedProcess{
 					Process: &attunev1.Process{Handle: handle, Identity: &attunev1.ProcessIdentity{Pid: int32(100 + i)}},
 				}}})
-				a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessGone{ProcessGone: &attunev1.RecordedProcessEnd{
-					Ended: &attunev1.ProcessEnded{Process: handle, WaitStatus: &status},
-				}}})
+				gone := &attunev1.RecordedProcessEnd{Ended: &attunev1.ProcessEnded{Process: handle, WaitStatus: &status}}
+				if tt.left && i == len(tt.statuses)-1 {
+					gone.GoingOn, gone.Ended.WaitStatus = true, nil
+				}
+				a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessGone{ProcessGone: gone}})
 			}
 			if tt.end != nil {
 				a.Take(&attunev1.RecordingFrame{AtNanos: 1e9, What: &attunev1.RecordingFrame_Exit{Exit: tt.end}})
@@ -62,6 +70,58 @@ func TestEnding(t *testing.T) {
 			}
 			if remark := append(r.Remarks, report.Remark{})[0].Text; remark != tt.remark {
 				t.Errorf("remark %q, want %q", remark, tt.remark)
+			}
+		})
+	}
+}
+
+// TestOutOfReach: a process whose controller has gone has not ended, as far as is known,
+// until somebody tells of its end or another controller has found it.
+func TestOutOfReach(t *testing.T) {
+	id := &attunev1.ProcessIdentity{Pid: 100, StartTicks: 7}
+	found := func(handle uint64) *attunev1.RecordingFrame {
+		return &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Process{Process: &attunev1.RecordedProcess{
+			Process: &attunev1.Process{Handle: handle, Host: "n1", Identity: id},
+		}}}
+	}
+	gone := func(handle uint64, goingOn bool) *attunev1.RecordingFrame {
+		return &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessGone{ProcessGone: &attunev1.RecordedProcessEnd{
+			Ended: &attunev1.ProcessEnded{Process: handle}, EndedNanos: 2e9, GoingOn: goingOn,
+		}}}
+	}
+	for _, tt := range []struct {
+		name  string
+		then  []*attunev1.RecordingFrame
+		ended []bool   // each image
+		lines []string // of the timeline
+	}{
+		{"for good", nil, []bool{false}, []string{"process_started"}},
+		{"its end is told", []*attunev1.RecordingFrame{gone(1, false)}, []bool{true}, []string{"process_started", "process_ended"}},
+		{
+			"found again", []*attunev1.RecordingFrame{found(2), gone(2, false)}, []bool{true, true},
+			[]string{"process_started", "process_started", "process_ended"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := NewAccount()
+			var lines []string
+			timeline := NewTimeline(a, func(e report.Entry) { lines = append(lines, e.Kind) })
+			for _, f := range append([]*attunev1.RecordingFrame{found(1), gone(1, true)}, tt.then...) {
+				a.Take(f)
+				timeline.Take(f)
+			}
+			if running := a.Running(); len(running) > 0 {
+				t.Errorf("the session still has %v", running)
+			}
+			var ended []bool
+			for _, p := range a.Report(3 * time.Second).Processes {
+				ended = append(ended, p.EndedSeconds != nil)
+			}
+			if diff := cmp.Diff(tt.ended, ended); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(tt.lines, lines); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

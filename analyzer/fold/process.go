@@ -32,6 +32,8 @@ type process struct {
 // life is one process, whatever it executes and whoever controls it.
 type life struct {
 	images int // in order
+	// left is the image that may go on, though it has ended for the session; nil: none.
+	left *process
 	// used is what its samples say that it took, or taken does.
 	used     [series.SignalSize]uint64
 	resident uint64          // the most memory of a sample; 0: there were none
@@ -63,6 +65,7 @@ func (ps *processes) tell(info *attunev1.Process) *process {
 		ps.byHandle[p.handle] = p
 		ps.order = append(ps.order, p)
 		p.life = ps.count(p.id)
+		p.life.left = nil // another controller has found it, or it has ended
 	}
 	p.info = report.Process{
 		PID: int(info.GetIdentity().GetPid()), ParentPID: int(info.GetParentPid()), Host: info.GetHost(),
@@ -144,11 +147,17 @@ func (p *process) mechanisms(all []*attunev1.Mechanism) {
 // end notes how and when the process has ended, as far as it was told.
 func (p *process) end(end *attunev1.RecordedProcessEnd) {
 	p.ended, p.endedAt = true, time.Duration(end.GetEndedNanos())
+	if p.life.left = nil; end.GetGoingOn() {
+		p.life.left = p
+	}
 	p.replacedByExec, p.exit = end.GetEnded().GetReplacedByExec(), nil
 	if end.GetEnded().WaitStatus != nil && !p.replacedByExec {
 		p.exit = exitStatus(syscall.WaitStatus(end.GetEnded().GetWaitStatus()))
 	}
 }
+
+// mayGoOn says whether a process has not ended, as far as is known.
+func (p *process) mayGoOn() bool { return !p.ended || p.life.left == p }
 
 // exitStatus translates a wait status.
 func exitStatus(ws syscall.WaitStatus) *report.Exit {
@@ -184,11 +193,11 @@ func (p *process) report() report.Process {
 	out.NotInstrumented = p.closed
 	if !out.Instrumented && p.closed == "" {
 		out.NotInstrumented = report.ShortLived
-		if !p.ended {
+		if p.mayGoOn() {
 			out.NotInstrumented = "not under control yet"
 		}
 	}
-	if p.ended {
+	if !p.mayGoOn() {
 		sec := p.endedAt.Seconds()
 		out.EndedSeconds = &sec
 	}

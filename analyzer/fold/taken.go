@@ -86,11 +86,11 @@ func (a *Account) taken(r *report.Report) *account.Account {
 	return out
 }
 
-// takenTree lists the processes, and returns how many run.
+// takenTree lists the processes, and returns how many run, as far as is known.
 func (ps *processes) takenTree(out *account.Account, at time.Duration) (running uint64) {
 	rows := make(map[processID]int) // where in the tree a process is
 	for _, p := range ps.order {
-		if !p.ended {
+		if p.mayGoOn() {
 			running++
 		}
 		image := p.taken(at)
@@ -150,7 +150,7 @@ func (p *process) taken(at time.Duration) account.Process {
 		end = p.endedAt
 	}
 	out := account.Process{
-		PID: p.info.PID, Parent: p.info.ParentPID, Name: filepath.Base(p.info.Exe), Left: !p.ended,
+		PID: p.info.PID, Parent: p.info.ParentPID, Name: filepath.Base(p.info.Exe), Left: p.mayGoOn(),
 		StartSeconds: p.started.Seconds(), WallSeconds: max(0, end-p.started).Seconds(),
 	}
 	seconds := func(id series.ID) *float64 { return new(float64(p.life.used[id]) / 1e9) }

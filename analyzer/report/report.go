@@ -55,7 +55,7 @@ type Process struct {
 	SHA256          string   `json:"sha256,omitempty" jsonschema:"SHA-256 of the executable, hex; absent if it could not be read."`
 	Rank            *int     `json:"rank,omitempty" jsonschema:"MPI rank, where known."`
 	StartedSeconds  float64  `json:"started_seconds" jsonschema:"When it was seen first, seconds since the session's start."`
-	EndedSeconds    *float64 `json:"ended_seconds,omitempty" jsonschema:"When it ended or replaced its image; absent if it was still running."`
+	EndedSeconds    *float64 `json:"ended_seconds,omitempty" jsonschema:"When it ended or replaced its image; absent if it was still running, as far as is known."`
 	Exit            *Exit    `json:"exit,omitempty" jsonschema:"How it ended, where the kernel told."`
 	ReplacedByExec  bool     `json:"replaced_by_exec,omitempty" jsonschema:"The pid lived on with another image."`
 	Instrumented    bool     `json:"instrumented" jsonschema:"Whether anything beyond /proc could watch it."`

@@ -185,6 +185,13 @@ func TestStop(t *testing.T) {
 	if err := c.why(); err != nil {
 		t.Errorf("the channel of a controller that left ended with %v", err)
 	}
+	stopped, err := ann.ShowSession(t.Context(), &attunev1.ShowSessionRequest{Id: resp.GetSessions()[0].GetId()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := readReport(t, stopped.GetReport()); r.Finished || len(r.Processes) != 1 || r.Processes[0].EndedSeconds != nil {
+		t.Errorf("report of a session whose process goes on: %+v", r)
+	}
 	if err := p.dial(a, hello("n2", id, job)).why(); status.Code(err) != codes.Aborted {
 		t.Errorf("another node of a stopped session: %v", err)
 	}

@@ -83,9 +83,9 @@ func (cs *connections) ControllerGone(id string, channel Controller, parted bool
 		switch {
 		case parted:
 			cs.emitGone(c, "disconnected")
-			cs.endAll(c)
+			cs.endAll(c, true)
 		case cs.grace == 0:
-			cs.lose(c, "disconnected")
+			cs.lose(c, "disconnected", true)
 		default:
 			c.awaited, c.lostAt = true, cs.clock.now()
 			cs.teller.emitController(id, attunev1.ControllerState_CONTROLLER_STATE_AWAITED, id+" is out of reach")
@@ -180,7 +180,7 @@ func (cs *connections) renew(c *controller, proven []string) {
 func (cs *connections) loseLate() {
 	for _, c := range cs.controllers.byID {
 		if c.awaited && cs.clock.now()-c.lostAt >= cs.grace {
-			cs.lose(c, "did not come back")
+			cs.lose(c, "did not come back", true)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (cs *connections) replaceLost(hello *attunev1.ControllerHello) {
 	for _, c := range cs.controllers.byID {
 		if c.awaited && c.id != hello.GetControllerId() && c.hello.GetHost() == hello.GetHost() {
 			cs.inheritance.await(c)
-			cs.lose(c, "was replaced")
+			cs.lose(c, "was replaced", false)
 		}
 	}
 }
@@ -205,26 +205,27 @@ func (cs *connections) replaceHolders(by *controller, changes []string) {
 			c.channel = nil
 			cs.decider.gone(c)
 			cs.inheritance.await(c)
-			cs.lose(c, "was replaced")
+			cs.lose(c, "was replaced", false)
 		}
 	}
 }
 
-// lose gives up a controller that never said that it goes. Unless the session is over,
-// the report says why its processes count as ended.
-func (cs *connections) lose(c *controller, why string) {
+// lose gives up a controller that never said that it goes, and whose processes may go on
+// or not. Unless the session is over, the report says why they count as ended.
+func (cs *connections) lose(c *controller, why string, mayGoOn bool) {
 	cs.emitGone(c, why)
 	if running := len(cs.processes.running(c)); running > 0 && !cs.ending {
 		cs.teller.emitRemark(ownName, 0, fmt.Sprintf(
 			"the connection to controller %s on %s broke: processes out of reach, which count as ended: %d", c.id, c.hello.GetHost(), running))
 	}
-	cs.endAll(c)
+	cs.endAll(c, mayGoOn)
 }
 
 // endAll ends what a controller has that will not come back.
-func (cs *connections) endAll(c *controller) {
+func (cs *connections) endAll(c *controller, mayGoOn bool) {
 	c.awaited, c.over = false, true
 	for _, p := range cs.processes.running(c) {
+		p.mayGoOn = mayGoOn
 		cs.population.end(p, nil)
 	}
 }

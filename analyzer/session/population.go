@@ -114,6 +114,7 @@ func (po *population) tell(p *process, update bool) {
 func (po *population) end(p *process, ended *attunev1.ProcessEnded) {
 	if p.ended {
 		if !p.endKnown && ended != nil {
+			p.mayGoOn = false
 			po.emitEnd(p, ended)
 		}
 		return
@@ -153,7 +154,7 @@ func (po *population) emitEnd(p *process, ended *attunev1.ProcessEnded) {
 	}
 	ended.EndedUnixNano = po.clock.start.Add(p.endedAt).UnixNano() // as all that tunlets are told
 	po.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessGone{
-		ProcessGone: &attunev1.RecordedProcessEnd{Ended: ended, EndedNanos: int64(p.endedAt)},
+		ProcessGone: &attunev1.RecordedProcessEnd{Ended: ended, EndedNanos: int64(p.endedAt), GoingOn: p.mayGoOn},
 	}})
 }
 

@@ -30,6 +30,7 @@ type process struct {
 	ended      bool
 	endedAt    time.Duration
 	endKnown   bool // how it ended
+	mayGoOn    bool // it counts as ended, for its controller has gone
 	replaced   bool // another image has taken its place
 }
 

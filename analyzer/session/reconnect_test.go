@@ -226,10 +226,11 @@ func TestControllerStaysAway(t *testing.T) {
 		name string
 		lose func(*rig, *link)
 		told bool // by a remark in the report
+		left bool // its process may go on
 	}{
-		{"it parts", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, true) }, false},
-		{"it does not come in time", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, false); r.pass(2 * grace) }, true},
-		{"its node has another one", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, false); r.hello("ac2", "n1") }, true},
+		{"it parts", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, true) }, false, true},
+		{"it does not come in time", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, false); r.pass(2 * grace) }, true, true},
+		{"its node has another one", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, false); r.hello("ac2", "n1") }, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := patientRig(t)
@@ -247,6 +248,9 @@ func TestControllerStaysAway(t *testing.T) {
 			})
 			if told != c.told {
 				t.Errorf("remarks %+v, want one about it: %v", r.report().Remarks, c.told)
+			}
+			if p := r.report().Processes[1]; (p.EndedSeconds == nil) != c.left {
+				t.Errorf("its process is %+v", p)
 			}
 		})
 	}
@@ -368,13 +372,7 @@ func TestManyProcessesLeave(t *testing.T) {
 			}
 			tt.goes(r, r.connect("ac1", handles...))
 			rep := r.report()
-			running := 0
-			for _, p := range rep.Processes {
-				if p.EndedSeconds == nil {
-					running++
-				}
-			}
-			if running > 0 || len(rep.Processes) != maxProcesses {
+			if running := r.summary().Running; running > 0 || len(rep.Processes) != maxProcesses {
 				t.Errorf("%d of %d listed processes run", running, len(rep.Processes))
 			}
 		})

@@ -1557,7 +1557,10 @@ type RecordedProcessEnd struct {
 	// How; without wait status if nobody has told.
 	Ended *ProcessEnded `protobuf:"bytes,1,opt,name=ended,proto3" json:"ended,omitempty"`
 	// When, nanoseconds since the start of the session.
-	EndedNanos    int64 `protobuf:"varint,2,opt,name=ended_nanos,json=endedNanos,proto3" json:"ended_nanos,omitempty"`
+	EndedNanos int64 `protobuf:"varint,2,opt,name=ended_nanos,json=endedNanos,proto3" json:"ended_nanos,omitempty"`
+	// Whether the process may go on: its controller has gone, and nobody has told of the
+	// end. For the session it has ended.
+	GoingOn       bool `protobuf:"varint,3,opt,name=going_on,json=goingOn,proto3" json:"going_on,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1604,6 +1607,13 @@ func (x *RecordedProcessEnd) GetEndedNanos() int64 {
 		return x.EndedNanos
 	}
 	return 0
+}
+
+func (x *RecordedProcessEnd) GetGoingOn() bool {
+	if x != nil {
+		return x.GoingOn
+	}
+	return false
 }
 
 // RecordedOmission is what there is no room for any more.
@@ -2737,7 +2747,7 @@ type RecordedExit struct {
 	Signal string `protobuf:"bytes,2,opt,name=signal,proto3" json:"signal,omitempty"`
 	// Why the session was ended before the application had; empty: it was not.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Whether the application may go on, as far as is known.
+	// Whether the application may go on, as far as is known. With a reason it may.
 	GoingOn bool `protobuf:"varint,4,opt,name=going_on,json=goingOn,proto3" json:"going_on,omitempty"`
 	// CPU time of the command, with all that it started and waited for, nanoseconds; 0:
 	// not known.
@@ -3096,11 +3106,12 @@ const file_attune_v1_recording_proto_rawDesc = "" +
 	"\adropped\x18\x01 \x01(\x04R\adropped\"d\n" +
 	"\x0fRecordedProcess\x12,\n" +
 	"\aprocess\x18\x01 \x01(\v2\x12.attune.v1.ProcessR\aprocess\x12#\n" +
-	"\rstarted_nanos\x18\x02 \x01(\x03R\fstartedNanos\"d\n" +
+	"\rstarted_nanos\x18\x02 \x01(\x03R\fstartedNanos\"\x7f\n" +
 	"\x12RecordedProcessEnd\x12-\n" +
 	"\x05ended\x18\x01 \x01(\v2\x17.attune.v1.ProcessEndedR\x05ended\x12\x1f\n" +
 	"\vended_nanos\x18\x02 \x01(\x03R\n" +
-	"endedNanos\"w\n" +
+	"endedNanos\x12\x19\n" +
+	"\bgoing_on\x18\x03 \x01(\bR\agoingOn\"w\n" +
 	"\x10RecordedOmission\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x1c\n" +
 	"\tproposals\x18\x02 \x03(\x04R\tproposals\x12+\n" +
