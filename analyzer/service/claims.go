@@ -65,13 +65,16 @@ func (c *claims) claim(id string, after time.Duration) {
 
 // see takes over what is registered now.
 func (c *claims) see(ctx context.Context, v registry.View) {
-	withdrawn, unclaimed := c.table.see(v)
+	withdrawn, unclaimed, changed := c.table.see(v)
 	for _, id := range unclaimed {
 		c.claim(id, 0)
 	}
 	for _, o := range withdrawn {
 		c.endSessions(o.id)
 		c.release(ctx, o)
+	}
+	for _, h := range changed {
+		h.stop(ending{reason: "its registration has changed"})
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -69,7 +68,7 @@ func (h *handedOver) enter(r *attunev1.Registration) (*attunev1.Registration, er
 	defer h.mu.Unlock()
 	h.forget(h.table.registrations())
 	earlier := h.coming[r.GetId()]
-	if earlier != nil && (sameButTime(earlier, r) || earlier.GetOwner().GetUid() != r.GetOwner().GetUid()) {
+	if earlier != nil && (registry.AsksTheSame(earlier, r) || earlier.GetOwner().GetUid() != r.GetOwner().GetUid()) {
 		return earlier, nil
 	}
 	delete(h.coming, r.GetId()) // whose place this one has
@@ -81,13 +80,6 @@ func (h *handedOver) enter(r *attunev1.Registration) (*attunev1.Registration, er
 	}
 	h.coming[r.GetId()] = r
 	return r, nil
-}
-
-// sameButTime says whether two registrations differ at most in when they were made.
-func sameButTime(a, b *attunev1.Registration) bool {
-	b = proto.CloneOf(b)
-	b.RegisteredUnixNano = a.GetRegisteredUnixNano()
-	return proto.Equal(a, b)
 }
 
 // roomFor says whether a user may have one more. The caller holds mu.

@@ -37,9 +37,9 @@ func errUnregistered(id string) error {
 	return status.Errorf(codes.NotFound, "there is no registration %q", id)
 }
 
-// errIdle refuses a controller of a session that ends because it had none: it begins the
-// next one.
-var errIdle = errors.New("the session ends")
+// errClosing refuses a controller of a session that ends while its execution may go on: the
+// controller begins the next one.
+var errClosing = errors.New("the session ends")
 
 // hosted is one session of the service. Its goroutine, see run, does everything
 // that takes time; stop, admit and what returns something are for all goroutines.
@@ -58,6 +58,8 @@ type hosted struct {
 	changed  queue.Bell
 	ends     chan ending
 	done     chan struct{} // closed when nothing of it is left
+	// registration is the latest that asks for it; guarded by table.mu.
+	registration *attunev1.Registration
 
 	// What follows up to mu is run's own.
 	tunlets   bool // they are started
@@ -69,7 +71,7 @@ type hosted struct {
 	record *attunev1.SessionRecord
 	over   error                     // what controllers are told
 	joined time.Time                 // when a controller was let in last
-	idle   bool                      // it ends, and lets none in
+	closes bool                      // it ends, and lets none in
 	held   [series.SignalSize]uint64 // by the processes that run; see [fold.Figures]
 }
 
@@ -100,8 +102,8 @@ func (h *hosted) admit(who, user *attunev1.Principal) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.idle {
-		return errIdle
+	if h.closes {
+		return errClosing
 	}
 	h.joined = h.now()
 	if h.record.User == nil {
@@ -118,8 +120,15 @@ func (h *hosted) admit(who, user *attunev1.Principal) error {
 func (h *hosted) endsIdle(since, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.idle = now.Sub(since) >= h.linger && now.Sub(h.joined) >= h.linger
-	return h.idle
+	h.closes = h.closes || now.Sub(since) >= h.linger && now.Sub(h.joined) >= h.linger
+	return h.closes
+}
+
+// closeDoor has controllers that come from now on begin the next session.
+func (h *hosted) closeDoor() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closes = true
 }
 
 // stop asks for the end; the first to ask says how.

@@ -27,7 +27,7 @@ func TestIdleSession(t *testing.T) {
 	if !h.endsIdle(since, now.Add(time.Minute)) {
 		t.Error("waits for one for ever")
 	}
-	if err := h.admit(who, nil); !errors.Is(err, errIdle) {
+	if err := h.admit(who, nil); !errors.Is(err, errClosing) {
 		t.Errorf("let in: %v", err)
 	}
 }

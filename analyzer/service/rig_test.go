@@ -244,12 +244,12 @@ func (c *controller) why() error {
 	return patience.Receive(c.t, "end of the channel", c.ended)
 }
 
-// request returns the first request that fits.
-func (c *controller) request(fits func(*attunev1.ManageResponse) bool) *attunev1.ManageResponse {
+// request returns the first request that fits. Leases are renewed all the time meanwhile.
+func (c *controller) request(fits func(*attunev1.ManageResponse) bool) (r *attunev1.ManageResponse) {
 	c.t.Helper()
-	for {
-		if r := patience.Receive(c.t, "request", c.requests); fits(r) {
-			return r
-		}
-	}
+	patience.Until(c.t, "a request", func() bool {
+		r = patience.Receive(c.t, "request", c.requests)
+		return fits(r)
+	})
+	return r
 }

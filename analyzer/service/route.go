@@ -16,6 +16,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/analyzer/channel"
+	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/logging"
@@ -81,11 +82,11 @@ func (rt *router) route(ctx context.Context, hello channel.Hello) (channel.Sessi
 		return nil, err
 	}
 	for {
-		h, err := rt.session(who, r, hello.GetJob(), user)
+		h, err := rt.session(who, id, hello.GetJob(), user)
 		switch {
 		case err == nil:
 			return h, nil
-		case !errors.Is(err, errIdle):
+		case !errors.Is(err, errClosing):
 			return nil, err
 		}
 		select {
@@ -97,17 +98,19 @@ func (rt *router) route(ctx context.Context, hello channel.Hello) (channel.Sessi
 }
 
 // session returns the session of an execution; it begins with the first controller that
-// names it. With errIdle it is one that ends.
-func (rt *router) session(who *attunev1.Principal, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (*hosted, error) {
+// names it. With errClosing it is one that ends.
+func (rt *router) session(who *attunev1.Principal, id string, job *attunev1.Job, user *attunev1.Principal) (*hosted, error) {
 	rt.table.mu.Lock()
 	defer rt.table.mu.Unlock()
-	o, k := rt.table.owned[r.GetId()], newKey(r.GetId(), job, user)
+	o, r, k := rt.table.owned[id], rt.table.view.Registrations[id], newKey(id, job, user)
 	switch {
 	case rt.table.ending:
 		rt.cfg.Metrics.Add(metrics.SessionsRefused, 1, metrics.RefusedStopping)
 		return nil, errGoing
 	case o == nil:
 		return nil, errMoved
+	case r == nil:
+		return nil, errUnregistered(id)
 	}
 	o.asked = time.Now()
 	if o.stopped[k] {
@@ -167,7 +170,7 @@ func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 	k, record := newKey(r.GetId(), job, user), o.next(r, job, user)
 	record.Analyzer = rt.cfg.Record.GetId()
 	h := &hosted{
-		key: k, record: record, log: rt.log.With("session", record.GetId(), logging.UserKey, k.uid),
+		key: k, registration: r, record: record, log: rt.log.With("session", record.GetId(), logging.UserKey, k.uid),
 		recorder: rt.recorder, reports: rt.reports, now: rt.now, linger: rt.cfg.Linger, delay: rt.cfg.TunletDelay,
 		changed: queue.NewBell(), ends: make(chan ending, 1), done: make(chan struct{}), over: errOver,
 		figures: figures{metrics: rt.cfg.Metrics},
@@ -181,7 +184,7 @@ func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 		Knowledge: knowledgeOf(user, rt.cfg.Knowledge), Mode: r.GetMode(), JobID: record.GetId(), Command: record.GetCommandLine(), Version: rt.cfg.Version,
 		TunletDirs: rt.cfg.TunletDirs, Tunlets: r.GetTunlets(), TunletOptions: tunletOptions(rt.cfg.TunletOptions, r), Digests: rt.cfg.Digests,
 		DescriptionDir: rt.cfg.DescriptionDir, TunletLimits: rt.cfg.TunletLimits, TunletPool: rt.tunlets, User: strconv.FormatUint(uint64(k.uid), 10),
-		Lease: rt.cfg.Lease, ProvenLease: rt.cfg.ProvenLease, Grace: rt.cfg.Grace, Inherit: record.GetKeptChanges(), ChangePrefix: randomTag() + "-",
+		Lease: rt.cfg.Lease, ProvenLease: rt.cfg.ProvenLease, Grace: rt.cfg.Grace, Inherit: inherited(r, record), ChangePrefix: randomTag() + "-",
 		Changed: func() { h.changed.Ring() }, Audit: audit(rt.cfg.Audit, record.GetId()), Log: h.log,
 	})
 	if err != nil {
@@ -193,6 +196,15 @@ func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 	rt.cfg.Metrics.Add(metrics.SessionsBegun, 1)
 	rt.running.Go(func() { rt.run(h) })
 	return h, nil
+}
+
+// inherited are the changes that an execution's earlier session has kept, if the
+// registration still asks for any: it may have been changed while nobody had it.
+func inherited(r *attunev1.Registration, of *attunev1.SessionRecord) []*attunev1.KeptChange {
+	if r.GetMode() != core.ModeTune.String() {
+		return nil
+	}
+	return of.GetKeptChanges()
 }
 
 // run runs a session to its end, and takes it out.

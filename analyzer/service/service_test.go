@@ -324,6 +324,30 @@ func TestTakeover(t *testing.T) {
 	c.leave()
 }
 
+// TestTakeoverToObserve: what an earlier session kept is given back if its registration
+// was changed to observe while no Analyzer had it.
+func TestTakeoverToObserve(t *testing.T) {
+	p := newPlace(t)
+	r := &attunev1.Registration{Id: "solver-1", Executable: "solver", Mode: "observe"}
+	if err := p.records.PutRegistration(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.records.PutSession(t.Context(), &attunev1.SessionRecord{
+		Id: sessionID(r, job, nil, 1), Registration: r.GetId(), Job: job, State: attunev1.SessionState_SESSION_STATE_RUNNING,
+		KeptChanges: []*attunev1.KeptChange{{Id: "old-c1", Host: "n1", Pid: 1, Knob: "k", Tunlet: "t"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	a := p.analyzer("a", nil)
+	patience.Until(t, "it has the registration", func() bool { return a.table.owner(r.GetId()) != nil })
+	c := p.dial(a, hello("n1", r.GetId(), job, "old-c1"), 1)
+	undone := c.request(func(r *attunev1.ManageResponse) bool { return r.GetUndo() != nil })
+	if diff := cmp.Diff([]string{"old-c1"}, undone.GetUndo().GetChangeIds()); diff != "" {
+		t.Error(diff)
+	}
+	c.leave()
+}
+
 // TestOrphans takes over sessions whose controllers do not come.
 func TestOrphans(t *testing.T) {
 	p := newPlace(t)
@@ -373,6 +397,38 @@ func TestTakenOutOfTheConfiguration(t *testing.T) {
 		t.Errorf("the channel of a controller that left ended with %v", err)
 	}
 	is(t, p.people(p.admin, a), "slurm/12 SESSION_STATE_ENDED [n1] 0/1 [solver in.dat]")
+}
+
+// TestChangedInTheConfiguration ends the sessions of a registration that asks for something
+// else than before. Their nodes begin the next ones, which are as it asks now.
+func TestChangedInTheConfiguration(t *testing.T) {
+	p := newPlace(t)
+	as := func(mode string) []*attunev1.Registration {
+		return []*attunev1.Registration{{Id: "site-solver", Executable: "solver", Mode: mode}}
+	}
+	a := p.analyzer("a", func(c *Config) { c.Registrations = as("tune") })
+	patience.Until(t, "it is claimed", func() bool { return a.table.owner("site-solver") != nil })
+	c := p.dial(a, hello("n1", "site-solver", job), 1)
+	admin := p.people(p.admin, a)
+	is(t, admin, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+	a.SetRegistrations(as("observe"))
+	c.request(func(r *attunev1.ManageResponse) bool { return r.GetEnd() != nil })
+	next := hello("n1", "site-solver", job)
+	next.ControllerId += "-next"
+	c = p.dial(a, next, 1) // the first session may still be ending
+	is(t, admin,
+		"slurm/12 SESSION_STATE_ENDED [n1] 0/1 [solver in.dat]",
+		"slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+	for i, mode := range []string{"tune", "observe"} {
+		shown, err := admin.ShowSession(t.Context(), &attunev1.ShowSessionRequest{Id: list(t, admin).GetSessions()[i].GetId()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := readReport(t, shown.GetReport()); r.Mode != mode || r.Finished {
+			t.Errorf("session %d: %+v, want mode %s", i, r, mode)
+		}
+	}
+	c.leave()
 }
 
 // TestBounds has one session and one registration at most.

@@ -35,8 +35,9 @@ func newTable(self string) *table {
 }
 
 // see takes over what is registered now. It returns what this Analyzer had and is
-// withdrawn, and what it has by its record only, from before it was started again.
-func (t *table) see(v registry.View) (withdrawn []*owned, unclaimed []string) {
+// withdrawn, what it has by its record only, from before it was started again, and the
+// sessions whose registration asks for something else than what they began with.
+func (t *table) see(v registry.View) (withdrawn []*owned, unclaimed []string, changed []*hosted) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.view = v
@@ -52,7 +53,18 @@ func (t *table) see(v registry.View) (withdrawn []*owned, unclaimed []string) {
 			unclaimed = append(unclaimed, id)
 		}
 	}
-	return withdrawn, unclaimed
+	for k, h := range t.hosted {
+		r := v.Registrations[k.registration]
+		if r == nil || r == h.registration {
+			continue
+		}
+		if !registry.AsksTheSame(h.registration, r) {
+			h.closeDoor() // before anybody can come by what is registered now
+			changed = append(changed, h)
+		}
+		h.registration = r
+	}
+	return withdrawn, unclaimed, changed
 }
 
 // wake has await look again. The caller holds mu.

@@ -274,6 +274,31 @@ func TestGivenAfterTheSession(t *testing.T) {
 	r.mustFindOnly(t, pid)
 }
 
+// What a session has whose registration was changed is given anew when the session has ended.
+func TestGivenAnew(t *testing.T) {
+	path := mustProgram(t, "attune-t-anew")
+	pid := mustStart(t, exec.Command(path, "1000"))
+	r := mustRun(t, Options{})
+	r.SetRegistrations([]*attunev1.Registration{site("r", path)})
+	r.mustFindOnly(t, pid)
+	session := r.Source()
+	if err := session.Add(pid); err != nil {
+		t.Fatal(err)
+	}
+	changed := site("r", path)
+	changed.Mode = "observe"
+	r.SetRegistrations([]*attunev1.Registration{changed})
+	marker := mustStart(t, exec.Command(path, "1000"))
+	r.mustFindOnly(t, marker)
+	if err := session.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f := r.mustFind(t)
+	if got := int(f.Process.GetIdentity().GetPid()); got != pid || f.Registration.GetMode() != "observe" {
+		t.Errorf("process %d is given to %v, want %d as it is registered now", got, f.Registration, pid)
+	}
+}
+
 // What a process forks is its session's.
 func TestDescendants(t *testing.T) {
 	child := mustProgram(t, "attune-t-child")

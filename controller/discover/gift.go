@@ -39,12 +39,12 @@ func (g gifts) taken(k key) bool {
 	return known != nil && known.to != ""
 }
 
-// dropRegistrations takes which registrations there are, and which of them are as they
-// were: what was decided for the others is forgotten.
-func (g gifts) dropRegistrations(there, same map[string]bool) {
+// dropRegistrations takes which registrations are as they were: what was decided for the
+// others is forgotten.
+func (g gifts) dropRegistrations(same map[string]bool) {
 	for _, known := range g {
-		if !there[known.to] {
-			known.to = "" // its session has ended with the registration
+		if !same[known.to] {
+			known.to = "" // its session ends with the registration, or because that is another one
 		}
 		// What is registered anew may mean what it did not mean before.
 		maps.DeleteFunc(known.offered, func(id string, _ bool) bool { return !same[id] })

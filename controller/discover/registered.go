@@ -18,23 +18,20 @@ type registered struct {
 	asked  []*attunev1.Registration
 }
 
-// set takes a set of registrations. It returns those that there are, those that are as they
-// were, and those that mean nobody, with the reason; all by id. unchanged: others mean nobody
-// either.
-func (l *registered) set(registrations []*attunev1.Registration) (there, same map[string]bool, unusable map[string]string, unchanged bool) {
+// set takes a set of registrations. It returns those that are as they were, and those that
+// mean nobody, with the reason; all by id. unchanged: others mean nobody either.
+func (l *registered) set(registrations []*attunev1.Registration) (same map[string]bool, unusable map[string]string, unchanged bool) {
 	before := make(map[string]*registration, len(l.usable))
 	for _, r := range l.usable {
 		before[r.GetId()] = r
 	}
-	there, same = make(map[string]bool, len(registrations)), make(map[string]bool, len(registrations))
-	unusable = make(map[string]string)
+	same, unusable = make(map[string]bool, len(registrations)), make(map[string]string)
 	l.asked, l.usable = registrations, nil
 	ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
 	defer cancel()
 	directory := newDirectory(ctx)
 	unchanged = true
 	for _, r := range registrations {
-		there[r.GetId()] = true
 		compiled := before[r.GetId()]
 		if same[r.GetId()] = compiled != nil && proto.Equal(compiled.Registration, r); !same[r.GetId()] {
 			var err error
@@ -47,7 +44,7 @@ func (l *registered) set(registrations []*attunev1.Registration) (there, same ma
 		l.usable = append(l.usable, compiled)
 	}
 	slices.SortFunc(l.usable, precedes)
-	return there, same, unusable, unchanged && len(l.usable) == len(before)
+	return same, unusable, unchanged && len(l.usable) == len(before)
 }
 
 // anyWants says whether somebody who goes under this name may be meant.

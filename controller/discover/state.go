@@ -41,8 +41,8 @@ func (s *state) register(registrations []*attunev1.Registration) {
 
 // take takes a set of registrations, and says whether it means whom that before meant.
 func (s *state) take(registrations []*attunev1.Registration) (unchanged bool) {
-	there, same, unusable, unchanged := s.registered.set(registrations)
-	s.decider.gifts.dropRegistrations(there, same)
+	same, unusable, unchanged := s.registered.set(registrations)
+	s.decider.gifts.dropRegistrations(same)
 	s.board.setUnusable(unusable, s.log)
 	return unchanged
 }

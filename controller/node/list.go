@@ -15,6 +15,8 @@ import (
 
 	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/registry"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // sessions are those that have processes here. Each process is of one of them. Its
@@ -35,15 +37,21 @@ type sessions struct {
 	mu     sync.Mutex
 	off    string // why Attune is switched off; empty: it is not
 	all    map[sessionKey]*session
-	over   map[sessionKey]time.Time // until when nothing of them is taken
-	lost   map[uint32]int           // how many sessions of a user were given up
-	number int                      // of sessions so far
+	over   map[sessionKey]concluded
+	lost   map[uint32]int // how many sessions of a user were given up
+	number int            // of sessions so far
+}
+
+// concluded is a session of which nothing is taken for a while.
+type concluded struct {
+	until time.Time
+	of    *attunev1.Registration // what asks for something else is taken; nil: nothing is
 }
 
 func newSessions(w *workers, m *metrics.Registry, log *slog.Logger) *sessions {
 	return &sessions{
 		log: log, metrics: m, workers: w, all: make(map[sessionKey]*session),
-		over: make(map[sessionKey]time.Time), lost: make(map[uint32]int),
+		over: make(map[sessionKey]concluded), lost: make(map[uint32]int),
 	}
 }
 
@@ -70,7 +78,7 @@ func (l *sessions) enter(o order, process *procid.Process) (*session, error) {
 		return nil, errClosed
 	case l.off != "":
 		return nil, &refusal{errors.New(l.off), metrics.RefusedOff}
-	case l.unwanted(key):
+	case l.unwanted(o):
 		return nil, &refusal{errors.New("this session has ended"), metrics.RefusedEnded}
 	case l.lost[key.uid] >= maxLost:
 		return nil, errLost
@@ -179,17 +187,17 @@ func (l *sessions) lives(s *session) bool {
 }
 
 // conclude notes that an Analyzer does not want a session.
-func (l *sessions) conclude(key sessionKey) {
+func (l *sessions) conclude(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.over[key] = time.Now().Add(overTime)
+	l.over[s.key] = concluded{time.Now().Add(overTime), s.order.registration}
 }
 
 // giveUp takes a session out of the list for good.
 func (l *sessions) giveUp(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.over[s.key] = time.Now().Add(lostTime)
+	l.over[s.key] = concluded{until: time.Now().Add(lostTime)}
 	l.lost[s.key.uid]++
 	l.metrics.Add(metrics.NodeSessionsLost, 1)
 	l.drop(s)
@@ -199,12 +207,12 @@ func (l *sessions) giveUp(s *session) {
 // ended: then it is asked again, which may have another execution by that name.
 const overTime = 10 * time.Second
 
-// unwanted says whether the Analyzer has just ended a session, or it was given up. The
-// caller holds mu.
-func (l *sessions) unwanted(key sessionKey) bool {
-	maps.DeleteFunc(l.over, func(_ sessionKey, until time.Time) bool { return time.Now().After(until) })
-	_, unwanted := l.over[key]
-	return unwanted
+// unwanted says whether the Analyzer has just ended a session, whose registration still asks
+// for the same, or it was given up. The caller holds mu.
+func (l *sessions) unwanted(o order) bool {
+	maps.DeleteFunc(l.over, func(_ sessionKey, e concluded) bool { return time.Now().After(e.until) })
+	e, over := l.over[o.key()]
+	return over && (e.of == nil || registry.AsksTheSame(e.of, o.registration))
 }
 
 // list returns the sessions, in the order of their beginning.

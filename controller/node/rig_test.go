@@ -136,6 +136,7 @@ type bench struct {
 	starting func(context.Context) error
 	made     []*steered // controllers, in their order
 	policy   *policy.Policy
+	mode     string // of the registration
 }
 
 // inBubble runs a test with a node that has no discovery, in time that passes
@@ -186,7 +187,7 @@ func (b *bench) give(job string, uid uint32, pid int) (*session, error) {
 		return nil, err
 	}
 	s, err := b.sessions.takeProcess(order{
-		registration: &attunev1.Registration{Id: "r"}, job: &attunev1.Job{Kind: "slurm", Id: job},
+		registration: &attunev1.Registration{Id: "r", Mode: b.mode}, job: &attunev1.Job{Kind: "slurm", Id: job},
 		uid: uid, executable: "/bin/cat", grant: grant{mode: "tune"},
 	}, held)
 	if err != nil {

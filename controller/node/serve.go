@@ -127,7 +127,7 @@ func (s *server) serve(ctx context.Context) conclusion {
 		case <-ctx.Done():
 			return conclusion{reason: errClosed}
 		case end := <-s.ended:
-			s.sessions.conclude(s.key)
+			s.sessions.conclude(s.session)
 			return end
 		case <-s.controller.Ended():
 			return conclusion{reason: s.controller.Err(), lost: true}

@@ -129,7 +129,10 @@ func TestUnwantedSession(t *testing.T) {
 		if _, err := b.offer("1", 1000, pids[0]); err == nil {
 			t.Error("it is taken at once")
 		}
-		b.after(1)
+		b.mode = "observe"
+		b.mustOffer("1", 1000, pids[0]) // for the registration is another one by now
+		b.made[2].config.Over(nil, errors.New("its registration has changed"))
+		b.after(overTime + 1)
 		if b.mustOffer("1", 1000, pids[0]) == c {
 			t.Error("it has the controller of before")
 		}

@@ -51,6 +51,14 @@ func CheckRegistrationSize(r *attunev1.Registration) error {
 	return nil
 }
 
+// AsksTheSame says whether two registrations differ at most in who made them, and when: of
+// several Analyzers with one configuration each makes its own.
+func AsksTheSame(a, b *attunev1.Registration) bool {
+	b = proto.CloneOf(b)
+	b.Owner, b.RegisteredUnixNano = a.GetOwner(), a.GetRegisteredUnixNano()
+	return proto.Equal(a, b)
+}
+
 // DeleteRegistration takes a registration back, with the record of its owner.
 // One that is not there is no error. A lease of it is lost once it is gone.
 func (c *Client) DeleteRegistration(ctx context.Context, id string) error {
