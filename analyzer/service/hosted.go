@@ -58,13 +58,14 @@ type hosted struct {
 	changed  queue.Bell
 	ends     chan ending
 	done     chan struct{} // closed when nothing of it is left
+	epoch    func() uint64 // of the lease of its registration
 	// registration is the latest that asks for it; guarded by table.mu.
 	registration *attunev1.Registration
 
 	// What follows up to mu is run's own.
 	tunlets   bool // they are started
 	idleFrom  time.Time
-	published *attunev1.SessionRecord
+	published published
 	figures   figures
 
 	mu     sync.Mutex // guards what follows; a leaf lock
@@ -73,6 +74,17 @@ type hosted struct {
 	joined time.Time                 // when a controller was let in last
 	closes bool                      // it ends, and lets none in
 	held   [series.SignalSize]uint64 // by the processes that run; see [fold.Figures]
+}
+
+// publishEvery is how often a record is put that has not changed: the registry forgets
+// those that are old by its clock, which may jump, and the next Analyzer needs it.
+const publishEvery = time.Hour
+
+// published is what the registry was told last of a session.
+type published struct {
+	record *attunev1.SessionRecord
+	at     time.Time
+	epoch  uint64 // the lease had another one later: the registry may have lost everything
 }
 
 // ending says how a session is to end.
@@ -157,15 +169,16 @@ func (h *hosted) holds() [series.SignalSize]uint64 {
 	return h.held
 }
 
-// publish has the session's record put into the registry, if it has changed.
+// publish has the session's record put into the registry, if it has changed or may not be
+// there any more.
 func (h *hosted) publish(sum fold.Summary) {
 	h.mu.Lock()
 	update(h.record, sum)
-	now := proto.CloneOf(h.record)
+	now := published{proto.CloneOf(h.record), h.now(), h.epoch()}
 	h.mu.Unlock()
-	if !proto.Equal(h.published, now) {
+	if !proto.Equal(h.published.record, now.record) || h.published.epoch != now.epoch || now.at.Sub(h.published.at) >= publishEvery {
 		h.published = now
-		h.recorder.put(now)
+		h.recorder.put(now.record)
 	}
 }
 

@@ -170,7 +170,7 @@ func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 	k, record := newKey(r.GetId(), job, user), o.next(r, job, user)
 	record.Analyzer = rt.cfg.Record.GetId()
 	h := &hosted{
-		key: k, registration: r, record: record, log: rt.log.With("session", record.GetId(), logging.UserKey, k.uid),
+		key: k, registration: r, epoch: o.lease.Epoch, record: record, log: rt.log.With("session", record.GetId(), logging.UserKey, k.uid),
 		recorder: rt.recorder, reports: rt.reports, now: rt.now, linger: rt.cfg.Linger, delay: rt.cfg.TunletDelay,
 		changed: queue.NewBell(), ends: make(chan ending, 1), done: make(chan struct{}), over: errOver,
 		figures: figures{metrics: rt.cfg.Metrics},

@@ -114,6 +114,7 @@ func (h *hosted) finish(e ending) *attunev1.SessionRecord {
 func (h *hosted) moveOn(ctx context.Context, over error) {
 	taken := over == errMoved //nolint:errorlint // it is that very value
 	if sum, err := h.analyzer.Summary(ctx); err == nil && !taken {
+		h.published = published{} // the next Analyzer has nothing but the record
 		h.publish(sum)
 	}
 	h.analyzer.Abandon(ctx)

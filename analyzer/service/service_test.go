@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -255,7 +256,7 @@ func TestPeople(t *testing.T) {
 }
 
 // TestTakeover ends an Analyzer: another one goes on with its session and with
-// what it kept. For one that is killed see the tests of the command.
+// what it kept, though the registry has lost the session's record meanwhile. For one that is killed see the tests of the command.
 func TestTakeover(t *testing.T) {
 	p := newPlace(t)
 	r := &attunev1.Registration{Id: "solver-1", Executable: "solver", Mode: "tune"}
@@ -305,6 +306,11 @@ func TestTakeover(t *testing.T) {
 	})
 	if err := p.dial(b, hello("n1", r.GetId(), job)).why(); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("at the wrong Analyzer: %v", err)
+	}
+	lost := proto.CloneOf(begun)
+	lost.Registration = "another" // as if there were none of this one
+	if err := p.records.PutSession(t.Context(), lost); err != nil {
+		t.Fatal(err)
 	}
 	a.end()
 	if err := c.why(); status.Code(err) != codes.Unavailable {

@@ -31,7 +31,7 @@ const (
 	Changes = "attune.changes."
 	// replicas in a cluster: one server may be lost.
 	replicas = 3
-	// sessionsKept is how long a session's record outlives its last change.
+	// sessionsKept is how long a session's record outlives the last time that it was put.
 	sessionsKept = 7 * 24 * time.Hour
 )
 

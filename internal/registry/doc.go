@@ -13,7 +13,7 @@
 //	                    owner.ID         OwnerRecord     on disk
 //	                    revoked.WHAT     Revocation      on disk
 //	attune_analyzers    ID               AnalyzerRecord  in memory, ends with its Analyzer
-//	attune_sessions     ID               SessionRecord   on disk, a week after the last change
+//	attune_sessions     ID               SessionRecord   on disk, a week after it was put last
 //
 // Watchers of registrations and owners have no consumer at the server: each
 // change is published again by the bucket's stream, with its sequence number,
