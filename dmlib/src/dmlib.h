@@ -178,16 +178,18 @@ struct dm_thread {
     uint64_t nested_head;       /* ... the ring's head was here */
     uint32_t looks;             /* at the mailbox since ... */
     uint32_t looks_beat;        /* ... this beat of the controller */
+    uint32_t nested_points;     /* safe points in one */
     uintptr_t handler_frame;    /* where it was found last; handler.c */
     uint8_t in_command;
-    uint8_t ending; /* rounds of key destructors seen */
+    uint8_t attends; /* at a safe point */
+    uint8_t ending;  /* rounds of key destructors seen */
     uint8_t ended;
     uint8_t resolving; /* inside dlsym for the real functions */
 };
 
 DM_HIDDEN extern __thread struct dm_thread dm_thread __attribute__((tls_model("initial-exec")));
 
-/* Finds the functions of the C library that dm_tid calls, and those for threads. */
+/* Finds where the C library keeps a thread's id, and its function for threads. */
 DM_HIDDEN void dm_thread_look_up(void);
 /* The thread's id as the C library keeps it, without a system call, for which a
  * seccomp filter might kill the program. In a child of vfork it is the parent's, and

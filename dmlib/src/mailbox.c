@@ -237,13 +237,31 @@ static void look_no_more(unsigned point) {
     __atomic_fetch_and(&dm_control(point)->word, ~ATTUNE_CTL_MAILBOX, __ATOMIC_RELAXED);
 }
 
-DM_COLD uint32_t dm_attend_at(const struct dm_safe_point *here, uint32_t word) {
+static void attend(const struct dm_safe_point *here, uint32_t word) {
     if (word & ATTUNE_CTL_REGISTER) {
         dm_child_hook();
-        return 0;
+        return;
     }
     dm_mailbox_run(here);
     if (dm_live.mapping.header != NULL && is_vain(&dm_thread))
         look_no_more(here->point);
+}
+
+/* A thread that a handler took out of this by longjmp seems to be in it for ever: after so
+ * many safe points it is taken not to be. */
+#define NESTED_POINTS 1024
+
+/* A function of the C library that is called in here may have a point itself, and would bring
+ * the thread here again, without end. */
+DM_COLD uint32_t dm_attend_at(const struct dm_safe_point *here, uint32_t word) {
+    struct dm_thread *thread = &dm_thread;
+    if (!thread->attends || ++thread->nested_points > NESTED_POINTS) {
+        thread->nested_points = 0;
+        thread->attends = 1;
+        dm_compiler_barrier();
+        attend(here, word);
+        dm_compiler_barrier();
+        thread->attends = 0;
+    }
     return word & ~DM_CTL_ATTEND;
 }

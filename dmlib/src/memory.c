@@ -16,7 +16,7 @@ static bool proper(uint64_t address, uint64_t size) {
 }
 
 /* The calling thread stands for the process: the first one may have ended, and has no memory
- * then. Asked of the kernel, for dm_tid may change vector registers. */
+ * then. Asked of the kernel: after a fork past the C library dm_tid is the parent's. */
 long dm_memory_read(const struct iovec *to, const struct iovec *from, unsigned parts) {
     return dm_syscall(SYS_process_vm_readv, dm_syscall(SYS_gettid, 0), to, 1, from, parts);
 }

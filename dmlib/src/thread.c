@@ -22,24 +22,34 @@ __thread struct dm_thread dm_thread = {.generation = DM_NO_GENERATION, .owned = 
 static pthread_key_t key;
 static bool have_key;
 
-/* The C library's own, once they are looked up. Before these names a sanitizer may stand,
- * whose functions end the program in a thread that they do not know. */
-static int (*write_lock)(pthread_rwlock_t *lock) = pthread_rwlock_wrlock;
-static int (*unlock)(pthread_rwlock_t *lock) = pthread_rwlock_unlock;
+/* The C library's own, once it is looked up. Before this name a sanitizer may stand, whose
+ * functions end the program in a thread that they do not know. */
 static int (*set_specific)(pthread_key_t of, const void *value) = pthread_setspecific;
+
+/* From a thread's own block, where its thread pointer leads, to its id there; 0: not known. */
+static uint32_t id_offset;
+
+/* What the C library tells a debugger of a field. */
+struct field {
+    uint32_t bits;
+    uint32_t count;
+    uint32_t offset;
+};
+
+/* No library's block is longer. */
+#define MOST_OFFSET 4096
 
 void dm_thread_look_up(void) {
     void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
     if (libc == NULL)
         return;
-    void *found[] = {dlsym(libc, "pthread_rwlock_wrlock"), dlsym(libc, "pthread_rwlock_unlock"),
-                     dlsym(libc, "pthread_setspecific")};
+    const struct field *id = dlsym(libc, "_thread_db_pthread_tid");
+    void *found = dlsym(libc, "pthread_setspecific");
     dlclose(libc);
-    if (found[0] == NULL || found[1] == NULL || found[2] == NULL)
-        return; /* glibc before 2.34: in another library */
-    __builtin_memcpy(&write_lock, &found[0], sizeof(write_lock));
-    __builtin_memcpy(&unlock, &found[1], sizeof(unlock));
-    __builtin_memcpy(&set_specific, &found[2], sizeof(set_specific));
+    if (id != NULL && id->bits == 8 * sizeof(int32_t) && id->offset < MOST_OFFSET)
+        id_offset = id->offset;
+    if (found != NULL)
+        __builtin_memcpy(&set_specific, &found, sizeof(set_specific));
 }
 
 static void thread_ends(void *unused) {
@@ -67,15 +77,11 @@ void dm_thread_prepare(void) {
         pthread_key_delete(key);
 }
 
-/* Who holds a lock for writing is noted in it. No hook stands before these calls, and
- * a lock that nobody else knows needs no system call. */
+/* Not by a call: a function of the C library may have a point, whose hit asks for the id. */
 int32_t dm_tid(void) {
-    pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-    if (write_lock(&lock) != 0)
-        return 0;
-    int32_t tid = (int32_t)lock.__data.__cur_writer;
-    unlock(&lock);
-    return tid;
+    const char *block = __builtin_thread_pointer();
+    return id_offset == 0 ? 0
+                          : __atomic_load_n((const int32_t *)(block + id_offset), __ATOMIC_RELAXED);
 }
 
 static bool claim(struct attune_slot *slot, int32_t tid) {

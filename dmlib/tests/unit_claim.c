@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A thread is held up between its look at a command and its claim: another thread executes the
- * command meanwhile, and the controller puts another one in its place. */
+ * command meanwhile, and the controller puts another one in its place. Or the thread comes by
+ * a safe point in the middle of one. */
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -28,15 +30,31 @@ int __wrap_pthread_setcancelstate(int state, int *before);
 /* After what the family permits was looked at. */
 static bool early, confined;
 
+/* What comes in the middle of a look, once. */
+static void (*interrupt)(void);
+
+static void come(void) {
+    void (*now)(void) = interrupt;
+    interrupt = NULL;
+    if (now != NULL)
+        now();
+}
+
 bool __wrap_dm_confined(void) {
     if (early)
         replace();
+    come();
     return confined || __real_dm_confined();
 }
+
+/* The function has a point itself, which the controller wants attended to. */
+static bool patched;
 
 /* After it was looked at whether the thread is in a handler. */
 int __wrap_pthread_setcancelstate(int state, int *before) {
     replace();
+    if (patched)
+        dm_attend(POINT, ATTUNE_AT_LOCK, ATTUNE_CTL_MAILBOX);
     return __real_pthread_setcancelstate(state, before);
 }
 
@@ -107,6 +125,41 @@ static void check_replaced(const struct replaced *r) {
     EXPECT_EQUAL(mapping.mailbox[0].done_by, 0);
 }
 
+static void attend_with(struct attune_command command) {
+    mapping.mailbox[0] = posted(command);
+    dm_attend(POINT, ATTUNE_AT_LOCK, ATTUNE_CTL_MAILBOX);
+}
+
+/* What a command calls comes by the same safe point. */
+static void check_nested(void) {
+    called = 0;
+    patched = true;
+    attend_with((struct attune_command){CALL, AT(LOCK), HERE});
+    patched = false;
+    EXPECT_EQUAL(called, 1);
+    EXPECT_EQUAL(mapping.mailbox[0].state, ATTUNE_CMD_DONE);
+}
+
+static jmp_buf out;
+
+static void jump_out(void) { longjmp(out, 1); }
+
+/* A handler leaves a safe point by longjmp: the thread attends to others later. */
+static void check_left(void) {
+    const struct attune_command command = {LOAD, AT(LOCK)};
+    interrupt = jump_out;
+    if (setjmp(out) == 0)
+        attend_with(command);
+    EXPECT(interrupt == NULL);
+    EXPECT_EQUAL(mapping.mailbox[0].state, ATTUNE_CMD_POSTED);
+    for (unsigned i = 0; mapping.mailbox[0].state == ATTUNE_CMD_POSTED; i++) {
+        EXPECT(i < 2000);
+        dm_attend(POINT, ATTUNE_AT_LOCK, ATTUNE_CTL_MAILBOX);
+    }
+    attend_with(command);
+    EXPECT_EQUAL(mapping.mailbox[0].state, ATTUNE_CMD_DONE);
+}
+
 void test_claims(void) {
     struct sigaction action = {.sa_handler = look};
     struct attune_header *memory = make_memory(1, 1, 8);
@@ -114,5 +167,7 @@ void test_claims(void) {
     EXPECT(sigaction(SIGUSR1, &action, NULL) == 0);
     for (unsigned i = 0; i < sizeof(all_replaced) / sizeof(all_replaced[0]); i++)
         check_replaced(&all_replaced[i]);
+    check_nested();
+    check_left();
     free(memory);
 }
