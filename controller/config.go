@@ -184,9 +184,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Environment is what a program's environment needs, beside what it has, to come to
-// the gate of the controller that is made from c.
-func (c Config) Environment() []string {
+// Environment is what the environment of a program that a process executes, or starts, needs,
+// beside what it has, to come to the gate of the controller that is made from c.
+func (c Config) Environment(starter int) []string {
 	var env []string
 	if c.JobID != "" {
 		env = append(env, "ATTUNE_JOB="+c.JobID)
@@ -204,6 +204,7 @@ func (c Config) Environment() []string {
 	if present := os.Getenv("LD_PRELOAD"); present != "" {
 		preload += ":" + present
 	}
+	env = append(env, gate.KnownFilters(starter)...)
 	return append(env, "ATTUNE_SOCKET="+c.GatePath, "LD_PRELOAD="+preload, sanitizerOption())
 }
 

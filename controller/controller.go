@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -74,9 +75,9 @@ func New(config Config) (_ *Controller, err error) {
 	return c, nil
 }
 
-// Environment is what the program's environment needs, beside what it has, to
-// come to this controller's gate.
-func (c *Controller) Environment() []string { return c.config.Environment() }
+// Environment is what the environment of a program that this process starts needs, beside
+// what it has, to come to this controller's gate.
+func (c *Controller) Environment() []string { return c.config.Environment(os.Getpid()) }
 
 // Start runs the controller until Stop. Meanwhile it restores what controllers
 // that died left behind.

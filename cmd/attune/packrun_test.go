@@ -19,7 +19,7 @@ import (
 func TestPackedProgramSeesNoDifference(t *testing.T) {
 	list := emptyPlaces(t)
 	packed := mustPackBash(t)
-	const visible = `grep -vE '^(ATTUNE|ATTUNE_JOB|ATTUNE_SOCKET|LD_PRELOAD|ASAN_OPTIONS|_|PWD|XDG_.*)='`
+	const visible = `grep -vE '^(ATTUNE|ATTUNE_JOB|ATTUNE_SOCKET|ATTUNE_FILTERS|LD_PRELOAD|ASAN_OPTIONS|_|PWD|XDG_.*)='`
 	tests := []struct{ name, script string }{
 		{"input and output", `printf 'x\ny' | $RUN -c 'cat; echo err >&2'`},
 		{"arguments", `exec -a 'other name' $RUN -c 'echo "$0|$1|$2|$#"; tr "\0" "|" </proc/$$/cmdline' '' 'a b' ''`},

@@ -39,7 +39,7 @@ func seesNoDifference(t *testing.T, run string) {
 }
 
 // visible is the environment but for what is to be there with attune only.
-const visible = `grep -vE '^(ATTUNE_JOB|ATTUNE_SOCKET|LD_PRELOAD|ASAN_OPTIONS|_|XDG_)'`
+const visible = `grep -vE '^(ATTUNE_JOB|ATTUNE_SOCKET|ATTUNE_FILTERS|LD_PRELOAD|ASAN_OPTIONS|_|XDG_)'`
 
 // differences are scripts in which something could be seen, with $RUN before the program.
 var differences = []struct{ name, script string }{

@@ -93,7 +93,7 @@ func TestTaskIsHandedOver(t *testing.T) {
 	if log, err := os.ReadFile(s.path("state/audit.jsonl")); err != nil || !strings.Contains(string(log), `"what":"POST /v1/task"`) {
 		t.Errorf("audit log: %v\n%s", err, log)
 	}
-	if status != http.StatusOK || !strings.Contains(env, "LD_PRELOAD=") || !strings.Contains(env, "ATTUNE_SOCKET=") {
+	if status != http.StatusOK || !strings.Contains(env, "LD_PRELOAD=") || !strings.Contains(env, "ATTUNE_SOCKET=") || !strings.Contains(env, "ATTUNE_FILTERS=") {
 		t.Fatalf("answer %d: %s", status, env)
 	}
 	again := node.Task{PID: target.PID, UID: nobody, Mode: "tune", Job: node.TaskJob{Kind: "slurm", ID: "77", Step: "0"}}

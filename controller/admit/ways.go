@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/gate"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
@@ -77,6 +78,9 @@ func (w ways) whyNoDMLib(t *member.Member) string {
 	}
 	if t.Age() > time.Since(w.began)+time.Second/procid.TicksPerSecond { // ages are in whole ticks
 		return "it ran before attune did: name it to `attune attach` as well"
+	}
+	if gate.InSandbox(t.PID()) {
+		return "it is under seccomp filters that its starter is not under, which might kill it for what attune's library does"
 	}
 	if preloaded(t.PID()) {
 		return "its loader has not loaded attune's library, which LD_PRELOAD names"

@@ -198,8 +198,8 @@ func (c *Controller) Has(process procid.Identity) bool { return c.roster.has(pro
 // Living counts the processes under control, as the process has said last.
 func (c *Controller) Living() int { return int(c.living.Load()) }
 
-// Environment is what a program needs to come to the gate.
-func (c *Controller) Environment() []string { return c.config.Environment() }
+// Environment is what a program that a process executes needs to come to the gate.
+func (c *Controller) Environment(pid int) []string { return c.config.Environment(pid) }
 
 // KeepOnly makes some of the changes the user's own, who undoes them by hand, and
 // returns the ids to undo them by.

@@ -131,7 +131,7 @@ func TestRealLibraryPastTheGate(t *testing.T) {
 		{"may pass", true, []string{program}, past},
 		{"may not any more", false, []string{program}, 0},
 		{"may again", true, []string{program}, past},
-		{"under a filter", true, []string{mustBuild(t, "filtered"), program}, 0},
+		{"under a filter", true, []string{mustKnow(t, 1), mustBuild(t, "filtered"), "", program}, 0},
 		{"small files only", true, []string{"/bin/sh", "-c", "ulimit -f 1; exec " + program}, 0},
 	}
 	g := mustServe(t, Options{Geometry: small()})
@@ -146,7 +146,7 @@ func TestRealLibraryPastTheGate(t *testing.T) {
 				a = b
 			}
 		}
-		if a.Hello.Flags != tt.want || a.PID != p.PID || a.Memory.App().PID != p.PID {
+		if a.Hello.Flags != tt.want || InSandbox(p.PID) || a.PID != p.PID || a.Memory.App().PID != p.PID {
 			t.Errorf("%s: %+v of %d, want %d", tt.name, a.Hello, a.PID, tt.want)
 		}
 		mustRun(t, a)
@@ -173,7 +173,7 @@ func TestRealLibraryForkedBeforeItsController(t *testing.T) {
 
 func TestRealLibraryBeforeItsControllerInLittleAddressSpace(t *testing.T) {
 	gate, early := mustPrepare(t, shm.Geometry{})
-	limited := exec.Command("sh", "-c", "ulimit -v 40000; exec env LD_PRELOAD="+longgate.Install(t, t.TempDir())+" ATTUNE_SOCKET="+gate+" "+mustBuild(t, "allocate"))
+	limited := exec.Command("sh", "-c", "ulimit -v 40000; exec env "+mustKnow(t, 0)+" LD_PRELOAD="+longgate.Install(t, t.TempDir())+" ATTUNE_SOCKET="+gate+" "+mustBuild(t, "allocate"))
 	p := &target{targets.Launch(t, limited), t}
 	awaitLeft(t, early)
 	g := mustServe(t, Options{Path: gate, Early: early})

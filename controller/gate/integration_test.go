@@ -5,6 +5,8 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"sync"
 	"testing"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -37,11 +40,23 @@ func mustStart(t *testing.T, g *testGate, args ...string) *target {
 	return mustStartAt(t, g.Path(), args...)
 }
 
-// mustStartAt starts a program that looks for a gate there.
+// mustStartAt starts a program that looks for a gate there. More variables may stand before
+// its name.
 func mustStartAt(t *testing.T, gate string, args ...string) *target {
 	t.Helper()
-	cmd := exec.Command("env", append([]string{"LD_PRELOAD=" + longgate.Install(t, t.TempDir()), "ATTUNE_SOCKET=" + gate}, args...)...)
-	return &target{targets.Launch(t, cmd), t}
+	env := append(KnownFilters(os.Getpid()), "LD_PRELOAD="+longgate.Install(t, t.TempDir()), "ATTUNE_SOCKET="+gate)
+	return &target{targets.Launch(t, exec.Command("env", append(env, args...)...)), t}
+}
+
+// mustKnow is the variable for a program whose starter is under so many filters more than
+// this process.
+func mustKnow(t *testing.T, more int) string {
+	t.Helper()
+	status, err := procid.ReadStatus(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("ATTUNE_FILTERS=%d", status.FilterCount()+more)
 }
 
 // finish lets the program end and checks that it ended well.

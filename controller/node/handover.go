@@ -68,7 +68,7 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (taken, erro
 	h.registrations.register(r, func() bool { return h.sessions.lives(s) })
 	select {
 	case <-s.ready:
-		return taken{s.controller.Environment(), note}, nil
+		return taken{s.controller.Environment(t.PID), note}, nil
 	case <-ctx.Done():
 		return taken{}, fmt.Errorf("the controller is not ready: %w", ctx.Err())
 	}

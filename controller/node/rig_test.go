@@ -111,7 +111,7 @@ func (c *steered) Changes() []actuate.InForce {
 	return []actuate.InForce{{ID: "c1", Knob: "knob", PID: c.followed[0].PID, Registration: c.config.Session.Registration}}
 }
 
-func (*steered) Environment() []string { return nil }
+func (*steered) Environment(int) []string { return nil }
 
 // KeepOnly keeps the changes whose id is "kept".
 func (*steered) KeepOnly(_ context.Context, ids []string) (kept []string, err error) {

@@ -44,7 +44,7 @@ type controlled interface {
 	Living() int
 	Processes() []*attunev1.Process
 	Changes() []actuate.InForce
-	Environment() []string
+	Environment(pid int) []string
 	KeepOnly(ctx context.Context, changes []string) ([]string, error)
 	Stop(ctx context.Context) error
 	Hold(ctx context.Context, until time.Duration) (held int, err error)

@@ -96,6 +96,8 @@ static void set_environment(const struct job *job, const struct pack *pack) {
     if (library == NULL)
         return;
     setenv("ATTUNE_SOCKET", job_path(job, GATE_SOCKET, path), 1);
+    snprintf(path, sizeof(path), "%u", (unsigned)own_filters());
+    setenv("ATTUNE_FILTERS", path, 1);
     if ((pack->record.flags & PACK_NO_PRELOAD) == 0)
         prepend("LD_PRELOAD", job_path(job, library->name, path), ':');
     /* Programs with a shared AddressSanitizer end where anything is preloaded. */

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attune/filters.h"
+
 void die(const char *format, ...) {
     char message[1024];
     va_list arguments;
@@ -36,4 +38,18 @@ uint64_t start_ticks(pid_t pid) {
     for (int field = 2; at != NULL && field < 22; field++)
         at = strchr(at + 1, ' ');
     return at == NULL ? 0 : strtoull(at, NULL, 10);
+}
+
+uint32_t own_filters(void) {
+    struct attune_filters filters = {0};
+    char text[1024];
+    ssize_t size;
+    int fd = open(ATTUNE_STATUS, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    while ((size = read(fd, text, sizeof(text))) > 0)
+        for (ssize_t i = 0; i < size; i++)
+            attune_count_filters(&filters, text[i]);
+    close(fd);
+    return filters.count;
 }

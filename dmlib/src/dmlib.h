@@ -291,10 +291,14 @@ DM_HIDDEN void dm_lock_prepare(void);
  * there is no malloc to be found. One thread at a time. */
 DM_HIDDEN bool dm_real_resolve_attached(const struct attune_attach_real *known, uint32_t count);
 
+/* filters.c: whether the program was executed under more seccomp filters than known says
+ * (ATTUNE_FILTERS; NULL: none), or that cannot be told. */
+DM_HIDDEN bool dm_sandboxed(const char *known);
+
 /* ---- environment.c ---------------------------------------------------- */
 
 /* Takes us out of the environment of programs that this one starts: entries of
- * LD_PRELOAD with the same base name as library, ATTUNE_SOCKET and ATTUNE_ONCE. That is
+ * LD_PRELOAD with the same base name as library, and our own variables. That is
  * done where there is nothing to come to, and where ATTUNE_ONCE says that only the
  * program itself is meant. */
 DM_HIDDEN void dm_environment_clean(char **environment, const char *library);

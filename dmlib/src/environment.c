@@ -72,12 +72,13 @@ static void remove_variable(char **place) {
 
 void dm_environment_clean(char **environment, const char *library) {
     static const char preload[] = "LD_PRELOAD=";
-    static const char socket[] = "ATTUNE_SOCKET=", once[] = "ATTUNE_ONCE=";
+    static const char *const own[] = {"ATTUNE_SOCKET=", "ATTUNE_ONCE=", "ATTUNE_FILTERS="};
     const char *base = base_name(library);
     char **place = environment;
     while (place != NULL && *place != NULL) {
-        bool gone = strncmp(*place, socket, sizeof(socket) - 1) == 0 ||
-                    strncmp(*place, once, sizeof(once) - 1) == 0;
+        bool gone = false;
+        for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+            gone = gone || strncmp(*place, own[i], strlen(own[i])) == 0;
         if (strncmp(*place, preload, sizeof(preload) - 1) == 0)
             gone = drop_entries(*place + sizeof(preload) - 1, base);
         if (gone)

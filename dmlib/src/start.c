@@ -30,7 +30,11 @@ static bool start(void) {
     if (getauxval(AT_SECURE) != 0)
         return false;
     const char *path = getenv("ATTUNE_SOCKET");
-    if (path == NULL || !dm_gate_address(path) || !dm_live_wipe_in_children() || !dm_live_prepare())
+    if (path == NULL || !dm_gate_address(path))
+        return false;
+    if (dm_sandboxed(getenv("ATTUNE_FILTERS"))) /* before any other system call */
+        return false;
+    if (!dm_live_wipe_in_children() || !dm_live_prepare())
         return false;
     dm_stub_prepare();
     dm_lock_prepare();

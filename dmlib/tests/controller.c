@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller.h"
 
+#include "attune/filters.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -277,9 +279,20 @@ void die_with(pid_t parent) {
         _exit(127); /* it is gone already */
 }
 
+static void write_filters(char *number, size_t size) {
+    struct attune_filters filters = {0};
+    char text[200];
+    read_filters(getpid(), text, sizeof(text));
+    for (const char *at = text; *at != '\0'; at++)
+        attune_count_filters(&filters, *at);
+    snprintf(number, size, "%u", filters.count);
+}
+
 pid_t spawn(const char *library, const struct controller *c, char *const argv[], const char *extra,
             int *output_fd) {
     int ends[2] = {-1, -1};
+    char filters[16];
+    write_filters(filters, sizeof(filters));
     if (output_fd != NULL && pipe2(ends, O_CLOEXEC) != 0)
         fail("pipe: %s", strerror(errno));
     pid_t parent = getpid(), pid = fork();
@@ -289,8 +302,10 @@ pid_t spawn(const char *library, const struct controller *c, char *const argv[],
             dup2(ends[1], 1);
         if (library != NULL)
             setenv("LD_PRELOAD", library, 1);
-        if (c != NULL)
+        if (c != NULL) {
             setenv("ATTUNE_SOCKET", c->socket, 1);
+            setenv("ATTUNE_FILTERS", filters, 1);
+        }
         if (extra != NULL)
             putenv((char *)extra);
         execvp(argv[0], argv);

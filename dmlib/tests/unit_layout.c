@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header's check, against wrong numbers; the environment's cleaning. */
+/* The header's check, against wrong numbers; the environment's cleaning; filters counted. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attune/filters.h"
 #include "gate.h"
 #include "unit.h"
 
@@ -129,7 +130,23 @@ static void check_committed_file(void) {
     EXPECT(blocks_of(&large, false) > 0);
 }
 
+static uint32_t filters_in(const char *status) {
+    struct attune_filters filters = {0};
+    for (; *status != '\0'; status++)
+        attune_count_filters(&filters, *status);
+    return filters.count;
+}
+
+static void check_filters(void) {
+    EXPECT_EQUAL(filters_in("Name:\tSeccomp: 7\nSeccomp:\t2\nSeccomp_filters:\t13\nSecc: 5\n"), 13);
+    EXPECT_EQUAL(filters_in("Seccomp:\t2\nSpeculation_Store_Bypass:\t1\n"), 2);
+    EXPECT_EQUAL(filters_in("Seccomp:\t2\nSeccomp_filters:\t0\n"), 0);
+    EXPECT_EQUAL(filters_in("Groups:\t1000 1001\n"), 0);
+    EXPECT(!dm_sandboxed("1000"));
+}
+
 void test_layout(void) {
+    check_filters();
     check_committed_file();
     check_room();
     struct attune_header *memory = make_memory(2, 2, 16);
@@ -163,6 +180,7 @@ static const struct {
      "LD_PRELOAD=/libattune-dm-12.so/x:libattune-dm-12.sox"},
     {"ATTUNE_SOCKET=/x", NULL},
     {"ATTUNE_ONCE=1", NULL},
+    {"ATTUNE_FILTERS=0", NULL},
     {"ATTUNE_SOCKETS=/x", "ATTUNE_SOCKETS=/x"},
     {"LD_PRELOADED=" LIBRARY, "LD_PRELOADED=" LIBRARY},
     {"ATTUNE_JOB=7", "ATTUNE_JOB=7"},

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -50,13 +52,27 @@ void test_start_ticks(void) {
     EXPECT(start_ticks(-1) == 0); /* nobody has that id */
 }
 
+void test_own_filters(void) {
+    uint32_t before = own_filters();
+    struct sock_filter filter[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {.len = 1, .filter = filter};
+    EXPECT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    EXPECT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+    EXPECT(own_filters() > before);
+}
+
 int main(void) {
     static const struct {
         const char *name;
         void (*run)(void);
     } tests[] = {
-        {"hash", test_hash},           {"format", test_format},           {"writing", test_writing},
-        {"unpacking", test_unpacking}, {"start ticks", test_start_ticks}, {"job", test_job},
+        {"hash", test_hash},
+        {"format", test_format},
+        {"writing", test_writing},
+        {"unpacking", test_unpacking},
+        {"start ticks", test_start_ticks},
+        {"job", test_job},
+        {"own filters", test_own_filters},
     };
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
         tests[i].run();

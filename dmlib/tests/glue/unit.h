@@ -28,6 +28,7 @@ void test_format(void);
 void test_writing(void);
 void test_unpacking(void);
 void test_start_ticks(void);
+void test_own_filters(void);
 void test_job(void);
 
 #endif

@@ -92,7 +92,7 @@ func wantNoTrace(t *testing.T, c *cluster.Cluster) {
 		t.Fatal(err)
 	}
 	const script = `sed -n "s,.*/\(libattune-dm\)-.*,has \1,p" /proc/$$/maps | sort -u
-env | grep -E "^(LD_PRELOAD|ATTUNE_SOCKET|ATTUNE_ONCE)="
+env | grep -E "^(LD_PRELOAD|ATTUNE_SOCKET|ATTUNE_ONCE|ATTUNE_FILTERS)="
 srun -N2 --overcommit --attune=off sh -c "env; env"
 srun -N1 -w node1 --attune=observe sh -c "env; env"
 touch ready; until [ -e removed ]; do sleep 0.1; done

@@ -4,7 +4,7 @@
 #include "target.h"
 
 static const char *const constants[] = {"LD_PRELOAD=a.so  b.so", "ATTUNE_SOCKET=/nowhere",
-                                        "ATTUNE_ONCE=1"};
+                                        "ATTUNE_ONCE=1", "ATTUNE_FILTERS=0"};
 
 #define CONSTANTS (sizeof(constants) / sizeof(constants[0]))
 
