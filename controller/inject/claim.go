@@ -16,10 +16,11 @@ import (
 )
 
 // claim makes sure that one controller at a time enters a process: a lock that
-// ends with its owner, on a file that every process has, and that nobody else
-// locks. The caller calls release.
+// ends with its owner, on a file that every process has. Whoever may open a file may
+// have it locked, which for this one only those may that could enter the process as
+// well. The caller calls release.
 func claim(pid int) (release func(), err error) {
-	file, err := os.Open(fmt.Sprintf("/proc/%d/stat", pid))
+	file, err := os.Open(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
 		return nil, fmt.Errorf("pid %d: %w", pid, procid.GoneError(err))
 	}

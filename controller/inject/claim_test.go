@@ -24,7 +24,7 @@ func TestClaimEndsWhileAChildHasIt(t *testing.T) {
 	if _, err := claim(os.Getpid()); !errors.Is(err, ErrHeld) {
 		t.Errorf("second claim: %v, want %v", err, ErrHeld)
 	}
-	child, err := unix.Dup(descriptorOf(t, fmt.Sprintf("/proc/%d/stat", os.Getpid())))
+	child, err := unix.Dup(descriptorOf(t, fmt.Sprintf("/proc/%d/environ", os.Getpid())))
 	if err != nil {
 		t.Fatal(err)
 	}

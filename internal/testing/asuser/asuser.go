@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package asuser has processes of other users, and connects to Unix sockets as they do,
-// in tests that run as root. It has no state; everything may be used from any goroutine.
+// Package asuser has processes of other users, and connects to Unix sockets and opens files
+// as they do, in tests that run as root. It has no state; everything may be used from any goroutine.
 package asuser
 
 import (
@@ -43,22 +43,29 @@ func Sleep(t testing.TB, uid uint32) int {
 
 // Dial connects as a user: the kernel tells the other end the user of the thread that
 // connects. That thread ends with its goroutine and is nobody else's.
-func Dial(uid uint32, path string) (net.Conn, error) {
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	done := make(chan result, 1)
+func Dial(uid uint32, path string) (conn net.Conn, err error) {
+	become(uid, &err, func() { conn, err = net.Dial("unix", path) })
+	return conn, err
+}
+
+// Open opens a file for reading as a user does.
+func Open(uid uint32, path string) (file *os.File, err error) {
+	become(uid, &err, func() { file, err = os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) })
+	return file, err
+}
+
+// become does something in a thread of a user's, or says why it cannot.
+func become(uid uint32, err *error, do func()) {
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		runtime.LockOSThread() // for good
 		_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid))
 		if errno != 0 {
-			done <- result{nil, fmt.Errorf("become user %d: %w", uid, errno)}
+			*err = fmt.Errorf("become user %d: %w", uid, errno)
 			return
 		}
-		conn, err := net.Dial("unix", path)
-		done <- result{conn, err}
+		do()
 	}()
-	r := <-done
-	return r.conn, r.err
+	<-done
 }
