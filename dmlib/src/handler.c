@@ -40,12 +40,15 @@ ANYWHERE static bool is_frame(const struct signal_frame *at) {
            (at->processor_flags & PROCESSOR_FLAGS) == PROCESSOR_FLAGS;
 }
 
+/* Weak, as all that only glibc has: LD_PRELOAD reaches programs with another C library, whose
+ * loader ends the program where a name is not found. There DMLib is inert (dm_live_prepare). */
+extern void *__libc_stack_end __attribute__((weak));
+
 /* Where the stack ends that a thread is on at `here`; 0: not known. Above the stack of
  * any thread but the first lies what the thread register leads to. */
 static uintptr_t stack_end(uintptr_t here) {
-    extern void *__libc_stack_end;
     uintptr_t block = (uintptr_t)__builtin_thread_pointer();
-    uintptr_t first = (uintptr_t)__libc_stack_end;
+    uintptr_t first = &__libc_stack_end != NULL ? (uintptr_t)__libc_stack_end : 0;
     uintptr_t end = here < block && block - here < MOST_SEARCHED ? block : first;
     return here < end && end - here < MOST_SEARCHED ? end : 0;
 }

@@ -10,6 +10,9 @@
 #include <sys/mman.h>
 #include <sys/single_threaded.h>
 
+/* A loader of another C library, which lacks it, must load us all the same (handler.c). */
+extern char __libc_single_threaded __attribute__((weak));
+
 static void unmap(void *from, void *to) {
     uintptr_t start = ((uintptr_t)from + DM_PAGE_SIZE - 1) & ~(uintptr_t)(DM_PAGE_SIZE - 1);
     uintptr_t end = (uintptr_t)to & ~(uintptr_t)(DM_PAGE_SIZE - 1);
@@ -48,7 +51,8 @@ static void unmap_inherited(void) {
 
 /* Another thread may be about to use what is unused: then all of it stays. */
 DM_EXPORT int mlockall(int flags) {
-    if (__libc_single_threaded && dm_thread.generation != DM_BUSY) {
+    if (&__libc_single_threaded != NULL && __libc_single_threaded &&
+        dm_thread.generation != DM_BUSY) {
         if (dm_live.generation != 0)
             unmap_unused(&dm_live.mapping);
         else if (dm_parent.size != 0)
