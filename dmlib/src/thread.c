@@ -40,16 +40,19 @@ struct field {
 #define MOST_OFFSET 4096
 
 void dm_thread_look_up(void) {
-    void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-    if (libc == NULL)
-        return;
-    const struct field *id = dlsym(libc, "_thread_db_pthread_tid");
-    void *found = dlsym(libc, "pthread_setspecific");
-    dlclose(libc);
-    if (id != NULL && id->bits == 8 * sizeof(int32_t) && id->offset < MOST_OFFSET)
-        id_offset = id->offset;
-    if (found != NULL)
-        __builtin_memcpy(&set_specific, &found, sizeof(set_specific));
+    static const char *const libraries[] = {"libc.so.6", "libpthread.so.0"}; /* before 2.34 */
+    for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]) && id_offset == 0; i++) {
+        void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+        if (library == NULL)
+            continue;
+        const struct field *id = dlsym(library, "_thread_db_pthread_tid");
+        void *found = dlsym(library, "pthread_setspecific");
+        dlclose(library);
+        if (id != NULL && id->bits == 8 * sizeof(int32_t) && id->offset < MOST_OFFSET)
+            id_offset = id->offset;
+        if (found != NULL)
+            __builtin_memcpy(&set_specific, &found, sizeof(set_specific));
+    }
 }
 
 static void thread_ends(void *unused) {
