@@ -165,25 +165,48 @@ func closeHolders(all []*holder) {
 	}
 }
 
-// free returns the processes that no session holds. Each of the others is left
-// with one session only, though several may follow it.
+// free returns the processes that no session holds.
 func free(pids []int, held []*holder) (rest []int) {
 	for _, pid := range pids {
-		taken := false
-		for _, h := range held {
-			if !slices.Contains(h.pids, int32(pid)) {
-				continue
-			}
-			if taken {
-				h.pids = slices.DeleteFunc(h.pids, func(p int32) bool { return p == int32(pid) })
-			}
-			taken = true
-		}
-		if !taken {
+		if !slices.ContainsFunc(held, func(h *holder) bool { return slices.Contains(h.pids, int32(pid)) }) {
 			rest = append(rest, pid)
 		}
 	}
 	return rest
+}
+
+// eachOnce leaves each process with one session only, though several may follow it, and
+// returns the sessions that are left with some.
+func eachOnce(held []*holder) (busy []*holder) {
+	taken := make(map[int32]bool)
+	for _, h := range held {
+		var own []int32
+		for _, pid := range h.pids {
+			if !taken[pid] {
+				taken[pid] = true
+				own = append(own, pid)
+			}
+		}
+		if h.pids = own; len(own) > 0 {
+			busy = append(busy, h)
+		}
+	}
+	return busy
+}
+
+// withAdded returns the sessions in which points were added to the processes; all where none
+// knows of any, for a point that is not answered yet is not told of.
+func withAdded(held []*holder) []*holder {
+	var added []*holder
+	for _, h := range held {
+		if slices.ContainsFunc(h.probes, func(probe *attunev1.Probe) bool { return probe.GetNumber() != 0 }) {
+			added = append(added, h)
+		}
+	}
+	if len(added) == 0 {
+		return held
+	}
+	return added
 }
 
 func ids(pids []int) []int32 {

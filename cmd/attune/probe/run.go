@@ -43,10 +43,7 @@ func addProbes(ctx context.Context, p *cli.Env, in probePlace, pids []int, point
 		held = append(held, h)
 	}
 	var probes []*attunev1.Probe
-	for _, h := range held {
-		if len(h.pids) == 0 {
-			continue
-		}
+	for _, h := range eachOnce(held) {
 		answer, err := h.AddProbes(ctx, &attunev1.AddProbesRequest{
 			Session: h.place.session, Host: h.place.host, Pids: h.pids, Points: points, Follow: hold.follow,
 		})

@@ -65,7 +65,10 @@ func watchProbes(ctx context.Context, p *cli.Env, flags watchFlags, pids []int, 
 		h.pids = ids(rest)
 		held = append(held, h)
 	}
-	return show(ctx, p, flags, held, points)
+	if len(points) == 0 {
+		return show(ctx, p, flags, withAdded(held), nil)
+	}
+	return show(ctx, p, flags, eachOnce(held), points)
 }
 
 // usageNothingToWatch: no point is given, and none was added.
@@ -121,9 +124,6 @@ func streamAll(ctx context.Context, flags watchFlags, held []*holder, points []*
 	events, errs := make(chan seen, 64), make(chan error, len(held))
 	var streams sync.WaitGroup
 	for i, h := range held {
-		if len(h.pids) == 0 {
-			continue
-		}
 		request := &attunev1.WatchProbesRequest{Session: h.place.session, Host: h.place.host, Pids: h.pids, Points: points, Follow: flags.follow}
 		streams.Go(func() {
 			errs <- stream(ctx, h, request, func(e *attunev1.WatchProbesResponse) { events <- seen{i, e} })
