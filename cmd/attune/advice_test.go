@@ -3,8 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,5 +71,36 @@ func TestAdvice(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(k.want(t, "advice list --json", 0).stdout), &left); err != nil || len(left) != 1 || left[0].ID != "aa22bb" {
 		t.Errorf("%v %v", left, err)
+	}
+}
+
+// TestUnsaidChanges: a change whose answer cannot be written stays, which the error says, and is
+// known as a change by hand and as one of the advice.
+func TestUnsaidChanges(t *testing.T) {
+	k := newTuneTest(t)
+	k.advised(t, "cc11dd", time.Now())
+	const gone = "exec 3> >(true); wait $!; "
+	for name, row := range map[string]struct{ before, command, to, undo string }{
+		"by hand, on a full disk":   {"", "tune $P pipe.size@$R=128K", ">/dev/full", ""},
+		"in JSON":                   {"", "tune --json $P pipe.size@$R=128K", ">/dev/full", ""},
+		"by hand, without a reader": {gone, "tune $P pipe.size@$R=128K", ">&3", ""},
+		"of an advice":              {"", "advice apply cc1 $P", ">/dev/full", "advice undo cc1"},
+		"without a reader":          {gone, "advice apply cc1 $P", ">&3", "advice undo cc1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := shell(t, row.before+"P="+strconv.Itoa(k.PID)+" R="+k.pipe+"; $ATTUNE_BINARY "+row.command+row.to, "")
+			changes := k.changes(t)
+			if size := k.Ask(t, "pipe"); size != "131072" || len(changes) != 1 {
+				t.Fatalf("the program has %s, changes %v: %+v", size, changes, got)
+			}
+			id := changes[0].ID
+			if want := "what was done stays: change " + id + "; attune undo " + id + " takes changes back\n"; got.code != 1 || !strings.HasSuffix(got.stderr, want) {
+				t.Errorf("%+v, want %q", got, want)
+			}
+			k.want(t, cmp.Or(row.undo, "undo "+id), 0, "undone: change "+id)
+			if size := k.Ask(t, "pipe"); size != "65536" {
+				t.Errorf("the program has %s after undo", size)
+			}
+		})
 	}
 }

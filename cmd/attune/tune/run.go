@@ -107,17 +107,14 @@ func Noting(ctx context.Context, p *cli.Env, flags Flags, pids []int, requests [
 		options.Journal = t.kept.Journal
 	}
 	t.actuator = actuate.New(options)
-	err = t.change(ctx, p, flags, tunees(held), requests)
-	if err == nil {
-		err = note(t.made())
+	cli.OutlivePipes()
+	if err = t.lookAll(ctx, tunees(held), requests); err == nil {
+		err = t.change(ctx, p, flags.JSON, note)
 	}
 	if t.kept != nil {
 		err = errors.Join(err, t.kept.Close())
 	}
-	if err != nil {
-		return err
-	}
-	return t.attend(ctx, p)
+	return errors.Join(err, t.attend(ctx, p))
 }
 
 // made returns the ids of the changes that can be undone.
@@ -130,8 +127,8 @@ func (t *tuning) made() (ids []string) {
 	return ids
 }
 
-// change looks at all changes, makes them and says so.
-func (t *tuning) change(ctx context.Context, p *cli.Env, flags Flags, processes []*tunee, requests []Request) error {
+// lookAll looks at all changes before any is made.
+func (t *tuning) lookAll(ctx context.Context, processes []*tunee, requests []Request) error {
 	for _, process := range processes {
 		for _, r := range requests {
 			if r.OfMPI {
@@ -149,10 +146,18 @@ func (t *tuning) change(ctx context.Context, p *cli.Env, flags Flags, processes 
 			}
 		}
 	}
-	if err := t.apply(ctx); err != nil {
-		return errors.Join(err, t.writeFailure(p, flags.JSON))
+	return nil
+}
+
+// change makes the changes, has them noted and says so, in that order: they stay where it cannot
+// be said.
+func (t *tuning) change(ctx context.Context, p *cli.Env, asJSON bool, note func(ids []string) error) error {
+	err := t.apply(ctx)
+	say := t.write
+	if err != nil {
+		say = t.writeFailure
 	}
-	return t.write(p, flags.JSON)
+	return errors.Join(err, t.staying(errors.Join(note(t.made()), say(p, asJSON))))
 }
 
 // attend stays for as long as changes need it, and takes them back when it is
@@ -231,30 +236,4 @@ func (t *tuning) apply(ctx context.Context) (because error) {
 		}
 	}
 	return because
-}
-
-// writeFailure says what became of each change, where one could not be made;
-// one line is all that the error itself has.
-func (t *tuning) writeFailure(p *cli.Env, asJSON bool) error {
-	if asJSON {
-		return t.write(p, asJSON)
-	}
-	for _, line := range t.lines {
-		if line.State == stateBack || line.Reason != "" && line.State == StateChanged {
-			fmt.Fprintln(p.Stdout, line.text())
-		}
-	}
-	return nil
-}
-
-func (t *tuning) write(p *cli.Env, asJSON bool) error {
-	if asJSON {
-		return p.WriteJSON(t.lines)
-	}
-	for _, line := range t.lines {
-		if _, err := fmt.Fprintln(p.Stdout, line.text()); err != nil {
-			return err
-		}
-	}
-	return nil
 }
