@@ -37,6 +37,18 @@ func TestAttachToAFamily(t *testing.T) {
 	}
 }
 
+// TestAttachWithoutReader: it ends in order when nobody reads what it says any more.
+func TestAttachWithoutReader(t *testing.T) {
+	got := shell(t, `sleep 100 & p=$!
+		until [ "$(cat /proc/$p/comm)" = sleep ]; do sleep 0.01; done
+		exec 3> >(true); wait $!
+		$ATTUNE_BINARY attach --report report.json $p 2>&3; code=$?
+		kill $p; [ -s report.json ] || echo no report; exit $code`, "")
+	if got.code != 0 || got.stdout != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // What cannot be done is said at once: nobody waits for the end of a process that is not
 // controlled.
 func TestAttachRefuses(t *testing.T) {

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"debug/elf"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -213,6 +215,53 @@ func (k *probeTest) awaitHits(t *testing.T, processes string) {
 		all := k.list(t, processes)
 		return len(all) > 0 && !slices.ContainsFunc(all, func(l listed) bool { return l.Hits == 0 })
 	})
+}
+
+// text is the program's code as it is in its memory.
+func (k *probeTest) text(t *testing.T) []byte {
+	t.Helper()
+	images, err := objfile.Images(k.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := elf.Open(images[0].Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	section := program.Section(".text")
+	text := make([]byte, section.Size)
+	if err := targets.ReadMemory(k.PID, images[0].Bias+section.Addr, text); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestUnwrittenWatch: a watch that cannot write what it sees ends, and its points are out: in order
+// where nobody reads it any more, else with an error.
+func TestUnwrittenWatch(t *testing.T) {
+	for name, row := range map[string]struct {
+		script string
+		code   int
+		says   string
+	}{
+		"its reader has gone":      {"set -o pipefail; $ATTUNE_BINARY probe watch --interval 50ms $P steps:step | head -n 1", 0, "hits"},
+		"that of its notes":        {"exec 3> >(true); wait $!; $ATTUNE_BINARY probe watch $P steps:step 2>&3", 0, ""},
+		"on a full disk":           {"$ATTUNE_BINARY probe watch --interval 50ms $P steps:step >/dev/full", 1, "no space left on device"},
+		"documents on a full disk": {"$ATTUNE_BINARY probe watch --json $P 'steps:step take arg0' >/dev/full", 1, "no space left on device"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newProbeTest(t)
+			before := k.text(t)
+			got := shell(t, "P="+strconv.Itoa(k.PID)+"; "+row.script, "")
+			if got.code != row.code || !strings.Contains(got.stdout+got.stderr, row.says) {
+				t.Errorf("%+v", got)
+			}
+			if !bytes.Equal(before, k.text(t)) {
+				t.Error("the code of the program is not as before")
+			}
+		})
+	}
 }
 
 func TestProbeUsage(t *testing.T) {

@@ -30,8 +30,9 @@ They are not restarted: one thread of each is stopped for a moment at a place wh
 it is safe, to load the library that measures. A line on standard error says when a
 process was entered.
 
-It ends when all the processes have ended, those that they forked too, at SIGINT, SIGTERM or SIGHUP, or when
-attune is switched off. A process with ATTUNE=off in its environment is refused.
+It ends when all the processes have ended, those that they forked too, at SIGINT, SIGTERM or SIGHUP, when
+attune is switched off, or when nobody reads its standard error any more. A process with
+ATTUNE=off in its environment is refused.
 Then every change is undone, measuring is taken out, and a report goes to
 standard error; the library stays mapped and does nothing. With --keep, changes
 that were proven good stay in force; attune changes lists them, and attune undo
@@ -106,7 +107,8 @@ func processes(args []string, name string) ([]int, error) {
 	return procs.Family(slices.Compact(pids)), nil
 }
 
-// attachProcesses takes control of processes until they end or a signal comes.
+// attachProcesses takes control of processes until they end, a signal comes or nobody reads
+// what it says any more.
 // An error means that there was none to be controlled.
 func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int, keep bool) error {
 	if err := tuner.CheckTunlets(ctx, cfg); err != nil {
@@ -116,13 +118,16 @@ func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int
 	if err != nil {
 		return err
 	}
-	s, err := tuner.Open(ctx, p, tuner.Options{Settings: cfg, Keep: keep, Running: true, Args: tuner.CommandLine(pids[0]), Objective: own})
+	cli.OutlivePipes()
+	until, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	told := *p
+	told.Stderr = cli.UntilGone(p.Stderr, stop)
+	s, err := tuner.Open(ctx, &told, tuner.Options{Settings: cfg, Keep: keep, Running: true, Args: tuner.CommandLine(pids[0]), Objective: own})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	until, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
 	if err := s.Connect(); err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ func Packed(p *cli.Env) *cobra.Command {
 // ended. The job's folder stays as long as they do, whatever goes wrong here:
 // their environment leads there.
 func controlPacked(ctx context.Context, p *cli.Env, job rundir.Job, id string, args []string) error {
+	cli.OutlivePipes() // standard error is the program's
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	for _, fd := range []int{packedFileFD, packedJoinFD, packedProgramFD, packedEarlyFD} {

@@ -113,10 +113,10 @@ func newProbeWatch(p *cli.Env) *cobra.Command {
 		Short: "Measure and show what is seen, until interrupted",
 		Long: `Watch puts points into processes and shows what they see: counts, sums and
 distributions once per interval, single hits as they come. It ends with the
-processes, at SIGINT, or after --for, and takes the points out again. Without a
-POINT it shows what attune probe add has put there. With --follow, points are put
-into processes that these fork later as well, but for those that live for some
-milliseconds only.
+processes, at SIGINT, after --for, or when nobody reads what it writes any more,
+and takes the points out again. Without a POINT it shows what attune probe add has
+put there. With --follow, points are put into processes that these fork later as
+well, but for those that live for some milliseconds only.
 
 What becomes of each point goes to standard error, what is seen to standard
 output; with --json, both are JSON documents, one per line.`,

@@ -28,6 +28,7 @@ import (
 // watchProbes measures in processes and shows what is seen, until they have
 // ended, it is interrupted, or its time is up.
 func watchProbes(ctx context.Context, p *cli.Env, flags watchFlags, pids []int, points []*attunev1.MeasurePoint) error {
+	cli.OutlivePipes()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	defer flags.stacks.close()
@@ -101,7 +102,7 @@ func show(ctx context.Context, p *cli.Env, flags watchFlags, held []*holder, poi
 	defer until.stop()
 	printAll(printer, events, flags.interval, until, asked, cancel)
 	printer.Unhit()
-	if err := flags.stacks.write(printer); err != nil {
+	if err := errors.Join(unwritten(printer), flags.stacks.write(printer)); err != nil {
 		return err
 	}
 	for err := range errs {
@@ -150,7 +151,7 @@ type seen struct {
 }
 
 // printAll shows events until there are no more, and intervals. It gives up
-// when all points that were asked for are refused.
+// when all points that were asked for are refused, or nothing can be written.
 func printAll(printer *probeview.Printer, events <-chan seen, interval time.Duration, until *limit, asked int, giveUp func()) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -159,7 +160,6 @@ func printAll(printer *probeview.Printer, events <-chan seen, interval time.Dura
 		select {
 		case <-tick.C:
 			printer.Flush(false)
-			continue
 		case e, ok := <-events:
 			if !ok {
 				return
@@ -168,11 +168,20 @@ func printAll(printer *probeview.Printer, events <-chan seen, interval time.Dura
 			if printer.Placed() {
 				until.begin()
 			}
-			if refused := printer.Refused(); refused > 0 && refused == asked {
-				giveUp()
-			}
+		}
+		if refused := printer.Refused(); printer.Err() != nil || refused > 0 && refused == asked {
+			giveUp()
 		}
 	}
+}
+
+// unwritten is the error of what could not be written. Where its reader has gone the watch has
+// ended as one that is interrupted.
+func unwritten(printer *probeview.Printer) error {
+	if err := printer.Err(); !errors.Is(err, syscall.EPIPE) {
+		return err
+	}
+	return nil
 }
 
 // stream passes on what one session sees.

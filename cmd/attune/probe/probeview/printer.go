@@ -4,7 +4,6 @@ package probeview
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -53,6 +52,7 @@ type Printer struct {
 	refused map[asked]string    // why
 	stacks  map[string]*stacked // by the text of the point
 	placed  bool                // some point was, at any time
+	err     error               // the first of writing
 }
 
 // place is the number of a point in the session that a stream comes from.
@@ -123,7 +123,10 @@ func New(options Options) *Printer {
 	if options.now == nil {
 		options.now = time.Now
 	}
-	return &Printer{options: options, points: make(map[place]*point), since: options.now(), refused: make(map[asked]string), stacks: make(map[string]*stacked)}
+	p := &Printer{points: make(map[place]*point), since: options.now(), refused: make(map[asked]string), stacks: make(map[string]*stacked)}
+	options.Output, options.Notes = output{options.Output, &p.err}, output{options.Notes, &p.err}
+	p.options = options
+	return p
 }
 
 // Refused is how many points, counted once in each process, are refused as
@@ -235,13 +238,6 @@ func (p *Printer) knownRefusal(probe *attunev1.Probe) bool {
 	}
 	p.refused[id] = st.GetReason()
 	return known && before == st.GetReason()
-}
-
-// line writes one JSON document.
-func (p *Printer) line(document map[string]any) {
-	encoder := json.NewEncoder(p.options.Output)
-	encoder.SetEscapeHTML(false) // conditions hold < and >
-	_ = encoder.Encode(document) // of strings and numbers; whoever reads may have left
 }
 
 // records shows single hits.
