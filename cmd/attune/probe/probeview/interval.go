@@ -109,6 +109,9 @@ func (p *Printer) rows(from, to time.Time) (out []row) {
 			}
 		}
 		at.sums = make(map[hits.Key]*hits.Sum)
+		if at.ended && len(p.gone) < mostGone {
+			p.gone = append(p.gone, at)
+		}
 	}
 	maps.DeleteFunc(p.points, func(_ place, at *point) bool { return at.ended })
 	return out

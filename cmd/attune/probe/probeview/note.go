@@ -23,18 +23,19 @@ func stateText(st *attunev1.PointStatus) string {
 	return text
 }
 
-// Unhit says of points that were in place and never hit why that may be.
+// mostGone bounds the points of ended processes that are known at the end: a watch that follows
+// children may see any number of them.
+const mostGone = 1000
+
+// Unhit says of points that were in place and never hit why that may be, for people.
 func (p *Printer) Unhit() {
-	for _, at := range p.sorted() {
-		if why := hits.Unseen(at.probe.GetStatus().GetMechanism(), at.target); why != "" && p.unhit(at) {
+	for _, at := range p.sorted(p.gone...) {
+		st := at.probe.GetStatus()
+		unhit := !at.hit && !p.options.JSON && st.GetState() == attunev1.PointState_POINT_STATE_PLACED
+		if why := hits.Unseen(st.GetMechanism(), at.target); why != "" && unhit {
 			fmt.Fprintf(p.options.Notes, "attune: %d %s: not hit: %s\n", at.probe.GetPid(), at.probe.GetText(), why)
 		}
 	}
-}
-
-// unhit says whether a point is in place and never hit, for people.
-func (p *Printer) unhit(at *point) bool {
-	return !at.hit && !p.options.JSON && at.probe.GetStatus().GetState() == attunev1.PointState_POINT_STATE_PLACED
 }
 
 // caller is the address that a call returns to, with the name of what is there.

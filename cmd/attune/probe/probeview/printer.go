@@ -48,6 +48,7 @@ type Options struct {
 type Printer struct {
 	options Options
 	points  map[place]*point
+	gone    []*point            // of processes that have ended, the first mostGone
 	since   time.Time           // of the running interval
 	refused map[asked]string    // why
 	stacks  map[string]*stacked // by the text of the point
@@ -146,8 +147,8 @@ func (p *Printer) Event(stream int, m *attunev1.WatchProbesResponse) {
 			p.records(stream, records)
 		}
 	case *attunev1.WatchProbesResponse_Ended:
-		for _, at := range p.points {
-			at.ended = at.ended || at.probe.GetPid() == e.Ended
+		for from, at := range p.points { // another session may have more to say of the process
+			at.ended = at.ended || from.stream == stream && at.probe.GetPid() == e.Ended
 		}
 		if p.options.JSON {
 			p.line(map[string]any{"kind": "ended", "time": p.options.now(), "pid": e.Ended})
@@ -318,11 +319,13 @@ func (p *Printer) hit(at *point, r attunev1.Record, when time.Time) {
 	fmt.Fprintf(p.options.Output, "%s  %d/%d  %s%s\n", when.Format(clock), at.probe.GetPid(), r.Thread, at.label, text.String())
 }
 
-// sorted lists the points in the order of processes and texts.
-func (p *Printer) sorted() []*point {
-	return slices.SortedFunc(maps.Values(p.points), func(a, b *point) int {
+// sorted lists the points, and further ones, in the order of processes and texts.
+func (p *Printer) sorted(further ...*point) []*point {
+	all := slices.AppendSeq(slices.Clone(further), maps.Values(p.points))
+	slices.SortFunc(all, func(a, b *point) int {
 		return cmp.Or(cmp.Compare(a.probe.GetPid(), b.probe.GetPid()), cmp.Compare(a.probe.GetText(), b.probe.GetText()))
 	})
+	return all
 }
 
 // JSON is a probe as a document.

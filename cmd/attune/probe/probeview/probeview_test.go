@@ -19,7 +19,7 @@ func view(options Options, text string) (*Printer, *strings.Builder) {
 		options.now = func() time.Time { at = at.Add(time.Second); return at }
 	}
 	p := New(options)
-	p.probe(0, &attunev1.Probe{Text: text, Pid: 7, Number: 5, Status: &attunev1.PointStatus{
+	p.probe(0, &attunev1.Probe{Text: text, Pid: 7, Number: 5, Executable: "/bin/x", Status: &attunev1.PointStatus{
 		Point: 3, State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: "got", CostNanos: 6,
 	}})
 	p.Flush(false) // its first interval is a partial one
@@ -93,7 +93,15 @@ func TestWhatCanBeDone(t *testing.T) {
 	if want := "attune: 7 libx.so:f sum arg0: not hit: calls within libx.so and through pointers do not pass its GOT slots; libx.so:f%return sees these as well"; !strings.Contains(out.String(), want) {
 		t.Errorf("%s lacks %q", out, want)
 	}
+	// Also when its process has ended.
 	out.Reset()
+	p.Event(0, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Ended{Ended: 7}})
+	p.Flush(true)
+	p.Unhit()
+	if got, programs := out.String(), p.Programs(); strings.Count(got, "not hit: ") != 1 || programs != "x (process 7)" {
+		t.Errorf("%q, programs %q", got, programs)
+	}
+	p, out = view(Options{}, "libx.so:f sum arg0")
 	p.probe(0, &attunev1.Probe{Text: "libx.so:f sum arg0", Pid: 7, Number: 5, Status: &attunev1.PointStatus{
 		Point: 3, State: attunev1.PointState_POINT_STATE_OFF, Mechanism: "got", DegradedReason: "it took 12 %, where the budget is 2 %",
 	}})

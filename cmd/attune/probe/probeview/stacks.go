@@ -52,7 +52,7 @@ func (p *Printer) Graphs() (graphs []*flame.Graph) {
 // Programs names the processes, for a title.
 func (p *Printer) Programs() string {
 	var names []string
-	for _, at := range p.sorted() {
+	for _, at := range p.sorted(p.gone...) {
 		if name := fmt.Sprintf("%s (process %d)", JSON(at.probe)["program"], at.probe.GetPid()); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
