@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +33,7 @@ Hand the files over so that nobody else reads the key. A service reads them agai
 when they have been replaced, without being restarted (--replace).
 
 The user's id is looked up on this machine if --uid does not say it. A service is
-called by the names and addresses of --host; without any, by its own name.`
+called by its NAME, and by the names and addresses of --host.`
 
 const certIssueExample = `  attune cert issue --role analyzer --host head,10.0.0.254 head.example.org
   attune cert issue --role node n1.example.org
@@ -72,7 +75,7 @@ func newCertIssue(p *cli.Env) *cobra.Command {
 	cmd.Flags().StringVar(&flags.ca, "ca", defaultCA, "`DIR` of the CA")
 	cmd.Flags().StringVar(&flags.role, "role", "user", "`ROLE`: user, admin, node or analyzer")
 	cmd.Flags().Int64Var(&flags.uid, "uid", -1, "user `ID` on the site's nodes (default: this machine's for the name)")
-	cmd.Flags().StringSliceVar(&flags.hosts, "host", nil, "`NAME`s and addresses under which it serves (default: a service's name)")
+	cmd.Flags().StringSliceVar(&flags.hosts, "host", nil, "further `NAME`s and addresses under which it serves, beside a service's own name")
 	cmd.Flags().Float64Var(&flags.days, "days", 0, fmt.Sprintf("how many days it holds (default %d of an issuing CA; of a root %d for a service, %d else)", shortDays, serviceDays, userDays))
 	cmd.Flags().StringVar(&flags.out, "out", "", "`DIR` for the files (default: NAME)")
 	cmd.Flags().BoolVar(&flags.replace, "replace", false, "replace a certificate that is there")
@@ -118,8 +121,8 @@ func (f issueFlags) request(ctx context.Context, name string, root bool) (pki.Re
 		return r, exitcode.UsageError(err, "choose one with --role")
 	}
 	service := pki.OfService(r.Role)
-	if service && f.hosts == nil {
-		r.Hosts = []string{name}
+	if service && !slices.Contains(f.hosts, name) && (f.hosts == nil || isHost(name)) {
+		r.Hosts = append([]string{name}, f.hosts...)
 	}
 	days := shortDays
 	switch {
@@ -136,6 +139,13 @@ func (f issueFlags) request(ctx context.Context, name string, root bool) (pki.Re
 	}
 	r.UID, err = f.userID(ctx, name)
 	return r, err
+}
+
+// isHost says whether a name can be a host's, or its address.
+func isHost(name string) bool {
+	return net.ParseIP(name) != nil || !strings.ContainsFunc(name, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._", r)
+	})
 }
 
 // userID is that of --uid, or of the user of the name.
