@@ -55,22 +55,25 @@ func Inspect(path string) Inspection { return inspect(path, 0) }
 
 func inspect(path string, depth int) Inspection {
 	i := Inspection{Path: path}
-	if i.Kind = pathKind(path); i.Kind != KindUnknown {
-		return i
+	if i.Kind = pathKind(path); i.Kind == KindUnknown {
+		i.inspectFile(depth)
 	}
-	file, err := openRegular(path)
+	return i
+}
+
+func (i *Inspection) inspectFile(depth int) {
+	file, err := openRegular(i.Path)
 	if err != nil {
 		i.Kind, i.Detail = KindUnreadable, err.Error()
-		return i
+		return
 	}
 	defer file.Close()
 	i.Privileged = privileged(file)
 	if i.Script = readScript(file, depth); i.Script != nil {
 		i.Kind = KindScript
-		return i
+		return
 	}
 	i.inspectELF(file)
-	return i
 }
 
 // readScript returns nil if the file does not begin with #!.

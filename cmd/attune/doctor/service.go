@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/cmd/attune/cert"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/buildinfo"
@@ -30,8 +31,9 @@ const (
 	missing capability.State = "missing"
 )
 
-// The services, and the user of each; the remedy is always its unit.
+// The services, and the program of all but the node's; the remedy is always the unit.
 const (
+	command         = "attune"
 	nodeService     = "attuned"
 	analyzerService = "attune-analyzer"
 	issuingService  = "attune-ca"
@@ -49,8 +51,10 @@ func diagnoseServices() (*Diagnosis, error) {
 	}
 	d := &Diagnosis{Version: buildinfo.Get().Version}
 	found := map[string]int{}
+	look := procs.NewReader()
+	defer look.Close()
 	for _, pid := range pids {
-		name := serviceOf(pid)
+		name := serviceOf(look, pid)
 		if name == "" {
 			continue
 		}
@@ -92,19 +96,23 @@ func (d *Diagnosis) add(name string, pid int, row capability.Capability) {
 	d.Mechanisms = append(d.Mechanisms, row)
 }
 
-// serviceOf says which service a process is, by what it was started as.
-func serviceOf(pid int) string {
-	line, err := procid.ReadFile(pid, "cmdline", maxFile)
+// serviceOf says which service a process is, by its name and what it was started as. Only what has such
+// a name is asked for its arguments, which may never answer.
+func serviceOf(look procs.Reader, pid int) string {
+	stat, err := procid.ReadStat(pid)
+	if err != nil || stat.Comm != nodeService && stat.Comm != command {
+		return ""
+	}
+	words, err := look.Arguments(pid)
 	if err != nil {
 		return ""
 	}
-	words := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
 	switch base := filepath.Base(words[0]); {
 	case base == nodeService:
 		return nodeService
-	case base == "attune" && len(words) > 2 && words[1] == "analyzer" && words[2] == "serve":
+	case base == command && len(words) > 2 && words[1] == "analyzer" && words[2] == "serve":
 		return analyzerService
-	case base == "attune" && len(words) > 2 && words[1] == "cert" && words[2] == "serve":
+	case base == command && len(words) > 2 && words[1] == "cert" && words[2] == "serve":
 		return issuingService
 	}
 	return ""

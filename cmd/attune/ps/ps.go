@@ -18,7 +18,6 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/exitcode"
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -94,6 +93,8 @@ func Command(p *cli.Env) *cobra.Command {
 // nil. Processes that end meanwhile are left out.
 func listRunning(all bool) []Process {
 	list := []Process{}
+	look := procs.NewReader()
+	defer look.Close()
 	for _, pid := range procs.IDs() {
 		owner, err := procs.Owner(pid)
 		if err != nil || pid == os.Getpid() || !all && owner != os.Geteuid() {
@@ -103,7 +104,7 @@ func listRunning(all bool) []Process {
 		if err != nil || stat.Zombie() || stat.Kernel {
 			continue
 		}
-		ways, err := waysInto(pid)
+		ways, err := waysInto(look, pid)
 		if err != nil {
 			continue
 		}
@@ -127,7 +128,7 @@ func knobsOf(pid int, changes []actuate.InForce) (knobs []string) {
 
 // waysInto finds out what can be done with a process; nothing is changed. An
 // error if it has ended.
-func waysInto(pid int) ([]way, error) {
+func waysInto(look procs.Reader, pid int) ([]way, error) {
 	identity, err := procid.Of(pid)
 	if err != nil {
 		return nil, err
@@ -138,8 +139,11 @@ func waysInto(pid int) ([]way, error) {
 	}
 	defer target.Close()
 	ways := []way{newWay("system", target.Allowed()), newWay("files", errors.Join(target.Allowed(), traceable(pid)))}
-	var refusal error
-	if why := objfile.Inspect(fmt.Sprintf("/proc/%d/exe", pid)).PreloadRefusal(); why != "" {
+	why, refusal := look.PreloadRefusal(pid)
+	if errors.Is(refusal, procid.ErrGone) {
+		return nil, refusal
+	}
+	if why != "" {
 		refusal = errors.New(why)
 	}
 	return append(ways, newWay("preload", refusal)), nil

@@ -3,7 +3,6 @@
 package procs
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,9 +12,7 @@ import (
 	"strings"
 
 	"github.com/attune-hpc/attune/internal/exitcode"
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/readers"
 )
 
 // table has the parent of each process, as they are when it is made.
@@ -76,12 +73,12 @@ func Named(pattern string) ([]int, error) {
 	}
 	all := newTable()
 	own := all.lineage(os.Getpid())
-	look := newNamer()
-	defer look.close()
+	look := NewReader()
+	defer look.Close()
 	var pids []int
 	for pid := range all {
 		owner, err := Owner(pid)
-		if err == nil && (owner == os.Geteuid() || os.Geteuid() == 0) && !slices.Contains(own, pid) && look.isNamed(pid, owner, pattern) {
+		if err == nil && (owner == os.Geteuid() || os.Geteuid() == 0) && !slices.Contains(own, pid) && look.isNamed(pid, pattern) {
 			pids = append(pids, pid)
 		}
 	}
@@ -116,33 +113,9 @@ func (t table) checkOwners(pattern string, pids []int) error {
 	return exitcode.UsageError(fmt.Errorf("--name %q: processes of several users have that name: %s", pattern, strings.Join(said, ", ")), "name the processes of one user by their ids")
 }
 
-// readNames reads names of a program that are in the memory of its process, which may never answer.
-var readNames = readers.NewOperation("names", func(_ context.Context, pid int) ([]string, error) { return objfile.ProgramNames(pid), nil })
-
-// Operations lists what may never end, for the process that does it (package readers).
-func Operations() []readers.Served { return []readers.Served{readNames} }
-
-// namer looks for processes by the names of their programs.
-type namer struct {
-	pool *readers.Pool // nil: all processes are this user's
-}
-
-// newNamer returns one. By root, helpers read what is other users'. The caller closes it.
-func newNamer() namer {
-	if os.Geteuid() != 0 {
-		return namer{}
-	}
-	return namer{readers.New(readers.Options{})}
-}
-
-func (n namer) close() {
-	if n.pool != nil {
-		_ = n.pool.Close() // never fails
-	}
-}
-
-func (n namer) isNamed(pid, owner int, pattern string) bool {
-	names, err := readNames.Ask(context.Background(), n.pool, uint32(owner), pid)
+// isNamed says whether a pattern names a process.
+func (r Reader) isNamed(pid int, pattern string) bool {
+	names, err := ask(r, readNames, pid)
 	if err != nil { // its memory does not answer
 		names = plainNames(pid)
 	}

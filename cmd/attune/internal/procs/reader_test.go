@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procs
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// TestReader: what is read of a process does not depend on who reads it, though only its user may
+// execute its program.
+func TestReader(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(t.TempDir(), "sleep")
+	if err := os.WriteFile(own, content, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(own, "100")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := func() { _, _ = cmd.Process.Kill(), cmd.Wait() }
+	t.Cleanup(end)
+	look := NewReader()
+	defer look.Close()
+	if words, err := look.Arguments(cmd.Process.Pid); err != nil || !slices.Equal(words, []string{own, "100"}) {
+		t.Errorf("arguments %q, %v", words, err)
+	}
+	if why, err := look.PreloadRefusal(cmd.Process.Pid); err != nil || why != "" {
+		t.Errorf("preload refused: %q, %v", why, err)
+	}
+	end()
+	if why, err := look.PreloadRefusal(cmd.Process.Pid); !errors.Is(err, procid.ErrGone) {
+		t.Errorf("of a process that has ended: %q, %v", why, err)
+	}
+}
