@@ -54,7 +54,7 @@ func execute(args []string, p *cli.Env) int {
 		err = unwritten()
 	}
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "attune: %v\n", err)
+		fmt.Fprintf(p.Stderr, "attune: %s\n", procs.Shown(err.Error()))
 	}
 	return exitcode.Of(err)
 }

@@ -111,11 +111,14 @@ func writeAdvice(p *cli.Env, all []store.Advice) error {
 	w := cli.Table(p.Stdout)
 	fmt.Fprintln(w, "ID\tPROGRAM\tTUNLET\tPREDICTED\tMEASURED\tKEPT\tUNDONE\tLAST\tACTION")
 	for _, a := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", a.ID, filepath.Base(a.Executable), a.Tunlet, timesFaster(a.Predicted),
-			timesFaster(a.Gain), a.Kept, a.Undone, a.Last.Local().Format(time.DateTime), strings.Join(adviceActions(a), ", "))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", a.ID, cell(filepath.Base(a.Executable)), cell(a.Tunlet), timesFaster(a.Predicted),
+			timesFaster(a.Gain), a.Kept, a.Undone, a.Last.Local().Format(time.DateTime), cell(strings.Join(adviceActions(a), ", ")))
 	}
 	return w.Flush()
 }
+
+// cell is a text as a table may have it: programs and tunlets of others may be called as they like.
+func cell(text string) string { return strings.Map(procs.Printable, text) }
 
 func newAdviceShow(p *cli.Env) *cobra.Command {
 	return &cobra.Command{
@@ -134,7 +137,7 @@ func newAdviceShow(p *cli.Env) *cobra.Command {
 
 func showAdvice(p *cli.Env, a store.Advice) error {
 	w := cli.Table(p.Stdout)
-	row := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, value) }
+	row := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, cell(value)) }
 	row("advice", a.ID)
 	row("tunlet", a.Tunlet)
 	row("program", a.Executable)
@@ -179,7 +182,7 @@ func newAdviceForget(p *cli.Env) *cobra.Command {
 				if err := s.Forget(cmd.Context(), a.ID); err != nil {
 					return err
 				}
-				fmt.Fprintf(p.Stdout, "forgotten: advice %s of tunlet %s\n", a.ID, a.Tunlet)
+				fmt.Fprintf(p.Stdout, "forgotten: advice %s of tunlet %s\n", a.ID, cell(a.Tunlet))
 				return nil
 			})
 		},
@@ -194,7 +197,7 @@ func completeAdvice(cmd *cobra.Command, given []string, _ string) (ids []string,
 	err := WithKnowledge(cmd.Context(), func(s *store.Store) error {
 		all, err := s.List(cmd.Context())
 		for _, a := range all {
-			ids = append(ids, fmt.Sprintf("%s\t%s: %s", a.ID, a.Tunlet, strings.Join(adviceActions(a), ", ")))
+			ids = append(ids, a.ID+"\t"+cell(a.Tunlet+": "+strings.Join(adviceActions(a), ", ")))
 		}
 		return err
 	})

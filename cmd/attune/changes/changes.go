@@ -108,7 +108,7 @@ func completeUndo(cmd *cobra.Command, given []string, _ string) ([]string, cobra
 	var ids []string
 	for _, c := range changes {
 		if c.By == "" && !strings.Contains(" "+strings.Join(given, " ")+" ", " "+c.ID+" ") {
-			ids = append(ids, fmt.Sprintf("%s\t%s of %d: %s → %s", c.ID, c.Knob, c.PID, c.Old, c.New))
+			ids = append(ids, cell(c.ID)+"\t"+cell(fmt.Sprintf("%s of %d: %s → %s", c.Knob, c.PID, c.Old, c.New)))
 		}
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp

@@ -179,7 +179,7 @@ func writeRunning(p *cli.Env, list []Process) error {
 			}
 		}
 		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\t%s\n", r.PID, r.User, r.Threads, r.Program,
-			strings.Map(procs.Printable, strings.Join(r.Changed, ", ")), strings.Join(can, ", "), strings.Join(cannot, "; "))
+			strings.Map(procs.Printable, strings.Join(r.Changed, ", ")), strings.Join(can, ", "), strings.Map(procs.Printable, strings.Join(cannot, "; ")))
 	}
 	return w.Flush()
 }

@@ -60,7 +60,7 @@ func tell(p *cli.Env, restored []actuate.Restored) error {
 			errs = append(errs, fmt.Errorf("change %s, %s of process %d: %w", r.Change, r.Knob, r.PID, r.Err))
 			continue
 		}
-		fmt.Fprintf(p.Stdout, "undone: change %s, %s of %s\n", r.Change, r.Knob, procs.Called(r.PID))
+		fmt.Fprintf(p.Stdout, "undone: change %s, %s of %s\n", r.Change, procs.Shown(r.Knob), procs.Called(r.PID))
 	}
 	return errors.Join(errs...)
 }

@@ -34,3 +34,9 @@ func TestParsePIDs(t *testing.T) {
 		})
 	}
 }
+
+func TestShown(t *testing.T) {
+	if got, want := Shown("no object \x1b[2J\a\nof é"), "no object ?[2J?\nof é"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -159,6 +159,16 @@ func Printable(r rune) rune {
 	return '?'
 }
 
+// Shown is a text of several lines as a terminal may have it: errors name files and programs of others.
+func Shown(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' {
+			return r
+		}
+		return Printable(r)
+	}, text)
+}
+
 // UserName is the name of a user, or the id.
 func UserName(id int) string {
 	if u, err := user.LookupId(strconv.Itoa(id)); err == nil {

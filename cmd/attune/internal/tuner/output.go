@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -116,7 +117,7 @@ func (o *outputs) notes(lines []string) {
 		return
 	}
 	for _, line := range lines {
-		fmt.Fprintf(o.stderr, "attune: %s\n", line)
+		fmt.Fprintf(o.stderr, "attune: %s\n", procs.Shown(line))
 	}
 }
 
