@@ -151,7 +151,7 @@ func TestTuneActionUsage(t *testing.T) {
 		{"tune set $P", 2, "OBJECT:VARIABLE=VALUE"},
 		{"tune set $P tuned:counter", 2, "OBJECT:VARIABLE=VALUE"},
 		{"tune set $P tuned:counter=many", 2, "is no number"},
-		{"tune set $P $P tuned:ratio=2.5", 2, "given twice"},
+		{"tune set 4294967297 tuned:ratio=2.5", 2, "is no process id"},
 		{"tune call $P", 2, "no function given"},
 		{"tune call --returns text $P tuned:spoil", 2, "neither integer"},
 		{"tune load $P", 2, "one file"},

@@ -53,20 +53,10 @@ not changed in processes that began after the run: they have others.`,
 // advisedProcesses returns the processes that are named, or all of this user that
 // run the program.
 func advisedProcesses(a store.Advice, named []string) ([]int, error) {
+	if len(named) > 0 {
+		return procs.Parse(named)
+	}
 	var pids []int
-	for _, arg := range named {
-		pid, err := strconv.ParseInt(arg, 10, 32)
-		if err != nil || pid < 1 {
-			return nil, exitcode.UsageError(fmt.Errorf("%q is no process id", arg), "see `attune ps`")
-		}
-		pids = append(pids, int(pid))
-	}
-	if err := tune.Repeated(pids); err != nil {
-		return nil, exitcode.UsageError(err, "")
-	}
-	if len(pids) > 0 {
-		return pids, nil
-	}
 	for _, pid := range procs.IDs() {
 		owner, err := procs.Owner(pid)
 		exe, exeErr := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe"))

@@ -5,6 +5,7 @@ package attach
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/config"
+	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
 const attachLong = `Attach brings processes that are running already, with all that they have forked and
@@ -86,6 +88,9 @@ func Command(p *cli.Env) *cobra.Command {
 
 // processes are those that are named, with what descends from them already.
 func processes(args []string, name string) ([]int, error) {
+	if len(args) == 0 && name == "" {
+		return nil, exitcode.UsageError(errors.New("no process to attach to"), "write: attune attach PID..., or --name PATTERN")
+	}
 	var pids []int
 	if name != "" {
 		var err error
@@ -93,7 +98,7 @@ func processes(args []string, name string) ([]int, error) {
 			return nil, err
 		}
 	}
-	if len(args) > 0 || name == "" {
+	if len(args) > 0 {
 		given, err := procs.Parse(args)
 		if err != nil {
 			return nil, err

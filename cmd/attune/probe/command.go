@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,20 +78,13 @@ func probeArguments(args []string) (pids []int, points []*attunev1.MeasurePoint,
 	return pids, points, nil
 }
 
-// probePIDs reads the process ids that arguments begin with.
+// probePIDs reads the process ids that arguments begin with, one at least.
 func probePIDs(args []string) (pids []int, rest []string, err error) {
-	n := 0
-	for n < len(args) {
-		if _, err := strconv.Atoi(args[n]); err != nil {
-			break
-		}
-		n++
+	pids, rest, err = procs.Leading(args)
+	if err == nil && len(pids) == 0 {
+		err = exitcode.UsageError(errors.New("no process is given"), "write: PID... POINT...; `attune ps` shows processes")
 	}
-	if n == 0 {
-		return nil, nil, exitcode.UsageError(errors.New("no process is given"), "write: PID... POINT...; `attune ps` shows processes")
-	}
-	pids, err = procs.Parse(args[:n])
-	return pids, args[n:], err
+	return pids, rest, err
 }
 
 // watchFlags are the flags of `attune probe watch`.

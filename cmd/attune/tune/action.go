@@ -5,7 +5,6 @@ package tune
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,13 +42,13 @@ func newTuneAction(p *cli.Env, flags *Flags, a tuneAction) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: a.use, Short: a.short, Long: a.long, Example: a.example,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pids, rest, err := leadingPIDs(args)
+			pids, rest, err := procs.Leading(args)
+			if err == nil && len(pids) == 0 {
+				err = errNoProcess
+			}
 			var requests []Request
 			if err == nil {
 				requests, err = a.parse(rest)
-			}
-			if err == nil {
-				err = Repeated(pids)
 			}
 			if err != nil {
 				return exitcode.UsageError(err, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
@@ -66,7 +65,7 @@ func newTuneAction(p *cli.Env, flags *Flags, a tuneAction) *cobra.Command {
 			return tune(cmd.Context(), p, *flags, pids, requests)
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-			pids, rest, _ := leadingPIDs(args) // incomplete as yet
+			pids, rest, _ := procs.Leading(args) // incomplete as yet
 			if len(pids) == 0 {
 				return procs.CompleteOwn(), cobra.ShellCompDirectiveNoFileComp
 			}
@@ -82,32 +81,8 @@ func newTuneAction(p *cli.Env, flags *Flags, a tuneAction) *cobra.Command {
 	return cmd
 }
 
-// leadingPIDs takes the process ids that arguments begin with.
-func leadingPIDs(args []string) (pids []int, rest []string, err error) {
-	for len(args) > 0 {
-		pid, err := strconv.ParseInt(args[0], 10, 32)
-		if err != nil || pid < 1 {
-			break
-		}
-		pids, args = append(pids, int(pid)), args[1:]
-	}
-	if len(pids) == 0 {
-		return nil, args, errors.New("no process id given")
-	}
-	return pids, args, nil
-}
-
-// Repeated refuses a process that is given twice.
-func Repeated(pids []int) error {
-	seen := map[int]bool{}
-	for _, pid := range pids {
-		if seen[pid] {
-			return fmt.Errorf("process %d is given twice", pid)
-		}
-		seen[pid] = true
-	}
-	return nil
-}
+// errNoProcess is of a command line that names none.
+var errNoProcess = errors.New("no process id given")
 
 // tuneActions are the subcommands of tune.
 func tuneActions() []tuneAction {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -27,7 +28,7 @@ func (s *safePointFlags) add(cmd *cobra.Command) {
 	for _, flag := range []string{"at", "after"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, // the flag exists
 			func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-				pids, _, _ := leadingPIDs(args) // incomplete as yet
+				pids, _, _ := procs.Leading(args) // incomplete as yet
 				if len(pids) == 0 {
 					return nil, cobra.ShellCompDirectiveNoFileComp
 				}

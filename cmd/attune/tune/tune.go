@@ -171,14 +171,11 @@ type assignment struct {
 // tuneArguments tells process ids from settings, and checks both as far as
 // that goes without the processes.
 func tuneArguments(args []string) (pids []int, settings []assignment, err error) {
+	var words []string
 	for _, arg := range args {
 		name, value, isSetting := strings.Cut(arg, "=")
 		if !isSetting {
-			pid, err := strconv.ParseInt(arg, 10, 32)
-			if err != nil || pid < 1 {
-				return nil, nil, fmt.Errorf("%q is neither a process id nor NAME=VALUE", arg)
-			}
-			pids = append(pids, int(pid))
+			words = append(words, arg)
 			continue
 		}
 		s, err := parseSetting(name, value)
@@ -187,13 +184,18 @@ func tuneArguments(args []string) (pids []int, settings []assignment, err error)
 		}
 		settings = append(settings, s)
 	}
+	pids, rest, err := procs.Leading(words)
 	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(rest) > 0:
+		return nil, nil, fmt.Errorf("%q is neither a process id nor NAME=VALUE", rest[0])
 	case len(pids) == 0:
-		return nil, nil, errors.New("no process id given")
+		return nil, nil, errNoProcess
 	case len(settings) == 0:
 		return nil, nil, errors.New("nothing to change given, write NAME=VALUE")
 	}
-	return pids, settings, repeated(pids, settings)
+	return pids, settings, repeated(settings)
 }
 
 func parseSetting(name, value string) (assignment, error) {
@@ -223,15 +225,10 @@ func parseSetting(name, value string) (assignment, error) {
 }
 
 // repeated refuses what would be changed twice by one command.
-func repeated(pids []int, settings []assignment) error {
-	seen := map[string]bool{}
-	for _, pid := range pids {
-		for _, s := range settings {
-			key := fmt.Sprint(pid, s.name, s.on)
-			if seen[key] {
-				return fmt.Errorf("%s of process %d is given twice", s.name, pid)
-			}
-			seen[key] = true
+func repeated(settings []assignment) error {
+	for i, s := range settings {
+		if slices.ContainsFunc(settings[:i], func(o assignment) bool { return o.name == s.name && o.on == s.on }) {
+			return fmt.Errorf("%s is given twice", s.name)
 		}
 	}
 	return nil

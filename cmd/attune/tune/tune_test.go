@@ -35,8 +35,8 @@ func TestTuneArguments(t *testing.T) {
 		{"no process", []string{"thread.nice=5"}, nil, nil, "no process id"},
 		{"no setting", []string{"7"}, nil, nil, "nothing to change"},
 		{"a word", []string{"seven", "thread.nice=5"}, nil, nil, "neither a process id"},
-		{"process 0", []string{"0", "thread.nice=5"}, nil, nil, "neither a process id"},
-		{"huge process", []string{"99999999999999999999", "thread.nice=5"}, nil, nil, "neither a process id"},
+		{"process 0", []string{"0", "thread.nice=5"}, nil, nil, "is no process id"},
+		{"huge process", []string{"99999999999999999999", "thread.nice=5"}, nil, nil, "is no process id"},
 		{"unknown knob", []string{"7", "colour=5"}, nil, nil, `unknown knob "colour"`},
 		{"a setting without its library", []string{"7", "malloc.trim_threshold=1G"}, nil, nil, `unknown knob "malloc.trim_threshold"; did you mean glibc.malloc.trim_threshold?`},
 		{"a setting misspelled", []string{"7", "python.gc.treshold0=1"}, nil, nil, "did you mean python.gc.threshold0"},
@@ -46,7 +46,7 @@ func TestTuneArguments(t *testing.T) {
 		{"negative number", []string{"7", "pipe.size@-1=5"}, nil, nil, "no thread or descriptor number"},
 		{"number of a limit", []string{"7", "limit.core@1=5"}, nil, nil, "as a whole"},
 		{"twice", []string{"7", "thread.nice=5", "thread.nice=6"}, nil, nil, "given twice"},
-		{"process twice", []string{"7", "7", "thread.nice=5"}, nil, nil, "given twice"},
+		{"process twice", []string{"7", "7", "thread.nice=5"}, []int{7}, []assignment{{"thread.nice", "5", system.Everywhere, false, 0, false}}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
