@@ -92,31 +92,13 @@ func (c *streamChange) read() (*attunev1.Value, error) {
 func (*changedStream) Kind() string { return "stream" }
 
 // TakeBack gives a stream the buffer that it had, when what the present one holds
-// is written, and unmaps that. A stream that has been closed needs nothing: it is not in
-// glibc's list any more, or has another descriptor by now.
+// is written, and unmaps that. A stream that has been closed needs nothing.
 func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error {
 	process := in.Process
-	if !process.Alive() {
-		return nil
-	}
-	images, err := process.Images()
-	if err != nil {
+	s, open, err := r.find(process)
+	if err != nil || !open {
 		return err
 	}
-	at := slices.IndexFunc(images, func(i objfile.Image) bool { return i.Inode == r.LibcInode && i.Bias == r.LibcBias })
-	if at < 0 {
-		return nil // the process has another image by now
-	}
-	s := stdioStream{process: process, libc: images[at]}
-	all, err := streams(process, s.libc)
-	if err != nil {
-		return err
-	}
-	at = slices.IndexFunc(all, func(s streamState) bool { return s.address == r.Address && s.fd == r.FD })
-	if at < 0 {
-		return nil
-	}
-	s.state = all[at]
 	present := r.New.Base
 	if r.New.Mode == noBuffer {
 		present = s.state.buffer // its own, of one byte
@@ -142,6 +124,32 @@ func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error 
 		err = errors.New("setvbuf: what the stream holds could not be written")
 	}
 	return err
+}
+
+// find looks for the stream. It is closed if it is not in glibc's list any more, or has another
+// descriptor by now, or the process has ended or another image.
+func (r *changedStream) find(process access.Process) (s stdioStream, open bool, err error) {
+	if !process.Alive() {
+		return s, false, nil
+	}
+	images, err := process.Images()
+	if err != nil {
+		return s, false, err
+	}
+	at := slices.IndexFunc(images, func(i objfile.Image) bool { return i.Inode == r.LibcInode && i.Bias == r.LibcBias })
+	if at < 0 {
+		return s, false, nil
+	}
+	s = stdioStream{process: process, libc: images[at]}
+	all, err := streams(process, s.libc)
+	if err != nil {
+		return s, false, err
+	}
+	if at = slices.IndexFunc(all, func(s streamState) bool { return s.address == r.Address && s.fd == r.FD }); at < 0 {
+		return s, false, nil
+	}
+	s.state = all[at]
+	return s, true, nil
 }
 
 func (r *changedStream) Overlaps(other actuate.Undo, sameProcess bool) bool {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -159,48 +158,6 @@ func (p *Plan) Unchanged() bool {
 // UndoError says what stands against taking the change back; nil: nothing.
 func (p *Plan) UndoError() error { return p.undo }
 
-// Old and New are the values for people; where places differ, each has its own.
-func (p *Plan) Old() string { return p.summary(func(s State) string { return s.Old }) }
-
-// New is the value after the change.
-func (p *Plan) New() string {
-	if p.result != "" {
-		return p.result
-	}
-	return p.summary(func(s State) string { return s.New })
-}
-
-// summary returns the value of all places, or of the first few.
-func (p *Plan) summary(of func(State) string) string { return Summary(p.states, of) }
-
-// Summary joins the values of states: one where all agree, else the first few
-// different ones with their places.
-func Summary(states []State, of func(State) string) string {
-	var values []string
-	having := map[string][]State{}
-	for _, s := range states {
-		if s.Place.Later {
-			continue
-		}
-		if having[of(s)] == nil {
-			values = append(values, of(s))
-		}
-		having[of(s)] = append(having[of(s)], s)
-	}
-	if len(values) < 2 {
-		return strings.Join(values, "")
-	}
-	const most = 4
-	var parts []string
-	for _, value := range values[:min(most, len(values))] {
-		parts = append(parts, fmt.Sprintf("%s (%s)", value, Where(having[value])))
-	}
-	if len(values) > most {
-		parts = append(parts, fmt.Sprintf("and %d more", len(values)-most))
-	}
-	return strings.Join(parts, ", ")
-}
-
 // Run makes the change and reads it back. note is called with further states,
 // before they are changed, as threads turn up that were created meanwhile.
 // After an error, Restore with States takes back what was done.
@@ -335,16 +292,4 @@ func unlessGone(err error) error {
 		return nil
 	}
 	return err
-}
-
-// Where names the places of states for people: "fd 7", "12 threads".
-func Where(states []State) string {
-	states = slices.DeleteFunc(slices.Clone(states), func(s State) bool { return s.Place.Later })
-	switch len(states) {
-	case 0:
-		return ""
-	case 1:
-		return states[0].Place.String()
-	}
-	return fmt.Sprintf("%d %s", len(states), states[0].Place.Scope)
 }
