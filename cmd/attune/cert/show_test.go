@@ -23,7 +23,7 @@ import (
 // TestShowWhatHasEnded: a certificate that has ended is said to be of no use, a CA's too, and
 // one whose key the asker may not read; and a file that cannot be read hides no other.
 func TestShowWhatHasEnded(t *testing.T) {
-	dir, err := os.MkdirTemp("", "certs") // t.TempDir is in a directory of its owner's only
+	dir, err := os.MkdirTemp("", "certs") //nolint:usetesting // t.TempDir is in a directory of its owner's only
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func (s *session) left() (pids []int32) {
 // TestProcessOfTwoSessions: each is asked for what it has itself in the processes that are named, and
 // for nothing in others.
 func TestProcessOfTwoSessions(t *testing.T) {
-	base, err := os.MkdirTemp("", "a") // that of the test is too long for sockets
+	base, err := os.MkdirTemp("", "a") //nolint:usetesting // that of the test is too long for sockets
 	if err != nil {
 		t.Fatal(err)
 	}

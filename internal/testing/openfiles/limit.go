@@ -31,13 +31,16 @@ func Limit(t testing.TB, free int, f func()) {
 // firstBeyond returns the descriptor that a file gets when so many more have been opened.
 func firstBeyond(t testing.TB, free int) (last uint64) {
 	t.Helper()
-	for range free + 1 {
+	files := make([]*os.File, free+1)
+	for i := range files {
 		file, err := os.Open(os.DevNull)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer file.Close()
-		last = uint64(file.Fd())
+		files[i], last = file, uint64(file.Fd())
+	}
+	for _, file := range files {
+		_ = file.Close() // nothing was written
 	}
 	return last
 }
