@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/proto/attune/series"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -112,7 +113,7 @@ func TestDetailsEnd(t *testing.T) {
 
 // A controller that comes back knows of nothing, and is asked again.
 func TestDetailsAfterReconnect(t *testing.T) {
-	r := newRigWith(t, Config{Core: core.Config{Mode: core.ModeTune}, callTimeout: patience, Grace: patience})
+	r := newRigWith(t, Config{Core: core.Config{Mode: core.ModeTune}, callTimeout: patience.Limit, Grace: patience.Limit})
 	r.session.TunletReady(newScripted(t, "a", nil))
 	before := r.connect("ac1", 7)
 	r.tick()

@@ -11,6 +11,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/session/calls"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -171,7 +172,7 @@ func reportSoon(t *testing.T, r *rig) *report.Report {
 	select {
 	case rep := <-made:
 		return rep
-	case <-time.After(patience):
+	case <-time.After(patience.Limit):
 		t.Fatal("the loop is blocked")
 		panic("not reached")
 	}
@@ -204,7 +205,7 @@ func TestRequestsOfFullInbox(t *testing.T) {
 				if !errors.Is(err, context.Canceled) {
 					t.Errorf("got %v", err)
 				}
-			case <-time.After(patience):
+			case <-time.After(patience.Limit):
 				t.Error("still waiting")
 			}
 		})

@@ -25,10 +25,9 @@ import (
 	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/session/calls"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-const patience = 20 * time.Second
 
 // rig is a session with a clock that the test moves.
 type rig struct {
@@ -140,7 +139,7 @@ func (r *rig) report() *report.Report {
 // until waits for a condition on the report.
 func (r *rig) until(what string, cond func(*report.Report) bool) *report.Report {
 	r.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(patience.Limit)
 	for {
 		rep := r.report()
 		if cond(rep) {
@@ -347,7 +346,7 @@ func (r *rig) settle(names ...string) {
 		})
 		select {
 		case <-answered:
-		case <-time.After(patience):
+		case <-time.After(patience.Limit):
 			r.t.Fatal("the tunlet does not answer")
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -28,7 +29,7 @@ func hooks(names ...string) *attunev1.Reaction {
 // A controller that was away is told once, and all at once, what is wanted of it by
 // now: what was asked for before, and while it was away.
 func TestWholeWantAfterReconnect(t *testing.T) {
-	r := newRigWith(t, Config{Core: core.Config{Mode: core.ModeTune}, callTimeout: patience, Grace: patience})
+	r := newRigWith(t, Config{Core: core.Config{Mode: core.ModeTune}, callTimeout: patience.Limit, Grace: patience.Limit})
 	r.session.TunletReady(newScripted(t, "a", nil))
 	before := r.connect("ac1", 70, 80)
 	r.grow()

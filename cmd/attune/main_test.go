@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/testing/gobuild"
 )
 
@@ -18,6 +19,9 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == readers.Argument { // for commands that run in this process
+		os.Exit(read(os.Stderr))
+	}
 	os.Exit(gobuild.Main(m, setUp,
 		gobuild.Command{Package: ".", Flags: []string{"-ldflags", "-s -w -E attune_entry"}, LongGate: true},
 		gobuild.Command{Package: "../../tunlets/catalogue/cmd/attune-tunlets"},

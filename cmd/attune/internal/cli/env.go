@@ -5,11 +5,13 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/attune-hpc/attune/internal/inherit"
@@ -35,7 +37,8 @@ func New() *Env {
 }
 
 // KeepErrors has Stdout keep its first error, which it returns when it is called: what a
-// command could not print is told at its end, whichever of its lines that was.
+// command could not print is told at its end, whichever of its lines that was. A reader that
+// has gone wants no more, which is no error.
 func (p *Env) KeepErrors() (first func() error) {
 	k := &keeper{to: p.Stdout}
 	p.Stdout = k
@@ -52,7 +55,7 @@ type keeper struct {
 // Write implements io.Writer.
 func (k *keeper) Write(text []byte) (int, error) {
 	n, err := k.to.Write(text)
-	if err != nil {
+	if err != nil && !errors.Is(err, syscall.EPIPE) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.err = cmp.Or(k.err, err)
