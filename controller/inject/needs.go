@@ -15,6 +15,7 @@ var callNeeds = []tracer.Need{
 	{Name: "mmap", Number: unix.SYS_MMAP, Arguments: [6]uint64{2: unix.PROT_READ | unix.PROT_EXEC, 3: unix.MAP_PRIVATE | unix.MAP_ANONYMOUS, 4: noDescriptor}},
 	{Name: "mprotect", Number: unix.SYS_MPROTECT, Arguments: [6]uint64{2: unix.PROT_READ | unix.PROT_WRITE}},
 	{Name: "munmap", Number: unix.SYS_MUNMAP},
+	{Name: "rt_sigprocmask", Number: unix.SYS_RT_SIGPROCMASK, Arguments: [6]uint64{0: 1, 3: 8}},
 	{Name: "getpid", Number: unix.SYS_GETPID}, {Name: "gettid", Number: unix.SYS_GETTID},
 	{Name: "tgkill", Number: unix.SYS_TGKILL, Arguments: [6]uint64{2: uint64(unix.SIGURG)}},
 	{Name: "rt_sigreturn", Number: unix.SYS_RT_SIGRETURN},

@@ -67,12 +67,8 @@ func (g *ground) ownsLock(tid int) bool {
 	return false
 }
 
-// Signals of glibc's own, which a program cannot block: signalSetID is by which each
-// thread changes its user and group ids (SIGSETXID).
-const (
-	signalCancel unix.Signal = 32
-	signalSetID  unix.Signal = 33
-)
+// signalCancel is the other signal of glibc's own that a program cannot block.
+const signalCancel unix.Signal = 32
 
 // setIDFrames is more than glibc's frames have between setuid(2) and the system call in
 // which its caller waits.
@@ -94,7 +90,7 @@ func (g *ground) changesIDs() bool {
 	tids, _, err := procid.AllThreads(g.process.PID()) // what sets ids waits for living ones
 	return err != nil || slices.ContainsFunc(tids, func(tid int) bool {
 		s, err := procid.ReadThread(g.process.PID(), tid)
-		return err == nil && (s.Pending.Has(signalSetID) || s.Blocked.Has(signalSetID) && !s.Blocked.Has(signalCancel))
+		return err == nil && (s.Pending.Has(tracer.SignalSetID) || s.Blocked.Has(tracer.SignalSetID) && !s.Blocked.Has(signalCancel))
 	})
 }
 

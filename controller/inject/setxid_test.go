@@ -33,3 +33,19 @@ func TestThreadThatChangesIDs(t *testing.T) {
 	target.Right(t)
 	target.Finish(t)
 }
+
+// TestOthersChangeIDs: a thread that is borrowed while another one changes the user ids
+// does so too. That one holds meanwhile a lock by which threads are started.
+func TestOthersChangeIDs(t *testing.T) {
+	b := newBench(t)
+	target := targets.StartProgram(t, "setxid", "often")
+	pausing := callers(t, target)[1]
+	b.options.among = func(tid int) bool { return tid == pausing }
+	for range targets.Fewer(10) {
+		if !attachTo(t, target, b.options) {
+			t.Error("the program is never entered by a thread that waits for signals")
+		}
+		target.Right(t)
+	}
+	target.Finish(t)
+}

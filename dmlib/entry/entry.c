@@ -33,6 +33,8 @@ _Static_assert(offsetof(struct attune_entry, unmap) == ENTRY_UNMAP, "see start_x
 #define ERROR_INVALID 22
 #define ERROR_TIMEOUT 110
 
+#define BLOCK 0      /* SIG_BLOCK */
+#define UNBLOCK 1    /* SIG_UNBLOCK */
 #define BLOCK_ONLY 2 /* SIG_SETMASK */
 #define DETACHED 1   /* PTHREAD_CREATE_DETACHED */
 #define LOAD_NOW 2   /* RTLD_NOW */
@@ -174,13 +176,12 @@ static void work(struct attune_entry *entry) {
     publish(entry, ATTUNE_ENTRY_DONE);
 }
 
-static void block_signals(void) {
-    uint64_t mask = DM_SIGNALS_BLOCKED;
-    call(SYS_rt_sigprocmask, BLOCK_ONLY, &mask, 0, sizeof(mask));
+static void mask_signals(int how, uint64_t mask) {
+    call(SYS_rt_sigprocmask, how, &mask, 0, sizeof(mask));
 }
 
 void entry_work(struct attune_entry *entry) {
-    block_signals();
+    mask_signals(BLOCK_ONLY, DM_SIGNALS_BLOCKED);
     long error = call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE, 0);
     if (error == 0) {
         work(entry);
@@ -209,7 +210,7 @@ static void execute(struct attune_entry *entry) {
     publish(entry, ATTUNE_ENTRY_DONE);
 }
 
-void entry_begin(struct attune_entry *entry) {
+static void begin(struct attune_entry *entry) {
     if (entry->code != 0) {
         execute(entry);
         return;
@@ -223,4 +224,14 @@ void entry_begin(struct attune_entry *entry) {
         return;
     fail(entry, ATTUNE_ENTRY_THREAD, error);
     publish(entry, ATTUNE_ENTRY_DONE);
+}
+
+/* The tracer has blocked the signal of setuid(2) too. That must not be while anything
+ * here may wait for a lock: the thread that called setuid holds one until all others have
+ * taken the signal. Before, there is no stack for a handler, and afterwards none that
+ * is certain to have room. */
+void entry_begin(struct attune_entry *entry) {
+    mask_signals(UNBLOCK, DM_SIGNAL_SETXID);
+    begin(entry);
+    mask_signals(BLOCK, DM_SIGNAL_SETXID);
 }

@@ -13,14 +13,6 @@ import (
 // callStop is the signal of a stop at a system call (PTRACE_O_TRACESYSGOOD).
 const callStop = unix.SIGTRAP | 0x80
 
-// The signals of faults. The kernel takes the program's handler away, for all
-// threads, if one is blocked in the thread that has the fault.
-const faults = 1<<(unix.SIGILL-1) | 1<<(unix.SIGTRAP-1) | 1<<(unix.SIGBUS-1) |
-	1<<(unix.SIGFPE-1) | 1<<(unix.SIGSEGV-1) | 1<<(unix.SIGSYS-1)
-
-// borrowedMask blocks every signal but the marker and faults.
-const borrowedMask = ^(uint64(1)<<(unix.SIGURG-1) | faults)
-
 // Bits of the flags register.
 const (
 	trapFlag      = 0x100
@@ -181,14 +173,18 @@ func (b *Borrowed) arrive(marker uint64, deadline time.Time) error {
 		if err != nil {
 			return err
 		}
-		if s.event == 0 {
+		var pass unix.Signal
+		switch {
+		case s.event == 0 && s.signal == SignalSetID:
+			pass = SignalSetID // sent again by us it would be none of glibc's
+		case s.event == 0:
 			if arrived, err := b.signalled(s.signal, marker); arrived || err != nil {
 				return err
 			}
-		} else if s.event != eventStop {
+		case s.event != eventStop:
 			return ErrInterrupted
 		}
-		if err := b.ptrace(unix.PTRACE_CONT, 0, 0); err != nil {
+		if err := b.ptrace(unix.PTRACE_CONT, 0, uintptr(pass)); err != nil {
 			return err
 		}
 	}

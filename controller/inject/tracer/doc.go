@@ -20,7 +20,8 @@
 // How a thread is borrowed: it gets its registers, vector state and signal mask back.
 // All signals but SIGURG, which marks the end of what it executes, and those of faults
 // are blocked meanwhile, so that the kernel keeps them in their order; those that came
-// nonetheless are sent again. No thread is stepped: a trap flag that outlasts the tracer
+// nonetheless are sent again. The signal of setuid(2) is passed on where the code has
+// unblocked it. No thread is stepped: a trap flag that outlasts the tracer
 // kills.
 //
 // What happens when the tracer is killed: the kernel lets go of all threads, and takes

@@ -13,6 +13,19 @@ import (
 // maxXstate is more than any processor's vector registers take, bytes.
 const maxXstate = 16 << 10
 
+// The signals of faults. The kernel takes the program's handler away, for all
+// threads, if one is blocked in the thread that has the fault.
+const faults = 1<<(unix.SIGILL-1) | 1<<(unix.SIGTRAP-1) | 1<<(unix.SIGBUS-1) |
+	1<<(unix.SIGFPE-1) | 1<<(unix.SIGSEGV-1) | 1<<(unix.SIGSYS-1)
+
+// SignalSetID is by which glibc has each thread change its user and group ids: the thread
+// that calls setuid(2) or one of its like waits until all others have taken it (SIGSETXID).
+const SignalSetID unix.Signal = 33
+
+// borrowedMask blocks every signal but the marker and faults. Code that may wait for a
+// lock unblocks SignalSetID.
+const borrowedMask = ^(uint64(1)<<(unix.SIGURG-1) | faults)
+
 // state is all of a thread that what it executes changes.
 type state struct {
 	regs  unix.PtraceRegs
