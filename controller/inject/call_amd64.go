@@ -47,7 +47,7 @@ func (r *caller) open(t *tracer.Thread, j *job) (*call, error) {
 		return nil, err
 	}
 	c := &call{Borrowed: b, process: r.process, job: j, timeout: r.timeout}
-	if j.calls.single(r.process) {
+	if j.calls.create != 0 && (j.calls.single(r.process) || r.borrower.MayCall(t, threadNeeds) != nil) {
 		j.calls.create = 0
 	}
 	c.region = newRegion(j, c.VectorBytes())

@@ -101,22 +101,32 @@ func TestSeccomp(t *testing.T) {
 	program := targets.Program(t, "forbids")
 	for _, row := range []struct {
 		number  int
+		when    string // "later": once the program has its threads
+		helped  bool   // a thread may be started
 		refused string
 	}{
-		{unix.SYS_REBOOT, ""},
-		{unix.SYS_MEMFD_CREATE, "memfd_create"},
-		{unix.SYS_TGKILL, "tgkill"},
-		{unix.SYS_PROCESS_VM_READV, "process_vm_readv"},
+		{unix.SYS_REBOOT, "", true, ""},
+		{unix.SYS_MEMFD_CREATE, "", false, "memfd_create"},
+		{unix.SYS_TGKILL, "", false, "tgkill"},
+		{unix.SYS_PROCESS_VM_READV, "", false, "process_vm_readv"},
+		{unix.SYS_CLOCK_GETTIME, "", false, "clock_gettime"},
+		{unix.SYS_CLONE, "later", false, ""},
+		{unix.SYS_CLONE3, "later", false, ""},
+		{unix.SYS_RSEQ, "later", false, ""},
 	} {
 		t.Run(strconv.Itoa(row.number), func(t *testing.T) {
 			b := newBench(t)
-			h := targets.StartCommand(t, exec.Command(program, strconv.Itoa(row.number)))
+			h := targets.StartCommand(t, exec.Command(program, strconv.Itoa(row.number), row.when))
+			h.Right(t) // the filter is there
 			result, err := Inject(t.Context(), mustOpen(t, h.PID), b.options)
 			switch {
 			case row.refused == "" && err != nil:
 				t.Error(err)
 			case row.refused == "":
 				free(t, result)
+				if helped := result.Helper != 0; helped != row.helped {
+					t.Errorf("a thread was started: %v, want %v", helped, row.helped)
+				}
 			case !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), row.refused):
 				t.Errorf("error %v, want a refusal that names %s", err, row.refused)
 			}

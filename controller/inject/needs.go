@@ -21,9 +21,22 @@ var callNeeds = []tracer.Need{
 	{Name: "rt_sigreturn", Number: unix.SYS_RT_SIGRETURN},
 }
 
-// attachNeeds are those of the thread that it starts, of dlopen and
-// attune_dm_attach, and of DMLib afterwards. Those that libc does without where
-// they are refused are not here (clone3, rseq).
+// threadNeeds are those by which it starts a thread for the work, and by which this one
+// begins. Where a filter stands against one, the borrowed thread does the work itself. So
+// it does where libc is refused clone3 and clone by an error; but refused rseq, which other
+// threads have, libc ends the program.
+var threadNeeds = []tracer.Need{
+	{Name: "clone3", Number: unix.SYS_CLONE3, Arguments: [6]uint64{1: 88}, MayFail: true},
+	{Name: "clone", Number: unix.SYS_CLONE, Arguments: [6]uint64{0: threadFlags}, MayFail: true},
+	{Name: "rseq", Number: unix.SYS_RSEQ, Arguments: [6]uint64{1: 32}},
+}
+
+// threadFlags are those of pthread_create(3) for clone(2).
+const threadFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SYSVSEM | unix.CLONE_SIGHAND |
+	unix.CLONE_THREAD | unix.CLONE_SETTLS | unix.CLONE_PARENT_SETTID | unix.CLONE_CHILD_CLEARTID
+
+// attachNeeds are those of the thread that does the work, of dlopen and
+// attune_dm_attach, and of DMLib afterwards.
 var attachNeeds = []tracer.Need{
 	{Name: "mmap", Number: unix.SYS_MMAP, Arguments: [6]uint64{2: unix.PROT_READ | unix.PROT_WRITE, 3: unix.MAP_SHARED, 4: 3}},
 	{Name: "mremap", Number: unix.SYS_MREMAP},
@@ -32,6 +45,7 @@ var attachNeeds = []tracer.Need{
 	{Name: "set_robust_list", Number: unix.SYS_SET_ROBUST_LIST, Arguments: [6]uint64{1: 24}},
 	{Name: "close_range", Number: unix.SYS_CLOSE_RANGE, Arguments: [6]uint64{1: 1<<32 - 1, 2: unix.CLOSE_RANGE_UNSHARE}},
 	{Name: "memfd_create", Number: unix.SYS_MEMFD_CREATE, Arguments: [6]uint64{1: unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING}},
+	{Name: "clock_gettime", Number: unix.SYS_CLOCK_GETTIME, Arguments: [6]uint64{0: unix.CLOCK_MONOTONIC}},
 	{Name: "ppoll", Number: unix.SYS_PPOLL},
 	{Name: "openat", Number: unix.SYS_OPENAT, Arguments: [6]uint64{0: 1<<64 - 100, 2: unix.O_RDONLY | unix.O_CLOEXEC}},
 	{Name: "read", Number: unix.SYS_READ}, {Name: "close", Number: unix.SYS_CLOSE},

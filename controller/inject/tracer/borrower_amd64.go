@@ -45,6 +45,15 @@ func (b *Borrower) Borrowable(t *Thread, regs *unix.PtraceRegs) bool {
 	return regs.Cs == UserCode && (finished(regs) || InCall(regs)) && !t.InSequence(b.process.Read)
 }
 
+// MayCall says why a thread, which stands, may not make certain system calls, or those
+// that it starts.
+func (b *Borrower) MayCall(t *Thread, needs []Need) error {
+	if !b.confined {
+		return nil
+	}
+	return t.filtered(needs)
+}
+
 // permits says why a thread, which is stopped, may not make the system calls that it
 // would have to. The answer holds until it gets another filter, which no thread loses
 // again.

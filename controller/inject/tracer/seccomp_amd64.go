@@ -18,6 +18,8 @@ type Need struct {
 	Name      string
 	Number    uint32
 	Arguments [6]uint64
+	// MayFail says that a filter may answer with an error, which is dealt with.
+	MayFail bool
 }
 
 const auditX86 = 0xc000003e // AUDIT_ARCH_X86_64
@@ -30,7 +32,19 @@ const (
 	seccompAction = 0xffff0000
 	seccompAllow  = 0x7fff0000
 	seccompLog    = 0x7ffc0000
+	seccompErrno  = 0x00050000
 )
+
+// allows says whether a filter's answer does.
+func (n Need) allows(answer uint32) bool {
+	switch answer & seccompAction {
+	case seccompAllow, seccompLog:
+		return true
+	case seccompErrno:
+		return n.MayFail
+	}
+	return false
+}
 
 // record is struct seccomp_data as a filter reads it: words of 32 bits, of
 // which the low one comes first. bpf.VM reads packets, in the order of the
@@ -63,7 +77,7 @@ func judge(filter []bpf.RawInstruction, needs []Need) (refused string, err error
 		if err != nil {
 			return "", fmt.Errorf("filter: %w", err)
 		}
-		if action := uint32(answer) & seccompAction; action != seccompAllow && action != seccompLog {
+		if !n.allows(uint32(answer)) {
 			return n.Name, nil
 		}
 	}
