@@ -169,8 +169,9 @@ func newInjection(ctx context.Context, process *proc.Handle, s procid.Status, o 
 		return nil, err
 	}
 	i.job.attach, i.job.bytes = library.attach, library.fromMemory
-	i.request.reals = findReals(pid, own, library.hooks)
-	i.request.slots = findSlots(own, library.hooks, i.request.reals)
+	definers := findDefiners(pid, own, library.hooks)
+	i.request.reals = definers.reals()
+	i.request.slots = findSlots(own, library.hooks, definers)
 	i.job.request = i.request.encode()
 	i.caller = caller{process: process, timeout: o.timeout, borrower: tracer.NewBorrower(process, s, tracer.BorrowerOptions{
 		Gadget: i.ground.gadget, Needs: slices.Concat(callNeeds, attachNeeds), Died: o.died,

@@ -3,12 +3,16 @@
 package inject
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 )
@@ -26,8 +30,8 @@ func GiveBack(ctx context.Context, memory *shm.Memory, slots []shm.Slot) (stayed
 
 // Extend leads slots of objects that a process has loaded since to the hooks,
 // as far as it comes to one before ctx ends, and returns them. known are those
-// that lead there already. One of an object that is unloaded meanwhile is left
-// alone.
+// that lead there already. One of an object that is unloaded meanwhile, or through which
+// another function is called than the hook goes on to, is left alone.
 func Extend(ctx context.Context, process proc.Holder, memory *shm.Memory, images []objfile.Image, known []shm.Slot) (led []shm.Slot, err error) {
 	l, found := library{}, false
 	for _, image := range images {
@@ -49,16 +53,45 @@ func Extend(ctx context.Context, process proc.Holder, memory *shm.Memory, images
 	if err != nil {
 		return nil, err
 	}
+	behind, err := readBehind(process, l.behind)
+	if err != nil {
+		return nil, err
+	}
+	handle, err := process.Hold()
+	if err != nil {
+		return nil, err
+	}
 	var fresh []shm.Slot
-	base := memory.App().Base
-	for _, s := range findSlots(own, l.hooks, nil) {
-		if s.To += base; !have[s.Address] {
+	hookables := make(map[uint64]hookable)
+	for _, s := range findSlots(own, l.hooks, findDefiners(handle.PID(), own, l.hooks)) {
+		if s.To += memory.App().Base; !have[s.Address] {
 			fresh = append(fresh, s.Slot)
+			hookables[s.Address] = s
 		}
 	}
-	read := func(address uint64) (uint64, error) { return proc.ReadWord(process, address) }
+	read := func(address uint64) (uint64, error) {
+		value, err := proc.ReadWord(process, address)
+		if s := hookables[address]; err == nil {
+			err = s.goesTo(value, behind[s.name])
+		}
+		return value, err
+	}
 	return shm.EachSlot(fresh, func(s *shm.Slot) (bool, error) {
 		err := memory.LeadSlot(ctx, s, read)
 		return err == nil && s.Old != s.To, nil
 	})
+}
+
+// readBehind reads what the hooks go on to, by name.
+func readBehind(process proc.Holder, at uint64) (map[string]uint64, error) {
+	content := make([]byte, abi.BehindCount*abi.BehindBytes)
+	if err := proc.Read(process, at, content); err != nil {
+		return nil, err
+	}
+	behind := make(map[string]uint64, abi.BehindCount)
+	for entry := range slices.Chunk(content, abi.BehindBytes) {
+		name, _, _ := bytes.Cut(entry[abi.BehindNameAt:], []byte{0})
+		behind[string(name)] = binary.LittleEndian.Uint64(entry[abi.BehindFunctionAt:])
+	}
+	return behind, nil
 }

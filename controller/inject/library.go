@@ -21,11 +21,15 @@ import (
 // library is how DMLib comes into the process.
 type library struct {
 	attach     uint64            // attune_dm_attach where it is there already, else 0
+	behind     uint64            // attune_dm_behind, likewise
 	fromMemory bool              // the process has no path for it
 	hooks      map[string]uint64 // what it exports for programs to call, by name: offsets
 }
 
-const attachFunction = "attune_dm_attach"
+const (
+	attachFunction = "attune_dm_attach"
+	behindTable    = "attune_dm_behind"
+)
 
 // pageBytes is the least size of a page on the processors that there are.
 const pageBytes = 4096
@@ -74,6 +78,10 @@ func present(image objfile.Image) (l library, err error) {
 		return l, fmt.Errorf("%w: it has a DMLib of a version that cannot be attached to: %w", ErrUnsuited, err)
 	}
 	l.attach = image.Address(s.Value)
+	if s, err = file.SymbolOf(behindTable, objfile.Variable); err != nil {
+		return l, fmt.Errorf("%w: it has a DMLib of a version that cannot be attached to: %w", ErrUnsuited, err)
+	}
+	l.behind = image.Address(s.Value)
 	l.hooks, err = hookOffsets(file)
 	return l, err
 }

@@ -4,7 +4,6 @@ package inject
 
 import (
 	"encoding/binary"
-	"math"
 
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib/abi"
@@ -40,11 +39,8 @@ func (r *request) encode() []byte {
 			order.PutUint32(at[abi.AttachSlotRELROAt:], 1)
 		}
 		putOrigin(slot.Slot, at[abi.AttachSlotOriginAt:])
-		initial := slot.Origin.Initial
-		if slot.Bias == 0 {
-			initial = math.MaxUint64 // the program itself
-		}
-		order.PutUint64(at[abi.AttachSlotInitialAt:], initial)
+		copy(at[abi.AttachSlotNameAt:abi.AttachSlotNameAt+abi.AttachName-1], slot.name)
+		order.PutUint64(at[abi.AttachSlotUnboundAt:], slot.unbound)
 	}
 	for i, behind := range r.reals {
 		at := b[abi.AttachBytes+abi.AttachSlotBytes*len(r.slots)+abi.AttachRealBytes*i:]

@@ -359,11 +359,12 @@ const (
 
 // Constants of dmlib_attach.h.
 const (
-	AttachVersion  = 0x3
+	AttachVersion  = 0x4
 	AttachSocket   = 0x6c
 	AttachName     = 0x18
 	AttachTakeOver = 0x1
 	OriginName     = 0x40
+	BehindCount    = 0x18
 	EntryFilesMade = 0x1
 	EntryDone      = 0x2
 	EntryGoFilled  = 0x1
@@ -386,14 +387,22 @@ const (
 
 // struct attune_attach_slot of dmlib_attach.h.
 const (
-	AttachSlotBytes     = 0x40
-	AttachSlotAddressAt = 0
-	AttachSlotHookAt    = 0x8
-	AttachSlotRELROAt   = 0x10
-	AttachSlotErrorAt   = 0x14
-	AttachSlotOldAt     = 0x18
-	AttachSlotOriginAt  = 0x20
-	AttachSlotInitialAt = 0x38
+	AttachSlotBytes     = 0x58
+	AttachSlotNameAt    = 0
+	AttachSlotAddressAt = 0x18
+	AttachSlotHookAt    = 0x20
+	AttachSlotRELROAt   = 0x28
+	AttachSlotErrorAt   = 0x2c
+	AttachSlotOldAt     = 0x30
+	AttachSlotOriginAt  = 0x38
+	AttachSlotUnboundAt = 0x50
+)
+
+// struct attune_behind of dmlib_attach.h.
+const (
+	BehindBytes      = 0x20
+	BehindFunctionAt = 0
+	BehindNameAt     = 0x8
 )
 
 // struct attune_attach_real of dmlib_attach.h.

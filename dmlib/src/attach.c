@@ -31,13 +31,22 @@ static bool taken(const struct attune_attach *request) {
            (request->flags & ATTUNE_ATTACH_TAKE_OVER) == 0;
 }
 
+/* Calls of another function of that name stay as they are: memory of one allocator would
+ * be given back to another. What the loader has not relocated is none of these: it would
+ * add to what is there. */
+static bool goes_there(const struct attune_attach_slot *slot, uint64_t hook, uint64_t behind) {
+    uint64_t held = slot->old;
+    return held != 0 && (held == hook || held == behind || held == slot->unbound);
+}
+
 static int lead(struct attune_attach_slot *slot) {
     uint64_t hook = (uint64_t)(uintptr_t)__ehdr_start + slot->hook;
     if (!dm_origin_holds(&slot->origin))
         return ESTALE;
+    uint64_t behind = dm_real_behind(slot->name);
     int error = dm_memory_load(slot->address, 8, &slot->old);
     while (error == 0 || error == EAGAIN) {
-        if (slot->old == slot->initial) /* the loader would add to what is there */
+        if (!goes_there(slot, hook, behind))
             return EBUSY;
         error =
             dm_memory_store_got(slot->address, hook, true, slot->old, slot->relro != 0, &slot->old);
@@ -71,6 +80,7 @@ static int attach(struct attune_attach *request) {
         return EBUSY;
     if (!dm_real_resolve_attached(reals_of(request), request->real_count))
         return ENOSYS;
+    dm_real_note_behind();
     dm_go_inert();
     dm_gate_address(request->socket); /* without it children stay inert */
     if (!dm_live_prepare())

@@ -290,6 +290,10 @@ DM_HIDDEN void dm_lock_prepare(void);
  * others up: for a library that came by dlopen RTLD_NEXT means nothing. False:
  * there is no malloc to be found. One thread at a time. */
 DM_HIDDEN bool dm_real_resolve_attached(const struct attune_attach_real *known, uint32_t count);
+/* behind.c: notes what the hooks go on to, for dm_real_behind and the controller. */
+DM_HIDDEN void dm_real_note_behind(void);
+/* The function that the hook of a name goes on to; 0: there is no such hook. */
+DM_HIDDEN uint64_t dm_real_behind(const char *name);
 
 /* filters.c: whether the program was executed under more seccomp filters than known says
  * (ATTUNE_FILTERS; NULL: none), or that cannot be told. */

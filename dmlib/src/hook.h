@@ -21,6 +21,8 @@
 #define DM_REAL(result, name, parameters) DM_HIDDEN extern result(*dm_real_##name) parameters;
 #include "real.def"
 #undef DM_REAL
+DM_HIDDEN extern void (*dm_libc_free)(void *);
+DM_HIDDEN extern void *(*dm_libc_realloc)(void *, size_t);
 
 /* Defines the hook; the body that follows is full_NAME. */
 #define DM_HOOK(result, name, point, parameters, arguments)                                        \

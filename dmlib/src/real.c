@@ -69,19 +69,19 @@ static void *arena_aligned(size_t alignment, size_t size) {
     return block;
 }
 
-static void (*libc_free)(void *);
-static void *(*libc_realloc)(void *, size_t);
+void (*dm_libc_free)(void *);
+void *(*dm_libc_realloc)(void *, size_t);
 
 /* Stand before the real ones only if the arena was ever used. */
 static void free_unless_arena(void *address) {
     if (!in_arena(address))
-        libc_free(address);
+        dm_libc_free(address);
 }
 
 static void *realloc_out_of_arena(void *address, size_t size) {
     size_t old;
     if (!in_arena(address))
-        return libc_realloc(address, size);
+        return dm_libc_realloc(address, size);
     memcpy(&old, (char *)address - ARENA_ALIGN, sizeof(old));
     void *moved = dm_real_malloc(size);
     if (moved != NULL)
@@ -181,11 +181,11 @@ static void look_up_free(void *(*find)(const char *)) {
     void *real_realloc = find("realloc");
     if (real_free == NULL || real_realloc == NULL)
         return; /* no C library yet */
-    memcpy(&libc_free, &real_free, sizeof(libc_free));
-    memcpy(&libc_realloc, &real_realloc, sizeof(libc_realloc));
+    memcpy(&dm_libc_free, &real_free, sizeof(dm_libc_free));
+    memcpy(&dm_libc_realloc, &real_realloc, sizeof(dm_libc_realloc));
     bool filter = __atomic_load_n(&arena_used, __ATOMIC_RELAXED) != 0;
-    __atomic_store_n(&dm_real_free, filter ? free_unless_arena : libc_free, __ATOMIC_RELEASE);
-    __atomic_store_n(&dm_real_realloc, filter ? realloc_out_of_arena : libc_realloc,
+    __atomic_store_n(&dm_real_free, filter ? free_unless_arena : dm_libc_free, __ATOMIC_RELEASE);
+    __atomic_store_n(&dm_real_realloc, filter ? realloc_out_of_arena : dm_libc_realloc,
                      __ATOMIC_RELEASE);
 }
 

@@ -21,7 +21,7 @@
  * which maps a memory file that the program has open already, and leads GOT
  * slots of the objects that are loaded already to its hooks. It returns 0 or an
  * errno value, and can be called again after a detach. */
-#define ATTUNE_ATTACH_VERSION 3u
+#define ATTUNE_ATTACH_VERSION 4u
 #define ATTUNE_ATTACH_SOCKET 108u
 #define ATTUNE_ATTACH_NAME 24u
 
@@ -40,15 +40,28 @@ struct attune_origin {
     int32_t name;        /* (AC) and its name                                  */
 };
 
+/* A slot is led to a hook only from the function that the hook goes on to, or where the
+ * loader has not bound it yet and no other object has a function of that name. EBUSY: it
+ * holds something else, or the loader has not relocated it. */
 struct attune_attach_slot {
+    char name[ATTUNE_ATTACH_NAME]; /* (AC) of the function; ends with a zero byte */
     uint64_t address; /* (AC) of the GOT slot                                  */
     uint64_t hook;    /* (AC) offset of the hook from DMLib's load address     */
     uint32_t relro;   /* (AC) the page is read-only                            */
     int32_t error;    /* (app) 0: written, else an errno value                 */
     uint64_t old;     /* (app) what the slot held                              */
     struct attune_origin origin; /* (AC) ESTALE if it is no such slot any more */
-    uint64_t initial; /* (AC) what it holds until the loader has relocated it:
-                       * EBUSY. All bits set: it has                           */
+    uint64_t unbound; /* (AC) what it holds until the loader has bound it; 0:
+                       * others have a function of that name                   */
+};
+
+/* What the hooks go on to once it is known: the library has an array of these
+ * (attune_dm_behind), ATTUNE_BEHIND_COUNT. */
+#define ATTUNE_BEHIND_COUNT 24u
+
+struct attune_behind {
+    uint64_t function;             /* (app) its address            */
+    char name[ATTUNE_ATTACH_NAME]; /* (app) ends with a zero byte  */
 };
 
 /* A function that a hook stands before; what is not named here is looked up. */
