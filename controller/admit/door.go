@@ -76,10 +76,6 @@ func (d *door) refused(r gate.Refusal) {
 func (d *door) takeIn(a gate.Attachment, held bool) {
 	defer func() { _ = a.Pidfd.Close() }() // the tracker holds its own
 	ctx, cancel := context.WithTimeout(d.Context, d.GateTimeout)
-	if held {
-		cancel()
-		ctx, cancel = context.WithDeadline(d.Context, a.Deadline)
-	}
 	defer cancel()
 	t, err := d.register(ctx, a)
 	if err != nil {
@@ -95,6 +91,8 @@ func (d *door) takeIn(a gate.Attachment, held bool) {
 	case d.Placer.ForAll() == 0:
 		d.Go(func() { d.inside(d.Context, t, false) }) // it waited for register alone
 	default:
+		ctx, cancel := context.WithDeadline(d.Context, a.Deadline)
+		defer cancel()
 		d.inside(ctx, t, true)
 	}
 }

@@ -54,6 +54,40 @@ func TestAttach(t *testing.T) {
 	}
 }
 
+// TestDeadlineIsTheProcess: the process may have waited for long before it is met.
+func TestDeadlineIsTheProcess(t *testing.T) {
+	const second = 1000 // milliseconds
+	for _, row := range []struct {
+		name        string
+		told        int32         // from now on, milliseconds
+		least, most time.Duration // left; most 0: it waits no longer
+	}{
+		{"waited for a while", 15 * second, time.Second, 15 * time.Second},
+		{"waited for too long", 0, 0, 0},
+		{"waited for far too long", -second, 0, 0},
+		{"another clock", 1e6 * second, 15 * time.Second, longgate.Limit},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			g := mustServe(t, Options{Geometry: small(), Timeout: longgate.Limit})
+			var now unix.Timespec
+			if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+				t.Fatal(err)
+			}
+			c := mustDial(t, g)
+			c.join(Hello{Deadline: uint32(int32(now.Nano()/1e6) + row.told)})
+			a := <-g.attached
+			left := time.Until(a.Deadline)
+			if row.most == 0 && !a.Deadline.IsZero() || row.most != 0 && (left < row.least || left > row.most) {
+				t.Errorf("%v left, want %v to %v", left, row.least, row.most)
+			}
+			c.finish()
+			if err := release(a); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // useMemory proves that both sides have the same memory.
 func useMemory(t *testing.T, a Attachment, record func(time uint64, point, flags uint16, value, extra uint64) bool) {
 	t.Helper()

@@ -34,7 +34,7 @@ var (
 
 // serve has one conversation and reports its outcome.
 func (g *Gate) serve(conn *net.UnixConn) {
-	deadline := time.Now().Add(g.options.Timeout)
+	met := time.Now()
 	// Its only error is that the connection is closed, which reading will say.
 	_ = conn.SetDeadline(time.Now().Add(g.options.patience))
 	peer, err := peercred.Hold(conn)
@@ -53,8 +53,9 @@ func (g *Gate) serve(conn *net.UnixConn) {
 		g.options.Refused(Refusal{Peer: peer, Hello: talk.hello, Err: err})
 		return
 	}
-	if !talk.held {
-		deadline = time.Time{}
+	var deadline time.Time
+	if left := talk.hello.left(time.Since(met), g.options.Timeout); talk.held && left > 0 {
+		deadline = time.Now().Add(left)
 	}
 	g.options.Attached(Attachment{Peer: peer, Hello: talk.hello, Memory: talk.memory, Deadline: deadline})
 	if talk.held {

@@ -109,6 +109,7 @@ func encodeHello(h Hello) []byte {
 	binary.LittleEndian.PutUint32(b[abi.HelloPIDAt:], uint32(h.PID))
 	binary.LittleEndian.PutUint32(b[abi.HelloTIDAt:], uint32(h.TID))
 	binary.LittleEndian.PutUint32(b[abi.HelloAttemptAt:], h.Attempt)
+	binary.LittleEndian.PutUint32(b[abi.HelloDeadlineAt:], h.Deadline)
 	return b
 }
 

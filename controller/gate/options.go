@@ -35,8 +35,9 @@ type Attachment struct {
 	Hello Hello
 	// Memory is its memory file, ready, and closed by the receiver.
 	Memory *shm.Memory
-	// Deadline is when the process stops waiting for the callback and enters
-	// main; zero if nothing waits (a forked child, or Hold said no).
+	// Deadline is shortly before the process stops waiting for the callback and enters
+	// main; zero if nothing waits (a forked child, one that has waited for too long, or
+	// Hold said no).
 	Deadline time.Time
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
@@ -46,7 +48,27 @@ type Hello struct {
 	PID, TID int
 	// Attempt counts the memory files that it could not map.
 	Attempt uint32
+	// Deadline is when it waits no longer, in milliseconds of CLOCK_MONOTONIC, the lower
+	// 32 bits; 0: it does not say.
+	Deadline uint32
 }
+
+// left is for how long a process waits yet that was met so long ago and waits for as long as
+// timeout altogether. It may have waited for long before it was met. In a time namespace
+// of its own its clock may be another: it is not waited for longer than without its word.
+func (h Hello) left(met, timeout time.Duration) time.Duration {
+	left := timeout - met
+	var now unix.Timespec
+	if h.Deadline != 0 && unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) == nil {
+		told := int32(h.Deadline - uint32(now.Nano()/int64(time.Millisecond)))
+		left = min(left, time.Duration(told)*time.Millisecond)
+	}
+	return left - margin
+}
+
+// margin is for who is not scheduled between a look at the clock and a store into a
+// process that waits.
+const margin = 10 * time.Millisecond
 
 var (
 	// ErrProtocol means that a message was not what the protocol says.
@@ -67,7 +89,7 @@ func DecodeHello(b []byte) (Hello, error) {
 		Flags:   Flags(binary.LittleEndian.Uint32(b[abi.HelloFlagsAt:])),
 		PID:     int(int32(binary.LittleEndian.Uint32(b[abi.HelloPIDAt:]))),
 		TID:     int(int32(binary.LittleEndian.Uint32(b[abi.HelloTIDAt:]))),
-		Attempt: binary.LittleEndian.Uint32(b[abi.HelloAttemptAt:]),
+		Attempt: binary.LittleEndian.Uint32(b[abi.HelloAttemptAt:]), Deadline: binary.LittleEndian.Uint32(b[abi.HelloDeadlineAt:]),
 	}, nil
 }
 

@@ -42,7 +42,7 @@ func (s *stubs) place(ctx context.Context, index uint16, spec *attunev1.MeasureP
 	}
 	p := &placement{mechanism: MechanismGOT, reason: reason, captured: captures}
 	p.reckon(spec)
-	writer := slotWriterOf(s.process, held)
+	writer := slotWriterOf(s.process).inGate(ctx, held)
 	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
 	defer cancel()
 	if err := s.redirectAll(ctx, delivery, writer, wanted, p); err != nil {

@@ -112,6 +112,39 @@ func TestLeadMeetsTheLoader(t *testing.T) {
 	wantSlots(t, 100, 555, 102, 103)
 }
 
+// A process that waits at the gate until a moment is written from outside until then.
+func TestSlotsAfterTheGate(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		left time.Duration
+		by   int // stores that DMLib makes
+	}{
+		{"held", time.Hour, 0},
+		{"not any more", 0, 2 * len(slots)},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			list := redirections()
+			var stores atomic.Int32
+			w := mustWriter(t, func(uint64) { stores.Add(1) })
+			ctx, cancel := context.WithTimeout(t.Context(), row.left)
+			w = w.inGate(ctx, true)
+			cancel()
+			led, err := w.lead(t.Context(), list)
+			if err != nil || len(led) != len(slots) {
+				t.Fatalf("led %+v, %v", led, err)
+			}
+			wantSlots(t, 1000, 1016, 1032, 1048)
+			if left, err := w.restore(t.Context(), led); err != nil || len(left) != 0 {
+				t.Errorf("left %+v, %v", left, err)
+			}
+			wantSlots(t, 100, 101, 102, 103)
+			if got := int(stores.Load()); got != row.by {
+				t.Errorf("DMLib made %d stores, want %d", got, row.by)
+			}
+		})
+	}
+}
+
 // A library is unloaded, and its place taken by something else: neither that
 // nor the slots of other libraries must suffer.
 func TestGiveBackAfterUnload(t *testing.T) {

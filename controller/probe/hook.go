@@ -52,7 +52,7 @@ func (h *hooks) place(ctx context.Context, index uint16, spec *attunev1.MeasureP
 		err = memory.SetPoint(local, delivery)
 	}
 	if err != nil {
-		h.leave(context.WithoutCancel(ctx), slotWriterOf(h.process, held), index)
+		h.leave(context.WithoutCancel(ctx), slotWriterOf(h.process).inGate(ctx, held), index)
 		return nil, fmt.Errorf("hook %s: %w", hook.Name, err)
 	}
 	p.reckon(spec)
@@ -71,7 +71,7 @@ func (h *hooks) enter(ctx context.Context, index uint16, hook shm.Hook, held boo
 	if !hook.Led() {
 		return "", nil
 	}
-	writer := slotWriterOf(h.process, held)
+	writer := slotWriterOf(h.process).inGate(ctx, held)
 	entry, err := writer.hookEntry(hook)
 	if err != nil {
 		return "", err

@@ -159,7 +159,7 @@ func (m *mechanisms) stop(ctx context.Context, indexes []uint16, gone []*placeme
 		for _, p := range gone {
 			locals = append(locals, p.locals...)
 		}
-		writer := slotWriterOf(m.process, false)
+		writer := slotWriterOf(m.process)
 		m.stubs.turnOff(ctx, writer, locals)
 		m.hooks.leave(ctx, writer, indexes...)
 		m.patches.drop(context.WithoutCancel(ctx), memory, locals, nil)
@@ -176,7 +176,7 @@ func (m *mechanisms) stop(ctx context.Context, indexes []uint16, gone []*placeme
 func (m *mechanisms) begin() (end func()) {
 	end = m.host.begin()
 	if m.process.Memory() != nil && len(m.stubs.redirect) > 0 {
-		m.stubs.forgetLost(slotWriterOf(m.process, false))
+		m.stubs.forgetLost(slotWriterOf(m.process))
 	}
 	return end
 }
@@ -202,7 +202,7 @@ func (m *mechanisms) prepare(ctx context.Context, wanted []wish, held bool) (unn
 		m.patchesOfBatch().Reserve(ctx, functions)
 		m.patchesOfBatch().Lead(ctx, functions)
 	}
-	writer := slotWriterOf(m.process, held)
+	writer := slotWriterOf(m.process).inGate(ctx, held)
 	stubs := m.stubs.leadAll(ctx, writer, slots)
 	return func() {
 		unused := slices.DeleteFunc(stubs, func(local int) bool { return m.owner[local] != 0 })

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,14 +16,14 @@ import (
 )
 
 // slotWriter writes a process' GOT: from outside while the process is held in
-// the start gate, by DMLib at its next hook otherwise. The kernel promises no
-// whole words for writes from outside, so a slot that a thread may be jumping
-// through is written by DMLib only.
+// the start gate, by DMLib at its next hook otherwise, and once the process waits no
+// longer. The kernel promises no whole words for writes from outside, so a slot that a
+// thread may be jumping through is written by DMLib only.
 type slotWriter struct {
 	memory  *shm.Memory
 	app     shm.App
 	process proc.Holder
-	held    bool
+	until   time.Time // the process waits in the start gate; zero: it does not
 }
 
 // ledSlots are GOT slots that lead to stubs or hooks.
@@ -33,11 +34,26 @@ func (l *ledSlots) have(address uint64) bool {
 	return slices.ContainsFunc(*l, func(s shm.Slot) bool { return s.Address == address })
 }
 
-// slotWriterOf is for a process with DMLib. held says that it waits in the start gate.
-func slotWriterOf(process Process, held bool) slotWriter {
+// slotWriterOf is for a process with DMLib.
+func slotWriterOf(process Process) slotWriter {
 	memory := process.Memory()
-	return slotWriter{memory: memory, app: memory.App(), process: process, held: held}
+	return slotWriter{memory: memory, app: memory.App(), process: process}
 }
+
+// inGate is the writer of a process that waits in the start gate until the deadline of ctx,
+// if it is held.
+func (w slotWriter) inGate(ctx context.Context, held bool) slotWriter {
+	if held {
+		w.until = time.Now().Add(safePointTimeout)
+		if deadline, ok := ctx.Deadline(); ok {
+			w.until = deadline
+		}
+	}
+	return w
+}
+
+// held says whether nothing runs in the process yet.
+func (w slotWriter) held() bool { return time.Now().Before(w.until) }
 
 // bound reads which stubs are bound, and to which functions.
 func (w slotWriter) bound() (map[uint64]int, error) {
@@ -102,7 +118,7 @@ func (w slotWriter) lead(ctx context.Context, slots []shm.Slot) ([]shm.Slot, err
 
 // leadOne makes one slot lead to its stub or hook and notes what it held.
 func (w slotWriter) leadOne(ctx context.Context, s *shm.Slot) (err error) {
-	if !w.held {
+	if !w.held() {
 		return w.memory.LeadSlot(ctx, s, w.load)
 	}
 	if s.Old, err = w.load(s.Address); err != nil {
@@ -117,7 +133,7 @@ func (w slotWriter) leadOne(ctx context.Context, s *shm.Slot) (err error) {
 func (w slotWriter) restore(ctx context.Context, slots []shm.Slot) ([]shm.Slot, error) {
 	return shm.EachSlot(slots, func(s *shm.Slot) (bool, error) {
 		var err error
-		if w.held {
+		if w.held() {
 			err = w.store(s.Address, s.Old)
 		} else {
 			err = w.memory.GiveBackSlot(ctx, *s)

@@ -324,13 +324,14 @@ const (
 
 // struct attune_hello of dmlib_gate.h.
 const (
-	HelloBytes     = 0x20
-	HelloMagicAt   = 0
-	HelloVersionAt = 0x8
-	HelloFlagsAt   = 0xc
-	HelloPIDAt     = 0x10
-	HelloTIDAt     = 0x14
-	HelloAttemptAt = 0x18
+	HelloBytes      = 0x20
+	HelloMagicAt    = 0
+	HelloVersionAt  = 0x8
+	HelloFlagsAt    = 0xc
+	HelloPIDAt      = 0x10
+	HelloTIDAt      = 0x14
+	HelloAttemptAt  = 0x18
+	HelloDeadlineAt = 0x1c
 )
 
 // struct attune_welcome of dmlib_gate.h.

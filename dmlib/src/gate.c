@@ -239,6 +239,7 @@ bool dm_gate_register(uint32_t hello_flags, int milliseconds, struct dm_mapping 
         .flags = hello_flags,
         .pid = (int32_t)dm_syscall(SYS_getpid, 0),
         .tid = (int32_t)dm_syscall(SYS_gettid, 0),
+        .deadline = (uint32_t)deadline,
     };
     /* Its filters are known without asking; with some, the controller looks at
      * them while it waits. */

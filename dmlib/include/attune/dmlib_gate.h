@@ -40,7 +40,8 @@ struct attune_hello {
     int32_t pid;
     int32_t tid;
     uint32_t attempt; /* counts up when the mapping did not fit (RLIMIT_AS) */
-    uint32_t reserved;
+    uint32_t deadline; /* when it runs on without go: CLOCK_MONOTONIC in milliseconds,
+                        * the lower 32 bits; 0: not told                           */
 };
 
 #define ATTUNE_WELCOME_OK 0u
