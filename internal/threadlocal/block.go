@@ -24,14 +24,17 @@ var (
 // Block is the thread-local storage of one object of a process.
 type Block struct {
 	process *proc.Handle
+	object  uint64 // the loader's entry of it
 	module  uint64
+	static  uint64 // how far below a thread's descriptor it is; 0: in the vector
+	modules modules
 	layout  layout
 }
 
 // layout is what glibc tells of itself; offsets in bytes.
 type layout struct {
-	tid, vector, module uint64
-	entry               uint64 // size of one of the vector
+	tid, vector, module, static uint64
+	entry                       uint64 // size of one of the vector
 }
 
 const (
@@ -39,6 +42,8 @@ const (
 	unallocated = ^uint64(0)
 	// maxModules bounds a vector.
 	maxModules = 1 << 20
+	// notStatic is where an object is said to be that must be in the vector.
+	notStatic = ^uint64(0)
 )
 
 // Open finds the storage of an object. images are those of the process.
@@ -47,15 +52,25 @@ func Open(process *proc.Handle, images []objfile.Image, object objfile.Image) (*
 	if err := b.readLayout(images); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
-	entry, err := b.loaded(images, object)
-	if err != nil {
+	var err error
+	if b.object, err = b.loaded(images, object); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
-	if b.module, err = b.process.ReadWord(entry + b.layout.module); err != nil {
+	if b.module, err = b.process.ReadWord(b.object + b.layout.module); err != nil {
 		return nil, err
 	}
 	if b.module == 0 || b.module > maxModules {
 		return nil, fmt.Errorf("%w: %s has none, or is being loaded", ErrUnsupported, object.Path)
+	}
+	if b.static, err = b.process.ReadWord(b.object + b.layout.static); err != nil {
+		return nil, err
+	}
+	if b.static != 0 && b.static != notStatic {
+		return b, nil
+	}
+	b.static = 0
+	if err := b.findModules(images); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	return b, nil
 }
@@ -68,6 +83,9 @@ func (b *Block) Address(tid int, offset uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if b.static != 0 {
+		return thread - b.static + offset, nil
+	}
 	vector, err := b.process.ReadWord(thread + b.layout.vector)
 	if err != nil {
 		return 0, err
@@ -79,6 +97,9 @@ func (b *Block) Address(tid int, offset uint64) (uint64, error) {
 	if b.module > length {
 		return 0, ErrNoCopy
 	}
+	if err := b.current(vector); err != nil {
+		return 0, err
+	}
 	block, err := b.process.ReadWord(vector + b.module*b.layout.entry)
 	if err == nil && (block == unallocated || block == 0) {
 		err = ErrNoCopy
@@ -86,18 +107,30 @@ func (b *Block) Address(tid int, offset uint64) (uint64, error) {
 	return block + offset, err
 }
 
-// readLayout reads glibc's descriptions: size in bits, number, offset.
+// field is one of glibc's descriptions: where a value lies in a structure, or how large it is.
+type field struct {
+	name   string
+	offset *uint64
+	bytes  *uint64
+}
+
+// readLayout reads glibc's descriptions.
 func (b *Block) readLayout(images []objfile.Image) error {
-	fields := []struct {
-		name       string
-		offset     *uint64
-		bytesOfOne *uint64
-	}{
-		{"_thread_db_pthread_tid", &b.layout.tid, nil},
-		{"_thread_db_pthread_dtvp", &b.layout.vector, nil},
-		{"_thread_db_link_map_l_tls_modid", &b.layout.module, nil},
-		{"_thread_db_dtv_dtv", nil, &b.layout.entry},
+	err := b.readFields(images,
+		field{"_thread_db_pthread_tid", &b.layout.tid, nil},
+		field{"_thread_db_pthread_dtvp", &b.layout.vector, nil},
+		field{"_thread_db_link_map_l_tls_modid", &b.layout.module, nil},
+		field{"_thread_db_link_map_l_tls_offset", &b.layout.static, nil},
+		field{"_thread_db_dtv_dtv", nil, &b.layout.entry},
+	)
+	if err == nil && b.layout.entry == 0 {
+		err = errors.New("its vectors have entries of no size")
 	}
+	return err
+}
+
+// readFields reads descriptions: size in bits, number, offset.
+func (b *Block) readFields(images []objfile.Image, fields ...field) error {
 	for _, f := range fields {
 		description, err := b.describe(images, f.name)
 		if err != nil {
@@ -105,12 +138,10 @@ func (b *Block) readLayout(images []objfile.Image) error {
 		}
 		if f.offset != nil {
 			*f.offset = uint64(description[2])
-		} else {
-			*f.bytesOfOne = uint64(description[0] / 8)
 		}
-	}
-	if b.layout.entry == 0 {
-		return errors.New("its vectors have entries of no size")
+		if f.bytes != nil {
+			*f.bytes = uint64(description[0] / 8)
+		}
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -26,11 +25,15 @@ type started struct {
 
 func start(t *testing.T, flags ...string) started {
 	t.Helper()
+	return startAfter(t, nil, flags...)
+}
+
+// startAfter starts the program with a library that is to be loaded before, if any.
+func startAfter(t *testing.T, before []string, flags ...string) started {
+	t.Helper()
 	program := targets.Build(t, "testdata/threads.c", append([]string{"-ldl"}, flags...)...)
-	library := targets.BuildWith(t, "gcc", "library.so", "testdata/library.c", "-shared", "-fPIC")
-	cmd := exec.Command(program)
-	cmd.Dir = filepath.Dir(library)
-	target := targets.StartCommand(t, cmd)
+	library := targets.BuildLibrary(t, "testdata/library.c")
+	target := targets.StartCommand(t, exec.Command(program, append([]string{library}, before...)...))
 	var s started
 	if _, err := fmt.Sscanf(target.Ask(t, ""), "%d %x %d %x %x", &s.first, &s.own, &s.second, &s.secondOwn, &s.firstLate); err != nil {
 		t.Fatal(err)
@@ -83,14 +86,23 @@ func TestAddress(t *testing.T) {
 	}
 }
 
+// TestLateObject: a thread that has used another object, which had the late one's number
+// and is loaded no more, has no copy either.
 func TestLateObject(t *testing.T) {
-	s := start(t)
-	block, offset := mustOpen(t, s, "library.so", "late")
-	if got, err := block.Address(s.first, offset+12); err != nil || got != s.firstLate {
-		t.Errorf("%#x, %v, want %#x", got, err, s.firstLate)
-	}
-	if _, err := block.Address(s.second, offset); !errors.Is(err, threadlocal.ErrNoCopy) {
-		t.Errorf("a thread that never used it: %v", err)
+	for name, before := range map[string][]string{
+		"alone":   nil,
+		"another": {targets.BuildLibrary(t, "testdata/before.c")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startAfter(t, before)
+			block, offset := mustOpen(t, s, "liblibrary.so", "late")
+			if got, err := block.Address(s.first, offset+12); err != nil || got != s.firstLate {
+				t.Errorf("%#x, %v, want %#x", got, err, s.firstLate)
+			}
+			if got, err := block.Address(s.second, offset); !errors.Is(err, threadlocal.ErrNoCopy) {
+				t.Errorf("a thread that never used it: %#x, %v", got, err)
+			}
+		})
 	}
 }
 
