@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/core"
-	"github.com/attune-hpc/attune/proto/attune/series"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
