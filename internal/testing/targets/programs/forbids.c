@@ -54,6 +54,8 @@ int main(int argc, char **argv) {
     if (strcmp(when, "later") == 0) {
         target_look = forbid_once;
         begin(allocating, 0);
+        while (target_steps == 0) /* it may be about to make a call that is forbidden */
+            usleep(1000);
     } else if (strcmp(when, "one") == 0) {
         begin(allocating, 0);
         forbid(0);
