@@ -117,26 +117,13 @@ func readStream(process access.Process, address uint64) (s streamState, err erro
 	return s, nil
 }
 
-// streamTries is how often the list of streams is read while the program opens and closes
-// some, so that it leads to one that is none any more.
-const streamTries = 20
-
-// streams reads all streams of a process, from glibc's own list.
+// streams reads all streams of a process, from glibc's own list. While the program opens and
+// closes some it may lead to one that is none any more, and past others.
 func streams(process access.Process, libc objfile.Image) (all []streamState, err error) {
 	list, err := libc.Symbol("_IO_list_all", objfile.Variable)
 	if err != nil {
 		return nil, err
 	}
-	for range streamTries {
-		if all, err = listed(process, libc, list); !errors.Is(err, errNoStream) {
-			break
-		}
-	}
-	return all, err
-}
-
-// listed reads the list of streams once.
-func listed(process access.Process, libc objfile.Image, list objfile.Symbol) (all []streamState, err error) {
 	head := make([]byte, 8)
 	if err := proc.Read(process, libc.Address(list.Value), head); err != nil {
 		return nil, err
@@ -154,20 +141,28 @@ func listed(process access.Process, libc objfile.Image, list objfile.Symbol) (al
 	return all, nil
 }
 
+// streamTries is how often the list of streams is read for one that is not there.
+const streamTries = 20
+
 // streamOf finds the stream that writes to a descriptor.
 func streamOf(process access.Process, libc objfile.Image, fd int) (found streamState, err error) {
-	all, err := streams(process, libc)
-	if err != nil {
-		return found, err
+	for range streamTries {
+		all, listErr := streams(process, libc)
+		if listErr != nil {
+			err = listErr
+			continue
+		}
+		writes := slices.DeleteFunc(all, func(s streamState) bool { return s.fd != fd || s.flags&flagNoWrites != 0 })
+		switch len(writes) {
+		case 0:
+			err = fmt.Errorf("the program has no stdio stream that writes to descriptor %d", fd)
+		case 1:
+			return writes[0], nil
+		default:
+			return found, fmt.Errorf("%d stdio streams write to descriptor %d", len(writes), fd)
+		}
 	}
-	writes := slices.DeleteFunc(all, func(s streamState) bool { return s.fd != fd || s.flags&flagNoWrites != 0 })
-	switch len(writes) {
-	case 0:
-		return found, fmt.Errorf("the program has no stdio stream that writes to descriptor %d", fd)
-	case 1:
-		return writes[0], nil
-	}
-	return found, fmt.Errorf("%d stdio streams write to descriptor %d", len(writes), fd)
+	return found, err
 }
 
 // sink is the file behind a stream.

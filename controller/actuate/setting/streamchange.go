@@ -126,8 +126,9 @@ func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error 
 	return err
 }
 
-// find looks for the stream. It is closed if it is not in glibc's list any more, or has another
-// descriptor by now, or the process has ended or another image.
+// find reads the stream where it was. It is closed if there is none any more or one of another
+// descriptor, which glibc's fclose sees to, or if the process has ended or another image. The
+// list of streams does not tell: while others are closed it may be read past this one.
 func (r *changedStream) find(process access.Process) (s stdioStream, open bool, err error) {
 	if !process.Alive() {
 		return s, false, nil
@@ -141,15 +142,11 @@ func (r *changedStream) find(process access.Process) (s stdioStream, open bool, 
 		return s, false, nil
 	}
 	s = stdioStream{process: process, libc: images[at]}
-	all, err := streams(process, s.libc)
-	if err != nil {
-		return s, false, err
-	}
-	if at = slices.IndexFunc(all, func(s streamState) bool { return s.address == r.Address && s.fd == r.FD }); at < 0 {
+	s.state, err = readStream(process, r.Address)
+	if errors.Is(err, errNoStream) || errors.Is(err, unix.EFAULT) { // its memory is another's, or nobody's
 		return s, false, nil
 	}
-	s.state = all[at]
-	return s, true, nil
+	return s, err == nil && s.state.fd == r.FD, err
 }
 
 func (r *changedStream) Overlaps(other actuate.Undo, sameProcess bool) bool {
