@@ -29,8 +29,8 @@ pipes need what a debugger needs as well (` + "`kernel.yama.ptrace_scope`" + `).
 Every change is checked, written down with the old value, made and read back.
 What this user could not take back is refused, unless ` + "`--no-undo`" + ` says that it
 need not be. A value that somebody else has changed since is left as it is. A limit
-that the program has passed since is not put back for as long as that would kill it,
-or keep it from starting threads.
+that the program has passed since is not put back for as long as that would kill it, or
+it got no more memory, threads or files.
 
 Sessions of the [node service](attuned.md) are without CAP_NET_ADMIN, whoever registered the
 program ([0058](../design/0058-less-to-take.md)): what needs it is refused there, and so is

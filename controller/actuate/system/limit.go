@@ -15,33 +15,35 @@ import (
 type resource struct {
 	name, what string
 	number     int
-	// used is what says that a limit is reached, for one at which a program is killed: such a
-	// one is only ever raised, and not put back below what is used by then.
+	// fatal: a program that reaches it is killed, so it is only ever raised.
+	fatal bool
+	// used says that a program has passed a limit, which is not put back then; nil: that does
+	// not harm, or is not to be seen.
 	used func(t *Target, soft uint64) error
 }
 
 var resources = []resource{
-	{name: "as", what: "Bytes of address space", number: unix.RLIMIT_AS},
+	{name: "as", what: "Bytes of address space", number: unix.RLIMIT_AS, used: usedMemory("VmSize")},
 	{name: "core", what: "Bytes of a core file", number: unix.RLIMIT_CORE},
-	{name: "cpu", what: "Seconds of CPU time", number: unix.RLIMIT_CPU, used: usedCPU},
-	{name: "data", what: "Bytes of data segment", number: unix.RLIMIT_DATA},
-	{name: "fsize", what: "Bytes of a file that it writes", number: unix.RLIMIT_FSIZE, used: usedFileSize},
+	{name: "cpu", what: "Seconds of CPU time", number: unix.RLIMIT_CPU, fatal: true, used: usedCPU},
+	{name: "data", what: "Bytes of data segment", number: unix.RLIMIT_DATA, used: usedMemory("VmData")},
+	{name: "fsize", what: "Bytes of a file that it writes", number: unix.RLIMIT_FSIZE, fatal: true, used: usedFileSize},
 	{name: "memlock", what: "Bytes that may be locked into memory", number: unix.RLIMIT_MEMLOCK},
 	{name: "msgqueue", what: "Bytes in POSIX message queues", number: unix.RLIMIT_MSGQUEUE},
 	{name: "nice", what: "20 minus the least nice value that it may set", number: unix.RLIMIT_NICE},
-	{name: "nofile", what: "One more than the greatest descriptor", number: unix.RLIMIT_NOFILE},
+	{name: "nofile", what: "One more than the greatest descriptor", number: unix.RLIMIT_NOFILE, used: usedDescriptors},
 	{name: "nproc", what: "Threads of its user", number: unix.RLIMIT_NPROC},
 	{name: "rtprio", what: "Greatest realtime priority that it may set", number: unix.RLIMIT_RTPRIO},
-	{name: "rttime", what: "Microseconds of realtime scheduling without a pause", number: unix.RLIMIT_RTTIME, used: usedRealtime},
+	{name: "rttime", what: "Microseconds of realtime scheduling without a pause", number: unix.RLIMIT_RTTIME, fatal: true, used: usedRealtime},
 	{name: "sigpending", what: "Signals queued for its user", number: unix.RLIMIT_SIGPENDING},
-	{name: "stack", what: "Bytes of stack of its first thread; of new threads, where the program read it at its start", number: unix.RLIMIT_STACK},
+	{name: "stack", what: "Bytes of stack of its first thread; of new threads, where the program read it at its start", number: unix.RLIMIT_STACK, used: usedMemory("VmStk")},
 }
 
 func limitKnobs() []knob {
 	list := make([]knob, len(resources))
 	for i, r := range resources {
 		description := r.what + ". SOFT alone keeps the hard limit."
-		if r.used != nil {
+		if r.fatal {
 			description += " It is only raised: a program that reaches it is killed."
 		}
 		list[i] = knob{
@@ -113,7 +115,7 @@ func (r resource) complete(_ *Target, old, asked string) (string, error) {
 		return "", err
 	case will.Cur > will.Max:
 		return "", badValue("above the hard limit %s; give SOFT:HARD", formatBound(was.Max))
-	case r.used != nil && will.Cur < was.Cur:
+	case r.fatal && will.Cur < was.Cur:
 		return "", badValue("lowering it from %s could kill the program", formatBound(was.Cur))
 	}
 	return asked, nil

@@ -3,9 +3,12 @@
 package system
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -13,7 +16,7 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// reached is an error if a process has reached a limit that kills.
+// reached is an error if a process has passed a limit.
 func (r resource) reached(t *Target, _ Place, value string) error {
 	limit, err := bounds(value)
 	if r.used == nil || err != nil || limit.Cur == unix.RLIM_INFINITY {
@@ -37,9 +40,59 @@ func usedCPU(t *Target, seconds uint64) error {
 	return nil
 }
 
+// usedMemory looks at a field of the status file: a program that has more mapped than it may
+// gets no more, and its stack cannot grow.
+func usedMemory(field string) func(*Target, uint64) error {
+	return func(t *Target, most uint64) error {
+		status, err := procid.ReadFile(t.pid(), "status", maxStatus)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(status)) {
+			value, ok := strings.CutPrefix(line, field+":")
+			if !ok {
+				continue
+			}
+			kilobytes, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			if err != nil || kilobytes > most>>10 {
+				return errors.Join(err, fmt.Errorf("%s of the process is %d kB: it would get no more memory", field, kilobytes))
+			}
+		}
+		return nil
+	}
+}
+
+// maxStatus is more than a status file has.
+const maxStatus = 64 << 10
+
+// usedDescriptors looks at what the process has open.
+func usedDescriptors(t *Target, most uint64) error {
+	return t.eachDescriptor(func(number int, _ fs.DirEntry) error {
+		if uint64(number) >= most {
+			return fmt.Errorf("the process has descriptor %d: it could open no more files", number)
+		}
+		return nil
+	})
+}
+
 // usedFileSize looks at the files that the process may write to: a write beyond the limit
 // kills, also in a file that is as long already.
 func usedFileSize(t *Target, bytes uint64) error {
+	return t.eachDescriptor(func(number int, entry fs.DirEntry) error {
+		link, err := entry.Info() // with the mode that the file is open in
+		if err != nil || link.Mode()&0o200 == 0 {
+			return nil //nolint:nilerr // it was closed
+		}
+		st, err := t.file(number)
+		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && uint64(max(st.Size, 0)) >= bytes {
+			return fmt.Errorf("the file of descriptor %d has %d bytes: it would be killed when it writes there", number, st.Size)
+		}
+		return nil
+	})
+}
+
+// eachDescriptor calls look for each until one gives an error.
+func (t *Target) eachDescriptor(look func(number int, entry fs.DirEntry) error) error {
 	entries, err := os.ReadDir(procid.Path(t.pid(), "fd"))
 	if err != nil {
 		return procid.GoneError(err)
@@ -49,13 +102,8 @@ func usedFileSize(t *Target, bytes uint64) error {
 		if err != nil {
 			continue
 		}
-		link, err := entry.Info() // with the mode that the file is open in
-		if err != nil || link.Mode()&0o200 == 0 {
-			continue
-		}
-		st, err := t.file(number)
-		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && uint64(max(st.Size, 0)) >= bytes {
-			return fmt.Errorf("the file of descriptor %d has %d bytes: it would be killed when it writes there", number, st.Size)
+		if err := look(number, entry); err != nil {
+			return err
 		}
 	}
 	return nil

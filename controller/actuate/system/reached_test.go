@@ -4,6 +4,7 @@ package system
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -14,39 +15,44 @@ import (
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
-// A limit at which a program is killed is not put back where the program has passed it: it
-// could only because the limit was raised.
+// A limit is not put back where the program has passed it, which it could only because that
+// was raised, and would be harmed.
 func TestPassedLimitStays(t *testing.T) {
 	tests := []struct {
 		knob     string
 		resource int
-		old      uint64
+		old, new uint64
 		pass     func(*testing.T, *keeper)
 		final    bool // it will never be below again
 	}{
-		{"limit.cpu", unix.RLIMIT_CPU, 1, func(t *testing.T, k *keeper) {
+		{"limit.cpu", unix.RLIMIT_CPU, 1, 1 << 40, func(t *testing.T, k *keeper) {
 			k.Ask(t, "pump")
 			patience.Until(t, "a second of CPU time", func() bool {
 				used, err := procid.CPUTime(k.PID)
 				return err == nil && used > time.Second
 			})
 		}, true},
-		{"limit.fsize", unix.RLIMIT_FSIZE, 1000, func(t *testing.T, k *keeper) { k.Ask(t, "file 2000") }, false},
+		{"limit.fsize", unix.RLIMIT_FSIZE, 1000, 1 << 40, func(t *testing.T, k *keeper) { k.Ask(t, "file 2000") }, false},
+		{"limit.as", unix.RLIMIT_AS, 6 << 20, 1 << 40, func(t *testing.T, k *keeper) { k.Ask(t, "memory") }, false},
+		{"limit.data", unix.RLIMIT_DATA, 6 << 20, 1 << 40, func(t *testing.T, k *keeper) { k.Ask(t, "memory") }, false},
+		{"limit.nofile", unix.RLIMIT_NOFILE, 100, 1000, func(t *testing.T, k *keeper) { k.Ask(t, "dup 0 100") }, false},
 	}
 	for _, test := range tests {
 		t.Run(test.knob, func(t *testing.T) {
 			k := mustKeeper(t)
-			limit := unix.Rlimit{Cur: test.old, Max: unix.RLIM_INFINITY}
-			if err := unix.Prlimit(k.PID, test.resource, &limit, nil); err != nil {
+			var limit unix.Rlimit
+			err := unix.Prlimit(k.PID, test.resource, nil, &limit)
+			limit.Cur = test.old
+			if err := errors.Join(err, unix.Prlimit(k.PID, test.resource, &limit, nil)); err != nil {
 				t.Fatal(err)
 			}
-			_, states := k.change(t, test.knob, "1T", Everywhere)
+			_, states := k.change(t, test.knob, strconv.FormatUint(test.new, 10), Everywhere)
 			test.pass(t, k)
-			err := Restore(k.identity, states)
+			err = Restore(k.identity, states)
 			if last := new(access.Final); err == nil || errors.As(err, last) != test.final {
 				t.Errorf("restored with %v", err)
 			}
-			if err := unix.Prlimit(k.PID, test.resource, nil, &limit); err != nil || limit.Cur != 1<<40 {
+			if err := unix.Prlimit(k.PID, test.resource, nil, &limit); err != nil || limit.Cur != test.new {
 				t.Errorf("the limit is %d, %v", limit.Cur, err)
 			}
 		})
