@@ -30,7 +30,8 @@ Every change is checked, written down with the old value, made and read back.
 What this user could not take back is refused, unless ` + "`--no-undo`" + ` says that it
 need not be. A value that somebody else has changed since is left as it is. A limit
 that the program has passed since is not put back for as long as that would kill it, or
-it got no more memory, threads or files.
+it got no more memory, threads or files. A program that the process executes meanwhile
+gets back what it would have had, as soon as that is noticed.
 
 Sessions of the [node service](attuned.md) are without CAP_NET_ADMIN, whoever registered the
 program ([0058](../design/0058-less-to-take.md)): what needs it is refused there, and so is
