@@ -42,7 +42,7 @@ func TestSite(t *testing.T) {
 	var both sync.WaitGroup // one of each user's, side by side
 	for user, program := range map[string]string{cluster.Alice: mine, cluster.Bob: theirs} {
 		both.Go(func() {
-			if out, err := c.Submit(patience.Context(t), user, "-n1 -w node1", "srun "+program+" 25"); err != nil {
+			if out, err := c.Submit(patience.Context(t), user, "-n1 -w node1", "export "+mapped+"; srun "+program+" 25"); err != nil {
 				t.Errorf("%v\n%s\n%s", err, out, c.Logs(t.Context()))
 			}
 		})

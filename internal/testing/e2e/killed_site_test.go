@@ -51,6 +51,7 @@ func startServices(t *testing.T) *services {
 	storm := targets.Build(t, workloads+"malloc_storm.c")
 	s.register(storm)
 	s.program = exec.Command(storm, "600")
+	s.program.Env = append(os.Environ(), mapped)
 	if err := s.program.Start(); err != nil {
 		t.Fatal(err)
 	}
