@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
@@ -22,20 +21,12 @@ func main() {
 	if launch.IsWaker(os.Args) {
 		os.Exit(launch.Waker(os.Args))
 	}
-	if len(os.Args) == 2 && os.Args[1] == readers.Argument {
-		os.Exit(read(os.Stderr))
-	}
+	readers.ServeIfAsked(readings()...)
 	os.Exit(execute(os.Args[1:], cli.New()))
 }
 
-// read serves the attune that has started this process: it looks at what may never answer.
-func read(stderr io.Writer) int {
-	if err := readers.Serve(os.Stdin, os.Stdout, append(accountant.Operations(), procs.Operations()...)...); err != nil {
-		_, _ = fmt.Fprintf(stderr, "attune: read for another attune: %v\n", err)
-		return exitcode.Failure
-	}
-	return exitcode.OK
-}
+// readings are what an attune has another one read for it, which may never answer.
+func readings() []readers.Served { return append(accountant.Operations(), procs.Operations()...) }
 
 // execute executes the command line and returns the exit code, or ends this
 // process by the signal that ended the program.

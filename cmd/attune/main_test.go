@@ -19,9 +19,7 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == readers.Argument { // for commands that run in this process
-		os.Exit(read(os.Stderr))
-	}
+	readers.ServeIfAsked(readings()...) // for commands that run in this process
 	os.Exit(gobuild.Main(m, setUp,
 		gobuild.Command{Package: ".", Flags: []string{"-ldflags", "-s -w -E attune_entry"}, LongGate: true},
 		gobuild.Command{Package: "../../tunlets/catalogue/cmd/attune-tunlets"},

@@ -22,12 +22,12 @@ import (
 	"github.com/attune-hpc/attune/internal/readers"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	readers.ServeIfAsked(discover.Operations()...)
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 func run(args []string, stdout, stderr io.Writer) int {
-	if len(args) == 1 && args[0] == readers.Argument {
-		return read(stderr)
-	}
 	if len(args) == 1 && args[0] == child.Word {
 		return serveSession(stderr)
 	}
@@ -56,15 +56,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	log := logging.Service(stderr, settings.logFormat, level)
 	if err = serveNode(settings, args, level, log); err != nil {
 		log.Error("attuned ends", "error", err)
-		return exitcode.Failure
-	}
-	return exitcode.OK
-}
-
-// read serves the attuned that has started this process: it reads what may block.
-func read(stderr io.Writer) int {
-	if err := readers.Serve(os.Stdin, os.Stdout, discover.Operations()...); err != nil {
-		_, _ = fmt.Fprintf(stderr, "attuned: read what belongs to processes: %v\n", err)
 		return exitcode.Failure
 	}
 	return exitcode.OK

@@ -21,13 +21,7 @@ import (
 
 // TestMain fails if a test leaves a goroutine, a child or a descriptor behind.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == readers.Argument {
-		if err := readers.Serve(os.Stdin, os.Stdout, Operations()...); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
+	readers.ServeIfAsked(Operations()...)
 	if len(os.Args) == 3 && os.Args[1] == gatedHelper {
 		if err := readers.Serve(os.Stdin, os.Stdout, gatedMeasure(os.Args[2])); err != nil {
 			fmt.Fprintln(os.Stderr, err)

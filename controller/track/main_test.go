@@ -24,13 +24,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if len(os.Args) == 2 && os.Args[1] == readers.Argument {
-		if err := readers.Serve(os.Stdin, os.Stdout, Operations()...); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	readers.ServeIfAsked(Operations()...)
 	goleak.VerifyTestMain(m)
 }
 

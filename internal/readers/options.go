@@ -16,7 +16,7 @@ var ErrRefused = errors.New("what belongs to this user cannot be read in time; i
 // errClosed says that the pool is closed.
 var errClosed = errors.New("readers are closed")
 
-// Argument is the only one of a program that is to call [Serve].
+// Argument is the only one of a program that is to call [Serve]; see [ServeIfAsked].
 const Argument = "read-for-attune"
 
 // Defaults of Options.

@@ -24,12 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == Argument {
-		if err := Serve(os.Stdin, os.Stdout, echo(), hang(), die(), gone(), tell(), burn(), work(), attempt(), write()); err != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	ServeIfAsked(echo(), hang(), die(), gone(), tell(), burn(), work(), attempt(), write())
 	leaktest.Main(m)
 }
 

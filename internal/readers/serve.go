@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/attune-hpc/attune/internal/confine"
+	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -28,6 +29,19 @@ const cpuLimit = 2 * DefaultSlowPatience
 
 // Name is how ps shows the process that Serve runs in.
 const Name = "attune-reader"
+
+// ServeIfAsked does operations, as Serve does, on standard input and output, and ends this
+// process then, if a Pool has started it: programs that have one begin with it.
+func ServeIfAsked(operations ...Served) {
+	if len(os.Args) != 2 || os.Args[1] != Argument {
+		return
+	}
+	if err := Serve(os.Stdin, os.Stdout, operations...); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", Name, err)
+		os.Exit(exitcode.Failure)
+	}
+	os.Exit(exitcode.OK)
+}
 
 // Serve does operations, one after the other, that the Pool of the process that has
 // started this one asks for, until in ends. It bounds what this process takes, and what

@@ -3,8 +3,6 @@
 package doctor
 
 import (
-	"fmt"
-	"os"
 	"testing"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
@@ -13,12 +11,6 @@ import (
 
 // TestMain serves as the helper of these tests.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == readers.Argument {
-		if err := readers.Serve(os.Stdin, os.Stdout, procs.Operations()...); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
+	readers.ServeIfAsked(procs.Operations()...)
+	m.Run()
 }

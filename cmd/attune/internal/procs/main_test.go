@@ -3,8 +3,6 @@
 package procs
 
 import (
-	"fmt"
-	"os"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/readers"
@@ -12,12 +10,6 @@ import (
 
 // TestMain serves as the helper of these tests.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == readers.Argument {
-		if err := readers.Serve(os.Stdin, os.Stdout, Operations()...); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
+	readers.ServeIfAsked(Operations()...)
+	m.Run()
 }
