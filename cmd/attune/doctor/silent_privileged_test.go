@@ -7,10 +7,8 @@ package doctor
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -33,28 +31,12 @@ func TestSilentArguments(t *testing.T) {
 	if err := os.Symlink(targets.Program(t, "unread"), link); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(link, "file", served.File)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := out.Read(make([]byte, 1)); err != nil { // "ready"
-		t.Fatal(err)
-	}
-	served.Silence(true)
-	t.Cleanup(func() {
-		served.Silence(false)
-		_, _ = cmd.Process.Kill(), cmd.Wait()
-	})
+	silent := served.Unread(t, user, link)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		d, err := diagnoseServices()
-		if err != nil || strings.Contains(fmt.Sprint(d), fmt.Sprint(nodeService, " ", cmd.Process.Pid, ":")) {
+		if err != nil || strings.Contains(fmt.Sprint(d), fmt.Sprint(nodeService, " ", silent.Pid, ":")) {
 			t.Errorf("%+v, %v", d, err)
 		}
 	}()

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -124,6 +125,31 @@ func (f *FS) Silence(on bool) {
 		}
 		f.pending = nil
 	}
+}
+
+// Unread starts a program of a user's by a path, whose arguments lie in the file, and silences
+// the file system. The program's source is unread.c of the test targets; it is killed when the
+// test ends.
+func (f *FS) Unread(t *testing.T, uid int, path string) *os.Process {
+	t.Helper()
+	cmd := exec.Command(path, "file", f.File)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		f.Silence(false)
+		_, _ = cmd.Process.Kill(), cmd.Wait()
+	})
+	if _, err := out.Read(make([]byte, 1)); err != nil { // "ready"
+		t.Fatal(err)
+	}
+	f.Silence(true)
+	return cmd.Process
 }
 
 // Unasked fails the test if look has the server asked, which is silent meanwhile. Look has

@@ -56,23 +56,7 @@ func TestNamesOfOthers(t *testing.T) {
 func TestSilentNames(t *testing.T) {
 	const user = 65534
 	served := silentfs.Mount(t, user, make([]byte, 1<<20))
-	cmd := exec.Command(targets.Program(t, "unread"), "file", served.File)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := out.Read(make([]byte, 1)); err != nil { // "ready"
-		t.Fatal(err)
-	}
-	served.Silence(true)
-	t.Cleanup(func() {
-		served.Silence(false)
-		_, _ = cmd.Process.Kill(), cmd.Wait()
-	})
+	served.Unread(t, user, targets.Program(t, "unread"))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
