@@ -45,29 +45,17 @@ func Extend(ctx context.Context, process proc.Holder, memory *shm.Memory, images
 	if !found {
 		return nil, nil // its file cannot be opened: what there is stays hooked
 	}
-	have := make(map[uint64]bool)
-	for _, s := range known {
-		have[s.Address] = true
-	}
-	own, _, err := ofProgram(process, images)
-	if err != nil {
-		return nil, err
-	}
 	behind, err := readBehind(process, l.behind)
 	if err != nil {
 		return nil, err
 	}
-	handle, err := process.Hold()
+	hookables, err := findFresh(process, l, memory.App().Base, images, known)
 	if err != nil {
 		return nil, err
 	}
-	var fresh []shm.Slot
-	hookables := make(map[uint64]hookable)
-	for _, s := range findSlots(own, l.hooks, findDefiners(handle.PID(), own, l.hooks)) {
-		if s.To += memory.App().Base; !have[s.Address] {
-			fresh = append(fresh, s.Slot)
-			hookables[s.Address] = s
-		}
+	fresh := make([]shm.Slot, 0, len(hookables))
+	for _, s := range hookables {
+		fresh = append(fresh, s.Slot)
 	}
 	read := func(address uint64) (uint64, error) {
 		value, err := proc.ReadWord(process, address)
@@ -80,6 +68,28 @@ func Extend(ctx context.Context, process proc.Holder, memory *shm.Memory, images
 		err := memory.LeadSlot(ctx, s, read)
 		return err == nil && s.Old != s.To, nil
 	})
+}
+
+// findFresh finds the slots, by address, that could lead to the hooks of DMLib, which is loaded
+// at base, and are not known.
+func findFresh(process proc.Holder, l library, base uint64, images []objfile.Image, known []shm.Slot) (map[uint64]hookable, error) {
+	own, _, err := ofProgram(process, images)
+	if err != nil {
+		return nil, err
+	}
+	handle, err := process.Hold()
+	if err != nil {
+		return nil, err
+	}
+	fresh := make(map[uint64]hookable)
+	for _, s := range findSlots(own, l.hooks, findDefiners(handle.PID(), own, l.hooks)) {
+		s.To += base
+		fresh[s.Address] = s
+	}
+	for _, s := range known {
+		delete(fresh, s.Address)
+	}
+	return fresh, nil
 }
 
 // readBehind reads what the hooks go on to, by name.
