@@ -138,6 +138,9 @@ func (f cgroupFile) complete(t *Target, old, asked string) (string, error) {
 	if _, period, ok := strings.Cut(old, " "); ok && f.name == "cpu.max" && !strings.Contains(asked, " ") {
 		return asked + " " + period, nil
 	}
+	if f.usage == "" { // nothing to compare with
+		return asked, nil
+	}
 	dir, err := t.cgroupDir(f.controller, f.version)
 	if err != nil {
 		return "", err
