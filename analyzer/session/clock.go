@@ -58,7 +58,7 @@ type shift struct {
 	by     time.Duration
 	latest int64 // time by the session's clock
 	late   int64 // how late times have come in, at least, since that was judged
-	judge  int64 // when it is judged next
+	judge  int64 // when it is judged next; of no meaning while there was no time since
 }
 
 // apply returns a time of the controller, in nanoseconds, by the session's clock, where it
@@ -66,7 +66,7 @@ type shift struct {
 func (s *shift) apply(nanos, now int64) int64 {
 	at := nanos + int64(s.by)
 	if at > now || at < s.latest-int64(disorder) {
-		at = now
+		at, s.late = now, 0
 	} else {
 		at += s.behind(now-at, now)
 	}
@@ -77,12 +77,17 @@ func (s *shift) apply(nanos, now int64) int64 {
 // behind returns how far the controller's clock is behind, by how late another time comes
 // in, and those before it.
 func (s *shift) behind(late, now int64) (by int64) {
-	if s.late = min(s.late, late); now < s.judge {
+	switch {
+	case s.late == math.MaxInt64: // the first since: one that is late by itself says nothing
+		s.late, s.judge = late, now+int64(behindFor)
+		return 0
+	case now < s.judge:
+		s.late = min(s.late, late)
 		return 0
 	}
-	if s.late > int64(lateness) {
-		by = s.late
+	if late = min(s.late, late); late > int64(lateness) {
+		by = late
 	}
-	s.late, s.judge = math.MaxInt64, now+int64(behindFor)
+	s.late = math.MaxInt64
 	return by
 }

@@ -104,6 +104,31 @@ func TestNodeIsBehind(t *testing.T) {
 	}
 }
 
+// TestProcessOnANodeBehind has a process start before it is known how far its node's clock is
+// behind, and end after that: its duration is not longer by it.
+func TestProcessOnANodeBehind(t *testing.T) {
+	const behind = 3 * time.Second
+	r := newRig(t, core.ModeTune)
+	for range 200 {
+		r.tick()
+	}
+	r.connect("ac1")
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{
+		ProcessStarted: &attunev1.Process{Handle: 7, SeenUnixNano: r.time().Add(-behind).UnixNano()},
+	}})
+	for range 200 {
+		r.tick()
+		r.measure(-behind)
+	}
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{
+		ProcessEnded: &attunev1.ProcessEnded{Process: 7, EndedUnixNano: r.time().Add(-behind).UnixNano()},
+	}})
+	p := r.report().Processes[0]
+	if took := *p.EndedSeconds - p.StartedSeconds; took < 9.5 || took > 10.5 {
+		t.Errorf("it took %v s from %v s on, want 10", took, p.StartedSeconds)
+	}
+}
+
 // TestShift checks that times keep their distances however late they come, but for those of
 // a clock that is ahead, goes back or is behind.
 func TestShift(t *testing.T) {
@@ -113,8 +138,9 @@ func TestShift(t *testing.T) {
 		"late and at once":     {{100, 101, 100}, {150, 300, 150}, {200, 300, 200}},
 		"behind":               {{100, 5000, 100}, {150, 5050, 150}, {2200, 7120, 7100}, {2250, 7150, 7150}},
 		"a little behind":      {{100, 500, 100}, {150, 550, 150}, {3000, 3400, 3000}},
+		"held up at once":      {{100, 100, 100}, {2200, 2200, 2200}, {2250, 4250, 2250}, {4250, 4251, 4250}},
 		"held up":              {{100, 1500, 100}, {2000, 2000, 2000}, {2050, 4000, 2050}, {4050, 4050, 4050}},
-		"set back a little":    {{100, 100, 100}, {1400, 2050, 1400}, {1500, 2150, 2150}, {1550, 2210, 2200}, {2000, 2651, 2650}},
+		"set back a little":    {{100, 100, 100}, {1400, 2050, 1400}, {1500, 2150, 1500}, {3450, 4100, 4100}, {3500, 4160, 4150}},
 		"ahead":                {{5100, 102, 102}, {5150, 160, 152}, {5200, 201, 201}},
 		"in disorder":          {{1000, 1000, 1000}, {990, 1001, 990}, {1050, 1051, 1050}},
 		"set back":             {{9000, 9001, 9000}, {1050, 9051, 9051}, {1100, 9110, 9101}},

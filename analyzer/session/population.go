@@ -50,6 +50,7 @@ func (po *population) start(c *controller, info *attunev1.Process) {
 			started = at
 		}
 		p = po.processes.add(c, info, started)
+		p.shift = c.shift
 		po.newcomers = append(po.newcomers, p)
 	}
 	info.Handle = p.id
@@ -149,6 +150,10 @@ func (po *population) end(p *process, ended *attunev1.ProcessEnded) {
 // emitEnd tells the sinks how and when a process ended, as far as it is known.
 func (po *population) emitEnd(p *process, ended *attunev1.ProcessEnded) {
 	ended.Process = p.id
+	if by := p.controller.shift.by - p.shift.by; by > lateness && p.info != nil { // found to be behind since
+		p.started = min(p.started+by, p.endedAt)
+		po.emit(p, p.info)
+	}
 	if at := po.clock.sinceUnix(ended.GetEndedUnixNano(), p.controller.shift); at > 0 && at >= p.started && at < p.endedAt {
 		p.endedAt = at // news of processes come in batches
 	}
