@@ -27,6 +27,7 @@ type births struct {
 	mu    sync.Mutex // guards what follows
 	known map[int]*life
 	ended []life
+	dead  []int // of these, those that may not have been waited for
 	total uint64
 	peak  uint64
 	left  leftOut
@@ -37,6 +38,7 @@ type life struct {
 	pid, parent int
 	start, end  uint64 // CLOCK_MONOTONIC, ns
 	status      int32
+	leaderless  bool // its first thread has ended, and others have not
 	// What a look saw last: name is empty where there was none.
 	name     string
 	cpu      time.Duration
@@ -81,12 +83,51 @@ func (b *births) handle(event track.Event) {
 			b.peak = max(b.peak, uint64(len(b.known)))
 		}
 	case track.Exit:
-		if known != nil {
-			known.end, known.status = event.Time, event.Status
-			b.ended = leaveOut(&b.left, append(b.ended, *known), longer, func(life) uint64 { return 0 })
-			delete(b.known, event.PID)
+		switch {
+		case known == nil:
+		case !event.Last && leaderless(event.PID): // only the first thread has ended
+			known.leaderless, known.status = true, event.Status
+		default:
+			known.status = event.Status
+			b.end(known, event.Time)
 		}
 	}
+}
+
+// end notes the end of a process.
+func (b *births) end(l *life, at uint64) {
+	l.end = at
+	b.ended = leaveOut(&b.left, append(b.ended, *l), longer, func(life) uint64 { return 0 })
+	delete(b.known, l.pid)
+	if l.parent != unix.Getpid() { // who waits for the command says what it took
+		b.dead = append(b.dead, l.pid)
+	}
+}
+
+// endLeaderless notes the ends that nobody tells: of processes whose first thread had ended
+// before the last one.
+func (b *births) endLeaderless() {
+	for pid, l := range b.known {
+		if l.leaderless && !leaderless(pid) {
+			b.end(l, uint64(clock.Monotonic()))
+		}
+	}
+}
+
+func leaderless(pid int) bool {
+	stat, err := procid.ReadStat(pid)
+	return err == nil && stat.Leaderless()
+}
+
+// unwaited are the processes that have ended and that nobody has waited for yet.
+func (b *births) unwaited() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dead = slices.DeleteFunc(b.dead, func(pid int) bool {
+		stat, err := procid.ReadStat(pid)
+		return err != nil || !stat.Zombie()
+	})
+	return slices.Clone(b.dead)
 }
 
 // longer orders those first that lived longer.
@@ -96,6 +137,7 @@ func longer(a, b life) int { return cmp.Compare(b.end-b.start, a.end-a.start) }
 func (b *births) living() []int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.endLeaderless()
 	return slices.Collect(maps.Keys(b.known))
 }
 
@@ -113,6 +155,7 @@ func (b *births) saw(stat procid.Stat) {
 func (b *births) counts() (total, peak uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.endLeaderless()
 	return b.total, b.peak
 }
 
@@ -127,6 +170,7 @@ func (b *births) settle() (total, peak uint64) {
 func (b *births) behind() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.endLeaderless()
 	for pid := range b.known {
 		if unix.Kill(pid, 0) == unix.ESRCH {
 			return true

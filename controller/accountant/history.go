@@ -24,7 +24,7 @@ type history struct {
 // add takes a look; every is the time that was asked for between two.
 func (h *history) add(seconds float64, cpu time.Duration, resident uint64, every time.Duration) {
 	h.resident = max(h.resident, resident)
-	if h.every = max(h.every, every.Seconds()); seconds-h.begin < h.every {
+	if h.every = max(h.every, every.Seconds(), coresWindow.Seconds()); seconds-h.begin < h.every {
 		return
 	}
 	h.end(seconds, cpu)
@@ -46,6 +46,14 @@ func (h *history) end(seconds float64, cpu time.Duration) {
 		})
 	}
 	h.begin, h.cpu, h.resident = seconds, max(cpu, h.cpu), 0
+}
+
+// close ends the last span. What is too short to tell cores by goes to the one before.
+func (h *history) close(seconds float64, cpu time.Duration) {
+	h.end(seconds, cpu)
+	if last := len(h.list) - 1; last > 0 && h.list[last].Span < coresWindow.Seconds() {
+		h.list = append(h.list[:last-1], joined(h.list[last-1], h.list[last]))
+	}
 }
 
 // joined is one span that was two.

@@ -20,7 +20,7 @@ func TestHistory(t *testing.T) {
 		}
 		h.add(float64(i+1)/100, time.Duration(i+1)*5*time.Millisecond, resident, 10*time.Millisecond)
 	}
-	h.end(looks/100+1, looks*5*time.Millisecond)
+	h.close(looks/100+1, looks*5*time.Millisecond)
 	cpu, seconds, most := 0.0, 0.0, uint64(0)
 	for _, m := range h.list {
 		if math.Abs(m.Seconds-seconds-m.Span) > 1e-6 {
@@ -30,5 +30,24 @@ func TestHistory(t *testing.T) {
 	}
 	if len(h.list) > maxMoments || math.Abs(cpu-looks*0.005) > 1e-6 || most != 5000 {
 		t.Errorf("%d moments, %v s of CPU time, %d bytes at most; want %v s and 5000", len(h.list), cpu, most, looks*0.005)
+	}
+}
+
+// TestHistoryOfTheEnd: a look may lag by some clock ticks, and the sum at the end does not. What
+// comes to light right after the last look is not told as many cores.
+func TestHistoryOfTheEnd(t *testing.T) {
+	var h history
+	for i := range 100 {
+		h.add(float64(i+1)/100, time.Duration(i+1)*10*time.Millisecond, 1000, 10*time.Millisecond)
+	}
+	h.close(1.001, time.Second+21*time.Millisecond)
+	cpu := 0.0
+	for _, m := range h.list {
+		if cpu += m.Cores * m.Span; m.Cores > 1.25 {
+			t.Errorf("%+v of a program with one thread", m)
+		}
+	}
+	if math.Abs(cpu-1.021) > 1e-6 {
+		t.Errorf("%v s of CPU time, want 1.021", cpu)
 	}
 }

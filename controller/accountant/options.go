@@ -49,7 +49,7 @@ type Options struct {
 	// time; empty: none, unless it is limited, and then the working directory.
 	Directories []string
 	// Helper is the command of a process that serves [Operations]; nil: this program with
-	// readers.Argument. HelperPatience is how long it may take for more than its walk; 0: 10 s.
+	// readers.Argument. HelperPatience is how long it may take for more than its walk; 0: 5 s.
 	Helper         []string
 	HelperPatience time.Duration
 	// WithoutKernel has the account made as without root.

@@ -65,6 +65,13 @@ func read(n now, detailed bool) reading {
 			r.taken.wait += waitedForCPU(p.pid)
 		}
 	}
+	// After those that may wait for them: what is waited for meanwhile is left out, and not
+	// counted twice.
+	for _, pid := range n.unwaited {
+		if stat, err := procid.ReadStat(pid); err == nil && stat.Zombie() {
+			r.taken.add(withChildren(stat, 0))
+		}
+	}
 	return r
 }
 

@@ -97,7 +97,10 @@ func (r *reaped) look() (now, error) {
 	}
 	dead := make(map[int]bool)
 	for again := true; again && len(n.alive) == 0; {
-		n.alive, again = r.walk(dead)
+		n.alive, n.unwaited, again = r.walk(dead)
+	}
+	if r.beside && r.events != nil { // it has walked to the living only
+		n.unwaited = r.events.unwaited()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,9 +109,10 @@ func (r *reaped) look() (now, error) {
 	return n, nil
 }
 
-// walk returns the processes that live, and adds those that it came to and had ended. It
-// says whether there may be others: one has ended since the walk before, or was reaped.
-func (r *reaped) walk(dead map[int]bool) (alive []living, again bool) {
+// walk returns the processes that live, and those but the command that have ended and were not
+// waited for, and adds all that it came to and had ended. It says whether there may be others:
+// one has ended since the walk before, or was reaped.
+func (r *reaped) walk(dead map[int]bool) (alive []living, unwaited []int, again bool) {
 	todo := r.top()
 	for seen := map[int]bool{}; len(todo) > 0; todo = todo[1:] {
 		pid := todo[0]
@@ -131,6 +135,9 @@ func (r *reaped) walk(dead map[int]bool) (alive []living, again bool) {
 			todo = append(todo, childrenOf(pid)...)
 		}
 		if stat.Zombie() {
+			if pid != r.root {
+				unwaited = append(unwaited, pid)
+			}
 			continue
 		}
 		if r.events != nil {
@@ -140,7 +147,7 @@ func (r *reaped) walk(dead map[int]bool) (alive []living, again bool) {
 			pid: pid, start: ticks(stat.StartTicks), name: stat.Comm, parent: stat.ParentPID, threads: uint64(stat.Threads), whole: true,
 		})
 	}
-	return alive, again
+	return alive, unwaited, again
 }
 
 func (r *reaped) fill(a *account.Account, start time.Time, usage unix.Rusage) (mark uint64, all bool) {
@@ -155,6 +162,9 @@ func (r *reaped) fill(a *account.Account, start time.Time, usage unix.Rusage) (m
 		sum.add(took)
 	}
 	accuracy := r.fillProcesses(a, start, n)
+	if accuracy == account.Bound { // nobody may have waited for what looks saw
+		sum.cpu = max(sum.cpu, ownTimes(a.Tree))
+	}
 	fillTaken(a, sum, accuracy, reapedSource)
 	if blind != nil {
 		a.Missing["io"] = "at least: without processes that lost their parent and ended at once"
@@ -178,6 +188,16 @@ func (r *reaped) fill(a *account.Account, start time.Time, usage unix.Rusage) (m
 		return 0, false
 	}
 	return mark, true
+}
+
+// ownTimes is the CPU time that is known of each process by itself.
+func ownTimes(tree []account.Process) (sum time.Duration) {
+	for _, p := range tree {
+		if p.CPUSeconds != nil {
+			sum += seconds(*p.CPUSeconds)
+		}
+	}
+	return sum
 }
 
 // ownMark is the most resident memory that this process had.

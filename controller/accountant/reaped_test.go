@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -105,6 +107,40 @@ func TestReapedIsNeverNobody(t *testing.T) {
 		t.Error(err)
 	}
 	patience.Until(t, "the last one to be reaped", func() bool { return len(childrenOf(os.Getpid())) == 0 })
+}
+
+// TestWaitedForLate: a parent waits for the child first that computes longest. What the others
+// took until their ends is told when they took it.
+func TestWaitedForLate(t *testing.T) {
+	late := targets.Build(t, "testdata/late.c", "-O2")
+	for _, beside := range []bool{false, true} {
+		a, _ := mustRun(t, Options{WithoutKernel: true, NoGroup: true, Beside: beside}, late, "1.2", "0.4", "0.4")
+		if a.Processes.Total == nil {
+			t.Skip("no process connector here: ", a.Missing)
+		}
+		// In a window of 100 ms, the clock ticks of each of three, of 10 ms, may come late.
+		most := float64(runtime.NumCPU()) + 0.5
+		if *a.CoresPeak > most || slices.ContainsFunc(a.History, func(m account.Moment) bool { return m.Cores > most }) {
+			t.Errorf("beside %v: %v cores, want %v at most; %+v", beside, *a.CoresPeak, most, a.History)
+		}
+	}
+}
+
+// TestFirstThreadEnds: a process goes on without its first thread, and has a child then.
+func TestFirstThreadEnds(t *testing.T) {
+	ends := targets.Build(t, "testdata/first_ends.c", "-O2", "-pthread")
+	for _, beside := range []bool{false, true} {
+		a, exit := mustRun(t, Options{WithoutKernel: true, NoGroup: true, Beside: beside}, "sh", "-c", `"$0"; exit 5`, ends)
+		if a.Processes.Total == nil {
+			t.Skip("no process connector here: ", a.Missing)
+		}
+		if *a.Processes.Total != 3 || exit.Code != 5 {
+			t.Errorf("beside %v: %d processes, want the shell, the program and its child; exit %+v", beside, *a.Processes.Total, exit)
+		}
+		if !slices.ContainsFunc(a.Tree, func(p account.Process) bool { return p.Name == "first_ends" && p.WallSeconds >= 0.3 }) {
+			t.Errorf("beside %v: no program of 0.3 s: %+v", beside, a.Tree)
+		}
+	}
 }
 
 // TestWorst: without root, of a process that was looked at there is what it took until then.

@@ -179,7 +179,7 @@ func (s *sampler) fillHistory(a *account.Account) {
 		return
 	}
 	s.history.resident = max(s.history.resident, s.last.resident)
-	s.history.end(a.WallSeconds, seconds(*a.CPUSeconds))
+	s.history.close(a.WallSeconds, seconds(*a.CPUSeconds))
 	a.History = slices.DeleteFunc(s.history.list, func(m account.Moment) bool { return m.Seconds > a.WallSeconds })
 	a.Note(account.Sampled, sampledSource, "history.cores", "history.resident_bytes")
 }

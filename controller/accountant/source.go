@@ -38,6 +38,9 @@ type now struct {
 	total, peak uint64
 	// done is what the threads took that are done with.
 	done taken
+	// unwaited are processes that have ended and were not waited for yet: what they took is
+	// nowhere else. Only where done does not have them.
+	unwaited []int
 }
 
 // living is a process that has not ended.

@@ -174,7 +174,7 @@ func Worst(a *account.Account) string {
 	if len(a.Tree) < 2 || cpu == nil || a.Processes.Total == nil || a.CPUSeconds == nil {
 		return ""
 	}
-	text := fmt.Sprintf("process %s, of %d: %s%s of the %s CPU time", processText(cpu), *a.Processes.Total, About(a, "tree.cpu_seconds"), quantity.Seconds(*cpu.CPUSeconds), quantity.Seconds(*a.CPUSeconds))
+	text := fmt.Sprintf("process %s, of %d: %s%s of the %s%s CPU time", processText(cpu), *a.Processes.Total, About(a, "tree.cpu_seconds"), quantity.Seconds(*cpu.CPUSeconds), About(a, "cpu_seconds"), quantity.Seconds(*a.CPUSeconds))
 	switch {
 	case !all:
 		return text

@@ -43,6 +43,15 @@ func TestWorstOfSome(t *testing.T) {
 	}
 }
 
+// TestWorstOfABound: where only the least is known of all, that is said.
+func TestWorstOfABound(t *testing.T) {
+	a := job()
+	a.Note(account.Bound, "wait4(2)", "cpu_seconds")
+	if got, want := Worst(a), "process 8 (solver), of 2: 95.9 s of the at least 96.0 s CPU time, and most memory, 2 GB"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestJob(t *testing.T) {
 	a := job()
 	var got []string
