@@ -11,6 +11,9 @@ import (
 // maxMoments bounds the history: when there are more, each two become one.
 const maxMoments = 240
 
+// coresWindow is the least time over which cores are averaged.
+const coresWindow = 100 * time.Millisecond
+
 // history is how it went, in spans that become longer.
 type history struct {
 	list  []account.Moment

@@ -190,16 +190,6 @@ func (r *reaped) fill(a *account.Account, start time.Time, usage unix.Rusage) (m
 	return mark, true
 }
 
-// ownTimes is the CPU time that is known of each process by itself.
-func ownTimes(tree []account.Process) (sum time.Duration) {
-	for _, p := range tree {
-		if p.CPUSeconds != nil {
-			sum += seconds(*p.CPUSeconds)
-		}
-	}
-	return sum
-}
-
 // ownMark is the most resident memory that this process had.
 func ownMark() uint64 {
 	var usage unix.Rusage

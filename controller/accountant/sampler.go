@@ -13,13 +13,9 @@ import (
 	"github.com/attune-hpc/attune/internal/clock"
 )
 
-const (
-	// firstSample is when the processes are looked at first. Each look is twice
-	// as far from the one before, up to the period: short programs are seen too.
-	firstSample = time.Millisecond
-	// coresWindow is the least time over which cores are averaged.
-	coresWindow = 100 * time.Millisecond
-)
+// firstSample is when the processes are looked at first. Each look is twice
+// as far from the one before, up to the period: short programs are seen too.
+const firstSample = time.Millisecond
 
 // sampler looks at the living processes again and again.
 type sampler struct {

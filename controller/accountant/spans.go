@@ -96,4 +96,14 @@ func (s *spans) scale(wall float64) {
 	}
 }
 
+// ownTimes is the CPU time that is known of each process by itself.
+func ownTimes(tree []account.Process) (sum time.Duration) {
+	for _, p := range tree {
+		if p.CPUSeconds != nil {
+			sum += seconds(*p.CPUSeconds)
+		}
+	}
+	return sum
+}
+
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
