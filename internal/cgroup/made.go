@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -229,11 +230,16 @@ func (m *Made) Remove() error {
 	return errors.Join(errs...)
 }
 
-// removeTries bounds how often processes may be forked while others are moved.
-const removeTries = 100
+const (
+	// removeTime bounds for how long processes may be forked while others are moved, or take to
+	// end: one that is ending cannot be moved any more.
+	removeTime = 5 * time.Second
+	// removePause is how long they get for it at a time.
+	removePause = time.Millisecond
+)
 
 func removeGroup(dir string) (err error) {
-	for range removeTries {
+	for start := time.Now(); time.Since(start) < removeTime; time.Sleep(removePause) {
 		if err = unix.Rmdir(dir); !errors.Is(err, unix.EBUSY) {
 			break
 		}

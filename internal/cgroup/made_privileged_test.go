@@ -6,12 +6,16 @@ package cgroup
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // TestMade: what begins in the group is in it, and is out of it when it is removed.
@@ -50,4 +54,33 @@ func TestMade(t *testing.T) {
 		t.Error(err)
 	}
 	_ = left.Wait() // killed
+}
+
+// TestRemoveOfWhatEnds: a process that is ending, and gives its memory back, cannot be moved any
+// more; the group is removed when it has ended.
+func TestRemoveOfWhatEnds(t *testing.T) {
+	m, err := Make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.FD() == 0 {
+		t.Skip("control groups of version 2 are not mounted")
+	}
+	const size = 512 << 20
+	command := exec.Command("dd", "if=/dev/zero", "of=/dev/null", fmt.Sprint("bs=", size), "count=100000")
+	command.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: m.FD()}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	patience.Until(t, "the program to have its memory", func() bool {
+		status, err := procid.ReadStatus(command.Process.Pid)
+		return err == nil && status.Peak > size
+	})
+	if err := command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Remove(); err != nil {
+		t.Error(err)
+	}
+	_ = command.Wait() // killed
 }
