@@ -3,7 +3,6 @@
 package core
 
 import (
-	"math"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -156,7 +155,7 @@ func (c *Core) processEnded(handle uint64) {
 // sample takes one value of an objective.
 func (c *Core) sample(ev Sample) {
 	t := c.tunlets[ev.Tunlet]
-	if t == nil || math.IsNaN(ev.Value) || math.IsInf(ev.Value, 0) {
+	if t == nil || attunev1.CheckObjective(ev.Value) != nil {
 		return
 	}
 	t.scopes.Get(ev.Scope).Add(ev.At, ev.Value)
@@ -171,7 +170,7 @@ func (c *Core) sample(ev Sample) {
 
 // measured takes one value of the owner's objective.
 func (c *Core) measured(ev Measured) {
-	if c.own == nil || math.IsNaN(ev.Value) || math.IsInf(ev.Value, 0) {
+	if c.own == nil || attunev1.CheckObjective(ev.Value) != nil {
 		return
 	}
 	c.own.history.Add(ev.At, ev.Value)

@@ -65,7 +65,8 @@ type Withdraw struct {
 	Reason string
 }
 
-// Sample is one value of a tunlet's objective.
+// Sample is one value of a tunlet's objective. One that [attunev1.CheckObjective] objects to
+// is dropped.
 type Sample struct {
 	// Tunlet is its name.
 	Tunlet string
@@ -77,7 +78,7 @@ type Sample struct {
 	At time.Duration
 }
 
-// Measured is one value of the owner's objective, see Config.Objective.
+// Measured is one value of the owner's objective, see Config.Objective; dropped as a Sample is.
 type Measured struct {
 	// Value is in the objective's unit.
 	Value float64

@@ -24,8 +24,7 @@ func comparison(p *attunev1.RecordedProposal, o *attunev1.Objective, own bool) *
 		out.Events, out.Windows, out.TooFew = int(j.GetEvents()), int(j.GetWindows()), j.GetFew()
 	}
 	if j.GetBefore().GetSamples() > 0 && j.GetAfter().GetSamples() > 0 && !j.GetFew() {
-		significance := j.GetP()
-		out.P, out.Gain = &significance, finite(j.GetGain())
+		out.P, out.Gain = finite(j.GetP()), finite(j.GetGain())
 		out.GainLow, out.GainHigh = within(j)
 	}
 	return out
@@ -39,8 +38,11 @@ func within(j *attunev1.RecordedJudgement) (low, high *float64) {
 	return finite(j.GetLow()), finite(j.GetHigh())
 }
 
-// estimate returns an estimate as the report has it.
+// estimate returns an estimate as the report has it; of one that is no number, nothing is known.
 func estimate(e *attunev1.Estimate) report.Estimate {
+	if finite(e.GetMedian()) == nil {
+		return report.Estimate{}
+	}
 	out := report.Estimate{Median: e.GetMedian(), Samples: int(e.GetSamples())}
 	if low, high := finite(e.GetLow()), finite(e.GetHigh()); low != nil && high != nil {
 		out.Low, out.High = low, high

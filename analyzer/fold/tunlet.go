@@ -83,6 +83,9 @@ func (ts *tunlets) react(r *attunev1.RecordedReaction, at time.Duration) {
 		return
 	}
 	for _, o := range r.GetReaction().GetObjectives() {
+		if finite(o.GetValue()) == nil { // no curve has a place for it
+			continue
+		}
 		if _, known := t.latest[o.GetScope()]; !known && len(t.latest) >= maxScopes {
 			delete(t.latest, t.stalest())
 		}

@@ -149,6 +149,8 @@ func (o *Objective) gainText() string {
 		return gainWords(*o.Gain)
 	case o.GainHigh == nil:
 		return fmt.Sprintf("%s [95 %% sure: at least %s times]", gainWords(*o.Gain), figure(*o.GainLow, 3))
+	case o.GainLow == nil:
+		return fmt.Sprintf("%s [95 %% sure: at most %s times]", gainWords(*o.Gain), figure(*o.GainHigh, 3))
 	}
 	return fmt.Sprintf("%s [95 %% sure: %s to %s times]", gainWords(*o.Gain), figure(*o.GainLow, 3), figure(*o.GainHigh, 3))
 }

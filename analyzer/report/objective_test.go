@@ -78,6 +78,7 @@ func TestObjectiveOfLittle(t *testing.T) {
 		{"of two estimators", Objective{Gain: number(1.29), Before: Estimate{Median: 2613000, Samples: 9}, After: Estimate{Median: 2791000, Samples: 9}}, "1.29 times better: rate"},
 		{"slightly worse", Objective{Gain: number(0.994), Before: Estimate{Median: 1000, Samples: 9}, After: Estimate{Median: 994, Samples: 9}}, "0.6 % worse: rate 1000 → 994 1/s"},
 		{"at least", Objective{Gain: number(9), GainLow: number(2), Before: Estimate{Median: 1, Samples: 9}, After: Estimate{Median: 9, Samples: 9}}, "9 times better [95 % sure: at least 2 times]: rate 1 → 9 1/s"},
+		{"at most", Objective{Gain: number(0.5), GainHigh: number(0.9), Before: Estimate{Median: 2, Samples: 9}, After: Estimate{Median: 1, Samples: 9}}, "50 % worse [95 % sure: at most 0.9 times]: rate 2 → 1 1/s"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,8 @@ package session
 import (
 	"context"
 	"errors"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -209,5 +211,21 @@ func TestRequestsOfFullInbox(t *testing.T) {
 				t.Error("still waiting")
 			}
 		})
+	}
+}
+
+// TestValuesThatAreLeftOut: nobody sees a value of the owner's objective that nothing can be
+// judged by, and one remark says so.
+func TestValuesThatAreLeftOut(t *testing.T) {
+	r := newRigWith(t, Config{Core: core.Config{Mode: core.ModeTune, Objective: &attunev1.Objective{Name: "score"}}})
+	for _, value := range []float64{-0.5, 7, math.Inf(1), math.NaN()} {
+		r.session.Measured(value, r.time())
+	}
+	rep := r.report()
+	if o := rep.Objective; o.Values != 1 || *o.Mean != 7 {
+		t.Errorf("objective %+v", o)
+	}
+	if len(rep.Remarks) != 1 || !strings.HasPrefix(rep.Remarks[0].Text, "your objective: values that are below 0") {
+		t.Errorf("remarks %+v", rep.Remarks)
 	}
 }

@@ -47,6 +47,7 @@ type Session struct {
 	ticker      *time.Ticker  // nil in tests, which tick by hand
 	ticked      time.Duration // when the last tick was
 	closing     bool
+	objected    bool // to a value of the owner's objective
 }
 
 // Run works until Close or the end of ctx, then waits for the tunlets' workers.
@@ -108,10 +109,18 @@ func (s *Session) TellWithin(ctx context.Context, frame *attunev1.RecordingFrame
 // Measured takes a value of the owner's objective (core.Config) over an interval that ends
 // at the given time: by the session's clock, as frames have it, or as read from this
 // machine's with its monotonic part. It does not wait: where the session does not keep
-// up, the value is lost, and counted.
+// up, the value is lost, and counted. Nothing is judged by one that
+// [attunev1.CheckObjective] objects to: a remark says so, once.
 func (s *Session) Measured(value float64, end time.Time) {
 	s.postData(1, 0, func() {
-		s.decider.step(core.Measured{Value: value, At: s.sinceStart(end)})
+		err := attunev1.CheckObjective(value)
+		switch {
+		case err == nil:
+			s.decider.step(core.Measured{Value: value, At: s.sinceStart(end)})
+		case !s.objected:
+			s.objected = true
+			s.teller.emitRemark(ownName, 0, "your objective: "+err.Error())
+		}
 	})
 }
 

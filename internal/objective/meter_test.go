@@ -90,3 +90,21 @@ func TestSkippedInterval(t *testing.T) {
 		}
 	}
 }
+
+// TestValuesAtTheirLimits: what adds up to more than any number is left out, and said once.
+func TestValuesAtTheirLimits(t *testing.T) {
+	for _, text := range []string{`sum output:(\S+)`, `output:(\S+)`} {
+		var values []float64
+		var said []string
+		s := New(mustParse(t, text))
+		for n := range 4 {
+			s.take([]float64{1e308, 1e308}, time.Unix(int64(n), 0), Sink{
+				Value: func(v float64, _ time.Time) { values = append(values, v) },
+				Say:   func(text string) { said = append(said, text) },
+			})
+		}
+		if len(values) > 0 || len(said) != 1 {
+			t.Errorf("%s: values %v, said %q", text, values, said)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/follow"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // lookEvery is how often files are looked at: as often as an application is sampled where
@@ -196,7 +197,11 @@ func latest(a, b time.Time) time.Time {
 // take hands on what was found.
 func (s *Source) take(found []float64, at time.Time, to Sink) {
 	if value, known := s.meter.take(found, at); known {
-		to.Value(value, at)
+		if err := attunev1.CheckObjective(value); err != nil {
+			s.complain(to, err)
+		} else {
+			to.Value(value, at)
+		}
 	}
 	if s.meter.hint != "" {
 		to.Say(s.meter.hint)

@@ -115,6 +115,7 @@ func TestCommandFails(t *testing.T) {
 		{"an error", "echo no such queue >&2; exit 3", "exit status 3: no such queue"},
 		{"not a number", "echo NaN", "no number"},
 		{"nothing", "true", `it printed "", which is no number`},
+		{"less than nothing", "echo -0.5", "values that are below 0"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

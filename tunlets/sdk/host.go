@@ -4,7 +4,6 @@ package sdk
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -80,11 +79,11 @@ func (h *Host) WithdrawIn(proposal string, processes []Handle, reason string) {
 
 // Objective reports one value of the objective, over the time since the last
 // one of the same scope, ending now. The scope is the tunlet's own name for
-// what the value is about. One that is infinite or no number is not reported; a remark
-// says so.
+// what the value is about. One below 0, above 1e100 or no number is not reported, for what
+// counts is how many times better one is than another; a remark says so.
 func (h *Host) Objective(scope string, value float64) {
-	if math.IsNaN(value) || math.IsInf(value, 0) {
-		h.mistake(0, "the objective in scope %q is %v, which cannot be compared", scope, value)
+	if err := attunev1.CheckObjective(value); err != nil {
+		h.mistake(0, "the objective in scope %q: %v", scope, err)
 		return
 	}
 	h.reaction.Objectives = append(h.reaction.Objectives, &attunev1.ObjectiveSample{

@@ -76,7 +76,7 @@ func TestMistakesAreSaid(t *testing.T) {
 	}
 	want := []string{
 		`measure point "both" is not asked for: it has 2 targets; want one of Hook, Symbols and Static`,
-		`the objective in scope "s" is NaN, which cannot be compared`,
+		`the objective in scope "s": values that are below 0, above 1e+100 or no numbers are left out: a change is judged by how many times better one value is than another`,
 		`measure point "p" cannot be placed: no such symbol: frei`,
 	}
 	if strings.Join(said, "\n") != strings.Join(want, "\n") {

@@ -28,8 +28,7 @@ const (
 // their number.
 type sum struct {
 	amount, seconds float64
-	moving, windows int     // samples with progress, and all
-	least           float64 // value, at most 0
+	moving, windows int // samples with progress, and all
 }
 
 // sumOf sums samples up whose intervals are known.
@@ -42,7 +41,6 @@ func sumOf(points []point) (s sum) {
 		s.amount += one.value * seconds
 		s.seconds += seconds
 		s.windows++
-		s.least = min(s.least, one.value)
 		if one.value != 0 {
 			s.moving++
 		}
@@ -52,7 +50,7 @@ func sumOf(points []point) (s sum) {
 
 // add returns both sums together.
 func (s sum) add(o sum) sum {
-	return sum{s.amount + o.amount, s.seconds + o.seconds, s.moving + o.moving, s.windows + o.windows, min(s.least, o.least)}
+	return sum{s.amount + o.amount, s.seconds + o.seconds, s.moving + o.moving, s.windows + o.windows}
 }
 
 // rate returns the mean over the whole time.
@@ -66,7 +64,7 @@ func (s sum) rate() float64 {
 // sparse reports whether in a quarter of the samples, or more, nothing happened. What
 // did is counted: medians of such samples tell how long they are, not what is achieved.
 func (s sum) sparse() bool {
-	return s.least >= 0 && s.moving < s.windows && 4*(s.windows-s.moving) >= s.windows
+	return s.moving < s.windows && 4*(s.windows-s.moving) >= s.windows
 }
 
 // usualAmount returns what a sample with progress usually sees: the size of an event, or

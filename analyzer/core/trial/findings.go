@@ -211,24 +211,6 @@ func (f findings) useless(minGain float64) bool {
 	return f.pairs >= manyPairs && f.falseHope <= significance/10
 }
 
-// judgement returns the findings for people.
-func (t *turns) judgement(f findings, lower bool) *Judgement {
-	if f.counted != nil {
-		return f.judgement(f.counted.off, f.counted.on)
-	}
-	j := f.judgement(t.off, t.in)
-	var levels []float64
-	for _, one := range t.compared[len(t.compared)-f.pairs:] {
-		levels = append(levels, one.level)
-	}
-	level, half := geometricMedian(levels), math.Sqrt(f.gain)
-	if lower {
-		half = 1 / half
-	}
-	j.Before.Median, j.After.Median = level/half, level*half
-	return j
-}
-
 // judgement returns the findings for people, with the mean rates without and with the
 // change.
 func (f findings) judgement(off, on sum) *Judgement {

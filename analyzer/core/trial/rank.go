@@ -31,8 +31,11 @@ func geometricMedian(ratios []float64) float64 {
 	}
 	ratios = slices.Sorted(slices.Values(ratios))
 	low, high := ratios[(n-1)/2], ratios[n/2]
-	if low == high { // also where both are 0 or infinite
+	switch {
+	case low == high: // also where both are 0 or infinite
 		return low
+	case low == 0 && math.IsInf(high, 1): // as far down as up
+		return 1
 	}
 	return math.Exp((math.Log(low) + math.Log(high)) / 2)
 }
@@ -54,19 +57,31 @@ func typicalOf(gains []float64) (typical, low, high float64) {
 	if all == 0 {
 		return 1, 0, math.Inf(1)
 	}
-	typical = math.Exp((means[(all-1)/2] + means[all/2]) / 2)
+	typical = ratioOf((means[(all-1)/2] + means[all/2]) / 2)
 	k := int(n*(n+1)/4 - quantile95*math.Sqrt(n*(n+1)*(2*n+1)/24) - 0.5)
 	if k < 0 {
 		return typical, 0, math.Inf(1)
 	}
-	return typical, math.Exp(means[k]), math.Exp(means[all-1-k])
+	return typical, ratioOf(means[k]), ratioOf(means[all-1-k])
 }
 
 // boundedLog returns the logarithm of a ratio; of 0 and infinity one that means can be
 // made of.
 func boundedLog(ratio float64) float64 { return max(-boundedBy, min(boundedBy, math.Log(ratio))) }
 
-const boundedBy = 300
+// ratioOf returns the ratio of a logarithm: 0 or infinite where such a one is in the mean,
+// which is then far beyond what is measured of anything.
+func ratioOf(log float64) float64 {
+	switch {
+	case log > boundedBy/3:
+		return math.Inf(1)
+	case log < -boundedBy/3:
+		return 0
+	}
+	return math.Exp(log)
+}
+
+const boundedBy = 300.0
 
 // typicalOfFew returns the same of too few gains to rank: by Student's t, with the
 // deviation of the gains or that of within, which is how far the application differs by
@@ -86,7 +101,7 @@ func typicalOfFew(gains, within []float64) (typical, low, high, p float64) {
 	deviation = max(deviation, finest) / math.Sqrt(float64(len(gains)))
 	freedom := float64(max(1, len(within)+len(gains)-1))
 	half := quantile(freedom) * deviation
-	return typical, math.Exp(middle - half), math.Exp(middle + half), tail(middle/deviation, freedom)
+	return typical, ratioOf(middle - half), ratioOf(middle + half), tail(middle/deviation, freedom)
 }
 
 // finest is the least deviation, of a logarithm, that few gains are believed to have.

@@ -88,6 +88,7 @@ func TestTypicalGain(t *testing.T) {
 		{name: "lower is better", before: []float64{4, 4}, after: []float64{2, 2}, lower: true, want: 2},
 		{name: "from nothing", before: []float64{0, 0}, after: []float64{2, 2}, want: inf},
 		{name: "to nothing", before: []float64{2, 2}, after: []float64{0, 0}, want: 0},
+		{name: "as far down as up", before: []float64{0, 1e100}, after: []float64{1e-320, 1e-320}, want: 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -96,6 +97,30 @@ func TestTypicalGain(t *testing.T) {
 				t.Errorf("typical gain %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestTurnsOfNothing: of pairs from nothing or to nothing the gain is infinite or 0, of few
+// pairs and of many, and no figure is anything else but a number.
+func TestTurnsOfNothing(t *testing.T) {
+	for _, n := range []int{2, leastPairs} {
+		for _, gain := range []float64{0, math.Inf(1)} {
+			for _, lower := range []bool{false, true} {
+				tr := &turns{off: sum{amount: 8, seconds: 2, windows: 9}, in: sum{amount: 8, seconds: 2, windows: 9}, within: []float64{1.1, 1.2}}
+				for range n {
+					tr.compared = append(tr.compared, pair{gain: gain})
+				}
+				f := tr.rank(tr.compared, 0.05)
+				j := tr.judgement(f, lower)
+				before, after := 0.0, 4.0
+				if (gain == 0) != lower {
+					before, after = after, before
+				}
+				if j.Gain != gain || j.Before.Median != before || j.After.Median != after || !(j.Low <= gain && gain <= j.High) || !(j.P >= 0 && j.P <= 1) {
+					t.Errorf("%d pairs of %v, lower %v: %+v", n, gain, lower, *j)
+				}
+			}
+		}
 	}
 }
 

@@ -111,8 +111,8 @@ func wins(a, b []float64) int {
 	return n
 }
 
-// gain returns how many times better after is than before. Where a ratio makes
-// no sense (zero, or a sign), any improvement is infinite and any loss is 0.
+// gain returns how many times better after is than before, of values that
+// [attunev1.CheckObjective] lets pass. From 0 any improvement is infinite.
 func gain(before, after float64, lowerIsBetter bool) float64 {
 	if lowerIsBetter {
 		before, after = after, before
@@ -120,12 +120,10 @@ func gain(before, after float64, lowerIsBetter bool) float64 {
 	switch {
 	case before == after:
 		return 1
-	case before > 0 && after >= 0:
-		return after / before
-	case after > before:
+	case before == 0:
 		return math.Inf(1)
 	}
-	return 0
+	return after / before
 }
 
 // sampleOf returns a sorted copy of values as a sample.

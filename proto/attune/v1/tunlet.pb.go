@@ -1354,7 +1354,8 @@ type ObjectiveSample struct {
 	// Scope: the tunlet's name for what this sample is about (a process, the
 	// application); a proposal names the scope that judges it.
 	Scope string `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// The value, in the objective's unit, over the time since the last sample.
+	// The value, in the objective's unit, over the time since the last sample: from 0 to
+	// 1e100, for what counts is how many times better one is than another. Others are left out.
 	Value float64 `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
 	// End of the interval, Unix time in nanoseconds by the session's clock, see TickRequest.
 	UnixNano      int64 `protobuf:"varint,3,opt,name=unix_nano,json=unixNano,proto3" json:"unix_nano,omitempty"`
