@@ -44,7 +44,7 @@ func TestLoopKeepsAGain(t *testing.T) {
 	c := dial(t, socket, "ac1")
 	c.start(1, app{slow: 100, fast: 5000})
 	s := until(t, a, "kept", state("kept"))
-	if len(s.Points) != 1 || s.Points[0].Mechanism != "hook" || len(s.Processes) != 1 || len(s.Objectives) != 1 {
+	if len(s.Points) != 1 || s.Points[0].Mechanism != "hook" || s.Processes != 1 || len(s.Objectives) != 1 {
 		t.Errorf("snapshot %+v", s)
 	}
 	if live := a.Report(); live.Finished || len(live.Changes) != 1 {

@@ -203,8 +203,3 @@ func (p *process) report() report.Process {
 	}
 	return out
 }
-
-// state returns a running process as the live view has it.
-func (p *process) state() report.ProcessState {
-	return report.ProcessState{PID: p.info.PID}
-}

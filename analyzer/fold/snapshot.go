@@ -3,32 +3,25 @@
 package fold
 
 import (
-	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 )
 
-// The limits of a snapshot's lists; see also shownObjectives.
-const (
-	shownProposals = 64
-	shownRemarks   = 16
-)
+// shownProposals bounds a snapshot's proposals; see also shownObjectives.
+const shownProposals = 64
 
 // Snapshot returns the session as it stands at the given time since its start, for
 // a live view. The result shares nothing with the account.
 func (a *Account) Snapshot(at time.Duration) report.Snapshot {
 	out := report.Snapshot{
-		Seconds: at.Seconds(), Mode: a.header.Mode, Events: a.events(), EndedProcesses: a.processes.omitted,
-		Remarks:    slices.Clone(a.remarks[max(0, len(a.remarks)-shownRemarks):]),
+		Seconds: at.Seconds(), Mode: a.header.Mode, Events: a.events(),
 		Objectives: append(a.own.shown(), a.tunlets.objectives(at)...),
 	}
 	for _, p := range a.processes.order {
-		if p.ended {
-			out.EndedProcesses++
-			continue
+		if !p.ended {
+			out.Processes++
 		}
-		out.Processes = append(out.Processes, p.state())
 	}
 	for _, p := range a.points.list {
 		if !p.over {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/attune-hpc/attune/internal/quantity"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -44,7 +45,7 @@ func (p *printer) change(g *group) {
 	colour := map[string]style{VerdictKept: green, VerdictUndone: yellow, VerdictFailed: red}[g.Verdict]
 	text := g.what() + " in " + processes(g.processes)
 	if g.AppliedSeconds != nil {
-		text += " after " + seconds(*g.AppliedSeconds)
+		text += " after " + quantity.Seconds(*g.AppliedSeconds)
 	}
 	if g.SafePoint != "" && g.SafePoint != attunev1.SafePointNow && len(g.processes) == 1 {
 		text += ", at " + g.SafePoint

@@ -51,7 +51,7 @@ func (p *page) rows() {
 		mark(g.AppliedSeconds, "made")
 		mark(g.UndoneSeconds, "taken back")
 		if row.Lines = strings.Join(lines, ", "); g.AppliedSeconds != nil {
-			row.After = seconds(*g.AppliedSeconds - before)
+			row.After = quantity.Seconds(*g.AppliedSeconds - before)
 		}
 		p.Rows = append(p.Rows, row)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/hits"
+	"github.com/attune-hpc/attune/internal/quantity"
 )
 
 // OwnerName is in place of a tunlet's name for points that people asked for.
@@ -44,7 +45,7 @@ func (p *printer) points(points []Point) {
 			p.capture(&pt.Captures[i])
 		}
 		for _, s := range pt.Steps {
-			p.line(4, plain, "", "after %s in process %d: %s", seconds(s.Seconds), s.Process, s.Text)
+			p.line(4, plain, "", "after %s in process %d: %s", quantity.Seconds(s.Seconds), s.Process, s.Text)
 		}
 	}
 }
@@ -62,7 +63,7 @@ func (pt *Point) text() string {
 		parts = append(parts, fmt.Sprintf("in %d processes", pt.Processes))
 	}
 	if late := time.Duration(pt.LateSeconds * 1e9); late >= hits.LeastLate {
-		parts = append(parts, fmt.Sprintf("in place %s late", seconds(pt.LateSeconds)))
+		parts = append(parts, fmt.Sprintf("in place %s late", quantity.Seconds(pt.LateSeconds)))
 	}
 	if pt.Unreadable > 0 {
 		parts = append(parts, fmt.Sprintf("%d unreadable", pt.Unreadable))

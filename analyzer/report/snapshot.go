@@ -9,10 +9,8 @@ type Snapshot struct {
 	Seconds float64
 	// Mode is observe, advise or tune.
 	Mode string
-	// Processes are those that run.
-	Processes []ProcessState
-	// EndedProcesses counts those that have ended.
-	EndedProcesses int
+	// Processes is how many run.
+	Processes int
 	// Tunlets are all tunlets of the session.
 	Tunlets []TunletState
 	// Points are the active measure points, one entry per point.
@@ -23,16 +21,8 @@ type Snapshot struct {
 	// Proposals are those on their way and the latest finished ones, oldest
 	// first, at most 64.
 	Proposals []ProposalState
-	// Remarks are the latest remarks, oldest first, at most 16.
-	Remarks []Remark
 	// Events counts what came and what was lost.
 	Events Events
-}
-
-// ProcessState is one running process.
-type ProcessState struct {
-	// PID is its process id.
-	PID int
 }
 
 // TunletState is one tunlet.

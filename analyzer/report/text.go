@@ -125,7 +125,7 @@ func (r *Report) ran() string {
 	if r.Account != nil {
 		wall = r.Account.WallSeconds
 	}
-	return "ran " + seconds(wall) + r.Exit.suffix(r.Finished)
+	return "ran " + quantity.Seconds(wall) + r.Exit.suffix(r.Finished)
 }
 
 // result says what came of it.
@@ -215,10 +215,10 @@ func (p *printer) foot(r *Report) {
 func (r *Report) cost() string {
 	o, tunlets := r.Overhead, ""
 	if o.TunletCPUSeconds > 0 {
-		tunlets = fmt.Sprintf(" (tunlets %s)", seconds(o.TunletCPUSeconds))
+		tunlets = fmt.Sprintf(" (tunlets %s)", quantity.Seconds(o.TunletCPUSeconds))
 	}
 	return fmt.Sprintf("%s CPU%s, %s memory, %s in the application",
-		seconds(o.CPUSeconds), tunlets, bytesText(o.MemoryPeakBytes+o.TunletMemoryBytes), seconds(o.ProbeSeconds))
+		quantity.Seconds(o.CPUSeconds), tunlets, quantity.Bytes(float64(o.MemoryPeakBytes+o.TunletMemoryBytes)), quantity.Seconds(o.ProbeSeconds))
 }
 
 // notes writes remarks, those that are the same of several processes once.

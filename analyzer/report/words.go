@@ -44,22 +44,6 @@ func figure(v float64, digits int) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// seconds returns a duration for people.
-func seconds(s float64) string {
-	switch {
-	case s >= 100:
-		return fmt.Sprintf("%.0f s", s)
-	case s >= 1:
-		return fmt.Sprintf("%.1f s", s)
-	}
-	return fmt.Sprintf("%.0f ms", 1000*s)
-}
-
-// bytesText returns a size for people.
-func bytesText(n uint64) string {
-	return fmt.Sprintf("%.0f MB", float64(n)/1e6)
-}
-
 // exeName returns the name of an executable, "?" if it is not known.
 func exeName(path string) string {
 	if path == "" {

@@ -227,7 +227,7 @@ func TestRegisteredProgramIsFound(t *testing.T) {
 	endEarly := start()
 	daemon := s.attuned()
 	s.register("r1", program, "observe")
-	processes := func() int { return len(s.analyzer.Snapshot().Processes) }
+	processes := func() int { return s.analyzer.Snapshot().Processes }
 	patience.Until(t, "the program that ran already", func() bool { return processes() == 1 })
 	endLate := start()
 	patience.Until(t, "the program that was started", func() bool { return processes() == 2 })

@@ -44,7 +44,7 @@ func (v *view) lines(s report.Snapshot, width int) []string {
 
 func (v *view) title(s report.Snapshot) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "── attune %s, %.0f s, %s", s.Mode, s.Seconds, quantity.Count(len(s.Processes), "process", "processes"))
+	fmt.Fprintf(&b, "── attune %s, %.0f s, %s", s.Mode, s.Seconds, quantity.Count(s.Processes, "process", "processes"))
 	asleep := 0
 	for _, t := range s.Tunlets {
 		if t.State == tunlethost.StateAsleep {

@@ -16,7 +16,7 @@ import (
 func TestLines(t *testing.T) {
 	full := report.Snapshot{
 		Seconds: 3.4, Mode: "tune",
-		Processes:  []report.ProcessState{{PID: 1}, {PID: 2}},
+		Processes:  2,
 		Tunlets:    []report.TunletState{{Name: "a", State: "asleep"}, {Name: "malloc", State: "running"}, {Name: "z", State: "asleep"}},
 		Points:     []report.PointRate{{Target: "malloc", Mechanism: "hook", PerSecond: 123456}},
 		Objectives: []report.ObjectiveValue{{Tunlet: "malloc", Name: "rate", Unit: "1/s", Scope: "pid 1", Value: 48}},

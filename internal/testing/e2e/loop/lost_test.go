@@ -19,7 +19,7 @@ func TestControllerIsLost(t *testing.T) {
 	p := n.program(t)
 	n.proposal(t, "judging", "kept")
 	n.line.cut()
-	n.until(t, "the process to be out of reach", func(s report.Snapshot) bool { return len(s.Processes) == 0 })
+	n.until(t, "the process to be out of reach", func(s report.Snapshot) bool { return s.Processes == 0 })
 	patience.Until(t, "the program's own value", func() bool { return pace(t, p) == slow })
 	r := n.finish(t)
 	n.stopController(t)
