@@ -41,11 +41,11 @@ func (g *group) judgedWith(o *group) bool {
 }
 
 // change writes what was changed.
-func (p *printer) change(g *group) {
+func (p *printer) change(r *Report, g *group) {
 	colour := map[string]style{VerdictKept: green, VerdictUndone: yellow, VerdictFailed: red}[g.Verdict]
 	text := g.what() + " in " + processes(g.processes)
 	if g.AppliedSeconds != nil {
-		text += " after " + quantity.Seconds(*g.AppliedSeconds)
+		text += " after " + quantity.Seconds(r.intoCommand(*g.AppliedSeconds))
 	}
 	if g.SafePoint != "" && g.SafePoint != attunev1.SafePointNow && len(g.processes) == 1 {
 		text += ", at " + g.SafePoint

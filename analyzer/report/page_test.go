@@ -37,6 +37,29 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestTimesOfTheCommand: text and page tell times since the command's start, which is after
+// the session's.
+func TestTimesOfTheCommand(t *testing.T) {
+	r := took()
+	r.Changes = example().Changes[:1]
+	r.StartedAt = time.Unix(1e9, 0)
+	r.Account.Start = r.StartedAt.Add(20 * time.Second)
+	r.Account.History = []account.Moment{{Seconds: 50, Span: 50, Cores: 1}, {Seconds: 100, Span: 50, Cores: 1}}
+	r.Changes[0].AppliedSeconds = ptr(70.0)
+	r.Points = []Point{{Tunlet: OwnerName, ID: "p", State: "placed", Steps: []Step{{Seconds: 80, Process: 7, Text: "too dear"}}}}
+	var text strings.Builder
+	if err := r.WriteText(&text, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	page := mustPage(t, r)
+	if !strings.Contains(text.String(), "in process 4711 after 50.0 s,") || !strings.Contains(text.String(), "after 60.0 s in process 7: too dear") {
+		t.Error(text.String())
+	}
+	if !strings.Contains(page, "<td>50.0 s<td>malloc") || !strings.Contains(page, `x1="480.000000"`) {
+		t.Error(page)
+	}
+}
+
 // TestPageOfNothing: without an account there is a page all the same.
 func TestPageOfNothing(t *testing.T) {
 	r := example()

@@ -30,10 +30,6 @@ type changeRow struct{ Lines, After, Tunlet, What, Of, Verdict, Outcome string }
 
 // rows makes the rows of the changes, and the marks of those that were made.
 func (p *page) rows() {
-	before := 0.0 // from the session's start to the account's
-	if p.Account != nil {
-		before = p.Account.Start.Sub(p.StartedAt).Seconds()
-	}
 	for _, g := range groupChanges(p.Changes) {
 		row := changeRow{Tunlet: g.Tunlet, What: g.what(), Of: processes(g.processes), Verdict: g.Verdict, Outcome: g.Reason}
 		if g.Objective != nil {
@@ -45,13 +41,13 @@ func (p *page) rows() {
 				return
 			}
 			n := len(p.Marks) + 1
-			p.Marks = append(p.Marks, htmlpage.Mark{Seconds: *at - before, Number: n, Text: fmt.Sprintf("%s: %s %s", g.Tunlet, row.What, what)})
+			p.Marks = append(p.Marks, htmlpage.Mark{Seconds: p.intoCommand(*at), Number: n, Text: fmt.Sprintf("%s: %s %s", g.Tunlet, row.What, what)})
 			lines = append(lines, fmt.Sprint(n))
 		}
 		mark(g.AppliedSeconds, "made")
 		mark(g.UndoneSeconds, "taken back")
 		if row.Lines = strings.Join(lines, ", "); g.AppliedSeconds != nil {
-			row.After = quantity.Seconds(*g.AppliedSeconds - before)
+			row.After = quantity.Seconds(p.intoCommand(*g.AppliedSeconds))
 		}
 		p.Rows = append(p.Rows, row)
 	}

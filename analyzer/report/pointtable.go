@@ -29,9 +29,9 @@ const shownKeys = 10
 
 // points writes what the points of the owner measured; those of tunlets are for
 // them.
-func (p *printer) points(points []Point) {
-	for i := range points {
-		pt := &points[i]
+func (p *printer) points(r *Report) {
+	for i := range r.Points {
+		pt := &r.Points[i]
 		if pt.Tunlet != OwnerName && pt.Tunlet != ObjectiveAsker {
 			continue
 		}
@@ -45,7 +45,7 @@ func (p *printer) points(points []Point) {
 			p.capture(&pt.Captures[i])
 		}
 		for _, s := range pt.Steps {
-			p.line(4, plain, "", "after %s in process %d: %s", quantity.Seconds(s.Seconds), s.Process, s.Text)
+			p.line(4, plain, "", "after %s in process %d: %s", quantity.Seconds(r.intoCommand(s.Seconds)), s.Process, s.Text)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (r *Report) WriteText(w io.Writer, opts TextOptions) error {
 	p.head(r)
 	groups := groupChanges(r.Changes)
 	for i, g := range groups {
-		p.change(g)
+		p.change(r, g)
 		if i+1 == len(groups) || !g.judgedWith(groups[i+1]) {
 			p.outcome(g)
 		}
@@ -43,7 +43,7 @@ func (r *Report) WriteText(w io.Writer, opts TextOptions) error {
 		p.line(2, dim, "refused", "%s: %s: %s%s", f.Tunlet, strings.Join(f.Actions, ", "), f.Reason, times(f.Times))
 	}
 	p.objective(r.Objective)
-	p.points(r.Points)
+	p.points(r)
 	p.tunlets(r.Tunlets)
 	p.blind(r)
 	p.left(r)

@@ -14,6 +14,15 @@ import (
 // one, two lines are enough.
 const tookSeconds = 1
 
+// intoCommand is a time since the session's start as one since the command's, with which a
+// reader compares it: the session begins before the command.
+func (r *Report) intoCommand(seconds float64) float64 {
+	if r.Account == nil {
+		return seconds
+	}
+	return seconds - r.Account.Start.Sub(r.StartedAt).Seconds()
+}
+
 // nothingChanged says whether nothing came of the tuning.
 func (r *Report) nothingChanged() bool {
 	return len(r.Advice) == 0 && !slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Verdict == VerdictKept })
