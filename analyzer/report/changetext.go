@@ -75,18 +75,25 @@ func (p *printer) objective(o *OwnObjective) {
 	switch {
 	case o == nil:
 	case o.Mean == nil:
-		p.line(2, yellow, "objective", "%s: no value: %s", o.Name, o.Description)
+		p.line(2, yellow, "objective", "%s", o.text())
 	default:
-		values := "values"
-		if o.Values == 1 {
-			values = "value"
-		}
-		better := ""
-		if o.LowerIsBetter {
-			better = "; less is better"
-		}
-		p.line(2, plain, "objective", "%s: %s %s on average, %d %s: %s%s", o.Name, figure(*o.Mean, 4), o.Unit, o.Values, values, o.Description, better)
+		p.line(2, plain, "objective", "%s", o.text())
 	}
+}
+
+// text says what was measured; of nil nothing.
+func (o *OwnObjective) text() string {
+	switch {
+	case o == nil:
+		return ""
+	case o.Mean == nil:
+		return fmt.Sprintf("%s: no value: %s", o.Name, o.Description)
+	}
+	better := ""
+	if o.LowerIsBetter {
+		better = "; less is better"
+	}
+	return fmt.Sprintf("%s: %s %s on average, %s: %s%s", o.Name, figure(*o.Mean, 4), o.Unit, quantity.Count(o.Values, "value", "values"), o.Description, better)
 }
 
 // disagreement says that a model did not predict what was measured; empty: it

@@ -43,17 +43,17 @@ var form = template.Must(template.New("report").Funcs(htmlpage.Functions()).Func
 // page is what its form asks for.
 type page struct {
 	*Report
-	Name, Ended, Result, Command, Host, Took, Worst, Bounded, Cost string
-	Used, Spent                                                    []digest.Bar
-	Directive                                                      []string
-	Charts                                                         []chart
-	Marks                                                          []htmlpage.Mark
-	Rows                                                           []changeRow
-	Processes                                                      []account.Process
-	MoreProcesses                                                  uint64
-	Numbers                                                        []pageNumber
-	Missing                                                        map[string]string
-	Flames                                                         []*flame.Graph
+	Name, Ended, Result, Command, Own, Host, Took, Worst, Bounded, Foot string
+	Used, Spent                                                         []digest.Bar
+	Directive, Troubles                                                 []string
+	Charts                                                              []chart
+	Marks                                                               []htmlpage.Mark
+	Rows                                                                []changeRow
+	Processes                                                           []account.Process
+	MoreProcesses                                                       uint64
+	Numbers                                                             []pageNumber
+	Missing                                                             map[string]string
+	Flames                                                              []*flame.Graph
 }
 
 // pageNumber is a number of the account.
@@ -67,7 +67,12 @@ const pageProcesses = 20
 func (r *Report) EncodeHTML(w io.Writer) error {
 	p := &page{
 		Report: r, Name: commandName(r.Command), Ended: r.ran(), Result: sentence(r.result()),
-		Command: strings.Join(r.Command, " "), Cost: r.cost(),
+		Command: strings.Join(r.Command, " "), Own: r.Objective.text(), Foot: r.foot(),
+	}
+	for _, t := range r.Tunlets {
+		if trouble := t.trouble(); trouble != "" {
+			p.Troubles = append(p.Troubles, trouble)
+		}
 	}
 	p.rows()
 	p.addFlames()

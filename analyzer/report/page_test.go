@@ -63,7 +63,11 @@ func TestTimesOfTheCommand(t *testing.T) {
 // TestPageOfNothing: without an account there is a page all the same.
 func TestPageOfNothing(t *testing.T) {
 	r := example()
-	for _, text := range []string{"What was changed", "Attune itself took"} {
+	r.Objective = &OwnObjective{Name: "score", Unit: "1/s", Values: 9, Mean: ptr(2.5), Description: attack}
+	for _, text := range []string{
+		"What was changed", "Attune itself took 0.2 s CPU", "1200 events, 28 lost (ring 1,", "Your objective score: 2.5 1/s on average, 9 values: &lt;script&gt;",
+		"set b=1<br><td>the knob rests<td class=\"number\">12", "tunlet broken quarantined: exited 4 times",
+	} {
 		if page := mustPage(t, r); !strings.Contains(page, text) || strings.Contains(page, "How it went") {
 			t.Errorf("%q is not in the page, or a time line is", text)
 		}

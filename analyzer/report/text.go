@@ -49,7 +49,7 @@ func (r *Report) WriteText(w io.Writer, opts TextOptions) error {
 	p.left(r)
 	p.notes(r.Remarks)
 	p.took(r)
-	p.foot(r)
+	p.line(0, dim, "attune:", "cost %s", r.foot())
 	_, err := w.Write(p.buf.Bytes())
 	return err
 }
@@ -189,25 +189,32 @@ func (p *printer) advice(a Advice) {
 // tunlets writes about those that had trouble.
 func (p *printer) tunlets(tunlets []Tunlet) {
 	for _, t := range tunlets {
-		switch {
-		case t.Reason == "":
-		case t.State == "running" || t.State == "stopped":
-			p.line(2, yellow, "tunlet", "%s was started again%s: %s", t.Name, times(t.Restarts), t.Reason)
-		default:
-			p.line(2, yellow, "tunlet", "%s %s: %s", t.Name, t.State, t.Reason)
+		if trouble := t.trouble(); trouble != "" {
+			p.line(2, yellow, "tunlet", "%s", trouble)
 		}
 	}
 }
 
-// foot writes the cost and the losses.
-func (p *printer) foot(r *Report) {
+// trouble says what trouble a tunlet had; empty: none.
+func (t Tunlet) trouble() string {
+	switch {
+	case t.Reason == "":
+		return ""
+	case t.State == "running" || t.State == "stopped":
+		return fmt.Sprintf("%s was started again%s: %s", t.Name, times(t.Restarts), t.Reason)
+	}
+	return fmt.Sprintf("%s %s: %s", t.Name, t.State, t.Reason)
+}
+
+// foot says what Attune took, and what it has lost.
+func (r *Report) foot() string {
 	lost := "none lost"
 	if n := r.Events.Lost.Total(); n > 0 {
 		l := r.Events.Lost
 		lost = fmt.Sprintf("%d lost (ring %d, slot %d, queue %d, bpf %d, away %d, analyzer %d, tunlet %d)",
 			n, l.Ring, l.Slot, l.Queue, l.BPF, l.Away, l.Analyzer, l.Tunlet)
 	}
-	p.line(0, dim, "attune:", "cost %s; %s, %s, %s", r.cost(), quantity.Count(r.watched(), "process", "processes"),
+	return fmt.Sprintf("%s; %s, %s, %s", r.cost(), quantity.Count(r.watched(), "process", "processes"),
 		quantity.Count(r.Events.Received, "event", "events"), lost)
 }
 
