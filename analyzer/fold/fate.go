@@ -76,8 +76,9 @@ func (f *fates) count(before, now *proposal) {
 		f.add(now.GetTunlet(), stateRefused, refused)
 		f.add(now.GetTunlet(), report.VerdictFailed, turned(attunev1.Outcome_OUTCOME_FAILED))
 	}
-	gain := now.GetGain()
-	if proven && !now.GetCanary() && gain > 0 && !math.IsInf(gain, 0) && len(f.gains) < maxGains {
+	// Without a judgement the gain is a sibling's, which is counted already.
+	gain, measured := now.GetGain(), now.GetJudgement() != nil && !now.GetCanary()
+	if proven && measured && gain > 0 && !math.IsInf(gain, 0) && len(f.gains) < maxGains {
 		f.gains = append(f.gains, Gain{now.GetTunlet(), gain})
 	}
 }

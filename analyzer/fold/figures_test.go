@@ -17,6 +17,9 @@ import (
 // step is a proposal of tunlet malloc as it stands, with the outcomes of its changes.
 func step(number uint64, state string, gain float64, outcomes ...attunev1.Outcome) *attunev1.RecordedProposal {
 	p := &attunev1.RecordedProposal{Number: number, Tunlet: "malloc", State: state, Gain: gain}
+	if gain > 0 {
+		p.Judgement = &attunev1.RecordedJudgement{Gain: gain}
+	}
 	for i, o := range outcomes {
 		ch := &attunev1.RecordedChange{Spec: &attunev1.Change{Id: string(rune('a' + i))}, Outcome: o}
 		if o == attunev1.Outcome_OUTCOME_APPLIED || o == attunev1.Outcome_OUTCOME_UNDONE || o == attunev1.Outcome_OUTCOME_GONE {
@@ -43,6 +46,8 @@ func TestFates(t *testing.T) {
 	}
 	canary := step(1, stateKept, 3, applied)
 	canary.Canary = true
+	sibling := step(2, stateKept, 3, none, applied)
+	sibling.Judgement, sibling.Changes = nil, sibling.GetChanges()[1:]
 	for _, tt := range []struct {
 		name  string
 		steps []*attunev1.RecordedProposal
@@ -104,6 +109,7 @@ func TestFates(t *testing.T) {
 				step(1, stateKept, 2, applied, applied), part("undoing", applied), step(1, stateKept, 2, applied), part(stateKept, applied),
 			}, map[string]uint64{"applied": 2, "kept": 2}, []float64{2},
 		},
+		{"a sibling's gain was measured once", []*attunev1.RecordedProposal{step(1, stateKept, 3, applied), sibling}, map[string]uint64{"applied": 2, "kept": 2}, []float64{3}},
 		{"a canary's gain is the whole's", []*attunev1.RecordedProposal{canary, part(stateKept, applied)}, map[string]uint64{"applied": 2, "kept": 2}, []float64{3}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
