@@ -110,7 +110,10 @@ func (p *Printer) Event(stream int, m *attunev1.WatchProbesResponse) {
 		}
 	case *attunev1.WatchProbesResponse_Ended:
 		for from, at := range p.points { // another session may have more to say of the process
-			at.ended = at.ended || from.stream == stream && at.probe.GetPid() == e.Ended
+			if from.stream == stream && at.probe.GetPid() == e.Ended {
+				at.ended = true
+				at.on.turn(false, p.options.now(), p.since)
+			}
 		}
 		if p.options.JSON {
 			p.line(map[string]any{"kind": "ended", "time": p.options.now(), "pid": e.Ended})

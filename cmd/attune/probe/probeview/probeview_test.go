@@ -233,4 +233,13 @@ func TestPartialInterval(t *testing.T) {
 			t.Errorf("%s: %q, want %q", step.name, got, step.want)
 		}
 	}
+	at = at.Add(200 * time.Millisecond)
+	count(400)
+	p.Event(0, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Ended{Ended: 7}}) // without a status
+	at = at.Add(800 * time.Millisecond)
+	out.Reset()
+	p.Flush(false)
+	if want := "400 2k 7 a:f (partial: in place for 0.2 s)"; !strings.HasSuffix(strings.Join(strings.Fields(out.String()), " "), want) {
+		t.Errorf("the process ends: %s lacks %q", out, want)
+	}
 }
