@@ -139,6 +139,20 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
+// The first bar of values that may be negative is not of 0 alone.
+func TestFirstBar(t *testing.T) {
+	for text, want := range map[string]string{"a:f sum n=arg2:i32": "≤ 0 #", "a:f sum n=arg2": " 0 #"} {
+		p, out := view(Options{Histogram: true}, text)
+		p.Event(0, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Hits{Hits: &attunev1.HandleEventsRequest{
+			Aggregates: []*attunev1.NamedAggregate{{PointId: "5", Aggregate: &attunev1.Aggregate{Point: 3, Count: 2, Histogram: []uint64{2}}}},
+		}}})
+		p.Flush(false)
+		if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "≤") != strings.Contains(want, "≤") {
+			t.Errorf("%s: %s lacks %q", text, out, want)
+		}
+	}
+}
+
 // A point that is refused twice is one point, one that is placed later none,
 // and two sessions number theirs alike.
 func TestRefused(t *testing.T) {
