@@ -43,6 +43,9 @@ type located struct {
 	index []int        // of the fields that lead to it, one in another
 	of    reflect.Type // its own, without pointers and lists
 	many  bool         // it is a list, or in one
+	// zero: no pointer says whether it is known, and 0, which the document omits, means that it
+	// is not.
+	zero bool
 }
 
 // locateFields lists the fields of a type of this package, an object before what is in it,
@@ -50,11 +53,12 @@ type located struct {
 func locateFields(t reflect.Type, prefix string, in *located) (all []located) {
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" {
 			continue // of no document
 		}
 		field := located{Field: Field{Name: prefix + name, Unit: f.Tag.Get("unit"), Help: f.Tag.Get("jsonschema")}, index: []int{i}, of: f.Type}
+		field.zero = options == "omitempty" && f.Type.Kind() != reflect.Pointer
 		if in != nil {
 			field.index, field.many = append(slices.Clone(in.index), i), in.many
 		}
@@ -79,12 +83,12 @@ func locateFields(t reflect.Type, prefix string, in *located) (all []located) {
 // Number returns the number that a field has in a, by its name outside of
 // lists. False if it was not measured or is no number.
 func (a *Account) Number(name string) (float64, bool) {
-	path, known := numbers()[name]
+	field, known := numbers()[name]
 	if !known {
 		return 0, false
 	}
 	v := reflect.ValueOf(a).Elem()
-	for _, i := range path {
+	for _, i := range field.index {
 		if v = v.Field(i); v.Kind() == reflect.Pointer {
 			if v.IsNil() {
 				return 0, false
@@ -93,6 +97,8 @@ func (a *Account) Number(name string) (float64, bool) {
 		}
 	}
 	switch {
+	case field.zero && v.IsZero():
+		return 0, false
 	case v.CanFloat():
 		return v.Float(), true
 	case v.CanUint():
@@ -110,14 +116,14 @@ func (a *Account) Note(accuracy Accuracy, source string, fields ...string) {
 
 // numbers is where the fields with numbers are, by name: looking for them takes as
 // long as all else that is done with an account.
-var numbers = sync.OnceValue(func() map[string][]int {
-	paths := make(map[string][]int)
+var numbers = sync.OnceValue(func() map[string]located {
+	fields := make(map[string]located)
 	for _, f := range locateFields(reflect.TypeFor[Account](), "", nil) {
 		if zero := reflect.Zero(f.of); !f.many && (zero.CanFloat() || zero.CanUint() || zero.CanInt()) {
-			paths[f.Name] = f.index
+			fields[f.Name] = f
 		}
 	}
-	return paths
+	return fields
 })
 
 // Page returns the table of fields for the reference page, in Markdown.

@@ -89,6 +89,9 @@ func TestNumber(t *testing.T) {
 		{name: "wall_seconds", want: 1.5, known: true},
 		{name: "processes.total", want: 3, known: true},
 		{name: "host.cpus", want: 2, known: true},
+		{name: "host.memory_bytes"},
+		{name: "provenance.machine.cpus"},
+		{name: "cost.lost_events", known: true}, // none were
 		{name: "processes.peak"},
 		{name: "memory.resident_peak_bytes"},
 		{name: "processes"},
