@@ -58,7 +58,7 @@ type Distribution struct {
 	Sum         Value        `json:"sum" jsonschema:"Their sum, modulo 2^64."`
 	Least       Value        `json:"least" jsonschema:"The least; null if it is not known."`
 	Greatest    Value        `json:"greatest" jsonschema:"The greatest; null if it is not known."`
-	Mean        float64      `json:"mean" jsonschema:"The arithmetic mean."`
+	Mean        *float64     `json:"mean,omitempty" jsonschema:"The arithmetic mean; absent where one of the values is infinite."`
 	Percentiles []Percentile `json:"percentiles,omitempty" jsonschema:"Between what the 50th, 90th and 99th percentile lie."`
 	Histogram   []Bucket     `json:"histogram,omitempty" jsonschema:"How many values there are by powers of two, empty buckets left out."`
 }
@@ -131,7 +131,7 @@ func NewDistribution(name, unit string, s *hits.Sum) *Distribution {
 	if name == "" || s.Count == 0 {
 		return nil
 	}
-	d := &Distribution{Name: name, Unit: unit, Count: s.Count, Sum: number(s.Total, s.Signed), Mean: s.Mean()}
+	d := &Distribution{Name: name, Unit: unit, Count: s.Count, Sum: number(s.Total, s.Signed), Mean: new(s.Mean())}
 	if s.Bounded {
 		d.Least, d.Greatest = number(s.Least, s.Signed), number(s.Greatest, s.Signed)
 	}
@@ -157,12 +157,12 @@ func NewRealDistribution(name string, count uint64, sum, least, greatest float64
 	}
 }
 
-// finite is 0 for what JSON has no word for.
-func finite(v float64) float64 {
+// finite is nil for what JSON has no word for.
+func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0
+		return nil
 	}
-	return v
+	return &v
 }
 
 // number is 64 bits as a Value.

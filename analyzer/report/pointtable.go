@@ -225,9 +225,12 @@ func valueText(v Value, unit string, quoted bool) string {
 	return v.String()
 }
 
-func meanText(v float64, unit string) string {
-	if unit == "ns" {
-		return time.Duration(v).String()
+func meanText(v *float64, unit string) string {
+	switch {
+	case v == nil:
+		return ""
+	case unit == "ns":
+		return time.Duration(*v).String()
 	}
-	return figure(v, 4)
+	return figure(*v, 4)
 }

@@ -20,8 +20,10 @@ type Sum struct {
 	Signed bool
 	// Count is the number of values; Unreadable that of hits without one.
 	Count, Unreadable uint64
-	// Total is their sum, modulo 2^64.
+	// Total is their sum, modulo 2^64, and Real as a number: of addresses there are soon so
+	// many that 64 bits do not hold their sum. Add and Join keep it.
 	Total uint64
+	Real  float64
 	// Least and Greatest are known if Bounded: a hit at the border of two
 	// intervals may be counted in one and have its extremes in the other.
 	Least, Greatest uint64
@@ -33,10 +35,39 @@ type Sum struct {
 
 // Join adds an aggregate.
 func (s *Sum) Join(a *attunev1.Aggregate) {
-	s.Merge(&Sum{
-		Count: a.GetCount(), Unreadable: a.GetUnreadable(), Total: a.GetSum(), Histogram: a.GetHistogram(),
+	one := &Sum{
+		Signed: s.Signed,
+		Count:  a.GetCount(), Unreadable: a.GetUnreadable(), Total: a.GetSum(), Histogram: a.GetHistogram(),
 		Least: a.GetMin(), Greatest: a.GetMax(), Bounded: Bounded(a.GetCount(), a.GetSum(), a.GetMin(), a.GetMax()),
-	})
+	}
+	one.Real = one.real()
+	s.Merge(one)
+}
+
+// real returns the sum of values of which 64 bits are known: of all numbers that end in
+// these, the one nearest to what the histogram says. Of negative values that says nothing.
+func (s *Sum) real() float64 {
+	total := s.number(s.Total)
+	if used(s.Histogram) == 0 || s.Signed && s.Histogram[0] > 0 {
+		return total
+	}
+	about := 0.0
+	for bucket, n := range s.Histogram {
+		if n > 0 {
+			least, greatest := s.Bucket(bucket)
+			about += float64(n) * (s.number(least) + s.number(greatest)) / 2
+		}
+	}
+	const whole = 1 << 64
+	return total + whole*math.Round((about-total)/whole)
+}
+
+// number returns the number that 64 bits are.
+func (s *Sum) number(bits uint64) float64 {
+	if s.Signed {
+		return float64(int64(bits))
+	}
+	return float64(bits)
 }
 
 // Bounded says whether bounds are known that are 0 where they are not.
@@ -70,6 +101,7 @@ func used(histogram []uint64) int {
 func (s *Sum) Add(value uint64) {
 	s.Count++
 	s.Total += value
+	s.Real += s.number(value)
 	s.bound(value, value)
 	width := bits.Len64(value)
 	if s.Signed && int64(value) < 0 {
@@ -85,6 +117,7 @@ func (s *Sum) Merge(o *Sum) {
 	s.Count += o.Count
 	s.Unreadable += o.Unreadable
 	s.Total += o.Total
+	s.Real += o.Real
 	if o.Bounded {
 		s.bound(o.Least, o.Greatest)
 	}
@@ -121,13 +154,10 @@ func (s *Sum) less(a, b uint64) bool {
 
 // Mean is the arithmetic mean; 0 of no values.
 func (s *Sum) Mean() float64 {
-	switch {
-	case s.Count == 0:
+	if s.Count == 0 {
 		return 0
-	case s.Signed:
-		return float64(int64(s.Total)) / float64(s.Count)
 	}
-	return float64(s.Total) / float64(s.Count)
+	return s.Real / float64(s.Count)
 }
 
 // Bucket returns the least and the greatest value that a bucket counts, as far

@@ -4,6 +4,8 @@ package hits
 
 import (
 	"math"
+	"math/bits"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,7 +28,7 @@ func TestSum(t *testing.T) {
 		{"zeros", false, []uint64{0, 0, 0}, 0, [2]uint64{0, 0}, [2]uint64{0, 0}},
 		{"by powers of two", false, []uint64{1, 2, 3, 4, 5, 6, 7, 200}, 28.5, [2]uint64{4, 7}, [2]uint64{128, 200}},
 		{"even number of values", false, []uint64{1, 1, 8, 8}, 4.5, [2]uint64{1, 1}, [2]uint64{8, 8}},
-		{"great ones", false, []uint64{math.MaxUint64, 1 << 62}, 4.611686018427388e18, [2]uint64{1 << 62, math.MaxUint64}, [2]uint64{1 << 62, math.MaxUint64}},
+		{"great ones", false, []uint64{math.MaxUint64, 1 << 62}, 1.1529215046068470e19, [2]uint64{1 << 62, math.MaxUint64}, [2]uint64{1 << 62, math.MaxUint64}},
 		{"signed", true, []uint64{minus(5), minus(3), 6}, -2.0 / 3, [2]uint64{minus(5), 0}, [2]uint64{4, 6}},
 		{"all negative", true, []uint64{minus(5), minus(3)}, -4, [2]uint64{minus(5), minus(3)}, [2]uint64{minus(5), minus(3)}},
 	}
@@ -36,7 +38,7 @@ func TestSum(t *testing.T) {
 			for _, v := range tt.values {
 				s.Add(v)
 			}
-			if s.Mean() != tt.mean && tt.name != "great ones" { // whose total is beyond 64 bits
+			if s.Mean() != tt.mean {
 				t.Errorf("mean %v, want %v", s.Mean(), tt.mean)
 			}
 			for percent, want := range map[float64][2]uint64{50: tt.half, 99: tt.most} {
@@ -71,6 +73,47 @@ func TestJoin(t *testing.T) {
 	unknown := Sum{Count: 1, Total: 9, Histogram: []uint64{0, 0, 0, 0, 1, 0, 0}}
 	if a := unknown.Aggregate(1, 2, Key{}); a.GetMin() != 0 || a.GetMax() != 0 || a.Key != nil || len(a.GetHistogram()) != 5 {
 		t.Errorf("bounds that are not known: %v", a)
+	}
+}
+
+// TestMeanOfAddresses: the mean is right where 64 bits do not hold the sum, and however the
+// values come.
+func TestMeanOfAddresses(t *testing.T) {
+	const address, times = 1 << 47, 1 << 17
+	one := func(count uint64, values ...uint64) *attunev1.Aggregate {
+		a := &attunev1.Aggregate{Count: count * uint64(len(values)), Min: slices.Min(values), Max: slices.Max(values), Histogram: make([]uint64, 64)}
+		for _, v := range values {
+			a.Sum += count * v
+			a.Histogram[bits.Len64(v)] += count
+		}
+		return a
+	}
+	for _, signed := range []bool{false, true} {
+		single, whole, halves := Sum{Signed: signed}, Sum{Signed: signed}, Sum{Signed: signed}
+		for range times {
+			single.Add(address)
+		}
+		whole.Join(one(times, address))
+		halves.Join(one(times/2, address))
+		halves.Join(one(times/2, address))
+		spread := Sum{Signed: signed}
+		spread.Join(one(times/2, address-1, address/2, 3))
+		for name, s := range map[string]*Sum{"single": &single, "one aggregate": &whole, "several": &halves} {
+			if s.Mean() != address || s.Total != 0 {
+				t.Errorf("%s, signed %v: mean %v of total %d, want %v", name, signed, s.Mean(), s.Total, float64(address))
+			}
+		}
+		if want := float64(address+address/2+2) / 3; math.Abs(spread.Mean()/want-1) > 1e-9 {
+			t.Errorf("different ones, signed %v: mean %v, want %v", signed, spread.Mean(), want)
+		}
+	}
+	few := Sum{}
+	few.Join(&attunev1.Aggregate{Count: 2, Sum: math.MaxUint64 - 1}) // its histogram is not known
+	negative := Sum{Signed: true}
+	garbage := int64(math.MinInt64)
+	negative.Join(&attunev1.Aggregate{Count: 101, Sum: uint64(garbage + 100), Min: uint64(garbage), Max: 1, Histogram: []uint64{1, 100}})
+	if few.Mean() != math.MaxInt64 || negative.Mean() >= 0 {
+		t.Errorf("means %v, %v", few.Mean(), negative.Mean())
 	}
 }
 
