@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/debugregs"
+	"github.com/attune-hpc/attune/internal/testing/asuser"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // Here, as root on a kernel with all of it, nothing of this may be missing.
@@ -45,7 +47,7 @@ func TestAsNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(binary, image, 0o755); err != nil {
+	if err := targets.WriteProgram(binary, image); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.Open(binary)
@@ -54,15 +56,12 @@ func TestAsNobody(t *testing.T) {
 	}
 	defer file.Close()
 	command := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--",
-		"/proc/self/fd/3", "-test.v", "-test.run=Probe|Privileges|Subset|Ended|EvenNobody")
+		"/proc/self/fd/3")
 	command.ExtraFiles = []*os.File{file}
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=/tmp", "ATTUNE_TEST_NOBODY=1"}
 	command.Dir = "/"
-	out, err := command.CombinedOutput()
-	t.Logf("%s", out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	asuser.RunTests(t, command, "TestProbeLeavesNothing", "TestPrivilegesAndProbesAgree", "TestFastIsSubsetInOrder",
+		"TestEndedContext", "TestSystemProbes", "TestEvenNobody")
 }
 
 // TestEvenNobody is what an ordinary user can do with own processes.

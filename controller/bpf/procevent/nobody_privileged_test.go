@@ -11,4 +11,4 @@ import (
 )
 
 // Root is not needed: the two capabilities that the remedy names are enough.
-func TestTwoCapabilitiesAreEnough(t *testing.T) { bpftest.AsNobody(t, "TestProcessTree") }
+func TestTwoCapabilitiesAreEnough(t *testing.T) { bpftest.AsNobody(t, "TestProcessTreeOf500") }

@@ -13,9 +13,9 @@ import (
 // Root is not needed: the two capabilities that the remedy names are enough, where
 // the kernel has uprobe_multi. The test runs some of the others again.
 func TestTwoCapabilitiesAreEnough(t *testing.T) {
-	tests := "TestSinglyNeedsAdmin"
+	tests := []string{"TestSinglyNeedsAdmin"}
 	if kernelHas(t, linuxWithMulti) {
-		tests += "|TestThreads|TestSampled|TestLibrary"
+		tests = append(tests, "TestThreadsAreCountedTogether", "TestSampledEvents", "TestLibraryOfRunningProcess")
 	}
-	bpftest.AsNobody(t, tests)
+	bpftest.AsNobody(t, tests...)
 }

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package asuser has processes of other users, and connects to Unix sockets and opens files
-// as they do, in tests that run as root. It has no state; everything may be used from any goroutine.
+// Package asuser has processes of other users, tests that run as they do, and what they may
+// enter, connect to and open, in tests that run as root. It has no state; everything may be used
+// from any goroutine.
 package asuser
 
 import (
+	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -41,31 +47,66 @@ func Sleep(t testing.TB, uid uint32) int {
 	return command.Process.Pid
 }
 
+// Folder makes a folder of the test's that all users may enter.
+func Folder(t testing.TB) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Dir(folder), 0o755), os.Chmod(folder, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// RunTests runs tests of a test program, to whose command it adds their names. Each has to
+// pass and nothing may be skipped: a program without such a test ends without an error.
+func RunTests(t testing.TB, command *exec.Cmd, names ...string) {
+	t.Helper()
+	command.Args = append(command.Args, "-test.v", "-test.run=^("+strings.Join(names, "|")+")$")
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, name := range names {
+		if !bytes.Contains(out, []byte("--- PASS: "+name+" (")) {
+			t.Errorf("%s has not run", name)
+		}
+	}
+	if bytes.Contains(out, []byte("--- SKIP: ")) {
+		t.Error("something is skipped")
+	}
+	if t.Failed() {
+		t.Logf("%s", out)
+	}
+}
+
 // Dial connects as a user: the kernel tells the other end the user of the thread that
-// connects. That thread ends with its goroutine and is nobody else's.
+// connects.
 func Dial(uid uint32, path string) (conn net.Conn, err error) {
-	become(uid, &err, func() { conn, err = net.Dial("unix", path) })
-	return conn, err
+	became := Do(uid, func() { conn, err = net.Dial("unix", path) })
+	return conn, cmp.Or(became, err)
 }
 
 // Open opens a file for reading as a user does.
 func Open(uid uint32, path string) (file *os.File, err error) {
-	become(uid, &err, func() { file, err = os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) })
-	return file, err
+	became := Do(uid, func() { file, err = os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) })
+	return file, cmp.Or(became, err)
 }
 
-// become does something in a thread of a user's, or says why it cannot.
-func become(uid uint32, err *error, do func()) {
+// Do does something in a thread of a user and of the group of the same number, without any
+// capability, or says why it cannot. The thread ends with it and is nobody else's.
+func Do(uid uint32, do func()) (err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // for good
-		_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid))
-		if errno != 0 {
-			*err = fmt.Errorf("become user %d: %w", uid, errno)
-			return
+		for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
+			if _, _, errno := unix.RawSyscall(call, uintptr(uid), uintptr(uid), uintptr(uid)); errno != 0 {
+				err = fmt.Errorf("become user %d: %w", uid, errno)
+				return
+			}
 		}
 		do()
 	}()
 	<-done
+	return err
 }

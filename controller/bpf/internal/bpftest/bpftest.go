@@ -4,28 +4,30 @@
 package bpftest
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/asuser"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // AsNobody runs tests of this program again, as nobody with the two capabilities
 // that the remedy for missing ones names and no other.
-func AsNobody(t *testing.T, tests string) {
+func AsNobody(t *testing.T, tests ...string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	directory := openDirectory(t)
+	directory := asuser.Folder(t)
 	binary := filepath.Join(directory, "bpf.test")
 	image, err := os.ReadFile(self)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(binary, image, 0o755); err != nil {
+	if err := targets.WriteProgram(binary, image); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.CopyFS(filepath.Join(directory, "testdata"), os.DirFS("testdata")); err != nil {
@@ -33,21 +35,8 @@ func AsNobody(t *testing.T, tests string) {
 	}
 	const held = "+bpf,+perfmon"
 	command := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-		"--inh-caps="+held, "--ambient-caps="+held, "--bounding-set=-all,"+held, "--",
-		binary, "-test.run="+tests)
+		"--inh-caps="+held, "--ambient-caps="+held, "--bounding-set=-all,"+held, "--", binary)
 	command.Dir = directory
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=/tmp"}
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-}
-
-// openDirectory makes a directory that every user may enter.
-func openDirectory(t *testing.T) string {
-	t.Helper()
-	directory := t.TempDir()
-	if err := errors.Join(os.Chmod(filepath.Dir(directory), 0o755), os.Chmod(directory, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	return directory
+	asuser.RunTests(t, command, tests...)
 }
