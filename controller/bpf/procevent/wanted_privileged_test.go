@@ -13,11 +13,13 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 )
 
 // Who is found by what they execute, and what is known of them at once.
 func TestWantedNames(t *testing.T) {
-	dir := t.TempDir()
+	dir := asuser.Folder(t)
 	program := mustCopyOf(t, "/bin/true", filepath.Join(dir, "attune-wanted"))
 	link := filepath.Join(dir, "link-of-wanted")
 	if err := os.Symlink(program, link); err != nil {
@@ -26,11 +28,6 @@ func TestWantedNames(t *testing.T) {
 	script := filepath.Join(dir, "script.sh")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
 		t.Fatal(err)
-	}
-	for _, each := range []string{dir, filepath.Dir(dir)} { // the other user goes through both
-		if err := os.Chmod(each, 0o755); err != nil {
-			t.Fatal(err)
-		}
 	}
 	tests := []struct {
 		name, start string
@@ -121,13 +118,18 @@ func TestWantAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want("true", "false")
-	want("true", "other")
-	_ = exec.Command("/bin/false").Run() // it fails by design
-	if err := exec.Command("/bin/true").Run(); err != nil {
-		t.Fatal(err)
+	// Names that nobody else on this node executes.
+	dir := t.TempDir()
+	kept := mustCopyOf(t, "/bin/true", filepath.Join(dir, "attune-kept"))
+	left := mustCopyOf(t, "/bin/true", filepath.Join(dir, "attune-left"))
+	want("attune-kept", "attune-left")
+	want("attune-kept", "attune-other")
+	for _, program := range []string{left, kept} {
+		if err := exec.Command(program).Run(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if events := mustDrain(t, p); len(events) != 1 || events[0].Command != "true" {
-		t.Errorf("events %+v, want that of true", events)
+	if events := mustDrain(t, p); len(events) != 1 || events[0].Command != "attune-kept" {
+		t.Errorf("events %+v, want that of attune-kept", events)
 	}
 }
