@@ -34,6 +34,14 @@ type testGate struct {
 // mustServe starts a gate; what is not set in o is filled in.
 func mustServe(t *testing.T, o Options) *testGate {
 	t.Helper()
+	g := mustOpen(t, o)
+	g.serve(t)
+	return g
+}
+
+// mustOpen makes a gate to which clients can come before it is served.
+func mustOpen(t *testing.T, o Options) *testGate {
+	t.Helper()
 	if o.Timeout == 0 {
 		o.Timeout = longgate.Limit
 	}
@@ -52,10 +60,16 @@ func mustServe(t *testing.T, o Options) *testGate {
 		t.Fatal(err)
 	}
 	g.Gate = gate
+	return g
+}
+
+// serve serves the gate until the test ends.
+func (g *testGate) serve(t *testing.T) {
+	t.Helper()
 	served := make(chan error, 1)
-	go func() { served <- gate.Serve(context.Background()) }()
+	go func() { served <- g.Serve(context.Background()) }()
 	t.Cleanup(func() {
-		err := errors.Join(gate.Close(), <-served, gate.Close())
+		err := errors.Join(g.Close(), <-served, g.Close())
 		close(g.attached)
 		for a := range g.attached {
 			err = errors.Join(err, release(a))
@@ -64,7 +78,6 @@ func mustServe(t *testing.T, o Options) *testGate {
 			t.Error(err)
 		}
 	})
-	return g
 }
 
 func release(a Attachment) error { return errors.Join(a.Memory.Close(), a.Pidfd.Close()) }
