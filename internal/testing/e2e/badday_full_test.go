@@ -181,7 +181,7 @@ func TestBadDay(t *testing.T) {
 	end := filepath.Join(d.folder, "end")
 	ended := make(chan error, 1)
 	go func() {
-		script := fmt.Sprintf("cat >program.py <<'END'\n%sEND\nsrun -N2 python3 program.py %s", badJob, end)
+		script := fmt.Sprintf("cat >program.py <<'END'\n%sEND\nexport %s\nsrun -N2 python3 program.py %s", badJob, mapped, end)
 		_, err := d.c.Submit(t.Context(), cluster.Alice, "-N2", script)
 		ended <- err
 	}()
