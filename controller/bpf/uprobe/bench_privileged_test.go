@@ -46,15 +46,15 @@ func BenchmarkHit(b *testing.B) {
 				Path: binary, Symbols: mustSymbols(b, binary, bench.symbol), Point: 1, Place: bench.place, Delivery: bench.delivery,
 			})
 			if !bench.unwatched {
-				mustWatch(b, u, target.pid, 1)
+				mustWatch(b, u, target.PID, 1)
 			}
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- u.Run(ctx, func(Batch) {}) }()
 			b.ResetTimer()
-			before := runTime(b, target.pid)
+			before := runTime(b, target.PID)
 			target.mustCall(b, "%s %d", bench.function, b.N)
-			b.ReportMetric(float64(runTime(b, target.pid)-before)/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64(runTime(b, target.PID)-before)/float64(b.N), "cpu-ns/op")
 			b.StopTimer()
 			b.ReportMetric(float64(u.Lost())/float64(b.N), "lost/op")
 			cancel()
@@ -81,11 +81,11 @@ func BenchmarkCaptured(b *testing.B) {
 			mustAttach(b, u, Spec{
 				Path: binary, Symbols: symbols, Point: 1, Delivery: attunev1.Delivery_DELIVERY_SAMPLED, SampleMask: mask, Program: program,
 			})
-			mustWatch(b, u, target.pid, 1)
+			mustWatch(b, u, target.PID, 1)
 			b.ResetTimer()
-			before := runTime(b, target.pid)
+			before := runTime(b, target.PID)
 			target.mustCall(b, "takes %d", b.N)
-			b.ReportMetric(float64(runTime(b, target.pid)-before)/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64(runTime(b, target.PID)-before)/float64(b.N), "cpu-ns/op")
 		})
 	}
 }
@@ -95,7 +95,7 @@ func BenchmarkCaptured(b *testing.B) {
 func BenchmarkAttach(b *testing.B) {
 	const points = 100
 	target := mustStartTarget(b, mustCompile(b, "target.c"))
-	path := mustFindMapped(b, target.pid, "libc.so")
+	path := mustFindMapped(b, target.PID, "libc.so")
 	functions := mustFunctions(b, path, points)
 	for b.Loop() {
 		b.StopTimer()
@@ -104,7 +104,7 @@ func BenchmarkAttach(b *testing.B) {
 		for i, function := range functions {
 			point := uint16(i + 1)
 			mustAttach(b, u, Spec{Path: path, Symbols: []Symbol{function}, Point: point, Delivery: attunev1.Delivery_DELIVERY_EVENT})
-			mustWatch(b, u, target.pid, point)
+			mustWatch(b, u, target.PID, point)
 		}
 		b.StopTimer()
 		if err := u.Close(); err != nil {

@@ -63,7 +63,7 @@ func TestCapturesAtEntry(t *testing.T) {
 				if got := h.decode(); !slices.Equal(got, want) {
 					t.Errorf("record %d: %+v, want %+v", i, got, want)
 				}
-				if h.Point != 7 || h.Value != uint64(i) || h.Process != uint32(target.pid) {
+				if h.Point != 7 || h.Value != uint64(i) || h.Process != uint32(target.PID) {
 					t.Errorf("record %d = %+v", i, h)
 				}
 			}
@@ -86,7 +86,7 @@ func TestCapturesOfContext(t *testing.T) {
 		t.Fatalf("%d records", len(hits))
 	}
 	got := hits[1].decode()
-	main := mustAddress(t, fmt.Sprintf("/proc/%d/exe", target.pid), "main")
+	main := mustAddress(t, fmt.Sprintf("/proc/%d/exe", target.PID), "main")
 	if site := got[2].word; site < main || site > main+4096 {
 		t.Errorf("call site %#x, main is at %#x", site, main)
 	}
@@ -95,7 +95,7 @@ func TestCapturesOfContext(t *testing.T) {
 	}
 	got[1].word, got[2].word = 0, 0
 	want := []decoded{
-		{kindUnsigned, uint64(target.pid), ""}, {kindUnsigned, 0, ""}, {kindUnsigned, 0, ""},
+		{kindUnsigned, uint64(target.PID), ""}, {kindUnsigned, 0, ""}, {kindUnsigned, 0, ""},
 		{kindSigned, 1<<64 - 3, ""}, {kindSigned, 1<<64 - 2, ""},
 		{kindString, 4 | stringCut, "some"}, {kindString, 9, "some text"}, {kindFloat, math.Float64bits(0.5), ""},
 	}
@@ -119,7 +119,7 @@ func TestCapturesAtReturn(t *testing.T) {
 		if len(hits) != 2 {
 			t.Fatalf("%v: %d records", place, len(hits))
 		}
-		main := mustAddress(t, fmt.Sprintf("/proc/%d/exe", target.pid), "main")
+		main := mustAddress(t, fmt.Sprintf("/proc/%d/exe", target.PID), "main")
 		for i, h := range hits {
 			got := h.decode()
 			if site := got[3].word; site < main || site > main+4096 {
@@ -159,7 +159,7 @@ func TestArgumentsOfStaticProbe(t *testing.T) {
 		parameter("n", 0, typeI64), parameter("whole", 1, typeI32), parameter("constant", 2, typeI8),
 		parameter("exact", 3, typeF64),
 	))
-	mustWatch(t, u, target.pid, 3)
+	mustWatch(t, u, target.PID, 3)
 	hits := collect(t, u, func(func(int)) { target.mustCall(t, "fixed 3") })
 	if len(hits) != 3 {
 		t.Fatalf("%d records", len(hits))
@@ -188,17 +188,17 @@ func TestKeyedAggregates(t *testing.T) {
 			ValueCapture: "result", KeyCapture: "number", MaxKeys: keys,
 		}),
 	})
-	mustWatch(t, u, target.pid, 1)
+	mustWatch(t, u, target.PID, 1)
 	const rounds = 3
 	for range rounds {
 		target.mustCall(t, "takes %d", calls)
 	}
-	other := mustAggregate(t, u, target.pid, 1)
+	other := mustAggregate(t, u, target.PID, 1)
 	if other.Count != rounds*(calls-keys) || other.Min != 2*keys-4 || other.Max != 2*(calls-1)-4 || !other.Signed {
 		t.Errorf("without key: %d hits, %d to %d", other.Count, int64(other.Min), int64(other.Max))
 	}
 	seen := 0
-	u.ReadKeys(target.pid, 1, Closed, func(by hits.Key, a *Aggregate) {
+	u.ReadKeys(target.PID, 1, Closed, func(by hits.Key, a *Aggregate) {
 		seen++
 		key := by.Value
 		value := uint64(2*int64(key) - 4)
@@ -209,11 +209,11 @@ func TestKeyedAggregates(t *testing.T) {
 	if seen != keys {
 		t.Errorf("%d keys, want %d", seen, keys)
 	}
-	if err := u.UnwatchProcess(target.pid, 1); err != nil {
+	if err := u.UnwatchProcess(target.PID, 1); err != nil {
 		t.Fatal(err)
 	}
-	mustWatch(t, u, target.pid, 1)
-	u.ReadKeys(target.pid, 1, Closed, func(key hits.Key, a *Aggregate) { t.Errorf("key %v of an earlier watch: %+v", key, a) })
+	mustWatch(t, u, target.PID, 1)
+	u.ReadKeys(target.PID, 1, Closed, func(key hits.Key, a *Aggregate) { t.Errorf("key %v of an earlier watch: %+v", key, a) })
 }
 
 func TestUnreadableIsCounted(t *testing.T) {
@@ -226,9 +226,9 @@ func TestUnreadableIsCounted(t *testing.T) {
 			Captures: []*attunev1.Capture{parameter("bad", 5, typeU64, 0)}, ValueCapture: "bad",
 		}),
 	})
-	mustWatch(t, u, target.pid, 1)
+	mustWatch(t, u, target.PID, 1)
 	target.mustCall(t, "takes 9")
-	if got := mustAggregate(t, u, target.pid, 1); got.Count != 0 || got.Unreadable != 9 {
+	if got := mustAggregate(t, u, target.PID, 1); got.Count != 0 || got.Unreadable != 9 {
 		t.Errorf("%d hits, %d unreadable", got.Count, got.Unreadable)
 	}
 }

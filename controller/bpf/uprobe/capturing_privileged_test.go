@@ -82,7 +82,7 @@ func mustCapture(t *testing.T, opts Options, symbol string, calls int, point *at
 	for _, global := range program.Globals() {
 		globals = append(globals, mustAddress(t, binary, global.Symbol))
 	}
-	if err := u.Watch(Watch{PID: target.pid, Point: 7, Globals: globals}); err != nil {
+	if err := u.Watch(Watch{PID: target.PID, Point: 7, Globals: globals}); err != nil {
 		t.Fatal(err)
 	}
 	hits := collect(t, u, func(func(int)) { target.mustCall(t, "%s %d", symbol, calls) })

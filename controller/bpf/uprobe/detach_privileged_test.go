@@ -30,18 +30,18 @@ func TestOtherPointsLoseNothing(t *testing.T) {
 			symbols := mustSymbols(t, binary, "starts_with_push")
 			const calls, rounds = 30_000, 20
 			records := collect(t, u, func(func(int)) {
-				if _, err := fmt.Fprintf(target.in, "threads:push %d\n", calls); err != nil {
+				if err := target.Say(fmt.Sprint("threads:push ", calls)); err != nil {
 					t.Fatal(err)
 				}
 				for range rounds {
 					a := mustAttach(t, u, Spec{Path: binary, Symbols: symbols, Point: 2})
-					mustWatch(t, u, target.pid, 2)
+					mustWatch(t, u, target.PID, 2)
 					a.Close()
-					if err := u.UnwatchProcess(target.pid, 2); err != nil {
+					if err := u.UnwatchProcess(target.PID, 2); err != nil {
 						t.Error(err)
 					}
 				}
-				target.mustAnswer(t, "done")
+				target.Expect(t, "done")
 			})
 			if len(records) != 4*calls || u.Lost() != 0 {
 				t.Errorf("%d records, %d lost, want %d and 0", len(records), u.Lost(), 4*calls)
@@ -62,14 +62,14 @@ func TestDetachedPointIsSilent(t *testing.T) {
 			spec := Spec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1}
 			for round := range 5 {
 				a := mustAttach(t, u, spec)
-				mustWatch(t, u, target.pid, 1)
+				mustWatch(t, u, target.PID, 1)
 				target.mustCall(t, "push 100")
 				a.Close()
 				target.mustCall(t, "push 50")
-				if got := mustAggregate(t, u, target.pid, 1); got.Count != 100 {
+				if got := mustAggregate(t, u, target.PID, 1); got.Count != 100 {
 					t.Errorf("round %d: %d hits, want 100", round, got.Count)
 				}
-				if err := u.UnwatchProcess(target.pid, 1); err != nil {
+				if err := u.UnwatchProcess(target.PID, 1); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -99,8 +99,8 @@ func TestKilledControllerLeavesNothing(t *testing.T) {
 	binary := mustCompile(t, "target.c")
 	target := mustStartTarget(t, binary)
 	offset := mustSymbols(t, binary, "starts_with_push")[0].Offset
-	address := mustMapped(t, target.pid, binary, offset)
-	before := mustPeek(t, target.pid, address)
+	address := mustMapped(t, target.PID, binary, offset)
+	before := mustPeek(t, target.PID, address)
 
 	controller := exec.Command("/proc/self/exe", "-test.run=^TestControllerToKill$")
 	controller.Env = append(os.Environ(), "ATTUNE_TEST_PROBE="+binary)
@@ -117,7 +117,7 @@ func TestKilledControllerLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	during := mustPeek(t, target.pid, address)
+	during := mustPeek(t, target.PID, address)
 	if err := controller.Process.Kill(); err != nil {
 		t.Error(err)
 	}
@@ -125,7 +125,7 @@ func TestKilledControllerLeavesNothing(t *testing.T) {
 	if line != "attached\n" || bytes.Equal(during, before) {
 		t.Fatalf("it said %q (%v), the code was % x, then % x", line, err, before, during)
 	}
-	if after := mustPeek(t, target.pid, address); !bytes.Equal(after, before) {
+	if after := mustPeek(t, target.PID, address); !bytes.Equal(after, before) {
 		t.Errorf("the code is % x, was % x", after, before)
 	}
 	target.mustCall(t, "push 10")

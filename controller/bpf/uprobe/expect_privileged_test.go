@@ -36,9 +36,9 @@ func TestExpectedProcess(t *testing.T) {
 	for i := range 5 { // each takes a watch that is replaced
 		target := mustStartTarget(t, binary)
 		target.mustCall(t, "push 10 5")
-		mustWatch(t, u, target.pid, 3)
+		mustWatch(t, u, target.PID, 3)
 		target.mustCall(t, "push 7 5")
-		if got := mustAggregate(t, u, target.pid, 3); got.Count != 17 || got.Sum != 17*5 {
+		if got := mustAggregate(t, u, target.PID, 3); got.Count != 17 || got.Sum != 17*5 {
 			t.Errorf("process %d: %d hits with sum %d, want 17 and 85", i, got.Count, got.Sum)
 		}
 	}
@@ -58,9 +58,9 @@ func TestMoreThanExpected(t *testing.T) {
 		targets = append(targets, target)
 	}
 	for i, target := range targets {
-		mustWatch(t, u, target.pid, 3)
+		mustWatch(t, u, target.PID, 3)
 		target.mustCall(t, "push 7 1")
-		if got := mustAggregate(t, u, target.pid, 3); got.Count != want[i] {
+		if got := mustAggregate(t, u, target.PID, 3); got.Count != want[i] {
 			t.Errorf("process %d: %d hits, want %d", i, got.Count, want[i])
 		}
 	}
@@ -93,8 +93,8 @@ func TestOthersAreNotExpected(t *testing.T) {
 			}
 			target := mustStartTarget(t, test.program)
 			target.mustCall(t, "push 10 5")
-			mustWatch(t, u, target.pid, 3)
-			if got := mustAggregate(t, u, target.pid, 3); got.Count != 0 {
+			mustWatch(t, u, target.PID, 3)
+			if got := mustAggregate(t, u, target.PID, 3); got.Count != 0 {
 				t.Errorf("%d hits before it was watched, expected %+v", got.Count, e)
 			}
 		})
@@ -119,8 +119,8 @@ func TestExpectationsAreReused(t *testing.T) {
 	}
 	target := mustStartTarget(t, binary)
 	target.mustCall(t, "push 10 5")
-	mustWatch(t, u, target.pid, 3)
-	if got := mustAggregate(t, u, target.pid, 3); got.Count != 10 {
+	mustWatch(t, u, target.PID, 3)
+	if got := mustAggregate(t, u, target.PID, 3); got.Count != 10 {
 		t.Errorf("%d hits, want 10", got.Count)
 	}
 }

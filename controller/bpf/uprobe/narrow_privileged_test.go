@@ -32,11 +32,11 @@ func mustTranslator(t *testing.T) string {
 // broken says whether the kernel's breakpoint stands in a target's starts_with_push.
 func (p *targetProcess) broken(t *testing.T) bool {
 	t.Helper()
-	found, err := objfile.Resolve(p.pid, "*", "starts_with_push", objfile.Function)
+	found, err := objfile.Resolve(p.PID, "*", "starts_with_push", objfile.Function)
 	if err != nil {
 		t.Fatal(err)
 	}
-	process, err := proc.Open(p.pid)
+	process, err := proc.Open(p.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +56,9 @@ func TestNarrow(t *testing.T) {
 			binary, tool := mustCompile(t, "target.c"), mustTranslator(t)
 			u := mustUprobes(t, opts)
 			first, second, third := mustStartTarget(t, binary), mustStartTarget(t, binary), mustStartTarget(t, binary)
-			spec := Spec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 3, PID: first.pid}
+			spec := Spec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 3, PID: first.PID}
 			one := mustAttach(t, u, spec)
-			mustWatch(t, u, first.pid, 3)
+			mustWatch(t, u, first.PID, 3)
 			first.mustCall(t, "push 100")
 			if !first.broken(t) || !second.broken(t) {
 				t.Error("a process that maps the file has no breakpoint")
@@ -66,11 +66,11 @@ func TestNarrow(t *testing.T) {
 			translated := mustStartTarget(t, tool)
 			patience.Until(t, "the breakpoint is out of the others", func() bool { return !second.broken(t) })
 			first.mustCall(t, "push 10")
-			spec.PID = second.pid
+			spec.PID = second.PID
 			two := mustAttach(t, u, spec)
-			mustWatch(t, u, second.pid, 3)
+			mustWatch(t, u, second.PID, 3)
 			second.mustCall(t, "push 1000")
-			if first, second := mustAggregate(t, u, first.pid, 3), mustAggregate(t, u, second.pid, 3); first.Count != 110 || second.Count != 1000 {
+			if first, second := mustAggregate(t, u, first.PID, 3), mustAggregate(t, u, second.PID, 3); first.Count != 110 || second.Count != 1000 {
 				t.Errorf("counted %d and %d", first.Count, second.Count)
 			}
 			if !first.broken(t) || !second.broken(t) || third.broken(t) {
@@ -78,7 +78,7 @@ func TestNarrow(t *testing.T) {
 			}
 			translated.mustEnd(t)
 			third.mustEnd(t)
-			spec.PID = third.pid
+			spec.PID = third.PID
 			if _, err := u.Attach(spec); !errors.Is(err, procid.ErrGone) {
 				t.Errorf("for a process that has ended: %v", err)
 			}
@@ -88,7 +88,7 @@ func TestNarrow(t *testing.T) {
 			one.Close()
 			patience.Until(t, "the breakpoint is out of the first", func() bool { return !first.broken(t) })
 			second.mustCall(t, "push 1")
-			if got := mustAggregate(t, u, second.pid, 3); got.Count != 1001 {
+			if got := mustAggregate(t, u, second.PID, 3); got.Count != 1001 {
 				t.Errorf("counted %d", got.Count)
 			}
 			two.Close()
@@ -107,7 +107,7 @@ func TestNarrowFromTheBeginning(t *testing.T) {
 	if translated.broken(t) || other.broken(t) {
 		t.Error("a breakpoint is in a translated program")
 	}
-	spec.PID, spec.Point = translated.pid, 2
+	spec.PID, spec.Point = translated.PID, 2
 	if a, err := u.Attach(spec); err == nil {
 		a.Close()
 		t.Error("a translated program is probed")
@@ -120,7 +120,7 @@ func TestSwitchesCostNothing(t *testing.T) {
 	binary := mustCompile(t, "target.c")
 	u := mustUprobes(t, Options{})
 	target := mustStartTarget(t, binary)
-	mustAttach(t, u, Spec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1, PID: target.pid})
+	mustAttach(t, u, Spec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1, PID: target.PID})
 	patience.Until(t, "word of translators, the last to be attached", func() bool { return attachedTo(t, "sched_process_fork") })
 	if attachedTo(t, "sched_switch") {
 		t.Error("a program of this process is at sched_switch")

@@ -5,75 +5,49 @@
 package uprobe
 
 import (
-	"bufio"
 	"debug/elf"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"reflect"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // targetProcess is a running testdata/target.c.
 type targetProcess struct {
-	pid     int
-	command *exec.Cmd
-	ended   bool
-	in      io.WriteCloser
-	answers *bufio.Scanner
+	*targets.Target
+	over bool
 }
 
 func mustStartTarget(t testing.TB, binary string) *targetProcess {
 	t.Helper()
-	command := exec.Command(binary)
-	in, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p := &targetProcess{pid: command.Process.Pid, command: command, in: in, answers: bufio.NewScanner(out)}
+	p := &targetProcess{Target: targets.Start(t, binary)}
 	t.Cleanup(func() { p.mustEnd(t) })
-	p.mustAnswer(t, "ready")
 	return p
 }
 
-// mustEnd lets the target end and waits for it.
+// mustEnd lets the target end, which must do so by itself.
 func (p *targetProcess) mustEnd(t testing.TB) {
 	t.Helper()
-	if p.ended {
+	if p.over {
 		return
 	}
-	p.ended = true
-	_ = p.in.Close()
-	if err := p.command.Wait(); err != nil {
+	p.over = true
+	if err := p.End(t); err != nil {
 		t.Errorf("target: %v", err)
-	}
-}
-
-func (p *targetProcess) mustAnswer(t testing.TB, want string) {
-	t.Helper()
-	if !p.answers.Scan() || p.answers.Text() != want {
-		t.Fatalf("target answers %q, want %q (%v)", p.answers.Text(), want, p.answers.Err())
 	}
 }
 
 // mustCall has the target run "FUNCTION COUNT [ARGUMENT]" to its end.
 func (p *targetProcess) mustCall(t testing.TB, line string, args ...any) {
 	t.Helper()
-	if _, err := fmt.Fprintf(p.in, line+"\n", args...); err != nil {
-		t.Fatal(err)
+	if answer := p.Ask(t, fmt.Sprintf(line, args...)); answer != "done" {
+		t.Fatalf("target answers %q", answer)
 	}
-	p.mustAnswer(t, "done")
 }
 
 // mustSymbols resolves functions to file offsets.

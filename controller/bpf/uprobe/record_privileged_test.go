@@ -58,7 +58,7 @@ func mustAttachEvents(t *testing.T, u *Uprobes, binary, symbol string, spec Spec
 		spec.Delivery = attunev1.Delivery_DELIVERY_EVENT
 	}
 	mustAttach(t, u, spec)
-	mustWatch(t, u, target.pid, spec.Point)
+	mustWatch(t, u, target.PID, spec.Point)
 	return target
 }
 
@@ -81,12 +81,12 @@ func TestEventsAreExact(t *testing.T) {
 			}
 			for i, record := range records {
 				if record.Value != uint64(i%calls) || record.Point != 700 || record.Flags != 0 ||
-					record.Process != uint32(target.pid) || record.Thread != uint32(target.pid) || record.Time < before {
+					record.Process != uint32(target.PID) || record.Thread != uint32(target.PID) || record.Time < before {
 					t.Fatalf("record %d = %+v", i, record)
 				}
 				before = record.Time
 			}
-			if got := mustAggregate(t, u, target.pid, 700); got.Count != bursts*calls || got.Lost != 0 {
+			if got := mustAggregate(t, u, target.PID, 700); got.Count != bursts*calls || got.Lost != 0 {
 				t.Errorf("%d hits, %d lost", got.Count, got.Lost)
 			}
 		})
@@ -154,7 +154,7 @@ func TestLossIsCountedWhenNobodyReads(t *testing.T) {
 	if lost == 0 || len(records)+int(lost) != calls {
 		t.Errorf("%d records, %d lost, want %d in all", len(records), lost, calls)
 	}
-	if got := mustAggregate(t, u, target.pid, 1); got.Count != calls || got.Lost != lost {
+	if got := mustAggregate(t, u, target.PID, 1); got.Count != calls || got.Lost != lost {
 		t.Errorf("aggregate counts %d, %d lost, want %d and %d", got.Count, got.Lost, calls, lost)
 	}
 	// What was read made room.
@@ -206,7 +206,7 @@ func TestTwoPointsOnOneFunction(t *testing.T) {
 		Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 2,
 		Parameter: 1, Delivery: attunev1.Delivery_DELIVERY_EVENT,
 	})
-	mustWatch(t, u, target.pid, 2)
+	mustWatch(t, u, target.PID, 2)
 	records := collect(t, u, func(func(int)) { target.mustCall(t, "push 1 5") })
 	slices.SortFunc(records, func(a, b hit) int { return int(a.Point) - int(b.Point) })
 	if len(records) != 2 || records[0].Value != 5 || records[1].Value != 11 {
@@ -221,12 +221,12 @@ func TestLossIsToldByProcess(t *testing.T) {
 	binary := mustCompile(t, "target.c")
 	stays := mustAttachEvents(t, u, binary, "starts_with_push", Spec{Point: 1})
 	leaves := mustStartTarget(t, binary)
-	mustWatch(t, u, leaves.pid, 1)
+	mustWatch(t, u, leaves.PID, 1)
 
 	const calls = 3000
 	stays.mustCall(t, "push %d", calls)
 	leaves.mustCall(t, "push %d", 2*calls)
-	if err := u.UnwatchProcess(leaves.pid, 1); err != nil {
+	if err := u.UnwatchProcess(leaves.PID, 1); err != nil {
 		t.Fatal(err)
 	}
 	got := make(map[uint32]uint64)
@@ -253,8 +253,8 @@ func TestLossIsToldByProcess(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if got[uint32(stays.pid)] != 2*calls || got[uint32(leaves.pid)] != 2*calls || lost != u.Lost() {
-		t.Errorf("told of %v (process %d stayed), %d lost of %d", got, stays.pid, lost, u.Lost())
+	if got[uint32(stays.PID)] != 2*calls || got[uint32(leaves.PID)] != 2*calls || lost != u.Lost() {
+		t.Errorf("told of %v (process %d stayed), %d lost of %d", got, stays.PID, lost, u.Lost())
 	}
 	if err := u.Flush(); err != nil {
 		t.Error(err)

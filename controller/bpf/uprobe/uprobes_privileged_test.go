@@ -55,10 +55,10 @@ func TestCountsAreExact(t *testing.T) {
 				if cost, measured := a.Cost(); status.Class != test.class || cost <= 0 || !measured {
 					t.Errorf("%s: %+v", test.symbol, status)
 				}
-				mustWatch(t, u, target.pid, point)
+				mustWatch(t, u, target.PID, point)
 				const calls = 5000
 				target.mustCall(t, "%s %d", test.function, calls)
-				got := mustAggregate(t, u, target.pid, point)
+				got := mustAggregate(t, u, target.PID, point)
 				if got.Count != calls || got.Sum != calls*(calls-1)/2 || got.Min != 0 || got.Max != calls-1 {
 					t.Errorf("%s: %d hits, sum %d, min %d, max %d", test.symbol, got.Count, got.Sum, got.Min, got.Max)
 				}
@@ -76,10 +76,10 @@ func TestThreadsAreCountedTogether(t *testing.T) {
 	u := mustUprobes(t, Options{})
 	target := mustStartTarget(t, binary)
 	mustAttach(t, u, Spec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1})
-	mustWatch(t, u, target.pid, 1)
+	mustWatch(t, u, target.PID, 1)
 	const calls = 50_000
 	target.mustCall(t, "threads:push %d", calls)
-	got := mustAggregate(t, u, target.pid, 1)
+	got := mustAggregate(t, u, target.PID, 1)
 	if got.Count != 4*calls || got.Sum != 4*calls*(calls-1)/2 || got.Min != 0 || got.Max != calls-1 {
 		t.Errorf("%d hits, sum %d, min %d, max %d", got.Count, got.Sum, got.Min, got.Max)
 	}
@@ -97,26 +97,26 @@ func TestOnlyWatchedProcessesCount(t *testing.T) {
 			if one.shared != two.shared || len(u.attached) != 1 {
 				t.Fatal("attached twice to one file")
 			}
-			mustWatch(t, u, first.pid, 3)
+			mustWatch(t, u, first.PID, 3)
 			second.mustCall(t, "push 1000") // before anybody asks
-			mustWatch(t, u, second.pid, 3)
+			mustWatch(t, u, second.PID, 3)
 			first.mustCall(t, "push 100")
 			second.mustCall(t, "push 10")
 			one.Close() // the other hold remains
 			first.mustCall(t, "push 1")
-			if err := u.UnwatchProcess(second.pid, 3); err != nil {
+			if err := u.UnwatchProcess(second.PID, 3); err != nil {
 				t.Fatal(err)
 			}
 			second.mustCall(t, "push 1000")
-			if got := mustAggregate(t, u, first.pid, 3); got.Count != 101 {
+			if got := mustAggregate(t, u, first.PID, 3); got.Count != 101 {
 				t.Errorf("first: %d hits, want 101", got.Count)
 			}
-			if u.ReadAggregate(second.pid, 3, Closed, &Aggregate{}) {
+			if u.ReadAggregate(second.PID, 3, Closed, &Aggregate{}) {
 				t.Error("second is still watched")
 			}
-			mustWatch(t, u, second.pid, 3)
+			mustWatch(t, u, second.PID, 3)
 			second.mustCall(t, "push 7")
-			if got := mustAggregate(t, u, second.pid, 3); got.Count != 7 {
+			if got := mustAggregate(t, u, second.PID, 3); got.Count != 7 {
 				t.Errorf("second, watched anew: %d hits, want 7", got.Count)
 			}
 		})
@@ -126,8 +126,8 @@ func TestOnlyWatchedProcessesCount(t *testing.T) {
 func TestLibraryOfRunningProcess(t *testing.T) {
 	u := mustUprobes(t, Options{})
 	target := mustStartTarget(t, mustCompile(t, "target.c"))
-	path := mustFindMapped(t, target.pid, "libc.so")
-	file, err := os.Open(fmt.Sprintf("/proc/%d/root%s", target.pid, path))
+	path := mustFindMapped(t, target.PID, "libc.so")
+	file, err := os.Open(fmt.Sprintf("/proc/%d/root%s", target.PID, path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,10 +135,10 @@ func TestLibraryOfRunningProcess(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mustWatch(t, u, target.pid, 9)
+	mustWatch(t, u, target.PID, 9)
 	target.mustCall(t, "getppid 300")
 	target.mustCall(t, "sleeps 3 1")
-	if got := mustAggregate(t, u, target.pid, 9); got.Count != 303 {
+	if got := mustAggregate(t, u, target.PID, 9); got.Count != 303 {
 		t.Errorf("%d hits, want 303", got.Count)
 	}
 }
@@ -151,13 +151,13 @@ func TestParameterAndReturnValue(t *testing.T) {
 	for parameter := range uint32(6) {
 		point := uint16(1 + parameter)
 		mustAttach(t, u, Spec{Path: binary, Symbols: symbols, Point: point, Parameter: parameter})
-		mustWatch(t, u, target.pid, point)
+		mustWatch(t, u, target.PID, point)
 	}
 	mustAttach(t, u, Spec{Path: binary, Symbols: symbols, Point: 7, Place: atExit})
-	mustWatch(t, u, target.pid, 7)
+	mustWatch(t, u, target.PID, 7)
 	target.mustCall(t, "push 1 10")
 	for i, want := range []uint64{10, 11, 12, 13, 14, 15, 11} { // the function returns its argument + 1
-		if got := mustAggregate(t, u, target.pid, uint16(i+1)); got.Count != 1 || got.Sum != want {
+		if got := mustAggregate(t, u, target.PID, uint16(i+1)); got.Count != 1 || got.Sum != want {
 			t.Errorf("point %d: %d hits, value %d, want %d", i+1, got.Count, got.Sum, want)
 		}
 	}
@@ -171,15 +171,15 @@ func TestDurations(t *testing.T) {
 			target := mustStartTarget(t, binary)
 			mustAttach(t, u, Spec{Path: binary, Symbols: mustSymbols(t, binary, "sleeps"), Point: 1, Place: atBoth})
 			mustAttach(t, u, Spec{Path: binary, Symbols: mustSymbols(t, binary, "recursive"), Point: 2, Place: atBoth})
-			mustWatch(t, u, target.pid, 1)
-			mustWatch(t, u, target.pid, 2)
+			mustWatch(t, u, target.PID, 1)
+			mustWatch(t, u, target.PID, 2)
 			target.mustCall(t, "sleeps 5 2000")
-			slept := mustAggregate(t, u, target.pid, 1)
+			slept := mustAggregate(t, u, target.PID, 1)
 			if slept.Count != 5 || time.Duration(slept.Min) < 2*time.Millisecond || time.Duration(slept.Max) > 10*time.Second {
 				t.Errorf("slept %d times, %v to %v", slept.Count, time.Duration(slept.Min), time.Duration(slept.Max))
 			}
 			target.mustCall(t, "threads:recursive 20 30") // 31 calls deep, in four threads
-			if got := mustAggregate(t, u, target.pid, 2); got.Count != 4*20*31 {
+			if got := mustAggregate(t, u, target.PID, 2); got.Count != 4*20*31 {
 				t.Errorf("%d calls, want %d", got.Count, 4*20*31)
 			}
 		})
@@ -193,9 +193,9 @@ func TestPredicate(t *testing.T) {
 	mustAttach(t, u, Spec{
 		Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1, MinValue: 100, MaxValue: 199,
 	})
-	mustWatch(t, u, target.pid, 1)
+	mustWatch(t, u, target.PID, 1)
 	target.mustCall(t, "push 1000")
-	if got := mustAggregate(t, u, target.pid, 1); got.Count != 100 || got.Min != 100 || got.Max != 199 {
+	if got := mustAggregate(t, u, target.PID, 1); got.Count != 100 || got.Min != 100 || got.Max != 199 {
 		t.Errorf("%d hits from %d to %d", got.Count, got.Min, got.Max)
 	}
 }
@@ -205,7 +205,7 @@ func TestIntervals(t *testing.T) {
 	u := mustUprobes(t, Options{})
 	target := mustStartTarget(t, binary)
 	mustAttach(t, u, Spec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1})
-	mustWatch(t, u, target.pid, 1)
+	mustWatch(t, u, target.PID, 1)
 	tests := []struct {
 		call     string
 		min, max uint64
@@ -221,7 +221,7 @@ func TestIntervals(t *testing.T) {
 		if test.call != "" {
 			target.mustCall(t, "%s", test.call)
 		}
-		if got := mustAggregate(t, u, target.pid, 1); got.Min != test.min || got.Max != test.max || got.Count != test.count || got.Known != (test.call != "") {
+		if got := mustAggregate(t, u, target.PID, 1); got.Min != test.min || got.Max != test.max || got.Count != test.count || got.Known != (test.call != "") {
 			t.Errorf("%q: min %d, max %d, count %d", test.call, got.Min, got.Max, got.Count)
 		}
 	}
@@ -278,8 +278,8 @@ func TestAttachDetachLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		attaching += time.Since(start)
-		mustWatch(t, u, target.pid, 1)
-		if err := u.UnwatchProcess(target.pid, 1); err != nil {
+		mustWatch(t, u, target.PID, 1)
+		if err := u.UnwatchProcess(target.PID, 1); err != nil {
 			t.Fatal(err)
 		}
 		a.Close()

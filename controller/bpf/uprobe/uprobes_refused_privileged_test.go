@@ -29,9 +29,9 @@ func TestRefusedInstruction(t *testing.T) {
 			if symbols := a.Symbols(); symbols[0].Refused != "" || symbols[1].Refused == "" {
 				t.Errorf("symbols %+v", symbols)
 			}
-			mustWatch(t, u, target.pid, 1)
+			mustWatch(t, u, target.PID, 1)
 			target.mustCall(t, "push 10")
-			if got := mustAggregate(t, u, target.pid, 1); got.Count != 10 {
+			if got := mustAggregate(t, u, target.PID, 1); got.Count != 10 {
 				t.Errorf("%d hits, want 10", got.Count)
 			}
 		})
@@ -104,9 +104,9 @@ func TestFailureKeepsOtherFiles(t *testing.T) {
 	u := mustUprobes(t, Options{MaxWatches: 2})
 	target := mustStartTarget(t, binary)
 	mustAttach(t, u, Spec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1})
-	mustWatch(t, u, target.pid, 1)
+	mustWatch(t, u, target.PID, 1)
 	target.mustCall(t, "push 10")
-	watched := Watch{PID: target.pid}
+	watched := Watch{PID: target.PID}
 	for name, row := range map[string]struct {
 		symbols []Symbol
 		watches []Watch
@@ -128,7 +128,7 @@ func TestFailureKeepsOtherFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := mustAggregate(t, u, target.pid, 1); got.Count != 20 {
+	if got := mustAggregate(t, u, target.PID, 1); got.Count != 20 {
 		t.Errorf("%d hits, want 20", got.Count)
 	}
 }
