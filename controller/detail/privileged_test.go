@@ -7,7 +7,6 @@ package detail
 import (
 	"fmt"
 	"os/exec"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,31 +16,10 @@ import (
 
 	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/proto/attune/series"
 )
-
-// asNobody runs f in a thread that has another user and no capability. The
-// thread ends with it.
-func asNobody(t *testing.T, f func()) {
-	t.Helper()
-	const nobody = 65534
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked
-		for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
-			if _, _, errno := unix.RawSyscall(call, nobody, nobody, nobody); errno != 0 {
-				done <- errno
-				return
-			}
-		}
-		f()
-		done <- nil
-	}()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-}
 
 // The sockets of a process in another network namespace, as in a container, are
 // read all the same, though seldom.
@@ -77,12 +55,14 @@ func TestOwnProcessesOnly(t *testing.T) {
 			r.does("tcp")
 			r.does("pipe")
 			var got *series.Details
-			asNobody(t, func() {
+			if err := asuser.Do(credential.Uid, func() {
 				for range settled + 1 {
 					r.now = r.now.Add(time.Second)
 					got, _ = r.read(r.want, 1000)
 				}
-			})
+			}); err != nil {
+				t.Fatal(err)
+			}
 			if own {
 				if len(items(got.Sockets)) != 3 || len(items(got.Pipes)) < 2 || got.Memory.ResidentBytes == 0 {
 					t.Errorf("own process: %v", got)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/silentfs"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -21,12 +22,7 @@ import (
 func TestSilentArguments(t *testing.T) {
 	const user = 65534
 	served := silentfs.Mount(t, user, make([]byte, 1<<20))
-	dir := t.TempDir()
-	for _, way := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(way, 0o755); err != nil { // all users come through
-			t.Fatal(err)
-		}
-	}
+	dir := asuser.Folder(t)
 	link := filepath.Join(dir, nodeService)
 	if err := os.Symlink(targets.Program(t, "unread"), link); err != nil {
 		t.Fatal(err)

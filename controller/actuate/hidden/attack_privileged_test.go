@@ -17,6 +17,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -41,8 +42,7 @@ __attribute__((constructor)) static void begin(void) {
 // load the library, she would have a process in none of her jobs, with none of
 // their limits.
 func TestUsersLibraryIsNotExecuted(t *testing.T) {
-	dir := t.TempDir()
-	must(t, os.Chmod(filepath.Dir(dir), 0o755))
+	dir := asuser.Folder(t)
 	built := targets.BuildText(t, "telling", telling, "-shared", "-fPIC", fmt.Sprintf("-DTOLD=%q", dir))
 	path, helper := filepath.Join(dir, "libtelling.so"), filepath.Join(dir, "helper")
 	content := mustCopy(t, targets.Build(t, "../../../dmlib/probe/load.c", "-D_GNU_SOURCE"), helper)
@@ -70,8 +70,7 @@ func TestUsersLibraryIsNotExecuted(t *testing.T) {
 // TestUsersProcessIsNobodys: what is executed of root's for a process of alice's
 // does not run as her: she could trace it.
 func TestUsersProcessIsNobodys(t *testing.T) {
-	helper := filepath.Join(t.TempDir(), "helper")
-	must(t, os.Chmod(filepath.Dir(filepath.Dir(helper)), 0o755))
+	helper := filepath.Join(asuser.Folder(t), "helper")
 	content := mustCopy(t, targets.Build(t, "../../../dmlib/probe/load.c", "-D_GNU_SOURCE"), helper)
 	pid, image := mustLoad(t, helper, "libc.so.6")
 	p := &Prober{Helper: content}

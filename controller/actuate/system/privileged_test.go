@@ -14,33 +14,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-)
 
-// asNobody runs f in a thread that has another user and no capability. The
-// thread ends with it.
-func asNobody(t *testing.T, f func()) {
-	t.Helper()
-	const nobody = 65534
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked
-		_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody)
-		if errno != 0 {
-			done <- errno
-			return
-		}
-		f()
-		done <- nil
-	}()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-}
+	"github.com/attune-hpc/attune/internal/testing/asuser"
+)
 
 // Another user's process is refused before anything is tried.
 func TestOwnerOnly(t *testing.T) {
 	k := mustKeeper(t)
-	asNobody(t, func() {
+	const nobody = 65534
+	if err := asuser.Do(nobody, func() {
 		target, err := Open(k.identity)
 		if err != nil {
 			t.Error(err)
@@ -51,7 +33,9 @@ func TestOwnerOnly(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "belongs to user 0; only its owner and root") {
 			t.Errorf("%v", err)
 		}
-	})
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // What could be done and not be taken back is refused, and done if that is

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/serviceuser"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -23,10 +24,7 @@ import (
 // kernel knows users, root and the Analyzer's user.
 func TestOtherUserOfTheHost(t *testing.T) {
 	const nobody = 65534
-	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // others have to get there
-		t.Fatal(err)
-	}
+	dir := asuser.Folder(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -27,12 +28,7 @@ import (
 // the path of this package from the test's.
 func Apply(t testing.TB, cmd *exec.Cmd, source, text string, directories ...string) {
 	t.Helper()
-	dir := t.TempDir()
-	for _, dir := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(dir, 0o755); err != nil { // a service is another user
-			t.Fatal(err)
-		}
-	}
+	dir := asuser.Folder(t) // a service is another user
 	program := targets.Build(t, filepath.Join(source, "testdata/confine.c"), "-D_GNU_SOURCE")
 	if err := Confine(cmd, program, dir, text, directories...); err != nil {
 		t.Fatal(err)

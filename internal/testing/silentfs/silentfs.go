@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -75,12 +76,7 @@ func Serve(device *os.File, dir string, content []byte) (fs *FS, done <-chan str
 // content. When the test ends, whoever waits for it gets an error.
 func Mount(t *testing.T, uid int, content []byte) *FS {
 	t.Helper()
-	dir := t.TempDir()
-	for _, way := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(way, 0o755); err != nil { // all users come through
-			t.Fatal(err)
-		}
-	}
+	dir := asuser.Folder(t)
 	device, err := Open(dir, uid)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/silentfs"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -19,12 +20,7 @@ import (
 
 // TestNamesOfOthers: another user gives a program the name of root's, and is not in its session.
 func TestNamesOfOthers(t *testing.T) {
-	dir := t.TempDir()
-	for _, way := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(way, 0o755); err != nil { // all users come through
-			t.Fatal(err)
-		}
-	}
+	dir := asuser.Folder(t)
 	program, err := exec.LookPath("sleep")
 	if err != nil {
 		t.Fatal(err)
