@@ -20,14 +20,25 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
+
+// unnamed says whether a process executes a file without a name, as a controller does, and what
+// was packed. The arguments of others are not read: another test's process may not answer.
+func unnamed(pid int) bool {
+	path, err := os.Readlink(procid.Path(pid, "exe"))
+	return err == nil && strings.HasSuffix(path, " (deleted)")
+}
 
 // controllers lists the controllers of packed jobs with folders below TMPDIR.
 func controllers(t *testing.T) (pids []int) {
 	t.Helper()
 	for _, pid := range procs.IDs() {
-		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if !unnamed(pid) {
+			continue
+		}
+		line, err := os.ReadFile(procid.Path(pid, "cmdline"))
 		if err == nil && bytes.HasPrefix(line, []byte("attune\x00packed\x00"+os.Getenv("TMPDIR"))) {
 			pids = append(pids, pid)
 		}
@@ -41,9 +52,11 @@ func waitAlone(t *testing.T, packed string) {
 	t.Helper()
 	patience.Until(t, "the end of the controller", func() bool {
 		starting := slices.ContainsFunc(procs.IDs(), func(pid int) bool {
-			path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			return err == nil && (path == packed || len(line) == 0)
+			if !unnamed(pid) {
+				return procid.Executable(pid) == packed
+			}
+			line, _ := os.ReadFile(procid.Path(pid, "cmdline"))
+			return len(line) == 0
 		})
 		return !starting && len(controllers(t)) == 0
 	})
