@@ -5,11 +5,9 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -94,21 +92,25 @@ func (r *restarted) leave() {
 	r.stop(r.daemon)
 }
 
-// guards lists the processes that guard what is held in this site.
-func (r *restarted) guards() (pids []int) {
+// guards lists the processes that guard what is held in this site. The arguments of others
+// are not read: another test's process may not answer.
+func (r *restarted) guards() (guards []int) {
 	r.t.Helper()
-	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	pids, err := procid.List()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	for _, path := range paths {
-		line, _ := os.ReadFile(path) // it may have ended
-		var pid int
-		if _, err := fmt.Sscanf(path, "/proc/%d/", &pid); err == nil && strings.Contains(string(line), "\x00guard\x00"+r.path("state")) {
-			pids = append(pids, pid)
+	for _, pid := range pids {
+		stat, err := procid.ReadStat(pid)
+		if err != nil || stat.Comm != "attuned-guard" { // it may have ended
+			continue
+		}
+		line, _ := os.ReadFile(procid.Path(pid, "cmdline"))
+		if strings.Contains(string(line), "\x00guard\x00"+r.path("state")) {
+			guards = append(guards, pid)
 		}
 	}
-	return pids
+	return guards
 }
 
 // knobs checks the values that are in force.
