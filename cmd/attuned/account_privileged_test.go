@@ -36,7 +36,7 @@ func TestSessionIsAccountedFor(t *testing.T) {
 	daemon := s.attuned()
 	s.register("r1", program, "observe")
 	// The kernel has the name by then, if it tells of executions by then.
-	patience.Until(t, "a first process", func() bool { return s.analyzer.Snapshot().Processes == 1 && s.logged("by=bpf") > 0 })
+	patience.Until(t, "a first process", func() bool { return s.analyzer.Snapshot().Processes == 1 && s.said("by=bpf") > 0 })
 	job := exec.Command(program, "-c", `for i in 1 2 3 4 5 6 7 8 9 10; do
 		/bin/true; dd if=/dev/zero of=/dev/null bs=64k count=200 2>/dev/null | cat; done
 		yes | head -c 300000000 >/dev/null; `+program+` -c 'exec sleep 0.3'`)

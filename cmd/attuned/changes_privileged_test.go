@@ -58,14 +58,10 @@ func TestChangesOfTheServiceAreShown(t *testing.T) {
 	s := mustSiteOnly(t)
 	a := &scripted{}
 	serveScript(t, a, s.path("a.sock"))
-	worker := targets.Build(t, "testdata/worker.c", "-pthread")
 	daemon := s.attuned()
 	tuned := map[uint32]*targets.Target{}
 	for uid, name := range map[uint32]string{0: "roots", nobody: "users"} {
-		program := s.path(name)
-		if out, err := exec.Command("cp", worker, program).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		program := s.worker(name)
 		command := exec.Command(program)
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 		c := a.reset()

@@ -32,10 +32,7 @@ func TestFullDisk(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Unmount(s.path("state"), unix.MNT_DETACH) })
 	a := &scripted{}
 	serveScript(t, a, s.path("a.sock"))
-	program := s.path("worker")
-	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {
-		t.Fatal(err)
-	}
+	program := s.worker("worker")
 	target := targets.Start(t, program)
 	s.register("r1", program, "tune")
 	c := a.reset()

@@ -69,10 +69,7 @@ func testKilled(t *testing.T, uid uint32) {
 	s := mustSiteOnly(t)
 	a := &scripted{points: []*attunev1.PointWant{workPoint()}}
 	serveScript(t, a, s.path("a.sock"))
-	program := s.path("worker")
-	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {
-		t.Fatal(err)
-	}
+	program := s.worker("worker")
 	command := exec.Command(program)
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 	target := targets.StartCommand(t, command)

@@ -5,12 +5,7 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,10 +60,7 @@ func mustTune(t *testing.T, s *site, a *scripted, id string) *tuned {
 func mustBeChanged(t *testing.T, s *site, a *scripted, id string, prepare func(*attunev1.Change)) *tuned {
 	t.Helper()
 	w := &tuned{connection: a.reset()}
-	program := s.path(id)
-	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {
-		t.Fatal(err)
-	}
+	program := s.worker(id)
 	w.target = targets.Start(t, program)
 	s.register(id, program, "tune")
 	w.handle = patience.Receive(t, "the process", w.processes).GetHandle()
@@ -91,12 +83,12 @@ func testLost(t *testing.T, signal unix.Signal, why string) {
 		t.Fatal(err)
 	}
 	const given = "session is given up"
-	patience.Until(t, "the session to be given up", func() bool { return s.logged(given) == 1 })
+	patience.Until(t, "the session to be given up", func() bool { return s.said(given) == 1 })
 	if knob := one.target.Ask(t, "knob"); knob != knobBefore {
 		t.Errorf("the knob is %s, want it as it was", knob)
 	}
-	if said := s.status(t); !strings.Contains(said, why) {
-		t.Errorf("the record says nothing of %q: %s", why, said)
+	if _, status := s.get("/v1/status"); !strings.Contains(status, why) {
+		t.Errorf("the record says nothing of %q: %s", why, status)
 	}
 	if knob := other.target.Ask(t, "knob"); knob != knobAfter {
 		t.Errorf("the other session's knob is %s, want it changed still", knob)
@@ -108,44 +100,15 @@ func testLost(t *testing.T, signal unix.Signal, why string) {
 		t.Errorf("undo in the other session: %v", result)
 	}
 	mustTune(t, s, a, "third") // sessions begin as before
-	if n := s.logged(given); n != 1 {
+	if n := s.said(given); n != 1 {
 		t.Errorf("it is said %d times that a session is given up", n)
 	}
-	if n := s.logged("session begins here"); n != 3 {
+	if n := s.said("session begins here"); n != 3 {
 		t.Errorf("%d sessions have begun, want 3: the one that was given up is tried again", n)
 	}
 	s.stop(daemon)
 	checkUnharmed(t, one.target)
 	checkUnharmed(t, other.target)
-}
-
-// logged counts the lines of attuned's log with a text.
-func (s *site) logged(text string) int {
-	s.t.Helper()
-	log, err := os.ReadFile(s.path("log"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return bytes.Count(log, []byte(text))
-}
-
-// status is what attuned says of itself.
-func (s *site) status(t *testing.T) string {
-	t.Helper()
-	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-		return net.Dial("unix", s.path("run/attuned.sock"))
-	}}}
-	defer client.CloseIdleConnections()
-	response, err := client.Get("http://attuned/v1/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // mustHolder finds the process of a session by the descriptor that it has of one of

@@ -6,7 +6,6 @@ package main
 
 import (
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -25,10 +24,7 @@ func TestMetrics(t *testing.T) {
 	s := mustSiteOnly(t)
 	a := &scripted{}
 	serveScript(t, a, s.path("a.sock"))
-	program := s.path("worker")
-	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {
-		t.Fatal(err)
-	}
+	program := s.worker("worker")
 	target := targets.Start(t, program)
 	s.register("r1", program, "tune")
 	c := a.reset()

@@ -19,9 +19,11 @@ import (
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/confined"
 	"github.com/attune-hpc/attune/internal/testing/gobuild"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 	"github.com/attune-hpc/attune/packaging/systemd"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -62,13 +64,7 @@ func mustSite(t *testing.T, config analyzer.Config) *site {
 // a.sock.
 func mustSiteOnly(t *testing.T) *site {
 	t.Helper()
-	dir := t.TempDir()
-	for _, dir := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(dir, 0o755); err != nil { // users have programs and sockets below
-			t.Fatal(err)
-		}
-	}
-	s := &site{t: t, dir: dir, served: make(chan error, 1)}
+	s := &site{t: t, dir: asuser.Folder(t), served: make(chan error, 1)} // users have programs and sockets below
 	s.write("policy.yaml", "service:\n  - mode: tune\n    users: [root, nobody]\n")
 	s.openRegistry()
 	s.announceAnalyzer()
@@ -82,6 +78,15 @@ func (s *site) write(name, content string) {
 	if err := os.WriteFile(s.path(name), []byte(content), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// worker builds testdata/worker.c under a name, where users see it, and returns its path.
+func (s *site) worker(name string) string {
+	s.t.Helper()
+	if err := os.Rename(targets.Build(s.t, "testdata/worker.c", "-pthread"), s.path(name)); err != nil {
+		s.t.Fatal(err)
+	}
+	return s.path(name)
 }
 
 func (s *site) openRegistry() {

@@ -5,7 +5,6 @@
 package main
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -30,10 +29,7 @@ func TestAnalyzerComesBack(t *testing.T) {
 	s := mustSiteOnly(t)
 	a := &scripted{points: []*attunev1.PointWant{workPoint()}}
 	stop := serveScript(t, a, s.path("a.sock"))
-	program := s.path("worker")
-	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {
-		t.Fatal(err)
-	}
+	program := s.worker("worker")
 	target := targets.Start(t, program)
 	s.register("r1", program, "tune")
 	c := a.reset()

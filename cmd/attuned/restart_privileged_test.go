@@ -39,10 +39,7 @@ func mustHaveProven(t *testing.T, hold time.Duration) *restarted {
 	t.Helper()
 	r := &restarted{site: mustSiteOnly(t), analyzer: &scripted{}}
 	serveScript(t, r.analyzer, r.path("a.sock"))
-	program := r.path("worker")
-	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {
-		t.Fatal(err)
-	}
+	program := r.worker("worker")
 	r.register("r1", program, "tune")
 	c := r.analyzer.reset()
 	r.start(hold)

@@ -41,10 +41,7 @@ func TestPolicyIsReadAgain(t *testing.T) {
 	s := mustSiteOnly(t)
 	a := &scripted{}
 	serveScript(t, a, s.path("a.sock"))
-	program := s.path("worker")
-	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {
-		t.Fatal(err)
-	}
+	program := s.worker("worker")
 	target := targets.Start(t, program)
 	s.register("r1", program, "tune")
 	c := a.reset()
@@ -73,12 +70,7 @@ func TestRegistryIsLost(t *testing.T) {
 	s := mustSiteOnly(t)
 	a := &scripted{points: []*attunev1.PointWant{workPoint()}}
 	serveScript(t, a, s.path("a.sock"))
-	program, other := s.path("worker"), s.path("other")
-	for _, path := range []string{program, other} {
-		if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), path); err != nil {
-			t.Fatal(err)
-		}
-	}
+	program, other := s.worker("worker"), s.worker("other")
 	target := targets.Start(t, program)
 	s.register("r1", program, "tune")
 	c := a.reset()

@@ -78,10 +78,7 @@ func TestTaskIsHandedOver(t *testing.T) {
 	a := &scripted{points: []*attunev1.PointWant{workPoint()}, registered: func(r *attunev1.Registration) { s.put(r) }}
 	serveScript(t, a, s.path("a.sock"))
 	s.write("policy.yaml", "service:\n  - mode: tune\n    owners: [role:user]\n")
-	worker := s.path("worker")
-	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), worker); err != nil {
-		t.Fatal(err)
-	}
+	worker := s.worker("worker")
 	c := a.reset()
 	daemon := s.attuned()
 	patience.Until(t, "the daemon", func() bool { status, _ := s.get("/readyz"); return status == http.StatusOK })
