@@ -20,7 +20,7 @@ func TestAttachToAFamily(t *testing.T) {
 		until [ $(pgrep -c -P $parent) = 3 ]; do sleep 0.01; done
 		for p in $(pgrep -P $parent); do until grep -q tst-slee /proc/$p/comm && grep -q libc /proc/$p/maps && grep -q '^State:.S' /proc/$p/status; do sleep 0.01; done; done
 		$ATTUNE_BINARY attach $ATTACH 2>log & attached=$!
-		for i in $(seq 1000); do [ $(grep -c '^attune: entered process' log) -ge $WANTED ] && break; sleep 0.02; done
+		for i in $(seq 6000); do [ $(grep -c '^attune: entered process' log) -ge $WANTED ] && break; sleep 0.02; done
 		kill -INT $attached; wait $attached; cat log
 		kill $(pgrep -P $parent) $parent; rm -r $dir`
 	for name, row := range map[string]struct{ attach, wanted string }{
@@ -63,7 +63,7 @@ func TestAttachRefuses(t *testing.T) {
 		code         int
 	}{
 		"held by another":   {second, "cannot be entered: another attune controls the process", 1},
-		"not there":         {"$ATTUNE_BINARY attach 4194303", "attune: process 4194303: there is none, or it has ended\n", 1},
+		"not there":         {"$ATTUNE_BINARY attach 4194304", "attune: process 4194304: there is none, or it has ended\n", 1},
 		"the whole machine": {"$ATTUNE_BINARY attach 1", "--name PATTERN", 2},
 		"every name":        {"$ATTUNE_BINARY attach --name '*'", "not all", 2},
 		"no such name":      {"$ATTUNE_BINARY attach --name no-such-program-at-all", "no process of yours", 2},

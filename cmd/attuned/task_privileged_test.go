@@ -146,7 +146,7 @@ func TestTaskIsRefused(t *testing.T) {
 	}{
 		{"no JSON", "pid", http.StatusBadRequest, "is no JSON"},
 		{"no process", node.Task{Mode: "tune", Job: job}, http.StatusBadRequest, "is no process id"},
-		{"ended", node.Task{PID: 4194303, Mode: "tune", Job: job}, http.StatusBadRequest, "4194303"},
+		{"ended", node.Task{PID: 1 << 22, Mode: "tune", Job: job}, http.StatusBadRequest, "4194304"},
 		{"mode", node.Task{PID: os.Getpid(), Mode: "spoil", Job: job}, http.StatusBadRequest, "none of observe, advise, tune"},
 		{"job", node.Task{PID: os.Getpid(), Mode: "tune", Job: node.TaskJob{Kind: "slurm", ID: "../7"}}, http.StatusBadRequest, "is no name"},
 		{"objective", node.Task{PID: os.Getpid(), Mode: "tune", Objective: "command:id", Job: job}, http.StatusBadRequest, "runs no command of a user's"},
