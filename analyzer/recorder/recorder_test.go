@@ -13,11 +13,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/attune-hpc/attune/analyzer/recorder"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk/recording"
 )
-
-const patience = 20 * time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -69,7 +68,7 @@ func TestRecord(t *testing.T) {
 	for i := range int64(1000) {
 		r.Take(remark(i, 10))
 	}
-	if dropped, err := r.Close(patience); dropped != 0 || err != nil {
+	if dropped, err := r.Close(patience.Limit); dropped != 0 || err != nil {
 		t.Fatal(dropped, err)
 	}
 	r.Take(remark(2000, 10)) // too late: left out
@@ -108,7 +107,7 @@ func TestSlowFile(t *testing.T) {
 	}
 	r.Take(remark(100, 10))
 	close(file.let)
-	dropped, err := r.Close(patience)
+	dropped, err := r.Close(patience.Limit)
 	if err != nil || dropped == 0 || dropped > 50 {
 		t.Fatalf("%d dropped, %v", dropped, err)
 	}
@@ -133,7 +132,7 @@ func TestFullOfNews(t *testing.T) {
 		r.Take(remark(i, 1<<20))
 	}
 	close(file.let)
-	_, err = r.Close(patience)
+	_, err = r.Close(patience.Limit)
 	if text := recorder.Problem(0, err); !strings.Contains(text, "ends early") {
 		t.Errorf("%v: %q", err, text)
 	}
@@ -173,7 +172,7 @@ func TestFullDisk(t *testing.T) {
 	for i := range int64(100) {
 		r.Take(records(i, 100))
 	}
-	if _, err := r.Close(patience); !errors.Is(err, errSpace) {
+	if _, err := r.Close(patience.Limit); !errors.Is(err, errSpace) {
 		t.Errorf("in the middle: %v", err)
 	}
 }
@@ -190,7 +189,7 @@ func TestHangingFile(t *testing.T) {
 		t.Error("no error")
 	}
 	close(file.let)
-	if _, err := r.Close(patience); err != nil {
+	if _, err := r.Close(patience.Limit); err != nil {
 		t.Error(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/attune-hpc/attune/analyzer/internal/tunletbuild"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -65,38 +66,24 @@ func (o *observer) TunletGone(name, reason string, final bool) {
 	o.gone <- goneEvent{name, reason, final}
 }
 
-const patience = 20 * time.Second
-
 func receive[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(patience):
-		t.Fatal("nothing came")
-		panic("not reached")
-	}
+	return patience.Receive(t, "what the host tells", from)
 }
 
 // fast returns options without long pauses.
 func fast(dir string, names ...string) Options {
-	return Options{Dirs: []string{dir}, Names: names, pause: time.Millisecond, maxFailures: 3, startTimeout: patience}
+	return Options{Dirs: []string{dir}, Names: names, pause: time.Millisecond, maxFailures: 3, startTimeout: patience.Limit}
 }
 
 // eventually waits until a status is as wanted.
-func eventually(t *testing.T, h *Host, want func(Status) bool) Status {
+func eventually(t *testing.T, h *Host, want func(Status) bool) (st Status) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		st := h.Status()[0]
-		if want(st) {
-			return st
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("status stays %+v", st)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	patience.Until(t, "a status", func() bool {
+		st = h.Status()[0]
+		return want(st)
+	})
+	return st
 }
 
 func TestRunAndStop(t *testing.T) {
@@ -261,13 +248,7 @@ func TestNoOrphans(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	deadline := time.Now().Add(patience)
-	for runs(pid) {
-		if time.Now().After(deadline) {
-			t.Fatalf("tunlet %d outlives its host", pid)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	patience.Until(t, "the end of a tunlet without a host", func() bool { return !runs(pid) })
 }
 
 // runs reports whether a process runs; a zombie does not.

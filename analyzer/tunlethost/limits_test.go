@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -50,13 +51,11 @@ func TestLimits(t *testing.T) {
 func TestStartDoesNotCount(t *testing.T) {
 	tn := &Tunlet{life: &running{proc: &process{pid: os.Getpid(), costs: newAccount()}}}
 	used := time.Duration(0)
-	for deadline := time.Now().Add(patience); used == 0; {
-		if u, ok := tn.life.measure(); !ok || time.Now().After(deadline) {
-			t.Fatalf("usage %+v, %v", u, ok)
-		} else {
-			used = u.cpu
-		}
-	}
+	patience.Until(t, "CPU time", func() bool {
+		u, ok := tn.life.measure()
+		used = u.cpu
+		return ok && used > 0
+	})
 	if w := (Limits{}).watcher(tn.life); w.cpu < used {
 		t.Errorf("the window begins at %v of CPU time, %v are used", w.cpu, used)
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -31,7 +32,7 @@ func newSite(t *testing.T, limits Limits) *site {
 	t.Helper()
 	dir := testTunlet.Dir(t, "good")
 	testTunlet.Package(t, dir)
-	pool, err := NewPool(PoolOptions{Limits: limits, MaxOwn: 1, startTimeout: patience, idle: 1})
+	pool, err := NewPool(PoolOptions{Limits: limits, MaxOwn: 1, startTimeout: patience.Limit, idle: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,11 +135,7 @@ func TestSessionsShareAProcess(t *testing.T) {
 // vanish waits until no process of the package is left.
 func vanish(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); len(packageProcesses(t)) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("a process stays that nobody needs")
-		}
-	}
+	patience.Until(t, "the end of processes that nobody needs", func() bool { return len(packageProcesses(t)) == 0 })
 }
 
 // A panic ends the tunlet of its session, which gets a new one in the same process;
@@ -214,14 +211,10 @@ func TestHangHoldsUpNobody(t *testing.T) {
 // appear waits for a file.
 func appear(t *testing.T, file string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		if _, err := os.Stat(file); err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s does not appear", file)
-		}
-	}
+	patience.Until(t, file, func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
 }
 
 // giveUp has a session give its tunlet up, and waits until the pool knows what it has
@@ -234,16 +227,11 @@ func (s *site) giveUp(n *sharer) {
 		s.t.Errorf("gone %+v", g)
 	}
 	n.await("anything")
-	retired := func() bool {
+	patience.Until(s.t, "word of a call that does not return", func() bool {
 		s.pool.mu.Lock()
 		defer s.pool.mu.Unlock()
 		return left.retired
-	}
-	for deadline := time.Now().Add(patience); !retired(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatal("nobody has noticed that a call does not return")
-		}
-	}
+	})
 }
 
 // When the process ends, each session gets a tunlet again, in one process.

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -36,11 +37,7 @@ func asleep(t *testing.T, options Options) (*Host, *observer, sleeper) {
 	}
 	t.Cleanup(h.Stop)
 	s := receive(t, o.asleep)
-	for deadline := time.Now().Add(patience); len(children(t, "attune-tunlet-sleepy")) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("a tunlet that sleeps has a process")
-		}
-	}
+	patience.Until(t, "the end of a sleeping tunlet's process", func() bool { return len(children(t, "attune-tunlet-sleepy")) == 0 })
 	return h, o, s
 }
 
@@ -81,7 +78,7 @@ func TestSleep(t *testing.T) {
 		t.Errorf("known as\n%v, is\n%v", second.info, first.info)
 	}
 
-	options.startTimeout = patience
+	options.startTimeout = patience.Limit
 	h, o, third := asleep(t, options)
 	third.wake()
 	third.wake() // once is enough
@@ -109,11 +106,7 @@ func TestTooMuchWhileAsleep(t *testing.T) {
 	}
 	defer h.Stop()
 	s := receive(t, o.asleep)
-	for deadline := time.Now().Add(patience); len(children(t, "attune-tunlet-sleepyhog")) > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it is still there")
-		}
-	}
+	patience.Until(t, "its end", func() bool { return len(children(t, "attune-tunlet-sleepyhog")) == 0 })
 	if st := h.Status()[0]; st.State != StateAsleep {
 		t.Errorf("status %+v", st)
 	}
