@@ -12,7 +12,9 @@ import (
 
 func (d *document) addGoals(l load, f figure) {
 	if l.goal == 0 {
-		d.Goals = append(d.Goals, present.Goal{Name: l.name + ": lost and not counted", Value: present.Figure(f.Unaccounted)})
+		d.Goals = append(d.Goals,
+			present.Goal{Name: l.name + ": lost", Value: present.Figure(f.Lost), Limit: 1, AtLeast: true}, // else nothing is shown
+			present.Goal{Name: l.name + ": lost and not counted", Value: present.Figure(f.Unaccounted)})
 		return
 	}
 	d.Goals = append(d.Goals,
