@@ -22,7 +22,7 @@ const (
 	// calls is how often the program calls the probed function from main on.
 	calls = 100
 	// settle is how long the counts of a process are waited for.
-	settle = 300 * time.Millisecond
+	settle = 2 * time.Second
 )
 
 // starts is what was measured of processes that a registration means, in
