@@ -5,12 +5,12 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"time"
 
+	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/controller/discover"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -43,7 +43,7 @@ func (c *counter) Mismatch(*attunev1.Mismatch) {}
 // countShort starts processes that do nothing.
 func countShort(ctx context.Context, dir string) (s short, err error) {
 	program := filepath.Join(dir, "detected-short")
-	if err := copyFile("/bin/true", program); err != nil {
+	if err := measure.CopyProgram("/bin/true", program); err != nil {
 		return s, err
 	}
 	c := new(counter)
@@ -74,14 +74,6 @@ func countShort(ctx context.Context, dir string) (s short, err error) {
 	_ = await(ctx, "processes", func() bool { return c.found.Load() >= shortProcesses })
 	s.Found, s.Lost = int(c.found.Load()), w.Status().Lost
 	return s, nil
-}
-
-func copyFile(from, to string) error {
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, data, 0o755)
 }
 
 // await waits until something holds, for patience at most.

@@ -18,6 +18,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/silentfs"
 )
@@ -145,11 +146,11 @@ func zombie(pid int) bool {
 // prepareAttack makes what the attacker needs: programs, and a folder of their own.
 func (f folder) prepareAttack(compiled, unread string) error {
 	for _, name := range []string{"exit", "traced", "maps", "garbage"} {
-		if err := copyFile(compiled, f.path("bin/hostile-"+name)); err != nil {
+		if err := measure.CopyProgram(compiled, f.path("bin/hostile-"+name)); err != nil {
 			return err
 		}
 	}
-	err := errors.Join(copyFile(unread, f.path("bin/hostile-unread")), copyFile(f.path("bin/attacker"), f.path("bin/hostile-objects")))
+	err := errors.Join(measure.CopyProgram(unread, f.path("bin/hostile-unread")), measure.CopyProgram(f.path("bin/attacker"), f.path("bin/hostile-objects")))
 	for _, name := range append(fuseFolders, "files") {
 		err = errors.Join(err, os.MkdirAll(f.path(name), 0o755))
 	}

@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -64,10 +63,10 @@ func (f folder) prepare(ctx context.Context) error {
 		"bench/workloads/numpy_storm.py": "harmless/" + jobScript, f.path("built/detected"): "harmless/detected",
 		f.path("built/malloc_storm"): "harmless/malloc_storm",
 	} {
-		err = errors.Join(err, copyFile(from, f.path(to)))
+		err = errors.Join(err, measure.CopyProgram(from, f.path(to)))
 	}
-	err = errors.Join(err, copyFile(f.path("harmless/"+jobScript), f.path("harmless/"+plainScript)),
-		copyFile(f.path("harmless/detected"), f.path("harmless/launcher")), os.WriteFile(f.path("policy.yaml"), []byte(policy), 0o600))
+	err = errors.Join(err, measure.CopyProgram(f.path("harmless/"+jobScript), f.path("harmless/"+plainScript)),
+		measure.CopyProgram(f.path("harmless/detected"), f.path("harmless/launcher")), os.WriteFile(f.path("policy.yaml"), []byte(policy), 0o600))
 	if err != nil {
 		return err
 	}
@@ -75,14 +74,6 @@ func (f folder) prepare(ctx context.Context) error {
 		return fmt.Errorf("tunlets: %w: %s", err, out)
 	}
 	return f.prepareAttack(f.path("built/hostile"), f.path("built/unread"))
-}
-
-func copyFile(from, to string) error {
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o755))
 }
 
 // rates are rounds in a second, and in a second of the processor that the program had.

@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // document is what -json writes.
@@ -103,7 +104,9 @@ func (d *document) start(ctx context.Context) (*program, error) {
 	}
 	p, err := start(ctx, path, d.Threads)
 	if err == nil && d.Calls {
-		p.calls, d.Threads = true, status(p.pid, "Threads")-1
+		var stat procid.Stat
+		stat, err = procid.ReadStat(p.pid)
+		p.calls, d.Threads = true, stat.Threads-1
 	}
 	return p, err
 }

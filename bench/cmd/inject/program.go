@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // program is bench/workloads/entered.c as it runs, or where calls is true timeouts.c of
@@ -164,21 +165,8 @@ func resourcesOf(pid int) (r resources) {
 	if content, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid)); err == nil {
 		r.Mappings = strings.Count(string(content), "\n")
 	}
-	r.Threads, r.Kilobytes = status(pid, "Threads"), status(pid, "VmSize")
+	if stat, err := procid.ReadStat(pid); err == nil {
+		r.Threads, r.Kilobytes = stat.Threads, int(stat.VirtualBytes>>10)
+	}
 	return r
-}
-
-// status is a number of /proc/PID/status, 0 if it cannot be read.
-func status(pid int, name string) int {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(content)) {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			n, _ := strconv.Atoi(strings.Fields(value)[0])
-			return n
-		}
-	}
-	return 0
 }

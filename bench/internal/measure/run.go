@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -101,6 +102,15 @@ func StartPiped(cmd *exec.Cmd) (in io.WriteCloser, out *bufio.Reader, err error)
 		return nil, nil, err
 	}
 	return in, bufio.NewReader(stdout), cmd.Start()
+}
+
+// CopyProgram copies a program into a folder, which need not be there.
+func CopyProgram(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o755))
 }
 
 func readLines(from io.Reader) ([]Line, error) {
