@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/cmd/attune/cert"
+	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
 // TestCert makes a CA and certificates, as an administrator would.
@@ -106,5 +107,41 @@ func TestCertShowTrouble(t *testing.T) {
 				t.Errorf("%d, %q, want 1 and %q", got.code, shown[0].Trouble, tt.says)
 			}
 		})
+	}
+}
+
+// TestCertRevoke has a site not believe certificates any more, and lists them.
+func TestCertRevoke(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("takes root of the Analyzer's machine")
+	}
+	s, dir := newSite(t), t.TempDir()
+	if got := shellIn(t, dir, "$ATTUNE_BINARY cert init --ca ca && $ATTUNE_BINARY cert issue --ca ca --role node n7", ""); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	for _, step := range []struct {
+		command string
+		code    int
+		says    []string
+	}{
+		{"revoked", exitcode.OK, []string{"Nothing is revoked"}},
+		{"revoke", exitcode.Usage, []string{"one is needed"}},
+		{"revoke --role king alice", exitcode.Usage, []string{`"king" is no role`}},
+		{"revoke --file DIR/n7/node.crt", exitcode.OK, []string{"serial ", "root (", "certificate of n7"}},
+		{"revoke --serial 1F:0a:77 --reason test", exitcode.OK, []string{"serial 1f0a77", "test"}},
+		{"revoke --role user --before 2026-01-31T12:00:00Z alice", exitcode.OK, []string{"user alice, from before 2026-01-31T"}},
+		{"revoked", exitcode.OK, []string{"certificate of n7", "serial 1f0a77", "user alice"}},
+		{"revoked --json", exitcode.OK, []string{`"serial"`, "1f0a77"}},
+	} {
+		args := strings.Fields("cert " + strings.ReplaceAll(step.command, "DIR", dir))
+		got, code := s.ask(args...)
+		if code != step.code {
+			t.Fatalf("attune %v: code %d, %q", args, code, got)
+		}
+		for _, word := range step.says {
+			if !strings.Contains(got, word) {
+				t.Errorf("attune %v: %q lacks %q", args, got, word)
+			}
+		}
 	}
 }
