@@ -234,6 +234,8 @@ func TestAnalyzerSettings(t *testing.T) {
 		{name: "the certificate of a node", flags: certified("n1", "node"), want: "needs one of role analyzer"},
 		{name: "nothing to renew", flags: []string{"--tls-issuer", "host:7118"}, want: "needs a certificate"},
 		{name: "no address", flags: []string{"--listen", "here"}, want: "want HOST:PORT"},
+		{name: "an address to advertise", flags: []string{"--advertise", "head.example.org:7117"}},
+		{name: "no address to advertise", flags: []string{"--advertise", "head"}, want: "want HOST:PORT"},
 		{name: "metrics nowhere", flags: []string{"--metrics-listen", "9117"}, want: "want HOST:PORT"},
 		{name: "metrics in no file of node_exporter's", flags: []string{"--metrics-file", "/var/lib/attune.txt"}, want: "ends with .prom"},
 		{name: "no time", flags: []string{"--lease", "0"}, want: "write a time"},
