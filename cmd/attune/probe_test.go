@@ -284,6 +284,8 @@ func TestProbeUsage(t *testing.T) {
 		{"no such process to list", "list 2000000000", 1, "attune ps"},
 		{"interval", "watch --interval 1ms $P libc.so.6:write", 2, "50ms"},
 		{"negative time", "watch --for -1s $P libc.so.6:write", 2, "10s"},
+		{"folded stacks of no point", "watch --folded /dev/null $P libc.so.6:write", 2, "no point has any"},
+		{"drawn stacks of no point", "watch --flame /dev/null $P libc.so.6:write", 2, "by stack"},
 		{"nothing to remove", "remove $P", 1, "attune probe list"},
 		{"nothing that can be placed", "watch $P steps:nothing", 1, "none of the 1"},
 		{"unknown command", "remov $P", 2, "did you mean `attune probe remove`"},
