@@ -4,6 +4,9 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -109,6 +112,29 @@ func TestTuneAllOrNothing(t *testing.T) {
 	k.want(t, "tune $P 2000000000 pipe.size@$R=128K", 1, "process 2000000000", "there is none")
 	if got := k.Ask(t, "pipe"); got != "65536" {
 		t.Errorf("the program has %s", got)
+	}
+}
+
+// What this user could not take back is done where that is wanted.
+func TestTuneWithoutUndo(t *testing.T) {
+	command := []string{targets.Build(t, "../../controller/actuate/system/testdata/keeper.c")}
+	as := "" // an ordinary user
+	if os.Geteuid() == 0 {
+		as = "setpriv --bounding-set=-all -- "
+		command = append(strings.Fields(as), command...)
+	}
+	target := targets.StartCommand(t, exec.Command(command[0], command[1:]...))
+	for _, row := range []struct {
+		flag, says string
+		code       int
+	}{
+		{"", "use --no-undo to change it anyway", 1},
+		{"--no-undo ", "no way back: raising the hard limit", 0},
+	} {
+		got := shell(t, fmt.Sprint(as, "$ATTUNE_BINARY tune ", row.flag, target.PID, " limit.core=0:0"), "")
+		if got.code != row.code || !strings.Contains(got.stdout+got.stderr, row.says) {
+			t.Errorf("%+v, want %d and %q", got, row.code, row.says)
+		}
 	}
 }
 

@@ -97,6 +97,17 @@ func TestTuneLoad(t *testing.T) {
 	i.want(t, "tune call $P library.so:from_library", 1, "no such object")
 }
 
+// What is loaded later finds what a library that is loaded globally has.
+func TestTuneLoadGlobally(t *testing.T) {
+	i := newInsideTest(t)
+	needs := targets.BuildText(t, "needing", "int from_library(void); int needing(void); int needing(void) { return 2 * from_library(); }", "-shared", "-fPIC")
+	i.want(t, "tune load $P $L", 0)
+	i.want(t, "tune load $P "+needs, 1, "undefined symbol: from_library")
+	i.want(t, "tune load --global $P $L", 0)
+	i.want(t, "tune load $P "+needs, 0)
+	i.want(t, "tune call $P needing:needing", 0, "returned 9422")
+}
+
 // One process of several in which it cannot be done takes it back in all.
 func TestTuneSeveralProcesses(t *testing.T) {
 	first, second := newInsideTest(t), newInsideTest(t)
@@ -189,6 +200,25 @@ func TestTuneFunctions(t *testing.T) {
 			t.Errorf("without %s the program computes %s, want %s", changes[step.at].Knob, got, step.want)
 		}
 	}
+}
+
+// A call that is inserted at the exit gets what the function returns.
+func TestTuneInsertAtExit(t *testing.T) {
+	i := newInsideTest(t)
+	i.want(t, "tune set $P tuned:counter@tuned.c=3", 0)
+	i.want(t, "tune insert --at-exit $P tuned:plain tuned:notice result", 0, "calls tuned:notice")
+	if got := i.Ask(t, "functions") + ", noticed " + i.Ask(t, "seen"); got != "15 1015 2.5, noticed 30" {
+		t.Errorf("the program computes %s", got)
+	}
+	changes := i.changes(t)
+	if len(changes) != 2 || changes[1].Where != "exit of tuned:plain" {
+		t.Fatalf("%+v", changes)
+	}
+	i.want(t, "undo "+changes[1].ID, 0, "undone")
+	if got := i.Ask(t, "functions") + ", noticed " + i.Ask(t, "seen"); got != "15 1015 2.5, noticed 30" {
+		t.Errorf("afterwards the program computes %s", got)
+	}
+	i.want(t, "tune insert $P tuned:plain tuned:notice result", 1, "at the exit only")
 }
 
 func TestTuneFunctionUsage(t *testing.T) {

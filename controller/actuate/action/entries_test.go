@@ -70,6 +70,12 @@ var functionActions = []struct {
 			Arguments: []*attunev1.Argument{{Kind: &attunev1.Argument_Parameter{Parameter: 0}}},
 		}}}, untouched,
 	},
+	{
+		"call inserted at the exit", &attunev1.Action{Kind: &attunev1.Action_Insert{Insert: &attunev1.InsertCall{
+			Function: inTuned("plain"), Call: inTuned("notice"), Place: attunev1.Place_PLACE_EXIT,
+			Arguments: []*attunev1.Argument{{Kind: &attunev1.Argument_Result{Result: true}}},
+		}}}, untouched,
+	},
 }
 
 func TestFunctions(t *testing.T) {
