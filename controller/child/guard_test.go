@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/clock"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
@@ -45,21 +45,31 @@ func TestGuardOutlastsCollections(t *testing.T) {
 }
 
 // mustFindGuard returns the pid of the guard of a directory.
-func mustFindGuard(t *testing.T, dir string) (pid int) {
+func mustFindGuard(t *testing.T, dir string) int {
 	t.Helper()
-	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	found := executing(t, "\x00"+GuardWord+"\x00"+dir)
+	if len(found) == 0 {
+		t.Fatal("there is no guard")
+	}
+	return found[0]
+}
+
+// executing lists the processes that execute this test program with some arguments. Those of
+// others are not read: another test's process may not answer.
+func executing(t *testing.T, arguments string) (found []int) {
+	t.Helper()
+	pids, err := procid.List()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range paths {
-		line, _ := os.ReadFile(path) // it may have ended
-		if bytes.Contains(line, []byte("\x00"+GuardWord+"\x00"+dir)) {
-			if _, err := fmt.Sscanf(path, "/proc/%d/", &pid); err != nil {
-				t.Fatal(err)
-			}
-			return pid
+	for _, pid := range pids {
+		if procid.Executable(pid) != procid.Executable(os.Getpid()) {
+			continue
+		}
+		line, _ := os.ReadFile(procid.Path(pid, "cmdline")) // it may have ended
+		if bytes.Contains(line, []byte(arguments)) {
+			found = append(found, pid)
 		}
 	}
-	t.Fatal("there is no guard")
-	return 0
+	return found
 }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -23,7 +22,7 @@ func mustSilence(t *testing.T) (*Pool, *silentfs.FS) {
 	t.Helper()
 	var path string
 	t.Cleanup(func() { // when the server is gone
-		patience.Until(t, "the end of what was left behind", func() bool { return !executed(path) })
+		patience.Until(t, "the end of what was left behind", func() bool { return len(executing(t, path)) == 0 })
 	})
 	fs := silentfs.Mount(t, os.Getuid(), nil)
 	path = fs.File
@@ -32,17 +31,6 @@ func mustSilence(t *testing.T) (*Pool, *silentfs.FS) {
 	}
 	fs.Silence(true)
 	return mustPool(t, "reads "+path), fs
-}
-
-// executed says whether a process has a word among its arguments.
-func executed(word string) bool {
-	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range paths {
-		if line, _ := os.ReadFile(path); bytes.Contains(line, []byte(word)) { // it may have ended
-			return true
-		}
-	}
-	return false
 }
 
 // A session whose process no signal ends goes on without it, whether that has answered
