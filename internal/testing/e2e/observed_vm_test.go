@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -48,20 +49,10 @@ const (
 // the start gate before its point is known: it comes by hooks while it waits.
 func programs(t *testing.T) string {
 	t.Helper()
-	folder := mustOpenFolder(t, 0o755)
+	folder := asuser.Folder(t)
 	for name, flags := range map[string][]string{"moving": {"-DCOMES_BY"}, "still": {"-static"}} {
 		built := targets.Build(t, "../../../controller/testdata/calls.c", flags...)
 		run(t, "cp", built, filepath.Join(folder, name))
-	}
-	return folder
-}
-
-// mustOpenFolder makes a folder that every user may enter.
-func mustOpenFolder(t *testing.T, mode os.FileMode) string {
-	t.Helper()
-	folder := t.TempDir()
-	if err := errors.Join(os.Chmod(filepath.Dir(folder), 0o755), os.Chmod(folder, mode)); err != nil {
-		t.Fatal(err)
 	}
 	return folder
 }
@@ -80,7 +71,10 @@ type observed struct {
 func observe(t *testing.T, prefix []string, command ...string) observed {
 	t.Helper()
 	ctx := patience.Context(t)
-	folder := mustOpenFolder(t, 0o777)
+	folder := asuser.Folder(t)
+	if err := os.Chmod(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
 	timeline, file := filepath.Join(folder, "timeline"), filepath.Join(folder, "report")
 	args := append(append([]string{}, prefix...), mustAbs(t, attune), "run", "--quiet", "--mode", "observe",
 		"--timeline", timeline, "--report", file, "--probe", hooked, "--probe", probed, "--")
