@@ -54,9 +54,12 @@ type Config struct {
 	// Entered is told of each process that LateLibrary has entered. It may be called
 	// from several goroutines and must not wait; nil: nobody is told.
 	Entered func(pid int)
-	// Untouched says at each request why nothing may be changed in processes;
-	// empty, and nil: changes are up to the policy.
-	Untouched func() string
+	// Denied says of the program that a process executes, by its path, why the process must be
+	// left alone from then on; empty, and nil: it need not.
+	Denied func(executable string) string
+	// Untouched says at each request why nothing may be changed in processes that
+	// execute a program; empty, and nil: changes are up to the policy.
+	Untouched func(executable string) string
 	// Asked is told of each request of the Analyzer that touches processes, and
 	// Answered of what became of each change, for a log of both. They may be
 	// called from several goroutines; nil: nobody is told.
@@ -169,7 +172,7 @@ func (c Config) withDefaults() Config {
 		c.ID = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
 	if c.Untouched == nil {
-		c.Untouched = func() string { return "" }
+		c.Untouched = func(string) string { return "" }
 	}
 	if c.Asked == nil {
 		c.Asked = func(*attunev1.ManageResponse) {}

@@ -53,7 +53,7 @@ func (p *parts) run(part string, f func(context.Context) error) {
 
 // rights says whose processes may be looked into, and for whom.
 func (p *parts) rights() admit.Rights {
-	return admit.Rights{User: p.config.Session.User, Owner: p.config.Session.Owner}
+	return admit.Rights{User: p.config.Session.User, Owner: p.config.Session.Owner, Denied: p.config.Denied}
 }
 
 // userID is whose processes they are.

@@ -94,13 +94,13 @@ type TakenOver struct {
 
 // TakeOver has an Actuator take over what earlier controllers hold in processes, by their
 // journals in dir. find returns the process of an identity, nil where it is not this
-// controller's or must be left alone; untouched says why nothing may be changed, empty: it
+// controller's or must be left alone; untouched says why nothing may be changed in it, empty: it
 // may. What cannot be taken over because the image or the permission is another, or because
 // somebody else has changed it, is taken back; a value that somebody else has set stays. What journals say of other processes is
 // left to them. It waits for no process: what is held in one in which something is being
 // changed is left to the next call. For an earlier controller that is just ending it waits
 // a few seconds at most, see [lockLeft].
-func TakeOver(a *Actuator, dir string, find func(procid.Identity) access.Process, untouched func() string) (taken []TakenOver, err error) {
+func TakeOver(a *Actuator, dir string, find func(procid.Identity) access.Process, untouched func(access.Process) string) (taken []TakenOver, err error) {
 	paths, err := journalsIn(dir)
 	if err != nil {
 		return nil, err
@@ -130,12 +130,12 @@ func TakeOver(a *Actuator, dir string, find func(procid.Identity) access.Process
 
 // takeOver takes one change over. It stands in one of the two journals at any time, or in
 // both: then it is taken back.
-func takeOver(a *Actuator, from *Journal, r record, process access.Process, untouched func() string) (bool, error) {
+func takeOver(a *Actuator, from *Journal, r record, process access.Process, untouched func(access.Process) string) (bool, error) {
 	if !process.TryLock() {
 		return false, nil
 	}
 	defer process.Unlock()
-	why := untouched()
+	why := untouched(process)
 	in := Changed{process, a.force, r.Change}
 	change := &appliedChange{process: process, plan: &Plan{Undo: r.Undo, Told: r.Told}, knob: r.Knob}
 	switch {

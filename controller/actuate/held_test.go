@@ -73,7 +73,7 @@ func (h *heirs) takeOver(a *actuate.Actuator, process access.Process, untouched 
 		}
 		return process
 	}
-	return actuate.TakeOver(a, h.dir, find, func() string { return untouched })
+	return actuate.TakeOver(a, h.dir, find, func(access.Process) string { return untouched })
 }
 
 func (h *heirs) is(want string) {

@@ -50,7 +50,7 @@ func New(options Options) (a *Admission, err error) {
 	a.tracker, err = track.New(track.Options{
 		JobID: o.JobID, Source: o.Source, PollInterval: o.LookInterval, Digests: o.Digests, Readers: o.Readers, Log: o.Log,
 		Handler: &follower{
-			ways: ways{o}, foreign: o.Rights.Foreign, arrivals: a.arrivals, early: a.early, door: a.door, entering: a.entering,
+			ways: ways{o}, arrivals: a.arrivals, early: a.early, door: a.door, entering: a.entering,
 		},
 	})
 	if err != nil {

@@ -18,7 +18,6 @@ var _ track.Handler = (*follower)(nil)
 // follower is what the tracker tells of processes.
 type follower struct {
 	ways
-	foreign  func(pid int) error
 	arrivals *arrivals
 	early    *early
 	door     *door
@@ -27,10 +26,10 @@ type follower struct {
 
 // Started takes an image in and tells the Analyzer.
 func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
-	t := member.New(process, member.Options{Cache: f.Cache, Functions: f.Functions, Foreign: f.foreign})
+	t := member.New(process, member.Options{Cache: f.Cache, Functions: f.Functions, Foreign: f.Rights.Foreign})
 	if held == nil {
 		t.End()
-	} else if reason := f.foreign(t.PID()); reason != nil {
+	} else if reason := f.Rights.whyAlone(process); reason != nil {
 		t.LeaveAlone(reason)
 		f.closeWays(t)
 	}

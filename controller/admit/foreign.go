@@ -3,6 +3,7 @@
 package admit
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/attune-hpc/attune/internal/authn"
@@ -16,6 +17,24 @@ type Rights struct {
 	User *attunev1.Principal
 	// Owner of the session; nil: the kernel judges.
 	Owner *attunev1.Principal
+	// Denied is why a process that executes a program must be left alone; empty, and nil: it
+	// need not.
+	Denied func(executable string) string
+}
+
+// whyAlone is why an image must be left alone: it is Foreign, or its program is denied. The
+// second is asked once for each image: what was begun is not left undone because rules
+// have changed.
+func (r Rights) whyAlone(image *attunev1.Process) error {
+	if err := r.Foreign(int(image.GetIdentity().GetPid())); err != nil {
+		return err
+	}
+	if r.Denied != nil {
+		if why := r.Denied(image.GetExecutable()); why != "" {
+			return errors.New(why)
+		}
+	}
+	return nil
 }
 
 // Foreign is why a process of the session must be left alone: it is another

@@ -3,7 +3,9 @@
 package change
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -42,9 +44,9 @@ type Options struct {
 	Owner *attunev1.Principal
 	// Lease is how long a change outlives a silent Analyzer that does not say.
 	Lease time.Duration
-	// Untouched says why nothing may be changed in processes; empty: changes are up
-	// to the policy.
-	Untouched func() string
+	// Untouched says why nothing may be changed in processes that execute a program, by its
+	// path; empty: changes are up to the policy.
+	Untouched func(executable string) string
 	// Foreign is why a process must be left alone; nil: it need not.
 	Foreign func(pid int) error
 	// BringIn has DMLib in a process if that is possible, before ctx ends.
@@ -135,10 +137,6 @@ func (c *Changes) Look(now time.Time) {
 // Apply makes changes, all or nothing, and answers. If the connection by which they were
 // asked for is lost meanwhile, they are the Analyzer's only if it says so.
 func (c *Changes) Apply(connection uint64, requestID string, changes []*attunev1.Change) {
-	if why := c.options.Untouched(); why != "" {
-		c.answerAll(requestID, refuseAll(changes, why))
-		return
-	}
 	if why := c.whyNot(changes); why != nil {
 		c.answerAll(requestID, refuseAll(changes, why.Error()))
 		return
@@ -160,13 +158,15 @@ func (c *Changes) Apply(connection uint64, requestID string, changes []*attunev1
 	}))
 }
 
-// whyNot is why none of the changes may be made whatever they are; nil: the
-// policy decides.
+// whyNot is why none of the changes may be made; nil: the policy of actions decides.
 func (c *Changes) whyNot(changes []*attunev1.Change) error {
 	for _, change := range changes {
 		if t := c.options.Members.Get(change.GetProcess()); t != nil {
-			if err := c.options.Foreign(t.PID()); err != nil && t.Alive() {
+			if err := cmp.Or(t.OutOfReach(), c.options.Foreign(t.PID())); err != nil && t.Alive() {
 				return fmt.Errorf("process %d: %w", t.PID(), err)
+			}
+			if why := c.options.Untouched(t.Executable()); why != "" {
+				return errors.New(why)
 			}
 		}
 	}
@@ -230,11 +230,11 @@ func (c *Changes) TakeOver() {
 		return
 	}
 	taken, err := actuate.TakeOver(c.actuator, o.StateDir, func(identity procid.Identity) access.Process {
-		if m := o.Members.OfPID(identity.PID); m != nil && o.Foreign(m.PID()) == nil {
+		if m := o.Members.OfPID(identity.PID); m != nil && m.OutOfReach() == nil && o.Foreign(m.PID()) == nil {
 			return m
 		}
 		return nil
-	}, o.Untouched)
+	}, func(process access.Process) string { return o.Untouched(process.(*member.Member).Executable()) })
 	if err != nil {
 		o.Log.Warn("changes of an earlier controller are not taken over", "error", err)
 	}

@@ -185,13 +185,14 @@ func mustPool(t *testing.T, how string) *Pool {
 
 func mustNew(t *testing.T, p *Pool, source *steady) *Controller {
 	t.Helper()
+	allowed := func(string) string { return "" }
 	c, err := New(controller.Config{
 		Analyzer: nowhere{}, ID: "n.1", GatePath: t.TempDir() + "/gate", StateDir: t.TempDir(), Source: source,
 		Session: controller.Session{
 			Registration: "r", Job: &attunev1.Job{Id: "1"}, Mode: "tune",
 			User: authn.Self(), Owner: authn.Self(),
 		},
-		Policy: func() *policy.Policy { return nil }, Untouched: func() string { return "" },
+		Policy: func() *policy.Policy { return nil }, Denied: allowed, Untouched: allowed,
 		Over: func([]string, error) {}, Asked: func(*attunev1.ManageResponse) {}, Answered: func(*attunev1.ActionResult) {},
 	}, p)
 	if err != nil {

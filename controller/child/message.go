@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
-	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -40,7 +39,8 @@ const (
 	drain    kind = "drain"    // answered when all events were told
 	find     kind = "find"     // answered with the Analyzer's address
 	dial     kind = "dial"     // answered with a connection to it
-	rules    kind = "rules"    // answered with ruling
+	granted  kind = "granted"  // the path of a program; answered with granting
+	rules    kind = "rules"    // answered with policy.Text
 	answered kind = "answered" // an attunev1.ActionResult; not answered
 	over     kind = "over"     // ending; not answered
 	logged   kind = "logged"   // line; not answered
@@ -114,11 +114,9 @@ type ending struct {
 	Reason string
 }
 
-// ruling is what may be done at present.
-type ruling struct {
-	Untouched string
-	Policy    policy.Text
-}
+// granting is what may be done at present to processes that execute a program: why nothing,
+// and why no change, see [controller.Config].
+type granting struct{ Denied, Untouched string }
 
 // restored is what became of a change that a dead controller left behind.
 type restored struct {

@@ -95,8 +95,14 @@ func (r *requests) handle(m message, file *os.File) error {
 		return r.find(m)
 	case dial:
 		return r.dial(m)
+	case granted:
+		program, err := decode[string](m)
+		if err != nil {
+			return err
+		}
+		return r.process.answer(m, granting{r.config.Denied(program), r.config.Untouched(program)}, noFD, nil)
 	case rules:
-		return r.process.answer(m, ruling{r.config.Untouched(), r.config.Policy().Text()}, noFD, nil)
+		return r.process.answer(m, r.config.Policy().Text(), noFD, nil)
 	case answered, over:
 		return r.takeWord(m)
 	case logged:

@@ -109,7 +109,7 @@ func (s *session) config(b beginning) (controller.Config, error) {
 			Job: new(attunev1.Job), User: new(attunev1.Principal), Owner: new(attunev1.Principal),
 		},
 		Analyzer: s.finder, Source: s.events, Log: s.log, Digests: s.options.Digests, Readers: s.options.Readers, Hidden: s.options.Hidden,
-		Policy: rules.policy, Untouched: rules.untouched, Over: s.over, Answered: s.answered,
+		Policy: rules.policy, Denied: rules.denied, Untouched: rules.untouched, Over: s.over, Answered: s.answered,
 	}
 	for _, part := range []struct {
 		text []byte

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -42,7 +43,7 @@ func TestStormInBothDirections(t *testing.T) {
 		func() error { return attuned.process.tell(happened, event{}) },
 		func() error { _, err := attuned.process.ask(ctx, ping, pinging{}, noFD, new(beating)); return err },
 		func() error { return s.tell(logged, line{Message: "a line"}) },
-		func() error { _, err := s.ask(ctx, rules, nil, noFD, new(ruling)); return err },
+		func() error { _, err := s.ask(ctx, rules, nil, noFD, new(policy.Text)); return err },
 	} {
 		storm.Go(func() {
 			for range 2000 {

@@ -145,6 +145,13 @@ func (m *Member) Snapshot() *attunev1.Process {
 	return proto.CloneOf(m.info)
 }
 
+// Executable is the path of the program, empty if that is not known.
+func (m *Member) Executable() string {
+	m.infoMu.Lock()
+	defer m.infoMu.Unlock()
+	return m.info.GetExecutable()
+}
+
 // Objects are the paths of what the process has mapped, as the tracker found it last. The
 // caller does not change them.
 func (m *Member) Objects() []string {

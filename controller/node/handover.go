@@ -48,7 +48,7 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (taken, erro
 		return taken{}, errors.Join(err, held.Close())
 	}
 	r := t.registration()
-	o := order{registration: r, job: r.GetJob(), uid: t.UID, executable: registry.HandedOver, grant: h.rules.granted(r, t.UID, registry.HandedOver)}
+	o := order{registration: r, job: r.GetJob(), uid: t.UID, grant: h.rules.granted(r, t.UID, registry.HandedOver)}
 	if o.grant.mode == "" {
 		h.sessions.refused(o.grant.refused)
 		return taken{}, errors.Join(h.refuse(t, errDenied, o.grant.reason), held.Close())
@@ -68,10 +68,20 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (taken, erro
 	h.registrations.register(r, func() bool { return h.sessions.lives(s) })
 	select {
 	case <-s.ready:
-		return taken{s.controller.Environment(t.PID), note}, nil
+		return taken{h.environment(s, t), note}, nil
 	case <-ctx.Done():
 		return taken{}, fmt.Errorf("the controller is not ready: %w", ctx.Err())
 	}
+}
+
+// environment is what the program of a task gets to come to the start gate: nothing if the
+// policy has programs that get nothing, of which it may be one. What it may be given is
+// known once it is executed.
+func (h *handover) environment(s *session, t Task) []string {
+	if h.rules.granted(s.order.registration, t.UID, "").mode == "" {
+		return nil
+	}
+	return s.controller.Environment(t.PID)
 }
 
 // unused says, for people, which of the wishes of a task its job's session does not have:

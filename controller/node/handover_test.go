@@ -132,6 +132,64 @@ func TestRefusedTaskIsNoted(t *testing.T) {
 	})
 }
 
+// What a policy says of programs holds for a task once it executes one: what it may get at the
+// most takes it, what each program may get is asked then, and the library comes later where it
+// may be one that is to be left alone.
+func TestProgramsOfTasks(t *testing.T) {
+	pid, uid := ofUser(t)
+	for _, tt := range []struct {
+		name, rules   string
+		mode, refused string // of the session; why it is not taken
+		library       bool   // comes with the program
+		vasp, lmp     string // what each program gets
+		other         string
+		unknown       string
+	}{
+		{"one is denied", `[{mode: none, executables: ["vasp*"], reason: licence}, {mode: tune, owners: ["role:user"]}]`, "tune", "", false, "none", "tune", "tune", "none"},
+		{"some are tuned", `[{mode: tune, executables: ["/opt/apps/*"]}]`, "tune", "", false, "tune", "tune", "none", "none"},
+		{"some are observed", `[{mode: observe, executables: ["vasp*"]}, {mode: tune}]`, "tune", "", true, "observe", "tune", "tune", "tune"},
+		{"all are observed", `[{mode: observe}]`, "observe", "", true, "observe", "observe", "observe", "observe"},
+		{"none is for users", `[{mode: tune, owners: ["role:admin"], executables: ["/opt/apps/*"]}]`, "", "allows any program, run by user", false, "", "", "", ""},
+		{"all are denied", `[{mode: none, reason: no}]`, "", "rule 1 of policy.yaml denies it: no", false, "", "", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rules, err := policy.Parse("policy.yaml", []byte("service: "+tt.rules))
+			if err != nil {
+				t.Fatal(err)
+			}
+			inBubble(t, func(b *bench) {
+				b.policy = rules
+				got, err := b.handover.takeTask(b.t.Context(), 0, Task{PID: pid, UID: uid, Mode: "tune", Job: TaskJob{Kind: "slurm", ID: "7"}})
+				if tt.refused != "" {
+					if err == nil || !strings.Contains(err.Error(), tt.refused) {
+						t.Errorf("taken, or for another reason not: %v", err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := b.made[0].config
+				if library := len(got.env) > 0; library != tt.library || c.Session.Mode != tt.mode {
+					t.Errorf("library %v, mode %q, want %v, %q", library, c.Session.Mode, tt.library, tt.mode)
+				}
+				for program, want := range map[string]string{"/opt/apps/vasp_std": tt.vasp, "/opt/apps/lmp": tt.lmp, "/home/u/a.out": tt.other, "": tt.unknown} {
+					gets := "tune"
+					if c.Untouched(program) != "" {
+						gets = "observe"
+					}
+					if c.Denied(program) != "" {
+						gets = "none"
+					}
+					if gets != want {
+						t.Errorf("%q gets %s, want %s: %s", program, gets, want, c.Untouched(program))
+					}
+				}
+			})
+		})
+	}
+}
+
 // Processes of jobs that are handed over are given, so that none are looked for.
 func TestHandedOverIsNotLookedFor(t *testing.T) {
 	list := toFind(map[string]*attunev1.Registration{

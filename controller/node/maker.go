@@ -51,11 +51,10 @@ func (m *maker) makeController(s *session) (controlled, error) {
 			User: authn.OfUser(s.key.uid), Mode: s.order.grant.mode,
 		},
 		GatePath: filepath.Join(m.folder(s), "gate"), LibraryPath: c.LibraryPath, LateLibrary: true,
-		Untouched: func() string { // by the policy of the day
-			return m.rules.granted(s.order.registration, s.order.uid, s.order.executable).untouched()
-		},
-		Over:  s.over,
-		Asked: func(request *attunev1.ManageResponse) { m.auditor.noteSession(s, audit.Received, request) },
+		Denied:    func(executable string) string { return m.granted(s, executable).denied() },
+		Untouched: func(executable string) string { return m.granted(s, executable).untouched() },
+		Over:      s.over,
+		Asked:     func(request *attunev1.ManageResponse) { m.auditor.noteSession(s, audit.Received, request) },
 		Answered: func(result *attunev1.ActionResult) {
 			c.Metrics.Add(metrics.NodeChanges, 1, resultOf(result))
 			m.auditor.noteSession(s, audit.Sent, result)
@@ -63,6 +62,12 @@ func (m *maker) makeController(s *session) (controlled, error) {
 		StateDir: c.journals(), TakesOver: m.left.Load(), Source: m.watcher.Source(), LookInterval: m.lookInterval(), Mechanisms: c.Mechanisms, UseBPF: c.UseBPF,
 		Policy: c.Policy, Budget: c.Budget, Version: c.Version, Log: c.Log.With("session", s.number),
 	})
+}
+
+// granted asks the policy of the day what may be done to a process of a session that
+// executes a program.
+func (m *maker) granted(s *session, executable string) grant {
+	return m.rules.granted(s.order.registration, s.order.uid, executable)
 }
 
 // lookInterval is how often a session looks for processes beside the node's

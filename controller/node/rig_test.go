@@ -111,7 +111,7 @@ func (c *steered) Changes() []actuate.InForce {
 	return []actuate.InForce{{ID: "c1", Knob: "knob", PID: c.followed[0].PID, Registration: c.config.Session.Registration}}
 }
 
-func (*steered) Environment(int) []string { return nil }
+func (*steered) Environment(int) []string { return []string{"LD_PRELOAD=/lib/libattune-dm.so"} }
 
 // KeepOnly keeps the changes whose id is "kept".
 func (*steered) KeepOnly(_ context.Context, ids []string) (kept []string, err error) {
@@ -188,7 +188,7 @@ func (b *bench) give(job string, uid uint32, pid int) (*session, error) {
 	}
 	s, err := b.sessions.takeProcess(order{
 		registration: &attunev1.Registration{Id: "r", Mode: b.mode}, job: &attunev1.Job{Kind: "slurm", Id: job},
-		uid: uid, executable: "/bin/cat", grant: grant{mode: "tune"},
+		uid: uid, grant: grant{mode: "tune"},
 	}, held)
 	if err != nil {
 		_ = held.Close()

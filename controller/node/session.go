@@ -27,8 +27,7 @@ type order struct {
 	registration *attunev1.Registration
 	job          *attunev1.Job
 	uid          uint32
-	executable   string // of the first process
-	grant        grant  // when it was found
+	grant        grant // when it was found
 }
 
 func (o order) key() sessionKey {

@@ -74,7 +74,7 @@ func (f *files) nothing() string {
 
 // of returns the files of a process.
 func (f *files) of(m *member.Member) (all []*os.File) {
-	if f.looked[m.Handle()] || f.options.Foreign(m.PID()) != nil {
+	if f.looked[m.Handle()] || m.OutOfReach() != nil || f.options.Foreign(m.PID()) != nil {
 		return nil
 	}
 	for _, number := range f.descriptors(m) {

@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -26,7 +27,8 @@ type Asking struct {
 	Owner *attunev1.Principal
 	// UID of the process.
 	UID uint32
-	// Executable is its path.
+	// Executable is its path; empty: it is not known. A rule that names executables then
+	// denies, and allows nothing.
 	Executable string
 }
 
@@ -81,34 +83,74 @@ func (e serviceEntry) compile(number int, in directory) (serviceRule, error) {
 // where no rule fits, that is nothing. A user never gets to processes of others,
 // whatever the rules say, and root's are for rules only that name root.
 func (p *Policy) Service(a Asking) (mode, reason string) {
-	switch {
-	case !authn.Reaches(a.Owner, a.UID):
-		return "", fmt.Sprintf("policy: the process belongs to user %d: %s may observe and tune their own only", a.UID, a.Owner.GetName())
-	case p == nil:
-		return "", "policy: there is no " + Path + ", and a service does nothing that no rule of it allows"
-	case p.invalid != nil:
-		return "", fmt.Sprintf("policy: everything is denied until it is mended: %v", p.invalid)
+	if why := p.whyNothing(a); why != "" {
+		return "", why
 	}
 	for _, rule := range p.service {
-		if rule.fits(a) {
+		if rule.isFor(a) && rule.runs(a.Executable) {
 			return rule.mode, rule.say(p.path)
 		}
 	}
-	return "", fmt.Sprintf("policy: no rule of service in %s allows %s, run by user %d, for %s",
-		p.path, a.Executable, a.UID, a.Owner.GetName())
+	return "", p.noRule(cmp.Or(a.Executable, "a program that is not known"), a)
 }
 
-func (r serviceRule) fits(a Asking) bool {
+// ServiceAtMost is Service for a process that has yet to execute its program: the most that
+// any program gets.
+func (p *Policy) ServiceAtMost(a Asking) (mode, reason string) {
+	if why := p.whyNothing(a); why != "" {
+		return "", why
+	}
+	reason = p.noRule("any program", a)
+	for _, rule := range p.service {
+		if !rule.isFor(a) {
+			continue
+		}
+		last := rule.executables == nil
+		if slices.Index(Modes, rule.mode) > slices.Index(Modes, mode) || last && mode == "" {
+			mode, reason = rule.mode, rule.say(p.path)
+		}
+		if last {
+			break
+		}
+	}
+	return mode, reason
+}
+
+// whyNothing is why nothing may be done, whatever the rules say; empty: they decide.
+func (p *Policy) whyNothing(a Asking) string {
+	switch {
+	case !authn.Reaches(a.Owner, a.UID):
+		return fmt.Sprintf("policy: the process belongs to user %d: %s may observe and tune their own only", a.UID, a.Owner.GetName())
+	case p == nil:
+		return "policy: there is no " + Path + ", and a service does nothing that no rule of it allows"
+	case p.invalid != nil:
+		return fmt.Sprintf("policy: everything is denied until it is mended: %v", p.invalid)
+	}
+	return ""
+}
+
+// noRule says that no rule fits, and what would.
+func (p *Policy) noRule(program string, a Asking) string {
+	return fmt.Sprintf("policy: no rule of service in %s allows %s, run by user %d, for %s; root adds one there if it is to be allowed",
+		p.path, program, a.UID, a.Owner.GetName())
+}
+
+// isFor says whether a rule fits but for its executables.
+func (r serviceRule) isFor(a Asking) bool {
 	if a.UID == 0 && r.mode != "" && !r.users.names(0) {
 		return false
 	}
-	return r.owners.has(a.Owner) &&
-		(r.users == nil || r.users.names(a.UID)) &&
-		(r.executables == nil || r.runs(a.Executable))
+	return r.owners.has(a.Owner) && (r.users == nil || r.users.names(a.UID))
 }
 
-// runs says whether an executable is listed, by path or base name.
+// runs says whether a rule fits an executable, by path or base name.
 func (r serviceRule) runs(executable string) bool {
+	switch {
+	case r.executables == nil:
+		return true
+	case executable == "":
+		return r.mode == ""
+	}
 	return slices.ContainsFunc(r.executables, func(pattern *regexp.Regexp) bool {
 		return pattern.MatchString(executable) || pattern.MatchString(path.Base(executable))
 	})

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,10 @@ func TestService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	spoken, err := Parse("the file", []byte(`service: [{mode: none, executables: ["vasp*"], reason: licence}, {mode: tune}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	alice := &attunev1.Principal{Name: "alice", Uid: 1001, Role: attunev1.Role_ROLE_USER}
 	admin := &attunev1.Principal{Name: "bob", Uid: 1007, Role: attunev1.Role_ROLE_ADMIN}
 	node := &attunev1.Principal{Name: "n1", Uid: pki.NoUID, Role: attunev1.Role_ROLE_NODE}
@@ -69,6 +74,8 @@ func TestService(t *testing.T) {
 		{"path", p, Asking{admin, 1001, "/opt/apps/bin/solver"}, "tune", "rule 4"},
 		{"base name", p, Asking{node, 1002, "/home/x/lmp_serial"}, "tune", "rule 4"},
 		{"other executable", p, Asking{node, 1002, "/home/x/cp"}, "observe", "rule 5"},
+		{"unknown executable", p, Asking{node, 1002, ""}, "observe", "rule 5"},
+		{"unknown executable, one denied", spoken, Asking{alice, 1001, ""}, "", "rule 1 of the file denies it: licence"},
 		{"other executable of an admin", p, Asking{admin, 1002, "/home/x/cp"}, "", "no rule"},
 		{"other user", p, Asking{node, 1003, "/opt/apps/x"}, "observe", "rule 5"},
 		{"root, not named", p, Asking{node, 0, "/usr/sbin/sshd"}, "", "no rule"},
@@ -118,6 +125,13 @@ func FuzzService(f *testing.F) {
 		}
 		user := &attunev1.Principal{Uid: owner, Role: attunev1.Role_ROLE_USER}
 		mode, reason := p.Service(Asking{Owner: user, UID: uid, Executable: executable})
+		most, _ := p.ServiceAtMost(Asking{Owner: user, UID: uid})
+		if slices.Index(Modes, mode) > slices.Index(Modes, most) {
+			t.Errorf("%q gets %q, and any at most %q", executable, mode, most)
+		}
+		if least, why := p.Service(Asking{Owner: user, UID: uid}); least != "" && mode == "" {
+			t.Errorf("%q gets nothing, and one that is not known %q: %s", executable, least, why)
+		}
 		if mode != "" && !authn.Reaches(user, uid) || reason == "" {
 			t.Errorf("user %d gets to processes of %d: %s", owner, uid, reason)
 		}

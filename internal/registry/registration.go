@@ -26,7 +26,7 @@ func (c *Client) PutRegistration(ctx context.Context, r *attunev1.Registration) 
 }
 
 // HandedOver is the executable of the registrations of jobs that are handed over
-// on their nodes: no path has it, so that no node finds processes for one, and
+// on their nodes, whose programs are not known yet: no path has it, so that no node finds processes for one, and
 // each serves those only that it was given itself.
 const HandedOver = "(handed over)"
 

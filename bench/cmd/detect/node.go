@@ -90,6 +90,7 @@ func (n *node) begin(ctx context.Context, dir string, inside bool) error {
 	if n.watcher, err = discover.New(discover.Options{Handler: n, Readers: helpers}); err != nil {
 		return err
 	}
+	allowed := func(string) string { return "" }
 	config := controller.Config{
 		ID: "bench", GatePath: filepath.Join(dir, "gate"), Source: n.watcher.Source(), StateDir: filepath.Join(dir, "state"),
 		Analyzer: fixed("unix:" + address), UseBPF: true, Budget: 1, Readers: helpers, Log: slog.New(n.listen()),
@@ -97,7 +98,7 @@ func (n *node) begin(ctx context.Context, dir string, inside bool) error {
 			Registration: "bench", Job: &attunev1.Job{Id: "bench"}, Mode: "observe", User: authn.Self(), Owner: authn.Self(),
 		},
 		Mechanisms: capability.Mechanisms(capability.Probe(ctx, capability.Options{Fast: true})),
-		Policy:     func() *policy.Policy { return nil }, Untouched: func() string { return "" },
+		Policy:     func() *policy.Policy { return nil }, Denied: allowed, Untouched: allowed,
 		Over: func([]string, error) {}, Asked: func(*attunev1.ManageResponse) {}, Answered: func(*attunev1.ActionResult) {},
 	}
 	if err := n.newSession(ctx, inside, config); err != nil {
