@@ -32,7 +32,8 @@ type finds struct {
 
 // maxMisses is after how many sockets that the kernel has not found, and none
 // that it has, it is not asked any more: it answers so where it has no such
-// module (tcp_diag, unix_diag), after having looked for it with a program.
+// module (tcp_diag, unix_diag), after having looked for it with a program. So it is not
+// where it may not be asked.
 const maxMisses = 8
 
 // use asks, unless that is of no use.
@@ -193,7 +194,7 @@ func (d *diag) ask(request []byte, least int) ([]byte, error) {
 	message = binary.NativeEndian.AppendUint32(message, 0)
 	message = append(message, request...)
 	if err := unix.Sendto(d.fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return nil, fmt.Errorf("sock_diag: %w", err)
+		return nil, unasked(err)
 	}
 	for {
 		n, _, err := unix.Recvfrom(d.fd, d.buffer[:], unix.MSG_DONTWAIT)
@@ -211,11 +212,15 @@ func (d *diag) open() (err error) {
 		d.fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 		if err != nil {
 			d.fd = -1
-			return fmt.Errorf("sock_diag: %w", err)
+			return unasked(err)
 		}
 	}
 	return nil
 }
+
+// unasked is the error of a question that this process may not ask, as in a sandbox without
+// netlink: the socket counts as one that the kernel does not find.
+func unasked(err error) error { return fmt.Errorf("%w: sock_diag: %w", errClosed, err) }
 
 // errAnswer says that the kernel's answer does not look as it should.
 var errAnswer = errors.New("malformed answer of sock_diag")

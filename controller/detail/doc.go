@@ -21,8 +21,8 @@
 //   - a pipe has to be borrowed each time, but nobody waits for its last end but
 //     a reader for the end of the file.
 //
-// The kernel answers sock_diag for the namespace of the one who asks, and where it
-// has the module for it. Other sockets (containers) are borrowed, at most every
+// The kernel answers sock_diag for the namespace of the one who asks, where that may be
+// asked and the kernel has the module for it. Other sockets (containers) are borrowed, at most every
 // [LookForeign].
 //
 // Links in /proc/PID/fd are read and not followed, since a file of a server that

@@ -18,7 +18,7 @@ const (
 	// read, which seldom change.
 	LookEvery = 5 * time.Second
 	// LookForeign is how often a socket is that the kernel cannot be asked after:
-	// of another network namespace, or without address.
+	// of another network namespace, without address, or of any where it may not be asked.
 	LookForeign = 250 * time.Millisecond
 )
 
@@ -85,7 +85,7 @@ func (r *Reader) refresh(p *process, e *entry) error {
 			return err
 		}
 		// Closed by now; or one of several that listen at an address, of which
-		// the kernel finds one; or it has no module to look for it.
+		// the kernel finds one; or it has no module to look for it, or may not be asked.
 		s.unfound, s.due = true, now
 	}
 	if s.detail != nil && now.Before(s.due) {
