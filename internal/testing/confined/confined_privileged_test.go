@@ -79,6 +79,7 @@ Seccomp:	2
 may write to its directory
 may trace
 may use TCP
+may use netlink
 `},
 		{"Analyzer", systemd.Analyzer, 0, `Umask:	0077
 NoNewPrivs:	1

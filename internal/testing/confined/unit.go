@@ -34,6 +34,7 @@ var capabilityNames = strings.Fields(`chown dac_override dac_read_search fowner 
 // what this package is for: they have to be there.
 func parse(text string) (u unit, err error) {
 	u.umask, u.calls = "0022", make(map[string]bool)
+	var readOnly []string
 	if err := u.allow("@default", true); err != nil {
 		return u, err
 	}
@@ -54,6 +55,11 @@ func parse(text string) (u unit, err error) {
 			}
 		case "ReadWritePaths":
 			u.writable = append(u.writable, words...)
+			if value == "" {
+				u.writable = nil
+			}
+		case "ReadOnlyPaths":
+			readOnly = append(readOnly, words...)
 		case "MemoryDenyWriteExecute":
 			u.noWriteExec = value == "yes"
 		case "RestrictNamespaces":
@@ -65,6 +71,7 @@ func parse(text string) (u unit, err error) {
 			return u, err
 		}
 	}
+	u.writable = slices.DeleteFunc(u.writable, func(path string) bool { return slices.Contains(readOnly, path) })
 	return u, nil
 }
 
