@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"math/bits"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -75,14 +77,10 @@ func diagnoseServices() (*Diagnosis, error) {
 	for _, dir := range []string{pki.Directory, pki.StateDirectory} {
 		d.Mechanisms = append(d.Mechanisms, certificate(pki.FilesIn(dir, "node"), "")...)
 	}
-	if found[analyzerService] > 0 {
-		own := pki.AnalyzerFiles()
-		d.Mechanisms = append(d.Mechanisms, certificate(pki.Files{Cert: own.Cert, Key: own.Key}, authn.ServiceUser)...)
-	}
-	if found[issuingService] > 0 {
-		ca := pki.FilesIn(cert.IssuerDirectory, "ca")
-		d.Mechanisms = append(d.Mechanisms, certificate(pki.Files{Cert: ca.Cert, Key: ca.Key}, cert.ServiceUser)...)
-	}
+	// Also of services that do not run: they may be kept from it.
+	own, ca := pki.AnalyzerFiles(), pki.FilesIn(cert.IssuerDirectory, "ca")
+	d.Mechanisms = append(d.Mechanisms, certificate(pki.Files{Cert: own.Cert, Key: own.Key}, authn.ServiceUser)...)
+	d.Mechanisms = append(d.Mechanisms, certificate(pki.Files{Cert: ca.Cert, Key: ca.Key}, cert.ServiceUser)...)
 	d.Summary = fmt.Sprintf("%d attuned, %d Analyzer and %d issuing service run here. What is missing their units would bring (packaging/systemd).",
 		found[nodeService], found[analyzerService], found[issuingService])
 	return d, nil
@@ -125,16 +123,16 @@ const dangerous = 1<<unix.CAP_SYS_MODULE | 1<<unix.CAP_SYS_RAWIO | 1<<unix.CAP_S
 // restrictions are those that the kernel tells with a process' status.
 func restrictions(name string, s procid.Status) []capability.Capability {
 	uid := s.Users.Effective
-	user := row("user", uid == 0, authn.OfUser(uid).GetName())
+	who := row("user", uid == 0, authn.OfUser(uid).GetName())
 	capabilities := row("capabilities", s.Bounding&dangerous == 0, fmt.Sprintf("%d, and an exec could give %d", bits.OnesCount64(s.Capabilities), bits.OnesCount64(s.Bounding)))
 	if name != nodeService {
-		user = row("user", uid != 0, authn.OfUser(uid).GetName())
+		who = row("user", uid != 0, authn.OfUser(uid).GetName())
 		capabilities = row("capabilities", s.Bounding == 0 && s.Capabilities == 0, capabilities.Detail)
 	} else if uid != 0 {
-		user.Remedy = "it serves this user only; the node's runs as root"
+		who.Remedy = "it serves this user only; the node's runs as root"
 	}
 	return []capability.Capability{
-		user, capabilities,
+		who, capabilities,
 		row("no new privileges", s.NoNewPrivileges, ""),
 		row("system calls", s.Seccomp == unix.SECCOMP_MODE_FILTER, fmt.Sprintf("%d filters", s.Filters)),
 	}
@@ -210,10 +208,16 @@ func certificate(files pki.Files, reader string) (rows []capability.Capability) 
 		if r.State == missing {
 			r.Remedy = fmt.Sprintf("chown root %[1]s; chmod %03[2]o %[1]s", file.path, info.Mode().Perm()&^open)
 		}
-		if file.secret && reader != "" && info.Mode()&0o040 == 0 {
+		if file.secret && reader != "" && (info.Mode()&0o040 == 0 || !isGroup(st.Gid, reader)) {
 			r.State, r.Remedy = missing, fmt.Sprintf("user %s cannot read it: chgrp %[1]s %[2]s; chmod 640 %[2]s", reader, file.path)
 		}
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// isGroup says whether an id is that of the group of a service's user.
+func isGroup(gid uint32, name string) bool {
+	group, err := user.LookupGroup(name)
+	return err == nil && group.Gid == strconv.FormatUint(uint64(gid), 10)
 }

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,19 +65,22 @@ func TestCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	const daemon = 1 // a user and group that are everywhere
 	for _, tt := range []struct {
 		mode   os.FileMode
+		group  int
 		reader string
 		remedy string // of the key; empty: none
 	}{
-		{0o600, "", ""},
-		{0o640, "attune", ""},
-		{0o600, "attune", "chgrp attune "},
-		{0o600, "attune-ca", "chgrp attune-ca "},
-		{0o644, "", "chmod 640"},
-		{0o660, "attune", "chmod 640"},
+		{0o600, 0, "", ""},
+		{0o640, daemon, "daemon", ""},
+		{0o640, 0, "daemon", "chgrp daemon "},
+		{0o600, daemon, "daemon", "chgrp daemon "},
+		{0o600, 0, "nosuch", "chgrp nosuch "},
+		{0o644, 0, "", "chmod 640"},
+		{0o660, daemon, "daemon", "chmod 640"},
 	} {
-		if err := os.Chmod(files.Key, tt.mode); err != nil {
+		if err := errors.Join(os.Chown(files.Key, 0, tt.group), os.Chmod(files.Key, tt.mode)); err != nil {
 			t.Fatal(err)
 		}
 		rows := certificate(files, tt.reader)
