@@ -103,7 +103,8 @@ func mustServeCA(t *testing.T, ca string) (address string, log func() string) {
 	return serving.FindStringSubmatch(log())[1], log
 }
 
-// TestIssuerIsNotRoot: nobody starts it with root's rights by mistake.
+// TestIssuerIsNotRoot: nobody starts it with root's rights by mistake, nor is told of root's
+// rights what its settings are worth.
 func TestIssuerIsNotRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a user may run it")
@@ -113,7 +114,38 @@ func TestIssuerIsNotRoot(t *testing.T) {
 	if got.code != exitcode.Usage || !strings.Contains(got.stderr, "does not run as root; `systemctl start") {
 		t.Errorf("%+v", got)
 	}
+	got = shellIn(t, dir, "$ATTUNE_BINARY cert serve --ca issuer --check-config", "")
+	if got.code != exitcode.Usage || !strings.Contains(got.stderr, "setpriv --reuid=attune-ca --regid=attune-ca --init-groups attune cert serve --check-config") {
+		t.Errorf("%+v", got)
+	}
 	if _, err := os.Stat(filepath.Join(dir, "state")); err == nil {
 		t.Error("it has made its directory")
+	}
+}
+
+// TestIssuerSettings checks settings without serving, as the user who serves.
+func TestIssuerSettings(t *testing.T) {
+	dir := t.TempDir()
+	if got := shellIn(t, dir, "$ATTUNE_BINARY cert init --ca root && $ATTUNE_BINARY cert init --ca root --issuer issuer", ""); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	for _, tt := range []struct {
+		name, flags string
+		code        int
+		says        string
+	}{
+		{"the root", "--ca root", exitcode.Usage, "keep its key off line"},
+		{"no CA", "--ca none", exitcode.Usage, "attune cert init"},
+		{"nowhere", "--ca issuer --listen here", exitcode.Usage, "want HOST:PORT"},
+		{"for no time", "--ca issuer --days -1", exitcode.Usage, "--days"},
+		{"an issuing CA", "--ca issuer", exitcode.OK, "configuration is valid"},
+	} {
+		cmd := exec.Command(filepath.Join(bin, "attune"), append([]string{"cert", "serve", "--check-config"}, strings.Fields(tt.flags)...)...)
+		cmd.Dir = dir
+		serviceuser.Must(t, cmd, dir)
+		out, _ := cmd.CombinedOutput() // its code says it
+		if code := cmd.ProcessState.ExitCode(); code != tt.code || !strings.Contains(string(out), tt.says) {
+			t.Errorf("%s: code %d, %s, want %d and %q", tt.name, code, out, tt.code, tt.says)
+		}
 	}
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -189,7 +190,8 @@ func TestDoctorSeesRestrictions(t *testing.T) {
 	}
 }
 
-// TestAnalyzerIsNotRoot: nobody starts it with root's rights by mistake.
+// TestAnalyzerIsNotRoot: nobody starts it with root's rights by mistake, nor is told of root's
+// rights what its settings are worth.
 func TestAnalyzerIsNotRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a user may run it")
@@ -198,6 +200,11 @@ func TestAnalyzerIsNotRoot(t *testing.T) {
 	command := exec.Command(filepath.Join(bin, "attune"), "analyzer", "serve", "--run-dir", dir+"/run", "--state-dir", dir+"/state")
 	out, err := command.CombinedOutput()
 	if command.ProcessState.ExitCode() != exitcode.Usage || !strings.Contains(string(out), "does not run as root; `systemctl start") {
+		t.Errorf("%v, %s", err, out)
+	}
+	command = exec.Command(filepath.Join(bin, "attune"), "analyzer", "serve", "--check-config")
+	out, err = command.CombinedOutput()
+	if command.ProcessState.ExitCode() != exitcode.Usage || !strings.Contains(string(out), "setpriv --reuid=attune --regid=attune --init-groups attune analyzer serve --check-config") {
 		t.Errorf("%v, %s", err, out)
 	}
 	if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
@@ -231,6 +238,7 @@ func TestAnalyzerSettings(t *testing.T) {
 		{name: "a registration of nothing", file: "registrations:\n  x:\n    mode: tune\n", want: "no application is named"},
 		{name: "the network without a certificate", flags: []string{"--listen", ":0", "--tls-cert", "/nonexistent"}, want: "certificate"},
 		{name: "the network", flags: certified("head", "analyzer")},
+		{name: "the network, renewed", flags: append(certified("head", "analyzer"), "--tls-issuer", "host:7118")},
 		{name: "the certificate of a node", flags: certified("n1", "node"), want: "needs one of role analyzer"},
 		{name: "nothing to renew", flags: []string{"--tls-issuer", "host:7118"}, want: "needs a certificate"},
 		{name: "no address", flags: []string{"--listen", "here"}, want: "want HOST:PORT"},
@@ -253,7 +261,14 @@ func TestAnalyzerSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out, errs bytes.Buffer
-			code := execute(append([]string{"analyzer", "serve", "--check-config", "--config", file}, c.flags...), &cli.Env{Stdout: &out, Stderr: &errs})
+			command := exec.Command(filepath.Join(bin, "attune"), append([]string{"analyzer", "serve", "--check-config", "--config", file}, c.flags...)...)
+			command.Stdout, command.Stderr = &out, &errs
+			serviceuser.Must(t, command, filepath.Dir(file), certs)
+			var exit *exec.ExitError
+			if err := command.Run(); err != nil && !errors.As(err, &exit) {
+				t.Fatal(err)
+			}
+			code := command.ProcessState.ExitCode()
 			switch {
 			case c.want == "" && (code != exitcode.OK || out.String() != "configuration is valid\n"):
 				t.Errorf("code %d, %s", code, errs.String())

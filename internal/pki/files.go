@@ -62,28 +62,29 @@ type material struct {
 	roots       *x509.CertPool
 }
 
-// load reads and checks Files. now is for whether the certificate holds. The key comes last:
-// whoever may not read it still finds out what is wrong with the certificate.
-func (f Files) load(now time.Time) (material, error) {
+// load reads and checks Files for a user who reads them. now is for whether the certificate
+// holds. The key comes last: whoever may not read it still finds out what is wrong with the
+// certificate.
+func (f Files) load(now time.Time, reader int) (material, error) {
 	var m material
 	if err := f.Validate(); err != nil {
 		return m, err
 	}
-	roots, err := readFile(f.CA, public)
+	roots, err := readFile(f.CA, public, reader)
 	if err != nil {
 		return m, fmt.Errorf("certificate of the CA: %w", err)
 	}
 	if m.roots, err = parsePool(roots); err != nil {
 		return m, fmt.Errorf("certificate of the CA %s: %w", f.CA, err)
 	}
-	chain, err := readFile(f.Cert, public)
+	chain, err := readFile(f.Cert, public, reader)
 	if err != nil {
 		return m, fmt.Errorf("certificate: %w", err)
 	}
 	if err := f.check(chain, m.roots, now); err != nil {
 		return m, err
 	}
-	key, err := readFile(f.Key, private)
+	key, err := readFile(f.Key, private, reader)
 	if err != nil {
 		return m, fmt.Errorf("private key: %w", err)
 	}
@@ -158,10 +159,13 @@ const (
 	private secrecy = true
 )
 
-// readFile reads a file that nobody but its reader or root can have written,
+// readFile reads a file that nobody but a user, its reader, or root can have written,
 // and of a private one that nobody else can have read.
-func readFile(path string, secret secrecy) ([]byte, error) {
+func readFile(path string, secret secrecy, reader int) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if secret == private && errors.Is(err, os.ErrPermission) {
+		return nil, fmt.Errorf("%w; root lets a service read its key in /etc/attune by `systemd-tmpfiles --create attune-analyzer.conf`, another one by `chgrp USER %[2]s; chmod 640 %[2]s`", err, path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -170,20 +174,29 @@ func readFile(path string, secret secrecy) ([]byte, error) {
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
 		return nil, err
 	}
-	if err := suited(path, &st, secret); err != nil {
+	if err := suited(path, &st, secret, reader); err != nil {
 		return nil, err
 	}
 	return bounded.ReadAll(path, file, maxFile)
 }
 
+// readerFor is the user for whom root looks at a file: its owner. Others look for themselves.
+func readerFor(path string) int {
+	var st unix.Stat_t
+	if self := os.Geteuid(); self != 0 || unix.Stat(path, &st) != nil {
+		return self
+	}
+	return int(st.Uid)
+}
+
 // suited checks owner and mode. A key of root's may be read by a group, so that
 // a service without root's rights can have it.
-func suited(path string, st *unix.Stat_t, secret secrecy) error {
+func suited(path string, st *unix.Stat_t, secret secrecy, reader int) error {
 	hidden := uint32(0o077)
 	if st.Uid == 0 {
 		hidden = 0o037
 	}
-	if err := trusted.File(path, st, os.Geteuid(), 0); err != nil {
+	if err := trusted.File(path, st, reader, 0); err != nil {
 		return err
 	}
 	switch {

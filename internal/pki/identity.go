@@ -79,7 +79,7 @@ func OpenAt(files Files, log *slog.Logger, clock func() time.Time) (*Identity, e
 	now := clock()
 	i.seen = files.stamps()
 	var err error
-	if i.now, err = files.load(now); err != nil {
+	if i.now, err = files.load(now, os.Geteuid()); err != nil {
 		return nil, err
 	}
 	i.remind(now)
@@ -169,7 +169,7 @@ func (i *Identity) current() material {
 // reload reads the files. If they cannot be used, it is called again by whoever asks next: what is
 // wrong need not be theirs, and may pass without a change of them.
 func (i *Identity) reload(seen [3]stamp, now time.Time) {
-	m, err := i.files.load(now)
+	m, err := i.files.load(now, os.Geteuid())
 	if err != nil {
 		if i.trouble != err.Error() {
 			i.trouble = err.Error()

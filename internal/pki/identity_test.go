@@ -306,3 +306,35 @@ func TestParseAuthority(t *testing.T) {
 		}
 	}
 }
+
+// TestRootLooksAtServices: root is told of a certificate that belongs to a service's user as
+// that user would be, and does not use it.
+func TestRootLooksAtServices(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root looks at others' certificates")
+	}
+	const service, other = 61001, 61002
+	for _, tt := range []struct {
+		name  string
+		owner int // of the key
+		why   string
+	}{
+		{"the service's", service, ""},
+		{"root's", 0, ""},
+		{"another's", other, "belongs to user 61002: chown 61001"},
+	} {
+		files := pkitest.New(t).Issue(t, node)
+		if err := errors.Join(os.Chown(files.Cert, service, -1), os.Chown(files.Key, tt.owner, -1)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pki.ReadCertificate(files.Cert); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if err := files.Check(); (err == nil) != (tt.why == "") || err != nil && !strings.Contains(err.Error(), tt.why) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.why)
+		}
+		if _, err := pki.Open(files, slog.New(slog.DiscardHandler)); err == nil {
+			t.Errorf("%s: root uses it", tt.name)
+		}
+	}
+}

@@ -194,13 +194,13 @@ func TestReadFile(t *testing.T) {
 			if err := os.Chmod(path, tt.mode); err != nil {
 				t.Fatal(err)
 			}
-			_, err := readFile(path, tt.secret)
+			_, err := readFile(path, tt.secret, os.Geteuid())
 			if tt.why == "" && err != nil || tt.why != "" && (err == nil || !strings.Contains(err.Error(), tt.why)) {
 				t.Errorf("%v, want %q", err, tt.why)
 			}
 		})
 	}
-	if _, err := readFile(t.TempDir(), public); err == nil {
+	if _, err := readFile(t.TempDir(), public, os.Geteuid()); err == nil {
 		t.Error("a directory is read")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"math/big"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -156,7 +157,7 @@ func (i *Identity) Remember(path string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.path = path
-	text, err := readFile(path, public)
+	text, err := readFile(path, public, os.Geteuid())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -19,20 +19,21 @@ import (
 
 // ReadAuthority reads the CA of a directory: ca.crt and ca.key.
 func ReadAuthority(dir string) (*Authority, error) {
-	cert, err := readFile(filepath.Join(dir, "ca.crt"), public)
+	cert, err := readFile(filepath.Join(dir, "ca.crt"), public, os.Geteuid())
 	if err != nil {
 		return nil, err
 	}
-	key, err := readFile(filepath.Join(dir, "ca.key"), private)
+	key, err := readFile(filepath.Join(dir, "ca.key"), private, os.Geteuid())
 	if err != nil {
 		return nil, err
 	}
 	return ParseAuthority(Issued{Cert: cert, Key: key})
 }
 
-// ReadCertificate reads the first certificate of a PEM file. It is not checked.
+// ReadCertificate reads the first certificate of a PEM file. It is not checked. Root reads
+// anybody's.
 func ReadCertificate(path string) (*x509.Certificate, error) {
-	data, err := readFile(path, public)
+	data, err := readFile(path, public, readerFor(path))
 	if err != nil {
 		return nil, err
 	}
@@ -47,9 +48,10 @@ func ReadCertificate(path string) (*x509.Certificate, error) {
 	return certificate, nil
 }
 
-// Check says why the files cannot be used now, as Open would.
+// Check says why the files cannot be used now, as Open would: to root, as the certificate's
+// owner would be told.
 func (f Files) Check() error {
-	_, err := f.load(time.Now())
+	_, err := f.load(time.Now(), readerFor(f.Cert))
 	return err
 }
 
@@ -117,7 +119,7 @@ func keepReaders(old, successor string) error {
 		return nil
 	case err != nil:
 		return &os.PathError{Op: "stat", Path: old, Err: err}
-	case st.Uid != 0 || suited(old, &st, private) != nil || st.Mode&0o040 == 0:
+	case st.Uid != 0 || suited(old, &st, private, os.Geteuid()) != nil || st.Mode&0o040 == 0:
 		return nil
 	}
 	if err := os.Chown(successor, -1, int(st.Gid)); err != nil {

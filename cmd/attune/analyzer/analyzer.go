@@ -3,9 +3,7 @@
 package analyzer
 
 import (
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -13,16 +11,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/config"
-	"github.com/attune-hpc/attune/internal/exitcode"
 )
-
-// notAsRoot: what the Analyzer does needs no rights, and it has tunlets and much
-// of the network's parsing. To become another user by itself it would have to be
-// root first, with the environment of whoever has started it.
-func notAsRoot() error {
-	return exitcode.UsageError(errors.New("the Analyzer does not run as root"), "`systemctl start attune-analyzer` starts it as user "+authn.ServiceUser+", and so does `setpriv --reuid="+authn.ServiceUser+
-		" --regid="+authn.ServiceUser+" --init-groups attune analyzer serve`; its directories have to be that user's")
-}
 
 const analyzerServeLong = `Serve runs the Analyzer of a site until SIGINT or SIGTERM: nodes with attuned find
 it in the registry, and every execution of a registered application becomes a
@@ -55,6 +44,10 @@ func newServe(p *cli.Env) *cobra.Command {
 		Example: "  attune analyzer serve\n  attune analyzer serve --listen :7117 --registry-listen :4222\n  attune analyzer serve --check-config",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// What it does needs no rights, and it has tunlets and much of the network's parsing.
+			if err := cli.RefuseRoot("the Analyzer", authn.ServiceUser, "attune-analyzer", "analyzer serve", check); err != nil {
+				return err
+			}
 			read := func() (analyzerSettings, error) {
 				return loadAnalyzer(cmd.Context(), cmd.Flags(), file, cmd.Flags().Changed(keyConfig))
 			}
@@ -69,15 +62,12 @@ func newServe(p *cli.Env) *cobra.Command {
 				_, err := fmt.Fprintln(p.Stdout, "configuration is valid")
 				return err
 			}
-			if os.Geteuid() == 0 {
-				return notAsRoot()
-			}
 			return serveAnalyzer(cmd.Context(), p, s, read)
 		},
 	}
 	analyzerFlags(serve.Flags())
 	serve.Flags().StringVar(&file, keyConfig, settings.SiteDir+"/analyzer.yaml", "read the settings of `FILE`, and of FILE.d/*.yaml after it")
-	serve.Flags().BoolVar(&check, keyCheckConfig, false, "check the settings and end")
+	serve.Flags().BoolVar(&check, keyCheckConfig, false, "check the settings, as the user who serves, and end")
 	cli.MustComplete(serve, settings.KeyLogLevel, config.LogLevels)
 	cli.MustComplete(serve, keyLogFormat, func() []string { return []string{"text", "json"} })
 	return serve

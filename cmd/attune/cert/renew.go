@@ -75,7 +75,12 @@ func certRenew(ctx context.Context, p *cli.Env, issuer, path string) error {
 	return showCertificates(p, []string{path}, false)
 }
 
-// filesOf are a certificate with the CA's certificate and the key that are beside it.
+// filesOf are a certificate with the key that is beside it, and the CA's certificate that is
+// there, or the machine's: what a service renews lies apart from that.
 func filesOf(path string) pki.Files {
-	return pki.FilesIn(filepath.Dir(path), strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+	files := pki.FilesIn(filepath.Dir(path), strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+	if _, err := os.Stat(files.CA); errors.Is(err, os.ErrNotExist) {
+		files.CA = pki.NodeFiles().CA
+	}
+	return files
 }

@@ -5,7 +5,6 @@ package cert
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -65,6 +64,9 @@ func newCertServe(p *cli.Env) *cobra.Command {
 		Example: "  attune cert serve --listen :7118 --host ca.example.org",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.RefuseRoot("the issuing service", ServiceUser, "attune-ca", "cert serve", flags.check); err != nil {
+				return err
+			}
 			s, err := flags.service(p)
 			if err != nil {
 				return err
@@ -72,10 +74,6 @@ func newCertServe(p *cli.Env) *cobra.Command {
 			if flags.check {
 				_, err := fmt.Fprintln(p.Stdout, "configuration is valid")
 				return err
-			}
-			if os.Geteuid() == 0 {
-				return exitcode.UsageError(errors.New("the issuing service does not run as root"), "`systemctl start attune-ca` starts it as user "+ServiceUser+
-					", and so does `setpriv --reuid="+ServiceUser+" --regid="+ServiceUser+" --init-groups attune cert serve`")
 			}
 			s.Frame = served.New(s.log)
 			if err := s.Serve(cmd.Context(), s.open, s.run); err != nil {
@@ -92,7 +90,7 @@ func newCertServe(p *cli.Env) *cobra.Command {
 	cmd.Flags().StringVar(&flags.state, "state-dir", "/var/lib/attune-ca", "`DIR` of its own certificate and of the audit log")
 	cmd.Flags().StringVar(&flags.registry, "registry", "", "learn what is revoked from the site's registry at `ADDRESS`, tls://HOST:PORT; without one, what is revoked is renewed")
 	cmd.Flags().StringVar(&flags.logFormat, "log-format", logging.FormatText, "how to log: text or json")
-	cmd.Flags().BoolVar(&flags.check, "check-config", false, "check the settings and end")
+	cmd.Flags().BoolVar(&flags.check, "check-config", false, "check the settings, as the user who serves, and end")
 	cli.MustComplete(cmd, "log-format", func() []string { return []string{logging.FormatText, logging.FormatJSON} })
 	return cmd
 }

@@ -20,7 +20,8 @@ import (
 )
 
 const certShowLong = `Show says whom certificates name, for how long they hold, and whether they can be
-used: with the CA's certificate (ca.crt) and the key that are beside them. Without
+used: with the key that is beside them, and the CA's certificate (ca.crt) that is there or
+in /etc/attune/pki. Root is told of others' what they would be told. Without
 a file it shows yours in ~/.config/attune and this machine's in /etc/attune/pki.`
 
 // Shown is one certificate; the JSON document's element.
