@@ -46,7 +46,7 @@ slurm: ## Build the plugin for the Slurm that is installed here
 # What is installed by hand, and packed: packaging/nfpm has a list for each. The
 # services are root's; the plugin is compiled for the Slurm that is here.
 ALL_PACKAGES := attune attuned attune-analyzer attune-slurm
-HAS_SLURM := $(wildcard /usr/include/slurm/spank.h)
+HAS_SLURM := $(wildcard $(or $(SLURM_INCLUDE),/usr/include)/slurm/spank.h)
 PACKAGES_HERE := $(if $(DESTDIR)$(filter 0,$(shell id -u)),attune attuned attune-analyzer $(if $(HAS_SLURM),attune-slurm),attune)
 COMPONENTS ?= $(PACKAGES_HERE)
 STAGE := .cache/stage
@@ -74,7 +74,7 @@ uninstall: stage $(if $(filter attune-slurm,$(COMPONENTS)),slurm) ## Remove what
 
 .PHONY: packages
 packages: stage ## Build packages for Debian and RPM into dist/; COMPONENTS=attune builds some
-	@scripts/packages $(if $(filter command environment,$(origin COMPONENTS)),$(COMPONENTS),$(ALL_PACKAGES))
+	@$(if $(filter command environment,$(origin SLURM_PLUGINS)),,unset SLURM_PLUGINS; )scripts/packages $(if $(filter command environment,$(origin COMPONENTS)),$(COMPONENTS),$(ALL_PACKAGES))
 
 .PHONY: clean
 clean: ## Remove what was built
