@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPurge: the purge of attune or attuned takes what is its own, and leaves what the
-// other and the Analyzer have, whichever goes first.
+// TestPurge: the purge of a package takes what is its own, and leaves what the others have,
+// whichever goes first.
 func TestPurge(t *testing.T) {
 	own := map[string][]string{
 		"attune": {
@@ -23,18 +23,21 @@ func TestPurge(t *testing.T) {
 			"/var/lib/attune/1.journal", "/var/lib/attune/archive.db", "/var/lib/attune/knowledge.db", "/var/lib/attune/node1.1.kept",
 		},
 		"attuned": {
-			"/etc/attune/pki/node.key", "/run/attune/attuned.sock", "/var/lib/attune/journals/1.journal", "/var/lib/attune/lib/libattune-dm.so",
+			"/etc/attune/pki/.node.key.lock", "/etc/attune/pki/node.key", "/run/attune/attuned.sock", "/var/lib/attune/journals/1.journal", "/var/lib/attune/lib/libattune-dm.so",
 			"/var/lib/attune/audit.jsonl", "/var/lib/attune/audit.jsonl.20260101T000000.000Z", "/var/lib/attune/pki/node.key", "/var/lib/attune/revoked.json",
 		},
-		"attune-analyzer": {"/var/cache/attune/analyzer/1", "/var/lib/attune/analyzer/audit.jsonl"},
+		"attune-analyzer": {
+			"/etc/attune/pki/.analyzer.key.lock", "/etc/attune/pki/analyzer.crt", "/etc/attune/pki/analyzer.key",
+			"/var/cache/attune/analyzer/1", "/var/lib/attune/analyzer/audit.jsonl",
+		},
 	}
-	for _, order := range [][]string{{"attuned", "attune", "attune-analyzer"}, {"attune", "attuned", "attune-analyzer"}} {
+	for _, order := range [][]string{{"attuned", "attune", "attune-analyzer"}, {"attune", "attuned", "attune-analyzer"}, {"attune-analyzer", "attuned", "attune"}} {
 		t.Run(order[0]+" first", func(t *testing.T) {
 			root := t.TempDir()
 			for _, name := range order {
 				mustMake(t, root, own[name])
 			}
-			for i, name := range order[:2] {
+			for i, name := range order {
 				mustPurge(t, root, name)
 				var want []string
 				for _, other := range order[i+1:] {
@@ -68,7 +71,8 @@ func mustPurge(t *testing.T, root, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.NewReplacer("/etc/", root+"/etc/", "/run/", root+"/run/", "/var/", root+"/var/").Replace(string(script))
+	const withoutUsers = "getent() { false; }\n" // this machine's stay
+	text := withoutUsers + strings.NewReplacer("/etc/", root+"/etc/", "/run/", root+"/run/", "/var/", root+"/var/").Replace(string(script))
 	if out, err := exec.Command("sh", "-c", text, "sh", "purge").CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", name, err, out)
 	}
