@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,17 +30,22 @@ func ownSwitch(t *testing.T) {
 
 func TestOffAndOn(t *testing.T) {
 	ownSwitch(t)
+	who := "somebody"
+	t.Setenv("SUDO_USER", who)
+	if u, err := user.Current(); os.Geteuid() != 0 && err == nil {
+		who = u.Username
+	}
 	off := shell(t, `$ATTUNE_BINARY off --reason 'on trial' && $ATTUNE_BINARY off`, "")
-	if off.code != 0 || strings.Count(off.stdout, "is switched off") != 1 || !strings.Contains(off.stdout, "is off already") || !strings.Contains(off.stdout, ": on trial") {
+	if off.code != 0 || strings.Count(off.stdout, "is switched off") != 1 || !strings.Contains(off.stdout, "is off already") || !strings.Contains(off.stdout, ": by "+who+": on trial") {
 		t.Fatalf("%+v", off)
 	}
-	if reason, is := permission.MySwitch().Off(); !is || reason != "on trial" {
+	if reason, is := permission.MySwitch().Off(); !is || reason != "by "+who+": on trial" {
 		t.Errorf("%q, %v, want it off for the reason that was given first", reason, is)
 	}
 	if again := shell(t, `$ATTUNE_BINARY off --reason other`, ""); again.code != 0 {
 		t.Errorf("%+v", again)
 	}
-	if reason, _ := permission.MySwitch().Off(); reason != "other" {
+	if reason, _ := permission.MySwitch().Off(); reason != "by "+who+": other" {
 		t.Errorf("off for %q, want the new reason", reason)
 	}
 	on := shell(t, `$ATTUNE_BINARY on && $ATTUNE_BINARY on`, "")
@@ -109,8 +115,10 @@ func TestSwitchedOffWhileItRuns(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	r := readReport(t, dir)
-	const why = "switched off: everything is given back: on trial"
-	if !slices.ContainsFunc(r.Remarks, func(m report.Remark) bool { return strings.Contains(m.Text, why) }) {
+	const why = "switched off: everything is given back: by "
+	if !slices.ContainsFunc(r.Remarks, func(m report.Remark) bool {
+		return strings.Contains(m.Text, why) && strings.Contains(m.Text, ": on trial")
+	}) {
 		t.Errorf("remarks %+v", r.Remarks)
 	}
 }

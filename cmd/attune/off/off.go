@@ -3,7 +3,6 @@
 package off
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -55,7 +54,7 @@ func Command(p *cli.Env) *cobra.Command {
 			return errors.Join(err, byhand.UndoKilled(p))
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "told to whoever asks why nothing is tuned (default: who switched it off)")
+	cmd.Flags().StringVar(&reason, "reason", "", "told, after who switched it off, to whoever asks why nothing is tuned")
 	return cmd
 }
 
@@ -64,7 +63,11 @@ func turnOff(s offswitch.Switch, reason string) (said string, err error) {
 	if given, off := s.Off(); off && reason == "" {
 		return fmt.Sprintf("attune is off already %s (%s): %s", reach(), s, given), nil
 	}
-	if err := s.TurnOff(cmp.Or(reason, "by "+whoAsks())); err != nil {
+	by := "by " + whoAsks() // first: of a long reason, and of one of several lines, the beginning is read
+	if reason != "" {
+		by += ": " + reason
+	}
+	if err := s.TurnOff(by); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("attune is switched off %s (%s); attune on switches it on again", reach(), s), nil

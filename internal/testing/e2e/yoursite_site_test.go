@@ -23,7 +23,7 @@ func TestYourSite(t *testing.T) {
 	said := mustRunOn(t, c, "", "bash", "-e", "-o", "pipefail", "-c", "exec 2>&1; PATH=/srv/bin:$PATH\n"+commandsOf(t, "../../../docs/tutorial/your-site.md"))
 	for _, want := range []string{
 		"watch,batch", "nodes/s", "of alice, ", "tune (policy: service rule 1", "observe (policy: service rule 2", `mode: "tunes" is none of`,
-		"as it should be", "the last good policy stays in force", "switched off: a new kernel is on trial", "USER ", "\nok\n",
+		"as it should be", "the last good policy stays in force", "switched off: by ", ": a new kernel is on trial", "USER ", "\nok\n",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("nothing is said of %q:\n%s", want, said)
