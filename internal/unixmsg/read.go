@@ -31,7 +31,7 @@ func Read(conn *net.UnixConn, size, maxFiles int) (message []byte, files []*os.F
 	if pending.Late(conn, err) {
 		n, controls, flags, _, err = conn.ReadMsgUnix(message, control)
 	}
-	if err != nil {
+	if err != nil && (!errors.Is(err, io.EOF) || hungUp(n, controls, flags)) {
 		return nil, nil, err
 	}
 	files, err = filesOf(control[:controls], flags, maxFiles)
@@ -51,7 +51,7 @@ func Peek(fd, size, maxFiles int) (message []byte, files []*os.File, err error) 
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("receive a message: %w", err)
-	case n == 0:
+	case hungUp(n, controls, flags):
 		return nil, nil, io.EOF
 	}
 	files, err = filesOf(control[:controls], flags, maxFiles)
@@ -59,6 +59,12 @@ func Peek(fd, size, maxFiles int) (message []byte, files []*os.File, err error) 
 		return nil, nil, err
 	}
 	return message[:n], files, nil
+}
+
+// hungUp says whether a read without bytes is the end. A packet of no bytes may come with
+// descriptors, which this process has by then, or with more than it can have.
+func hungUp(n, controls, flags int) bool {
+	return n == 0 && controls == 0 && flags&unix.MSG_CTRUNC == 0
 }
 
 // filesOf returns the descriptors that came, all or none. The kernel says that it has cut

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -79,6 +81,49 @@ func TestRead(t *testing.T) {
 				t.Errorf("%d files, want %d", len(files), tt.files)
 			}
 		})
+	}
+}
+
+// Descriptors of a packet without bytes are had or closed like those of any other.
+func TestDescriptorsOfAnEmptyPacket(t *testing.T) {
+	for kind, read := range map[string]func(*net.UnixConn, int, int) ([]byte, []*os.File, error){
+		"connection": unixmsg.Read, "descriptor": peek,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			for most, want := range []error{unixmsg.ErrTooManyFiles, nil} {
+				from, to := mustPair(t)
+				mustSendEmpty(t, from, unix.UnixRights(0))
+				before := openfiles.Count(t)
+				message, files, err := read(to, 4, most)
+				if len(message) != 0 || len(files) != most || !errors.Is(err, want) {
+					t.Errorf("%d bytes, %d files, %v; want no bytes, %d files, %v", len(message), len(files), err, most, want)
+				}
+				for _, file := range files {
+					file.Close()
+				}
+				if after := openfiles.Count(t); after != before {
+					t.Errorf("%d descriptors before, %d after", before, after)
+				}
+			}
+		})
+	}
+}
+
+// mustSendEmpty sends a packet of no bytes, to which Go would add one.
+func mustSendEmpty(t *testing.T, conn *net.UnixConn, rights []byte) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := unix.Msghdr{Control: &rights[0]}
+	header.SetControllen(len(rights))
+	var errno syscall.Errno
+	failed := raw.Control(func(fd uintptr) {
+		_, _, errno = unix.Syscall(unix.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&header)), 0)
+	})
+	if failed != nil || errno != 0 {
+		t.Fatal(failed, errno)
 	}
 }
 
