@@ -15,7 +15,8 @@ import (
 // is left as it is and dropped from the journal; one that could not be
 // restored stays. Of changes that were made in ranks of a job together all are
 // taken back. An error, with nothing done, for an id that there is not, or
-// if a change that is to stay was made to the same thing later.
+// if a change that is to stay was made to the same thing later. An error about another
+// journal comes with what was done.
 func (k *Kept) Undo(ids []string) ([]Restored, error) {
 	open, err := k.undos.openChanges(k.path)
 	if err != nil {

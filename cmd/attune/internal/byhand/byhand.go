@@ -30,16 +30,14 @@ func UndoAll(ctx context.Context, p *cli.Env) error {
 	return errors.Join(tell(p, restored), err, kept.Close())
 }
 
-// Undo takes changes back that were made by hand.
+// Undo takes changes back that were made by hand. It prints those that are undone also where
+// a journal beside could not be read.
 func Undo(p *cli.Env, kept *actuate.Kept, ids []string) error {
 	restored, err := kept.Undo(ids)
 	if errors.Is(err, actuate.ErrUnknownChange) {
 		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "see `attune changes`; `attune undo --all` takes back what a killed attune run has changed"}
 	}
-	if err != nil {
-		return err
-	}
-	return tell(p, restored)
+	return errors.Join(tell(p, restored), err)
 }
 
 // UndoKilled is UndoAll without what was changed by hand. What that was made on top of stays.
