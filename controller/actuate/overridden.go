@@ -43,10 +43,15 @@ func (f *force) overridden(id string) (reason string, err error) {
 }
 
 // Yield gives up a change of which somebody else has changed a value: theirs stays, and what
-// else the change has made is taken back, as [Actuator.Undo] does. Nothing is said of one that is
-// not in force any more, or stays so because it could not be taken back for the time being.
+// else the change has made is taken back, as [Actuator.Undo] does. It answers as [Yielded].
 func (a *Actuator) Yield(ctx context.Context, to Overridden) []*attunev1.ActionResult {
-	undone := a.Undo(ctx, to.ID)
+	return Yielded(a, to, a.Undo(ctx, to.ID))
+}
+
+// Yielded answers for a change that was given up, by what [Actuator.Undo] said. Nothing is said
+// of one that was not in force any more, or stays so because it could not be taken back for the
+// time being.
+func Yielded(a *Actuator, to Overridden, undone *attunev1.ActionResult) []*attunev1.ActionResult {
 	if undone.GetOutcome() == attunev1.Outcome_OUTCOME_GONE || Left(a, undone) != nil {
 		return nil
 	}

@@ -118,14 +118,11 @@ func (c *Changes) Renew(r *attunev1.RenewLease) {
 // others have overridden. It waits for no process, nor does an undo in one for another.
 func (c *Changes) Look(now time.Time) {
 	if ended := c.leases.expired(now, c.actuator.Applied); len(ended) > 0 {
-		c.options.Go(func() {
-			for result := range actuate.UndoEach(context.WithoutCancel(c.options.Context), c.actuator, ended) {
-				c.options.Log.Warn("change undone after its lease", "change", result.GetChangeId(), "outcome", result.GetOutcome(), "reason", result.GetReason())
-			}
-		})
+		overridden := c.leases.overridden(ended)
+		c.options.Go(func() { c.undoEnded(ended, overridden) })
 	}
 	for _, overridden := range c.actuator.Overridden() {
-		if before := c.leases.owe(overridden.ID, now); !before {
+		if c.leases.yield(overridden.ID, overridden.Reason, now) {
 			c.options.Go(func() { c.answerAll("", c.actuator.Yield(context.WithoutCancel(c.options.Context), overridden)) })
 		}
 	}

@@ -30,14 +30,15 @@ type busy struct {
 	dir   string   // of journals
 	kinds actuate.Kinds
 
-	takeBack func(name string) // is called first
+	takeBack   func(name string)        // is called first
+	otherValue func(name string) string // what somebody else has changed
 }
 
 // mustChange makes changes with these ids in this process.
 func mustChange(t *testing.T, ids ...string) *busy {
 	t.Helper()
-	b := &busy{dir: t.TempDir(), takeBack: func(string) {}}
-	feigned := &actuatetest.Feigned{TakeBack: func(name string) error {
+	b := &busy{dir: t.TempDir(), takeBack: func(string) {}, otherValue: func(string) string { return "" }}
+	feigned := &actuatetest.Feigned{OtherValue: func(name string) string { return b.otherValue(name) }, TakeBack: func(name string) error {
 		b.takeBack(name)
 		if slices.Contains(b.names, name) {
 			return errBusy
@@ -133,6 +134,36 @@ func TestHold(t *testing.T) {
 	b.names = nil
 	if ids := b.mustRestore(t); !slices.Equal(ids, []string{"busy"}) {
 		t.Errorf("restored %v", ids)
+	}
+}
+
+// A change that somebody else has changed and that cannot be taken back just then is tried again
+// after its lease, however often it is looked at. The Analyzer hears of it when it is undone.
+func TestYieldedLater(t *testing.T) {
+	b := mustChange(t, "mixed")
+	var undoing sync.WaitGroup
+	b.options.Go = undoing.Go
+	b.leases = newLeases(10 * time.Second)
+	var answers []*attunev1.ActionResult
+	b.options.Answered = func(result *attunev1.ActionResult) { answers = append(answers, result) }
+	tries := 0
+	b.takeBack = func(string) { tries++ }
+	b.names = []string{"mixed"}
+	b.otherValue = func(string) string { return "nice of thread 7 is 3, not 5" }
+	now := time.Now()
+	b.leases.add("mixed", 0, b.Connection(), now)
+	for second := range 12 {
+		if second == 11 {
+			b.names = nil
+		}
+		b.Look(now.Add(time.Duration(second) * time.Second))
+		undoing.Wait()
+		if second < 11 && (tries != 1 || len(answers) > 0) {
+			t.Fatalf("after %d s: tried %d times, answered %v", second, tries, answers)
+		}
+	}
+	if tries != 2 || len(answers) != 1 || answers[0].GetOutcome() != attunev1.Outcome_OUTCOME_OVERRIDDEN || answers[0].GetReason() != b.otherValue("mixed") {
+		t.Errorf("tried %d times, answered %v", tries, answers)
 	}
 }
 

@@ -26,6 +26,9 @@ type lease struct {
 	proven time.Duration // the length instead while the change is proven good; 0: it is not
 	ends   time.Time
 	owed   bool // to be undone, whatever the Analyzer says from now on
+	// overridden is what somebody else has changed, for which it is to be undone; empty:
+	// nothing.
+	overridden string
 	// unnamed: its connection was lost, and the Analyzer has not said since that
 	// it stays.
 	unnamed bool
@@ -122,14 +125,41 @@ func (l *leases) take(change string, proven time.Duration, now time.Time) {
 	l.until[change] = lease{length: l.standard, proven: max(proven, 0), unnamed: true}.begin(now)
 }
 
-// owe says that a change is about to be undone. If that fails its lease ends
-// once more, even if the Analyzer renews all others. It reports whether it was owed before.
-func (l *leases) owe(change string, now time.Time) (before bool) {
+// owe says that a change is about to be undone. If that fails its lease ends once more, even
+// if the Analyzer renews all others. The lease of one that was owed before runs on: however
+// often it is owed, it is tried again.
+func (l *leases) owe(change string, now time.Time) { l.yield(change, "", now) }
+
+// yield is owe for a change of which somebody else has changed something, and reports whether
+// it was not owed before.
+func (l *leases) yield(change, overridden string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before = l.until[change].owed
-	l.until[change] = lease{length: l.standard, owed: true}.begin(now)
-	return before
+	if l.until[change].owed {
+		return false
+	}
+	l.until[change] = lease{length: l.standard, owed: true, overridden: overridden}.begin(now)
+	return true
+}
+
+// owes says whether a change is to be undone.
+func (l *leases) owes(change string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until[change].owed
+}
+
+// overridden is what somebody else has changed, of those of some changes that are owed for that.
+func (l *leases) overridden(changes []string) map[string]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make(map[string]string)
+	for _, change := range changes {
+		if reason := l.until[change].overridden; reason != "" {
+			all[change] = reason
+		}
+	}
+	return all
 }
 
 // expired returns the changes whose lease has ended, in the order in which
@@ -148,7 +178,7 @@ func (l *leases) expired(now time.Time, inForce func() []string) []string {
 		}
 		if now.After(one.ends) {
 			out = append(out, change)
-			one = lease{length: l.standard, owed: true}.begin(now)
+			one = lease{length: l.standard, owed: true, overridden: one.overridden}.begin(now)
 		}
 		kept[change] = one
 	}

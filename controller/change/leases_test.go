@@ -50,6 +50,18 @@ func TestOwedUndoIsNotRenewed(t *testing.T) {
 	}
 }
 
+// Nor is it put off by being owed again, as at each look at what others have changed.
+func TestOwedUndoIsNotPutOff(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := newLeases(10 * time.Second)
+	for second := range 20 {
+		l.owe("a", now.Add(time.Duration(second)*time.Second))
+	}
+	if got := l.expired(now.Add(11*time.Second), func() []string { return []string{"a"} }); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("expired %v", got)
+	}
+}
+
 // A change that is proven good outlives a silent Analyzer for longer, until it is on
 // trial again; for no longer than an hour, whatever the Analyzer says.
 func TestProvenLease(t *testing.T) {

@@ -19,6 +19,8 @@ type Feigned struct {
 	About actuate.About
 	// TakeBack is called when the setting of that name is undone; nil: that succeeds.
 	TakeBack func(name string) error
+	// OtherValue says what somebody else has made of the setting of that name; nil: nothing.
+	OtherValue func(name string) string
 	// Tend is done in the process for as long as a change is in force; nil: nothing.
 	Tend func(ctx context.Context, process access.Process)
 }
@@ -65,8 +67,12 @@ func (u *feignedUndo) TakeBack(context.Context, actuate.Changed) error {
 	return u.feigned.TakeBack(u.Name)
 }
 
-// OtherValue says that nobody else has changed it.
-func (*feignedUndo) OtherValue(actuate.Changed) (string, error) { return "", nil }
+func (u *feignedUndo) OtherValue(actuate.Changed) (string, error) {
+	if u.feigned.OtherValue == nil {
+		return "", nil
+	}
+	return u.feigned.OtherValue(u.Name), nil
+}
 
 func (u *feignedUndo) Overlaps(other actuate.Undo, sameProcess bool) bool {
 	o, ok := other.(*feignedUndo)
