@@ -31,7 +31,7 @@ func TestHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.Stop()
-	ids, err := a.HandOver(kept, nil)
+	ids, err := a.HandOver(kept, func(string) bool { return true })
 	if err != nil || len(ids) != 1 || len(a.Applied()) != 0 {
 		t.Fatalf("handed over %v, %v; %v in force", ids, err, a.Applied())
 	}

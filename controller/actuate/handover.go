@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// HandOver moves the changes in force that are wanted, all with nil, into the journal of
-// what is kept until a user undoes it, and returns their ids there. A change that cannot
+// HandOver moves the changes in force that are wanted into the journal of what is kept
+// until a user undoes it, and returns their ids there. A change that cannot
 // be taken back from outside stays where it is. Call it after [Actuator.Stop].
 //
 // Each change stands in one of the two journals at any time, or in both: then
@@ -20,7 +20,7 @@ func (a *Actuator) HandOver(kept *Kept, wanted func(id string) bool) (ids []stri
 	}
 	var errs []error
 	for _, id := range slices.Backward(a.Applied()) {
-		if wanted != nil && !wanted(id) {
+		if !wanted(id) {
 			continue
 		}
 		i := slices.IndexFunc(open, func(r record) bool { return r.Change == id })

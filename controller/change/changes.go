@@ -147,12 +147,7 @@ func (c *Changes) Apply(connection uint64, requestID string, changes []*attunev1
 		}
 		items = append(items, item)
 	}
-	c.answerAll(requestID, c.actuator.ApplySet(c.options.Context, items, actuate.SetHooks{
-		Applied: func(change *attunev1.Change) {
-			c.leases.add(change.GetId(), time.Duration(change.GetLeaseNanos()), connection, time.Now())
-		},
-		Undoing: func(changeID string) { c.leases.owe(changeID, time.Now()) },
-	}))
+	c.answerAll(requestID, c.actuator.ApplySet(c.options.Context, items, c.hooks(connection)))
 }
 
 // whyNot is why none of the changes may be made; nil: the policy of actions decides.

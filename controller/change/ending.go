@@ -46,17 +46,18 @@ func (c *Changes) Hold(ctx context.Context, until time.Duration) (int, error) {
 }
 
 // Keep makes the changes in force the user's own, who undoes them by hand. Stop
-// undoes what is left. It returns the ids to undo them by.
+// undoes what is left, as what is to be undone anyway: it has failed, was rejected, or others
+// have changed it. It returns the ids to undo them by.
 func (c *Changes) Keep(kept *actuate.Kept) ([]string, error) {
 	c.actuator.Stop()
-	return c.actuator.HandOver(kept, nil)
+	return c.actuator.HandOver(kept, func(id string) bool { return !c.leases.owes(id) })
 }
 
 // KeepOnly is Keep for some of the changes; the others are undone, or left to Stop where
 // that is not possible just then.
 func (c *Changes) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []string) ([]string, error) {
 	c.actuator.Stop()
-	wanted := func(id string) bool { return slices.Contains(changes, id) }
+	wanted := func(id string) bool { return slices.Contains(changes, id) && !c.leases.owes(id) }
 	unwanted := slices.DeleteFunc(c.actuator.Applied(), wanted)
 	for result := range actuate.UndoEach(ctx, c.actuator, unwanted) {
 		c.logUndone(result)

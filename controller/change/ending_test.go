@@ -32,19 +32,24 @@ type busy struct {
 
 	takeBack   func(name string)        // is called first
 	otherValue func(name string) string // what somebody else has changed
+	run        error                    // why no more can be made
 }
 
 // mustChange makes changes with these ids in this process.
 func mustChange(t *testing.T, ids ...string) *busy {
 	t.Helper()
 	b := &busy{dir: t.TempDir(), takeBack: func(string) {}, otherValue: func(string) string { return "" }}
-	feigned := &actuatetest.Feigned{OtherValue: func(name string) string { return b.otherValue(name) }, TakeBack: func(name string) error {
-		b.takeBack(name)
-		if slices.Contains(b.names, name) {
-			return errBusy
-		}
-		return nil
-	}}
+	feigned := &actuatetest.Feigned{
+		Run:        func() error { return b.run },
+		OtherValue: func(name string) string { return b.otherValue(name) },
+		TakeBack: func(name string) error {
+			b.takeBack(name)
+			if slices.Contains(b.names, name) {
+				return errBusy
+			}
+			return nil
+		},
+	}
 	b.kinds = feigned.Kinds()
 	journal := actuatetest.MustJournal(t, b.dir)
 	b.Changes = &Changes{
@@ -81,32 +86,6 @@ func (b *busy) mustRestore(t *testing.T) (ids []string) {
 		ids = append(ids, r.Change)
 	}
 	return ids
-}
-
-// What is to be undone and cannot be just then is not kept: it stays the controller's to
-// undo.
-func TestKeepOnly(t *testing.T) {
-	b := mustChange(t, "kept", "busy", "undone")
-	b.names = []string{"busy"}
-	kept, err := b.kinds.OpenKept(patience.Context(t), t.TempDir(), "node")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer kept.Close()
-	ids, err := b.KeepOnly(t.Context(), kept, []string{"kept"})
-	if err != nil || len(ids) != 1 {
-		t.Errorf("kept %v, %v, want one", ids, err)
-	}
-	if all, err := kept.IDs(); err != nil || !slices.Equal(all, ids) {
-		t.Errorf("the journal of kept changes has %v, %v, want %v", all, err, ids)
-	}
-	if left := b.InForce(); !slices.Equal(left, []string{"busy"}) {
-		t.Errorf("left to the controller: %v", left)
-	}
-	b.names = nil
-	if ids := b.mustRestore(t); !slices.Equal(ids, []string{"busy"}) {
-		t.Errorf("restored %v", ids)
-	}
 }
 
 // What cannot be undone at the end is said, and left to whoever restores.
