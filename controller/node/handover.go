@@ -3,7 +3,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +63,7 @@ func (h *handover) takeTask(ctx context.Context, by uint32, t Task) (taken, erro
 	if err := h.account(t.PID); err != nil {
 		h.log.Debug("the account of a task is made of samples", "pid", t.PID, "error", err)
 	}
-	note := unused(r, cmp.Or(h.registrations.of(r.GetId()), s.order.registration))
+	note := unused(r, h.registrations.latest(s.order.registration))
 	h.registrations.register(r, func() bool { return h.sessions.lives(s) })
 	select {
 	case <-s.ready:

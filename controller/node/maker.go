@@ -24,13 +24,14 @@ const rareLook = 30 * time.Second
 // maker makes the controllers of sessions. Its methods may be called from any
 // goroutine.
 type maker struct {
-	config  Config
-	owners  *owners
-	rules   rules
-	auditor auditor
-	watcher *discover.Watcher
-	create  func(controller.Config) (controlled, error)
-	left    atomic.Bool // an earlier node may hold changes for sessions of this one
+	config        Config
+	owners        *owners
+	rules         rules
+	registrations *registrations
+	auditor       auditor
+	watcher       *discover.Watcher
+	create        func(controller.Config) (controlled, error)
+	left          atomic.Bool // an earlier node may hold changes for sessions of this one
 }
 
 // folder of a session's start gate, where users may pass but not look.
@@ -64,10 +65,10 @@ func (m *maker) makeController(s *session) (controlled, error) {
 	})
 }
 
-// granted asks the policy of the day what may be done to a process of a session that
-// executes a program.
+// granted asks the policy and the registration of the day what may be done to a process of a
+// session that executes a program.
 func (m *maker) granted(s *session, executable string) grant {
-	return m.rules.granted(s.order.registration, s.order.uid, executable)
+	return m.rules.granted(m.registrations.latest(s.order.registration), s.order.uid, executable)
 }
 
 // lookInterval is how often a session looks for processes beside the node's

@@ -71,7 +71,7 @@ func New(config Config) (*Node, error) {
 	n.children = child.NewPool(config.Children)
 	n.journals = &journals{dir: config.journals(), holdTime: config.HoldTime, children: n.children, sessions: n.sessions, notes: n.notes, log: log}
 	n.maker = &maker{
-		config: config, owners: n.owners, rules: n.rules, auditor: audit, watcher: n.watcher,
+		config: config, owners: n.owners, rules: n.rules, registrations: n.registrations, auditor: audit, watcher: n.watcher,
 		create: func(c controller.Config) (controlled, error) { return child.New(c, n.children) },
 	}
 	n.sessions.serve = func(ctx context.Context, s *session) {

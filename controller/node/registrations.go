@@ -3,6 +3,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +70,12 @@ func (r *registrations) of(id string) *attunev1.Registration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known[id]
+}
+
+// latest returns a registration as it is registered by now, or as it was where nothing is known
+// of it: it may have changed while a session goes on.
+func (r *registrations) latest(was *attunev1.Registration) *attunev1.Registration {
+	return cmp.Or(r.of(was.GetId()), was)
 }
 
 // checkTunlets returns an error that names the tunlets of a handed over job which the

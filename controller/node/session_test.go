@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -109,6 +111,33 @@ func TestWithdrawnSessionEnds(t *testing.T) {
 		}
 		if b.after(lookInterval) != 0 || !c.hasStopped() {
 			t.Error("it does not end, or gives nothing back")
+		}
+	})
+}
+
+// A registration may change while its Analyzer is away, and its sessions go on: what may be changed
+// in their processes is what it asks for by then.
+func TestRegistrationOfTheDay(t *testing.T) {
+	all, err := policy.Parse("policy.yaml", []byte("service:\n  - mode: tune\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids, _ := mustStart(t, 1)
+	inBubble(t, func(b *bench) {
+		b.policy, b.mode = all, "observe"
+		c := b.mustOffer("1", 1000, pids[0])
+		for _, tt := range []struct {
+			registered map[string]*attunev1.Registration
+			untouched  bool
+		}{
+			{nil, true}, // what it began with holds
+			{map[string]*attunev1.Registration{"r": {Id: "r", Mode: "tune", Owner: authn.OfUser(1000)}}, false},
+			{map[string]*attunev1.Registration{"r": {Id: "r", Mode: "observe"}}, true},
+		} {
+			b.setView(registry.View{Registrations: tt.registered})
+			if why := c.config.Untouched(""); (why != "") != tt.untouched {
+				t.Errorf("registered: %v: untouched because %q, want %v", tt.registered, why, tt.untouched)
+			}
 		}
 	})
 }
