@@ -16,6 +16,12 @@ import (
 // value is another by now, [ErrNoUndo] for advice. A cgroup outlives the
 // process and is restored even if that is gone.
 func Restore(identity procid.Identity, states []State) error {
+	return restore(identity, states, func(State, string) bool { return false })
+}
+
+// restore is Restore beside later changes: later says whether one has given the place of a
+// state the value that it has now, which is left to that change.
+func restore(identity procid.Identity, states []State, later func(s State, now string) bool) error {
 	if boot, err := procid.BootID(); err != nil || boot != identity.BootID {
 		return err // nothing outlives the machine
 	}
@@ -31,18 +37,18 @@ func Restore(identity procid.Identity, states []State) error {
 	var errs []error
 	for _, s := range slices.Backward(states) {
 		if !s.Place.Later {
-			errs = append(errs, restoreOne(t, s))
+			errs = append(errs, restoreOne(t, s, later))
 		}
 	}
 	for _, s := range states {
 		if s.Place.Later {
-			errs = append(errs, restoreLater(t, s, states))
+			errs = append(errs, restoreLater(t, s, states, later))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func restoreOne(t *Target, s State) error {
+func restoreOne(t *Target, s State, later func(State, string) bool) error {
 	k, err := find(s.Knob)
 	switch {
 	case err != nil:
@@ -50,11 +56,11 @@ func restoreOne(t *Target, s State) error {
 	case k.advice:
 		return fmt.Errorf("%s: %w", s.Knob, ErrNoUndo)
 	}
-	return unlessGone(k.putBack(t, s))
+	return unlessGone(k.putBack(t, s, later))
 }
 
 // putBack restores one place. errPlaceGone if it is not there any more.
-func (k *knob) putBack(t *Target, s State) (err error) {
+func (k *knob) putBack(t *Target, s State, later func(State, string) bool) (err error) {
 	held, err := k.open(t, s.Place)
 	if err != nil {
 		return k.failure("open", s.Place, err)
@@ -64,7 +70,7 @@ func (k *knob) putBack(t *Target, s State) (err error) {
 	switch {
 	case err != nil:
 		return k.failure("read", s.Place, err)
-	case k.matches(s.Old, now):
+	case k.matches(s.Old, now), later(s, now):
 		return nil
 	case k.matches(s.New, now):
 	case k.drifts:
@@ -92,7 +98,7 @@ func (k *knob) putBack(t *Target, s State) (err error) {
 // restoreLater gives threads that were created since, and inherited the new
 // value, what the first thread had. It comes after the others, so that those
 // create no more of them, and goes on until no thread has the new value.
-func restoreLater(t *Target, s State, states []State) error {
+func restoreLater(t *Target, s State, states []State, later func(State, string) bool) error {
 	k, err := find(s.Knob)
 	if err != nil || t == nil {
 		return err
@@ -102,13 +108,12 @@ func restoreLater(t *Target, s State, states []State) error {
 		if err != nil {
 			return unlessGone(err)
 		}
-		places = slices.DeleteFunc(places, func(p Place) bool { return !k.inherited(t, p, s, states) })
+		places = slices.DeleteFunc(places, func(p Place) bool { return !k.inherited(t, s.at(p), s.Place.Started, states, later) })
 		if len(places) == 0 {
 			return nil
 		}
 		for _, place := range places {
-			one := State{Knob: s.Knob, Place: place, Old: s.Old, New: s.New}
-			if err := unlessGone(k.putBack(t, one)); err != nil {
+			if err := unlessGone(k.putBack(t, s.at(place), later)); err != nil {
 				return err
 			}
 		}
@@ -116,14 +121,19 @@ func restoreLater(t *Target, s State, states []State) error {
 	return fmt.Errorf("%s: the process creates threads faster than they can be restored", k.Name)
 }
 
-// inherited says whether a thread is none of those that were changed and has
-// the new value.
-func (k *knob) inherited(t *Target, place Place, s State, states []State) bool {
-	if place.Started < s.Place.Started || slices.ContainsFunc(states, func(o State) bool { return o.Place == place }) {
+// at is the state of one of the threads that a state of later ones stands for.
+func (s State) at(thread Place) State {
+	return State{Knob: s.Knob, Place: thread, Old: s.Old, New: s.New}
+}
+
+// inherited says whether a thread is none of those that were changed, has started since, and
+// has the new value, which no later change has given it.
+func (k *knob) inherited(t *Target, s State, since uint64, states []State, later func(State, string) bool) bool {
+	if s.Place.Started < since || slices.ContainsFunc(states, func(o State) bool { return o.Place == s.Place }) {
 		return false
 	}
-	now, err := k.read(t, place)
-	return err == nil && s.Old != s.New && k.matches(s.New, now)
+	now, err := k.read(t, s.Place)
+	return err == nil && s.Old != s.New && k.matches(s.New, now) && !later(s, now)
 }
 
 // Exists says whether a place is still there.
