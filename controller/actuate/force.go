@@ -5,6 +5,7 @@ package actuate
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -161,16 +162,57 @@ func (f *force) amendNext(id string, like func(u Undo, in access.Process) bool, 
 	if later == nil {
 		return false, nil
 	}
-	p := *later.plan
+	err := f.amend(id, later, amended)
+	return err == nil, err
+}
+
+// amendLater implements [others].
+func (f *force) amendLater(in Changed, like func(u Undo, in access.Process) bool, amended func(u Undo, in access.Process) Undo) error {
+	ids := f.ids()
+	for _, id := range slices.Backward(ids[:max(slices.Index(ids, in.id), 0)]) {
+		if later := f.find(id); later != nil && f.has(later, like) {
+			if err := f.amendBeside(in.Process, id, later, func(u Undo) Undo { return amended(u, later.process) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// amendBeside is amend for whoever holds the lock of a process, which may be another one. Two
+// locks that are waited for could wait for each other.
+func (f *force) amendBeside(held access.Process, id string, later *appliedChange, amended func(Undo) Undo) error {
+	if later.process != held {
+		if !later.process.TryLock() {
+			return fmt.Errorf("change %s was made on top of it, in process %d where something is being changed: undo it again later", id, later.process.PID())
+		}
+		defer later.process.Unlock()
+	}
+	if f.find(id) != later {
+		return nil // undone meanwhile
+	}
+	return f.amend(id, later, amended)
+}
+
+// amend gives a change other undos. The caller holds the lock of its process.
+func (f *force) amend(id string, change *appliedChange, amended func(Undo) Undo) error {
+	p := *change.plan
 	p.Undo = slices.Clone(p.Undo)
 	for i, part := range p.Undo {
 		p.Undo[i] = amended(part)
 	}
-	if err := f.journal.begin(id, later.knob, later.process.Identity(), &p); err != nil {
-		return false, err
+	if err := f.journal.begin(id, change.knob, change.process.Identity(), &p); err != nil {
+		return err
 	}
 	f.mu.Lock() // for whoever looks at the changes of all processes
 	defer f.mu.Unlock()
-	later.plan.Undo = p.Undo
-	return true, nil
+	change.plan.Undo = p.Undo
+	return nil
+}
+
+// has says whether a change has an undo like that.
+func (f *force) has(change *appliedChange, like func(u Undo, in access.Process) bool) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(change.plan.Undo, func(u Undo) bool { return like(u, change.process) })
 }

@@ -113,3 +113,47 @@ func TestKeptBesideAThreadStartedSince(t *testing.T) {
 	wantPolicy(t, "both undone", fresh, before)
 	wantPolicy(t, "both undone", tid, before)
 }
+
+// ioThread changes the I/O priority of one thread.
+func ioThread(id string, tid int, value string) *attunev1.Change {
+	change := systemChange(id, "thread.ionice", &attunev1.Value{Kind: &attunev1.Value_Text{Text: value}})
+	on := int32(tid)
+	change.GetAction().GetSystem().On = &on
+	return change
+}
+
+// ioClass is that of an I/O priority: its level means nothing in some.
+func ioClass(t *testing.T, tid int) uintptr {
+	t.Helper()
+	const process, levels = 1, 13 // IOPRIO_WHO_PROCESS, IOPRIO_CLASS_SHIFT
+	priority, _, errno := unix.Syscall(unix.SYS_IOPRIO_GET, process, uintptr(tid), 0)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	return priority >> levels
+}
+
+// A thread that has inherited a value and then got another one has what the first thread had,
+// when both changes are undone, in whichever order.
+func TestUndoOfAnInheritedValue(t *testing.T) {
+	for _, order := range [][]string{{"c1", "c2"}, {"c2", "c1"}} {
+		t.Run(strings.Join(order, " then "), func(t *testing.T) {
+			target, process := mustKeeper(t)
+			journal := actuatetest.MustJournal(t, t.TempDir())
+			defer journal.Close()
+			a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+			before := ioClass(t, target.PID)
+			actuatetest.MustApply(t, a, process, ioThread("c1", target.PID, "best-effort:7"))
+			fresh := mustSpawn(t, target) // by that thread
+			actuatetest.MustApply(t, a, process, ioThread("c2", fresh, "best-effort:3"))
+			for _, id := range order {
+				if result := a.Undo(t.Context(), id); result.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+					t.Errorf("%v", result)
+				}
+			}
+			if got := ioClass(t, fresh); got != before {
+				t.Errorf("I/O priority of class %d, want %d", got, before)
+			}
+		})
+	}
+}

@@ -46,6 +46,9 @@ type others interface {
 	// amendNext gives the first change after id that has an undo like that in a process
 	// other undos, which the journal knows first; false: there is none.
 	amendNext(id string, like func(u Undo, in access.Process) bool, amended func(Undo) Undo) (bool, error)
+	// amendLater does so with all changes after one, the earliest first. Those of another
+	// process are an error while something is being changed there.
+	amendLater(in Changed, like func(u Undo, in access.Process) bool, amended func(u Undo, in access.Process) Undo) error
 }
 
 // InForce says whether an Actuator has the change in force; false: only the journal
@@ -56,6 +59,16 @@ func (in Changed) InForce() bool { return in.others != nil }
 // whether it is of the same process.
 func (in Changed) LaterHas(like func(u Undo, sameProcess bool) bool) bool {
 	return in.others.laterHas(in.id, func(u Undo, process access.Process) bool { return like(u, process == in.Process) })
+}
+
+// AmendLater gives the later changes in force that have an undo like that other undos, the
+// earliest first, which the journal knows first; sameProcess, whether an undo is of the same
+// process. After an error it may be called again.
+func (in Changed) AmendLater(like func(u Undo, sameProcess bool) bool, amended func(u Undo, sameProcess bool) Undo) error {
+	return in.others.amendLater(in,
+		func(u Undo, process access.Process) bool { return like(u, process == in.Process) },
+		func(u Undo, process access.Process) Undo { return amended(u, process == in.Process) },
+	)
 }
 
 // Told is a change in words.

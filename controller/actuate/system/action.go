@@ -88,20 +88,16 @@ type systemStates []State
 
 func (u *systemStates) Kind() string { return "settings" }
 
+// TakeBack implements [actuate.Undo]. What a later change has set is left to that change, which
+// then gives back what was there before both.
 func (u *systemStates) TakeBack(_ context.Context, in actuate.Changed) error {
+	if !in.InForce() {
+		return Restore(in.Process.Identity(), *u)
+	}
+	if err := u.passOn(in); err != nil {
+		return err
+	}
 	return restore(in.Process.Identity(), *u, func(s State, now string) bool { return laterSet(in, s, now) })
-}
-
-// laterSet says whether a later change in force has given the place of a state the value that
-// it has now.
-func laterSet(in actuate.Changed, s State, now string) bool {
-	k, err := find(s.Knob)
-	return err == nil && in.InForce() && in.LaterHas(func(later actuate.Undo, sameProcess bool) bool {
-		states, ok := later.(*systemStates)
-		return ok && slices.ContainsFunc(*states, func(o State) bool {
-			return !o.Place.Later && s.sameAs(o, sameProcess) && k.matches(o.New, now)
-		})
-	})
 }
 
 func (u *systemStates) Overlaps(other actuate.Undo, sameProcess bool) bool {
@@ -146,19 +142,6 @@ func (u *systemStates) last(in actuate.Changed) []State {
 			})
 		})
 	})
-}
-
-// sameAs reports whether two states are of the same thing: one pipe, socket or cgroup
-// several processes may have, and the threads created since a change are those of others, too.
-func (s State) sameAs(o State, sameProcess bool) bool {
-	sameFile := s.Place.Inode != 0 && s.Place.Inode == o.Place.Inode && s.Place.Device == o.Place.Device
-	samePlace := s.Place == o.Place || s.Place.createdSince(o.Place) || o.Place.createdSince(s.Place)
-	return s.Knob == o.Knob && (sameFile || sameProcess && samePlace)
-}
-
-// createdSince says whether a place is one of the threads that the other stands for.
-func (p Place) createdSince(later Place) bool {
-	return later.Later && !p.Later && p.Started >= later.Started
 }
 
 func (o Options) request(set *attunev1.SystemSetting) (Request, error) {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
+	"github.com/attune-hpc/attune/internal/testing/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// mustOpenPipe opens the pipe of a change: this process has it as well, then.
+func mustOpenPipe(t *testing.T, target *targets.Target, change *attunev1.Change) *os.File {
+	t.Helper()
+	pipe, err := os.Open(fmt.Sprintf("/proc/%d/fd/%d", target.PID, change.GetAction().GetSystem().GetOn()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pipe.Close() })
+	return pipe
+}
+
+// mustUndo undoes a change and wants the pipe to have a size then.
+func mustUndo(t *testing.T, a *actuate.Actuator, target *targets.Target, id, size string) {
+	t.Helper()
+	result := a.Undo(t.Context(), id)
+	if got := pipeSize(t, target); result.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE || got != size {
+		t.Errorf("%v, pipe size %s, want %s", result, got, size)
+	}
+}
+
+// Whichever of several changes of one thing is undone first, the others stay, and the last one
+// gives back what was there before all of them.
+func TestUndoBelowLaterChanges(t *testing.T) {
+	target, process := mustKeeper(t)
+	dir := t.TempDir()
+	journal := actuatetest.MustJournal(t, dir)
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	change := func(id string, bytes int64) {
+		t.Helper()
+		actuatetest.MustApply(t, a, process, pipeChange(t, target, id, bytes))
+	}
+	change("c1", 1<<17)
+	change("c2", 1<<18)
+	change("c3", 1<<19)
+	mustUndo(t, a, target, "c1", "524288")
+	mustUndo(t, a, target, "c3", "262144")
+	mustUndo(t, a, target, "c2", "65536")
+	change("c1", 1<<17)
+	change("same", 1<<17)
+	mustUndo(t, a, target, "c1", "131072")
+	mustUndo(t, a, target, "same", "65536")
+	change("c1", 1<<17)
+	change("c2", 1<<18)
+	mustUndo(t, a, target, "c1", "262144")
+	actuate.LetGo(journal) // killed
+	if restored, err := all.Restore(dir); err != nil || len(restored) != 1 || restored[0].Err != nil || pipeSize(t, target) != "65536" {
+		t.Errorf("restored %v, %v, pipe size %s", restored, err, pipeSize(t, target))
+	}
+}
+
+// So it is where the later change has been taken back in part: it gives nothing back twice.
+func TestUndoBelowAPartialUndo(t *testing.T) {
+	target, process := mustKeeper(t)
+	journal := actuatetest.MustJournal(t, t.TempDir())
+	defer journal.Close()
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	first := pipeChange(t, target, "c1", 1<<17)
+	actuatetest.MustApply(t, a, process, first)
+	actuatetest.MustApply(t, a, process, pipeChange(t, target, "c2", 1<<18))
+	if _, err := unix.FcntlInt(mustOpenPipe(t, target, first).Fd(), unix.F_SETPIPE_SZ, 1<<17); err != nil {
+		t.Fatal(err)
+	}
+	mustUndo(t, a, target, "c1", "65536")
+	mustUndo(t, a, target, "c2", "65536")
+}
+
+// Two processes have the pipe. While something is being changed in the one, what lies below its
+// change stays, to be undone later.
+func TestUndoBelowAnotherProcess(t *testing.T) {
+	target, process := mustKeeper(t)
+	journal := actuatetest.MustJournal(t, t.TempDir())
+	defer journal.Close()
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	first := pipeChange(t, target, "first", 1<<17)
+	second := pipeChange(t, target, "second", 1<<18)
+	fd := int32(mustOpenPipe(t, target, first).Fd())
+	second.GetAction().GetSystem().On = &fd
+	own := actuatetest.MustProcess(t, os.Getpid())
+	actuatetest.MustApply(t, a, process, first)
+	actuatetest.MustApply(t, a, own, second)
+	own.Lock()
+	if result := a.Undo(t.Context(), "first"); result.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED || len(a.Applied()) != 2 {
+		t.Errorf("%v, in force: %v", result, a.Applied())
+	}
+	own.Unlock()
+	mustUndo(t, a, target, "first", "262144")
+	mustUndo(t, a, target, "second", "65536")
+}
