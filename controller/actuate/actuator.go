@@ -100,7 +100,7 @@ func (a *Actuator) apply(ctx context.Context, process access.Process, change *at
 			return err
 		}
 	}
-	if err := a.options.Journal.begin(change.GetId(), change.GetKnob(), process.Identity(), p); err != nil {
+	if err := a.request(process, change).Begin(p); err != nil {
 		return err // rule: nothing is changed that is not in the journal
 	}
 	how, err := p.Run(ctx)

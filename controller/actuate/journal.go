@@ -27,6 +27,10 @@ type Journal struct {
 	file *os.File
 	torn bool // the last line may be half a line
 
+	// below reads what other journals have in force, the latest last, for changes that are
+	// made on top of that; nil: nobody looks.
+	below func() []record
+
 	// step is called before and after each line is written, by tests; may be nil.
 	step func()
 }

@@ -57,6 +57,7 @@ func (k Kinds) OpenKept(ctx context.Context, dir, node string) (*Kept, error) {
 		return nil, err
 	}
 	kept := &Kept{Journal: &Journal{file: file}, undos: k.Undos, path: path}
+	kept.below = kept.ofControllers
 	if err := kept.compact(); err != nil {
 		return nil, errors.Join(fmt.Errorf("journal %s: %w", path, err), kept.Close())
 	}
@@ -128,6 +129,23 @@ func (k *Kept) replace(content []byte) error {
 	old := k.file
 	k.file = file
 	return old.Close()
+}
+
+// ofControllers reads what controllers have in force by the journals in the same directory, the
+// latest last. A controller gives a change up when it sees that somebody has made another one on
+// top of it, and then nobody but that one knows what was there before both. A journal that
+// cannot be read is somebody else's.
+func (k *Kept) ofControllers() (all []record) {
+	paths, err := journalsIn(filepath.Dir(k.path))
+	if err != nil {
+		return nil
+	}
+	for _, path := range paths {
+		open, _ := k.undos.openChanges(path) // its controller may be ending
+		all = append(all, slices.DeleteFunc(open, over)...)
+	}
+	slices.SortStableFunc(all, func(x, y record) int { return x.Time.Compare(y.Time) })
+	return all
 }
 
 // lastID is the greatest id that was ever given.

@@ -78,6 +78,15 @@ func (r record) overlaps(o record) bool {
 	return r.Undo.overlaps(o.Undo, r.Process.SameProcess(*o.Process))
 }
 
+// isBelow has an undo of a process give back what was there before the change, where it was made
+// on top of that, and reports whether it was.
+func (r record) isBelow(above stacked, process procid.Identity) (is bool) {
+	for _, part := range r.Undo {
+		is = above.Onto(part, r.Process.SameProcess(process)) || is
+	}
+	return is
+}
+
 // takeBack undoes a change by its record alone.
 func (r record) takeBack(ctx context.Context) error {
 	if len(r.Undo) == 0 && !access.Ended(*r.Process) {

@@ -34,8 +34,11 @@ func (r *Request) Log() *slog.Logger { return cmp.Or(r.log, slog.New(slog.Discar
 // Origin tells the actions of one controller from those of another in a process.
 func (r *Request) Origin() string { return r.origin }
 
-// Begin writes a change down again when it is more than was written down before.
+// Begin writes a change down, and again when it is more than was written down before.
 func (r *Request) Begin(p *Plan) error {
+	if below := r.journal.below; below != nil {
+		p.onto(below(), r.Process.Identity())
+	}
 	return r.journal.begin(r.Change.GetId(), r.Change.GetKnob(), r.Process.Identity(), p)
 }
 

@@ -3,6 +3,7 @@
 package actuate_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -102,4 +104,72 @@ func TestUndoBelowAnotherProcess(t *testing.T) {
 	own.Unlock()
 	mustUndo(t, a, target, "first", "262144")
 	mustUndo(t, a, target, "second", "65536")
+}
+
+// A change made by hand on top of a controller's gives back what was there before both: the
+// controller gives its own up, or is killed before it sees that it should.
+func TestByHandOnTopOfAController(t *testing.T) {
+	tests := map[string]func(t *testing.T, a *actuate.Actuator, journal *actuate.Journal){
+		"given up": func(t *testing.T, a *actuate.Actuator, journal *actuate.Journal) {
+			overridden := a.Overridden()
+			if len(overridden) != 1 || len(a.Yield(t.Context(), overridden[0])) != 1 {
+				t.Fatalf("overridden: %v", overridden)
+			}
+			if err := journal.Close(); err != nil {
+				t.Error(err)
+			}
+		},
+		"killed": func(_ *testing.T, _ *actuate.Actuator, journal *actuate.Journal) { actuate.LetGo(journal) },
+	}
+	for name, end := range tests {
+		t.Run(name, func(t *testing.T) {
+			target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
+			before := target.Ask(t, "number")
+			dir := t.TempDir()
+			journal := actuatetest.MustJournal(t, dir)
+			a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+			process := actuatetest.MustProcess(t, target.PID)
+			actuatetest.MustApply(t, a, process, set("number", 0, access.Integer(1001), nil))
+			byHand := set("number", 0, access.Integer(1002), nil)
+			mustUndoByHand(t, dir, process, byHand, before, func() { end(t, a, journal) })
+			if now := target.Ask(t, "number"); now != before {
+				t.Errorf("the variable is %s, want %s", now, before)
+			}
+		})
+		t.Run(name+", of the system", func(t *testing.T) {
+			target, process := mustKeeper(t)
+			dir := t.TempDir()
+			journal := actuatetest.MustJournal(t, dir)
+			a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+			actuatetest.MustApply(t, a, process, pipeChange(t, target, "c1", 1<<20))
+			mustUndoByHand(t, dir, process, pipeChange(t, target, "", 1<<18), "65536", func() { end(t, a, journal) })
+			if got := pipeSize(t, target); got != "65536" {
+				t.Errorf("pipe size %s", got)
+			}
+		})
+	}
+}
+
+// mustUndoByHand makes a change by hand, and undoes it, in a command each, and something in between.
+// It is listed with the old value that it gives back.
+func mustUndoByHand(t *testing.T, dir string, process *actuatetest.Process, change *attunev1.Change, old string, between func()) {
+	t.Helper()
+	k := mustKept(t, dir)
+	change.Id = k.NextID()
+	actuatetest.MustApply(t, actuate.New(actuate.Options{Journal: k.Journal, Kinds: all}), process, change)
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	between()
+	k = mustKept(t, dir)
+	defer k.Close()
+	if changes, err := all.Changes(dir); err != nil || len(changes) == 0 || changes[0].ID != change.GetId() || changes[0].Old != old {
+		t.Errorf("listed: %+v, %v", changes, err)
+	}
+	restored, err := k.UndoAll()
+	for _, r := range restored {
+		if err = errors.Join(err, r.Err); err != nil {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
 }

@@ -127,6 +127,13 @@ type readable interface {
 	OtherValue(in Changed) (string, error)
 }
 
+// stacked is an undo that can give back what was there before another change.
+type stacked interface {
+	// Onto has it give that back where it was made on top of the other one, and reports
+	// whether it was; sameProcess, whether that is of the same process.
+	Onto(below Undo, sameProcess bool) bool
+}
+
 // Undos are the parts of one change, in the order in which they were made.
 type Undos []Undo
 

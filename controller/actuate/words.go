@@ -90,6 +90,23 @@ func (u *writtenWords) withOld(w access.Word) *writtenWords {
 	return &words
 }
 
+// Onto implements [stacked]. What threads jump through is left alone: the other change may be
+// in force yet, and nobody would see that it is not any more.
+func (u *writtenWords) Onto(below Undo, sameProcess bool) (is bool) {
+	other, ok := below.(*writtenWords)
+	if !ok || !sameProcess {
+		return false
+	}
+	for _, b := range *other {
+		for _, w := range *u {
+			if !w.Slot && w.Address == b.Address && w.ImageInode == b.ImageInode && bytes.Equal(w.Old, b.New) {
+				*u, is = *u.withOld(b), true
+			}
+		}
+	}
+	return is
+}
+
 func (u *writtenWords) has(address uint64) bool {
 	return slices.ContainsFunc(*u, func(w access.Word) bool { return w.Address == address })
 }

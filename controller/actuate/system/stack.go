@@ -26,6 +26,17 @@ func (u *systemStates) passOn(in actuate.Changed) error {
 	})
 }
 
+// Onto implements [stacked] of package actuate.
+func (u *systemStates) Onto(below actuate.Undo, sameProcess bool) bool {
+	states, ok := below.(*systemStates)
+	if !ok {
+		return false
+	}
+	before := *u
+	*u = u.onto(*states, sameProcess, func(State) bool { return true })
+	return !slices.Equal(before, *u)
+}
+
 // onto returns the states with what was there before other ones, where they were made on top of
 // those; next says which may have been.
 func (u systemStates) onto(below systemStates, sameProcess bool, next func(State) bool) systemStates {
