@@ -217,12 +217,20 @@ func (a *Actuator) Forget(process access.Process) {
 
 // release is Forget for one change.
 func (f *force) release(id string) error {
-	change := f.take(id)
+	change := f.find(id)
 	if change == nil {
 		return nil
 	}
+	gone := access.ProcessOf(change.process.Identity())
+	defer gone.Close()
+	if err := f.undoOf(change).passOn(Changed{gone, f, id}); err != nil {
+		return err
+	}
+	if change = f.take(id); change == nil {
+		return nil
+	}
 	change.tending.end()
-	err := takeBackLeft(change.process, change.plan.Undo)
+	err := f.undoOf(change).takeBackLeft(Changed{Process: gone})
 	if err != nil && !final(err) {
 		f.keep(id, change)
 		return err
@@ -231,12 +239,9 @@ func (f *force) release(id string) error {
 }
 
 // takeBackLeft takes back what may be left of a change when its process has ended.
-func takeBackLeft(process access.Process, all Undos) error {
-	gone := access.ProcessOf(process.Identity())
-	defer gone.Close()
-	in := Changed{Process: gone}
+func (u Undos) takeBackLeft(in Changed) error {
 	var errs []error
-	for _, part := range all {
+	for _, part := range u {
 		if left := part.About(in); left.Outlives || left.Inherited {
 			errs = append(errs, part.TakeBack(context.Background(), in))
 		}

@@ -212,7 +212,12 @@ func (f *force) amend(id string, change *appliedChange, amended func(Undo) Undo)
 
 // has says whether a change has an undo like that.
 func (f *force) has(change *appliedChange, like func(u Undo, in access.Process) bool) bool {
+	return slices.ContainsFunc(f.undoOf(change), func(u Undo) bool { return like(u, change.process) })
+}
+
+// undoOf returns what undoes a change, for whoever does not hold the lock of its process.
+func (f *force) undoOf(change *appliedChange) Undos {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(change.plan.Undo, func(u Undo) bool { return like(u, change.process) })
+	return change.plan.Undo
 }

@@ -134,6 +134,13 @@ type stacked interface {
 	Onto(below Undo, sameProcess bool) bool
 }
 
+// passing is an undo of what several processes may have, so that changes of others may be on top
+// of it when its process ends.
+type passing interface {
+	// PassOn has the later changes in force give back what was there before both.
+	PassOn(in Changed) error
+}
+
 // Undos are the parts of one change, in the order in which they were made.
 type Undos []Undo
 
@@ -144,6 +151,18 @@ func (u Undos) takeBack(ctx context.Context, in Changed) error {
 		errs = append(errs, part.TakeBack(ctx, in))
 	}
 	return errors.Join(errs...)
+}
+
+// passOn has the later changes of other processes give back what was there before both.
+func (u Undos) passOn(in Changed) error {
+	for _, part := range u {
+		if shared, ok := part.(passing); ok {
+			if err := shared.PassOn(in); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // any says whether a part is so.

@@ -8,9 +8,9 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 )
 
-// passOn has the later changes in force that were made on top of these states give back what was
+// PassOn has the later changes in force that were made on top of these states give back what was
 // there before both.
-func (u *systemStates) passOn(in actuate.Changed) error {
+func (u *systemStates) PassOn(in actuate.Changed) error {
 	var between systemStates // of later changes, on top of which the next ones were made
 	return in.AmendLater(u.Overlaps, func(later actuate.Undo, sameProcess bool) actuate.Undo {
 		states, ok := later.(*systemStates)
@@ -20,7 +20,7 @@ func (u *systemStates) passOn(in actuate.Changed) error {
 		next := func(s State) bool {
 			return !slices.ContainsFunc(between, func(b State) bool { return b.sameAs(s, sameProcess) })
 		}
-		amended := states.onto(*u, sameProcess, next)
+		amended := states.onto(u, sameProcess, next)
 		between = append(between, *states...)
 		return &amended
 	})
@@ -33,14 +33,14 @@ func (u *systemStates) Onto(below actuate.Undo, sameProcess bool) bool {
 		return false
 	}
 	before := *u
-	*u = u.onto(*states, sameProcess, func(State) bool { return true })
+	*u = u.onto(states, sameProcess, func(State) bool { return true })
 	return !slices.Equal(before, *u)
 }
 
 // onto returns the states with what was there before other ones, where they were made on top of
 // those; next says which may have been.
-func (u systemStates) onto(below systemStates, sameProcess bool, next func(State) bool) systemStates {
-	above := slices.Clone(u)
+func (u *systemStates) onto(below *systemStates, sameProcess bool, next func(State) bool) systemStates {
+	above := slices.Clone(*u)
 	for i, s := range above {
 		if s.Place.Later {
 			above[i].Old = above[0].Old // what the first thread had
@@ -53,15 +53,15 @@ func (u systemStates) onto(below systemStates, sameProcess bool, next func(State
 
 // under returns what was at the place of a state before these; false: it was not made on top of
 // one of them.
-func (u systemStates) under(s State, sameProcess bool) (old string, found bool) {
+func (u *systemStates) under(s State, sameProcess bool) (old string, found bool) {
 	k, err := find(s.Knob)
 	if err != nil {
 		return "", false
 	}
 	for _, later := range []bool{false, true} { // a thread with a state of its own is none of those started since
-		at := slices.IndexFunc(u, func(b State) bool { return b.Place.Later == later && b.sameAs(s, sameProcess) })
+		at := slices.IndexFunc(*u, func(b State) bool { return b.Place.Later == later && b.sameAs(s, sameProcess) })
 		if at >= 0 {
-			return u[at].Old, k.matches(u[at].New, s.Old)
+			return (*u)[at].Old, k.matches((*u)[at].New, s.Old)
 		}
 	}
 	return "", false
