@@ -170,7 +170,7 @@ func (a *Attachment) Hold() *Attachment {
 		return nil
 	}
 	if u.hold(a.shared, a.pid) != nil {
-		return nil // the process has ended
+		return nil // the process has ended, or is translated by now
 	}
 	return &Attachment{attacher: u, shared: a.shared, key: a.key, pid: a.pid}
 }

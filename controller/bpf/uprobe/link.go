@@ -129,17 +129,6 @@ func (a *attacher) ofNoFunction(err error, pid int) error {
 	return fmt.Errorf("probe process %d: %w", pid, procid.GoneError(unix.ESRCH))
 }
 
-// linkHolders attaches a narrow point in each process for which it is held.
-func (a *attacher) linkHolders(p *attached) (err error) {
-	for pid, h := range p.holders {
-		h.links, err = a.linkIn(p, pid)
-		if err != nil && !errors.Is(err, procid.ErrGone) {
-			return err
-		}
-	}
-	return nil
-}
-
 // planAll makes the plans of p, one for all symbols whose parameters lie alike,
 // and lists where to probe: each offset once, since of two names for one
 // function both would count.

@@ -3,9 +3,11 @@
 package uprobe
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // narrowSince is the first version of Linux in which uprobe_multi in one process is
@@ -20,15 +22,20 @@ func (a *attacher) mustBeNarrow(spec Spec, target *target) (bool, error) {
 		return false, err
 	}
 	for pid, tool := range all {
-		if (pid == spec.PID || spec.PID == 0 || !a.canBeNarrow()) && target.mappedBy(pid) {
-			return false, &bpf.UnsupportedError{
-				Feature: "uprobe in " + spec.Path,
-				Reason:  fmt.Sprintf("process %d runs under %s and has mapped it: the kernel's breakpoint would end it", pid, tool),
-				Remedy:  "ask again when it has ended",
-			}
+		if pid == spec.PID || (spec.PID == 0 || !a.canBeNarrow()) && target.mappedBy(pid) {
+			return false, translated(spec, pid, tool)
 		}
 	}
 	return len(all) > 0 && spec.PID != 0 && a.canBeNarrow(), nil
+}
+
+// translated is why a point is kept out of a file.
+func translated(spec Spec, pid int, tool string) error {
+	return &bpf.UnsupportedError{
+		Feature: "uprobe in " + spec.Path,
+		Reason:  fmt.Sprintf("process %d runs under %s and has mapped it: the kernel's breakpoint would end it", pid, tool),
+		Remedy:  "ask again when it has ended",
+	}
 }
 
 func (a *attacher) canBeNarrow() bool {
@@ -45,6 +52,10 @@ func (a *attacher) narrowAll(pid int, tool string) {
 		return
 	}
 	for _, p := range a.attached {
+		if h := p.holders[pid]; h != nil { // it executed the tool since: its probes would go into that
+			a.detacher.detach(h.links, nil)
+			h.links = nil
+		}
 		if p.narrow || p.holders[0] != nil {
 			continue
 		}
@@ -70,8 +81,27 @@ func (a *attacher) narrow(p *attached) error {
 	return err
 }
 
-// hold takes a hold on a point for a process. The caller holds mu.
+// linkHolders attaches a narrow point in each process for which it is held, but for
+// those that have executed a translator since.
+func (a *attacher) linkHolders(p *attached) (err error) {
+	for pid, h := range p.holders {
+		if translatorOf(pid) != "" {
+			continue
+		}
+		h.links, err = a.linkIn(p, pid)
+		if err != nil && !errors.Is(err, procid.ErrGone) {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold takes a hold on a point for a process, and refuses it for one that is translated.
+// The caller holds mu.
 func (a *attacher) hold(p *attached, pid int) error {
+	if tool := translatorOf(pid); tool != "" {
+		return translated(p.spec, pid, tool)
+	}
 	h := p.holders[pid]
 	if h == nil {
 		h = &holder{}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -107,10 +108,43 @@ func TestNarrowFromTheBeginning(t *testing.T) {
 	if translated.broken(t) || other.broken(t) {
 		t.Error("a breakpoint is in a translated program")
 	}
-	spec.PID, spec.Point = translated.PID, 2
-	if a, err := u.Attach(spec); err == nil {
-		a.Close()
-		t.Error("a translated program is probed")
+	spec.PID = translated.PID
+	for _, point := range []uint16{1, 2} { // one that is attached already, and another one
+		spec.Point = point
+		var unsupported *bpf.UnsupportedError
+		if a, err := u.Attach(spec); err == nil {
+			a.Close()
+			t.Errorf("point %d: a translated program is probed", point)
+		} else if !errors.As(err, &unsupported) {
+			t.Errorf("point %d: %v", point, err)
+		}
+	}
+	if translated.broken(t) {
+		t.Error("a breakpoint is in a translated program")
+	}
+}
+
+// TestNarrowOfWhoTurnsTranslated: what is in a process that a point is held for goes when
+// the process executes a translator, however the point stands.
+func TestNarrowOfWhoTurnsTranslated(t *testing.T) {
+	tool := mustTranslator(t)
+	for name, narrow := range map[string]bool{"stands everywhere": false, "is narrow": true} {
+		t.Run(name, func(t *testing.T) {
+			u := mustUprobes(t, Options{})
+			if narrow {
+				mustStartTarget(t, tool)
+			}
+			turning := mustStartTarget(t, "/bin/sh", "-c", "echo ready; read line; exec "+tool)
+			spec := Spec{Path: tool, Symbols: mustSymbols(t, tool, "starts_with_push"), Point: 1, PID: turning.PID}
+			mustAttach(t, u, spec)
+			if answer := turning.Ask(t, ""); answer != "ready" {
+				t.Fatalf("it answers %q", answer)
+			}
+			patience.Until(t, "the breakpoint is out of the translated program", func() bool { return !turning.broken(t) })
+			if _, err := u.Attach(spec); err == nil {
+				t.Error("a program that is translated by now is probed")
+			}
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
+	"os/exec"
 	"reflect"
 	"runtime"
 	"strings"
@@ -23,9 +24,9 @@ type targetProcess struct {
 	over bool
 }
 
-func mustStartTarget(t testing.TB, binary string) *targetProcess {
+func mustStartTarget(t testing.TB, binary string, arguments ...string) *targetProcess {
 	t.Helper()
-	p := &targetProcess{Target: targets.Start(t, binary)}
+	p := &targetProcess{Target: targets.StartCommand(t, exec.Command(binary, arguments...))}
 	t.Cleanup(func() { p.mustEnd(t) })
 	return p
 }
