@@ -12,6 +12,7 @@ import (
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // kind says what a message is about.
@@ -174,12 +175,13 @@ func decode[T any](m message) (body T, err error) {
 	return body, nil
 }
 
-// encoded is a message of the protocol as a body carries it; nil stays nil.
+// encoded is a message of the protocol as a body carries it, with texts that are UTF-8;
+// nil stays nil.
 func encoded(m proto.Message) ([]byte, error) {
 	if !m.ProtoReflect().IsValid() {
 		return nil, nil
 	}
-	return proto.MarshalOptions{AllowPartial: true}.Marshal(m)
+	return proto.MarshalOptions{AllowPartial: true}.Marshal(attunev1.ValidText(m))
 }
 
 // sameProcess says whether an identity is that of a process with a start, which may be

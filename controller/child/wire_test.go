@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // A message comes as it was sent, whatever its size, and so does its descriptor.
@@ -71,4 +74,13 @@ func FuzzReceive(f *testing.F) {
 			return newEcho(slog.New(slog.DiscardHandler)).handle(m, file)
 		})
 	})
+}
+
+// TestTextsOfProcesses: one whose program has a name that is not UTF-8 is told of, with the others.
+func TestTextsOfProcesses(t *testing.T) {
+	text, err := encoded(&attunev1.Process{Handle: 7, Executable: "caf\xe9"})
+	got := new(attunev1.Process)
+	if err := errors.Join(err, proto.Unmarshal(text, got)); err != nil || got.GetHandle() != 7 || got.GetExecutable() != "caf?" {
+		t.Errorf("%v, %v", got, err)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -164,6 +165,40 @@ func TestRunDeliversEverythingBeforeItEnds(t *testing.T) {
 	}
 	if err := c.Publish(ctx, &attunev1.PublishRequest{}); err == nil {
 		t.Error("publish after the end succeeded")
+	}
+}
+
+// TestTextsOfPrograms: a text that is not UTF-8 ends no channel, and what has it arrives, too.
+func TestTextsOfPrograms(t *testing.T) {
+	a := newAnalyzer()
+	c := mustClient(t, serve(t, a))
+	ran := make(chan error, 1)
+	go func() { ran <- c.Run(t.Context(), func(context.Context, *attunev1.ManageResponse) {}) }()
+	for _, name := range []string{"caf\xe9", "cafe"} {
+		if err := c.Publish(t.Context(), &attunev1.PublishRequest{
+			Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: &attunev1.Process{Executable: name}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Answer(t.Context(), &attunev1.ManageRequest{
+			Message: &attunev1.ManageRequest_Point{Point: &attunev1.PointStatus{Reason: name}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-a.messages // hello
+	<-a.answers
+	for _, want := range []string{"caf?", "cafe"} {
+		if m := patience.Receive(t, "a start", a.messages); m.GetProcessStarted().GetExecutable() != want {
+			t.Errorf("%v, want %q", m, want)
+		}
+		if m := patience.Receive(t, "an answer", a.answers); m.GetPoint().GetReason() != want {
+			t.Errorf("%v, want %q", m, want)
+		}
+	}
+	c.Finish()
+	if err := <-ran; err != nil {
+		t.Error(err)
 	}
 }
 

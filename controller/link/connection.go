@@ -12,6 +12,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	grpcproto "google.golang.org/grpc/encoding/proto"
 
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -80,7 +82,8 @@ func Connect(peer Peer) (*grpc.ClientConn, error) {
 	// where a node has none.
 	conn, err := grpc.NewClient(target, append(options,
 		grpc.WithTransportCredentials(peer.Credentials), grpc.WithDisableServiceConfig(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(attunev1.MaxMessage)),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(attunev1.MaxMessage), grpc.ForceCodecV2(textCodec{encoding.GetCodecV2(grpcproto.Name)})),
 		grpc.WithInitialWindowSize(attunev1.FlowWindow), grpc.WithInitialConnWindowSize(attunev1.FlowWindow))...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to analyzer %s: %w", peer.Address, err)

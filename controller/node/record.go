@@ -41,7 +41,7 @@ func (r *recorder) record() *attunev1.ControllerRecord {
 	if trouble := r.config.Policy().Trouble(); trouble != "" {
 		record.Troubles = append(record.Troubles, trouble) // as long as it lasts
 	}
-	return record
+	return attunev1.ValidText(record)
 }
 
 // locate answers who looks for processes.
@@ -63,7 +63,7 @@ func (r *recorder) locate(request *attunev1.LocateRequest) *attunev1.LocateRespo
 	}
 	mismatches, _ := r.notes.current()
 	response.Mismatches = slices.DeleteFunc(mismatches, func(m *attunev1.Mismatch) bool { return !meant(m.GetRegistration()) })
-	return response
+	return attunev1.ValidText(response)
 }
 
 // recordFor is the record as far as a user may see it.

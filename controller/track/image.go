@@ -3,6 +3,8 @@
 package track
 
 import (
+	"strings"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
@@ -38,7 +40,7 @@ func (i *images) remains(m *member, e Event) *description {
 	if e.Kind == Exec {
 		message = &attunev1.Process{Job: message.Job, Rank: message.Rank, Uid: message.Uid, CpusAllowed: message.CpusAllowed}
 		if e.Command != "" {
-			message.CommandLine = []string{e.Command}
+			message.CommandLine = []string{strings.ToValidUTF8(e.Command, "?")} // 15 bytes, cut anywhere
 		}
 		if e.HasUID {
 			message.Uid = e.UID

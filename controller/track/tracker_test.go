@@ -21,7 +21,7 @@ func TestShortLivedProcessesAreTold(t *testing.T) {
 		track.Event{Kind: track.Fork, PID: goneA, Parent: s.job.pid(), Time: born, StartTicks: 5},
 		track.Event{Kind: track.Exit, PID: goneA, Last: true, Time: born + 1, Status: 256, HasStatus: true},
 		track.Event{Kind: track.Fork, PID: goneB, Parent: s.job.pid(), Time: born + 2, StartTicks: 6, UID: 7, HasUID: true},
-		track.Event{Kind: track.Exec, PID: goneB, Time: born + 3, Command: "tiny"},
+		track.Event{Kind: track.Exec, PID: goneB, Time: born + 3, Command: "tiny\xc3"}, // cut inside of a letter
 		track.Event{Kind: track.Exit, PID: goneB, Last: true, Time: born + 4},
 	)
 	forked, execed := s.images(goneA), s.images(goneB)
@@ -38,7 +38,7 @@ func TestShortLivedProcessesAreTold(t *testing.T) {
 	if e := s.r.ended[forked[0]]; e.GetWaitStatus() != 256 {
 		t.Errorf("its end as %v", e)
 	}
-	if p := s.r.latest[execed[0]]; p.Executable != "" || p.CommandLine[0] != "tiny" || p.Uid != 7 || p.Job.Id != parent.Job.Id {
+	if p := s.r.latest[execed[0]]; p.Executable != "" || p.CommandLine[0] != "tiny?" || p.Uid != 7 || p.Job.Id != parent.Job.Id {
 		t.Errorf("exec is told as %v", p)
 	}
 	if e := s.r.ended[execed[0]]; e == nil || e.WaitStatus != nil || e.ReplacedByExec {
