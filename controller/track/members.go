@@ -43,6 +43,7 @@ func (l *members) add(pid int) *member {
 	m := &member{pid: pid}
 	l.byPID[pid] = m
 	delete(l.outsiders.seen, pid)
+	delete(l.over, pid)
 	return m
 }
 

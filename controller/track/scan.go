@@ -3,6 +3,7 @@
 package track
 
 import (
+	"errors"
 	"log/slog"
 
 	"github.com/attune-hpc/attune/internal/procid"
@@ -59,7 +60,7 @@ func (s *scanner) scanMembers(there map[int]bool) {
 		switch {
 		case s.alive(m, there):
 			m.suspected = false
-			if !s.feed.on && m.message != nil {
+			if m.message != nil && (!s.feed.on || m.held == nil) {
 				s.checkImage(m)
 			}
 		case m.suspected || !s.feed.on && m.held == nil:
@@ -75,13 +76,22 @@ func (s *scanner) scanMembers(there map[int]bool) {
 }
 
 func (s *scanner) alive(m *member, there map[int]bool) bool {
-	if m.held != nil {
+	switch {
+	case m.held != nil:
 		return m.held.Alive()
+	case m.message == nil:
+		return there[m.pid]
 	}
-	return there[m.pid] && m.message == nil
+	// It had ended when it was told of, or could not be looked at for another reason.
+	stat, err := procid.ReadStat(m.pid)
+	if err != nil {
+		return !errors.Is(err, procid.ErrGone)
+	}
+	return !stat.Zombie() && stat.StartTicks == m.message.GetIdentity().GetStartTicks()
 }
 
-// checkImage looks whether a process has exec'd without an event.
+// checkImage looks whether a process has exec'd without an event, or can be described by
+// now.
 func (s *scanner) checkImage(m *member) {
 	stat, err := procid.ReadStat(m.pid)
 	if err != nil || stat.Zombie() || m.hasImage(stat) {
