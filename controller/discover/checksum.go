@@ -22,6 +22,14 @@ const checksQueued = 256
 // tellEvery is how often the log is told that a user has too many.
 const tellEvery = time.Minute
 
+// reading is a file that is read for the checksum of a user's processes.
+type reading struct {
+	uid   uint32
+	image image
+}
+
+func (c *candidate) reading() reading { return reading{c.process.GetUid(), c.image()} }
+
 // checksum is that of a candidate's file, or why there is none.
 type checksum struct {
 	of  *candidate
@@ -39,8 +47,9 @@ func (c *checksum) differs(wanted string) string {
 	return fmt.Sprintf("its checksum is %s, registered is %s", c.sum, wanted)
 }
 
-// checker has files read, beside everything else, of each user a few at a time. A
-// goroutine for each file tells hashed. Its methods are those of one goroutine.
+// checker has files read, beside everything else, of each user a few at a time, and each
+// once for all that run it meanwhile. A goroutine for each file tells hashed. Its methods
+// are those of one goroutine.
 type checker struct {
 	readers *readers.Pool
 	digests *objfile.Digests
@@ -48,15 +57,17 @@ type checker struct {
 	ctx     context.Context // ends with the search
 	group   sync.WaitGroup
 
-	reading map[uint32]int       // by user: files, and those that wait; never 0
-	told    map[uint32]time.Time // when the log was told that a user's are too many
+	waiting map[uint32]int           // by user: processes without a checksum yet; never 0
+	reading map[reading][]*candidate // by what is read for one of them: the others
+	told    map[uint32]time.Time     // when the log was told that a user's are too many
 	hashed  chan checksum
 }
 
 func newChecker(by *readers.Pool, digests *objfile.Digests, log *slog.Logger) *checker {
 	return &checker{
 		readers: by, digests: digests, log: log,
-		reading: make(map[uint32]int), told: make(map[uint32]time.Time), hashed: make(chan checksum),
+		waiting: make(map[uint32]int), reading: make(map[reading][]*candidate),
+		told: make(map[uint32]time.Time), hashed: make(chan checksum),
 	}
 }
 
@@ -72,18 +83,23 @@ func (k *checker) knownSum(c *candidate) *checksum {
 	return &checksum{of: c, sum: sum}
 }
 
-// check has the file read, beside everything else. If too many of the user's wait it
-// returns false.
+// check has the file read, beside everything else, unless that is under way for another
+// process. If too many of the user's wait it returns false.
 func (k *checker) check(c *candidate) bool {
-	uid := c.process.GetUid()
-	if k.reading[uid] >= checksQueued {
+	uid, of := c.process.GetUid(), c.reading()
+	if k.waiting[uid] >= checksQueued {
 		if now := time.Now(); now.Sub(k.told[uid]) > tellEvery {
 			k.told[uid] = now
 			k.log.Warn("process is not looked at", "pid", c.process.GetIdentity().GetPid(), "uid", uid, "error", "too many of its user's wait for their checksum")
 		}
 		return false
 	}
-	k.reading[uid]++
+	k.waiting[uid]++
+	if others, begun := k.reading[of]; begun {
+		k.reading[of] = append(others, c)
+		return true
+	}
+	k.reading[of] = nil
 	k.group.Go(func() {
 		result := checksum{of: c}
 		result.sum, result.err = k.sumOf(k.ctx, c)
@@ -96,11 +112,24 @@ func (k *checker) check(c *candidate) bool {
 	return true
 }
 
-// checked notes that a file was read.
-func (k *checker) checked(c *candidate) {
-	uid := c.process.GetUid()
-	if k.reading[uid]--; k.reading[uid] == 0 {
-		delete(k.reading, uid)
+// checked notes that a file was read, and returns the processes that waited for it, too.
+func (k *checker) checked(c *candidate) (others []*candidate) {
+	uid, of := c.process.GetUid(), c.reading()
+	others = k.reading[of]
+	delete(k.reading, of)
+	if k.waiting[uid] -= 1 + len(others); k.waiting[uid] == 0 {
+		delete(k.waiting, uid)
+	}
+	return others
+}
+
+// close waits for those who read, after the context has ended, and lets go of all that wait.
+func (k *checker) close() {
+	k.group.Wait()
+	for _, others := range k.reading {
+		for _, c := range others {
+			c.close()
+		}
 	}
 }
 

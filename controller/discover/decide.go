@@ -69,9 +69,7 @@ func (d *decider) examined(found examined) {
 	}
 	pid, uid := int(c.process.GetIdentity().GetPid()), c.process.GetUid()
 	c.privileged, c.batch = privileged(pid, uid), d.batch.started(pid, uid)
-	if !d.decide(c, nil) {
-		c.close()
-	}
+	d.settle(c, nil)
 }
 
 // decide gives a process to whom it belongs. sum is its checksum, nil if that
@@ -93,7 +91,7 @@ func (d *decider) decide(c *candidate, sum *checksum) bool {
 		}
 		if r.GetSha256() != "" && sum == nil {
 			if sum = d.checker.knownSum(c); sum == nil {
-				return d.checker.check(c)
+				return d.check(c)
 			}
 		}
 		d.gifts[c.key()] = g
@@ -153,11 +151,32 @@ func (d *decider) mismatch(r *registration, c *candidate, reason string) {
 	})
 }
 
-// checked goes on with a process whose checksum is there.
+// check has a process wait for its checksum; false if too many of its user's wait.
+func (d *decider) check(c *candidate) bool {
+	waits := d.checker.check(c)
+	if !waits {
+		d.board.countMissed()
+		d.skipped = true
+	}
+	return waits
+}
+
+// checked goes on with a process whose checksum is there, and with those that waited for
+// the same file. Why there is none may be of that process only.
 func (d *decider) checked(result checksum) {
-	c := result.of
-	d.checker.checked(c)
-	if !d.decide(c, &result) {
+	others, sum := d.checker.checked(result.of), &result
+	d.settle(result.of, sum)
+	if result.err != nil {
+		sum = nil
+	}
+	for _, c := range others {
+		d.settle(c, sum)
+	}
+}
+
+// settle decides, and lets go of a process that nobody else will close.
+func (d *decider) settle(c *candidate, sum *checksum) {
+	if !d.decide(c, sum) {
 		c.close()
 	}
 }

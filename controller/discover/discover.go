@@ -135,7 +135,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	group.Go(func() error { w.loop(ctx); return nil })
 	err := group.Wait()
 	examiner.group.Wait()
-	w.checker.group.Wait()
+	w.checker.close()
 	return err
 }
 
