@@ -8,6 +8,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -98,14 +100,57 @@ type interpretsQuestion struct {
 
 func readInterprets() readers.Operation[interpretsQuestion, bool] {
 	return readers.NewOperation("interprets", func(_ context.Context, q interpretsQuestion) (bool, error) {
-		inspected := objfile.Inspect(inside(q.PID, q.Script))
-		if inspected.Script == nil || inspected.Script.Program == nil {
+		script := objfile.Inspect(inside(q.PID, q.Script)).Script
+		var runs unix.Stat_t
+		if script == nil || unix.Stat(procid.Path(q.PID, "exe"), &runs) != nil {
 			return false, nil
 		}
-		var asked, runs unix.Stat_t
-		return unix.Stat(inspected.Script.Program.Path, &asked) == nil && unix.Stat(procid.Path(q.PID, "exe"), &runs) == nil &&
-			asked.Dev == runs.Dev && asked.Ino == runs.Ino, nil
+		asked := []string{script.Interpreter}
+		if program := script.EnvProgram(); program != "" {
+			asked = searched(q.PID, program)
+		}
+		return slices.ContainsFunc(asked, func(name string) bool { return leadsTo(q.PID, name, runs) }), nil
 	})
+}
+
+// maxSearched bounds the directories in which a program is looked for.
+const maxSearched = 64
+
+// searched lists where env(1) looks for a program, by the PATH that the process has of it.
+func searched(pid int, program string) (names []string) {
+	if strings.Contains(program, "/") {
+		return []string{absolute(pid, program)}
+	}
+	directories := "/bin:/usr/bin" // as execvp(3), without a PATH
+	environ, _ := procid.Environ(pid)
+	for _, variable := range environ {
+		if value, is := bytes.CutPrefix(variable, []byte("PATH=")); is {
+			directories = string(value)
+			break
+		}
+	}
+	all := filepath.SplitList(directories)
+	for _, directory := range all[:min(len(all), maxSearched)] {
+		names = append(names, absolute(pid, path.Join(directory, program)))
+	}
+	return names
+}
+
+// leadsTo says whether a path as a process has it, with all symbolic links on the way, leads
+// to a file.
+func leadsTo(pid int, name string, file unix.Stat_t) bool {
+	root, err := unix.Open(procid.Path(pid, "root"), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(root)
+	fd, err := unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Dev == file.Dev && st.Ino == file.Ino
 }
 
 // readTarget finds what a path names in the end; "" where nothing is.

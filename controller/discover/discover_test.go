@@ -129,7 +129,10 @@ func mustProgram(t *testing.T, name string) string {
 // and returns its pid.
 func mustStart(t *testing.T, command *exec.Cmd) int {
 	t.Helper()
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	command.SysProcAttr.Setpgid = true
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}

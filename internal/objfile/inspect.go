@@ -48,6 +48,10 @@ type Script struct {
 	Program *Inspection
 }
 
+// EnvProgram is the program that the line has env(1) run; "" if there is none, or it cannot
+// be told.
+func (s *Script) EnvProgram() string { return envProgram(s.Interpreter, s.Argument) }
+
 // Inspect looks at the program that a user wants to run. path is as execve(2)
 // takes it: nothing is looked up in PATH. It has no error: what cannot be
 // found out is a kind of its own.
@@ -89,7 +93,7 @@ func readScript(file *os.File, depth int) *Script {
 		return s
 	}
 	program := inspect(interpreter, depth+1)
-	if name := envProgram(interpreter, argument); name != "" {
+	if name := s.EnvProgram(); name != "" {
 		if path, err := exec.LookPath(name); err == nil {
 			program = inspect(path, depth+1)
 		} else {
