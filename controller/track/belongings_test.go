@@ -41,3 +41,31 @@ func TestHelpersFindAnyName(t *testing.T) {
 		}
 	}
 }
+
+// TestReusedInode: a program is not taken for one that was deleted and whose inode it has.
+func TestReusedInode(t *testing.T) {
+	known := programs{nil, make(map[programFile]string)}
+	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
+	if err := os.WriteFile(first, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	st, err := procid.FileOf(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := func(startedAs string) string {
+		return known.path(&procevent.Program{Device: st.Dev, Inode: st.Ino, StartedAs: startedAs}, nil, 0)
+	}
+	if got := path(first); got != first {
+		t.Errorf("path %q", got)
+	}
+	if err := os.Rename(first, second); err != nil { // as if another file had the inode
+		t.Fatal(err)
+	}
+	if got := path(second); got != second {
+		t.Errorf("path %q, want %q", got, second)
+	}
+	if got := path("third"); got != "" {
+		t.Errorf("path %q of a program that is not found", got)
+	}
+}

@@ -13,8 +13,12 @@ import (
 // maxPrograms bounds the files that are remembered; beyond it they are forgotten.
 const maxPrograms = 1024
 
-// programFile is what the kernel names a program by.
-type programFile struct{ device, inode uint64 }
+// programFile is what the kernel names a program by. Without the path that it was started
+// by, a file that has a deleted one's inode would be taken for that.
+type programFile struct {
+	device, inode uint64
+	startedAs     string
+}
 
 // programs remembers where the files of programs are, for processes that end
 // before anybody can read that: a script calls the same few again and again.
@@ -51,7 +55,7 @@ func isAnother(shown *attunev1.Process, program *procevent.Program) bool {
 
 // path returns the path of a program; "" if it is not where it was started from.
 func (p programs) path(program *procevent.Program, words []string, uid uint32) string {
-	file := programFile{program.Device, program.Inode}
+	file := programFile{program.Device, program.Inode, program.StartedAs}
 	if path, known := p.known[file]; known {
 		return path
 	}

@@ -47,7 +47,7 @@ func TestShortLived(t *testing.T) {
 		want      string
 	}{
 		{"/bin/true", []string{"true", "-x", ""}, where},
-		{"true", []string{"true"}, where}, // known by now
+		{"true", []string{"true"}, ""}, // in a directory that nobody knows
 		{"/usr/bin/script", []string{"/bin/true", "/usr/bin/script"}, where},
 	} {
 		pid, at := goneA+i, began+uint64(i)*1000
