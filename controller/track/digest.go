@@ -27,6 +27,7 @@ type digestRequest struct {
 type digestResult struct {
 	handle uint64
 	sum    string
+	err    error // why there is none
 }
 
 // hasher computes the SHA-256 of executables, beside everything else. request and
@@ -72,12 +73,12 @@ func (h *hasher) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case request := <-h.requests:
-			sum, err := h.hash(ctx, request)
-			if err != nil {
-				h.log.Debug("executable without digest", "path", request.path, "error", err)
+			result := h.hash(ctx, request)
+			if result.err != nil {
+				h.log.Debug("executable without digest", "path", request.path, "error", result.err)
 			}
 			select {
-			case h.results <- digestResult{request.handle, sum}:
+			case h.results <- result:
 			case <-ctx.Done():
 			}
 		}
@@ -87,8 +88,9 @@ func (h *hasher) run(ctx context.Context) {
 // hash reads the executable through the process or, if that has ended, by its
 // path. Either must be the file that the image was described with: the process
 // may have exec'd, the file may have been replaced.
-func (h *hasher) hash(ctx context.Context, request digestRequest) (string, error) {
-	return Digest(ctx, h.readers, h.digests, request.uid, File{
+func (h *hasher) hash(ctx context.Context, request digestRequest) digestResult {
+	sum, err := Digest(ctx, h.readers, h.digests, request.uid, File{
 		PID: request.pid, Path: []byte(request.path), Device: request.device, Inode: request.inode,
 	})
+	return digestResult{request.handle, sum, err}
 }

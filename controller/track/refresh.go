@@ -4,8 +4,10 @@ package track
 
 import (
 	"context"
+	"errors"
 	"slices"
 
+	"github.com/attune-hpc/attune/internal/passing"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -44,10 +46,15 @@ func (r *refresher) refresh(m *member, force bool) {
 	r.hasher.request(m)
 }
 
-// digest takes what was computed of an executable.
+// digest takes what was computed of an executable. The next refresh asks again where that
+// failed for a reason that passes.
 func (r *refresher) digest(result digestResult) {
 	m := r.members.byHandle[result.handle]
-	if m == nil || result.sum == "" {
+	switch {
+	case m == nil:
+		return
+	case result.err != nil:
+		m.digesting = !errors.Is(result.err, readers.ErrRefused) && !passing.Error(result.err)
 		return
 	}
 	r.images.change(m, func(p *attunev1.Process) { p.ExecutableSha256 = result.sum })

@@ -3,15 +3,18 @@
 package track
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -50,19 +53,21 @@ func mustState(t *testing.T, options Options) (*state, *told) {
 	return s, h
 }
 
-// mustLateReaders returns helpers that cannot be started before there is what it returns.
+// mustLateReaders returns helpers that answer nothing before come was called.
 func mustLateReaders(t *testing.T) (by *readers.Pool, come func()) {
 	t.Helper()
 	helper := filepath.Join(t.TempDir(), "helper")
-	if err := os.Chmod(filepath.Dir(filepath.Dir(helper)), 0o755); err != nil { // helpers are nobody's
+	err := os.Chmod(filepath.Dir(filepath.Dir(helper)), 0o755) // helpers are nobody's
+	if err := errors.Join(err, targets.WriteProgram(helper, []byte("#!/bin/sh\nexec head -c 1 >/dev/null\n"))); err != nil {
 		t.Fatal(err)
 	}
-	by = readers.New(readers.Options{Command: []string{helper, readers.Argument}})
+	by = readers.New(readers.Options{Command: []string{helper, readers.Argument}, Pause: time.Nanosecond})
 	t.Cleanup(func() { _ = by.Close() })
 	return by, func() {
-		if err := os.Symlink("/proc/self/exe", helper); err != nil {
+		if err := errors.Join(os.Remove(helper), os.Symlink("/proc/self/exe", helper)); err != nil {
 			t.Fatal(err)
 		}
+		patience.Until(t, "its user is not refused any more", func() bool { return len(by.Refused()) == 0 })
 	}
 }
 
@@ -101,5 +106,32 @@ func TestUnreadableForAWhile(t *testing.T) {
 	s.event(of(Exit))
 	if len(h.ended) != 3 || h.ended[2].GetReplacedByExec() {
 		t.Errorf("an exit is lost: ends %v", h.ended)
+	}
+}
+
+// TestDigestAskedForAgain: an executable that could not be read for a moment has its digest at
+// the next look.
+func TestDigestAskedForAgain(t *testing.T) {
+	by, come := mustLateReaders(t)
+	s, h := mustState(t, Options{JobID: "unreadable"})
+	s.hasher.readers = by
+	target := targets.Launch(t, exec.Command("cat"))
+	target.Ask(t, "it runs")
+	if _, err := s.follow(target.PID, nil); err != nil {
+		t.Fatal(err)
+	}
+	m := s.members.byPID[target.PID]
+	for _, want := range []bool{false, true} {
+		if want {
+			come()
+		}
+		s.refresher.refresh(m, false)
+		if len(s.hasher.requests) != 1 {
+			t.Fatalf("%d digests are asked for, want 1", len(s.hasher.requests))
+		}
+		s.refresher.digest(s.hasher.hash(t.Context(), <-s.hasher.requests))
+		if got := m.message.GetExecutableSha256() != ""; got != want {
+			t.Errorf("has a digest: %v, want %v; %v", got, want, h.started)
+		}
 	}
 }
