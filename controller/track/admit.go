@@ -35,7 +35,8 @@ func (a *admission) belongs(pid int) bool {
 		a.outsiders.seen[pid] = youngScans
 		return false
 	}
-	if device, inode := executableInode(pid); a.outsiders.isOwn(device, inode) || a.outsiders.excluded[stat.ParentPID] {
+	live := procid.LiveThread(pid, stat)
+	if device, inode := executableInode(live); a.outsiders.isOwn(device, inode) || a.outsiders.excluded[stat.ParentPID] {
 		// Attune itself, or a tunlet of it. Our own child is perhaps just
 		// about to exec.
 		if stat.ParentPID != os.Getpid() {
@@ -47,7 +48,7 @@ func (a *admission) belongs(pid int) bool {
 	if !related && a.jobID == "" {
 		return false // whatever its environment says, which may be anybody's
 	}
-	shows, err := readSeen().Ask(context.Background(), a.readers, readUID(pid), seenQuestion{Thread: pid, PID: pid})
+	shows, err := readSeen().Ask(context.Background(), a.readers, readUID(live), seenQuestion{Thread: live, PID: pid})
 	switch {
 	case err != nil || shows.Off:
 		return false

@@ -3,6 +3,7 @@
 package track_test
 
 import (
+	"os"
 	"os/exec"
 	"testing"
 	"time"
@@ -46,5 +47,26 @@ func describeLeader(t *testing.T, pid int, program string, before procid.Stat) {
 	p := d.Process
 	if p.GetExecutable() != program || len(p.GetCommandLine()) != 1 || p.GetIdentity().GetExeInode() == 0 || p.GetCpusAllowed() == 0 {
 		t.Fatalf("%v (%+v)", p, before)
+	}
+}
+
+// TestFoundWithoutFirstThread: a process that nobody told of, and that is no member's child, is
+// found by its environment, which its first thread does not show any more.
+func TestFoundWithoutFirstThread(t *testing.T) {
+	program := mustBuild(t, "leader.c", "-pthread")
+	command := exec.Command(program)
+	command.Env = append(os.Environ(), "ATTUNE_JOB="+jobID(t))
+	target := targets.Launch(t, command)
+	patience.Until(t, "the first thread to end", func() bool {
+		stat, err := procid.ReadStat(target.PID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stat.Leaderless()
+	})
+	r := newRecorder(t)
+	mustTrack(t, track.Options{JobID: jobID(t), Handler: r, PollInterval: 5 * time.Millisecond})
+	if p := r.awaitImage(program); int(p.GetIdentity().GetPid()) != target.PID {
+		t.Errorf("found %v, want process %d", p, target.PID)
 	}
 }
