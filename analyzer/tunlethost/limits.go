@@ -83,7 +83,7 @@ func usageOf(pid int) (usage, bool) {
 	}
 	return usage{
 		resident: status.Resident, peak: status.Peak,
-		cpu: time.Duration(stat.UserTicks+stat.SystemTicks) * time.Second / procid.TicksPerSecond,
+		cpu: time.Duration(stat.UserTicks+stat.SystemTicks) * procid.Tick,
 	}, true
 }
 

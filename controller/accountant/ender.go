@@ -60,10 +60,8 @@ func send(p living, signal unix.Signal) {
 		return // it has ended
 	}
 	defer held.Close()
-	if p.start != 0 && uint64(p.start/clockTick) != stat.StartTicks {
+	if p.start != 0 && uint64(p.start/procid.Tick) != stat.StartTicks {
 		return
 	}
 	_ = held.Signal(signal) // it may have ended
 }
-
-const clockTick = time.Second / procid.TicksPerSecond

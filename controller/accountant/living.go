@@ -64,7 +64,7 @@ func withChildren(s procid.Stat, own time.Duration) (t taken) {
 	return t
 }
 
-func ticks(n uint64) time.Duration { return time.Duration(n) * clockTick }
+func ticks(n uint64) time.Duration { return time.Duration(n) * procid.Tick }
 
 // readThreads adds up what the living threads of a process took. Threads that end
 // meanwhile are left out: the kernel is done with them.

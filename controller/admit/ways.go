@@ -76,7 +76,7 @@ func (w ways) whyNoDMLib(t *member.Member) string {
 	if why := w.whyNoPreload(t); why != "" {
 		return why
 	}
-	if t.Age() > time.Since(w.began)+time.Second/procid.TicksPerSecond { // ages are in whole ticks
+	if t.Age() > time.Since(w.began)+procid.Tick { // ages are in whole ticks
 		return "it ran before attune did: name it to `attune attach` as well"
 	}
 	if gate.InSandbox(t.PID()) {

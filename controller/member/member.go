@@ -108,7 +108,7 @@ func (m *Member) Started() time.Time { return time.Unix(0, m.Snapshot().GetSeenU
 
 // Age is how long ago the process was started.
 func (m *Member) Age() time.Duration {
-	return clock.SinceBoot() - time.Duration(m.identity.StartTicks)*(time.Second/procid.TicksPerSecond)
+	return clock.SinceBoot() - time.Duration(m.identity.StartTicks)*procid.Tick
 }
 
 // Sites owns the patched entries and returns of the process.

@@ -184,7 +184,7 @@ type totals struct {
 
 // readings are those signals, with room for all others.
 func (t totals) readings() []series.Reading {
-	const nanosPerTick = 1e9 / procid.TicksPerSecond
+	const nanosPerTick = uint64(procid.Tick)
 	readings := append(make([]series.Reading, 0, series.SignalSize),
 		series.Reading{ID: series.CPUUser, Value: t.stat.UserTicks * nanosPerTick},
 		series.Reading{ID: series.CPUSystem, Value: t.stat.SystemTicks * nanosPerTick},

@@ -27,5 +27,5 @@ func unixNano(at uint64) int64 {
 func beforeStart(at, startTicks uint64) bool {
 	passed := clock.Monotonic()
 	suspended := uint64(max(clock.SinceBoot()-passed, 0))
-	return at+suspended < startTicks*(1e9/procid.TicksPerSecond)
+	return at+suspended < startTicks*uint64(procid.Tick)
 }

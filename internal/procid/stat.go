@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,6 +28,9 @@ var ErrMalformed = errors.New("malformed /proc file")
 // TicksPerSecond is the unit of all clock ticks in /proc. The kernel fixes it
 // at 100 on every architecture that Attune builds for, whatever its own HZ.
 const TicksPerSecond = 100
+
+// Tick is one of them.
+const Tick = time.Second / TicksPerSecond
 
 // Stat holds the fields of /proc/PID/stat (or task/TID/stat) that Attune
 // uses; see proc_pid_stat(5).

@@ -65,7 +65,7 @@ func (t *Tree) add(stat procid.Stat) error {
 		}
 		return nil
 	}
-	t.CPU += cpu + time.Duration(stat.ReapedUserTicks+stat.ReapedSystemTicks)*time.Second/procid.TicksPerSecond
+	t.CPU += cpu + time.Duration(stat.ReapedUserTicks+stat.ReapedSystemTicks)*procid.Tick
 	t.MB += float64(memory) / 1e6
 	t.Processes++
 	return nil

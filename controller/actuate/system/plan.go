@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -137,7 +136,7 @@ func (p *Plan) addLater() {
 	}
 	first, since := p.states[0], uint64(0)
 	if !p.all {
-		since = uint64(clock.SinceBoot() / (time.Second / procid.TicksPerSecond))
+		since = uint64(clock.SinceBoot() / procid.Tick)
 	}
 	p.states = append(p.states, State{
 		Knob: p.knob.Name, Place: Place{Scope: OnThreads, Later: true, Started: since}, Old: first.Old, New: first.New,

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // EventKind says what a process did.
@@ -97,7 +98,7 @@ type Program struct {
 
 // StartTicks returns Start as field 22 of /proc/PID/stat shows it. In a time
 // namespace with an offset the two differ by that.
-func (e Event) StartTicks() uint64 { return uint64(e.Start / bpf.ClockTick) }
+func (e Event) StartTicks() uint64 { return uint64(e.Start / procid.Tick) }
 
 func eventOf(raw *processEventsProcessEvent) Event {
 	return Event{

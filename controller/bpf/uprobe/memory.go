@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/capture"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // bucketCount is WATCH_BUCKETS of include/watch.h.
@@ -97,8 +98,8 @@ func (m *watchMemory) add(key uprobesWatchKey, w Watch, mapped *mappedObjects, c
 	}
 	watch := newWatch(config)
 	watch.Process, watch.Point, watch.Program = key.Process, key.Point, entry.program
-	watch.StartFrom = uint64(int64(w.StartTicks)*int64(bpf.ClockTick) - m.bootOffset)
-	watch.StartTo = watch.StartFrom + uint64(bpf.ClockTick)
+	watch.StartFrom = uint64(int64(w.StartTicks)*int64(procid.Tick) - m.bootOffset)
+	watch.StartTo = watch.StartFrom + uint64(procid.Tick)
 	m.watches.Elements[entry.number] = watch
 	if err := m.list(key, entry.number); err != nil {
 		m.dropProgram(entry)
@@ -159,7 +160,7 @@ func (m *watchMemory) newlyLost(entry *watchEntry) uint64 {
 
 // startTicks is when the process of a watch started, as /proc has it.
 func (m *watchMemory) startTicks(watch *uprobesWatch) uint64 {
-	return uint64(int64(watch.StartFrom)+m.bootOffset) / uint64(bpf.ClockTick)
+	return uint64(int64(watch.StartFrom)+m.bootOffset) / uint64(procid.Tick)
 }
 
 // addProgram gives the watch its program, if the point has one.

@@ -133,7 +133,7 @@ func Begin(pid int) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	age := clock.SinceBoot() - time.Duration(stat.StartTicks)*time.Second/procid.TicksPerSecond
+	age := clock.SinceBoot() - time.Duration(stat.StartTicks)*procid.Tick
 	return time.Now().Add(-age), nil
 }
 
