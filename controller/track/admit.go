@@ -36,7 +36,7 @@ func (a *admission) belongs(pid int) bool {
 		return false
 	}
 	live := procid.LiveThread(pid, stat)
-	if device, inode := executableInode(live); a.outsiders.isOwn(device, inode) || a.outsiders.excluded[stat.ParentPID] {
+	if device, inode, _ := procid.ExecutableFile(live); a.outsiders.isOwn(device, inode) || a.outsiders.excluded[stat.ParentPID] {
 		// Attune itself, or a tunlet of it. Our own child is perhaps just
 		// about to exec.
 		if stat.ParentPID != os.Getpid() {

@@ -21,15 +21,6 @@ const (
 	maxObjects     = 1024
 )
 
-// executableInode names the executable; zeros where it cannot be seen.
-func executableInode(pid int) (device, inode uint64) {
-	st, err := procid.FileOf(procid.Path(pid, "exe"))
-	if err != nil {
-		return 0, 0
-	}
-	return st.Dev, st.Ino
-}
-
 func readCommandLine(pid int) []string {
 	data, err := procid.ReadFile(pid, "cmdline", maxCommandBytes)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Grace is how long a process may live before it is looked at, if the kernel has
@@ -190,7 +192,7 @@ func (s *state) outlivedGrace(m *member) {
 		s.admission.look(m, *m.pending)
 		return
 	}
-	if device, inode := executableInode(m.pid); s.outsiders.isOwn(device, inode) {
+	if device, inode, _ := procid.ExecutableFile(m.pid); s.outsiders.isOwn(device, inode) {
 		s.agenda.schedule(m, time.Second) // our own child, on its way to exec
 		return
 	}

@@ -88,7 +88,7 @@ func readLive(pid int) (stat Stat, device, inode uint64, err error) {
 			return Stat{}, 0, 0, err
 		}
 		live = LiveThread(pid, stat)
-		if device, inode, err = executable(live); !errors.Is(err, ErrGone) || live == before {
+		if device, inode, err = ExecutableFile(live); !errors.Is(err, ErrGone) || live == before {
 			return stat, device, inode, err
 		}
 	}
@@ -145,10 +145,10 @@ func Dying(pid int, stat Stat) bool {
 	return stat.VirtualBytes == 0 && LiveThread(pid, stat) == pid
 }
 
-// executable follows /proc/PID/exe. Without permission both numbers are 0 and
-// the identity rests on pid and start time. A kernel thread has no
-// executable, which looks like a process that is just ending.
-func executable(pid int) (device, inode uint64, err error) {
+// ExecutableFile names the file that a process executes. Without permission both numbers
+// are 0, and an identity rests on pid and start time. A kernel thread has no executable,
+// which looks like a process that is just ending: [ErrGone].
+func ExecutableFile(pid int) (device, inode uint64, err error) {
 	st, err := FileOf(Path(pid, "exe"))
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
