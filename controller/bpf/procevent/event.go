@@ -112,7 +112,7 @@ func eventOf(raw *processEventsProcessEvent) Event {
 		Status:  unix.WaitStatus(raw.Status),
 		Time:    raw.Time,
 		Start:   time.Duration(raw.StartTime),
-		Command: text(raw.Comm[:]),
+		Command: bpf.Text(raw.Comm[:]),
 	}
 }
 
@@ -131,17 +131,6 @@ func programOf(raw *processEventsExecEvent) *Program {
 	}
 	return &Program{
 		Device: unix.Mkdev(raw.Device>>bpf.MinorBits, raw.Device&(1<<bpf.MinorBits-1)), Inode: raw.Inode,
-		StartedAs: text(raw.StartedAs[:]), Arguments: arguments,
+		StartedAs: bpf.Text(raw.StartedAs[:]), Arguments: arguments,
 	}
-}
-
-func text(chars []int8) string {
-	bytes := make([]byte, 0, len(chars))
-	for _, c := range chars {
-		if c == 0 {
-			break
-		}
-		bytes = append(bytes, byte(c))
-	}
-	return string(bytes)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/controller/bpf"
 )
 
 func TestNameKeys(t *testing.T) {
@@ -27,7 +29,7 @@ func TestNameKeys(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got := make(map[string]uint32)
 			for key, uid := range nameKeys(test.names) {
-				got[text(key.Name[:])+"/"+strconv.Itoa(int(key.Bits))] = uid
+				got[bpf.Text(key.Name[:])+"/"+strconv.Itoa(int(key.Bits))] = uid
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("keys (-want +got):\n%s", diff)

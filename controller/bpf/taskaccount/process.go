@@ -29,17 +29,10 @@ type Process struct {
 }
 
 func processOf(raw *taskAccountProcessAccount) Process {
-	name := make([]byte, 0, len(raw.Comm))
-	for _, c := range raw.Comm {
-		if c == 0 {
-			break
-		}
-		name = append(name, byte(c))
-	}
 	return Process{
 		Taken: bpf.TakenOf(&raw.Taken), PID: int(raw.Pid), Parent: int(raw.Parent),
 		Start: time.Duration(raw.StartTime), End: time.Duration(raw.EndTime), Status: unix.WaitStatus(raw.Status),
-		ResidentPages: raw.ResidentPeak, VirtualPages: raw.VirtualPeak, Threads: uint64(raw.Threads), Name: string(name),
+		ResidentPages: raw.ResidentPeak, VirtualPages: raw.VirtualPeak, Threads: uint64(raw.Threads), Name: bpf.Text(raw.Comm[:]),
 	}
 }
 
