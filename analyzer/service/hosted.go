@@ -172,9 +172,10 @@ func (h *hosted) holds() [series.SignalSize]uint64 {
 // publish has the session's record put into the registry, if it has changed or may not be
 // there any more.
 func (h *hosted) publish(sum fold.Summary) {
+	now := published{at: h.now(), epoch: h.epoch()}
 	h.mu.Lock()
 	update(h.record, sum)
-	now := published{proto.CloneOf(h.record), h.now(), h.epoch()}
+	now.record = proto.CloneOf(h.record)
 	h.mu.Unlock()
 	if !proto.Equal(h.published.record, now.record) || h.published.epoch != now.epoch || now.at.Sub(h.published.at) >= publishEvery {
 		h.published = now

@@ -17,8 +17,15 @@ import (
 func TestPublish(t *testing.T) {
 	now, epoch, sent := time.Unix(0, 0), uint64(1), 0
 	h := &hosted{
-		record: &attunev1.SessionRecord{Id: "s"}, now: func() time.Time { return now }, epoch: func() uint64 { return epoch },
+		record: &attunev1.SessionRecord{Id: "s"}, now: func() time.Time { return now },
 		recorder: newRecorder(func(context.Context, *attunev1.SessionRecord) error { sent++; return nil }, slog.New(slog.DiscardHandler)),
+	}
+	h.epoch = func() uint64 {
+		if !h.mu.TryLock() { // the lease has a lock of its own
+			t.Fatal("the lease is asked under a leaf lock")
+		}
+		defer h.mu.Unlock()
+		return epoch
 	}
 	for _, step := range []struct {
 		name string
