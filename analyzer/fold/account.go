@@ -12,12 +12,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// maxRemarks bounds the remarks that are kept for the report: the first ones, and the latest
-// in place of those in between.
-const (
-	maxRemarks   = 200
-	firstRemarks = maxRemarks / 2
-)
+// maxRemarks bounds the remarks that are kept for the report.
+const maxRemarks = 200
 
 // Account is what there is to say of a session. The zero value is not ready: use
 // [NewAccount].
@@ -32,8 +28,7 @@ type Account struct {
 	// process which has not executed the program yet.
 	first   *attunev1.ProcessIdentity
 	end     ending
-	remarks []report.Remark
-	unsaid  int // remarks that had no place
+	remarks bothEnds[report.Remark]
 
 	processes   processes
 	points      points
@@ -158,13 +153,9 @@ func (a *Account) aggregates(b *attunev1.AggregateBatch) {
 }
 
 func (a *Account) remark(r *attunev1.RecordedRemark) {
-	if len(a.remarks) == maxRemarks {
-		a.remarks = slices.Delete(a.remarks, firstRemarks, firstRemarks+1)
-		a.unsaid++
-	}
-	a.remarks = append(a.remarks, report.Remark{
+	a.remarks.add(report.Remark{
 		Seconds: a.at.Seconds(), From: r.GetFrom(), Process: a.processes.pid(r.GetProcess()), Text: r.GetText(),
-	})
+	}, maxRemarks)
 }
 
 // process takes over what a process is. The first says what the application is.

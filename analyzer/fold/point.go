@@ -52,7 +52,7 @@ type point struct {
 	hitsThen uint64                 // hits when the rate was taken last
 	rate     float64                // hits per second
 	sums     map[hits.Key]*hits.Sum // of aggregates, over all processes
-	steps    []report.Step          // that the overhead budget took
+	steps    bothEnds[report.Step]  // that the overhead budget took
 	late     time.Duration          // the longest that it was in any process
 }
 
@@ -215,8 +215,8 @@ func (ps *points) state(st *attunev1.PointStatus, pid int, at time.Duration) (ne
 	p.status[st.GetProcess()] = proto.CloneOf(st)
 	p.late = max(p.late, time.Duration(st.GetLateNanos()))
 	stepped := before.GetDegradedReason() != st.GetDegradedReason()
-	if stepped && len(p.steps) < maxSteps {
-		p.steps = append(p.steps, report.Step{Seconds: at.Seconds(), Process: pid, Text: hits.StateText(st)})
+	if stepped {
+		p.steps.add(report.Step{Seconds: at.Seconds(), Process: pid, Text: hits.StateText(st)}, maxSteps)
 	}
 	return stepped || before.GetState() != st.GetState() || before.GetReason() != st.GetReason()
 }

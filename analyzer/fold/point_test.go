@@ -145,3 +145,26 @@ func TestRetiredPointsAreCounted(t *testing.T) {
 		t.Errorf("remarks %+v", rep.Remarks)
 	}
 }
+
+// TestStepsAreBounded: of more steps than there is place for the first and the latest stay, and
+// the report says how many are left out.
+func TestStepsAreBounded(t *testing.T) {
+	a := asked(t)
+	const steps = maxSteps + 44
+	for n := range steps {
+		reason := "too dear"
+		if n%2 == 1 {
+			reason = ""
+		}
+		a.points.state(&attunev1.PointStatus{Point: 1, Process: 1, DegradedReason: reason}, 7, time.Duration(n)*time.Second)
+	}
+	r := a.Report(0)
+	listed := r.Points[0].Steps
+	a.points.state(&attunev1.PointStatus{Point: 1, Process: 1, DegradedReason: "later"}, 7, 0) // no report changes
+	if len(listed) != maxSteps || listed[0].Seconds != 0 || listed[maxSteps-1].Seconds != steps-1 {
+		t.Errorf("%d steps, %+v to %+v", len(listed), listed[0], listed[len(listed)-1])
+	}
+	if len(r.Remarks) != 1 || r.Remarks[0].Text != "44 steps of the overhead budget after the first 128 of a measure point are not listed" {
+		t.Errorf("remarks %+v", r.Remarks)
+	}
+}

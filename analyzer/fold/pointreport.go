@@ -54,7 +54,7 @@ func (p *point) report() (out []report.Point) {
 			}
 			if i == 0 { // the others are of the same point
 				e.Measure(p.spec, valueOf(o.id, p.spec), p.sums)
-				e.Steps, e.Captures = p.steps, o.tally.report()
+				e.Steps, e.Captures = slices.Clone(p.steps.list), o.tally.report()
 			}
 			out = append(out, e)
 		}

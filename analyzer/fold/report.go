@@ -16,7 +16,7 @@ func (a *Account) Report(at time.Duration) *report.Report {
 	r := report.New()
 	r.Version, r.JobID, r.Mode, r.StartedAt = a.header.Version, a.header.JobID, a.header.Mode, a.header.StartedAt
 	r.Command, r.WallSeconds = append(r.Command, a.header.Command...), at.Seconds()
-	r.Remarks = append(r.Remarks, a.remarks...)
+	r.Remarks = append(r.Remarks, a.remarks.list...)
 	r.Events, r.Overhead, r.Objective = a.events(), a.overhead(), a.own.report()
 	for _, p := range a.processes.order {
 		r.Processes = append(r.Processes, p.report())
@@ -66,10 +66,15 @@ func (a *Account) omissions(r *report.Report) {
 			r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: report.OwnerName, Text: fmt.Sprintf("%d %s are not listed", n, what)})
 		}
 	}
-	note(a.unsaid, fmt.Sprintf("remarks after the first %d", firstRemarks))
+	note(a.remarks.omitted, fmt.Sprintf("remarks after the first %d", maxRemarks/2))
 	note(a.processes.omitted, "further processes that have ended")
 	note(int(a.proposals.unlisted), "further proposals")
 	note(a.points.omitted, "further measure points that were given back")
+	steps := 0
+	for _, p := range a.points.list {
+		steps += p.steps.omitted
+	}
+	note(steps, fmt.Sprintf("steps of the overhead budget after the first %d of a measure point", maxSteps/2))
 }
 
 // events returns what came and what was lost.

@@ -32,7 +32,7 @@ type Point struct {
 	Keys       []KeyRow       `json:"keys,omitempty" jsonschema:"Hits by key, over all processes, those with the most hits first."`
 	Rest       *KeyRow        `json:"rest,omitempty" jsonschema:"Hits with keys for which there was no place."`
 	Captures   []CaptureTally `json:"captures,omitempty" jsonschema:"What was captured at single hits."`
-	Steps      []Step         `json:"steps,omitempty" jsonschema:"Steps that the overhead budget took, at most 256."`
+	Steps      []Step         `json:"steps,omitempty" jsonschema:"Steps that the overhead budget took: the first 128 and the latest 128."`
 }
 
 // Step is one step of the overhead budget.
