@@ -74,18 +74,20 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
+// unread has descriptor 3 be a pipe whose reader has gone.
+const unread = "exec 3> >(true); wait $!; "
+
 // TestUnsaidChanges: a change whose answer cannot be written stays, which the error says, and is
 // known as a change by hand and as one of the advice.
 func TestUnsaidChanges(t *testing.T) {
 	k := newTuneTest(t)
 	k.advised(t, "cc11dd", time.Now())
-	const gone = "exec 3> >(true); wait $!; "
 	for name, row := range map[string]struct{ before, command, to, undo string }{
 		"by hand, on a full disk":   {"", "tune $P pipe.size@$R=128K", ">/dev/full", ""},
 		"in JSON":                   {"", "tune --json $P pipe.size@$R=128K", ">/dev/full", ""},
-		"by hand, without a reader": {gone, "tune $P pipe.size@$R=128K", ">&3", ""},
+		"by hand, without a reader": {unread, "tune $P pipe.size@$R=128K", ">&3", ""},
 		"of an advice":              {"", "advice apply cc1 $P", ">/dev/full", "advice undo cc1"},
-		"without a reader":          {gone, "advice apply cc1 $P", ">&3", "advice undo cc1"},
+		"without a reader":          {unread, "advice apply cc1 $P", ">&3", "advice undo cc1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := shell(t, row.before+"P="+strconv.Itoa(k.PID)+" R="+k.pipe+"; $ATTUNE_BINARY "+row.command+row.to, "")

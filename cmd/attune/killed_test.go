@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
@@ -77,5 +78,27 @@ func TestUndoAboveAKilledRun(t *testing.T) {
 	k.want(t, "undo --all", 0, "undone: change killed")
 	if got := k.Ask(t, "pipe"); got != "65536" || len(k.changes(t)) != 0 {
 		t.Errorf("the program has %s", got)
+	}
+}
+
+// TestUnreadUndo: what is to be undone is, and noted, where nobody reads the answer.
+func TestUnreadUndo(t *testing.T) {
+	ownSwitch(t)
+	k := newTuneTest(t)
+	k.advised(t, "dd11ee", time.Now())
+	for undo, change := range map[string]func(){
+		"off": func() {
+			if err := k.changeAsRun(t, "killed").Close(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"advice undo dd1": func() { k.want(t, "advice apply dd1 $P", 0) },
+	} {
+		k.want(t, "on", 0)
+		change()
+		got := shell(t, unread+"$ATTUNE_BINARY "+undo+" >&3", "")
+		if size := k.Ask(t, "pipe"); got.code != 0 || size != "65536" || len(k.changes(t)) != 0 {
+			t.Errorf("%s: the program has %s: %+v", undo, size, got)
+		}
 	}
 }

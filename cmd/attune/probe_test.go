@@ -159,6 +159,7 @@ func TestProbeAddAndRemove(t *testing.T) {
 	k := newProbeTest(t)
 	k.want(t, "add $P steps:step libc.so.6:getppid steps:nothing", 0, "%1", "placed", "refused", "no such symbol: nothing")
 	k.want(t, "add $P steps:step", 0, "%1")
+	shell(t, unread+"$ATTUNE_BINARY probe add "+strconv.Itoa(k.PID)+" steps:none >&3", "") // its answer ends it
 	before := k.list(t, "$P")
 	if len(before) != 2 || before[0].Point != "steps:step" || before[0].State != "placed" || before[0].Mechanism == "" {
 		t.Fatalf("%+v", before)

@@ -155,6 +155,7 @@ func undoAdvice(ctx context.Context, p *cli.Env, s *store.Store, a store.Advice)
 	if err != nil {
 		return err
 	}
+	cli.OutlivePipes() // what is undone is noted, whoever reads of it
 	found, err := byhand.UndoLeft(ctx, p, made)
 	if err != nil {
 		return err

@@ -50,8 +50,9 @@ func Command(p *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(p.Stdout, said)
-			return errors.Join(err, byhand.UndoKilled(p))
+			cli.OutlivePipes() // what was changed is given back, whoever reads of it
+			fmt.Fprintln(p.Stdout, said)
+			return byhand.UndoKilled(p)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "told, after who switched it off, to whoever asks why nothing is tuned")

@@ -59,10 +59,8 @@ func addProbes(ctx context.Context, p *cli.Env, in probePlace, pids []int, point
 			refused++
 		}
 	}
-	if err := writeProbes(p, probes, asJSON); err != nil {
-		return err
-	}
-	return errors.Join(dropRefused(ctx, held, probes), failedProbes(refused, len(probes)))
+	err = dropRefused(ctx, held, probes) // first: the answer may have no reader, which ends this process
+	return errors.Join(err, writeProbes(p, probes, asJSON), failedProbes(refused, len(probes)))
 }
 
 // dropRefused forgets what was refused: nobody wants to see it in lists.
