@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -69,7 +68,7 @@ func (w ways) whyNoPreload(t *member.Member) string {
 	if w.Library == "" {
 		return "DMLib is not part of this build"
 	}
-	return objfile.Inspect(fmt.Sprintf("/proc/%d/exe", t.PID())).PreloadRefusal()
+	return objfile.InspectExecuted(t.PID()).PreloadRefusal()
 }
 
 func (w ways) whyNoDMLib(t *member.Member) string {

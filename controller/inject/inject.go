@@ -108,7 +108,7 @@ func check(pid int) (procid.Status, error) {
 	if err != nil {
 		return s, err
 	}
-	if why := objfile.Inspect(fmt.Sprintf("/proc/%d/exe", pid)).PreloadRefusal(); why != "" {
+	if why := objfile.InspectExecuted(pid).PreloadRefusal(); why != "" {
 		return s, fmt.Errorf("%w: %s", ErrUnsuited, why)
 	}
 	return s, checkFilters(pid)

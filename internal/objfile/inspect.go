@@ -55,25 +55,25 @@ func (s *Script) EnvProgram() string { return envProgram(s.Interpreter, s.Argume
 // Inspect looks at the program that a user wants to run. path is as execve(2)
 // takes it: nothing is looked up in PATH. It has no error: what cannot be
 // found out is a kind of its own.
-func Inspect(path string) Inspection { return inspect(path, 0) }
+func Inspect(path string) Inspection { return inspect(path, thisProcess(), 0) }
 
-func inspect(path string, depth int) Inspection {
+func inspect(path string, by starter, depth int) Inspection {
 	i := Inspection{Path: path}
 	if i.Kind = pathKind(path); i.Kind == KindUnknown {
-		i.inspectFile(depth)
+		i.inspectFile(by, depth)
 	}
 	return i
 }
 
-func (i *Inspection) inspectFile(depth int) {
+func (i *Inspection) inspectFile(by starter, depth int) {
 	file, err := openRegular(i.Path)
 	if err != nil {
 		i.Kind, i.Detail = KindUnreadable, err.Error()
 		return
 	}
 	defer file.Close()
-	i.Privileged = privileged(file)
-	if i.Script = readScript(file, depth); i.Script != nil {
+	i.Privileged = by.privileged(file)
+	if i.Script = readScript(file, by, depth); i.Script != nil {
 		i.Kind = KindScript
 		return
 	}
@@ -81,7 +81,7 @@ func (i *Inspection) inspectFile(depth int) {
 }
 
 // readScript returns nil if the file does not begin with #!.
-func readScript(file *os.File, depth int) *Script {
+func readScript(file *os.File, by starter, depth int) *Script {
 	head := make([]byte, maxShebang)
 	n, _ := file.ReadAt(head, 0)
 	interpreter, argument, ok := parseShebang(head[:n])
@@ -92,10 +92,10 @@ func readScript(file *os.File, depth int) *Script {
 	if interpreter == "" || depth >= maxScripts {
 		return s
 	}
-	program := inspect(interpreter, depth+1)
+	program := inspect(interpreter, by, depth+1)
 	if name := s.EnvProgram(); name != "" {
 		if path, err := exec.LookPath(name); err == nil {
-			program = inspect(path, depth+1)
+			program = inspect(path, by, depth+1)
 		} else {
 			program = Inspection{Path: name, Kind: KindMissing, Detail: "not found in PATH"}
 		}
