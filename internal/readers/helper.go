@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -56,18 +57,27 @@ func startHelper(command []string) (_ *helper, err error) {
 // processes, and files that only their user may read. Where this process is of a user's own
 // the helper is that user's, too.
 func startConfined(command *exec.Cmd) (nobody bool, err error) {
-	// The memory, root and executable of another user's process, and arguments of those
-	// that are not dumpable; environments and programs that only their user may read.
-	reading := []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH}
 	confine.Apart(func(failed error) {
 		if err = failed; err != nil {
 			return
 		}
-		if nobody, err = confine.AsNobody(command, reading); err == nil {
+		if nobody, err = confine.AsNobody(command, rights()); err == nil {
 			err = command.Start()
 		}
-	}, confine.Rights{Keep: reading, Start: []uintptr{unix.CAP_SETUID, unix.CAP_SETGID}})
+	}, confine.Rights{Keep: rights(), Start: []uintptr{unix.CAP_SETUID, unix.CAP_SETGID}})
 	return nobody, err
+}
+
+// rights are those of helpers, where this process has them: the memory, root and executable of
+// another user's process, and arguments of those that are not dumpable; environments and programs
+// that only their user may read.
+func rights() []uintptr { return []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH} }
+
+// HaveRights says whether helpers have these rights, without which nobody looks into no process. Root of
+// a container may lack them, and reads its own processes itself then.
+func HaveRights() bool {
+	has, err := confine.Effective()
+	return err == nil && !slices.ContainsFunc(rights(), func(right uintptr) bool { return !has.Has(right) })
 }
 
 // ask puts a question, and waits for the answer until ctx ends or the helper has had its

@@ -19,7 +19,7 @@ var ErrSilent = errors.New("a program of its user does not answer")
 // Reader reads what is in the memory and the programs of processes, which may never answer: the
 // file system of a program may be of a server that is dead, or its user's own. Helpers read what is
 // not of the user of this command, who has others wait only then. All that is root's is read by
-// helpers too: root's commands look at every process.
+// helpers too, where they can: root's commands look at every process.
 type Reader struct{ pool *readers.Pool }
 
 // NewReader returns one, which starts helpers when they are needed. The caller closes it.
@@ -54,7 +54,8 @@ func (r Reader) Arguments(pid int) ([]string, error) { return ask(r, readArgumen
 // [ErrSilent] if it does not answer.
 func (r Reader) PreloadRefusal(pid int) (string, error) { return ask(r, readPreload, pid) }
 
-// ask has an operation done, by a helper unless the process is of this user, who is not root.
+// ask has an operation done, by a helper unless the process is of this user, who is not root or whose
+// helpers have no rights to look into it.
 func ask[A any](r Reader, what readers.Operation[int, A], pid int) (answer A, err error) {
 	status, err := procid.ReadStatus(pid)
 	if err != nil {
@@ -62,7 +63,7 @@ func ask[A any](r Reader, what readers.Operation[int, A], pid int) (answer A, er
 	}
 	// Not the owner of the directory in /proc: a process can have it be root's.
 	uid, by := status.Users.Real, r.pool
-	if uid != 0 && int(uid) == os.Geteuid() {
+	if int(uid) == os.Geteuid() && (uid != 0 || !readers.HaveRights()) {
 		by = nil
 	}
 	if answer, err = what.Ask(context.Background(), by, uid, pid); errors.Is(err, readers.ErrRefused) {
