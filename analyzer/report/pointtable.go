@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/hits"
+	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/quantity"
 )
 
@@ -168,15 +169,15 @@ type table struct {
 func newTable(key string, of *Distribution) *table {
 	t := &table{values: of != nil}
 	t.w = tabwriter.NewWriter(&t.buf, 0, 8, 2, ' ', tabwriter.AlignRight)
-	if fmt.Fprintf(t.w, "%s\thits\t", Printable(key)); of != nil {
-		fmt.Fprintf(t.w, "%s\tleast\tmean\tp50\tp90\tp99\tgreatest\t", Printable("sum of "+of.Name))
+	if fmt.Fprintf(t.w, "%s\thits\t", printable.Line(key)); of != nil {
+		fmt.Fprintf(t.w, "%s\tleast\tmean\tp50\tp90\tp99\tgreatest\t", printable.Line("sum of "+of.Name))
 	}
 	fmt.Fprintln(t.w)
 	return t
 }
 
 func (t *table) row(key string, n uint64, d *Distribution) {
-	fmt.Fprintf(t.w, "%s\t%d\t", Printable(key), n)
+	fmt.Fprintf(t.w, "%s\t%d\t", printable.Line(key), n)
 	switch unit := d.unit(); {
 	case t.values && d == nil:
 		fmt.Fprint(t.w, strings.Repeat("\t", 4+len(percentiles))) // a column ends where a row lacks it

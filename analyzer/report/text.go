@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/quantity"
 )
 
@@ -90,7 +91,7 @@ func (p *printer) line(indent int, s style, label, format string, args ...any) {
 		if i > 0 {
 			fmt.Fprintf(&p.buf, "%*s", start, "")
 		}
-		p.buf.WriteString(Printable(part) + "\n")
+		p.buf.WriteString(printable.Line(part) + "\n")
 	}
 }
 

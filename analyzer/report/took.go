@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/attune-hpc/attune/internal/digest"
+	"github.com/attune-hpc/attune/internal/printable"
 )
 
 // tookSeconds is how long a command must have run for its account to be told: of a shorter
@@ -57,7 +58,7 @@ func (p *printer) took(r *Report) {
 	if lines := digest.Directive(a); lines != nil {
 		p.line(2, green, "next time", "ask for less, if it is like this time:")
 		for _, line := range lines { // to be pasted: not wrapped
-			fmt.Fprintf(&p.buf, "%*s%s\n", labelWidth+3, "", Printable(line))
+			fmt.Fprintf(&p.buf, "%*s%s\n", labelWidth+3, "", printable.Line(line))
 		}
 	}
 }
@@ -71,6 +72,6 @@ func (p *printer) bar(label string, b digest.Bar, text string) {
 		if i > 0 {
 			p.buf.WriteString(strings.Repeat(" ", start))
 		}
-		p.buf.WriteString(Printable(part) + "\n")
+		p.buf.WriteString(printable.Line(part) + "\n")
 	}
 }

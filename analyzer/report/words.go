@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // processes names one process, or says how many there are.
@@ -61,15 +60,4 @@ func someOf(names []string) string {
 		names = append(slices.Clone(names[:shownNames]), "…")
 	}
 	return strings.Join(names, ", ")
-}
-
-// Printable returns text with everything replaced by "?" that a terminal would
-// not show but obey: names and command lines come from programs.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
 }

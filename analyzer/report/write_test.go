@@ -183,13 +183,13 @@ func TestTextObeysNoProgram(t *testing.T) {
 	r := &Report{
 		Command:   []string{"/tmp/\x1b]0;title\a"},
 		Processes: []Process{{PID: 1, Exe: "/tmp/\x1b[2J\xff", NotInstrumented: "no\u009b31m"}},
-		Remarks:   []Remark{{From: "malloc", Text: "in \x1b[1A"}},
+		Remarks:   []Remark{{From: "malloc", Text: "in \x1b[1A\u202e"}},
 	}
 	var out bytes.Buffer
 	if err := r.WriteText(&out, TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if strings.ContainsAny(out.String(), "\x1b\a\u009b") || !strings.Contains(out.String(), "(?[2J?): no?31m") {
+	if strings.ContainsAny(out.String(), "\x1b\a\u009b\u202e") || !strings.Contains(out.String(), "(?[2J?): no?31m") {
 		t.Errorf("text: %q", out.String())
 	}
 }

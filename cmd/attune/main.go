@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/controller/accountant"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/launch"
+	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/readers"
 )
 
@@ -45,7 +46,7 @@ func execute(args []string, p *cli.Env) int {
 		err = unwritten()
 	}
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "attune: %s\n", procs.Shown(err.Error()))
+		fmt.Fprintf(p.Stderr, "attune: %s\n", printable.Lines(err.Error()))
 	}
 	return exitcode.Of(err)
 }

@@ -9,10 +9,10 @@ import (
 	"sort"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/symname"
 )
 
@@ -175,7 +175,7 @@ func (s *Space) Name(address uint64, call bool) string {
 	if o == nil {
 		return outside
 	}
-	return printable(o.name + ":" + o.function(address-o.image.Bias))
+	return printable.Line(o.name + ":" + o.function(address-o.image.Bias))
 }
 
 // function names the function at a virtual address; by where it begins if it has no name.
@@ -196,14 +196,4 @@ func (o *object) function(address uint64) string {
 		}
 	}
 	return fmt.Sprintf("0x%x", address)
-}
-
-// printable replaces what a terminal would obey: names are the program's.
-func printable(name string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, name)
 }

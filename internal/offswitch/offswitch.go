@@ -25,6 +25,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/outfile"
+	"github.com/attune-hpc/attune/internal/printable"
 )
 
 // Path is the file of a node.
@@ -61,13 +62,8 @@ func (s Switch) reason() string {
 		return none
 	}
 	line, _ := bufio.NewReaderSize(file, maxReason).ReadSlice('\n')
-	clean := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(string(line), "?"))
-	if clean = strings.TrimSpace(clean); clean == "" {
+	clean := printable.Line(strings.TrimSpace(string(line)))
+	if clean == "" {
 		return none
 	}
 	return clean

@@ -56,7 +56,7 @@ func TestReasons(t *testing.T) {
 		{"empty", write(""), none},
 		{"one line of several", write("maintenance\nuntil ten\n"), "maintenance"},
 		{"no end of line", write("maintenance"), "maintenance"},
-		{"terminal codes and bytes", write("a\x1b[31m\tb\xff"), "a [31m b?"},
+		{"terminal codes and bytes", write("a\x1b[31m\tb\xff"), "a?[31m?b?"},
 		{"very long", write(strings.Repeat("x", 10_000)), strings.Repeat("x", 256)},
 		{"a directory", func(path string) error { return os.Mkdir(path, 0o755) }, none},
 		{"a pipe that nobody writes to", func(path string) error { return unix.Mkfifo(path, 0o644) }, none},

@@ -13,10 +13,10 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/archived"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
-	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/digest"
 	"github.com/attune-hpc/attune/internal/outfile"
+	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/provenance"
 	"github.com/attune-hpc/attune/internal/quantity"
 )
@@ -216,7 +216,7 @@ func fileLines(a *account.Account, line func(string, ...any)) {
 		line("files      %s%d were seen open; bytes and calls need root", digest.About(a, "files"), len(a.Files))
 		for _, f := range shown {
 			if f.WasWritten() {
-				line("           %s: open for %s", strings.Map(procs.Printable, f.Path), f.Access)
+				line("           %s: open for %s", printable.Line(f.Path), f.Access)
 			}
 		}
 		return
@@ -224,7 +224,7 @@ func fileLines(a *account.Account, line func(string, ...any)) {
 	line("files      %s%d were used; those with the most bytes:", digest.About(a, "files"), len(a.Files))
 	for _, f := range shown {
 		if *f.Read+*f.Written > 0 {
-			line("           %s: read %s, written %s", strings.Map(procs.Printable, f.Path), bytes(f.Read), bytes(f.Written))
+			line("           %s: read %s, written %s", printable.Line(f.Path), bytes(f.Read), bytes(f.Written))
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/knowledge"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/printable"
 )
 
 const adviceLong = `Advice shows what tunlets recommended for your programs, in attune run --mode
@@ -118,7 +119,7 @@ func writeAdvice(p *cli.Env, all []store.Advice) error {
 }
 
 // cell is a text as a table may have it: programs and tunlets of others may be called as they like.
-func cell(text string) string { return strings.Map(procs.Printable, text) }
+func cell(text string) string { return printable.Line(text) }
 
 func newAdviceShow(p *cli.Env) *cobra.Command {
 	return &cobra.Command{

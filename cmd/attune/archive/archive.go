@@ -12,8 +12,8 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/archived"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/archive"
-	"github.com/attune-hpc/attune/internal/archive/report"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/printable"
 )
 
 const long = `Archive shows what earlier tasks took, and says what the next one will need. The
@@ -86,7 +86,7 @@ func completeCategory(cmd *cobra.Command, given []string, _ string) (names []str
 	err := archived.With(cmd.Context(), cmd.Flags(), func(s *archive.Store) error {
 		all, err := s.Categories(cmd.Context(), archive.Filter{})
 		for _, c := range all {
-			names = append(names, fmt.Sprintf("%s\t%s", report.Clean(c.Name), report.Clean(c.Pattern)))
+			names = append(names, fmt.Sprintf("%s\t%s", printable.Line(c.Name), printable.Line(c.Pattern)))
 		}
 		return err
 	})

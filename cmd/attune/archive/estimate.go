@@ -11,9 +11,9 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/archive"
-	"github.com/attune-hpc/attune/internal/archive/report"
 	"github.com/attune-hpc/attune/internal/directive"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/quantity"
 )
 
@@ -45,7 +45,7 @@ do not count.`,
 				case asJSON:
 					return p.WriteJSON(e)
 				case batch != "":
-					text, _ := directive.Write(batch, report.Clean(e.Category), e.Need) // it is known
+					text, _ := directive.Write(batch, printable.Line(e.Category), e.Need) // it is known
 					fmt.Fprint(p.Stdout, text)
 				default:
 					writeEstimate(p, e)
@@ -63,7 +63,7 @@ do not count.`,
 }
 
 func writeEstimate(p *cli.Env, e *archive.Estimate) {
-	fmt.Fprintf(p.Stdout, "for the next task of %s, from %d that succeeded", report.Clean(e.Category), e.Tasks)
+	fmt.Fprintf(p.Stdout, "for the next task of %s, from %d that succeeded", printable.Line(e.Category), e.Tasks)
 	if e.LeftOut > 0 {
 		fmt.Fprintf(p.Stdout, " (%d failed)", e.LeftOut)
 	}

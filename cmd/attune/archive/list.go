@@ -12,7 +12,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/archive"
-	"github.com/attune-hpc/attune/internal/archive/report"
+	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/quantity"
 )
 
@@ -71,9 +71,9 @@ func writeTasks(p *cli.Env, f archive.Filter, all []archive.Summary, asJSON bool
 	w := cli.Table(p.Stdout)
 	fmt.Fprintln(w, "ID\tENDED\tNAME\tEXIT\tTIME\tCPU\tMEMORY\tREAD\tWRITTEN\tSOURCE\tCATEGORY\tCOMMAND")
 	for _, t := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID[:8], t.End.Local().Format(time.DateTime), report.Clean(t.Name), exitText(t),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID[:8], t.End.Local().Format(time.DateTime), printable.Line(t.Name), exitText(t),
 			number(&t, "wall_seconds"), number(&t, "cpu_seconds"), memoryText(&t), number(&t, "io.read_bytes"), number(&t, "io.written_bytes"),
-			t.Source, t.Category[:8], report.Clean(t.Pattern))
+			t.Source, t.Category[:8], printable.Line(t.Pattern))
 	}
 	return w.Flush()
 }
@@ -97,7 +97,7 @@ func exitText(t archive.Summary) string {
 	if t.Exit == account.ExitNormal && t.ExitCode != nil {
 		return fmt.Sprint(*t.ExitCode)
 	}
-	return report.Clean(t.Exit)
+	return printable.Line(t.Exit)
 }
 
 func writeCategories(p *cli.Env, f archive.Filter, all []archive.Category, asJSON bool) error {
@@ -110,8 +110,8 @@ func writeCategories(p *cli.Env, f archive.Filter, all []archive.Category, asJSO
 	w := cli.Table(p.Stdout)
 	fmt.Fprintln(w, "CATEGORY\tNAME\tTASKS\tFAILED\tTIME\tLAST\tCOMMAND")
 	for _, c := range all {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", c.ID[:8], report.Clean(c.Name), c.Tasks, c.Failed, quantity.Seconds(c.WallSeconds),
-			c.Last.Local().Format(time.DateTime), report.Clean(c.Pattern))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", c.ID[:8], printable.Line(c.Name), c.Tasks, c.Failed, quantity.Seconds(c.WallSeconds),
+			c.Last.Local().Format(time.DateTime), printable.Line(c.Pattern))
 	}
 	return w.Flush()
 }

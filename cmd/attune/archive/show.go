@@ -13,7 +13,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/archive"
-	"github.com/attune-hpc/attune/internal/archive/report"
+	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/quantity"
 )
 
@@ -50,7 +50,7 @@ func writeTask(p *cli.Env, id string, t *archive.Task) error {
 	w := cli.Table(p.Stdout)
 	row := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "%s\t%s\n", name, report.Clean(value))
+			fmt.Fprintf(w, "%s\t%s\n", name, printable.Line(value))
 		}
 	}
 	row("task", id)

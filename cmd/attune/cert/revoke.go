@@ -7,16 +7,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
-	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/cmd/attune/site"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/printable"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -151,8 +150,8 @@ func printRevocations(p *cli.Env, list []*attunev1.Revocation, asJSON bool) erro
 		if r.GetSerial() == "" {
 			what = fmt.Sprintf("%s %s, from before %s", cmp.Or(pki.RoleName(r.GetRole()), "any role"), r.GetName(), moment(r.GetBeforeUnix()))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", moment(r.GetRevokedUnix()), strings.Map(procs.Printable, what),
-			strings.Map(procs.Printable, r.GetBy()), strings.Map(procs.Printable, r.GetReason()))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", moment(r.GetRevokedUnix()), printable.Line(what),
+			printable.Line(r.GetBy()), printable.Line(r.GetReason()))
 	}
 	return w.Flush()
 }

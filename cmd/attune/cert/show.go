@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
-	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/printable"
 )
 
 const certShowLong = `Show says whom certificates name, for how long they hold, and whether they can be
@@ -154,19 +154,19 @@ func printCertificates(p *cli.Env, list []Shown, asJSON bool) error {
 		fmt.Fprintf(w, "%s\n", c.File)
 		fmt.Fprintf(w, "  for\t%s\n", c.subject())
 		if len(c.Hosts) > 0 {
-			fmt.Fprintf(w, "  serves\t%s\n", strings.Map(procs.Printable, strings.Join(c.Hosts, ", ")))
+			fmt.Fprintf(w, "  serves\t%s\n", printable.Line(strings.Join(c.Hosts, ", ")))
 		}
-		fmt.Fprintf(w, "  by\t%s, serial number %s\n", strings.Map(procs.Printable, c.Issuer), c.Serial)
+		fmt.Fprintf(w, "  by\t%s, serial number %s\n", printable.Line(c.Issuer), c.Serial)
 		fmt.Fprintf(w, "  holds\t%s to %s, %s\n", c.From.Local().Format(time.DateOnly), c.Until.Local().Format(time.DateOnly), c.left())
 		if c.Trouble != "" {
-			fmt.Fprintf(w, "  but\t%s\n", strings.Map(procs.Printable, c.Trouble))
+			fmt.Fprintf(w, "  but\t%s\n", printable.Line(c.Trouble))
 		}
 	}
 	return w.Flush()
 }
 
 func (c Shown) subject() string {
-	text := strings.TrimSpace(c.Role + " " + strings.Map(procs.Printable, c.Name))
+	text := strings.TrimSpace(c.Role + " " + printable.Line(c.Name))
 	if c.UID != nil {
 		text += fmt.Sprintf(", user id %d", *c.UID)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/printable"
 )
 
 // Command returns `attune changes`.
@@ -71,7 +72,7 @@ func by(c actuate.InForce) string {
 }
 
 // cell is a text as a table may have it: those of the service are of users' sessions.
-func cell(text string) string { return strings.Map(procs.Printable, text) }
+func cell(text string) string { return printable.Line(text) }
 
 // Undoing returns `attune undo`.
 func Undoing(p *cli.Env) *cobra.Command {

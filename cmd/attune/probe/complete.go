@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/pointcomplete"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/cmd/attune/site"
+	"github.com/attune-hpc/attune/internal/printable"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -81,7 +82,7 @@ func (w *probePlace) sessions(ctx context.Context) (words []string) {
 		return nil
 	}
 	for _, s := range list.GetSessions() {
-		words = append(words, s.GetId()+"\t"+strings.Map(procs.Printable, strings.Join(s.GetCommandLine(), " ")))
+		words = append(words, s.GetId()+"\t"+printable.Line(strings.Join(s.GetCommandLine(), " ")))
 	}
 	return words
 }

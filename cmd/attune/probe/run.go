@@ -13,12 +13,12 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/cmd/attune/probe/probeview"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/hits"
+	"github.com/attune-hpc/attune/internal/printable"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -159,7 +159,7 @@ func removeProbes(ctx context.Context, p *cli.Env, in probePlace, pids []int, na
 		return writeProbes(p, gone, true)
 	}
 	for _, probe := range gone {
-		fmt.Fprintf(p.Stdout, "removed: %d %s\n", probe.GetPid(), probe.GetText())
+		fmt.Fprintf(p.Stdout, "removed: %d %s\n", probe.GetPid(), printable.Line(probe.GetText()))
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func writeList(p *cli.Env, probes []*attunev1.Probe, users map[*attunev1.Probe]s
 // writeProbe writes a row. Another user's session may say anything.
 func writeProbe(w *tabwriter.Writer, probe *attunev1.Probe) {
 	st := probe.GetStatus()
-	id, by, cost := "-", cmp.Or(report.Printable(st.GetMechanism()), "-"), "-"
+	id, by, cost := "-", cmp.Or(printable.Line(st.GetMechanism()), "-"), "-"
 	if probe.GetNumber() != 0 {
 		id = fmt.Sprintf("%%%d", probe.GetNumber())
 	}
@@ -215,8 +215,8 @@ func writeProbe(w *tabwriter.Writer, probe *attunev1.Probe) {
 	if probe.GetNumber() == 0 && probe.GetOwner() != "" {
 		why = strings.TrimSuffix(probe.GetOwner()+": "+why, ": ")
 	}
-	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", id, probe.GetPid(), report.Printable(filepath.Base(probe.GetExecutable())),
-		report.Printable(probe.GetText()), by, hits.State(st), probe.GetHits(), cost, report.Printable(oneLine(why)))
+	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", id, probe.GetPid(), printable.Line(filepath.Base(probe.GetExecutable())),
+		printable.Line(probe.GetText()), by, hits.State(st), probe.GetHits(), cost, printable.Line(oneLine(why)))
 }
 
 // oneLine joins the lines of a reason.

@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -110,7 +111,7 @@ func listRunning(all bool) []Process {
 		}
 		list = append(list, Process{
 			PID: pid, User: procs.UserName(owner), Threads: stat.Threads,
-			Program: strings.Map(procs.Printable, stat.Comm), Ways: ways,
+			Program: printable.Line(stat.Comm), Ways: ways,
 		})
 	}
 	return list
@@ -179,7 +180,7 @@ func writeRunning(p *cli.Env, list []Process) error {
 			}
 		}
 		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\t%s\n", r.PID, r.User, r.Threads, r.Program,
-			strings.Map(procs.Printable, strings.Join(r.Changed, ", ")), strings.Join(can, ", "), strings.Map(procs.Printable, strings.Join(cannot, "; ")))
+			printable.Line(strings.Join(r.Changed, ", ")), strings.Join(can, ", "), printable.Line(strings.Join(cannot, "; ")))
 	}
 	return w.Flush()
 }

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
-	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
+	"github.com/attune-hpc/attune/internal/printable"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -149,7 +149,7 @@ func gainText(gain float64) string {
 }
 
 func commandText(command []string) string {
-	text := strings.Map(procs.Printable, strings.Join(command, " "))
+	text := printable.Line(strings.Join(command, " "))
 	if runes := []rune(text); len(runes) > maxCommand {
 		return string(runes[:maxCommand-1]) + "…"
 	}
@@ -167,5 +167,5 @@ func dash(text string) string {
 	if text == "" {
 		return "-"
 	}
-	return strings.Map(procs.Printable, text)
+	return printable.Line(text)
 }

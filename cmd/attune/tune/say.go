@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
-	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
+	"github.com/attune-hpc/attune/internal/printable"
 )
 
 // writeFailure says what became of each change, where one could not be made;
@@ -31,7 +31,7 @@ func (t *tuning) write(p *cli.Env, asJSON bool) error {
 
 func writeLines(p *cli.Env, lines []Answer) error {
 	for _, line := range lines {
-		if _, err := fmt.Fprintln(p.Stdout, procs.Shown(line.text())); err != nil {
+		if _, err := fmt.Fprintln(p.Stdout, printable.Lines(line.text())); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/archive"
+	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/quantity"
 )
 
@@ -60,9 +61,9 @@ func (w *writer) line(format string, arguments ...any) {
 }
 
 func (s *Section) writeText(out *writer) {
-	title := Clean(s.Name) + "  " + s.ID[:8]
+	title := printable.Line(s.Name) + "  " + s.ID[:8]
 	if s.Pattern != s.Name {
-		title += "  " + Clean(s.Pattern)
+		title += "  " + printable.Line(s.Pattern)
 	}
 	out.line("%s", title)
 	out.line("  %d tasks, %d failed, %s of time, %s of CPU time", s.Tasks, s.Failed, quantity.Seconds(s.WallSeconds), quantity.Seconds(s.CPU))
@@ -135,14 +136,4 @@ func bars(bins []archive.Bin) string {
 		out.WriteRune(shades[(b.Tasks*(len(shades)-1)+most-1)/most])
 	}
 	return out.String()
-}
-
-// Clean replaces what would move the cursor or the columns of a terminal.
-func Clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, text)
 }

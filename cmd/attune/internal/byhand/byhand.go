@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/kinds"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/rundir"
 )
 
@@ -58,7 +59,7 @@ func tell(p *cli.Env, restored []actuate.Restored) error {
 			errs = append(errs, fmt.Errorf("change %s, %s of process %d: %w", r.Change, r.Knob, r.PID, r.Err))
 			continue
 		}
-		fmt.Fprintf(p.Stdout, "undone: change %s, %s of %s\n", r.Change, procs.Shown(r.Knob), procs.Called(r.PID))
+		fmt.Fprintf(p.Stdout, "undone: change %s, %s of %s\n", r.Change, printable.Lines(r.Knob), procs.Called(r.PID))
 	}
 	return errors.Join(errs...)
 }

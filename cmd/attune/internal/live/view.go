@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/quantity"
 )
 
@@ -140,7 +141,7 @@ func number(v float64) string {
 // cut shortens a line to width columns, and takes out what would move the
 // cursor: names come from programs.
 func cut(line string, width int) string {
-	line = report.Printable(line)
+	line = printable.Line(line)
 	if utf8.RuneCountInString(line) <= width {
 		return line
 	}

@@ -59,9 +59,3 @@ func TestLeadingPIDs(t *testing.T) {
 		})
 	}
 }
-
-func TestShown(t *testing.T) {
-	if got, want := Shown("no object \x1b[2J\a\nof é"), "no object ?[2J?\nof é"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}

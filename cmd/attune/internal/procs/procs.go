@@ -10,12 +10,12 @@ import (
 	"os/user"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/clock"
+	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -90,7 +90,7 @@ func Name(pid int) string {
 	if err != nil {
 		return "?"
 	}
-	return strings.Map(Printable, stat.Comm)
+	return printable.Line(stat.Comm)
 }
 
 // Descends tells whether a process is one of those named or a descendant
@@ -146,27 +146,9 @@ func CompleteOwn() []string {
 		if err != nil || statErr != nil || owner != os.Geteuid() || stat.Zombie() || stat.Kernel || pid == os.Getpid() {
 			continue
 		}
-		list = append(list, fmt.Sprintf("%d\t%s", pid, strings.Map(Printable, stat.Comm)))
+		list = append(list, fmt.Sprintf("%d\t%s", pid, printable.Line(stat.Comm)))
 	}
 	return list
-}
-
-// Printable replaces what would upset a terminal: a process chooses its name.
-func Printable(r rune) rune {
-	if strconv.IsPrint(r) {
-		return r
-	}
-	return '?'
-}
-
-// Shown is a text of several lines as a terminal may have it: errors name files and programs of others.
-func Shown(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' {
-			return r
-		}
-		return Printable(r)
-	}, text)
 }
 
 // UserName is the name of a user, or the id.

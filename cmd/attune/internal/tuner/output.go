@@ -14,11 +14,11 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
-	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/outfile"
+	"github.com/attune-hpc/attune/internal/printable"
 )
 
 // outputs are the places that a run's results go to.
@@ -117,7 +117,7 @@ func (o *outputs) notes(lines []string) {
 		return
 	}
 	for _, line := range lines {
-		fmt.Fprintf(o.stderr, "attune: %s\n", procs.Shown(line))
+		fmt.Fprintf(o.stderr, "attune: %s\n", printable.Lines(line))
 	}
 }
 

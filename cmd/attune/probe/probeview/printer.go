@@ -14,9 +14,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/hits"
 	"github.com/attune-hpc/attune/internal/pointtext"
+	"github.com/attune-hpc/attune/internal/printable"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -156,7 +156,7 @@ func (p *Printer) probe(stream int, probe *attunev1.Probe) {
 	// of what part of an interval they are.
 	shown := proto.CloneOf(st)
 	shown.LateNanos = 0
-	fmt.Fprintf(p.options.Notes, "attune: %d %s: %s\n", probe.GetPid(), probe.GetText(), procs.Shown(stateText(shown)))
+	fmt.Fprintf(p.options.Notes, "attune: %d %s: %s\n", probe.GetPid(), probe.GetText(), printable.Lines(stateText(shown)))
 }
 
 // labelLike names the points of a process that have the target of this one: by
