@@ -84,11 +84,11 @@ func drop(rights Rights) error {
 }
 
 // AsNobody has a command run as [Nobody], with those of some capabilities that this thread
-// has, and sets its SysProcAttr for that; false without CAP_SETUID and CAP_SETGID: the
-// command stays this process' user's.
+// has, and sets its SysProcAttr for that; false without CAP_SETUID and CAP_SETGID, or where
+// the user namespace has no such user: the command stays this process' user's.
 func AsNobody(command *exec.Cmd, keep []uintptr) (is bool, err error) {
 	effective, err := Effective()
-	if err != nil || !effective.Has(unix.CAP_SETUID) || !effective.Has(unix.CAP_SETGID) {
+	if err != nil || !effective.Has(unix.CAP_SETUID) || !effective.Has(unix.CAP_SETGID) || !mapsNobody() {
 		return false, err
 	}
 	attributes := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
@@ -103,6 +103,31 @@ func AsNobody(command *exec.Cmd, keep []uintptr) (is bool, err error) {
 
 // Nobody is the user, and the group, that has no files.
 const Nobody = 65534
+
+// mapsNobody says whether a process of this user namespace can become nobody: one that a user made
+// without rights has that user only, as root.
+func mapsNobody() bool {
+	for _, name := range []string{"uid_map", "gid_map"} {
+		text, err := os.ReadFile("/proc/self/" + name)
+		if err == nil && !holdsID(string(text), Nobody) {
+			return false
+		}
+	}
+	setgroups, err := os.ReadFile("/proc/self/setgroups")
+	return err != nil || strings.TrimSpace(string(setgroups)) != "deny"
+}
+
+// holdsID says whether an id is one of a map of a user namespace, of lines of a first id within, the
+// first id outside and how many follow; see user_namespaces(7).
+func holdsID(text string, id uint64) bool {
+	for line := range strings.Lines(text) {
+		var first, outside, length uint64
+		if _, err := fmt.Sscan(line, &first, &outside, &length); err == nil && id >= first && id-first < length {
+			return true
+		}
+	}
+	return false
+}
 
 // oomScore is added to that of the process which has started this one, whose maximum is
 // maxOOMScore.

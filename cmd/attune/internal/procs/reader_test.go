@@ -4,10 +4,13 @@ package procs
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/procid"
@@ -45,5 +48,20 @@ func TestReader(t *testing.T) {
 	end()
 	if why, err := look.PreloadRefusal(cmd.Process.Pid); !errors.Is(err, procid.ErrGone) {
 		t.Errorf("of a process that has ended: %q, %v", why, err)
+	}
+}
+
+// TestReaderInNamespace: root of a user namespace that a user made without rights is that user, and
+// there is nobody else.
+func TestReaderInNamespace(t *testing.T) {
+	own := func(id int) []syscall.SysProcIDMap { return []syscall.SysProcIDMap{{HostID: id, Size: 1}} }
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestReader$", "-test.v")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: own(os.Getuid()), GidMappings: own(os.Getgid())}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOSPC) {
+		t.Skip("user namespaces are forbidden here: ", err)
+	}
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestReader ") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
