@@ -70,7 +70,7 @@ func newDisk(o *Options) (*disk, error) {
 	}
 	d := &disk{
 		every: o.Every, patience: cmp.Or(o.HelperPatience, helperPatience),
-		stop: make(chan struct{}), stopped: make(chan struct{}), pool: readers.New(readers.Options{Command: o.Helper}),
+		stop: make(chan struct{}), stopped: make(chan struct{}), pool: readers.New(readers.Options{Command: o.Helper, Own: true}),
 	}
 	directories := o.Directories
 	if len(directories) == 0 {

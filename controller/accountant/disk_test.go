@@ -56,9 +56,13 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestDiskOfShort: what is there at the end is measured, however short the command was.
+// TestDiskOfShort: what is there at the end is measured, however short the command was, where only
+// the user may look.
 func TestDiskOfShort(t *testing.T) {
 	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	a, _ := mustRun(t, Options{WithoutKernel: true, NoGroup: true, Directories: []string{dir}, HelperPatience: patience.Limit}, "sh", "-c", `echo 1 >"$0/a"`, dir)
 	if a.Disk.Files == nil || *a.Disk.Files != 1 {
 		t.Errorf("%+v, missing %q", a.Disk, a.Missing[diskFiles])

@@ -28,8 +28,8 @@ type helper struct {
 	nobody  bool     // its user is nobody
 }
 
-// startHelper runs a command as a helper.
-func startHelper(command []string) (_ *helper, err error) {
+// startHelper runs the command of the options as a helper.
+func startHelper(options Options) (_ *helper, err error) {
 	questions, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -40,11 +40,11 @@ func startHelper(command []string) (_ *helper, err error) {
 		return nil, errors.Join(err, in.Close())
 	}
 	defer answers.Close()
-	h := &helper{command: exec.Command(command[0], command[1:]...), in: in, out: out}
+	h := &helper{command: exec.Command(options.Command[0], options.Command[1:]...), in: in, out: out}
 	h.command.Stdin, h.command.Stdout = questions, answers
 	// One processor is enough for one question at a time.
 	h.command.Env = append(os.Environ(), "GOMAXPROCS=1")
-	if h.nobody, err = startConfined(h.command); err != nil {
+	if h.nobody, err = startConfined(h.command, options.Own && !HaveRights()); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	if h.held, err = procid.Open(h.command.Process.Pid); err != nil {
@@ -55,13 +55,16 @@ func startHelper(command []string) (_ *helper, err error) {
 
 // startConfined starts a helper as nobody, with no rights but those to read the memory of
 // processes, and files that only their user may read. Where this process is of a user's own
-// the helper is that user's, too.
-func startConfined(command *exec.Cmd) (nobody bool, err error) {
+// the helper is that user's, too, and where it is to be.
+func startConfined(command *exec.Cmd, own bool) (nobody bool, err error) {
 	confine.Apart(func(failed error) {
 		if err = failed; err != nil {
 			return
 		}
-		if nobody, err = confine.AsNobody(command, rights()); err == nil {
+		if !own {
+			nobody, err = confine.AsNobody(command, rights())
+		}
+		if err == nil {
 			err = command.Start()
 		}
 	}, confine.Rights{Keep: rights(), Start: []uintptr{unix.CAP_SETUID, unix.CAP_SETGID}})

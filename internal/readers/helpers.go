@@ -14,10 +14,10 @@ type helpers struct {
 }
 
 // start starts a helper.
-func (s *helpers) start(command []string) (*helper, error) {
+func (s *helpers) start(options Options) (*helper, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, err := startHelper(command)
+	h, err := startHelper(options)
 	if err == nil {
 		s.pids[h.held.PID()] = true
 	}

@@ -51,6 +51,9 @@ type Options struct {
 	// Pause is how long a user is refused, from when the last helper that hung has
 	// ended; 0: [DefaultPause].
 	Pause time.Duration
+	// Own says that what is read is of this process' user, whose helpers are as well where nobody could
+	// not read it, for want of [HaveRights].
+	Own bool
 	// Log may be nil.
 	Log *slog.Logger
 }

@@ -196,7 +196,7 @@ func (p *Pool) take() (*helper, error) {
 		return h, nil
 	}
 	p.mu.Unlock()
-	h, err := p.helpers.start(p.options.Command)
+	h, err := p.helpers.start(p.options)
 	if err == nil && !h.nobody && os.Geteuid() == 0 {
 		p.asRoot.Do(func() {
 			p.options.Log.Warn("what reads for this service runs as root, too: CAP_SETUID or CAP_SETGID is missing, or the user namespace lacks user 65534")

@@ -10,34 +10,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
-// TestReaderInContainer: root of a container looks at its own processes with the rights that Docker
-// leaves it, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH not among them.
-func TestReaderInContainer(t *testing.T) {
-	confine.Apart(func(err error) {
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		out, err := exec.Command("/proc/self/exe", "-test.run=^TestReader$", "-test.v").CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "--- PASS: TestReader ") {
-			t.Errorf("%v: %s", err, out)
-		}
-	}, confine.Rights{Keep: []uintptr{
-		unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FSETID, unix.CAP_FOWNER, unix.CAP_MKNOD, unix.CAP_NET_RAW, unix.CAP_SETGID,
-		unix.CAP_SETUID, unix.CAP_SETFCAP, unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT, unix.CAP_KILL, unix.CAP_AUDIT_WRITE,
-	}})
-}
+// TestReaderInContainer: root of a container looks at its own processes with the rights that it has.
+func TestReaderInContainer(t *testing.T) { asuser.InContainer(t, "TestReader") }
 
 // TestReaderOfPrivileged: whether the loader takes DMLib into a process depends on what its own user
 // gains by the program, not on root, who asks, nor on a helper, who gains nothing.
