@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -292,6 +293,12 @@ change:
 			"FAIL  knob sinkk, variable *:sinkk: no such symbol: sinkk in " + program + "; close to it: sink",
 			"FAIL  knob glibc.malloc.top_padd, setting glibc.malloc.top_padd: there is no setting glibc.malloc.top_padd; close to it: glibc.malloc.top_pad",
 			"FAIL  measure point steps: no such symbol: ", "FAIL  measure point hooked: DMLib has no hook maloc; close to it: malloc",
+		}},
+		{bytes.ReplaceAll(content("sink", "step", "glibc.malloc.top_pad", "malloc"), []byte("size: 4"), []byte("size: 8")), "--program " + program, 1, []string{
+			"FAIL  knob sink, variable *:sink: it has 4 bytes in " + program + ", not 8",
+		}},
+		{bytes.ReplaceAll(content("sink", "step", "glibc.malloc.top_pad", "malloc"), []byte("size: 4"), []byte("size: 4, type: real")), "--program " + program, 1, []string{
+			"FAIL  knob sink, variable *:sink: its type in " + program + " is volatile int, which takes no real number: give it an integer",
 		}},
 		{[]byte("attune: tunlet/1\n"), "", 1, []string{"FAIL  description: "}},
 		{content("sink", "step", "glibc.malloc.top_pad", "malloc"), "--program /nowhere", 2, []string{"no such file"}},

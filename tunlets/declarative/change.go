@@ -21,8 +21,9 @@ type change struct {
 	knob sdk.Knob
 	to   expression
 	make func(sdk.Value) sdk.Action
-	// fractions: it takes them, as a variable may. Settings and knobs do not.
-	fractions bool
+	// real: the variable is a floating-point number. Others, settings and knobs take whole
+	// numbers.
+	real bool
 	// each: the change is made in each item of a kind of details for which where
 	// holds, if that is given; else it is made in the process.
 	each  *series.Table
@@ -89,12 +90,44 @@ func (c *change) proposed(k knowledge) (out []sdk.Change, reason string) {
 	return out, ""
 }
 
-// value is a value as the change takes it.
+// value is a value as the change takes it. The type of a number is what the file says, and does
+// not depend on the number: without debug information nobody else knows what a variable is.
 func (c *change) value(v any) sdk.Value {
-	if n, is := v.(float64); is && !c.fractions {
-		v = math.Trunc(n)
+	switch v := v.(type) {
+	case string:
+		return sdk.Text(v)
+	case bool:
+		return sdk.Bool(v)
 	}
-	return knobValue(v)
+	if !c.real {
+		return whole(v)
+	}
+	n, known := asNumber(v)
+	if !known {
+		return sdk.Value{}
+	}
+	return sdk.Real(n)
+}
+
+// whole is a number without what follows its point; unknown if it has more than 64 bits.
+func whole(v any) sdk.Value {
+	switch n := v.(type) {
+	case int64:
+		if n < 0 {
+			return sdk.Int(n)
+		}
+		return sdk.Uint(uint64(n))
+	case uint64:
+		return sdk.Uint(n)
+	case float64:
+		switch n = math.Trunc(n); {
+		case n >= 0 && n < 1<<64:
+			return sdk.Uint(uint64(n))
+		case n < 0 && n >= -1<<63:
+			return sdk.Int(int64(n))
+		}
+	}
+	return sdk.Value{}
 }
 
 // change reads one. What is changed is named by one of the three first fields.
@@ -125,7 +158,7 @@ func (c *compilers) change(n *yaml.Node, d *Definition) {
 		p.wrong(n.Line, "a change: want one of setting, system and variable")
 	}
 	if ch.make != nil {
-		ch.knob.Action = ch.make(sdk.Value{})
+		ch.knob.Action = ch.make(ch.value(0.0)) // 0 tells the type, see `attune tunlet check`
 	}
 	c.values(n, &ch, to, where)
 	if slices.ContainsFunc(d.changes, func(o change) bool { return o.knob.Name == ch.knob.Name }) {
@@ -154,7 +187,11 @@ func (c *compilers) values(n *yaml.Node, ch *change, to, where *yaml.Node) {
 		}
 	}
 	if to != nil {
-		p.expression("to", aValue(), &ch.to)(to)
+		want := aValue()
+		if ch.real {
+			want = aNumber()
+		}
+		p.expression("to", want, &ch.to)(to)
 		p.checkBounds(n, to, ch)
 	}
 	if where != nil {
@@ -172,7 +209,9 @@ func (p *parser) checkBounds(n, to *yaml.Node, ch *change) {
 		return // it depends on what is known then
 	}
 	v, _ := ch.to.value(knowledge{})
-	if err := ch.knob.Check(ch.value(v)); err != nil {
+	if !ch.value(v).Known() {
+		p.wrong(to.Line, "to: %q is nothing that can be set: want a finite number, and an integer of 64 bits at most", ch.to.text)
+	} else if err := ch.knob.Check(ch.value(v)); err != nil {
 		p.wrong(to.Line, "to: %v", err)
 	}
 }
@@ -186,8 +225,12 @@ func (p *parser) variable(n *yaml.Node, ch *change) {
 		field{"object", true, p.pattern("object", &object)},
 		field{"symbol", true, p.text("symbol", &symbol)},
 		field{"size", true, choice(p, "size", &size, map[string]uint32{"1": 1, "2": 2, "4": 4, "8": 8})},
+		field{"type", false, choice(p, "type", &ch.real, map[string]bool{"integer": false, "real": true})},
 	)
-	ch.knob.Name, ch.fractions = symbol, true
+	if ch.real && size > 0 && size < 4 {
+		p.wrong(n.Line, "a variable: one of type real has 4 or 8 bytes, not %d", size)
+	}
+	ch.knob.Name = symbol
 	ch.make = func(v sdk.Value) sdk.Action { return sdk.SetVariable(object, symbol, size, v) }
 }
 
@@ -201,27 +244,6 @@ func (p *parser) bound(what string, to *sdk.Value) func(*yaml.Node) {
 		if err != nil {
 			return sdk.Value{}, errors.New("a number, which KiB, MiB or GiB may follow")
 		}
-		return knobValue(n), nil
+		return sdk.Real(n), nil
 	})
-}
-
-// knobValue is a value as a knob takes it: numbers without a fraction as
-// integers, since those of options and models are floating point in expressions.
-func knobValue(v any) sdk.Value {
-	switch v := v.(type) {
-	case string:
-		return sdk.Text(v)
-	case bool:
-		return sdk.Bool(v)
-	}
-	n, ok := asNumber(v)
-	switch {
-	case !ok:
-		return sdk.Value{}
-	case n != math.Trunc(n) || math.Abs(n) >= 1<<53:
-		return sdk.Real(n)
-	case n < 0:
-		return sdk.Int(int64(n))
-	}
-	return sdk.Uint(uint64(n))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -122,6 +123,9 @@ func TestProblems(t *testing.T) {
 		{"each of what it is not", "- {setting", "  - {system: thread.nice, each: socket, to: 1, description: d}", "line 21: a change of each socket: want a system setting socket.…"},
 		{"another item", "- {setting", "  - {system: thread.nice, each: thread, to: socket.fd, description: d}", `line 21: to: there is no "socket.fd" here; there are: `},
 		{"a bad size", "- {setting", "  - {variable: {object: x, symbol: y, size: 3}, to: 1, description: d}", `line 21: size: "3" is not one of 1, 2, 4, 8`},
+		{"a real of two bytes", "- {setting", "  - {variable: {object: x, symbol: y, size: 2, type: real}, to: 1, description: d}", "line 21: a variable: one of type real has 4 or 8 bytes, not 2"},
+		{"a real that is none", "- {setting", "  - {variable: {object: x, symbol: y, size: 8, type: real}, to: 'true', description: d}", `line 21: to: "true" is true or false, want a number`},
+		{"an integer of more than 64 bits", "- {setting", "  - {variable: {object: x, symbol: y, size: 8}, to: 1e20, description: d}", `line 21: to: "1e20" is nothing that can be set: want a finite number, and an integer of 64 bits at most`},
 		{"twice the same", "- {setting", "  - {system: a, to: 1, description: d}\n  - {system: a, to: 2, description: d}", "line 22: a is changed twice"},
 		{"no value within", "- {setting", "  - {system: a, to: 1, description: d, min: 5, max: 1}", "line 21: min and max: knob a: 5 is above the greatest allowed value 1"},
 		{"a constant beyond", "- {setting", "  - {system: a, to: 2000000, description: d, max: 1000000}", "line 21: to: knob a: 2000000 is above the greatest allowed value 1000000"},
@@ -137,6 +141,34 @@ func TestProblems(t *testing.T) {
 				t.Errorf("%T is no Problem", err)
 			}
 		})
+	}
+}
+
+// The type of a number is what the file says, whatever the number is.
+func TestTypesOfVariables(t *testing.T) {
+	for _, tt := range []struct {
+		what, to string
+		want     sdk.Value
+	}{
+		{"variable: {object: x, symbol: y, size: 4}", "57.3", sdk.Uint(57)},
+		{"variable: {object: x, symbol: y, size: 4, type: integer}", "-57.3", sdk.Int(-57)},
+		{"variable: {object: x, symbol: y, size: 8}", "1e16", sdk.Uint(1e16)},
+		{"variable: {object: x, symbol: y, size: 8}", "-9007199254740993", sdk.Int(-9007199254740993)},
+		{"variable: {object: x, symbol: y, size: 1}", "'true'", sdk.Bool(true)},
+		{"variable: {object: x, symbol: y, size: 8, type: real}", "2.0", sdk.Real(2)},
+		{"variable: {object: x, symbol: y, size: 4, type: real}", "2", sdk.Real(2)},
+		{"system: y", "57.3", sdk.Uint(57)},
+	} {
+		d, err := Parse([]byte(with(t, "- {setting", fmt.Sprintf("  - {%s, to: %s, description: d}", tt.what, tt.to))))
+		if err != nil {
+			t.Errorf("%s to %s: %v", tt.what, tt.to, err)
+			continue
+		}
+		c := d.changes[0]
+		v, _ := c.to.value(knowledge{})
+		if got := c.value(v); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s to %s: %#v, want %#v", tt.what, tt.to, got, tt.want)
+		}
 	}
 }
 

@@ -28,8 +28,9 @@ import (
 
 const tunletCheckLong = `Check asks a tunlet what it may change and watch, and looks whether there is such a
 thing: each setting among those of Attune, and with --program each variable, function
-and measure point in that program and the libraries that it is linked with. Nothing is
-placed or changed. The program is loaded for that, and ended before its main function.
+and measure point in that program and the libraries that it is linked with, of
+variables also the size, and with debug information the type. Nothing is placed or
+changed. The program is loaded for that, and ended before its main function.
 
 A tunlet in YAML names all that it uses. One in Go names its variables and functions in
 the knobs of its description, and measure points in Description.Points as far as it
@@ -136,12 +137,9 @@ func (c *checker) knob(k *attunev1.Knob) error {
 	case *attunev1.Action_System:
 		return namedSetting(kind.System.GetName())
 	case *attunev1.Action_SetVariable:
-		if v := kind.SetVariable; v.GetSymbol() != "" {
-			return c.symbol(v.GetObject(), v.GetSymbol(), objfile.Variable)
-		}
-		return errUnknown
+		return c.variable(kind.SetVariable)
 	case *attunev1.Action_CallFunction:
-		return c.symbol(kind.CallFunction.GetObject(), kind.CallFunction.GetSymbol(), objfile.Function)
+		return c.function(kind.CallFunction)
 	case *attunev1.Action_Remove:
 		return c.function(kind.Remove.GetFunction())
 	case *attunev1.Action_Parameter:
@@ -154,21 +152,15 @@ func (c *checker) knob(k *attunev1.Knob) error {
 	return errUnknown
 }
 
-func (c *checker) function(f *attunev1.Function) error {
-	return c.symbol(f.GetObject(), f.GetSymbol(), objfile.Function)
-}
-
-// symbol looks for a variable or a function, as it is found when it is changed.
-func (c *checker) symbol(object, symbol string, kind objfile.SymbolKind) error {
+// function looks for a function, as it is found when it is changed.
+func (c *checker) function(f interface {
+	GetObject() string
+	GetSymbol() string
+}) error {
 	if !c.loaded {
 		return errUnknown
 	}
-	_, err := objfile.LookupIn(c.images, object, symbol, kind)
-	if kind == objfile.Variable && errors.Is(err, objfile.ErrNoSymbol) {
-		if _, localErr := objfile.LookupIn(c.images, object, symbol, objfile.ThreadLocal); localErr == nil {
-			return nil
-		}
-	}
+	_, err := objfile.LookupIn(c.images, f.GetObject(), f.GetSymbol(), objfile.Function)
 	if errors.Is(err, objfile.ErrIndirect) {
 		return nil // the process chooses
 	}

@@ -122,7 +122,7 @@ func (v variable) threadLocal() bool { return v.Symbol.Is(objfile.ThreadLocal) }
 // typed makes the values what the variable's type wants, where debug
 // information tells: the same bytes mean something else to a double.
 func (v variable) typed(set *attunev1.SetVariable) (*attunev1.SetVariable, error) {
-	t, known := v.typeOf()
+	t, known := dwarfinfo.TypeOfVariable(v.Image, v.Symbol)
 	if !known {
 		return set, nil
 	}
@@ -137,21 +137,6 @@ func (v variable) typed(set *attunev1.SetVariable) (*attunev1.SetVariable, error
 		}
 	}
 	return set, nil
-}
-
-// typeOf is the variable's type; false where nothing tells.
-func (v variable) typeOf() (dwarfinfo.Type, bool) {
-	file, err := v.Image.Open()
-	if err != nil {
-		return dwarfinfo.Type{}, false
-	}
-	defer file.Close()
-	info, err := dwarfinfo.Open(file, file.DebugDirs())
-	if err != nil {
-		return dwarfinfo.Type{}, false
-	}
-	t, err := info.TypeOf(objfile.Found{Symbol: v.Symbol})
-	return t, err == nil && t.Kind != dwarfinfo.Other
 }
 
 // words are the places to write: one, or a copy in each thread.

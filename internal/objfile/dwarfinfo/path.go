@@ -202,3 +202,19 @@ func (a *Access) step(step string) (offset int64, err error) {
 	a.Type = element
 	return index * element.Size, nil
 }
+
+// TypeOfVariable is the type of a variable of a mapped object; false where no debug
+// information tells.
+func TypeOfVariable(image objfile.Image, variable objfile.Symbol) (Type, bool) {
+	file, err := image.Open()
+	if err != nil {
+		return Type{}, false
+	}
+	defer file.Close()
+	info, err := Open(file, file.DebugDirs())
+	if err != nil {
+		return Type{}, false
+	}
+	t, err := info.TypeOf(objfile.Found{Symbol: variable})
+	return t, err == nil && t.Kind != Other
+}
