@@ -236,6 +236,12 @@ type scripted struct {
 
 func newScripted(t *testing.T, name string, started *attunev1.Reaction) *scripted {
 	s := &scripted{name: name, started: started}
+	s.service = dial(t, name, s)
+	return s
+}
+
+// dial serves a tunlet over gRPC, and returns its client.
+func dial(t *testing.T, name string, s attunev1.TunletServiceServer) attunev1.TunletServiceClient {
 	lis := bufconn.Listen(1 << 16)
 	server := grpc.NewServer()
 	attunev1.RegisterTunletServiceServer(server, s)
@@ -251,8 +257,7 @@ func newScripted(t *testing.T, name string, started *attunev1.Reaction) *scripte
 		server.Stop()
 		wg.Wait()
 	})
-	s.service = attunev1.NewTunletServiceClient(conn)
-	return s
+	return attunev1.NewTunletServiceClient(conn)
 }
 
 func (s *scripted) Info() *attunev1.DescribeResponse {

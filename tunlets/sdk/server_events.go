@@ -70,6 +70,8 @@ func (s *server) records(r *attunev1.HandleEventsRequest, reaction *attunev1.Rea
 	return true, nil
 }
 
+// PointChanged is heard for every tunlet: by it the server knows the names of points in
+// records, and what is missing from aggregates.
 func (s *server) PointChanged(ctx context.Context, r *attunev1.PointChangedRequest) (out *attunev1.PointChangedResponse, err error) {
 	err = s.call(ctx, "PointChanged", func() error {
 		if index := r.GetStatus().GetPoint(); index > 0 {
@@ -79,19 +81,15 @@ func (s *server) PointChanged(ctx context.Context, r *attunev1.PointChangedReque
 			s.names[index] = r.GetPointId()
 		}
 		s.ledger.changed(r.GetPointId(), r.GetStatus())
-		o, ok := s.tunlet.(PointObserver)
 		h, reaction := s.host(0)
-		if st := r.GetStatus(); !ok && st.GetState() == attunev1.PointState_POINT_STATE_REFUSED {
-			h.mistake(Handle(st.GetProcess()), "measure point %q cannot be placed: %s", r.GetPointId(), st.GetReason())
-			out = &attunev1.PointChangedResponse{Reaction: reaction}
-			return nil
-		}
-		if !ok {
-			out = &attunev1.PointChangedResponse{}
-			return s.unheard("PointChanged")
-		}
-		o.PointChanged(h, pointChangeFrom(r))
 		out = &attunev1.PointChangedResponse{Reaction: reaction}
+		o, ok := s.tunlet.(PointObserver)
+		switch st := r.GetStatus(); {
+		case ok:
+			o.PointChanged(h, pointChangeFrom(r))
+		case st.GetState() == attunev1.PointState_POINT_STATE_REFUSED:
+			h.mistake(Handle(st.GetProcess()), "measure point %q cannot be placed: %s", r.GetPointId(), st.GetReason())
+		}
 		return nil
 	})
 	return out, err

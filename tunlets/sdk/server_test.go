@@ -30,7 +30,6 @@ func TestUnimplementedMeansNotInterested(t *testing.T) {
 		"ProcessStarted":     func() error { _, err := s.ProcessStarted(ctx, nil); return err },
 		"ProcessEnded":       func() error { _, err := s.ProcessEnded(ctx, nil); return err },
 		"HandleEvents":       func() error { _, err := s.HandleEvents(ctx, nil); return err },
-		"PointChanged":       func() error { _, err := s.PointChanged(ctx, nil); return err },
 		"Tick":               func() error { _, err := s.Tick(ctx, nil); return err },
 		"Evaluate":           func() error { _, err := s.Evaluate(ctx, nil); return err },
 		"ProposalChanged":    func() error { _, err := s.ProposalChanged(ctx, nil); return err },
