@@ -168,7 +168,7 @@ func (ps *points) sum(a *attunev1.Aggregate) {
 	}
 	s := p.sums[k]
 	if s == nil {
-		s = &hits.Sum{Signed: hits.Signed(p.spec, p.spec.GetValueCapture())}
+		s = &hits.Sum{Signed: attunev1.SignedCapture(p.spec, p.spec.GetValueCapture())}
 		p.sums[k] = s
 	}
 	s.Join(a)

@@ -105,8 +105,8 @@ func (p *Point) Measure(spec *attunev1.MeasurePoint, name string, sums map[hits.
 	if spec.GetPlace() == attunev1.Place_PLACE_BOTH && spec.GetValueCapture() == "" {
 		unit = "ns"
 	}
-	total := &hits.Sum{Signed: hits.Signed(spec, spec.GetValueCapture())}
-	signed := hits.Signed(spec, spec.GetKeyCapture())
+	total := &hits.Sum{Signed: attunev1.SignedCapture(spec, spec.GetValueCapture())}
+	signed := attunev1.SignedCapture(spec, spec.GetKeyCapture())
 	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b hits.Key) int {
 		return cmp.Or(cmp.Compare(sums[b].Count, sums[a].Count), a.Compare(b))
 	}) {

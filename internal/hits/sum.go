@@ -206,29 +206,3 @@ func Caller(spec *attunev1.MeasurePoint, capture string) bool {
 		return c.GetName() == capture && c.GetContext() == attunev1.CaptureContext_CAPTURE_CONTEXT_CALL_SITE
 	})
 }
-
-// UntypedArgument says whether a capture is an argument of a static probe of which the
-// point does not say what it is: the probe does.
-func UntypedArgument(spec *attunev1.MeasurePoint, c *attunev1.Capture) bool {
-	_, argument := c.GetSource().(*attunev1.Capture_Parameter)
-	return argument && spec.GetUsdt() != nil && len(c.GetDereference()) == 0 &&
-		c.GetType() == attunev1.CaptureType_CAPTURE_TYPE_UNSPECIFIED
-}
-
-// Signed says whether values of a capture may be negative. Of what comes from the debug
-// information, or from what a static probe says, it is assumed: no size or number reaches
-// 2^63.
-func Signed(spec *attunev1.MeasurePoint, capture string) bool {
-	for _, c := range spec.GetCaptures() {
-		if c.GetName() != capture {
-			continue
-		}
-		switch c.GetType() {
-		case attunev1.CaptureType_CAPTURE_TYPE_I8, attunev1.CaptureType_CAPTURE_TYPE_I16, attunev1.CaptureType_CAPTURE_TYPE_I32,
-			attunev1.CaptureType_CAPTURE_TYPE_I64, attunev1.CaptureType_CAPTURE_TYPE_F32, attunev1.CaptureType_CAPTURE_TYPE_F64:
-			return true
-		}
-		return c.GetPath() != "" || UntypedArgument(spec, c)
-	}
-	return false
-}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -138,32 +137,5 @@ func TestStateText(t *testing.T) {
 		if got := StateText(st); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-	}
-}
-
-// What an argument of a static probe is, the probe says: it may be negative.
-func TestSigned(t *testing.T) {
-	parameter := &attunev1.Capture{Name: "n", Source: &attunev1.Capture_Parameter{}}
-	behind := proto.CloneOf(parameter)
-	behind.Dereference = []int32{8}
-	typed := proto.CloneOf(parameter)
-	typed.Type = attunev1.CaptureType_CAPTURE_TYPE_U32
-	static := &attunev1.MeasurePoint_Usdt{Usdt: &attunev1.UsdtTarget{Name: "work"}}
-	tests := []struct {
-		name string
-		spec *attunev1.MeasurePoint
-		want bool
-	}{
-		{"argument", &attunev1.MeasurePoint{Target: static, Captures: []*attunev1.Capture{parameter}}, true},
-		{"argument with a type", &attunev1.MeasurePoint{Target: static, Captures: []*attunev1.Capture{typed}}, false},
-		{"memory behind it", &attunev1.MeasurePoint{Target: static, Captures: []*attunev1.Capture{behind}}, false},
-		{"parameter", &attunev1.MeasurePoint{Captures: []*attunev1.Capture{parameter}}, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := Signed(tt.spec, "n"); got != tt.want {
-				t.Errorf("%v, want %v", got, tt.want)
-			}
-		})
 	}
 }

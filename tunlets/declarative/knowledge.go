@@ -12,7 +12,7 @@ type counts map[string]count
 
 func (c counts) add(point string, a sdk.Aggregate, seconds float64) {
 	old := c[point]
-	c[point] = count{max(old.seconds, seconds), old.hits + float64(a.Count), old.sum + float64(a.Sum)}
+	c[point] = count{max(old.seconds, seconds), old.hits + float64(a.Count), old.sum + a.Total()}
 }
 
 // join adds what was counted in a further interval.

@@ -202,3 +202,20 @@ func TestOptions(t *testing.T) {
 		t.Errorf("proposals %v, want 64 KiB", h.Proposals)
 	}
 }
+
+// Values that may be negative are summed up as such: what read returns is -1 on an error.
+func TestNegativeValues(t *testing.T) {
+	text := strings.NewReplacer(
+		`function: PyList_New, object: "libpython*"`, `probe: "libc.so.6:read%return sum ret"`,
+		"> 3.0", "< 0.0",
+	).Replace(lists)
+	h := tunlettest.New(t, newTunlet(t, text))
+	h.StartSession()
+	p := python()
+	p.Hits = func(*attunev1.MeasurePoint) (float64, uint64) { return 20_000, 1<<64 - 1 }
+	h.StartProcess(p)
+	h.Run(time.Second)
+	if len(h.Proposals) != 1 || !strings.HasPrefix(h.Proposals[0].GetReason(), "makes 20000 lists/s of -1,") {
+		t.Errorf("proposals %v, want one with a mean of -1", h.Proposals)
+	}
+}

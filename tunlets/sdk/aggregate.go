@@ -58,13 +58,25 @@ type Aggregate struct {
 	Unreadable uint64
 	// Count of hits that passed the predicate.
 	Count uint64
-	// Sum of the values; of signed and floating point captures two's complement.
+	// Signed says that values may be negative: Sum, Min and Max are two's complement.
+	// So they are of signed and floating point captures, and of arguments of static
+	// probes that the point gives no type.
+	Signed bool
+	// Sum of the values; see Total.
 	Sum uint64
-	// Min and Max of the values; likewise. Meaningless if Count is 0.
+	// Min and Max of the values. Meaningless if Count is 0.
 	Min, Max uint64
 	// Histogram: bucket b counts values of bit width b, that is from 2^(b-1)
-	// to 2^b-1; bucket 0 counts zeros. Trailing zeros are cut off.
+	// to 2^b-1; bucket 0 counts zeros, and what is negative. Trailing zeros are cut off.
 	Histogram []uint64
+}
+
+// Total is the sum of the values as a number.
+func (a Aggregate) Total() float64 {
+	if a.Signed {
+		return float64(int64(a.Sum))
+	}
+	return float64(a.Sum)
 }
 
 // Mean of the values, 0 without hits.
@@ -72,7 +84,7 @@ func (a Aggregate) Mean() float64 {
 	if a.Count == 0 {
 		return 0
 	}
-	return float64(a.Sum) / float64(a.Count)
+	return a.Total() / float64(a.Count)
 }
 
 // CountFrom counts the hits with values of at least the given one, rounded
@@ -112,14 +124,15 @@ func bucketMean(b int) float64 {
 	return 1.5 * float64(uint64(1)<<(b-1))
 }
 
-func aggregatesFrom(r *attunev1.HandleEventsRequest) Aggregates {
+// aggregatesFrom converts those of a call; signed are the points whose values may be negative.
+func aggregatesFrom(r *attunev1.HandleEventsRequest, signed map[string]bool) Aggregates {
 	out := Aggregates{From: time.Unix(0, r.GetFromUnixNano()), To: time.Unix(0, r.GetToUnixNano())}
 	out.Items = make([]Aggregate, 0, len(r.GetAggregates()))
 	for _, n := range r.GetAggregates() {
 		a := n.GetAggregate()
 		out.Items = append(out.Items, Aggregate{
 			Point: n.GetPointId(), Process: Handle(a.GetProcess()),
-			Count: a.GetCount(), Sum: a.GetSum(), Min: a.GetMin(), Max: a.GetMax(),
+			Count: a.GetCount(), Signed: signed[n.GetPointId()], Sum: a.GetSum(), Min: a.GetMin(), Max: a.GetMax(),
 			Histogram: clipHistogram(a.GetHistogram()),
 			Key:       a.GetKey(), Keyed: a.Key != nil || a.GetKeyText() != nil, Unreadable: a.GetUnreadable(),
 			KeyText: string(a.GetKeyText().GetText()) + strings.Join(a.GetKeyText().GetFrames(), ";"),

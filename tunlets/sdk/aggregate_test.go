@@ -47,3 +47,10 @@ func TestAggregateWithoutHits(t *testing.T) {
 		t.Error("an interval that is none has a length")
 	}
 }
+
+func TestAggregateOfNegativeValues(t *testing.T) {
+	a := sdk.Aggregate{Count: 2, Sum: math.MaxUint64 - 5, Signed: true}
+	if a.Total() != -6 || a.Mean() != -3 {
+		t.Errorf("total %v, mean %v, want -6 and -3", a.Total(), a.Mean())
+	}
+}

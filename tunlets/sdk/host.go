@@ -44,7 +44,9 @@ func (h *Host) AddPoint(p Point) {
 		h.mistake(0, "measure point %q is not asked for: %v", p.ID, err)
 		return
 	}
-	h.reaction.AddPoints = append(h.reaction.AddPoints, p.proto())
+	spec := p.proto()
+	h.ledger.asked(spec)
+	h.reaction.AddPoints = append(h.reaction.AddPoints, spec)
 }
 
 // RemovePoint gives a measure point back; unknown ids are ignored.

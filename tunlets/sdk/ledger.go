@@ -11,9 +11,10 @@ import (
 )
 
 // ledger knows which hits should be in a batch of aggregates, so that what is
-// missing from it is unknown, and not zero. The zero value is empty. Guarded by
-// the server's turn.
+// missing from it is unknown, and not zero, and how their values are to be read. The zero
+// value is empty. Guarded by the server's turn.
 type ledger struct {
+	signed  map[string]bool   // points whose values may be negative
 	hosts   map[Handle]string // of running processes
 	entries map[string]map[place]*entry
 }
@@ -45,8 +46,21 @@ func (l *ledger) ended(p Handle) {
 	delete(l.hosts, p)
 }
 
+// asked notes what a point that the tunlet asks for has as values.
+func (l *ledger) asked(p *attunev1.MeasurePoint) {
+	delete(l.signed, p.GetId())
+	if !attunev1.SignedCapture(p, p.GetValueCapture()) {
+		return
+	}
+	if l.signed == nil {
+		l.signed = map[string]bool{}
+	}
+	l.signed[p.GetId()] = true
+}
+
 // removed forgets a point that the tunlet gave back.
 func (l *ledger) removed(point string) {
+	delete(l.signed, point)
 	l.drop(func(at place) bool { return at.point == point })
 }
 

@@ -46,7 +46,7 @@ func (s *server) aggregates(r *attunev1.HandleEventsRequest, reaction *attunev1.
 	if ok && r.GetToUnixNano() > 0 {
 		h, _ := s.host(r.GetToUnixNano())
 		h.reaction = reaction
-		a := aggregatesFrom(r)
+		a := aggregatesFrom(r, s.ledger.signed)
 		a.Unknown = s.ledger.unknown(a)
 		o.HandleAggregates(h, a)
 	}

@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
-	"github.com/attune-hpc/attune/internal/hits"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -17,7 +16,7 @@ import (
 // type as a signed integer where the probe says that it is one; the point itself if there is
 // none. What cannot be read stays as it is: placing the point says why.
 func Typed(spec *attunev1.MeasurePoint, mapped func() ([]objfile.Image, error)) (*attunev1.MeasurePoint, error) {
-	untyped := func(c *attunev1.Capture) bool { return hits.UntypedArgument(spec, c) }
+	untyped := func(c *attunev1.Capture) bool { return attunev1.UntypedArgument(spec, c) }
 	if !slices.ContainsFunc(spec.GetCaptures(), untyped) {
 		return spec, nil
 	}

@@ -37,7 +37,7 @@ func (p *Printer) add(stream int, named *attunev1.NamedAggregate) {
 
 // signed says whether the point's value may be negative.
 func (at *point) signed() bool {
-	return hits.Signed(at.read.Spec, at.read.Spec.GetValueCapture())
+	return attunev1.SignedCapture(at.read.Spec, at.read.Spec.GetValueCapture())
 }
 
 // Flush shows what was counted since the last Flush, and begins anew. The last
@@ -161,7 +161,7 @@ func (r row) name() string {
 }
 
 func (r row) keySigned() bool {
-	return hits.Signed(r.at.read.Spec, r.at.read.Spec.GetKeyCapture())
+	return attunev1.SignedCapture(r.at.read.Spec, r.at.read.Spec.GetKeyCapture())
 }
 
 // keyDocument is the key in a document: a text, also of a number, which may be an address.

@@ -53,5 +53,5 @@ func (p *Printer) shown(at *point, k hits.Key) string {
 	if k.Has && !p.options.JSON && hits.Caller(at.read.Spec, capture) {
 		return p.caller(at, k.Value)
 	}
-	return k.Show(hits.Signed(at.read.Spec, capture))
+	return k.Show(attunev1.SignedCapture(at.read.Spec, capture))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/attune-hpc/attune/internal/flame"
 	"github.com/attune-hpc/attune/internal/hits"
 	"github.com/attune-hpc/attune/internal/pointtext"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // stacked is what was seen at a point that has stacks for keys, from the beginning and in
@@ -41,7 +42,7 @@ func (p *Printer) Graphs() (graphs []*flame.Graph) {
 	for _, text := range slices.Sorted(maps.Keys(p.stacks)) {
 		s := p.stacks[text]
 		value := s.read.Value
-		if hits.Signed(s.read.Spec, s.read.Spec.GetValueCapture()) {
+		if attunev1.SignedCapture(s.read.Spec, s.read.Spec.GetValueCapture()) {
 			value = "" // parts of less than nothing cannot be drawn
 		}
 		graphs = append(graphs, graph(text, value, s.read.Spec, s.sums))
