@@ -160,7 +160,7 @@ func (p *parser) definition(n *yaml.Node, d *Definition) {
 		field{"wake", true, p.list("wake", func(n *yaml.Node) { p.wake(n, d) })},
 		field{"options", false, p.list("options", func(n *yaml.Node) { p.option(n, d) })},
 		field{"points", false, p.list("points", func(n *yaml.Node) { p.point(n, d) })},
-		field{"lasting", false, p.duration("lasting", &d.lasting, longest)},
+		field{"lasting", false, p.duration("lasting", &d.lasting, time.Nanosecond, longest)},
 		field{"symptom", true, with(func(c *compilers, n *yaml.Node) { c.before.expression("symptom", aCondition(), &d.symptom)(n) })},
 		field{"confirm", false, with(func(c *compilers, n *yaml.Node) { c.after.expression("confirm", aCondition(), &d.confirm)(n) })},
 		field{"objective", true, with(func(c *compilers, n *yaml.Node) { c.objective(n, d) })},
@@ -233,7 +233,7 @@ func (p *parser) wake(n *yaml.Node, d *Definition) {
 	p.section(n, "wake",
 		field{"object", false, p.pattern("object", &w.Object)},
 		field{"levels", false, func(n *yaml.Node) { p.levels(n, &w) }},
-		field{"lasting", false, p.duration("lasting", &w.Lasting, longest)},
+		field{"lasting", false, p.duration("lasting", &w.Lasting, 0, longest)},
 		field{"averaged", false, p.truth("averaged", &w.Averaged)},
 		field{"detail", false, choice(p, "detail", &w.Detail, map[string]sdk.Detail{"sockets": sdk.DetailSockets, "pipes": sdk.DetailPipes})},
 	)

@@ -167,11 +167,11 @@ func (p *parser) count(what string, to *uint32, most uint32) func(*yaml.Node) {
 	})
 }
 
-func (p *parser) duration(what string, to *time.Duration, most time.Duration) func(*yaml.Node) {
+func (p *parser) duration(what string, to *time.Duration, least, most time.Duration) func(*yaml.Node) {
 	return scalar(p, what, to, func(s string) (time.Duration, error) {
 		v, err := time.ParseDuration(s)
-		if err != nil || v < 0 || v > most {
-			return 0, fmt.Errorf("a time with its unit, as in 250ms, up to %v", most)
+		if err != nil || v < least || v > most {
+			return 0, fmt.Errorf("a time with its unit, as in 250ms, from %v to %v", least, most)
 		}
 		return v, nil
 	})

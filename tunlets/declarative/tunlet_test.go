@@ -219,3 +219,14 @@ func TestNegativeValues(t *testing.T) {
 		t.Errorf("proposals %v, want one with a mean of -1", h.Proposals)
 	}
 }
+
+// A symptom may have to last longer than as many samples as are kept.
+func TestLongSymptom(t *testing.T) {
+	h := tunlettest.New(t, newTunlet(t, strings.Replace(lists, "symptom:", "lasting: 20s\nsymptom:", 1)))
+	h.StartSession()
+	h.StartProcess(python())
+	h.Run(40 * time.Second)
+	if len(h.Proposals) != 1 || h.Proposals[0].At < 18*time.Second {
+		t.Errorf("proposals %v, want one after 20 s", h.Proposals)
+	}
+}

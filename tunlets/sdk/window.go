@@ -8,6 +8,9 @@ import "time"
 // controller that samples too fast must not make a tunlet grow.
 const windowLimit = 256
 
+// windowWhole are the newest samples of a Window, which thin leaves as they are.
+const windowWhole = windowLimit / 4
+
 // Window keeps the latest samples of one process, as the ground for rates.
 // Not safe for use by several goroutines.
 type Window struct {
@@ -22,7 +25,8 @@ func NewWindow(length time.Duration) *Window {
 }
 
 // Add takes a sample, and forgets those that are not needed any more to cover
-// the window's length. A sample that is not newer than the last is dropped.
+// the window's length. A sample that is not newer than the last is dropped. Of a window
+// that is long for the pace of its samples, some older ones in between are left out.
 // Details are not kept.
 func (w *Window) Add(s Sample) {
 	if n := len(w.samples); n > 0 && !s.At.After(w.samples[n-1].At) {
@@ -32,14 +36,28 @@ func (w *Window) Add(s Sample) {
 	for drop+1 < len(w.samples) && s.At.Sub(w.samples[drop+1].At) >= w.length {
 		drop++
 	}
-	if len(w.samples)-drop >= windowLimit {
-		drop = len(w.samples) - windowLimit + 1
-	}
 	if drop > 0 {
 		w.samples = w.samples[:copy(w.samples, w.samples[drop:])]
 	}
+	if len(w.samples) >= windowLimit {
+		w.thin()
+	}
 	s.Details = Details{}
 	w.samples = append(w.samples, s)
+}
+
+// thin leaves out older samples that are close to one another, so that the window reaches
+// back as far as before: rates need only its ends.
+func (w *Window) thin() {
+	const parts = windowLimit / 2 // with windowWhole, and the first, it is less than the limit
+	newest := w.samples[len(w.samples)-windowWhole].At
+	kept := w.samples[:1]
+	for _, s := range w.samples[1:] {
+		if !s.At.Before(newest) || s.At.Sub(kept[len(kept)-1].At) >= w.length/parts {
+			kept = append(kept, s)
+		}
+	}
+	w.samples = kept
 }
 
 // Reset forgets all samples, and gives their memory back: who resets a window has

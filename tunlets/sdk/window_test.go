@@ -82,13 +82,29 @@ func TestWindowDropsOldNews(t *testing.T) {
 	}
 }
 
+// A window that is long for the pace of its samples covers its length, though it does not
+// keep them all: in it the newest ones are whole.
 func TestWindowIsBounded(t *testing.T) {
-	w := sdk.NewWindow(time.Hour)
-	for i := range 10_000 {
-		w.Add(sdk.Sample{At: start.Add(time.Duration(i) * time.Millisecond)}.With(sdk.MinorFaults, float64(i)))
-	}
-	if d, _ := w.Span().Delta(sdk.MinorFaults); d != 255 {
-		t.Errorf("window covers %v samples, want 255 steps", d)
+	const pace = time.Millisecond
+	for _, length := range []time.Duration{time.Hour, time.Minute, time.Second} {
+		w := sdk.NewWindow(length)
+		for i := range 100_000 {
+			w.Add(sdk.Sample{At: start.Add(time.Duration(i) * pace)}.With(sdk.MinorFaults, float64(i)))
+			covered := w.Span().Duration()
+			if want := min(length, time.Duration(i)*pace); covered < want || covered > want+want/50 {
+				t.Fatalf("the window of %v covers %v after %d samples", length, covered, i)
+			}
+			if d, _ := w.Latest(50 * pace).Delta(sdk.MinorFaults); i >= 50 && d != 50 {
+				t.Fatalf("%v faults in the latest %v, want 50", d, 50*pace)
+			}
+		}
+		samples := 1
+		for left := w.Span().Duration(); left > 0; samples++ {
+			left = w.Since(start.Add(99_999*pace - left + 1)).Duration()
+		}
+		if samples > 256 {
+			t.Errorf("the window of %v has %d samples", length, samples)
+		}
 	}
 }
 

@@ -208,3 +208,17 @@ func TestLooks(t *testing.T) {
 		t.Errorf("%d values after it was undone, proposals %v", n, h.Proposals)
 	}
 }
+
+// A symptom that need not last is looked for from one sample to the next, and one that has to
+// last longer than as many samples as are kept is found too.
+func TestLasting(t *testing.T) {
+	for _, lasting := range []time.Duration{0, 20 * time.Second} {
+		h := tunlettest.New(t, func() sdk.Tunlet { return perprocess.New(writes{}, lasting) })
+		h.StartSession()
+		h.StartProcess(writer(5000))
+		h.Run(40 * time.Second)
+		if len(h.Proposals) != 1 || h.Proposals[0].At < lasting*9/10 {
+			t.Errorf("lasting %v: proposals %v, want one after that", lasting, h.Proposals)
+		}
+	}
+}

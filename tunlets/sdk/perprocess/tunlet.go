@@ -35,12 +35,12 @@ type Chooser interface {
 // defaultTries is what no Description.MaxTries means.
 const defaultTries = 3
 
-// New makes a tunlet against a problem, whose symptom has to last for a time. CPU times come in
-// steps of 10 ms: 300 ms tell them to some per cent.
+// New makes a tunlet against a problem, whose symptom has to last for a time; of 0, from one
+// sample to the next. CPU times come in steps of 10 ms: 300 ms tell them to some per cent.
 func New(problem Problem, lasting time.Duration) sdk.Tunlet {
 	d := problem.Describe()
 	d.MaxTries = cmp.Or(d.MaxTries, defaultTries)
-	return &tunlet{problem: problem, description: d, lasting: lasting}
+	return &tunlet{problem: problem, description: d, lasting: max(lasting, time.Nanosecond)}
 }
 
 // tunlet follows every process of a session that concerns the problem.
