@@ -125,6 +125,25 @@ func TestLaterConnections(t *testing.T) {
 	}
 }
 
+// A connection that is closed while its change is judged has been changed all the same: the
+// next one under its descriptor is another.
+func TestClosedDuringTheTrial(t *testing.T) {
+	h := tunlettest.New(t, nagle.New)
+	h.StartSession()
+	c := stalled()
+	h.StartProcess(c.Process(0.001, 0, 46))
+	h.Run(3 * time.Second)
+	held := c.Moment
+	c.Moment = func(_ int, d *sdk.SocketDetail) { d.TCP.State = "close" }
+	h.Run(1500 * time.Millisecond)
+	h.SetState(h.Proposals[0].GetId(), attunev1.ProposalState_PROPOSAL_STATE_KEPT, "")
+	c.Moment = func(n int, d *sdk.SocketDetail) { held(n, d); d.Inode++ }
+	h.Run(20 * time.Second)
+	if len(h.Proposals) != 2 || h.Proposals[1].GetChanges()[0].GetKnob() != "socket.tcp_nodelay@7#2" {
+		t.Errorf("proposals %v, want a second one for the new connection", h.Proposals)
+	}
+}
+
 // A connection that two processes have is changed once.
 func TestSharedConnection(t *testing.T) {
 	h := tunlettest.New(t, nagle.New)

@@ -24,13 +24,13 @@ func (w *watch) propose(h *sdk.Host, suffering []sufferer) {
 	if total > 1 {
 		p.Reason += fmt.Sprintf("; so do %d more", total-1)
 	}
-	w.changed = nil
+	w.changed = map[uint64]int{}
 	if len(w.taken) >= maxTaken {
 		clear(w.taken)
 	}
 	for _, s := range suffering {
 		fd := s.Latest.FD
-		w.changed = append(w.changed, s.Latest.Inode)
+		w.changed[s.Latest.Inode] = fd
 		w.taken[socket{w.host, s.Latest.Inode}] = true
 		p.Changes = append(p.Changes, sdk.Change{
 			Knob: w.place(s.Knob, fd), Process: w.handle,
@@ -132,18 +132,17 @@ func placeOf(knob string) (fd, n int, ok bool) {
 	return fd, n, err == nil
 }
 
-// count notes under which descriptors connections stay changed.
+// count notes under which descriptors connections stay changed: one that is closed since then
+// holds the name of its knob all the same.
 func (w *watch) count() {
-	for _, inode := range w.changed {
-		if f := w.flows[inode]; f != nil {
-			w.places[f.Latest.FD]++
-		}
+	for _, fd := range w.changed {
+		w.places[fd]++
 	}
 }
 
 // giveBack lets go of the connections of a proposal that is over.
 func (w *watch) giveBack() {
-	for _, inode := range w.changed {
+	for inode := range w.changed {
 		delete(w.taken, socket{w.host, inode})
 	}
 }

@@ -75,7 +75,7 @@ type watch struct {
 	flows    map[uint64]*Flow // by inode
 	places   map[int]int      // how many connections were changed under a descriptor
 	cured    map[int]bool     // descriptors of those that were before the tunlet was started again
-	changed  []uint64         // connections in the present proposal
+	changed  map[uint64]int   // descriptors of the connections in the present proposal, by inode
 	proposal string
 	sequence int // of proposals
 	failures int
