@@ -31,7 +31,7 @@ func (a *asker) granted(w wish, _ *attunev1.MeasurePoint, p *point) {
 }
 
 // refused implements hearer.
-func (a *asker) refused(w wish, reason string) {
+func (a *asker) refused(w wish, _ *attunev1.MeasurePoint, reason string) {
 	r := a.recorded(w)
 	r.Refused = reason
 	a.teller.emitAsk(r)

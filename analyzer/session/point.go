@@ -33,8 +33,8 @@ type holder struct {
 type hearer interface {
 	// granted says that the holder has a point from now on, which it described so.
 	granted(w wish, spec *attunev1.MeasurePoint, p *point)
-	// refused says that it does not get one, and why.
-	refused(w wish, reason string)
+	// refused says that it does not get one that it described so, and why.
+	refused(w wish, spec *attunev1.MeasurePoint, reason string)
 	// changed says how a point stands that it has.
 	changed(w wish, status *attunev1.PointStatus)
 	// released says that it has a point no longer.

@@ -37,7 +37,7 @@ func (ps *points) request(h *holder, w wish, spec *attunev1.MeasurePoint) {
 	}
 	p, refused := ps.pointFor(h, key, spec)
 	if refused != "" {
-		h.hears.refused(w, refused)
+		h.hears.refused(w, spec, refused)
 		return
 	}
 	p.subscribers = append(p.subscribers, subscriber{h, w})

@@ -50,10 +50,38 @@ func TestRequestsOfOneReactionAreBounded(t *testing.T) {
 	r.session.post(func() {
 		s := r.session
 		s.tunlets.react(s.tunlets.running["a"], reaction)
-		refused <- s.tunlets.running["a"].refusedPoints
+		refused <- s.tunlets.running["a"].refusals
 	})
 	if got := <-refused; got != maxRequests-maxPoints {
 		t.Errorf("%d points refused, want %d", got, maxRequests-maxPoints)
+	}
+}
+
+// The refusal of a point names the processes that it was for, by which the tunlet knows it.
+func TestRefusalNamesTheProcess(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.connect("ac1", 7, 8)
+	reaction := &attunev1.Reaction{}
+	for i := range maxPoints {
+		id := strconv.Itoa(i)
+		reaction.AddPoints = append(reaction.AddPoints, hook(id, id))
+	}
+	one := hook("one", "malloc")
+	one.Processes = []uint64{1, 2}
+	reaction.AddPoints = append(reaction.AddPoints, one, hook("all", "malloc"))
+	a := newScripted(t, "a", reaction)
+	r.session.TunletReady(a)
+	r.settle("a")
+	r.settle("a")
+	told := get(a, func() (told []string) {
+		for _, p := range a.points {
+			told = append(told, fmt.Sprintf("%s in %d: %s", p.GetPointId(), p.GetStatus().GetProcess(), p.GetStatus().GetReason()))
+		}
+		return told
+	})
+	const reason = "a may have 1024 measure points"
+	if diff := cmp.Diff([]string{"one in 1: " + reason, "one in 2: " + reason, "all in 0: " + reason}, told); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

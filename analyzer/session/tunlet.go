@@ -35,12 +35,12 @@ type tunlet struct {
 	worker  *calls.Worker
 	feed    feed.Feed // what it gets
 
-	tickQueued    bool
-	toldEnd       bool   // it knows that the application has ended
-	lostByEnd     uint64 // how much it did not get before that
-	refusedPoints int
-	remarks       int
-	errors        int
+	tickQueued bool
+	toldEnd    bool   // it knows that the application has ended
+	lostByEnd  uint64 // how much it did not get before that
+	refusals   int
+	remarks    int
+	errors     int
 }
 
 // granted implements hearer.
@@ -55,10 +55,16 @@ func (t *tunlet) granted(w wish, spec *attunev1.MeasurePoint, p *point) {
 }
 
 // refused implements hearer: it tells the tunlet, as long as there is hope that it
-// listens.
-func (t *tunlet) refused(w wish, reason string) {
-	if t.refusedPoints++; t.refusedPoints <= maxPoints {
-		t.changed(w, &attunev1.PointStatus{State: attunev1.PointState_POINT_STATE_REFUSED, Reason: reason})
+// listens. A tunlet knows its points by their processes; 0 stands for all.
+func (t *tunlet) refused(w wish, spec *attunev1.MeasurePoint, reason string) {
+	processes := spec.GetProcesses()
+	if len(processes) == 0 {
+		processes = []uint64{0}
+	}
+	for _, process := range processes {
+		if t.refusals++; t.refusals <= maxPoints {
+			t.changed(w, &attunev1.PointStatus{State: attunev1.PointState_POINT_STATE_REFUSED, Process: process, Reason: reason})
+		}
 	}
 }
 

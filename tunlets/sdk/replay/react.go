@@ -56,9 +56,8 @@ func (d *driver) addPoint(spec *attunev1.MeasurePoint) {
 	}
 	d.out.point(d.now, spec)
 	recorded := d.outline.points[pointKey(spec)]
-	if recorded == nil {
+	if recorded == nil && len(spec.GetProcesses()) == 0 {
 		d.pointChanged(spec.GetId(), refusal(0))
-		return
 	}
 	for _, process := range spec.GetProcesses() {
 		if !recorded[process] && !recorded[0] {

@@ -216,13 +216,14 @@ func TestPoints(t *testing.T) {
 	tn := &tunlet{reactions: map[string]*attunev1.Reaction{
 		"process 3": {AddPoints: []*attunev1.MeasurePoint{
 			hook("mine", 1, 2), hook("mine", 3), hook("nobody's", 4), {Id: "unknown", Target: &attunev1.MeasurePoint_Hook{Hook: "read"}},
+			{Id: "unknown in 2", Target: &attunev1.MeasurePoint_Hook{Hook: "read"}, Processes: []uint64{2}},
 		}},
 		"mine 6 in 2": {RemovePoints: []string{"mine"}, AddPoints: []*attunev1.MeasurePoint{hook("all")}},
 	}}
 	told, transcript := run(t, tn, &r, &attunev1.DescribeResponse{})
 	want(t, []string{
 		"start tune", "process 1", "process 2", "process 3",
-		"point nobody's refused in 4", "point unknown refused in 0",
+		"point nobody's refused in 4", "point unknown refused in 0", "point unknown in 2 refused in 2",
 		"point mine placed in 1", "point mine placed in 2", "mine 5 in 1", "mine 6 in 2",
 		"point all placed in 1", "point all placed in 2", "point all placed in 3", "all 7 in 3",
 		"end",
