@@ -109,7 +109,7 @@ func (n *node) mayFollow(h *sdk.Host) bool {
 // blind says why trouble is left alone whose cure could not be judged.
 func (n *node) blind(h *sdk.Host, ranks []*rank) {
 	for _, r := range ranks {
-		if r.placed || h.Now().Sub(r.since) < answer {
+		if r.placed || r.watchedFor(h.Now()) < answer {
 			return
 		}
 	}
@@ -139,7 +139,7 @@ func (n *node) ready(h *sdk.Host, fresh []*rank) bool {
 		return false
 	}
 	for _, r := range fresh {
-		if r.hits == 0 && h.Now().Sub(r.since) < joinPatience {
+		if r.hits == 0 && r.watchedFor(h.Now()) < joinPatience {
 			return false
 		}
 	}

@@ -23,20 +23,20 @@ type rank struct {
 	library library
 	object  string // pattern of the library with the MPI calls
 	cpus    float64
-	since   time.Time
 	window  *sdk.Window
 
-	asleep   bool // samples wanted only from leastWait
-	watched  bool // measure points asked for
-	placed   bool // they are in place
-	off      bool // the overhead budget has switched them off
+	asleep   bool      // samples wanted only from leastWait
+	watched  bool      // measure points asked for
+	since    time.Time // of the first sample after that; zero: there was none
+	placed   bool      // they are in place
+	off      bool      // the overhead budget has switched them off
 	hits     uint64
 	proposal string // the proposal that changed it, while in force
 }
 
-func newRank(p sdk.Process, l library, now time.Time) *rank {
+func newRank(p sdk.Process, l library) *rank {
 	return &rank{
-		handle: p.Handle, number: p.Rank, library: l, object: objectOf(p), cpus: float64(p.CPUsAllowed), since: now,
+		handle: p.Handle, number: p.Rank, library: l, object: objectOf(p), cpus: float64(p.CPUsAllowed),
 		window: sdk.NewWindow(crowdSpan),
 	}
 }
@@ -45,6 +45,9 @@ func newRank(p sdk.Process, l library, now time.Time) *rank {
 func (r *rank) sample(s sdk.Sample) {
 	r.asleep = false
 	r.window.Add(s)
+	if r.since.IsZero() {
+		r.since = s.At
+	}
 	if cpus, ok := s.Value(sdk.CPUsAllowed); ok && cpus > 0 {
 		r.cpus = cpus
 	}
@@ -84,8 +87,17 @@ func (r *rank) watch(h *sdk.Host) {
 	if r.watched {
 		return
 	}
-	r.watched = true
+	r.watched, r.since = true, time.Time{}
 	h.AddPoint(point(r.handle, r.object))
+}
+
+// watchedFor is for how long the calls of the rank have been asked for. It begins with a
+// sample: a tunlet that was just started knows only when the session began.
+func (r *rank) watchedFor(now time.Time) time.Duration {
+	if r.since.IsZero() {
+		return 0
+	}
+	return now.Sub(r.since)
 }
 
 // unwatch gives it back.

@@ -92,7 +92,7 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 		n = newNode(p.Host)
 		t.nodes[p.Host] = n
 	}
-	r := newRank(p, l, h.Now())
+	r := newRank(p, l)
 	n.ranks[p.Handle], t.ranks[p.Handle] = r, n
 	n.attend(h)
 }

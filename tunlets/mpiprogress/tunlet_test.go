@@ -266,7 +266,7 @@ func TestUncountableCallsAreRemarked(t *testing.T) {
 	h := start(t)
 	h.Refuse = func(*attunev1.MeasurePoint, *tunlettest.Process) string { return "not instrumented" }
 	startRanks(h, 4, 0.5)
-	h.Run(10 * time.Second)
+	h.Run(11 * time.Second)
 	if len(h.Proposals) > 0 {
 		t.Errorf("proposed %v", h.Proposals[0])
 	}

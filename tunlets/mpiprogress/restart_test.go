@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mpiprogress_test
+
+import (
+	"testing"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/tunlettest"
+)
+
+// A tunlet that is started when the ranks have run for long gives their measure points time to be
+// placed, and the ranks time to call.
+func TestRanksThatWereThereBefore(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		silent bool // one rank calls nothing
+		after  time.Duration
+	}{{"all call", false, time.Second}, {"one does not", true, 10 * time.Second}} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := start(t)
+			ranks := startRanks(h, 4, 0.5)
+			rest(ranks)
+			h.Run(time.Minute)
+			spinAll(ranks)
+			if tt.silent {
+				ranks[3].Hits = nil
+			}
+			h.Unanswered = func(*attunev1.MeasurePoint, *tunlettest.Process) bool { return true }
+			tunlettest.Restart(h)
+			h.Run(time.Second)
+			h.Unanswered = nil
+			h.Run(15 * time.Second)
+			if len(h.Remarks) > 0 || len(h.Proposals) != 1 {
+				t.Fatalf("remarks %v, proposals %v, want one proposal", h.Remarks, h.Proposals)
+			}
+			if waited := h.Proposals[0].At - time.Minute; waited < tt.after || waited > tt.after+time.Second {
+				t.Errorf("proposed after %v, want %v", waited, tt.after)
+			}
+		})
+	}
+}
