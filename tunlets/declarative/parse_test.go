@@ -105,6 +105,8 @@ func TestProblems(t *testing.T) {
 		{"single hits", "- {id: lists", "  - {id: lists, probe: 'a:b each'}", "line 10: probe: a tunlet in YAML gets no single hits: leave take, each and every out; sum VALUE adds a value up"},
 		{"keys", "- {id: lists", "  - {id: lists, probe: 'a:b sum arg1 by arg0'}", "line 10: probe: a tunlet in YAML gets no sums by key: leave by out"},
 		{"a probe with fields of a function", "- {id: lists", "  - {id: lists, probe: 'a:b', time: true}", "line 10: a point: time stands in the text of a probe: docs/reference/probes.md"},
+		{"a hook with an object", "- {id: lists", "  - {id: lists, hook: malloc, object: libfoo.so}", "line 10: a point: a hook has no object: its calls are those of all objects, and its value is its own; write function: malloc"},
+		{"a hook with a parameter", "- {id: lists", "  - {id: lists, hook: read, parameter: 0, min_value: 3, max_value: 3}", "line 10: a point: a hook has no parameter: "},
 		{"a sum until", "- {id: lists", "  - {id: lists, probe: 'a:b sum arg0', until: 'a:c'}", "line 10: a point: the value of one with until is the time"},
 		{"details in the symptom", "symptom:", "symptom: sockets.size() > 0", `line 11: symptom: there is no "sockets.size" here; there are: option`},
 		{"no field of a socket", "confirm:", "confirm: sockets.exists(s, s.unsent > 0.0)", `line 12: confirm: undefined field 'unsent'; sockets have: fd, inode, kind, local`},

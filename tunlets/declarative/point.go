@@ -79,6 +79,11 @@ func (p *parser) checkPoint(n *yaml.Node, d *Definition, at *point) {
 			p.wrong(f.Line, "a point: %s stands in the text of a probe: docs/reference/probes.md", name)
 		}
 	}
+	for _, name := range []string{"object", "parameter"} {
+		if f := fieldOf(n, name); f != nil && at.spec.Hook != "" {
+			p.wrong(f.Line, "a point: a hook has no %s: its calls are those of all objects, and its value is its own; write function: %s", name, at.spec.Hook)
+		}
+	}
 	if at.spec.MaxValue > 0 && at.spec.MaxValue < at.spec.MinValue {
 		p.wrong(n.Line, "a point: max_value is less than min_value: nothing would count")
 	}
