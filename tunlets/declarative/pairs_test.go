@@ -119,3 +119,37 @@ func TestPairsAlone(t *testing.T) {
 		})
 	}
 }
+
+// Times that end while the overhead budget has another point off are of no interval.
+func TestPairsWhileAPointIsOff(t *testing.T) {
+	for _, processes := range []int{1, 2} { // alone there is no batch meanwhile
+		h := tunlettest.New(t, newTunlet(t, strings.Replace(collecting, "value: rate.cpu_user", "value: point.collection.rate", 1)))
+		h.StartSession()
+		var p *tunlettest.Process
+		for range processes {
+			p = tunlettest.Computing()
+			p.Rates[sdk.CPUUser] = 9e8
+			p.Hits = func(*attunev1.MeasurePoint) (float64, uint64) { return 100, 3 }
+			h.StartProcess(p)
+		}
+		lists := fmt.Sprintf("lists@%d", p.Handle)
+		collect(h, p, 40, 10*time.Millisecond, asItIs)
+		h.SwitchOff(lists, p)
+		collect(h, p, 100, 10*time.Millisecond, asItIs)
+		h.SwitchOn(lists, p)
+		before := len(h.Objectives)
+		collect(h, p, 40, 10*time.Millisecond, asItIs)
+		values := 0
+		for _, o := range h.Objectives[before:] {
+			if o.GetScope() != fmt.Sprintf("process/%d", p.Handle) {
+				continue
+			}
+			if values++; o.GetValue() < 19 || o.GetValue() > 21 {
+				t.Errorf("%d processes: %v collections/s, want 20", processes, o.GetValue())
+			}
+		}
+		if values < 30 {
+			t.Errorf("%d processes: %d values after the point is back", processes, values)
+		}
+	}
+}

@@ -135,6 +135,11 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 		}
 		counted[item.Process].add(w.pointOf(item.Point), item, a.Seconds())
 	}
+	for _, p := range a.Unknown {
+		if w := t.watches.Of(p); w != nil {
+			w.pairs.drain(a.Seconds()) // they are of no interval that is known
+		}
+	}
 	for _, p := range slices.Sorted(maps.Keys(counted)) {
 		w := t.watches.Of(p)
 		counted[p].join(w.pairs.drain(a.Seconds()))
