@@ -63,7 +63,10 @@ func waking(w *attunev1.Wake) *Process {
 	if w.GetObject() != "" {
 		p.Objects = []string{"/usr/lib/" + strings.NewReplacer("*", "", "?", "x").Replace(w.GetObject())}
 	}
-	const beyond = 2 // times the level
+	const (
+		beyond  = 2  // times the level
+		perCall = 64 // bytes: who calls often moves little
+	)
 	for _, l := range w.GetLevels() {
 		signal, of, value := sdk.Signal(l.GetSeries()), sdk.Signal(l.GetOf()), beyond*l.GetAtLeast()
 		if of != 0 {
@@ -73,6 +76,11 @@ func waking(w *attunev1.Wake) *Process {
 			p.Gauges[signal] = value
 		} else {
 			p.Rates[signal] = value
+		}
+	}
+	for calls, bytes := range map[sdk.Signal]sdk.Signal{sdk.ReadCalls: sdk.ReadBytes, sdk.WriteCalls: sdk.WrittenBytes} {
+		if n := p.Rates[calls]; n > 0 && p.Rates[bytes] == 0 {
+			p.Rates[bytes] = perCall * n
 		}
 	}
 	if w.GetTable() != 0 {
