@@ -141,8 +141,7 @@ func (l *layout) goEntryText(data []byte, head goHead) (uint64, error) {
 		if !ok {
 			continue
 		}
-		switch string(text(data[head.names:], uint64(name))) {
-		case "_rt0_amd64_linux", "_rt0_arm64_linux":
+		if string(text(data[head.names:], uint64(name))) == "_rt0_amd64_linux" {
 			if l.headers.file.Entry-uint64(start) == section && l.headers.isCode(section) {
 				return section, nil
 			}

@@ -24,11 +24,5 @@ func (f *File) IndirectSlots(resolver uint64) ([]Slot, error) {
 }
 
 func indirectRelocation(machine elf.Machine, kind uint32) bool {
-	switch machine {
-	case elf.EM_X86_64:
-		return elf.R_X86_64(kind) == elf.R_X86_64_IRELATIVE
-	case elf.EM_AARCH64:
-		return elf.R_AARCH64(kind) == elf.R_AARCH64_IRELATIVE
-	}
-	return false
+	return machine == elf.EM_X86_64 && elf.R_X86_64(kind) == elf.R_X86_64_IRELATIVE
 }

@@ -98,7 +98,7 @@ func (i Inspection) PreloadRefusal() string {
 	case KindELF32:
 		return "32-bit program: DMLib is 64-bit"
 	case KindOtherMachine:
-		return fmt.Sprintf("built for %v: DMLib is built for %v", final.Machine, HostMachine())
+		return fmt.Sprintf("built for %v: DMLib is built for %v", final.Machine, HostMachine)
 	case KindDynamicMusl:
 		return "linked against musl: DMLib needs glibc"
 	case KindDynamicOther:

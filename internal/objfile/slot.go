@@ -149,15 +149,11 @@ func (l *linking) slot(r relocation, symbols *symbolTable, wanted []bool) (Slot,
 // slotRelocation says whether a relocation type fills a GOT slot, and whether
 // that slot belongs to the PLT.
 func slotRelocation(machine elf.Machine, kind uint32) (jump, ok bool) {
-	switch machine {
-	case elf.EM_X86_64:
-		jump = elf.R_X86_64(kind) == elf.R_X86_64_JMP_SLOT
-		return jump, jump || elf.R_X86_64(kind) == elf.R_X86_64_GLOB_DAT
-	case elf.EM_AARCH64:
-		jump = elf.R_AARCH64(kind) == elf.R_AARCH64_JUMP_SLOT
-		return jump, jump || elf.R_AARCH64(kind) == elf.R_AARCH64_GLOB_DAT
+	if machine != elf.EM_X86_64 {
+		return false, false
 	}
-	return false, false
+	jump = elf.R_X86_64(kind) == elf.R_X86_64_JMP_SLOT
+	return jump, jump || elf.R_X86_64(kind) == elf.R_X86_64_GLOB_DAT
 }
 
 // copies says whether the loader copies a variable of a library into this
@@ -180,11 +176,5 @@ func (f *File) copies(name string) (bool, error) {
 }
 
 func copyRelocation(machine elf.Machine, kind uint32) bool {
-	switch machine {
-	case elf.EM_X86_64:
-		return elf.R_X86_64(kind) == elf.R_X86_64_COPY
-	case elf.EM_AARCH64:
-		return elf.R_AARCH64(kind) == elf.R_AARCH64_COPY
-	}
-	return false
+	return machine == elf.EM_X86_64 && elf.R_X86_64(kind) == elf.R_X86_64_COPY
 }

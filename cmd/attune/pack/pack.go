@@ -36,7 +36,7 @@ func packProgram(ctx context.Context, p *cli.Env, o packOptions) error {
 	if err != nil {
 		return err
 	}
-	header := packfile.Header{Glue: glue, Flags: flags, Machine: objfile.HostMachine(), Attune: buildinfo.Get().Version}
+	header := packfile.Header{Glue: glue, Flags: flags, Machine: objfile.HostMachine, Attune: buildinfo.Get().Version}
 	size, err := writeFile(o.output, func(w io.Writer) error { return packfile.Write(w, header, sources) })
 	if err != nil {
 		return exitcode.UsageError(err, "name a file in a directory that you may write to with -o")

@@ -108,7 +108,7 @@ func checkLibrary(process access.Process, load *attunev1.LoadLibrary) error {
 		return fmt.Errorf("as the process sees it: %w", err)
 	}
 	defer file.Close()
-	if file.Type() != elf.ET_DYN || file.Machine() != objfile.HostMachine() {
+	if file.Type() != elf.ET_DYN || file.Machine() != objfile.HostMachine {
 		return errors.New("it is no shared object for this processor")
 	}
 	if err := checkOwner(process, seen); err != nil {

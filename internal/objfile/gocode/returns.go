@@ -4,7 +4,6 @@ package gocode
 
 import (
 	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -40,11 +39,10 @@ func Returns(f *objfile.File, function objfile.Symbol) ([]uint64, error) {
 	if _, err := f.ReadAt(code, int64(function.FileOffset)); err != nil {
 		return nil, fmt.Errorf("code of %s: %w", function.Name, err)
 	}
-	find := map[elf.Machine]func([]byte) ([]uint64, error){elf.EM_X86_64: x86Returns, elf.EM_AARCH64: armReturns}[f.Machine()]
-	if find == nil {
+	if f.Machine() != elf.EM_X86_64 {
 		return nil, fmt.Errorf("%w: code for %v", ErrReturns, f.Machine())
 	}
-	returns, err := find(code)
+	returns, err := returnsIn(code)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", function.Name, err)
@@ -59,9 +57,9 @@ func Returns(f *objfile.File, function objfile.Symbol) ([]uint64, error) {
 	return returns, nil
 }
 
-// x86Returns decodes all instructions one after the other: Go has no data
+// returnsIn decodes all instructions one after the other: Go has no data
 // within its code.
-func x86Returns(code []byte) ([]uint64, error) {
+func returnsIn(code []byte) ([]uint64, error) {
 	var returns []uint64
 	for at := 0; at < len(code); {
 		instruction, err := x86asm.Decode(code[at:], 64)
@@ -77,26 +75,6 @@ func x86Returns(code []byte) ([]uint64, error) {
 			}
 		}
 		at += instruction.Len
-	}
-	return returns, nil
-}
-
-// armReturns looks for RET and B, whose encodings are fixed (Arm ARM, C6.2);
-// no other instruction needs to be understood.
-func armReturns(code []byte) ([]uint64, error) {
-	const size = 4
-	var returns []uint64
-	for at := 0; at+size <= len(code); at += size {
-		word := binary.LittleEndian.Uint32(code[at:])
-		switch {
-		case word&0xfffffc1f == 0xd65f0000: // RET Xn
-			returns = append(returns, uint64(at))
-		case word&0xfc000000 == 0x14000000: // B, words, signed 26 bits
-			to := at + int(int32(word<<6)>>6)*size
-			if to < 0 || to >= len(code) {
-				return nil, fmt.Errorf("%w: jump at +%#x into another function", ErrReturns, at)
-			}
-		}
 	}
 	return returns, nil
 }

@@ -40,17 +40,17 @@ type Operand struct {
 	// Value is the constant or the displacement.
 	Value int64
 	// Base and Index are registers under the names of the processor's manual
-	// for their full width ("rdi", "xmm0"; "x0", "sp", "v0"); "" for none.
+	// for their full width ("rdi", "xmm0"); "" for none.
 	Base, Index string
 	// Scale of the index: 1, 2, 4 or 8; 0 without index.
 	Scale int
 }
 
 // ParseArguments understands the arguments of a probe as the assembler wrote
-// them, "-4@%edi 8@-16(%rbp)" on x86-64, "-4@w0 8@[sp, 16]" on arm64. An error
-// wraps [ErrArgument].
+// them, "-4@%edi 8@-16(%rbp)". An error wraps [ErrArgument]; programs for other
+// machines than x86-64 have another syntax, which is not understood.
 func ParseArguments(machine elf.Machine, text string) ([]Operand, error) {
-	if !understood(machine) {
+	if machine != elf.EM_X86_64 {
 		return nil, fmt.Errorf("%w: on %v", ErrArgument, machine)
 	}
 	var operands []Operand
@@ -58,7 +58,7 @@ func ParseArguments(machine elf.Machine, text string) ([]Operand, error) {
 		if len(operands) == maxArguments {
 			return nil, fmt.Errorf("%w: more than %d", ErrArgument, maxArguments)
 		}
-		operand, err := parse(machine, argument)
+		operand, err := parse(argument)
 		if err != nil {
 			return nil, err
 		}
@@ -67,14 +67,14 @@ func ParseArguments(machine elf.Machine, text string) ([]Operand, error) {
 	return operands, nil
 }
 
-// split separates by spaces, but not by those within brackets: [sp, 16].
+// split separates by spaces, but not by those within brackets: (%rax, %rbx).
 func split(text string) []string {
 	depth := 0
 	return strings.FieldsFunc(text, func(r rune) bool {
 		switch r {
-		case '[', '(':
+		case '(':
 			depth++
-		case ']', ')':
+		case ')':
 			depth--
 		}
 		return r == ' ' && depth <= 0
@@ -83,7 +83,7 @@ func split(text string) []string {
 
 // parse reads SIZE@OPERAND. SIZE is negative for signed integers and has an f
 // for floating point; without SIZE@ the argument is a word of the machine.
-func parse(machine elf.Machine, argument string) (Operand, error) {
+func parse(argument string) (Operand, error) {
 	size, rest, sized := strings.Cut(argument, "@")
 	o := Operand{Size: 8}
 	if !sized {
@@ -91,11 +91,7 @@ func parse(machine elf.Machine, argument string) (Operand, error) {
 	} else if err := o.parseSize(size); err != nil {
 		return Operand{}, fmt.Errorf("%w: size of %q", err, argument)
 	}
-	understands := o.x86
-	if machine == elf.EM_AARCH64 {
-		understands = o.arm
-	}
-	if o, ok := understands(rest); ok {
+	if o, ok := o.x86(rest); ok {
 		if o.Kind == Constant {
 			o.Value = o.widen(o.Value)
 		}

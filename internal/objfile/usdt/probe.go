@@ -4,7 +4,6 @@ package usdt
 
 import (
 	"bytes"
-	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -176,9 +175,4 @@ func (p *Probe) place(f *objfile.File) (ok bool) {
 	const counterBytes = 2
 	p.SemaphoreOffset, ok = f.Offset(p.Semaphore, counterBytes)
 	return ok
-}
-
-// understood: the machines whose operands can be read.
-func understood(machine elf.Machine) bool {
-	return machine == elf.EM_X86_64 || machine == elf.EM_AARCH64
 }
