@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build privileged && amd64
+//go:build privileged
 
 package tracer
 
