@@ -22,14 +22,6 @@ type Tunlet struct {
 	processes map[sdk.Handle]*node // the node that each is on
 }
 
-var (
-	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
-	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
-	_ sdk.SampleHandler        = (*Tunlet)(nil)
-	_ sdk.Evaluator            = (*Tunlet)(nil)
-	_ sdk.ProposalObserver     = (*Tunlet)(nil)
-)
-
 // New makes the tunlet.
 func New() sdk.Tunlet {
 	return &Tunlet{nodes: map[string]*node{}, processes: map[sdk.Handle]*node{}}

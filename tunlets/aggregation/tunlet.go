@@ -27,10 +27,7 @@ const (
 // problem is what the tunlet knows, in one process at a time.
 type problem struct{ options options }
 
-var (
-	_ sdk.Configurer     = (*problem)(nil)
-	_ perprocess.Chooser = (*problem)(nil)
-)
+var _ perprocess.Chooser = (*problem)(nil)
 
 // New makes the tunlet.
 func New() sdk.Tunlet { return perprocess.New(new(problem), symptomSpan) }

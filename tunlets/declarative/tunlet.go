@@ -23,18 +23,6 @@ type Tunlet struct {
 	others  others
 }
 
-var (
-	_ sdk.Configurer           = (*Tunlet)(nil)
-	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
-	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
-	_ sdk.SampleHandler        = (*Tunlet)(nil)
-	_ sdk.AggregateHandler     = (*Tunlet)(nil)
-	_ sdk.RecordHandler        = (*Tunlet)(nil)
-	_ sdk.PointObserver        = (*Tunlet)(nil)
-	_ sdk.Evaluator            = (*Tunlet)(nil)
-	_ sdk.ProposalObserver     = (*Tunlet)(nil)
-)
-
 // New makes a tunlet of the definition; any number may share it.
 func (d *Definition) New() sdk.Tunlet {
 	return &Tunlet{Definition: d}

@@ -34,10 +34,7 @@ type Tunlet struct {
 	items items
 }
 
-var (
-	_ sdk.Configurer       = (*Tunlet)(nil)
-	_ masterworker.Planner = (*Tunlet)(nil)
-)
+var _ masterworker.Planner = (*Tunlet)(nil)
 
 // New makes the tunlet.
 func New() sdk.Tunlet { return &Tunlet{items: items{}} }

@@ -24,17 +24,6 @@ type Tunlet struct {
 	watches perprocess.Watches[*watch]
 }
 
-var (
-	_ sdk.Configurer           = (*Tunlet)(nil)
-	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
-	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
-	_ sdk.SampleHandler        = (*Tunlet)(nil)
-	_ sdk.AggregateHandler     = (*Tunlet)(nil)
-	_ sdk.PointObserver        = (*Tunlet)(nil)
-	_ sdk.Evaluator            = (*Tunlet)(nil)
-	_ sdk.ProposalObserver     = (*Tunlet)(nil)
-)
-
 // New makes the tunlet.
 func New() sdk.Tunlet { return new(Tunlet) }
 

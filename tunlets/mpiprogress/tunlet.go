@@ -29,16 +29,6 @@ type Tunlet struct {
 	apart  bool      // a change of several nodes could not be made
 }
 
-var (
-	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
-	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
-	_ sdk.SampleHandler        = (*Tunlet)(nil)
-	_ sdk.AggregateHandler     = (*Tunlet)(nil)
-	_ sdk.PointObserver        = (*Tunlet)(nil)
-	_ sdk.Evaluator            = (*Tunlet)(nil)
-	_ sdk.ProposalObserver     = (*Tunlet)(nil)
-)
-
 // New makes the tunlet.
 func New() sdk.Tunlet {
 	return &Tunlet{nodes: map[string]*node{}, ranks: map[sdk.Handle]*node{}}

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -81,5 +84,21 @@ func TestMistakesAreSaid(t *testing.T) {
 	}
 	if strings.Join(said, "\n") != strings.Join(want, "\n") {
 		t.Errorf("said\n%s\nwant\n%s", strings.Join(said, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// misfitting has methods with names of the SDK's and signatures of their own.
+type misfitting struct{ mistaken }
+
+func (*misfitting) HandleSamples(*sdk.Host, *sdk.Samples) {}
+
+// A method that could never be called is an error of the first call, not silence.
+func TestOtherSignatureIsAnError(t *testing.T) {
+	server := sdk.NewServer(func() sdk.Tunlet { return &misfitting{} }, sdk.ServerOptions{})
+	_, err := server.Describe(t.Context(), &attunev1.DescribeRequest{})
+	want := "method HandleSamples of *sdk_test.misfitting is a func(*sdk.Host, *sdk.Samples), and would never be called: " +
+		"sdk.SampleHandler wants a func(*sdk.Host, sdk.Samples)"
+	if status.Code(err) != codes.FailedPrecondition || status.Convert(err).Message() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -103,7 +104,32 @@ func (s *server) call(ctx context.Context, name string, f func() error) (err err
 	if s.tunlet == nil {
 		s.tunlet = s.newTunlet()
 	}
+	if err := misfit(s.tunlet); err != nil {
+		return err
+	}
 	return f()
+}
+
+// optional are the interfaces that a tunlet may have, each of one method.
+var optional = []reflect.Type{
+	reflect.TypeFor[Configurer](), reflect.TypeFor[ApplicationStartObserver](), reflect.TypeFor[ApplicationEndObserver](),
+	reflect.TypeFor[ProcessStartObserver](), reflect.TypeFor[ProcessEndObserver](), reflect.TypeFor[SampleHandler](),
+	reflect.TypeFor[AggregateHandler](), reflect.TypeFor[RecordHandler](), reflect.TypeFor[PointObserver](),
+	reflect.TypeFor[Ticker](), reflect.TypeFor[Evaluator](), reflect.TypeFor[ProposalObserver](),
+}
+
+// misfit is an error about a method with the name of an optional interface's and another
+// signature. Without it, such a method would just never be called.
+func misfit(t Tunlet) error {
+	v := reflect.ValueOf(t)
+	for _, o := range optional {
+		want := o.Method(0)
+		if got := v.MethodByName(want.Name); got.IsValid() && got.Type() != want.Type {
+			return status.Errorf(codes.FailedPrecondition, "method %s of %v is a %v, and would never be called: %v wants a %v",
+				want.Name, v.Type(), got.Type(), o, want.Type)
+		}
+	}
+	return nil
 }
 
 func (s *server) crashed(name string, p any) error {

@@ -46,18 +46,6 @@ type member struct {
 	done    bool // it has the result of a search
 }
 
-var (
-	_ sdk.Configurer               = (*Tunlet)(nil)
-	_ sdk.ApplicationStartObserver = (*Tunlet)(nil)
-	_ sdk.ProcessStartObserver     = (*Tunlet)(nil)
-	_ sdk.ProcessEndObserver       = (*Tunlet)(nil)
-	_ sdk.AggregateHandler         = (*Tunlet)(nil)
-	_ sdk.Ticker                   = (*Tunlet)(nil)
-	_ sdk.PointObserver            = (*Tunlet)(nil)
-	_ sdk.Evaluator                = (*Tunlet)(nil)
-	_ sdk.ProposalObserver         = (*Tunlet)(nil)
-)
-
 // New makes the tunlet.
 func New() sdk.Tunlet { return &Tunlet{members: map[sdk.Handle]*member{}} }
 

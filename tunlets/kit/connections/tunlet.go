@@ -14,14 +14,6 @@ type Tunlet struct {
 	taken   taken
 }
 
-var (
-	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
-	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
-	_ sdk.SampleHandler        = (*Tunlet)(nil)
-	_ sdk.Evaluator            = (*Tunlet)(nil)
-	_ sdk.ProposalObserver     = (*Tunlet)(nil)
-)
-
 // New makes a tunlet against a problem.
 func New(p Problem) *Tunlet {
 	return &Tunlet{problem: &p, taken: taken{}}

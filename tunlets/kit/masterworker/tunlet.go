@@ -74,17 +74,6 @@ type Tunlet struct {
 	kept    string // the one that has the variable, or had it before the one on its way
 }
 
-// Interfaces of the sdk that a tunlet has with it.
-var (
-	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
-	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
-	_ sdk.SampleHandler        = (*Tunlet)(nil)
-	_ sdk.AggregateHandler     = (*Tunlet)(nil)
-	_ sdk.PointObserver        = (*Tunlet)(nil)
-	_ sdk.Evaluator            = (*Tunlet)(nil)
-	_ sdk.ProposalObserver     = (*Tunlet)(nil)
-)
-
 // Setup says what is to be tuned, and by which model.
 func (t *Tunlet) Setup(spec Spec, given map[string]string, planner Planner) (err error) {
 	t.spec, t.planner, t.members = spec, planner, map[sdk.Handle]*member{}

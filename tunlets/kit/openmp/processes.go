@@ -42,17 +42,6 @@ type Processes struct {
 	hosts   map[sdk.Handle]string // where each process is
 }
 
-// Interfaces of the sdk that a tunlet has with it.
-var (
-	_ sdk.ProcessStartObserver = (*Processes)(nil)
-	_ sdk.ProcessEndObserver   = (*Processes)(nil)
-	_ sdk.SampleHandler        = (*Processes)(nil)
-	_ sdk.AggregateHandler     = (*Processes)(nil)
-	_ sdk.PointObserver        = (*Processes)(nil)
-	_ sdk.Evaluator            = (*Processes)(nil)
-	_ sdk.ProposalObserver     = (*Processes)(nil)
-)
-
 // NewProcesses follows those whose run-time a tunlet takes.
 func NewProcesses(takes func(Runtime) bool, newNode func(host string) Node) *Processes {
 	return &Processes{newNode: newNode, takes: takes, nodes: map[string]Node{}, hosts: map[sdk.Handle]string{}}

@@ -51,15 +51,6 @@ type tunlet struct {
 	watches     Watches[*watch]
 }
 
-var (
-	_ sdk.Configurer           = (*tunlet)(nil)
-	_ sdk.ProcessStartObserver = (*tunlet)(nil)
-	_ sdk.ProcessEndObserver   = (*tunlet)(nil)
-	_ sdk.SampleHandler        = (*tunlet)(nil)
-	_ sdk.Evaluator            = (*tunlet)(nil)
-	_ sdk.ProposalObserver     = (*tunlet)(nil)
-)
-
 func (t *tunlet) Describe() sdk.Description { return t.problem.Describe() }
 
 func (t *tunlet) Configure(options map[string]string) error {
