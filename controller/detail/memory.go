@@ -3,11 +3,9 @@
 package detail
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/cgroup"
@@ -95,45 +93,20 @@ func memoryOf(pid int) (*series.Memory, error) {
 // errRollup says that a smaps_rollup file does not look as the kernel writes it.
 var errRollup = errors.New("malformed smaps_rollup file")
 
-// parseRollup parses a smaps_rollup file, whose first line is about addresses.
+// parseRollup parses a smaps_rollup file.
 func parseRollup(data []byte) (*series.Memory, error) {
 	out := &series.Memory{}
-	found := 0
-	for line := range bytes.Lines(data) {
-		name, value, ok := bytes.Cut(line, []byte(":"))
-		if !ok {
-			continue
-		}
-		switch string(name) {
-		case "Rss", "Anonymous", "AnonHugePages", "Shared_Hugetlb", "Private_Hugetlb", "Swap":
-		default:
-			continue
-		}
-		kilobytes, _ := bytes.CutSuffix(bytes.TrimSpace(value), []byte(" kB"))
-		n, err := strconv.ParseUint(string(kilobytes), 10, 53)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %q", errRollup, line)
-		}
-		found++
-		*rollupField(out, string(name)) += n * 1024
+	var shared, private uint64
+	found, err := procid.Numbers(data, map[string]*uint64{
+		"Rss": &out.ResidentBytes, "Anonymous": &out.AnonymousBytes, "AnonHugePages": &out.HugeBytes,
+		"Shared_Hugetlb": &shared, "Private_Hugetlb": &private, "Swap": &out.SwapBytes,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errRollup, err)
 	}
-	if found < 3 { // kernels before 5.x have no Hugetlb, and may have no swap
+	if found < 3 { // a kernel without hugetlbfs or swap has no lines of them
 		return nil, fmt.Errorf("%w: without Rss, Anonymous or AnonHugePages", errRollup)
 	}
+	out.HugetlbBytes = shared + private
 	return out, nil
-}
-
-// rollupField is where a field that is taken goes.
-func rollupField(out *series.Memory, name string) *uint64 {
-	switch name {
-	case "Rss":
-		return &out.ResidentBytes
-	case "Anonymous":
-		return &out.AnonymousBytes
-	case "AnonHugePages":
-		return &out.HugeBytes
-	case "Swap":
-		return &out.SwapBytes
-	}
-	return &out.HugetlbBytes
 }

@@ -27,11 +27,11 @@ func AvailableMemory(pid int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	node, err := field("/proc/meminfo", "MemAvailable:")
+	node, err := field("/proc/meminfo", "MemAvailable")
 	if err != nil {
 		return 0, err
 	}
-	return min(node*1024, leftBelow(string(membership), string(mounts))), nil
+	return min(node, leftBelow(string(membership), string(mounts))), nil
 }
 
 // memoryFiles are those of one version that say what a cgroup may have and has.
@@ -79,16 +79,16 @@ func number(path string) (uint64, error) {
 	return strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
 }
 
-// field reads the number behind a name in a file of names and numbers.
+// field reads the number behind a name in a file of names and numbers, in bytes.
 func field(path, name string) (uint64, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(data)) {
-		if words := strings.Fields(line); len(words) >= 2 && words[0] == name {
-			return strconv.ParseUint(words[1], 10, 54)
-		}
+	var n uint64
+	found, err := procid.Numbers(data, map[string]*uint64{name: &n})
+	if err == nil && found == 0 {
+		err = fmt.Errorf("%s has no %s", path, name)
 	}
-	return 0, fmt.Errorf("%s has no %s", path, name)
+	return n, err
 }

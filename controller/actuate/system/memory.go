@@ -109,12 +109,12 @@ func (s *memorySlot) get() (string, error) {
 	if err != nil {
 		return "", procid.GoneError(err)
 	}
-	for line := range strings.Lines(string(data)) {
-		if value, ok := strings.CutPrefix(line, s.advice.field+":"); ok {
-			return s.advice.field + " " + strings.Join(strings.Fields(value), " "), nil
-		}
+	var size uint64
+	found, err := procid.Numbers(data, map[string]*uint64{s.advice.field: &size})
+	if err == nil && found == 0 {
+		err = fmt.Errorf("%w: smaps_rollup without %s", procid.ErrMalformed, s.advice.field)
 	}
-	return "", fmt.Errorf("%w: smaps_rollup without %s", procid.ErrMalformed, s.advice.field)
+	return fmt.Sprintf("%s %d kB", s.advice.field, size>>10), err
 }
 
 // set gives the advice. Mappings that do not take it are left out, as long as

@@ -3,12 +3,10 @@
 package system
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -48,15 +46,12 @@ func usedMemory(field string) func(*Target, uint64) error {
 		if err != nil {
 			return err
 		}
-		for line := range strings.Lines(string(status)) {
-			value, ok := strings.CutPrefix(line, field+":")
-			if !ok {
-				continue
-			}
-			kilobytes, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			if err != nil || kilobytes > most>>10 {
-				return errors.Join(err, fmt.Errorf("%s of the process is %d kB: it would get no more memory", field, kilobytes))
-			}
+		var used uint64
+		if _, err := procid.Numbers(status, map[string]*uint64{field: &used}); err != nil {
+			return err
+		}
+		if used>>10 > most>>10 {
+			return fmt.Errorf("%s of the process is %d kB: it would get no more memory", field, used>>10)
 		}
 		return nil
 	}
