@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Limits are what a process' cgroup and those above it let it have together.
@@ -42,7 +44,7 @@ func limits(membership, mounts string) Limits {
 		if unified {
 			name = "memory.max"
 		}
-		if limit, err := number(filepath.Join(dir, name)); err == nil {
+		if limit, err := procid.ReadNumber(filepath.Join(dir, name)); err == nil {
 			memory = min(memory, limit)
 		}
 	})

@@ -151,7 +151,7 @@ func (m *Made) Memory() (uint64, bool) {
 
 // first reads a number of the group of version 1, or else of version 2.
 func (m *Made) first(memory, v2 string) (uint64, bool) {
-	n, err := number(m.memoryFile(memory, v2))
+	n, err := procid.ReadNumber(m.memoryFile(memory, v2))
 	return n, err == nil
 }
 

@@ -7,8 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -54,11 +52,11 @@ func leftBelow(membership, mounts string) uint64 {
 // left is what one cgroup's limit leaves. One without a limit, as the root is, and
 // one that cannot be read leave everything.
 func (f memoryFiles) left(dir string) uint64 {
-	limit, err := number(filepath.Join(dir, f.limit))
+	limit, err := procid.ReadNumber(filepath.Join(dir, f.limit))
 	if err != nil {
 		return math.MaxUint64
 	}
-	usage, err := number(filepath.Join(dir, f.usage))
+	usage, err := procid.ReadNumber(filepath.Join(dir, f.usage))
 	if err != nil {
 		return math.MaxUint64
 	}
@@ -68,15 +66,6 @@ func (f memoryFiles) left(dir string) uint64 {
 	}
 	used := usage - min(usage, inactive)
 	return limit - min(limit, used)
-}
-
-// number reads a file that holds one; "max" is an error.
-func number(path string) (uint64, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
 }
 
 // field reads the number behind a name in a file of names and numbers, in bytes.

@@ -6,8 +6,18 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"os"
 	"strconv"
 )
+
+// ReadNumber reads a file that holds one number; a word such as "max" is an error.
+func ReadNumber(path string) (uint64, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(string(bytes.TrimSpace(data)), 10, 64)
+}
 
 // Numbers reads lines of the form "NAME: NUMBER [kB]", as smaps_rollup and meminfo have them,
 // or "NAME NUMBER", as memory.stat of a cgroup: those whose name is in the map, kilobytes

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // buffer is a socket's send or receive buffer. Values are those that a program
@@ -84,11 +86,11 @@ func (b buffer) knob() knob {
 
 // most is the greatest size that this user may set; 0: not known.
 func (b buffer) most() int64 {
-	n, err := readNumber("/proc/sys/net/core/" + b.sysctl)
+	n, err := procid.ReadNumber("/proc/sys/net/core/" + b.sysctl)
 	if err != nil {
 		return 0
 	}
-	return n
+	return int64(n)
 }
 
 // bound refuses what the kernel would cut down silently.

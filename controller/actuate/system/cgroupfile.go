@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // cgroupFile is a knob of a cgroup; see the kernel's admin-guide on cgroup-v1
@@ -157,11 +159,11 @@ func (f cgroupFile) exceeded(_ *Target, place Place, value string) error {
 	if f.usage == "" || err != nil || limit < 0 {
 		return nil //nolint:nilerr // no limit
 	}
-	used, err := readNumber(filepath.Join(place.Path, f.usage))
+	used, err := procid.ReadNumber(filepath.Join(place.Path, f.usage))
 	if err != nil {
 		return err
 	}
-	if limit < used {
+	if uint64(limit) < used {
 		return fmt.Errorf("%d is less than the %d in use, %s", limit, used, f.harm)
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 const (
@@ -62,8 +64,8 @@ func pipeBound(_ *Target, _, asked string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	most, err := readNumber(pipeMaxSize)
-	if err == nil && n > most && !capable(unix.CAP_SYS_RESOURCE) {
+	most, err := procid.ReadNumber(pipeMaxSize)
+	if err == nil && uint64(n) > most && !capable(unix.CAP_SYS_RESOURCE) {
 		return "", badValue("%d is above fs.pipe-max-size = %d; beyond it needs CAP_SYS_RESOURCE", n, most)
 	}
 	return asked, nil

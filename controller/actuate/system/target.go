@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -104,13 +102,4 @@ func (t *Target) threadStart(tid int) (uint64, error) {
 func capable(capability uintptr) bool {
 	held, err := confine.Effective()
 	return err == nil && held.Has(capability)
-}
-
-// readNumber reads a file that holds one number.
-func readNumber(path string) (int64, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
 }
