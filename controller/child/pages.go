@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 
+	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/controller/actuate"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -14,20 +15,12 @@ import (
 const pageBytes = 256 << 10
 
 // listProcesses tells of the processes under control.
-func (s *session) listProcesses(m message, _ *os.File) (any, error) {
-	from, c, err := asked[page](s, m)
-	if err != nil {
-		return nil, err
-	}
+func (*session) listProcesses(c *controller.Controller, from page, _ *os.File) (any, error) {
 	return pageOf(from.From, c.Processes(), func(p *attunev1.Process) ([]byte, error) { return encoded(p) })
 }
 
 // listChanges tells of the changes in force.
-func (s *session) listChanges(m message, _ *os.File) (any, error) {
-	from, c, err := asked[page](s, m)
-	if err != nil {
-		return nil, err
-	}
+func (*session) listChanges(c *controller.Controller, from page, _ *os.File) (any, error) {
 	return pageOf(from.From, c.Changes(), func(one actuate.InForce) ([]byte, error) { return json.Marshal(one) })
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -67,9 +68,9 @@ func (s *session) handle(m message, file *os.File) error {
 	}
 	go func() { // ends with the process
 		var body any
-		work, err := s.work(m.Kind)
-		if err == nil {
-			body, err = work(m, file)
+		err := fmt.Errorf("%w: %q is not for a session", errWire, m.Kind)
+		if do := works[m.Kind]; do != nil {
+			body, err = do(s, m, file)
 		}
 		if file != nil {
 			_ = file.Close()
@@ -79,27 +80,43 @@ func (s *session) handle(m message, file *os.File) error {
 	return nil
 }
 
-// work is what does what attuned asks for.
-func (s *session) work(k kind) (func(message, *os.File) (any, error), error) {
-	switch k {
-	case ping:
-		return s.beat, nil
-	case begin:
-		return s.begin, nil
-	case follow:
-		return s.follow, nil
-	case processes:
-		return s.listProcesses, nil
-	case changes:
-		return s.listChanges, nil
-	case keep:
-		return s.keep, nil
-	case stop:
-		return s.stop, nil
-	case hold:
-		return s.hold, nil
-	case restore:
-		return s.restore, nil
+// works are what does what attuned asks for.
+var works = map[kind]work{
+	ping:      decoded((*session).beat),
+	begin:     decoded((*session).begin),
+	restore:   decoded((*session).restore),
+	follow:    begun((*session).follow),
+	processes: begun((*session).listProcesses),
+	changes:   begun((*session).listChanges),
+	keep:      begun((*session).keep),
+	stop:      begun((*session).stop),
+	hold:      begun((*session).hold),
+}
+
+// work does what a message asks for, with the descriptor that came along, or nil, and
+// returns the body of the answer.
+type work func(s *session, m message, file *os.File) (any, error)
+
+// decoded is work that is given the message's body.
+func decoded[T any](do func(s *session, body T) (any, error)) work {
+	return func(s *session, m message, _ *os.File) (any, error) {
+		body, err := decode[T](m)
+		if err != nil {
+			return nil, err
+		}
+		return do(s, body)
 	}
-	return nil, fmt.Errorf("%w: %q is not for a session", errWire, k)
+}
+
+// begun is work that is given the controller, too, which has to be there.
+func begun[T any](do func(s *session, c *controller.Controller, body T, file *os.File) (any, error)) work {
+	return func(s *session, m message, file *os.File) (any, error) {
+		return decoded(func(s *session, body T) (any, error) {
+			c := s.running()
+			if c == nil {
+				return nil, errNotBegun
+			}
+			return do(s, c, body, file)
+		})(s, m, file)
+	}
 }

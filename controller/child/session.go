@@ -59,11 +59,7 @@ func (s *session) running() *controller.Controller {
 
 // beat says how things are. It takes the lock of the controller's processes, so
 // that a controller that hangs is known.
-func (s *session) beat(m message, _ *os.File) (any, error) {
-	p, err := decode[pinging](m)
-	if err != nil {
-		return nil, err
-	}
+func (s *session) beat(p pinging) (any, error) {
 	s.events.lost.Store(p.Lost)
 	s.lines.debug.Store(p.Debug)
 	if c := s.running(); c != nil {
@@ -76,11 +72,7 @@ func (s *session) beat(m message, _ *os.File) (any, error) {
 var errNotBegun = errors.New("the session has not begun")
 
 // begin makes and starts the controller.
-func (s *session) begin(m message, _ *os.File) (any, error) {
-	b, err := decode[beginning](m)
-	if err != nil {
-		return nil, err
-	}
+func (s *session) begin(b beginning) (any, error) {
 	config, err := s.config(b)
 	if err != nil {
 		return nil, err
@@ -129,23 +121,8 @@ func (s *session) config(b beginning) (controller.Config, error) {
 	return c, nil
 }
 
-// asked reads what a message asks of the controller, which has to be there.
-func asked[T any](s *session, m message) (body T, c *controller.Controller, err error) {
-	if body, err = decode[T](m); err != nil {
-		return body, nil, err
-	}
-	if c = s.running(); c == nil {
-		return body, nil, errNotBegun
-	}
-	return body, c, nil
-}
-
 // follow makes a process part of the session.
-func (s *session) follow(m message, file *os.File) (any, error) {
-	identity, c, err := asked[procid.Identity](s, m)
-	if err != nil {
-		return nil, err
-	}
+func (*session) follow(c *controller.Controller, identity procid.Identity, file *os.File) (any, error) {
 	if file == nil {
 		return nil, fmt.Errorf("%w: a process without a descriptor", errWire)
 	}
@@ -165,11 +142,7 @@ func (s *session) follow(m message, file *os.File) (any, error) {
 const keptPatience = 2 * time.Second
 
 // keep makes changes the user's own.
-func (s *session) keep(m message, _ *os.File) (any, error) {
-	wanted, c, err := asked[keeping](s, m)
-	if err != nil {
-		return nil, err
-	}
+func (s *session) keep(c *controller.Controller, wanted keeping, _ *os.File) (any, error) {
 	if s.options.KeptDir == "" {
 		return nil, errors.New("the node has no journal for them")
 	}
@@ -188,33 +161,21 @@ func (s *session) keep(m message, _ *os.File) (any, error) {
 }
 
 // stop gives everything back.
-func (s *session) stop(m message, _ *os.File) (any, error) {
-	patience, c, err := asked[time.Duration](s, m)
-	if err != nil {
-		return nil, err
-	}
+func (*session) stop(c *controller.Controller, patience time.Duration, _ *os.File) (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return nil, c.Stop(ctx)
 }
 
 // hold gives back what is not proven good.
-func (s *session) hold(m message, _ *os.File) (any, error) {
-	h, c, err := asked[holding](s, m)
-	if err != nil {
-		return nil, err
-	}
+func (*session) hold(c *controller.Controller, h holding, _ *os.File) (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.Patience)
 	defer cancel()
 	return c.Hold(ctx, h.Until)
 }
 
 // restore undoes what dead controllers left behind in a directory.
-func (s *session) restore(m message, _ *os.File) (any, error) {
-	what, err := decode[restoring](m)
-	if err != nil {
-		return nil, err
-	}
+func (*session) restore(what restoring) (any, error) {
 	known := kinds.All(kinds.Options{})
 	undo := known.Restore
 	if what.Held {
