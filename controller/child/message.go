@@ -27,7 +27,7 @@ const (
 	keep      kind = "keep"      // keeping; answered with keeping
 	stop      kind = "stop"      // time.Duration; answered when everything was given back
 	hold      kind = "hold"      // holding; answered with the number of changes that stay
-	restore   kind = "restore"   // restoring; answered with [restored]
+	restore   kind = "restore"   // restoring; answered with [Restored]s
 	ping      kind = "ping"      // pinging; answered with beating
 	happened  kind = "happened"  // event; not answered
 	moved     kind = "moved"     // the Analyzer; not answered
@@ -109,6 +109,14 @@ type restoring struct {
 	Held bool
 }
 
+// Restored is what became of one change that a dead controller had left behind; without a
+// change, why journals could not be read or written.
+type Restored struct {
+	Change, Knob string
+	PID          int
+	Error        string // empty: the old values are back, or the process has ended
+}
+
 // ending is the Analyzer's word that the session is over.
 type ending struct {
 	Keep   []string
@@ -118,13 +126,6 @@ type ending struct {
 // granting is what may be done at present to processes that execute a program: why nothing,
 // and why no change, see [controller.Config].
 type granting struct{ Denied, Untouched string }
-
-// restored is what became of a change that a dead controller left behind.
-type restored struct {
-	Change, Knob string
-	PID          int
-	Error        string
-}
 
 // line is one of a log.
 type line struct {

@@ -26,7 +26,7 @@ func TestRestoreTellsOfJournals(t *testing.T) {
 		t.Fatal(err)
 	}
 	restored, err := mustPool(t, "serve").Restore(patience.Context(t), dir, false)
-	if err != nil || len(restored) != 1 || restored[0].Err == nil {
+	if err != nil || len(restored) != 1 || restored[0].Error == "" {
 		t.Errorf("restored %+v, %v; want why the journal cannot be read", restored, err)
 	}
 }

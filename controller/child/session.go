@@ -182,16 +182,16 @@ func (*session) restore(what restoring) (any, error) {
 		undo = known.RestoreHeld
 	}
 	done, err := undo(what.Dir)
-	var all []restored
+	var all []Restored
 	for _, r := range done {
-		one := restored{Change: r.Change, Knob: r.Knob, PID: r.PID}
+		one := Restored{Change: r.Change, Knob: r.Knob, PID: r.PID}
 		if r.Err != nil {
 			one.Error = r.Err.Error()
 		}
 		all = append(all, one)
 	}
 	if err != nil { // of the journals; an answer has either an error or what became of the changes
-		all = append(all, restored{Error: err.Error()})
+		all = append(all, Restored{Error: err.Error()})
 	}
 	return all, nil
 }

@@ -75,14 +75,14 @@ func (j *journals) tryRestore(ctx context.Context, held bool, failed slog.Level)
 	}
 	for _, r := range restored {
 		level := slog.LevelWarn
-		if r.Err != nil {
+		if r.Error != "" {
 			level, owed = failed, true
 		}
 		if r.Change == "" {
-			j.log.Log(ctx, level, "journals could not be read or written", "error", r.Err)
+			j.log.Log(ctx, level, "journals could not be read or written", "error", r.Error)
 			continue
 		}
-		j.log.Log(ctx, level, "change of a controller that died", "undone", r.Err == nil, "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
+		j.log.Log(ctx, level, "change of a controller that died", "undone", r.Error == "", "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Error)
 	}
 	if owed {
 		if held {

@@ -34,7 +34,7 @@ func (s *stubborn) Restore(_ context.Context, _ string, held bool) ([]child.Rest
 	case n%2 == 0:
 		return nil, errors.New("no process")
 	default:
-		return []child.Restored{{Change: "c0"}, {Change: "c1", Err: errors.New("it is stopped")}}, nil
+		return []child.Restored{{Change: "c0"}, {Change: "c1", Error: "it is stopped"}}, nil
 	}
 }
 
@@ -81,7 +81,7 @@ func TestFailedRestoreIsTriedAgain(t *testing.T) {
 type unreadable struct{ stuck }
 
 func (unreadable) Restore(context.Context, string, bool) ([]child.Restored, error) {
-	return []child.Restored{{Err: errors.New("no permission")}}, nil
+	return []child.Restored{{Error: "no permission"}}, nil
 }
 
 // A journal that cannot be read is tried again, and is no change.
