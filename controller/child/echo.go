@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/quota"
 )
 
 const (
@@ -23,12 +25,13 @@ const (
 // echo logs what a session's process wants logged. It belongs to one goroutine.
 type echo struct {
 	log     *slog.Logger
-	left    float64
-	filled  time.Time
+	lines   *quota.Rate[struct{}]
 	dropped uint64
 }
 
-func newEcho(log *slog.Logger) *echo { return &echo{log: log, left: linesAtOnce, filled: time.Now()} }
+func newEcho(log *slog.Logger) *echo {
+	return &echo{log: log, lines: quota.NewRate[struct{}](linesAtOnce, time.Second/linesPerSecond)}
+}
 
 // handle takes messages of a process that is to do nothing but log.
 func (e *echo) handle(m message, file *os.File) error {
@@ -48,14 +51,10 @@ func (e *echo) write(m message) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	e.left = min(linesAtOnce, e.left+now.Sub(e.filled).Seconds()*linesPerSecond)
-	e.filled = now
-	if e.left < 1 {
+	if !e.lines.Take(struct{}{}) {
 		e.dropped++
 		return nil
 	}
-	e.left--
 	if e.dropped > 0 {
 		e.log.Warn("lines of this session's log were dropped", "lines", e.dropped)
 		e.dropped = 0
