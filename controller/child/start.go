@@ -9,11 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/bounded"
 )
 
 // Word is the argument with which attuned runs [Serve].
@@ -27,7 +28,7 @@ type process struct {
 	*conversation
 
 	command *exec.Cmd
-	errors  *tail
+	errors  *bounded.Head
 	// waited is closed when the process was waited for; failed is set before.
 	waited chan struct{}
 	failed error
@@ -40,7 +41,7 @@ func startProcess(program []string) (*process, error) {
 		return nil, err
 	}
 	defer other.Close()
-	p := &process{conversation: newConversation(own, mostFromChild), errors: new(tail), waited: make(chan struct{})}
+	p := &process{conversation: newConversation(own, mostFromChild), errors: &bounded.Head{Most: maxSaid}, waited: make(chan struct{})}
 	p.command = exec.Command(program[0], program[1:]...)
 	p.command.ExtraFiles, p.command.Stderr = []*os.File{other}, p.errors
 	p.command.WaitDelay = time.Second // what it has started may have its stderr
@@ -78,7 +79,7 @@ func (p *process) end(ctx context.Context) error {
 	if p.failed == nil {
 		return nil
 	}
-	if said := p.errors.first(); said != "" {
+	if said := p.said(); said != "" {
 		return fmt.Errorf("%w: %s", p.failed, said)
 	}
 	return p.failed
@@ -113,28 +114,12 @@ func (p *process) used() time.Duration {
 	return p.command.ProcessState.UserTime() + p.command.ProcessState.SystemTime()
 }
 
-// maxTail bounds what is kept of the last words of a process.
-const maxTail = 4 << 10
+// maxSaid bounds what is kept of what a process writes to its standard error, which is
+// nothing unless Go's runtime ends it.
+const maxSaid = 4 << 10
 
-// tail keeps the first of what a process writes to its standard error, which is
-// nothing unless Go's runtime ends it. The rest is dropped.
-type tail struct {
-	mu   sync.Mutex // a leaf lock
-	text []byte
-}
-
-// Write implements io.Writer.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p[:min(len(p), maxTail-len(t.text))]...)
-	return len(p), nil
-}
-
-// first is the first line.
-func (t *tail) first() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	line, _, _ := strings.Cut(string(t.text), "\n")
+// said is the first line of that, once the process was waited for.
+func (p *process) said() string {
+	line, _, _ := strings.Cut(string(p.errors.Kept), "\n")
 	return strings.ToValidUTF8(line, "?")
 }

@@ -173,3 +173,15 @@ func FuzzInflate(f *testing.F) {
 		}
 	})
 }
+
+func TestHead(t *testing.T) {
+	head := bounded.Head{Most: 5}
+	for _, part := range []string{"", "one", " two", " three"} {
+		if n, err := head.Write([]byte(part)); n != len(part) || err != nil {
+			t.Errorf("wrote %d of %q: %v", n, part, err)
+		}
+	}
+	if string(head.Kept) != "one t" {
+		t.Errorf("kept %q", head.Kept)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/proto/attune/number"
 )
 
@@ -21,32 +22,23 @@ const (
 	longest = 10 * time.Second
 )
 
-// beginning takes the beginning of what is written.
-type beginning struct{ text []byte }
-
-// Write implements io.Writer.
-func (b *beginning) Write(p []byte) (int, error) {
-	b.text = append(b.text, p[:min(len(p), maxPrinted-len(b.text))]...)
-	return len(p), nil
-}
-
 // ask runs a command, as the present user, and returns the number that it prints. All that it has started
 // is killed when it takes too long.
 func ask(ctx context.Context, command string, env []string) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	var printed, complained beginning
+	printed, complained := bounded.Head{Most: maxPrinted}, bounded.Head{Most: maxPrinted}
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, &printed, &complained
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
-	switch text := strings.TrimSpace(string(printed.text)); {
+	switch text := strings.TrimSpace(string(printed.Kept)); {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return 0, fmt.Errorf("it took longer than %v", longest)
 	case err != nil:
-		return 0, fmt.Errorf("%w%s", err, complaint(complained.text))
+		return 0, fmt.Errorf("%w%s", err, complaint(complained.Kept))
 	default:
 		n, err := number.Parse(text)
 		if err != nil {

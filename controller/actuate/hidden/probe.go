@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 )
@@ -32,14 +33,6 @@ const (
 	// firstBytes are enough of its first line.
 	firstBytes = 64
 )
-
-// head keeps the first bytes that are written to it.
-type head []byte
-
-func (h *head) Write(p []byte) (int, error) {
-	*h = append(*h, p[:min(len(p), stderrBytes-len(*h))]...)
-	return len(p), nil
-}
 
 // run tells the object a marker in a process of its own and returns the
 // object's data there. The process runs as the owner, within the helper's limits,
@@ -62,7 +55,7 @@ func (p *Prober) run(ctx context.Context, image objfile.Image, v Variable, owner
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{helper}
 	cmd.SysProcAttr = owner.attributes()
-	var said head
+	said := bounded.Head{Most: stderrBytes}
 	cmd.Stderr, cmd.WaitDelay = &said, pipePatience
 	// Its session is its own.
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
@@ -84,7 +77,7 @@ func (p *Prober) run(ctx context.Context, image objfile.Image, v Variable, owner
 	_ = cmd.Cancel() // of one that has ended, what it has started
 	ended := cmd.Wait()
 	if line != "ready\n" {
-		return nil, fmt.Errorf("%s: %w: %s", image.Name(), errors.Join(errors.New("did not get ready"), ended), strings.TrimSpace(string(said)))
+		return nil, fmt.Errorf("%s: %w: %s", image.Name(), errors.Join(errors.New("did not get ready"), ended), strings.TrimSpace(string(said.Kept)))
 	}
 	return parts, err
 }
