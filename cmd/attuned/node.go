@@ -28,6 +28,7 @@ import (
 	"github.com/attune-hpc/attune/internal/instance"
 	"github.com/attune-hpc/attune/internal/metrics"
 	"github.com/attune-hpc/attune/internal/offswitch"
+	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -53,7 +54,7 @@ type service struct {
 	restart  *restart
 	renewer  *renew.Renewer // nil: nobody renews the certificate
 	node     *node.Node
-	listener *net.UnixListener
+	listener net.Listener
 }
 
 // serveNode serves the node until a signal. A second signal ends it at once:
@@ -114,7 +115,7 @@ func (a *service) open(ctx context.Context) error {
 	if a.node, err = node.New(config); err != nil {
 		return err
 	}
-	if a.listener, err = node.Listen(filepath.Join(s.runDir, node.SocketName)); err != nil {
+	if a.listener, err = peercred.Listen(filepath.Join(s.runDir, node.SocketName)); err != nil {
 		return err
 	}
 	a.export, err = a.metrics.Open(ctx, s.metricsListen, s.metricsFile, a.log)

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,9 +38,6 @@ const (
 	// those of batch systems.
 	asksAtOnce = 256
 	asksEvery  = 100 * time.Millisecond
-	// everybody may connect to the local socket; what they may see and do
-	// depends on who they are.
-	everybody = 0o666
 )
 
 // SocketName is the name of the local socket in the directory of sockets, and
@@ -50,22 +46,6 @@ const (
 	SocketName  = "attuned.sock"
 	ChangesPath = "/v1/changes"
 )
-
-// Listen makes the local socket. One that a node before has left is replaced:
-// the caller knows that it is alone.
-func Listen(path string) (*net.UnixListener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("local socket of before: %w", err)
-	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
-	if err != nil {
-		return nil, fmt.Errorf("local socket: %w", err)
-	}
-	if err := os.Chmod(path, everybody); err != nil {
-		return nil, errors.Join(fmt.Errorf("local socket: %w", err), listener.Close())
-	}
-	return listener, nil
-}
 
 // noteHeader is the field of an answer that says what a task asked for and does not get.
 const noteHeader = "Attune-Note"
@@ -91,7 +71,7 @@ type local struct {
 
 // ServeLocal answers at the local socket, by HTTP/1, until ctx ends, and closes
 // it.
-func (l *local) ServeLocal(ctx context.Context, listener *net.UnixListener) error {
+func (l *local) ServeLocal(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler: l.handler(), ReadTimeout: localTimeout, WriteTimeout: 2 * localTimeout, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(l.log.Handler(), slog.LevelDebug),
@@ -103,13 +83,9 @@ func (l *local) ServeLocal(ctx context.Context, listener *net.UnixListener) erro
 			return context.WithValue(ctx, peerKey{}, uint32(peer.UID))
 		},
 	}
-	limited, err := peercred.Limit(listener, peercred.PerUser)
-	if err != nil {
-		return fmt.Errorf("local socket: %w", errors.Join(err, listener.Close()))
-	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // it only fails to close what is closed
 	defer stop()
-	if err := server.Serve(limited); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("local socket: %w", err)
 	}
 	return nil

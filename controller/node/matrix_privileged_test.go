@@ -19,6 +19,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/testing/asuser"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -62,7 +63,7 @@ func mustAnswer(t *testing.T) *answering {
 	}
 	a.connected = func() bool { return false }
 	a.maker.create = func(config controller.Config) (controlled, error) { return &steered{config: config}, nil }
-	listener, err := Listen(a.path)
+	listener, err := peercred.Listen(a.path)
 	if err != nil {
 		t.Fatal(err)
 	}

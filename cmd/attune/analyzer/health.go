@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/buildinfo"
+	"github.com/attune-hpc/attune/internal/peercred"
 )
 
 // HealthSocket is the name of the socket for those that look after services.
@@ -50,7 +51,7 @@ func (a *analyzerService) health() health {
 // process lives, /readyz whether it knows what is registered and can begin sessions,
 // /v1/status how it is.
 func (a *analyzerService) serveHealth(ctx context.Context) error {
-	lis, err := listenUnix(filepath.Join(a.settings.runDir, HealthSocket))
+	lis, err := peercred.Listen(filepath.Join(a.settings.runDir, HealthSocket))
 	if err != nil {
 		return err
 	}

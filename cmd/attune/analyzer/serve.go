@@ -199,7 +199,7 @@ func (a *analyzerService) openRegistry(ctx context.Context) error {
 // is known there.
 func (a *analyzerService) listen(ctx context.Context) error {
 	path := filepath.Join(a.settings.runDir, ServiceSocket)
-	lis, err := listenUnix(path)
+	lis, err := peercred.Listen(path)
 	if err != nil {
 		return err
 	}
@@ -212,22 +212,6 @@ func (a *analyzerService) listen(ctx context.Context) error {
 		a.listeners = append(a.listeners, lis)
 	}
 	return nil
-}
-
-// listenUnix listens at a path that may be left over from a process that was
-// killed: the lock says that there is no other.
-func listenUnix(path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	lis, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
-	if err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
-	}
-	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // whoever connects is asked who they are
-		return nil, errors.Join(err, lis.Close())
-	}
-	return peercred.Limit(lis, peercred.PerUser)
 }
 
 // record says who this Analyzer is and where it is reached.

@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -45,39 +44,13 @@ type socket struct {
 // listen makes the socket, in the place of one whose server died. The caller
 // has made sure that there is no other server.
 func listen(path string, server func() *nats.Server, g *gate, log *slog.Logger) (*socket, error) {
-	if err := removeSocket(path); err != nil {
-		return nil, err
-	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+	listener, err := peercred.Listen(path)
 	if err != nil {
 		return nil, err
 	}
-	// Everybody may knock: the kernel says who it is.
-	if err := os.Chmod(path, 0o666); err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
-	limited, err := peercred.Limit(listener, peercred.PerUser)
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
-	s := &socket{listener: limited, server: server, gate: g, log: log, open: make(map[net.Conn]struct{})}
+	s := &socket{listener: listener, server: server, gate: g, log: log, open: make(map[net.Conn]struct{})}
 	s.tasks.Go(s.accept)
 	return s, nil
-}
-
-// removeSocket removes a socket, and nothing else.
-func removeSocket(path string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if info.Mode().Type() != os.ModeSocket {
-		return fmt.Errorf("%s is there and no socket: give the registry another path", path)
-	}
-	return os.Remove(path)
 }
 
 func (s *socket) accept() {

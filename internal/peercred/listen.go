@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package peercred
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+)
+
+// everybody may connect: whoever does is asked who they are.
+const everybody = 0o666
+
+// Listen makes a Unix socket of a service for everybody, bounded by [Limit]. A socket that a
+// process before has left there is replaced: the caller knows that it is alone.
+func Listen(path string) (net.Listener, error) {
+	if err := removeSocket(path); err != nil {
+		return nil, err
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, everybody); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	limited, err := Limit(listener, PerUser)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return limited, nil
+}
+
+// removeSocket removes a socket, and nothing else.
+func removeSocket(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != os.ModeSocket {
+		return fmt.Errorf("%s is there and no socket: remove it, or have the socket elsewhere", path)
+	}
+	return os.Remove(path)
+}
