@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"strconv"
+
+	"github.com/attune-hpc/attune/internal/cpulist"
 )
 
 // errMalformed says that a file does not look as the kernel writes it.
@@ -109,25 +110,13 @@ func (m cpuMask) count() (n int) {
 
 // list writes the mask as Cpus_allowed_list has it: "0-3,8".
 func (m cpuMask) list() string {
-	var out []byte
-	for cpu, size := 0, 32*len(m); cpu < size; cpu++ {
-		if !m.has(cpu) {
-			continue
-		}
-		first := cpu
-		for cpu+1 < size && m.has(cpu+1) {
-			cpu++
-		}
-		if len(out) > 0 {
-			out = append(out, ',')
-		}
-		out = strconv.AppendInt(out, int64(first), 10)
-		if cpu > first {
-			out = append(out, '-')
-			out = strconv.AppendInt(out, int64(cpu), 10)
+	var cpus []int
+	for cpu := range 32 * len(m) {
+		if m.has(cpu) {
+			cpus = append(cpus, cpu)
 		}
 	}
-	return string(out)
+	return cpulist.Format(cpus)
 }
 
 // has says whether a CPU, less than 32 times the number of groups, is in it.
