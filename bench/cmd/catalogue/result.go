@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 )
@@ -101,7 +103,7 @@ func (d *document) goals(whole bool) (goals []present.Goal) {
 // means are the goals over all programs with a problem.
 func (d *document) means() []present.Goal {
 	mean := func(name string, figure func(result) float64, limit present.Figure) present.Goal {
-		value := measure.GeometricMean(each(d.Problems, figure))
+		value := stat.GeometricMean(each(d.Problems, figure), nil)
 		return present.Goal{Name: "catalogue: " + name + ", geometric mean", Value: present.Figure(value), Limit: limit, AtLeast: true}
 	}
 	return []present.Goal{mean("tuned / default", result.gain, 4), mean("tuned / best static", result.ofBest, 0.9)}

@@ -139,12 +139,3 @@ func TestQuantile(t *testing.T) {
 		t.Errorf("of nothing %v, want NaN", got)
 	}
 }
-
-func TestGeometricMean(t *testing.T) {
-	if got := GeometricMean([]float64{2, 8}); math.Abs(got-4) > 1e-12 {
-		t.Errorf("got %v, want 4", got)
-	}
-	if got := GeometricMean(nil); !math.IsNaN(got) {
-		t.Errorf("of nothing %v, want NaN", got)
-	}
-}

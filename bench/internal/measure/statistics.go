@@ -5,6 +5,8 @@ package measure
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Median returns the median of the values, NaN for none and where one of them is NaN.
@@ -26,23 +28,14 @@ func Median(values []float64) float64 {
 func MedianInterval(values []float64) (low, high float64) {
 	sorted, n := slices.Sorted(slices.Values(values)), len(values)
 	low, high = math.Inf(-1), math.Inf(1)
-	outside := 0.0 // how likely so many or fewer of n are on one side of the median
+	below := distuv.Binomial{N: float64(n), P: 0.5} // how many of n are on one side of the median
 	for i := range n / 2 {
-		if outside += float64(binomial(n, i)) / math.Exp2(float64(n)); 2*outside > 0.07 {
+		if 2*below.CDF(float64(i)) > 0.07 {
 			break
 		}
 		low, high = sorted[i], sorted[n-1-i]
 	}
 	return low, high
-}
-
-// binomial is n over k, of small numbers.
-func binomial(n, k int) int {
-	of := 1
-	for i := range k {
-		of = of * (n - i) / (i + 1)
-	}
-	return of
 }
 
 // Quantile returns the value that a share of the values, 0 to 1, does not
@@ -79,13 +72,4 @@ func pairs(a, b []float64, compare func(a, b float64) float64) (compared []float
 // Known returns the values that were measured: those that are not NaN.
 func Known(values []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(values), math.IsNaN)
-}
-
-// GeometricMean returns the geometric mean of positive values, NaN for none.
-func GeometricMean(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += math.Log(v)
-	}
-	return math.Exp(sum / float64(len(values)))
 }
