@@ -103,11 +103,14 @@ func main() {
 
 func (d *document) measure(ctx context.Context, repeats int) error {
 	programs := workload.Repository
-	program, err := programs.EventSource(ctx)
+	program, err := programs.Compile(ctx, "event_source", "-fno-builtin", "-pthread")
 	if err != nil {
 		return err
 	}
-	static, err := programs.KernelEventSource(ctx)
+	// The same with a function that only the kernel can watch: DMLib does not come into
+	// what is linked statically.
+	programs.Cache = filepath.Join(programs.Cache, "static")
+	static, err := programs.Compile(ctx, "event_source", "-DKERNEL", "-static", "-pthread")
 	if err != nil {
 		return err
 	}

@@ -93,12 +93,13 @@ func (d *document) measure(ctx context.Context) error {
 
 // start starts the program that is entered.
 func (d *document) start(ctx context.Context) (*program, error) {
-	programs := workload.Repository
-	build := programs.Entered
+	programs, source := workload.Repository, "entered" // it checks what its memory holds
 	if d.Calls {
-		build = programs.Waiting
+		// Its threads wait in system calls with a timeout that a stop interrupts, and look
+		// what it returns.
+		programs.Sources, source = "internal/testing/targets/programs", "timeouts"
 	}
-	path, err := build(ctx)
+	path, err := programs.Compile(ctx, source, "-pthread")
 	if err != nil {
 		return nil, err
 	}

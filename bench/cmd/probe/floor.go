@@ -74,7 +74,7 @@ type floorBench struct {
 // function, in turns.
 func measureFloor(ctx context.Context, programs workload.Catalogue, repeats int) (floors []floor, err error) {
 	f := &floorBench{empty: make(map[emptyprobe.Kind]*emptyprobe.Probe)}
-	if f.program, err = programs.UprobeFloor(ctx); err != nil {
+	if f.program, err = programs.Compile(ctx, "uprobe_floor"); err != nil {
 		return nil, err
 	}
 	if f.uprobes, err = uprobe.New(uprobe.Options{CloseTimeout: time.Minute}); err != nil {

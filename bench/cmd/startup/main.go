@@ -50,7 +50,7 @@ func main() {
 func (d *document) measure(ctx context.Context) error {
 	attune := tuned.Attune{Binary: "bin/attune", Scratch: d.Scratch}
 	programs := workload.Repository
-	probe, err := programs.StartupProbe(ctx)
+	probe, err := programs.Compile(ctx, "startup_main") // it prints when its main began
 	if err != nil {
 		return err
 	}

@@ -27,11 +27,6 @@ var Repository = Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
 // may come first in PATH.
 const DebianPython = "/usr/bin/python3"
 
-// StartupProbe returns a program that prints when its main began.
-func (c Catalogue) StartupProbe(ctx context.Context) (string, error) {
-	return c.compile(ctx, "startup_main")
-}
-
 // ProbedCalls returns a program that prints what calls of its functions cost,
 // compiled with one more option if it is not empty.
 func (c Catalogue) ProbedCalls(ctx context.Context, option string) (string, error) {
@@ -43,44 +38,14 @@ func (c Catalogue) ProbedCalls(ctx context.Context, option string) (string, erro
 	if option == "-DTRACEPOINT" {
 		flags = append(flags, "-llttng-ust", "-ldl")
 	}
-	return c.compile(ctx, "probed_calls", flags...)
-}
-
-// UprobeFloor returns a program that calls functions under uprobes on demand.
-func (c Catalogue) UprobeFloor(ctx context.Context) (string, error) {
-	return c.compile(ctx, "uprobe_floor")
-}
-
-// EventSource returns a program that calls a library function at a given rate.
-func (c Catalogue) EventSource(ctx context.Context) (string, error) {
-	return c.compile(ctx, "event_source", "-fno-builtin", "-pthread")
-}
-
-// KernelEventSource returns the same program with a function that only the
-// kernel can watch: DMLib does not come into what is linked statically.
-func (c Catalogue) KernelEventSource(ctx context.Context) (string, error) {
-	c.Cache = filepath.Join(c.Cache, "static")
-	return c.compile(ctx, "event_source", "-DKERNEL", "-static", "-pthread")
-}
-
-// Entered returns a program that checks what its memory holds while somebody
-// enters it.
-func (c Catalogue) Entered(ctx context.Context) (string, error) {
-	return c.compile(ctx, "entered", "-pthread")
-}
-
-// Waiting returns a program whose threads wait in system calls with a timeout that a stop
-// interrupts, and look what it returns.
-func (c Catalogue) Waiting(ctx context.Context) (string, error) {
-	c.Sources = "internal/testing/targets/programs"
-	return c.compile(ctx, "timeouts", "-pthread")
+	return c.Compile(ctx, "probed_calls", flags...)
 }
 
 // ManyFunctions returns a program that calls a hundred functions of its own and
 // a hundred of a library beside it all the time.
 func (c Catalogue) ManyFunctions(ctx context.Context) (string, error) {
 	c.Cache = filepath.Join(c.Cache, "many")
-	library, err := c.compile(ctx, "many_library", "-shared", "-fPIC", "-Wl,-soname,libmany.so")
+	library, err := c.Compile(ctx, "many_library", "-shared", "-fPIC", "-Wl,-soname,libmany.so")
 	if err != nil {
 		return "", err
 	}
@@ -88,7 +53,7 @@ func (c Catalogue) ManyFunctions(ctx context.Context) (string, error) {
 	if err := os.Rename(library, named); err != nil {
 		return "", err
 	}
-	return c.compile(ctx, "many_functions", named, "-Wl,-rpath,$ORIGIN")
+	return c.Compile(ctx, "many_functions", named, "-Wl,-rpath,$ORIGIN")
 }
 
 // ManyCalls is python using many of its own functions all the time.
@@ -136,8 +101,8 @@ func (c Catalogue) Build(ctx context.Context, compiler, source, as string, flags
 	return ""
 }
 
-// compile builds a program and returns its path.
-func (c Catalogue) compile(ctx context.Context, source string, flags ...string) (string, error) {
+// Compile builds a program in C with gcc and returns its path.
+func (c Catalogue) Compile(ctx context.Context, source string, flags ...string) (string, error) {
 	if missing := c.Build(ctx, "", source, "", flags...); missing != "" {
 		return "", fmt.Errorf("compile the program: %s", missing)
 	}
