@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -263,5 +264,19 @@ func TestHold(t *testing.T) {
 	before.StartTicks--
 	if held, err := procid.Hold(before); !errors.Is(err, procid.ErrGone) {
 		t.Errorf("holds %v of a process that had the pid before: %v", held, err)
+	}
+}
+
+// The way up from this process leads by its parent to process 1, as a rule, and 0.
+func TestAncestors(t *testing.T) {
+	all := slices.Collect(procid.Ancestors(os.Getpid()))
+	if len(all) == 0 || all[0] != os.Getppid() || all[len(all)-1] != 0 {
+		t.Errorf("ancestors %v, want them from %d to 0", all, os.Getppid())
+	}
+	for range procid.Ancestors(os.Getpid()) {
+		break // must not go on
+	}
+	if got := slices.Collect(procid.Ancestors(1 << 30)); len(got) != 0 {
+		t.Errorf("ancestors %v of no process", got)
 	}
 }

@@ -93,12 +93,7 @@ func (s stdioStream) soleWriter() error {
 		return err
 	}
 	waiting := map[int]bool{os.Getpid(): true}
-	for ancestor := pid; ancestor > 0; {
-		stat, err := procid.ReadStat(ancestor)
-		if err != nil {
-			break // this user may not see it (hidepid), nor what is above it
-		}
-		ancestor = stat.ParentPID
+	for ancestor := range procid.Ancestors(pid) { // as far as this user may see (hidepid)
 		waiting[ancestor] = true
 	}
 	for _, other := range pids {

@@ -100,12 +100,10 @@ func Descends(pids []int, all bool) func(pid int) bool {
 		if all {
 			return true
 		}
-		for pid > 1 && !slices.Contains(pids, pid) {
-			stat, err := procid.ReadStat(pid)
-			if err != nil {
-				return false
+		for ancestor := range procid.Ancestors(pid) {
+			if slices.Contains(pids, ancestor) {
+				return true
 			}
-			pid = stat.ParentPID
 		}
 		return slices.Contains(pids, pid)
 	}

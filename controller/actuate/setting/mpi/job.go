@@ -42,15 +42,12 @@ func jobOf(pid int) string {
 	if !ok || job != "" {
 		return job
 	}
-	for ok {
-		stat, err := procid.ReadStat(pid)
-		if err != nil {
-			return ""
+	for ancestor := range procid.Ancestors(pid) {
+		if _, _, ok := rankOf(ancestor); !ok {
+			return "started by " + strconv.Itoa(ancestor)
 		}
-		pid = stat.ParentPID
-		_, _, ok = rankOf(pid)
 	}
-	return "started by " + strconv.Itoa(pid)
+	return ""
 }
 
 // jobRanks returns the processes of a job on this node that have an MPI library with
@@ -66,14 +63,12 @@ func RanksBelow(launcher int) []int {
 		return nil
 	}
 	return ranksThat(func(pid int) bool {
-		for pid > 1 && pid != launcher {
-			stat, err := procid.ReadStat(pid)
-			if err != nil {
-				return false
+		for ancestor := range procid.Ancestors(pid) {
+			if ancestor == launcher {
+				return true
 			}
-			pid = stat.ParentPID
 		}
-		return pid == launcher
+		return false
 	})
 }
 
