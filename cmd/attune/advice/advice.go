@@ -112,33 +112,32 @@ func writeAdvice(p *cli.Env, all []store.Advice) error {
 	w := cli.Table(p.Stdout)
 	fmt.Fprintln(w, "ID\tPROGRAM\tTUNLET\tPREDICTED\tMEASURED\tKEPT\tUNDONE\tLAST\tACTION")
 	for _, a := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", a.ID, cell(filepath.Base(a.Executable)), cell(a.Tunlet), timesFaster(a.Predicted),
-			timesFaster(a.Gain), a.Kept, a.Undone, a.Last.Local().Format(time.DateTime), cell(strings.Join(adviceActions(a), ", ")))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", a.ID, printable.Line(filepath.Base(a.Executable)), printable.Line(a.Tunlet), timesFaster(a.Predicted),
+			timesFaster(a.Gain), a.Kept, a.Undone, a.Last.Local().Format(time.DateTime), printable.Line(strings.Join(adviceActions(a), ", ")))
 	}
 	return w.Flush()
 }
 
-// cell is a text as a table may have it: programs and tunlets of others may be called as they like.
-func cell(text string) string { return printable.Line(text) }
+// aboutOne makes a command about one advice.
+func aboutOne(cmd *cobra.Command, do func(context.Context, *store.Store, store.Advice) error) *cobra.Command {
+	cmd.Args, cmd.ValidArgsFunction = cli.Arguments(1, 1), completeAdvice
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return withAdvice(cmd.Context(), args[0], func(s *store.Store, a store.Advice) error {
+			return do(cmd.Context(), s, a)
+		})
+	}
+	return cmd
+}
 
 func newAdviceShow(p *cli.Env) *cobra.Command {
-	return &cobra.Command{
-		Use:               "show ID",
-		Short:             "Show an advice with its evidence",
-		Example:           "  attune advice show 85dd",
-		Args:              cli.Arguments(1, 1),
-		ValidArgsFunction: completeAdvice,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withAdvice(cmd.Context(), args[0], func(_ *store.Store, a store.Advice) error {
-				return showAdvice(p, a)
-			})
-		},
-	}
+	return aboutOne(&cobra.Command{
+		Use: "show ID", Short: "Show an advice with its evidence", Example: "  attune advice show 85dd",
+	}, func(_ context.Context, _ *store.Store, a store.Advice) error { return showAdvice(p, a) })
 }
 
 func showAdvice(p *cli.Env, a store.Advice) error {
 	w := cli.Table(p.Stdout)
-	row := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, cell(value)) }
+	row := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, printable.Line(value)) }
 	row("advice", a.ID)
 	row("tunlet", a.Tunlet)
 	row("program", a.Executable)
@@ -172,22 +171,16 @@ func timesFaster(gain float64) string {
 }
 
 func newAdviceForget(p *cli.Env) *cobra.Command {
-	return &cobra.Command{
-		Use:               "forget ID",
-		Short:             "Remove what is known about an advice",
-		Long:              "Forget removes what is known about an advice. What is in force stays in force.",
-		Args:              cli.Arguments(1, 1),
-		ValidArgsFunction: completeAdvice,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withAdvice(cmd.Context(), args[0], func(s *store.Store, a store.Advice) error {
-				if err := s.Forget(cmd.Context(), a.ID); err != nil {
-					return err
-				}
-				fmt.Fprintf(p.Stdout, "forgotten: advice %s of tunlet %s\n", a.ID, cell(a.Tunlet))
-				return nil
-			})
-		},
-	}
+	return aboutOne(&cobra.Command{
+		Use: "forget ID", Short: "Remove what is known about an advice",
+		Long: "Forget removes what is known about an advice. What is in force stays in force.",
+	}, func(ctx context.Context, s *store.Store, a store.Advice) error {
+		if err := s.Forget(ctx, a.ID); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.Stdout, "forgotten: advice %s of tunlet %s\n", a.ID, printable.Line(a.Tunlet))
+		return nil
+	})
 }
 
 // completeAdvice completes the id of an advice, as the first argument.
@@ -198,7 +191,7 @@ func completeAdvice(cmd *cobra.Command, given []string, _ string) (ids []string,
 	err := WithKnowledge(cmd.Context(), func(s *store.Store) error {
 		all, err := s.List(cmd.Context())
 		for _, a := range all {
-			ids = append(ids, a.ID+"\t"+cell(a.Tunlet+": "+strings.Join(adviceActions(a), ", ")))
+			ids = append(ids, a.ID+"\t"+printable.Line(a.Tunlet+": "+strings.Join(adviceActions(a), ", ")))
 		}
 		return err
 	})

@@ -131,18 +131,9 @@ func byHandAt(at *attunev1.SafePoint) *attunev1.SafePoint {
 }
 
 func newAdviceUndo(p *cli.Env) *cobra.Command {
-	return &cobra.Command{
-		Use:               "undo ID",
-		Short:             "Take back what attune advice apply has changed",
-		Example:           "  attune advice undo 85dd",
-		Args:              cli.Arguments(1, 1),
-		ValidArgsFunction: completeAdvice,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withAdvice(cmd.Context(), args[0], func(s *store.Store, a store.Advice) error {
-				return undoAdvice(cmd.Context(), p, s, a)
-			})
-		},
-	}
+	return aboutOne(&cobra.Command{
+		Use: "undo ID", Short: "Take back what attune advice apply has changed", Example: "  attune advice undo 85dd",
+	}, func(ctx context.Context, s *store.Store, a store.Advice) error { return undoAdvice(ctx, p, s, a) })
 }
 
 // undoAdvice takes back what is still in force of an advice.

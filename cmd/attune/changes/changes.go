@@ -52,8 +52,8 @@ func writeChanges(p *cli.Env, changes []actuate.InForce) error {
 	w := cli.Table(p.Stdout)
 	fmt.Fprintln(w, "ID\tPROCESS\tPROGRAM\tKNOB\tWHERE\tOLD\tNEW\tSINCE\tBY")
 	for _, c := range changes {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cell(c.ID), c.PID, procs.Name(c.PID),
-			cell(c.Knob), cell(c.Where), cell(c.Old), cell(c.New), c.Since.Local().Format(time.DateTime), cell(by(c)))
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable.Line(c.ID), c.PID, procs.Name(c.PID),
+			printable.Line(c.Knob), printable.Line(c.Where), printable.Line(c.Old), printable.Line(c.New), c.Since.Local().Format(time.DateTime), printable.Line(by(c)))
 	}
 	return w.Flush()
 }
@@ -70,9 +70,6 @@ func by(c actuate.InForce) string {
 	}
 	return "attune " + c.By
 }
-
-// cell is a text as a table may have it: those of the service are of users' sessions.
-func cell(text string) string { return printable.Line(text) }
 
 // Undoing returns `attune undo`.
 func Undoing(p *cli.Env) *cobra.Command {
@@ -109,7 +106,7 @@ func completeUndo(cmd *cobra.Command, given []string, _ string) ([]string, cobra
 	var ids []string
 	for _, c := range changes {
 		if c.By == "" && !strings.Contains(" "+strings.Join(given, " ")+" ", " "+c.ID+" ") {
-			ids = append(ids, cell(c.ID)+"\t"+cell(fmt.Sprintf("%s of %d: %s → %s", c.Knob, c.PID, c.Old, c.New)))
+			ids = append(ids, printable.Line(c.ID)+"\t"+printable.Line(fmt.Sprintf("%s of %d: %s → %s", c.Knob, c.PID, c.Old, c.New)))
 		}
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
