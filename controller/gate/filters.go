@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -19,18 +21,18 @@ func KnownFilters(pid int) []string {
 	if err != nil {
 		return nil
 	}
-	return []string{filtersVariable + strconv.Itoa(status.FilterCount())}
+	return []string{filtersVariable + strconv.Itoa(status.Filters)}
 }
 
 // InSandbox says whether a process is under more seccomp filters than its environment says
-// that DMLib need not beware of.
+// that DMLib need not beware of, or under the strict mode, which is no filter.
 func InSandbox(pid int) bool {
 	environment, _ := procid.Environ(pid) // what cannot be read says nothing
 	for _, variable := range environment {
 		if value, ok := bytes.CutPrefix(variable, []byte(filtersVariable)); ok {
 			known, err := strconv.Atoi(string(value))
 			status, statusErr := procid.ReadStatus(pid)
-			return err == nil && statusErr == nil && status.FilterCount() > known
+			return err == nil && statusErr == nil && (status.Filters > known || status.Seccomp == unix.SECCOMP_MODE_STRICT)
 		}
 	}
 	return false

@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -16,8 +18,7 @@ import (
 // ([shm.Executor.SetGuard]): it refuses them, by [shm.ErrConfined], once the
 // process is under more seccomp filters than now. DMLib itself asks as well, in
 // the thread that is to execute a command, but that takes a system call. Only
-// the first thread is looked at here; where the kernel does not tell the number
-// of filters (before Linux 5.9) only the first one of all is noticed.
+// the first thread is looked at here.
 func Confinement(pid int) (guard func() error) { return confinedBeyond(pid, pid) }
 
 // InheritedConfinement is Confinement of a process that may have run for a while:
@@ -52,8 +53,7 @@ var ErrOtherFilters = errors.New("other seccomp filters")
 
 // SameFilters says why a process that was forked by another one may be under other
 // seccomp filters than that one is now; nil: all its threads are under the same, which
-// are inherited and never fewer. Where the kernel does not tell the number of filters
-// (before Linux 5.9) nobody vouches for a process that has some.
+// are inherited and never fewer.
 func SameFilters(forked, by int) error {
 	parent, err := procid.ReadThread(by, by)
 	if err != nil {
@@ -66,8 +66,8 @@ func SameFilters(forked, by int) error {
 	switch {
 	case child.Seccomp != parent.Seccomp || child.Filters != parent.Filters:
 		return fmt.Errorf("%w: it has put itself under some since it was forked", ErrOtherFilters)
-	case child.Seccomp != 0 && child.Filters == 0:
-		return fmt.Errorf("%w: the kernel does not tell how many it has", ErrOtherFilters)
+	case child.Seccomp == unix.SECCOMP_MODE_STRICT:
+		return fmt.Errorf("%w: it is in the strict mode, which is none", ErrOtherFilters)
 	}
 	return checkFilters(forked)
 }

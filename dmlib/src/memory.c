@@ -122,18 +122,12 @@ int dm_memory_store(uint64_t address, uint64_t size, uint64_t value, bool compar
     return store(address, size, value, compare, expected, old);
 }
 
-/* Kernels before 4.17 do not know MAP_FIXED_NOREPLACE and map elsewhere. */
 int dm_memory_map(uint64_t address, uint64_t size) {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
     if (address % DM_PAGE_SIZE != 0 || size % DM_PAGE_SIZE != 0)
         return EINVAL;
     long memory = dm_syscall(SYS_mmap, address, size, PROT_READ | PROT_EXEC, flags, -1, 0);
-    if (memory < 0 && memory > -4096)
-        return (int)-memory;
-    if ((uint64_t)memory == address)
-        return 0;
-    dm_syscall(SYS_munmap, memory, size);
-    return EEXIST;
+    return memory < 0 ? (int)-memory : 0;
 }
 
 int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t expected,

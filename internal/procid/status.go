@@ -3,7 +3,6 @@
 package procid
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -89,10 +88,6 @@ func (s Status) Awaits() bool {
 
 // Ended says whether the thread has ended.
 func (s Status) Ended() bool { return s.State == 'Z' || s.State == 'X' }
-
-// FilterCount is how many seccomp filters there are; before Linux 5.9, where the kernel does
-// not tell, the mode: not 0 if there are any.
-func (s Status) FilterCount() int { return cmp.Or(s.Filters, s.Seccomp) }
 
 // known says which lines were there that nobody can do without.
 type known struct{ users, groups, capabilities bool }

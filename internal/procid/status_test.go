@@ -32,21 +32,6 @@ func TestParseStatus(t *testing.T) {
 	}
 }
 
-func TestFilterCount(t *testing.T) {
-	for _, row := range []struct {
-		status Status
-		want   int
-	}{
-		{Status{}, 0},
-		{Status{Seccomp: 2, Filters: 3}, 3},
-		{Status{Seccomp: 2}, 2}, // the kernel does not tell
-	} {
-		if got := row.status.FilterCount(); got != row.want {
-			t.Errorf("%+v: %d, want %d", row.status, got, row.want)
-		}
-	}
-}
-
 func TestParseStatusRefuses(t *testing.T) {
 	for name, content := range map[string]string{
 		"no state": "State:\n", "no number": "Tgid:\tx\n", "no inner id": "NSpid:\n", "short ids": "Uid:\t1001\n",

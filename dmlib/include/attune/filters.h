@@ -24,10 +24,9 @@ static inline uint32_t attune_append(uint32_t number, char digit) {
     return digit >= '0' && digit <= '9' ? number * 10 + (uint32_t)(digit - '0') : number;
 }
 
-/* Takes the next byte of the file. The count is in the last line whose name begins so:
- * Seccomp_filters, or, before Linux 5.9, the mode in Seccomp. */
+/* Takes the next byte of the file. */
 static inline void attune_count_filters(struct attune_filters *filters, char byte) {
-    static const char name[] = "Seccomp";
+    static const char name[] = "Seccomp_filters:";
     const uint32_t whole = sizeof(name) - 1;
     if (byte == '\n') {
         filters->matched = 0;
@@ -35,8 +34,6 @@ static inline void attune_count_filters(struct attune_filters *filters, char byt
         filters->count = attune_append(filters->count, byte);
     } else if (filters->matched < whole) {
         filters->matched = byte == name[filters->matched] ? filters->matched + 1 : whole + 1;
-        if (filters->matched == whole)
-            filters->count = 0;
     }
 }
 
