@@ -119,10 +119,8 @@ func (d *Database) migrate(ctx context.Context, o Options) error {
 				return err
 			}
 		}
-		for _, m := range o.Migrations[executed:] {
-			if _, err := tx.ExecContext(ctx, m); err != nil {
-				return err
-			}
+		if err := sqlfile.Execute(ctx, tx, o.Migrations[executed:]); err != nil {
+			return err
 		}
 		_, err = tx.ExecContext(ctx, "UPDATE layout SET version = $1", len(o.Migrations))
 		return err
@@ -139,12 +137,7 @@ func begin(ctx context.Context, tx *sql.Tx, schema string) error {
 	if path == schema {
 		statements = append([]string{"CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{schema}.Sanitize()}, statements...)
 	}
-	for _, s := range statements {
-		if _, err := tx.ExecContext(ctx, s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return sqlfile.Execute(ctx, tx, statements)
 }
 
 // version is how many migrations were executed; ErrNewer if more than are known.
@@ -160,10 +153,7 @@ func version(ctx context.Context, db interface {
 	if err := db.QueryRowContext(ctx, "SELECT version FROM layout").Scan(&version); err != nil {
 		return 0, err
 	}
-	if version > known {
-		return 0, fmt.Errorf("%w (layout %d, this one knows %d)", sqlfile.ErrNewer, version, known)
-	}
-	return version, nil
+	return version, sqlfile.CheckVersion(version, known)
 }
 
 // Write runs do in a transaction.

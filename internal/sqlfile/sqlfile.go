@@ -101,10 +101,8 @@ func (f *File) migrate(ctx context.Context, migrations []string) error {
 		if err != nil {
 			return err
 		}
-		for _, m := range migrations[executed:] {
-			if _, err := tx.ExecContext(ctx, m); err != nil {
-				return err
-			}
+		if err := Execute(ctx, tx, migrations[executed:]); err != nil {
+			return err
 		}
 		_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", len(migrations)))
 		return err
@@ -118,10 +116,25 @@ func version(ctx context.Context, db interface {
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return 0, err
 	}
-	if version > known {
-		return 0, fmt.Errorf("%w (layout %d, this one knows %d)", ErrNewer, version, known)
+	return version, CheckVersion(version, known)
+}
+
+// CheckVersion is ErrNewer if more migrations were executed than are known.
+func CheckVersion(executed, known int) error {
+	if executed > known {
+		return fmt.Errorf("%w (layout %d, this one knows %d)", ErrNewer, executed, known)
 	}
-	return version, nil
+	return nil
+}
+
+// Execute executes statements, one after the other.
+func Execute(ctx context.Context, tx *sql.Tx, statements []string) error {
+	for _, s := range statements {
+		if _, err := tx.ExecContext(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Write runs do in a transaction that nobody else writes beside.
