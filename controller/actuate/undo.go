@@ -213,6 +213,6 @@ func final(err error) bool {
 	if parts, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(parts.Unwrap(), func(part error) bool { return !final(part) })
 	}
-	var last access.Final
-	return errors.As(err, &last)
+	_, last := errors.AsType[access.Final](err)
+	return last
 }

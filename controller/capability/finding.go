@@ -31,13 +31,13 @@ func unavailable(reason, remedy string) finding {
 // refused is what an error says; remedy is for the lack of a privilege, kernel
 // for a kernel that does not know the call, where the error has none.
 func refused(err error, remedy, kernel string) finding {
-	var unsupported *bpf.UnsupportedError
+	unsupported, is := errors.AsType[*bpf.UnsupportedError](err)
 	switch {
-	case errors.As(err, &unsupported) && unsupported.Remedy != "":
+	case is && unsupported.Remedy != "":
 		return unavailable(unsupported.Reason, unsupported.Remedy)
 	case errors.Is(err, os.ErrPermission):
 		return unavailable(notPermitted, remedy)
-	case unsupported != nil:
+	case is:
 		return unavailable(unsupported.Reason, kernel)
 	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, bpf.ErrUnsupported):
 		return unavailable("this kernel does not have it", kernel)

@@ -100,11 +100,7 @@ func exists(path string) error {
 
 // tryNext tells whether execvp goes on to the next element of PATH.
 func tryNext(err error) bool {
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return false
-	}
-	switch errno {
+	switch errno, _ := errors.AsType[syscall.Errno](err); errno {
 	case syscall.EACCES, syscall.ENOENT, syscall.ENOTDIR, syscall.ESTALE, syscall.ENODEV, syscall.ETIMEDOUT:
 		return true
 	}

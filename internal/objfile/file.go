@@ -84,7 +84,7 @@ func nameOf(file *os.File) string {
 // openRegular opens a regular file for reading. What is none is no ELF file.
 func openRegular(path string) (*os.File, error) {
 	file, err := regular.Open(path)
-	if kind := (*regular.KindError)(nil); errors.As(err, &kind) {
+	if _, is := errors.AsType[*regular.KindError](err); is {
 		return nil, fmt.Errorf("%s: %w: not a regular file", path, ErrNotELF)
 	}
 	return file, err

@@ -171,11 +171,10 @@ func (d *Database) Write(ctx context.Context, do func(*sql.Tx) error) error {
 
 // Code is the SQLSTATE of an error; empty if the server did not send one.
 func Code(err error) string {
-	var e *pgconn.PgError
-	if !errors.As(err, &e) {
-		return ""
+	if e, is := errors.AsType[*pgconn.PgError](err); is {
+		return e.Code
 	}
-	return e.Code
+	return ""
 }
 
 // Away says whether an error is that of a server that does not answer, or not yet or no

@@ -135,8 +135,8 @@ func conflict(err error) bool {
 	}
 	// Of a bucket with replicas; the library has no name for it.
 	const wrongLastSequence = 10164
-	api := new(jetstream.APIError)
-	return errors.As(err, &api) && api.ErrorCode == wrongLastSequence
+	api, is := errors.AsType[*jetstream.APIError](err)
+	return is && api.ErrorCode == wrongLastSequence
 }
 
 // nextEpoch counts upward also where the registry has lost the last one: the

@@ -62,11 +62,10 @@ func Open(ctx context.Context, path string, o Options) (*File, error) {
 
 // Code is SQLite's primary result code of an error; false if it is not one of SQLite's.
 func Code(err error) (code int, ok bool) {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return 0, false
+	if e, is := errors.AsType[*sqlite.Error](err); is {
+		return e.Code() & 0xff, true
 	}
-	return e.Code() & 0xff, true
+	return 0, false
 }
 
 // Busy is the code of a file that another process has locked.

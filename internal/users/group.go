@@ -118,11 +118,11 @@ const notThere, notListed = 2, 3
 // getent says what there is of what is asked for, nothing if there is no getent: only the files know users then.
 func getent(ctx context.Context, arguments ...string) (string, error) {
 	text, err := exec.CommandContext(ctx, "getent", arguments...).Output()
-	var exit *exec.ExitError
+	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("getent %s: %w", strings.Join(arguments, " "), ctx.Err())
-	case err == nil, errors.As(err, &exit) && (exit.ExitCode() == notThere || exit.ExitCode() == notListed):
+	case err == nil, exited && (exit.ExitCode() == notThere || exit.ExitCode() == notListed):
 		return string(text), nil
 	case errors.Is(err, exec.ErrNotFound):
 		return "", nil

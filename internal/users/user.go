@@ -26,7 +26,7 @@ func UserID(ctx context.Context, name string) (uint32, error) {
 	if err == nil {
 		return parse(found.Uid)
 	}
-	if unknown := user.UnknownUserError(""); !errors.As(err, &unknown) {
+	if _, unknown := errors.AsType[user.UnknownUserError](err); !unknown {
 		return 0, err
 	}
 	return askDirectory(ctx, name)

@@ -74,9 +74,8 @@ func readNextflow(f File) (result Result, err error) {
 
 // failCSV is the error of a line that has no cells.
 func (f File) failCSV(err error) error {
-	var wrong *csv.ParseError
 	line := 0
-	if errors.As(err, &wrong) {
+	if wrong, is := errors.AsType[*csv.ParseError](err); is {
 		line, err = wrong.Line, wrong.Err
 	}
 	return f.fail(line, nextflowRemedy, "%w", err)
