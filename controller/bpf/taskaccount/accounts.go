@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"sync"
-	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -99,22 +97,19 @@ func (a *Accounts) StopFrom(tid int) error {
 func (a *Accounts) Read(handle func(Process)) error {
 	a.reading.Lock()
 	defer a.reading.Unlock()
-	a.reader.SetDeadline(time.Unix(1, 0))
-	for record := (ringbuf.Record{}); ; {
-		err := a.reader.ReadInto(&record)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil
-		}
+	err := bpf.DrainRing(a.reader, func(sample []byte) error {
 		var raw taskAccountProcessAccount
-		if err == nil && len(record.RawSample) != int(unsafe.Sizeof(raw)) {
-			err = fmt.Errorf("%d bytes", len(record.RawSample))
+		if len(sample) != int(unsafe.Sizeof(raw)) {
+			return fmt.Errorf("%d bytes", len(sample))
 		}
-		if err != nil {
-			return fmt.Errorf("read account of a process: %w", err)
-		}
-		copy(unsafe.Slice((*byte)(unsafe.Pointer(&raw)), unsafe.Sizeof(raw)), record.RawSample)
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&raw)), unsafe.Sizeof(raw)), sample)
 		handle(processOf(&raw))
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read account of a process: %w", err)
 	}
+	return nil
 }
 
 // livingTries bounds how often the table of processes is read again because too many ended meanwhile.

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"sync"
-	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -100,20 +98,10 @@ func (f *Files) programs() map[string]*ebpf.Program {
 func (f *Files) Read() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.reader.SetDeadline(time.Unix(1, 0))
-	for record := (ringbuf.Record{}); ; {
-		err := f.reader.ReadInto(&record)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return f.failed
-		}
-		if err == nil {
-			err = f.keepName(record.RawSample)
-		}
-		if err != nil {
-			f.failed = fmt.Errorf("read name of a file: %w", err)
-			return f.failed
-		}
+	if err := bpf.DrainRing(f.reader, f.keepName); err != nil {
+		f.failed = fmt.Errorf("read name of a file: %w", err)
 	}
+	return f.failed
 }
 
 func (f *Files) keepName(sample []byte) error {
