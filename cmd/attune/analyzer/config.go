@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
@@ -202,29 +201,19 @@ func readService(v *viper.Viper, file string, required bool, known []string) err
 	}
 	slices.Sort(drops)
 	for _, one := range append([]string{file}, drops...) {
-		if err := ours(one); err != nil {
-			return fmt.Errorf("configuration %w", err)
-		}
-		if err := settings.MergeKnown(v, one, known); err != nil {
+		if err := settings.MergeKnown(v, one, openOurs, known); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ours is an error if somebody else may have written a file that is there.
-func ours(path string) error {
+// openOurs opens a file that nobody else may have written.
+func openOurs(path string) (*os.File, error) {
 	if path == os.DevNull {
-		return nil
+		return os.Open(path)
 	}
-	file, err := trusted.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return file.Close()
+	return trusted.Open(path)
 }
 
 // analyzerFrom takes the settings.

@@ -29,7 +29,7 @@ func PackedSettings(flags *pflag.FlagSet, file string) ([]byte, error) {
 		if _, err := os.Stat(file); err != nil {
 			return nil, exitcode.UsageError(err, "name a configuration file with --config")
 		}
-		if err := merge(v, file, os.Open, runKeys()); err != nil { // it was named, whoever wrote it
+		if err := MergeKnown(v, file, os.Open, runKeys()); err != nil { // it was named, whoever wrote it
 			return nil, exitcode.UsageError(err, "correct the file")
 		}
 	}
@@ -88,7 +88,7 @@ func filesBelow(bases []string) []string {
 
 // Merge adds one file of settings of a run, which need not exist. It must be root's or this
 // user's.
-func Merge(v *viper.Viper, file string) error { return MergeKnown(v, file, runKeys()) }
+func Merge(v *viper.Viper, file string) error { return MergeKnown(v, file, openOwn, runKeys()) }
 
 // EachFile has read take what it looks for from each of the files of settings, by itself, in
 // their order.
@@ -108,16 +108,13 @@ func EachFile(files []string, read func(from *values.Reader)) error {
 
 func runKeys() []string { return append(fileKeys(), KeyAnalyzer, KeyRegistry, KeyArchiveAt) }
 
-// MergeKnown is Merge for other settings. known are the keys that may
-// stand in it; tunlets and registrations have keys below them.
-func MergeKnown(v *viper.Viper, file string, known []string) error {
-	return merge(v, file, openOwn, known)
-}
-
 // openOwn opens a file that root or this user owns. HOME may be another user's, as by sudo -E:
 // their settings say which files are written, and by root those would be any.
 func openOwn(file string) (*os.File, error) {
 	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrPermission) && !strings.HasPrefix(file, SiteDir) {
+		return nil, fs.ErrNotExist // HOME is still somebody else's, as after su
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -131,14 +128,14 @@ func openOwn(file string) (*os.File, error) {
 	return f, nil
 }
 
-// merge adds what stands in a file, if there is one.
-func merge(v *viper.Viper, file string, open func(string) (*os.File, error), known []string) error {
+// MergeKnown is Merge for other settings, in a file that open opens, if there is one, and
+// refuses if somebody may have written it who is not to. known are the keys that may stand
+// in it; tunlets and registrations have keys below them.
+func MergeKnown(v *viper.Viper, file string, open func(string) (*os.File, error), known []string) error {
 	f, err := open(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case errors.Is(err, fs.ErrPermission) && !strings.HasPrefix(file, SiteDir):
-		return nil // HOME is still somebody else's, as after su
 	case err != nil:
 		return fmt.Errorf("configuration: %w", err)
 	}

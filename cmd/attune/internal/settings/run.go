@@ -108,7 +108,7 @@ func load(flags *pflag.FlagSet, files []string, packed string) (config.Run, erro
 		}
 	}
 	if packed != "" {
-		if err := MergeKnown(v, packed, packedKeys()); err != nil {
+		if err := MergeKnown(v, packed, openOwn, packedKeys()); err != nil {
 			return config.Run{}, exitcode.UsageError(err, "pack it anew")
 		}
 	}
