@@ -77,10 +77,8 @@ func (u User) LibraryDir(run *Dir) string {
 // StateDir returns a directory for undo journals, made if need be: one that
 // outlives the run, else run itself, and then a crash cannot be made good.
 func (u User) StateDir(run *Dir) string {
-	for _, dir := range u.states() {
-		if u.own(dir, 0o700) == nil && unix.Access(dir, unix.W_OK) == nil {
-			return dir
-		}
+	if dir, err := u.LastingStateDir(); err == nil {
+		return dir
 	}
 	return run.Path
 }
