@@ -53,25 +53,20 @@ func (b bpfStream) close() error { return b.Close() }
 
 // connectorStream is the kernel's process connector: everything that every
 // process does.
-type connectorStream struct{ track.Source }
+type connectorStream struct {
+	track.Source
+	passive
+}
 
 func openConnector() (stream, error) {
 	source, err := track.NewConnector()
 	if err != nil {
 		return nil, err
 	}
-	return connectorStream{source}, nil
+	return connectorStream{Source: source}, nil
 }
 
 func (connectorStream) mode() string { return ModeWatch }
-
-func (connectorStream) follow(int, uint32) error { return nil }
-
-func (connectorStream) unfollow(int) error { return nil }
-
-func (connectorStream) account(int) error { return nil }
-
-func (connectorStream) want([]procevent.Name) error { return nil }
 
 func (c connectorStream) run(ctx context.Context, handle func(event)) error {
 	return c.Run(ctx, func(e track.Event) { handle(event{Event: e}) })

@@ -17,6 +17,8 @@ import (
 // poller makes events of what it finds in /proc at an interval. What lives
 // shorter than that it misses.
 type poller struct {
+	passive
+
 	interval time.Duration
 	scans    int
 	known    map[int]*polled
@@ -47,15 +49,18 @@ func newPoller(interval time.Duration) *poller {
 	return p
 }
 
+// passive is what a stream has that tells of all processes, whatever is asked of it.
+type passive struct{}
+
+func (passive) follow(int, uint32) error { return nil }
+
+func (passive) unfollow(int) error { return nil }
+
+func (passive) account(int) error { return nil }
+
+func (passive) want([]procevent.Name) error { return nil }
+
 func (*poller) mode() string { return ModePoll }
-
-func (*poller) follow(int, uint32) error { return nil }
-
-func (*poller) unfollow(int) error { return nil }
-
-func (*poller) account(int) error { return nil }
-
-func (*poller) want([]procevent.Name) error { return nil }
 
 func (*poller) lost() uint64 { return 0 }
 
