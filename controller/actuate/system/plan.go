@@ -46,30 +46,32 @@ type Plan struct {
 // Validate checks knob and value without a process: [ErrUnknownKnob],
 // [ErrBadValue]. It returns the knob.
 func Validate(request Request) (Knob, error) {
-	k, err := find(request.Knob)
-	if err != nil {
-		return Knob{}, err
+	k, _, err := request.parse()
+	return k.Knob, err
+}
+
+// parse is the knob, and the value as it is set.
+func (r Request) parse() (k knob, value string, err error) {
+	if k, err = find(r.Knob); err != nil {
+		return k, "", err
 	}
-	if _, err := k.parse(request.Value); err != nil {
-		return k.Knob, fmt.Errorf("%s: %w", k.Name, err)
+	if value, err = k.parse(r.Value); err != nil {
+		return k, "", fmt.Errorf("%s: %w", k.Name, err)
 	}
 	switch k.On {
 	case OnThreads, OnSockets, OnPipes:
 	default:
-		if request.On != Everywhere {
-			return k.Knob, fmt.Errorf("%s: %w: it applies to the %s as a whole, leave @%d out", k.Name, ErrBadValue, k.On, request.On)
+		if r.On != Everywhere {
+			return k, "", fmt.Errorf("%s: %w: it applies to the %s as a whole, leave @%d out", k.Name, ErrBadValue, k.On, r.On)
 		}
 	}
-	return k.Knob, nil
+	return k, value, nil
 }
 
 // Prepare checks a change and reads the old values; it touches nothing. Every
 // error is a reason not to try.
 func Prepare(t *Target, request Request) (*Plan, error) {
-	if _, err := Validate(request); err != nil {
-		return nil, err
-	}
-	k, err := find(request.Knob)
+	k, asked, err := request.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +79,7 @@ func Prepare(t *Target, request Request) (*Plan, error) {
 		return nil, err
 	}
 	t.inJob = request.InJob
-	p := &Plan{target: t, knob: k, all: request.On == Everywhere}
-	if p.asked, err = k.parse(request.Value); err != nil {
-		return nil, err
-	}
+	p := &Plan{target: t, knob: k, asked: asked, all: request.On == Everywhere}
 	places, err := k.places(t, request.On)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", k.Name, err)
