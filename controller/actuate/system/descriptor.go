@@ -23,18 +23,15 @@ var links = map[uint32]string{unix.S_IFSOCK: "socket:[", unix.S_IFIFO: "pipe:["}
 // pipes among them, the link is read only: for one of a server that is out of reach
 // nobody may ever answer.
 func (t *Target) descriptors(scope Scope, fileType uint32) ([]Place, error) {
-	dir := fmt.Sprintf("/proc/%d/fd", t.pid())
-	entries, err := os.ReadDir(dir)
+	dir := procid.Path(t.pid(), "fd")
+	numbers, err := procid.AppendNumbers(nil, dir)
 	if err != nil {
-		return nil, fmt.Errorf("descriptors of process %d: %w", t.pid(), procid.GoneError(err))
+		return nil, fmt.Errorf("descriptors of process %d: %w", t.pid(), err)
 	}
+	slices.Sort(numbers)
 	var places []Place
-	for _, entry := range entries {
-		number, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		link, err := os.Readlink(dir + "/" + entry.Name())
+	for _, number := range numbers {
+		link, err := os.Readlink(dir + "/" + strconv.Itoa(number))
 		switch {
 		case errors.Is(err, os.ErrPermission):
 			return nil, fmt.Errorf("descriptors of process %d: %w", t.pid(), err)
@@ -47,7 +44,6 @@ func (t *Target) descriptors(scope Scope, fileType uint32) ([]Place, error) {
 		}
 		places = append(places, Place{Scope: scope, Number: number, Device: uint64(st.Dev), Inode: st.Ino})
 	}
-	slices.SortFunc(places, func(a, b Place) int { return a.Number - b.Number })
 	seen := map[[2]uint64]bool{}
 	return slices.DeleteFunc(places, func(p Place) bool {
 		id := [2]uint64{p.Device, p.Inode}
@@ -58,7 +54,7 @@ func (t *Target) descriptors(scope Scope, fileType uint32) ([]Place, error) {
 
 // file is that of a descriptor of the process.
 func (t *Target) file(number int) (unix.Stat_t, error) {
-	return procid.FileOf(fmt.Sprintf("/proc/%d/fd/%d", t.pid(), number))
+	return procid.FileOf(procid.Path(t.pid(), "fd/"+strconv.Itoa(number)))
 }
 
 // isFile says whether a file is the one of the place.
