@@ -18,9 +18,9 @@
 //	controller, ending, list, budget  attuned's side: a session
 //	restore                     and what a dead one has left
 //	requests                    what its process asks for
-//	served, begin, echo         what attuned has for it
-//	serve, session, pages       the side of the process
-//	source, finder, rules, log, tell  what reaches its controller through attuned
+//	served, echo                what attuned has for it
+//	serve, session              the side of the process
+//	source, finder, rules, log  what reaches its controller through attuned
 //	pool, guard                 how processes begin, and one that outlives attuned
 //	start, confine, calls       and what they may
 //	relay                       to the Analyzer

@@ -4,6 +4,7 @@ package child
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/actuate/kinds"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -194,4 +196,43 @@ func (*session) restore(what restoring) (any, error) {
 		all = append(all, Restored{Error: err.Error()})
 	}
 	return all, nil
+}
+
+// pageBytes is about how much of a list goes in one message.
+const pageBytes = 256 << 10
+
+// listProcesses tells of the processes under control.
+func (*session) listProcesses(c *controller.Controller, from page, _ *os.File) (any, error) {
+	return pageOf(from.From, c.Processes(), func(p *attunev1.Process) ([]byte, error) { return encoded(p) })
+}
+
+// listChanges tells of the changes in force.
+func (*session) listChanges(c *controller.Controller, from page, _ *os.File) (any, error) {
+	return pageOf(from.From, c.Changes(), func(one actuate.InForce) ([]byte, error) { return json.Marshal(one) })
+}
+
+// pageOf is the page of a list that begins somewhere.
+func pageOf[T any](from int, all []T, encode func(T) ([]byte, error)) (page, error) {
+	told := page{From: from, Of: len(all)}
+	for size, next := 0, max(from, 0); next < len(all) && size < pageBytes; next++ {
+		text, err := encode(all[next])
+		if err != nil {
+			return told, err
+		}
+		told.Items = append(told.Items, text)
+		size += len(text)
+	}
+	return told, nil
+}
+
+// over tells that the Analyzer wants the session ended.
+func (c *conversation) over(keep []string, reason error) {
+	_ = c.tell(over, ending{keep, reason.Error()}) // attuned is gone otherwise
+}
+
+// answered tells what became of a change.
+func (c *conversation) answered(result *attunev1.ActionResult) {
+	if text, err := encoded(result); err == nil { // what cannot be encoded reaches no Analyzer either
+		_ = c.tell(answered, text) // attuned is gone otherwise
+	}
 }
