@@ -19,9 +19,9 @@
 //
 // A file uses those below it, and those in its line:
 //
-//	resolve, noobject, elsewhere       a name in a process: where, or what comes close
+//	resolve, elsewhere                 a name in a process: where, or what comes close
 //	images, image, knownas             objects as a process has mapped them
-//	calls, indirect, slot, unwind      what a file has beside symbols
+//	calls, slot, unwind                what a file has beside symbols
 //	functions, lookup, separate        names in a file, and in its debug file
 //	cache, digest, inspect, script     files kept open; programs before they are run
 //	file, answers, checksums, outline, frames, address, debugdirs

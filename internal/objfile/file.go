@@ -104,3 +104,10 @@ func (f *File) Close() error {
 // DebugDirs are where the Cache that the file was opened through looks for
 // separate debug files.
 func (f *File) DebugDirs() DebugDirs { return f.debugDirs }
+
+// Kept returns what read makes of the whole file, the same for all who ask for a T at the
+// time: processes share the files that a Cache has open. They must not modify it.
+func Kept[T any](f *File, read func() (*T, error)) (*T, error) {
+	kept, _ := f.kept.LoadOrStore((*T)(nil), new(keptTable[T]))
+	return kept.(*keptTable[T]).get(read) //nolint:forcetypeassert // what the key says
+}
