@@ -22,3 +22,22 @@ func Signals() (all []Signal) {
 	}
 	return all
 }
+
+// Detail is a kind of details: a table of what is read from outside a process only
+// when a tunlet asks for it by [Host.WantDetails]. String returns its name: threads,
+// sockets and so on. docs/reference/signals.md has the fields of each.
+type Detail = series.TableID
+
+// Details are what a round read of a process beside its signals. A kind is nil
+// in rounds in which it was not read: a bounded number of threads and
+// descriptors is read in each one, of all processes in turn.
+type Details = series.Details
+
+// ThreadKey names a thread of a process for good.
+type ThreadKey struct {
+	TID        int
+	StartTicks uint64
+}
+
+// KeyOf returns the thread's name for good.
+func KeyOf(t *ThreadDetail) ThreadKey { return ThreadKey{t.TID, t.StartTicks} }
