@@ -75,6 +75,15 @@ func (s *scanner) scanMembers(there map[int]bool) {
 	s.members.forgetSessions()
 }
 
+// endAll tells the ends that nobody has told when all is over.
+func (s *scanner) endAll() {
+	for _, m := range s.members.byPID {
+		if m.message != nil && !s.alive(m, nil) {
+			s.images.end(m)
+		}
+	}
+}
+
 func (s *scanner) alive(m *member, there map[int]bool) bool {
 	switch {
 	case m.held != nil:

@@ -63,7 +63,7 @@ func New(options Options) (*Tracker, error) {
 
 // Run follows processes until ctx ends, and then returns nil after all of its
 // goroutines have ended. The Handler is told before of what the source knew by
-// then, but not of an end of processes that live on. A source that fails is
+// then and of processes that have ended, but not of an end of those that live on. A source that fails is
 // logged and replaced by polling.
 func (t *Tracker) Run(ctx context.Context) error {
 	defer close(t.stopped)
@@ -85,6 +85,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 		if t.state.feed.on {
 			t.catchUp(events, sourceEnded)
 		}
+		t.state.scanner.endAll()
 		return nil
 	})
 	err := group.Wait()

@@ -120,6 +120,33 @@ func TestLastProcessesAreTold(t *testing.T) {
 	}
 }
 
+// TestLastEndIsTold: without a source, an end that nobody has seen when the tracker is stopped is
+// told as well.
+func TestLastEndIsTold(t *testing.T) {
+	for range 20 { // what else sees an end may be in time
+		r := newRecorder(t)
+		tracker, err := track.New(track.Options{JobID: jobID(t), Handler: r, PollInterval: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := mustStart(t, "true")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- tracker.Run(ctx) }()
+		handle := mustFollow(t, tracker, j.pid())
+		if err := j.End(t); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if r.ended[handle] == nil {
+			t.Fatalf("process %d has not ended, as far as is told", handle)
+		}
+	}
+}
+
 func TestReusedPID(t *testing.T) {
 	s := begin(t, "true")
 	born := now()
