@@ -25,7 +25,7 @@ type process struct {
 	controller *controller
 	info       *attunev1.Process // with the session's handle, never modified; nil after its end
 	started    time.Duration
-	shift      shift // by which that was told
+	shift      shift    // by which that was told
 	introduced bool     // the tunlets know of it
 	changes    []string // ids of those that were sent to it
 	ended      bool

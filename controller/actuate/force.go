@@ -170,7 +170,8 @@ func (f *force) amendNext(id string, like func(u Undo, in access.Process) bool, 
 func (f *force) amendLater(in Changed, like func(u Undo, in access.Process) bool, amended func(u Undo, in access.Process) Undo) error {
 	ids := f.ids()
 	for _, id := range slices.Backward(ids[:max(slices.Index(ids, in.id), 0)]) {
-		if later := f.find(id); later != nil && f.has(later, like) {
+		later := f.find(id)
+		if later != nil && slices.ContainsFunc(f.undoOf(later), func(u Undo) bool { return like(u, later.process) }) {
 			if err := f.amendBeside(in.Process, id, later, func(u Undo) Undo { return amended(u, later.process) }); err != nil {
 				return err
 			}
@@ -208,11 +209,6 @@ func (f *force) amend(id string, change *appliedChange, amended func(Undo) Undo)
 	defer f.mu.Unlock()
 	change.plan.Undo = p.Undo
 	return nil
-}
-
-// has says whether a change has an undo like that.
-func (f *force) has(change *appliedChange, like func(u Undo, in access.Process) bool) bool {
-	return slices.ContainsFunc(f.undoOf(change), func(u Undo) bool { return like(u, change.process) })
 }
 
 // undoOf returns what undoes a change, for whoever does not hold the lock of its process.

@@ -153,3 +153,16 @@ func (j *Journal) Close() error {
 	}
 	return errors.Join(err, j.file.Close())
 }
+
+// journalsIn lists the journals of this node and pid namespace.
+func journalsIn(dir string) ([]string, error) {
+	where, err := place()
+	if err != nil {
+		return nil, err
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*."+where+journalSuffix))
+	if err != nil {
+		return nil, fmt.Errorf("list journals: %w", err)
+	}
+	return paths, nil
+}

@@ -38,19 +38,6 @@ func (k Kinds) restore(dir string, now time.Duration) ([]Restored, error) {
 	return below.undo(dead, now), errors.Join(err, keptErr, dead.close())
 }
 
-// journalsIn lists the journals of this node and pid namespace.
-func journalsIn(dir string) ([]string, error) {
-	where, err := place()
-	if err != nil {
-		return nil, err
-	}
-	paths, err := filepath.Glob(filepath.Join(dir, "*."+where+journalSuffix))
-	if err != nil {
-		return nil, fmt.Errorf("list journals: %w", err)
-	}
-	return paths, nil
-}
-
 // left opens the journals of dead controllers in dir, and reads what living ones have in force.
 func (n newUndos) left(dir string) (dead journals, living []record, err error) {
 	paths, err := journalsIn(dir)

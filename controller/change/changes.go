@@ -114,23 +114,6 @@ func (c *Changes) Renew(r *attunev1.RenewLease) {
 	}
 }
 
-// Look has changes undone that the Analyzer no longer stands for, and gives up those that
-// others have overridden. It waits for no process, nor does an undo in one for another.
-func (c *Changes) Look(now time.Time) {
-	if ended := c.leases.expired(now, c.actuator.Applied); len(ended) > 0 {
-		overridden := c.leases.overridden(ended)
-		c.options.Go(func() { c.undoEnded(ended, overridden) })
-	}
-	for _, overridden := range c.actuator.Overridden() {
-		if c.leases.yield(overridden.ID, overridden.Reason, now) {
-			c.options.Go(func() { c.answerAll("", c.actuator.Yield(context.WithoutCancel(c.options.Context), overridden)) })
-		}
-	}
-	if now.Sub(c.opened) < TakeOverTime {
-		c.TakeOver()
-	}
-}
-
 // Apply makes changes, all or nothing, and answers. If the connection by which they were
 // asked for is lost meanwhile, they are the Analyzer's only if it says so.
 func (c *Changes) Apply(connection uint64, requestID string, changes []*attunev1.Change) {
@@ -148,6 +131,16 @@ func (c *Changes) Apply(connection uint64, requestID string, changes []*attunev1
 		items = append(items, item)
 	}
 	c.answerAll(requestID, c.actuator.ApplySet(c.options.Context, items, c.hooks(connection)))
+}
+
+// hooks have leases of what is made, and of what failed and is yet to be taken back.
+func (c *Changes) hooks(connection uint64) actuate.SetHooks {
+	return actuate.SetHooks{
+		Applied: func(change *attunev1.Change) {
+			c.leases.add(change.GetId(), time.Duration(change.GetLeaseNanos()), connection, time.Now())
+		},
+		Undoing: func(changeID string) { c.leases.owe(changeID, time.Now()) },
+	}
 }
 
 // whyNot is why none of the changes may be made; nil: the policy of actions decides.

@@ -23,18 +23,6 @@ func (c *Changes) Restore() {
 	}
 }
 
-// undoEnded takes changes back whose lease has ended. The Analyzer knows that of itself, but for
-// those that are given up for what somebody else has changed.
-func (c *Changes) undoEnded(ended []string, overridden map[string]string) {
-	for result := range actuate.UndoEach(context.WithoutCancel(c.options.Context), c.actuator, ended) {
-		id := result.GetChangeId()
-		c.options.Log.Warn("change undone after its lease", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
-		if reason := overridden[id]; reason != "" {
-			c.answerAll("", actuate.Yielded(c.actuator, actuate.Overridden{ID: id, Reason: reason}, result))
-		}
-	}
-}
-
 // Hold leaves the changes that are proven good in force for the next controller, until a
 // time since boot, undoes the others, and lets nothing more come into force. It returns
 // the number of those that stay, and why others do that could not be undone.

@@ -7,9 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/attune-hpc/attune/controller/actuate"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // maxLease bounds what an Analyzer may ask for.
@@ -187,14 +184,4 @@ func (l *leases) expired(now time.Time, inForce func() []string) []string {
 	}
 	l.until = kept
 	return out
-}
-
-// hooks have leases of what is made, and of what failed and is yet to be taken back.
-func (c *Changes) hooks(connection uint64) actuate.SetHooks {
-	return actuate.SetHooks{
-		Applied: func(change *attunev1.Change) {
-			c.leases.add(change.GetId(), time.Duration(change.GetLeaseNanos()), connection, time.Now())
-		},
-		Undoing: func(changeID string) { c.leases.owe(changeID, time.Now()) },
-	}
 }

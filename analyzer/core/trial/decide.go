@@ -4,6 +4,7 @@ package trial
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -107,4 +108,29 @@ func alphaOf(last bool) float64 {
 // share returns which part of the time from start to end is over at now, above 0.
 func share(start, now, end time.Duration) float64 {
 	return min(1, max(0.01, float64(now-start)/float64(max(1, end-start))))
+}
+
+// judgement returns the findings for people.
+func (t *turns) judgement(f findings, lower bool) *Judgement {
+	if f.counted != nil {
+		return f.judgement(f.counted.off, f.counted.on)
+	}
+	j := f.judgement(t.off, t.in)
+	var levels []float64
+	for _, one := range t.compared[len(t.compared)-f.pairs:] {
+		levels = append(levels, one.level)
+	}
+	level, half := geometricMedian(levels), math.Sqrt(f.gain)
+	if lower {
+		half = 1 / half
+	}
+	switch { // where one is nothing, there is no middle between both: the other stays the mean
+	case half == 0:
+		j.After.Median = 0
+	case math.IsInf(half, 1):
+		j.Before.Median = 0
+	default:
+		j.Before.Median, j.After.Median = level/half, level*half
+	}
+	return j
 }

@@ -180,28 +180,3 @@ func (t turn) beginning(half int) []point { return t.points[:min(half, len(t.poi
 
 // end returns its last samples.
 func (t turn) end(half int) []point { return t.points[max(0, len(t.points)-half):] }
-
-// judgement returns the findings for people.
-func (t *turns) judgement(f findings, lower bool) *Judgement {
-	if f.counted != nil {
-		return f.judgement(f.counted.off, f.counted.on)
-	}
-	j := f.judgement(t.off, t.in)
-	var levels []float64
-	for _, one := range t.compared[len(t.compared)-f.pairs:] {
-		levels = append(levels, one.level)
-	}
-	level, half := geometricMedian(levels), math.Sqrt(f.gain)
-	if lower {
-		half = 1 / half
-	}
-	switch { // where one is nothing, there is no middle between both: the other stays the mean
-	case half == 0:
-		j.After.Median = 0
-	case math.IsInf(half, 1):
-		j.Before.Median = 0
-	default:
-		j.Before.Median, j.After.Median = level/half, level*half
-	}
-	return j
-}

@@ -5,16 +5,12 @@ package uprobe
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
 
 	"github.com/cilium/ebpf/link"
-	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -78,6 +74,21 @@ func (a *attacher) link(p *attached) (err error) {
 	return err
 }
 
+// linkHolders attaches a narrow point in each process for which it is held, but for
+// those that have executed a translator since.
+func (a *attacher) linkHolders(p *attached) (err error) {
+	for pid, h := range p.holders {
+		if translatorOf(pid) != "" {
+			continue
+		}
+		h.links, err = a.linkIn(p, pid)
+		if err != nil && !errors.Is(err, procid.ErrGone) {
+			return err
+		}
+	}
+	return nil
+}
+
 // linkIn attaches all functions of p in one process, or with 0 in all that map the file,
 // and notes those that the kernel refuses. The caller holds mu.
 func (a *attacher) linkIn(p *attached, pid int) (all []io.Closer, err error) {
@@ -99,7 +110,7 @@ func (a *attacher) linkIn(p *attached, pid int) (all []io.Closer, err error) {
 	// does not say which.
 	for _, one := range p.spots {
 		links, err := a.linkAll(executable, legs, []spot{one}, pid)
-		if err := a.ofNoFunction(err, pid); err != nil {
+		if err := ofNoFunction(err, pid, a.programs.multi); err != nil {
 			a.detacher.detach(all, nil)
 			return nil, err
 		}
@@ -112,21 +123,6 @@ func (a *attacher) linkIn(p *attached, pid int) (all []io.Closer, err error) {
 		return nil, &RefusedError{Path: p.spec.Path, Symbols: p.symbols}
 	}
 	return all, nil
-}
-
-// ofNoFunction is why nothing can be attached whatever the function: the privilege is
-// missing, or the process has ended (procid.ErrGone), which the kernel tells in several ways.
-func (a *attacher) ofNoFunction(err error, pid int) error {
-	if errors.Is(err, os.ErrPermission) {
-		return a.notPermitted(err)
-	}
-	if err == nil || pid == 0 {
-		return nil
-	}
-	if stat, statErr := procid.ReadStat(pid); statErr == nil && !stat.Zombie() {
-		return nil
-	}
-	return fmt.Errorf("probe process %d: %w", pid, procid.GoneError(unix.ESRCH))
 }
 
 // planAll makes the plans of p, one for all symbols whose parameters lie alike,
@@ -160,15 +156,6 @@ func (a *attacher) planAll(p *attached) ([]spot, error) {
 	}
 	slices.SortFunc(spots, func(a, b spot) int { return cmp.Compare(a.offset, b.offset) })
 	return slices.CompactFunc(spots, func(a, b spot) bool { return a.offset == b.offset }), nil
-}
-
-// notPermitted: one perf event per function takes more than uprobe_multi does.
-func (a *attacher) notPermitted(err error) error {
-	remedy := bpf.PrivilegeRemedy
-	if !a.programs.multi {
-		remedy = "needs root or CAP_SYS_ADMIN before Linux 6.6"
-	}
-	return &bpf.UnsupportedError{Feature: uprobes, Reason: "not permitted", Remedy: remedy, Err: err}
 }
 
 // linkAll attaches all legs at all spots, or none.

@@ -3,11 +3,9 @@
 package uprobe
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/attune-hpc/attune/controller/bpf"
-	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // narrowSince is the first version of Linux in which uprobe_multi in one process is
@@ -79,21 +77,6 @@ func (a *attacher) narrow(p *attached) error {
 	err := a.link(p)
 	a.detacher.detach(wide, func() { a.plans.release(plans) })
 	return err
-}
-
-// linkHolders attaches a narrow point in each process for which it is held, but for
-// those that have executed a translator since.
-func (a *attacher) linkHolders(p *attached) (err error) {
-	for pid, h := range p.holders {
-		if translatorOf(pid) != "" {
-			continue
-		}
-		h.links, err = a.linkIn(p, pid)
-		if err != nil && !errors.Is(err, procid.ErrGone) {
-			return err
-		}
-	}
-	return nil
 }
 
 // hold takes a hold on a point for a process, and refuses it for one that is translated.

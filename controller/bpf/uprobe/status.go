@@ -7,10 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // SymbolStatus tells what became of one function.
@@ -92,3 +96,23 @@ func refuse(symbols []SymbolStatus, offset uint64, err error) {
 
 // errNotSupported is ENOTSUPP of the kernel, which was never meant to leave it.
 const errNotSupported = unix.Errno(524)
+
+// ofNoFunction is why nothing can be attached whatever the function: the privilege is
+// missing, or the process has ended (procid.ErrGone), which the kernel tells in several ways.
+// multi says that uprobe_multi attaches; one perf event per function takes more than that.
+func ofNoFunction(err error, pid int, multi bool) error {
+	if errors.Is(err, os.ErrPermission) {
+		remedy := bpf.PrivilegeRemedy
+		if !multi {
+			remedy = "needs root or CAP_SYS_ADMIN before Linux 6.6"
+		}
+		return &bpf.UnsupportedError{Feature: uprobes, Reason: "not permitted", Remedy: remedy, Err: err}
+	}
+	if err == nil || pid == 0 {
+		return nil
+	}
+	if stat, statErr := procid.ReadStat(pid); statErr == nil && !stat.Zombie() {
+		return nil
+	}
+	return fmt.Errorf("probe process %d: %w", pid, procid.GoneError(unix.ESRCH))
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"context"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+)
+
+// Look has changes undone that the Analyzer no longer stands for, and gives up those that
+// others have overridden. It waits for no process, nor does an undo in one for another.
+func (c *Changes) Look(now time.Time) {
+	if ended := c.leases.expired(now, c.actuator.Applied); len(ended) > 0 {
+		overridden := c.leases.overridden(ended)
+		c.options.Go(func() { c.undoEnded(ended, overridden) })
+	}
+	for _, overridden := range c.actuator.Overridden() {
+		if c.leases.yield(overridden.ID, overridden.Reason, now) {
+			c.options.Go(func() { c.answerAll("", c.actuator.Yield(context.WithoutCancel(c.options.Context), overridden)) })
+		}
+	}
+	if now.Sub(c.opened) < TakeOverTime {
+		c.TakeOver()
+	}
+}
+
+// undoEnded takes changes back whose lease has ended. The Analyzer knows that of itself, but for
+// those that are given up for what somebody else has changed.
+func (c *Changes) undoEnded(ended []string, overridden map[string]string) {
+	for result := range actuate.UndoEach(context.WithoutCancel(c.options.Context), c.actuator, ended) {
+		id := result.GetChangeId()
+		c.options.Log.Warn("change undone after its lease", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+		if reason := overridden[id]; reason != "" {
+			c.answerAll("", actuate.Yielded(c.actuator, actuate.Overridden{ID: id, Reason: reason}, result))
+		}
+	}
+}
