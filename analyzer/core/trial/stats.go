@@ -117,10 +117,10 @@ func gain(before, after float64, lowerIsBetter bool) float64 {
 	if lowerIsBetter {
 		before, after = after, before
 	}
-	switch {
-	case before == after:
+	switch before {
+	case after:
 		return 1
-	case before == 0:
+	case 0:
 		return math.Inf(1)
 	}
 	return after / before

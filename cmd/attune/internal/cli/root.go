@@ -23,5 +23,5 @@ func RefuseRoot(what, user, unit, command string, check bool) error {
 		return exitcode.UsageError(fmt.Errorf("the settings of %s are checked as its user %s, who may not read what root may", what, user), "write: "+by+" --check-config")
 	}
 	return exitcode.UsageError(errors.New(what+" does not run as root"),
-		fmt.Sprintf("`systemctl start %s` starts it as user %s, and so does `%s`; its directories have to be that user's", unit, user, by))
+		"`systemctl start "+unit+"` starts it as user "+user+", and so does `"+by+"`; its directories have to be that user's")
 }
