@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -37,10 +38,21 @@ func TestSessionIsAccountedFor(t *testing.T) {
 	s.register("r1", program, "observe")
 	// The kernel has the name by then, if it tells of executions by then.
 	patience.Until(t, "a first process", func() bool { return s.analyzer.Snapshot().Processes == 1 && s.said("by=bpf") > 0 })
-	job := exec.Command(program, "-c", `for i in 1 2 3 4 5 6 7 8 9 10; do
+	job := exec.Command(program, "-c", `read line; for i in 1 2 3 4 5 6 7 8 9 10; do
 		/bin/true; dd if=/dev/zero of=/dev/null bs=64k count=200 2>/dev/null | cat; done
 		yes | head -c 300000000 >/dev/null; `+program+` -c 'exec sleep 0.3'`)
-	if err := job.Run(); err != nil {
+	begin, err := job.StdinPipe()
+	if err == nil {
+		err = job.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	patience.Until(t, "a second one", func() bool { return s.analyzer.Snapshot().Processes == 2 })
+	if _, err := io.WriteString(begin, "\n"); err != nil {
+		t.Error(err)
+	}
+	if err := job.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	stdin.Close()
