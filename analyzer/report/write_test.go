@@ -105,7 +105,7 @@ func took() *Report {
 		Sources:  map[string]string{"available.cores": asked, "available.memory_bytes": asked, "available.wall_seconds": asked},
 		Tree: []account.Process{
 			{PID: 7, Name: "sh", CPUSeconds: ptr(0.1), Memory: account.Memory{Resident: ptr(uint64(1e6))}},
-			{PID: 8, Name: "sol\x1b[2Jver", CPUSeconds: ptr(59.9), Memory: account.Memory{Resident: ptr(uint64(2e9))}},
+			{PID: 8, Name: "sol\x1b[2J\u202ever", CPUSeconds: ptr(59.9), Memory: account.Memory{Resident: ptr(uint64(2e9))}},
 		},
 		Processes: account.Processes{Total: ptr(uint64(2))},
 	}

@@ -20,8 +20,9 @@ import (
 //go:embed page.css
 var style string
 
-// Write executes a page's form. Control characters are replaced, which names may have: whoever
-// shows the page's text on a terminal has it obey nothing.
+// Write executes a page's form. Characters that are not shown but obeyed are replaced, which names
+// may have: by a browser that changes the order of what it shows, or a terminal that the page's
+// text is shown on.
 func Write(w io.Writer, form *template.Template, data any) error { return form.Execute(plain{w}, data) }
 
 // plain takes whole pieces of text, as templates write them.
@@ -30,7 +31,7 @@ type plain struct{ to io.Writer }
 // Write implements io.Writer.
 func (p plain) Write(text []byte) (int, error) {
 	_, err := p.to.Write(bytes.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		if unicode.In(r, unicode.Cc, unicode.Cf) && r != '\n' && r != '\t' {
 			return unicode.ReplacementChar
 		}
 		return r

@@ -30,7 +30,7 @@ func Check(t *testing.T, page []byte) {
 	if found := bad.Find(page); found != nil {
 		t.Errorf("the page has %s", found)
 	}
-	if at := bytes.IndexFunc(page, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); at >= 0 {
+	if at := bytes.IndexFunc(page, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) && r != '\n' && r != '\t' }); at >= 0 {
 		t.Errorf("the page has a control character behind %q", page[max(0, at-20):at])
 	}
 	for _, tag := range elements(t, page) {
