@@ -136,21 +136,36 @@ func searched(pid int, program string) (names []string) {
 	return names
 }
 
+// maxLinks bounds the symbolic links on the way to a file, as the kernel does.
+const maxLinks = 40
+
 // leadsTo says whether a path as a process has it, with all symbolic links on the way, leads
-// to a file.
+// to a file. The links are followed one by one, below the root directory of the process: a
+// helper may not call openat2, which could do that.
 func leadsTo(pid int, name string, file unix.Stat_t) bool {
-	root, err := unix.Open(procid.Path(pid, "root"), unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
+	where, rest, links := "/", strings.Split(name, "/"), 0
+	for len(rest) > 0 {
+		next := path.Join(where, rest[0])
+		way := rest[0]
+		if rest = rest[1:]; way == "" || way == "." || way == ".." {
+			where = next
+			continue
+		}
+		target, err := os.Readlink(inside(pid, next))
+		if err != nil { // no link, or nothing
+			where = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return false
+		}
+		if path.IsAbs(target) {
+			where = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
 	}
-	defer unix.Close(root)
-	fd, err := unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
-	if err != nil {
-		return false
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	return unix.Fstat(fd, &st) == nil && st.Dev == file.Dev && st.Ino == file.Ino
+	st, err := procid.FileOf(inside(pid, where))
+	return err == nil && st.Dev == file.Dev && st.Ino == file.Ino
 }
 
 // readTarget finds what a path names in the end; "" where nothing is.

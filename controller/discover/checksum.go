@@ -48,7 +48,7 @@ func (c *checksum) differs(wanted string) string {
 }
 
 // checker has files read, beside everything else, of each user a few at a time, and each
-// once for all that run it meanwhile. A goroutine for each file tells hashed. Its methods
+// program once for all that execute it meanwhile. A goroutine for each file tells hashed. Its methods
 // are those of one goroutine.
 type checker struct {
 	readers *readers.Pool
@@ -153,5 +153,6 @@ func (c *candidate) read() track.File {
 	if c.script != "" {
 		return track.File{Path: []byte(c.script)}
 	}
-	return track.File{PID: int(c.process.GetIdentity().GetPid())}
+	identity := c.process.GetIdentity()
+	return track.File{PID: int(identity.GetPid()), Device: identity.GetExeDevice(), Inode: identity.GetExeInode()}
 }

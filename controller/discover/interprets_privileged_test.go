@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -42,13 +43,15 @@ func TestInterpreterInContainer(t *testing.T) {
 	if _, err := says.Read(make([]byte, 1)); err != nil { // its root directory is another one since before it ran
 		t.Fatal(err)
 	}
+	helpers := readers.New(readers.Options{})
+	t.Cleanup(func() { _ = helpers.Close() })
 	for line, want := range map[string]bool{
 		"#!/opt/bin/attune-t-runs": true, "#!/opt/links/attune-t-link": true, "#!/usr/bin/env attune-t-link": true,
 		"#!/usr/bin/env -S A=b attune-t-link -x": true, "#!/usr/bin/env /opt/bin/attune-t-runs": true,
 		"#!/usr/bin/env attune-t-runs": false, "#!/bin/sh": false, "#!/usr/bin/env sh": false, "no script": false,
 	} {
 		mustWrite(t, filepath.Join(root, "script"), line+"\n")
-		is, err := readInterprets().Ask(t.Context(), nil, 0, interpretsQuestion{pid, "/script"})
+		is, err := readInterprets().Ask(t.Context(), helpers, 0, interpretsQuestion{pid, "/script"})
 		if err != nil || is != want {
 			t.Errorf("%s: %v, %v, want %v", line, is, err, want)
 		}
