@@ -27,10 +27,12 @@ type births struct {
 	mu    sync.Mutex // guards what follows
 	known map[int]*life
 	ended []life
-	dead  []int // of these, those that may not have been waited for
-	total uint64
-	peak  uint64
-	left  leftOut
+	dead  []int // of these, those that may not have been waited for; beside other work only
+	// leaderless are those of which the first thread has ended, and another one had not by then.
+	leaderless map[int]*life
+	total      uint64
+	peak       uint64
+	left       leftOut
 }
 
 // life is one process.
@@ -38,7 +40,7 @@ type life struct {
 	pid, parent int
 	start, end  uint64 // CLOCK_MONOTONIC, ns
 	status      int32
-	leaderless  bool // its first thread has ended, and others have not
+	outlived    bool // its first thread was not the last one
 	// What a look saw last: name is empty where there was none.
 	name     string
 	cpu      time.Duration
@@ -48,12 +50,15 @@ type life struct {
 // eventsTime is how long the kernel's last events may take to get here.
 const eventsTime = 500 * time.Millisecond
 
+// dyingTime is how long the threads of a process may take to end together.
+const dyingTime = 50 * time.Millisecond
+
 func newBirths(beside bool) (*births, error) {
 	source, err := track.NewConnector()
 	if err != nil {
 		return nil, err
 	}
-	return &births{source: source, known: make(map[int]*life), left: leftOut{wanted: beside}}, nil
+	return &births{source: source, known: make(map[int]*life), leaderless: make(map[int]*life), left: leftOut{wanted: beside}}, nil
 }
 
 // begin says which process is the command. Its birth is among the events that wait.
@@ -78,38 +83,46 @@ func (b *births) handle(event track.Event) {
 		case known != nil && known.start == 0:
 			known.start = event.Time // the command's own birth
 		case b.known[event.Parent] != nil && event.PID != event.Parent:
+			b.endLeaderless()
 			b.known[event.PID] = &life{pid: event.PID, parent: event.Parent, start: event.Time}
 			b.total++
 			b.peak = max(b.peak, uint64(len(b.known)))
 		}
+	case track.Exec:
+		delete(b.leaderless, event.PID) // the thread that executed a program is the first one now
 	case track.Exit:
-		switch {
-		case known == nil:
-		case !event.Last && leaderless(event.PID): // only the first thread has ended
-			known.leaderless, known.status = true, event.Status
-		default:
-			known.status = event.Status
-			b.end(known, event.Time)
+		if known == nil {
+			break
 		}
+		known.end, known.status = event.Time, event.Status
+		if !event.Last && leaderless(event.PID) { // of the first thread, or other ones are about to end
+			b.leaderless[event.PID] = known
+			break
+		}
+		b.over(known)
 	}
 }
 
-// end notes the end of a process.
-func (b *births) end(l *life, at uint64) {
-	l.end = at
+// over notes that a process has ended.
+func (b *births) over(l *life) {
 	b.ended = leaveOut(&b.left, append(b.ended, *l), longer, func(life) uint64 { return 0 })
 	delete(b.known, l.pid)
-	if l.parent != unix.Getpid() { // who waits for the command says what it took
+	delete(b.leaderless, l.pid)
+	if b.left.wanted && l.parent != unix.Getpid() { // who waits for the command says what it took
 		b.dead = append(b.dead, l.pid)
 	}
 }
 
 // endLeaderless notes the ends that nobody tells: of processes whose first thread had ended
-// before the last one.
+// before the last one. Those of one program end together, but for what the machine takes.
 func (b *births) endLeaderless() {
-	for pid, l := range b.known {
-		if l.leaderless && !leaderless(pid) {
-			b.end(l, uint64(clock.Monotonic()))
+	now := clock.Monotonic()
+	for pid, l := range b.leaderless {
+		switch {
+		case !leaderless(pid):
+			b.over(l)
+		case l.outlived || now-time.Duration(l.end) > dyingTime:
+			l.outlived, l.end = true, uint64(now) // it has gone on until now
 		}
 	}
 }

@@ -143,6 +143,20 @@ func TestFirstThreadEnds(t *testing.T) {
 	}
 }
 
+// TestManyThreadsEnd: processes of many threads that run one after the other, and end with all of
+// them, are not there at one time.
+func TestManyThreadsEnd(t *testing.T) {
+	threads := targets.Build(t, "testdata/many_threads.c", "-O2", "-pthread")
+	a, _ := mustRun(t, Options{WithoutKernel: true, NoGroup: true}, "sh", "-c", `for i in $(seq 100); do "$0"; done`, threads)
+	if a.Processes.Total == nil {
+		t.Skip("no process connector here: ", a.Missing)
+	}
+	// The shell, one of seq or the program, and one that has ended when the next one is forked.
+	if *a.Processes.Total < 101 || *a.Processes.Peak > 3 {
+		t.Errorf("%d processes, %d at one time", *a.Processes.Total, *a.Processes.Peak)
+	}
+}
+
 // TestWorst: without root, of a process that was looked at there is what it took until then.
 func TestWorst(t *testing.T) {
 	a, _ := mustRun(t, Options{WithoutKernel: true, NoGroup: true}, "sh", "-c", "true; head -c 3000000000 /dev/zero | wc -c >/dev/null")
