@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/passing"
 	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
@@ -220,7 +221,13 @@ func (d *diag) open() (err error) {
 
 // unasked is the error of a question that this process may not ask, as in a sandbox without
 // netlink: the socket counts as one that the kernel does not find.
-func unasked(err error) error { return fmt.Errorf("%w: sock_diag: %w", errClosed, err) }
+// One that failed for want of something may be asked again.
+func unasked(err error) error {
+	if passing.Error(err) {
+		return fmt.Errorf("sock_diag: %w", err)
+	}
+	return fmt.Errorf("%w: sock_diag: %w", errClosed, err)
+}
 
 // errAnswer says that the kernel's answer does not look as it should.
 var errAnswer = errors.New("malformed answer of sock_diag")
