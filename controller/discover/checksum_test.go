@@ -7,8 +7,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -125,4 +127,25 @@ func TestChecksumThatFails(t *testing.T) {
 		t.Errorf("%d mismatches, want 3", len(r.mismatches))
 	}
 	w.checker.close()
+}
+
+// TestChecksumOfAnotherProgram: what a process executes since it was found is not taken for the
+// file that it, and all that wait for its checksum, ran then.
+func TestChecksumOfAnotherProgram(t *testing.T) {
+	held, err := procid.Open(mustStart(t, exec.Command("sleep", "1000")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	ran, err := procid.FileOf(mustProgram(t, "attune-t-ran"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := newChecker(nil, objfile.NewDigests(objfile.DigestsOptions{}), slog.New(slog.DiscardHandler))
+	sum, err := k.sumOf(t.Context(), &candidate{held: held, process: &attunev1.Process{
+		Identity: &attunev1.ProcessIdentity{Pid: int32(held.PID()), ExeDevice: ran.Dev, ExeInode: ran.Ino},
+	}})
+	if !errors.Is(err, procid.ErrGone) {
+		t.Errorf("%q, %v", sum, err)
+	}
 }
