@@ -56,9 +56,10 @@ const (
 // Otherwise times keep their distances, however late they come. The zero value is ready.
 type shift struct {
 	by     time.Duration
-	latest int64 // time by the session's clock
-	late   int64 // how late times have come in, at least, since that was judged
-	judge  int64 // when it is judged next; of no meaning while there was no time since
+	behind time.Duration // what of by was found since times came in late; the rest is of clocks that were set
+	latest int64         // time by the session's clock
+	late   int64         // how late times have come in, at least, since that was judged
+	judge  int64         // when it is judged next; of no meaning while there was no time since
 }
 
 // apply returns a time of the controller, in nanoseconds, by the session's clock, where it
@@ -68,15 +69,17 @@ func (s *shift) apply(nanos, now int64) int64 {
 	if at > now || at < s.latest-int64(disorder) {
 		at, s.late = now, 0
 	} else {
-		at += s.behind(now-at, now)
+		found := s.foundBehind(now-at, now)
+		at += found
+		s.behind += time.Duration(found)
 	}
 	s.by, s.latest = time.Duration(at-nanos), max(s.latest, at)
 	return at
 }
 
-// behind returns how far the controller's clock is behind, by how late another time comes
+// foundBehind returns how far the controller's clock is behind, by how late another time comes
 // in, and those before it.
-func (s *shift) behind(late, now int64) (by int64) {
+func (s *shift) foundBehind(late, now int64) (by int64) {
 	switch {
 	case s.late == math.MaxInt64: // the first since: one that is late by itself says nothing
 		s.late, s.judge = late, now+int64(behindFor)

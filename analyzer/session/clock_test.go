@@ -129,6 +129,32 @@ func TestProcessOnANodeBehind(t *testing.T) {
 	}
 }
 
+// TestProcessAcrossASetClock sets the clock of a node back while a process runs: its start was
+// told right, and stays.
+func TestProcessAcrossASetClock(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.connect("ac1")
+	ahead := time.Duration(0)
+	told := func() int64 { return r.time().Add(ahead).UnixNano() }
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{
+		ProcessStarted: &attunev1.Process{Handle: 7, SeenUnixNano: told()},
+	}})
+	for i := range 200 {
+		if i == 100 {
+			ahead = -time.Hour
+		}
+		r.tick()
+		r.measure(ahead)
+	}
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{
+		ProcessEnded: &attunev1.ProcessEnded{Process: 7, EndedUnixNano: told()},
+	}})
+	p := r.report().Processes[0]
+	if took := *p.EndedSeconds - p.StartedSeconds; took < 9.5 || took > 10.5 {
+		t.Errorf("it took %v s from %v s on, want 10", took, p.StartedSeconds)
+	}
+}
+
 // TestShift checks that times keep their distances however late they come, but for those of
 // a clock that is ahead, goes back or is behind.
 func TestShift(t *testing.T) {

@@ -150,7 +150,7 @@ func (po *population) end(p *process, ended *attunev1.ProcessEnded) {
 // emitEnd tells the sinks how and when a process ended, as far as it is known.
 func (po *population) emitEnd(p *process, ended *attunev1.ProcessEnded) {
 	ended.Process = p.id
-	if by := p.controller.shift.by - p.shift.by; by > lateness && p.info != nil { // found to be behind since
+	if by := p.controller.shift.behind - p.shift.behind; by > lateness && p.info != nil {
 		p.started = min(p.started+by, p.endedAt)
 		po.emit(p, p.info)
 	}
