@@ -55,11 +55,11 @@ func TestFiguresThatAreNoNumbers(t *testing.T) {
 	}
 }
 
-// TestShownObjectives: the live view has no place for values that are no numbers.
+// TestShownObjectives: the live view has no place for values that nothing is judged by.
 func TestShownObjectives(t *testing.T) {
 	a := NewAccount()
 	a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Tunlet{Tunlet: &attunev1.RecordedTunlet{Info: &attunev1.DescribeResponse{Name: "t"}}}})
-	for _, value := range []float64{3, math.NaN(), math.Inf(1)} {
+	for _, value := range []float64{3, -1, math.NaN(), math.Inf(1)} {
 		a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Reaction{Reaction: &attunev1.RecordedReaction{
 			Tunlet: "t", Reaction: &attunev1.Reaction{Objectives: []*attunev1.ObjectiveSample{{Scope: "app", Value: value}}},
 		}}})

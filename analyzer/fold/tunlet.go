@@ -83,7 +83,7 @@ func (ts *tunlets) react(r *attunev1.RecordedReaction, at time.Duration) {
 		return
 	}
 	for _, o := range r.GetReaction().GetObjectives() {
-		if finite(o.GetValue()) == nil { // no curve has a place for it
+		if attunev1.CheckObjective(o.GetValue()) != nil { // nothing is judged by it
 			continue
 		}
 		if _, known := t.latest[o.GetScope()]; !known && len(t.latest) >= maxScopes {

@@ -4,6 +4,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -40,6 +41,7 @@ type tunlet struct {
 	lostByEnd  uint64 // how much it did not get before that
 	refusals   int
 	remarks    int
+	objected   bool // people know that it has values of its objective that nothing is judged by
 	errors     int
 }
 
@@ -65,6 +67,19 @@ func (t *tunlet) refused(w wish, spec *attunev1.MeasurePoint, reason string) {
 		if t.refusals++; t.refusals <= maxPoints {
 			t.changed(w, &attunev1.PointStatus{State: attunev1.PointState_POINT_STATE_REFUSED, Process: process, Reason: reason})
 		}
+	}
+}
+
+// tunletRemarks bounds the remarks of one instance.
+const tunletRemarks = 50
+
+// remark tells people what a tunlet says, or what is wrong with it, within bounds.
+func (t *tunlet) remark(process uint64, text string) {
+	switch t.remarks++; {
+	case t.remarks <= tunletRemarks:
+		t.teller.emitRemark(t.name, process, text)
+	case t.remarks == tunletRemarks+1:
+		t.teller.emitRemark(ownName, 0, fmt.Sprintf("tunlet %s has made %d remarks; further ones are not told before it is started again", t.name, tunletRemarks))
 	}
 }
 

@@ -22,7 +22,6 @@ const (
 	maxRequests   = 2 * maxPoints // of points: all that a tunlet may have, and as many refusals
 	maxInterests  = 65536         // in processes
 	maxLevels     = 256           // of one interest
-	tunletRemarks = 50            // of one instance
 )
 
 // tunlets are those that run. Each is told what happens, and has done what it answers.
@@ -166,16 +165,16 @@ func (ts *tunlets) react(t *tunlet, r *attunev1.Reaction) {
 		w := wish{id: spec.GetId()}
 		switch p := t.points[w]; {
 		case w.id == "":
-			ts.remark(t, 0, "a measure point without an id is not asked for: give it one, by which what is measured comes")
+			t.remark(0, "a measure point without an id is not asked for: give it one, by which what is measured comes")
 			continue
 		case p != nil && p.key != keyOf(spec):
-			ts.remark(t, 0, fmt.Sprintf("measure point %q is there already, for something else: it stays, and the new one is not asked for; remove the first one before, or give the new one another id", spec.GetId()))
+			t.remark(0, fmt.Sprintf("measure point %q is there already, for something else: it stays, and the new one is not asked for; remove the first one before, or give the new one another id", spec.GetId()))
 			continue
 		}
 		ts.points.request(&t.holder, w, spec)
 	}
 	for _, o := range limit(r.GetObjectives(), maxObjectives) {
-		ts.decider.step(core.Sample{Tunlet: t.name, Scope: o.GetScope(), Value: o.GetValue(), At: ts.clock.sinceStart(time.Unix(0, o.GetUnixNano()))})
+		ts.measured(t, o)
 	}
 	for _, w := range limit(r.GetWithdrawals(), maxProposals) {
 		ts.decider.step(core.Withdraw{Tunlet: t.name, Proposal: w.GetProposalId(), Processes: w.GetProcesses(), Reason: w.GetReason()})
@@ -184,17 +183,20 @@ func (ts *tunlets) react(t *tunlet, r *attunev1.Reaction) {
 		ts.decider.step(core.Propose{Tunlet: t.name, Proposal: p})
 	}
 	for _, m := range r.GetRemarks() {
-		ts.remark(t, m.GetProcess(), m.GetText())
+		t.remark(m.GetProcess(), m.GetText())
 	}
 }
 
-// remark tells people what a tunlet says, or what is wrong with it, within bounds.
-func (ts *tunlets) remark(t *tunlet, process uint64, text string) {
-	switch t.remarks++; {
-	case t.remarks <= tunletRemarks:
-		ts.teller.emitRemark(t.name, process, text)
-	case t.remarks == tunletRemarks+1:
-		ts.teller.emitRemark(ownName, 0, fmt.Sprintf("tunlet %s has made %d remarks; further ones are not told before it is started again", t.name, tunletRemarks))
+// measured takes a value of a tunlet's objective. That nothing can be judged by one is said
+// once: the SDK for Go does not let such values pass, but not every tunlet is made with that.
+func (ts *tunlets) measured(t *tunlet, o *attunev1.ObjectiveSample) {
+	err := attunev1.CheckObjective(o.GetValue())
+	switch {
+	case err == nil:
+		ts.decider.step(core.Sample{Tunlet: t.name, Scope: o.GetScope(), Value: o.GetValue(), At: ts.clock.sinceStart(time.Unix(0, o.GetUnixNano()))})
+	case !t.objected:
+		t.objected = true
+		t.remark(0, fmt.Sprintf("the objective in scope %q: %v", o.GetScope(), err))
 	}
 }
 

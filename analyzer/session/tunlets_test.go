@@ -3,6 +3,8 @@
 package session
 
 import (
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,5 +35,19 @@ func TestManyRemarks(t *testing.T) {
 	const want = "tunlet a has made 50 remarks; further ones are not told before it is started again"
 	if n := len(told); n != tunletRemarks+1 || told[n-1].Text != want {
 		t.Errorf("%d remarks, the last %+v, want %q", n, told[n-1], want)
+	}
+}
+
+// TestObjectivesThatAreLeftOut: a tunlet that is not made with the SDK for Go can answer with
+// values that nothing is judged by. One remark says so.
+func TestObjectivesThatAreLeftOut(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.session.TunletReady(newScripted(t, "a", nil))
+	for _, value := range []float64{-1, 7, math.NaN(), -1} {
+		r.react("a", &attunev1.Reaction{Objectives: []*attunev1.ObjectiveSample{{Scope: "app", Value: value}}})
+	}
+	told := r.report().Remarks
+	if len(told) != 1 || told[0].From != "a" || !strings.HasPrefix(told[0].Text, `the objective in scope "app": values that are below 0`) {
+		t.Errorf("remarks %+v, want one of them", told)
 	}
 }
