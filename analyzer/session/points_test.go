@@ -85,6 +85,39 @@ func TestRefusalNamesTheProcess(t *testing.T) {
 	}
 }
 
+// A point that is refused in many processes leaves room for the refusals of others.
+func TestRefusalInManyProcesses(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	handles := make([]uint64, maxNews/2)
+	for i := range handles {
+		handles[i] = uint64(i + 1)
+	}
+	r.connect("ac1", handles...)
+	reaction := &attunev1.Reaction{}
+	for i := range maxPoints {
+		id := strconv.Itoa(i)
+		reaction.AddPoints = append(reaction.AddPoints, hook(id, id))
+	}
+	many := hook("many", "malloc")
+	many.Processes = handles
+	reaction.AddPoints = append(reaction.AddPoints, many, hook("one", "malloc"))
+	a := newScripted(t, "a", reaction)
+	r.session.TunletReady(a)
+	r.settle("a")
+	r.settle("a")
+	told := get(a, func() (told int) {
+		for _, p := range a.points {
+			if p.GetPointId() == "one" {
+				told++
+			}
+		}
+		return told
+	})
+	if told != 1 {
+		t.Errorf("told %d times that the second point is refused, want once", told)
+	}
+}
+
 // A tunlet that asks for another measure point by an id that it has keeps the first one, and
 // people are told; so they are of one without an id. To ask for the same again, or to remove
 // the first one before, is right.

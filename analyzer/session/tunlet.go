@@ -34,7 +34,8 @@ type tunlet struct {
 	judge   func(core.Verdict) // takes over what it thinks of a proposal, in the loop
 	service attunev1.TunletServiceClient
 	worker  *calls.Worker
-	feed    feed.Feed // what it gets
+	maxNews func() int // how many calls that must not get lost may wait for it
+	feed    feed.Feed  // what it gets
 
 	tickQueued bool
 	toldEnd    bool   // it knows that the application has ended
@@ -57,14 +58,16 @@ func (t *tunlet) granted(w wish, spec *attunev1.MeasurePoint, p *point) {
 }
 
 // refused implements hearer: it tells the tunlet, as long as there is hope that it
-// listens. A tunlet knows its points by their processes; 0 stands for all.
+// listens. A tunlet knows its points by their processes; 0 stands for all. The bound grows with
+// the processes, so that one point refused in all of them leaves room for others, and is half of
+// what would make the tunlet count as hung.
 func (t *tunlet) refused(w wish, spec *attunev1.MeasurePoint, reason string) {
 	processes := spec.GetProcesses()
 	if len(processes) == 0 {
 		processes = []uint64{0}
 	}
 	for _, process := range processes {
-		if t.refusals++; t.refusals <= maxPoints {
+		if t.refusals++; t.refusals <= t.maxNews()/2 {
 			t.changed(w, &attunev1.PointStatus{State: attunev1.PointState_POINT_STATE_REFUSED, Process: process, Reason: reason})
 		}
 	}

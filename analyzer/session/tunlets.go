@@ -53,9 +53,10 @@ func (ts *tunlets) add(tn Tunlet) {
 		service: tn.Service(),
 	}
 	t.holder = holder{name: tn.Info().GetName(), points: map[wish]*point{}, hears: t}
+	t.maxNews = func() int { return maxNews + newsOfProcess*len(ts.processes.byID) }
 	t.worker = calls.New(calls.Config{
 		Timeout: ts.timeout,
-		MaxNews: func() int { return maxNews + newsOfProcess*len(ts.processes.byID) },
+		MaxNews: t.maxNews,
 		Hung:    tn.Kill,
 		React:   func(r *attunev1.Reaction) { ts.inbox.post(func() { ts.answered(t, r) }) },
 		Failed:  func(method string, err error) { ts.inbox.post(func() { ts.callFailed(t, method, err) }) },
