@@ -5,7 +5,6 @@ package declarative
 import (
 	"errors"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -21,9 +20,9 @@ type change struct {
 	knob sdk.Knob
 	to   expression
 	make func(sdk.Value) sdk.Action
-	// real: the variable is a floating-point number. Others, settings and knobs take whole
-	// numbers.
-	real bool
+	// variable says that a variable is changed, and real that it is a floating-point number.
+	// Others, settings and knobs take whole numbers.
+	variable, real bool
 	// each: the change is made in each item of a kind of details for which where
 	// holds, if that is given; else it is made in the process.
 	each  *series.Table
@@ -81,6 +80,9 @@ func (c *change) proposed(k knowledge) (out []sdk.Change, reason string) {
 		if !ok || !to.Known() {
 			return nil, "no value for " + c.knob.Name
 		}
+		if err := c.fraction(v); err != nil {
+			return nil, err.Error()
+		}
 		change := sdk.Change{Knob: c.knob.Name, Process: k.watch.handle(), Action: c.make(to)}
 		if c.each != nil {
 			change.Knob, change.Action = "", sdk.SystemSettingOn(c.knob.Name, int32(k.item.now.Number), to)
@@ -88,46 +90,6 @@ func (c *change) proposed(k knowledge) (out []sdk.Change, reason string) {
 		out = append(out, change)
 	}
 	return out, ""
-}
-
-// value is a value as the change takes it. The type of a number is what the file says, and does
-// not depend on the number: without debug information nobody else knows what a variable is.
-func (c *change) value(v any) sdk.Value {
-	switch v := v.(type) {
-	case string:
-		return sdk.Text(v)
-	case bool:
-		return sdk.Bool(v)
-	}
-	if !c.real {
-		return whole(v)
-	}
-	n, known := asNumber(v)
-	if !known {
-		return sdk.Value{}
-	}
-	return sdk.Real(n)
-}
-
-// whole is a number without what follows its point; unknown if it has more than 64 bits.
-func whole(v any) sdk.Value {
-	switch n := v.(type) {
-	case int64:
-		if n < 0 {
-			return sdk.Int(n)
-		}
-		return sdk.Uint(uint64(n))
-	case uint64:
-		return sdk.Uint(n)
-	case float64:
-		switch n = math.Trunc(n); {
-		case n >= 0 && n < 1<<64:
-			return sdk.Uint(uint64(n))
-		case n < 0 && n >= -1<<63:
-			return sdk.Int(int64(n))
-		}
-	}
-	return sdk.Value{}
 }
 
 // change reads one. What is changed is named by one of the three first fields.
@@ -211,6 +173,8 @@ func (p *parser) checkBounds(n, to *yaml.Node, ch *change) {
 	v, _ := ch.to.value(knowledge{})
 	if !ch.value(v).Known() {
 		p.wrong(to.Line, "to: %q is nothing that can be set: want a finite number, and an integer of 64 bits at most", ch.to.text)
+	} else if err := ch.fraction(v); err != nil {
+		p.wrong(to.Line, "to: %v", err)
 	} else if err := ch.knob.Check(ch.value(v)); err != nil {
 		p.wrong(to.Line, "to: %v", err)
 	}
@@ -230,7 +194,7 @@ func (p *parser) variable(n *yaml.Node, ch *change) {
 	if ch.real && size > 0 && size < 4 {
 		p.wrong(n.Line, "a variable: one of type real has 4 or 8 bytes, not %d", size)
 	}
-	ch.knob.Name = symbol
+	ch.knob.Name, ch.variable = symbol, true
 	ch.make = func(v sdk.Value) sdk.Action { return sdk.SetVariable(object, symbol, size, v) }
 }
 

@@ -129,6 +129,7 @@ func TestProblems(t *testing.T) {
 		{"a real of two bytes", "- {setting", "  - {variable: {object: x, symbol: y, size: 2, type: real}, to: 1, description: d}", "line 21: a variable: one of type real has 4 or 8 bytes, not 2"},
 		{"a real that is none", "- {setting", "  - {variable: {object: x, symbol: y, size: 8, type: real}, to: 'true', description: d}", `line 21: to: "true" is true or false, want a number`},
 		{"an integer of more than 64 bits", "- {setting", "  - {variable: {object: x, symbol: y, size: 8}, to: 1e20, description: d}", `line 21: to: "1e20" is nothing that can be set: want a finite number, and an integer of 64 bits at most`},
+		{"an integer with a fraction", "- {setting", "  - {variable: {object: x, symbol: y, size: 8}, to: 0.75, description: d}", "line 21: to: the value for variable y is no whole number: write int(VALUE) to cut off what follows the point, or give the variable type: real"},
 		{"twice the same", "- {setting", "  - {system: a, to: 1, description: d}\n  - {system: a, to: 2, description: d}", "line 22: a is changed twice"},
 		{"no value within", "- {setting", "  - {system: a, to: 1, description: d, min: 5, max: 1}", "line 21: min and max: knob a: 5 is above the greatest allowed value 1"},
 		{"a constant beyond", "- {setting", "  - {system: a, to: 2000000, description: d, max: 1000000}", "line 21: to: knob a: 2000000 is above the greatest allowed value 1000000"},
@@ -153,8 +154,8 @@ func TestTypesOfVariables(t *testing.T) {
 		what, to string
 		want     sdk.Value
 	}{
-		{"variable: {object: x, symbol: y, size: 4}", "57.3", sdk.Uint(57)},
-		{"variable: {object: x, symbol: y, size: 4, type: integer}", "-57.3", sdk.Int(-57)},
+		{"variable: {object: x, symbol: y, size: 4}", "57.0", sdk.Uint(57)},
+		{"variable: {object: x, symbol: y, size: 4, type: integer}", "int(-57.3)", sdk.Int(-57)},
 		{"variable: {object: x, symbol: y, size: 8}", "1e16", sdk.Uint(1e16)},
 		{"variable: {object: x, symbol: y, size: 8}", "-9007199254740993", sdk.Int(-9007199254740993)},
 		{"variable: {object: x, symbol: y, size: 1}", "'true'", sdk.Bool(true)},

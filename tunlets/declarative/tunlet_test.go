@@ -3,6 +3,7 @@
 package declarative_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,6 +218,23 @@ func TestNegativeValues(t *testing.T) {
 	h.Run(time.Second)
 	if len(h.Proposals) != 1 || !strings.HasPrefix(h.Proposals[0].GetReason(), "makes 20000 lists/s of -1,") {
 		t.Errorf("proposals %v, want one with a mean of -1", h.Proposals)
+	}
+}
+
+// What is computed for an integer variable may turn out to be no whole number: it is told, and
+// not cut off.
+func TestFractionForAnInteger(t *testing.T) {
+	for to, want := range map[string]int{"point.lists.mean / 7.0": 0, "int(point.lists.mean / 7.0)": 1} {
+		h := tunlettest.New(t, newTunlet(t, strings.Replace(lists, `to: "true"`, "to: "+to, 1)))
+		h.StartSession()
+		h.StartProcess(python())
+		h.Run(time.Second)
+		said := slices.ContainsFunc(h.Remarks, func(m *attunev1.Remark) bool {
+			return strings.Contains(m.GetText(), "the value for variable _Py_quick is no whole number")
+		})
+		if len(h.Proposals) != want || said != (want == 0) {
+			t.Errorf("to %s: proposals %v, remarks %v", to, h.Proposals, h.Remarks)
+		}
 	}
 }
 
