@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -185,7 +186,7 @@ func memoryLimit(pid int) capability.Capability {
 }
 
 // certificate says how the files of this machine's certificate, or of its CA, are kept.
-// reader is the user whose group has to be able to read the key; empty: there is none.
+// reader is the user one of whose groups has to be able to read the key; empty: there is none.
 func certificate(files pki.Files, reader string) (rows []capability.Capability) {
 	for _, file := range []struct {
 		path   string
@@ -208,7 +209,7 @@ func certificate(files pki.Files, reader string) (rows []capability.Capability) 
 		if r.State == missing {
 			r.Remedy = fmt.Sprintf("chown root %[1]s; chmod %03[2]o %[1]s", file.path, info.Mode().Perm()&^open)
 		}
-		if file.secret && reader != "" && (info.Mode()&0o040 == 0 || !isGroup(st.Gid, reader)) {
+		if file.secret && reader != "" && (info.Mode()&0o040 == 0 || !inGroup(reader, st.Gid)) {
 			r.State, r.Remedy = missing, fmt.Sprintf("user %s cannot read it: chgrp %[1]s %[2]s; chmod 640 %[2]s", reader, file.path)
 		}
 		rows = append(rows, r)
@@ -216,8 +217,12 @@ func certificate(files pki.Files, reader string) (rows []capability.Capability) 
 	return rows
 }
 
-// isGroup says whether an id is that of the group of a service's user.
-func isGroup(gid uint32, name string) bool {
-	group, err := user.LookupGroup(name)
-	return err == nil && group.Gid == strconv.FormatUint(uint64(gid), 10)
+// inGroup says whether a service's user is in a group, be it by name in /etc/group only.
+func inGroup(name string, gid uint32) bool {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return false
+	}
+	groups, err := u.GroupIds()
+	return err == nil && slices.Contains(groups, strconv.FormatUint(uint64(gid), 10))
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -66,12 +68,14 @@ func TestCertificate(t *testing.T) {
 		}
 	}
 	const daemon = 1 // a user and group that are everywhere
+	member, other := memberOfAnother(t)
 	for _, tt := range []struct {
 		mode   os.FileMode
 		group  int
 		reader string
 		remedy string // of the key; empty: none
 	}{
+		{0o640, other, member, ""},
 		{0o600, 0, "", ""},
 		{0o640, daemon, "daemon", ""},
 		{0o640, 0, "daemon", "chgrp daemon "},
@@ -89,4 +93,24 @@ func TestCertificate(t *testing.T) {
 			t.Errorf("mode %o, reader %q: %+v, want %q", tt.mode, tt.reader, key, tt.remedy)
 		}
 	}
+}
+
+// memberOfAnother returns a user of this machine, and a group that is not its first one; those
+// of root, which has but one as a rule, where there is no such user.
+func memberOfAnother(t *testing.T) (name string, group int) {
+	t.Helper()
+	groups, err := os.ReadFile("/etc/group")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(groups)) {
+		fields := strings.Split(strings.TrimSpace(line), ":")
+		name, _, _ := strings.Cut(fields[len(fields)-1], ",")
+		if u, err := user.Lookup(name); err == nil && len(fields) == 4 && u.Gid != fields[2] {
+			if gid, err := strconv.Atoi(fields[2]); err == nil {
+				return name, gid
+			}
+		}
+	}
+	return "root", 0
 }
