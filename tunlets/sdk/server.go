@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"reflect"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -41,6 +40,7 @@ type server struct {
 	turn chan struct{}
 
 	tunlet  Tunlet
+	unfit   error // why the tunlet is not called at all
 	options map[string]string
 	inUse   bool // the tunlet has seen a session
 	now     time.Time
@@ -102,34 +102,21 @@ func (s *server) call(ctx context.Context, name string, f func() error) (err err
 		}
 	}()
 	if s.tunlet == nil {
-		s.tunlet = s.newTunlet()
+		s.begin()
 	}
-	if err := misfit(s.tunlet); err != nil {
-		return err
+	if s.unfit != nil {
+		return s.unfit
 	}
 	return f()
 }
 
-// optional are the interfaces that a tunlet may have, each of one method.
-var optional = []reflect.Type{
-	reflect.TypeFor[Configurer](), reflect.TypeFor[ApplicationStartObserver](), reflect.TypeFor[ApplicationEndObserver](),
-	reflect.TypeFor[ProcessStartObserver](), reflect.TypeFor[ProcessEndObserver](), reflect.TypeFor[SampleHandler](),
-	reflect.TypeFor[AggregateHandler](), reflect.TypeFor[RecordHandler](), reflect.TypeFor[PointObserver](),
-	reflect.TypeFor[Ticker](), reflect.TypeFor[Evaluator](), reflect.TypeFor[ProposalObserver](),
-}
-
-// misfit is an error about a method with the name of an optional interface's and another
-// signature. Without it, such a method would just never be called.
-func misfit(t Tunlet) error {
-	v := reflect.ValueOf(t)
-	for _, o := range optional {
-		want := o.Method(0)
-		if got := v.MethodByName(want.Name); got.IsValid() && got.Type() != want.Type {
-			return status.Errorf(codes.FailedPrecondition, "method %s of %v is a %v, and would never be called: %v wants a %v",
-				want.Name, v.Type(), got.Type(), o, want.Type)
-		}
+// begin makes a tunlet, and finds what is wrong with its methods.
+func (s *server) begin() {
+	s.tunlet = s.newTunlet()
+	s.unfit = misfit(s.tunlet, optional)
+	if f, is := s.tunlet.(frame); is && s.unfit == nil {
+		s.unfit = misfit(f.Framed())
 	}
-	return nil
 }
 
 func (s *server) crashed(name string, p any) error {
@@ -211,7 +198,9 @@ func (s *server) renew() error {
 		s.inUse = true
 		return nil
 	}
-	s.tunlet = s.newTunlet()
+	if s.begin(); s.unfit != nil {
+		return s.unfit
+	}
 	if s.options == nil {
 		return nil // it was never configured
 	}

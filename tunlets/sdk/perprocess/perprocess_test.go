@@ -50,6 +50,28 @@ func (writes) Propose(sdk.Process, sdk.Span) (sdk.Proposal, bool) {
 
 func newTunlet() sdk.Tunlet { return perprocess.New(writes{}, 300*time.Millisecond) }
 
+// configured and choosy have a method with the name of an optional one's and another signature.
+type configured struct{ writes }
+
+func (configured) Configure(map[string]any) error { return nil }
+
+type choosy struct{ writes }
+
+func (choosy) Concerns(*sdk.Process) bool { return true }
+
+// A method of a problem that would never be called is an error of the first call.
+func TestOtherSignatureIsAnError(t *testing.T) {
+	for want, problem := range map[string]perprocess.Problem{
+		"method Configure of perprocess_test.configured is a func(map[string]interface {}) error, and would never be called": configured{},
+		"method Concerns of perprocess_test.choosy is a func(*sdk.Process) bool, and would never be called":                  choosy{},
+	} {
+		server := sdk.NewServer(func() sdk.Tunlet { return perprocess.New(problem, 0) }, sdk.ServerOptions{})
+		if _, err := server.Describe(t.Context(), &attunev1.DescribeRequest{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 func writer(calls float64) *tunlettest.Process {
 	p := tunlettest.Computing()
 	p.Rates[sdk.WriteCalls], p.Rates[sdk.WrittenBytes] = calls, 100*calls

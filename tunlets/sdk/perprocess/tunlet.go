@@ -4,6 +4,7 @@ package perprocess
 
 import (
 	"cmp"
+	"reflect"
 	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
@@ -49,6 +50,12 @@ type tunlet struct {
 	description sdk.Description
 	lasting     time.Duration
 	watches     Watches[*watch]
+}
+
+// Framed tells the SDK's server which methods the problem may have: one of another signature is
+// an error, and not just never called.
+func (t *tunlet) Framed() (what any, optional []reflect.Type) {
+	return t.problem, []reflect.Type{reflect.TypeFor[sdk.Configurer](), reflect.TypeFor[Chooser]()}
 }
 
 func (t *tunlet) Describe() sdk.Description { return t.problem.Describe() }
