@@ -300,6 +300,7 @@ change:
 		{bytes.ReplaceAll(content("sink", "step", "glibc.malloc.top_pad", "malloc"), []byte("size: 4"), []byte("size: 4, type: real")), "--program " + program, 1, []string{
 			"FAIL  knob sink, variable *:sink: its type in " + program + " is volatile int, which takes no real number: give it an integer",
 		}},
+		{bytes.ReplaceAll(content("weight", "step", "glibc.malloc.top_pad", "malloc"), []byte("size: 4"), []byte("size: 8")), "--program " + program, 0, []string{"ok    knob weight"}},
 		{[]byte("attune: tunlet/1\n"), "", 1, []string{"FAIL  description: "}},
 		{content("sink", "step", "glibc.malloc.top_pad", "malloc"), "--program /nowhere", 2, []string{"no such file"}},
 	} {

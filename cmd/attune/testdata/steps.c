@@ -13,6 +13,7 @@ struct order {
 };
 
 volatile int sink;
+volatile double weight;
 
 __attribute__((noinline)) int step(int n, struct order *order) {
     order->count = 10 * n;

@@ -12,8 +12,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// variable looks for a variable, as it is found when it is changed, and compares its size and
-// type.
+// variable looks for a variable, as it is found when it is changed, and compares its size, and
+// its type where that takes no real number.
 func (c *checker) variable(set *attunev1.SetVariable) error {
 	if !c.loaded || set.GetSymbol() == "" {
 		return errUnknown
@@ -33,17 +33,13 @@ func (c *checker) variable(set *attunev1.SetVariable) error {
 	return fits(set.GetValue(), found)
 }
 
-// fits says why a variable does not take values of a type, of which value is one, as far as
-// debug information tells.
+// fits says why a variable does not take real numbers, where value is one, as far as debug
+// information tells. Nothing follows from an integer: a tunlet's account of a knob may have any
+// value, and what is proposed another one.
 func fits(value *attunev1.Value, found objfile.Resolved) error {
 	t, known := dwarfinfo.TypeOfVariable(found.Image, found.Symbol)
-	float := t.Kind == dwarfinfo.Float
-	switch _, real := value.GetKind().(*attunev1.Value_Real); {
-	case !known || value == nil:
-	case real && !float:
-		return fmt.Errorf("its type in %s is %s, which takes no real number: give it an integer", found.Image.Path, t.Name)
-	case !real && float:
-		return fmt.Errorf("its type in %s is %s: give it a real number, in YAML by type: real", found.Image.Path, t.Name)
+	if _, real := value.GetKind().(*attunev1.Value_Real); !real || !known || t.Kind == dwarfinfo.Float {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("its type in %s is %s, which takes no real number: give it an integer", found.Image.Path, t.Name)
 }
