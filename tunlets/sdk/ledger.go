@@ -14,7 +14,9 @@ import (
 // missing from it is unknown, and not zero, and how their values are to be read. The zero
 // value is empty. Guarded by the server's turn.
 type ledger struct {
-	signed  map[string]bool   // points whose values may be negative
+	// signed are points whose values may be negative, also those that the tunlet has given back:
+	// hits of before come after that.
+	signed  map[string]bool
 	hosts   map[Handle]string // of running processes
 	entries map[string]map[place]*entry
 }
@@ -58,9 +60,8 @@ func (l *ledger) asked(p *attunev1.MeasurePoint) {
 	l.signed[p.GetId()] = true
 }
 
-// removed forgets a point that the tunlet gave back.
+// removed expects nothing more of a point that the tunlet gave back.
 func (l *ledger) removed(point string) {
-	delete(l.signed, point)
 	l.drop(func(at place) bool { return at.point == point })
 }
 

@@ -123,3 +123,33 @@ func TestWhatIsGoneIsNotMissed(t *testing.T) {
 	r.interval("ended", []uint64{1})
 	r.interval("given back", []uint64{3})
 }
+
+// giver gives a point of signed values back with its first samples.
+type giver struct{ sums }
+
+func (*giver) ApplicationStarted(h *sdk.Host, _ sdk.Application) {
+	h.AddPoint(sdk.Point{ID: "calls", Symbols: []string{"f"}, Place: sdk.Exit, Captures: []sdk.Capture{sdk.Returned("r", sdk.I64)}, Value: "r"})
+}
+
+func (*giver) HandleSamples(h *sdk.Host, _ sdk.Samples) { h.RemovePoint("calls") }
+
+// Values of a point that was given back are read as before: in the batch with the samples, and
+// in those that were on their way.
+func TestSignedAfterItWasGivenBack(t *testing.T) {
+	g := &giver{}
+	server := sdk.NewServer(func() sdk.Tunlet { return g }, sdk.ServerOptions{})
+	if _, err := server.ApplicationStarted(t.Context(), &attunev1.ApplicationStartedRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, samples := range []*attunev1.SampleBatch{{}, nil} {
+		if _, err := server.HandleEvents(t.Context(), &attunev1.HandleEventsRequest{
+			Samples: samples, FromUnixNano: 1e9, ToUnixNano: 2e9,
+			Aggregates: []*attunev1.NamedAggregate{{PointId: "calls", Aggregate: &attunev1.Aggregate{Process: 1, Count: 1}}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if items := g.last.Items; len(items) != 1 || !items[0].Signed {
+			t.Errorf("with samples %v: %+v, want a signed one", samples, items)
+		}
+	}
+}
