@@ -20,6 +20,7 @@ type unit struct {
 	calls        map[string]bool // that the filter allows, by name
 	families     []string
 	writable     []string
+	readOnly     []string
 	noWriteExec  bool
 	noNamespaces bool
 }
@@ -34,7 +35,6 @@ var capabilityNames = strings.Fields(`chown dac_override dac_read_search fowner 
 // what this package is for: they have to be there.
 func parse(text string) (u unit, err error) {
 	u.umask, u.calls = "0022", make(map[string]bool)
-	var readOnly []string
 	if err := u.allow("@default", true); err != nil {
 		return u, err
 	}
@@ -43,36 +43,43 @@ func parse(text string) (u unit, err error) {
 		if !is || strings.HasPrefix(line, "#") {
 			continue
 		}
-		switch words := strings.Fields(value); key {
-		case "CapabilityBoundingSet":
-			err = u.keep(words)
-		case "UMask":
-			u.umask = value
-		case "RestrictAddressFamilies":
-			u.families = append(u.families, words...)
-			if value == "" {
-				u.families = nil
-			}
-		case "ReadWritePaths":
-			u.writable = append(u.writable, words...)
-			if value == "" {
-				u.writable = nil
-			}
-		case "ReadOnlyPaths":
-			readOnly = append(readOnly, words...)
-		case "MemoryDenyWriteExecute":
-			u.noWriteExec = value == "yes"
-		case "RestrictNamespaces":
-			u.noNamespaces = value == "yes"
-		case "SystemCallFilter":
-			err = u.filter(value)
-		}
-		if err != nil {
+		if err := u.set(key, value); err != nil {
 			return u, err
 		}
 	}
-	u.writable = slices.DeleteFunc(u.writable, func(path string) bool { return slices.Contains(readOnly, path) })
+	u.writable = slices.DeleteFunc(u.writable, func(path string) bool { return slices.Contains(u.readOnly, path) })
 	return u, nil
+}
+
+// set takes over one setting; others than those of rights are passed over.
+func (u *unit) set(key, value string) error {
+	switch key {
+	case "CapabilityBoundingSet":
+		return u.keep(strings.Fields(value))
+	case "SystemCallFilter":
+		return u.filter(value)
+	case "UMask":
+		u.umask = value
+	case "RestrictAddressFamilies":
+		extend(&u.families, value)
+	case "ReadWritePaths":
+		extend(&u.writable, value)
+	case "ReadOnlyPaths":
+		extend(&u.readOnly, value)
+	case "MemoryDenyWriteExecute":
+		u.noWriteExec = value == "yes"
+	case "RestrictNamespaces":
+		u.noNamespaces = value == "yes"
+	}
+	return nil
+}
+
+// extend adds the words of a setting to a list; a setting of none empties the list.
+func extend(list *[]string, value string) {
+	*list = append(*list, strings.Fields(value)...)
+	if value == "" {
+		*list = nil
+	}
 }
 
 func (u *unit) keep(names []string) error {
