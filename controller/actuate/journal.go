@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -109,9 +110,16 @@ func named(file *os.File, path string) bool {
 }
 
 // begin writes down what is about to be changed, all of it when it is more than
-// was written down before.
+// was written down before. The plan keeps its own undo: if the change fails or is rolled back,
+// what lies below it is still in force.
 func (j *Journal) begin(change, knob string, process procid.Identity, p *Plan) error {
-	return j.append(record{Op: "begin", Change: change, Knob: knob, Process: &process, Undo: p.Undo, Told: p.Told})
+	r := record{Op: "begin", Change: change, Knob: knob, Process: &process, Undo: p.Undo, Told: p.Told}
+	if j.below != nil {
+		for _, below := range slices.Backward(j.below()) {
+			r = r.onto(below)
+		}
+	}
+	return j.append(r)
 }
 
 // end writes down that nothing of a change is left in the process.

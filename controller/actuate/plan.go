@@ -4,10 +4,8 @@ package actuate
 
 import (
 	"context"
-	"slices"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
-	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -38,16 +36,4 @@ type Plan struct {
 	Partial string
 	// Unchanged: what is asked for is there already.
 	Unchanged bool
-}
-
-// onto has the plan, which is not in force yet, give back what was there before other changes
-// on top of which it is made; below are those, the latest last.
-func (p *Plan) onto(below []record, process procid.Identity) {
-	for _, r := range slices.Backward(below) {
-		for _, part := range p.Undo {
-			if above, ok := part.(stacked); ok && r.isBelow(above, process) {
-				p.Told = Told{} // its undo says it
-			}
-		}
-	}
 }

@@ -78,13 +78,22 @@ func (r record) overlaps(o record) bool {
 	return r.Undo.overlaps(o.Undo, r.Process.SameProcess(*o.Process))
 }
 
-// isBelow has an undo of a process give back what was there before the change, where it was made
-// on top of that, and reports whether it was.
-func (r record) isBelow(above stacked, process procid.Identity) (is bool) {
-	for _, part := range r.Undo {
-		is = above.Onto(part, r.Process.SameProcess(process)) || is
+// onto returns the record of a change that gives back what was there before another one, where
+// it was made on top of that.
+func (r record) onto(below record) record {
+	r.Undo = slices.Clone(r.Undo)
+	for i := range r.Undo {
+		for _, part := range below.Undo {
+			above, ok := r.Undo[i].(stacked)
+			if !ok {
+				break
+			}
+			if on := above.Onto(part, below.Process.SameProcess(*r.Process)); on != nil {
+				r.Undo[i], r.Told = on, Told{} // its undo says it
+			}
+		}
 	}
-	return is
+	return r
 }
 
 // takeBack undoes a change by its record alone.

@@ -36,9 +36,6 @@ func (r *Request) Origin() string { return r.origin }
 
 // Begin writes a change down, and again when it is more than was written down before.
 func (r *Request) Begin(p *Plan) error {
-	if below := r.journal.below; below != nil {
-		p.onto(below(), r.Process.Identity())
-	}
 	return r.journal.begin(r.Change.GetId(), r.Change.GetKnob(), r.Process.Identity(), p)
 }
 

@@ -3,9 +3,11 @@
 package actuate_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -168,6 +170,59 @@ func TestByHandOnTopOfAController(t *testing.T) {
 			mustUndoByHand(t, dir, process, pipeChange(t, target, "", 1<<18), "65536", func() { end(t, a, journal) })
 			if got := pipeSize(t, target); got != "65536" {
 				t.Errorf("pipe size %s", got)
+			}
+		})
+	}
+}
+
+// What fails by hand on top of a controller's change, in this process or later in another one,
+// leaves that change as it was.
+func TestFailsByHandOnTopOfAController(t *testing.T) {
+	failing := &actuatetest.Feigned{Run: func() error { return errors.New("cannot be made") }}
+	halfMade := actuate.Kinds{Actions: slices.Clone(all.Actions), Undos: all.Undos}
+	for i, kind := range all.Actions {
+		halfMade.Actions[i].Plan = func(ctx context.Context, r *actuate.Request) (*actuate.Plan, error) {
+			p, err := kind.Plan(ctx, r)
+			if err == nil {
+				p.Read = func() (*attunev1.Value, error) { return nil, errors.New("half made") }
+			}
+			return p, err
+		}
+	}
+	tests := []struct {
+		name    string
+		kinds   actuate.Kinds
+		beside  []*attunev1.Change
+		outcome attunev1.Outcome
+		reason  string
+	}{
+		{
+			"rolled back", failing.Kinds().And(all), []*attunev1.Change{{Id: "2", Action: actuatetest.Setting("s", 1)}},
+			attunev1.Outcome_OUTCOME_UNDONE, "taken back: change 2 could not be applied",
+		},
+		{"fails", halfMade, nil, attunev1.Outcome_OUTCOME_FAILED, "half made"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			target, process := mustKeeper(t)
+			dir := t.TempDir()
+			journal := actuatetest.MustJournal(t, dir)
+			defer journal.Close()
+			a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+			actuatetest.MustApply(t, a, process, pipeChange(t, target, "c1", 1<<17))
+			k := mustKept(t, dir)
+			defer k.Close()
+			items := []actuate.Item{{Process: process, Change: pipeChange(t, target, "1", 1<<18)}}
+			for _, change := range test.beside {
+				items = append(items, actuate.Item{Process: process, Change: change})
+			}
+			byHand := actuate.New(actuate.Options{Journal: k.Journal, Kinds: test.kinds})
+			result := byHand.ApplySet(t.Context(), items, actuate.SetHooks{})[0]
+			if result.GetOutcome() != test.outcome || result.GetReason() != test.reason {
+				t.Errorf("%v", result)
+			}
+			if got, overridden := pipeSize(t, target), a.Overridden(); got != "131072" || len(overridden) > 0 {
+				t.Errorf("pipe size %s, overridden: %v", got, overridden)
 			}
 		})
 	}

@@ -129,9 +129,9 @@ type readable interface {
 
 // stacked is an undo that can give back what was there before another change.
 type stacked interface {
-	// Onto has it give that back where it was made on top of the other one, and reports
-	// whether it was; sameProcess, whether that is of the same process.
-	Onto(below Undo, sameProcess bool) bool
+	// Onto returns an undo that gives that back where this one was made on top of the other
+	// one; nil: it was not. sameProcess says whether that is of the same process.
+	Onto(below Undo, sameProcess bool) Undo
 }
 
 // passing is an undo of what several processes may have, so that changes of others may be on top

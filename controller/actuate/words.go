@@ -92,19 +92,21 @@ func (u *writtenWords) withOld(w access.Word) *writtenWords {
 
 // Onto implements [stacked]. What threads jump through is left alone: the other change may be
 // in force yet, and nobody would see that it is not any more.
-func (u *writtenWords) Onto(below Undo, sameProcess bool) (is bool) {
+func (u *writtenWords) Onto(below Undo, sameProcess bool) (on Undo) {
 	other, ok := below.(*writtenWords)
 	if !ok || !sameProcess {
-		return false
+		return nil
 	}
+	above := u
 	for _, b := range *other {
 		for _, w := range *u {
 			if !w.Slot && w.Address == b.Address && w.ImageInode == b.ImageInode && bytes.Equal(w.Old, b.New) {
-				*u, is = *u.withOld(b), true
+				above = above.withOld(b)
+				on = above
 			}
 		}
 	}
-	return is
+	return on
 }
 
 func (u *writtenWords) has(address uint64) bool {

@@ -27,14 +27,16 @@ func (u *systemStates) PassOn(in actuate.Changed) error {
 }
 
 // Onto implements [stacked] of package actuate.
-func (u *systemStates) Onto(below actuate.Undo, sameProcess bool) bool {
+func (u *systemStates) Onto(below actuate.Undo, sameProcess bool) actuate.Undo {
 	states, ok := below.(*systemStates)
 	if !ok {
-		return false
+		return nil
 	}
-	before := *u
-	*u = u.onto(states, sameProcess, func(State) bool { return true })
-	return !slices.Equal(before, *u)
+	above := u.onto(states, sameProcess, func(State) bool { return true })
+	if slices.Equal(above, *u) {
+		return nil
+	}
+	return &above
 }
 
 // onto returns the states with what was there before other ones, where they were made on top of
