@@ -196,7 +196,7 @@ func (a *Actuator) undo(ctx context.Context, changeID string, change *appliedCha
 // revert takes a plan back, wholly or partly executed, and closes its journal
 // record. The caller holds the process' lock.
 func (f *force) revert(ctx context.Context, changeID string, process access.Process, p *Plan) error {
-	err := p.Undo.takeBack(ctx, Changed{process, f, changeID})
+	err := p.Undo.takeBack(ctx, Changed{Process: process, others: f, id: changeID})
 	if err != nil && !final(err) {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -221,21 +221,19 @@ func (f *force) release(id string) error {
 	if change == nil {
 		return nil
 	}
+	change.tending.end()
+	change.releasing.Lock()
+	defer change.releasing.Unlock()
+	if f.find(id) != change {
+		return nil // undone or released meanwhile
+	}
 	gone := access.ProcessOf(change.process.Identity())
 	defer gone.Close()
-	if err := f.undoOf(change).passOn(Changed{gone, f, id}); err != nil {
-		return err
-	}
-	if change = f.take(id); change == nil {
-		return nil
-	}
-	change.tending.end()
-	err := f.undoOf(change).takeBackLeft(Changed{Process: gone})
+	err := f.undoOf(change).takeBackLeft(Changed{Process: gone, others: f, id: id, ended: true})
 	if err != nil && !final(err) {
-		f.keep(id, change)
 		return err
 	}
-	return errors.Join(err, f.journal.end(id, "gone"))
+	return errors.Join(err, f.drop(id, "gone"))
 }
 
 // takeBackLeft takes back what may be left of a change when its process has ended.

@@ -28,6 +28,9 @@ type appliedChange struct {
 	since   time.Time // when it was made
 	// tending is what the change needs for as long as it is in force.
 	tending *tending
+	// releasing is held while what an ended process leaves is taken back, once; it comes
+	// before the locks of processes.
+	releasing sync.Mutex
 }
 
 // force is the changes in force. It may be used by any number of goroutines.
@@ -78,7 +81,7 @@ func (f *force) describe(id string) (InForce, bool) {
 	}
 	undo := change.plan.Undo
 	f.mu.Unlock() // what an undo tells it may read
-	t := cmp.Or(change.plan.Told, undo.told(Changed{change.process, f, id}))
+	t := cmp.Or(change.plan.Told, undo.told(Changed{Process: change.process, others: f, id: id}))
 	return InForce{
 		ID: id, Knob: change.knob, PID: change.process.PID(), Since: change.since, Old: t.Old, New: t.New, Where: t.Where,
 	}, true
@@ -103,22 +106,6 @@ func (f *force) of(process access.Process) (ids []string) {
 		change := f.find(id)
 		return change == nil || change.process != process
 	})
-}
-
-// take forgets a change, and returns it; nil: it is not in force any more.
-func (f *force) take(id string) *appliedChange {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	change := f.applied[id]
-	delete(f.applied, id)
-	return change
-}
-
-// keep puts a change in force again that was taken.
-func (f *force) keep(id string, change *appliedChange) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.applied[id] = change
 }
 
 // ids returns those of all, the latest first.
@@ -172,7 +159,7 @@ func (f *force) amendLater(in Changed, like func(u Undo, in access.Process) bool
 	for _, id := range slices.Backward(ids[:max(slices.Index(ids, in.id), 0)]) {
 		later := f.find(id)
 		if later != nil && slices.ContainsFunc(f.undoOf(later), func(u Undo) bool { return like(u, later.process) }) {
-			if err := f.amendBeside(in.Process, id, later, func(u Undo) Undo { return amended(u, later.process) }); err != nil {
+			if err := f.amendBeside(in, id, later, func(u Undo) Undo { return amended(u, later.process) }); err != nil {
 				return err
 			}
 		}
@@ -180,14 +167,18 @@ func (f *force) amendLater(in Changed, like func(u Undo, in access.Process) bool
 	return nil
 }
 
-// amendBeside is amend for whoever holds the lock of a process, which may be another one. Two
-// locks that are waited for could wait for each other.
-func (f *force) amendBeside(held access.Process, id string, later *appliedChange, amended func(Undo) Undo) error {
-	if later.process != held {
-		if !later.process.TryLock() {
-			return fmt.Errorf("change %s was made on top of it, in process %d where something is being changed: undo it again later", id, later.process.PID())
-		}
+// amendBeside is amend for whoever holds the lock of the process of another change, if that has
+// not ended. Two locks that are waited for could wait for each other.
+func (f *force) amendBeside(in Changed, id string, later *appliedChange, amended func(Undo) Undo) error {
+	switch {
+	case in.ended:
+		later.process.Lock()
 		defer later.process.Unlock()
+	case later.process == in.Process: // the caller has it
+	case later.process.TryLock():
+		defer later.process.Unlock()
+	default:
+		return fmt.Errorf("change %s was made on top of it, in process %d where something is being changed: undo it again later", id, later.process.PID())
 	}
 	if f.find(id) != later {
 		return nil // undone meanwhile

@@ -54,7 +54,7 @@ func (f *force) holdable(id string) bool {
 	}
 	change.process.Lock()
 	defer change.process.Unlock()
-	return change.process.Alive() && change.plan.Undo.holdable(Changed{change.process, f, id})
+	return change.process.Alive() && change.plan.Undo.holdable(Changed{Process: change.process, others: f, id: id})
 }
 
 // holdable says whether the parts can be taken back by whoever has the journal, and end
@@ -136,7 +136,7 @@ func takeOver(a *Actuator, from *Journal, r record, process access.Process, unto
 	}
 	defer process.Unlock()
 	why := untouched(process)
-	in := Changed{process, a.force, r.Change}
+	in := Changed{Process: process, others: a.force, id: r.Change}
 	change := &appliedChange{process: process, plan: &Plan{Undo: r.Undo, Told: r.Told}, knob: r.Knob}
 	switch {
 	case !process.Alive() || still(process) != nil:

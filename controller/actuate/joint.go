@@ -95,7 +95,7 @@ func (j joint) makeAll(ctx context.Context, g Gathering) (left bool, err error) 
 	})
 	for _, item := range j.unit {
 		if err == nil && !j.actuator.force.enter(item.Change, item.Process, shared, time.Now()) {
-			back := shared.Undo.takeBack(context.WithoutCancel(ctx), Changed{item.Process, j.actuator.force, item.Change.GetId()})
+			back := shared.Undo.takeBack(context.WithoutCancel(ctx), Changed{Process: item.Process, others: j.actuator.force, id: item.Change.GetId()})
 			left, err = back != nil, also(fmt.Errorf("%w: the controller stops", access.ErrRefused), back)
 		}
 	}

@@ -70,7 +70,7 @@ func (p *Plan) readable() bool {
 func (f *force) otherValue(id string, change *appliedChange) (string, error) {
 	for _, part := range change.plan.Undo {
 		if values, ok := part.(readable); ok {
-			if reason, err := values.OtherValue(Changed{change.process, f, id}); err != nil || reason != "" {
+			if reason, err := values.OtherValue(Changed{Process: change.process, others: f, id: id}); err != nil || reason != "" {
 				return reason, err
 			}
 		}

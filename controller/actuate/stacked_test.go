@@ -108,29 +108,6 @@ func TestUndoBelowAnotherProcess(t *testing.T) {
 	mustUndo(t, a, target, "second", "65536")
 }
 
-// A process may end below a change of the pipe that another one has.
-func TestEndedBelowAnotherProcess(t *testing.T) {
-	target, process := mustKeeper(t)
-	journal := actuatetest.MustJournal(t, t.TempDir())
-	defer journal.Close()
-	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
-	first, second := pipeChange(t, target, "first", 1<<17), pipeChange(t, target, "second", 1<<18)
-	pipe := mustOpenPipe(t, target, first)
-	fd := int32(pipe.Fd())
-	second.GetAction().GetSystem().On = &fd
-	actuatetest.MustApply(t, a, process, first)
-	actuatetest.MustApply(t, a, actuatetest.MustProcess(t, os.Getpid()), second)
-	target.Kill()
-	_ = target.Wait() // killed
-	a.Forget(process)
-	if result := a.Undo(t.Context(), "second"); result.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE || len(a.Applied()) > 0 {
-		t.Errorf("%v, in force: %v", result, a.Applied())
-	}
-	if size, err := unix.FcntlInt(pipe.Fd(), unix.F_GETPIPE_SZ, 0); err != nil || size != 1<<16 {
-		t.Errorf("pipe size %d, %v", size, err)
-	}
-}
-
 // A change made by hand on top of a controller's gives back what was there before both: the
 // controller gives its own up, or is killed before it sees that it should.
 func TestByHandOnTopOfAController(t *testing.T) {

@@ -37,6 +37,9 @@ type Changed struct {
 	// of it.
 	others others
 	id     string
+	// ended: the process has ended or executes another program, and the caller holds no lock
+	// of a process.
+	ended bool
 }
 
 // others are what an undo may ask of the changes in force.
@@ -46,8 +49,9 @@ type others interface {
 	// amendNext gives the first change after id that has an undo like that in a process
 	// other undos, which the journal knows first; false: there is none.
 	amendNext(id string, like func(u Undo, in access.Process) bool, amended func(Undo) Undo) (bool, error)
-	// amendLater does so with all changes after one, the earliest first. Those of another
-	// process are an error while something is being changed there.
+	// amendLater does so with all changes after one, the earliest first. While something is
+	// being changed in the process of one, that is waited for if the own process has ended,
+	// and is an error otherwise.
 	amendLater(in Changed, like func(u Undo, in access.Process) bool, amended func(u Undo, in access.Process) Undo) error
 }
 
@@ -58,7 +62,7 @@ func (in Changed) InForce() bool { return in.others != nil }
 // LaterHas says whether a later change in force has an undo like that; sameProcess,
 // whether it is of the same process.
 func (in Changed) LaterHas(like func(u Undo, sameProcess bool) bool) bool {
-	return in.others.laterHas(in.id, func(u Undo, process access.Process) bool { return like(u, process == in.Process) })
+	return in.others.laterHas(in.id, func(u Undo, process access.Process) bool { return like(u, in.sameProcess(process)) })
 }
 
 // AmendLater gives the later changes in force that have an undo like that other undos, the
@@ -66,9 +70,14 @@ func (in Changed) LaterHas(like func(u Undo, sameProcess bool) bool) bool {
 // process. After an error it may be called again.
 func (in Changed) AmendLater(like func(u Undo, sameProcess bool) bool, amended func(u Undo, sameProcess bool) Undo) error {
 	return in.others.amendLater(in,
-		func(u Undo, process access.Process) bool { return like(u, process == in.Process) },
-		func(u Undo, process access.Process) Undo { return amended(u, process == in.Process) },
+		func(u Undo, process access.Process) bool { return like(u, in.sameProcess(process)) },
+		func(u Undo, process access.Process) Undo { return amended(u, in.sameProcess(process)) },
 	)
+}
+
+// sameProcess says whether a change was made in a process or in what it executed before.
+func (in Changed) sameProcess(process access.Process) bool {
+	return process.Identity().SameProcess(in.Process.Identity())
 }
 
 // Told is a change in words.
@@ -134,13 +143,6 @@ type stacked interface {
 	Onto(below Undo, sameProcess bool) Undo
 }
 
-// passing is an undo of what several processes may have, so that changes of others may be on top
-// of it when its process ends.
-type passing interface {
-	// PassOn has the later changes in force give back what was there before both.
-	PassOn(in Changed) error
-}
-
 // Undos are the parts of one change, in the order in which they were made.
 type Undos []Undo
 
@@ -151,18 +153,6 @@ func (u Undos) takeBack(ctx context.Context, in Changed) error {
 		errs = append(errs, part.TakeBack(ctx, in))
 	}
 	return errors.Join(errs...)
-}
-
-// passOn has the later changes of other processes give back what was there before both.
-func (u Undos) passOn(in Changed) error {
-	for _, part := range u {
-		if shared, ok := part.(passing); ok {
-			if err := shared.PassOn(in); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // any says whether a part is so.

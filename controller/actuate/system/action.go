@@ -94,7 +94,7 @@ func (u *systemStates) TakeBack(_ context.Context, in actuate.Changed) error {
 	if !in.InForce() {
 		return Restore(in.Process.Identity(), *u)
 	}
-	if err := u.PassOn(in); err != nil {
+	if err := u.passOn(in); err != nil {
 		return err
 	}
 	return restore(in.Process.Identity(), *u, func(s State, now string) bool { return laterSet(in, s, now) })

@@ -8,9 +8,9 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 )
 
-// PassOn has the later changes in force that were made on top of these states give back what was
+// passOn has the later changes in force that were made on top of these states give back what was
 // there before both.
-func (u *systemStates) PassOn(in actuate.Changed) error {
+func (u *systemStates) passOn(in actuate.Changed) error {
 	var between systemStates // of later changes, on top of which the next ones were made
 	return in.AmendLater(u.Overlaps, func(later actuate.Undo, sameProcess bool) actuate.Undo {
 		states, ok := later.(*systemStates)
