@@ -18,8 +18,8 @@ import (
 // ErrUnknownChange means that there is nothing to undo under that id.
 var ErrUnknownChange = errors.New("no such change in force")
 
-// appliedChange is a change in force. Its plan's undo is read with the lock of the
-// process or that of the force, and written with both.
+// appliedChange is a change in force. Its plan's undo, words and old value are read with the
+// lock of the process or that of the force, and written with both.
 type appliedChange struct {
 	process access.Process
 	plan    *Plan
@@ -79,9 +79,9 @@ func (f *force) describe(id string) (InForce, bool) {
 		f.mu.Unlock()
 		return InForce{}, false
 	}
-	undo := change.plan.Undo
+	undo, told := change.plan.Undo, change.plan.Told
 	f.mu.Unlock() // what an undo tells it may read
-	t := cmp.Or(change.plan.Told, undo.told(Changed{Process: change.process, others: f, id: id}))
+	t := cmp.Or(told, undo.told(Changed{Process: change.process, others: f, id: id}))
 	return InForce{
 		ID: id, Knob: change.knob, PID: change.process.PID(), Since: change.since, Old: t.Old, New: t.New, Where: t.Where,
 	}, true
@@ -186,10 +186,11 @@ func (f *force) amendBeside(in Changed, id string, later *appliedChange, amended
 	return f.amend(id, later, amended)
 }
 
-// amend gives a change other undos. The caller holds the lock of its process.
+// amend gives a change other undos, which tell from then on what is given back. The caller
+// holds the lock of its process.
 func (f *force) amend(id string, change *appliedChange, amended func(Undo) Undo) error {
 	p := *change.plan
-	p.Undo = slices.Clone(p.Undo)
+	p.Undo, p.Told = slices.Clone(p.Undo), Told{}
 	for i, part := range p.Undo {
 		p.Undo[i] = amended(part)
 	}
@@ -198,7 +199,7 @@ func (f *force) amend(id string, change *appliedChange, amended func(Undo) Undo)
 	}
 	f.mu.Lock() // for whoever looks at the changes of all processes
 	defer f.mu.Unlock()
-	change.plan.Undo = p.Undo
+	change.plan.Undo, change.plan.Told, change.plan.Old = p.Undo, p.Told, nil
 	return nil
 }
 

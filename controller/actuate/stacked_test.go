@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -66,6 +67,26 @@ func TestUndoBelowLaterChanges(t *testing.T) {
 	actuate.LetGo(journal) // killed
 	if restored, err := all.Restore(dir); err != nil || len(restored) != 1 || restored[0].Err != nil || pipeSize(t, target) != "65536" {
 		t.Errorf("restored %v, %v, pipe size %s", restored, err, pipeSize(t, target))
+	}
+}
+
+// A change whose undo gives back another value than it found is told so.
+func TestToldOfWhatIsGivenBack(t *testing.T) {
+	target, process := mustKeeper(t)
+	journal := actuatetest.MustJournal(t, t.TempDir())
+	defer journal.Close()
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	actuatetest.MustApply(t, a, process, pipeChange(t, target, "c1", 1<<17))
+	actuatetest.MustApply(t, a, process, pipeChange(t, target, "c2", 1<<18))
+	mustUndo(t, a, target, "c1", "262144")
+	if told := a.InForce(); len(told) != 1 || told[0].Old != "65536" || told[0].New != "262144" {
+		t.Errorf("in force: %+v", told)
+	}
+	if listed, err := all.Changes(filepath.Dir(actuate.PathOf(journal))); err != nil || len(listed) != 1 || listed[0].Old != "65536" {
+		t.Errorf("listed: %+v, %v", listed, err)
+	}
+	if result := a.Undo(t.Context(), "c2"); result.GetNewValue() != nil && result.GetNewValue().GetInteger() != 65536 {
+		t.Errorf("%v", result)
 	}
 }
 
