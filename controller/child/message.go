@@ -184,7 +184,7 @@ func encoded(m proto.Message) ([]byte, error) {
 	if !m.ProtoReflect().IsValid() {
 		return nil, nil
 	}
-	return proto.MarshalOptions{AllowPartial: true}.Marshal(attunev1.ValidText(m))
+	return attunev1.Encode(m, proto.MarshalOptions{AllowPartial: true}.Marshal)
 }
 
 // sameProcess says whether an identity is that of a process with a start, which may be

@@ -17,9 +17,9 @@ type textCodec struct{ encoding.CodecV2 }
 
 // Marshal implements [encoding.CodecV2].
 func (c textCodec) Marshal(v any) (mem.BufferSlice, error) {
-	data, err := c.CodecV2.Marshal(v)
-	if message, is := v.(proto.Message); is && err != nil {
-		return c.CodecV2.Marshal(attunev1.ValidText(message))
+	message, is := v.(proto.Message)
+	if !is {
+		return c.CodecV2.Marshal(v)
 	}
-	return data, err
+	return attunev1.Encode(message, func(m proto.Message) (mem.BufferSlice, error) { return c.CodecV2.Marshal(m) })
 }

@@ -4,7 +4,6 @@ package node
 
 import (
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/discover"
@@ -62,8 +61,12 @@ func (r *recorder) locate(request *attunev1.LocateRequest) *attunev1.LocateRespo
 		}
 	}
 	mismatches, _ := r.notes.current()
-	response.Mismatches = slices.DeleteFunc(mismatches, func(m *attunev1.Mismatch) bool { return !meant(m.GetRegistration()) })
-	return attunev1.ValidText(response)
+	for _, m := range mismatches {
+		if meant(m.GetRegistration()) { // its texts are of this process, those of the others were encoded before
+			response.Mismatches = append(response.Mismatches, attunev1.ValidText(m))
+		}
+	}
+	return response
 }
 
 // recordFor is the record as far as a user may see it.

@@ -11,6 +11,16 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
+// Encode encodes a message as encode does, and with [ValidText] only where that fails: most
+// texts are UTF-8, and the copy costs more than the encoding.
+func Encode[M proto.Message, T any](message M, encode func(M) (T, error)) (T, error) {
+	encoded, err := encode(message)
+	if err != nil {
+		return encode(ValidText(message))
+	}
+	return encoded, nil
+}
+
 // ValidText returns a copy of a message whose texts are UTF-8: names of files, symbols
 // and programs may be any bytes, and a message with such a text cannot be encoded. Keys
 // of maps are left as they are; none is such a name.

@@ -3,6 +3,7 @@
 package attunev1_test
 
 import (
+	"errors"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -44,5 +45,25 @@ func TestValidText(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestEncode: a message whose texts are UTF-8 is encoded as it is, without a copy.
+func TestEncode(t *testing.T) {
+	for _, test := range []struct {
+		name, want string
+		times      int
+	}{{"caf\u00e9", "caf\u00e9", 1}, {"caf\xe9", "caf?", 2}} {
+		var times int
+		message, got := &attunev1.Process{Executable: test.name}, new(attunev1.Process)
+		data, err := attunev1.Encode(message, func(m *attunev1.Process) ([]byte, error) {
+			if times++; (m == message) != (times == 1) {
+				t.Errorf("%q, time %d: %p, the message is %p", test.name, times, m, message)
+			}
+			return proto.Marshal(m)
+		})
+		if err := errors.Join(err, proto.Unmarshal(data, got)); err != nil || got.GetExecutable() != test.want || times != test.times {
+			t.Errorf("%q: %v after %d times, %v", test.name, got, times, err)
+		}
 	}
 }
