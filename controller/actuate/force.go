@@ -21,6 +21,7 @@ var ErrUnknownChange = errors.New("no such change in force")
 // appliedChange is a change in force. Its plan's undo, words and old value are read with the
 // lock of the process or that of the force, and written with both.
 type appliedChange struct {
+	id      string
 	process access.Process
 	plan    *Plan
 	knob    string
@@ -52,7 +53,7 @@ func (f *force) enter(change *attunev1.Change, process access.Process, p *Plan, 
 	}
 	f.number++
 	f.applied[change.GetId()] = &appliedChange{
-		process: process, plan: p, knob: change.GetKnob(), number: f.number, since: since, tending: startTending(p.Tend),
+		id: change.GetId(), process: process, plan: p, knob: change.GetKnob(), number: f.number, since: since, tending: startTending(p.Tend),
 	}
 	return true
 }
@@ -117,51 +118,44 @@ func (f *force) ids() []string {
 	})
 }
 
-// next finds the first change after one that has an undo like that; nil: there is
-// none, or the one is not in force yet, so that none is later.
-func (f *force) next(id string, like func(u Undo, in access.Process) bool) (nextID string, next *appliedChange) {
+// later finds the changes after one that have an undo like that, the earliest first; none, if
+// the one is not in force yet.
+func (f *force) later(id string, like func(u Undo, in access.Process) bool) (all []*appliedChange) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	this := f.applied[id]
 	if this == nil {
-		return "", nil
+		return nil
 	}
-	for other, change := range f.applied {
-		if change.number <= this.number || next != nil && next.number < change.number {
-			continue
-		}
-		if slices.ContainsFunc(change.plan.Undo, func(u Undo) bool { return like(u, change.process) }) {
-			nextID, next = other, change
+	for _, change := range f.applied {
+		if change.number > this.number && slices.ContainsFunc(change.plan.Undo, func(u Undo) bool { return like(u, change.process) }) {
+			all = append(all, change)
 		}
 	}
-	return nextID, next
+	slices.SortFunc(all, func(x, y *appliedChange) int { return cmp.Compare(x.number, y.number) })
+	return all
 }
 
 // laterHas implements [others].
 func (f *force) laterHas(id string, like func(u Undo, in access.Process) bool) bool {
-	_, later := f.next(id, like)
-	return later != nil
+	return len(f.later(id, like)) > 0
 }
 
 // amendNext implements [others]. The caller holds the lock of the process.
 func (f *force) amendNext(id string, like func(u Undo, in access.Process) bool, amended func(Undo) Undo) (bool, error) {
-	id, later := f.next(id, like)
-	if later == nil {
+	later := f.later(id, like)
+	if len(later) == 0 {
 		return false, nil
 	}
-	err := f.amend(id, later, amended)
+	err := f.amend(later[0], amended)
 	return err == nil, err
 }
 
 // amendLater implements [others].
 func (f *force) amendLater(in Changed, like func(u Undo, in access.Process) bool, amended func(u Undo, in access.Process) Undo) error {
-	ids := f.ids()
-	for _, id := range slices.Backward(ids[:max(slices.Index(ids, in.id), 0)]) {
-		later := f.find(id)
-		if later != nil && slices.ContainsFunc(f.undoOf(later), func(u Undo) bool { return like(u, later.process) }) {
-			if err := f.amendBeside(in, id, later, func(u Undo) Undo { return amended(u, later.process) }); err != nil {
-				return err
-			}
+	for _, later := range f.later(in.id, like) {
+		if err := f.amendBeside(in, later, func(u Undo) Undo { return amended(u, later.process) }); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -169,7 +163,7 @@ func (f *force) amendLater(in Changed, like func(u Undo, in access.Process) bool
 
 // amendBeside is amend for whoever holds the lock of the process of another change, if that has
 // not ended. Two locks that are waited for could wait for each other.
-func (f *force) amendBeside(in Changed, id string, later *appliedChange, amended func(Undo) Undo) error {
+func (f *force) amendBeside(in Changed, later *appliedChange, amended func(Undo) Undo) error {
 	switch {
 	case in.ended:
 		later.process.Lock()
@@ -178,23 +172,23 @@ func (f *force) amendBeside(in Changed, id string, later *appliedChange, amended
 	case later.process.TryLock():
 		defer later.process.Unlock()
 	default:
-		return fmt.Errorf("change %s was made on top of it, in process %d where something is being changed: undo it again later", id, later.process.PID())
+		return fmt.Errorf("change %s was made on top of it, in process %d where something is being changed: undo it again later", later.id, later.process.PID())
 	}
-	if f.find(id) != later {
+	if f.find(later.id) != later {
 		return nil // undone meanwhile
 	}
-	return f.amend(id, later, amended)
+	return f.amend(later, amended)
 }
 
 // amend gives a change other undos, which tell from then on what is given back. The caller
 // holds the lock of its process.
-func (f *force) amend(id string, change *appliedChange, amended func(Undo) Undo) error {
+func (f *force) amend(change *appliedChange, amended func(Undo) Undo) error {
 	p := *change.plan
 	p.Undo, p.Told = slices.Clone(p.Undo), Told{}
 	for i, part := range p.Undo {
 		p.Undo[i] = amended(part)
 	}
-	if err := f.journal.begin(id, change.knob, change.process.Identity(), &p); err != nil {
+	if err := f.journal.begin(change.id, change.knob, change.process.Identity(), &p); err != nil {
 		return err
 	}
 	f.mu.Lock() // for whoever looks at the changes of all processes
