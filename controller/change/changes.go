@@ -145,14 +145,20 @@ func (c *Changes) hooks(connection uint64) actuate.SetHooks {
 
 // whyNot is why none of the changes may be made; nil: the policy of actions decides.
 func (c *Changes) whyNot(changes []*attunev1.Change) error {
+	asked := make(map[string]bool) // of another process, for which this one waits
 	for _, change := range changes {
 		if t := c.options.Members.Get(change.GetProcess()); t != nil {
 			if err := cmp.Or(t.OutOfReach(), c.options.Foreign(t.PID())); err != nil && t.Alive() {
 				return fmt.Errorf("process %d: %w", t.PID(), err)
 			}
-			if why := c.options.Untouched(t.Executable()); why != "" {
+			executable := t.Executable()
+			if asked[executable] {
+				continue
+			}
+			if why := c.options.Untouched(executable); why != "" {
 				return errors.New(why)
 			}
+			asked[executable] = true
 		}
 	}
 	return nil
