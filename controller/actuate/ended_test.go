@@ -51,7 +51,7 @@ func TestEndedBelowAnotherProcess(t *testing.T) {
 	case <-own.wanted:
 	case <-forgotten:
 	}
-	own.Process.Unlock()
+	own.Unlock()
 	<-forgotten
 	if result := a.Undo(t.Context(), "second"); result.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE || len(a.Applied()) > 0 {
 		t.Errorf("%v, in force: %v", result, a.Applied())
