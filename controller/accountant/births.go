@@ -83,6 +83,9 @@ func (b *births) handle(event track.Event) {
 		case known != nil && known.start == 0:
 			known.start = event.Time // the command's own birth
 		case b.known[event.Parent] != nil && event.PID != event.Parent:
+			if parent := b.leaderless[event.Parent]; parent != nil {
+				parent.outlived = true // who has a child goes on
+			}
 			b.endLeaderless()
 			b.known[event.PID] = &life{pid: event.PID, parent: event.Parent, start: event.Time}
 			b.total++
@@ -120,9 +123,12 @@ func (b *births) endLeaderless() {
 	for pid, l := range b.leaderless {
 		switch {
 		case !leaderless(pid):
+			if l.outlived { // it went on, and has ended since the look before
+				l.end = uint64(now)
+			}
 			b.over(l)
-		case l.outlived || now-time.Duration(l.end) > dyingTime:
-			l.outlived, l.end = true, uint64(now) // it has gone on until now
+		case now-time.Duration(l.end) > dyingTime:
+			l.outlived = true
 		}
 	}
 }
