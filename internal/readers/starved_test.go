@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -26,10 +27,7 @@ func TestStarvedHelper(t *testing.T) {
 	for !may.IsSet(cpu) {
 		cpu++
 	}
-	itself, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := buildPlain(t)
 	on := []string{"taskset", "-c", fmt.Sprint(cpu)}
 	busy := exec.Command(on[0], append(on[1:], "sh", "-c", "while :; do :; done")...)
 	if err := busy.Start(); err != nil {
@@ -39,16 +37,29 @@ func TestStarvedHelper(t *testing.T) {
 		_ = busy.Process.Kill()
 		_ = busy.Wait() // killed
 	}()
-	if err := exec.Command(itself, Argument).Run(); err != nil { // its pages are in memory from now on
+	if err := exec.Command(program, Argument).Run(); err != nil { // its pages are in memory from now on
 		t.Fatal(err)
 	}
 	const short = time.Second // a third of what the answer takes
-	p, _ := mustPool(t, Options{Command: append(on, "nice", "-n", "19", itself, Argument), Patience: short})
+	p, _ := mustPool(t, Options{Command: append(on, "nice", "-n", "19", program, Argument), Patience: short})
 	if _, err := work().Ask(t.Context(), p, harmless, ""); err != nil || len(p.Refused()) != 0 {
 		t.Fatalf("error %v, refused %v", err, p.Refused())
 	}
 	endStarved(t, p.idle[0])
 	p.idle = nil
+}
+
+// buildPlain builds this test program without the race detector: a helper that has the detector
+// gives back all of its shadow memory when it is killed, which took a starved one minutes.
+func buildPlain(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "plain.test")
+	build := exec.Command("go", "test", "-c", "-race=false", "-vet=off", "-o", program)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v: %s", program, err, out)
+	}
+	return program
 }
 
 // endStarved ends a helper that gets next to no processor. It is not left behind.
