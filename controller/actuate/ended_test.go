@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -24,17 +24,23 @@ func (s sharer) Lock() {
 	s.Process.Lock()
 }
 
+// mustSharePipe opens the pipe of a program, and returns it with a change of its size that the
+// program is to get, and one that this process is to get.
+func mustSharePipe(t *testing.T, target *targets.Target, firstBytes, secondBytes int64) (pipe *os.File, first, second *attunev1.Change) {
+	t.Helper()
+	first, second = pipeChange(t, target, "first", firstBytes), pipeChange(t, target, "second", secondBytes)
+	pipe = mustOpenPipe(t, target, first)
+	fd := int32(pipe.Fd())
+	second.GetAction().GetSystem().On = &fd
+	return pipe, first, second
+}
+
 // A process may end below a change of the pipe that another one has, in which something is being
 // changed.
 func TestEndedBelowAnotherProcess(t *testing.T) {
 	target, process := mustKeeper(t)
-	journal := actuatetest.MustJournal(t, t.TempDir())
-	defer journal.Close()
-	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
-	first, second := pipeChange(t, target, "first", 1<<17), pipeChange(t, target, "second", 1<<18)
-	pipe := mustOpenPipe(t, target, first)
-	fd := int32(pipe.Fd())
-	second.GetAction().GetSystem().On = &fd
+	a := mustActuator(t)
+	pipe, first, second := mustSharePipe(t, target, 1<<17, 1<<18)
 	own := sharer{actuatetest.MustProcess(t, os.Getpid()), make(chan struct{}, 1)}
 	actuatetest.MustApply(t, a, process, first)
 	actuatetest.MustApply(t, a, own, second)
@@ -66,39 +72,27 @@ func TestEndedBelowAnotherProcess(t *testing.T) {
 func TestReplacedBelowTheSameValue(t *testing.T) {
 	t.Run("of the next program", func(t *testing.T) {
 		target, process := mustKeeper(t)
-		journal := actuatetest.MustJournal(t, t.TempDir())
-		defer journal.Close()
-		a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+		a := mustActuator(t)
 		policy := func(id string) *attunev1.Change {
 			return systemChange(id, "thread.policy", &attunev1.Value{Kind: &attunev1.Value_Text{Text: "batch"}})
 		}
-		wantPolicy := func(want uint32) {
-			t.Helper()
-			if attr, err := unix.SchedGetAttr(target.PID, 0); err != nil || attr.Policy != want {
-				t.Errorf("it has %+v, %v, want policy %d", attr, err, want)
-			}
-		}
+		before := policyOf(t, target.PID)
 		actuatetest.MustApply(t, a, process, policy("first"))
 		if answer := target.Ask(t, "exec"); answer != "ready" {
 			t.Fatalf("%q", answer)
 		}
 		actuatetest.MustApply(t, a, actuatetest.MustProcess(t, target.PID), policy("same"))
 		a.Forget(process)
-		wantPolicy(unix.SCHED_BATCH)
+		wantPolicy(t, "first forgotten", target.PID, unix.SCHED_BATCH)
 		if result := a.Undo(t.Context(), "same"); result.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE || len(a.Applied()) > 0 {
 			t.Errorf("%v, in force: %v", result, a.Applied())
 		}
-		wantPolicy(unix.SCHED_NORMAL)
+		wantPolicy(t, "same undone", target.PID, before)
 	})
 	t.Run("of another process", func(t *testing.T) {
 		target, process := mustKeeper(t)
-		journal := actuatetest.MustJournal(t, t.TempDir())
-		defer journal.Close()
-		a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
-		first, same := pipeChange(t, target, "first", 1<<17), pipeChange(t, target, "same", 1<<17)
-		pipe := mustOpenPipe(t, target, first)
-		fd := int32(pipe.Fd())
-		same.GetAction().GetSystem().On = &fd
+		a := mustActuator(t)
+		pipe, first, same := mustSharePipe(t, target, 1<<17, 1<<17)
 		actuatetest.MustApply(t, a, process, first)
 		actuatetest.MustApply(t, a, actuatetest.MustProcess(t, os.Getpid()), same)
 		if answer := target.Ask(t, "exec"); answer != "ready" {
@@ -109,7 +103,7 @@ func TestReplacedBelowTheSameValue(t *testing.T) {
 		if err != nil || size != 1<<17 {
 			t.Errorf("pipe size %d, %v", size, err)
 		}
-		if result := a.Undo(t.Context(), "same"); result.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE || len(a.Applied()) > 0 {
+		if result := a.Undo(t.Context(), "second"); result.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE || len(a.Applied()) > 0 {
 			t.Errorf("%v, in force: %v", result, a.Applied())
 		}
 		if size, err = unix.FcntlInt(pipe.Fd(), unix.F_GETPIPE_SZ, 0); err != nil || size != 1<<16 {

@@ -79,9 +79,7 @@ func TestLeftIsTakenBackLater(t *testing.T) {
 // What the next program that a process executes has inherited is given back.
 func TestExecutedProgramGetsItsOwn(t *testing.T) {
 	target, process := mustKeeper(t)
-	journal := actuatetest.MustJournal(t, t.TempDir())
-	defer journal.Close()
-	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	a := mustActuator(t)
 	actuatetest.MustApply(t, a, process, systemChange("c1", "thread.policy", &attunev1.Value{Kind: &attunev1.Value_Text{Text: "batch"}}))
 	actuatetest.MustApply(t, a, process, systemChange("c2", "thread.policy", &attunev1.Value{Kind: &attunev1.Value_Text{Text: "other"}}))
 	actuatetest.MustApply(t, a, process, systemChange("c3", "thread.policy", &attunev1.Value{Kind: &attunev1.Value_Text{Text: "batch"}}))

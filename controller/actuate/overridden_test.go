@@ -3,8 +3,6 @@
 package actuate_test
 
 import (
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -20,9 +18,7 @@ import (
 // not touch it.
 func TestOverridden(t *testing.T) {
 	target, process := mustKeeper(t)
-	journal := actuatetest.MustJournal(t, t.TempDir())
-	defer journal.Close()
-	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	a := mustActuator(t)
 	change := pipeChange(t, target, "c1", 100000)
 	if result := a.Apply(t.Context(), process, change); result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 		t.Fatalf("%v", result)
@@ -30,12 +26,7 @@ func TestOverridden(t *testing.T) {
 	if results := a.Overridden(); len(results) > 0 {
 		t.Fatalf("nobody has changed anything, and there is %v", results)
 	}
-	pipe, err := os.Open(fmt.Sprintf("/proc/%d/fd/%d", target.PID, change.GetAction().GetSystem().GetOn()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pipe.Close()
-	if _, err := unix.FcntlInt(pipe.Fd(), unix.F_SETPIPE_SZ, 262144); err != nil {
+	if _, err := unix.FcntlInt(mustOpenPipe(t, target, change).Fd(), unix.F_SETPIPE_SZ, 262144); err != nil {
 		t.Fatal(err)
 	}
 	mustYield(t, a, "c1", "is 262144, not 131072")
@@ -66,9 +57,7 @@ func mustYield(t *testing.T, a *actuate.Actuator, id, reason string) {
 // What somebody sets in one thread stays, and all others have what they had before.
 func TestOverriddenInOneThread(t *testing.T) {
 	target, process := mustKeeper(t)
-	journal := actuatetest.MustJournal(t, t.TempDir())
-	defer journal.Close()
-	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	a := mustActuator(t)
 	actuatetest.MustApply(t, a, process, systemChange("c1", "thread.policy", &attunev1.Value{Kind: &attunev1.Value_Text{Text: "batch"}}))
 	tids, _, err := procid.AllThreads(target.PID)
 	if err != nil {
@@ -94,9 +83,7 @@ func TestOverriddenInOneThread(t *testing.T) {
 // is still in force, and can be.
 func TestChangedAgain(t *testing.T) {
 	target, process := mustKeeper(t)
-	journal := actuatetest.MustJournal(t, t.TempDir())
-	defer journal.Close()
-	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	a := mustActuator(t)
 	for _, change := range []*attunev1.Change{pipeChange(t, target, "c1", 1<<17), pipeChange(t, target, "c2", 1<<18)} {
 		if result := a.Apply(t.Context(), process, change); result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 			t.Fatalf("%v", result)

@@ -93,9 +93,7 @@ func TestToldOfWhatIsGivenBack(t *testing.T) {
 // So it is where the later change has been taken back in part: it gives nothing back twice.
 func TestUndoBelowAPartialUndo(t *testing.T) {
 	target, process := mustKeeper(t)
-	journal := actuatetest.MustJournal(t, t.TempDir())
-	defer journal.Close()
-	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	a := mustActuator(t)
 	first := pipeChange(t, target, "c1", 1<<17)
 	actuatetest.MustApply(t, a, process, first)
 	actuatetest.MustApply(t, a, process, pipeChange(t, target, "c2", 1<<18))
@@ -110,13 +108,8 @@ func TestUndoBelowAPartialUndo(t *testing.T) {
 // change stays, to be undone later.
 func TestUndoBelowAnotherProcess(t *testing.T) {
 	target, process := mustKeeper(t)
-	journal := actuatetest.MustJournal(t, t.TempDir())
-	defer journal.Close()
-	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
-	first := pipeChange(t, target, "first", 1<<17)
-	second := pipeChange(t, target, "second", 1<<18)
-	fd := int32(mustOpenPipe(t, target, first).Fd())
-	second.GetAction().GetSystem().On = &fd
+	a := mustActuator(t)
+	_, first, second := mustSharePipe(t, target, 1<<17, 1<<18)
 	own := actuatetest.MustProcess(t, os.Getpid())
 	actuatetest.MustApply(t, a, process, first)
 	actuatetest.MustApply(t, a, own, second)

@@ -25,6 +25,14 @@ func mustKeeper(t *testing.T) (*targets.Target, *actuatetest.Process) {
 	return target, actuatetest.MustProcess(t, target.PID)
 }
 
+// mustActuator returns an actuator of all kinds, whose journal is closed at the end of the test.
+func mustActuator(t *testing.T) *actuate.Actuator {
+	t.Helper()
+	journal := actuatetest.MustJournal(t, t.TempDir())
+	t.Cleanup(func() { journal.Close() })
+	return actuate.New(actuate.Options{Journal: journal, Kinds: all})
+}
+
 func systemChange(id, name string, value *attunev1.Value) *attunev1.Change {
 	return &attunev1.Change{Id: id, Knob: name, Action: &attunev1.Action{
 		Kind: &attunev1.Action_System{System: &attunev1.SystemSetting{Name: name, Value: value}},
@@ -52,9 +60,7 @@ func pipeSize(t *testing.T, target *targets.Target) string {
 
 func TestSystemSetting(t *testing.T) {
 	target, process := mustKeeper(t)
-	journal := actuatetest.MustJournal(t, t.TempDir())
-	defer journal.Close()
-	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	a := mustActuator(t)
 	result := a.Apply(t.Context(), process, pipeChange(t, target, "c1", 100000))
 	if result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED || result.GetOldValue().GetInteger() != 65536 ||
 		result.GetNewValue().GetInteger() != 131072 || result.GetSafePoint() != "now" {
@@ -73,9 +79,7 @@ func TestSystemSetting(t *testing.T) {
 
 func TestSystemSettingRefused(t *testing.T) {
 	_, process := mustKeeper(t)
-	journal := actuatetest.MustJournal(t, t.TempDir())
-	defer journal.Close()
-	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	a := mustActuator(t)
 	hook := systemChange("hook", "pipe.size", access.Integer(4096))
 	hook.SafePoint = &attunev1.SafePoint{Kind: attunev1.SafePoint_KIND_NEXT_HOOK}
 	tests := []struct {
@@ -133,18 +137,8 @@ func TestRestoreSystemSettings(t *testing.T) {
 // of other things wait for nobody.
 func TestUndoEachOfOneThing(t *testing.T) {
 	target, process := mustKeeper(t)
-	journal := actuatetest.MustJournal(t, t.TempDir())
-	defer journal.Close()
-	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
-	first := pipeChange(t, target, "first", 1<<17)
-	pipe, err := os.Open(fmt.Sprintf("/proc/%d/fd/%d", target.PID, first.GetAction().GetSystem().GetOn()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pipe.Close()
-	second := systemChange("second", "pipe.size", access.Integer(1<<18))
-	fd := int32(pipe.Fd())
-	second.GetAction().GetSystem().On = &fd
+	a := mustActuator(t)
+	_, first, second := mustSharePipe(t, target, 1<<17, 1<<18)
 	bystander := targets.Start(t, targets.Build(t, "system/testdata/keeper.c"))
 	actuatetest.MustApply(t, a, process, first)
 	actuatetest.MustApply(t, a, actuatetest.MustProcess(t, os.Getpid()), second)

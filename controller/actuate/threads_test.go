@@ -72,9 +72,7 @@ func wantPolicy(t *testing.T, when string, tid int, want uint32) {
 // change's.
 func TestUndoBesideAThreadStartedSince(t *testing.T) {
 	target, process := mustKeeper(t)
-	journal := actuatetest.MustJournal(t, t.TempDir())
-	defer journal.Close()
-	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	a := mustActuator(t)
 	first := mustThreads(t, target)[1]
 	before := policyOf(t, first)
 	actuatetest.MustApply(t, a, process, batchThread("c1", first))
@@ -139,9 +137,7 @@ func TestUndoOfAnInheritedValue(t *testing.T) {
 	for _, order := range [][]string{{"c1", "c2"}, {"c2", "c1"}} {
 		t.Run(strings.Join(order, " then "), func(t *testing.T) {
 			target, process := mustKeeper(t)
-			journal := actuatetest.MustJournal(t, t.TempDir())
-			defer journal.Close()
-			a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+			a := mustActuator(t)
 			before := ioClass(t, target.PID)
 			actuatetest.MustApply(t, a, process, ioThread("c1", target.PID, "best-effort:7"))
 			fresh := mustSpawn(t, target) // by that thread
