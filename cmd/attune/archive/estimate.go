@@ -39,18 +39,10 @@ do not count.`,
 			}
 			return withArchive(cmd, func(s *archive.Store) error {
 				e, err := s.Estimate(cmd.Context(), args[0], float64(input))
-				switch {
-				case err != nil:
+				if err != nil {
 					return err
-				case asJSON:
-					return p.WriteJSON(e)
-				case batch != "":
-					text, _ := directive.Write(batch, printable.Line(e.Category), e.Need) // it is known
-					fmt.Fprint(p.Stdout, text)
-				default:
-					writeEstimate(p, e)
 				}
-				return nil
+				return writeEstimate(p, e, batch, asJSON)
 			})
 		},
 	}
@@ -62,7 +54,22 @@ do not count.`,
 	return cmd
 }
 
-func writeEstimate(p *cli.Env, e *archive.Estimate) {
+// writeEstimate writes an estimate in the form that was asked for.
+func writeEstimate(p *cli.Env, e *archive.Estimate, batch string, asJSON bool) error {
+	switch {
+	case asJSON:
+		return p.WriteJSON(e)
+	case batch != "":
+		text, _ := directive.Write(batch, printable.Line(e.Category), e.Need) // it is known
+		fmt.Fprint(p.Stdout, text)
+	default:
+		explainEstimate(p, e)
+	}
+	return nil
+}
+
+// explainEstimate writes each amount with its reason.
+func explainEstimate(p *cli.Env, e *archive.Estimate) {
 	fmt.Fprintf(p.Stdout, "for the next task of %s, from %d that succeeded", printable.Line(e.Category), e.Tasks)
 	if e.LeftOut > 0 {
 		fmt.Fprintf(p.Stdout, " (%d failed)", e.LeftOut)
