@@ -30,15 +30,14 @@ func (r traceRow) get(column string) (string, bool) {
 // readNextflow reads a trace, with a task in each line.
 func readNextflow(f File) (result Result, err error) {
 	reader := csv.NewReader(bytes.NewReader(f.Text))
-	reader.ReuseRecord = true
 	if strings.Contains(firstLine(string(f.Text)), "\t") {
 		reader.Comma, reader.LazyQuotes = '\t', true
 	}
-	first, err := reader.Read()
+	header, err := reader.Read()
 	if err != nil {
 		return Result{}, f.fail(1, nextflowRemedy, "%w", err)
 	}
-	header := append([]string(nil), first...)
+	reader.ReuseRecord = true // only now: the header is kept
 	for record := 1; ; record++ {
 		cells, err := reader.Read()
 		if errors.Is(err, io.EOF) {
@@ -63,9 +62,6 @@ func readNextflow(f File) (result Result, err error) {
 		t, err := row.task(f.Local)
 		if err != nil {
 			return Result{}, f.fail(line, nextflowRemedy, "%w", err)
-		}
-		if t.Account.End.IsZero() {
-			return Result{}, f.fail(line, nextflowRemedy, "neither complete nor submit tells when it ended")
 		}
 		t.Origin = f.origin(record)
 		result.Tasks = append(result.Tasks, t)
@@ -172,6 +168,9 @@ func (r traceRow) times(a *account.Account, zone *time.Location) error {
 			return fmt.Errorf("duration: %w", err)
 		}
 		a.End = when.Add(seconds(s))
+	}
+	if a.End.IsZero() {
+		return errors.New("neither complete nor submit tells when it ended")
 	}
 	if a.Start.IsZero() || a.Start.After(a.End) {
 		a.Start = a.End.Add(-seconds(a.WallSeconds))
