@@ -31,8 +31,8 @@ func packProgram(ctx context.Context, p *cli.Env, o packOptions) error {
 	if err != nil {
 		return err
 	}
-	sources, files, err := o.sources(ctx)
-	defer closeAll(files)
+	sources, err := o.sources(ctx)
+	defer closeAll(sources)
 	if err != nil {
 		return err
 	}
@@ -105,42 +105,14 @@ func isPacked(path string) (bool, error) {
 	return !errors.Is(err, packfile.ErrNotPacked), nil
 }
 
-// sources lists the parts: the program as it is, what tunes it compressed. The
-// caller closes the files, also after an error.
-func (o packOptions) sources(ctx context.Context) (sources []packfile.Source, files []*os.File, err error) {
-	add := func(kind packfile.Kind, name, path string) {
-		file, openErr := os.Open(path)
-		if openErr != nil {
-			err = errors.Join(err, openErr)
-			return
-		}
-		files = append(files, file)
-		info, statErr := file.Stat()
-		if statErr != nil {
-			err = errors.Join(err, statErr)
-			return
-		}
-		sources = append(sources, packfile.Source{
-			Kind: kind, Name: name, Mode: info.Mode().Perm(), Compress: kind != packfile.Program, Content: file,
-		})
-	}
-	add(packfile.Program, filepath.Base(o.program), o.program)
-	add(packfile.Controller, "attune", "/proc/self/exe")
+// sources lists the parts. The caller closes them, also after an error.
+func (o packOptions) sources(ctx context.Context) ([]packfile.Source, error) {
 	found := packableTunlets(o.run)
-	for _, t := range PackedTunlets(found) {
-		if t.Path != "" {
-			add(packfile.Tunlet, t.Name, t.Path)
-			continue
-		}
-		sources = append(sources, packfile.Source{
-			Kind: packfile.TunletLink, Name: t.Name, Mode: 0o444, Content: strings.NewReader(t.To),
-		})
-	}
+	sources, filesErr := o.openFiles(PackedTunlets(found))
 	said, saidErr := describedTunlets(ctx, found)
 	library, libraryErr := dmlib.Library()
 	headers, headersErr := shm.Headers(shm.Geometry{})
-	err = errors.Join(err, saidErr, libraryErr, headersErr)
-	sources = append(sources, packfile.Source{
+	return append(sources, packfile.Source{
 		Kind: packfile.Library, Name: dmlib.Name(library), Mode: 0o555, Content: bytes.NewReader(library),
 	}, packfile.Source{
 		Kind: packfile.Headers, Name: "memory-headers", Mode: 0o444, Content: bytes.NewReader(headers),
@@ -148,13 +120,53 @@ func (o packOptions) sources(ctx context.Context) (sources []packfile.Source, fi
 		Kind: packfile.Config, Name: "attune.yaml", Mode: 0o444, Content: bytes.NewReader(o.settings),
 	}, packfile.Source{
 		Kind: packfile.Descriptions, Name: "tunlets.json", Mode: 0o444, Compress: true, Content: bytes.NewReader(said),
-	})
-	return sources, files, err
+	}), errors.Join(filesErr, saidErr, libraryErr, headersErr)
 }
 
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		_ = f.Close() // read only
+// openFiles opens program, controller and tunlets; a tunlet that is another name of a file is a link.
+func (o packOptions) openFiles(tunlets []PackedTunlet) (sources []packfile.Source, err error) {
+	open := func(kind packfile.Kind, name, path string) {
+		source, openErr := openFile(kind, name, path)
+		if openErr != nil {
+			err = errors.Join(err, openErr)
+			return
+		}
+		sources = append(sources, source)
+	}
+	open(packfile.Program, filepath.Base(o.program), o.program)
+	open(packfile.Controller, "attune", "/proc/self/exe")
+	for _, t := range tunlets {
+		if t.Path != "" {
+			open(packfile.Tunlet, t.Name, t.Path)
+			continue
+		}
+		sources = append(sources, packfile.Source{
+			Kind: packfile.TunletLink, Name: t.Name, Mode: 0o444, Content: strings.NewReader(t.To),
+		})
+	}
+	return sources, err
+}
+
+// openFile opens a file to be packed: the program as it is, what tunes it compressed.
+func openFile(kind packfile.Kind, name, path string) (packfile.Source, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return packfile.Source{}, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return packfile.Source{}, errors.Join(err, file.Close())
+	}
+	return packfile.Source{
+		Kind: kind, Name: name, Mode: info.Mode().Perm(), Compress: kind != packfile.Program, Content: file,
+	}, nil
+}
+
+func closeAll(sources []packfile.Source) {
+	for _, s := range sources {
+		if file, is := s.Content.(io.Closer); is {
+			_ = file.Close() // read only
+		}
 	}
 }
 
