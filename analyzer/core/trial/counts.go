@@ -5,8 +5,6 @@ package trial
 import (
 	"math"
 	"slices"
-
-	"github.com/aclements/go-moremath/stats"
 )
 
 const (
@@ -212,14 +210,6 @@ const (
 	// distribution, and the one-sided one of the last look (significance).
 	quantile95, quantileLast = 1.96, 2.326
 )
-
-// tail returns the probability that Student's t exceeds a value.
-func tail(t, freedom float64) float64 { return stats.TDist{V: freedom}.CDF(-t) }
-
-// quantile returns the two-sided 95 % quantile of Student's t.
-func quantile(freedom float64) float64 {
-	return stats.InvCDF(stats.TDist{V: freedom})((1 + confidence) / 2)
-}
 
 // moved reports whether samples saw any progress.
 func moved(points []point) bool {

@@ -65,27 +65,11 @@ func typicalOf(gains []float64) (typical, low, high float64) {
 	return typical, ratioOf(means[k]), ratioOf(means[all-1-k])
 }
 
-// boundedLog returns the logarithm of a ratio; of 0 and infinity one that means can be
-// made of.
-func boundedLog(ratio float64) float64 { return max(-boundedBy, min(boundedBy, math.Log(ratio))) }
-
-// ratioOf returns the ratio of a logarithm: 0 or infinite where such a one is in the mean,
-// which is then far beyond what is measured of anything.
-func ratioOf(log float64) float64 {
-	switch {
-	case log > boundedBy/3:
-		return math.Inf(1)
-	case log < -boundedBy/3:
-		return 0
-	}
-	return math.Exp(log)
-}
-
-const boundedBy = 300.0
-
 // typicalOfFew returns the same of too few gains to rank: by Student's t, with the
 // deviation of the gains or that of within, which is how far the application differs by
-// itself, whichever is larger. p is the one-sided probability of no gain.
+// itself, whichever is larger. However often that was seen, it was in the time of these few
+// gains, so that their number says how much is known. p is the one-sided probability of no
+// gain.
 func typicalOfFew(gains, within []float64) (typical, low, high, p float64) {
 	typical, _, _ = typicalOf(gains)
 	middle := boundedLog(typical)
@@ -99,7 +83,7 @@ func typicalOfFew(gains, within []float64) (typical, low, high, p float64) {
 	// Of normal deviations, two thirds are below the deviation.
 	deviation := max(math.Log(geometricMedian(own)), math.Log(geometricMedian(apart))) / 0.6745
 	deviation = max(deviation, finest) / math.Sqrt(float64(len(gains)))
-	freedom := float64(max(1, len(within)+len(gains)-1))
+	freedom := float64(max(2, len(gains)-1)) // halves of the turns of two gains say something, too
 	half := quantile(freedom) * deviation
 	return typical, ratioOf(middle - half), ratioOf(middle + half), tail(middle/deviation, freedom)
 }

@@ -12,9 +12,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// confidence of the intervals given with medians.
-const confidence = 0.95
-
 // Judgement compares an objective before and after a change.
 type Judgement struct {
 	// Before and After are the objective without and with the change. Their medians
@@ -61,6 +58,8 @@ func compare(before, after []float64, lowerIsBetter bool) Judgement {
 	j := Judgement{Before: estimate(b), After: estimate(a), P: 1}
 	j.Gain = gain(j.Before.Median, j.After.Median, lowerIsBetter)
 	j.Low, j.High = ratioWithin(b, a, lowerIsBetter)
+	low, high := batchesWithin(before, after, j.Gain)
+	j.Low, j.High = min(j.Low, low), max(j.High, high)
 	if len(before) > 0 && len(after) > 0 {
 		j.P = pValue(b, a)
 	}
@@ -79,6 +78,29 @@ func ratioWithin(before, after *benchmath.Sample, lower bool) (low, high float64
 		return gain(b[0], a[1], true), gain(b[1], a[0], true)
 	}
 	return gain(b[1], a[0], false), gain(b[0], a[1], false)
+}
+
+// batchesWithin returns the interval of a gain that batches of both sides leave, as many
+// as the root of the samples: how far they differ says how far the application varies for
+// longer than from sample to sample (the method of batch means, with Student's t).
+func batchesWithin(before, after []float64, typical float64) (low, high float64) {
+	if min(len(before), len(after)) < leastJoined {
+		return 0, math.Inf(1)
+	}
+	var square, freedom float64 // of the error of the logarithm
+	for _, side := range [][]float64{before, after} {
+		batches := int(math.Round(math.Sqrt(float64(len(side)))))
+		whole, squares := estimate(sampleOf(side)).Median, 0.0
+		for i := range batches {
+			one := sampleOf(side[i*len(side)/batches : (i+1)*len(side)/batches])
+			apart := boundedLog(gain(whole, estimate(one).Median, false))
+			squares += apart * apart
+		}
+		square += squares / float64(batches-1) / float64(batches)
+		freedom += float64(batches - 1)
+	}
+	half := quantile(freedom) * math.Sqrt(square)
+	return ratioOf(boundedLog(typical) - half), ratioOf(boundedLog(typical) + half)
 }
 
 // within returns the interval of the median, or the extremes of few values.
