@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -162,7 +163,7 @@ func (p *process) mayGoOn() bool { return !p.ended || p.life.left == p }
 // exitStatus translates a wait status.
 func exitStatus(ws syscall.WaitStatus) *report.Exit {
 	if ws.Signaled() {
-		return &report.Exit{Signal: report.SignalName(ws.Signal())}
+		return &report.Exit{Signal: account.SignalName(ws.Signal())}
 	}
 	code := ws.ExitStatus()
 	return &report.Exit{Code: &code}

@@ -11,8 +11,6 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/batch"
 	"github.com/attune-hpc/attune/internal/buildinfo"
@@ -165,7 +163,7 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 func (a *Accountant) fillExit(record *account.Account, exit launch.Exit) {
 	record.Exit = account.Exit{Type: account.ExitNormal, Code: new(exit.Code)}
 	if exit.Signal != 0 {
-		record.Exit = account.Exit{Type: account.ExitSignal, Signal: unix.SignalName(exit.Signal)}
+		record.Exit = account.Exit{Type: account.ExitSignal, Signal: account.SignalName(exit.Signal)}
 	}
 	for i, e := range a.sampler.enforcer.excesses {
 		// What no look at the living saw may be in the totals.

@@ -67,7 +67,7 @@ func fillProcess(p *account.Process, t taken) {
 // exitOf is a wait status in an account.
 func exitOf(status unix.WaitStatus) *account.Exit {
 	if status.Signaled() {
-		return &account.Exit{Type: account.ExitSignal, Signal: unix.SignalName(status.Signal())}
+		return &account.Exit{Type: account.ExitSignal, Signal: account.SignalName(status.Signal())}
 	}
 	return &account.Exit{Type: account.ExitNormal, Code: new(status.ExitStatus())}
 }

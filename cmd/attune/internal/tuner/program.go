@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/launch"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -69,7 +69,7 @@ func (s *Tuner) recordedExit(ctx context.Context, exit launch.Exit) *attunev1.Re
 // ExitOf is a program's end in a frame: its code, or the signal that killed it.
 func ExitOf(e launch.Exit) (code *int32, signal string) {
 	if e.Signal != 0 {
-		return nil, report.SignalName(e.Signal)
+		return nil, account.SignalName(e.Signal)
 	}
 	n := int32(e.Code)
 	return &n, ""
