@@ -16,7 +16,8 @@ import (
 
 // Options of changes.
 type Options struct {
-	// InJob says which processes may share a cgroup that is changed; nil: none.
+	// InJob says which processes may share a cgroup that is changed; nil: none
+	// but the process itself.
 	InJob func(pid int) bool
 	// WithoutUndo allows changes that this user could not take back.
 	WithoutUndo bool
@@ -57,16 +58,16 @@ func (o Options) plan(_ context.Context, r *actuate.Request) (*actuate.Plan, err
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", access.ErrRefused, err)
 	}
-	prepared, err := Prepare(target, request)
+	prepared, err := prepare(target, request)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", access.ErrRefused, err), target.Close())
 	}
-	states := systemStates(prepared.States())
+	states := systemStates(slices.Clone(prepared.states))
 	p := &actuate.Plan{
 		Undo: actuate.Undos{&states},
-		Old:  textValue(prepared.Old(), set.GetValue()), UndoError: prepared.UndoError(),
+		Old:  textValue(prepared.Old(), set.GetValue()), UndoError: prepared.undo,
 		Way: access.WaySystem, Unchanged: prepared.Unchanged(),
-		Told:    actuate.Told{Where: Where(prepared.States()), Old: prepared.Old(), New: prepared.New()},
+		Told:    actuate.Told{Where: where(prepared.states), Old: prepared.Old(), New: prepared.New()},
 		Read:    func() (*attunev1.Value, error) { return textValue(prepared.New(), set.GetValue()), nil },
 		Release: func() { _ = target.Close() }, // a pidfd
 	}
@@ -75,7 +76,7 @@ func (o Options) plan(_ context.Context, r *actuate.Request) (*actuate.Plan, err
 			states = append(states, more...)
 			return r.Begin(p)
 		})
-		if err != nil && prepared.Knob().On == OnMemory {
+		if err != nil && prepared.knob.On == OnMemory {
 			states = nil // advice was not taken, so there is nothing to take back
 		}
 		return access.DoneNow(err)
@@ -92,12 +93,12 @@ func (u *systemStates) Kind() string { return "settings" }
 // then gives back what was there before both.
 func (u *systemStates) TakeBack(_ context.Context, in actuate.Changed) error {
 	if !in.InForce() {
-		return Restore(in.Process.Identity(), *u)
+		return restore(in.Process.Identity(), *u)
 	}
 	if err := u.passOn(in); err != nil {
 		return err
 	}
-	return restore(in.Process.Identity(), *u, func(s State, now string) bool { return laterSet(in, s, now) })
+	return restoreUnless(in.Process.Identity(), *u, func(s State, now string) bool { return laterSet(in, s, now) })
 }
 
 func (u *systemStates) Overlaps(other actuate.Undo, sameProcess bool) bool {
@@ -112,13 +113,13 @@ func (u *systemStates) Overlaps(other actuate.Undo, sameProcess bool) bool {
 func (u *systemStates) About(in actuate.Changed) actuate.About {
 	return actuate.About{
 		Told: actuate.Told{
-			Old:   Summary(*u, func(s State) string { return s.Old }),
-			New:   Summary(*u, func(s State) string { return s.New }),
-			Where: Where(*u),
+			Old:   summary(*u, func(s State) string { return s.Old }),
+			New:   summary(*u, func(s State) string { return s.New }),
+			Where: where(*u),
 		},
 		Keeps: true,
 		Outlives: slices.ContainsFunc(*u, func(s State) bool {
-			return s.Place.Scope == OnCgroup && Exists(in.Process.Identity(), s.Place)
+			return s.Place.Scope == OnCgroup && exists(in.Process.Identity(), s.Place)
 		}),
 		Inherited: slices.ContainsFunc(*u, func(s State) bool {
 			return s.Place.Scope != OnCgroup && s.Place.Scope != OnMemory
@@ -129,7 +130,7 @@ func (u *systemStates) About(in actuate.Changed) actuate.About {
 
 // OtherValue implements [readable].
 func (u *systemStates) OtherValue(in actuate.Changed) (string, error) {
-	return Overridden(in.Process.Identity(), u.last(in))
+	return overridden(in.Process.Identity(), u.last(in))
 }
 
 // last leaves out the states that a later change in force has as well.
@@ -149,10 +150,7 @@ func (o Options) request(set *attunev1.SystemSetting) (Request, error) {
 	if err != nil {
 		return Request{}, fmt.Errorf("%w: %s: %w", access.ErrRefused, set.GetName(), err)
 	}
-	request := Request{
-		Knob: set.GetName(), Value: value, On: Everywhere,
-		InJob: o.InJob, WithoutUndo: o.WithoutUndo,
-	}
+	request := Request{Knob: set.GetName(), Value: value, On: Everywhere, Options: o}
 	if set.On != nil {
 		request.On = int(max(set.GetOn(), 0))
 	}

@@ -146,7 +146,7 @@ func TestCgroup(t *testing.T) {
 	}
 	gone := k.identity
 	gone.StartTicks--
-	if err := Restore(gone, states); err != nil || read() != before && !sameCPUs(before, read()) {
+	if err := restore(gone, states); err != nil || read() != before && !sameCPUs(before, read()) {
 		t.Errorf("%v: restored to %q, was %q", err, read(), before)
 	}
 	if now := mustRead(t, "/proc/"+strconv.Itoa(k.PID)+"/status"); cpusAllowed(now) != cpusAllowed(effective) {
@@ -159,7 +159,7 @@ func TestCgroup(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	inJob := func(pid int) bool { return pid == other.PID }
-	if _, err := k.prepare(t, Request{Knob: "cgroup.cpuset.cpus", Value: "0", On: Everywhere, InJob: inJob}); err != nil {
+	if _, err := k.prepare(t, Request{Knob: "cgroup.cpuset.cpus", Value: "0", On: Everywhere, Options: Options{InJob: inJob}}); err != nil {
 		t.Error(err)
 	}
 	_ = os.WriteFile(filepath.Dir(dir)+"/cgroup.procs", []byte(strconv.Itoa(other.PID)), 0) // before the cgroup goes
@@ -183,7 +183,7 @@ func TestCgroupLimitBelowUse(t *testing.T) {
 			mustWrite(t, limit, tt.before)
 			_, states := k.change(t, "cgroup."+tt.file, tt.after, Everywhere)
 			k.Ask(t, tt.use) // charged here
-			if err := Restore(k.identity, states); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err := restore(k.identity, states); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("restored with %v, want %q", err, tt.want)
 			}
 			if now := mustRead(t, limit); now != states[0].New {

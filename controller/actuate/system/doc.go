@@ -7,9 +7,9 @@
 //
 // Everything is a [Knob] with a name and a value in text form. A knob has
 // places: one per thread, per socket, per pipe, or one for the process or
-// cgroup. A [Plan] knows the old value at each place before anything is
+// cgroup. A [plan] knows the old value at each place before anything is
 // touched; its [State] records, written to a journal first, are all that
-// [Restore] needs to take the change back later, in another process too.
+// [restore] needs to take the change back later, in another process too.
 //
 // No place is ever named by a number alone, because the kernel reuses them:
 // the process is held by a pidfd, a thread has its start time, a descriptor
@@ -18,5 +18,5 @@
 // number is drawn anew, between the check and the system call is not told
 // apart.
 //
-// The functions are safe for concurrent use; a Plan belongs to one goroutine.
+// The functions are safe for concurrent use; a plan belongs to one goroutine.
 package system

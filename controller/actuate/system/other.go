@@ -9,10 +9,10 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// Overridden returns the first of the states whose value is not what it was set
+// overridden returns the first of the states whose value is not what it was set
 // to any more, in words: somebody else has set another one. Empty: none. Places
 // that are gone, advice, and knobs that the kernel moves by itself say nothing.
-func Overridden(identity procid.Identity, states []State) (text string, err error) {
+func overridden(identity procid.Identity, states []State) (text string, err error) {
 	t, err := Open(identity)
 	if err != nil {
 		return "", unlessGone(err)

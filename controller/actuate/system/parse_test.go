@@ -128,7 +128,7 @@ func TestSummary(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Summary(tt.states, func(s State) string { return s.Old }); got != tt.want {
+			if got := summary(tt.states, func(s State) string { return s.Old }); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})

@@ -25,22 +25,18 @@ type Request struct {
 	Value string
 	// On is the thread or descriptor; Everywhere for all.
 	On int
-	// InJob says which processes may share a cgroup that is changed; nil: none
-	// but the process itself.
-	InJob func(pid int) bool
-	// WithoutUndo allows what this user could not take back.
-	WithoutUndo bool
+	Options
 }
 
-// Plan is a change that was checked and can be made.
-type Plan struct {
+// plan is a change that was checked and can be made.
+type plan struct {
 	target *Target
 	knob   knob
 	asked  string
-	all    bool // every thread
-	states []State
-	undo   error
-	result string // of advice
+	all    bool    // every thread
+	states []State // what the journal must know before Run
+	undo   error   // what stands against taking the change back; nil: nothing
+	result string  // of advice
 }
 
 // Validate checks knob and value without a process: [ErrUnknownKnob],
@@ -68,9 +64,9 @@ func (r Request) parse() (k knob, value string, err error) {
 	return k, value, nil
 }
 
-// Prepare checks a change and reads the old values; it touches nothing. Every
+// prepare checks a change and reads the old values; it touches nothing. Every
 // error is a reason not to try.
-func Prepare(t *Target, request Request) (*Plan, error) {
+func prepare(t *Target, request Request) (*plan, error) {
 	k, asked, err := request.parse()
 	if err != nil {
 		return nil, err
@@ -79,7 +75,7 @@ func Prepare(t *Target, request Request) (*Plan, error) {
 		return nil, err
 	}
 	t.inJob = request.InJob
-	p := &Plan{target: t, knob: k, asked: asked, all: request.On == Everywhere}
+	p := &plan{target: t, knob: k, asked: asked, all: request.On == Everywhere}
 	places, err := k.places(t, request.On)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", k.Name, err)
@@ -100,7 +96,7 @@ func Prepare(t *Target, request Request) (*Plan, error) {
 }
 
 // look adds the state of a place.
-func (p *Plan) look(place Place) error {
+func (p *plan) look(place Place) error {
 	s, err := p.state(place)
 	if err != nil {
 		return err
@@ -113,7 +109,7 @@ func (p *Plan) look(place Place) error {
 }
 
 // state reads the old value at a place and decides on the new one.
-func (p *Plan) state(place Place) (State, error) {
+func (p *plan) state(place Place) (State, error) {
 	old, err := p.knob.read(p.target, place)
 	if err != nil {
 		return State{}, p.knob.failure("read", place, err)
@@ -129,7 +125,7 @@ func (p *Plan) state(place Place) (State, error) {
 
 // addLater notes what threads created since get back: what the first had. Where one thread is
 // changed those that there are already are none of them.
-func (p *Plan) addLater() {
+func (p *plan) addLater() {
 	if !p.knob.follows {
 		return
 	}
@@ -142,24 +138,15 @@ func (p *Plan) addLater() {
 	})
 }
 
-// Knob returns which one is changed.
-func (p *Plan) Knob() Knob { return p.knob.Knob }
-
-// States returns what the journal must know before Run.
-func (p *Plan) States() []State { return slices.Clone(p.states) }
-
 // Unchanged says whether the value asked for is there already.
-func (p *Plan) Unchanged() bool {
+func (p *plan) Unchanged() bool {
 	return !p.knob.advice && !slices.ContainsFunc(p.states, func(s State) bool { return s.Old != s.New })
 }
 
-// UndoError says what stands against taking the change back; nil: nothing.
-func (p *Plan) UndoError() error { return p.undo }
-
 // Run makes the change and reads it back. note is called with further states,
 // before they are changed, as threads turn up that were created meanwhile.
-// After an error, Restore with States takes back what was done.
-func (p *Plan) Run(note func([]State) error) error {
+// After an error, restore with the states takes back what was done.
+func (p *plan) Run(note func([]State) error) error {
 	changed := 0
 	for _, s := range p.states {
 		if s.Place.Later {
@@ -197,7 +184,7 @@ func (p *Plan) Run(note func([]State) error) error {
 }
 
 // newcomers lists threads that turned up since and do not have the new value.
-func (p *Plan) newcomers() ([]State, error) {
+func (p *plan) newcomers() ([]State, error) {
 	places, err := p.target.threads()
 	if err != nil {
 		return nil, err
@@ -220,7 +207,7 @@ func (p *Plan) newcomers() ([]State, error) {
 }
 
 // put sets the new value at a place, if the old one is still there.
-func (p *Plan) put(s State) (err error) {
+func (p *plan) put(s State) (err error) {
 	k := &p.knob
 	held, err := k.open(p.target, s.Place)
 	if err != nil {

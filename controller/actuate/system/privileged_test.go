@@ -29,7 +29,7 @@ func TestOwnerOnly(t *testing.T) {
 			return
 		}
 		defer target.Close()
-		_, err = Prepare(target, Request{Knob: "thread.policy", Value: "batch", On: Everywhere})
+		_, err = prepare(target, Request{Knob: "thread.policy", Value: "batch", On: Everywhere})
 		if err == nil || !strings.Contains(err.Error(), "belongs to user 0; only its owner and root") {
 			t.Errorf("%v", err)
 		}
@@ -57,8 +57,8 @@ func TestWayBackNeedsPrivilege(t *testing.T) {
 				}
 				request.WithoutUndo = true
 				plan, err := k.prepare(t, request)
-				if err != nil || plan.UndoError() == nil {
-					t.Errorf("%v, undo %v", err, plan.UndoError())
+				if err != nil || plan.undo == nil {
+					t.Errorf("%v, undo %v", err, plan.undo)
 				}
 			})
 		})
@@ -89,7 +89,7 @@ func TestUndoThatIsNotPermitted(t *testing.T) {
 	k := mustKeeper(t)
 	_, states := k.change(t, "pipe.size", "128K", Everywhere)
 	withoutCapabilities(t, func() {
-		if err := Restore(k.identity, states); !errors.Is(err, os.ErrPermission) {
+		if err := restore(k.identity, states); !errors.Is(err, os.ErrPermission) {
 			t.Errorf("restored with %v", err)
 		}
 	})
@@ -137,7 +137,7 @@ func TestCollapse(t *testing.T) {
 	if after < before+3*2048 {
 		t.Errorf("huge pages %d → %d kB", before, after)
 	}
-	if err := Restore(k.identity, states); err == nil {
+	if err := restore(k.identity, states); err == nil {
 		t.Error("advice was taken back")
 	}
 }
@@ -152,7 +152,7 @@ func TestLimitOfRealtimeStays(t *testing.T) {
 	}
 	_, states := k.change(t, "limit.rttime", "1G", Everywhere)
 	_, policy := k.change(t, "thread.policy", "rr:1", Everywhere)
-	if err := Restore(k.identity, states); err == nil || !strings.Contains(err.Error(), "realtime policy") {
+	if err := restore(k.identity, states); err == nil || !strings.Contains(err.Error(), "realtime policy") {
 		t.Errorf("restored with %v", err)
 	}
 	k.restore(t, policy)

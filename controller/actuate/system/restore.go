@@ -11,17 +11,17 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// Restore puts old values back, the last one first, where the new one is still
+// restore puts old values back, the last one first, where the new one is still
 // there. Places that are gone need nothing. [access.ErrChangedByOthers] where the
 // value is another by now, [ErrNoUndo] for advice. A cgroup outlives the
 // process and is restored even if that is gone.
-func Restore(identity procid.Identity, states []State) error {
-	return restore(identity, states, func(State, string) bool { return false })
+func restore(identity procid.Identity, states []State) error {
+	return restoreUnless(identity, states, func(State, string) bool { return false })
 }
 
-// restore is Restore beside later changes: later says whether one has given the place of a
+// restoreUnless is restore beside later changes: later says whether one has given the place of a
 // state the value that it has now, which is left to that change.
-func restore(identity procid.Identity, states []State, later func(s State, now string) bool) error {
+func restoreUnless(identity procid.Identity, states []State, later func(s State, now string) bool) error {
 	if boot, err := procid.BootID(); err != nil || boot != identity.BootID {
 		return err // nothing outlives the machine
 	}
@@ -136,8 +136,8 @@ func (k *knob) inherited(t *Target, s State, since uint64, states []State, later
 	return err == nil && s.Old != s.New && k.matches(s.New, now) && !later(s, now)
 }
 
-// Exists says whether a place is still there.
-func Exists(identity procid.Identity, place Place) bool {
+// exists says whether a place is still there.
+func exists(identity procid.Identity, place Place) bool {
 	if boot, err := procid.BootID(); err != nil || boot != identity.BootID {
 		return false
 	}

@@ -41,24 +41,24 @@ func mustKeeper(t *testing.T) *keeper {
 }
 
 // prepare opens the keeper for the length of the test.
-func (k *keeper) prepare(t *testing.T, request Request) (*Plan, error) {
+func (k *keeper) prepare(t *testing.T, request Request) (*plan, error) {
 	t.Helper()
 	target, err := Open(k.identity)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { target.Close() })
-	return Prepare(target, request)
+	return prepare(target, request)
 }
 
 // change makes a change and returns what a journal would have.
-func (k *keeper) change(t *testing.T, name, value string, on int) (*Plan, []State) {
+func (k *keeper) change(t *testing.T, name, value string, on int) (*plan, []State) {
 	t.Helper()
 	plan, err := k.prepare(t, Request{Knob: name, Value: value, On: on})
 	if err != nil {
 		t.Fatal(err)
 	}
-	states := plan.States()
+	states := plan.states
 	if err := plan.Run(func(more []State) error { states = append(states, more...); return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func (k *keeper) change(t *testing.T, name, value string, on int) (*Plan, []Stat
 
 func (k *keeper) restore(t *testing.T, states []State) {
 	t.Helper()
-	if err := Restore(k.identity, states); err != nil {
+	if err := restore(k.identity, states); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -199,7 +199,7 @@ func TestChangedByOthers(t *testing.T) {
 	k := mustKeeper(t)
 	_, states := k.change(t, "pipe.size", "128K", k.pipe)
 	k.change(t, "pipe.size", "256K", k.pipe)
-	if err := Restore(k.identity, states); !errors.Is(err, access.ErrChangedByOthers) {
+	if err := restore(k.identity, states); !errors.Is(err, access.ErrChangedByOthers) {
 		t.Errorf("%v, want ErrChangedByOthers", err)
 	}
 	if got := k.Ask(t, "pipe"); got != "262144" {
@@ -220,7 +220,7 @@ func TestFullPipe(t *testing.T) {
 	if err := plan.Run(nil); !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), "held more") {
 		t.Errorf("%v, want EBUSY", err)
 	}
-	k.restore(t, plan.States())
+	k.restore(t, plan.states)
 	if k.Ask(t, "drain") != "1" {
 		t.Error("content lost")
 	}
@@ -234,7 +234,7 @@ func TestBusyPipeShrinks(t *testing.T) {
 	for range 20 {
 		_, states := k.change(t, "pipe.size", "1M", k.pipe)
 		for deadline := time.Now().Add(patience.Limit); ; { // its reader may be waiting for a processor
-			err := Restore(k.identity, states)
+			err := restore(k.identity, states)
 			if err == nil {
 				break
 			}
@@ -258,7 +258,7 @@ func TestAnotherProcess(t *testing.T) {
 	if _, err := Open(before); !errors.Is(err, procid.ErrGone) {
 		t.Errorf("%v, want ErrGone", err)
 	}
-	if err := Restore(before, states); err != nil {
+	if err := restore(before, states); err != nil {
 		t.Error(err)
 	}
 	if got := k.Ask(t, "pipe"); got != "131072" {
@@ -266,7 +266,7 @@ func TestAnotherProcess(t *testing.T) {
 	}
 	before = k.identity
 	before.BootID = "another boot"
-	if err := Restore(before, states); err != nil || k.Ask(t, "pipe") != "131072" {
+	if err := restore(before, states); err != nil || k.Ask(t, "pipe") != "131072" {
 		t.Errorf("restored after a reboot: %v", err)
 	}
 }
@@ -284,7 +284,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 		{Knob: "socket.tcp_nodelay", Value: "1", On: k.local},
 		{Knob: "pipe.size", Value: "1M", On: k.pipe},
 	} {
-		plan, err := Prepare(target, request)
+		plan, err := prepare(target, request)
 		if err != nil {
 			continue // refused is one of the ways
 		}

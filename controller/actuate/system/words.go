@@ -9,22 +9,19 @@ import (
 )
 
 // Old and New are the values for people; where places differ, each has its own.
-func (p *Plan) Old() string { return p.summary(func(s State) string { return s.Old }) }
+func (p *plan) Old() string { return summary(p.states, func(s State) string { return s.Old }) }
 
 // New is the value after the change.
-func (p *Plan) New() string {
+func (p *plan) New() string {
 	if p.result != "" {
 		return p.result
 	}
-	return p.summary(func(s State) string { return s.New })
+	return summary(p.states, func(s State) string { return s.New })
 }
 
-// summary returns the value of all places, or of the first few.
-func (p *Plan) summary(of func(State) string) string { return Summary(p.states, of) }
-
-// Summary joins the values of states: one where all agree, else the first few
+// summary joins the values of states: one where all agree, else the first few
 // different ones with their places.
-func Summary(states []State, of func(State) string) string {
+func summary(states []State, of func(State) string) string {
 	var values []string
 	having := map[string][]State{}
 	for _, s := range states {
@@ -42,7 +39,7 @@ func Summary(states []State, of func(State) string) string {
 	const most = 4
 	var parts []string
 	for _, value := range values[:min(most, len(values))] {
-		parts = append(parts, fmt.Sprintf("%s (%s)", value, Where(having[value])))
+		parts = append(parts, fmt.Sprintf("%s (%s)", value, where(having[value])))
 	}
 	if len(values) > most {
 		parts = append(parts, fmt.Sprintf("and %d more", len(values)-most))
@@ -50,8 +47,8 @@ func Summary(states []State, of func(State) string) string {
 	return strings.Join(parts, ", ")
 }
 
-// Where names the places of states for people: "fd 7", "12 threads".
-func Where(states []State) string {
+// where names the places of states for people: "fd 7", "12 threads".
+func where(states []State) string {
 	states = slices.DeleteFunc(slices.Clone(states), func(s State) bool { return s.Place.Later })
 	switch len(states) {
 	case 0:
