@@ -3,10 +3,8 @@
 package accountant
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -97,8 +95,8 @@ func readThread(pid, tid int) (t taken, err error) {
 		t.user = t.cpu - t.system
 	}
 	dir := fmt.Sprintf("/proc/%d/task/%d/", pid, tid)
-	if err := fields(dir+"status", map[string]*uint64{
-		"voluntary_ctxt_switches:": &t.voluntary, "nonvoluntary_ctxt_switches:": &t.involuntary,
+	if _, err := procid.ReadNumbers(dir+"status", map[string]*uint64{
+		"voluntary_ctxt_switches": &t.voluntary, "nonvoluntary_ctxt_switches": &t.involuntary,
 	}); err != nil {
 		return t, err
 	}
@@ -117,32 +115,10 @@ func readIO(path string, t *taken) error {
 
 func parseIO(data []byte, t *taken) error {
 	var cancelled uint64
-	err := parseFields(data, map[string]*uint64{
-		"rchar:": &t.read, "wchar:": &t.written, "syscr:": &t.readCalls, "syscw:": &t.writtenCalls,
-		"read_bytes:": &t.storageRead, "write_bytes:": &t.storageWritten, "cancelled_write_bytes:": &cancelled,
+	_, err := procid.Numbers(data, map[string]*uint64{
+		"rchar": &t.read, "wchar": &t.written, "syscr": &t.readCalls, "syscw": &t.writtenCalls,
+		"read_bytes": &t.storageRead, "write_bytes": &t.storageWritten, "cancelled_write_bytes": &cancelled,
 	})
 	t.storageWritten -= min(t.storageWritten, cancelled)
 	return err
-}
-
-// fields reads the numbers behind names in a file of names and numbers.
-func fields(path string, into map[string]*uint64) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return parseFields(data, into)
-}
-
-func parseFields(data []byte, into map[string]*uint64) (err error) {
-	for line := range bytes.Lines(data) {
-		words := bytes.Fields(line)
-		if len(words) < 2 || into[string(words[0])] == nil {
-			continue
-		}
-		if *into[string(words[0])], err = strconv.ParseUint(string(words[1]), 10, 64); err != nil {
-			return fmt.Errorf("%s %w", words[0], err)
-		}
-	}
-	return nil
 }

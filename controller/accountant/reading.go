@@ -102,10 +102,10 @@ func waitedForCPU(pid int) (sum time.Duration) {
 func proportional(alive []living) (pss, swapped uint64, known bool) {
 	known = len(alive) > 0
 	for _, p := range alive {
-		var kb, swap uint64
-		err := fields(fmt.Sprintf("/proc/%d/smaps_rollup", p.pid), map[string]*uint64{"Pss:": &kb, "SwapPss:": &swap})
+		var share, swap uint64
+		_, err := procid.ReadNumbers(procid.Path(p.pid, "smaps_rollup"), map[string]*uint64{"Pss": &share, "SwapPss": &swap})
 		known = known && err == nil
-		pss, swapped = pss+kb*1024, swapped+swap*1024
+		pss, swapped = pss+share, swapped+swap
 	}
 	return pss, swapped, known
 }

@@ -70,12 +70,8 @@ func (f memoryFiles) left(dir string) uint64 {
 
 // field reads the number behind a name in a file of names and numbers, in bytes.
 func field(path, name string) (uint64, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
 	var n uint64
-	found, err := procid.Numbers(data, map[string]*uint64{name: &n})
+	found, err := procid.ReadNumbers(path, map[string]*uint64{name: &n})
 	if err == nil && found == 0 {
 		err = fmt.Errorf("%s has no %s", path, name)
 	}

@@ -19,6 +19,15 @@ func ReadNumber(path string) (uint64, error) {
 	return strconv.ParseUint(string(bytes.TrimSpace(data)), 10, 64)
 }
 
+// ReadNumbers is Numbers of a file.
+func ReadNumbers(path string, into map[string]*uint64) (found int, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return Numbers(data, into)
+}
+
 // Numbers reads lines of the form "NAME: NUMBER [kB]", as smaps_rollup and meminfo have them,
 // or "NAME NUMBER", as memory.stat of a cgroup: those whose name is in the map, kilobytes
 // as bytes. It returns how many were found. [ErrMalformed] for one without a number.

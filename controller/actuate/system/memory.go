@@ -105,16 +105,12 @@ type memorySlot struct {
 
 // get reads what shows the effect.
 func (s *memorySlot) get() (string, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", s.target.pid()))
-	if err != nil {
-		return "", procid.GoneError(err)
-	}
 	var size uint64
-	found, err := procid.Numbers(data, map[string]*uint64{s.advice.field: &size})
+	found, err := procid.ReadNumbers(procid.Path(s.target.pid(), "smaps_rollup"), map[string]*uint64{s.advice.field: &size})
 	if err == nil && found == 0 {
 		err = fmt.Errorf("%w: smaps_rollup without %s", procid.ErrMalformed, s.advice.field)
 	}
-	return fmt.Sprintf("%s %d kB", s.advice.field, size>>10), err
+	return fmt.Sprintf("%s %d kB", s.advice.field, size>>10), procid.GoneError(err)
 }
 
 // set gives the advice. Mappings that do not take it are left out, as long as

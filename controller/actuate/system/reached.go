@@ -42,13 +42,9 @@ func usedCPU(t *Target, seconds uint64) error {
 // gets no more, and its stack cannot grow.
 func usedMemory(field string) func(*Target, uint64) error {
 	return func(t *Target, most uint64) error {
-		status, err := procid.ReadFile(t.pid(), "status", maxStatus)
-		if err != nil {
-			return err
-		}
 		var used uint64
-		if _, err := procid.Numbers(status, map[string]*uint64{field: &used}); err != nil {
-			return err
+		if _, err := procid.ReadNumbers(procid.Path(t.pid(), "status"), map[string]*uint64{field: &used}); err != nil {
+			return procid.GoneError(err)
 		}
 		if used>>10 > most>>10 {
 			return fmt.Errorf("%s of the process is %d kB: it would get no more memory", field, used>>10)
@@ -56,9 +52,6 @@ func usedMemory(field string) func(*Target, uint64) error {
 		return nil
 	}
 }
-
-// maxStatus is more than a status file has.
-const maxStatus = 64 << 10
 
 // usedDescriptors looks at what the process has open.
 func usedDescriptors(t *Target, most uint64) error {
