@@ -9,9 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/analyzer/report"
@@ -19,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/buildinfo"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/rundir"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -67,7 +65,7 @@ func New(o Options) (*Session, error) {
 	s := &Session{log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), address: rundir.SocketIn(o.Dir, Socket)}
 	version := buildinfo.Get().Version
 	a := o.Analyzer
-	a.JobID, a.TempDir, a.Digests, a.Log, a.Version, a.OwnCost = o.JobID, o.Dir, o.Digests, o.Log, version, ownCost
+	a.JobID, a.TempDir, a.Digests, a.Log, a.Version, a.OwnCost = o.JobID, o.Dir, o.Digests, o.Log, version, clock.Process
 	var err error
 	if s.Analyzer, err = analyzer.New(a); err != nil {
 		return s, err
@@ -80,15 +78,6 @@ func New(o Options) (*Session, error) {
 	c.LibraryPath, c.Hidden = s.library(o.LibraryDir), s.prober(o.VariablesDir)
 	s.Controller, err = controller.New(c)
 	return s, err
-}
-
-// ownCost is the CPU time of this process, which holds both parts; 0: unknown.
-func ownCost() time.Duration {
-	var own unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {
-		return 0
-	}
-	return time.Duration(own.Utime.Nano() + own.Stime.Nano())
 }
 
 // library installs DMLib. Without it processes are watched from outside.

@@ -10,6 +10,7 @@ import (
 	"github.com/attune-hpc/attune/controller/available"
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/batch"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -38,12 +39,8 @@ func fillAvailable(a *account.Account, job batch.Job) {
 
 // ownCost is what this process took until now.
 func ownCost() (cpu *float64, memory *uint64) {
-	var usage unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &usage) == nil {
-		cpu = new(float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9)
-	}
 	if status, err := procid.ReadStatus(os.Getpid()); err == nil {
 		memory = new(status.Peak)
 	}
-	return cpu, memory
+	return new(clock.Process().Seconds()), memory
 }

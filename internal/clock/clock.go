@@ -23,6 +23,9 @@ func Monotonic() time.Duration { return read(unix.CLOCK_MONOTONIC) }
 // thread.
 func Thread() time.Duration { return read(unix.CLOCK_THREAD_CPUTIME_ID) }
 
+// Process is the CPU time of this process so far, of all its threads.
+func Process() time.Duration { return read(unix.CLOCK_PROCESS_CPUTIME_ID) }
+
 func read(id int32) time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(id, &now); err != nil {

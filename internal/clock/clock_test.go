@@ -15,6 +15,9 @@ func TestClocks(t *testing.T) {
 	monotonic, thread := clock.Monotonic(), clock.Thread()
 	for clock.Thread() == thread {
 	}
+	if process := clock.Process(); process < clock.Thread()-thread {
+		t.Errorf("%v of the process, %v of its thread", process, clock.Thread()-thread)
+	}
 	if now := clock.Monotonic(); now <= monotonic || clock.SinceBoot() < now || clock.Thread() > now {
 		t.Errorf("monotonic %v after %v, since boot %v, of the thread %v after %v", now, monotonic, clock.SinceBoot(), clock.Thread(), thread)
 	}

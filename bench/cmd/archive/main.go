@@ -17,13 +17,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/archive"
 	"github.com/attune-hpc/attune/internal/archive/report"
+	"github.com/attune-hpc/attune/internal/clock"
 )
 
 // document is what -json writes.
@@ -117,28 +116,19 @@ func (d *document) fill(ctx context.Context, s *archive.Store, tasks int) error 
 		for n := first; n < min(first+batch, tasks); n++ {
 			some = append(some, newTask(random, n))
 		}
-		began, before := time.Now(), cpuTime()
+		began, before := time.Now(), clock.Process()
 		added, err := s.Add(ctx, some...)
 		if err != nil {
 			return err
 		}
 		took += time.Since(began)
-		used += cpuTime() - before
+		used += clock.Process() - before
 		if added.New != len(some) || added.Forgotten != 0 {
 			return fmt.Errorf("%d tasks became %+v", len(some), added)
 		}
 	}
 	d.Batch, d.CPU = present.Figure(float64(tasks)/took.Seconds()), present.Figure(float64(tasks)/used.Seconds())
 	return nil
-}
-
-// cpuTime is that of this process so far.
-func cpuTime() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it has no other argument
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // single adds tasks as commands do, one after the other.
