@@ -3,13 +3,11 @@
 package accountant
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
 	"math/bits"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,8 +22,6 @@ const (
 	openedSource = "/proc of living processes: descriptors, executables, maps"
 	// maxOpened bounds the files, some 300 bytes each.
 	maxOpened = 65536
-	// maxFdinfo is more than the first lines of a file in fdinfo have.
-	maxFdinfo = 4096
 )
 
 // opened asks again and again, beside the sampler, which files the processes have open: all
@@ -113,22 +109,12 @@ func (o *opened) look(pid int, nth uint) {
 
 // descriptor takes the file behind a descriptor, if it is one.
 func (o *opened) descriptor(pid, fd int) {
-	info, err := procid.ReadFile(pid, "fdinfo/"+strconv.Itoa(fd), maxFdinfo)
-	if err != nil {
+	d, err := procid.ReadDescriptor(pid, fd)
+	if err != nil || d.Flags&unix.O_PATH != 0 { // that can neither be read nor written
 		return
 	}
-	var flags uint64
-	for line := range bytes.Lines(info) {
-		if text, found := bytes.CutPrefix(line, []byte("flags:")); found {
-			flags, _ = strconv.ParseUint(string(bytes.TrimSpace(text)), 8, 64) // the kernel writes numbers
-			break
-		}
-	}
-	if flags&unix.O_PATH != 0 {
-		return // can neither be read nor written
-	}
 	link := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
-	switch flags & unix.O_ACCMODE {
+	switch d.Flags & unix.O_ACCMODE {
 	case unix.O_RDONLY:
 		o.link(link, toRead)
 	case unix.O_WRONLY:

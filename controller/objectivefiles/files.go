@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -162,22 +161,16 @@ const mostMounts = 1 << 20
 // served says whether a descriptor's file lies on a file system that a process serves, which
 // may never answer. A file on no mount that is known counts as one.
 func served(pid, fd int) bool {
-	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	d, err := procid.ReadDescriptor(os.Getpid(), fd)
 	if err != nil {
 		return true
-	}
-	mount := 0
-	for line := range strings.Lines(string(info)) {
-		if id, ok := strings.CutPrefix(line, "mnt_id:"); ok {
-			mount, _ = strconv.Atoi(strings.TrimSpace(id))
-		}
 	}
 	mounts, err := procid.ReadFile(pid, "mountinfo", mostMounts)
 	if err != nil {
 		return true
 	}
 	for line := range bytes.Lines(mounts) {
-		if bytes.HasPrefix(line, fmt.Appendf(nil, "%d ", mount)) {
+		if bytes.HasPrefix(line, fmt.Appendf(nil, "%d ", d.Mount)) {
 			_, of, _ := bytes.Cut(line, []byte(" - "))
 			return bytes.HasPrefix(of, []byte("fuse"))
 		}

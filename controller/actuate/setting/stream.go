@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -49,9 +47,6 @@ const (
 	flagUserLock   = 0x8000 // the program locks it itself
 	flagNeedLock   = 0x80   // of fileFlags2
 )
-
-// maxDescription is more than a file of fdinfo has.
-const maxDescription = 64 << 10
 
 // maxStreams bounds the list of a program's streams.
 const maxStreams = 4096
@@ -188,45 +183,14 @@ func sinkOf(pid, fd int) (sink, error) {
 	if s.mode != unix.S_IFREG && s.mode != unix.S_IFIFO && !s.null {
 		return s, fmt.Errorf("descriptor %d is neither a file nor a pipe", fd)
 	}
-	d, err := describe(pid, fd)
-	if err == nil && d.flags&unix.O_NONBLOCK != 0 {
+	d, err := procid.ReadDescriptor(pid, fd)
+	if err == nil && d.Flags&unix.O_NONBLOCK != 0 {
 		err = fmt.Errorf("descriptor %d does not block (O_NONBLOCK): writing to it can fail at any time", fd)
 	}
 	return s, err
 }
 
 func descriptorPath(pid, fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", pid, fd) }
-
-// description is what /proc/PID/fdinfo tells of a descriptor.
-type description struct {
-	flags uint64 // of open(2)
-	inode uint64 // of its file; 0: not told, before Linux 5.14
-}
-
-func describe(pid, fd int) (d description, err error) {
-	info, err := procid.ReadFile(pid, "fdinfo/"+strconv.Itoa(fd), maxDescription)
-	if err != nil {
-		return d, err
-	}
-	told := false
-	for line := range strings.Lines(string(info)) {
-		name, text, _ := strings.Cut(line, ":")
-		switch text = strings.TrimSpace(text); name {
-		case "flags":
-			told = true
-			d.flags, err = strconv.ParseUint(text, 8, 64)
-		case "ino":
-			d.inode, err = strconv.ParseUint(text, 10, 64)
-		}
-		if err != nil {
-			return d, err
-		}
-	}
-	if !told {
-		return d, fmt.Errorf("descriptor %d: nothing is told of its flags", fd)
-	}
-	return d, nil
-}
 
 // room says whether the reader of a pipe keeps up, so that a number of bytes can
 // be written without waiting for long. A pipe that is full makes the program

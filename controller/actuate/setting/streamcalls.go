@@ -130,8 +130,8 @@ func (s sink) writer(pid, except int) int {
 // reach may never answer for one: the kernel's own description of the descriptor is read
 // first, and of the few that may be of this file it is asked for what it knows itself.
 func (s sink) writtenBy(pid, fd int) bool {
-	d, err := describe(pid, fd)
-	if err != nil || d.flags&unix.O_ACCMODE == unix.O_RDONLY || d.inode != 0 && d.inode != s.inode {
+	d, err := procid.ReadDescriptor(pid, fd)
+	if err != nil || d.Flags&unix.O_ACCMODE == unix.O_RDONLY || d.Inode != 0 && d.Inode != s.inode {
 		return false
 	}
 	st, err := procid.FileOf(descriptorPath(pid, fd))
