@@ -5,9 +5,23 @@
 package cgroup
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
+
+// Texts reads what the directories of a process' cgroups are found from: its /proc/PID/cgroup
+// and /proc/self/mountinfo. A process that is gone gives procid.ErrGone.
+func Texts(pid int) (membership, mountinfo string, err error) {
+	own, err := os.ReadFile(procid.Path(pid, "cgroup"))
+	if err != nil {
+		return "", "", procid.GoneError(err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	return string(own), string(mounts), err
+}
 
 // Path finds the path of a process' cgroup in the text of /proc/PID/cgroup, in
 // the hierarchy that has a controller; controller "" is version 2.

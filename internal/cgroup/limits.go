@@ -3,7 +3,6 @@
 package cgroup
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -21,17 +20,13 @@ type Limits struct {
 	CPUs float64
 }
 
-// LimitsOf returns the limits of a process.
+// LimitsOf returns the limits of a process. One that is gone gives procid.ErrGone.
 func LimitsOf(pid int) (Limits, error) {
-	membership, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	membership, mounts, err := Texts(pid)
 	if err != nil {
 		return Limits{}, err
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return Limits{}, err
-	}
-	return limits(string(membership), string(mounts)), nil
+	return limits(membership, mounts), nil
 }
 
 // unlimited is where version 1 begins to mean no limit: a number of pages.

@@ -33,17 +33,13 @@ type Made struct {
 // Make makes groups. Those that a maker left behind who was killed are removed.
 // The caller must Remove them.
 func Make() (*Made, error) {
-	membership, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return nil, err
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	membership, mounts, err := Texts(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
 	m := &Made{}
-	v2, err2 := makeBelow(string(membership), string(mounts), "")
-	memory, err1 := makeBelow(string(membership), string(mounts), "memory")
+	v2, err2 := makeBelow(membership, mounts, "")
+	memory, err1 := makeBelow(membership, mounts, "memory")
 	m.v2, m.memory = v2, memory
 	if v2 == "" && memory == "" {
 		return nil, errors.Join(err2, err1)

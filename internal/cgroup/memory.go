@@ -5,7 +5,6 @@ package cgroup
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 
 	"github.com/attune-hpc/attune/internal/procid"
@@ -17,11 +16,7 @@ import (
 // File pages that are not in use count as free. A process that is gone gives
 // procid.ErrGone.
 func AvailableMemory(pid int) (uint64, error) {
-	membership, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	if err != nil {
-		return 0, procid.GoneError(err)
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	membership, mounts, err := Texts(pid)
 	if err != nil {
 		return 0, err
 	}
@@ -29,7 +24,7 @@ func AvailableMemory(pid int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return min(node, leftBelow(string(membership), string(mounts))), nil
+	return min(node, leftBelow(membership, mounts)), nil
 }
 
 // memoryFiles are those of one version that say what a cgroup may have and has.

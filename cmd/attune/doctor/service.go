@@ -164,16 +164,12 @@ func confinement(name string, pid int) capability.Capability {
 // memoryLimit is that of the service's control group, of version 2.
 func memoryLimit(pid int) capability.Capability {
 	const name = "memory limit"
-	membership, err := procid.ReadFile(pid, "cgroup", maxFile)
+	membership, mounts, err := cgroup.Texts(pid)
 	if err != nil {
 		return row(name, false, err.Error())
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return row(name, false, err.Error())
-	}
-	path, is := cgroup.Path(string(membership), "")
-	dir, found := cgroup.Dir(string(mounts), "", path)
+	path, is := cgroup.Path(membership, "")
+	dir, found := cgroup.Dir(mounts, "", path)
 	if !is || !found {
 		return row(name, false, "no control group of version 2 is mounted here")
 	}

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/cgroup"
-	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // cgroupPlace finds the cgroup of a process in the hierarchy that has a
@@ -42,16 +41,12 @@ func cgroupPlace(controller string, version int, file string) func(*Target, int)
 // cgroupDir is the directory of the cgroup of a process in the hierarchy that
 // has a controller: of one version, or of that which there is for version 0.
 func (t *Target) cgroupDir(controller string, version int) (string, error) {
-	membership, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", t.pid()))
-	if err != nil {
-		return "", procid.GoneError(err)
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	membership, mounts, err := cgroup.Texts(t.pid())
 	if err != nil {
 		return "", err
 	}
 	hierarchy := nameIn(1, controller)
-	path, found := cgroup.Path(string(membership), hierarchy)
+	path, found := cgroup.Path(membership, hierarchy)
 	switch {
 	case found && version == 2:
 		return "", otherVersionError(hierarchy, 1)
@@ -59,11 +54,11 @@ func (t *Target) cgroupDir(controller string, version int) (string, error) {
 		return "", otherVersionError(nameIn(2, controller), 2)
 	case !found:
 		hierarchy = "" // one for all controllers
-		if path, found = cgroup.Path(string(membership), hierarchy); !found {
+		if path, found = cgroup.Path(membership, hierarchy); !found {
 			return "", fmt.Errorf("controller %s is not on this node", controller)
 		}
 	}
-	dir, found := cgroup.Dir(string(mounts), hierarchy, path)
+	dir, found := cgroup.Dir(mounts, hierarchy, path)
 	if !found {
 		return "", fmt.Errorf("cgroup %s is not mounted here", path)
 	}
