@@ -69,8 +69,8 @@ func newDisk(o *Options) (*disk, error) {
 		return nil, nil
 	}
 	d := &disk{
-		every: o.Every, patience: cmp.Or(o.HelperPatience, helperPatience),
-		stop: make(chan struct{}), stopped: make(chan struct{}), pool: readers.New(readers.Options{Command: o.Helper, Own: true}),
+		every: o.Every, patience: cmp.Or(o.helperPatience, helperPatience),
+		stop: make(chan struct{}), stopped: make(chan struct{}), pool: readers.New(readers.Options{Command: o.helper, Own: true}),
 	}
 	directories := o.Directories
 	if len(directories) == 0 {

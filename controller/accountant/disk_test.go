@@ -38,7 +38,7 @@ func TestDisk(t *testing.T) {
 	const script = `cd "$0" && head -c 3000000 /dev/zero >big && mkdir below && touch below/a below/b
 		until [ -s "$1" ]; do sleep 0.01; done; rm big; touch below/c; ln below/c d`
 	series := &peakSeen{bytes: 3_000_000, told: t.TempDir() + "/told"}
-	options := Options{WithoutKernel: true, NoGroup: true, Directories: []string{dir}, HelperPatience: patience.Limit, Every: MinEvery, Watch: series.watch}
+	options := Options{WithoutKernel: true, NoGroup: true, Directories: []string{dir}, helperPatience: patience.Limit, Every: MinEvery, Watch: series.watch}
 	a, exit := mustRun(t, options, "sh", "-c", script, dir, series.told)
 	if exit.Code != 0 {
 		t.Fatalf("ended with %+v", exit)
@@ -63,7 +63,7 @@ func TestDiskOfShort(t *testing.T) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	a, _ := mustRun(t, Options{WithoutKernel: true, NoGroup: true, Directories: []string{dir}, HelperPatience: patience.Limit}, "sh", "-c", `echo 1 >"$0/a"`, dir)
+	a, _ := mustRun(t, Options{WithoutKernel: true, NoGroup: true, Directories: []string{dir}, helperPatience: patience.Limit}, "sh", "-c", `echo 1 >"$0/a"`, dir)
 	if a.Disk.Files == nil || *a.Disk.Files != 1 {
 		t.Errorf("%+v, missing %q", a.Disk, a.Missing[diskFiles])
 	}
@@ -96,7 +96,7 @@ func TestLimitsDuringTheLastWalk(t *testing.T) {
 	seen := sync.OnceFunc(func() { close(exceeded) })
 	a, child := mustBegin(t, Options{
 		WithoutKernel: true, NoGroup: true, Limits: []Limit{{Field: "wall_seconds", Max: most}},
-		Directories: []string{t.TempDir()}, Helper: []string{"/proc/self/exe", gatedHelper, gate}, HelperPatience: patience.Limit,
+		Directories: []string{t.TempDir()}, helper: []string{"/proc/self/exe", gatedHelper, gate}, helperPatience: patience.Limit,
 		Watch: func(row account.Row) {
 			if row.Seconds > most {
 				seen()
@@ -136,7 +136,7 @@ func TestDiskThatDoesNotAnswer(t *testing.T) {
 		{"silent", t.TempDir(), "does not answer", []string{"sleep", "1000"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			a, err := New(Options{WithoutKernel: true, NoGroup: true, Directories: []string{test.dir}, Helper: test.helper, HelperPatience: patienceOf(test.helper)})
+			a, err := New(Options{WithoutKernel: true, NoGroup: true, Directories: []string{test.dir}, helper: test.helper, helperPatience: patienceOf(test.helper)})
 			if err == nil {
 				err = a.Close()
 				t.Fatalf("not refused (%v)", err)

@@ -48,12 +48,13 @@ type Options struct {
 	// Directories are those whose footprint is measured, again and again, at most a twentieth of the
 	// time; empty: none, unless it is limited, and then the working directory.
 	Directories []string
-	// Helper is the command of a process that serves [Operations]; nil: this program with
-	// readers.Argument. HelperPatience is how long it may take for more than its walk; 0: 5 s.
-	Helper         []string
-	HelperPatience time.Duration
 	// WithoutKernel has the account made as without root.
 	WithoutKernel bool
+
+	// Of tests: helper is the command of a process that serves [Operations]; nil: this program
+	// with readers.Argument. helperPatience is how long it may take for more than its walk; 0: 5 s.
+	helper         []string
+	helperPatience time.Duration
 }
 
 // needsBytes says whether a look is to see what threads read and wrote.

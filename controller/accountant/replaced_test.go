@@ -51,7 +51,7 @@ func TestReplacedHelper(t *testing.T) {
 			helper := &replacing{told: filepath.Join(t.TempDir(), "told")}
 			a, _ := mustRun(t, Options{
 				WithoutKernel: true, NoGroup: true, Wait: wait, Directories: []string{t.TempDir()},
-				HelperPatience: patience.Limit, Every: MinEvery, Watch: helper.watch,
+				helperPatience: patience.Limit, Every: MinEvery, Watch: helper.watch,
 			}, "sh", "-c", `until [ -e "$0" ]; do sleep 0.01; done`, helper.told)
 			if *a.Processes.Left != 0 {
 				t.Errorf("%d processes are left", *a.Processes.Left)

@@ -64,7 +64,7 @@ func hardLimits(t *testing.T, options Options) {
 				t.Fatal("no limit to exceed")
 			}
 			options := options
-			options.HelperPatience = patience.Limit
+			options.helperPatience = patience.Limit
 			options.Limits = []Limit{{Field: field, Max: most}}
 			if a, err := New(options); err == nil {
 				if err := a.Close(); err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // patchedFunction is a function that a change does something at, for the journal.
@@ -58,7 +57,7 @@ func planEntry(r *actuate.Request, found objfile.Resolved, action patch.Action, 
 		}
 	}
 	e := entryChange{process: process, name: r.Origin() + ":" + r.Change.GetId(), found: found, action: action}
-	p := &actuate.Plan{Way: access.WayEntry, Told: say, Read: func() (*attunev1.Value, error) { return nil, nil }} //nolint:nilnil // no value is an answer
+	p := &actuate.Plan{Way: access.WayEntry, Told: say, Read: noValue}
 	p.Prepare = func(ctx context.Context) error { return e.prepare(ctx, p) }
 	p.Run = func(ctx context.Context) (access.Done, error) {
 		return access.DoneNow(e.process.Sites().Add(ctx, e.name, e.function(), e.action))

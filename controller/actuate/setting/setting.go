@@ -68,10 +68,7 @@ func All() []Setting {
 // Changeable lists the names of all that can be changed by name: settings of libraries, and
 // knobs of the operating system.
 func Changeable() []string {
-	var names []string
-	for _, s := range All() {
-		names = append(names, s.Name)
-	}
+	names := settingNames()
 	for _, k := range system.Knobs() {
 		names = append(names, k.Name)
 	}
@@ -187,7 +184,7 @@ func (n *knowledge) plan(ctx context.Context, r *actuate.Request) (*actuate.Plan
 		return nil, fmt.Errorf("%w: %s is changed in all ranks of the job at one time, not in a process", access.ErrRefused, request.GetName())
 	}
 	if !ok {
-		return nil, fmt.Errorf("%w: unknown setting %q; known are %s", access.ErrRefused, request.GetName(), settingNames())
+		return nil, fmt.Errorf("%w: unknown setting %q; known are %s", access.ErrRefused, request.GetName(), strings.Join(settingNames(), ", "))
 	}
 	baseName, _, _ := strings.Cut(setting.Name, "@")
 	if err := r.Allowed("setting", []*attunev1.Value{request.GetValue()}, setting.Name, baseName); err != nil {
@@ -204,10 +201,9 @@ func (n *knowledge) plan(ctx context.Context, r *actuate.Request) (*actuate.Plan
 	return p, err
 }
 
-func settingNames() string {
-	var names []string
+func settingNames() (names []string) {
 	for _, s := range All() {
 		names = append(names, s.Name)
 	}
-	return strings.Join(names, ", ")
+	return names
 }

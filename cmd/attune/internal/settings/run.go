@@ -80,13 +80,6 @@ func TunletLimitFlags(flags *pflag.FlagSet) {
 	flags.Float64(KeyTunletCPU, d.TunletCPU, "most CPU time of a tunlet's process over 10 s, in `PERCENT` of a core")
 }
 
-// NewRunFlags returns the flags of `attune run`, none of them given.
-func NewRunFlags() *pflag.FlagSet {
-	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	RunFlags(flags)
-	return flags
-}
-
 // Load returns the configuration of a run: defaults, then files in their
 // order, then the environment, then flags. Errors have the code for usage.
 func Load(flags *pflag.FlagSet, files []string) (config.Run, error) {
@@ -96,7 +89,9 @@ func Load(flags *pflag.FlagSet, files []string) (config.Run, error) {
 // LoadPacked is Load for a packed program, with a last file, which may be "", that has what
 // was packed.
 func LoadPacked(files []string, packed string) (config.Run, error) {
-	return load(NewRunFlags(), files, packed)
+	none := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	RunFlags(none)
+	return load(none, files, packed)
 }
 
 func load(flags *pflag.FlagSet, files []string, packed string) (config.Run, error) {
