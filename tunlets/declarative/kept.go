@@ -28,7 +28,7 @@ func (w *watch) keep(h *sdk.Host, proposal string) {
 // hear hears what becomes of a change after it was kept, or was before the tunlet was started
 // again.
 func (w *watch) hear(h *sdk.Host, c sdk.ProposalChange) {
-	if w.looks.TakeUp(c, w.scope()) {
+	if w.looks.TakeUp(c, w.handle().Scope()) {
 		w.kept = true
 		w.enter(done, h.Now())
 		h.Want(w.handle(), sdk.AllSamples())

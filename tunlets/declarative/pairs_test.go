@@ -141,7 +141,7 @@ func TestPairsWhileAPointIsOff(t *testing.T) {
 		collect(h, p, 40, 10*time.Millisecond, asItIs)
 		values := 0
 		for _, o := range h.Objectives[before:] {
-			if o.GetScope() != fmt.Sprintf("process/%d", p.Handle) {
+			if o.GetScope() != p.Handle.Scope() {
 				continue
 			}
 			if values++; o.GetValue() < 19 || o.GetValue() > 21 {

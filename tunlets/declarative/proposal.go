@@ -29,7 +29,7 @@ func (w *watch) propose(h *sdk.Host, k knowledge) {
 	}
 	w.tries++
 	p := sdk.Proposal{
-		ID: fmt.Sprintf("%s-%d-%d", d.description.Name, w.handle(), w.tries), Scope: w.scope(),
+		ID: fmt.Sprintf("%s-%d-%d", d.description.Name, w.handle(), w.tries), Scope: w.handle().Scope(),
 		Changes: changes, Reason: d.reason.render(k), Confidence: d.confidence,
 	}
 	if gain, ok := d.gain.number(k); ok && gain > 0 {

@@ -44,8 +44,6 @@ type subject struct{ process sdk.Process }
 
 func (s subject) handle() sdk.Handle { return s.process.Handle }
 
-func (s subject) scope() string { return fmt.Sprintf("process/%d", s.handle()) }
-
 func (s subject) point(id string) string { return fmt.Sprintf("%s@%d", id, s.handle()) }
 
 // pointOf is the point's name in the file.
@@ -306,7 +304,7 @@ func (w *watch) round() knowledge { return w.knows(w.latest(), nil) }
 func (w *watch) report(h *sdk.Host, k knowledge) {
 	w.explain(h, "objective", &w.tunlet.objective, k)
 	if v, ok := w.tunlet.objective.number(k); ok {
-		h.Objective(w.scope(), v)
+		h.Objective(w.handle().Scope(), v)
 		w.reported++
 		w.looks.Reported()
 	}

@@ -164,7 +164,7 @@ func (t *Tunlet) propose(h *sdk.Host, w *watch, l load, gain float64) {
 	w.tries++
 	w.proposal = fmt.Sprintf("%s-%d-%d", Name, w.handle, w.tries)
 	h.Propose(sdk.Proposal{
-		ID: w.proposal, Changes: s.changes(w.handle), Scope: w.scope(),
+		ID: w.proposal, Changes: s.changes(w.handle), Scope: w.handle.Scope(),
 		Reason: fmt.Sprintf("%.0f minor page faults/s, %.0f %% of them for memory given back before; %.0f blocks/s of %.1f MiB on average; %.0f %% of CPU time in the kernel",
 			l.faults, 100*l.churn, w.blocks.count/w.blocks.seconds, w.blocks.bytes/w.blocks.count/mib, 100*min(1, l.system/l.run)),
 		PredictedGain: gain, Confidence: 0.9,

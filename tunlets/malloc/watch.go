@@ -87,8 +87,6 @@ func newWatch(p sdk.Process) *watch {
 	return &watch{handle: p.Handle, host: p.Host, window: sdk.NewWindow(windowSpan)}
 }
 
-func (w *watch) scope() string { return fmt.Sprintf("process/%d", w.handle) }
-
 func (w *watch) point(hook string) string { return fmt.Sprintf("%s@%d", hook, w.handle) }
 
 func (w *watch) enter(s state, now time.Time) { w.state, w.since = s, now }
@@ -222,7 +220,7 @@ func (w *watch) count(h *sdk.Host, from time.Time, b blocks) {
 	if !w.active() || w.state == asked || from.Before(w.since) && w.state != proposed {
 		return
 	}
-	h.Objective(w.scope(), b.count/b.seconds)
+	h.Objective(w.handle.Scope(), b.count/b.seconds)
 	w.looks.Reported()
 	w.samples++
 	w.blocks.seconds += b.seconds
@@ -266,7 +264,7 @@ func (w *watch) keep(h *sdk.Host, proposal string) {
 // hear hears what becomes of settings after they were kept, or were before the tunlet was
 // started again.
 func (w *watch) hear(h *sdk.Host, c sdk.ProposalChange) {
-	if w.looks.TakeUp(c, w.scope()) {
+	if w.looks.TakeUp(c, w.handle.Scope()) {
 		w.kept = true
 		w.enter(tuned, h.Now())
 		h.Want(w.handle, sdk.AllSamples())

@@ -81,8 +81,9 @@ func (h *Host) WithdrawIn(proposal string, processes []Handle, reason string) {
 
 // Objective reports one value of the objective, over the time since the last
 // one of the same scope, ending now. The scope is the tunlet's own name for
-// what the value is about. One below 0, above 1e100 or no number is not reported, for what
-// counts is how many times better one is than another; a remark says so.
+// what the value is about; for one process it is [Handle.Scope]. A value below 0, above 1e100
+// or no number is not reported, for what counts is how many times better one is than another; a
+// remark says so.
 func (h *Host) Objective(scope string, value float64) {
 	if err := attunev1.CheckObjective(value); err != nil {
 		h.mistake(0, "the objective in scope %q: %v", scope, err)

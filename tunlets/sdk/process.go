@@ -3,6 +3,7 @@
 package sdk
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"time"
@@ -13,6 +14,9 @@ import (
 // Handle names one process image within a session; never reused. An exec
 // makes a new one.
 type Handle uint64
+
+// Scope is that of an objective which is about this one process; see [Host.Objective].
+func (h Handle) Scope() string { return fmt.Sprintf("process/%d", h) }
 
 // Process is all that is known about one process image.
 type Process struct {

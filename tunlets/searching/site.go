@@ -33,7 +33,7 @@ func (t *Tunlet) takeUp(h *sdk.Host, p *sdk.Proposal) {
 			continue
 		}
 		m.calls = true
-		if p.Scope == scopeOf(c.Process) {
+		if p.Scope == c.Process.Scope() {
 			t.lead, t.run = c.Process, trials.Resume(t.options(), site{t}, h.Now(), p.ID)
 		}
 	}
@@ -43,7 +43,7 @@ func (t *Tunlet) takeUp(h *sdk.Host, p *sdk.Proposal) {
 // Propose sets the variable in all processes that call the function.
 func (s site) Propose(h *sdk.Host, p sdk.Proposal, value float64) (id string) {
 	s.count++
-	p.ID, p.Scope = fmt.Sprintf("%s-%d", Name, s.count), s.scope()
+	p.ID, p.Scope = fmt.Sprintf("%s-%d", Name, s.count), s.lead.Scope()
 	for _, handle := range s.handles() {
 		m := s.members[handle]
 		if !m.calls {

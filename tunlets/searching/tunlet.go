@@ -168,16 +168,11 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 	}
 	for _, item := range a.Items {
 		if item.Process == t.lead && item.Point == pointID(t.lead) {
-			h.Objective(t.scope(), float64(item.Count)/a.Seconds())
+			h.Objective(t.lead.Scope(), float64(item.Count)/a.Seconds())
 			t.run.Count(h, item.Count, item.Min, item.Max, a.Seconds())
 		}
 	}
 }
-
-// scope of the objective.
-func (t *Tunlet) scope() string { return scopeOf(t.lead) }
-
-func scopeOf(lead sdk.Handle) string { return fmt.Sprintf("process/%d", lead) }
 
 // Evaluate waits while the function is not called; otherwise the measurement decides.
 func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) { return e.ByMeasurement("calls") }

@@ -17,7 +17,7 @@ func (w *watch) propose(h *sdk.Host, suffering []sufferer) {
 	suffering = suffering[:min(total, maxPlaces)]
 	w.sequence++
 	p := sdk.Proposal{
-		ID: fmt.Sprintf("%s-%d-%d", w.problem.Name, w.handle, w.sequence), Scope: w.scope(),
+		ID: fmt.Sprintf("%s-%d-%d", w.problem.Name, w.handle, w.sequence), Scope: w.handle.Scope(),
 		PredictedGain: gain, Confidence: w.problem.Confidence,
 		Reason: fmt.Sprintf("connection %s to %s %s", first.Latest.Local, first.Latest.Peer, first.Reason),
 	}
@@ -97,7 +97,7 @@ func (w *watch) settled(h *sdk.Host, s sdk.ProposalState) {
 
 // hear hears what becomes of a change after it was kept.
 func (w *watch) hear(h *sdk.Host, c sdk.ProposalChange) {
-	if w.looks.TakeUp(c, w.scope()) {
+	if w.looks.TakeUp(c, w.handle.Scope()) {
 		w.takeUp(h, c.Earlier)
 		return
 	}

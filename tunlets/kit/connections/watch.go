@@ -4,7 +4,6 @@ package connections
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -89,8 +88,6 @@ func newWatch(problem *Problem, p sdk.Process, taken taken) *watch {
 	}
 }
 
-func (w *watch) scope() string { return fmt.Sprintf("process/%d", w.handle) }
-
 func (w *watch) enter(s state, now time.Time) { w.state, w.since = s, now }
 
 // sleep wants nothing but the samples in which the trouble may begin.
@@ -137,7 +134,7 @@ func (w *watch) look(h *sdk.Host, s sdk.Sample) {
 	case looking, proposed:
 		if s.Details.Sockets != nil {
 			w.read(h.Now(), s.Details.Sockets)
-			h.Objective(w.scope(), w.rate())
+			h.Objective(w.handle.Scope(), w.rate())
 			w.looks.Reported()
 		}
 		if w.state == looking {

@@ -20,7 +20,7 @@ func (t *Tunlet) takeUp(h *sdk.Host, p *sdk.Proposal) {
 		}
 		m.rounds, t.kept = true, p.ID
 		t.watch(h, m)
-		if p.Scope == scopeOf(m.handle) {
+		if p.Scope == m.handle.Scope() {
 			t.master = m.handle
 			t.restart(h, 0)
 		}

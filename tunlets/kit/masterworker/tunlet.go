@@ -200,7 +200,7 @@ func (t *Tunlet) report(h *sdk.Host, a sdk.Aggregates) {
 		}
 	}
 	if here {
-		h.Objective(t.scope(), rounds/a.Seconds())
+		h.Objective(t.master.Scope(), rounds/a.Seconds())
 	}
 }
 
@@ -251,7 +251,7 @@ func (t *Tunlet) propose(h *sdk.Host, plan Plan) {
 	t.count++
 	t.pending = fmt.Sprintf("%s-%d", t.spec.Name, t.count)
 	p := sdk.Proposal{
-		ID: t.pending, Scope: t.scope(), Reason: plan.Reason, PredictedGain: plan.Gain, Confidence: 0.7, Replaces: t.kept,
+		ID: t.pending, Scope: t.master.Scope(), Reason: plan.Reason, PredictedGain: plan.Gain, Confidence: 0.7, Replaces: t.kept,
 	}
 	for _, handle := range slices.Sorted(maps.Keys(t.members)) {
 		if t.members[handle].rounds {
@@ -272,11 +272,6 @@ func (t *Tunlet) restart(h *sdk.Host, after time.Duration) {
 		t.spec.Restarted()
 	}
 }
-
-// scope of the objective.
-func (t *Tunlet) scope() string { return scopeOf(t.master) }
-
-func scopeOf(master sdk.Handle) string { return fmt.Sprintf("process/%d", master) }
 
 // Evaluate waits while no round ends; otherwise the measurement decides.
 func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) { return e.ByMeasurement("rounds") }

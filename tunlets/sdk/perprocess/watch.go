@@ -31,9 +31,6 @@ func newWatch(t *tunlet, p sdk.Process) *watch {
 	return &watch{tunlet: t, process: p, window: sdk.NewWindow(t.lasting)}
 }
 
-// scope is what the objective is about: one process.
-func (w *watch) scope() string { return fmt.Sprintf("process/%d", w.process.Handle) }
-
 // sleep wants samples from when the process may have the problem on.
 func (w *watch) sleep(h *sdk.Host) {
 	w.window.Reset()
@@ -60,7 +57,7 @@ func (w *watch) take(h *sdk.Host, s sdk.Sample) {
 	}
 	problem := w.tunlet.problem
 	if value, known := problem.Progress(sdk.SpanBetween(before, s)); known {
-		h.Objective(w.scope(), value)
+		h.Objective(w.process.Handle.Scope(), value)
 		w.values++
 		w.looks.Reported()
 	}
@@ -88,7 +85,7 @@ func (w *watch) propose(h *sdk.Host, recent sdk.Span) {
 	}
 	w.tries++
 	w.proposal = fmt.Sprintf("%s-%d-%d", w.tunlet.description.Name, w.process.Handle, w.tries)
-	p.ID, p.Scope = w.proposal, w.scope()
+	p.ID, p.Scope = w.proposal, w.process.Handle.Scope()
 	for i := range p.Changes {
 		if p.Changes[i].Process == 0 {
 			p.Changes[i].Process = w.process.Handle
@@ -111,7 +108,7 @@ func (w *watch) heard(h *sdk.Host, c sdk.ProposalChange) {
 		w.settled(h, c.State)
 		return
 	}
-	if w.looks.TakeUp(c, w.scope()) {
+	if w.looks.TakeUp(c, w.process.Handle.Scope()) {
 		w.done = true
 		h.Want(w.process.Handle, sdk.AllSamples())
 		return

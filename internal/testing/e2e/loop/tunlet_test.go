@@ -128,16 +128,14 @@ func (t *tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 		if a.Seconds() == 0 || item.Count == 0 {
 			continue
 		}
-		h.Objective(scope(item.Process), float64(item.Count)/a.Seconds())
+		h.Objective(item.Process.Scope(), float64(item.Count)/a.Seconds())
 		t.rounds[item.Process]++
 		if t.rounds[item.Process] == baseline {
 			h.Propose(sdk.Proposal{
-				ID: "nap-less", Scope: scope(item.Process), Reason: "it naps", PredictedGain: 10, Confidence: 0.9,
+				ID: "nap-less", Scope: item.Process.Scope(), Reason: "it naps", PredictedGain: 10, Confidence: 0.9,
 				Changes: []sdk.Change{{Knob: knob, Process: item.Process,
 					Action: sdk.SetVariableFrom(programName, variable, 4, sdk.Int(slow), sdk.Int(fast))}},
 			})
 		}
 	}
 }
-
-func scope(p sdk.Handle) string { return fmt.Sprintf("process/%d", p) }
