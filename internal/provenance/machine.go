@@ -15,8 +15,8 @@ import (
 	"github.com/attune-hpc/attune/internal/cpulist"
 )
 
-// machine describes this machine. What cannot be had is absent.
-func machine() account.Machine {
+// Machine describes this machine. What cannot be had is absent.
+func Machine() account.Machine {
 	m := account.Machine{PageBytes: os.Getpagesize(), CPU: value("/proc/cpuinfo", "model name", ":"), System: value("/etc/os-release", "PRETTY_NAME", "=")}
 	var names unix.Utsname
 	if unix.Uname(&names) == nil {

@@ -56,7 +56,7 @@ func (r *Record) Started(pid int, path string) {
 // End returns what is known when the command has ended. Reading files ends with ctx. Files are
 // those of the command's account.
 func (r *Record) End(ctx context.Context, files []account.File) *account.Provenance {
-	p := &account.Provenance{User: currentUser(), Machine: machine(), Jobs: jobs(r.options.Environment), Limits: r.limits}
+	p := &account.Provenance{User: currentUser(), Machine: Machine(), Jobs: jobs(r.options.Environment), Limits: r.limits}
 	p.Environment, p.Redacted = redact(r.options.Environment)
 	for i, into := range []**account.Captured{&p.Stdout, &p.Stderr} {
 		if r.streams[i] != nil {

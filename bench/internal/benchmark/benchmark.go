@@ -6,6 +6,7 @@ package benchmark
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -92,11 +93,24 @@ func run(ctx context.Context, o Options, quick, check bool, file string) error {
 	}
 	o.Document.Print()
 	printGoals(os.Stdout, c.Goals)
-	err = present.WriteJSON(file, o.Document)
+	err = writeJSON(file, o.Document)
 	if check {
 		err = errors.Join(err, verdict(c.Goals))
 	}
 	return err
+}
+
+// writeJSON writes what was measured into a file, indented. An empty path
+// writes nothing.
+func writeJSON(path string, document any) error {
+	if path == "" {
+		return nil
+	}
+	data, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(data, '\n'), 0o644)
 }
 
 func printGoals(to io.Writer, goals []present.Goal) {

@@ -3,15 +3,17 @@
 package present
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"os"
+	"maps"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/provenance"
 )
 
 // Machine describes where a benchmark ran.
@@ -27,13 +29,8 @@ type Machine struct {
 // ThisMachine returns the facts; what cannot be read stays empty. Versions of
 // the named Debian packages are added where they are installed.
 func ThisMachine(packages ...string) Machine {
-	m := Machine{
-		CPU:    field("/proc/cpuinfo", "model name", ":"),
-		Cores:  runtime.NumCPU(),
-		Kernel: kernel(),
-		System: strings.Trim(field("/etc/os-release", "PRETTY_NAME", "="), `"`),
-		Go:     runtime.Version(),
-	}
+	this := provenance.Machine()
+	m := Machine{CPU: this.CPU, Cores: runtime.NumCPU(), Kernel: kernel(), System: this.System, Go: runtime.Version()}
 	for _, name := range packages {
 		out, err := exec.Command("dpkg-query", "-W", "-f=${Version}", name).Output()
 		if err != nil || len(out) == 0 {
@@ -51,7 +48,7 @@ func ThisMachine(packages ...string) Machine {
 func (m Machine) Print(to io.Writer) {
 	fmt.Fprintf(to, "%s, %d cores, Linux %s, %s, %s\n", m.CPU, m.Cores, m.Kernel, m.System, m.Go)
 	var packages []string
-	for _, name := range sortedKeys(m.Packages) {
+	for _, name := range slices.Sorted(maps.Keys(m.Packages)) {
 		packages = append(packages, name+" "+m.Packages[name])
 	}
 	if len(packages) > 0 {
@@ -65,20 +62,4 @@ func kernel() string {
 		return ""
 	}
 	return unix.ByteSliceToString(name.Release[:])
-}
-
-func field(path, key, separator string) string {
-	file, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		name, value, found := strings.Cut(lines.Text(), separator)
-		if found && strings.TrimSpace(name) == key {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }
