@@ -3,7 +3,6 @@
 package cgroup
 
 import (
-	"fmt"
 	"math"
 	"path/filepath"
 
@@ -20,7 +19,7 @@ func AvailableMemory(pid int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	node, err := field("/proc/meminfo", "MemAvailable")
+	node, err := procid.ReadField("/proc/meminfo", "MemAvailable")
 	if err != nil {
 		return 0, err
 	}
@@ -55,20 +54,10 @@ func (f memoryFiles) left(dir string) uint64 {
 	if err != nil {
 		return math.MaxUint64
 	}
-	inactive, err := field(filepath.Join(dir, "memory.stat"), f.inactive)
+	inactive, err := procid.ReadField(filepath.Join(dir, "memory.stat"), f.inactive)
 	if err != nil {
 		inactive = 0
 	}
 	used := usage - min(usage, inactive)
 	return limit - min(limit, used)
-}
-
-// field reads the number behind a name in a file of names and numbers, in bytes.
-func field(path, name string) (uint64, error) {
-	var n uint64
-	found, err := procid.ReadNumbers(path, map[string]*uint64{name: &n})
-	if err == nil && found == 0 {
-		err = fmt.Errorf("%s has no %s", path, name)
-	}
-	return n, err
 }

@@ -64,7 +64,7 @@ func mounted(t *testing.T, unified bool, controller string, files map[string]str
 }
 
 func TestAvailableMemory(t *testing.T) {
-	node, err := field("/proc/meminfo", "MemTotal")
+	node, err := procid.ReadField("/proc/meminfo", "MemTotal")
 	if err != nil {
 		t.Fatal(err)
 	}

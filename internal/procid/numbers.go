@@ -49,6 +49,16 @@ func Numbers(data []byte, into map[string]*uint64) (found int, err error) {
 	return found, nil
 }
 
+// ReadField reads the number of one name in a file of such lines.
+func ReadField(path, name string) (uint64, error) {
+	var n uint64
+	found, err := ReadNumbers(path, map[string]*uint64{name: &n})
+	if err == nil && found == 0 {
+		err = fmt.Errorf("%w: %s has no %s", ErrMalformed, path, name)
+	}
+	return n, err
+}
+
 func parseNumber(words [][]byte) (uint64, error) {
 	if len(words) == 0 {
 		return 0, ErrMalformed
