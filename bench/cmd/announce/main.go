@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -74,7 +75,7 @@ func (d *document) measure(ctx context.Context, rounds int, idle time.Duration) 
 		return err
 	}
 	defer writer.Close()
-	before, err := residentKB("self")
+	before, err := residentKB(os.Getpid())
 	if err != nil {
 		return err
 	}
@@ -132,11 +133,11 @@ func (d *document) locate(ctx context.Context, asks *registry.Client, rounds int
 
 // cost waits, and says what it took to do nothing.
 func (d *document) cost(ctx context.Context, server *server, before float64, idle time.Duration) error {
-	pid := fmt.Sprint(server.command.Process.Pid)
+	pid := server.command.Process.Pid
 	var first [2]time.Duration
-	for i, who := range []string{pid, "self"} {
+	for i, who := range []int{pid, os.Getpid()} {
 		var err error
-		if first[i], err = cpuTime(who); err != nil {
+		if first[i], err = procid.CPUTime(who); err != nil {
 			return err
 		}
 	}
@@ -145,8 +146,8 @@ func (d *document) cost(ctx context.Context, server *server, before float64, idl
 		return context.Cause(ctx)
 	case <-time.After(idle):
 	}
-	for i, who := range []string{pid, "self"} {
-		used, err := cpuTime(who)
+	for i, who := range []int{pid, os.Getpid()} {
+		used, err := procid.CPUTime(who)
 		if err != nil {
 			return err
 		}
@@ -157,7 +158,7 @@ func (d *document) cost(ctx context.Context, server *server, before float64, idl
 			d.NodeCPU = share / float64(d.Nodes)
 		}
 	}
-	after, err := residentKB("self")
+	after, err := residentKB(os.Getpid())
 	if err != nil {
 		return err
 	}

@@ -9,13 +9,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
-	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/bench/internal/sitecert"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -110,34 +109,8 @@ func (s *server) end() error {
 	return s.command.Wait()
 }
 
-// process opens what the kernel says of a process, by its id or "self".
-func process(who string) (procfs.Proc, error) {
-	if who == "self" {
-		return procfs.Self()
-	}
-	var pid int
-	if _, err := fmt.Sscan(who, &pid); err != nil {
-		return procfs.Proc{}, err
-	}
-	return procfs.NewProc(pid)
-}
-
 // residentKB returns the memory that a process has in RAM.
-func residentKB(who string) (float64, error) {
-	p, err := process(who)
-	if err != nil {
-		return 0, err
-	}
-	status, err := p.NewStatus()
-	return float64(status.VmRSS) / 1024, err
-}
-
-// cpuTime returns what a process has used so far.
-func cpuTime(who string) (time.Duration, error) {
-	p, err := process(who)
-	if err != nil {
-		return 0, err
-	}
-	stat, err := p.Stat()
-	return time.Duration(stat.CPUTime() * float64(time.Second)), err
+func residentKB(pid int) (float64, error) {
+	status, err := procid.ReadStatus(pid)
+	return float64(status.Resident) / 1024, err
 }

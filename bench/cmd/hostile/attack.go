@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,13 +124,9 @@ func (a *attack) unmount() (err error) {
 
 // processesOf lists those of a user that run.
 func processesOf(uid uint32) (pids []int) {
-	paths, _ := filepath.Glob("/proc/[0-9]*")
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil || info.Sys().(*syscall.Stat_t).Uid != uid {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(path)); err == nil && !zombie(pid) {
+	all, _ := procid.List()
+	for _, pid := range all {
+		if status, err := procid.ReadStatus(pid); err == nil && status.Users.Effective == uid && !zombie(pid) {
 			pids = append(pids, pid)
 		}
 	}

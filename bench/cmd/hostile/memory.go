@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/packaging/systemd"
@@ -92,7 +94,7 @@ func (w *weigher) look() {
 		counts[kind]++
 		w.note(pid, kind)
 		w.noteTime(pid, kind)
-		own, _ = sizeIn(fmt.Sprintf("/proc/%d/status", pid), "RssAnon:") // it may have ended
+		own, _ = sizeIn(procid.Path(pid, "status"), "RssAnon") // it may have ended
 		for _, child := range children[pid] {
 			own += walk(child, kindOf(child, kind))
 		}
@@ -128,7 +130,7 @@ func (w *weigher) noteTime(pid int, kind string) {
 
 // kindOf says what a child of one of a kind is.
 func kindOf(pid int, parent string) string {
-	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	line, _ := os.ReadFile(procid.Path(pid, "cmdline"))
 	switch {
 	case parent == kindAnalyzer || parent == kindTunlets:
 		return kindTunlets
@@ -141,7 +143,7 @@ func kindOf(pid int, parent string) string {
 // note notes the memory of a process: of a daemon beside the limit of its unit, of
 // others beside their own.
 func (w *weigher) note(pid int, kind string) {
-	most, err := sizeIn(fmt.Sprintf("/proc/%d/status", pid), "VmHWM:")
+	most, err := sizeIn(procid.Path(pid, "status"), "VmHWM")
 	if err != nil {
 		return // it has ended
 	}
@@ -160,19 +162,10 @@ func (w *weigher) note(pid int, kind string) {
 	w.uses[kind] = u
 }
 
-// sizeIn reads a size in kB from a file of /proc, MB.
+// sizeIn reads a size from a file of /proc, MB.
 func sizeIn(path, name string) (float64, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(text), name)
-	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		return 0, fmt.Errorf("%s has no %s", path, name)
-	}
-	kilobytes, err := strconv.ParseFloat(fields[0], 64)
-	return kilobytes / 1024, err
+	bytes, err := procid.ReadField(path, name)
+	return float64(bytes) / (1 << 20), err
 }
 
 // unitLimit is MemoryMax of a unit, MB.
@@ -181,31 +174,28 @@ func unitLimit(text string) float64 {
 	value, _, _ := strings.Cut(rest, "\n")
 	if percent, is := strings.CutSuffix(value, "%"); is {
 		share, _ := strconv.ParseFloat(percent, 64) // 0 is no limit, and seen
-		total, _ := sizeIn("/proc/meminfo", "MemTotal:")
+		total, _ := sizeIn("/proc/meminfo", "MemTotal")
 		return total * share / 100
 	}
 	giga, _ := strconv.ParseFloat(strings.TrimSuffix(value, "G"), 64)
 	return giga * 1024
 }
 
-// dataLimit is what a process may have by its own limit, MB.
+// dataLimit is what a process may have by its own limit, MB; 0: none.
 func dataLimit(pid int) float64 {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid)) // it may have ended
-	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); len(fields) > 3 && strings.HasPrefix(line, "Max data size") {
-			limit, _ := strconv.ParseFloat(fields[3], 64) // unlimited: 0
-			return limit / (1 << 20)
-		}
+	var limit unix.Rlimit
+	err := unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &limit)
+	if err != nil || limit.Cur == unix.RLIM_INFINITY { // it may have ended
+		return 0
 	}
-	return 0
+	return float64(limit.Cur) / (1 << 20)
 }
 
 // childrenOf lists all processes by their parents.
 func childrenOf() map[int][]int {
 	children := make(map[int][]int)
-	paths, _ := filepath.Glob("/proc/[0-9]*")
-	for _, path := range paths {
-		pid, _ := strconv.Atoi(filepath.Base(path))
+	pids, _ := procid.List()
+	for _, pid := range pids {
 		if stat, err := procid.ReadStat(pid); err == nil && !stat.Zombie() {
 			children[stat.ParentPID] = append(children[stat.ParentPID], pid)
 		}
@@ -218,8 +208,7 @@ func childrenOf() map[int][]int {
 func (f folder) traces() (all []string) {
 	for _, pids := range childrenOf() {
 		for _, pid := range pids {
-			path, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-			if strings.HasPrefix(path, f.dir) {
+			if path := procid.Executable(pid); strings.HasPrefix(path, f.dir) {
 				all = append(all, fmt.Sprintf("process %d, %s", pid, path))
 			}
 		}

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -24,6 +23,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/bench/internal/sitecert"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/serviceuser"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -128,26 +128,27 @@ type usage struct {
 // usage asks the kernel.
 func (a *analyzer) usage() (u usage, err error) {
 	u.at = time.Now()
-	all, err := procfs.AllProcs()
+	all, err := procid.List()
 	if err != nil {
 		return u, err
 	}
-	for _, p := range all {
-		stat, err := p.Stat()
+	for _, pid := range all {
+		stat, err := procid.ReadStat(pid)
+		cpu := float64(stat.UserTicks+stat.SystemTicks) / procid.TicksPerSecond
 		switch {
 		case err != nil: // it has ended
-		case p.PID == a.command.Process.Pid:
-			u.cpu, u.residentMB = stat.CPUTime(), float64(stat.ResidentMemory())/(1<<20)
-		case p.PID == os.Getpid():
-			u.own = stat.CPUTime()
-		case stat.PPID == a.command.Process.Pid:
-			memory, err := p.ProcSMapsRollup()
+		case pid == a.command.Process.Pid:
+			u.cpu, u.residentMB = cpu, float64(stat.ResidentPages)*float64(os.Getpagesize())/(1<<20)
+		case pid == os.Getpid():
+			u.own = cpu
+		case stat.ParentPID == a.command.Process.Pid:
+			memory, err := procid.ReadField(procid.Path(pid, "smaps_rollup"), "Pss")
 			if err != nil {
-				return u, fmt.Errorf("memory of process %d: %w", p.PID, err)
+				return u, fmt.Errorf("memory of process %d: %w", pid, err)
 			}
 			u.tunlets.processes++
-			u.tunlets.cpu += stat.CPUTime()
-			u.tunlets.mb += float64(memory.Pss) / (1 << 20)
+			u.tunlets.cpu += cpu
+			u.tunlets.mb += float64(memory) / (1 << 20)
 		}
 	}
 	if u.residentMB == 0 {

@@ -11,14 +11,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/procfs"
-
 	"github.com/attune-hpc/attune/bench/internal/catalogue"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
 	"github.com/attune-hpc/attune/bench/internal/workload"
 	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // memory runs a program that gives Attune something to do, and watches the
@@ -51,7 +50,7 @@ func watchPeaks(ctx context.Context) map[string]float64 {
 // notePeaks looks at every process whose executable is one of those built here.
 // A process that ends meanwhile is passed over.
 func notePeaks(peaks map[string]float64) {
-	processes, err := procfs.AllProcs()
+	processes, err := procid.List()
 	if err != nil {
 		return
 	}
@@ -59,14 +58,14 @@ func notePeaks(peaks map[string]float64) {
 	if err != nil {
 		return
 	}
-	for _, p := range processes {
-		exe, err := p.Executable()
-		if err != nil || filepath.Dir(exe) != built {
+	for _, pid := range processes {
+		exe := procid.Executable(pid)
+		if filepath.Dir(exe) != built {
 			continue
 		}
-		if status, err := p.NewStatus(); err == nil {
+		if status, err := procid.ReadStatus(pid); err == nil {
 			name := filepath.Base(exe)
-			peaks[name] = max(peaks[name], float64(status.VmHWM)/1e6)
+			peaks[name] = max(peaks[name], float64(status.Peak)/1e6)
 		}
 	}
 }

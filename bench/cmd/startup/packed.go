@@ -8,11 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // controllerPatience is how long a packed program's controller may take to end
@@ -74,11 +76,11 @@ func (c *packedCost) size(plain, packed string) error {
 // not measured with the next.
 func awaitNoController() error {
 	for end := time.Now().Add(controllerPatience); ; time.Sleep(5 * time.Millisecond) {
-		lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		pids, err := procid.List()
 		if err != nil {
 			return err
 		}
-		if !anyStartsWith(lines, "attune\x00packed\x00") {
+		if !anyStartsWith(pids, "attune\x00packed\x00") {
 			return nil
 		}
 		if time.Now().After(end) {
@@ -87,14 +89,11 @@ func awaitNoController() error {
 	}
 }
 
-func anyStartsWith(files []string, prefix string) bool {
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err == nil && len(text) >= len(prefix) && string(text[:len(prefix)]) == prefix {
-			return true
-		}
-	}
-	return false
+func anyStartsWith(pids []int, prefix string) bool {
+	return slices.ContainsFunc(pids, func(pid int) bool {
+		line, err := procid.ReadFile(pid, "cmdline", len(prefix))
+		return err == nil && string(line) == prefix
+	})
 }
 
 // more is the median of the differences of pairs, milliseconds.

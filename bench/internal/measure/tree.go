@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/procfs"
-
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -58,7 +56,8 @@ func TreeOf(pid int, without ...string) (t Tree, err error) {
 // add adds a process. One that has just ended counts with its parent, when that waits.
 func (t *Tree) add(stat procid.Stat) error {
 	cpu, notTimed := procid.CPUTime(stat.PID)
-	memory, notWeighed := proportional(stat.PID)
+	// Its part of what it shares.
+	memory, notWeighed := procid.ReadField(procid.Path(stat.PID, "smaps_rollup"), "Pss")
 	if err := errors.Join(notTimed, notWeighed); err != nil {
 		if now, gone := procid.ReadStat(stat.PID); gone == nil && !now.Zombie() {
 			return fmt.Errorf("process %d: %w", stat.PID, err)
@@ -69,14 +68,4 @@ func (t *Tree) add(stat procid.Stat) error {
 	t.MB += float64(memory) / 1e6
 	t.Processes++
 	return nil
-}
-
-// proportional is a process' memory in bytes, its part of what it shares.
-func proportional(pid int) (uint64, error) {
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return 0, err
-	}
-	memory, err := p.ProcSMapsRollup()
-	return memory.Pss, err
 }
