@@ -126,7 +126,7 @@ func (d *document) locate(ctx context.Context, asks *registry.Client, rounds int
 		if len(answers) != d.Nodes || len(silent) > 0 {
 			return fmt.Errorf("%d of %d nodes have answered", len(answers), d.Nodes)
 		}
-		d.Locate = append(d.Locate, milliseconds(time.Since(began)))
+		d.Locate = append(d.Locate, measure.Milliseconds(time.Since(began)))
 	}
 	return nil
 }
@@ -141,10 +141,8 @@ func (d *document) cost(ctx context.Context, server *server, before float64, idl
 			return err
 		}
 	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(idle):
+	if err := measure.Pause(ctx, idle); err != nil {
+		return err
 	}
 	for i, who := range []int{pid, os.Getpid()} {
 		used, err := procid.CPUTime(who)
@@ -189,8 +187,6 @@ func (d *document) Print() {
 		{Name: "memory of a client", Value: present.Figure(d.NodeKB / 1024), Unit: "MB", Limit: 3},
 	}
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // inDir is where the benchmark keeps its files.
 func inDir(dir, name string) string { return filepath.Join(dir, name) }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -95,7 +96,7 @@ func (s *site) await(ctx context.Context, id string, began time.Time) ([]float64
 			return nil, fmt.Errorf("%d of %d nodes know of %s: %w", len(took), len(s.clients), id, context.Cause(ctx))
 		case one := <-s.seen:
 			if one.id == id {
-				took = append(took, milliseconds(one.at.Sub(began)))
+				took = append(took, measure.Milliseconds(one.at.Sub(began)))
 			}
 		}
 	}

@@ -97,7 +97,8 @@ func (d *document) add(ctx context.Context, r row, repeats int) error {
 		if err != nil {
 			return err
 		}
-		placed, first, next = append(placed, milliseconds(all.placed)), append(first, milliseconds(all.first)), append(next, milliseconds(then.first))
+		placed, first = append(placed, measure.Milliseconds(all.placed)), append(first, measure.Milliseconds(all.first))
+		next = append(next, measure.Milliseconds(then.first))
 		last = all
 	}
 	f := figure{
@@ -110,8 +111,6 @@ func (d *document) add(ctx context.Context, r row, repeats int) error {
 }
 
 func median(values []float64) present.Figure { return present.Figure(measure.Median(values)) }
-
-func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
 // once puts a hundred points into the program, gives them up, and asks for one
 // more at once.

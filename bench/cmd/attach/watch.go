@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/internal/pointtext"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -102,10 +103,8 @@ func (n *node) called(ctx context.Context, pid int, object string, functions []s
 	if _, err := n.AddProbes(ctx, &attunev1.AddProbesRequest{Pids: request, Points: points}); err != nil {
 		return nil, err
 	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(time.Second):
+	if err := measure.Pause(ctx, time.Second); err != nil {
+		return nil, err
 	}
 	list, err := n.ListProbes(ctx, &attunev1.ListProbesRequest{Pids: request})
 	if err != nil {

@@ -107,12 +107,10 @@ func (s *service) weigh(ctx context.Context, pid int) (err error) {
 		return err
 	}
 	stormed, err := measure.TreeOf(pid)
-	s.StormCPU = present.Figure(milliseconds(stormed.CPU - after.CPU))
+	s.StormCPU = present.Figure(measure.Milliseconds(stormed.CPU - after.CPU))
 	s.MB, s.Processes = present.Figure(stormed.MB), stormed.Processes
 	return err
 }
-
-func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
 // startUnrelated starts processes that sleep; end ends them.
 func startUnrelated(ctx context.Context) (end func(), err error) {

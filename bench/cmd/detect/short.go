@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
-	"time"
 
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/controller/discover"
@@ -61,7 +60,7 @@ func countShort(ctx context.Context, dir string) (s short, err error) {
 		err = errors.Join(err, <-ended)
 	}()
 	w.SetRegistrations([]*attunev1.Registration{registration(program)})
-	if err := await(ctx, "registration", func() bool { return w.Status().Registrations == 1 }); err != nil {
+	if err := measure.Await(ctx, patience, "registration", func() bool { return w.Status().Registrations == 1 }); err != nil {
 		return s, err
 	}
 	for range shortProcesses {
@@ -71,17 +70,7 @@ func countShort(ctx context.Context, dir string) (s short, err error) {
 		s.Started++
 	}
 	// What does not come within patience was missed.
-	_ = await(ctx, "processes", func() bool { return c.found.Load() >= shortProcesses })
+	_ = measure.Await(ctx, patience, "processes", func() bool { return c.found.Load() >= shortProcesses })
 	s.Found, s.Lost = int(c.found.Load()), w.Status().Lost
 	return s, nil
-}
-
-// await waits until something holds, for patience at most.
-func await(ctx context.Context, what string, holds func() bool) error {
-	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
-		if ctx.Err() != nil || time.Now().After(end) {
-			return errors.New(what + ": nothing within " + patience.String())
-		}
-	}
-	return nil
 }

@@ -125,7 +125,7 @@ func (n *node) time(ctx context.Context, p programs) (r run, err error) {
 		return r, fmt.Errorf("program says %q: %w", line, err)
 	}
 	pid := command.Process.Pid
-	if err := await(ctx, "instrumentation", func() bool { return n.at(n.placed, pid) != 0 }); err != nil {
+	if err := measure.Await(ctx, patience, "instrumentation", func() bool { return n.at(n.placed, pid) != 0 }); err != nil {
 		return r, err
 	}
 	r.seen, r.placed = n.at(n.seen, pid), n.at(n.placed, pid)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -87,7 +88,7 @@ func (a *attack) listen(out io.Reader) {
 }
 
 // stop ends the attacks, adds to what was done, and returns which of them did nothing.
-func (a *attack) stop(done map[string]int) (idle []string, err error) {
+func (a *attack) stop(ctx context.Context, done map[string]int) (idle []string, err error) {
 	_ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL) // Wait says how it ended
 	err = a.unmount()                                     // has whoever waits for a page wait no longer
 	_ = a.cmd.Wait()                                      // killed, unless it ended before
@@ -98,7 +99,8 @@ func (a *attack) stop(done map[string]int) (idle []string, err error) {
 	for what, n := range a.counts {
 		done[what] += n
 	}
-	return idleIn(a.counts), errors.Join(err, await("end of the attacks", func() bool { return len(processesOf(hostileUser)) == 0 }))
+	none := func() bool { return len(processesOf(hostileUser)) == 0 }
+	return idleIn(a.counts), errors.Join(err, measure.Await(ctx, patience, "end of the attacks", none))
 }
 
 // idleIn returns the attacks that have counted nothing, calls that nobody was there to answer

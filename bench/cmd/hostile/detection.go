@@ -87,7 +87,7 @@ func (s *site) startDetected(ctx context.Context) (*detected, error) {
 // sessionOf waits for the session of a process, and until its point is placed there.
 func (s *site) sessionOf(ctx context.Context, d *detected) (id string, err error) {
 	sessions := attunev1.NewSessionServiceClient(s.conn)
-	err = await("session of the harmless user", func() bool {
+	err = measure.Await(ctx, patience, "session of the harmless user", func() bool {
 		list, err := sessions.ListSessions(ctx, &attunev1.ListSessionsRequest{})
 		if err != nil {
 			return false

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
+	"github.com/attune-hpc/attune/bench/internal/measure"
 )
 
 // document is what -json writes.
@@ -108,7 +109,7 @@ func (d *document) round(ctx context.Context, f folder, opposite bool) (err erro
 	}
 	err = errors.Join(err, r.calmDown(ctx), r.stopSite(ctx))
 	if err == nil {
-		err = r.lookForTraces()
+		err = r.lookForTraces(ctx)
 	}
 	return err
 }
@@ -132,7 +133,7 @@ func (r *round) attack(context.Context) (err error) {
 }
 
 // calmDown ends the attacks, if there are any.
-func (r *round) calmDown(context.Context) error {
+func (r *round) calmDown(ctx context.Context) error {
 	if r.running == nil {
 		return nil
 	}
@@ -140,7 +141,7 @@ func (r *round) calmDown(context.Context) error {
 	running := r.running
 	r.running = nil
 	r.attacking.Store(false)
-	idle, err := running.stop(r.Done)
+	idle, err := running.stop(context.WithoutCancel(ctx), r.Done)
 	r.Idle = append(r.Idle, idle...)
 	return err
 }
@@ -201,8 +202,8 @@ func (r *round) victims(ctx context.Context, v *victims) error {
 }
 
 // lookForTraces notes what the services have left, when that had its time.
-func (r *round) lookForTraces() error {
-	_ = await("traces to go", func() bool { return len(r.traces()) == 0 }) // what is left is told
+func (r *round) lookForTraces(ctx context.Context) error {
+	_ = measure.Await(ctx, patience, "traces to go", func() bool { return len(r.traces()) == 0 }) // what is left is told
 	for _, trace := range r.traces() {
 		if !slices.Contains(r.Left, trace) {
 			r.Left = append(r.Left, trace)

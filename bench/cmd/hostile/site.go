@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/confined"
 	"github.com/attune-hpc/attune/internal/testing/serviceuser"
@@ -69,12 +70,12 @@ func (f folder) startSite(ctx context.Context) (s *site, err error) {
 	if err := serviceuser.Become(ctx, s.analyzer, f.path("analyzer"), f.path("analyzer-state")); err != nil {
 		return s, err
 	}
-	if err := s.begin(s.analyzer, "analyzer", systemd.Analyzer, "analyzer/analyzer-health.sock", "analyzer", "analyzer-state"); err != nil {
+	if err := s.begin(ctx, s.analyzer, "analyzer", systemd.Analyzer, "analyzer/analyzer-health.sock", "analyzer", "analyzer-state"); err != nil {
 		return s, err
 	}
 	s.attuned = exec.Command(f.path("bin/attuned"), "--config", os.DevNull, "--registry", "unix:"+f.path("analyzer/registry.sock"),
 		"--run-dir", f.path("run"), "--state-dir", f.path("state"), "--policy", f.path("policy.yaml"), "--off-file", f.path("off"))
-	if err := s.begin(s.attuned, "attuned", systemd.Attuned, "run/attuned.sock", "run", "state"); err != nil {
+	if err := s.begin(ctx, s.attuned, "attuned", systemd.Attuned, "run/attuned.sock", "run", "state"); err != nil {
 		return s, err
 	}
 	s.conn, err = grpc.NewClient("passthrough:///analyzer", grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -89,7 +90,7 @@ func (f folder) startSite(ctx context.Context) (s *site, err error) {
 }
 
 // begin starts a service with the rights of its unit, and waits until it is ready.
-func (s *site) begin(cmd *exec.Cmd, name, unit, socket string, writes ...string) error {
+func (s *site) begin(ctx context.Context, cmd *exec.Cmd, name, unit, socket string, writes ...string) error {
 	log, err := os.OpenFile(s.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func (s *site) begin(cmd *exec.Cmd, name, unit, socket string, writes ...string)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	return await(name, func() bool {
+	return measure.Await(ctx, patience, name, func() bool {
 		status, _ := get(s.path(socket), "/readyz")
 		return status == http.StatusOK
 	})
@@ -125,16 +126,6 @@ func get(socket, path string) (status int, err error) {
 		return 0, err
 	}
 	return answer.StatusCode, answer.Body.Close()
-}
-
-// await waits until something holds, for patience at most.
-func await(what string, holds func() bool) error {
-	for end := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			return fmt.Errorf("%s: not within %v", what, patience)
-		}
-	}
-	return nil
 }
 
 // Registrations of the harmless user's: what their job and what is detected are called.

@@ -130,12 +130,12 @@ func (d *document) enterAll(ctx context.Context, target *program, options inject
 			continue
 		}
 		if round == 0 {
-			d.First = milliseconds(result.Stopped)
+			d.First = present.Figure(measure.Milliseconds(result.Stopped))
 		}
 		if round >= warmUp {
-			stopped = append(stopped, float64(milliseconds(result.Stopped)))
-			disturbed = append(disturbed, float64(milliseconds(result.Disturbed)))
-			entered = append(entered, float64(milliseconds(time.Since(began))))
+			stopped = append(stopped, measure.Milliseconds(result.Stopped))
+			disturbed = append(disturbed, measure.Milliseconds(result.Disturbed))
+			entered = append(entered, measure.Milliseconds(time.Since(began)))
 		}
 		stayed, err := leave(ctx, result)
 		if err != nil {
@@ -150,8 +150,6 @@ func (d *document) enterAll(ctx context.Context, target *program, options inject
 	d.Entered = present.Figure(measure.Median(entered))
 	return nil
 }
-
-func milliseconds(d time.Duration) present.Figure { return present.Figure(d.Seconds() * 1e3) }
 
 func enter(ctx context.Context, pid int, options inject.Options) (inject.Result, error) {
 	process, err := proc.Open(pid)

@@ -141,7 +141,7 @@ func (d *document) step(ctx context.Context, a *analyzer, load *load, length tim
 		if err != nil {
 			return s, err
 		}
-		s.RoundTrips = append(s.RoundTrips, float64(trip)/float64(time.Millisecond))
+		s.RoundTrips = append(s.RoundTrips, measure.Milliseconds(trip))
 		if err := measure.Pause(ctx, betweenTrips); err != nil {
 			return s, err
 		}

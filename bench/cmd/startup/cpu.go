@@ -50,7 +50,7 @@ func (c *cpuTimes) measure(ctx context.Context, attune tuned.Attune, repeats int
 			if err != nil {
 				return err
 			}
-			*m.to = append(*m.to, float64(result.CPU)/float64(time.Millisecond))
+			*m.to = append(*m.to, measure.Milliseconds(result.CPU))
 		}
 	}
 	return nil

@@ -108,10 +108,10 @@ func timeToMain(ctx context.Context, command []string) (float64, error) {
 		return 0, fmt.Errorf("%v: %d lines, want one", command, len(result.Lines))
 	}
 	main, err := strconv.ParseInt(result.Lines[0].Text, 10, 64)
-	return float64(main-before.Nano()) / float64(time.Millisecond), err
+	return measure.Milliseconds(time.Duration(main - before.Nano())), err
 }
 
 func wholeTime(ctx context.Context, command []string) (float64, error) {
 	result, err := measure.Run(ctx, command)
-	return float64(result.Wall) / float64(time.Millisecond), err
+	return measure.Milliseconds(result.Wall), err
 }

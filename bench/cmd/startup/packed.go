@@ -49,7 +49,7 @@ func (c *packedCost) measure(ctx context.Context, attune tuned.Attune, probe str
 		if err != nil {
 			return err
 		}
-		if err := awaitNoController(); err != nil {
+		if err := awaitNoController(ctx); err != nil {
 			return err
 		}
 		if i > 0 {
@@ -74,19 +74,11 @@ func (c *packedCost) size(plain, packed string) error {
 
 // awaitNoController lets the controller of a packed program end, so that it is
 // not measured with the next.
-func awaitNoController() error {
-	for end := time.Now().Add(controllerPatience); ; time.Sleep(5 * time.Millisecond) {
+func awaitNoController(ctx context.Context) error {
+	return measure.Await(ctx, controllerPatience, "end of a packed program's controller", func() bool {
 		pids, err := procid.List()
-		if err != nil {
-			return err
-		}
-		if !anyStartsWith(pids, "attune\x00packed\x00") {
-			return nil
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("a packed program's controller still runs after %v", controllerPatience)
-		}
-	}
+		return err == nil && !anyStartsWith(pids, "attune\x00packed\x00")
+	})
 }
 
 func anyStartsWith(pids []int, prefix string) bool {

@@ -3,6 +3,7 @@
 package measure
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -125,6 +126,22 @@ func TestRunSaysWhyItFailed(t *testing.T) {
 	_, err := Run(t.Context(), []string{"sh", "-c", "echo no such input >&2; exit 3"})
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no such input") {
 		t.Errorf("got %v, want the exit status and the message", err)
+	}
+}
+
+func TestAwait(t *testing.T) {
+	looks := 0
+	if err := Await(t.Context(), time.Hour, "the third look", func() bool { looks++; return looks == 3 }); err != nil || looks != 3 {
+		t.Errorf("after %d looks: %v", looks, err)
+	}
+	never := func() bool { return false }
+	if err := Await(t.Context(), time.Millisecond, "nothing", never); err == nil || err.Error() != "nothing: not within 1ms" {
+		t.Errorf("in vain: %v", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := Await(ended, time.Hour, "nothing", never); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of its context: %v", err)
 	}
 }
 

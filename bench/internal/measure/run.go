@@ -92,6 +92,22 @@ func Pause(ctx context.Context, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
+// Await looks every 10 ms until something holds. It returns an error that says what was
+// waited for, if that does not come within limit or ctx ends first.
+func Await(ctx context.Context, limit time.Duration, what string, holds func() bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %v", limit))
+	defer cancel()
+	for !holds() {
+		if err := Pause(ctx, 10*time.Millisecond); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	return nil
+}
+
+// Milliseconds returns a time as a number of them.
+func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
 // StartPiped starts a command that the caller writes to and reads from. Its Wait closes both.
 func StartPiped(cmd *exec.Cmd) (in io.WriteCloser, out *bufio.Reader, err error) {
 	if in, err = cmd.StdinPipe(); err != nil {
