@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/workload"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -101,11 +102,11 @@ type programs struct{ program, launcher string }
 
 // compile builds the program.
 func compile(ctx context.Context, dir string) (programs, error) {
-	program, launcher := filepath.Join(dir, "detected"), filepath.Join(dir, "launcher")
-	out, err := exec.CommandContext(ctx, "gcc", "-O2", "-o", program, "bench/workloads/detected.c").CombinedOutput()
+	program, err := workload.Catalogue{Sources: workload.Repository.Sources, Cache: dir}.Compile(ctx, "detected")
 	if err != nil {
-		return programs{}, fmt.Errorf("gcc: %w: %s", err, out)
+		return programs{}, err
 	}
+	launcher := filepath.Join(dir, "launcher")
 	return programs{program, launcher}, os.Link(program, launcher)
 }
 

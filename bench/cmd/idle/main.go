@@ -10,11 +10,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
+	"github.com/attune-hpc/attune/bench/internal/counter"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 )
@@ -59,9 +59,8 @@ func main() {
 }
 
 func (d *document) measure(ctx context.Context) error {
-	binary := filepath.Join(d.Scratch, "idle")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "./bench/cmd/attune-tunlet-idle").CombinedOutput(); err != nil {
-		return fmt.Errorf("build the tunlet: %w: %s", err, out)
+	if err := counter.BuildTunlet(ctx, d.Scratch, "idle"); err != nil {
+		return err
 	}
 	asleep, err := d.link("asleep")
 	if err != nil {
@@ -95,7 +94,7 @@ func (d *document) measure(ctx context.Context) error {
 func (d *document) link(kind string) (names []string, err error) {
 	for i := range d.Tunlets {
 		name := fmt.Sprintf("%s-%d", kind, i+1)
-		if err := os.Symlink("idle", filepath.Join(d.Scratch, "attune-tunlet-"+name)); err != nil {
+		if err := os.Symlink("attune-tunlet-idle", filepath.Join(d.Scratch, "attune-tunlet-"+name)); err != nil {
 			return nil, err
 		}
 		names = append(names, name)

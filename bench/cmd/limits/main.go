@@ -20,6 +20,7 @@ import (
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/present"
+	"github.com/attune-hpc/attune/bench/internal/workload"
 )
 
 // limits are of all fields that can have one.
@@ -72,9 +73,9 @@ func main() {
 }
 
 func (d *document) measure(ctx context.Context, rounds int) error {
-	program := filepath.Join(d.Scratch, "stubborn")
-	if out, err := exec.CommandContext(ctx, "gcc", "-O1", "-o", program, "internal/testing/targets/programs/stubborn.c").CombinedOutput(); err != nil {
-		return fmt.Errorf("gcc: %w: %s", err, out)
+	program, err := workload.Catalogue{Sources: "internal/testing/targets/programs", Cache: d.Scratch}.Compile(ctx, "stubborn", "-O1")
+	if err != nil {
+		return err
 	}
 	for _, mode := range modes {
 		d.Figures[mode.name] = make(map[string]*figures)

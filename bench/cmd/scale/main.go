@@ -87,7 +87,7 @@ func (d *document) measure(ctx context.Context, controllers, steps, sessions int
 // a tunlet that has them busy.
 func (d *document) measureControllers(ctx context.Context, controllers, steps int, length time.Duration) (err error) {
 	tunlets := filepath.Join(d.Scratch, "tunlets") // which the Analyzer's user can read
-	if err := counter.BuildTunlet(ctx, tunlets); err != nil {
+	if err := counter.BuildTunlet(ctx, tunlets, "bench"); err != nil {
 		return err
 	}
 	a, err := startAnalyzer(ctx, filepath.Join(d.Scratch, "busy"), tunlets)

@@ -30,7 +30,7 @@ type Sums struct {
 // of the tunlet's Configure. It builds the tunlet and writes its configuration
 // into the folder scratch.
 func Attune(ctx context.Context, scratch string, points ...string) (tuned.Attune, error) {
-	if err := BuildTunlet(ctx, scratch); err != nil {
+	if err := BuildTunlet(ctx, scratch, "bench"); err != nil {
 		return tuned.Attune{}, err
 	}
 	dir := filepath.Join(scratch, "attune")
@@ -48,16 +48,16 @@ func Attune(ctx context.Context, scratch string, points ...string) (tuned.Attune
 	}, nil
 }
 
-// BuildTunlet builds the tunlet, which is called bench, into a folder, made if need be.
-func BuildTunlet(ctx context.Context, dir string) error {
+// BuildTunlet builds one of the tunlets in bench/cmd into a folder, made if need be.
+func BuildTunlet(ctx context.Context, dir, name string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	tunlet := filepath.Join(dir, "attune-tunlet-bench")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", tunlet, "./bench/cmd/attune-tunlet-bench")
+	program := "attune-tunlet-" + name
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, program), "./bench/cmd/"+program)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the tunlet: %w: %s", err, out)
+		return fmt.Errorf("build tunlet %s: %w: %s", name, err, out)
 	}
 	return nil
 }
