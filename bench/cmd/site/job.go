@@ -3,9 +3,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -13,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/internal/testing/cluster"
 )
 
@@ -64,27 +63,22 @@ func (j job) run(ctx context.Context, c *cluster.Cluster, other string) (rates, 
 	return parse(out)
 }
 
-// In LAMMPS' output: a line of the table, CPU seconds and steps; and its summary.
-var (
-	tableLine   = regexp.MustCompile(`^\s*([0-9.]+)\s+(\d+)\s+[0-9.]+\s*$`)
-	summaryLine = regexp.MustCompile(`^Loop time of (\S+) on \d+ procs for (\d+) steps`)
-)
+// tableLine is a line of the table in LAMMPS' output: CPU seconds, steps, temperature.
+var tableLine = regexp.MustCompile(`^\s*([0-9.]+)\s+(\d+)\s+[0-9.]+\s*$`)
 
 // parse reads the rates. Without enough lines in the table the whole is all that
 // there is.
 func parse(out string) (r rates, err error) {
+	var all measure.Result
 	var seconds, steps []float64
-	for lines := bufio.NewScanner(strings.NewReader(out)); lines.Scan(); {
-		if m := summaryLine.FindStringSubmatch(lines.Text()); m != nil {
-			r.Whole = number(m[2]) / number(m[1])
-			break
-		}
-		if m := tableLine.FindStringSubmatch(lines.Text()); m != nil {
+	for line := range strings.Lines(out) {
+		all.Lines = append(all.Lines, measure.Line{Text: line})
+		if m := tableLine.FindStringSubmatch(line); m != nil {
 			seconds, steps = append(seconds, number(m[1])), append(steps, number(m[2]))
 		}
 	}
-	if r.Whole == 0 {
-		return r, errors.New("LAMMPS says no rate:\n" + out)
+	if r.Whole, err = measure.LAMMPS().Rate(all); err != nil {
+		return r, fmt.Errorf("LAMMPS: %w:\n%s", err, out)
 	}
 	r.Settled = r.Whole
 	last := len(seconds) - 1
@@ -99,6 +93,6 @@ func parse(out string) (r rates, err error) {
 
 // number reads what was matched as one.
 func number(text string) float64 {
-	value, _ := strconv.ParseFloat(text, 64) // 0 is told by the caller
+	value, _ := strconv.ParseFloat(text, 64) // it is one
 	return value
 }
