@@ -60,3 +60,72 @@ func pipeCases() []Case {
 		Best:    Static{Command: []string{"{bin}/pipe_stream", "{seconds}", "1048576"}},
 	}}
 }
+
+// stdioCases write a line at a time.
+func stdioCases() []Case {
+	writer := []string{"{bin}/line_writer", "{seconds}"}
+	return []Case{
+		{
+			Name: "stdio/C", Tunlet: "stdio", Unit: "lines/s", Format: measure.Native(),
+			Sources: []Source{{Name: "line_writer"}},
+			Command: append(writer[:2:2], "line"), Best: Static{Command: append(writer[:2:2], "full")},
+		},
+		{
+			Name: "stdio/cut", Tunlet: "stdio", Debian: true, Unit: "lines/s",
+			Format:  measure.Summary(`^(?P<count>\d+) lines in (?P<seconds>\S+) s`),
+			Command: cut("stdbuf -oL cut"), Best: Static{Command: cut("stdbuf -o64K cut")},
+		},
+	}
+}
+
+// cut takes two fields of each line, and has somebody count them.
+func cut(command string) []string {
+	return shell(`echo "$(yes 'some fields of a line, and more' | timeout {seconds} ` + command + ` -d' ' -f1,7 | wc -l) lines in {seconds} s"`)
+}
+
+// affinityCases are bound to the wrong CPUs, but for perf bench: where the machine is
+// idle the scheduler puts its two processes on two CPUs.
+func affinityCases() []Case {
+	native := measure.Native()
+	xz := []string{"xz", "--threads=2", "--stdout", "-0", "{sample}"}
+	trips := []string{"perf", "bench", "sched", "pipe"} // a million of them, unless it is told
+	return []Case{
+		{
+			Name: "affinity/bound in C", Tunlet: "affinity", Unit: "it/s", Format: native,
+			Sources: []Source{{Name: "bound_exchange"}},
+			Command: []string{"{bin}/bound_exchange", "{seconds}"},
+			Best:    Static{Command: []string{"{bin}/bound_exchange", "{seconds}", "free"}},
+		},
+		{
+			Name: "affinity/pair in C", Tunlet: "affinity", Unit: "trips/s", Format: native,
+			Sources: []Source{{Name: "ping_pong"}},
+			Command: []string{"{bin}/ping_pong", "{seconds}", "apart"},
+			Best:    Static{Command: []string{"{bin}/ping_pong", "{seconds}", "together"}},
+		},
+		{
+			Name: "affinity/perf bench", Tunlet: "affinity", Debian: true,
+			Needs:   []Need{{Command: "perf", Package: "linux-perf"}},
+			Command: trips,
+			Best:    Static{Command: append([]string{"taskset", "-c", "0"}, trips...)},
+		},
+		{
+			Name: "affinity/xz, two threads on one core", Tunlet: "affinity", Debian: true,
+			Needs:   []Need{{Command: "xz", Package: "xz-utils"}},
+			Command: append([]string{"taskset", "-c", "0"}, xz...), Best: Static{Command: xz},
+		},
+	}
+}
+
+// aggregationCases have a variable that says how many items go into a message. What
+// counts is items per second, for which the most that the program bears is best; the
+// tunlet is told so by the price of a message, 100 ms, as on the longest of ways. Who
+// waits for an item would tell it less, and get fewer of them in a message.
+func aggregationCases() []Case {
+	return []Case{{
+		Name: "aggregation/TCP", Tunlet: "aggregation", Unit: "items/s", Format: measure.Native(),
+		Sources: []Source{{Name: "item_sender"}},
+		Command: []string{"{bin}/item_sender", "{seconds}"},
+		Flags:   []string{"--tunlet-option", "aggregation.variable=items_per_message", "--tunlet-option", "aggregation.latency=100ms", "--tunlet-option", "aggregation.most=1024"},
+		Best:    Static{Command: []string{"{bin}/item_sender", "{seconds}", "1024"}},
+	}}
+}
