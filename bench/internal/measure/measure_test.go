@@ -47,6 +47,19 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// The line that came soonest after it was written says when the program's clock began.
+func TestProgress(t *testing.T) {
+	got := Native().Progress(resultOf("start", "progress 1.900 7", "progress 2.500 9", "progress x 10", "total 3 12"))
+	began := time.Unix(102, 0).Add(-1900 * time.Millisecond)
+	want := []Reading{{began.Add(1900 * time.Millisecond), 7}, {began.Add(2500 * time.Millisecond), 9}}
+	if !slices.EqualFunc(got, want, func(a, b Reading) bool { return a.At.Equal(b.At) && a.Count == b.Count }) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := LAMMPS().Progress(resultOf("progress 1.0 7")); got != nil {
+		t.Errorf("of a format without such lines: got %v", got)
+	}
+}
+
 func TestBeginning(t *testing.T) {
 	tests := []struct {
 		name  string

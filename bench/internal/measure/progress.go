@@ -15,8 +15,9 @@ var ErrNoRate = errors.New("the program's output has no total")
 // Format says how a program writes how far it got. The zero value is that of
 // programs that do not: their rate is that of whole runs per second.
 type Format struct {
-	start *regexp.Regexp
-	total *regexp.Regexp
+	start    *regexp.Regexp
+	progress *regexp.Regexp // with the groups "seconds" and "count"
+	total    *regexp.Regexp
 }
 
 // Native returns the format of the workloads in this repository: "start",
@@ -24,8 +25,9 @@ type Format struct {
 func Native() Format { return native }
 
 var native = Format{
-	start: regexp.MustCompile(`^start$`),
-	total: regexp.MustCompile(`^total (?P<seconds>\S+) (?P<count>\d+)$`),
+	start:    regexp.MustCompile(`^start$`),
+	progress: regexp.MustCompile(`^progress (?P<seconds>\S+) (?P<count>\d+)$`),
+	total:    regexp.MustCompile(`^total (?P<seconds>\S+) (?P<count>\d+)$`),
 }
 
 // LAMMPS returns the format of LAMMPS' standard output: the head of the
@@ -53,6 +55,40 @@ func (f Format) Rate(r Result) (float64, error) {
 		}
 	}
 	return 0, ErrNoRate
+}
+
+// Reading is how far a program had got at some time.
+type Reading struct {
+	At    time.Time
+	Count float64
+}
+
+// Progress returns what a program told on its way; nil where the format has no such lines. A line may arrive late, but not before it was written:
+// the one that came soonest shows when the program's clock began.
+func (f Format) Progress(r Result) (all []Reading) {
+	if f.progress == nil {
+		return nil
+	}
+	var began time.Time
+	for _, line := range r.Lines {
+		m := f.progress.FindStringSubmatch(line.Text)
+		if m == nil {
+			continue
+		}
+		seconds, err := time.ParseDuration(m[f.progress.SubexpIndex("seconds")] + "s")
+		count, countErr := strconv.ParseFloat(m[f.progress.SubexpIndex("count")], 64)
+		if err != nil || countErr != nil {
+			continue
+		}
+		if start := line.At.Add(-seconds); began.IsZero() || start.Before(began) {
+			began = start
+		}
+		all = append(all, Reading{time.Unix(0, 0).Add(seconds), count})
+	}
+	for i := range all {
+		all[i].At = began.Add(all[i].At.Sub(time.Unix(0, 0)))
+	}
+	return all
 }
 
 // rate reads the line that says it.
