@@ -42,11 +42,11 @@ type Notify struct {
 }
 
 // RecordKinds are what a [Record] can be of: turning is a change of sides in a trial in
-// turns; restored is a kept change that was taken back because the session ended, left one
-// that was not.
+// turns, turned says when the next turn began; restored is a kept change that was taken back
+// because the session ended, left one that was not.
 func RecordKinds() []string {
 	return []string{
-		"proposed", "refused", "advised", "applying", "applied", "turning", "judged", "kept", "undoing", "undone", "failed",
+		"proposed", "refused", "advised", "applying", "applied", "turning", "turned", "judged", "kept", "undoing", "undone", "failed",
 		"ended", "restored", "left",
 	}
 }

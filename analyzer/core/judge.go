@@ -201,6 +201,7 @@ func (j *judge) resumeTrial(p *proposal, from time.Duration, on bool) {
 		j.undoer.takeBack(p, p.withdrawn)
 	default:
 		p.state, p.deadline = StateJudging, j.now+j.objective(p).Timeout()
+		j.record("turned", p, "")
 		j.notifyTurn(p, on)
 	}
 }

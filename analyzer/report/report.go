@@ -139,7 +139,7 @@ type Objective struct {
 	Before        Estimate `json:"before" jsonschema:"Before the change."`
 	After         Estimate `json:"after" jsonschema:"After it."`
 	Gain          *float64 `json:"gain,omitempty" jsonschema:"How many times better it is (above 1 better): the ratio of the medians of before and after; absent if it cannot be told: no baseline, too few events, or no progress at all before."`
-	GainLow       *float64 `json:"gain_low,omitempty" jsonschema:"Lower end of the 95 % confidence interval of the gain; absent if it cannot be told."`
+	GainLow       *float64 `json:"gain_low,omitempty" jsonschema:"Lower end of the 95 % confidence interval of the gain, which has what the means say, too; absent if it cannot be told."`
 	GainHigh      *float64 `json:"gain_high,omitempty" jsonschema:"Upper end of it; absent if there is none."`
 	P             *float64 `json:"p,omitempty" jsonschema:"Probability of such a difference by chance, two-sided, by the test that decides (Mann-Whitney U; of many turns Wilcoxon's signed rank test, of a few Student's t; of counted events the score); absent without a comparison."`
 	Turns         int      `json:"turns,omitempty" jsonschema:"How many pairs of turns, with and without the change, were compared; absent if before and after were compared once."`

@@ -22,7 +22,7 @@ type Entry struct {
 	// Seconds is the same since the session's start.
 	Seconds float64 `json:"seconds"`
 	// Kind is what happened: session_started, controller, process_started,
-	// process_ended, tunlet, point, proposed, applying, applied, turning, judged,
+	// process_ended, tunlet, point, proposed, applying, applied, turning, turned, judged,
 	// kept, undoing, undone, failed, refused, advised, ended, restored, left,
 	// remark, session_ended.
 	Kind string `json:"kind"`

@@ -55,20 +55,24 @@ func (t *turns) findings(minGain float64, lower bool) findings {
 		return t.count(minGain, lower)
 	}
 	if n := t.clear(); n >= fewClear {
-		f := t.rank(t.compared[len(t.compared)-n:], minGain)
+		f := t.rank(t.compared[len(t.compared)-n:], minGain, lower)
 		if f.clear = f.proveByFew(); f.clear {
 			return f
 		}
 	}
-	return t.rank(t.compared, minGain)
+	return t.rank(t.compared, minGain, lower)
 }
 
-// rank sums pairs up by the ranks of their gains.
-func (t *turns) rank(pairs []pair, minGain float64) findings {
+// rank sums pairs up by the ranks of their gains. The interval has what is typical of their
+// means, too.
+func (t *turns) rank(pairs []pair, minGain float64, lower bool) findings {
 	f := findings{pairs: len(pairs)}
-	var gains, losses []float64
+	var gains, losses, means []float64
 	for _, one := range pairs {
 		gains, losses = append(gains, one.gain), append(losses, 1/one.gain)
+		if one.sums.first.seconds > 0 && one.sums.second.seconds > 0 {
+			means = append(means, gain(one.sums.first.rate(), one.sums.second.rate(), lower))
+		}
 	}
 	if f.pairs < leastPairs {
 		f.gain, f.low, f.high, f.better = typicalOfFew(gains, t.within)
@@ -77,6 +81,10 @@ func (t *turns) rank(pairs []pair, minGain float64) findings {
 		f.gain, f.low, f.high = typicalOf(gains)
 		f.better, f.worse = signedRank(gains, 1), signedRank(losses, 1)
 		f.falseHope = signedRank(losses, 1/(1+minGain))
+	}
+	if len(means) > 0 { // what is typical of samples does not see what happens seldom, as long pauses
+		mean, _, _ := typicalOf(means)
+		f.low, f.high = min(f.low, mean), max(f.high, mean)
 	}
 	f.calm = math.Abs(math.Log(f.gain)) > calmRatio*math.Log(geometricMedian(t.within))
 	return f

@@ -110,7 +110,7 @@ func TestTurnsOfNothing(t *testing.T) {
 				for range n {
 					tr.compared = append(tr.compared, pair{gain: gain})
 				}
-				f := tr.rank(tr.compared, 0.05)
+				f := tr.rank(tr.compared, 0.05, lower)
 				j := tr.judgement(f, lower)
 				before, after := 0.0, 4.0
 				if (gain == 0) != lower {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"golang.org/x/perf/benchmath"
+	"gonum.org/v1/gonum/stat"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -22,8 +23,8 @@ type Judgement struct {
 	// Gain is how many times better it is: above 1 better, below 1 worse, whichever
 	// direction the objective has; +Inf from no progress at all to some.
 	Gain float64
-	// Low and High are the 95 % confidence interval of Gain, which it lies in; 0 and
-	// +Inf where it cannot be told.
+	// Low and High are the 95 % confidence interval of Gain, which it lies in, and what the
+	// means say as well; 0 and +Inf where it cannot be told.
 	Low, High float64
 	// P is the probability of so large a difference by chance, two-sided, by the test
 	// that decides: Mann-Whitney U of one comparison; of turns Wilcoxon's signed rank
@@ -58,8 +59,6 @@ func compare(before, after []float64, lowerIsBetter bool) Judgement {
 	j := Judgement{Before: estimate(b), After: estimate(a), P: 1}
 	j.Gain = gain(j.Before.Median, j.After.Median, lowerIsBetter)
 	j.Low, j.High = ratioWithin(b, a, lowerIsBetter)
-	low, high := batchesWithin(before, after, j.Gain)
-	j.Low, j.High = min(j.Low, low), max(j.High, high)
 	if len(before) > 0 && len(after) > 0 {
 		j.P = pValue(b, a)
 	}
@@ -81,19 +80,22 @@ func ratioWithin(before, after *benchmath.Sample, lower bool) (low, high float64
 }
 
 // batchesWithin returns the interval of a gain that batches of both sides leave, as many
-// as the root of the samples: how far they differ says how far the application varies for
-// longer than from sample to sample (the method of batch means, with Student's t).
+// as the root of the samples: how far their means differ says how far the application varies
+// for longer than from sample to sample (the method of batch means, with Student's t). Of a
+// side on which nothing happened they say nothing.
 func batchesWithin(before, after []float64, typical float64) (low, high float64) {
 	if min(len(before), len(after)) < leastJoined {
 		return 0, math.Inf(1)
 	}
-	var square, freedom float64 // of the error of the logarithm
+	var square, freedom float64 // of the relative error
 	for _, side := range [][]float64{before, after} {
-		batches := int(math.Round(math.Sqrt(float64(len(side)))))
-		whole, squares := estimate(sampleOf(side)).Median, 0.0
+		whole, batches := stat.Mean(side, nil), int(math.Round(math.Sqrt(float64(len(side)))))
+		if whole == 0 {
+			return typical, typical
+		}
+		var squares float64
 		for i := range batches {
-			one := sampleOf(side[i*len(side)/batches : (i+1)*len(side)/batches])
-			apart := boundedLog(gain(whole, estimate(one).Median, false))
+			apart := stat.Mean(side[i*len(side)/batches:(i+1)*len(side)/batches], nil)/whole - 1
 			squares += apart * apart
 		}
 		square += squares / float64(batches-1) / float64(batches)

@@ -129,13 +129,15 @@ func (t *Trial) latest(o Objective) []point {
 func (t *Trial) compare(o Objective, now time.Duration, before, after []float64, last bool, samples []point) Ruling {
 	j := compare(before, after, o.Lower)
 	t.Judgement = &j
-	whole := t.inAll(o, samples)
+	low, high := batchesWithin(before, after, j.Gain)
+	whole := t.inAll(o, samples) // medians do not see what happens seldom
+	j.Low, j.High = min(j.Low, low, whole), max(j.High, high, whole)
 	gains, loses := j.shows()
 	proven := j.P <= significance && len(after) >= MinSamples
 	switch {
-	case proven && loses && j.Gain <= 1/obviousGain && whole < 1:
+	case proven && loses && j.Gain <= 1/obviousGain:
 		return Ruling{UndoIt, "measured loss: " + j.Text()}
-	case proven && gains && j.Gain >= leastPlain(o.Apart) && whole > 1 && expected(o.Promised, j.Gain) && t.unprecedented(o, &j):
+	case proven && gains && j.Gain >= leastPlain(o.Apart) && expected(o.Promised, j.Gain) && t.unprecedented(o, &j):
 		return Ruling{Do: AskToKeep}
 	case last && len(before) == 0:
 		return Ruling{UndoIt, "no baseline to judge it by"}

@@ -79,6 +79,7 @@ func TestBeforeAndAfter(t *testing.T) {
 		{"a plain loss", 4, false, 40, 20, UndoIt, "measured loss"},
 		{"hardly a sample", 4, false, 3, 400, DropIt, "not measurable"},
 		{"apart: an overwhelming gain", 4, true, 40, 1200, AskToKeep, ""},
+		{"apart: no progress at all", 4, true, 40, 0, UndoIt, "measured loss"},
 		{"apart: a plain gain", 4, true, 40, 400, DropIt, "no plain gain"},
 	}
 	for _, tt := range tests {

@@ -21,10 +21,6 @@ func subjects(scratch string) (all []catalogue.Case) {
 	} {
 		all = append(all, catalogue.Named(name))
 	}
-	// What it goes by is the program's CPU time: on one CPU that is the program's time.
-	collector := catalogue.Named("go-gc/Go")
-	collector.Command = append([]string{"taskset", "-c", "0"}, collector.Command...)
-	all = append(all, collector)
 	for _, w := range wrongs() {
 		all = append(all, w.program(scratch))
 	}

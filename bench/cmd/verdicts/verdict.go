@@ -36,9 +36,6 @@ type verdict struct {
 	Without float64 `json:"seconds_without"`
 }
 
-// settling is left out of the time after a change of sides: what the request takes.
-const settling = 200 * time.Millisecond
-
 // verdicts returns what a run's report says of each change that was tried, beside what the
 // program's counter says: progress, by the times of the timeline.
 func verdicts(run int, r report.Report, timeline []report.Entry, progress []measure.Reading) (all []verdict) {
@@ -100,18 +97,19 @@ func sides(timeline []report.Entry, tunlet, proposal string) (all []side) {
 			if e.Kind == "kept" { // what was before is no comparison any more
 				all = nil
 			}
-			begin(false, e.Time.Add(settling))
+			begin(false, e.Time)
 		case !own:
 		case e.Kind == "applying", e.Kind == "undoing":
 			end(e.Time)
 			begun = true
 		case e.Kind == "applied":
-			begin(true, e.Time.Add(settling))
+			begin(true, e.Time)
 		case e.Kind == "turning":
 			end(e.Time)
-			begin(!inForce(e), e.Time.Add(settling))
+		case e.Kind == "turned", e.Kind == "kept" && now == nil:
+			begin(inForce(e), e.Time)
 		case e.Kind == "undone":
-			begin(false, e.Time.Add(settling))
+			begin(false, e.Time)
 		}
 	}
 	return all

@@ -32,7 +32,7 @@ func entry(seconds float64, kind string, inForce bool) report.Entry {
 var inTurns = []report.Entry{
 	{Time: at(0), Kind: "session_started"},
 	entry(1, "applying", false), entry(1.1, "applied", true),
-	entry(2, "turning", true), entry(3, "judged", false), entry(3, "turning", false), entry(3.1, "kept", true),
+	entry(2, "turning", true), entry(2.2, "turned", false), entry(3, "judged", false), entry(3, "turning", false), entry(3.1, "kept", true),
 	{Time: at(9), Kind: "session_ended"},
 }
 
@@ -45,19 +45,19 @@ func TestSides(t *testing.T) {
 		want     []side
 	}{
 		"in turns": {inTurns, []side{
-			{false, at(0), at(1)}, {true, at(1.3), at(2)}, {false, at(2.2), at(3)}, {true, at(3.2), at(9)},
+			{false, at(0), at(1)}, {true, at(1.1), at(2)}, {false, at(2.2), at(3)}, {true, at(3.1), at(9)},
 		}},
 		"until another one is tried": {
-			append(inTurns[:7:7], foreign(5, "applying"), foreign(6, "kept"), report.Entry{Time: at(9), Kind: "session_ended"}),
-			[]side{{false, at(0), at(1)}, {true, at(1.3), at(2)}, {false, at(2.2), at(3)}, {true, at(3.2), at(5)}},
+			append(inTurns[:8:8], foreign(5, "applying"), foreign(6, "kept"), report.Entry{Time: at(9), Kind: "session_ended"}),
+			[]side{{false, at(0), at(1)}, {true, at(1.1), at(2)}, {false, at(2.2), at(3)}, {true, at(3.1), at(5)}},
 		},
 		"after another one was undone": {
-			[]report.Entry{inTurns[0], foreign(0.5, "applying"), foreign(0.6, "undone"), inTurns[1], inTurns[2], inTurns[7]},
-			[]side{{false, at(0), at(0.5)}, {false, at(0.8), at(1)}, {true, at(1.3), at(9)}},
+			[]report.Entry{inTurns[0], foreign(0.5, "applying"), foreign(0.6, "undone"), inTurns[1], inTurns[2], inTurns[8]},
+			[]side{{false, at(0), at(0.5)}, {false, at(0.6), at(1)}, {true, at(1.1), at(9)}},
 		},
 		"after another one was kept": {
-			[]report.Entry{inTurns[0], foreign(0.5, "applying"), foreign(0.6, "kept"), inTurns[1], inTurns[2], entry(5, "undoing", true), entry(5.1, "undone", false), inTurns[7]},
-			[]side{{false, at(0.8), at(1)}, {true, at(1.3), at(5)}, {false, at(5.3), at(9)}},
+			[]report.Entry{inTurns[0], foreign(0.5, "applying"), foreign(0.6, "kept"), inTurns[1], inTurns[2], entry(5, "undoing", true), entry(5.1, "undone", false), inTurns[8]},
+			[]side{{false, at(0.6), at(1)}, {true, at(1.1), at(5)}, {false, at(5.1), at(9)}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
