@@ -197,7 +197,7 @@ bench-go: dmlib ## Run each Go benchmark once, so that it cannot rot; as root th
 	go test -p 1 -run '^$$' -bench . -benchtime 1x $$([ $$(id -u) -ne 0 ] || echo -tags privileged) $$(git grep -l '^func Benchmark' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: bench
-bench: bench-account bench-limits bench-startup bench-dmlib bench-probe bench-peers bench-redis bench-quiet bench-drain bench-announce bench-attach bench-detect bench-idle bench-inject bench-catalogue bench-scale bench-site bench-archive ## The benchmarks below, but hostile and estimate
+bench: bench-account bench-limits bench-startup bench-dmlib bench-probe bench-peers bench-redis bench-quiet bench-drain bench-announce bench-attach bench-detect bench-idle bench-inject bench-catalogue bench-scale bench-site bench-archive ## The benchmarks below, but hostile, estimate and verdicts
 
 .PHONY: bench-account
 bench-account: build ## What it costs to know what a command took, with Attune and with other tools; as root
@@ -282,3 +282,7 @@ bench-site: build ## A site's day: jobs of Slurm on two nodes found, joined and 
 .PHONY: bench-startup
 bench-startup: build ## What Attune costs in time to main and in memory
 	@bench/startup $(ARGS)
+
+.PHONY: bench-verdicts
+bench-verdicts: build ## What is said of changes beside what programs' own counters say; ARGS='-n 1' is quick
+	@bench/verdicts $(ARGS)

@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/bench/internal/measure"
@@ -29,28 +28,52 @@ type verdict struct {
 	Low  present.Figure `json:"gain_low"`
 	High present.Figure `json:"gain_high"`
 	// True is the rate of the program's own counter with the change over that without it, of
-	// all the time that it ran with and without; NaN where it ran in one of both only.
+	// all the time that it ran with and without, and of a run without Attune; NaN where either
+	// is too short.
 	True present.Figure `json:"true_gain"`
 	// With and Without are how long that was, in seconds.
 	With    float64 `json:"seconds_with"`
 	Without float64 `json:"seconds_without"`
 }
 
-// verdicts returns what a run's report says of each change that was tried, beside what the
-// program's counter says: progress, by the times of the timeline.
-func verdicts(run int, r report.Report, timeline []report.Entry, progress []measure.Reading) (all []verdict) {
-	for i, c := range r.Changes {
-		first := !slices.ContainsFunc(r.Changes[:i], func(o report.Change) bool { return o.Tunlet == c.Tunlet && o.Proposal == c.Proposal })
-		if !first || c.AppliedAt == nil {
-			continue
+// observed is what is known of a run, and of one without Attune just before it.
+type observed struct {
+	report          report.Report
+	timeline        []report.Entry
+	progress, plain []measure.Reading
+}
+
+// verdicts returns what the report says of each change that was tried, the last time where it
+// was tried again, beside what the program's counter says by the times of the timeline.
+func (o observed) verdicts(run int) (all []verdict) {
+	for _, c := range tried(o.report.Changes) {
+		w := watch(o.timeline, c.Tunlet, c.Proposal)
+		stretches := split(o.progress, w.sides)
+		if !w.besides && len(o.plain) > 1 {
+			first, last := o.plain[0], o.plain[len(o.plain)-1]
+			stretches = append(stretches, stretch{off: last.At.Sub(first.At).Seconds(), count: last.Count - first.Count})
 		}
-		on, off := count(sides(timeline, c.Tunlet, c.Proposal), progress)
-		v := verdict{
-			Run: run, Tunlet: c.Tunlet, Verdict: c.Verdict, Reason: c.Reason,
-			True: present.Figure(on.rate() / off.rate()), With: on.seconds, Without: off.seconds,
-		}
+		v := verdict{Run: run, Tunlet: c.Tunlet, Verdict: c.Verdict, Reason: c.Reason}
+		v.True, v.With, v.Without = compare(stretches)
 		v.Gain, v.Low, v.High = stated(c.Objective)
 		all = append(all, v)
+	}
+	return all
+}
+
+// tried returns a change of each proposal that was in force.
+func tried(changes []report.Change) (all []report.Change) {
+	for _, c := range changes {
+		if c.AppliedAt == nil {
+			continue
+		}
+		i := slices.IndexFunc(all, func(o report.Change) bool { return o.Tunlet == c.Tunlet && o.Proposal == c.Proposal })
+		switch {
+		case i < 0:
+			all = append(all, c)
+		case c.ProposedAt > all[i].ProposedAt:
+			all[i] = c
+		}
 	}
 	return all
 }
@@ -65,82 +88,6 @@ func stated(o *report.Objective) (gain, low, high present.Figure) {
 		return present.Figure(*o.Gain), present.Figure(*o.GainLow), present.Figure(math.Inf(1))
 	}
 	return present.Figure(*o.Gain), present.Figure(*o.GainLow), present.Figure(*o.GainHigh)
-}
-
-// side is a stretch of time in which a change was in force, or was not.
-type side struct {
-	on       bool
-	from, to time.Time
-}
-
-// sides returns when a proposal was in force in a session, and when it was not, as far as no
-// other one was being tried.
-func sides(timeline []report.Entry, tunlet, proposal string) (all []side) {
-	var now *side
-	end := func(at time.Time) {
-		if now != nil {
-			all, now = append(all, side{now.on, now.from, at}), nil
-		}
-	}
-	begin := func(on bool, at time.Time) { now = &side{on: on, from: at} }
-	begun, over := false, false
-	for _, e := range timeline {
-		own := e.Tunlet == tunlet && e.Proposal == proposal
-		switch {
-		case e.Kind == "session_started":
-			begin(false, e.Time)
-		case over:
-		case !own && e.Kind == "applying", e.Kind == "session_ended":
-			end(e.Time)
-			over = begun
-		case !own && !begun && (e.Kind == "undone" || e.Kind == "kept"):
-			if e.Kind == "kept" { // what was before is no comparison any more
-				all = nil
-			}
-			begin(false, e.Time)
-		case !own:
-		case e.Kind == "applying", e.Kind == "undoing":
-			end(e.Time)
-			begun = true
-		case e.Kind == "applied":
-			begin(true, e.Time)
-		case e.Kind == "turning":
-			end(e.Time)
-		case e.Kind == "turned", e.Kind == "kept" && now == nil:
-			begin(inForce(e), e.Time)
-		case e.Kind == "undone":
-			begin(false, e.Time)
-		}
-	}
-	return all
-}
-
-// inForce says whether what an entry is about was in force when it was written.
-func inForce(e report.Entry) bool {
-	return !slices.ContainsFunc(e.Changes, func(c report.EntryChange) bool { return c.Outcome != "applied" })
-}
-
-// progressed is how far the program got in some time.
-type progressed struct{ seconds, count float64 }
-
-func (p progressed) rate() float64 { return p.count / p.seconds }
-
-// count adds up how far the program got while the change was in force, and while it was not.
-func count(sides []side, progress []measure.Reading) (on, off progressed) {
-	for _, s := range sides {
-		within := slices.DeleteFunc(slices.Clone(progress), func(r measure.Reading) bool { return r.At.Before(s.from) || r.At.After(s.to) })
-		if len(within) < 2 {
-			continue
-		}
-		first, last := within[0], within[len(within)-1]
-		sum := &off
-		if s.on {
-			sum = &on
-		}
-		sum.seconds += last.At.Sub(first.At).Seconds()
-		sum.count += last.Count - first.Count
-	}
-	return on, off
 }
 
 func readTimeline(file string) (entries []report.Entry, err error) {
