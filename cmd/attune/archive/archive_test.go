@@ -89,6 +89,26 @@ func mustRead(t *testing.T, path string) string {
 	return string(text)
 }
 
+// TestShowExit: how a task ended is said once, whatever its signal is called.
+func TestShowExit(t *testing.T) {
+	for want, exit := range map[string]account.Exit{
+		"killed by SIGKILL":          {Type: account.ExitSignal, Signal: "SIGKILL"},
+		"killed by signal 34":        {Type: account.ExitSignal, Signal: "signal 34"},
+		"limits SIGKILL disk.a: > 4": {Type: account.ExitLimits, Signal: "SIGKILL", Limits: []string{"disk.a: > 4"}},
+		"killed by SIGKILL cores: 3": {Type: account.ExitSignal, Signal: "SIGKILL", SoftLimits: []string{"cores: 3"}},
+	} {
+		var out strings.Builder
+		task := &archive.Task{Account: account.Account{Exit: exit}}
+		if err := writeTask(&cli.Env{Stdout: &out}, "0123", task); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, out.String(), want)
+		if strings.Contains(out.String(), "signal signal") {
+			t.Errorf("said twice:\n%s", out.String())
+		}
+	}
+}
+
 // TestDirectives: each batch system's, as its manual has them.
 func TestDirectives(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())

@@ -63,8 +63,11 @@ func writeTask(p *cli.Env, id string, t *archive.Task) error {
 	row("start", a.Start.Local().Format(time.DateTime))
 	row("end", a.End.Local().Format(time.DateTime))
 	exit := a.Exit.Type
-	if a.Exit.Code != nil {
+	switch {
+	case a.Exit.Code != nil:
 		exit = fmt.Sprint("code ", *a.Exit.Code)
+	case a.Exit.Type == account.ExitSignal:
+		exit = "killed by"
 	}
 	row("exit", strings.TrimSpace(exit+" "+a.Exit.Signal+" "+strings.Join(slices.Concat(a.Exit.Limits, a.Exit.SoftLimits), ", ")))
 	for _, field := range archive.Fields() {
