@@ -15,9 +15,14 @@ import (
 // Texts reads what the directories of a process' cgroups are found from: its /proc/PID/cgroup
 // and /proc/self/mountinfo. A process that is gone gives procid.ErrGone.
 func Texts(pid int) (membership, mountinfo string, err error) {
-	own, err := os.ReadFile(procid.Path(pid, "cgroup"))
+	membership, mountinfo, err = texts(procid.Path(pid, "cgroup"))
+	return membership, mountinfo, procid.GoneError(err)
+}
+
+func texts(path string) (membership, mountinfo string, err error) {
+	own, err := os.ReadFile(path)
 	if err != nil {
-		return "", "", procid.GoneError(err)
+		return "", "", err
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	return string(own), string(mounts), err

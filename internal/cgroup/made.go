@@ -33,7 +33,7 @@ type Made struct {
 // Make makes groups. Those that a maker left behind who was killed are removed.
 // The caller must Remove them.
 func Make() (*Made, error) {
-	membership, mounts, err := Texts(os.Getpid())
+	membership, mounts, err := texts("/proc/self/cgroup") // whatever number this process has in the /proc that is here
 	if err != nil {
 		return nil, err
 	}
