@@ -5,6 +5,7 @@ package clock_test
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/attune-hpc/attune/internal/clock"
 )
@@ -15,10 +16,27 @@ func TestClocks(t *testing.T) {
 	monotonic, thread := clock.Monotonic(), clock.Thread()
 	for clock.Thread() == thread {
 	}
-	if process := clock.Process(); process < clock.Thread()-thread {
-		t.Errorf("%v of the process, %v of its thread", process, clock.Thread()-thread)
-	}
 	if now := clock.Monotonic(); now <= monotonic || clock.SinceBoot() < now || clock.Thread() > now {
 		t.Errorf("monotonic %v after %v, since boot %v, of the thread %v after %v", now, monotonic, clock.SinceBoot(), clock.Thread(), thread)
+	}
+}
+
+// TestProcess: what one thread takes is of the process, and not of another thread.
+func TestProcess(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	process, thread := clock.Process(), clock.Thread()
+	taken := make(chan time.Duration)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		first := clock.Thread()
+		for clock.Thread()-first < 20*time.Millisecond {
+		}
+		taken <- clock.Thread() - first
+	}()
+	other := <-taken
+	if all, own := clock.Process()-process, clock.Thread()-thread; all < other || own >= other {
+		t.Errorf("%v of the process, %v of this thread, %v of another", all, own, other)
 	}
 }
