@@ -105,11 +105,7 @@ type memorySlot struct {
 
 // get reads what shows the effect.
 func (s *memorySlot) get() (string, error) {
-	var size uint64
-	found, err := procid.ReadNumbers(procid.Path(s.target.pid(), "smaps_rollup"), map[string]*uint64{s.advice.field: &size})
-	if err == nil && found == 0 {
-		err = fmt.Errorf("%w: smaps_rollup without %s", procid.ErrMalformed, s.advice.field)
-	}
+	size, err := procid.ReadField(procid.Path(s.target.pid(), "smaps_rollup"), s.advice.field)
 	return fmt.Sprintf("%s %d kB", s.advice.field, size>>10), procid.GoneError(err)
 }
 
