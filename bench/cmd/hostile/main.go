@@ -204,6 +204,9 @@ func (r *round) victims(ctx context.Context, v *victims) error {
 // lookForTraces notes what the services have left, when that had its time.
 func (r *round) lookForTraces(ctx context.Context) error {
 	_ = measure.Await(ctx, patience, "traces to go", func() bool { return len(r.traces()) == 0 }) // what is left is told
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	for _, trace := range r.traces() {
 		if !slices.Contains(r.Left, trace) {
 			r.Left = append(r.Left, trace)

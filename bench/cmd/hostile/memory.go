@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
 	"github.com/attune-hpc/attune/packaging/systemd"
@@ -183,12 +181,15 @@ func unitLimit(text string) float64 {
 
 // dataLimit is what a process may have by its own limit, MB; 0: none.
 func dataLimit(pid int) float64 {
-	var limit unix.Rlimit
-	err := unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &limit)
-	if err != nil || limit.Cur == unix.RLIM_INFINITY { // it may have ended
-		return 0
+	// prlimit(2) asks for CAP_SYS_RESOURCE where the process is another user's.
+	text, _ := os.ReadFile(procid.Path(pid, "limits")) // it may have ended
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 3 && strings.HasPrefix(line, "Max data size") {
+			limit, _ := strconv.ParseFloat(fields[3], 64) // unlimited: 0
+			return limit / (1 << 20)
+		}
 	}
-	return float64(limit.Cur) / (1 << 20)
+	return 0
 }
 
 // childrenOf lists all processes by their parents.
