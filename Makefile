@@ -189,7 +189,7 @@ demo: build ## Speed up numpy and LAMMPS while they run (under two minutes)
 	@go run ./bench/cmd/demo
 
 .PHONY: promises
-promises: build ## Verify the promises of README.md (an hour and a half, as root); ARGS='-run dmlib' verifies some
+promises: build ## Verify the promises of README.md (less than two hours, as root); ARGS='-run dmlib' verifies some
 	@go run ./bench/cmd/promises $(ARGS)
 
 .PHONY: bench-go
