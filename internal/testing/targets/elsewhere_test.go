@@ -14,6 +14,10 @@ import (
 // TestCompiledElsewhere: who compiles is asked for what only this test sees; what it cannot
 // compile is compiled here.
 func TestCompiledElsewhere(t *testing.T) {
+	t.Setenv("ATTUNE_TARGETS", t.TempDir()) // nothing was compiled before, in another run of this test either
+	mu.Lock()
+	clear(built)
+	mu.Unlock()
 	folder := t.TempDir()
 	t.Setenv("ATTUNE_COMPILER", folder)
 	asked := make(chan string, 10)
