@@ -4,6 +4,7 @@ package service
 
 import (
 	"strconv"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -16,6 +17,11 @@ import (
 
 // ofSite says whether a registration is the site's, not a user's.
 func ofSite(r *attunev1.Registration) bool { return authn.Reaches(r.GetOwner(), pki.NoUID) }
+
+// ofConfiguration says whether a registration comes from an Analyzer's configuration.
+func ofConfiguration(r *attunev1.Registration) bool {
+	return strings.HasPrefix(r.GetId(), SiteID) && r.GetOwner().GetRole() == attunev1.Role_ROLE_ANALYZER
+}
 
 // mayServe says whether somebody's controller may serve processes of a user for
 // a registration. Nodes may, for everybody: their own policy is asked there. A
@@ -77,22 +83,6 @@ func mayRegister(who *attunev1.Principal, r *attunev1.Registration) error {
 		return nil
 	}
 	return status.Errorf(codes.PermissionDenied, "%s, of role %s, may register jobs that were handed over to it, and nothing else", who.GetName(), pki.RoleName(who.GetRole()))
-}
-
-// withOwn returns the parts of a node's record that somebody may see: shares and
-// mismatches of theirs. visible says so of registrations.
-func withOwn(who *attunev1.Principal, c *attunev1.ControllerRecord, visible func(registration string) bool) {
-	if everybody(who) {
-		return
-	}
-	var shares []*attunev1.SessionShare
-	for _, s := range c.GetShares() {
-		if visible(s.GetRegistration()) {
-			shares = append(shares, s)
-		}
-	}
-	c.Shares = shares
-	c.Mismatches = ownMismatches(who, c.GetMismatches())
 }
 
 // ownMismatches returns those of processes of theirs.

@@ -40,14 +40,17 @@ func newKey(registration string, job *attunev1.Job, user *attunev1.Principal) ke
 }
 
 // newRegistrationID returns an id for people to type: the application's name and
-// what makes it unique.
+// what makes it unique. It is none of the site's own, and no flag.
 func newRegistrationID(r *attunev1.Registration) string {
-	name := path.Base(r.GetExecutable())
 	if r.GetExecutable() == "" {
-		name = "all"
+		return "all-" + randomTag()
 	}
-	clean, _ := plain(strings.ToLower(name))
-	return strings.Trim(clean, "-.") + "-" + randomTag()
+	name, _ := plain(strings.ToLower(path.Base(r.GetExecutable())))
+	id := strings.Trim(name, "-.") + "-" + randomTag()
+	if strings.HasPrefix(id, "-") || strings.HasPrefix(id, SiteID) {
+		id = "app-" + strings.TrimPrefix(id, "-")
+	}
+	return id
 }
 
 // sessionID returns an id for an execution, the same whenever it is asked for;

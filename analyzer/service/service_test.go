@@ -212,6 +212,23 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestNamesOfRegistrations: whatever an application is called, its registration can be
+// typed, and taken back by its owner.
+func TestNamesOfRegistrations(t *testing.T) {
+	p := newPlace(t)
+	a := p.analyzer("a", nil)
+	ann := p.people(p.pki.User(t, "ann", annUID), a)
+	for _, executable := range []string{"/home/ann/site-solver", "site", "/home/ann/bin/*", "模型"} {
+		id := register(t, a, ann, &attunev1.Registration{Executable: executable})
+		if strings.HasPrefix(id, "-") || strings.HasPrefix(id, SiteID) {
+			t.Errorf("%s is registered as %s", executable, id)
+		}
+		if _, err := ann.StopSession(t.Context(), &attunev1.StopSessionRequest{Id: id}); err != nil {
+			t.Errorf("take back %s: %v", id, err)
+		}
+	}
+}
+
 // TestPeople asks as several people for what is of one of them.
 func TestPeople(t *testing.T) {
 	p := newPlace(t)

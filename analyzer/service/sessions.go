@@ -81,7 +81,7 @@ func (s *sessions) stopRegistration(ctx context.Context, who *attunev1.Principal
 	if !concerns(who, r) {
 		return nil, notFound(id)
 	}
-	if strings.HasPrefix(id, SiteID) {
+	if ofConfiguration(r) {
 		return nil, status.Errorf(codes.FailedPrecondition, "registration %s is in the Analyzer's configuration: take it out there", id)
 	}
 	if s.table.owner(id) == nil {
@@ -186,16 +186,10 @@ func (s *sessions) ListNodes(ctx context.Context, _ *attunev1.ListNodesRequest) 
 		return nil, status.Errorf(codes.Unavailable, "the registry does not answer: %v", err)
 	}
 	for _, c := range controllers {
-		withOwn(who, c, s.visible(who))
+		c.KeepOwn(func(uid uint32) bool { return authn.Reaches(who, uid) })
 	}
 	slices.SortFunc(analyzers, func(a, b *attunev1.AnalyzerRecord) int { return strings.Compare(a.GetHost(), b.GetHost()) })
 	return &attunev1.ListNodesResponse{Controllers: controllers, Analyzers: analyzers}, nil
-}
-
-// visible says which registrations somebody may see.
-func (s *sessions) visible(who *attunev1.Principal) func(id string) bool {
-	registrations := s.table.registrations()
-	return func(id string) bool { return concerns(who, registrations[id]) }
 }
 
 // LocateProcesses implements the service.

@@ -141,7 +141,7 @@ func (s *site) sync(ctx context.Context) error {
 	old := make(map[string]*attunev1.Registration)
 	for _, r := range there {
 		own := r.GetOwner().GetName() == s.host // not of another Analyzer's configuration
-		if strings.HasPrefix(r.GetId(), SiteID) && (own || has(configured, r.GetId())) {
+		if ofConfiguration(r) && (own || has(configured, r.GetId())) {
 			old[r.GetId()] = r
 		}
 	}

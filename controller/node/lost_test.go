@@ -29,7 +29,7 @@ func TestLostSession(t *testing.T) {
 		if len(b.sessions.list()) != 0 || c.hasStopped() {
 			t.Fatal("the session goes on, or is asked to give back what it has")
 		}
-		if _, troubles := b.notes.current(); len(troubles) != 1 || !strings.Contains(troubles[0], "signal: killed") {
+		if _, troubles := b.notes.current(); len(troubles) != 1 || !strings.Contains(troubles[0].GetText(), "signal: killed") {
 			t.Errorf("troubles %q", troubles)
 		}
 		b.after(lostTime - time.Minute)
@@ -54,7 +54,7 @@ func TestSessionThatCannotGiveBack(t *testing.T) {
 		c.end()
 		b.after(idleLooks*lookInterval + restorePatience) // nobody serves it here
 		_, troubles := b.notes.current()
-		if len(troubles) != 2 || !strings.Contains(troubles[0], "could not give everything back: the pipe is full") || !strings.Contains(troubles[1], "restore after a controller") {
+		if len(troubles) != 2 || !strings.Contains(troubles[0].GetText(), "could not give everything back: the pipe is full") || !strings.Contains(troubles[1].GetText(), "restore after a controller") {
 			t.Errorf("troubles %q", troubles)
 		}
 	})
@@ -161,7 +161,7 @@ func TestControllerThatCannotStart(t *testing.T) {
 		if n := tries.Load(); n != 3 || isClosed(s.ready) {
 			t.Errorf("%d tries after %v, want 3", n, 2*retryInterval)
 		}
-		if _, troubles := b.notes.current(); len(troubles) != 3 || !strings.Contains(troubles[0], full.Error()) {
+		if _, troubles := b.notes.current(); len(troubles) != 3 || !strings.Contains(troubles[0].GetText(), full.Error()) {
 			t.Errorf("told: %q", troubles)
 		}
 		b.after(retryInterval)

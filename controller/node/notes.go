@@ -78,12 +78,12 @@ func (n *notes) over(begin string) {
 
 // current returns what is noted, troubles with their times, and of mismatches those whose
 // process runs.
-func (n *notes) current() (mismatches []*attunev1.Mismatch, troubles []string) {
+func (n *notes) current() (mismatches []*attunev1.Mismatch, troubles []*attunev1.Trouble) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.mismatches = slices.DeleteFunc(n.mismatches, func(m *attunev1.Mismatch) bool { return !alive(m.GetPid()) })
 	for _, t := range n.troubles {
-		troubles = append(troubles, t.time+" "+t.text)
+		troubles = append(troubles, &attunev1.Trouble{Uid: t.uid, Text: t.time + " " + t.text})
 	}
 	return slices.Clone(n.mismatches), troubles
 }

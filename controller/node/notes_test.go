@@ -18,9 +18,23 @@ func TestTroubleThatIsOver(t *testing.T) {
 	n.trouble("the clock was set")
 	n.trouble(switchedOff + "a new kernel is on trial")
 	n.over(switchedOff)
-	if _, troubles := n.current(); len(troubles) != 1 || !strings.HasSuffix(troubles[0], " the clock was set") {
+	if _, troubles := n.current(); len(troubles) != 1 || !strings.HasSuffix(troubles[0].GetText(), " the clock was set") {
 		t.Errorf("troubles %q", troubles)
 	}
+}
+
+// TestPartsOfAUser: who is no root is told of the node what is theirs, and what is wrong
+// with the node itself.
+func TestPartsOfAUser(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.notes.trouble("the disk is full")
+		b.notes.troubleOf(1000, "ann's job is given up")
+		for uid, want := range map[uint32]int{0: 2, 1000: 2, 1001: 1} {
+			if told := b.recorder.recordFor(uid).GetTroubles(); len(told) != want || !strings.HasSuffix(told[0].GetText(), " the disk is full") {
+				t.Errorf("user %d is told %v", uid, told)
+			}
+		}
+	})
 }
 
 // TestTextsOfProcessesLeftAlone: the name of a program, which need not be UTF-8, does not keep

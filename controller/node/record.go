@@ -38,7 +38,7 @@ func (r *recorder) record() *attunev1.ControllerRecord {
 	}
 	record.Mismatches, record.Troubles = r.notes.current()
 	if trouble := r.config.Policy().Trouble(); trouble != "" {
-		record.Troubles = append(record.Troubles, trouble) // as long as it lasts
+		record.Troubles = append(record.Troubles, &attunev1.Trouble{Text: trouble}) // as long as it lasts
 	}
 	return attunev1.ValidText(record)
 }
@@ -75,20 +75,6 @@ func (r *recorder) recordFor(uid uint32) *attunev1.ControllerRecord {
 	if uid == 0 {
 		return record
 	}
-	record.Shares, record.Mismatches = nil, filter(record.GetMismatches(), func(m *attunev1.Mismatch) bool { return m.GetUid() == uid })
-	for _, s := range r.sessions.list() {
-		if s.key.uid == uid {
-			record.Shares = append(record.Shares, s.share())
-		}
-	}
+	record.KeepOwn(func(of uint32) bool { return of == uid })
 	return record
-}
-
-func filter[T any](list []T, keep func(T) bool) (kept []T) {
-	for _, item := range list {
-		if keep(item) {
-			kept = append(kept, item)
-		}
-	}
-	return kept
 }

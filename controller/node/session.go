@@ -111,7 +111,7 @@ func (s *session) running() bool {
 
 // share is the session's part here.
 func (s *session) share() *attunev1.SessionShare {
-	return &attunev1.SessionShare{Registration: s.key.registration, Job: s.order.job, Processes: uint32(s.living())}
+	return &attunev1.SessionShare{Registration: s.key.registration, Job: s.order.job, Processes: uint32(s.living()), Uid: s.key.uid}
 }
 
 // living counts the session's processes.

@@ -130,7 +130,7 @@ func TestRegistersNothingWrong(t *testing.T) {
 		if len(far.asked) != 1 {
 			t.Errorf("asked for %q", far.asked)
 		}
-		if _, troubles := b.notes.current(); len(troubles) != 1 || !strings.Contains(troubles[0], "no tunlet nosuch") {
+		if _, troubles := b.notes.current(); len(troubles) != 1 || !strings.Contains(troubles[0].GetText(), "no tunlet nosuch") {
 			t.Errorf("told: %q", troubles)
 		}
 	})
@@ -152,7 +152,7 @@ func TestRegistersNotForEver(t *testing.T) {
 		if took := time.Since(began); asked != registerTries || took > 30*time.Minute {
 			t.Errorf("%d tries in %v, want %d", asked, took, registerTries)
 		}
-		if _, troubles := b.notes.current(); len(troubles) != 1 || !strings.Contains(troubles[0], r.GetId()) {
+		if _, troubles := b.notes.current(); len(troubles) != 1 || !strings.Contains(troubles[0].GetText(), r.GetId()) {
 			t.Errorf("told: %q", troubles)
 		}
 		b.registrations.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {

@@ -16,9 +16,12 @@ import (
 
 func newHealth() (h *health, told func() []string) {
 	h = &health{notes: &notes{changed: func() {}}, log: slog.New(slog.DiscardHandler)}
-	return h, func() []string {
+	return h, func() (told []string) {
 		_, troubles := h.notes.current()
-		return troubles
+		for _, t := range troubles {
+			told = append(told, t.GetText())
+		}
+		return told
 	}
 }
 
@@ -96,7 +99,7 @@ func TestPolicyIsTold(t *testing.T) {
 		default:
 			t.Error("nobody is told")
 		}
-		if troubles := b.recorder.record().GetTroubles(); len(troubles) != 1 || !strings.Contains(troubles[0], "a mistake") {
+		if troubles := b.recorder.record().GetTroubles(); len(troubles) != 1 || !strings.Contains(troubles[0].GetText(), "a mistake") {
 			t.Errorf("troubles %q", troubles)
 		}
 	})

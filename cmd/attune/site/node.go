@@ -70,7 +70,7 @@ func writeNodes(out io.Writer, nodes *attunev1.ListNodesResponse, verbose bool) 
 			fmt.Fprintf(out, "%s: process %d of user %d, %s, is left alone: %s\n", c.GetHost(), m.GetPid(), m.GetUid(), dash(m.GetExecutable()), dash(m.GetReason()))
 		}
 		for _, t := range c.GetTroubles() {
-			fmt.Fprintf(out, "%s: %s\n", c.GetHost(), dash(t))
+			fmt.Fprintf(out, "%s: %s\n", c.GetHost(), dash(t.GetText()))
 		}
 	}
 	for _, a := range nodes.GetAnalyzers() {
@@ -90,7 +90,7 @@ func controlled(c *attunev1.ControllerRecord) (n uint32) {
 // trouble is the latest, or why a node does not find processes by the best way.
 func trouble(c *attunev1.ControllerRecord) string {
 	if n := len(c.GetTroubles()); n > 0 {
-		return c.GetTroubles()[n-1]
+		return c.GetTroubles()[n-1].GetText()
 	}
 	return c.GetReason()
 }

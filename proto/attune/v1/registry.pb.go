@@ -598,7 +598,7 @@ type ControllerRecord struct {
 	Mismatches []*Mismatch `protobuf:"bytes,9,rep,name=mismatches,proto3" json:"mismatches,omitempty"`
 	// What went wrong on the node and was survived: a jump of its clock, a full
 	// disk; newest last.
-	Troubles []string `protobuf:"bytes,10,rep,name=troubles,proto3" json:"troubles,omitempty"`
+	Troubles []*Trouble `protobuf:"bytes,12,rep,name=troubles,proto3" json:"troubles,omitempty"`
 	// What this node can do, as `attune doctor` reports it.
 	Mechanisms    []*Mechanism `protobuf:"bytes,11,rep,name=mechanisms,proto3" json:"mechanisms,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -698,7 +698,7 @@ func (x *ControllerRecord) GetMismatches() []*Mismatch {
 	return nil
 }
 
-func (x *ControllerRecord) GetTroubles() []string {
+func (x *ControllerRecord) GetTroubles() []*Trouble {
 	if x != nil {
 		return x.Troubles
 	}
@@ -923,7 +923,9 @@ type SessionShare struct {
 	// The execution.
 	Job *Job `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
 	// Running processes.
-	Processes     uint32 `protobuf:"varint,3,opt,name=processes,proto3" json:"processes,omitempty"`
+	Processes uint32 `protobuf:"varint,3,opt,name=processes,proto3" json:"processes,omitempty"`
+	// Whose processes they are.
+	Uid           uint32 `protobuf:"varint,4,opt,name=uid,proto3" json:"uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -979,6 +981,68 @@ func (x *SessionShare) GetProcesses() uint32 {
 	return 0
 }
 
+func (x *SessionShare) GetUid() uint32 {
+	if x != nil {
+		return x.Uid
+	}
+	return 0
+}
+
+// Trouble is what went wrong and was survived.
+type Trouble struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whom it concerns; 0: the node, so everybody.
+	Uid uint32 `protobuf:"varint,1,opt,name=uid,proto3" json:"uid,omitempty"`
+	// What, with its time in front unless it lasts.
+	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Trouble) Reset() {
+	*x = Trouble{}
+	mi := &file_attune_v1_registry_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Trouble) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Trouble) ProtoMessage() {}
+
+func (x *Trouble) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_registry_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Trouble.ProtoReflect.Descriptor instead.
+func (*Trouble) Descriptor() ([]byte, []int) {
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Trouble) GetUid() uint32 {
+	if x != nil {
+		return x.Uid
+	}
+	return 0
+}
+
+func (x *Trouble) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 // Mismatch is a process that nearly is an application's.
 type Mismatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -998,7 +1062,7 @@ type Mismatch struct {
 
 func (x *Mismatch) Reset() {
 	*x = Mismatch{}
-	mi := &file_attune_v1_registry_proto_msgTypes[10]
+	mi := &file_attune_v1_registry_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1010,7 +1074,7 @@ func (x *Mismatch) String() string {
 func (*Mismatch) ProtoMessage() {}
 
 func (x *Mismatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_registry_proto_msgTypes[10]
+	mi := &file_attune_v1_registry_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1023,7 +1087,7 @@ func (x *Mismatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mismatch.ProtoReflect.Descriptor instead.
 func (*Mismatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_registry_proto_rawDescGZIP(), []int{10}
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Mismatch) GetRegistration() string {
@@ -1100,7 +1164,7 @@ type SessionRecord struct {
 
 func (x *SessionRecord) Reset() {
 	*x = SessionRecord{}
-	mi := &file_attune_v1_registry_proto_msgTypes[11]
+	mi := &file_attune_v1_registry_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1112,7 +1176,7 @@ func (x *SessionRecord) String() string {
 func (*SessionRecord) ProtoMessage() {}
 
 func (x *SessionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_registry_proto_msgTypes[11]
+	mi := &file_attune_v1_registry_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1125,7 +1189,7 @@ func (x *SessionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionRecord.ProtoReflect.Descriptor instead.
 func (*SessionRecord) Descriptor() ([]byte, []int) {
-	return file_attune_v1_registry_proto_rawDescGZIP(), []int{11}
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SessionRecord) GetId() string {
@@ -1256,7 +1320,7 @@ type KeptChange struct {
 
 func (x *KeptChange) Reset() {
 	*x = KeptChange{}
-	mi := &file_attune_v1_registry_proto_msgTypes[12]
+	mi := &file_attune_v1_registry_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1332,7 @@ func (x *KeptChange) String() string {
 func (*KeptChange) ProtoMessage() {}
 
 func (x *KeptChange) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_registry_proto_msgTypes[12]
+	mi := &file_attune_v1_registry_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1345,7 @@ func (x *KeptChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptChange.ProtoReflect.Descriptor instead.
 func (*KeptChange) Descriptor() ([]byte, []int) {
-	return file_attune_v1_registry_proto_rawDescGZIP(), []int{12}
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *KeptChange) GetId() string {
@@ -1346,7 +1410,7 @@ type LocateRequest struct {
 
 func (x *LocateRequest) Reset() {
 	*x = LocateRequest{}
-	mi := &file_attune_v1_registry_proto_msgTypes[13]
+	mi := &file_attune_v1_registry_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1422,7 @@ func (x *LocateRequest) String() string {
 func (*LocateRequest) ProtoMessage() {}
 
 func (x *LocateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_registry_proto_msgTypes[13]
+	mi := &file_attune_v1_registry_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1435,7 @@ func (x *LocateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateRequest.ProtoReflect.Descriptor instead.
 func (*LocateRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_registry_proto_rawDescGZIP(), []int{13}
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LocateRequest) GetRegistration() string {
@@ -1405,7 +1469,7 @@ type LocateResponse struct {
 
 func (x *LocateResponse) Reset() {
 	*x = LocateResponse{}
-	mi := &file_attune_v1_registry_proto_msgTypes[14]
+	mi := &file_attune_v1_registry_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1417,7 +1481,7 @@ func (x *LocateResponse) String() string {
 func (*LocateResponse) ProtoMessage() {}
 
 func (x *LocateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_registry_proto_msgTypes[14]
+	mi := &file_attune_v1_registry_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1430,7 +1494,7 @@ func (x *LocateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateResponse.ProtoReflect.Descriptor instead.
 func (*LocateResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_registry_proto_rawDescGZIP(), []int{14}
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LocateResponse) GetController() string {
@@ -1474,7 +1538,7 @@ type LocatedProcess struct {
 
 func (x *LocatedProcess) Reset() {
 	*x = LocatedProcess{}
-	mi := &file_attune_v1_registry_proto_msgTypes[15]
+	mi := &file_attune_v1_registry_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1550,7 @@ func (x *LocatedProcess) String() string {
 func (*LocatedProcess) ProtoMessage() {}
 
 func (x *LocatedProcess) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_registry_proto_msgTypes[15]
+	mi := &file_attune_v1_registry_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1563,7 @@ func (x *LocatedProcess) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatedProcess.ProtoReflect.Descriptor instead.
 func (*LocatedProcess) Descriptor() ([]byte, []int) {
-	return file_attune_v1_registry_proto_rawDescGZIP(), []int{15}
+	return file_attune_v1_registry_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LocatedProcess) GetRegistration() string {
@@ -1561,7 +1625,7 @@ const file_attune_v1_registry_proto_rawDesc = "" +
 	"\vOwnerRecord\x12\"\n" +
 	"\fregistration\x18\x01 \x01(\tR\fregistration\x125\n" +
 	"\banalyzer\x18\x02 \x01(\v2\x19.attune.v1.AnalyzerRecordR\banalyzer\x12\x14\n" +
-	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\"\xf6\x02\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\"\x90\x03\n" +
 	"\x10ControllerRecord\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x18\n" +
@@ -1573,12 +1637,12 @@ const file_attune_v1_registry_proto_rawDesc = "" +
 	"\x06shares\x18\b \x03(\v2\x17.attune.v1.SessionShareR\x06shares\x123\n" +
 	"\n" +
 	"mismatches\x18\t \x03(\v2\x13.attune.v1.MismatchR\n" +
-	"mismatches\x12\x1a\n" +
-	"\btroubles\x18\n" +
-	" \x03(\tR\btroubles\x124\n" +
+	"mismatches\x12.\n" +
+	"\btroubles\x18\f \x03(\v2\x12.attune.v1.TroubleR\btroubles\x124\n" +
 	"\n" +
 	"mechanisms\x18\v \x03(\v2\x14.attune.v1.MechanismR\n" +
-	"mechanisms\"S\n" +
+	"mechanismsJ\x04\b\n" +
+	"\x10\v\"S\n" +
 	"\rOrdersRequest\x12&\n" +
 	"\x0fstore_unix_nano\x18\x01 \x01(\x03R\rstoreUnixNano\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\"\xac\x01\n" +
@@ -1591,11 +1655,15 @@ const file_attune_v1_registry_proto_rawDesc = "" +
 	"\vStoredOrder\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x14\n" +
-	"\x05value\x18\x03 \x01(\fR\x05value\"r\n" +
+	"\x05value\x18\x03 \x01(\fR\x05value\"\x84\x01\n" +
 	"\fSessionShare\x12\"\n" +
 	"\fregistration\x18\x01 \x01(\tR\fregistration\x12 \n" +
 	"\x03job\x18\x02 \x01(\v2\x0e.attune.v1.JobR\x03job\x12\x1c\n" +
-	"\tprocesses\x18\x03 \x01(\rR\tprocesses\"\x8a\x01\n" +
+	"\tprocesses\x18\x03 \x01(\rR\tprocesses\x12\x10\n" +
+	"\x03uid\x18\x04 \x01(\rR\x03uid\"/\n" +
+	"\aTrouble\x12\x10\n" +
+	"\x03uid\x18\x01 \x01(\rR\x03uid\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\x8a\x01\n" +
 	"\bMismatch\x12\"\n" +
 	"\fregistration\x18\x01 \x01(\tR\fregistration\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x05R\x03pid\x12\x10\n" +
@@ -1671,7 +1739,7 @@ func file_attune_v1_registry_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_registry_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_attune_v1_registry_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_attune_v1_registry_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_attune_v1_registry_proto_goTypes = []any{
 	(Role)(0),                // 0: attune.v1.Role
 	(SessionState)(0),        // 1: attune.v1.SessionState
@@ -1685,43 +1753,45 @@ var file_attune_v1_registry_proto_goTypes = []any{
 	(*OrdersResponse)(nil),   // 9: attune.v1.OrdersResponse
 	(*StoredOrder)(nil),      // 10: attune.v1.StoredOrder
 	(*SessionShare)(nil),     // 11: attune.v1.SessionShare
-	(*Mismatch)(nil),         // 12: attune.v1.Mismatch
-	(*SessionRecord)(nil),    // 13: attune.v1.SessionRecord
-	(*KeptChange)(nil),       // 14: attune.v1.KeptChange
-	(*LocateRequest)(nil),    // 15: attune.v1.LocateRequest
-	(*LocateResponse)(nil),   // 16: attune.v1.LocateResponse
-	(*LocatedProcess)(nil),   // 17: attune.v1.LocatedProcess
-	nil,                      // 18: attune.v1.TunletOptions.ValuesEntry
-	nil,                      // 19: attune.v1.Registration.TunletOptionsEntry
-	(*Job)(nil),              // 20: attune.v1.Job
-	(*Mechanism)(nil),        // 21: attune.v1.Mechanism
-	(*Process)(nil),          // 22: attune.v1.Process
+	(*Trouble)(nil),          // 12: attune.v1.Trouble
+	(*Mismatch)(nil),         // 13: attune.v1.Mismatch
+	(*SessionRecord)(nil),    // 14: attune.v1.SessionRecord
+	(*KeptChange)(nil),       // 15: attune.v1.KeptChange
+	(*LocateRequest)(nil),    // 16: attune.v1.LocateRequest
+	(*LocateResponse)(nil),   // 17: attune.v1.LocateResponse
+	(*LocatedProcess)(nil),   // 18: attune.v1.LocatedProcess
+	nil,                      // 19: attune.v1.TunletOptions.ValuesEntry
+	nil,                      // 20: attune.v1.Registration.TunletOptionsEntry
+	(*Job)(nil),              // 21: attune.v1.Job
+	(*Mechanism)(nil),        // 22: attune.v1.Mechanism
+	(*Process)(nil),          // 23: attune.v1.Process
 }
 var file_attune_v1_registry_proto_depIdxs = []int32{
 	0,  // 0: attune.v1.Principal.role:type_name -> attune.v1.Role
-	18, // 1: attune.v1.TunletOptions.values:type_name -> attune.v1.TunletOptions.ValuesEntry
-	20, // 2: attune.v1.Registration.job:type_name -> attune.v1.Job
+	19, // 1: attune.v1.TunletOptions.values:type_name -> attune.v1.TunletOptions.ValuesEntry
+	21, // 2: attune.v1.Registration.job:type_name -> attune.v1.Job
 	2,  // 3: attune.v1.Registration.owner:type_name -> attune.v1.Principal
-	19, // 4: attune.v1.Registration.tunlet_options:type_name -> attune.v1.Registration.TunletOptionsEntry
+	20, // 4: attune.v1.Registration.tunlet_options:type_name -> attune.v1.Registration.TunletOptionsEntry
 	5,  // 5: attune.v1.OwnerRecord.analyzer:type_name -> attune.v1.AnalyzerRecord
 	11, // 6: attune.v1.ControllerRecord.shares:type_name -> attune.v1.SessionShare
-	12, // 7: attune.v1.ControllerRecord.mismatches:type_name -> attune.v1.Mismatch
-	21, // 8: attune.v1.ControllerRecord.mechanisms:type_name -> attune.v1.Mechanism
-	10, // 9: attune.v1.OrdersResponse.orders:type_name -> attune.v1.StoredOrder
-	20, // 10: attune.v1.SessionShare.job:type_name -> attune.v1.Job
-	20, // 11: attune.v1.SessionRecord.job:type_name -> attune.v1.Job
-	1,  // 12: attune.v1.SessionRecord.state:type_name -> attune.v1.SessionState
-	2,  // 13: attune.v1.SessionRecord.user:type_name -> attune.v1.Principal
-	14, // 14: attune.v1.SessionRecord.kept_changes:type_name -> attune.v1.KeptChange
-	17, // 15: attune.v1.LocateResponse.processes:type_name -> attune.v1.LocatedProcess
-	12, // 16: attune.v1.LocateResponse.mismatches:type_name -> attune.v1.Mismatch
-	22, // 17: attune.v1.LocatedProcess.process:type_name -> attune.v1.Process
-	3,  // 18: attune.v1.Registration.TunletOptionsEntry.value:type_name -> attune.v1.TunletOptions
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	13, // 7: attune.v1.ControllerRecord.mismatches:type_name -> attune.v1.Mismatch
+	12, // 8: attune.v1.ControllerRecord.troubles:type_name -> attune.v1.Trouble
+	22, // 9: attune.v1.ControllerRecord.mechanisms:type_name -> attune.v1.Mechanism
+	10, // 10: attune.v1.OrdersResponse.orders:type_name -> attune.v1.StoredOrder
+	21, // 11: attune.v1.SessionShare.job:type_name -> attune.v1.Job
+	21, // 12: attune.v1.SessionRecord.job:type_name -> attune.v1.Job
+	1,  // 13: attune.v1.SessionRecord.state:type_name -> attune.v1.SessionState
+	2,  // 14: attune.v1.SessionRecord.user:type_name -> attune.v1.Principal
+	15, // 15: attune.v1.SessionRecord.kept_changes:type_name -> attune.v1.KeptChange
+	18, // 16: attune.v1.LocateResponse.processes:type_name -> attune.v1.LocatedProcess
+	13, // 17: attune.v1.LocateResponse.mismatches:type_name -> attune.v1.Mismatch
+	23, // 18: attune.v1.LocatedProcess.process:type_name -> attune.v1.Process
+	3,  // 19: attune.v1.Registration.TunletOptionsEntry.value:type_name -> attune.v1.TunletOptions
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_registry_proto_init() }
@@ -1736,7 +1806,7 @@ func file_attune_v1_registry_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_registry_proto_rawDesc), len(file_attune_v1_registry_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
