@@ -24,8 +24,10 @@ import (
 )
 
 const (
-	// registerTimeout bounds one attempt to tell an Analyzer, registerPause
-	// follows one in vain, and registerTries bounds them: half an hour.
+	// registerTimeout bounds each question of an attempt to tell an Analyzer: one that
+	// cannot be reached is not to keep the next from being asked. registerPause follows
+	// an attempt in vain, and registerTries bounds them: half an hour, and longer where
+	// there are several that do not answer.
 	registerTimeout = 5 * time.Second
 	registerPause   = 5 * time.Second
 	registerTries   = 180
@@ -166,9 +168,9 @@ func (r *registrations) tellAnalyzer(ctx context.Context, registration *attunev1
 var errWrong = errors.New("what it asks for is wrong")
 
 func (r *registrations) askAny(ctx context.Context, registration *attunev1.Registration) error {
-	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
+	brief, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
-	analyzers, err := r.analyzers(ctx)
+	analyzers, err := r.analyzers(brief)
 	if err != nil {
 		return err
 	}
@@ -192,6 +194,8 @@ func (r *registrations) askAny(ctx context.Context, registration *attunev1.Regis
 }
 
 func (r *registrations) ask(ctx context.Context, address string, registration *attunev1.Registration) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
+	defer cancel()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(r.credentials), grpc.WithDisableServiceConfig())
 	if err != nil {
 		return err

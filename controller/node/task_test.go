@@ -22,6 +22,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	"github.com/attune-hpc/attune/controller/policy"
@@ -104,6 +105,41 @@ func TestRegistersUntilTaken(t *testing.T) {
 		}
 		if _, troubles := b.notes.current(); len(troubles) != 0 {
 			t.Errorf("told: %q", troubles)
+		}
+	})
+}
+
+// silence are credentials with which one address never answers, as behind a firewall that
+// drops packets.
+type silence struct {
+	credentials.TransportCredentials
+
+	address string
+}
+
+func (s silence) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if "unix:"+conn.RemoteAddr().String() == s.address {
+		<-ctx.Done()
+	}
+	return s.TransportCredentials.ClientHandshake(ctx, authority, conn)
+}
+
+func (s silence) Clone() credentials.TransportCredentials { return s }
+
+// An Analyzer that does not answer does not keep the next one from being asked.
+func TestRegistersBehindASilentOne(t *testing.T) {
+	silent, far := new(analyzers), new(analyzers)
+	unreachable, address := silent.mustServe(t), far.mustServe(t)
+	inBubble(t, func(b *bench) {
+		b.registrations.credentials = silence{authn.New(authn.Options{}), unreachable}
+		b.registrations.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
+			return []*attunev1.AnalyzerRecord{{Id: "silent", Host: "host", Addresses: []string{unreachable}}, {Id: "far", Host: "host", Addresses: []string{address}}}, nil
+		}
+		began := time.Now()
+		b.registrations.register(&attunev1.Registration{Id: "slurm-12-1000"}, always)
+		b.workers.group.Wait()
+		if took := time.Since(began); len(far.asked) != 1 || took > registerTimeout+time.Second {
+			t.Errorf("asked for %q after %v", far.asked, took)
 		}
 	})
 }

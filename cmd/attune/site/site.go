@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
@@ -33,6 +34,10 @@ import (
 // sitePatience is how long the site may take for an answer; sessions are stopped
 // within that.
 const sitePatience = 30 * time.Second
+
+// connectPatience is how long one address may take to be reached before the next is
+// tried: a firewall may drop what is sent to it.
+const connectPatience = 3 * time.Second
 
 // errNoSite is returned where no Analyzer can be found.
 var errNoSite = errors.New("no Analyzer of a site is known here")
@@ -116,7 +121,8 @@ func Dial(address string) (*Client, error) {
 			return nil, err
 		}
 	}
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(authn.New(o)), grpc.WithDisableServiceConfig())
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(authn.New(o)), grpc.WithDisableServiceConfig(),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: connectPatience}))
 	if err != nil {
 		return nil, err
 	}

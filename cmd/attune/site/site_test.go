@@ -32,11 +32,17 @@ func (d *dying) StartSession(ctx context.Context, _ *attunev1.StartSessionReques
 	return nil, ctx.Err()
 }
 
-// TestAskedOnce: an Analyzer that cannot be reached is passed over; what one has heard
-// is not asked of another one.
+// TestAskedOnce: an Analyzer that cannot be reached is passed over, or that does not
+// answer; what one has heard is not asked of another one.
 func TestAskedOnce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	addresses := []string{"unix:" + filepath.Join(dir, "nobody")}
+	addresses := []string{"unix:" + filepath.Join(dir, "nobody"), "unix:" + filepath.Join(dir, "silent")}
+	silent, err := net.Listen("unix", filepath.Join(dir, "silent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
 	var asked atomic.Int32
 	for _, name := range []string{"first", "second"} {
 		path := filepath.Join(dir, name)
@@ -50,7 +56,9 @@ func TestAskedOnce(t *testing.T) {
 		t.Cleanup(server.Stop)
 		addresses = append(addresses, "unix:"+path)
 	}
-	_, err := askAt(t.Context(), addresses, func(ctx context.Context, c *Client) (*attunev1.StartSessionResponse, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), sitePatience/2) // gRPC itself waits longer for the silent one
+	defer cancel()
+	_, err = askAt(ctx, addresses, func(ctx context.Context, c *Client) (*attunev1.StartSessionResponse, error) {
 		return c.StartSession(ctx, &attunev1.StartSessionRequest{})
 	})
 	if n := asked.Load(); status.Code(err) != codes.Unavailable || n != 1 {
