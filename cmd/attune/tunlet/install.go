@@ -131,10 +131,12 @@ func (i installation) say(w io.Writer, info Info) {
 	}
 }
 
-// ownTunletDir is where a user's own tunlets are.
-func ownTunletDir() string {
-	dirs := tunletfind.Dirs(nil)
-	return dirs[len(dirs)-1]
+// targetDir returns the directory that was named, or else that of the user's own tunlets.
+func targetDir(named string) (string, error) {
+	if dir := cmp.Or(named, tunletfind.Own()); dir != "" {
+		return dir, nil
+	}
+	return "", exitcode.UsageError(errors.New("neither XDG_DATA_HOME nor HOME says where your own tunlets are"), "name a directory with --dir")
 }
 
 func newTunletInstall(p *cli.Env) *cobra.Command {
@@ -157,11 +159,14 @@ answer, speaks another version of the tunlet API, or calls itself something else
 			if len(args) == 0 {
 				return exitcode.UsageError(errors.New("the file of one tunlet is needed"), "write: attune tunlet install ./attune-tunlet-NAME")
 			}
-			dir, err := filepath.Abs(cmp.Or(i.dir, ownTunletDir())) // a tunlet is started in another directory
+			dir, err := targetDir(i.dir)
 			if err != nil {
 				return err
 			}
-			i.file, i.with, i.dir = filepath.Clean(args[0]), args[1:], dir
+			if i.dir, err = filepath.Abs(dir); err != nil { // a tunlet is started in another directory
+				return err
+			}
+			i.file, i.with = filepath.Clean(args[0]), args[1:]
 			info, err := i.run(cmd.Context())
 			if err == nil {
 				i.say(p.Stdout, info)

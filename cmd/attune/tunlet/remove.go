@@ -3,7 +3,6 @@
 package tunlet
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -52,7 +51,11 @@ that would have to start it first, or again, go on without it.`,
 			if len(args) != 1 || strings.Contains(args[0], "/") {
 				return exitcode.UsageError(errors.New("the name of one tunlet is needed"), "`attune tunlet list` shows them")
 			}
-			path, err := removeTunlet(args[0], cmp.Or(dir, ownTunletDir()))
+			from, err := targetDir(dir)
+			if err != nil {
+				return err
+			}
+			path, err := removeTunlet(args[0], from)
 			if err == nil {
 				fmt.Fprintf(p.Stdout, "removed %s\n", path)
 			}

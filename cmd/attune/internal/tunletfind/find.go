@@ -37,13 +37,21 @@ func Dirs(first []string) []string {
 		dirs = append(dirs, dir, filepath.Join(dir, "../lib/attune/tunlets"))
 	}
 	dirs = append(dirs, "/usr/lib/attune/tunlets")
-	switch data, home := os.Getenv("XDG_DATA_HOME"), os.Getenv("HOME"); {
-	case filepath.IsAbs(data):
-		dirs = append(dirs, filepath.Join(data, "attune/tunlets"))
-	case filepath.IsAbs(home):
-		dirs = append(dirs, filepath.Join(home, ".local/share/attune/tunlets"))
+	if own := Own(); own != "" {
+		dirs = append(dirs, own)
 	}
 	return dirs
+}
+
+// Own is the directory of the user's own tunlets; empty: the user has no home directory.
+func Own() string {
+	switch data, home := os.Getenv("XDG_DATA_HOME"), os.Getenv("HOME"); {
+	case filepath.IsAbs(data):
+		return filepath.Join(data, "attune/tunlets")
+	case filepath.IsAbs(home):
+		return filepath.Join(home, ".local/share/attune/tunlets")
+	}
+	return ""
 }
 
 // Names lists the names of tunlets.
