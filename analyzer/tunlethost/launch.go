@@ -36,6 +36,7 @@ type launcher struct {
 	arguments []string
 	copyOf    string // the file that errors name; empty: program
 	limits    Limits
+	grow      bool // the limits grow with what runs in the process
 	tempDir   string
 	timeout   time.Duration
 	said      *limitedLog // what the process says
@@ -79,6 +80,7 @@ func (l *launcher) run(ctx context.Context, greet func(context.Context, grpc.Cli
 	}
 	client := l.client(ctx, dir, config, stderr, func(private string, cmd *exec.Cmd) *process {
 		p := newProcess(l.program, l.arguments, slices.Concat(environment(private), introduction, cmd.Env), l.limits, l.costs)
+		p.grow = l.grow
 		current.Store(p)
 		return p
 	})

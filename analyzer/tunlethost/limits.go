@@ -58,12 +58,34 @@ func (l Limits) withDefaults() Limits {
 }
 
 // confine has the kernel help with the limits of a process of our own that was
-// just started. What the kernel does not let us do is left to the looks.
-func (l Limits) confine(pid int) error {
-	data := l.withDefaults().MemoryBytes + headroom
-	err := unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: data, Max: data}, nil)
-	return errors.Join(err, os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(killFirst), 0))
+// just started; for good, unless they grow. What the kernel does not let us do is left
+// to the looks.
+func (l Limits) confine(pid int, grow bool) error {
+	data := l.data()
+	limit := unix.Rlimit{Cur: data, Max: data}
+	var err error
+	if grow {
+		err = unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &limit)
+		limit.Cur = min(data, limit.Max)
+	}
+	return errors.Join(err, unix.Prlimit(pid, unix.RLIMIT_DATA, &limit, nil),
+		os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(killFirst), 0))
 }
+
+// raise has the kernel let a process of our own take what it may take now that its limits
+// have grown. It lowers nothing: memory that a run-time system gave back stays mapped, and
+// counts.
+func (l Limits) raise(pid int) error {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &limit); err != nil || limit.Cur >= l.data() {
+		return err
+	}
+	limit.Cur = min(l.data(), limit.Max)
+	return unix.Prlimit(pid, unix.RLIMIT_DATA, &limit, nil)
+}
+
+// data is what the kernel lets a process have of address space with data.
+func (l Limits) data() uint64 { return l.withDefaults().MemoryBytes + headroom }
 
 // usage is what a process takes.
 type usage struct {

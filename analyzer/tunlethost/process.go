@@ -29,6 +29,7 @@ const pipePatience = 100 * time.Millisecond
 type process struct {
 	path   string
 	limits Limits
+	grow   bool // the limits grow later; see launcher
 	cmd    *exec.Cmd
 	stdout *os.File
 	stderr *os.File
@@ -105,7 +106,7 @@ func (p *process) launch() error {
 		return err
 	}
 	p.pid = p.cmd.Process.Pid
-	_ = p.limits.confine(p.pid) // else it is only looked at
+	_ = p.limits.confine(p.pid, p.grow) // else it is only looked at
 	return nil
 }
 

@@ -53,7 +53,7 @@ type shared struct {
 func (s *shared) live() {
 	log := s.pool.opts.Log.With("tunlets", s.key.program)
 	l := launcher{
-		program: s.key.program, arguments: []string{serveArgument}, limits: s.pool.opts.Limits, tempDir: s.pool.opts.TempDir,
+		program: s.key.program, arguments: []string{serveArgument}, limits: s.pool.opts.Limits, grow: true, tempDir: s.pool.opts.TempDir,
 		timeout: s.pool.opts.startTimeout, said: newLimitedLog(log), host: s.pool.host, costs: s.pool.costs,
 	}
 	s.run, s.err = l.run(s.pool.ctx, func(_ context.Context, conn grpc.ClientConnInterface) error {
@@ -116,13 +116,19 @@ func (s *shared) look(now time.Time, w *watcher) string {
 		return "no tunlet runs in it"
 	}
 	u.cpu -= s.charged
-	w.limits = s.pool.opts.Limits
-	w.limits.MemoryBytes += uint64(len(s.instances)) * instanceBytes
-	w.limits.CPU *= float64(1 + len(s.instances)/crowd)
+	w.limits = s.limitsLocked()
 	if err := w.look(now, u); err != nil {
 		return err.Error()
 	}
 	return ""
+}
+
+// limitsLocked are those of the process with the tunlets that run in it.
+func (s *shared) limitsLocked() Limits {
+	l := s.pool.opts.Limits
+	l.MemoryBytes += uint64(len(s.instances)) * instanceBytes
+	l.CPU *= float64(1 + len(s.instances)/crowd)
+	return l
 }
 
 // begin begins a tunlet, and charges to costs what it takes. The caller has entered.
@@ -144,6 +150,7 @@ func (s *shared) begin(ctx context.Context, name string, costs *account) (*insta
 		return nil, fmt.Errorf("%w has ended", errShared)
 	}
 	s.instances[i] = true
+	_ = s.limitsLocked().raise(s.run.proc.pid) // else the kernel ends it sooner
 	return i, nil
 }
 

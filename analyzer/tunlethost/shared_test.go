@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -130,6 +131,22 @@ func TestSessionsShareAProcess(t *testing.T) {
 		n.host.Stop()
 	}
 	vanish(t)
+}
+
+// The kernel's limit grows with the one that the process is held to.
+func TestMemoryOfManySessions(t *testing.T) {
+	limits := Limits{MemoryBytes: 100e6}
+	s := newSite(t, limits)
+	for n := uint64(1); n <= 3; n++ {
+		pid := s.session("anything").pid()
+		var got unix.Rlimit
+		if err := unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &got); err != nil {
+			t.Fatal(err)
+		}
+		if want := limits.MemoryBytes + headroom + n*instanceBytes; got.Cur != want {
+			t.Errorf("%d bytes for %d sessions, want %d", got.Cur, n, want)
+		}
+	}
 }
 
 // vanish waits until no process of the package is left.
