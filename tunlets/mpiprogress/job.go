@@ -138,6 +138,28 @@ func (t *Tunlet) join() {
 	t.series = append(t.series, t.joint)
 }
 
+// dropNode forgets a node without ranks, and the series that would wait for it for ever.
+// The next job there is another node, of series of its own.
+func (t *Tunlet) dropNode(n *node) {
+	delete(t.nodes, n.host)
+	t.series = slices.DeleteFunc(t.series, func(s *series) bool { return s.shares[n] != nil })
+	if !slices.Contains(t.series, t.joint) {
+		t.joint = nil
+	}
+}
+
+// dropJudged has no series judge a proposal any more, unless a node still has it.
+func (t *Tunlet) dropJudged(id string) {
+	for _, n := range t.nodes {
+		if _, has := n.proposals[id]; has {
+			return
+		}
+	}
+	for _, s := range t.series {
+		delete(s.judges, id)
+	}
+}
+
 // settled follows a proposal that came to its end. One that brought nothing
 // has all nodes pause, so that they try again together; where it could not be
 // made on all of them, each is tried for itself from then on.
@@ -145,9 +167,7 @@ func (t *Tunlet) settled(h *sdk.Host, c sdk.ProposalChange, nodes int) {
 	if c.State == sdk.Kept {
 		return
 	}
-	for _, s := range t.series {
-		delete(s.judges, c.Proposal)
-	}
+	t.dropJudged(c.Proposal)
 	t.apart = t.apart || nodes > 1 && c.State == sdk.Failed
 	if nodes == 0 || t.apart {
 		return

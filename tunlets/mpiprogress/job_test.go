@@ -210,6 +210,24 @@ func TestNodeComesBack(t *testing.T) {
 	}
 }
 
+// A job is judged on its nodes together, even if one was changed there before it.
+func TestNextJobOnTheSameNodes(t *testing.T) {
+	h := start(t)
+	job := startJob(h, "a", "b")
+	h.Run(time.Second)
+	h.SetState(only(t, h, 8).GetId(), kept, "")
+	for _, host := range []string{"a", "b"} {
+		for _, p := range job[host] {
+			h.EndProcess(p)
+		}
+	}
+	startJob(h, "a", "b")
+	h.Run(time.Second)
+	if len(h.Proposals) != 2 || h.Proposals[1].GetScope() != "nodes/a+b" {
+		t.Errorf("proposals %v, want a second one for nodes/a+b", h.Proposals)
+	}
+}
+
 // A node whose ranks have ended is not waited for by the objective.
 func TestObjectiveGoesOnWithoutANode(t *testing.T) {
 	h := start(t)

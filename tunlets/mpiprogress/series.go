@@ -94,7 +94,7 @@ func (s *series) broken(n *node) bool {
 		return false
 	}
 	for m := range s.shares {
-		if m.intervals == 0 || len(m.ranks) == 0 {
+		if m.intervals == 0 {
 			return true
 		}
 	}

@@ -96,11 +96,12 @@ func (t *Tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) {
 	id := n.ranks[end.Handle].proposal
 	delete(t.ranks, end.Handle)
 	delete(n.ranks, end.Handle)
-	if len(n.changedBy(id)) == 0 {
+	if id != "" && len(n.changedBy(id)) == 0 {
 		delete(n.proposals, id)
+		t.dropJudged(id)
 	}
 	if len(n.ranks) == 0 {
-		delete(t.nodes, n.host)
+		t.dropNode(n)
 	}
 }
 
