@@ -131,6 +131,12 @@ func TestProgramSetsItsKnob(t *testing.T) {
 	if len(p.Points()) > 0 || p.id != "" || !p.remarked("the program sets it itself") {
 		t.Errorf("measure points %v, %q in force, remarks %v", p.Points(), p.id, p.Remarks)
 	}
+	restless := newProgram(t, told(), 1, 512, peak(16, 1000))
+	restless.own = func(p *program) { p.value = 612 - p.value } // 512 and 100 in turns, from the beginning
+	restless.run(2 * time.Minute)
+	if len(restless.Points()) > 0 || len(restless.Proposals) > 0 || len(restless.Remarks) != 1 || !restless.remarked("the program sets it itself") {
+		t.Errorf("measure points %v, proposals %v, remarks %v; want the one remark", restless.Points(), restless.Proposals, restless.Remarks)
+	}
 	late := newProgram(t, told(), 1, 512, peak(16, 1000))
 	late.own = func(p *program) {
 		if p.Elapsed() == time.Second {

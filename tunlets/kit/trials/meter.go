@@ -39,7 +39,7 @@ type meter struct {
 	known   bool    // there is one
 	mixed   bool    // the latest calls had different ones
 	idle    float64 // seconds since then without a call
-	foreign int     // intervals with any other value, since the trial began
+	foreign int     // intervals with any other value, or without a trial with several, since the trial began
 }
 
 // add takes an interval in which the function was called so often, with values from
@@ -51,6 +51,9 @@ func (m *meter) add(calls, low, high uint64, seconds float64) {
 	}
 	idle, mixed, same := m.idle, m.mixed, m.known && low == m.last
 	m.idle, m.mixed, m.known, m.last = 0, low != high, true, high
+	if low != high && !m.trying {
+		m.foreign++
+	}
 	if low != high || !same && !mixed {
 		return // it changed within this interval
 	}

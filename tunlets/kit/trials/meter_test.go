@@ -70,6 +70,17 @@ func TestMeter(t *testing.T) {
 	}
 }
 
+// Without a trial nobody but the program gives the variable several values in an interval.
+func TestMeterWithoutTrial(t *testing.T) {
+	m := meter{original: 1, tried: 1}
+	for n := range 2 * mostForeign {
+		if m.disturbed() != (n > mostForeign) {
+			t.Fatalf("disturbed %v after %d intervals with several values, want it after more than %d", m.disturbed(), n, mostForeign)
+		}
+		m.add(10, 1, 2, 0.1)
+	}
+}
+
 // What is set is what a capture of it has.
 func TestBits(t *testing.T) {
 	for _, tt := range []struct {

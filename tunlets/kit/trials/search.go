@@ -25,6 +25,9 @@ const (
 	// mostAsked is how often the search is asked, and mostKnown how often in a row it
 	// may ask for what is known, until it is taken to have settled.
 	mostAsked, mostKnown = 500, 20
+	// mostChanges is how often the program may change the variable itself before it stays
+	// for long enough to begin: some set it several times until they are ready.
+	mostChanges = 100
 )
 
 // Options are what a search goes by.
@@ -60,6 +63,7 @@ type Search struct {
 	site    Site
 
 	began    time.Time // the first call was seen
+	changes  int       // of the variable by the program, before the search began
 	meter    meter
 	search   *search.Search // nil: the present value is not known yet
 	tried    int
@@ -100,7 +104,7 @@ func (s *Search) step(h *sdk.Host) {
 	case s.search == nil:
 		s.begin(h)
 	case s.meter.disturbed():
-		s.GiveUp(h, fmt.Sprintf("%s is %v, which nobody asked for: the program sets it itself", s.options.Variable.Name, s.options.Variable.number(s.meter.last)))
+		s.giveUpToProgram(h)
 	case s.trial != nil:
 		s.follow(h)
 	case s.meter.ready():
@@ -124,7 +128,12 @@ func (s *Search) Tick(h *sdk.Host) {
 func (s *Search) begin(h *sdk.Host) {
 	early := h.Now().Sub(s.began) < warmUp
 	if early || s.meter.foreign > 0 || s.meter.mixed || s.meter.last != s.meter.original {
-		s.meter.restart()
+		if s.meter.restart(); !early {
+			s.changes++
+		}
+		if s.changes > mostChanges {
+			s.giveUpToProgram(h)
+		}
 		return
 	}
 	if !s.meter.ready() {
@@ -217,6 +226,12 @@ func (s *Search) result(h *sdk.Host) {
 			"%d values tried in %.0f s; the best is %s = %v, with %.3g times the calls of %v",
 			s.tried, h.Now().Sub(s.began).Seconds(), s.options.Variable.Name, best.Point[0], best.Value, s.ownValue()))
 	}
+}
+
+// giveUpToProgram leaves the variable to the program.
+func (s *Search) giveUpToProgram(h *sdk.Host) {
+	v := s.options.Variable
+	s.GiveUp(h, fmt.Sprintf("%s is %v, which nobody asked for: the program sets it itself", v.Name, v.number(s.meter.last)))
 }
 
 // GiveUp ends the search and what it has in force.
