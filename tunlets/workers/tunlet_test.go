@@ -275,15 +275,37 @@ func TestNextMaster(t *testing.T) {
 }
 
 func TestNoSuchFunction(t *testing.T) {
-	h := tunlettest.New(t, workers.New)
-	h.Options = told()
-	h.Options["object"] = "program"
-	h.Refuse = func(*attunev1.MeasurePoint, *tunlettest.Process) string { return "no function of that name" }
-	h.StartSession()
-	h.StartProcess(team(1))
-	h.Run(2 * time.Second)
-	if len(h.Points()) > 0 || len(h.Proposals) > 0 || len(h.Remarks) != 1 {
-		t.Errorf("points %v, proposals %v, remarks %v; want one remark", h.Points(), h.Proposals, h.Remarks)
+	for _, tt := range []struct {
+		name      string
+		processes int
+		missing   []string // functions
+		said      string
+	}{
+		{"none of them", 1, []string{"play_round", "hand_out", "work_on"}, "play_round"},
+		{"the task", 1, []string{"work_on"}, "work_on"},
+		{"the dispatch", 1, []string{"hand_out"}, "hand_out"},
+		{"the round, in many processes", 64, []string{"play_round"}, "play_round"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := tunlettest.New(t, workers.New)
+			h.Options = told()
+			h.Options["object"] = "program"
+			h.Refuse = func(p *attunev1.MeasurePoint, _ *tunlettest.Process) string {
+				if slices.Contains(tt.missing, p.GetFunction().GetSymbols()[0]) {
+					return "no function of that name"
+				}
+				return ""
+			}
+			h.StartSession()
+			for range tt.processes {
+				h.StartProcess(team(1))
+			}
+			h.Run(2 * time.Second)
+			want := "workers: calls of " + tt.said + " cannot be counted: no function of that name"
+			if len(h.Points()) > 0 || len(h.Proposals) > 0 || len(h.Remarks) != 1 || h.Remarks[0].GetText() != want {
+				t.Errorf("points %v, proposals %v, remarks %v; want one remark, %q", h.Points(), h.Proposals, h.Remarks, want)
+			}
+		})
 	}
 }
 

@@ -32,6 +32,17 @@ func (p program) configured() bool {
 	return p.Variable != "" && p.Round != "" && p.Dispatch != "" && p.Task != ""
 }
 
+// function is the one that a kind of measure points is for.
+func (p program) function(kind string) string {
+	switch kind {
+	case kindRound:
+		return p.Round
+	case kindDispatch:
+		return p.Dispatch
+	}
+	return p.Task
+}
+
 // objectPattern is the pattern of the object's base name.
 func (p program) objectPattern() string {
 	if p.Object == "" {

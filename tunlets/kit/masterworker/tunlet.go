@@ -70,6 +70,7 @@ type Tunlet struct {
 	from    time.Time // nothing counts before
 	tries   int
 	count   int
+	told    bool   // why calls cannot be counted
 	pending string // the proposal on its way
 	kept    string // the one that has the variable, or had it before the one on its way
 }
@@ -136,14 +137,16 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	}
 }
 
-// PointChanged drops a process that is not part of the program.
+// PointChanged drops a process that is not part of the program. Of one that should be, the
+// owner hears why, once: all ranks lack the same function.
 func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
 	m := t.members[c.Process]
 	if m == nil || c.Placed || c.Off || c.Removed {
 		return
 	}
-	if kindOf(c.Point) == kindRound && t.master == 0 && t.program.Object != "" {
-		h.Remark(c.Process, "%s: rounds cannot be counted: %s", t.spec.Name, c.Reason)
+	if (t.master == 0 || t.master == c.Process) && t.program.Object != "" && !t.told {
+		t.told = true
+		h.Remark(c.Process, "%s: calls of %s cannot be counted: %s", t.spec.Name, t.program.function(kindOf(c.Point)), c.Reason)
 	}
 	m.unwatch(h)
 	delete(t.members, c.Process)

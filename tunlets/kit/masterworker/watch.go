@@ -75,7 +75,7 @@ func (t *Tunlet) watch(h *sdk.Host, m *member) {
 	}
 	m.points = map[string]bool{kindRound: true, kindDispatch: true, kindTask: true}
 	h.Want(m.handle, sdk.AllSamples())
-	round := t.point(m, kindRound, t.program.Round)
+	round := t.point(m, kindRound)
 	as := sdk.I32
 	if t.spec.Bytes == 8 {
 		as = sdk.I64 // of a double its bits: as a value it would be cut to an integer
@@ -83,8 +83,8 @@ func (t *Tunlet) watch(h *sdk.Host, m *member) {
 	round.Captures = []sdk.Capture{sdk.Global("value", t.program.Object, t.program.Variable, as)}
 	round.Value = "value"
 	h.AddPoint(round)
-	h.AddPoint(t.timed(m, kindDispatch, t.program.Dispatch))
-	task := t.timed(m, kindTask, t.program.Task)
+	h.AddPoint(t.timed(m, kindDispatch))
+	task := t.timed(m, kindTask)
 	if t.spec.Worker != nil {
 		task.Captures, task.Key = []sdk.Capture{sdk.Thread("worker")}, "worker"
 	}
@@ -92,15 +92,15 @@ func (t *Tunlet) watch(h *sdk.Host, m *member) {
 }
 
 // timed is a point that takes the time of calls.
-func (t *Tunlet) timed(m *member, kind, function string) sdk.Point {
-	p := t.point(m, kind, function)
+func (t *Tunlet) timed(m *member, kind string) sdk.Point {
+	p := t.point(m, kind)
 	p.Place = sdk.Both
 	return p
 }
 
-func (t *Tunlet) point(m *member, kind, function string) sdk.Point {
+func (t *Tunlet) point(m *member, kind string) sdk.Point {
 	return sdk.Point{
-		ID: pointID(kind, m.handle), Object: t.program.Object, Symbols: []string{function},
+		ID: pointID(kind, m.handle), Object: t.program.Object, Symbols: []string{t.program.function(kind)},
 		Processes: []sdk.Handle{m.handle},
 	}
 }
