@@ -61,9 +61,10 @@ type RecordHandler interface {
 	HandleRecords(h *Host, r Records)
 }
 
-// PointObserver hears what became of the measure points that it asked for,
-// once per point and process. Where a tunlet is none, a remark tells people of points that
-// are refused.
+// PointObserver hears what became of the measure points that it asked for, in each process
+// as often as that changes: a point is placed or refused first, may then be off and placed
+// in turn, or refused after all, and is removed at last. Where a tunlet is none, a remark tells
+// people of points that are refused.
 type PointObserver interface {
 	PointChanged(h *Host, c PointChange)
 }
