@@ -38,28 +38,6 @@ func TestCPUList(t *testing.T) {
 	}
 }
 
-func TestPrevious(t *testing.T) {
-	var p sdk.Previous[int, uint64]
-	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
-	if _, _, ok := p.Swap(1, at(10), 100); ok {
-		t.Error("the first reading has one before it")
-	}
-	if before, elapsed, ok := p.Swap(1, at(12), 150); !ok || before != 100 || elapsed != 2*time.Second {
-		t.Errorf("before %d, %v ago, %v", before, elapsed, ok)
-	}
-	if _, _, ok := p.Swap(1, at(12), 160); ok {
-		t.Error("a rate over no time")
-	}
-	p.Swap(2, at(20), 1)
-	p.Expire(at(15))
-	if _, _, ok := p.Swap(1, at(21), 170); ok {
-		t.Error("an expired reading is remembered")
-	}
-	if _, _, ok := p.Swap(2, at(21), 2); !ok {
-		t.Error("a later reading is forgotten")
-	}
-}
-
 // detailed wants details of a process, and keeps the samples that it gets.
 type detailed struct {
 	bare
