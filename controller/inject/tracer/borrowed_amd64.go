@@ -119,14 +119,14 @@ func (b *Borrowed) goTo(request int, where string, reached func(stop) bool) erro
 		if err := b.ptrace(request, 0, 0); err != nil {
 			return err
 		}
-		s, err := b.wait(time.Now().Add(stepPatience))
+		s, late, err := b.nextStop()
 		switch {
-		case errors.Is(err, errLate):
-			return ErrTimeout
 		case err != nil:
 			return err
 		case reached(s):
 			return b.dies(where)
+		case s.event == eventStop && late:
+			return errNotRun
 		case s.event == eventStop: // a stop of the whole process began
 		case s.event != 0:
 			return ErrInterrupted

@@ -28,7 +28,8 @@
 // breakpoints away. A borrowed thread restores itself by rt_sigreturn(2), from a frame
 // below its stack (the lifeline) or in the memory that it executes; a nanosleep or futex
 // with a timeout that it was in returns EINTR. A thread on a stack of unknown bounds has
-// no lifeline, and is borrowed if there is no other.
+// no lifeline, and is borrowed if there is no other; then no system call that it makes is
+// given up while the tracer lives, however late it is.
 //
 // The kernel knows OS threads as tracers, so [Run] gives a [Tracer] one of its own,
 // which ends afterwards: whatever is still held then goes on. A Tracer, and what is made

@@ -37,6 +37,9 @@ var (
 var (
 	// errLate says that a thread did not stop in time.
 	errLate = errors.New("thread did not stop in time")
+	// errNotRun says that a borrowed thread, which stands, did not come to a system call in
+	// time: it can be given back.
+	errNotRun = errors.New("the borrowed thread did not get to run in time")
 	// errHeld says that an OS thread must end before another one goes on.
 	errHeld = errors.New("a thread of the process is still held")
 )
