@@ -233,10 +233,13 @@ func (p *plan) put(s State) (err error) {
 		p.result = now
 		return nil
 	}
-	if !k.matches(s.New, now) {
-		return fmt.Errorf("%s of %s reads back as %s instead of %s", k.Name, s.Place, now, s.New)
+	if k.matches(s.New, now) {
+		return nil
 	}
-	return nil
+	// The kernel has taken a part of the value, which would be taken for somebody else's
+	// when the change is taken back.
+	err = fmt.Errorf("%s of %s reads back as %s instead of %s", k.Name, s.Place, now, s.New)
+	return errors.Join(err, k.setOld(p.target, held, s))
 }
 
 // read returns the value at a place.

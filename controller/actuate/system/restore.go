@@ -78,19 +78,28 @@ func (k *knob) putBack(t *Target, s State, later func(State, string) bool) (err 
 	default:
 		return fmt.Errorf("%s of %s is %s: %w", k.Name, s.Place, now, access.ErrChangedByOthers)
 	}
-	if k.harm != nil {
-		if err := k.harm(t, s.Place, s.Old); err != nil {
-			return k.failure("restore", s.Place, err)
-		}
-	}
-	if err := held.set(s.Old); err != nil {
-		return k.failure("restore", s.Place, err)
+	if err := k.setOld(t, held, s); err != nil {
+		return err
 	}
 	if now, err = held.get(); err != nil {
 		return k.failure("read back", s.Place, err)
 	}
 	if !k.matches(s.Old, now) {
 		return fmt.Errorf("%s of %s is %s after restoring, was %s", k.Name, s.Place, now, s.Old)
+	}
+	return nil
+}
+
+// setOld sets the old value at a place, unless that would do harm by now.
+func (k *knob) setOld(t *Target, held slot, s State) (err error) {
+	if k.harm != nil {
+		err = k.harm(t, s.Place, s.Old)
+	}
+	if err == nil {
+		err = held.set(s.Old)
+	}
+	if err != nil {
+		return k.failure("restore", s.Place, err)
 	}
 	return nil
 }
