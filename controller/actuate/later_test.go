@@ -11,7 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -92,5 +94,30 @@ func TestExecutedProgramGetsItsOwn(t *testing.T) {
 	a.Forget(process)
 	if attr, err := unix.SchedGetAttr(target.PID, 0); err != nil || attr.Policy != unix.SCHED_NORMAL {
 		t.Errorf("it has %+v, %v", attr, err)
+	}
+}
+
+// What somebody else has written between two changes is there again after both, in whatever order
+// they are undone.
+func TestUndoBelowALaterChangeOfOthers(t *testing.T) {
+	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
+	process := actuatetest.MustProcess(t, target.PID)
+	a := mustActuator(t)
+	change := func(id string, value int64) {
+		t.Helper()
+		c := set("number", 0, access.Integer(value), nil)
+		c.Id = id
+		actuatetest.MustApply(t, a, process, c)
+	}
+	change("c1", 1001)
+	target.Ask(t, "number=9")
+	change("c2", 1002)
+	for _, id := range []string{"c1", "c2"} {
+		if result := a.Undo(t.Context(), id); result.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+			t.Errorf("%v", result)
+		}
+	}
+	if now := target.Ask(t, "number"); now != "9" {
+		t.Errorf("the variable is %s, want 9", now)
 	}
 }

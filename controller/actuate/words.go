@@ -32,7 +32,8 @@ func UndoWords(words []access.Word) Undos {
 func (u *writtenWords) Kind() string { return "words" }
 
 // TakeBack restores the words, the last first. One that a later change has as well
-// is left to that one, which then restores what was there before both.
+// is left to that one, which then restores what was there before both, unless somebody
+// else has written the word in between.
 func (u *writtenWords) TakeBack(_ context.Context, in Changed) error {
 	var images []objfile.Image
 	var errs []error
@@ -79,11 +80,12 @@ func (in Changed) alsoWrites(address uint64) func(u Undo, process access.Process
 	}
 }
 
-// withOld returns the words with what was there before another word was written.
+// withOld returns the words with what was there before another word was written, where they
+// were written on top of that.
 func (u *writtenWords) withOld(w access.Word) *writtenWords {
 	words := slices.Clone(*u)
 	for i := range words {
-		if words[i].Address == w.Address {
+		if words[i].Address == w.Address && bytes.Equal(words[i].Old, w.New) {
 			words[i].Old = w.Old
 		}
 	}
