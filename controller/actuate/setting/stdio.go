@@ -30,6 +30,8 @@ type buffering struct {
 	Flags uint32     `json:"flags"`
 }
 
+func (b buffering) String() string { return fmt.Sprintf("%v, %d bytes", b.Mode, b.Size) }
+
 // argument is the buffer that setvbuf(3) is given.
 func (b buffering) argument() uint64 {
 	if b.Mode == noBuffer {

@@ -31,13 +31,18 @@ func startWriter(t *testing.T, mode string, env ...string) *writer {
 	return &writer{actuatetest.NewRig(t, target, Kinds(nil)), out}
 }
 
-// change sets a setting of the stream that the program writes.
-func (w *writer) change(t *testing.T, id, what string, value *attunev1.Value) *attunev1.ActionResult {
+// action sets a setting of the stream that the program writes.
+func (w *writer) action(t *testing.T, what string, value *attunev1.Value) *attunev1.Action {
 	t.Helper()
-	action := &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{
+	return &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{
 		Name: "glibc.stdio." + what + "@" + w.Ask(t, "fd"), Value: value,
 	}}}
-	return w.Apply(t, id, action)
+}
+
+// change sets a setting of the stream.
+func (w *writer) change(t *testing.T, id, what string, value *attunev1.Value) *attunev1.ActionResult {
+	t.Helper()
+	return w.Apply(t, id, w.action(t, what, value))
 }
 
 // complete ends the program and compares every byte that it has written.

@@ -33,7 +33,7 @@ func (c *streamChange) plan() *actuate.Plan {
 	return &actuate.Plan{
 		Old: old, Way: access.WayStopped, Undo: actuate.Undos{c.record},
 		Told: actuate.Told{
-			Where: "stream of descriptor " + strconv.Itoa(c.record.FD),
+			Where: c.record.where(),
 			Old:   attunev1.ValueText(old), New: attunev1.ValueText(now),
 		},
 		Unchanged: c.record.Old.Mode == c.record.New.Mode && c.record.Old.Size == c.record.New.Size,
@@ -99,6 +99,9 @@ func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error 
 	if err != nil || !open {
 		return err
 	}
+	if in.InForce() && in.LaterHas(r.Overlaps) {
+		return errStreamAbove
+	}
 	present := r.New.Base
 	if r.New.Mode == noBuffer {
 		present = s.state.buffer // its own, of one byte
@@ -125,6 +128,10 @@ func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error 
 	}
 	return err
 }
+
+// errStreamAbove says that a stream has the buffer of a later change in force, which was made
+// of the present one: its lines may be held back because of that.
+var errStreamAbove = errors.New("a later change of the stream is in force: undo that first")
 
 // find reads the stream where it was. It is closed if there is none any more or one of another
 // descriptor, which glibc's fclose sees to, or if the process has ended or another image. The
@@ -154,7 +161,22 @@ func (r *changedStream) Overlaps(other actuate.Undo, sameProcess bool) bool {
 	return ok && sameProcess && r.Address == o.Address
 }
 
-func (*changedStream) About(actuate.Changed) actuate.About { return actuate.About{} }
+// Onto implements [stacked] of package actuate.
+func (r *changedStream) Onto(below actuate.Undo, sameProcess bool) actuate.Undo {
+	b, ok := below.(*changedStream)
+	if !ok || !r.Overlaps(b, sameProcess) || r.Old.Mode != b.New.Mode || r.Old.Mode != noBuffer && r.Old.Base != b.New.Base {
+		return nil
+	}
+	above := *r
+	above.Old = b.Old
+	return &above
+}
+
+func (r *changedStream) About(actuate.Changed) actuate.About {
+	return actuate.About{Told: actuate.Told{Where: r.where(), Old: r.Old.String(), New: r.New.String()}}
+}
+
+func (r *changedStream) where() string { return "stream of descriptor " + strconv.Itoa(r.FD) }
 
 // unmapBuffer unmaps a buffer that no stream has.
 func unmapBuffer(ctx context.Context, process access.Process, b buffering) error {

@@ -94,15 +94,17 @@ func (k *kept) read(ctx context.Context, page scratch) (err error) {
 
 // giveBack gives back what each value was that was given another one: that of the
 // whole first, and then those of its parts, also of those that began meanwhile.
-func (k kept) giveBack(ctx context.Context, n *calledSetting) error {
+// later says whether a later change has made a value what it is now, which is left to that
+// change.
+func (k kept) giveBack(ctx context.Context, n *calledSetting, later func(now int64) bool) error {
 	return k.do(ctx, func(page scratch) error {
-		err := k.values[0].giveBack(ctx, page, n)
+		err := k.values[0].giveBack(ctx, page, n, later)
 		parts, unlisted := k.values[1:], error(nil)
 		if k.parts != nil {
 			parts, unlisted = k.parts(ctx, page)
 		}
 		for _, v := range parts {
-			err = errors.Join(err, v.giveBack(ctx, page, n))
+			err = errors.Join(err, v.giveBack(ctx, page, n, later))
 		}
 		return errors.Join(err, unlisted)
 	})
@@ -121,102 +123,19 @@ func checkValues(ctx context.Context, page scratch, want int64, values []value) 
 	return nil
 }
 
-func (v value) giveBack(ctx context.Context, page scratch, n *calledSetting) error {
+func (v value) giveBack(ctx context.Context, page scratch, n *calledSetting, later func(now int64) bool) error {
 	now, err := v.get(ctx, page)
 	old := n.old(v.name)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", v.name, err)
-	case now == old:
+	case now == old, later(now):
 		return nil
 	case now != n.New:
 		return fmt.Errorf("%s is %d: %w", v.name, now, access.ErrChangedByOthers)
 	}
 	if _, err := v.set(ctx, page, old); err != nil {
 		return fmt.Errorf("%s: %w", v.name, err)
-	}
-	return nil
-}
-
-// calledSetting is a named setting that calls have changed, for the journal: the same
-// calls give it back, made by a stopped thread where its controller is dead.
-type calledSetting struct {
-	// Setting by its name, and what it was given.
-	Setting string `json:"setting"`
-	New     int64  `json:"new"`
-	// Values that it consists of.
-	Values []calledValue `json:"values"`
-
-	found *kept // nil: of a controller that is dead
-}
-
-// calledValue is one of them.
-type calledValue struct {
-	// Name that the library knows it by.
-	Name string `json:"name"`
-	Old  int64  `json:"old"`
-}
-
-// undo is that of a change that gives the values a new one.
-func (k kept) undo(r *settingRequest) *calledSetting {
-	n := &calledSetting{Setting: r.setting.Name, New: r.value, found: &k}
-	for _, v := range k.values {
-		n.Values = append(n.Values, calledValue{Name: v.name, Old: v.old})
-	}
-	return n
-}
-
-func (*calledSetting) Kind() string { return "named" }
-
-// TakeBack gives back what the calls of a change have changed.
-func (n *calledSetting) TakeBack(ctx context.Context, in actuate.Changed) error {
-	if n.found != nil {
-		return n.found.giveBack(ctx, n)
-	}
-	if !in.Process.Alive() {
-		return nil
-	}
-	setting, ok := Lookup(n.Setting)
-	m := valuedOf(setting.method)
-	if !ok || m == nil || len(n.Values) == 0 {
-		return fmt.Errorf("setting %s: not known to this version", n.Setting)
-	}
-	k, err := m.find(ctx, &settingRequest{Request: &actuate.Request{Process: in.Process}, setting: setting})
-	if errors.Is(err, access.ErrAbsent) {
-		return nil // the library is gone, or the process has another image by now
-	}
-	if err != nil {
-		return err
-	}
-	return k.giveBack(ctx, n)
-}
-
-func (n *calledSetting) Overlaps(other actuate.Undo, sameProcess bool) bool {
-	o, ok := other.(*calledSetting)
-	return ok && sameProcess && n.Setting == o.Setting
-}
-
-func (*calledSetting) About(actuate.Changed) actuate.About { return actuate.About{Keeps: true} }
-
-// old is what a value was; of a part that began later, what the whole was.
-func (n *calledSetting) old(name string) int64 {
-	at := slices.IndexFunc(n.Values, func(v calledValue) bool { return v.Name == name })
-	return n.Values[max(at, 0)].Old
-}
-
-// valuedOf is the way of a method that is calls; nil: there is none.
-func valuedOf(m method) valued {
-	switch m := m.(type) {
-	case byCalls:
-		return m.valued
-	case sharesWork:
-		return valuedOf(m.method)
-	case firstOf:
-		for _, way := range m {
-			if v := valuedOf(way); v != nil {
-				return v
-			}
-		}
 	}
 	return nil
 }
