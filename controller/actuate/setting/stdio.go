@@ -30,6 +30,9 @@ type buffering struct {
 	Flags uint32     `json:"flags"`
 }
 
+// of says whether a stream is buffered so.
+func (b buffering) of(s streamState) bool { return s.buffer == b.Base && s.mode() == b.Mode }
+
 func (b buffering) String() string { return fmt.Sprintf("%v, %d bytes", b.Mode, b.Size) }
 
 // argument is the buffer that setvbuf(3) is given.

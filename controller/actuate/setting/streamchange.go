@@ -106,7 +106,7 @@ func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error 
 	if r.New.Mode == noBuffer {
 		present = s.state.buffer // its own, of one byte
 	}
-	if s.state.buffer == r.Old.Base && s.state.mode() == r.Old.Mode {
+	if r.Old.of(s.state) {
 		return unmapBuffer(ctx, process, r.New) // it was never changed
 	}
 	if s.sink, err = sinkOf(process.PID(), r.FD); err != nil {
@@ -205,31 +205,32 @@ func (c *streamChange) tender() func(ctx context.Context) {
 	return c.tend
 }
 
+// tend flushes whatever buffer the stream has: a later change may have given it another one,
+// and holds lines back by the mode of this change.
 func (c *streamChange) tend(ctx context.Context) {
-	call, err := c.calling("fflush", c.record.New.Base)
+	call, err := c.calling("fflush", 0)
 	if err != nil {
 		return // setvbuf was found there
 	}
-	code := flushCode(call)
 	var since time.Time
-	var last uint64
+	var last streamState
 	for beat.Pause(ctx, streamLook) {
 		now, err := readStream(c.process, c.record.Address)
-		if err != nil || now.buffer != c.record.New.Base {
-			return // the process has ended, or the stream is another one
+		if err != nil || now.fd != c.record.FD || c.record.Old.of(now) {
+			return // the process has ended, the stream is another one, or the change was undone
 		}
-		if now.pending == 0 || now.writePtr < last || since.IsZero() {
+		if now.pending == 0 || now.writePtr < last.writePtr || now.buffer != last.buffer || since.IsZero() {
 			since = time.Now()
 		}
-		last = now.writePtr
-		if now.pending > 0 && time.Since(since) >= streamAge && c.flush(ctx, code) {
+		last, call.expected = now, now.buffer
+		if now.pending > 0 && time.Since(since) >= streamAge && c.flush(ctx, call) {
 			since = time.Time{}
 		}
 	}
 }
 
 // flush has the stream write what it holds, if a place is found soon.
-func (c *streamChange) flush(ctx context.Context, code []byte) bool {
+func (c *streamChange) flush(ctx context.Context, call streamCall) bool {
 	if !c.hasRoom() {
 		return true // its reader has enough to read
 	}
@@ -238,6 +239,6 @@ func (c *streamChange) flush(ctx context.Context, code []byte) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	result, _, err := access.Execute(ctx, c.process, code, inject.ExecuteOptions{Suits: c.suits, Patience: streamAge})
+	result, _, err := access.Execute(ctx, c.process, flushCode(call), inject.ExecuteOptions{Suits: c.suits, Patience: streamAge})
 	return err == nil && result == 0
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes numbered lines to the file that OUT names, buffered as MODE says
- * (full, line, none), by several functions of stdio, without pause while
+ * (full, line, large: by lines in a large buffer, none), by several functions of stdio, without pause while
  * "go" has been said. With THREAD it does so in a second thread, with OTHER the file
  * is open a second time, with CHURN a thread opens and closes streams without rest. Answers
  * what the stream says about itself. */
@@ -18,7 +18,7 @@ static int threaded;
 static _Atomic int going;
 static _Atomic int idle; /* the second thread has seen that it is not */
 static long lines;
-static char buffer[3000];
+static char buffer[3000], large[128 << 10];
 
 static void write_line(void) {
     char text[32];
@@ -93,6 +93,8 @@ int main(void) {
         return 2;
     if (strcmp(mode, "line") == 0)
         setvbuf(out, buffer, _IOLBF, sizeof(buffer));
+    else if (strcmp(mode, "large") == 0)
+        setvbuf(out, large, _IOLBF, sizeof(large));
     else if (strcmp(mode, "none") == 0)
         setvbuf(out, NULL, _IONBF, 0);
     setvbuf(stdin, NULL, _IONBF, 0);
