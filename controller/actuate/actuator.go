@@ -101,7 +101,7 @@ func (a *Actuator) apply(ctx context.Context, process access.Process, change *at
 		}
 	}
 	if err := a.request(process, change).Begin(p); err != nil {
-		return err // rule: nothing is changed that is not in the journal
+		return also(err, p.unprepare(ctx)) // rule: nothing is changed that is not in the journal
 	}
 	how, err := p.Run(ctx)
 	if err == nil {

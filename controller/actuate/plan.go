@@ -14,6 +14,9 @@ type Plan struct {
 	// Prepare makes room in the process for what run will do, and completes
 	// words; nothing that the program does is changed yet. May be nil.
 	Prepare func(ctx context.Context) error
+	// Unprepare takes back what Prepare left in the process, where the change is not begun;
+	// nil: nothing, or what the next one uses.
+	Unprepare func(ctx context.Context) error
 	// Undo takes it back: all that is written down before anything is changed.
 	Undo Undos
 	// Tend is what must be done for as long as the change is in force, until ctx
@@ -36,4 +39,12 @@ type Plan struct {
 	Partial string
 	// Unchanged: what is asked for is there already.
 	Unchanged bool
+}
+
+// unprepare takes back what was prepared, for a change that could not be begun.
+func (p *Plan) unprepare(ctx context.Context) error {
+	if p.Unprepare == nil {
+		return nil
+	}
+	return p.Unprepare(context.WithoutCancel(ctx))
 }

@@ -3,7 +3,9 @@
 package setting
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/actuate"
@@ -203,6 +205,34 @@ func TestStreamModeBelowASize(t *testing.T) {
 	mustUndo(t, w.Actuator, "mode")
 	if got := w.Ask(t, "state"); got != "line 131072" {
 		t.Errorf("the stream is %s afterwards", got)
+	}
+	w.complete(t)
+}
+
+// memoryOf is how much memory a program has mapped, as the kernel says it.
+func memoryOf(t *testing.T, pid int) string {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, size, _ := strings.Cut(string(status), "VmSize:")
+	size, _, _ = strings.Cut(size, "\n")
+	return size
+}
+
+// A change that cannot be written down leaves no buffer in the program.
+func TestStreamWithoutJournal(t *testing.T) {
+	w := startWriter(t, "line")
+	before := memoryOf(t, w.PID)
+	if err := w.Kept.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.change(t, "size", "size", access.Integer(1<<20)); r.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED || !strings.Contains(r.GetReason(), os.ErrClosed.Error()) {
+		t.Errorf("without a journal: %v", r)
+	}
+	if after := memoryOf(t, w.PID); after != before {
+		t.Errorf("the program has%s mapped, want%s", after, before)
 	}
 	w.complete(t)
 }

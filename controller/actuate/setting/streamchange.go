@@ -38,6 +38,7 @@ func (c *streamChange) plan() *actuate.Plan {
 		},
 		Unchanged: c.record.Old.Mode == c.record.New.Mode && c.record.Old.Size == c.record.New.Size,
 		Prepare:   c.mapBuffer,
+		Unprepare: func(ctx context.Context) error { return unmapBuffer(ctx, c.process, c.record.New) },
 		Run:       c.run,
 		Read:      c.read,
 		Tend:      c.tender(),
