@@ -64,12 +64,19 @@ func (s Step) EachCall() bool { return !s.AtExit() && !s.Instead() }
 // Instead says whether it is done in place of the function.
 func (s Step) Instead() bool { return s.Remove != nil || s.Replace != nil }
 
-var errNoAction = errors.New("no action")
+var errNotOneAction = errors.New("a step that is not one action")
 
-// check is Check for a step that somebody else wrote down.
+// check is Check for a step that somebody else wrote down: only one action of it
+// would be checked, but all that are set would be done.
 func (s Step) check() error {
-	if a := s.Action(); a != nil {
-		return Check(a)
+	set := 0
+	for _, is := range []bool{s.Parameter != nil, s.Call != nil, s.Remove != nil, s.Replace != nil} {
+		if is {
+			set++
+		}
 	}
-	return errNoAction
+	if set != 1 {
+		return errNotOneAction
+	}
+	return Check(s.Action())
 }
