@@ -131,16 +131,20 @@ static void take_slot(struct dm_thread *thread, struct attune_slot *slot) {
         set_specific(key, thread);
 }
 
-/* True if it has one now. */
+/* True if the thread has a slot now. While it is busy no signal handler claims another one;
+ * a handler may have claimed one just before. */
 static bool look_for_slot(struct dm_thread *thread, uint64_t generation) {
-    dm_enter(thread); /* a signal handler must not claim a second slot */
-    struct attune_slot *slot = find_slot();
-    if (slot != NULL)
-        take_slot(thread, slot);
-    else
-        thread->starved = generation;
-    dm_leave(thread, slot != NULL ? generation : DM_NO_GENERATION);
-    return slot != NULL;
+    dm_enter(thread);
+    if (thread->owned != generation) {
+        struct attune_slot *slot = find_slot();
+        if (slot != NULL)
+            take_slot(thread, slot);
+        else
+            thread->starved = generation;
+    }
+    bool has = thread->owned == generation;
+    dm_leave(thread, has ? generation : DM_NO_GENERATION);
+    return has;
 }
 
 DM_COLD bool dm_thread_acquire(struct dm_thread *thread) {

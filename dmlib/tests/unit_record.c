@@ -170,6 +170,27 @@ static void check_common_slot(void) {
     free(memory);
 }
 
+/* As in a thread whose signal handler measures just when the thread is about to look for
+ * its slot. */
+static bool interrupted_acquire(struct dm_thread *thread) {
+    hit(POINT, 1, 2);
+    return dm_thread_acquire(thread);
+}
+
+static void check_slot_of_handler(void) {
+    struct attune_header *memory = make_memory(4, 1, 8);
+    struct dm_mapping m = use_memory(memory);
+    struct dm_hit first = {.point = POINT, .word = ATTUNE_CTL_EVENT, .value = 3, .extra = 4};
+    m.controls[POINT].word = ATTUNE_CTL_EVENT;
+    dm_measure(&first, interrupted_acquire);
+    EXPECT_EQUAL(memory->slots_used, 1);
+    EXPECT_EQUAL(m.slots[0].head, 2);
+    EXPECT_EQUAL(m.slots[1].state, ATTUNE_SLOT_FREE);
+    expect_record(&m, 0, 1, 0);
+    expect_record(&m, 1, 3, 0);
+    free(memory);
+}
+
 /* Threads without a slot share the header: their hits leave it as it is. */
 static void check_header_is_read_only(void) {
     struct attune_header *made = make_memory(0, 0, 8);
@@ -278,6 +299,7 @@ void test_records(void) {
     check_lost_when_busy();
     check_lost_without_slot();
     check_common_slot();
+    check_slot_of_handler();
     check_header_is_read_only();
     check_sampling_and_predicate();
     check_rhythm();
