@@ -105,8 +105,6 @@ type Result struct {
 	Errno unix.Errno
 	// Thread executed it, in the process's own numbering.
 	Thread int
-	// Ticks is the counter's reading when it was done; Scale.Time converts.
-	Ticks uint64
 	// Local is the local index of the point at which it ran; PointCount if it
 	// ran at none.
 	Local int

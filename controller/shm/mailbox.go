@@ -116,7 +116,6 @@ func (b *Mailbox) Poll(t Ticket) (Result, bool) {
 		Value:  load64(b.data, at+abi.CommandResultAt),
 		Errno:  unix.Errno(load32(b.data, at+abi.CommandErrorAt)),
 		Thread: int(int32(load32(b.data, at+abi.CommandDoneByAt))),
-		Ticks:  load64(b.data, at+abi.CommandDoneAtAt),
 		Local:  int(min(load64(b.data, at+abi.CommandDonePointAt), PointCount)),
 	}
 	b.release(t.slot)

@@ -251,7 +251,6 @@ const (
 	CommandResultAt    = 0x58
 	CommandErrorAt     = 0x60
 	CommandDoneByAt    = 0x64
-	CommandDoneAtAt    = 0x68
 	CommandDonePointAt = 0x70
 	CommandPointAt     = 0x78
 )

@@ -108,7 +108,6 @@ static void settle(struct attune_command *command, const struct dm_safe_point *h
                    int error) {
     command->error = error;
     command->done_by = tid;
-    command->done_at = dm_ticks();
     command->done_point = here->point;
     __atomic_store_n(&command->state, ATTUNE_CMD_DONE, __ATOMIC_RELEASE);
 }

@@ -56,11 +56,15 @@ static void threads_begin_confined(void) {
     session_close(&s);
 }
 
-static void post_call(struct controller *c, struct process *p) {
+static void post(struct process *p, uint32_t op) {
     const unsigned lock = P_LOCK;
-    struct attune_command call = {.op = ATTUNE_OP_CALL, .at = ATTUNE_AT_LOCK, .args = {1}};
+    struct attune_command command = {.op = op, .at = ATTUNE_AT_LOCK, .args = {1}};
+    command_post(p, 0, command, &lock, 1);
+}
+
+static void post_call(struct controller *c, struct process *p) {
     (void)c;
-    command_post(p, 0, call, &lock, 1);
+    post(p, ATTUNE_OP_CALL);
 }
 
 /* A call that was posted before the program confined itself, and is come by after. */
@@ -73,6 +77,21 @@ static void command_waits_for_the_confined(void) {
     session_close(&s);
 }
 
+static void post_nop(struct controller *c, struct process *p) {
+    (void)c;
+    post(p, ATTUNE_OP_NOP);
+}
+
+/* Executing a command reads no clock, for the program may have taken it from itself. */
+static void command_without_clock(void) {
+    struct session s = {.controller.place = post_nop};
+    session_start(&s, "clockless_command");
+    session_end(&s);
+    EXPECT_EQUAL(command_of(s.process, 0)->state, ATTUNE_CMD_DONE);
+    EXPECT_EQUAL(command_of(s.process, 0)->error, 0);
+    session_close(&s);
+}
+
 const struct test_case confined_cases[] = {
     {"confined_children", children_confine_themselves_first},
     {"confined_later", children_confine_themselves_later},
@@ -80,5 +99,6 @@ const struct test_case confined_cases[] = {
     {"confined_parent", children_are_confined_by_their_parent},
     {"confined_threads", threads_begin_confined},
     {"confined_call", command_waits_for_the_confined},
+    {"clockless_command", command_without_clock},
     {NULL, NULL},
 };

@@ -51,7 +51,6 @@ static void check_call(void) {
     EXPECT_EQUAL(done.error, 0);
     EXPECT_EQUAL(done.done_point, 17);
     EXPECT_EQUAL(done.done_by, dm_syscall(SYS_gettid, 0));
-    EXPECT(done.done_at != 0);
     EXPECT_EQUAL(mapping.header->lost_no_slot, 0);
     EXPECT_EQUAL(mapping.slots[0].head + mapping.slots[0].lost, 0);
     done = post(1, (struct attune_command){.op = ATTUNE_OP_CALL, .args = {8}});

@@ -49,7 +49,6 @@ func (c Command) Finish(tid int, point, result uint64, errno int) {
 	*c.U64(abi.CommandResultAt) = result
 	*c.U32(abi.CommandErrorAt) = uint32(errno)
 	*c.U32(abi.CommandDoneByAt) = uint32(tid)
-	*c.U64(abi.CommandDoneAtAt) = 42
 	*c.U64(abi.CommandDonePointAt) = point
 	atomic.StoreUint32(c.U32(abi.CommandStateAt), uint32(abi.CmdDone))
 }

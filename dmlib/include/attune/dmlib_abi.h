@@ -241,7 +241,7 @@ struct attune_command {
     uint64_t result;  /* (app) */
     int32_t error;    /* (app) errno value, 0 = done */
     int32_t done_by;  /* (app) tid that executed it */
-    uint64_t done_at; /* (app) time-stamp counter */
+    uint64_t pad;
     uint64_t done_point; /* (app) point index at which it ran */
     uint32_t point;   /* (AC) 0: any point of the families; else 1 + the index
                        * of the only one, where OP_CALL is permitted also if it

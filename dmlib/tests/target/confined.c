@@ -154,8 +154,18 @@ static void confined_call(void) {
     lock_pairs(&own, 10);
 }
 
+/* clockless_command: comes by hooks without the time-stamp counter */
+static void clockless_command(void) {
+    CHECK(prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0);
+    lock_pairs(&own, 10);
+}
+
 const struct subject confined_subjects[] = {
-    {"confined_children", confined_children}, {"strict_children", strict_children},
-    {"confined_parent", confined_parent},     {"confined_threads", confined_threads},
-    {"confined_call", confined_call},         {NULL, NULL},
+    {"confined_children", confined_children},
+    {"strict_children", strict_children},
+    {"confined_parent", confined_parent},
+    {"confined_threads", confined_threads},
+    {"confined_call", confined_call},
+    {"clockless_command", clockless_command},
+    {NULL, NULL},
 };
