@@ -297,7 +297,6 @@ const (
 	HeaderStubUnboundAt         = 0xb0
 	HeaderPatchExitAt           = 0xb8
 	HeaderLostNoSlotAt          = 0xc0
-	HeaderForkCountAt           = 0xc8
 	HeaderRingNextAt            = 0xd0
 	HeaderSlotsUsedAt           = 0xd4
 	HeaderAttendEntryAt         = 0xd8

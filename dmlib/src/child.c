@@ -184,8 +184,6 @@ static void note_beat(uint32_t calls) {
 
 void dm_child_hook(void) {
     uint32_t calls = __atomic_add_fetch(&dm_live.child_calls, 1, __ATOMIC_RELAXED);
-    if (calls == 1)
-        __atomic_add_fetch(&dm_parent.header->fork_count, 1, __ATOMIC_RELAXED);
     note_beat(calls); /* the first one is no beat of this life */
     uint32_t beats = __atomic_load_n(&dm_live.child_beats, __ATOMIC_RELAXED);
     if (calls < CHILD_CALLS && beats <= CHILD_BEATS)

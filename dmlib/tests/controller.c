@@ -190,6 +190,8 @@ static void answer_child(struct process *p) {
     uint64_t word = __atomic_load_n(&header->child, __ATOMIC_ACQUIRE), answer = word;
     p->looks = word == p->child ? p->looks + 1 : 0;
     p->child = word;
+    if (word != ATTUNE_CHILD_NONE)
+        __atomic_store_n(&p->asked, true, __ATOMIC_RELAXED);
     if (p->looks > LOOKS_AT_ONE_CHILD)
         answer = ATTUNE_CHILD_NONE;
     else
@@ -204,6 +206,12 @@ static void answer_child(struct process *p) {
         }
     __atomic_compare_exchange_n(&header->child, &word, answer, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
+}
+
+/* A child that has ended just now is not seen yet. */
+bool child_has_asked(struct process *p) {
+    return __atomic_load_n(&p->header->child, __ATOMIC_ACQUIRE) != ATTUNE_CHILD_NONE ||
+           __atomic_load_n(&p->asked, __ATOMIC_RELAXED);
 }
 
 #define BEAT_ROUNDS 10

@@ -43,9 +43,10 @@ struct process {
     /* records may be delivered one late; those that were before they were written */
     bool late;
     uint64_t unwritten;
-    /* a child that asks, and how often the word was seen so */
+    /* a child that asks, how often the word was seen so, and whether one has ever asked */
     uint64_t child;
     int looks;
+    bool asked;
 };
 
 struct controller {
@@ -93,6 +94,8 @@ uint64_t drain(struct process *, record_handler *, void *data);
 /* Those of all processes that have come so far. */
 void drain_all(struct controller *);
 uint64_t lost(struct process *);
+/* Whether a forked child has asked to register. */
+bool child_has_asked(struct process *);
 /* Sum of all slots' aggregates of one point; extremes of either parity. */
 struct attune_aggregate aggregate_of(struct process *, unsigned point);
 

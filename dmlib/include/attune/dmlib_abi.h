@@ -330,7 +330,7 @@ struct attune_header {
                               *   the value, not at the conditions of the program;
                               * - of a hit within a measurement (a slot's lost) too;
                               * - of a timed call it looks at neither. */
-    uint64_t fork_count;     /* children that left this mapping behind */
+    uint64_t pad;
     uint32_t ring_next;      /* (app) rings handed out so far */
     uint32_t slots_used;     /* (app) no slot from this one on was ever claimed;
                               * raised before a claim, so that the controller
