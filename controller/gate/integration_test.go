@@ -178,13 +178,16 @@ func TestRealLibraryRunsCommands(t *testing.T) {
 	p := mustStart(t, g, mustBuild(t, "allocate"))
 	a := mustAttach(t, g)
 	ctx := patience.Context(t)
-	load := shm.Command{Op: shm.OpLoad, At: shm.AtAlloc, ID: 1, Args: [8]uint64{a.Memory.App().Base, 4}}
-	got, err := a.Memory.Run(ctx, load)
-	if err != nil || got.Value != 0x464c457f || got.Thread != p.PID {
-		t.Errorf("got %+v, %v: want the first bytes of an ELF file, by the main thread", got, err)
+	app := a.Memory.App()
+	if app.StubUnbound == 0 {
+		t.Error("its stubs lead nowhere")
 	}
-	load.Args[0] = 8 // nothing is mapped there
-	if _, err := a.Memory.Run(ctx, load); !errors.Is(err, unix.EFAULT) {
+	store := shm.Command{Op: shm.OpGOT, At: shm.AtAlloc, ID: 1, Args: [8]uint64{0: app.StubTarget, 3: 1}}
+	if got, err := a.Memory.Run(ctx, store); !errors.Is(err, unix.EAGAIN) || got.Value != app.StubUnbound || got.Thread != p.PID {
+		t.Errorf("got %+v, %v: want the target of a stub, %#x, by the main thread", got, err, app.StubUnbound)
+	}
+	store.Args[0] = 8 // nothing is mapped there
+	if _, err := a.Memory.Run(ctx, store); !errors.Is(err, unix.EFAULT) {
 		t.Errorf("got %v, want %v", err, unix.EFAULT)
 	}
 	short, cancelShort := context.WithTimeout(ctx, 20*time.Millisecond)

@@ -32,13 +32,13 @@ func TestRunAttended(t *testing.T) {
 		return 1, 2 * time.Millisecond, nil
 	})
 	synctest.Test(t, func(t *testing.T) {
-		got, err := m.Run(t.Context(), Command{Op: OpStore, At: AtAlloc})
+		got, err := m.Run(t.Context(), Command{Op: OpGOT, At: AtAlloc})
 		if err != nil || got.Value != 7 || got.Stopped != 3*time.Millisecond || stops != 2 {
 			t.Errorf("got %+v, %v after %d stops", got, err, stops)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		for _, c := range []Command{{Op: OpCall, At: AtAlloc}, {Op: OpStore, At: AtAlloc, Thread: 4}, {Op: OpStore, At: AtStub, Point: HookCount + 1}} {
+		for _, c := range []Command{{Op: OpCall, At: AtAlloc}, {Op: OpGOT, At: AtAlloc, Thread: 4}, {Op: OpGOT, At: AtStub, Point: HookCount + 1}} {
 			if _, err := m.Run(ctx, c); !errors.Is(err, ErrNoSafePoint) || stops != 2 {
 				t.Errorf("%+v: %v after %d stops", c, err, stops)
 			}
@@ -60,13 +60,13 @@ func TestRunAttendedInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if _, err := m.Run(ctx, Command{Op: OpStore, At: AtAlloc}); !errors.Is(err, ErrNoSafePoint) || stops != attendTries {
+		if _, err := m.Run(ctx, Command{Op: OpGOT, At: AtAlloc}); !errors.Is(err, ErrNoSafePoint) || stops != attendTries {
 			t.Errorf("%v after %d stops", err, stops)
 		}
 		failure = unix.EPERM
 		ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if _, err := m.Run(ctx, Command{Op: OpStore, At: AtAlloc}); !errors.Is(err, unix.EPERM) || stops != attendTries+1 {
+		if _, err := m.Run(ctx, Command{Op: OpGOT, At: AtAlloc}); !errors.Is(err, unix.EPERM) || stops != attendTries+1 {
 			t.Errorf("%v after %d stops", err, stops)
 		}
 	})
@@ -82,7 +82,7 @@ func TestRunUnattended(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		go func() { untilPosted(app, AtAlloc).Finish(9, 1, 7, 0) }()
-		if got, err := m.Run(t.Context(), Command{Op: OpStore, At: AtAlloc}); err != nil || got.Stopped != 0 {
+		if got, err := m.Run(t.Context(), Command{Op: OpGOT, At: AtAlloc}); err != nil || got.Stopped != 0 {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})

@@ -36,14 +36,10 @@ const (
 	OpNop Op = abi.OpNOP
 	// OpCall calls the function Args[0] with Args[1] to Args[6].
 	OpCall Op = abi.OpCall
-	// OpLoad reads Args[1] bytes at Args[0].
-	OpLoad Op = abi.OpLoad
-	// OpStore writes Args[2], of Args[1] bytes, to Args[0]; if Args[3] is not
-	// zero only where the old value is Args[4].
-	OpStore Op = abi.OpStore
 	// OpStub binds stub Args[0] to the function Args[1], for good.
 	OpStub Op = abi.OpStub
-	// OpGOT is OpStore of 8 bytes; Args[5] not zero makes the page writable. See
+	// OpGOT writes the word Args[2] to Args[0]; if Args[3] is not zero only where
+	// the old value is Args[4]. Args[5] not zero makes the page writable. See
 	// [Command.Of].
 	OpGOT Op = abi.OpGOT
 	// OpMap maps Args[1] bytes at Args[0], readable and executable, where
@@ -99,7 +95,7 @@ func (c Command) validate() error {
 
 // Result is what the application answered. All of it is untrusted.
 type Result struct {
-	// Value is the result of a call or load, the old value of a store.
+	// Value is the result of a call, the old value of a slot.
 	Value uint64
 	// Errno is 0 if the command was done.
 	Errno unix.Errno

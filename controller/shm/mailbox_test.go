@@ -190,7 +190,7 @@ func TestRunReportsErrno(t *testing.T) {
 	m, app := mustApp(t, small())
 	synctest.Test(t, func(t *testing.T) {
 		go func() { untilPosted(app, AtAlloc).Finish(9, 1, 7, int(unix.EAGAIN)) }()
-		got, err := m.Run(t.Context(), Command{Op: OpStore, At: AtAlloc})
+		got, err := m.Run(t.Context(), Command{Op: OpGOT, At: AtAlloc})
 		if !errors.Is(err, unix.EAGAIN) || got.Value != 7 {
 			t.Errorf("got %+v, %v", got, err)
 		}

@@ -155,8 +155,6 @@ const (
 	CmdDone        = 0x3
 	OpNOP          = 0
 	OpCall         = 0x1
-	OpLoad         = 0x2
-	OpStore        = 0x3
 	OpStub         = 0x4
 	OpGOT          = 0x5
 	OpMap          = 0x6

@@ -44,7 +44,7 @@ static int lead(struct attune_attach_slot *slot) {
     if (!dm_origin_holds(&slot->origin))
         return ESTALE;
     uint64_t behind = dm_real_behind(slot->name);
-    int error = dm_memory_load(slot->address, 8, &slot->old);
+    int error = dm_memory_load(slot->address, &slot->old);
     while (error == 0 || error == EAGAIN) {
         if (!goes_there(slot, hook, behind))
             return EBUSY;

@@ -252,11 +252,9 @@ DM_HIDDEN void dm_release_signals(const uint64_t *before);
  * stack, less where it was in the same handler before. */
 DM_HIDDEN bool dm_in_handler(void);
 
-/* memory.c: accesses that fail with an errno value where a plain one would
- * kill the program. size is 1, 2, 4 or 8, the address aligned to it. */
-DM_HIDDEN int dm_memory_load(uint64_t address, uint64_t size, uint64_t *value);
-DM_HIDDEN int dm_memory_store(uint64_t address, uint64_t size, uint64_t value, bool compare,
-                              uint64_t expected, uint64_t *old);
+/* memory.c: accesses to a word that fail with an errno value where a plain one would
+ * kill the program. */
+DM_HIDDEN int dm_memory_load(uint64_t address, uint64_t *value);
 DM_HIDDEN int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t expected,
                                   bool relro, uint64_t *old);
 

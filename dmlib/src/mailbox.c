@@ -14,8 +14,8 @@ typedef uint64_t (*any_function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_
 
 static int call(struct attune_command *command) {
     const uint64_t *args = command->args;
-    uint64_t probe;
-    if (dm_memory_load(args[0], 1, &probe) != 0)
+    uint8_t probe;
+    if (dm_memory_copy(&probe, args[0], sizeof(probe)) != sizeof(probe))
         return EFAULT;
     int saved = errno;
     any_function function = (any_function)(uintptr_t)args[0];
@@ -41,10 +41,6 @@ static int execute(struct attune_command *command) {
         return 0;
     case ATTUNE_OP_CALL:
         return call(command);
-    case ATTUNE_OP_LOAD:
-        return dm_memory_load(args[0], args[1], &command->result);
-    case ATTUNE_OP_STORE:
-        return dm_memory_store(args[0], args[1], args[2], args[3] != 0, args[4], &command->result);
     case ATTUNE_OP_STUB:
         return dm_stub_bind(args[0], args[1]);
     case ATTUNE_OP_GOT:

@@ -11,21 +11,10 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
-static bool proper(uint64_t address, uint64_t size) {
-    return (size == 1 || size == 2 || size == 4 || size == 8) && address % size == 0;
-}
-
 /* The calling thread stands for the process: the first one may have ended, and has no memory
  * then. Asked of the kernel: after a fork past the C library dm_tid is the parent's. */
 long dm_memory_read(const struct iovec *to, const struct iovec *from, unsigned parts) {
     return dm_syscall(SYS_process_vm_readv, dm_syscall(SYS_gettid, 0), to, 1, from, parts);
-}
-
-static bool readable(uint64_t address, uint64_t size) {
-    uint64_t copy;
-    struct iovec local = {.iov_base = &copy, .iov_len = size};
-    struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = size};
-    return dm_memory_read(&local, &remote, 1) == (long)size;
 }
 
 /* The kernel copies as far as pages can be read; two parts, for it does not
@@ -53,73 +42,31 @@ static bool writable(uint64_t address) {
     return result >= 0;
 }
 
-static uint64_t load(uint64_t address, uint64_t size) {
-    void *place = (void *)(uintptr_t)address;
-    switch (size) {
-    case 1:
-        return __atomic_load_n((uint8_t *)place, __ATOMIC_ACQUIRE);
-    case 2:
-        return __atomic_load_n((uint16_t *)place, __ATOMIC_ACQUIRE);
-    case 4:
-        return __atomic_load_n((uint32_t *)place, __ATOMIC_ACQUIRE);
-    default:
-        return __atomic_load_n((uint64_t *)place, __ATOMIC_ACQUIRE);
-    }
-}
-
-#define REPLACE(type)                                                                              \
-    do {                                                                                           \
-        type *place = (type *)(uintptr_t)address, want = (type)*old;                               \
-        if (!__atomic_compare_exchange_n(place, &want, (type)value, false, __ATOMIC_SEQ_CST,       \
-                                         __ATOMIC_ACQUIRE)) {                                      \
-            *old = want;                                                                           \
-            return false;                                                                          \
-        }                                                                                          \
-        return true;                                                                               \
-    } while (0)
-
-/* Stores value if *old is there, else reports what is. */
-static bool replace(uint64_t address, uint64_t size, uint64_t value, uint64_t *old) {
-    switch (size) {
-    case 1:
-        REPLACE(uint8_t);
-    case 2:
-        REPLACE(uint16_t);
-    case 4:
-        REPLACE(uint32_t);
-    default:
-        REPLACE(uint64_t);
-    }
-}
-
-static int store(uint64_t address, uint64_t size, uint64_t value, bool compare, uint64_t expected,
-                 uint64_t *old) {
-    uint64_t mask = size == 8 ? UINT64_MAX : (1ull << size * 8) - 1;
-    *old = load(address, size);
-    if (compare && *old != (expected & mask))
-        return EAGAIN;
-    while (!replace(address, size, value, old))
-        if (compare)
-            return EAGAIN;
-    return 0;
-}
-
-int dm_memory_load(uint64_t address, uint64_t size, uint64_t *value) {
-    if (!proper(address, size))
+/* Why the word cannot be read; 0: it can be. */
+static int check_readable(uint64_t address) {
+    uint64_t copy;
+    if (address % sizeof(copy) != 0)
         return EINVAL;
-    if (!readable(address, size))
-        return EFAULT;
-    *value = load(address, size);
-    return 0;
+    return dm_memory_copy(&copy, address, sizeof(copy)) == sizeof(copy) ? 0 : EFAULT;
 }
 
-int dm_memory_store(uint64_t address, uint64_t size, uint64_t value, bool compare,
-                    uint64_t expected, uint64_t *old) {
-    if (!proper(address, size))
-        return EINVAL;
-    if (!readable(address, size) || !writable(address))
-        return EFAULT;
-    return store(address, size, value, compare, expected, old);
+int dm_memory_load(uint64_t address, uint64_t *value) {
+    int error = check_readable(address);
+    if (error == 0)
+        *value = __atomic_load_n((uint64_t *)(uintptr_t)address, __ATOMIC_ACQUIRE);
+    return error;
+}
+
+static int store(uint64_t address, uint64_t value, bool compare, uint64_t expected, uint64_t *old) {
+    uint64_t *place = (uint64_t *)(uintptr_t)address, found = expected;
+    bool stored = true;
+    if (compare)
+        stored = __atomic_compare_exchange_n(place, &found, value, false, __ATOMIC_SEQ_CST,
+                                             __ATOMIC_ACQUIRE);
+    else
+        found = __atomic_exchange_n(place, value, __ATOMIC_SEQ_CST);
+    *old = found;
+    return stored ? 0 : EAGAIN;
 }
 
 int dm_memory_map(uint64_t address, uint64_t size) {
@@ -132,12 +79,11 @@ int dm_memory_map(uint64_t address, uint64_t size) {
 
 int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t expected,
                         bool relro, uint64_t *old) {
-    if (!proper(address, 8))
-        return EINVAL;
-    if (!readable(address, 8))
-        return EFAULT;
+    int result = check_readable(address);
+    if (result != 0)
+        return result;
     if (!relro)
-        return dm_memory_store(address, 8, value, compare, expected, old);
+        return writable(address) ? store(address, value, compare, expected, old) : EFAULT;
 
     *old = 0;
     uint64_t page = address & ~(uint64_t)(DM_PAGE_SIZE - 1);
@@ -148,9 +94,9 @@ int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t
     long error = -EBUSY;
     if (!writable(address))
         error = dm_syscall(SYS_mprotect, page, DM_PAGE_SIZE, PROT_READ | PROT_WRITE);
-    int result = (int)-error;
+    result = (int)-error;
     if (error == 0) {
-        result = store(address, 8, value, compare, expected, old);
+        result = store(address, value, compare, expected, old);
         dm_syscall(SYS_mprotect, page, DM_PAGE_SIZE, PROT_READ);
     }
     __atomic_store_n(&dm_live.unprotected, 0, __ATOMIC_RELEASE);

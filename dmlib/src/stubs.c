@@ -53,14 +53,14 @@ static int preserving_vectors(int (*function)(void *), void *argument) {
 }
 
 int dm_stub_bind(uint64_t index, uint64_t function) {
-    uint64_t unbound = DM_STUB_UNBOUND, byte;
+    uint64_t unbound = DM_STUB_UNBOUND;
+    uint8_t probe;
     if (index >= ATTUNE_STUB_COUNT)
         return EINVAL;
     if (function - DM_STUB_ENTRY < (uint64_t)(dm_stub_code_end - dm_stub_code))
         return EINVAL; /* would go round for ever */
-    int error = dm_memory_load(function, 1, &byte);
-    if (error != 0)
-        return error;
+    if (dm_memory_copy(&probe, function, sizeof(probe)) != sizeof(probe))
+        return EFAULT;
     if (__atomic_compare_exchange_n(&dm_stub_target[index], &unbound, function, false,
                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return 0;

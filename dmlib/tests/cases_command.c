@@ -54,7 +54,7 @@ static void mallopt_in_a_malloc(void) {
 
 static struct attune_command store(uint64_t address, uint64_t value, uint64_t old) {
     return (struct attune_command){
-        .op = ATTUNE_OP_STORE, .at = ATTUNE_AT_LOCK, .args = {address, 8, value, 1, old}};
+        .op = ATTUNE_OP_GOT, .at = ATTUNE_AT_LOCK, .args = {address, 0, value, 1, old}};
 }
 
 static void store_with_old_value(void) {
@@ -93,9 +93,7 @@ static void commands_choose_their_place(void) {
         EXPECT(command_run(s.process, 2, nop, points, 2));
     for (unsigned i = 0; i < 2; i++)
         EXPECT_EQUAL(command_of(s.process, i)->state, ATTUNE_CMD_POSTED);
-    struct attune_command load = {
-        .op = ATTUNE_OP_LOAD, .at = ATTUNE_AT_LOCK, .args = {variable, 4}};
-    EXPECT_EQUAL(run(&s, load, P_UNLOCK).result, 5);
+    EXPECT_EQUAL(run(&s, store(variable, 1, 4), P_UNLOCK).result, 5);
     EXPECT_EQUAL(run(&s, store(variable, 1, 5), P_LOCK).error, 0);
     session_end(&s);
     session_close(&s);

@@ -74,7 +74,7 @@ static void look(int signal) {
 }
 
 #define CALL .op = ATTUNE_OP_CALL
-#define LOAD .op = ATTUNE_OP_LOAD
+#define NOP .op = ATTUNE_OP_NOP
 #define HERE .point = POINT + 1
 #define AT(family) .at = ATTUNE_AT_##family
 
@@ -83,20 +83,20 @@ static const struct replaced {
     bool early, handler, confined;
     struct attune_command first, second;
 } all_replaced[] = {
-    {ATTUNE_AT_LOCK, .early = true, .first = {LOAD, AT(LOCK)}, .second = {CALL, AT(ALLOC)}},
-    {ATTUNE_AT_PATCH, .early = true, .first = {LOAD, AT(PATCH)}, .second = {CALL, AT(PATCH)}},
-    {ATTUNE_AT_LOCK, .early = true, .first = {LOAD, AT(LOCK)},
-     .second = {LOAD, AT(LOCK), .point = 1}},
-    {ATTUNE_AT_LOCK, .early = true, .first = {LOAD, AT(LOCK)},
-     .second = {LOAD, AT(LOCK), .thread = 1}},
+    {ATTUNE_AT_LOCK, .early = true, .first = {NOP, AT(LOCK)}, .second = {CALL, AT(ALLOC)}},
+    {ATTUNE_AT_PATCH, .early = true, .first = {NOP, AT(PATCH)}, .second = {CALL, AT(PATCH)}},
+    {ATTUNE_AT_LOCK, .early = true, .first = {NOP, AT(LOCK)},
+     .second = {NOP, AT(LOCK), .point = 1}},
+    {ATTUNE_AT_LOCK, .early = true, .first = {NOP, AT(LOCK)},
+     .second = {NOP, AT(LOCK), .thread = 1}},
     {ATTUNE_AT_LOCK, .first = {CALL, AT(LOCK)}, .second = {CALL, AT(ALLOC)}},
     /* which the thread is not prepared for */
-    {ATTUNE_AT_LOCK, .first = {CALL, AT(LOCK)}, .second = {LOAD, AT(LOCK)}},
+    {ATTUNE_AT_LOCK, .first = {CALL, AT(LOCK)}, .second = {NOP, AT(LOCK)}},
     /* a call that is permitted in a handler, and one that is not */
     {ATTUNE_AT_IO, .handler = true, .first = {CALL, AT(IO), HERE}, .second = {CALL, AT(IO)}},
     /* nor does a thread that executes nothing answer for others */
-    {ATTUNE_AT_IO, .early = true, .confined = true, .first = {LOAD, AT(IO)},
-     .second = {LOAD, AT(LOCK)}},
+    {ATTUNE_AT_IO, .early = true, .confined = true, .first = {NOP, AT(IO)},
+     .second = {NOP, AT(LOCK)}},
 };
 
 static struct attune_command posted(struct attune_command command) {
@@ -146,7 +146,7 @@ static void jump_out(void) { longjmp(out, 1); }
 
 /* A handler leaves a safe point by longjmp: the thread attends to others later. */
 static void check_left(void) {
-    const struct attune_command command = {LOAD, AT(LOCK)};
+    const struct attune_command command = {NOP, AT(LOCK)};
     interrupt = jump_out;
     if (setjmp(out) == 0)
         attend_with(command);

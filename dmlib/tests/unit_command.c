@@ -83,15 +83,16 @@ static void check_permitted(void) {
                                                  .at = ATTUNE_AT_PATCH | ATTUNE_AT_GATE,
                                                  .args = {function}};
     mapping.mailbox[9] = (struct attune_command){.state = ATTUNE_CMD_POSTED,
-                                                 .op = ATTUNE_OP_LOAD,
+                                                 .op = ATTUNE_OP_GOT,
                                                  .at = ATTUNE_AT_GATE | ATTUNE_AT_PATCH,
-                                                 .args = {function, 1}};
+                                                 .args = {1}};
     dm_mailbox_run_in_gate(&mapping);
     EXPECT_EQUAL(mapping.mailbox[8].state, ATTUNE_CMD_POSTED);
     EXPECT_EQUAL(mapping.mailbox[9].state, ATTUNE_CMD_POSTED);
     run_at(17, ATTUNE_AT_PATCH);
     EXPECT_EQUAL(mapping.mailbox[8].state, ATTUNE_CMD_POSTED);
     EXPECT_EQUAL(mapping.mailbox[9].state, ATTUNE_CMD_DONE);
+    EXPECT_EQUAL(mapping.mailbox[9].error, EINVAL);
     mapping.mailbox[8].op = ATTUNE_OP_NOP;
     dm_mailbox_run_in_gate(&mapping);
     EXPECT_EQUAL(mapping.mailbox[8].state, ATTUNE_CMD_DONE);

@@ -185,16 +185,15 @@ struct attune_table {
                             * `point` names where the call is made. Signals
                             * but those of faults wait meanwhile, also in
                             * threads that it starts                         */
-#define ATTUNE_OP_LOAD 2u  /* result = *(uintN *)args[0], N = args[1] bytes  */
-#define ATTUNE_OP_STORE 3u /* result = old; *(uintN *)args[0] = args[2];
-                            * args[3] != 0: only if old == args[4], else
-                            * error = EAGAIN                                 */
+/* 2 and 3 were loads and stores, and stay free */
 #define ATTUNE_OP_STUB 4u  /* bind stub args[0] to the function args[1]; its
                             * binding never changes afterwards (a forked
                             * child may still call through it)               */
-#define ATTUNE_OP_GOT 5u   /* like STORE of 8 bytes, and makes the page
-                            * writable for the store if args[5] != 0 (RELRO);
-                            * EBUSY if the loader is still at work on it.
+#define ATTUNE_OP_GOT 5u   /* result = old; *(uint64_t *)args[0] = args[2];
+                            * args[3] != 0: only if old == args[4], else
+                            * error = EAGAIN. args[5] != 0 (RELRO): makes the
+                            * page writable for the store; EBUSY if the loader
+                            * is still at work on it.
                             * args[1], [6], [7]: struct attune_origin of the
                             * slot, as words; error = ESTALE if it is none any
                             * more. All 0: it is not asked                   */
