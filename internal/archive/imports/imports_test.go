@@ -207,6 +207,47 @@ func TestSlurmNames(t *testing.T) {
 	}
 }
 
+// TestSlurmTimes: a job that was cancelled while it waited has an end and never ran.
+func TestSlurmTimes(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const header = "JobID|JobName|State|ExitCode|Start|End|NodeList"
+	for _, tt := range []struct {
+		name, table, want string // no want: it never began
+	}{
+		{"no start", header + "|ElapsedRaw\n1|a|CANCELLED by 7|0:0|None|2026-05-04T10:00:00|None assigned|0", ""},
+		{"start unknown", header + "|Elapsed\n1|a|CANCELLED by 7|0:0|Unknown|2026-05-04T10:00:00|None assigned|00:00:00", ""},
+		{"no start, no time", header + "\n1|a|CANCELLED by 7|0:0|None|2026-05-04T10:00:00|None assigned", ""},
+		{"start is end", header + "\n1|a|CANCELLED by 7|0:0|2026-05-04T10:00:00|2026-05-04T10:00:00|None assigned", ""},
+		{"short", header + "\n1|a|COMPLETED|0:0|2026-05-04T10:00:00|2026-05-04T10:00:00|n1", "08:00:00-08:00:00; wall_seconds=0 exact"},
+		{"no column of starts", "JobID|JobName|State|ExitCode|End|Elapsed\n1|a|COMPLETED|0:0|2026-05-04T10:00:00|00:20:00", "07:40:00-08:00:00; wall_seconds=1200 exact"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Read("slurm", File{Name: "it", Text: []byte(tt.table), Local: berlin})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for _, task := range got.Tasks {
+				_, text, _ = strings.Cut(line(task), "; normal 0; ")
+			}
+			if text != tt.want || (got.Skipped["never began"] == 1) != (tt.want == "") {
+				t.Errorf("%q, left out: %v; want %q", text, got.Skipped, tt.want)
+			}
+			store, err := archive.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			if _, err := store.Add(t.Context(), got.Tasks...); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestMalformed: the error has the line and what to do.
 func TestMalformed(t *testing.T) {
 	replace := func(old, with string) func(string) string {
@@ -233,6 +274,7 @@ func TestMalformed(t *testing.T) {
 		{"sacct.txt", replace("2026-05-04T10:00:00", "today"), 2, "today"},
 		{"sacct.txt", replace("101|align|COMPLETED", "99|align|COMPLETED"), 3, "without the job"},
 		{"sacct.txt", replace("JobID|", "Job|"), 0, "none of the formats"},
+		{"sacct.txt", replace("Start|End|ElapsedRaw", "Begin|End|Time"), 2, "how long"},
 		{"nextflow.tsv", replace("261.8 MB", "many"), 2, "many"},
 		{"nextflow.tsv", replace("\t137\t", "\tmaybe\t"), 3, "maybe"},
 		{"nextflow.csv", replace(",882021", ",882021,1"), 2, "fields"},

@@ -3,7 +3,9 @@
 package imports
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -156,11 +158,15 @@ func (j *job) task(state string, zone *time.Location) (*archive.Task, error) {
 	return t, err
 }
 
-// times sets start, end and time; without an end the job has not run.
+// unknownTimes are what sacct has in place of a time.
+var unknownTimes = []string{"None", "Unknown"}
+
+// times sets start, end and time; a job that never ran is left without an end. One that is cancelled
+// while it waits has an end all the same; its start is None or, in older Slurm, its end.
 func (j *job) times(a *account.Account, zone *time.Location) (err error) {
 	for column, into := range map[string]*time.Time{"Start": &a.Start, "End": &a.End} {
 		text := j.row[column]
-		if text == "" || text == "Unknown" || text == "None" {
+		if text == "" || slices.Contains(unknownTimes, text) {
 			continue
 		}
 		if *into, err = time.ParseInLocation(slurmTime, text, zone); err != nil {
@@ -168,15 +174,23 @@ func (j *job) times(a *account.Account, zone *time.Location) (err error) {
 		}
 		*into = into.UTC()
 	}
+	if a.End.IsZero() || slices.Contains(unknownTimes, j.row["Start"]) {
+		a.End = time.Time{}
+		return nil
+	}
 	switch {
 	case j.row["ElapsedRaw"] != "":
 		a.WallSeconds, err = strconv.ParseFloat(j.row["ElapsedRaw"], 64)
 	case j.row["Elapsed"] != "":
 		a.WallSeconds, err = clock(j.row["Elapsed"])
+	case a.Start.IsZero():
+		err = errors.New("neither ElapsedRaw nor Start tells how long it ran")
 	default:
 		a.WallSeconds = a.End.Sub(a.Start).Seconds()
 	}
-	if a.Start.IsZero() && !a.End.IsZero() {
+	if a.WallSeconds == 0 && j.row["NodeList"] == "None assigned" {
+		a.End = time.Time{}
+	} else if a.Start.IsZero() {
 		a.Start = a.End.Add(-seconds(a.WallSeconds))
 	}
 	return err
