@@ -207,7 +207,8 @@ func TestSlurmNames(t *testing.T) {
 	}
 }
 
-// TestSlurmTimes: a job that was cancelled while it waited has an end and never ran.
+// TestSlurmTimes: a job that was cancelled while it waited has an end and never ran, and one that ran
+// while the clock was turned back may end before its start by the clock.
 func TestSlurmTimes(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -223,6 +224,7 @@ func TestSlurmTimes(t *testing.T) {
 		{"start is end", header + "\n1|a|CANCELLED by 7|0:0|2026-05-04T10:00:00|2026-05-04T10:00:00|None assigned", ""},
 		{"short", header + "\n1|a|COMPLETED|0:0|2026-05-04T10:00:00|2026-05-04T10:00:00|n1", "08:00:00-08:00:00; wall_seconds=0 exact"},
 		{"no column of starts", "JobID|JobName|State|ExitCode|End|Elapsed\n1|a|COMPLETED|0:0|2026-05-04T10:00:00|00:20:00", "07:40:00-08:00:00; wall_seconds=1200 exact"},
+		{"turned back", header + "|ElapsedRaw\n1|a|COMPLETED|0:0|2026-10-25T02:50:00|2026-10-25T02:10:00|n1|1200", "00:50:00-01:10:00; wall_seconds=1200 exact"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := Read("slurm", File{Name: "it", Text: []byte(tt.table), Local: berlin})

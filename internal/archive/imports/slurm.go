@@ -183,14 +183,14 @@ func (j *job) times(a *account.Account, zone *time.Location) (err error) {
 		a.WallSeconds, err = strconv.ParseFloat(j.row["ElapsedRaw"], 64)
 	case j.row["Elapsed"] != "":
 		a.WallSeconds, err = clock(j.row["Elapsed"])
-	case a.Start.IsZero():
-		err = errors.New("neither ElapsedRaw nor Start tells how long it ran")
+	case a.Start.IsZero() || a.Start.After(a.End):
+		err = errors.New("neither ElapsedRaw nor Start and End tell how long it ran")
 	default:
 		a.WallSeconds = a.End.Sub(a.Start).Seconds()
 	}
 	if a.WallSeconds == 0 && j.row["NodeList"] == "None assigned" {
 		a.End = time.Time{}
-	} else if a.Start.IsZero() {
+	} else if a.Start.IsZero() || a.Start.After(a.End) { // after: the clock was turned back while it ran
 		a.Start = a.End.Add(-seconds(a.WallSeconds))
 	}
 	return err
