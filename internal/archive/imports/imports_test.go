@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata" // zones, also where the system has none
 
 	"github.com/google/go-cmp/cmp"
 
@@ -307,6 +308,23 @@ func TestStepOfEqualSizes(t *testing.T) {
 	s, err := readStep(map[string]string{"MaxRSS": "5120K", "MaxVMSize": "5120K"})
 	if err != nil || s.memory != 5120<<10 || s.virtual != 5120<<10 {
 		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// TestSizesOfSteps: a size that no step has is none of the job.
+func TestSizesOfSteps(t *testing.T) {
+	const begin, step = "JobID|JobName|State|ExitCode|Start|End|", "\n1|a|COMPLETED|0:0|2026-05-04T10:00:00|2026-05-04T11:00:00|\n1.0|a|COMPLETED|0:0|2026-05-04T10:00:00|2026-05-04T11:00:00|5K"
+	for column, want := range map[string]string{
+		"MaxRSS":    "memory.resident_peak_bytes=5120 sampled",
+		"MaxVMSize": "memory.virtual_peak_bytes=5120 sampled",
+	} {
+		got, err := Read("slurm", File{Name: "it", Text: []byte(begin + column + step), Local: time.UTC})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, text, _ := strings.Cut(line(got.Tasks[0]), "exact; "); text != want {
+			t.Errorf("%s: %s", column, text)
+		}
 	}
 }
 

@@ -30,12 +30,6 @@ type job struct {
 	steps []step
 }
 
-// step is what a step of a job took.
-type step struct {
-	memory, virtual uint64
-	tasks           uint64
-}
-
 // readSlurm reads the output of sacct --parsable2. A job is one task; what its steps took
 // at most is the job's, since Slurm does not tell what they took together.
 func readSlurm(f File) (result Result, err error) {
@@ -96,25 +90,6 @@ func (f File) slurmJobs() (jobs []*job, err error) {
 	return jobs, nil
 }
 
-func readStep(row map[string]string) (s step, err error) {
-	s.tasks = 1
-	if n := row["NTasks"]; n != "" {
-		if s.tasks, err = strconv.ParseUint(n, 10, 32); err != nil {
-			return s, fmt.Errorf("NTasks %q is no number", n)
-		}
-	}
-	for column, into := range map[string]*uint64{"MaxRSS": &s.memory, "MaxVMSize": &s.virtual} {
-		text := row[column]
-		if text == "" {
-			continue
-		}
-		if *into, err = bytesOf(text, 1); err != nil {
-			return s, fmt.Errorf("%s: %w", column, err)
-		}
-	}
-	return s, nil
-}
-
 func (j *job) task(state string, zone *time.Location) (*archive.Task, error) {
 	t := newTask("slurm")
 	t.Name, t.Job = j.row["JobName"], j.row["JobID"]
@@ -137,22 +112,10 @@ func (j *job) task(state string, zone *time.Location) (*archive.Task, error) {
 	if err := j.asked(&t.Asked); err != nil {
 		return nil, err
 	}
-	var most step
-	for _, s := range j.steps {
-		if s.memory*s.tasks >= most.memory*most.tasks {
-			most = s
-		}
-	}
-	accuracy, why := account.Sampled, ""
-	if most.memory > 0 {
-		a.Memory.Resident, a.Memory.Virtual = new(most.memory*most.tasks), new(most.virtual*most.tasks)
-	}
-	if most.tasks > 1 {
-		accuracy, why = account.Bound, "that of the largest task, times the number of tasks"
-	}
+	j.setMost(t, "memory.resident_peak_bytes", &a.Memory.Resident, func(s step) uint64 { return s.memory })
+	j.setMost(t, "memory.virtual_peak_bytes", &a.Memory.Virtual, func(s step) uint64 { return s.virtual })
 	measured(t, account.Exact, "", "wall_seconds")
 	measured(t, account.Bound, parentsOnly, "cpu_seconds", "cores_average")
-	measured(t, accuracy, why, "memory.resident_peak_bytes", "memory.virtual_peak_bytes")
 	var err error
 	a.Exit, err = slurmExit(state, j.row["ExitCode"], t)
 	return t, err
