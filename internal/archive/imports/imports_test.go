@@ -97,7 +97,7 @@ func TestRead(t *testing.T) {
 				"memory.resident_peak_bytes=2.74517e+08 sampled; memory.virtual_peak_bytes=3.65072e+09 sampled; io.read_bytes=1.45228e+08 sampled; " +
 				"io.written_bytes=881971 sampled; asked.memory_bytes=4.29497e+09 ; asked.cores=2 ; asked.wall_seconds=14400 ",
 			"FASTQC; 8813; normal 137; 08:00:05-08:00:09; wall_seconds=4 exact; asked.memory_bytes=4.29497e+09 ; asked.cores=2 ; asked.wall_seconds=14400 ",
-		}, map[string]int{"is cached": 1}},
+		}, map[string]int{"is cached": 1, "never began": 1}},
 		{"nextflow.csv", "nextflow", []string{
 			"ALIGN:SORT; 8812; normal 0; 10:00:05-10:01:10; wall_seconds=65 exact; cpu_seconds=77.74 sampled; cores_average=1.196 sampled; " +
 				"memory.resident_peak_bytes=2.74485e+08 sampled; memory.virtual_peak_bytes=3.64431e+09 sampled; io.read_bytes=1.45216e+08 sampled; io.written_bytes=882021 sampled",

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,12 +52,14 @@ func readNextflow(f File) (result Result, err error) {
 			row[header[i]] = cell
 		}
 		line, _ := reader.FieldPos(0)
-		switch status := row["status"]; status {
-		case "COMPLETED", "FAILED":
-		case "":
+		switch status := row["status"]; {
+		case status == "":
 			return Result{}, f.fail(line, nextflowRemedy, "no status")
-		default: // CACHED: it ran in an earlier trace
+		case status != "COMPLETED" && status != "FAILED": // CACHED: it ran in an earlier trace
 			result.skip("is " + strings.ToLower(status))
+			continue
+		case status == "FAILED" && !row.hasTime(): // its submission was refused
+			result.skip("never began")
 			continue
 		}
 		t, err := row.task(f.Local)
@@ -111,6 +114,14 @@ func (r traceRow) task(zone *time.Location) (*archive.Task, error) {
 		"io.written_bytes", "io.read_calls", "io.written_calls", "io.storage_read_bytes", "io.storage_written_bytes",
 		"context_switches.voluntary", "context_switches.involuntary")
 	return t, nil
+}
+
+// hasTime says whether the trace tells any time of the task.
+func (r traceRow) hasTime() bool {
+	return slices.ContainsFunc([]string{"submit", "start", "complete", "realtime"}, func(column string) bool {
+		_, is := r.get(column)
+		return is
+	})
 }
 
 // taken sets what the task took, as far as a trace has it.
