@@ -29,7 +29,8 @@ type Task struct {
 	Program string `json:"program,omitempty"`
 	// Source is who measured it: attune, cctools, kickstart, slurm, nextflow, time.
 	Source string `json:"source"`
-	// Origin tells tasks apart whose accounts may be the same to the letter.
+	// Origin tells tasks apart whose accounts may be the same to the letter; it stays what it is when the
+	// file that they are read from grows.
 	Origin string `json:"origin,omitempty"`
 	// Job is its id in a batch system.
 	Job string `json:"job,omitempty"`
@@ -118,13 +119,22 @@ func (t *Task) exceededMemory() (limit float64, exceeded bool) {
 	return limit, exceeded
 }
 
-// encode returns the document of a task, and its id: 16 hex digits of its checksum.
+// encode returns the document of a task, and its id: 16 hex digits of its checksum. GNU time tells no
+// times: those of its tasks are when their file was written, which is another time when it has grown.
 func (t *Task) encode() (id string, document []byte, err error) {
 	document, err = json.Marshal(t)
 	if err != nil {
 		return "", nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	sum := sha256.Sum256(document)
+	known := document
+	if t.Source == "time" {
+		timeless := *t
+		timeless.Account.Start, timeless.Account.End = time.Time{}, time.Time{}
+		if known, err = json.Marshal(&timeless); err != nil {
+			return "", nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+	}
+	sum := sha256.Sum256(known)
 	return hex.EncodeToString(sum[:8]), document, nil
 }
 

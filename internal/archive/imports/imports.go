@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"maps"
 	"slices"
 	"strings"
@@ -132,10 +133,23 @@ func (f File) fail(line int, remedy, format string, arguments ...any) *Error {
 	return &Error{File: f.Name, Line: line, Err: fmt.Errorf(format, arguments...), Remedy: remedy}
 }
 
-// origin tells records of a file apart, and is the same when the file is read again.
-func (f File) origin(record int) string {
-	sum := sha256.Sum256(f.Text)
-	return fmt.Sprintf("%s:%d", hex.EncodeToString(sum[:6]), record)
+// origins tell records of a file apart, also those that are the same to the letter, and are the same
+// when the file is read again, also when it has grown: checksums of all text up to a record's end.
+type origins struct {
+	text   []byte
+	hash   hash.Hash
+	hashed int
+}
+
+func (f File) origins() *origins { return &origins{text: f.Text, hash: sha256.New()} }
+
+// at returns the origin of the record that ends before a byte of the file. The line end is not part of
+// it, for the last record may have none yet. Records come in their order.
+func (o *origins) at(end int) string {
+	record := bytes.TrimRight(o.text[o.hashed:end], "\r\n")
+	o.hash.Write(record)
+	o.hashed += len(record)
+	return hex.EncodeToString(o.hash.Sum(nil)[:8])
 }
 
 // newTask is a task about which nothing is known yet but who measured it.

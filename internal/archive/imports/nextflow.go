@@ -39,7 +39,8 @@ func readNextflow(f File) (result Result, err error) {
 		return Result{}, f.fail(1, nextflowRemedy, "%w", err)
 	}
 	reader.ReuseRecord = true // only now: the header is kept
-	for record := 1; ; record++ {
+	origins := f.origins()
+	for {
 		cells, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			return result, nil
@@ -66,7 +67,7 @@ func readNextflow(f File) (result Result, err error) {
 		if err != nil {
 			return Result{}, f.fail(line, nextflowRemedy, "%w", err)
 		}
-		t.Origin = f.origin(record)
+		t.Origin = origins.at(int(reader.InputOffset()))
 		result.Tasks = append(result.Tasks, t)
 	}
 }

@@ -25,8 +25,10 @@ func readTime(f File) (result Result, err error) {
 	var t *archive.Task
 	var numbers map[string]string
 	signal := ""
-	begun := 0
+	begun, end := 0, -1
+	origins := f.origins()
 	for i, text := range strings.Split(string(f.Text), "\n") {
+		end += len(text) + 1
 		line, text := i+1, strings.TrimSpace(text)
 		if number, killed := strings.CutPrefix(text, "Command terminated by signal "); killed {
 			signal = "signal " + number
@@ -38,7 +40,6 @@ func readTime(f File) (result Result, err error) {
 		case begins:
 			t, numbers, begun = newTask("time"), make(map[string]string), line
 			t.Account.Command = strings.Fields(strings.Trim(command, `"`))
-			t.Origin = f.origin(len(result.Tasks) + 1)
 			continue
 		case t == nil:
 			continue
@@ -54,6 +55,7 @@ func readTime(f File) (result Result, err error) {
 		if err := fillTime(t, numbers, signal); err != nil {
 			return Result{}, f.fail(begun, timeRemedy, "%w", err)
 		}
+		t.Origin = origins.at(end)
 		t.Account.End = f.Changed.UTC()
 		t.Account.Start = t.Account.End.Add(-seconds(t.Account.WallSeconds))
 		result.Tasks = append(result.Tasks, t)
