@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-	_ "time/tzdata" // zones, also where the system has none
 
 	"github.com/google/go-cmp/cmp"
 
@@ -149,145 +147,6 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestSlurmTyped: what was typed at the prompt may have line ends and bars.
-func TestSlurmTyped(t *testing.T) {
-	const text = `JobID|JobName|State|SubmitLine|Start|End|ExitCode
-7|bash|COMPLETED|salloc -N2 bash -c cd "$0"
-sort in | uniq -c | tee out
-wait|2026-05-04T10:00:00|2026-05-04T11:00:00|0:0
-7.0|sort|COMPLETED|srun sort|2026-05-04T10:00:00|2026-05-04T11:00:00|0:0
-8|uniq|COMPLETED|srun uniq|2026-05-04T10:00:00|2026-05-04T11:00:00|0:0
-`
-	for name, text := range map[string]string{
-		"parsable2": text,
-		"parsable":  strings.NewReplacer("ExitCode", "ExitCode|", "|0:0", "|0:0|").Replace(text),
-		"line ends": strings.ReplaceAll(text, "\n", "\r\n"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := mustFile(t, "sacct.txt")
-			f.Text = []byte(text)
-			got, err := Read("slurm", f)
-			if err != nil || len(got.Tasks) != 2 {
-				t.Fatalf("%d tasks, %v", len(got.Tasks), err)
-			}
-			want := strings.Fields(`salloc -N2 bash -c cd "$0" sort in | uniq -c | tee out wait`)
-			if a := got.Tasks[0].Account; !slices.Equal(a.Command, want) || a.WallSeconds != 3600 || *a.Exit.Code != 0 {
-				t.Errorf("%+v", a)
-			}
-		})
-	}
-}
-
-// TestSlurmNames: the name of a job may have bars, beside what was typed or without it, and
-// another delimiter may be chosen.
-func TestSlurmNames(t *testing.T) {
-	const plain = `JobID|JobName|State|Start|End|ExitCode
-7|align|sort||COMPLETED|2026-05-04T10:00:00|2026-05-04T11:00:00|0:0
-7.batch|batch|COMPLETED|2026-05-04T10:00:00|2026-05-04T11:00:00|0:0
-`
-	const withTyped = `ExitCode|JobID|JobName|Start|End|State|SubmitLine
-0:0|7|align|sort||2026-05-04T10:00:00|2026-05-04T11:00:00|CANCELLED by 1000|sbatch a | b
-`
-	for name, text := range map[string]string{
-		"alone":    plain,
-		"parsable": strings.ReplaceAll(strings.ReplaceAll(plain, "ExitCode", "ExitCode|"), ":0\n", ":0|\n"),
-		"typed":    withTyped,
-		"unit":     strings.ReplaceAll(strings.ReplaceAll(plain, "align|sort|", "align/sort/"), "|", "\x1f"),
-		"two":      strings.ReplaceAll(strings.ReplaceAll(plain, "align|sort|", "align/sort/"), "|", "::"),
-	} {
-		f := mustFile(t, "sacct.txt")
-		f.Text = []byte(text)
-		got, err := Read("", f)
-		if err != nil || len(got.Tasks) != 1 {
-			t.Errorf("%s: %d tasks, %v", name, len(got.Tasks), err)
-			continue
-		}
-		if a := got.Tasks[0]; strings.ReplaceAll(a.Name, "/", "|") != "align|sort|" || a.Account.WallSeconds != 3600 {
-			t.Errorf("%s: %q, %+v", name, a.Name, a.Account)
-		}
-	}
-}
-
-// TestSlurmTimes: a job that was cancelled while it waited has an end and never ran, and one that ran
-// while the clock was turned back may end before its start by the clock.
-func TestSlurmTimes(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const header = "JobID|JobName|State|ExitCode|Start|End|NodeList"
-	for _, tt := range []struct {
-		name, table, want string // no want: it never began
-	}{
-		{"no start", header + "|ElapsedRaw\n1|a|CANCELLED by 7|0:0|None|2026-05-04T10:00:00|None assigned|0", ""},
-		{"start unknown", header + "|Elapsed\n1|a|CANCELLED by 7|0:0|Unknown|2026-05-04T10:00:00|None assigned|00:00:00", ""},
-		{"no start, no time", header + "\n1|a|CANCELLED by 7|0:0|None|2026-05-04T10:00:00|None assigned", ""},
-		{"start is end", header + "\n1|a|CANCELLED by 7|0:0|2026-05-04T10:00:00|2026-05-04T10:00:00|None assigned", ""},
-		{"short", header + "\n1|a|COMPLETED|0:0|2026-05-04T10:00:00|2026-05-04T10:00:00|n1", "08:00:00-08:00:00; wall_seconds=0 exact"},
-		{"no column of starts", "JobID|JobName|State|ExitCode|End|Elapsed\n1|a|COMPLETED|0:0|2026-05-04T10:00:00|00:20:00", "07:40:00-08:00:00; wall_seconds=1200 exact"},
-		{"turned back", header + "|ElapsedRaw\n1|a|COMPLETED|0:0|2026-10-25T02:50:00|2026-10-25T02:10:00|n1|1200", "00:50:00-01:10:00; wall_seconds=1200 exact"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := Read("slurm", File{Name: "it", Text: []byte(tt.table), Local: berlin})
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := ""
-			for _, task := range got.Tasks {
-				_, text, _ = strings.Cut(line(task), "; normal 0; ")
-			}
-			if text != tt.want || (got.Skipped["never began"] == 1) != (tt.want == "") {
-				t.Errorf("%q, left out: %v; want %q", text, got.Skipped, tt.want)
-			}
-			store, err := archive.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
-			if _, err := store.Add(t.Context(), got.Tasks...); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// TestGrown: what was imported already is known when the file has grown, and was written again; and
-// records that are the same to the letter are several.
-func TestGrown(t *testing.T) {
-	trace, timed := string(mustFile(t, "nextflow.tsv").Text), string(mustFile(t, "time.txt").Text)
-	lines := strings.SplitAfter(trace, "\n")
-	for _, tt := range []struct{ name, format, before, after string }{
-		{"trace", "nextflow", lines[0] + lines[1], trace},
-		{"trace without a last line end", "nextflow", lines[0] + strings.TrimSpace(lines[1]), trace},
-		{"trace of equal tasks", "nextflow", lines[0] + lines[1], lines[0] + lines[1] + lines[1]},
-		{"times", "time", timed[:strings.Index(timed, "Command terminated")], timed},
-		{"times of equal tasks", "time", timed, timed + timed},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			store, err := archive.Open(t.Context(), filepath.Join(t.TempDir(), "archive.db"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
-			add := func(text string, written time.Time) (archive.Added, int) {
-				got, err := Read(tt.format, File{Name: "it", Text: []byte(text), Changed: written, Local: time.UTC})
-				if err != nil {
-					t.Fatal(err)
-				}
-				added, err := store.Add(t.Context(), got.Tasks...)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return added, len(got.Tasks)
-			}
-			_, known := add(tt.before, changed)
-			if added, all := add(tt.after, changed.Add(time.Hour)); added.Known != known || added.New != all-known || added.New == 0 {
-				t.Errorf("%+v of %d tasks, %d of them known", added, all, known)
-			}
-		})
-	}
-}
-
 // TestMalformed: the error has the line and what to do.
 func TestMalformed(t *testing.T) {
 	replace := func(old, with string) func(string) string {
@@ -323,6 +182,8 @@ func TestMalformed(t *testing.T) {
 		{"time.txt", replace("10.50", "ten"), 2, "ten"},
 		{"time.txt", func(text string) string { return text[:len(text)-20] }, 37, "no line"},
 		{"time.txt", replace("\tExit status: 0\nCommand terminated", "Command terminated"), 24, "no line"},
+		{"time.txt", replace("User time", "Used time"), 2, "without"},
+		{"time.txt", func(text string) string { return timedLine + `"sh -c a` }, 1, "cut off"},
 		{"time.txt", func(string) string { return "" }, 0, "none of the formats"},
 	} {
 		t.Run(tt.file+" "+tt.want, func(t *testing.T) {
@@ -337,31 +198,6 @@ func TestMalformed(t *testing.T) {
 				t.Errorf("line %d, want %d: %v", e.Line, tt.line, err)
 			}
 		})
-	}
-}
-
-// TestStepOfEqualSizes: a step whose two sizes are the same has both.
-func TestStepOfEqualSizes(t *testing.T) {
-	s, err := readStep(map[string]string{"MaxRSS": "5120K", "MaxVMSize": "5120K"})
-	if err != nil || s.memory != 5120<<10 || s.virtual != 5120<<10 {
-		t.Errorf("%+v, %v", s, err)
-	}
-}
-
-// TestSizesOfSteps: a size that no step has is none of the job.
-func TestSizesOfSteps(t *testing.T) {
-	const begin, step = "JobID|JobName|State|ExitCode|Start|End|", "\n1|a|COMPLETED|0:0|2026-05-04T10:00:00|2026-05-04T11:00:00|\n1.0|a|COMPLETED|0:0|2026-05-04T10:00:00|2026-05-04T11:00:00|5K"
-	for column, want := range map[string]string{
-		"MaxRSS":    "memory.resident_peak_bytes=5120 sampled",
-		"MaxVMSize": "memory.virtual_peak_bytes=5120 sampled",
-	} {
-		got, err := Read("slurm", File{Name: "it", Text: []byte(begin + column + step), Local: time.UTC})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, text, _ := strings.Cut(line(got.Tasks[0]), "exact; "); text != want {
-			t.Errorf("%s: %s", column, text)
-		}
 	}
 }
 

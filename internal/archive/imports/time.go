@@ -15,7 +15,9 @@ const (
 	timeRemedy = "write it with /usr/bin/time -v -o FILE -- CMD"
 	// timedLine begins a record.
 	timedLine = "Command being timed: "
-	// lastLine ends it.
+	// userLine comes after the command, which may have line ends.
+	userLine = "User time (seconds): "
+	// lastLine ends a record.
 	lastLine = "Exit status"
 )
 
@@ -23,26 +25,31 @@ const (
 // own output, is no part of them.
 func readTime(f File) (result Result, err error) {
 	var t *archive.Task
-	var numbers map[string]string
+	var numbers map[string]string // nil: the command goes on
+	var command []string
 	signal := ""
 	begun, end := 0, -1
 	origins := f.origins()
 	for i, text := range strings.Split(string(f.Text), "\n") {
 		end += len(text) + 1
 		line, text := i+1, strings.TrimSpace(text)
-		if number, killed := strings.CutPrefix(text, "Command terminated by signal "); killed {
+		if number, killed := strings.CutPrefix(text, "Command terminated by signal "); killed && t == nil {
 			signal = "signal " + number
 		}
-		command, begins := strings.CutPrefix(text, timedLine)
+		typed, begins := strings.CutPrefix(text, timedLine)
 		switch {
 		case begins && t != nil:
 			return Result{}, f.fail(begun, timeRemedy, "a record without %q at its end", lastLine)
 		case begins:
-			t, numbers, begun = newTask("time"), make(map[string]string), line
-			t.Account.Command = strings.Fields(strings.Trim(command, `"`))
+			t, numbers, begun, command = newTask("time"), nil, line, []string{typed}
 			continue
 		case t == nil:
 			continue
+		case numbers == nil && !strings.HasPrefix(text, userLine):
+			command = append(command, text)
+			continue
+		case numbers == nil:
+			t.Account.Command, numbers = strings.Fields(strings.Trim(strings.Join(command, "\n"), `"`)), make(map[string]string)
 		}
 		at := strings.LastIndex(text, ": ")
 		if at < 0 {
