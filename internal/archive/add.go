@@ -48,7 +48,7 @@ func rowsText(n, columns int) string {
 // Add adds tasks: all that are not there yet, or none.
 func (s *Store) Add(ctx context.Context, tasks ...*Task) (added Added, err error) {
 	for i, t := range tasks {
-		if err := t.check(); err != nil {
+		if err := t.Check(); err != nil {
 			return Added{}, fmt.Errorf("task %d of %d: %w", i+1, len(tasks), err)
 		}
 	}

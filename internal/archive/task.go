@@ -53,8 +53,8 @@ type Asked struct {
 // ErrInvalid says that a task cannot be kept as it is.
 var ErrInvalid = errors.New("not the account of a task")
 
-// check returns an ErrInvalid for what would not be found again or is impossible.
-func (t *Task) check() error {
+// Check returns an ErrInvalid for what would not be found again or is impossible.
+func (t *Task) Check() error {
 	a := &t.Account
 	switch {
 	case t.Schema != SchemaID:
@@ -67,6 +67,8 @@ func (t *Task) check() error {
 		return fmt.Errorf("%w: no time of its end", ErrInvalid)
 	case a.End.Before(a.Start):
 		return fmt.Errorf("%w: its end is before its start", ErrInvalid)
+	case a.Start.Year() < 0 || a.End.Year() > 9999: // no document has such a time
+		return fmt.Errorf("%w: it ran from the year %d to %d", ErrInvalid, a.Start.Year(), a.End.Year())
 	}
 	for _, m := range measures {
 		if v, known := t.Number(m.Field); known && !(v >= 0 && v <= maxNumber) {

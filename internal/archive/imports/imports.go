@@ -106,6 +106,11 @@ func Read(format string, f File) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	for i, t := range result.Tasks {
+		if err := t.Check(); err != nil {
+			return Result{}, &Error{File: f.Name, Err: fmt.Errorf("task %d of %d: %w", i+1, len(result.Tasks), err), Remedy: "correct it there, or take it out"}
+		}
+	}
 	if len(result.Tasks) == 0 && len(result.Skipped) == 0 {
 		return Result{}, &Error{File: f.Name, Err: errors.New("no task is in it"), Remedy: "is it of the format " + format + "?"}
 	}

@@ -184,6 +184,9 @@ func TestMalformed(t *testing.T) {
 		{"time.txt", replace("\tExit status: 0\nCommand terminated", "Command terminated"), 24, "no line"},
 		{"time.txt", replace("User time", "Used time"), 2, "without"},
 		{"time.txt", func(text string) string { return timedLine + `"sh -c a` }, 1, "cut off"},
+		{"attune.json", func(string) string { return `{"schema":"attune.account/1","command":["a"]}` }, 0, "task 1 of 1: not the account of a task: no time of its end"},
+		{"sacct.txt", replace("|3600|", "|-3600|"), 0, "task 1 of 5"},
+		{"nextflow.csv", replace(",1777888800000,", ",999999999999999,"), 0, "the year"},
 		{"time.txt", func(string) string { return "" }, 0, "none of the formats"},
 	} {
 		t.Run(tt.file+" "+tt.want, func(t *testing.T) {
@@ -244,6 +247,11 @@ func FuzzRead(f *testing.F) {
 			f.Add(format, mustFile(f, file.Name()).Text)
 		}
 	}
+	store, err := archive.Open(f.Context(), filepath.Join(f.TempDir(), "archive.db"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = store.Close() }) // nobody reads it
 	f.Fuzz(func(t *testing.T, format string, text []byte) {
 		result, err := Read(format, File{Name: "it", Text: text, Changed: changed, Local: time.UTC})
 		if err != nil {
@@ -252,6 +260,9 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("%T %v with %d tasks", err, err, len(result.Tasks))
 			}
 			return
+		}
+		if _, err := store.Add(t.Context(), result.Tasks...); err != nil {
+			t.Errorf("the archive does not take them: %v", err)
 		}
 		for _, task := range result.Tasks {
 			if task.Source == "" || task.Account.Schema != account.SchemaID && format != "attune" {
