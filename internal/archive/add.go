@@ -45,12 +45,16 @@ func rowsText(n, columns int) string {
 	return row + strings.Repeat(", "+row, n-1)
 }
 
-// Add adds tasks: all that are not there yet, or none.
+// Add adds tasks: all that are not there yet, or none. A server gets neither the environments of their
+// commands nor what was captured of their output.
 func (s *Store) Add(ctx context.Context, tasks ...*Task) (added Added, err error) {
 	for i, t := range tasks {
 		if err := t.Check(); err != nil {
 			return Added{}, fmt.Errorf("task %d of %d: %w", i+1, len(tasks), err)
 		}
+	}
+	if s.shared {
+		tasks = forOthers(tasks)
 	}
 	err = s.engine.Write(ctx, func(tx *sql.Tx) error {
 		if added, err = s.insertAll(ctx, tx, tasks); err != nil {

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/attune-hpc/attune/internal/postgres"
@@ -39,7 +40,23 @@ func openServer(ctx context.Context, url string, o options) (*Store, error) {
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	return &Store{db: s.DB, engine: s, path: s.name}, nil
+	return &Store{db: s.DB, engine: s, path: s.name, shared: true}, nil
+}
+
+// forOthers returns tasks as all may read them who may read an archive: without the environment, of
+// which the rules for secrets know names and forms only, and without what commands wrote.
+func forOthers(tasks []*Task) []*Task {
+	all := slices.Clone(tasks)
+	for i, t := range tasks {
+		if t.Account.Provenance == nil {
+			continue
+		}
+		public, provenance := *t, *t.Account.Provenance
+		provenance.Environment, provenance.Redacted, provenance.Stdout, provenance.Stderr = nil, nil, nil, nil
+		public.Account.Provenance = &provenance
+		all[i] = &public
+	}
+	return all
 }
 
 func (s *server) statement(text string) string { return postgres.Marks(text) }

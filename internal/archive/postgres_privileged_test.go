@@ -39,6 +39,22 @@ func TestServer(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+	t.Run("secrets", func(t *testing.T) {
+		s := mustOpen(t, place(t))
+		for _, want := range []Added{{New: 1}, {Known: 1}} {
+			if added := mustAdd(t, s, withSecrets()); added != want {
+				t.Errorf("%+v, want %+v", added, want)
+			}
+		}
+		if err := s.EachTask(t.Context(), Filter{}, func(task *Task) error {
+			if p := task.Account.Provenance; p == nil || len(p.Inputs) != 1 || p.Environment != nil || p.Stdout != nil || p.Stderr != nil {
+				t.Errorf("%+v", p)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("no such database", func(t *testing.T) {
 		if _, err := Open(t.Context(), server.URL("postgres", "nowhere")); err == nil || !strings.Contains(err.Error(), "createdb") {
 			t.Errorf("error %v", err)

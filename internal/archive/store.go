@@ -19,6 +19,7 @@ type Store struct {
 	db     *sql.DB
 	engine engine
 	path   string
+	shared bool // by several users, who read each other's tasks
 }
 
 // engine is how SQLite and PostgreSQL differ.

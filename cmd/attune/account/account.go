@@ -54,7 +54,9 @@ attune ends with exit code 124. --soft-limit only says so.
 well: what ran with which files, environment and machine. Values of environment
 variables that may be secrets are left out; docs/reference/account.md has the rules.
 Files are read when CMD has ended, and standard streams are captured where they are files:
-CMD sees nothing of it. --crate makes a directory an RO-Crate, with the account in it.`
+CMD sees nothing of it. An archive in a file keeps all of it; one on a server, which others
+read, gets neither environment nor streams. --crate makes a directory an RO-Crate, with the
+account in it.`
 
 const example = `  attune account -- ./my-program input.dat
   attune account --json account.json -- make -j8
