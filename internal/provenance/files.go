@@ -17,7 +17,8 @@ import (
 
 // held is a file that is looked at before and after the command.
 type held struct {
-	path   string
+	path   string   // as it was named, absolute
+	name   string   // the same by a directory without symbolic links, as the kernel has it
 	file   *os.File // nil: it could not be opened
 	before unix.Stat_t
 	err    error
@@ -28,13 +29,17 @@ func hold(path string) *held {
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute
 	}
+	name := path
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		name = filepath.Join(dir, filepath.Base(path))
+	}
 	file, err := regular.OpenKind(path, unix.O_RDONLY, unix.S_IFREG, unix.S_IFDIR)
-	return holdOpen(path, file, err)
+	return holdOpen(path, name, file, err)
 }
 
 // holdOpen holds a file that was opened, or says why it could not be.
-func holdOpen(path string, file *os.File, err error) *held {
-	h := &held{path: path, file: file, err: err}
+func holdOpen(path, name string, file *os.File, err error) *held {
+	h := &held{path: path, name: name, file: file, err: err}
 	if err == nil {
 		h.err = unix.Fstat(int(file.Fd()), &h.before)
 	}
@@ -50,7 +55,7 @@ func (h *held) close() {
 
 // describe reads the file. Input says that it is to be what it was when it was opened.
 func (h *held) describe(ctx context.Context, input bool) account.DataFile {
-	d := account.DataFile{Path: h.path}
+	d := account.DataFile{Path: h.name}
 	if h.err != nil {
 		d.Missing = h.err.Error()
 		return d
@@ -88,6 +93,9 @@ func found(ctx context.Context, files []account.File, declared []account.DataFil
 	known := make(map[string]bool)
 	for _, d := range declared {
 		known[d.Path] = true
+		if target, err := filepath.EvalSymlinks(d.Path); err == nil { // it may be a link itself
+			known[target] = true
+		}
 	}
 	for i := range files {
 		f := &files[i]
@@ -95,7 +103,7 @@ func found(ctx context.Context, files []account.File, declared []account.DataFil
 			continue
 		}
 		file, err := regular.OpenInPlace(f.Path, f.Inodes...)
-		h := holdOpen(f.Path, file, err)
+		h := holdOpen(f.Path, f.Path, file, err)
 		if d := h.describe(ctx, false); d.Missing == "" && !d.Directory {
 			// An input that the command wrote as well is not what it was.
 			d.Found, d.Changed = true, input && f.WasWritten()

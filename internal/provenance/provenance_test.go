@@ -4,6 +4,7 @@ package provenance
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -160,6 +161,35 @@ func TestReplacedOutputs(t *testing.T) {
 	}
 	if p := r.End(t.Context(), files); len(p.Outputs) > 0 {
 		t.Errorf("%+v", p.Outputs)
+	}
+}
+
+// TestDirectoryByLink: a file is there once, by the path that the kernel has for it, also where the
+// working directory was reached by a symbolic link.
+func TestDirectoryByLink(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, link := filepath.Join(top, "gpfs"), filepath.Join(top, "home")
+	if err := errors.Join(os.Mkdir(home, 0o700), os.Symlink("gpfs", link), os.Symlink("data", filepath.Join(home, "in"))); err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, filepath.Join(home, "data"), "abc")
+	t.Chdir(link)
+	t.Setenv("PWD", link)
+	r := Begin(Options{Inputs: []string{"in"}, Outputs: []string{"out"}})
+	mustWrite(t, "out", "abc")
+	data, out := filepath.Join(home, "data"), filepath.Join(home, "out")
+	p := r.End(t.Context(), []account.File{
+		{Path: data, Read: new(uint64(3)), Inodes: []uint64{inodeOf(t, data)}}, {Path: out, Written: new(uint64(3)), Inodes: []uint64{inodeOf(t, out)}},
+	})
+	// The input has the name that was given, of a link: it is this name that the command knows.
+	if len(p.Inputs) != 1 || p.Inputs[0].Path != filepath.Join(home, "in") || p.Inputs[0].Changed || p.Inputs[0].SHA256 == "" {
+		t.Errorf("inputs %+v", p.Inputs)
+	}
+	if len(p.Outputs) != 1 || p.Outputs[0].Path != out || p.Outputs[0].Found {
+		t.Errorf("outputs %+v", p.Outputs)
 	}
 }
 

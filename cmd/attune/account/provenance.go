@@ -69,6 +69,9 @@ func openCrate(dir string) (root *os.Root, err error) {
 		err = os.MkdirAll(dir, 0o777)
 	}
 	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir) // as the kernel has the names of the files in it
+	}
+	if err == nil {
 		root, err = os.OpenRoot(dir)
 	}
 	for _, name := range []string{crate.MetadataFile, recordFile} {

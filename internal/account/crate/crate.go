@@ -26,8 +26,8 @@ const (
 
 // Options say what a crate is of.
 type Options struct {
-	// Root is the crate's directory, an absolute path: files in it are named relative to it, and
-	// others by file: addresses. Empty: there is no directory.
+	// Root is the crate's directory, an absolute path without symbolic links, as those of the files
+	// are: files in it are named relative to it, and others by file: addresses. Empty: there is no directory.
 	Root string
 	// Record is the name of the file below Root that has the account; empty: none.
 	Record string
