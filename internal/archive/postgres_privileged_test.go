@@ -46,7 +46,7 @@ func TestServer(t *testing.T) {
 				t.Errorf("%+v, want %+v", added, want)
 			}
 		}
-		if err := s.EachTask(t.Context(), Filter{}, func(task *Task) error {
+		if err := s.EachTask(t.Context(), Filter{}, func(_ string, task *Task) error {
 			if p := task.Account.Provenance; p == nil || len(p.Inputs) != 1 || p.Environment != nil || p.Stdout != nil || p.Stderr != nil {
 				t.Errorf("%+v", p)
 			}

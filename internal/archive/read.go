@@ -106,9 +106,9 @@ func (s *Store) Each(ctx context.Context, f Filter, do func(Summary) error) erro
 	return s.engine.explain(rows.Err())
 }
 
-// EachTask calls do with each task of a filter, the latest first, until it fails. Others can
-// write meanwhile: it reads all ids first, and then one task after the other.
-func (s *Store) EachTask(ctx context.Context, f Filter, do func(*Task) error) error {
+// EachTask calls do with each task of a filter and its id, the latest first, until it fails. Others
+// can write meanwhile: it reads all ids first, and then one task after the other.
+func (s *Store) EachTask(ctx context.Context, f Filter, do func(id string, t *Task) error) error {
 	var ids []string
 	if err := s.Each(ctx, f, func(t Summary) error {
 		ids = append(ids, t.ID)
@@ -124,7 +124,7 @@ func (s *Store) EachTask(ctx context.Context, f Filter, do func(*Task) error) er
 		if err != nil {
 			return err
 		}
-		if err := do(t); err != nil {
+		if err := do(id, t); err != nil {
 			return err
 		}
 	}

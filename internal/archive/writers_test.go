@@ -106,7 +106,7 @@ func TestWriteWhileTasksAreRead(t *testing.T) {
 			reader, writer := mustOpenJournal(t, path, journal), mustOpenJournal(t, path, journal)
 			mustAdd(t, reader, newTask("a", 1), newTask("a", 2), newTask("a", 3))
 			var seen []string
-			err := reader.EachTask(t.Context(), Filter{}, func(task *Task) error {
+			err := reader.EachTask(t.Context(), Filter{}, func(_ string, task *Task) error {
 				seen = append(seen, task.Job)
 				_, err := writer.Add(t.Context(), newTask("b", len(seen)))
 				return err

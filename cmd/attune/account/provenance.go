@@ -90,7 +90,7 @@ func openCrate(dir string) (root *os.Root, err error) {
 
 // writeCrate writes the account into a crate's directory, and the description of the crate.
 func writeCrate(root *os.Root, a *account.Account) error {
-	description, err := crate.Metadata(crate.Options{Root: root.Name(), Record: recordFile}, a)
+	description, err := crate.Metadata(crate.Options{Root: root.Name(), Record: recordFile}, crate.Run{Account: a})
 	if err != nil {
 		return err
 	}

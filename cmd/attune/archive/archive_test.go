@@ -196,6 +196,19 @@ func TestOwnAccounts(t *testing.T) {
 	}
 }
 
+// TestCrateOfEqualTasks: each is an action, also where their accounts are the same to the letter.
+func TestCrateOfEqualTasks(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	twice := filepath.Join(t.TempDir(), "twice.txt")
+	if err := os.WriteFile(twice, []byte(strings.Repeat(mustRead(t, samples+"time.txt"), 2)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, mustAttune(t, "import", twice), "added: 4")
+	if n := strings.Count(mustAttune(t, "export", "--format", "ro-crate"), `"ActivateAction"`); n != 4 {
+		t.Errorf("%d actions", n)
+	}
+}
+
 // TestPlace: the archive is where the flag says, else the environment, else the last file
 // that says it; a password stands on no command line.
 func TestPlace(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
-	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/account/crate"
 	"github.com/attune-hpc/attune/internal/archive"
 	"github.com/attune-hpc/attune/internal/archive/imports"
@@ -184,21 +183,21 @@ func export(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Write
 	buffered := bufio.NewWriter(out)
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)
-	err := s.EachTask(cmd.Context(), f, func(t *archive.Task) error { return encoder.Encode(t) })
+	err := s.EachTask(cmd.Context(), f, func(_ string, t *archive.Task) error { return encoder.Encode(t) })
 	return errors.Join(err, buffered.Flush())
 }
 
 // exportCrate writes the description of a crate with all tasks.
 func exportCrate(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Writer) error {
-	var accounts []*account.Account
-	if err := s.EachTask(cmd.Context(), f, func(t *archive.Task) error {
+	var runs []crate.Run
+	if err := s.EachTask(cmd.Context(), f, func(id string, t *archive.Task) error {
 		t.Account.Tree = nil // no part of the description, and by far the largest of an account
-		accounts = append(accounts, &t.Account)
+		runs = append(runs, crate.Run{ID: id, Account: &t.Account})
 		return nil
 	}); err != nil {
 		return err
 	}
-	text, err := crate.Metadata(crate.Options{}, accounts...)
+	text, err := crate.Metadata(crate.Options{}, runs...)
 	if errors.Is(err, crate.ErrEmpty) {
 		return &exitcode.Error{Code: exitcode.Usage, Err: err, Remedy: "see attune archive list for what there is"}
 	}

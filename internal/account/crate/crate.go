@@ -33,6 +33,13 @@ type Options struct {
 	Record string
 }
 
+// Run is a run of a command.
+type Run struct {
+	// ID tells runs of a crate apart, in letters and digits; empty where there is but one.
+	ID      string
+	Account *account.Account
+}
+
 // entity is one of the description.
 type entity map[string]any
 
@@ -55,21 +62,22 @@ var ErrEmpty = errors.New("no run to describe")
 
 // Metadata returns the description of runs, JSON-LD, indented, with a newline at its end. The
 // description's date is that of the last end.
-func Metadata(options Options, accounts ...*account.Account) ([]byte, error) {
-	if len(accounts) == 0 {
+func Metadata(options Options, runs ...Run) ([]byte, error) {
+	if len(runs) == 0 {
 		return nil, ErrEmpty
 	}
 	g := &graph{options: options, known: make(map[string]entity)}
-	last := accounts[0].End
-	for _, a := range accounts {
-		g.addRun(a)
-		if a.End.After(last) {
-			last = a.End
+	first := runs[0].Account
+	last := first.End
+	for _, r := range runs {
+		g.addRun(r)
+		if end := r.Account.End; end.After(last) {
+			last = end
 		}
 	}
-	name := "Run of " + title(accounts[0])
-	if len(accounts) > 1 {
-		name = fmt.Sprintf("%d runs, of %s and others", len(accounts), title(accounts[0]))
+	name := "Run of " + title(first)
+	if len(runs) > 1 {
+		name = fmt.Sprintf("%d runs, of %s and others", len(runs), title(first))
 	}
 	head := []entity{
 		{"@id": MetadataFile, "@type": "CreativeWork", "conformsTo": reference{specification}, "about": reference{"./"}},
@@ -114,7 +122,8 @@ func (g *graph) add(e entity) reference {
 	return reference{id}
 }
 
-// addData adds a file or directory. Relative names are of what lies in the crate.
+// addData adds a file or directory. Relative names are of what lies in the crate. A file that another run
+// found with another content is another entity.
 func (g *graph) addData(d account.DataFile) reference {
 	e := entity{"@id": g.address(d.Path, d.Directory), "@type": "File", "name": filepath.Base(d.Path)}
 	if d.Directory {
@@ -124,6 +133,9 @@ func (g *graph) addData(d account.DataFile) reference {
 	}
 	if d.SHA256 != "" {
 		e["sha256"] = d.SHA256
+		if known := g.known[fmt.Sprint(e["@id"])]; known != nil && known["sha256"] != d.SHA256 {
+			e["@id"] = fmt.Sprintf("%s#sha256-%s", e["@id"], d.SHA256[:16])
+		}
 	}
 	if !d.Modified.IsZero() {
 		e["dateModified"] = d.Modified.Format(time.RFC3339Nano)

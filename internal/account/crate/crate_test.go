@@ -5,6 +5,7 @@ package crate
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -40,13 +41,13 @@ func TestProcessRunCrate(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		options Options
-		runs    []*account.Account
+		runs    []Run
 		files   []string // names in the crate that are wanted
 	}{
-		{"in its directory", Options{Root: "/work/run", Record: "account.json"}, []*account.Account{run()},
+		{"in its directory", Options{Root: "/work/run", Record: "account.json"}, []Run{{Account: run()}},
 			[]string{"in%20put%3A1.fa", "out", "account.json", "file:///data/reference/"}},
-		{"without a directory", Options{}, []*account.Account{run(), failed}, []string{"file:///work/run/in%20put:1.fa", "file:///work/run/out"}},
-		{"without provenance", Options{}, []*account.Account{failed}, nil},
+		{"without a directory", Options{}, []Run{{"a", run()}, {"b", failed}}, []string{"file:///work/run/in%20put:1.fa", "file:///work/run/out"}},
+		{"without provenance", Options{}, []Run{{Account: failed}}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text, err := Metadata(tt.options, tt.runs...)
@@ -64,6 +65,38 @@ func TestProcessRunCrate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRunsOfTheSameFile: what several runs have written to one path is an entity for each content, and
+// runs whose accounts have the same times are several.
+func TestRunsOfTheSameFile(t *testing.T) {
+	var runs []Run
+	sums := []string{strings.Repeat("aa", 32), strings.Repeat("bb", 32), strings.Repeat("bb", 32)}
+	for i, sum := range sums {
+		a := run()
+		a.Provenance.Outputs[0].SHA256 = sum
+		runs = append(runs, Run{ID: fmt.Sprint("task", i), Account: a})
+	}
+	text, err := Metadata(Options{}, runs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := readCrate(t, text)
+	c.checkRoot(t, len(runs))
+	results := make(map[string]bool)
+	for i, action := range c.actions {
+		ids := c.references(action["result"])
+		if len(ids) != 1 || c.byID[ids[0]]["sha256"] != sums[i] || action["@id"] != fmt.Sprint("#run-task", i) {
+			t.Errorf("run %d: %v with the results %v", i, action["@id"], ids)
+		}
+		results[ids[0]] = true
+		if !slices.Contains(c.references(c.root["hasPart"]), ids[0]) {
+			t.Errorf("%s is no part of the crate", ids[0])
+		}
+	}
+	if len(results) != 2 {
+		t.Errorf("entities %v", results)
 	}
 }
 

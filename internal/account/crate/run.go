@@ -3,8 +3,6 @@
 package crate
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -16,9 +14,12 @@ import (
 )
 
 // addRun adds a run: an action, its tool, its files, whoever ran it, and what it took.
-func (g *graph) addRun(a *account.Account) {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d", a.Host.Name, a.Command, a.Start.UnixNano(), a.End.UnixNano()))
-	id := "#run-" + hex.EncodeToString(sum[:8])
+func (g *graph) addRun(r Run) {
+	a := r.Account
+	id := "#run"
+	if r.ID != "" {
+		id += "-" + fragment(r.ID)
+	}
 	action := entity{
 		"@id": id, "@type": "CreateAction", "name": "Run of " + title(a), "description": strings.Join(a.Command, " "),
 		"startTime": a.Start.Format(time.RFC3339Nano), "endTime": a.End.Format(time.RFC3339Nano),
