@@ -78,14 +78,14 @@ func (j Job) lock(patience time.Duration) (*os.File, error) {
 // RemoveDeadJobs removes the folders of the user's packed jobs on this node
 // whose controller was killed.
 func RemoveDeadJobs(u User) {
-	for _, base := range u.runtimeBases() {
+	for _, base := range u.ownBases() {
 		entries, err := os.ReadDir(base)
 		if err != nil {
-			continue // most bases do not exist
+			continue // another run has removed it
 		}
 		for _, entry := range entries {
 			job := Job{Path: filepath.Join(base, entry.Name())}
-			if strings.HasPrefix(entry.Name(), jobPrefix) && u.own(job.Path, 0o700) == nil {
+			if strings.HasPrefix(entry.Name(), jobPrefix) && u.checkOwn(job.Path) == nil {
 				job.removeIfDead()
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +37,12 @@ func (u User) runtimeBases() []string {
 		list = append(list, filepath.Join(dir, name))
 	}
 	return append(list, "/tmp/"+name, "/dev/shm/"+name)
+}
+
+// ownBases lists those of them that are there and the user's own: what is in another one
+// was put there by somebody else.
+func (u User) ownBases() []string {
+	return slices.DeleteFunc(u.runtimeBases(), func(base string) bool { return u.checkOwn(base) != nil })
 }
 
 // caches lists where the installed library may be, best first.
@@ -115,6 +122,11 @@ func (u User) own(dir string, mode os.FileMode) error {
 	if err := os.Mkdir(dir, mode); err != nil && !os.IsExist(err) {
 		return err
 	}
+	return u.checkOwn(dir)
+}
+
+// checkOwn accepts a directory that is there as own does.
+func (u User) checkOwn(dir string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {
 		return &os.PathError{Op: "lstat", Path: dir, Err: err}

@@ -45,7 +45,9 @@ func Create(u User) (*Dir, error) {
 }
 
 func createBelow(u User, base string) (*Dir, error) {
-	removeStale(base)
+	if u.checkOwn(base) == nil { // a link in another user's base may lead to any file of this one
+		removeStale(base)
+	}
 	path, err := makeBelow(u, base)
 	if err != nil {
 		return nil, err

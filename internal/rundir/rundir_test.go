@@ -5,6 +5,7 @@ package rundir
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -108,7 +109,8 @@ func TestPlacesThatAreNotOurs(t *testing.T) {
 			base, fallback := shortTemp(t), shortTemp(t)
 			runtime := tt.prepare(t, base)
 			u := userWith(map[string]string{"XDG_RUNTIME_DIR": runtime, "TMPDIR": fallback})
-			u.UID = os.Geteuid()
+			precious, held := prepareTraps(t, filepath.Join(runtime, "attune"))
+			RemoveDeadJobs(u)
 			dir, err := Create(u)
 			if err != nil {
 				t.Fatal(err)
@@ -117,8 +119,46 @@ func TestPlacesThatAreNotOurs(t *testing.T) {
 			if strings.HasPrefix(dir.Path, runtime) {
 				t.Errorf("%s was used", dir.Path)
 			}
+			for _, path := range precious {
+				if _, err := os.Stat(path); err != nil {
+					t.Errorf("removed through a link: %v", err)
+				}
+			}
+			if found := Running(u); slices.Contains(found, held) {
+				t.Errorf("%s counts as the user's own run", held)
+			}
 		})
 	}
+}
+
+// prepareTraps puts into a base what another user may have put there: runs and jobs that
+// look dead and lead to the user's own files, and a run that lives. It returns those
+// files and that run; nothing where the base is no directory.
+func prepareTraps(t *testing.T, base string) (precious []string, held string) {
+	t.Helper()
+	if info, err := os.Stat(base); err != nil || !info.IsDir() {
+		return nil, ""
+	}
+	for _, name := range []string{prefix, jobPrefix} {
+		own, trap := shortTemp(t), filepath.Join(base, name+"dead")
+		path := filepath.Join(own, "precious", "file")
+		must(t, os.Mkdir(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, nil, 0o600))
+		if name == prefix {
+			must(t, os.WriteFile(filepath.Join(own, lockName), nil, 0o600))
+			must(t, os.Symlink(own, trap))
+		} else {
+			must(t, os.Rename(own, trap))
+			path = filepath.Join(trap, "precious", "file")
+		}
+		precious = append(precious, path)
+	}
+	held = filepath.Join(base, prefix+"held")
+	must(t, os.Mkdir(held, 0o700))
+	f, err := lock(filepath.Join(held, lockName))
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	return precious, held
 }
 
 func TestRuntimeBases(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 // Running lists the directories of the user's runs whose process lives, as
 // [Dir.Path] has them, in no particular order.
-func Running(u User) []string { return runningIn(u.runtimeBases()) }
+func Running(u User) []string { return runningIn(u.ownBases()) }
 
 // RunningOfOthers lists the same of all other users, by their ids, where they
 // usually are: a TMPDIR of somebody else is not known. What is in there is in
@@ -47,7 +47,7 @@ func runningIn(bases []string) []string {
 	for _, base := range bases {
 		entries, err := os.ReadDir(base)
 		if err != nil {
-			continue // most bases do not exist
+			continue // another run has removed it, or it is closed to us
 		}
 		for _, entry := range entries {
 			path := filepath.Join(base, entry.Name())
