@@ -179,13 +179,19 @@ func TestProbeAddAndRemove(t *testing.T) {
 }
 
 // With --follow, what a process forks is measured in as well, and a watch lasts
-// as long as any of them.
+// as long as any of them, also where the point cannot be placed in one of them.
 func TestProbeFollow(t *testing.T) {
 	k := newProbeTest(t)
 	watched := make(chan []event, 1)
 	go func() { watched <- k.watch(t, nil, "--follow", "steps:step") }()
 	processes := strconv.Itoa(k.PID)
 	k.awaitHits(t, processes)
+	if err := k.Say("e"); err != nil {
+		t.Fatal(err)
+	}
+	other := k.Line(t)
+	isRefusal := func(l listed) bool { return l.State == "refused" }
+	patience.Until(t, "a refusal in "+other, func() bool { return slices.ContainsFunc(k.list(t, other), isRefusal) })
 	for range 2 {
 		if err := k.Say("f"); err != nil {
 			t.Fatal(err)

@@ -90,14 +90,15 @@ func show(ctx context.Context, p *cli.Env, flags watchFlags, held []*holder, poi
 	if flags.in.session != "" {
 		name = nil // its processes may be on another machine
 	}
+	var pids []int32
+	for _, h := range held {
+		pids = append(pids, h.pids...)
+	}
+	asked := len(pids) * len(points)
 	printer := probeview.New(probeview.Options{
-		Output: p.Stdout, Notes: p.Stderr, JSON: flags.json, Histogram: flags.histogram, Caller: name,
+		Output: p.Stdout, Notes: p.Stderr, Pids: pids, JSON: flags.json, Histogram: flags.histogram, Caller: name,
 		Top: flags.top, Screen: flags.top > 0 && term.IsTerminal(unix.Stdout), Columns: columns,
 	})
-	asked := 0
-	for _, h := range held {
-		asked += len(h.pids) * len(points)
-	}
 	until := newLimit(flags.duration, cancel)
 	defer until.stop()
 	printAll(printer, events, flags.interval, until, asked, cancel)
@@ -110,7 +111,10 @@ func show(ctx context.Context, p *cli.Env, flags watchFlags, held []*holder, poi
 			return cli.Said(err)
 		}
 	}
-	if until.past() && !printer.Placed() && printer.Refused() < asked {
+	if printer.Placed() {
+		return nil
+	}
+	if until.past() && printer.Refused() < asked {
 		return &exitcode.Error{
 			Code: exitcode.Failure, Err: fmt.Errorf("no measure point was in place within %v", patience),
 			Remedy: "a process has to run, or to come to a safe point, for that",
@@ -151,7 +155,8 @@ type seen struct {
 }
 
 // printAll shows events until there are no more, and intervals. It gives up
-// when all points that were asked for are refused, or nothing can be written.
+// when all points that were asked for are refused and none ever was in place, or nothing can
+// be written: a process may execute a program that has no such place, and another one later.
 func printAll(printer *probeview.Printer, events <-chan seen, interval time.Duration, until *limit, asked int, giveUp func()) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -169,7 +174,8 @@ func printAll(printer *probeview.Printer, events <-chan seen, interval time.Dura
 				until.begin()
 			}
 		}
-		if refused := printer.Refused(); printer.Err() != nil || refused > 0 && refused == asked {
+		refused := printer.Refused()
+		if printer.Err() != nil || !printer.Placed() && refused > 0 && refused == asked {
 			giveUp()
 		}
 	}

@@ -27,6 +27,8 @@ type Options struct {
 	// Notes takes what becomes of points and processes; with JSON it goes to
 	// Output as well.
 	Notes io.Writer
+	// Pids are the processes that were asked for; others are descendants that are followed.
+	Pids []int32
 	// JSON writes one document per line.
 	JSON bool
 	// Histogram shows how values are distributed.
@@ -92,9 +94,16 @@ func New(options Options) *Printer {
 	return p
 }
 
-// Refused is how many points, counted once in each process, are refused as
-// things stand.
-func (p *Printer) Refused() int { return len(p.refused) }
+// Refused is how many points, counted once in each process that was asked for, are
+// refused as things stand.
+func (p *Printer) Refused() (n int) {
+	for at := range p.refused {
+		if slices.Contains(p.options.Pids, at.pid) {
+			n++
+		}
+	}
+	return n
+}
 
 // Event takes one message of a stream; streams are told apart by any number.
 func (p *Printer) Event(stream int, m *attunev1.WatchProbesResponse) {
@@ -115,6 +124,9 @@ func (p *Printer) Event(stream int, m *attunev1.WatchProbesResponse) {
 				at.on.turn(false, p.options.now(), p.since)
 			}
 		}
+		maps.DeleteFunc(p.refused, func(at asked, _ string) bool { // of descendants there may be any number
+			return at.pid == e.Ended && !slices.Contains(p.options.Pids, at.pid)
+		})
 		if p.options.JSON {
 			p.line(map[string]any{"kind": "ended", "time": p.options.now(), "pid": e.Ended})
 			return

@@ -154,9 +154,10 @@ func TestFirstBar(t *testing.T) {
 }
 
 // A point that is refused twice is one point, one that is placed later none,
-// and two sessions number theirs alike.
+// and two sessions number theirs alike. That of a descendant was not asked for, and is
+// forgotten with its process.
 func TestRefused(t *testing.T) {
-	p, out := view(Options{}, "a:f")
+	p, out := view(Options{Pids: []int32{8, 9}}, "a:f")
 	tell := func(stream int, pid int32, state attunev1.PointState, reason string) {
 		p.Event(stream, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Probe{Probe: &attunev1.Probe{
 			Text: "b:g", Pid: pid, Number: 5, Status: &attunev1.PointStatus{Point: 3, State: state, Reason: reason},
@@ -169,6 +170,13 @@ func TestRefused(t *testing.T) {
 	tell(2, 9, refused, "no such object")
 	if p.Refused() != 2 || strings.Count(out.String(), "no such object") != 2 {
 		t.Errorf("%d refused, told as %s", p.Refused(), out)
+	}
+	for range 2 { // the second has the number of the first
+		tell(1, 10, refused, "no such program")
+		p.Event(1, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Ended{Ended: 10}})
+	}
+	if p.Refused() != 2 || len(p.refused) != 2 || strings.Count(out.String(), "no such program") != 2 {
+		t.Errorf("%d refused with a descendant, %d known, told as %s", p.Refused(), len(p.refused), out)
 	}
 	tell(1, 8, refused, "no such symbol")
 	tell(2, 9, placed, "")
