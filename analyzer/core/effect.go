@@ -54,7 +54,11 @@ func (all changes) failure() string {
 	for _, ch := range all {
 		switch ch.outcome {
 		case attunev1.Outcome_OUTCOME_REFUSED, attunev1.Outcome_OUTCOME_FAILED:
-			return fmt.Sprintf("%s in process %d: %s", ch.spec.GetKnob(), ch.spec.GetProcess(), ch.result.GetReason())
+			not := ""
+			if ch.first > 0 {
+				not = " could not be made again"
+			}
+			return fmt.Sprintf("%s in process %d%s: %s", ch.spec.GetKnob(), ch.spec.GetProcess(), not, ch.result.GetReason())
 		}
 	}
 	return "not all changes were answered"

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -46,8 +48,20 @@ func (o *outcomes) noteResult(ev Result) {
 	case p.state == StateUndoing || p.state == StateTurning:
 		p.reason = ev.Result.GetReason() // still in force: asked again
 	default:
-		ch.result, ch.outcome = ev.Result, outcome
+		ch.outcome = outcome
+		ch.noteRefusal(ev.Result)
 	}
+}
+
+// noteRefusal notes why the change is not made. Of one that took effect before, and is not
+// made again, the values of that time stay known.
+func (ch *change) noteRefusal(result *attunev1.ActionResult) {
+	if ch.result == nil || ch.first == 0 {
+		ch.result = result
+		return
+	}
+	ch.result = proto.CloneOf(ch.result) // others have the old one
+	ch.result.Outcome, ch.result.Reason = result.GetOutcome(), result.GetReason()
 }
 
 // noteLapse notes changes that are not in force any more, though nobody asked for

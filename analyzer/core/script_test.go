@@ -374,7 +374,11 @@ func render(views []ProposalView) string {
 	for _, p := range views {
 		fmt.Fprintf(&out, "%s/%s %s advice=%s times=%d: %s\n", p.Tunlet, p.ID, p.State, p.AdviceID, p.Times, p.Reason)
 		for _, ch := range p.Changes {
-			fmt.Fprintf(&out, "  %s %s@%d %s applied=%v undone=%v\n", ch.ID, ch.Knob, ch.Process, ch.Outcome, ch.AppliedAt, ch.UndoneAt)
+			fmt.Fprintf(&out, "  %s %s@%d %s applied=%v undone=%v", ch.ID, ch.Knob, ch.Process, ch.Outcome, ch.AppliedAt, ch.UndoneAt)
+			if old := ch.Result.GetOldValue(); old != nil {
+				fmt.Fprintf(&out, " old=%d: %s", old.GetInteger(), ch.Result.GetReason())
+			}
+			out.WriteByte('\n')
 		}
 	}
 	return out.String()

@@ -65,12 +65,15 @@ func (f *fates) count(before, now *proposal) {
 		was := f.last[ch.GetSpec().GetId()]
 		turned := func(to attunev1.Outcome) uint64 { return one(ch.GetOutcome() == to && was.GetOutcome() != to) }
 		refused := turned(attunev1.Outcome_OUTCOME_REFUSED)
+		if tookEffect(ch) { // it was refused when it was to be made again, and is undone
+			refused = 0
+		}
 		if ch.GetOutcome() == attunev1.Outcome_OUTCOME_UNSPECIFIED {
 			refused = refusals
 		}
 		kept := now.keeps(ch) && !was.kept
 		proven = proven || kept
-		f.add(now.GetTunlet(), "applied", one(ch.GetAppliedNanos() > 0 && was.GetAppliedNanos() == 0))
+		f.add(now.GetTunlet(), "applied", one(tookEffect(ch) && !tookEffect(was.RecordedChange)))
 		f.add(now.GetTunlet(), stateKept, one(kept))
 		f.add(now.GetTunlet(), report.VerdictUndone, one(now.gaveBack(ch) && !was.of.gaveBack(was.RecordedChange)))
 		f.add(now.GetTunlet(), stateRefused, refused)
@@ -102,7 +105,8 @@ func (p *proposal) keeps(ch *attunev1.RecordedChange) bool {
 // gaveBack reports whether a change of a proposal was undone for good, and not to compare, or
 // while the rest is being undone.
 func (p *proposal) gaveBack(ch *attunev1.RecordedChange) bool {
-	if ch.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+	refusedAgain := ch.GetOutcome() == attunev1.Outcome_OUTCOME_REFUSED && tookEffect(ch)
+	if ch.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE && !refusedAgain {
 		return false
 	}
 	switch p.GetState() {
@@ -111,6 +115,18 @@ func (p *proposal) gaveBack(ch *attunev1.RecordedChange) bool {
 	}
 	return false
 }
+
+// isBack reports whether the original value is back, if it ever was away: a change that was
+// taken back to compare may have been made again since.
+func isBack(ch *attunev1.RecordedChange) bool {
+	switch ch.GetOutcome() {
+	case attunev1.Outcome_OUTCOME_APPLIED, attunev1.Outcome_OUTCOME_GONE, attunev1.Outcome_OUTCOME_OVERRIDDEN:
+		return false
+	}
+	return true
+}
+
+func tookEffect(ch *attunev1.RecordedChange) bool { return ch.GetAppliedNanos() > 0 }
 
 func (f *fates) add(tunlet, result string, n uint64) {
 	if n > 0 {

@@ -44,6 +44,8 @@ func TestFates(t *testing.T) {
 		p.Changes = p.GetChanges()[1:]
 		return p
 	}
+	again := step(1, "failed", 2, refused)
+	again.Changes[0].AppliedNanos = 1
 	canary := step(1, stateKept, 3, applied)
 	canary.Canary = true
 	sibling := step(2, stateKept, 3, none, applied)
@@ -84,6 +86,10 @@ func TestFates(t *testing.T) {
 			"its other process ends between two turns", []*attunev1.RecordedProposal{
 				step(1, "judging", 0, applied, applied), step(1, "judging", 0, undone, undone), step(1, "ended", 0, gone, undone),
 			}, map[string]uint64{"applied": 2, "undone": 1}, nil,
+		},
+		{
+			"refused when it was to be made again", []*attunev1.RecordedProposal{step(1, stateKept, 2, applied), step(1, "judging", 2, undone), again, again},
+			map[string]uint64{"applied": 1, "kept": 1, "undone": 1}, []float64{2},
 		},
 		{
 			"partly", []*attunev1.RecordedProposal{step(1, "applying", 0, applied, refused, failed), step(1, "failed", 0, undone, refused, failed)},

@@ -106,7 +106,7 @@ func (ps *proposals) change(p *proposal, ch *attunev1.RecordedChange, start time
 		at, sec := start.Add(time.Duration(ch.GetAppliedNanos())), seconds(ch.GetAppliedNanos())
 		out.AppliedAt, out.AppliedSeconds = &at, &sec
 	}
-	if ch.GetUndoneNanos() > 0 && ch.GetOutcome() == attunev1.Outcome_OUTCOME_UNDONE {
+	if ch.GetUndoneNanos() > 0 && isBack(ch) {
 		sec := seconds(ch.GetUndoneNanos())
 		out.UndoneSeconds = &sec
 	}
@@ -123,9 +123,10 @@ func newValue(ch *attunev1.RecordedChange) report.Value {
 	return report.ValueOf(attunev1.DescribeAction(ch.GetSpec().GetAction()).Value)
 }
 
-// reason returns why a change has its verdict: its own trouble first.
+// reason returns why a change has its verdict: its own trouble first, unless it had taken effect.
 func reason(p *proposal, ch *attunev1.RecordedChange) string {
-	failed := ch.GetOutcome() == attunev1.Outcome_OUTCOME_REFUSED || ch.GetOutcome() == attunev1.Outcome_OUTCOME_FAILED
+	failed := ch.GetAppliedNanos() == 0 &&
+		(ch.GetOutcome() == attunev1.Outcome_OUTCOME_REFUSED || ch.GetOutcome() == attunev1.Outcome_OUTCOME_FAILED)
 	switch {
 	case failed && ch.GetResult().GetReason() != "":
 		return ch.GetResult().GetReason()
@@ -139,10 +140,13 @@ func reason(p *proposal, ch *attunev1.RecordedChange) string {
 func (p *proposal) verdict() string {
 	switch state := p.GetState(); state {
 	case report.VerdictFailed:
-		if !slices.ContainsFunc(p.GetChanges(), notRefused) {
-			return report.VerdictRefused
+		switch {
+		case slices.ContainsFunc(p.GetChanges(), notRefused):
+			return state
+		case slices.ContainsFunc(p.GetChanges(), tookEffect): // and was refused when it was to be made again
+			return report.VerdictUndone
 		}
-		return state
+		return report.VerdictRefused
 	case report.VerdictKept, report.VerdictUndone:
 		return state
 	}
