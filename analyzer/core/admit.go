@@ -137,7 +137,7 @@ func (a *admission) giveBack(p *proposal) {
 func (a *admission) renew(o *proposal) *proposal {
 	spec := proto.CloneOf(o.spec)
 	spec.Changes = nil
-	for _, ch := range o.changes {
+	for _, ch := range o.gaveUp {
 		if a.processes.runs(ch.spec.GetProcess()) {
 			spec.Changes = append(spec.Changes, proto.CloneOf(ch.spec))
 		}

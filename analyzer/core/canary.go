@@ -71,9 +71,13 @@ func (c *canaries) sendAhead(p *proposal, process uint64) {
 }
 
 // followCanary lets what waits for a canary follow its fate. Where its process
-// ended before the verdict, the others are tried without it.
+// ended before the verdict, the others are tried without it. Where of a kept one only
+// the canary was left, its tunlet hears that nothing is any more.
 func (c *canaries) followCanary(canary *proposal, to State, reason string) {
 	p := canary.whole
+	if p.state == StateKept && len(p.changes.inForce()) == 0 {
+		c.notifyState(p, to.proto(), reason)
+	}
 	if p.state != StateWaiting || to == StateEnded {
 		return
 	}

@@ -56,6 +56,9 @@ func (e *endings) settle(p *proposal) {
 	p.trial.End()
 	e.line.leave(p)
 	e.archive.finish(p)
+	if whole := p.whole; whole != nil && whole.state == StateKept && !whole.closed && len(whole.changes.inForce()) == 0 {
+		e.closeKept(whole) // it was left for its canary
+	}
 }
 
 // revive has a proposal that has ended on its way again.
@@ -73,6 +76,10 @@ func (e *endings) endWithProcesses(p *proposal) {
 	}
 	switch p.state {
 	case StateKept:
+		if p.canary != nil && p.canary.inPlay() { // its tunlet reaches the canary by it
+			p.trial.End()
+			return
+		}
 		e.closeKept(p)
 	case StateWaiting:
 		e.conclude(p, StateRefused, "the process ended before the change was applied")

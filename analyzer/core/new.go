@@ -45,7 +45,7 @@ func New(cfg Config) *Core {
 	c.admission = &admission{
 		transcript: t, mode: cfg.Mode, tunlets: c.tunlets, processes: processes, owners: c.owners,
 		restraints: c.restraints, line: c.line, archive: c.archive, refusals: c.refusals,
-		rivalry: &rivalry{owners: c.owners, known: known, undoer: c.undoer}, canaries: c.canaries,
+		rivalry: &rivalry{owners: c.owners, known: known, undoer: c.undoer, canaries: c.canaries}, canaries: c.canaries,
 	}
 	c.withdrawals = &withdrawals{
 		transcript: t, archive: c.archive, owners: c.owners, line: c.line, undoer: c.undoer, canaries: c.canaries,

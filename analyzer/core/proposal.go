@@ -3,6 +3,7 @@
 package core
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -48,6 +49,7 @@ type proposal struct {
 	awaits  bool      // it waits for a sibling's trial
 
 	displaced []*proposal // kept ones that had a knob of it
+	gaveUp    changes     // what it had when it made room, with its canary's
 	returned  bool        // it had been kept, and made room once: what was tried since does not forbid it
 
 	splits int // parts of it that were withdrawn alone
@@ -160,6 +162,17 @@ func (p *proposal) tried() changes {
 	}
 	return slices.Concat(p.canary.changes, p.changes)
 }
+
+// standing returns the changes of p, and of its canary if that is in play.
+func (p *proposal) standing() changes {
+	if p.canary == nil || !p.canary.inPlay() {
+		return p.changes
+	}
+	return slices.Concat(p.canary.changes, p.changes)
+}
+
+// asProposed returns p as its tunlet knows it: of a canary the whole.
+func (p *proposal) asProposed() *proposal { return cmp.Or(p.whole, p) }
 
 // useless reports whether p was measured to the end and brought no gain.
 func (p *proposal) useless() bool {

@@ -12,6 +12,8 @@ type rivalry struct {
 	owners *owners
 	known  knowledge
 	undoer *undoer
+
+	canaries *canaries
 }
 
 // rivalsOf returns the proposals that have to make room for p, or says why p
@@ -21,6 +23,7 @@ func (r *rivalry) rivalsOf(p *proposal) (rivals []*proposal, reason string) {
 	for _, ch := range p.changes {
 		k := ch.knob()
 		for _, o := range r.owners.among(k) {
+			o = o.asProposed()
 			switch {
 			case slices.Contains(rivals, o):
 			case r.yields(o, p):
@@ -45,13 +48,13 @@ func ownRemedy(o, p *proposal) string {
 // yields reports whether o, which has a knob that p wants, makes room for it: to
 // a tunlet of higher priority, and to one of the same priority whose model
 // promises more than o was measured to gain, once. What was kept makes room to what its
-// own tunlet has replace it.
+// own tunlet has replace it, with its canary.
 func (r *rivalry) yields(o, p *proposal) bool {
 	mine, theirs := p.tunlet.info.GetPriority(), o.tunlet.info.GetPriority()
 	switch {
 	case p.tunlet == o.tunlet:
-		return o.state == StateKept && o.whole == nil && p.spec.GetReplaces() == o.spec.GetId()
-	case theirs > mine || o.canary != nil || o.whole != nil:
+		return o.state == StateKept && !o.awaitsCanary() && p.spec.GetReplaces() == o.spec.GetId()
+	case theirs > mine || o.canary != nil:
 		return false
 	}
 	switch o.state {
@@ -76,8 +79,10 @@ func (r *rivalry) displace(p *proposal, rivals []*proposal) {
 			reason = fmt.Sprintf("its knob goes to tunlet %s, of higher priority", p.tunlet.name)
 		}
 		if o.state == StateKept {
+			o.gaveUp = o.standing()
 			p.displaced = append(p.displaced, o)
 		}
 		r.undoer.takeBack(o, cause{text: reason})
+		r.canaries.recallCanary(o, reason)
 	}
 }

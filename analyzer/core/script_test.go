@@ -95,8 +95,10 @@ func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
 		return Propose{Tunlet: tunlet, Proposal: s.proposal(t, d, id)}
 	case "withdraw":
 		w := Withdraw{Tunlet: tunlet, Proposal: id, Reason: reason}
-		if process := s.number(t, d, "process", 0); process > 0 {
-			w.Processes = []uint64{process}
+		if d.HasArg("process") {
+			for _, process := range s.values(t, d, "process") {
+				w.Processes = append(w.Processes, uint64(process))
+			}
 		}
 		return w
 	case "result":

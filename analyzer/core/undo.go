@@ -49,6 +49,9 @@ func (u *undoer) takeBack(p *proposal, why cause) {
 		u.breakOff(p, why.text)
 	case StateKept:
 		switch {
+		case p.closed: // with its canary
+		case p.canary != nil && len(p.changes.inForce()) == 0: // only its canary was left
+			u.ends.closeKept(p)
 		case u.leaves(p):
 			u.leave(p)
 		case u.finishing:

@@ -43,19 +43,21 @@ func (w *withdrawals) withdraw(ev Withdraw) {
 }
 
 // split makes a proposal of its own, kept like p, of p's changes in the given
-// processes, and returns it: p itself if nothing of p in force would be left,
-// nil if nothing of p in force is in them.
+// processes, and returns it: p itself if nothing of p in force would be left, also
+// not of its canary, nil if nothing of p in force is in them.
 func (w *withdrawals) split(p *proposal, processes []uint64) *proposal {
 	var part changes
+	meant := func(ch *change) bool { return slices.Contains(processes, ch.spec.GetProcess()) }
 	for _, ch := range p.changes {
-		if ch.inForce() && slices.Contains(processes, ch.spec.GetProcess()) {
+		if ch.inForce() && meant(ch) {
 			part = append(part, ch)
 		}
 	}
-	switch len(part) {
-	case 0:
+	all := len(part) == len(p.changes.inForce())
+	switch {
+	case len(part) == 0:
 		return nil
-	case len(p.changes.inForce()):
+	case all && (p.canary == nil || !p.canary.inPlay() || slices.ContainsFunc(p.canary.changes, meant)):
 		return p
 	}
 	p.splits++
@@ -65,6 +67,9 @@ func (w *withdrawals) split(p *proposal, processes []uint64) *proposal {
 	q.spec.Id = fmt.Sprintf("%s/%d", p.spec.GetId(), p.splits)
 	q.number, q.touched = 0, false
 	p.cedeChanges(&q, part)
+	if all { // its canary stays, and is watched for itself
+		p.trial.End()
+	}
 	w.touch(p)
 	w.touch(&q)
 	w.owners.assign(&q)
