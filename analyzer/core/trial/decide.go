@@ -14,7 +14,7 @@ func (t *turns) look(o Objective, now time.Duration, over bool) (Ruling, *Judgem
 	points := o.since(t.from)
 	if len(points) < t.want() {
 		if over && t.spent(o, now) {
-			return t.giveUp(o, len(points)), nil
+			return t.giveUp(o, o.tooFew(len(points))), nil
 		}
 		return Ruling{}, nil
 	}
@@ -34,15 +34,15 @@ func (t *turns) spent(o Objective, now time.Duration) bool {
 }
 
 // giveUp ends a trial in which nothing can be measured any more. What was kept stays,
-// for the reason that it was kept for.
-func (t *turns) giveUp(o Objective, samples int) Ruling {
+// for the reason that it was kept for. why is of one that was never silent.
+func (t *turns) giveUp(o Objective, why string) Ruling {
 	switch {
 	case t.kept:
 		return Ruling{Do: KeepIt}
 	case t.lull > 0:
 		return Ruling{DropIt, fmt.Sprintf("not measurable: %s showed no progress in much of the time", o.Whose())}
 	}
-	return Ruling{DropIt, o.tooFew(samples)}
+	return Ruling{DropIt, why}
 }
 
 // decide looks at the pairs compared so far, as many upwards as downwards,
@@ -53,6 +53,9 @@ func (t *turns) decide(o Objective, now time.Duration) (Ruling, *Judgement) {
 	over := now >= t.deadline
 	if n == 0 || !over && (n%2 == 1 || n < t.hold) {
 		return Ruling{Do: ChangeSides}, nil
+	}
+	if n == 1 {
+		return t.giveUp(o, fmt.Sprintf("not measurable: the time for it was over after one comparison of %s", o.Whose())), nil
 	}
 	if n%2 == 1 { // the time is over: without the first one there are as many of both
 		t.compared = t.compared[1:]

@@ -58,3 +58,25 @@ func TestOutlierInOnePair(t *testing.T) {
 		t.Errorf("interval %v to %v of a gain of %v, want it above 1", f.low, f.high, f.gain)
 	}
 }
+
+// A change that could be taken back only when the time for the trial was over has been compared
+// once, in one direction: that says nothing, and no figure is told.
+func TestOneTurnAfterTheTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		kept bool
+		want Action
+	}{"first trial": {false, DropIt}, "kept before": {true, KeepIt}} {
+		t.Run(name, func(t *testing.T) {
+			r := begun(0, false)
+			r.goOn(20, 200)
+			r.turns = newTurns(r.now, nil, r.objective.since(r.from), c.kept, nil, r.objective)
+			r.ChangeSides()
+			r.goOn(int(turnsTimeout/(50*time.Millisecond)), 200)
+			r.Resume(r.now)
+			ruling, _ := r.lookOn(historySize, 100)
+			if ruling.Do != c.want || r.Judgement != nil {
+				t.Errorf("%+v by %+v, want %v by nothing", ruling, r.Judgement, c.want)
+			}
+		})
+	}
+}
