@@ -19,7 +19,7 @@ type processEventsAccounted struct {
 	Of     int32
 	Living int32
 	Ended  uint32
-	Told   uint32
+	_      [4]byte
 }
 
 type processEventsExecEvent struct {
