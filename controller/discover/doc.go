@@ -4,8 +4,8 @@
 // registrations of a site, and tells a [Handler] of each once.
 //
 // A [Watcher] has one stream of process events for the whole node: BPF, where
-// the kernel looks at names and wakes nobody for others; else the kernel's
-// process connector; else /proc, looked through at an interval. When one fails,
+// the kernel looks at names and wakes nobody for others, with accounts of what
+// processes take or without; else the kernel's process connector; else /proc, looked through at an interval. When one fails,
 // the next takes over. Whoever runs among the processes when registrations
 // change is looked at as well.
 //

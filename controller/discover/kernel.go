@@ -13,11 +13,12 @@ import (
 // view, and which names matter.
 type bpfStream struct{ *procevent.ProcessEvents }
 
-// nodeRing holds the events of a burst: 1,200 of wanted names.
-const nodeRing = 1 << 20
+func openBPF() (stream, error) { return openEvents(true) }
 
-func openBPF() (stream, error) {
-	events, err := procevent.New(procevent.Options{NodeWide: true, Accounts: true, RingBytes: nodeRing})
+func openBPFWithoutAccounts() (stream, error) { return openEvents(false) }
+
+func openEvents(accounts bool) (stream, error) {
+	events, err := procevent.New(procevent.Options{NodeWide: true, Accounts: accounts})
 	if err != nil {
 		return nil, err
 	}

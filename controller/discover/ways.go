@@ -22,7 +22,7 @@ func waysOf(prefer string, interval time.Duration) []way {
 	if prefer == ModePoll {
 		return []way{poll}
 	}
-	return []way{{"bpf", openBPF}, {"connector", openConnector}, poll}
+	return []way{{"bpf", openBPF}, {"bpf without accounts", openBPFWithoutAccounts}, {"connector", openConnector}, poll}
 }
 
 // listener feeds the hub by one way after the other. It belongs to one goroutine.
