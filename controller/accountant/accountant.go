@@ -142,7 +142,7 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	a.disk.end()
 	a.disk.fill(record)
 	if a.refused != nil {
-		record.Missing["accuracy"] = "better with root: " + a.refused.Error()
+		record.Missing["accuracy"] = whyNotKernel(a.refused)
 	}
 	if a.sampler.opened != nil {
 		a.sampler.opened.fill(record, a.noFiles)

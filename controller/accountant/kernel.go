@@ -50,6 +50,15 @@ func newKernel(files, beside bool) (k *kernel, refused, err error) {
 	return k, refused, nil
 }
 
+// whyNotKernel says why the account is not the kernel's. A refusal by its verifier is a
+// permission error too, and of no privilege.
+func whyNotKernel(refused error) string {
+	if e, is := errors.AsType[*bpf.UnsupportedError](refused); is && e.Remedy == bpf.PrivilegeRemedy {
+		return "better with root: " + refused.Error()
+	}
+	return refused.Error()
+}
+
 // fork starts a command that cannot be accounted for, too, unless it has a limit.
 func (k *kernel) fork(start func() error) error {
 	tid := unix.Gettid() // this thread's, for the caller is locked to it
