@@ -45,6 +45,15 @@ func execEventsTried(ctx context.Context, _ *node) finding {
 			return unavailable(fmt.Sprintf("one short program caused %d %v events", seen[kind], kind), "")
 		}
 	}
+	// attuned goes on without these.
+	accounts, err := procevent.New(procevent.Options{MaxProcesses: 64, NodeWide: true, Accounts: true})
+	if err == nil {
+		err = accounts.Close()
+	}
+	if err != nil {
+		f := refused(err, remedyBPF, "")
+		return degraded("tried, without accounts of what processes take", f.reason, f.remedy)
+	}
 	return available("tried")
 }
 
