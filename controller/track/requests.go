@@ -32,6 +32,7 @@ func (s *state) follow(pid int, meant *procid.Identity) (uint64, error) {
 		d, err := describe(s.admission.readers, pid, Event{})
 		if err != nil {
 			s.members.forget(m)
+			s.feed.unfollow(pid)
 			return 0, err
 		}
 		if d.off {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -106,6 +107,31 @@ func TestUnreadableForAWhile(t *testing.T) {
 	s.event(of(Exit))
 	if len(h.ended) != 3 || h.ended[2].GetReplacedByExec() {
 		t.Errorf("an exit is lost: ends %v", h.ended)
+	}
+}
+
+// leaving is a source that keeps whom it follows no more.
+type leaving struct {
+	still
+	removed []int
+}
+
+func (l *leaving) Remove(pid int) error {
+	l.removed = append(l.removed, pid)
+	return nil
+}
+
+// TestUnreadableIsNotFollowed: of a process that could not be followed the source tells no more.
+func TestUnreadableIsNotFollowed(t *testing.T) {
+	by, _ := mustLateReaders(t)
+	source := new(leaving)
+	s, h := mustState(t, Options{JobID: "unreadable", Source: source, Readers: by})
+	target := targets.Launch(t, exec.Command("sleep", "600"))
+	if _, err := s.follow(target.PID, nil); err == nil || len(h.started) != 0 {
+		t.Fatalf("followed: %v, told of %v", err, h.started)
+	}
+	if !slices.Equal(source.removed, []int{target.PID}) || s.members.has(target.PID) {
+		t.Errorf("the source follows no more %v, want %d", source.removed, target.PID)
 	}
 }
 
