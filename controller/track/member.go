@@ -92,6 +92,15 @@ func (m *member) hasImage(stat procid.Stat) bool {
 	return (image == m.image || image == procid.Image{}) && stat.StartTicks == m.message.GetIdentity().GetStartTicks()
 }
 
+// livesOn says whether the process lives though one of its threads has ended.
+func (m *member) livesOn() bool {
+	if m.held != nil {
+		return m.held.Alive()
+	}
+	stat, err := procid.ReadStat(m.pid)
+	return err == nil && !stat.Zombie()
+}
+
 // latest is the last event that is known of a process with no image told of.
 func (m *member) latest() Event {
 	if m.pending != nil {

@@ -143,17 +143,23 @@ func (s *state) ended(e Event) {
 	if m == nil || e.Time != 0 && beforeStart(e.Time, m.message.GetIdentity().GetStartTicks()) {
 		return // not ours, or of an earlier process with this pid
 	}
+	if m.message == nil && !e.Last && m.livesOn() {
+		s.outlivedGrace(m) // its other threads show what it is
+		if m.message == nil {
+			return // it is none of the job's, or not to be told of yet
+		}
+	}
 	if m.message == nil {
 		s.images.tell(m, s.images.remains(m, m.latest()))
 	}
-	m.endedAt, m.taken = e.Time, takenOf(e.Taken)
 	if e.HasStatus {
 		m.status, m.final = &e.Status, e.Last
 	}
-	if !e.Last && m.held != nil && m.held.Alive() {
+	if !e.Last && m.livesOn() {
 		s.watchers.watch(m) // other threads live on, or it is just about to be dead
 		return
 	}
+	m.endedAt, m.taken = e.Time, takenOf(e.Taken)
 	s.images.end(m)
 }
 
