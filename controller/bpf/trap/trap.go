@@ -50,7 +50,11 @@ func New(o Options) (*Trap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", traps, err)
 	}
-	multi := features.HaveBPFLinkUprobeMulti() == nil
+	kernel, err := features.LinuxVersionCode()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", traps, err)
+	}
+	multi := bpf.MultiInOneProcess(kernel) && features.HaveBPFLinkUprobeMulti() == nil
 	if !multi {
 		for _, program := range spec.Programs {
 			program.AttachType = ebpf.AttachNone
@@ -74,7 +78,7 @@ func New(o Options) (*Trap, error) {
 		return nil, bpf.Explain(traps, err)
 	}
 	if err := t.attach(o, multi); err != nil {
-		return nil, errors.Join(bpf.Explain(traps, err), t.Close())
+		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
@@ -86,41 +90,27 @@ func (t *Trap) attach(o Options, multi bool) error {
 	if err != nil {
 		return err
 	}
-	if !o.AtExit {
-		return t.add(executable, end{program: t.objects.Trap}, o, multi)
+	probes := []bpf.Probe{{Program: t.objects.Trap}}
+	if o.AtExit {
+		probes = []bpf.Probe{{Program: t.objects.TrapLeft, AtExit: true}, {Program: t.objects.TrapEntered}}
 	}
-	if err := t.add(executable, end{program: t.objects.TrapLeft, atExit: true}, o, multi); err != nil {
-		return err
-	}
-	return t.add(executable, end{program: t.objects.TrapEntered}, o, multi)
-}
-
-// end is one of the probes that a trap needs.
-type end struct {
-	program *ebpf.Program
-	atExit  bool // by a return probe
-}
-
-func (t *Trap) add(executable *link.Executable, l end, o Options, multi bool) error {
-	added, err := attachIn(executable, l, o, multi)
-	if err == nil {
+	for _, probe := range probes {
+		added, err := probe.Attach(executable, []bpf.Spot{{Offset: o.Offset}}, o.PID, multi)
+		if err != nil {
+			return explain(err, multi)
+		}
 		t.links = append(t.links, added)
 	}
-	return err
+	return nil
 }
 
-func attachIn(executable *link.Executable, l end, o Options, multi bool) (link.Link, error) {
-	one := &link.UprobeOptions{Address: o.Offset, PID: o.PID}
-	many := &link.UprobeMultiOptions{Addresses: []uint64{o.Offset}, PID: uint32(o.PID)}
-	switch {
-	case multi && l.atExit:
-		return executable.UretprobeMulti(nil, l.program, many)
-	case multi:
-		return executable.UprobeMulti(nil, l.program, many)
-	case l.atExit:
-		return executable.Uretprobe("", l.program, one)
+// explain says what is missing where each probe is one of perf, for which the two narrow
+// capabilities are not enough.
+func explain(err error, multi bool) error {
+	if !multi && errors.Is(err, os.ErrPermission) {
+		return &bpf.UnsupportedError{Feature: traps, Reason: "not permitted", Remedy: "needs root or CAP_SYS_ADMIN before Linux 6.10", Err: err}
 	}
-	return executable.Uprobe("", l.program, one)
+	return bpf.Explain(traps, err)
 }
 
 // Choose has a thread sent the signal when it comes there the next time, also if it

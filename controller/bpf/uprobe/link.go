@@ -11,6 +11,7 @@ import (
 
 	"github.com/cilium/ebpf/link"
 
+	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -26,7 +27,7 @@ type attached struct {
 	spec    Spec
 	target  *target
 	symbols []SymbolStatus
-	spots   []spot
+	spots   []bpf.Spot
 	plans   []uint32
 	records bool            // it delivers them
 	links   []io.Closer     // of probes in all processes that map the file; none where narrow
@@ -109,13 +110,13 @@ func (a *attacher) linkIn(p *attached, pid int) (all []io.Closer, err error) {
 	// One by one: the kernel has no other way, or refuses some function and
 	// does not say which.
 	for _, one := range p.spots {
-		links, err := a.linkAll(executable, legs, []spot{one}, pid)
+		links, err := a.linkAll(executable, legs, []bpf.Spot{one}, pid)
 		if err := ofNoFunction(err, pid, a.programs.multi); err != nil {
 			a.detacher.detach(all, nil)
 			return nil, err
 		}
 		if err != nil {
-			refuse(p.symbols, one.offset, err)
+			refuse(p.symbols, one.Offset, err)
 		}
 		all = append(all, links...)
 	}
@@ -128,8 +129,8 @@ func (a *attacher) linkIn(p *attached, pid int) (all []io.Closer, err error) {
 // planAll makes the plans of p, one for all symbols whose parameters lie alike,
 // and lists where to probe: each offset once, since of two names for one
 // function both would count.
-func (a *attacher) planAll(p *attached) ([]spot, error) {
-	var spots []spot
+func (a *attacher) planAll(p *attached) ([]bpf.Spot, error) {
+	var spots []bpf.Spot
 	known := make(map[uprobesPlan]uint32)
 	for i := range p.symbols {
 		symbol := &p.symbols[i]
@@ -152,17 +153,17 @@ func (a *attacher) planAll(p *attached) ([]spot, error) {
 			known[plan] = number
 			p.plans = append(p.plans, number)
 		}
-		spots = append(spots, spot{symbol.Offset, symbol.Counter, uint64(number)})
+		spots = append(spots, bpf.Spot{Offset: symbol.Offset, Counter: symbol.Counter, Cookie: uint64(number)})
 	}
-	slices.SortFunc(spots, func(a, b spot) int { return cmp.Compare(a.offset, b.offset) })
-	return slices.CompactFunc(spots, func(a, b spot) bool { return a.offset == b.offset }), nil
+	slices.SortFunc(spots, func(a, b bpf.Spot) int { return cmp.Compare(a.Offset, b.Offset) })
+	return slices.CompactFunc(spots, func(a, b bpf.Spot) bool { return a.Offset == b.Offset }), nil
 }
 
 // linkAll attaches all legs at all spots, or none.
-func (a *attacher) linkAll(executable *link.Executable, legs []leg, spots []spot, pid int) ([]io.Closer, error) {
+func (a *attacher) linkAll(executable *link.Executable, legs []bpf.Probe, spots []bpf.Spot, pid int) ([]io.Closer, error) {
 	var links []io.Closer
 	for _, leg := range legs {
-		attached, err := a.programs.attach(executable, leg, spots, pid)
+		attached, err := leg.Attach(executable, spots, pid, a.programs.multi)
 		if err != nil {
 			a.detacher.detach(links, nil)
 			return nil, err
@@ -170,28 +171,6 @@ func (a *attacher) linkAll(executable *link.Executable, legs []leg, spots []spot
 		links = append(links, attached)
 	}
 	return links, nil
-}
-
-// attach puts one probe at each spot, in one process or with 0 in all; without
-// uprobe_multi there must be one spot only.
-func (p *uprobePrograms) attach(executable *link.Executable, leg leg, spots []spot, pid int) (link.Link, error) {
-	if !p.multi {
-		opts := &link.UprobeOptions{Address: spots[0].offset, RefCtrOffset: spots[0].counter, Cookie: spots[0].plan, PID: pid}
-		if leg.atExit {
-			return executable.Uretprobe("", leg.program, opts)
-		}
-		return executable.Uprobe("", leg.program, opts)
-	}
-	opts := &link.UprobeMultiOptions{PID: uint32(pid)}
-	for _, s := range spots {
-		opts.Addresses = append(opts.Addresses, s.offset)
-		opts.RefCtrOffsets = append(opts.RefCtrOffsets, s.counter)
-		opts.Cookies = append(opts.Cookies, s.plan)
-	}
-	if leg.atExit {
-		return executable.UretprobeMulti(nil, leg.program, opts)
-	}
-	return executable.UprobeMulti(nil, leg.program, opts)
 }
 
 // detach lets the kernel take the probes out without waiting for it. The caller

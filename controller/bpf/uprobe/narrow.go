@@ -8,10 +8,6 @@ import (
 	"github.com/attune-hpc/attune/controller/bpf"
 )
 
-// narrowSince is the first version of Linux in which uprobe_multi in one process is
-// hit by all of its threads.
-const narrowSince = 6<<16 | 10<<8
-
 // mustBeNarrow says whether a point may stand in the spec's process only, and refuses it
 // where that is not possible or of no use. The caller holds mu.
 func (a *attacher) mustBeNarrow(spec Spec, target *target) (bool, error) {
@@ -37,7 +33,7 @@ func translated(spec Spec, pid int, tool string) error {
 }
 
 func (a *attacher) canBeNarrow() bool {
-	return !a.programs.multi || a.programs.kernel >= narrowSince
+	return !a.programs.multi || bpf.MultiInOneProcess(a.programs.kernel)
 }
 
 // narrowAll takes all points out of the processes for which they are not held, because of

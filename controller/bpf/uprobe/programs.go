@@ -47,8 +47,7 @@ type uprobeMaps struct {
 
 // leg is one of the probes that a place needs.
 type leg struct {
-	name    string
-	program *ebpf.Program
+	program string
 	atExit  bool // by a return probe
 }
 
@@ -127,23 +126,25 @@ func (p *uprobePrograms) configure(spec *ebpf.CollectionSpec) error {
 // legs lists the probes in the order of attaching. Of a pair the exit comes
 // first: a call that begins in between then has an exit too many, which is
 // ignored, and not an entry that is remembered for ever.
-func (p *uprobePrograms) legs(spec Spec) ([]leg, error) {
-	var names []leg
+func (p *uprobePrograms) legs(spec Spec) ([]bpf.Probe, error) {
+	var needed []leg
 	switch {
 	case spec.pairs():
-		names = []leg{{uprobesProgPairExit, nil, true}, {uprobesProgPairEntry, nil, false}}
+		needed = []leg{{uprobesProgPairExit, true}, {uprobesProgPairEntry, false}}
 	case spec.Place == attunev1.Place_PLACE_EXIT:
-		names = []leg{{uprobesProgAtExit, nil, !spec.returns()}}
+		needed = []leg{{uprobesProgAtExit, !spec.returns()}}
 	default:
-		names = []leg{{uprobesProgAtEntry, nil, false}}
+		needed = []leg{{uprobesProgAtEntry, false}}
 	}
-	for i := range names {
-		var err error
-		if names[i].program, err = p.program(names[i].name, !spec.Program.Empty()); err != nil {
+	probes := make([]bpf.Probe, len(needed))
+	for i, leg := range needed {
+		program, err := p.program(leg.program, !spec.Program.Empty())
+		if err != nil {
 			return nil, err
 		}
+		probes[i] = bpf.Probe{Program: program, AtExit: leg.atExit}
 	}
-	return names, nil
+	return probes, nil
 }
 
 // program returns a program by name, in the form that captures or the other.

@@ -63,19 +63,15 @@ func (t *target) examine(name string) error {
 // even if it was deleted.
 func (t *target) path() string { return bpf.DescriptorPath(t.file) }
 
-// spot is where a probe goes: offsets in the file of the instruction and of
-// the counter of its users, 0 for none; and the number of its plan.
-type spot struct{ offset, counter, plan uint64 }
-
 // mapPages maps the pages of the probed instructions into this process, until the
 // returned function is called. The kernel looks at an instruction when it puts
 // a probe into a mapping of it; without any, it would accept every offset, and
 // a probe that it cannot place would silently never fire.
-func (t *target) mapPages(spots []spot) (unmap func()) {
+func (t *target) mapPages(spots []bpf.Spot) (unmap func()) {
 	page := uint64(os.Getpagesize())
 	var mapped [][]byte
 	for _, s := range spots {
-		memory, err := unix.Mmap(int(t.file.Fd()), int64(s.offset&^(page-1)), int(page), unix.PROT_READ, unix.MAP_PRIVATE)
+		memory, err := unix.Mmap(int(t.file.Fd()), int64(s.Offset&^(page-1)), int(page), unix.PROT_READ, unix.MAP_PRIVATE)
 		if err == nil { // else there is no early verdict on this one
 			mapped = append(mapped, memory)
 		}
