@@ -312,6 +312,9 @@ func areBorrowed(t *testing.T, r *rig) {
 	tcp, pair := r.does("tcp"), r.does("unix")
 	r.settle()
 	r.round()
+	for _, fd := range []int{pair[0], tcp[0]} {
+		r.does(fmt.Sprintf("sndbuf %d 20000", fd))
+	}
 	r.does(fmt.Sprintf("write %d 5000", pair[0]))
 	r.does(fmt.Sprintf("write %d 100", tcp[0]))
 	r.now = r.now.Add(LookEvery)
@@ -319,6 +322,10 @@ func areBorrowed(t *testing.T, r *rig) {
 		all := r.socketsOf(r.round())
 		if all[tcp[0]].TCP.DataSegmentsSent != 1 || all[pair[0]].SendQueuedBytes < 5000 || len(all) != 5 {
 			t.Errorf("sockets %v", all)
+		}
+		// Of a Unix socket the kernel's answer would not tell.
+		if !all[tcp[0]].SendBufferSet || all[pair[0]].SendBufferSet {
+			t.Errorf("sockets with a set buffer: %v", all)
 		}
 		r.now = r.now.Add(LookForeign)
 	}

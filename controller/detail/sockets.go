@@ -164,9 +164,6 @@ func look(fd int, s *socket) error {
 		return err
 	}
 	memory.into(d)
-	if lock, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BUF_LOCK); err == nil { // Linux 5.14
-		d.SendBufferSet, d.ReceiveBufferSet = lock&1 != 0, lock&2 != 0
-	}
 	local, _ := unix.Getsockname(fd) // of a socket that has none both fail
 	peer, _ := unix.Getpeername(fd)
 	d.Local, d.Peer = addressText(local), addressText(peer)
@@ -176,11 +173,14 @@ func look(fd int, s *socket) error {
 	return lookTCP(fd, s, local, peer)
 }
 
-// lookTCP is look for what only TCP has.
+// lookTCP is look for what only TCP has, or only TCP is always looked at for.
 func lookTCP(fd int, s *socket, local, peer unix.Sockaddr) error {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
 		return fmt.Errorf("TCP_INFO: %w", err)
+	}
+	if lock, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BUF_LOCK); err == nil { // Linux 5.14
+		s.detail.SendBufferSet, s.detail.ReceiveBufferSet = lock&1 != 0, lock&2 != 0
 	}
 	tcp := &series.TCP{}
 	tcpInto(info, tcp)

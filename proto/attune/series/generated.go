@@ -143,10 +143,12 @@ type Socket struct {
 	SendQueuedBytes uint64
 	// ReceiveQueuedBytes: what waits for being received, overhead included.
 	ReceiveQueuedBytes uint64
-	// SendBufferSet: the program chose the size of the send buffer
-	// (`SO_BUF_LOCK`, Linux 5.14).
+	// SendBufferSet: the program chose the size of the send buffer of a TCP
+	// socket (`SO_BUF_LOCK`, Linux 5.14); at most five seconds old, and false
+	// of a Unix socket.
 	SendBufferSet bool
-	// ReceiveBufferSet: the program chose the size of the receive buffer.
+	// ReceiveBufferSet: the program chose the size of the receive buffer,
+	// likewise.
 	ReceiveBufferSet bool
 	// TCP is nil where there is none.
 	TCP *TCP

@@ -506,9 +506,9 @@ type SocketDetail struct {
 	SendQueuedBytes uint32 `protobuf:"varint,8,opt,name=send_queued_bytes,json=sendQueuedBytes,proto3" json:"send_queued_bytes,omitempty"`
 	// Bytes that wait for being received, overhead included.
 	ReceiveQueuedBytes uint32 `protobuf:"varint,9,opt,name=receive_queued_bytes,json=receiveQueuedBytes,proto3" json:"receive_queued_bytes,omitempty"`
-	// The program has set the send buffer: the kernel does not adjust it.
+	// The program has set the send buffer of a TCP socket: the kernel does not adjust it.
 	SendBufferSet bool `protobuf:"varint,10,opt,name=send_buffer_set,json=sendBufferSet,proto3" json:"send_buffer_set,omitempty"`
-	// The program has set the receive buffer.
+	// The program has set the receive buffer of a TCP socket.
 	ReceiveBufferSet bool `protobuf:"varint,11,opt,name=receive_buffer_set,json=receiveBufferSet,proto3" json:"receive_buffer_set,omitempty"`
 	// For TCP.
 	Tcp           *TcpDetail `protobuf:"bytes,12,opt,name=tcp,proto3" json:"tcp,omitempty"`
