@@ -116,18 +116,6 @@ func (p *proposal) gaveBack(ch *attunev1.RecordedChange) bool {
 	return false
 }
 
-// isBack reports whether the original value is back, if it ever was away: a change that was
-// taken back to compare may have been made again since.
-func isBack(ch *attunev1.RecordedChange) bool {
-	switch ch.GetOutcome() {
-	case attunev1.Outcome_OUTCOME_APPLIED, attunev1.Outcome_OUTCOME_GONE, attunev1.Outcome_OUTCOME_OVERRIDDEN:
-		return false
-	}
-	return true
-}
-
-func tookEffect(ch *attunev1.RecordedChange) bool { return ch.GetAppliedNanos() > 0 }
-
 func (f *fates) add(tunlet, result string, n uint64) {
 	if n > 0 {
 		f.changes[Fate{tunlet, result}] += n

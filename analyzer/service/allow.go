@@ -4,7 +4,6 @@ package service
 
 import (
 	"strconv"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -17,11 +16,6 @@ import (
 
 // ofSite says whether a registration is the site's, not a user's.
 func ofSite(r *attunev1.Registration) bool { return authn.Reaches(r.GetOwner(), pki.NoUID) }
-
-// ofConfiguration says whether a registration comes from an Analyzer's configuration.
-func ofConfiguration(r *attunev1.Registration) bool {
-	return strings.HasPrefix(r.GetId(), SiteID) && r.GetOwner().GetRole() == attunev1.Role_ROLE_ANALYZER
-}
 
 // mayServe says whether somebody's controller may serve processes of a user for
 // a registration. Nodes may, for everybody: their own policy is asked there. A

@@ -39,6 +39,11 @@ func newKey(registration string, job *attunev1.Job, user *attunev1.Principal) ke
 	return key{registration, job.Key(), uid}
 }
 
+// ofConfiguration says whether a registration comes from an Analyzer's configuration.
+func ofConfiguration(r *attunev1.Registration) bool {
+	return strings.HasPrefix(r.GetId(), SiteID) && r.GetOwner().GetRole() == attunev1.Role_ROLE_ANALYZER
+}
+
 // newRegistrationID returns an id for people to type: the application's name and
 // what makes it unique. It is none of the site's own, and no flag.
 func newRegistrationID(r *attunev1.Registration) string {

@@ -13,12 +13,6 @@ import (
 // callStop is the signal of a stop at a system call (PTRACE_O_TRACESYSGOOD).
 const callStop = unix.SIGTRAP | 0x80
 
-// Bits of the flags register.
-const (
-	trapFlag      = 0x100
-	directionFlag = 0x400
-)
-
 // Borrowed is a thread that executes something for the caller. The errors of its
 // methods by which it is lost are those of [Lost].
 type Borrowed struct {
@@ -37,12 +31,6 @@ func (b *Borrower) Borrow(t *Thread) (*Borrowed, error) {
 		return nil, err
 	}
 	return &Borrowed{Thread: t, borrower: b, saved: s, lifeline: b.lifelines.secure(t.ID, &s)}, nil
-}
-
-// Lost says whether a borrowed thread has not come back, or its tracer is gone: it is
-// not to be touched any more.
-func Lost(err error) bool {
-	return errors.Is(err, ErrTimeout) || errors.Is(err, ErrInterrupted) || errors.Is(err, ErrDied)
 }
 
 // Saved are the registers that the thread gets back.
@@ -132,6 +120,24 @@ func (b *Borrowed) goTo(request int, where string, reached func(stop) bool) erro
 			return ErrInterrupted
 		default:
 			b.held = append(b.held, s.signal)
+		}
+	}
+}
+
+// nextStop waits for the next stop, and says whether that came late. A late thread with a
+// lifeline is given up: it restores itself. One without, which would go on with registers
+// that are not its own, is told to stop, and waited for.
+func (b *Borrowed) nextStop() (s stop, late bool, err error) {
+	for {
+		s, err = b.wait(time.Now().Add(stepPatience))
+		switch {
+		case !errors.Is(err, errLate):
+			return s, late, err
+		case b.lifeline.at != 0:
+			return s, true, ErrTimeout
+		}
+		if late, err = true, b.ptrace(unix.PTRACE_INTERRUPT, 0, 0); err != nil {
+			return s, true, err // another thread may have executed a program in its place
 		}
 	}
 }

@@ -4,9 +4,7 @@ package tracer
 
 import (
 	"encoding/binary"
-	"errors"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -180,27 +178,5 @@ func (l *lifelines) secure(tid int, s *state) lifeline {
 func (l *lifelines) unsecure(line lifeline) {
 	if line.at != 0 {
 		_ = l.process.Write(line.at, line.was) // below the stack: not missed
-	}
-}
-
-// nextStop waits for the next stop of the thread, and says whether that came late. A late
-// thread with a lifeline is given up: it restores itself. One without would go on with
-// registers that are not its own, so that it is told to stop and waited for, until it
-// does or ends: it may be in a frozen cgroup, wait for a lock of the kernel's, or have no
-// processor.
-func (b *Borrowed) nextStop() (s stop, late bool, err error) {
-	for {
-		s, err = b.wait(time.Now().Add(stepPatience))
-		switch {
-		case !errors.Is(err, errLate):
-			return s, late, err
-		case b.lifeline.at != 0:
-			return s, true, ErrTimeout
-		}
-		late = true
-		// Where another thread has executed a program in its place only this call tells.
-		if err := b.ptrace(unix.PTRACE_INTERRUPT, 0, 0); err != nil {
-			return s, true, err
-		}
 	}
 }

@@ -95,6 +95,12 @@ func sharesMemory(pid, other int) (bool, error) {
 	return order == 0, nil
 }
 
+// Lost says whether a borrowed thread has not come back, or its tracer is gone: it is
+// not to be touched any more.
+func Lost(err error) bool {
+	return errors.Is(err, ErrTimeout) || errors.Is(err, ErrInterrupted) || errors.Is(err, ErrDied)
+}
+
 // deniedError explains a ptrace or an access to memory that was refused.
 // ErrInterrupted if that was because the thread is ending.
 func deniedError(tid int, err error) error {

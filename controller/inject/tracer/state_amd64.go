@@ -26,6 +26,12 @@ const SignalSetID unix.Signal = 33
 // lock unblocks SignalSetID.
 const borrowedMask = ^(uint64(1)<<(unix.SIGURG-1) | faults)
 
+// Bits of the flags register.
+const (
+	trapFlag      = 0x100
+	directionFlag = 0x400
+)
+
 // state is all of a thread that what it executes changes.
 type state struct {
 	regs  unix.PtraceRegs
