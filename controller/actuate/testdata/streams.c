@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes numbered lines to the file that OUT names, buffered as MODE says
- * (full, line, large: by lines in a large buffer, none), by several functions of stdio, without pause while
- * "go" has been said. With THREAD it does so in a second thread, with OTHER the file
- * is open a second time, with CHURN a thread opens and closes streams without rest. Answers
- * what the stream says about itself. */
+ * (full, line, large: by lines in a large buffer, none), by several functions of stdio, without
+ * pause while "go" has been said. With THREAD it does so in a second thread, with OTHER the file is
+ * open a second time, with CHURN a thread opens and closes streams without rest. Answers what the
+ * stream says about itself. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
