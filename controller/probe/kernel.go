@@ -5,7 +5,6 @@ package probe
 import (
 	"errors"
 	"io"
-	"slices"
 	"sync"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
@@ -98,6 +97,7 @@ type kernel struct {
 	standing map[uint16]heldAttachment // see stand
 	leaving  []*sites.Kept             // see giveBack
 
+	yielding  sync.Once  // begins yieldFiles
 	returning sync.Mutex // held while functions are taken back from the kernel
 }
 
@@ -168,36 +168,4 @@ func (k *kernel) returnAll() {
 func (k *kernel) release(a heldAttachment) {
 	a.Close()
 	k.giveBack(a.kept)
-}
-
-// stand keeps a point in a file that no process of the session may run for the
-// time being, in place of an earlier one.
-func (k *kernel) stand(point uint16, a heldAttachment) {
-	k.mu.Lock()
-	before, were := k.standing[point]
-	if spec, _ := k.points.at(point); spec == nil || k.work.ctx.Err() != nil {
-		before, were = a, true // too late
-	} else {
-		k.standing[point] = a
-	}
-	k.mu.Unlock()
-	if were {
-		k.release(before)
-	}
-}
-
-// unstand lets points go that stand, all if none is named.
-func (k *kernel) unstand(points ...uint16) {
-	k.mu.Lock()
-	var gone []heldAttachment
-	for point, a := range k.standing {
-		if len(points) == 0 || slices.Contains(points, point) {
-			gone = append(gone, a)
-			delete(k.standing, point)
-		}
-	}
-	k.mu.Unlock()
-	for _, a := range gone {
-		k.release(a)
-	}
 }

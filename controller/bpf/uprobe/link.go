@@ -178,17 +178,20 @@ func (a *attacher) linkAll(executable *link.Executable, legs []bpf.Probe, spots 
 func (a *attacher) detach(p *attached) {
 	a.watches.undefine(p.spec.Point)
 	a.plans.retire(p.plans)
-	a.detachProbes(p)
-	a.detacher.detach([]io.Closer{p.target.file}, nil)
+	// The file comes last: whoever waits for its lease may write then.
+	a.detachProbes(p, p.target.file)
 }
 
-// detachProbes detaches what link has attached.
-func (a *attacher) detachProbes(p *attached) {
+// detachProbes detaches what link has attached, and closes more once the probes are out.
+func (a *attacher) detachProbes(p *attached, more ...io.Closer) {
 	links, plans, records := p.allLinks(), p.plans, p.records
 	a.detacher.detach(links, func() {
 		a.plans.release(plans)
 		if records {
 			a.records.end()
+		}
+		for _, closer := range more {
+			_ = closer.Close() // only read
 		}
 	})
 }
