@@ -25,6 +25,7 @@ func needed() []uintptr {
 		unix.CAP_BPF,                // programs of uprobes and traps
 		unix.CAP_PERFMON,            // attaching them; counters, debug registers
 		unix.CAP_CHECKPOINT_RESTORE, // files that a process has mapped and that were replaced
+		unix.CAP_LEASE,              // who writes a program waits until uprobes are out of it
 		unix.CAP_SYS_RESOURCE,       // limits of processes
 		unix.CAP_SYS_NICE,           // priorities and CPUs of threads, places of memory
 		unix.CAP_IPC_LOCK,           // buffers of perf and BPF beyond the limit
