@@ -100,7 +100,7 @@ func (h *host) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot
 	if err != nil {
 		return nil, "", err
 	}
-	functions := newFunctionsOf(&h.exports, images, target.GetObject())
+	functions := newFunctionsOf(&h.exports, images, target)
 	images = functions.images
 	if !slices.ContainsFunc(images, func(i objfile.Image) bool { return i.Matches(target.GetObject()) }) {
 		return nil, "", symbols.NoObject(images, target.GetObject())
@@ -150,8 +150,12 @@ type functionsOf struct {
 	images  []objfile.Image // without DMLib
 	dmlib   objfile.Image   // zero: it is not in the process
 	object  string
-	found   map[string]foundFunction
+	version bool // the target names one
+	found   map[slotName]foundFunction
 }
+
+// slotName is what a slot is linked to; objects may be linked to different versions.
+type slotName struct{ symbol, version string }
 
 type foundFunction struct {
 	address uint64
@@ -162,8 +166,9 @@ type foundFunction struct {
 	other error // what else calls by this name may lead to, once somebody has looked
 }
 
-func newFunctionsOf(exports *symbols.Exports, images []objfile.Image, object string) functionsOf {
-	f := functionsOf{exports: exports, object: object, found: make(map[string]foundFunction)}
+func newFunctionsOf(exports *symbols.Exports, images []objfile.Image, target *attunev1.FunctionTarget) functionsOf {
+	f := functionsOf{exports: exports, object: target.GetObject(), found: make(map[slotName]foundFunction)}
+	f.version = slices.ContainsFunc(target.GetSymbols(), func(s string) bool { return strings.Contains(s, "@") })
 	for _, image := range images {
 		if image.Matches("libattune-dm*") {
 			f.dmlib = image
@@ -178,7 +183,7 @@ func newFunctionsOf(exports *symbols.Exports, images []objfile.Image, object str
 // hook of DMLib before it. What leads to another function of that name, or may, is left
 // alone: memory of one allocator would be given back to another.
 func (f functionsOf) behind(process proc.Holder, image objfile.Image, slot objfile.Slot) (uint64, error) {
-	at := f.named(slot.Symbol)
+	at := f.named(slot)
 	if at.err != nil {
 		return 0, at.err
 	}
@@ -193,12 +198,13 @@ func (f functionsOf) behind(process proc.Holder, image objfile.Image, slot objfi
 	case told:
 		return 0, fmt.Errorf("%s calls that of %s, not this one", image.Name(), callee.Name())
 	}
-	return f.untold(image, slot.Symbol, at)
+	return f.untold(image, slot, at)
 }
 
 // untold is behind for a slot that does not tell: the loader has not bound it yet, or a
 // hook or stub of DMLib has its calls.
-func (f functionsOf) untold(image objfile.Image, name string, at foundFunction) (uint64, error) {
+func (f functionsOf) untold(image objfile.Image, slot objfile.Slot, at foundFunction) (uint64, error) {
+	name := slot.Symbol
 	if at.hook == 0 && at.other == nil {
 		if other, yes := objfile.Namesake(f.images, name, at.address, f.exports.Has); yes {
 			at.other = fmt.Errorf("may call that of %s, not this one", other.Name())
@@ -209,7 +215,7 @@ func (f functionsOf) untold(image objfile.Image, name string, at foundFunction) 
 				at.hook = f.dmlib.Address(s.Value)
 			}
 		}
-		f.found[name] = at
+		f.found[slotName{name, slot.Version}] = at
 	}
 	if at.other != nil {
 		return 0, fmt.Errorf("%s %w", image.Name(), at.other)
@@ -217,13 +223,24 @@ func (f functionsOf) untold(image objfile.Image, name string, at foundFunction) 
 	return at.hook, nil
 }
 
-// named is the target's function of a name.
-func (f functionsOf) named(name string) foundFunction {
-	at, known := f.found[name]
-	if !known {
-		resolved, err := objfile.ResolveIn(f.images, f.object, name, objfile.Function)
-		at = foundFunction{address: resolved.Address, err: err}
-		f.found[name] = at
+// named is the target's function that a slot is linked to. The loader takes one of several
+// versions by what the object was linked to: a stub that led on to another one would
+// change what the program does.
+func (f functionsOf) named(slot objfile.Slot) foundFunction {
+	key := slotName{slot.Symbol, slot.Version}
+	at, known := f.found[key]
+	if known {
+		return at
 	}
+	name := slot.Symbol
+	if f.version && slot.Version != "" {
+		name += "@" + slot.Version
+	}
+	resolved, err := objfile.ResolveIn(f.images, f.object, name, objfile.Function)
+	if err == nil && resolved.Image.OtherVersion(slot, resolved.Address) {
+		err = fmt.Errorf("calls of %s@%s go to another version than the one that is watched", slot.Symbol, slot.Version)
+	}
+	at = foundFunction{address: resolved.Address, err: err}
+	f.found[key] = at
 	return at
 }

@@ -33,6 +33,16 @@ func Callee(images []Image, name string, function, value uint64) (Image, bool) {
 	return Image{}, false
 }
 
+// OtherVersion says whether a slot was linked to another version of a function than the
+// one at an address of the object that defines them.
+func (i Image) OtherVersion(slot Slot, function uint64) bool {
+	if slot.Version == "" {
+		return false
+	}
+	own, err := i.Symbol(slot.Symbol+"@"+slot.Version, Function)
+	return err == nil && i.Address(own.Value) != function
+}
+
 // Namesake returns another object than that of a function which has a function of the
 // same name for others to call. While there is none, calls by that name go to the
 // function. The parts of one C library are no namesakes, nor is its loader. exports is

@@ -15,6 +15,8 @@ import (
 type Slot struct {
 	// Symbol is the name of what the slot refers to.
 	Symbol string
+	// Version of it that the object was linked to; "" if it does not say.
+	Version string
 	// VirtualAddress of the slot, before the load bias is added.
 	VirtualAddress uint64
 	// RELRO says that the page of the slot is made read-only after loading.
@@ -47,7 +49,7 @@ func (i Image) GOTSlots(patterns ...string) ([]Slot, error) {
 // GOTSlots returns the slots of the object (R_*_JUMP_SLOT and R_*_GLOB_DAT)
 // whose symbol matches one of the names or patterns (see [symname.Parse]; a
 // demangled name must be whole, since an importer does not know which of
-// several functions is meant). An object may have two slots for one function,
+// several functions is meant; name@VERSION is of those linked to that version). An object may have two slots for one function,
 // which is both called and has its address taken.
 func (f *File) GOTSlots(patterns ...string) ([]Slot, error) {
 	filters, err := matchers(patterns)
@@ -83,7 +85,7 @@ func (f *File) GOTSlots(patterns ...string) ([]Slot, error) {
 
 // wanted marks the symbols whose name a filter wants; nil if none does. A library has
 // many more relocations than symbols.
-func (t *symbolTable) wanted(filters []filter) []bool {
+func (t *symbolTable) wanted(filters []slotFilter) []bool {
 	var marks []bool
 	for _, want := range filters {
 		near := begins(t.names, want.part)
@@ -95,6 +97,9 @@ func (t *symbolTable) wanted(filters []filter) []bool {
 			if name := t.name(entry); len(name) == 0 || !want.wants(name) {
 				continue
 			}
+			if version, _ := t.versions.of(i); want.version != "" && want.version != version {
+				continue
+			}
 			if marks == nil {
 				marks = make([]bool, t.count())
 			}
@@ -104,27 +109,34 @@ func (t *symbolTable) wanted(filters []filter) []bool {
 	return marks
 }
 
+// slotFilter is what slots are looked for by: names, and their version, "" for any.
+type slotFilter struct {
+	filter
+
+	version string
+}
+
 // matchers are filters for patterns, one of them for all that only a linker name can
 // be: dozens of functions are looked for at a time.
-func matchers(patterns []string) ([]filter, error) {
-	var all []filter
+func matchers(patterns []string) ([]slotFilter, error) {
+	var all []slotFilter
 	exact := make(map[string]bool)
 	for _, pattern := range patterns {
 		query, err := symname.Parse(pattern)
 		if err != nil {
 			return nil, err
 		}
-		if query.IsIdentifier() {
+		if query.IsIdentifier() && query.Version == "" {
 			exact[query.Text] = true
 			continue
 		}
-		all = append(all, filter{query.Part(), func(name []byte) bool {
+		all = append(all, slotFilter{version: query.Version, filter: filter{part: query.Part(), wants: func(name []byte) bool {
 			grade := query.Grade(name)
 			return grade == symname.Linker || grade == symname.Whole || grade == symname.Pattern
-		}})
+		}}})
 	}
 	if len(exact) > 0 {
-		all = append(all, filter{wants: func(name []byte) bool { return exact[string(name)] }})
+		all = append(all, slotFilter{filter: filter{wants: func(name []byte) bool { return exact[string(name)] }}})
 	}
 	return all, nil
 }
@@ -139,8 +151,9 @@ func (l *linking) slot(r relocation, symbols *symbolTable, wanted []bool) (Slot,
 	if _, mapped := l.headers.segment(r.fills, 8); !mapped {
 		return Slot{}, false
 	}
+	version, _ := symbols.versions.of(r.symbol)
 	return Slot{
-		Symbol: string(name), VirtualAddress: r.fills,
+		Symbol: string(name), Version: version, VirtualAddress: r.fills,
 		RELRO: l.headers.relro(r.fills, 8), Lazy: jump && !l.BindNow(),
 		Origin: l.originOf(r, symbols),
 	}, true

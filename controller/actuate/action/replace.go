@@ -206,13 +206,17 @@ func (g gotChange) words() (words []access.Word, err error) {
 
 // slotsOf lists those of one object. One that the loader has not come to is as those
 // of objects that are loaded later, and one that leads to another object's function
-// of that name, or may where the name is ambiguous, is none of this function's.
+// of that name, or may where the name is ambiguous, is none of this function's, nor is
+// one of another version.
 func (g gotChange) slotsOf(images []objfile.Image, image objfile.Image, ambiguous bool) (words []access.Word, err error) {
 	slots, err := image.GOTSlots(g.old.Symbol.Name)
 	if err != nil {
 		return nil, nil //nolint:nilerr // its calls stay as they are
 	}
 	for _, slot := range slots {
+		if g.old.Image.OtherVersion(slot, g.old.Address) {
+			continue
+		}
 		w, err := access.WordAt(g.process, image, image.Address(slot.VirtualAddress), "GOT slot of "+slot.Symbol, 8, access.Unsigned(g.target))
 		if err != nil {
 			return nil, err
