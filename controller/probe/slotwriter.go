@@ -121,6 +121,9 @@ func (w slotWriter) leadOne(ctx context.Context, s *shm.Slot) (err error) {
 	if !w.held() {
 		return w.memory.LeadSlot(ctx, s, w.load)
 	}
+	if !s.Origin.Holds(func(at uint64, into []byte) error { return proc.Read(w.process, at, into) }, s.Bias) {
+		return unix.ESTALE // another object has taken its place: the word may mean anything
+	}
 	if s.Old, err = w.load(s.Address); err != nil {
 		return err
 	}

@@ -32,6 +32,14 @@ type Image struct {
 	key     fileKey // in the cache
 }
 
+// FileVersion tells files, and what stood in one file after the other, apart. It can be
+// compared.
+type FileVersion struct{ key fileKey }
+
+// Version is that of the file when the image was found. What is remembered of a file is
+// kept by it: an inode may be overwritten, and given to another file.
+func (i Image) Version() FileVersion { return FileVersion{i.key} }
+
 // Name is the base name of the file.
 func (i Image) Name() string { return filepath.Base(i.Path) }
 

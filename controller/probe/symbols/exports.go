@@ -10,15 +10,12 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
-// Exports remembers which functions objects have for others to call, by inode: a program
-// may map a hundred libraries, and each name of a point is looked for in all of them. It
-// may be used from any goroutine; its zero value is ready.
+// Exports remembers which functions objects have for others to call: a program may
+// map a hundred libraries, and each name of a point is looked for in all of them. It may be used from any goroutine; its zero value is ready.
 type Exports struct {
 	mu     sync.Mutex // guards tables
-	tables map[exportsKey][]uint64
+	tables map[objfile.FileVersion][]uint64
 }
-
-type exportsKey struct{ device, inode uint64 }
 
 // maxExports bounds the memory: 8 bytes for each function of so many objects.
 const maxExports = 512
@@ -37,7 +34,7 @@ func (e *Exports) Has(image objfile.Image, name string) bool {
 
 // table are the hashes of the names, sorted. Two goroutines may read one at the same time.
 func (e *Exports) table(image objfile.Image) []uint64 {
-	key := exportsKey{image.Device, image.Inode}
+	key := image.Version()
 	e.mu.Lock()
 	table, known := e.tables[key]
 	e.mu.Unlock()
@@ -49,7 +46,7 @@ func (e *Exports) table(image objfile.Image) []uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.tables == nil || len(e.tables) >= maxExports {
-		e.tables = make(map[exportsKey][]uint64)
+		e.tables = make(map[objfile.FileVersion][]uint64)
 	}
 	e.tables[key] = slices.Clip(table)
 	return table

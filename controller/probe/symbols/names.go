@@ -3,6 +3,7 @@
 package symbols
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -22,8 +24,9 @@ type Names struct {
 
 // nameKey is a path at a function of a file.
 type nameKey struct {
-	device, inode, offset uint64
-	path                  string
+	file   objfile.FileVersion
+	offset uint64
+	path   string
 }
 
 type nameAnswer struct {
@@ -116,7 +119,7 @@ func (n *Names) inImage(image objfile.Image, patterns []string, path string) (fo
 
 // ask answers from memory, or reads. The caller holds mu.
 func (n *Names) ask(reader *nameReader, f objfile.Symbol, path string) (*attunev1.Capture, error) {
-	key := nameKey{reader.image.Device, reader.image.Inode, f.FileOffset, path}
+	key := nameKey{reader.image.Version(), f.FileOffset, path}
 	if known, ok := n.known[key]; ok {
 		return known.capture, known.err
 	}
@@ -124,6 +127,16 @@ func (n *Names) ask(reader *nameReader, f objfile.Symbol, path string) (*attunev
 		n.known = make(map[nameKey]nameAnswer)
 	}
 	capture, err := reader.read(f, path)
-	n.known[key] = nameAnswer{capture, err}
+	if err == nil || stays(err) {
+		n.known[key] = nameAnswer{capture, err}
+	}
 	return capture, err
+}
+
+// stays says whether an error is the file's fault, rather than of the moment or of a
+// package of debug information that may be installed yet.
+func stays(err error) bool {
+	return slices.ContainsFunc([]error{
+		errNames, dwarfinfo.ErrNotFound, dwarfinfo.ErrUnsupported, dwarfinfo.ErrPath, objfile.ErrCorrupt,
+	}, func(one error) bool { return errors.Is(err, one) })
 }

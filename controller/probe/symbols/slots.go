@@ -12,8 +12,8 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
-// SlotTables remembers which GOT slots of an object match a point, by inode:
-// all ranks of a node map the same libraries.
+// SlotTables remembers which GOT slots of an object match a point: all ranks
+// of a node map the same libraries.
 type SlotTables struct {
 	reading singleflight.Group // one reader per file
 
@@ -22,8 +22,8 @@ type SlotTables struct {
 }
 
 type slotKey struct {
-	device, inode uint64
-	symbols       string
+	file    objfile.FileVersion
+	symbols string
 }
 
 // maxTables bounds the memory; most tables are empty.
@@ -31,7 +31,7 @@ const maxTables = 4096
 
 // Matching returns the slots of an image whose symbol matches a pattern.
 func (s *SlotTables) Matching(image objfile.Image, patterns ...string) ([]objfile.Slot, error) {
-	key := slotKey{image.Device, image.Inode, strings.Join(patterns, ",")}
+	key := slotKey{image.Version(), strings.Join(patterns, ",")}
 	s.mu.Lock()
 	slots, ok := s.tables[key]
 	s.mu.Unlock()
