@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -29,7 +28,7 @@ type nameReader struct {
 // read finds a parameter of a function, or else a variable.
 func (r *nameReader) read(f objfile.Symbol, path string) (*attunev1.Capture, error) {
 	if r.info == nil && r.err == nil {
-		r.info, r.err = dwarfinfo.Open(r.file, objfile.SystemDebugDirs(os.Getenv))
+		r.info, r.err = dwarfinfo.Open(r.file, r.file.DebugDirs())
 	}
 	if r.err != nil {
 		return nil, fmt.Errorf("%w; without it take parameters by position, arg0", r.err)
@@ -76,7 +75,7 @@ func (r *nameReader) capture(a dwarfinfo.Access) (*attunev1.Capture, error) {
 	case a.ThreadLocal:
 		err = fmt.Errorf("%w: each thread has one of its own", errNames)
 	default:
-		c.Source = &attunev1.Capture_Global{Global: &attunev1.GlobalVariable{Object: r.image.Name(), Symbol: a.Symbol.Name}}
+		c.Source = &attunev1.Capture_Global{Global: &attunev1.GlobalVariable{Symbol: a.Symbol.Name}}
 	}
 	if err != nil {
 		return nil, err

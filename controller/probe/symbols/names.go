@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
+	"github.com/attune-hpc/attune/internal/symname"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -51,74 +52,82 @@ func (n *Names) Named(spec *attunev1.MeasurePoint, mapped func() ([]objfile.Imag
 		return nil, err
 	}
 	out := proto.CloneOf(spec)
-	for _, c := range out.GetCaptures() {
-		if !byName(c) {
-			continue
-		}
-		found, err := n.lookUp(images, spec.GetFunction(), c.GetPath())
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.GetPath(), err)
-		}
-		c.Source, c.Type, c.Dereference = found.GetSource(), found.GetType(), found.GetDereference()
+	captures := slices.DeleteFunc(slices.Clone(out.GetCaptures()), func(c *attunev1.Capture) bool { return !byName(c) })
+	found, err := n.lookUp(images, spec.GetFunction(), captures)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range captures {
+		c.Source, c.Type, c.Dereference = found[i].GetSource(), found[i].GetType(), found[i].GetDereference()
 	}
 	return out, nil
 }
 
 func byName(c *attunev1.Capture) bool { return c.GetPath() != "" }
 
-// lookUp finds what a path stands for at the functions of a target, which must
-// be the same for all of them.
-func (n *Names) lookUp(images []objfile.Image, target *attunev1.FunctionTarget, path string) (found *attunev1.Capture, err error) {
+// lookUp finds what the paths of captures stand for at the functions of a target, which
+// must be the same for all of them.
+func (n *Names) lookUp(images []objfile.Image, target *attunev1.FunctionTarget, captures []*attunev1.Capture) ([]*attunev1.Capture, error) {
+	found := make([]*attunev1.Capture, len(captures))
 	for _, image := range images {
 		if !Watched(image, target.GetObject()) {
 			continue
 		}
-		at, err := n.inImage(image, target.GetSymbols(), path)
-		switch {
-		case err != nil:
+		if err := n.inImage(image, target.GetSymbols(), captures, found); err != nil {
 			return nil, err
-		case at == nil:
-		case found != nil && !proto.Equal(found, at):
-			return nil, fmt.Errorf("%w: the functions that match do not agree on what it is", errNames)
-		default:
-			found = at
 		}
 	}
-	if found == nil {
+	if slices.Contains(found, nil) {
 		return nil, fmt.Errorf("%w: no object defines %s", objfile.ErrNoSymbol, TargetName(target))
 	}
 	return found, nil
 }
 
-// inImage looks at the functions of one image; nil if it has none.
-func (n *Names) inImage(image objfile.Image, patterns []string, path string) (found *attunev1.Capture, err error) {
+// inImage looks at the functions of one image, if it has any, and adds to what others
+// have found.
+func (n *Names) inImage(image objfile.Image, patterns []string, captures, found []*attunev1.Capture) error {
 	file, err := image.Open()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = file.Close() }() // read only
 	functions, err := FunctionsIn(file, patterns)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	reader := &nameReader{file: file, image: image}
-	for _, f := range functions {
-		at, err := n.ask(reader, f, path)
-		switch {
-		case err != nil:
-			return nil, err
-		case found != nil && !proto.Equal(found, at):
-			return nil, fmt.Errorf("%w: the functions that match do not agree on what it is", errNames)
+	for i, capture := range captures {
+		for _, f := range functions {
+			at, err := n.ask(reader, f, capture.GetPath())
+			switch {
+			case err != nil:
+				return fmt.Errorf("%s: %w", capture.GetPath(), err)
+			case found[i] != nil && !proto.Equal(found[i], at):
+				return fmt.Errorf("%s: %w: the functions that match do not agree on what it is", capture.GetPath(), errNames)
+			}
+			found[i] = at
 		}
-		found = at
 	}
-	return found, nil
+	return nil
 }
 
-// ask answers from memory, or reads. The caller holds mu.
+// ask answers from memory, or reads. A variable is that of the file which is mapped: others
+// may have its base name. The caller holds mu.
 func (n *Names) ask(reader *nameReader, f objfile.Symbol, path string) (*attunev1.Capture, error) {
+	capture, err := n.remembered(reader, f, path)
+	if err != nil || capture.GetGlobal() == nil {
+		return capture, err
+	}
+	capture = proto.CloneOf(capture)
+	capture.GetGlobal().Object = symname.Escape(reader.image.Path)
+	return capture, nil
+}
+
+// remembered leaves the object of a variable open: a file may have several paths. The
+// caller holds mu.
+func (n *Names) remembered(reader *nameReader, f objfile.Symbol, path string) (*attunev1.Capture, error) {
 	key := nameKey{reader.image.Version(), f.FileOffset, path}
 	if known, ok := n.known[key]; ok {
 		return known.capture, known.err

@@ -26,7 +26,8 @@ func take(function string, paths ...string) *attunev1.MeasurePoint {
 }
 
 func TestNames(t *testing.T) {
-	target := targets.Start(t, targets.Build(t, "testdata/named.c", "-g", "-O1"))
+	program := targets.Build(t, "testdata/named.c", "-g", "-O1")
+	target := targets.Start(t, program)
 	var names Names
 	images := func() ([]objfile.Image, error) { return objfile.Images(target.PID) }
 	tests := []struct{ function, path, want string }{
@@ -42,9 +43,9 @@ func TestNames(t *testing.T) {
 		{"handle", "factor", `parameter: 0 type: CAPTURE_TYPE_F64`},
 		{"handle", "path", `parameter: 2 type: CAPTURE_TYPE_STRING dereference: 0`},
 		{"handle", "byte", `parameter: 3 type: CAPTURE_TYPE_U8`},
-		{"handle", "global_request.flags", `global {object: "named" symbol: "global_request"} type: CAPTURE_TYPE_U16 dereference: 8`},
-		{"handle", "calls", `global {object: "named" symbol: "calls"} type: CAPTURE_TYPE_I32 dereference: 0`},
-		{"handle*", "calls", `global {object: "named" symbol: "calls"} type: CAPTURE_TYPE_I32 dereference: 0`},
+		{"handle", "global_request.flags", `global {symbol: "global_request"} type: CAPTURE_TYPE_U16 dereference: 8`},
+		{"handle", "calls", `global {symbol: "calls"} type: CAPTURE_TYPE_I32 dereference: 0`},
+		{"handle*", "calls", `global {symbol: "calls"} type: CAPTURE_TYPE_I32 dereference: 0`},
 	}
 	for _, test := range tests {
 		t.Run(test.function+" "+test.path, func(t *testing.T) {
@@ -53,6 +54,9 @@ func TestNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			want.Name = test.path
+			if want.GetGlobal() != nil {
+				want.GetGlobal().Object = program
+			}
 			got, err := names.Named(take(test.function, test.path), images)
 			if err != nil {
 				t.Fatal(err)
@@ -92,5 +96,40 @@ func TestNamesWithoutDebugInformation(t *testing.T) {
 	plain := take("handle")
 	if got, err := names.Named(plain, images); err != nil || got != plain {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestNamesOfNamesakes: a variable is that of the library that was asked for, whatever
+// others have its base name.
+func TestNamesOfNamesakes(t *testing.T) {
+	plugin := func(value string) string {
+		return targets.BuildText(t, "plugin.so", "int counter = "+value+"; int f(void) { return counter; }\n", "-shared", "-fPIC", "-g")
+	}
+	one, two := plugin("1"), plugin("2")
+	target := targets.Start(t, targets.BuildText(t, "loads", `#include <dlfcn.h>
+#include <stdio.h>
+int main(void) {
+	if (!dlopen("`+one+`", RTLD_NOW) || !dlopen("`+two+`", RTLD_NOW)) return 1;
+	puts("ready"); fflush(stdout);
+	return getchar() == 0;
+}
+`))
+	images, err := objfile.Images(target.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names Names
+	for _, path := range []string{one, two} {
+		spec := take("f", "counter")
+		spec.GetFunction().Object = path
+		got, err := names.Named(spec, func() ([]objfile.Image, error) { return images, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		global := got.GetCaptures()[0].GetGlobal()
+		found, err := objfile.LookupIn(images, global.GetObject(), global.GetSymbol(), objfile.Variable)
+		if err != nil || found.Image.Path != path {
+			t.Errorf("%s: %v in %s, %v", path, global, found.Image.Path, err)
+		}
 	}
 }
