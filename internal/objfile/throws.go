@@ -5,16 +5,18 @@ package objfile
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 const (
 	// raise begins to unwind the stack for an exception, in whatever language.
 	raise = "_Unwind_RaiseException"
-	// throw raises an exception of C++; a program that is linked statically has it.
+	// throw raises an exception of C++; what is linked to its runtime statically has it.
 	throw = "__cxa_throw"
-	// unwinder is the library that has raise; C programs load it, too.
-	unwinder = "libgcc_s.so*"
 )
+
+// unwinders are the libraries that have raise for others; C programs load them, too.
+var unwinders = []string{"libgcc_s.so*", "libunwind*.so*"}
 
 // ErrThrows is why no return probe of the kernel is put into a process that may throw:
 // the probe changes the return address, the unwinder takes that for the end of the
@@ -26,14 +28,15 @@ var ErrThrows = errors.New("the process can throw exceptions, and one that passe
 // or has kept what that returned.
 func Throws(images []Image, slots func(Image, ...string) ([]Slot, error)) error {
 	for _, image := range images {
-		if image.Matches(unwinder) {
+		if slices.ContainsFunc(unwinders, image.Matches) {
 			continue
 		}
 		raises, err := slots(image, raise)
 		if err != nil && !errors.Is(err, ErrNoSection) {
 			return fmt.Errorf("whether %s throws exceptions is not known: %w", image.Name(), err)
 		}
-		if len(raises) > 0 || image.Main() && image.defines(throw) {
+		// A static program of C has raise for the cancellation of threads.
+		if len(raises) > 0 || image.defines(throw) || !image.Main() && image.defines(raise) {
 			return fmt.Errorf("%w (%s)", ErrThrows, image.Name())
 		}
 	}
@@ -48,5 +51,5 @@ func (i Image) defines(name string) bool {
 	}
 	defer func() { _ = file.Close() }() // read only
 	found, err := file.Functions(name)
-	return err == nil && len(found) > 0
+	return errors.Is(err, ErrAmbiguous) || err == nil && len(found) > 0
 }

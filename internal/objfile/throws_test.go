@@ -5,6 +5,7 @@ package objfile_test
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -31,6 +32,19 @@ func TestThrows(t *testing.T) {
 			checkThrows(t, program, test.gone, test.throws)
 		})
 	}
+	t.Run("a plug-in with its libraries in itself", func(t *testing.T) {
+		source := filepath.Join(t.TempDir(), "plugin.cc")
+		if err := os.WriteFile(source, []byte("extern \"C\" void f(int n) { try { if (n) throw n; } catch (long) {} }\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		plugin := targets.BuildWith(t, "g++", "plugin.so", "-shared", "-fPIC", "-static-libstdc++", "-static-libgcc", source)
+		checkThrows(t, targets.BuildText(t, "loads", `#include <dlfcn.h>
+#include <stdio.h>
+int main(void) { if (!dlopen("`+plugin+`", RTLD_NOW)) return 1; puts("ready"); fflush(stdout); return getchar() == 0; }`), false, true)
+	})
+	t.Run("C, static", func(t *testing.T) {
+		checkThrows(t, targets.Build(t, "../../controller/testdata/calls.c", "-static"), false, false)
+	})
 	t.Run("C, deleted", func(t *testing.T) {
 		checkThrows(t, targets.BuildText(t, "calm", `#include <stdio.h>
 int main(void) { puts("ready"); fflush(stdout); return getchar() == 0; }`), true, false)
