@@ -5,6 +5,7 @@ package pointtext
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -91,6 +92,13 @@ func split(text string) (head string, rest int) {
 	return strings.TrimSpace(text), len(text)
 }
 
+// library is the name of one: libc.so.6, libm-2.31.so, libcrypto.so.1.0.2k, libfoo.so*. In
+// the names of Go functions .so is the beginning of a word.
+var library = regexp.MustCompile(`\.so(\.?[0-9*?[][^/]*)?$`)
+
+// isLibrary says whether an object or a pattern of such is a shared library.
+func isLibrary(object string) bool { return library.MatchString(object) }
+
 const usdtPrefix = "usdt:"
 
 // places are the words after the percent sign.
@@ -112,7 +120,7 @@ func target(spec *attunev1.MeasurePoint, head string) error {
 	}
 	object, function, ok := strings.Cut(head, ":")
 	switch {
-	case !ok && strings.Contains(head, ".so"), ok && (object == "" || function == ""), head == "":
+	case !ok && isLibrary(head), ok && (object == "" || function == ""), head == "":
 		return errors.New("it names no function: write FUNCTION or OBJECT:FUNCTION, for example malloc or libc.so.6:malloc")
 	case !ok || strings.HasPrefix(function, ":"): // a name of C++ or Rust (ns::f) has colons of its own
 		object, function = "", head
@@ -128,7 +136,7 @@ func target(spec *attunev1.MeasurePoint, head string) error {
 		Object: object, Symbols: []string{name},
 		// A library's function is called from other objects above all, and
 		// watching that needs no privileges.
-		DynamicCallsOnly: strings.Contains(object, ".so"),
+		DynamicCallsOnly: isLibrary(object),
 		OneObject:        object == "",
 	}}
 	return nil
