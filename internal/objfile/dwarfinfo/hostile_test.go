@@ -171,6 +171,16 @@ func wide() []hostile.Section {
 	return debugSections(append(unitHeader(len(info), 0), info...), append(entry, 0, 0, 0), nil)
 }
 
+// hidden has a table that seems to end at once, unless a form of more than 32 bits is taken
+// for what debug/dwarf takes it for, and goes on with an entry of very many attributes.
+func hidden(form ...byte) []hostile.Section {
+	first := append([]byte{1, byte(dwarf.TagCompileUnit), 0, byte(dwarf.AttrExternal)}, form...)
+	first = append(first, 0, 0, 0) // a constant and the end; or the end, and that of the table
+	more := append([]byte{2, byte(dwarf.TagCompileUnit), 0}, bytes.Repeat([]byte{byte(dwarf.AttrExternal), formFlagPresent}, mega)...)
+	info := bytes.Repeat([]byte{2}, mega)
+	return debugSections(append(unitHeader(len(info), 0), info...), append(append(first, more...), 0, 0, 0), nil)
+}
+
 // repeated has entries whose attributes are all one text without end.
 func repeated() []hostile.Section {
 	entry := append([]byte{1, byte(dwarf.TagCompileUnit), 0}, bytes.Repeat([]byte{byte(dwarf.AttrName), formStrp}, 200)...)
@@ -208,13 +218,15 @@ func TestHostile(t *testing.T) {
 			e.data = append(e.data, 0)
 			return at
 		}), 4 * mega, nil},
-		"functions of functions":    {types(nested(60)), 4 * mega, nil},
-		"a million pointers":        {types(chain(aPointer, mega)), 128 * mega, dwarfinfo.ErrUnsupported},
-		"ten million blocks deep":   {types(deepBlocks), 64 << 30, dwarfinfo.ErrUnsupported},
-		"units with one table each": {overlapping(40_000), 64 * mega, dwarfinfo.ErrUnsupported},
-		"a million attributes":      {wide(), 64 * mega, dwarfinfo.ErrUnsupported},
-		"texts without end":         {repeated(), 128 * mega, dwarfinfo.ErrUnsupported},
-		"sections that inflate":     {inflated(t), 64 * mega, objfile.ErrUnsupported},
+		"functions of functions":        {types(nested(60)), 4 * mega, nil},
+		"a million pointers":            {types(chain(aPointer, mega)), 128 * mega, dwarfinfo.ErrUnsupported},
+		"ten million blocks deep":       {types(deepBlocks), 64 << 30, dwarfinfo.ErrUnsupported},
+		"units with one table each":     {overlapping(40_000), 64 * mega, dwarfinfo.ErrUnsupported},
+		"a million attributes":          {wide(), 64 * mega, dwarfinfo.ErrUnsupported},
+		"attributes behind a wide form": {hidden(0x80|formImplicitConst, 0x80, 0x80, 0x80, 0x10), 64 * mega, dwarfinfo.ErrUnsupported},
+		"a number of eleven bytes":      {hidden(append(bytes.Repeat([]byte{0x80}, 10), 1)...), 64 * mega, objfile.ErrCorrupt},
+		"texts without end":             {repeated(), 128 * mega, dwarfinfo.ErrUnsupported},
+		"sections that inflate":         {inflated(t), 64 * mega, objfile.ErrUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, err := objfile.Open(hostile.Write(t, hostile.ELF(test.file...)))

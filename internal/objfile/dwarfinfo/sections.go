@@ -168,27 +168,29 @@ func (c *cursor) unit(wide bool) (first int, table uint64) {
 	return c.at, table
 }
 
-// checkAbbreviations walks over one table, as debug/dwarf does.
+// checkAbbreviations walks over one table, as debug/dwarf does, which keeps 32 bits of
+// codes and forms.
 func checkAbbreviations(table []byte, work *bounded.Work) error {
 	const implicitConst = 0x21
+	n := numbers{data: table}
 	for {
-		code, ok := uleb(&table)
-		if !ok || code == 0 {
-			return nil // or cut off, which debug/dwarf says
+		code, ok := n.next()
+		if !ok || uint32(code) == 0 {
+			return n.err // or cut off, which debug/dwarf says
 		}
-		uleb(&table) // tag
-		if len(table) > 0 {
-			table = table[1:] // whether it has children
+		n.next() // tag
+		if len(n.data) > 0 {
+			n.data = n.data[1:] // whether it has children
 		}
 		count := 0
 		for ; ; count++ {
-			attribute, _ := uleb(&table)
-			form, ok := uleb(&table)
+			attribute, _ := n.next()
+			form, ok := n.next()
 			if !ok || attribute == 0 && form == 0 {
 				break
 			}
-			if form == implicitConst {
-				uleb(&table)
+			if uint32(form) == implicitConst {
+				n.next()
 			}
 			if count == maxOfEntry {
 				return fmt.Errorf("%w: entries of more than %d attributes", bounded.ErrLimit, maxOfEntry)
@@ -201,15 +203,24 @@ func checkAbbreviations(table []byte, work *bounded.Work) error {
 	}
 }
 
-// uleb takes a number off; false at the end.
-func uleb(data *[]byte) (value uint64, ok bool) {
-	for i, b := range *data {
-		value |= uint64(b&0x7f) << min(7*i, 63)
+// numbers are of variable length (LEB128), one after the other.
+type numbers struct {
+	data []byte
+	err  error
+}
+
+// next takes one off; false at the end, and at one that has more bytes than 64 bits need.
+func (n *numbers) next() (value uint64, ok bool) {
+	for i, b := range n.data[:min(len(n.data), binary.MaxVarintLen64)] {
+		value |= uint64(b&0x7f) << (7 * i)
 		if b&0x80 == 0 {
-			*data = (*data)[i+1:]
+			n.data = n.data[i+1:]
 			return value, true
 		}
 	}
-	*data = nil
+	if len(n.data) > binary.MaxVarintLen64 {
+		n.err = fmt.Errorf("%w: a number of more than %d bytes", objfile.ErrCorrupt, binary.MaxVarintLen64)
+	}
+	n.data = nil
 	return 0, false
 }
