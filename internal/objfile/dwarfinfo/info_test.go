@@ -90,6 +90,7 @@ func TestInfo(t *testing.T) {
 			path, dirs := build(t)
 			f, info := mustInfo(t, path, dirs)
 			checkParameters(t, mustFunction(t, f, info, "all", dirs))
+			checkRows(t, mustFunction(t, f, info, "rows", dirs))
 			result := mustFunction(t, f, info, "result", dirs)
 			if got := place(result.Parameters[0]); got != "first: [rsi]" {
 				t.Errorf("beside a large result: %s", got)
@@ -147,6 +148,20 @@ func checkParameters(t *testing.T, all dwarfinfo.Function) {
 	}
 }
 
+// checkRows looks into arrays of arrays that are behind a pointer.
+func checkRows(t *testing.T, rows dwarfinfo.Function) {
+	t.Helper()
+	for path, want := range map[string]int64{"m[1][2]": 4 * 7, "m[0][4]": 4 * 4, "row[2][0]": 4 * 10} {
+		got, err := rows.Path(path)
+		if err != nil || !cmp.Equal(got.Offsets, []int64{want}) || got.Type.Size != 4 {
+			t.Errorf("%s: %+v, %v; want %d", path, got, err, want)
+		}
+	}
+	if got, err := rows.Path("m[1][5]"); !errors.Is(err, dwarfinfo.ErrNotFound) {
+		t.Errorf("beyond a row: %+v, %v", got, err)
+	}
+}
+
 // checkVariables compares with the addresses that the program prints.
 func checkVariables(t *testing.T, path string, info *dwarfinfo.Info) {
 	t.Helper()
@@ -166,6 +181,11 @@ func checkVariables(t *testing.T, path string, info *dwarfinfo.Info) {
 	chain, err := info.Variable("global_sendwork.head->next->flags")
 	if diff := cmp.Diff([]int64{16, 24, 0}, chain.Offsets); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
+	}
+	for _, path := range []string{"hidden_byte[5]", "global_sendwork.ntuples[1]", "global_sendwork.inner[1]"} {
+		if got, err := info.Variable(path); !errors.Is(err, dwarfinfo.ErrNotFound) {
+			t.Errorf("%s, which is no array: %+v, %v", path, got, err)
+		}
 	}
 	local, err := info.Variable("per_thread")
 	if err != nil || !local.ThreadLocal || local.Type.Size != 8 {

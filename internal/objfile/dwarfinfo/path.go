@@ -165,6 +165,7 @@ func split(path string) (name string, steps []string, err error) {
 // follow goes on from what is there already.
 func (a *Access) follow(steps []string) error {
 	for _, step := range steps {
+		_, pointer := a.Type.dwarf.(*dwarf.PtrType) // no reference, which stands for one
 		if a.Type.Kind == Pointer {
 			to, ok := a.Type.pointee()
 			if !ok {
@@ -172,7 +173,7 @@ func (a *Access) follow(steps []string) error {
 			}
 			a.Type, a.Offsets = to, append(a.Offsets, 0)
 		}
-		offset, err := a.step(step)
+		offset, err := a.step(step, pointer)
 		if err != nil {
 			return err
 		}
@@ -181,8 +182,9 @@ func (a *Access) follow(steps []string) error {
 	return nil
 }
 
-// step goes to a field or an element of what is at hand.
-func (a *Access) step(step string) (offset int64, err error) {
+// step goes to a field or an element of what is at hand. Where a pointer was followed
+// just now, that is the first of several that lie side by side.
+func (a *Access) step(step string, pointed bool) (offset int64, err error) {
 	index, err := strconv.ParseInt(step, 10, 64)
 	if err != nil {
 		field, offset, ok, err := a.Type.field(step)
@@ -192,10 +194,13 @@ func (a *Access) step(step string) (offset int64, err error) {
 		a.Type = field
 		return offset, err
 	}
+	if pointed && a.Type.Size > 0 {
+		return index * a.Type.Size, nil
+	}
 	element, length, ok := a.Type.element()
 	switch {
-	case !ok: // a pointer was followed: its elements lie side by side
-		return index * a.Type.Size, nil
+	case !ok:
+		return 0, fmt.Errorf("%w: elements of %s, which is no array", ErrNotFound, a.Type.Name)
 	case length > 0 && index >= length:
 		return 0, fmt.Errorf("%w: element %d of %s", ErrNotFound, index, a.Type.Name)
 	}

@@ -41,13 +41,14 @@ __attribute__((noinline)) long all(int a, double b, struct node *list, count_t c
     return a + (long)b + list->flags + (long)c + (long)d + (long)p.x + m.n + text[0] + last +
            big.n[1] + stacked;
 }
+__attribute__((noinline)) int rows(int m[][5], int (*row)[5]) { return m[1][2] + row[0][1]; }
 __attribute__((noinline)) struct large result(int first) {
     return (struct large){{first, hidden_byte, per_thread, 0}};
 }
 
 int main(void) {
     struct node n = {0};
-    struct large l = result(2);
+    struct large l = result(2 + rows(n.table, n.table));
     struct point p = {1, 2};
     struct mixed m = {1, 2};
     global_sendwork.head = &n;
