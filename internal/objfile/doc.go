@@ -27,10 +27,10 @@
 //	file, answers, checksums, outline, frames, address, debugdirs
 //	                                   an open file and what it remembers
 //	search, found                      what fits a query
-//	symbols, minidebug, gosymbols      its symbol tables, searched
+//	symbols, gosymbols                 its symbol tables, searched
 //	symboltable, symbol, version, origin, dynamic
 //	                                   one table; what the loader finds
 //	section, segment, code, layout, header, reader, names, kepttables
 //	                                   what lies where, by the headers
-//	maps, mapped, filekey              which file that is
+//	maps, mapped                       which file that is
 package objfile

@@ -53,7 +53,8 @@ func InOneObject(spec *attunev1.MeasurePoint, mapped func() ([]objfile.Image, er
 }
 
 // defines says whether an object has a function of these names; an indirect one, and
-// one of several of a name, are.
+// one of several of a name, are. So are those of a pattern that matches too many: to place
+// the point says why.
 func defines(image objfile.Image, patterns []string) bool {
 	file, err := image.Open()
 	if err != nil {
@@ -61,7 +62,8 @@ func defines(image objfile.Image, patterns []string) bool {
 	}
 	defer func() { _ = file.Close() }() // read only
 	functions, err := FunctionsIn(file, patterns)
-	return len(functions) > 0 || errors.Is(err, objfile.ErrIndirect) || errors.Is(err, objfile.ErrAmbiguous)
+	return len(functions) > 0 || slices.ContainsFunc([]error{objfile.ErrIndirect, objfile.ErrAmbiguous, objfile.ErrTooManySymbols},
+		func(one error) bool { return errors.Is(err, one) })
 }
 
 // nowhere is the error of a function that no object has.

@@ -19,10 +19,12 @@ func TestInOneObject(t *testing.T) {
 	library := func(name, text string) string {
 		return targets.BuildText(t, name, text, "-shared", "-fPIC")
 	}
-	one := library("libone.so", `int alone(void) { return 1; } int twice(void) { return 1; } int everywhere(void) { return 1; }`)
+	one := library("libone.so", `int alone(void) { return 1; } int twice(void) { return 1; } int everywhere(void) { return 1; } int many_more(void) { return 1; }`)
 	two := library("libtwo.so", `int twice(void) { return 2; } int everywhere(void) { return 2; }`)
 	program := targets.BuildText(t, "namesake[1]", `#include <dlfcn.h>
 #include <stdio.h>
+__asm__(".text\n.altmacro\n.macro many k\n.globl many_\\k\n.type many_\\k, @function\nmany_\\k: ret\n.size many_\\k, 1\n.endm\n"
+	".set k, 0\n.rept 4100\nmany %k\n.set k, k + 1\n.endr\n");
 int step(void) { return 3; }
 int everywhere(void) { return step(); }
 int main(void) {
@@ -44,6 +46,7 @@ int main(void) {
 	}{
 		"step":                 {"namesake[1]", nil, ""},
 		"everywhere":           {"namesake[1]", nil, ""},
+		"many_*":               {"namesake[1]", nil, ""}, // which are too many
 		"alone":                {"libone.so", nil, ""},
 		"twice":                {"", objfile.ErrAmbiguous, "2 libraries have twice; write lib"},
 		"memcpy":               {"libc.so.6", nil, ""}, // which is an indirect function
