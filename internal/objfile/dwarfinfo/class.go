@@ -39,12 +39,13 @@ type allocator struct {
 	integers, vectors int
 	stack             int64
 	lost              bool // after a parameter of unknown class
+	scalars           bool // what is known are single values: of Go, which spreads others over registers
 }
 
 // place says where a parameter is at the function's first instruction.
 func (a *allocator) place(p *Parameter) {
 	parts := classify(p.Type)
-	if a.lost || parts == nil {
+	if a.lost || parts == nil || a.scalars && p.Type.Kind == Aggregate {
 		a.lost, p.Class = true, Unknown
 		return
 	}
@@ -111,8 +112,10 @@ func classify(t Type) []Class {
 // it; a class that cannot be copied plainly goes by address.
 func classifyAggregate(t Type) []Class {
 	switch {
-	case t.byReference:
+	case t.passing == byAddress:
 		return []Class{InInteger}
+	case t.passing == untold:
+		return nil
 	case t.Size > 2*eightbyte:
 		return []Class{InMemory}
 	case t.Size == 0:

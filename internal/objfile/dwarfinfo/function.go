@@ -34,6 +34,9 @@ type Parameter struct {
 	StackOffset int64
 }
 
+// languageGo is Go's DW_AT_language.
+const languageGo = 0x16
+
 // maxParameters bounds what is read of a function.
 const maxParameters = 256
 
@@ -76,7 +79,8 @@ func (i *Info) Function(symbol objfile.Symbol) (f Function, err error) {
 		return f, err
 	}
 	if i.file.Machine() == elf.EM_X86_64 {
-		f.assign()
+		language, _ := unit.Val(dwarf.AttrLanguage).(int64)
+		f.assign(language == languageGo)
 	}
 	return f, nil
 }
@@ -112,7 +116,7 @@ func (i *Info) parameters(function *dwarf.Entry) (parameters []Parameter, err er
 			return nil, err
 		case e == nil || e.Tag == 0:
 			return parameters, nil
-		case e.Tag == dwarf.TagFormalParameter:
+		case e.Tag == dwarf.TagFormalParameter && e.Val(dwarf.AttrVarParam) != true: // else a result of Go
 			p := Parameter{}
 			p.Name, _ = i.attribute(e, dwarf.AttrName).(string)
 			if p.Type, err = i.typeOf(e); err != nil {
@@ -129,13 +133,13 @@ func (i *Info) parameters(function *dwarf.Entry) (parameters []Parameter, err er
 
 // assign gives registers and stack to the parameters. A large result takes the
 // first register for the address of where it goes.
-func (f *Function) assign() {
-	var a allocator
+func (f *Function) assign(isGo bool) {
+	a := allocator{scalars: isGo}
 	switch result := f.Result; result.Kind {
 	case Aggregate:
 		parts := classify(result)
 		a.lost = parts == nil
-		if result.byReference || !a.lost && parts[0] == InMemory {
+		if result.passing == byAddress || !a.lost && parts[0] == InMemory {
 			a.integers++
 		}
 	case Array:

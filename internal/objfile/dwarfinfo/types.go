@@ -43,10 +43,8 @@ type Type struct {
 
 	dwarf dwarf.Type
 	// target of a reference, which debug/dwarf does not follow.
-	target dwarf.Type
-	// byReference: C++ passes objects of this class by address, since copying
-	// them is not trivial.
-	byReference bool
+	target  dwarf.Type
+	passing passing // of an Aggregate
 }
 
 // maxDepth bounds typedefs of typedefs and anonymous members of such.
@@ -76,7 +74,6 @@ func (i *Info) typeOf(e *dwarf.Entry) (Type, error) {
 // refine adds what debug/dwarf leaves out: references, and how C++ passes an
 // object.
 func (i *Info) refine(t *Type, offset dwarf.Offset) {
-	const passByReference = 4
 	for range maxDepth {
 		e := i.at(offset)
 		if e == nil {
@@ -92,8 +89,7 @@ func (i *Info) refine(t *Type, offset dwarf.Offset) {
 			}
 			return
 		case dwarf.TagStructType, dwarf.TagClassType, dwarf.TagUnionType:
-			how, _ := e.Val(dwarf.AttrCalling).(int64)
-			t.byReference = how == passByReference
+			t.passing = i.passingOf(e, 0)
 			return
 		case dwarf.TagTypedef, dwarf.TagConstType, dwarf.TagVolatileType, dwarf.TagRestrictType:
 		default:

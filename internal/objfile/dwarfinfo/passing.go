@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dwarfinfo
+
+import (
+	"debug/dwarf"
+	"slices"
+	"strings"
+)
+
+// passing is how objects are passed. Of several that apply the greatest holds.
+type passing int
+
+const (
+	// plainly: as the members say, in registers or on the stack.
+	plainly passing = iota
+	// untold: the debug information does not tell.
+	untold
+	// byAddress: C++ passes objects so that are not trivial to copy or to destroy.
+	byAddress
+)
+
+// Values of DW_AT_calling_convention (DWARF 5, 3.3.1.1), which GCC does not write.
+const (
+	passByReference = 4
+	passByValue     = 5
+)
+
+// passingOf is how an object of a structure, class or union is passed, after the Itanium
+// C++ ABI, 3.1.1: what the compiler says, or else what its members, its base classes
+// and its own functions for copying and destroying it say. Structures of C have none.
+func (i *Info) passingOf(class *dwarf.Entry, depth int) passing {
+	how, _ := class.Val(dwarf.AttrCalling).(int64)
+	switch {
+	case how == passByReference:
+		return byAddress
+	case depth == maxDepth || class.Val(dwarf.AttrSignature) != nil:
+		return untold
+	}
+	all := i.passingOfParts(class, depth)
+	if how == passByValue && all == byAddress {
+		return plainly // [[clang::trivial_abi]]
+	}
+	return all
+}
+
+func (i *Info) passingOfParts(class *dwarf.Entry, depth int) (all passing) {
+	r := i.data.Reader()
+	r.Seek(class.Offset)
+	if _, err := i.next(r); err != nil || !class.Children {
+		return plainly
+	}
+	for {
+		e, err := i.next(r)
+		switch {
+		case err != nil || e == nil:
+			return untold
+		case e.Tag == 0:
+			return all
+		case e.Tag == dwarf.TagInheritance:
+			// debug/dwarf has no members of base classes.
+			all = max(all, untold, i.passingOfPart(e, depth))
+		case e.Tag == dwarf.TagMember && e.Val(dwarf.AttrExternal) != nil:
+			all = max(all, untold) // a static one of DWARF 4, which debug/dwarf takes for a part
+		case e.Tag == dwarf.TagMember:
+			all = max(all, i.passingOfPart(e, depth))
+		case e.Tag == dwarf.TagSubprogram:
+			all = max(all, i.passingBy(e, class))
+		}
+		if err := i.skip(r, e); err != nil {
+			return untold
+		}
+	}
+}
+
+// passingOfPart is what a member or base class makes of the object that has it.
+func (i *Info) passingOfPart(part *dwarf.Entry, depth int) passing {
+	if isVirtual(part) {
+		return byAddress
+	}
+	e := i.referred(part, dwarf.TagTypedef, dwarf.TagConstType, dwarf.TagVolatileType, dwarf.TagArrayType)
+	if e == nil {
+		return plainly
+	}
+	switch e.Tag {
+	case dwarf.TagStructType, dwarf.TagClassType, dwarf.TagUnionType:
+		return i.passingOf(e, depth+1)
+	}
+	return plainly
+}
+
+// passingBy is what a function of a class makes of it.
+func (i *Info) passingBy(function, class *dwarf.Entry) passing {
+	const inClass = 1 // ~T() = default
+	name, _ := function.Val(dwarf.AttrName).(string)
+	of, _ := class.Val(dwarf.AttrName).(string)
+	of, _, _ = strings.Cut(of, "<")
+	defaulted, _ := function.Val(dwarf.AttrDefaulted).(int64)
+	switch {
+	case isVirtual(function):
+		return byAddress
+	case defaulted == inClass || function.Val(dwarf.AttrArtificial) != nil: // the members tell
+		return plainly
+	case strings.HasPrefix(name, "~"):
+		return byAddress
+	case name != of || !i.copies(function, class):
+		return plainly
+	case function.Val(dwarf.AttrDeleted) != nil:
+		return untold // another one may be there
+	}
+	return byAddress
+}
+
+func isVirtual(e *dwarf.Entry) bool {
+	virtual, _ := e.Val(dwarf.AttrVirtuality).(int64)
+	return virtual != 0
+}
+
+// copies says whether a constructor's first parameter is a reference to an object of its
+// class.
+func (i *Info) copies(constructor, class *dwarf.Entry) bool {
+	r := i.data.Reader()
+	r.Seek(constructor.Offset)
+	if _, err := i.next(r); err != nil || !constructor.Children {
+		return false
+	}
+	for {
+		e, err := i.next(r)
+		switch {
+		case err != nil || e == nil || e.Tag == 0:
+			return false
+		case e.Tag == dwarf.TagFormalParameter && e.Val(dwarf.AttrArtificial) == nil: // behind "this"
+			to := i.referred(e, dwarf.TagReferenceType, dwarf.TagRvalueReferenceType, dwarf.TagConstType, dwarf.TagVolatileType)
+			direct := i.referred(e)
+			return to != nil && to.Offset == class.Offset && direct.Offset != class.Offset
+		}
+		if i.skip(r, e) != nil {
+			return false
+		}
+	}
+}
+
+// referred is the type of an entry, behind those with certain tags; nil if there is none.
+func (i *Info) referred(e *dwarf.Entry, behind ...dwarf.Tag) *dwarf.Entry {
+	for range maxDepth {
+		offset, ok := e.Val(dwarf.AttrType).(dwarf.Offset)
+		if !ok {
+			return nil
+		}
+		if e = i.at(offset); e == nil || !slices.Contains(behind, e.Tag) {
+			return e
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dwarfinfo_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/targets"
+)
+
+// TestClasses: what C++ passes by address is in one general register.
+func TestClasses(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("registers are those of x86-64")
+	}
+	for _, version := range []string{"-gdwarf-4", "-gdwarf-5"} {
+		f, info := mustInfo(t, targets.BuildWith(t, "g++", "classes", "testdata/classes.cc", version), objfile.DebugDirs{})
+		for function, want := range map[string][]string{
+			"all":  {"plain: [rdi]", "destroyed: [rsi]", "defaulted: [rdx]", "moved: [rcx]", "large: [r8]", "last: [r9]"},
+			"more": {"holder: [rdi]", "dynamic: [rsi]", "between: [rdx]", "derived: []", "lost: []"},
+			"made": {"first: [rsi]"},
+		} {
+			var got []string
+			for _, p := range mustFunction(t, f, info, function, objfile.DebugDirs{}).Parameters {
+				got = append(got, place(p))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, %s: %s", version, function, diff)
+			}
+		}
+	}
+}
+
+// TestGoParameters: Go has a register for each member, in an order of its own, which is
+// known for single values.
+func TestGoParameters(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("registers are those of x86-64")
+	}
+	dir := t.TempDir()
+	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
+	text := `package main
+
+//go:noinline
+func parts(n int, f float64, text string, behind int) (sum int) {
+	return n + int(f) + len(text) + behind
+}
+
+func main() { println(parts(1, 2, "x", 3)) }
+`
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "build", "-o", program, source)
+	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	f, info := mustInfo(t, program, objfile.DebugDirs{})
+	var got []string
+	for _, p := range mustFunction(t, f, info, "main.parts", objfile.DebugDirs{}).Parameters {
+		got = append(got, place(p))
+	}
+	if diff := cmp.Diff([]string{"n: [rdi]", "f: [xmm0]", "text: []", "behind: []"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
