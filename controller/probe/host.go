@@ -94,12 +94,17 @@ type host struct {
 // batch is what is known of a process while some points come and go together.
 type batch struct {
 	images  func() ([]objfile.Image, error)
-	patches *sites.Batch // nil: none was needed yet
+	leftOut func() []string // of images
+	patches *sites.Batch    // nil: none was needed yet
 }
 
 // begin begins a batch, and returns what ends it.
 func (h *host) begin() (end func()) {
-	h.batch = &batch{images: sync.OnceValues(h.process.Images)}
+	images := sync.OnceValues(h.process.Images)
+	h.batch = &batch{images: images, leftOut: sync.OnceValue(func() []string {
+		all, _ := images() // none where that fails
+		return objfile.LeftOut(all)
+	})}
 	return func() {
 		if h.batch.patches != nil {
 			h.batch.patches.Close()
@@ -115,6 +120,17 @@ func (h *host) images() ([]objfile.Image, error) {
 		return h.batch.images()
 	}
 	return h.process.Images()
+}
+
+// unseen says whose calls are not seen, and why.
+func (h *host) unseen() (reasons []string) {
+	if h.batch == nil {
+		return nil
+	}
+	for _, path := range h.batch.leftOut() {
+		reasons = append(reasons, fmt.Sprintf("calls of %s are not counted: %v", path, objfile.ErrReplaced))
+	}
+	return reasons
 }
 
 // measure is [sites.Sites.Measure].

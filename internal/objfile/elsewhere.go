@@ -108,7 +108,8 @@ func (i Image) IsLoader() bool {
 var ErrNoObject = errors.New("no such object is mapped")
 
 // NoObject is the error of an object that a process has not mapped, with the
-// program, and what is close to the name; or, where nothing is, what is mapped.
+// program, and what is close to the name; or, where nothing is, what is mapped. What
+// cannot be opened any more may be the object: [ErrReplaced] as well.
 func NoObject(images []Image, object string) error {
 	closest := symname.NewSuggestions(filepath.Base(object), maxListed)
 	var program string
@@ -137,6 +138,9 @@ func NoObject(images []Image, object string) error {
 	}
 	if more := len(names) - maxListed; more > 0 {
 		err = fmt.Errorf("%w and %d more", err, more)
+	}
+	if gone := LeftOut(images); len(gone) > 0 {
+		err = fmt.Errorf("%w; %w: %s", err, ErrReplaced, strings.Join(gone[:min(len(gone), maxListed)], ", "))
 	}
 	return err
 }

@@ -18,7 +18,7 @@ const maxImages = 4096
 
 // Images returns the ELF objects that a process has mapped with an executable
 // segment, in the order of addresses; one that is mapped twice (dlmopen) is
-// there twice; [ErrUnsupported] if they are more than 4096. Objects whose file cannot be opened any more are left out. The
+// there twice; [ErrUnsupported] if they are more than 4096. Objects whose file cannot be opened any more are left out, see [LeftOut]. The
 // dynamic loader may be at work meanwhile: a later call may tell more.
 func Images(pid int) ([]Image, error) { return (*Cache)(nil).Images(pid) }
 
@@ -57,6 +57,39 @@ func (c *Cache) Images(pid int) ([]Image, error) {
 		}
 	}
 	return images, nil
+}
+
+// LeftOut returns the paths of what a process has mapped as code beside some of its images,
+// and that cannot be opened any more ([ErrReplaced]), as after an upgrade. What is in
+// there nobody can tell.
+func LeftOut(images []Image) (paths []string) {
+	if len(images) == 0 {
+		return nil
+	}
+	pid := images[0].pid
+	mappings, err := Mappings(pid)
+	if err != nil {
+		return nil // it has ended
+	}
+	type inode struct{ device, number uint64 }
+	known := make(map[inode]bool)
+	for _, image := range images {
+		known[inode{image.Device, image.Inode}] = true
+	}
+	for _, m := range mappings {
+		id := inode{m.Device, m.Inode}
+		if !m.Exec || known[id] || strings.HasPrefix(m.Path, "/memfd:") { // of code made at run time
+			continue
+		}
+		known[id] = true
+		file, err := OpenMapped(pid, m)
+		if err == nil {
+			_ = file.Close() // read only
+		} else if errors.Is(err, ErrReplaced) {
+			paths = append(paths, m.Path)
+		}
+	}
+	return paths
 }
 
 func (c *Cache) image(pid int, m Mapping) (Image, error) {
