@@ -26,10 +26,13 @@ const (
 	passByValue     = 5
 )
 
-// passingOf is how an object of a structure, class or union is passed, after the Itanium
+// classes says how objects of classes are passed.
+type classes struct{ *Info }
+
+// passing is how an object of a structure, class or union is passed, after the Itanium
 // C++ ABI, 3.1.1: what the compiler says, or else what its members, its base classes
 // and its own functions for copying and destroying it say. Structures of C have none.
-func (i *Info) passingOf(class *dwarf.Entry, depth int) passing {
+func (c classes) passing(class *dwarf.Entry, depth int) passing {
 	how, _ := class.Val(dwarf.AttrCalling).(int64)
 	switch {
 	case how == passByReference:
@@ -37,21 +40,21 @@ func (i *Info) passingOf(class *dwarf.Entry, depth int) passing {
 	case depth == maxDepth || class.Val(dwarf.AttrSignature) != nil:
 		return untold
 	}
-	all := i.passingOfParts(class, depth)
+	all := c.passingOfParts(class, depth)
 	if how == passByValue && all == byAddress {
 		return plainly // [[clang::trivial_abi]]
 	}
 	return all
 }
 
-func (i *Info) passingOfParts(class *dwarf.Entry, depth int) (all passing) {
-	r := i.data.Reader()
+func (c classes) passingOfParts(class *dwarf.Entry, depth int) (all passing) {
+	r := c.data.Reader()
 	r.Seek(class.Offset)
-	if _, err := i.next(r); err != nil || !class.Children {
+	if _, err := c.next(r); err != nil || !class.Children {
 		return plainly
 	}
 	for {
-		e, err := i.next(r)
+		e, err := c.next(r)
 		switch {
 		case err != nil || e == nil:
 			return untold
@@ -59,38 +62,38 @@ func (i *Info) passingOfParts(class *dwarf.Entry, depth int) (all passing) {
 			return all
 		case e.Tag == dwarf.TagInheritance:
 			// debug/dwarf has no members of base classes.
-			all = max(all, untold, i.passingOfPart(e, depth))
+			all = max(all, untold, c.passingOfPart(e, depth))
 		case e.Tag == dwarf.TagMember && e.Val(dwarf.AttrExternal) != nil:
 			all = max(all, untold) // a static one of DWARF 4, which debug/dwarf takes for a part
 		case e.Tag == dwarf.TagMember:
-			all = max(all, i.passingOfPart(e, depth))
+			all = max(all, c.passingOfPart(e, depth))
 		case e.Tag == dwarf.TagSubprogram:
-			all = max(all, i.passingBy(e, class))
+			all = max(all, c.passingBy(e, class))
 		}
-		if err := i.skip(r, e); err != nil {
+		if err := c.skip(r, e); err != nil {
 			return untold
 		}
 	}
 }
 
 // passingOfPart is what a member or base class makes of the object that has it.
-func (i *Info) passingOfPart(part *dwarf.Entry, depth int) passing {
+func (c classes) passingOfPart(part *dwarf.Entry, depth int) passing {
 	if isVirtual(part) {
 		return byAddress
 	}
-	e := i.referred(part, dwarf.TagTypedef, dwarf.TagConstType, dwarf.TagVolatileType, dwarf.TagArrayType)
+	e := c.referred(part, dwarf.TagTypedef, dwarf.TagConstType, dwarf.TagVolatileType, dwarf.TagArrayType)
 	if e == nil {
 		return plainly
 	}
 	switch e.Tag {
 	case dwarf.TagStructType, dwarf.TagClassType, dwarf.TagUnionType:
-		return i.passingOf(e, depth+1)
+		return c.passing(e, depth+1)
 	}
 	return plainly
 }
 
 // passingBy is what a function of a class makes of it.
-func (i *Info) passingBy(function, class *dwarf.Entry) passing {
+func (c classes) passingBy(function, class *dwarf.Entry) passing {
 	const inClass = 1 // ~T() = default
 	name, _ := function.Val(dwarf.AttrName).(string)
 	of, _ := class.Val(dwarf.AttrName).(string)
@@ -103,7 +106,7 @@ func (i *Info) passingBy(function, class *dwarf.Entry) passing {
 		return plainly
 	case strings.HasPrefix(name, "~"):
 		return byAddress
-	case name != of || !i.copies(function, class):
+	case name != of || !c.copies(function, class):
 		return plainly
 	case function.Val(dwarf.AttrDeleted) != nil:
 		return untold // another one may be there
@@ -118,23 +121,23 @@ func isVirtual(e *dwarf.Entry) bool {
 
 // copies says whether a constructor's first parameter is a reference to an object of its
 // class.
-func (i *Info) copies(constructor, class *dwarf.Entry) bool {
-	r := i.data.Reader()
+func (c classes) copies(constructor, class *dwarf.Entry) bool {
+	r := c.data.Reader()
 	r.Seek(constructor.Offset)
-	if _, err := i.next(r); err != nil || !constructor.Children {
+	if _, err := c.next(r); err != nil || !constructor.Children {
 		return false
 	}
 	for {
-		e, err := i.next(r)
+		e, err := c.next(r)
 		switch {
 		case err != nil || e == nil || e.Tag == 0:
 			return false
 		case e.Tag == dwarf.TagFormalParameter && e.Val(dwarf.AttrArtificial) == nil: // behind "this"
-			to := i.referred(e, dwarf.TagReferenceType, dwarf.TagRvalueReferenceType, dwarf.TagConstType, dwarf.TagVolatileType)
-			direct := i.referred(e)
+			to := c.referred(e, dwarf.TagReferenceType, dwarf.TagRvalueReferenceType, dwarf.TagConstType, dwarf.TagVolatileType)
+			direct := c.referred(e)
 			return to != nil && to.Offset == class.Offset && direct.Offset != class.Offset
 		}
-		if i.skip(r, e) != nil {
+		if c.skip(r, e) != nil {
 			return false
 		}
 	}

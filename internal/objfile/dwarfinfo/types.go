@@ -89,7 +89,7 @@ func (i *Info) refine(t *Type, offset dwarf.Offset) {
 			}
 			return
 		case dwarf.TagStructType, dwarf.TagClassType, dwarf.TagUnionType:
-			t.passing = i.passingOf(e, 0)
+			t.passing = classes{i}.passing(e, 0)
 			return
 		case dwarf.TagTypedef, dwarf.TagConstType, dwarf.TagVolatileType, dwarf.TagRestrictType:
 		default:
