@@ -4,10 +4,8 @@ package bpf
 
 import (
 	"errors"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
@@ -70,13 +68,9 @@ func KernelTypes(local *btf.Spec, names []string) *btf.Spec {
 // wantedStruct is a copy of a struct that a program uses, whose offsets are to
 // be replaced by the kernel's.
 type wantedStruct struct {
-	local    *btf.Struct
-	optional []string // members that not all kernels have
-	found    bool
+	local *btf.Struct
+	found bool
 }
-
-// flavour follows the name of a struct with members that not all kernels have.
-const flavour = "___"
 
 func wantedStructs(local *btf.Spec, names []string) (map[string]*wantedStruct, error) {
 	// Copied as members of one, so that the copies refer to each other.
@@ -85,11 +79,7 @@ func wantedStructs(local *btf.Spec, names []string) (map[string]*wantedStruct, e
 		if err != nil {
 			return nil, err
 		}
-		s, ok := typ.(*btf.Struct)
-		if !ok {
-			continue
-		}
-		if name, _, _ := strings.Cut(s.Name, flavour); slices.Contains(names, name) {
+		if s, ok := typ.(*btf.Struct); ok && slices.Contains(names, s.Name) {
 			all.Members = append(all.Members, btf.Member{Name: s.Name, Type: s})
 		}
 	}
@@ -100,24 +90,7 @@ func wantedStructs(local *btf.Spec, names []string) (map[string]*wantedStruct, e
 			wanted[s.Name] = &wantedStruct{local: s}
 		}
 	}
-	takeOptional(wanted)
 	return wanted, nil
-}
-
-// takeOptional has each struct take the members of its flavours: the kernel has one struct.
-func takeOptional(wanted map[string]*wantedStruct) {
-	for name, s := range wanted {
-		name, _, is := strings.Cut(name, flavour)
-		of := wanted[name]
-		if !is || of == nil {
-			continue
-		}
-		for _, member := range s.local.Members {
-			of.local.Members = append(of.local.Members, member)
-			of.optional = append(of.optional, member.Name)
-		}
-	}
-	maps.DeleteFunc(wanted, func(name string, _ *wantedStruct) bool { return strings.Contains(name, flavour) })
 }
 
 // WithFile calls use with the contents of a file, which are gone when it

@@ -106,17 +106,15 @@ func tinyTypes() []byte {
 func TestFindOffsets(t *testing.T) {
 	member := func(name string) btf.Member { return btf.Member{Name: name, Type: &btf.Int{Size: 4}} }
 	tests := []struct {
-		name     string
-		local    btf.Struct
-		optional []string
-		raw      func([]byte) []byte
-		want     []btf.Bits
-		wantErr  bool
+		name    string
+		local   btf.Struct
+		raw     func([]byte) []byte
+		want    []btf.Bits
+		wantErr bool
 	}{
 		{name: "both members", local: btf.Struct{Name: "one", Members: []btf.Member{member("b"), member("a")}}, want: []btf.Bits{32, 0}},
 		{name: "member of an anonymous one", local: btf.Struct{Name: "one", Members: []btf.Member{member("c"), member("b")}}, want: []btf.Bits{64, 32}},
 		{name: "unknown member", local: btf.Struct{Name: "one", Members: []btf.Member{member("d")}}, wantErr: true},
-		{name: "optional members", local: btf.Struct{Name: "one", Members: []btf.Member{member("d"), member("b")}}, optional: []string{"b", "d"}, want: []btf.Bits{32}},
 		{name: "unknown struct", local: btf.Struct{Name: "two", Members: []btf.Member{member("a")}}, want: []btf.Bits{0}},
 		{name: "truncated", raw: func(raw []byte) []byte { return raw[:len(raw)-1] }, wantErr: true},
 		{name: "other format", raw: func(raw []byte) []byte { raw[0]++; return raw }, wantErr: true},
@@ -128,12 +126,9 @@ func TestFindOffsets(t *testing.T) {
 			if test.raw != nil {
 				raw = test.raw(raw)
 			}
-			err := findOffsets(raw, map[string]*wantedStruct{test.local.Name: {local: &test.local, optional: test.optional}})
+			err := findOffsets(raw, map[string]*wantedStruct{test.local.Name: {local: &test.local}})
 			if (err != nil) != test.wantErr {
 				t.Fatalf("error %v, want one: %t", err, test.wantErr)
-			}
-			if len(test.optional) > 0 && len(test.local.Members) != len(test.want) {
-				t.Errorf("members %v", test.local.Members)
 			}
 			for i, want := range test.want {
 				if got := test.local.Members[i].Offset; got != want {

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cilium/ebpf/btf"
 )
@@ -39,8 +38,7 @@ var errUnknownTypes = errors.New("unknown format of kernel type information")
 // findOffsets gives the members of the wanted structs the offsets that raw,
 // the kernel's type information, has for them. A struct that the kernel does
 // not have stays unfound; a member that its struct has neither directly nor in
-// an anonymous member is an error, since only a full reading looks deeper. An optional
-// one must be a direct member, and is taken out of a struct that does not have it.
+// an anonymous member is an error, since only a full reading looks deeper.
 func findOffsets(raw []byte, wanted map[string]*wantedStruct) error {
 	types, names, err := splitTypes(raw)
 	if err != nil {
@@ -60,10 +58,6 @@ func findOffsets(raw []byte, wanted map[string]*wantedStruct) error {
 		}
 		s.found = true
 		s.local.Size = t.size
-		s.local.Members = slices.DeleteFunc(s.local.Members, func(m btf.Member) bool {
-			_, has := memberOffset(m.Name, names, t.members, t.kindFlag)
-			return !has && slices.Contains(s.optional, m.Name)
-		})
 		inside.takeOffsets(s.local, names, t)
 	}); err != nil || len(inside) == 0 {
 		return err

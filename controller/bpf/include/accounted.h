@@ -47,6 +47,7 @@ struct accounted {
     s32 of;                /* whose it is if it ends unseen; its own key: nobody's */
     s32 living;            /* threads that are not done with */
     u32 ended;             /* its last thread has passed the exit tracepoint */
+    u32 told;
 };
 
 struct {

@@ -13,10 +13,6 @@
         value_;                                                                                    \
     })
 
-/* Whether the kernel has a member. What some do not have is in a struct of its own, whose
- * name goes on after that of the kernel's with three underscores. */
-#define HAS(from, member) __builtin_preserve_field_info((from)->member, 2)
-
 typedef struct {
     int counter;
 } atomic_t;
@@ -224,6 +220,7 @@ struct task_struct {
     struct bpf_run_ctx *bpf_ctx;
     char comm[16];
 #ifdef ATTUNE_ACCOUNT
+    u32 __state;
     u32 flags;
     struct sched_entity se;
     struct sched_info sched_info;
@@ -241,15 +238,5 @@ struct task_struct {
     struct files_struct *files;
 #endif
 } KERNEL_STRUCT;
-
-#ifdef ATTUNE_ACCOUNT
-struct task_struct___since_5_14 {
-    u32 __state;
-} KERNEL_STRUCT;
-
-struct task_struct___before_5_14 {
-    long state;
-} KERNEL_STRUCT;
-#endif
 
 #endif

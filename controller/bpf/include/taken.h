@@ -38,16 +38,9 @@ struct taken {
 #define TASK_DEAD 0x80
 
 /* Whether a switch is the last one of its thread, which nothing wakes up any more. The
- * tracepoint hands over the state too, but before Linux 5.18 it does not, and the kernel
- * attaches no program that reads beyond what it hands over. */
-INLINE bool is_done_with(struct task_struct *task) {
-    struct task_struct___since_5_14 *now = (void *)task;
-    struct task_struct___before_5_14 *before = (void *)task;
-
-    if (HAS(now, __state))
-        return READ(now, __state) == TASK_DEAD;
-    return READ(before, state) == TASK_DEAD;
-}
+ * tracepoint tells the state too, but from Linux 5.18 on only: before, the kernel attaches
+ * no program that reads beyond what it is told. */
+INLINE bool is_done_with(struct task_struct *task) { return READ(task, __state) == TASK_DEAD; }
 
 #define ADD(field, source)                                                                         \
     do {                                                                                           \

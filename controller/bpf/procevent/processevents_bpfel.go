@@ -19,7 +19,7 @@ type processEventsAccounted struct {
 	Of     int32
 	Living int32
 	Ended  uint32
-	_      [4]byte
+	Told   uint32
 }
 
 type processEventsExecEvent struct {

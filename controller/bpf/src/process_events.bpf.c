@@ -284,8 +284,7 @@ SEC("raw_tp/sched_switch")
 int process_switch(u64 *ctx) {
     struct task_struct *task = (struct task_struct *)ctx[1];
     struct accounted *known, *founder;
-    struct exit_event end;
-    s32 key, of;
+    s32 key, left;
 
     if (!is_done_with(task))
         return 0;
@@ -295,22 +294,17 @@ int process_switch(u64 *ctx) {
     add_taken(&known->end.taken, task);
     if (is_kernels_worker(task))
         return 0;
-    __sync_fetch_and_sub(&known->living, 1);
-    if (!known->ended || known->living > 0)
+    left = __sync_fetch_and_sub(&known->living, 1) - 1;
+    if (!known->ended || left > 0 || __sync_fetch_and_add(&known->told, 1))
         return 0;
-    end = known->end;
-    of = known->of;
     key = READ(task, tgid);
-    /* Two last threads may both see that none is left: one of them deletes. Only from
-     * Linux 5.12 on does an atomic operation tell which one it is. */
-    if (bpf_map_delete_elem(&accounts, &key))
-        return 0;
-    if (end.event.member) {
-        tell_end(&end);
-    } else if (of != key) {
-        founder = bpf_map_lookup_elem(&accounts, &of);
+    if (known->end.event.member) {
+        tell_end(&known->end);
+    } else if (known->of != key) {
+        founder = bpf_map_lookup_elem(&accounts, &known->of);
         if (founder)
-            add_unseen(&founder->end, &end);
+            add_unseen(&founder->end, &known->end);
     }
+    bpf_map_delete_elem(&accounts, &key);
     return 0;
 }

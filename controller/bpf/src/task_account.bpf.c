@@ -17,6 +17,7 @@ struct account_totals {
     struct taken taken;
     u64 processes; /* that came                                        */
     u64 alive;     /* that have a thread which has not ended           */
+    u64 peak;      /* of alive                                         */
     u64 done;      /* that are done with                               */
 };
 
@@ -41,45 +42,22 @@ struct {
     __uint(max_entries, 2 * 1024 * 1024);
 } ended_ring SEC(".maps");
 
-/*
- * What atomic operations tell of a number that they change, they tell from Linux 5.12 on. So the
- * most that was alive is kept for each CPU, and a process' end is claimed by its number:
- * two of its threads may find at one time that each is the last.
- */
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, u64);
-} peaks SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1024); /* one for each CPU is enough */
-    __type(key, s32);
-    __type(value, u32);
-} claims SEC(".maps");
-
-INLINE bool claim_end(s32 tgid) {
-    u32 one = 1;
-
-    return bpf_map_update_elem(&claims, &tgid, &one, BPF_NOEXIST) == 0;
-}
-
 INLINE bool starts_tree(struct task_struct *parent) {
     s32 id = thread_id(parent);
 
     return bpf_map_lookup_elem(&starters, &id) != 0;
 }
 
-INLINE void count_alive(void) {
-    u32 first = 0;
-    u64 *peak = bpf_map_lookup_elem(&peaks, &first), alive;
+#define PEAK_TRIES 8
 
-    __sync_fetch_and_add(&totals.alive, 1);
-    alive = totals.alive;
-    if (peak && *peak < alive)
-        *peak = alive;
+INLINE void count_alive(void) {
+    u64 alive = __sync_fetch_and_add(&totals.alive, 1) + 1, peak;
+
+    for (u32 i = 0; i < PEAK_TRIES; i++) {
+        peak = totals.peak;
+        if (alive <= peak || __sync_val_compare_and_swap(&totals.peak, peak, alive) == peak)
+            return;
+    }
 }
 
 SEC("raw_tp/sched_process_fork")
@@ -118,11 +96,8 @@ int account_exec(u64 *ctx) {
     s32 tgid = READ(task, tgid);
     struct process_account *known = bpf_map_lookup_elem(&processes, &tgid);
 
-    if (!known)
-        return 0;
-    if (!known->execs) /* only one thread at a time executes */
+    if (known && __sync_fetch_and_add(&known->execs, 1) == 0)
         known->before_exec = READ(READ(task, signal), maxrss);
-    known->execs++;
     return 0;
 }
 
@@ -162,18 +137,6 @@ INLINE u64 virtual_peak(struct task_struct *task) {
     return peak > now ? peak : now;
 }
 
-INLINE void keep_end(struct process_account *known, struct task_struct *task) {
-    if (known->ended)
-        return;
-    known->ended = 1;
-    known->end_time = bpf_ktime_get_boot_ns();
-    known->status = wait_status(task);
-    known->resident_peak = resident_peak(known, task);
-    known->virtual_peak = virtual_peak(task);
-    bpf_probe_read_kernel(known->comm, sizeof(known->comm), &task->comm);
-    __sync_fetch_and_sub(&totals.alive, 1);
-}
-
 SEC("raw_tp/sched_process_exit")
 int account_exit(u64 *ctx) {
     struct task_struct *task = (struct task_struct *)ctx[0];
@@ -184,10 +147,15 @@ int account_exit(u64 *ctx) {
         return 0; /* other threads live on */
     tgid = READ(task, tgid);
     known = bpf_map_lookup_elem(&processes, &tgid);
-    if (!known || !claim_end(tgid))
+    /* Two last threads may both see that none lives. */
+    if (!known || __sync_fetch_and_add(&known->ended, 1))
         return 0;
-    keep_end(known, task);
-    bpf_map_delete_elem(&claims, &tgid);
+    known->end_time = bpf_ktime_get_boot_ns();
+    known->status = wait_status(task);
+    known->resident_peak = resident_peak(known, task);
+    known->virtual_peak = virtual_peak(task);
+    bpf_probe_read_kernel(known->comm, sizeof(known->comm), &task->comm);
+    __sync_fetch_and_sub(&totals.alive, 1);
     return 0;
 }
 
@@ -216,17 +184,10 @@ int account_switch(u64 *ctx) {
         return 0;
     add_taken(&known->taken, task);
     add_taken(&totals.taken, task);
-    if (is_kernels_worker(task))
+    if (is_kernels_worker(task) || __sync_fetch_and_sub(&known->living, 1) != 1)
         return 0;
-    __sync_fetch_and_sub(&known->living, 1);
-    if (known->living || !claim_end(tgid))
-        return 0;
-    known = bpf_map_lookup_elem(&processes, &tgid);
-    if (known && !known->living) { /* no other thread was quicker */
-        emit(known);
-        bpf_map_delete_elem(&processes, &tgid);
-        __sync_fetch_and_add(&totals.done, 1);
-    }
-    bpf_map_delete_elem(&claims, &tgid);
+    emit(known);
+    bpf_map_delete_elem(&processes, &tgid);
+    __sync_fetch_and_add(&totals.done, 1);
     return 0;
 }

@@ -152,11 +152,7 @@ func (a *Accounts) Totals() (Totals, error) {
 	if err := a.objects.Totals.Get(&raw); err != nil {
 		return Totals{}, fmt.Errorf("read totals: %w", err)
 	}
-	var peaks []uint64 // of each CPU
-	if err := a.objects.Peaks.Lookup(uint32(0), &peaks); err != nil {
-		return Totals{}, fmt.Errorf("read the most processes at one time: %w", err)
-	}
-	t := Totals{Taken: bpf.TakenOf(&raw.Taken), Processes: raw.Processes, Peak: slices.Max(peaks), Alive: raw.Alive, Done: raw.Done}
+	t := Totals{Taken: bpf.TakenOf(&raw.Taken), Processes: raw.Processes, Peak: raw.Peak, Alive: raw.Alive, Done: raw.Done}
 	return t, errors.Join(a.objects.LostProcesses.Get(&t.LostProcesses), a.objects.LostMembers.Get(&t.LostMembers))
 }
 

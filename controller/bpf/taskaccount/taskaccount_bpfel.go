@@ -35,6 +35,7 @@ type taskAccountAccountTotals struct {
 	}
 	Processes uint64
 	Alive     uint64
+	Peak      uint64
 	Done      uint64
 }
 
@@ -78,9 +79,7 @@ type taskAccountProcessAccount struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	taskAccountMapClaims               = "claims"
 	taskAccountMapEndedRing            = "ended_ring"
-	taskAccountMapPeaks                = "peaks"
 	taskAccountMapProcesses            = "processes"
 	taskAccountMapStarters             = "starters"
 	taskAccountProgAccountExec         = "account_exec"
@@ -146,9 +145,7 @@ type taskAccountProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type taskAccountMapSpecs struct {
-	Claims    *ebpf.MapSpec `ebpf:"claims"`
 	EndedRing *ebpf.MapSpec `ebpf:"ended_ring"`
-	Peaks     *ebpf.MapSpec `ebpf:"peaks"`
 	Processes *ebpf.MapSpec `ebpf:"processes"`
 	Starters  *ebpf.MapSpec `ebpf:"starters"`
 }
@@ -184,18 +181,14 @@ func (o *taskAccountObjects) Close() error {
 //
 // It can be passed to loadTaskAccountObjects or ebpf.CollectionSpec.LoadAndAssign.
 type taskAccountMaps struct {
-	Claims    *ebpf.Map `ebpf:"claims"`
 	EndedRing *ebpf.Map `ebpf:"ended_ring"`
-	Peaks     *ebpf.Map `ebpf:"peaks"`
 	Processes *ebpf.Map `ebpf:"processes"`
 	Starters  *ebpf.Map `ebpf:"starters"`
 }
 
 func (m *taskAccountMaps) Close() error {
 	return _TaskAccountClose(
-		m.Claims,
 		m.EndedRing,
-		m.Peaks,
 		m.Processes,
 		m.Starters,
 	)
