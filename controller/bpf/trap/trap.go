@@ -54,6 +54,7 @@ func New(o Options) (*Trap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", traps, err)
 	}
+	bpf.Preallocate(spec, kernel)
 	multi := bpf.MultiInOneProcess(kernel) && features.HaveBPFLinkUprobeMulti() == nil
 	if !multi {
 		for _, program := range spec.Programs {

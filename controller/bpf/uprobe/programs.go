@@ -102,6 +102,7 @@ func (p *uprobePrograms) configure(spec *ebpf.CollectionSpec) error {
 	size(uprobesMapWatched, p.options.MaxWatches)
 	size(uprobesMapWatches, p.options.MaxWatches)
 	size(uprobesMapCalls, p.options.MaxCalls)
+	bpf.Preallocate(spec, p.kernel)
 	// The kernel wants some inner map as a pattern.
 	spec.Maps[uprobesMapKeyTables].InnerMap = keyTableSpec(2)
 	spec.Maps[uprobesMapTextTables].InnerMap = textTableSpec(2)
