@@ -98,19 +98,26 @@ struct walk {
 };
 
 /*
- * One step from a file to its root: 1 ends the walk. The length is kept in the map, of
- * which the verifier expects nothing: on the stack it would follow each value.
+ * One step from a file to its root: 1 ends the walk. It is no static function, so that the
+ * verifier looks at it by itself and not at each of the steps; bpf_loop is there from Linux
+ * 5.17 on. The length is kept in the map, of which the verifier expects nothing.
  */
-static long walk_up(__attribute__((unused)) u32 step, struct walk *walk) {
+NOINLINE int walk_up(struct walk *walk) {
     u32 first = 0;
     struct file_name *name = bpf_map_lookup_elem(&scratch, &first);
-    struct dentry *parent = READ(walk->at, d_parent);
-    struct mount *mount = mount_of(walk->in), *above = READ(mount, mnt_parent);
-    bool top = walk->at == READ(walk->in, mnt_root);
-    bool lone = !top && walk->at == parent; /* what memfd_create made, with a name of its own */
+    struct dentry *parent;
+    struct mount *mount, *above;
+    bool top, lone;
     u64 length;
     long size;
 
+    if (!walk)
+        return 1;
+    parent = READ(walk->at, d_parent);
+    mount = mount_of(walk->in);
+    above = READ(mount, mnt_parent);
+    top = walk->at == READ(walk->in, mnt_root);
+    lone = !top && walk->at == parent; /* what memfd_create made, with a name of its own */
     /* The process' root, the last mount, or a root that is mounted nowhere. */
     walk->whole = (walk->at == walk->root && walk->in == walk->root_mount) ||
                   (top && (above == mount || !above)) || lone;
@@ -138,7 +145,7 @@ static long walk_up(__attribute__((unused)) u32 step, struct walk *walk) {
 /*
  * Hands over the name of the file that is at in file_accounts, as d_path() in the
  * kernel finds it. Returns 0 if that was done. Like others below it is no static
- * function, so that the verifier looks at it by itself, and its parameters are numbers.
+ * function, and its parameters are numbers.
  */
 NOINLINE int tell_name(u64 file_at, u32 at) {
     u32 first = 0;
@@ -157,7 +164,8 @@ NOINLINE int tell_name(u64 file_at, u32 at) {
     if (!name)
         return -1;
     name->length = 0;
-    bpf_loop(PATH_STEPS, walk_up, &walk, 0);
+    for (u32 i = 0; i < PATH_STEPS && !walk_up(&walk); i++)
+        ;
     name->at = at;
     name->whole = walk.whole;
     length = (u64)name->length + __builtin_offsetof(struct file_name, text);

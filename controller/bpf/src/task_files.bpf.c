@@ -211,27 +211,22 @@ NOINLINE int count_source(u32 fd, u64 bytes) {
 #define MESSAGE_LENGTH_AT 56
 #define MOST_MESSAGES 1024
 
-struct messages {
-    u64 at;
-    u64 bytes;
-};
-
-static long add_message(u32 i, struct messages *messages) {
+/* What a message has moved. */
+NOINLINE int message_length(u64 at) {
     u32 length = 0;
 
-    if (bpf_probe_read_user(&length, sizeof(length),
-                            (void *)(messages->at + i * MESSAGE_SIZE + MESSAGE_LENGTH_AT)))
+    if (bpf_probe_read_user(&length, sizeof(length), (void *)(at + MESSAGE_LENGTH_AT)))
         __sync_fetch_and_add(&file_totals.lost_calls, 1);
-    messages->bytes += length;
-    return 0;
+    return length;
 }
 
 /* What sendmmsg or recvmmsg moved. */
 INLINE u64 message_bytes(u64 at, u32 count) {
-    struct messages messages = {.at = at};
+    u64 bytes = 0;
 
-    bpf_loop(count < MOST_MESSAGES ? count : MOST_MESSAGES, add_message, &messages, 0);
-    return messages.bytes;
+    for (u32 i = 0; i < MOST_MESSAGES && i < count; i++)
+        bytes += (u32)message_length(at + i * MESSAGE_SIZE);
+    return bytes;
 }
 
 #define MSG_PEEK 0x2
