@@ -32,13 +32,13 @@ func (w *withdrawals) withdraw(ev Withdraw) {
 		w.canaries.recallCanary(p, reason)
 		return
 	}
-	for _, whole := range []*proposal{p, p.canary} {
-		if whole == nil || whole.state != StateKept {
-			continue
-		}
-		if part := w.split(whole, ev.Processes); part != nil {
-			w.undoer.takeBack(part, cause{text: reason})
-		}
+	if part := w.split(p, ev.Processes); part != nil {
+		w.undoer.takeBack(part, cause{text: reason})
+	}
+	// A canary is in one process, and may be compared again just now.
+	meant := func(ch *change) bool { return slices.Contains(ev.Processes, ch.spec.GetProcess()) }
+	if c := p.canary; c != nil && c.inPlay() && slices.ContainsFunc(c.changes, meant) {
+		w.undoer.takeBack(c, cause{text: reason})
 	}
 }
 

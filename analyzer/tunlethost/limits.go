@@ -72,18 +72,6 @@ func (l Limits) confine(pid int, grow bool) error {
 		os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(killFirst), 0))
 }
 
-// raise has the kernel let a process of our own take what it may take now that its limits
-// have grown. It lowers nothing: memory that a run-time system gave back stays mapped, and
-// counts.
-func (l Limits) raise(pid int) error {
-	var limit unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &limit); err != nil || limit.Cur >= l.data() {
-		return err
-	}
-	limit.Cur = min(l.data(), limit.Max)
-	return unix.Prlimit(pid, unix.RLIMIT_DATA, &limit, nil)
-}
-
 // data is what the kernel lets a process have of address space with data.
 func (l Limits) data() uint64 { return l.withDefaults().MemoryBytes + headroom }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-plugin/runner"
+	"golang.org/x/sys/unix"
 )
 
 // pipePatience is how long after a tunlet's end its output is still read, in
@@ -183,6 +184,22 @@ func (p *process) PluginToHost(network, addr string) (string, string, error) {
 // HostToPlugin returns the address as it is.
 func (p *process) HostToPlugin(network, addr string) (string, string, error) {
 	return network, addr, nil
+}
+
+// raise has the kernel let the process take what it may take now that its limits have
+// grown. It lowers nothing: memory that a run-time system gave back stays mapped, and counts.
+func (p *process) raise(l Limits) error {
+	select {
+	case <-p.exited: // its pid may be another's by now
+		return nil
+	default:
+	}
+	var limit unix.Rlimit
+	if err := unix.Prlimit(p.pid, unix.RLIMIT_DATA, nil, &limit); err != nil || limit.Cur >= l.data() {
+		return err
+	}
+	limit.Cur = min(l.data(), limit.Max)
+	return unix.Prlimit(p.pid, unix.RLIMIT_DATA, &limit, nil)
 }
 
 // measure reads what the process takes, and notes its peak of memory; of one that is

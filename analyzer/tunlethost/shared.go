@@ -150,7 +150,7 @@ func (s *shared) begin(ctx context.Context, name string, costs *account) (*insta
 		return nil, fmt.Errorf("%w has ended", errShared)
 	}
 	s.instances[i] = true
-	_ = s.limitsLocked().raise(s.run.proc.pid) // else the kernel ends it sooner
+	_ = s.run.proc.raise(s.limitsLocked()) // else the kernel ends it sooner
 	return i, nil
 }
 

@@ -5,9 +5,9 @@
 //
 // A [Watcher] has one stream of process events for the whole node: BPF, where
 // the kernel looks at names and wakes nobody for others, with accounts of what
-// processes take or without; else the kernel's process connector; else /proc, looked through at an interval. When one fails,
-// the next takes over. Whoever runs among the processes when registrations
-// change is looked at as well.
+// processes take or without; else the kernel's process connector; else /proc,
+// looked through at an interval. When one fails, the next takes over. Whoever
+// runs among the processes when registrations change is looked at as well.
 //
 // The controllers of sessions follow their processes through views of the same
 // stream ([Watcher.Source]): however many sessions there are, a node has one

@@ -4,7 +4,9 @@ package discover
 
 import (
 	"context"
+	"errors"
 
+	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 )
@@ -16,6 +18,12 @@ type bpfStream struct{ *procevent.ProcessEvents }
 func openBPF() (stream, error) { return openEvents(true) }
 
 func openBPFWithoutAccounts() (stream, error) { return openEvents(false) }
+
+// isPrivilege says whether a user may load no programs.
+func isPrivilege(err error) bool {
+	unsupported, is := errors.AsType[*bpf.UnsupportedError](err)
+	return is && unsupported.Remedy == bpf.PrivilegeRemedy
+}
 
 func openEvents(accounts bool) (stream, error) {
 	events, err := procevent.New(procevent.Options{NodeWide: true, Accounts: accounts})

@@ -76,9 +76,10 @@ func TestFallback(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.listener.ways = []way{
-		{"none", func() (stream, error) { return nil, errors.New("not on this kernel") }},
-		{"first", func() (stream, error) { return first, nil }},
-		{"second", func() (stream, error) { return second, nil }},
+		{name: "none", open: func() (stream, error) { return nil, errors.New("not on this kernel") }},
+		{name: "in vain", open: func() (stream, error) { panic("tried") }, vain: func(err error) bool { return err.Error() == "not on this kernel" }},
+		{name: "first", open: func() (stream, error) { return first, nil }},
+		{name: "second", open: func() (stream, error) { return second, nil }},
 		waysOf(ModePoll, 1)[0],
 	}
 	r := &running{Watcher: w, recorder: w.state.decider.handler.(*recorder)}

@@ -14,15 +14,22 @@ import (
 type way struct {
 	name string
 	open func() (stream, error)
+	// vain says that it fails as the way before it has; nil: it never is.
+	vain func(error) bool
 }
 
 // waysOf lists them, the best first.
 func waysOf(prefer string, interval time.Duration) []way {
-	poll := way{"poll", func() (stream, error) { return newPoller(interval), nil }}
+	poll := way{name: "poll", open: func() (stream, error) { return newPoller(interval), nil }}
 	if prefer == ModePoll {
 		return []way{poll}
 	}
-	return []way{{"bpf", openBPF}, {"bpf without accounts", openBPFWithoutAccounts}, {"connector", openConnector}, poll}
+	return []way{
+		{name: "bpf", open: openBPF},
+		{name: "bpf without accounts", open: openBPFWithoutAccounts, vain: isPrivilege},
+		{name: "connector", open: openConnector},
+		poll,
+	}
 }
 
 // listener feeds the hub by one way after the other. It belongs to one goroutine.
@@ -35,9 +42,12 @@ type listener struct {
 
 // run goes the best way there is, and when it fails the next one.
 func (l *listener) run(ctx context.Context) error {
-	var reasons error
+	var reasons, err error
 	for _, way := range l.ways {
-		err := l.listen(ctx, way, reasons)
+		if way.vain != nil && way.vain(err) {
+			continue
+		}
+		err = l.listen(ctx, way, reasons)
 		if ctx.Err() != nil {
 			return nil
 		}

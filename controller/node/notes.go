@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/quota"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -34,7 +35,7 @@ type notes struct {
 
 // trouble is what went wrong and was survived.
 type trouble struct {
-	uid        uint32 // of whom it concerns; 0: the node, or root
+	uid        uint32 // of whom it concerns; pki.NoUID: the node
 	time, text string
 }
 
@@ -51,7 +52,7 @@ func (n *notes) mismatch(m *attunev1.Mismatch) {
 }
 
 // trouble notes what went wrong with the node and was survived.
-func (n *notes) trouble(text string) { n.troubleOf(0, text) }
+func (n *notes) trouble(text string) { n.troubleOf(pki.NoUID, text) }
 
 // troubleOf notes what went wrong with what a user has here and was survived.
 func (n *notes) troubleOf(uid uint32, text string) {
@@ -83,7 +84,11 @@ func (n *notes) current() (mismatches []*attunev1.Mismatch, troubles []*attunev1
 	defer n.mu.Unlock()
 	n.mismatches = slices.DeleteFunc(n.mismatches, func(m *attunev1.Mismatch) bool { return !alive(m.GetPid()) })
 	for _, t := range n.troubles {
-		troubles = append(troubles, &attunev1.Trouble{Uid: t.uid, Text: t.time + " " + t.text})
+		told := &attunev1.Trouble{Text: t.time + " " + t.text}
+		if t.uid != pki.NoUID {
+			told.Uid = &t.uid
+		}
+		troubles = append(troubles, told)
 	}
 	return slices.Clone(n.mismatches), troubles
 }

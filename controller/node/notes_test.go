@@ -29,7 +29,8 @@ func TestPartsOfAUser(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.notes.trouble("the disk is full")
 		b.notes.troubleOf(1000, "ann's job is given up")
-		for uid, want := range map[uint32]int{0: 2, 1000: 2, 1001: 1} {
+		b.notes.troubleOf(0, "root's session is given up")
+		for uid, want := range map[uint32]int{0: 3, 1000: 2, 1001: 1} {
 			if told := b.recorder.recordFor(uid).GetTroubles(); len(told) != want || !strings.HasSuffix(told[0].GetText(), " the disk is full") {
 				t.Errorf("user %d is told %v", uid, told)
 			}

@@ -98,7 +98,7 @@ func (m *member) livesOn() bool {
 		return m.held.Alive()
 	}
 	stat, err := procid.ReadStat(m.pid)
-	return err == nil && !stat.Zombie()
+	return err == nil && !procid.Dying(m.pid, stat)
 }
 
 // latest is the last event that is known of a process with no image told of.

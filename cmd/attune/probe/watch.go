@@ -174,8 +174,7 @@ func printAll(printer *probeview.Printer, events <-chan seen, interval time.Dura
 				until.begin()
 			}
 		}
-		refused := printer.Refused()
-		if printer.Err() != nil || !printer.Placed() && refused > 0 && refused == asked {
+		if printer.Err() != nil || !printer.Placed() && asked > 0 && printer.Refused() == asked {
 			giveUp()
 		}
 	}

@@ -85,9 +85,13 @@ func askAt[R any](ctx context.Context, addresses []string, call func(context.Con
 	ctx, cancel := context.WithTimeout(ctx, sitePatience)
 	defer cancel()
 	err = errNoSite
-	for _, address := range addresses {
+	for i, address := range addresses {
+		var brief []grpc.DialOption
+		if i < len(addresses)-1 {
+			brief = append(brief, grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: connectPatience}))
+		}
 		var c *Client
-		if c, err = Dial(address); err != nil {
+		if c, err = Dial(address, brief...); err != nil {
 			continue
 		}
 		reached := c.connect(ctx)
@@ -113,7 +117,7 @@ func (c *Client) connect(ctx context.Context) bool {
 
 // Dial prepares a connection. A service of the site is believed, and on this
 // machine one of this user.
-func Dial(address string) (*Client, error) {
+func Dial(address string, more ...grpc.DialOption) (*Client, error) {
 	o := authn.Options{Admit: isService}
 	if !strings.HasPrefix(address, "unix:") {
 		var err error
@@ -121,8 +125,7 @@ func Dial(address string) (*Client, error) {
 			return nil, err
 		}
 	}
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(authn.New(o)), grpc.WithDisableServiceConfig(),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: connectPatience}))
+	conn, err := grpc.NewClient(address, append(more, grpc.WithTransportCredentials(authn.New(o)), grpc.WithDisableServiceConfig())...)
 	if err != nil {
 		return nil, err
 	}

@@ -24,60 +24,76 @@ const (
 // readTime reads records of GNU time -v. What else is in the file, such as the command's
 // own output, is no part of them.
 func readTime(f File) (result Result, err error) {
-	var t *archive.Task
-	var numbers map[string]string // nil: the command goes on
-	var command []string
-	signal := ""
-	begun, end := 0, -1
+	var record *timed // nil: none has begun
+	signal, begun, end := "", 0, -1
 	origins := f.origins()
 	for i, text := range strings.Split(string(f.Text), "\n") {
 		end += len(text) + 1
-		line, text := i+1, strings.TrimSpace(text)
-		if number, killed := strings.CutPrefix(text, "Command terminated by signal "); killed && t == nil {
+		text = strings.TrimSpace(text)
+		if number, killed := strings.CutPrefix(text, "Command terminated by signal "); killed && record == nil {
 			signal = "signal " + number
 		}
 		typed, begins := strings.CutPrefix(text, timedLine)
 		switch {
-		case begins && t != nil:
+		case begins && record != nil:
 			return Result{}, f.fail(begun, timeRemedy, "a record without %q at its end", lastLine)
 		case begins:
-			t, numbers, begun, command = newTask("time"), nil, line, []string{typed}
+			record, begun = &timed{command: []string{typed}, signal: signal}, i+1
 			continue
-		case t == nil:
-			continue
-		case numbers == nil && !strings.HasPrefix(text, userLine):
-			command = append(command, text)
-			continue
-		case numbers == nil:
-			t.Account.Command, numbers = strings.Fields(strings.Trim(strings.Join(command, "\n"), `"`)), make(map[string]string)
-		}
-		at := strings.LastIndex(text, ": ")
-		if at < 0 {
-			return Result{}, f.fail(line, timeRemedy, "%q is no line of GNU time", text)
-		}
-		numbers[text[:at]] = text[at+2:]
-		if text[:at] != lastLine {
+		case record == nil:
 			continue
 		}
-		if err := fillTime(t, numbers, signal); err != nil {
+		switch over, err := record.line(text); {
+		case err != nil:
+			return Result{}, f.fail(i+1, timeRemedy, "%w", err)
+		case !over:
+			continue
+		}
+		t := newTask("time")
+		if err := record.fill(t); err != nil {
 			return Result{}, f.fail(begun, timeRemedy, "%w", err)
 		}
 		t.Origin = origins.at(end)
 		t.Account.End = f.Changed.UTC()
 		t.Account.Start = t.Account.End.Add(-seconds(t.Account.WallSeconds))
 		result.Tasks = append(result.Tasks, t)
-		t, signal = nil, ""
+		record, signal = nil, ""
 	}
-	if t != nil {
+	if record != nil {
 		return Result{}, f.fail(begun, timeRemedy, "a record that is cut off")
 	}
 	return result, nil
 }
 
-// fillTime reads the lines of a record.
-func fillTime(t *archive.Task, numbers map[string]string, signal string) (err error) {
+// timed is a record as far as it was read.
+type timed struct {
+	command []string // its lines
+	signal  string
+	numbers map[string]string // nil: the command goes on
+}
+
+// line takes one more line, and says whether it is the last one.
+func (r *timed) line(text string) (over bool, err error) {
+	switch {
+	case r.numbers == nil && !strings.HasPrefix(text, userLine):
+		r.command = append(r.command, text)
+		return false, nil
+	case r.numbers == nil:
+		r.numbers = make(map[string]string)
+	}
+	at := strings.LastIndex(text, ": ")
+	if at < 0 {
+		return false, fmt.Errorf("%q is no line of GNU time", text)
+	}
+	r.numbers[text[:at]] = text[at+2:]
+	return text[:at] == lastLine, nil
+}
+
+// fill makes a task of the record.
+func (r *timed) fill(t *archive.Task) (err error) {
 	const wall = "Elapsed (wall clock) time (h:mm:ss or m:ss)"
-	a := &t.Account
+	a, numbers := &t.Account, r.numbers
+	a.Command = strings.Fields(strings.Trim(strings.Join(r.command, "\n"), `"`))
 	if a.WallSeconds, err = clock(numbers[wall]); err != nil {
 		return fmt.Errorf("%s: %w", wall, err)
 	}
@@ -102,8 +118,8 @@ func fillTime(t *archive.Task, numbers map[string]string, signal string) (err er
 		return fmt.Errorf("%s: %q is no code", lastLine, numbers[lastLine])
 	}
 	a.Exit = account.Exit{Type: account.ExitNormal, Code: &code}
-	if signal != "" {
-		a.Exit = account.Exit{Type: account.ExitSignal, Signal: signal}
+	if r.signal != "" {
+		a.Exit = account.Exit{Type: account.ExitSignal, Signal: r.signal}
 	}
 	measured(t, account.Exact, "", "wall_seconds", "cpu_seconds", "user_seconds", "system_seconds", "cores_average", "faults.major", "faults.minor",
 		"context_switches.voluntary", "context_switches.involuntary", "io.storage_read_bytes", "io.storage_written_bytes")

@@ -7,7 +7,7 @@ package attunev1
 func (r *ControllerRecord) KeepOwn(reaches func(uid uint32) bool) {
 	r.Shares = kept(r.GetShares(), func(s *SessionShare) bool { return reaches(s.GetUid()) })
 	r.Mismatches = kept(r.GetMismatches(), func(m *Mismatch) bool { return reaches(m.GetUid()) })
-	r.Troubles = kept(r.GetTroubles(), func(t *Trouble) bool { return t.GetUid() == 0 || reaches(t.GetUid()) })
+	r.Troubles = kept(r.GetTroubles(), func(t *Trouble) bool { return t.Uid == nil || reaches(t.GetUid()) })
 }
 
 func kept[T any](list []T, keep func(T) bool) (out []T) {

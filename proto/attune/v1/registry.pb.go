@@ -991,8 +991,8 @@ func (x *SessionShare) GetUid() uint32 {
 // Trouble is what went wrong and was survived.
 type Trouble struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whom it concerns; 0: the node, so everybody.
-	Uid uint32 `protobuf:"varint,1,opt,name=uid,proto3" json:"uid,omitempty"`
+	// Whom it concerns; absent: the node, so everybody.
+	Uid *uint32 `protobuf:"varint,1,opt,name=uid,proto3,oneof" json:"uid,omitempty"`
 	// What, with its time in front unless it lasts.
 	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1030,8 +1030,8 @@ func (*Trouble) Descriptor() ([]byte, []int) {
 }
 
 func (x *Trouble) GetUid() uint32 {
-	if x != nil {
-		return x.Uid
+	if x != nil && x.Uid != nil {
+		return *x.Uid
 	}
 	return 0
 }
@@ -1660,10 +1660,11 @@ const file_attune_v1_registry_proto_rawDesc = "" +
 	"\fregistration\x18\x01 \x01(\tR\fregistration\x12 \n" +
 	"\x03job\x18\x02 \x01(\v2\x0e.attune.v1.JobR\x03job\x12\x1c\n" +
 	"\tprocesses\x18\x03 \x01(\rR\tprocesses\x12\x10\n" +
-	"\x03uid\x18\x04 \x01(\rR\x03uid\"/\n" +
-	"\aTrouble\x12\x10\n" +
-	"\x03uid\x18\x01 \x01(\rR\x03uid\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\x8a\x01\n" +
+	"\x03uid\x18\x04 \x01(\rR\x03uid\"<\n" +
+	"\aTrouble\x12\x15\n" +
+	"\x03uid\x18\x01 \x01(\rH\x00R\x03uid\x88\x01\x01\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04textB\x06\n" +
+	"\x04_uid\"\x8a\x01\n" +
 	"\bMismatch\x12\"\n" +
 	"\fregistration\x18\x01 \x01(\tR\fregistration\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x05R\x03pid\x12\x10\n" +
@@ -1800,6 +1801,7 @@ func file_attune_v1_registry_proto_init() {
 		return
 	}
 	file_attune_v1_common_proto_init()
+	file_attune_v1_registry_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -53,7 +53,8 @@ type Printer struct {
 	points  map[place]*point
 	gone    []*point            // of processes that have ended, the first mostGone
 	since   time.Time           // of the running interval
-	refused map[asked]string    // why
+	refused map[asked]string    // why, in processes that were asked for
+	below   map[asked]string    // why, in their descendants, of which there may be any number
 	stacks  map[string]*stacked // by the text of the point
 	placed  bool                // some point was, at any time
 	err     error               // the first of writing
@@ -88,7 +89,7 @@ func New(options Options) *Printer {
 	if options.now == nil {
 		options.now = time.Now
 	}
-	p := &Printer{points: make(map[place]*point), since: options.now(), refused: make(map[asked]string), stacks: make(map[string]*stacked)}
+	p := &Printer{points: make(map[place]*point), since: options.now(), refused: make(map[asked]string), below: make(map[asked]string), stacks: make(map[string]*stacked)}
 	options.Output, options.Notes = output{options.Output, &p.err}, output{options.Notes, &p.err}
 	p.options = options
 	return p
@@ -96,13 +97,16 @@ func New(options Options) *Printer {
 
 // Refused is how many points, counted once in each process that was asked for, are
 // refused as things stand.
-func (p *Printer) Refused() (n int) {
-	for at := range p.refused {
-		if slices.Contains(p.options.Pids, at.pid) {
-			n++
-		}
+func (p *Printer) Refused() int {
+	return len(p.refused)
+}
+
+// refusals are those that a process' belong to.
+func (p *Printer) refusals(pid int32) map[asked]string {
+	if slices.Contains(p.options.Pids, pid) {
+		return p.refused
 	}
-	return n
+	return p.below
 }
 
 // Event takes one message of a stream; streams are told apart by any number.
@@ -124,9 +128,7 @@ func (p *Printer) Event(stream int, m *attunev1.WatchProbesResponse) {
 				at.on.turn(false, p.options.now(), p.since)
 			}
 		}
-		maps.DeleteFunc(p.refused, func(at asked, _ string) bool { // of descendants there may be any number
-			return at.pid == e.Ended && !slices.Contains(p.options.Pids, at.pid)
-		})
+		maps.DeleteFunc(p.below, func(at asked, _ string) bool { return at.pid == e.Ended })
 		if p.options.JSON {
 			p.line(map[string]any{"kind": "ended", "time": p.options.now(), "pid": e.Ended})
 			return
@@ -208,13 +210,13 @@ func (p *Printer) point(at place, text string) *point {
 // knownRefusal notes whether a point is refused, and says whether it was for
 // the same reason before: it is tried again whenever objects are loaded.
 func (p *Printer) knownRefusal(probe *attunev1.Probe) bool {
-	id, st := asked{probe.GetPid(), probe.GetText()}, probe.GetStatus()
-	before, known := p.refused[id]
-	delete(p.refused, id)
+	id, st, refused := asked{probe.GetPid(), probe.GetText()}, probe.GetStatus(), p.refusals(probe.GetPid())
+	before, known := refused[id]
+	delete(refused, id)
 	if st.GetState() != attunev1.PointState_POINT_STATE_REFUSED {
 		return false
 	}
-	p.refused[id] = st.GetReason()
+	refused[id] = st.GetReason()
 	return known && before == st.GetReason()
 }
 
