@@ -31,14 +31,14 @@ func execEventsLikely(_ context.Context, n *node) finding {
 func execEventsTried(ctx context.Context, _ *node) finding {
 	events, err := procevent.New(procevent.Options{MaxProcesses: 64})
 	if err != nil {
-		return refused(err, remedyBPF, kernelFrom("5.8")+", with CONFIG_DEBUG_INFO_BTF")
+		return refused(err, remedyBPF, kernelFrom("5.15")+", with CONFIG_DEBUG_INFO_BTF")
 	}
 	seen, err := followTrue(ctx, events)
 	if closing := events.Close(); err == nil {
 		err = closing
 	}
 	if err != nil {
-		return refused(err, remedyBPF, kernelFrom("5.8"))
+		return refused(err, remedyBPF, kernelFrom("5.15"))
 	}
 	for _, kind := range []procevent.EventKind{procevent.EventFork, procevent.EventExec, procevent.EventExit} {
 		if seen[kind] != 1 {
