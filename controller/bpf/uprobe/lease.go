@@ -4,6 +4,7 @@ package uprobe
 
 import (
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,7 +17,14 @@ import (
 // has the file open to write, if the file system knows no leases (NFS), or if the file
 // is another user's and CAP_LEASE is missing.
 func (a *Attachment) Lease() error {
-	if _, err := unix.FcntlInt(a.shared.target.file.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
+	file := a.shared.target.file.Fd()
+	// F_SETLEASE alone has the signal sent to the thread that calls it, and to nobody
+	// when that thread has ended.
+	_, err := unix.FcntlInt(file, unix.F_SETOWN, os.Getpid())
+	if err == nil {
+		_, err = unix.FcntlInt(file, unix.F_SETLEASE, unix.F_RDLCK)
+	}
+	if err != nil {
 		return fmt.Errorf("lease of %s: %w", a.Path(), err)
 	}
 	return nil
