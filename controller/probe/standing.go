@@ -33,6 +33,7 @@ func (k *kernel) stand(point uint16, a heldAttachment) {
 	if were {
 		k.release(before)
 	}
+	k.unstandClaimed() // yieldFiles may have looked between the lease and now
 }
 
 // unstand lets points go that stand, all if none is named.
@@ -55,6 +56,11 @@ func (k *kernel) unstandIf(goes func(uint16, heldAttachment) bool) {
 	}
 }
 
+// unstandClaimed lets points go whose file somebody waits to write.
+func (k *kernel) unstandClaimed() {
+	k.unstandIf(func(_ uint16, a heldAttachment) bool { return a.Claimed() })
+}
+
 // yieldFiles lets points go whose file somebody waits to write, until the Placer is
 // closed.
 func (k *kernel) yieldFiles() {
@@ -63,7 +69,7 @@ func (k *kernel) yieldFiles() {
 	defer signal.Stop(broken)
 	for {
 		// Before the first signal as well: a lease may have been taken earlier.
-		k.unstandIf(func(_ uint16, a heldAttachment) bool { return a.Claimed() })
+		k.unstandClaimed()
 		select {
 		case <-broken:
 		case <-k.work.ctx.Done():
