@@ -23,6 +23,7 @@ func heldProbes() []probe {
 		{unix.CAP_SYS_RESOURCE, "CAP_SYS_RESOURCE", "raising hard limits"},
 		{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN", "socket options beyond the system's limits"},
 		{unix.CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", "opening replaced files of a process by their mapping"},
+		{unix.CAP_LEASE, "CAP_LEASE", "letting go of other users' programs before somebody overwrites them"},
 		{unix.CAP_KILL, "CAP_KILL", "signals to other users' processes"},
 	}
 	var probes []probe
