@@ -237,7 +237,7 @@ func (f functionsOf) named(slot objfile.Slot) foundFunction {
 		name += "@" + slot.Version
 	}
 	resolved, err := objfile.ResolveIn(f.images, f.object, name, objfile.Function)
-	if err == nil && resolved.Image.OtherVersion(slot, resolved.Address) {
+	if err == nil && resolved.OtherVersion(slot) {
 		err = fmt.Errorf("calls of %s@%s go to another version than the one that is watched", slot.Symbol, slot.Version)
 	}
 	at = foundFunction{address: resolved.Address, err: err}

@@ -33,14 +33,15 @@ func Callee(images []Image, name string, function, value uint64) (Image, bool) {
 	return Image{}, false
 }
 
-// OtherVersion says whether a slot was linked to another version of a function than the
-// one at an address of the object that defines them.
-func (i Image) OtherVersion(slot Slot, function uint64) bool {
-	if slot.Version == "" {
+// OtherVersion says whether a slot was linked to another version of a function than this
+// one. The address of an indirect function may be that of the code which was chosen, so
+// what has the same version is not told by it.
+func (r Resolved) OtherVersion(slot Slot) bool {
+	if slot.Version == "" || slot.Version == r.Symbol.Version {
 		return false
 	}
-	own, err := i.Symbol(slot.Symbol+"@"+slot.Version, Function)
-	return err == nil && i.Address(own.Value) != function
+	own, err := r.Image.Symbol(slot.Symbol+"@"+slot.Version, Function)
+	return err == nil && r.Image.Address(own.Value) != r.Address
 }
 
 // Namesake returns another object than that of a function which has a function of the

@@ -214,7 +214,7 @@ func (g gotChange) slotsOf(images []objfile.Image, image objfile.Image, ambiguou
 		return nil, nil //nolint:nilerr // its calls stay as they are
 	}
 	for _, slot := range slots {
-		if g.old.Image.OtherVersion(slot, g.old.Address) {
+		if g.old.OtherVersion(slot) {
 			continue
 		}
 		w, err := access.WordAt(g.process, image, image.Address(slot.VirtualAddress), "GOT slot of "+slot.Symbol, 8, access.Unsigned(g.target))
