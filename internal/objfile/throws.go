@@ -36,20 +36,31 @@ func Throws(images []Image, slots func(Image, ...string) ([]Slot, error)) error 
 			return fmt.Errorf("whether %s throws exceptions is not known: %w", image.Name(), err)
 		}
 		// A static program of C has raise for the cancellation of threads.
-		if len(raises) > 0 || image.defines(throw) || !image.Main() && image.defines(raise) {
+		runtime := []string{throw}
+		if !image.Main() {
+			runtime = append(runtime, raise)
+		}
+		if len(raises) > 0 || image.defines(runtime...) {
 			return fmt.Errorf("%w (%s)", ErrThrows, image.Name())
 		}
 	}
 	return nil
 }
 
-// defines says whether the file of an image has a function.
-func (i Image) defines(name string) bool {
+// defines says whether the file of an image has one of some functions. The debug symbols
+// are read for the program alone: a process may have hundreds of libraries.
+func (i Image) defines(names ...string) bool {
 	file, err := i.Open()
 	if err != nil {
 		return false
 	}
 	defer func() { _ = file.Close() }() // read only
-	found, err := file.Functions(name)
-	return errors.Is(err, ErrAmbiguous) || err == nil && len(found) > 0
+	return slices.ContainsFunc(names, func(name string) bool {
+		if !i.Main() {
+			_, err := file.SymbolOf(name, Function)
+			return err == nil
+		}
+		found, err := file.Functions(name)
+		return errors.Is(err, ErrAmbiguous) || err == nil && len(found) > 0
+	})
 }
