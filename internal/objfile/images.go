@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/attune-hpc/attune/internal/procid"
@@ -59,9 +60,9 @@ func (c *Cache) Images(pid int) ([]Image, error) {
 	return images, nil
 }
 
-// LeftOut returns the paths of what a process has mapped as code beside some of its images,
-// and that cannot be opened any more ([ErrReplaced]), as after an upgrade. What is in
-// there nobody can tell.
+// LeftOut returns the paths of the libraries that a process has mapped as code beside some of
+// its images, and that cannot be opened any more ([ErrReplaced]), as after an upgrade. They
+// are known by their names: files of code made at run time are deleted, too.
 func LeftOut(images []Image) (paths []string) {
 	if len(images) == 0 {
 		return nil
@@ -78,7 +79,7 @@ func LeftOut(images []Image) (paths []string) {
 	}
 	for _, m := range mappings {
 		id := inode{m.Device, m.Inode}
-		if !m.Exec || known[id] || strings.HasPrefix(m.Path, "/memfd:") { // of code made at run time
+		if !m.Exec || known[id] || !namedAsLibrary(m.Path) {
 			continue
 		}
 		known[id] = true
@@ -90,6 +91,11 @@ func LeftOut(images []Image) (paths []string) {
 		}
 	}
 	return paths
+}
+
+// namedAsLibrary says whether a file has a name as libm.so or libm.so.6.
+func namedAsLibrary(path string) bool {
+	return strings.HasSuffix(path, ".so") || strings.Contains(filepath.Base(path), ".so.")
 }
 
 func (c *Cache) image(pid int, m Mapping) (Image, error) {

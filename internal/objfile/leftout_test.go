@@ -13,12 +13,26 @@ import (
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
-// TestLeftOut: an object whose file was deleted since is told, where it cannot be opened.
+// TestLeftOut: an object whose file was deleted since is told, where it cannot be opened, and
+// code that was made at run time is not taken for one.
 func TestLeftOut(t *testing.T) {
 	library := targets.BuildText(t, "libgone.so", "int f(void) { return 1; }\n", "-shared", "-fPIC")
 	target := targets.Start(t, targets.BuildText(t, "loads", `#include <dlfcn.h>
 #include <stdio.h>
-int main(void) { if (!dlopen("`+library+`", RTLD_NOW)) return 1; puts("ready"); fflush(stdout); return getchar() == 0; }`))
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void) {
+    char made[] = "/tmp/ffiXXXXXX"; /* as libffi does */
+    int file = mkstemp(made);
+    if (file < 0 || unlink(made) != 0 || ftruncate(file, 4096) != 0 ||
+        mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0) == MAP_FAILED)
+        return 1;
+    if (!dlopen("`+library+`", RTLD_NOW)) return 1;
+    puts("ready");
+    fflush(stdout);
+    return getchar() == 0;
+}`))
 	if err := os.Remove(library); err != nil {
 		t.Fatal(err)
 	}
