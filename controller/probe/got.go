@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,12 +50,11 @@ func (s *stubs) place(ctx context.Context, index uint16, spec *attunev1.MeasureP
 		s.takeBack(context.WithoutCancel(ctx), before, writer, p)
 		return nil, err
 	}
-	switch {
-	case len(p.symbols) == 0 && p.reason != "": // other points have them, or none leads there
-		return nil, errors.New(p.reason)
-	case len(p.symbols) == 0:
-		return nil, fmt.Errorf("no object of the process calls %s through its GOT", symbols.TargetName(spec.GetFunction()))
+	if len(p.symbols) == 0 { // p.reason: other points have them, or none leads there
+		none := fmt.Sprintf("no object of the process calls %s through its GOT", symbols.TargetName(spec.GetFunction()))
+		return nil, errors.New(s.withUnseen(cmp.Or(p.reason, none)))
 	}
+	p.reason = s.withUnseen(p.reason)
 	slices.Sort(p.symbols)
 	return p, nil
 }

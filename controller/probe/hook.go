@@ -104,7 +104,7 @@ func (h *hooks) enter(ctx context.Context, index uint16, hook shm.Hook, held boo
 		}
 	}
 	h.redirect = append(h.redirect, led...)
-	return reason, err
+	return h.withUnseen(reason), err
 }
 
 // extend has a point that is placed see the calls of objects that the process has

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,15 +123,16 @@ func (h *host) images() ([]objfile.Image, error) {
 	return h.process.Images()
 }
 
-// unseen says whose calls are not seen, and why.
-func (h *host) unseen() (reasons []string) {
+// withUnseen adds to what is told of a point by slots whose calls are not seen at all.
+func (h *host) withUnseen(reason string) string {
 	if h.batch == nil {
-		return nil
+		return reason
 	}
+	var unseen []string
 	for _, path := range h.batch.leftOut() {
-		reasons = append(reasons, fmt.Sprintf("calls of %s are not counted: %v", path, objfile.ErrReplaced))
+		unseen = append(unseen, fmt.Sprintf("calls of %s are not counted: %v", path, objfile.ErrReplaced))
 	}
-	return reasons
+	return strings.Trim(reason+"; "+several(unseen), "; ")
 }
 
 // measure is [sites.Sites.Measure].

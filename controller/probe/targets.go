@@ -126,7 +126,7 @@ func (h *host) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot
 			})
 		}
 	}
-	if reason = several(append(refused, h.unseen()...)); len(wanted) > 0 && !others && reason == "" {
+	if reason = several(refused); len(wanted) > 0 && !others && reason == "" {
 		reason = "no other object calls it through dynamic linking; calls through pointers are not counted"
 	}
 	return wanted, reason, nil

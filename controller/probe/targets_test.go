@@ -67,3 +67,22 @@ int main(void) { puts("ready"); fflush(stdout); return getchar() == 0 && f(); }
 		}
 	}
 }
+
+// TestUnseenIsAdded: libraries that nobody can look into hide nothing else that is told.
+func TestUnseenIsAdded(t *testing.T) {
+	const gone = "calls of /lib/libgone.so are not counted: mapped file was replaced or deleted"
+	for _, row := range []struct {
+		reason, want string
+		leftOut      []string
+	}{
+		{"", "", nil},
+		{"none calls it", "none calls it", nil},
+		{"", gone, []string{"/lib/libgone.so"}},
+		{"none calls it", "none calls it; " + gone, []string{"/lib/libgone.so"}},
+	} {
+		h := &host{batch: &batch{leftOut: func() []string { return row.leftOut }}}
+		if got := h.withUnseen(row.reason); got != row.want {
+			t.Errorf("%q with %q is %q", row.reason, row.leftOut, got)
+		}
+	}
+}
