@@ -5,6 +5,7 @@ package dwarfinfo
 import (
 	"debug/dwarf"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -105,13 +106,53 @@ func (c classes) passingBy(function, class *dwarf.Entry) passing {
 	case defaulted == inClass || function.Val(dwarf.AttrArtificial) != nil: // the members tell
 		return plainly
 	case strings.HasPrefix(name, "~"):
-		return byAddress
+		return c.passingByOwn(class)
 	case name != of || !c.copies(function, class):
 		return plainly
 	case function.Val(dwarf.AttrDeleted) != nil:
 		return untold // another one may be there
 	}
-	return byAddress
+	return c.passingByOwn(class)
+}
+
+// passingByOwn is what a destructor or copy constructor makes of a class that is not
+// marked as defaulted. It may be defaulted all the same where the compiler marks neither
+// functions nor classes, as Clang with DWARF 4.
+func (c classes) passingByOwn(class *dwarf.Entry) passing {
+	if class.Val(dwarf.AttrCalling) != nil || marksDefaulted(c.producer(class.Offset)) {
+		return byAddress
+	}
+	return untold
+}
+
+// producer is the compiler that wrote an entry. What dwz has put into a unit of its own
+// names none: that of another unit is taken.
+func (c classes) producer(offset dwarf.Offset) string {
+	behind, found := slices.BinarySearch(c.units, offset)
+	if !found {
+		behind = max(behind-1, 0) // its unit begins before it
+	}
+	for n := range c.units {
+		if unit := c.at(c.units[(behind+n)%len(c.units)]); unit != nil {
+			if producer, ok := unit.Val(dwarf.AttrProducer).(string); ok {
+				return producer
+			}
+		}
+	}
+	return ""
+}
+
+// marksDefaulted says whether a compiler writes DW_AT_defaulted: GCC does from 7 on, with
+// DWARF 4 as well.
+func marksDefaulted(producer string) bool {
+	const first = 7
+	words := strings.Fields(producer) // GNU C++17 12.2.0 -O2
+	if len(words) < 3 || words[0] != "GNU" || slices.Contains(words, "-gstrict-dwarf") {
+		return false
+	}
+	major, _, _ := strings.Cut(words[2], ".")
+	version, err := strconv.Atoi(major)
+	return err == nil && version >= first
 }
 
 func isVirtual(e *dwarf.Entry) bool {

@@ -3,6 +3,8 @@
 package dwarfinfo_test
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +36,33 @@ func TestClasses(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s, %s: %s", version, function, diff)
 			}
+		}
+	}
+}
+
+// TestClassesOfOtherCompilers: without marks of what is defaulted, as Clang writes DWARF 4,
+// a class with a destructor may be passed in either way.
+func TestClassesOfOtherCompilers(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("registers are those of x86-64")
+	}
+	const flags = "-gno-record-gcc-switches" // the name alone
+	marked := targets.BuildWith(t, "g++", "marked", "testdata/classes.cc", "-gdwarf-4", flags)
+	strict := targets.BuildWith(t, "g++", "strict", "testdata/classes.cc", "-gdwarf-4", "-gstrict-dwarf")
+	other := targets.BuildWith(t, "g++", "other", "testdata/classes.cc", "-gdwarf-4", "-gstrict-dwarf", flags)
+	program, err := os.ReadFile(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program = bytes.ReplaceAll(program, []byte("GNU C++"), []byte("clang++"))
+	if err := os.WriteFile(other, program, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{marked: "[rsi] [rdx]", strict: "[] []", other: "[] []"} {
+		f, info := mustInfo(t, path, objfile.DebugDirs{})
+		p := mustFunction(t, f, info, "all", objfile.DebugDirs{}).Parameters
+		if got := fmt.Sprint(p[1].Registers, p[2].Registers); got != want {
+			t.Errorf("%s: destroyed and defaulted are in %s, want %s", filepath.Base(path), got, want)
 		}
 	}
 }
