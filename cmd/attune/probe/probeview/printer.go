@@ -101,14 +101,6 @@ func (p *Printer) Refused() int {
 	return len(p.refused)
 }
 
-// refusals are those that a process' belong to.
-func (p *Printer) refusals(pid int32) map[asked]string {
-	if slices.Contains(p.options.Pids, pid) {
-		return p.refused
-	}
-	return p.below
-}
-
 // Event takes one message of a stream; streams are told apart by any number.
 func (p *Printer) Event(stream int, m *attunev1.WatchProbesResponse) {
 	switch e := m.GetEvent().(type) {
@@ -210,7 +202,10 @@ func (p *Printer) point(at place, text string) *point {
 // knownRefusal notes whether a point is refused, and says whether it was for
 // the same reason before: it is tried again whenever objects are loaded.
 func (p *Printer) knownRefusal(probe *attunev1.Probe) bool {
-	id, st, refused := asked{probe.GetPid(), probe.GetText()}, probe.GetStatus(), p.refusals(probe.GetPid())
+	id, st, refused := asked{probe.GetPid(), probe.GetText()}, probe.GetStatus(), p.refused
+	if !slices.Contains(p.options.Pids, probe.GetPid()) {
+		refused = p.below
+	}
 	before, known := refused[id]
 	delete(refused, id)
 	if st.GetState() != attunev1.PointState_POINT_STATE_REFUSED {
