@@ -33,17 +33,6 @@ func Callee(images []Image, name string, function, value uint64) (Image, bool) {
 	return Image{}, false
 }
 
-// OtherVersion says whether a slot was linked to another version of a function than this
-// one. The address of an indirect function may be that of the code which was chosen, so
-// what has the same version is not told by it.
-func (r Resolved) OtherVersion(slot Slot) bool {
-	if slot.Version == "" || slot.Version == r.Symbol.Version {
-		return false
-	}
-	own, err := r.Image.Symbol(slot.Symbol+"@"+slot.Version, Function)
-	return err == nil && r.Image.Address(own.Value) != r.Address
-}
-
 // Namesake returns another object than that of a function which has a function of the
 // same name for others to call. While there is none, calls by that name go to the
 // function. The parts of one C library are no namesakes, nor is its loader. exports is

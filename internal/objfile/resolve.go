@@ -177,3 +177,14 @@ func resolved(image Image, symbol Symbol) (Resolved, error) {
 	}
 	return r, nil
 }
+
+// OtherVersion says whether a slot was linked to another version of a function than this
+// one. The address of an indirect function may be that of the code which was chosen, so
+// what has the same version is not told by it.
+func (r Resolved) OtherVersion(slot Slot) bool {
+	if slot.Version == "" || slot.Version == r.Symbol.Version {
+		return false
+	}
+	own, err := r.Image.Symbol(slot.Symbol+"@"+slot.Version, Function)
+	return err == nil && r.Image.Address(own.Value) != r.Address
+}
