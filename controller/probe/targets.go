@@ -132,18 +132,6 @@ func (h *host) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot
 	return wanted, reason, nil
 }
 
-// several says for what reasons objects are left alone, in an order that does not depend on
-// where they lie.
-func several(reasons []string) string {
-	const shown = 3
-	slices.Sort(reasons)
-	reasons = slices.Compact(reasons)
-	if more := len(reasons) - shown; more > 0 {
-		reasons = append(reasons[:shown], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(reasons, "; ")
-}
-
 // functionsOf finds the functions of a target, by the names of slots.
 type functionsOf struct {
 	exports *symbols.Exports

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/testing/asuser"
@@ -124,6 +125,9 @@ func TestRealtime(t *testing.T) {
 
 // Huge pages are behind a mapping afterwards.
 func TestCollapse(t *testing.T) {
+	if version, err := features.LinuxVersionCode(); err != nil || version < 6<<16|1<<8 {
+		t.Skipf("the advice is there from Linux 6.1 on (%d, %v)", version, err)
+	}
 	k := mustKeeper(t)
 	from, err := strconv.ParseUint(k.Ask(t, "memory"), 16, 64)
 	if err != nil {
