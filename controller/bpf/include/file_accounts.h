@@ -94,7 +94,7 @@ INLINE struct mount *mount_of(struct vfsmount *inner) {
 struct walk {
     struct dentry *at, *root;
     struct vfsmount *in, *root_mount;
-    u32 whole; /* the root was reached */
+    u64 whole; /* the root was reached; u64: what is handed over has no gap */
 };
 
 /*
