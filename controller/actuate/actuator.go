@@ -66,7 +66,7 @@ func (a *Actuator) request(process access.Process, change *attunev1.Change) *Req
 	o := a.options
 	return &Request{
 		Process: process, Change: change,
-		journal: o.Journal, origin: o.Origin, policy: o.Policy, asker: o.Asker, log: a.log,
+		journal: o.Journal, undos: o.Kinds.Undos, origin: o.Origin, policy: o.Policy, asker: o.Asker, log: a.log,
 	}
 }
 

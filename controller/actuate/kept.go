@@ -57,7 +57,7 @@ func (k Kinds) OpenKept(ctx context.Context, dir, node string) (*Kept, error) {
 		return nil, err
 	}
 	kept := &Kept{Journal: &Journal{file: file}, undos: k.Undos, path: path}
-	kept.below = kept.ofControllers
+	kept.below = func() []record { return kept.undos.ofControllers(dir) }
 	if err := kept.compact(); err != nil {
 		return nil, errors.Join(fmt.Errorf("journal %s: %w", path, err), kept.Close())
 	}
@@ -131,21 +131,25 @@ func (k *Kept) replace(content []byte) error {
 	return old.Close()
 }
 
-// ofControllers reads what controllers have in force by the journals in the same directory, the
-// latest last. A controller gives a change up when it sees that somebody has made another one on
-// top of it, and then nobody but that one knows what was there before both. A journal that
-// cannot be read is somebody else's.
-func (k *Kept) ofControllers() (all []record) {
-	paths, err := journalsIn(filepath.Dir(k.path))
+// ofControllers reads what controllers have in force by the journals in dir, the latest last. A
+// controller gives a change up when it sees that somebody has made another one on top of it, and
+// then nobody but that one knows what was there before both. A journal that cannot be read is
+// somebody else's.
+func (n newUndos) ofControllers(dir string) (all []record) {
+	paths, err := journalsIn(dir)
 	if err != nil {
 		return nil
 	}
 	for _, path := range paths {
-		open, _ := k.undos.openChanges(path) // its controller may be ending
+		open, _ := n.openChanges(path) // its controller may be ending
 		all = append(all, slices.DeleteFunc(open, over)...)
 	}
-	slices.SortStableFunc(all, func(x, y record) int { return x.Time.Compare(y.Time) })
+	sortByTime(all)
 	return all
+}
+
+func sortByTime(all []record) {
+	slices.SortStableFunc(all, func(x, y record) int { return x.Time.Compare(y.Time) })
 }
 
 // lastID is the greatest id that was ever given.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/policy"
@@ -21,7 +22,8 @@ type Request struct {
 	Process access.Process
 	Change  *attunev1.Change
 
-	journal *Journal
+	journal *Journal // nil in a preview that belongs to nobody
+	undos   newUndos
 	origin  string
 	policy  func() *policy.Policy // nil: a user's own processes
 	asker   *attunev1.Principal   // nil: the controller's own user, whoever that is
@@ -37,6 +39,25 @@ func (r *Request) Origin() string { return r.origin }
 // Begin writes a change down, and again when it is more than was written down before.
 func (r *Request) Begin(p *Plan) error {
 	return r.journal.begin(r.Change.GetId(), r.Change.GetKnob(), r.Process.Identity(), p)
+}
+
+// Open returns the undos of all changes in force in the process, the earliest first: those that
+// the journal has, and others in its directory, of controllers and of what was changed by hand. A
+// journal that cannot be read is left out.
+func (r *Request) Open() (all []Undo) {
+	if r.journal == nil {
+		return nil
+	}
+	dir := filepath.Dir(r.journal.file.Name())
+	open, _ := r.undos.byHand(dir)
+	open = append(open, r.undos.ofControllers(dir)...)
+	sortByTime(open)
+	for _, change := range open {
+		if change.Process.SameProcess(r.Process.Identity()) {
+			all = append(all, change.Undo...)
+		}
+	}
+	return all
 }
 
 // RefuseLater refuses a change at another safe point than now; what names it.

@@ -30,9 +30,6 @@ type buffering struct {
 	Flags uint32     `json:"flags"`
 }
 
-// of says whether a stream is buffered so.
-func (b buffering) of(s streamState) bool { return s.buffer == b.Base && s.mode() == b.Mode }
-
 func (b buffering) String() string { return fmt.Sprintf("%v, %d bytes", b.Mode, b.Size) }
 
 // argument is the buffer that setvbuf(3) is given.
@@ -98,7 +95,7 @@ func (m stdio) plan(_ context.Context, r *settingRequest) (*actuate.Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	from := buffering{Mode: s.state.mode(), Base: s.state.buffer, Size: s.state.size, Flags: s.state.flags}
+	from := s.state.buffering()
 	to := buffering{Mode: from.Mode, Size: max(from.Size, leastBuffer), Flags: flagUserBuffer}
 	if m.size {
 		to.Size = uint64(r.value)
@@ -108,7 +105,7 @@ func (m stdio) plan(_ context.Context, r *settingRequest) (*actuate.Plan, error)
 	if err := m.check(s, from, to); err != nil {
 		return nil, err
 	}
-	c := &streamChange{stdioStream: s, setting: m, record: &changedStream{
+	c := &streamChange{stdioStream: s, setting: m, open: r.Open, record: &changedStream{
 		FD: s.state.fd, Address: s.state.address, LibcInode: s.libc.Inode, LibcBias: s.libc.Bias, Old: from, New: to,
 	}}
 	return c.plan(), nil

@@ -87,6 +87,10 @@ func (s streamState) mode() bufferMode {
 	return fullBuffer
 }
 
+func (s streamState) buffering() buffering {
+	return buffering{Mode: s.mode(), Base: s.buffer, Size: s.size, Flags: s.flags}
+}
+
 // errNoStream says that a process has no stream at an address.
 var errNoStream = errors.New("there is no such stream any more")
 

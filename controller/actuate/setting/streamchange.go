@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/inject"
-	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -26,6 +24,7 @@ type streamChange struct {
 	stdioStream
 	setting stdio
 	record  *changedStream
+	open    func() []actuate.Undo // what is in force in the process by all journals
 }
 
 func (c *streamChange) plan() *actuate.Plan {
@@ -107,7 +106,7 @@ func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error 
 	if r.New.Mode == noBuffer {
 		present = s.state.buffer // its own, of one byte
 	}
-	if r.Old.of(s.state) {
+	if s.state.buffer == r.Old.Base && s.state.mode() == r.Old.Mode {
 		return unmapBuffer(ctx, process, r.New) // it was never changed
 	}
 	if s.sink, err = sinkOf(process.PID(), r.FD); err != nil {
@@ -162,10 +161,18 @@ func (r *changedStream) Overlaps(other actuate.Undo, sameProcess bool) bool {
 	return ok && sameProcess && r.Address == o.Address
 }
 
+// gave says whether a stream that is buffered so has the buffer that the change has given it.
+func (r *changedStream) gave(b buffering) bool {
+	if r.New.Mode == noBuffer {
+		return b.Mode == noBuffer
+	}
+	return b.Base == r.New.Base
+}
+
 // Onto implements [stacked] of package actuate.
 func (r *changedStream) Onto(below actuate.Undo, sameProcess bool) actuate.Undo {
 	b, ok := below.(*changedStream)
-	if !ok || !r.Overlaps(b, sameProcess) || r.Old.Mode != b.New.Mode || r.Old.Mode != noBuffer && r.Old.Base != b.New.Base {
+	if !ok || !r.Overlaps(b, sameProcess) || !b.gave(r.Old) {
 		return nil
 	}
 	above := *r
@@ -186,60 +193,4 @@ func unmapBuffer(ctx context.Context, process access.Process, b buffering) error
 	}
 	_, _, err := access.Execute(ctx, process, unmapCode(b.Base, b.Size), inject.ExecuteOptions{Anywhere: true})
 	return err
-}
-
-// How late what a stream holds may be seen: longer than streamAge it holds
-// nothing, as far as it can be looked at.
-const (
-	streamLook = 25 * time.Millisecond
-	streamAge  = 100 * time.Millisecond
-)
-
-// tender returns what sees to it that nobody sees output late: a stream that
-// holds something for longer than streamAge is made to write it. nil where it
-// is not made to hold back more than before.
-func (c *streamChange) tender() func(ctx context.Context) {
-	old, now := c.record.Old, c.record.New
-	if now.Mode != fullBuffer || old.Mode == fullBuffer && now.Size <= old.Size {
-		return nil
-	}
-	return c.tend
-}
-
-// tend flushes whatever buffer the stream has: a later change may have given it another one,
-// and holds lines back by the mode of this change.
-func (c *streamChange) tend(ctx context.Context) {
-	call, err := c.calling("fflush", 0)
-	if err != nil {
-		return // setvbuf was found there
-	}
-	var since time.Time
-	var last streamState
-	for beat.Pause(ctx, streamLook) {
-		now, err := readStream(c.process, c.record.Address)
-		if err != nil || now.fd != c.record.FD || c.record.Old.of(now) {
-			return // the process has ended, the stream is another one, or the change was undone
-		}
-		if now.pending == 0 || now.writePtr < last.writePtr || now.buffer != last.buffer || since.IsZero() {
-			since = time.Now()
-		}
-		last, call.expected = now, now.buffer
-		if now.pending > 0 && time.Since(since) >= streamAge && c.flush(ctx, call) {
-			since = time.Time{}
-		}
-	}
-}
-
-// flush has the stream write what it holds, if a place is found soon.
-func (c *streamChange) flush(ctx context.Context, call streamCall) bool {
-	if !c.hasRoom() {
-		return true // its reader has enough to read
-	}
-	c.process.Lock()
-	defer c.process.Unlock()
-	if ctx.Err() != nil {
-		return false
-	}
-	result, _, err := access.Execute(ctx, c.process, flushCode(call), inject.ExecuteOptions{Suits: c.suits, Patience: streamAge})
-	return err == nil && result == 0
 }

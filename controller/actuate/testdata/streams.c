@@ -2,8 +2,9 @@
 /* Writes numbered lines to the file that OUT names, buffered as MODE says
  * (full, line, large: by lines in a large buffer, none), by several functions of stdio, without
  * pause while "go" has been said. With THREAD it does so in a second thread, with OTHER the file is
- * open a second time, with CHURN a thread opens and closes streams without rest. Answers what the
- * stream says about itself. */
+ * open a second time, with CHURN a thread opens and closes streams without rest. On "own" it gives
+ * the stream another buffer itself, on "reopen" it opens the file anew, in the same FILE and at the
+ * same descriptor. Answers what the stream says about itself. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,7 +19,7 @@ static int threaded;
 static _Atomic int going;
 static _Atomic int idle; /* the second thread has seen that it is not */
 static long lines;
-static char buffer[3000], large[128 << 10];
+static char buffer[3000], large[128 << 10], own[5000];
 
 static void write_line(void) {
     char text[32];
@@ -73,6 +74,10 @@ static void answer(const char *line) {
         printf("%zu held\n", __fpending(out));
     } else if (strcmp(line, "state") == 0)
         printf("%s%zu\n", __flbf(out) ? "line " : "", __fbufsize(out));
+    else if (strcmp(line, "own") == 0)
+        printf("%d\n", setvbuf(out, own, _IOFBF, sizeof(own)));
+    else if (strcmp(line, "reopen") == 0)
+        printf("%d\n", fileno(freopen(getenv("OUT"), "a", out)));
     else if (strcmp(line, "second") == 0)
         printf("%d\n", fileno(fdopen(fileno(out), "w")));
     else if (strcmp(line, "lines") == 0)
