@@ -169,6 +169,7 @@ func (t *tuning) attend(ctx context.Context, p *cli.Env) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	context.AfterFunc(ctx, func() { cli.EndAtNext(stop) }) // a frozen program is waited for without end
 	fmt.Fprintln(p.Stderr, "what is held back is written every 0.1 s while this command runs; Ctrl-C takes the change back and ends it")
 	t.actuator.Attend(ctx)
 	_, err := byhand.UndoLeft(context.WithoutCancel(ctx), p, ids)
