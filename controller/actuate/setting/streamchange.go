@@ -99,7 +99,7 @@ func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error 
 	if err != nil || !open {
 		return err
 	}
-	if in.InForce() && in.LaterHas(r.Overlaps) {
+	if !r.gave(s.state.buffering()) && in.InForce() && in.LaterHas(r.isBelow) {
 		return errStreamAbove
 	}
 	present := r.New.Base
@@ -161,6 +161,11 @@ func (r *changedStream) Overlaps(other actuate.Undo, sameProcess bool) bool {
 	return ok && sameProcess && r.Address == o.Address
 }
 
+// isBelow says whether another change has replaced the buffer of this one.
+func (r *changedStream) isBelow(other actuate.Undo, sameProcess bool) bool {
+	return r.Overlaps(other, sameProcess) && r.gave(other.(*changedStream).Old)
+}
+
 // gave says whether a stream that is buffered so has the buffer that the change has given it.
 func (r *changedStream) gave(b buffering) bool {
 	if r.New.Mode == noBuffer {
@@ -172,7 +177,7 @@ func (r *changedStream) gave(b buffering) bool {
 // Onto implements [stacked] of package actuate.
 func (r *changedStream) Onto(below actuate.Undo, sameProcess bool) actuate.Undo {
 	b, ok := below.(*changedStream)
-	if !ok || !r.Overlaps(b, sameProcess) || !b.gave(r.Old) {
+	if !ok || !b.isBelow(r, sameProcess) {
 		return nil
 	}
 	above := *r

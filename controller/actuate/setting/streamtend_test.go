@@ -83,6 +83,23 @@ func TestStreamUndoneByOthers(t *testing.T) {
 	w.complete(t)
 }
 
+// A change of which the program has given up the buffer itself is dropped, also below a later one
+// that has nothing to do with it.
+func TestUndoOfAStreamThatTheProgramChanged(t *testing.T) {
+	w := startWriter(t, "line")
+	w.mustChange(t, "mode", access.TextValue("full"))
+	w.Ask(t, "own")
+	w.mustChange(t, "size", access.Integer(70000))
+	if u := w.Actuator.Undo(t.Context(), "mode"); u.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED || !slices.Equal(w.Actuator.Applied(), []string{"size"}) {
+		t.Errorf("%v, in force: %v", u, w.Actuator.Applied())
+	}
+	mustUndo(t, w.Actuator, "size")
+	if got := w.Ask(t, "state"); got != "5000" {
+		t.Errorf("the stream is %s afterwards", got)
+	}
+	w.complete(t)
+}
+
 // A buffer that the program has chosen since is its own: it holds back what it does, though the
 // stream has the same FILE and the same descriptor.
 func TestStreamWithABufferOfTheProgram(t *testing.T) {
