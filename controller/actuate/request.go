@@ -48,9 +48,8 @@ func (r *Request) Open() (all []Undo) {
 	if r.journal == nil {
 		return nil
 	}
-	dir := filepath.Dir(r.journal.file.Name())
-	open, _ := r.undos.byHand(dir)
-	open = append(open, r.undos.ofControllers(dir)...)
+	open, _ := r.undos.byHand(r.dir())
+	open = append(open, r.undos.ofControllers(r.dir())...)
 	sortByTime(open)
 	for _, change := range open {
 		if change.Process.SameProcess(r.Process.Identity()) {
@@ -59,6 +58,21 @@ func (r *Request) Open() (all []Undo) {
 	}
 	return all
 }
+
+// Undisturbed does something while no command changes anything by hand or takes that back, and
+// none has yet to take back what it has just made: what [Request.Open] tells is all that anybody
+// will go by. It does nothing if a command is at work.
+func (r *Request) Undisturbed(do func() error) error {
+	unlock, locked := lockAllKept(r.dir())
+	defer unlock()
+	if !locked {
+		return nil
+	}
+	return do()
+}
+
+// dir is where the journal is, and those of others.
+func (r *Request) dir() string { return filepath.Dir(r.journal.file.Name()) }
 
 // RefuseLater refuses a change at another safe point than now; what names it.
 func (r *Request) RefuseLater(what string) error {

@@ -154,6 +154,7 @@ func TestUndoBelowALaterStreamChange(t *testing.T) {
 	journal := actuatetest.MustJournal(t, dir)
 	defer journal.Close()
 	a := actuate.New(actuate.Options{Journal: journal, Kinds: Kinds(nil)})
+	before := memoryOf(t, w.PID)
 	apply(a, "mode", "mode", access.TextValue("full"))
 	apply(a, "size", "size", access.Integer(70000))
 	if u := a.Undo(t.Context(), "mode"); u.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED || len(a.Applied()) != 2 {
@@ -172,6 +173,9 @@ func TestUndoBelowALaterStreamChange(t *testing.T) {
 	}
 	undoByHand(t, dir, "line, 3000 bytes")
 	state("line 3000")
+	if after := memoryOf(t, w.PID); after != before {
+		t.Errorf("the program has%s mapped, want%s", after, before)
+	}
 	mustEndTending(t, hand)
 	w.complete(t)
 }

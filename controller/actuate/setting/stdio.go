@@ -49,6 +49,8 @@ type changedStream struct {
 	LibcBias  uint64    `json:"libc_bias"`
 	Old       buffering `json:"old"`
 	New       buffering `json:"new"`
+
+	request *actuate.Request // nil: of a journal
 }
 
 // What a streamCall returns, beside what its function does.
@@ -105,8 +107,9 @@ func (m stdio) plan(_ context.Context, r *settingRequest) (*actuate.Plan, error)
 	if err := m.check(s, from, to); err != nil {
 		return nil, err
 	}
-	c := &streamChange{stdioStream: s, setting: m, open: r.Open, record: &changedStream{
+	c := &streamChange{stdioStream: s, setting: m, record: &changedStream{
 		FD: s.state.fd, Address: s.state.address, LibcInode: s.libc.Inode, LibcBias: s.libc.Bias, Old: from, New: to,
+		request: r.Request,
 	}}
 	return c.plan(), nil
 }

@@ -24,7 +24,6 @@ type streamChange struct {
 	stdioStream
 	setting stdio
 	record  *changedStream
-	open    func() []actuate.Undo // what is in force in the process by all journals
 }
 
 func (c *streamChange) plan() *actuate.Plan {
@@ -123,10 +122,45 @@ func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error 
 		call.unmap = r.New.Size
 	}
 	result, _, err := s.do(ctx, switchCode(call, r.New, r.Old))
-	if err == nil && result != 0 {
+	switch {
+	case err == nil && result != 0:
 		err = errors.New("setvbuf: what the stream holds could not be written")
+	case errors.Is(err, access.ErrChangedByOthers):
+		err = errors.Join(err, r.unmapReplaced(ctx, process))
 	}
 	return err
+}
+
+// unmapReplaced unmaps the buffer of a change that is given up because one that was made on top
+// of it has the stream and gives back what was there before both. A buffer that the program itself
+// has replaced stays mapped: the program may have kept its address.
+func (r *changedStream) unmapReplaced(ctx context.Context, process access.Process) error {
+	if r.request == nil {
+		return nil
+	}
+	return r.request.Undisturbed(func() error {
+		now, err := readStream(process, r.Address)
+		if err != nil || r.gave(now.buffering()) {
+			return nil // the process ends or the stream is closed, or a command has failed and given it back
+		}
+		all := r.all()
+		has := func(later *changedStream) bool { return later.gave(now.buffering()) }
+		givesBack := func(later *changedStream) bool { return r.gave(later.Old) }
+		if !slices.ContainsFunc(all, has) || slices.ContainsFunc(all, givesBack) {
+			return nil
+		}
+		return unmapBuffer(ctx, process, r.New)
+	})
+}
+
+// all are the changes of the stream in force, by all journals, the earliest first.
+func (r *changedStream) all() (all []*changedStream) {
+	for _, undo := range r.request.Open() {
+		if other, ok := undo.(*changedStream); ok && other.Address == r.Address {
+			all = append(all, other)
+		}
+	}
+	return all
 }
 
 // errStreamAbove says that a stream has the buffer of a later change in force, which was made

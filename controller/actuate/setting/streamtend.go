@@ -25,7 +25,7 @@ const (
 // tender of that change sees to that buffer only.
 func (c *streamChange) tender() func(ctx context.Context) {
 	old, now := c.record.Old, c.record.New
-	attunes := slices.ContainsFunc(c.changes(), func(earlier *changedStream) bool { return earlier.gave(old) })
+	attunes := slices.ContainsFunc(c.record.all(), func(earlier *changedStream) bool { return earlier.gave(old) })
 	if now.Mode != fullBuffer || old.Mode == fullBuffer && now.Size <= old.Size && !attunes {
 		return nil
 	}
@@ -70,19 +70,9 @@ func (c *streamChange) over(now streamState) bool {
 
 // laterGave says whether a later change in force has given the stream its buffer.
 func (c *streamChange) laterGave(b buffering) bool {
-	all := c.changes()
+	all := c.record.all()
 	this := slices.IndexFunc(all, func(r *changedStream) bool { return r.New == c.record.New })
 	return this >= 0 && slices.ContainsFunc(all[this+1:], func(later *changedStream) bool { return later.gave(b) })
-}
-
-// changes are those of the stream in force, the earliest first.
-func (c *streamChange) changes() (all []*changedStream) {
-	for _, undo := range c.open() {
-		if r, ok := undo.(*changedStream); ok && r.Address == c.record.Address {
-			all = append(all, r)
-		}
-	}
-	return all
 }
 
 // flush has the stream write what it holds, if a place is found soon.
