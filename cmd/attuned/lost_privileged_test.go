@@ -169,7 +169,7 @@ func TestRightsOfASession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	needed := uint64(0x000001c0018840e6)          // see controller/child
+	needed := uint64(0x000001c0118840e6)          // see controller/child
 	if features.HaveBPFLinkUprobeMulti() != nil { // then the kernel places no uprobes without it
 		needed |= 1 << unix.CAP_SYS_ADMIN
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/policy"
@@ -40,39 +39,6 @@ func (r *Request) Origin() string { return r.origin }
 func (r *Request) Begin(p *Plan) error {
 	return r.journal.begin(r.Change.GetId(), r.Change.GetKnob(), r.Process.Identity(), p)
 }
-
-// Open returns the undos of all changes in force in the process, the earliest first: those that
-// the journal has, and others in its directory, of controllers and of what was changed by hand. A
-// journal that cannot be read is left out.
-func (r *Request) Open() (all []Undo) {
-	if r.journal == nil {
-		return nil
-	}
-	open, _ := r.undos.byHand(r.dir())
-	open = append(open, r.undos.ofControllers(r.dir())...)
-	sortByTime(open)
-	for _, change := range open {
-		if change.Process.SameProcess(r.Process.Identity()) {
-			all = append(all, change.Undo...)
-		}
-	}
-	return all
-}
-
-// Undisturbed does something while no command changes anything by hand or takes that back, and
-// none has yet to take back what it has just made: what [Request.Open] tells is all that anybody
-// will go by. It does nothing if a command is at work.
-func (r *Request) Undisturbed(do func() error) error {
-	unlock, locked := lockAllKept(r.dir())
-	defer unlock()
-	if !locked {
-		return nil
-	}
-	return do()
-}
-
-// dir is where the journal is, and those of others.
-func (r *Request) dir() string { return filepath.Dir(r.journal.file.Name()) }
 
 // RefuseLater refuses a change at another safe point than now; what names it.
 func (r *Request) RefuseLater(what string) error {

@@ -65,7 +65,7 @@ func TestApply(t *testing.T) {
 		capabilities uint64
 		want         string
 	}{
-		{"attuned", systemd.Attuned, 0x1c001a810ee, `Umask:	0077
+		{"attuned", systemd.Attuned, 0x1c011a810ee, `Umask:	0077
 NoNewPrivs:	1
 Seccomp:	2
 may write to its directory
@@ -73,7 +73,7 @@ may trace
 may use TCP
 may use netlink
 `},
-		{"attuned, narrow", systemd.Attuned + systemd.Narrow, 0x1c0018800ee, `Umask:	0077
+		{"attuned, narrow", systemd.Attuned + systemd.Narrow, 0x1c0118800ee, `Umask:	0077
 NoNewPrivs:	1
 Seccomp:	2
 may write to its directory
