@@ -189,7 +189,7 @@ func checkAbbreviations(table []byte, work *bounded.Work) error {
 			if !ok || attribute == 0 && form == 0 {
 				break
 			}
-			if uint32(form) == implicitConst {
+			if format := uint32(form); format == implicitConst {
 				n.next()
 			}
 			if count == maxOfEntry {
