@@ -194,55 +194,26 @@ func (k *Kept) Settle(id string) error { return k.end(id, "done") }
 // Close unlocks the journal.
 func (k *Kept) Close() error { return k.file.Close() }
 
-// keptIn lists the journals in dir of what was changed by hand in this pid namespace.
-func keptIn(dir string) ([]string, error) {
+// byHand reads what was changed by hand on this boot of the node, by the journals in dir of
+// this pid namespace: several nodes may share the directory. An error leaves out what cannot be
+// read.
+func (n newUndos) byHand(dir string) (all []record, err error) {
 	namespace, err := procid.Namespace()
 	if err != nil {
-		return nil, fmt.Errorf("list journals: %w", err)
+		return nil, err
 	}
-	return filepath.Glob(filepath.Join(dir, fmt.Sprintf("*.%d%s", namespace, keptSuffix)))
-}
-
-// lockAllKept locks the journals in dir of what was changed by hand; false if a command has one
-// of them. The caller calls unlock in any case.
-func lockAllKept(dir string) (unlock func(), locked bool) {
-	var files []*os.File
-	unlock = func() {
-		for _, file := range files {
-			file.Close()
-		}
-	}
-	paths, err := keptIn(dir)
-	for _, path := range paths {
-		file, openErr := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
-		if openErr != nil {
-			return unlock, false
-		}
-		files = append(files, file)
-		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil || !named(file, path) {
-			return unlock, false
-		}
-	}
-	return unlock, err == nil
-}
-
-// byHand reads what was changed by hand on this boot of the node, by the journals in dir of
-// this pid namespace: several nodes may share the directory.
-func (n newUndos) byHand(dir string) (all []record, err error) {
 	boot, err := procid.BootID()
 	if err != nil {
 		return nil, err
 	}
-	paths, err := keptIn(dir)
+	paths, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("*.%d%s", namespace, keptSuffix)))
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range paths {
-		open, err := n.openChanges(path)
-		if err != nil {
-			return nil, err
-		}
+		open, e := n.openChanges(path)
+		err = errors.Join(err, e)
 		all = append(all, slices.DeleteFunc(open, func(r record) bool { return r.Process.BootID != boot })...)
 	}
-	return all, nil
+	return all, err
 }

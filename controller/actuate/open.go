@@ -22,17 +22,5 @@ func (r *Request) Open() (all []Undo) {
 	return all
 }
 
-// Undisturbed does something while no command changes anything by hand or takes that back, and
-// none has yet to take back what it has just made: what [Request.Open] tells is all that anybody
-// will go by. It does nothing if a command is at work.
-func (r *Request) Undisturbed(do func() error) error {
-	unlock, locked := lockAllKept(r.dir())
-	defer unlock()
-	if !locked {
-		return nil
-	}
-	return do()
-}
-
 // dir is where the journal is, and those of others.
 func (r *Request) dir() string { return filepath.Dir(r.journal.file.Name()) }

@@ -50,7 +50,9 @@ type changedStream struct {
 	Old       buffering `json:"old"`
 	New       buffering `json:"new"`
 
-	request *actuate.Request // nil: of a journal
+	// mapped says that this process has mapped the new buffer and not unmapped it. A journal
+	// does not tell: something else may lie there by now.
+	mapped bool
 }
 
 // What a streamCall returns, beside what its function does.
@@ -107,9 +109,8 @@ func (m stdio) plan(_ context.Context, r *settingRequest) (*actuate.Plan, error)
 	if err := m.check(s, from, to); err != nil {
 		return nil, err
 	}
-	c := &streamChange{stdioStream: s, setting: m, record: &changedStream{
+	c := &streamChange{stdioStream: s, setting: m, open: r.Open, record: &changedStream{
 		FD: s.state.fd, Address: s.state.address, LibcInode: s.libc.Inode, LibcBias: s.libc.Bias, Old: from, New: to,
-		request: r.Request,
 	}}
 	return c.plan(), nil
 }

@@ -24,6 +24,7 @@ type streamChange struct {
 	stdioStream
 	setting stdio
 	record  *changedStream
+	open    func() []actuate.Undo // what is in force in the process by all journals
 }
 
 func (c *streamChange) plan() *actuate.Plan {
@@ -36,7 +37,7 @@ func (c *streamChange) plan() *actuate.Plan {
 		},
 		Unchanged: c.record.Old.Mode == c.record.New.Mode && c.record.Old.Size == c.record.New.Size,
 		Prepare:   c.mapBuffer,
-		Unprepare: func(ctx context.Context) error { return unmapBuffer(ctx, c.process, c.record.New) },
+		Unprepare: func(ctx context.Context) error { return c.record.unmap(ctx, c.process) },
 		Run:       c.run,
 		Read:      c.read,
 		Tend:      c.tender(),
@@ -60,7 +61,7 @@ func (c *streamChange) mapBuffer(ctx context.Context) error {
 	if err == nil && -address <= access.MaxErrno {
 		err = fmt.Errorf("map a buffer of %d bytes: %w", c.record.New.Size, unix.Errno(-address))
 	}
-	c.record.New.Base = address
+	c.record.New.Base, c.record.mapped = address, err == nil
 	return err
 }
 
@@ -106,7 +107,7 @@ func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error 
 		present = s.state.buffer // its own, of one byte
 	}
 	if s.state.buffer == r.Old.Base && s.state.mode() == r.Old.Mode {
-		return unmapBuffer(ctx, process, r.New) // it was never changed
+		return r.unmap(ctx, process) // it was never changed
 	}
 	if s.sink, err = sinkOf(process.PID(), r.FD); err != nil {
 		return err
@@ -122,45 +123,11 @@ func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error 
 		call.unmap = r.New.Size
 	}
 	result, _, err := s.do(ctx, switchCode(call, r.New, r.Old))
-	switch {
-	case err == nil && result != 0:
+	if err == nil && result != 0 {
 		err = errors.New("setvbuf: what the stream holds could not be written")
-	case errors.Is(err, access.ErrChangedByOthers):
-		err = errors.Join(err, r.unmapReplaced(ctx, process))
 	}
+	r.mapped = r.mapped && err != nil
 	return err
-}
-
-// unmapReplaced unmaps the buffer of a change that is given up because one that was made on top
-// of it has the stream and gives back what was there before both. A buffer that the program itself
-// has replaced stays mapped: the program may have kept its address.
-func (r *changedStream) unmapReplaced(ctx context.Context, process access.Process) error {
-	if r.request == nil {
-		return nil
-	}
-	return r.request.Undisturbed(func() error {
-		now, err := readStream(process, r.Address)
-		if err != nil || r.gave(now.buffering()) {
-			return nil // the process ends or the stream is closed, or a command has failed and given it back
-		}
-		all := r.all()
-		has := func(later *changedStream) bool { return later.gave(now.buffering()) }
-		givesBack := func(later *changedStream) bool { return r.gave(later.Old) }
-		if !slices.ContainsFunc(all, has) || slices.ContainsFunc(all, givesBack) {
-			return nil
-		}
-		return unmapBuffer(ctx, process, r.New)
-	})
-}
-
-// all are the changes of the stream in force, by all journals, the earliest first.
-func (r *changedStream) all() (all []*changedStream) {
-	for _, undo := range r.request.Open() {
-		if other, ok := undo.(*changedStream); ok && other.Address == r.Address {
-			all = append(all, other)
-		}
-	}
-	return all
 }
 
 // errStreamAbove says that a stream has the buffer of a later change in force, which was made
@@ -225,11 +192,12 @@ func (r *changedStream) About(actuate.Changed) actuate.About {
 
 func (r *changedStream) where() string { return "stream of descriptor " + strconv.Itoa(r.FD) }
 
-// unmapBuffer unmaps a buffer that no stream has.
-func unmapBuffer(ctx context.Context, process access.Process, b buffering) error {
-	if b.Base == 0 {
+// unmap unmaps the new buffer, which no stream has.
+func (r *changedStream) unmap(ctx context.Context, process access.Process) error {
+	if !r.mapped {
 		return nil
 	}
-	_, _, err := access.Execute(ctx, process, unmapCode(b.Base, b.Size), inject.ExecuteOptions{Anywhere: true})
+	_, _, err := access.Execute(ctx, process, unmapCode(r.New.Base, r.New.Size), inject.ExecuteOptions{Anywhere: true})
+	r.mapped = err != nil
 	return err
 }

@@ -4,6 +4,7 @@ package setting
 
 import (
 	"context"
+	"os"
 	"slices"
 	"time"
 
@@ -25,16 +26,19 @@ const (
 // tender of that change sees to that buffer only.
 func (c *streamChange) tender() func(ctx context.Context) {
 	old, now := c.record.Old, c.record.New
-	attunes := slices.ContainsFunc(c.record.all(), func(earlier *changedStream) bool { return earlier.gave(old) })
-	if now.Mode != fullBuffer || old.Mode == fullBuffer && now.Size <= old.Size && !attunes {
+	if now.Mode != fullBuffer || old.Mode == fullBuffer && now.Size <= old.Size && !old.mayBeMapped() {
 		return nil
 	}
 	return c.tend
 }
 
+// mayBeMapped says whether a change may have made the buffer: those are pages, which what a
+// program allocates is not. That of another user's session is in no journal to be read here.
+func (b buffering) mayBeMapped() bool { return b.Base%uint64(os.Getpagesize()) == 0 }
+
 // tend flushes the buffer of the change, and no other: one that the program has chosen since is
-// its own matter, and a later change sees to its own. It ends when the stream has another buffer
-// for good.
+// its own matter, with which it ends, and a later change sees to its own. When that is undone the
+// stream has this one again.
 func (c *streamChange) tend(ctx context.Context) {
 	call, err := c.calling("fflush", c.record.New.Base)
 	if err != nil {
@@ -42,37 +46,49 @@ func (c *streamChange) tend(ctx context.Context) {
 	}
 	code := flushCode(call)
 	var since time.Time
-	last := streamState{buffer: c.record.New.Base}
-	for beat.Pause(ctx, streamLook) {
+	var last uint64
+	for away := 0; beat.Pause(ctx, streamLook); {
 		now, err := readStream(c.process, c.record.Address)
-		if err != nil || now.fd != c.record.FD || now.buffer != last.buffer && c.over(now) {
-			return // the process has ended, the stream is another one, or the change was undone
+		if err != nil || now.fd != c.record.FD {
+			return // the process has ended, or the stream is another one
 		}
-		if now.pending == 0 || now.writePtr < last.writePtr || now.buffer != last.buffer || since.IsZero() {
+		if !c.record.gave(now.buffering()) {
+			if away++; c.over(now, away) {
+				return
+			}
+			since = time.Time{}
+			continue
+		}
+		if now.pending == 0 || now.writePtr < last || since.IsZero() {
 			since = time.Now()
 		}
-		last = now
-		if c.record.gave(now.buffering()) && now.pending > 0 && time.Since(since) >= streamAge && c.flush(ctx, code) {
+		away, last = 0, now.writePtr
+		if now.pending > 0 && time.Since(since) >= streamAge && c.flush(ctx, code) {
 			since = time.Time{}
 		}
 	}
 }
 
-// over says whether the stream has a buffer of neither this change nor a later one: the stream
-// will not come back to that of this change.
-func (c *streamChange) over(now streamState) bool {
-	if c.record.gave(now.buffering()) || c.laterGave(now.buffering()) {
-		return false
+// awayLooks is at how many looks that find another buffer the journals are asked.
+const awayLooks = 40
+
+// over says whether a stream that has another buffer comes back to that of the change no more: it
+// has one of the program's, or the change is not in force any more.
+func (c *streamChange) over(now streamState, away int) bool {
+	if now.mode() != noBuffer && !now.buffering().mayBeMapped() {
+		return true
 	}
-	again, err := readStream(c.process, c.record.Address) // a later change may have been undone meanwhile
-	return err != nil || again.buffer == now.buffer
+	return away%awayLooks == 0 && !slices.ContainsFunc(c.changes(), func(r *changedStream) bool { return r.New == c.record.New })
 }
 
-// laterGave says whether a later change in force has given the stream its buffer.
-func (c *streamChange) laterGave(b buffering) bool {
-	all := c.record.all()
-	this := slices.IndexFunc(all, func(r *changedStream) bool { return r.New == c.record.New })
-	return this >= 0 && slices.ContainsFunc(all[this+1:], func(later *changedStream) bool { return later.gave(b) })
+// changes are those of the stream in force, the earliest first.
+func (c *streamChange) changes() (all []*changedStream) {
+	for _, undo := range c.open() {
+		if r, ok := undo.(*changedStream); ok && r.Address == c.record.Address {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // flush has the stream write what it holds, if a place is found soon.

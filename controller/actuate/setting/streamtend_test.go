@@ -9,7 +9,6 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
-	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -97,25 +96,6 @@ func TestUndoOfAStreamThatTheProgramChanged(t *testing.T) {
 	mustUndo(t, w.Actuator, "size")
 	if got := w.Ask(t, "state"); got != "5000" {
 		t.Errorf("the stream is %s afterwards", got)
-	}
-	w.complete(t)
-}
-
-// A command that has made a change on top of a controller's may still take it back, as when
-// another one of its changes fails: the buffer that it gives back then must be there.
-func TestUndoOfAStreamBelowACommandAtWork(t *testing.T) {
-	w := startWriter(t, "line") // its actuator is that of the command
-	journal := actuatetest.MustJournal(t, w.Dir)
-	defer journal.Close()
-	a := actuate.New(actuate.Options{Journal: journal, Kinds: Kinds(nil)})
-	actuatetest.MustApply(t, a, w.Process, &attunev1.Change{Id: "mode", Action: w.action(t, "mode", access.TextValue("full"))})
-	w.mustChange(t, "size", access.Integer(70000))
-	if u := a.Undo(t.Context(), "mode"); u.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED || len(a.Applied()) > 0 {
-		t.Errorf("the controller's change is not given up: %v", u)
-	}
-	mustUndo(t, w.Actuator, "size")
-	if got := w.Ask(t, "line"); got != "2 held" {
-		t.Errorf("a line: %s", got)
 	}
 	w.complete(t)
 }
