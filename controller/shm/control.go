@@ -33,10 +33,6 @@ type PointControl struct {
 	// hooks, and of functions that are patched at entry and exits. A stub does
 	// not see the call's end, and measures the value.
 	Duration bool
-	// Untimed writes records without reading the clock, which is half their
-	// cost: each repeats the time of its thread's record before. Not with
-	// Duration.
-	Untimed bool
 	// SampleEvery takes one record in so many hits, a power of two. 0 or 1:
 	// every hit. Aggregates count every hit in any case.
 	SampleEvery uint32
@@ -65,9 +61,6 @@ func (c PointControl) word() uint32 {
 	if c.Duration {
 		w |= abi.CtlDuration
 	}
-	if c.Untimed {
-		w |= abi.CtlUntimed
-	}
 	if c.Program != nil {
 		w |= abi.CtlProgram
 	}
@@ -82,10 +75,6 @@ func (c PointControl) validate(index int) error {
 		return fmt.Errorf("point index 0: want 1 to %d", math.MaxUint16)
 	case !c.Aggregate && !c.Event:
 		return fmt.Errorf("point %d delivers neither events nor aggregates", c.Point)
-	case c.Untimed && (c.Duration || !c.Event):
-		return fmt.Errorf("point %d asks for untimed records, but also for durations or for none", c.Point)
-	case c.Untimed && c.Program != nil:
-		return fmt.Errorf("point %d asks for untimed records of captured values", c.Point)
 	case c.Program.keyed() && c.Event:
 		return fmt.Errorf("point %d asks for records by key", c.Point)
 	case c.Parameter < 0 || c.Parameter >= Parameters:

@@ -24,6 +24,6 @@ const (
 )
 
 const (
-	ctlMeasuring    = abi.CtlAggregate | abi.CtlEvent | abi.CtlDuration | abi.CtlUntimed | abi.CtlProgram
+	ctlMeasuring    = abi.CtlAggregate | abi.CtlEvent | abi.CtlDuration | abi.CtlProgram
 	commandArgCount = 8
 )

@@ -68,8 +68,8 @@ func TestRecordsTravelAsTheyLie(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(
-		[]int{abi.RecordBytes, abi.ContinuationBytes, abi.RecordDuration, abi.RecordSampled, abi.RecordUntimed, abi.RecordContinuation, abi.RecordFollowShift},
-		[]int{attunev1.RecordSize, attunev1.RecordSize, attunev1.RecordDuration, attunev1.RecordSampled, attunev1.RecordUntimed, attunev1.RecordContinuation, attunev1.RecordFollow},
+		[]int{abi.RecordBytes, abi.ContinuationBytes, abi.RecordDuration, abi.RecordSampled, abi.RecordContinuation, abi.RecordFollowShift},
+		[]int{attunev1.RecordSize, attunev1.RecordSize, attunev1.RecordDuration, attunev1.RecordSampled, attunev1.RecordContinuation, attunev1.RecordFollow},
 	); diff != "" {
 		t.Errorf("headers (-) and protocol (+):\n%s", diff)
 	}

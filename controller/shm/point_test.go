@@ -25,7 +25,6 @@ func TestSetPoint(t *testing.T) {
 			abi.CtlAggregate | abi.CtlEvent | abi.CtlDuration, 0, 10, 19},
 		{"long", 62, PointControl{Point: 1, Aggregate: true, Duration: true, Only: &Range{Min: 5, Max: math.MaxUint64}, Scale: halfNanos},
 			abi.CtlAggregate | abi.CtlDuration, 0, 10, math.MaxUint64},
-		{"untimed", 16, PointControl{Point: 1, Event: true, Untimed: true}, abi.CtlEvent | abi.CtlUntimed, 0, 0, math.MaxUint64},
 		{"last stub", 255, PointControl{Point: 1, Event: true}, abi.CtlEvent, 0, 0, math.MaxUint64},
 		{"only zero", 1, PointControl{Point: 1, Event: true, Only: &Range{}}, abi.CtlEvent, 0, 0, 0},
 	}
@@ -57,8 +56,6 @@ func TestSetPointRefuses(t *testing.T) {
 	}{
 		{"index below", -1, good},
 		{"index above", PointCount, good},
-		{"untimed duration", 0, PointControl{Point: 1, Event: true, Duration: true, Untimed: true}},
-		{"untimed aggregate", 0, PointControl{Point: 1, Aggregate: true, Untimed: true}},
 		{"no session index", 0, PointControl{Event: true}},
 		{"no delivery", 0, PointControl{Point: 1, Duration: true}},
 		{"sample no power of two", 0, PointControl{Point: 1, Event: true, SampleEvery: 3}},

@@ -137,7 +137,6 @@ const (
 	CtlDuration    = 0x4
 	CtlMailbox     = 0x8
 	CtlRegister    = 0x10
-	CtlUntimed     = 0x20
 	CtlProgram     = 0x80
 	CtlShared      = 0x100
 	CtlTimed       = 0x200
@@ -147,7 +146,6 @@ const (
 	OpenCalls      = 0x40
 	RecordDuration = 0x1
 	RecordSampled  = 0x2
-	RecordUntimed  = 0x4
 	MailboxCount   = 0x10
 	CmdEmpty       = 0
 	CmdPosted      = 0x1

@@ -7,14 +7,11 @@
  *   idle           preloaded and registered, nobody asks
  *   aggregate      count, sum, least, greatest, histogram per call
  *   sampled_64     a record of one call in 64
- *   untimed        a record per call, no clock read
- *   tracing        a record per call, the clock read once per pair
- *   tracing_timed  a record per call, each with its own time
+ *   tracing        a record per call
  *   duration       the same with the time spent in the call
- *   unread         tracing_timed into a full ring, as when the controller died
+ *   unread         tracing into a full ring, as when the controller died
  *
- * Records are read meanwhile. Where an operation is one call (read), tracing
- * and tracing_timed are the same.
+ * Records are read meanwhile.
  *
  *     run LIBRARY WORKLOAD [--json] [--rounds N]
  */
@@ -42,20 +39,17 @@ struct mode {
     bool preloaded;
     uint32_t word;
     uint32_t sample_mask;
-    uint32_t second; /* added to the word of the operation's second point */
     bool unread;
 };
 
 static const struct mode modes[] = {
     {.name = "none"},
     {.name = "idle", .preloaded = true},
-    {"aggregate", true, ATTUNE_CTL_AGGREGATE, 0, 0, false},
-    {"sampled_64", true, ATTUNE_CTL_EVENT, 63, 0, false},
-    {"tracing", true, ATTUNE_CTL_EVENT, 0, ATTUNE_CTL_UNTIMED, false},
-    {"untimed", true, ATTUNE_CTL_EVENT | ATTUNE_CTL_UNTIMED, 0, 0, false},
-    {"tracing_timed", true, ATTUNE_CTL_EVENT, 0, 0, false},
-    {"duration", true, ATTUNE_CTL_EVENT | ATTUNE_CTL_DURATION, 0, 0, false},
-    {"unread", true, ATTUNE_CTL_EVENT, 0, 0, true},
+    {"aggregate", true, ATTUNE_CTL_AGGREGATE, 0, false},
+    {"sampled_64", true, ATTUNE_CTL_EVENT, 63, false},
+    {"tracing", true, ATTUNE_CTL_EVENT, 0, false},
+    {"duration", true, ATTUNE_CTL_EVENT | ATTUNE_CTL_DURATION, 0, false},
+    {"unread", true, ATTUNE_CTL_EVENT, 0, true},
 };
 #define MODES (sizeof(modes) / sizeof(modes[0]))
 
@@ -88,7 +82,7 @@ static void place(struct controller *c, struct process *p) {
     const struct run *run = c->data;
     for (unsigned i = 0; i < run->operation->point_count; i++) {
         control_of(p, run->operation->points[i])->sample_mask = run->mode->sample_mask;
-        control_set(p, run->operation->points[i], run->mode->word | (i ? run->mode->second : 0));
+        control_set(p, run->operation->points[i], run->mode->word);
     }
 }
 

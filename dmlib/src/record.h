@@ -176,12 +176,9 @@ DM_INLINE uint64_t dm_time(uint64_t *now) {
     return *now;
 }
 
-/* An event in a thread that has room for it, or false. stubs_x86_64.S has timed ones in
- * assembly. An untimed one repeats
- * the time of the record before, which is this thread's own and not across the
- * end of the ring: the first record after either is written by dm_measure. */
+/* An event in a thread that has room for it, or false; stubs_x86_64.S has it in assembly. */
 DM_INLINE bool dm_event(unsigned point, const struct attune_point_control *control, uint64_t value,
-                        uint64_t extra, bool timed, uint64_t *now) {
+                        uint64_t extra, uint64_t *now) {
     struct dm_thread *thread = &dm_thread;
     uint64_t generation = dm_generation();
     if (dm_unlikely(thread->generation != generation))
@@ -190,10 +187,8 @@ DM_INLINE bool dm_event(unsigned point, const struct attune_point_control *contr
         return true;
     dm_enter(thread);
     bool room = thread->next != thread->limit;
-    if (dm_likely(room)) {
-        uint64_t time = timed ? dm_time(now) : thread->next[-1].time;
-        dm_write(thread, point, timed ? 0 : ATTUNE_RECORD_UNTIMED, time, value, extra);
-    }
+    if (dm_likely(room))
+        dm_write(thread, point, 0, dm_time(now), value, extra);
     dm_leave(thread, generation);
     return room;
 }
@@ -239,9 +234,7 @@ DM_INLINE uint64_t dm_asked(const struct attune_point_control *control) {
 DM_INLINE bool dm_hot(unsigned point, const struct attune_point_control *control, uint64_t asked,
                       uint64_t value, uint64_t extra, uint64_t *now) {
     if (dm_likely(asked == ATTUNE_CTL_EVENT))
-        return dm_event(point, control, value, extra, true, now);
-    if (dm_likely(asked == (ATTUNE_CTL_EVENT | ATTUNE_CTL_UNTIMED)))
-        return dm_event(point, control, value, extra, false, now);
+        return dm_event(point, control, value, extra, now);
     const uint32_t more = DM_CTL_ATTEND | ATTUNE_CTL_SHARED | ATTUNE_CTL_DURATION; /* see calls.c */
     return (asked & more) == 0 && dm_passes_by((uint32_t)asked) &&
            dm_passed_by(point, (uint32_t)(asked >> 32));

@@ -61,7 +61,6 @@ struct order {
     uint64_t mutex;
     unsigned point;
     uint64_t count;
-    uint64_t untimed;
 };
 
 static void expect_alternation(const struct attune_record *r, void *data) {
@@ -71,37 +70,24 @@ static void expect_alternation(const struct attune_record *r, void *data) {
     EXPECT_EQUAL(r->point, o->count % 2 == 0 ? P_LOCK : P_UNLOCK);
     EXPECT_EQUAL(r->thread, 0);
     EXPECT_EQUAL(r->extra, 0);
-    if (r->flags & ATTUNE_RECORD_UNTIMED) {
-        EXPECT_EQUAL(r->time, o->time);
-        o->untimed++;
-    }
     o->time = r->time;
     o->mutex = r->value;
     o->count++;
 }
 
 static void place_pair(struct controller *c, struct process *p) {
-    const uint32_t *second = c->data;
+    (void)c;
     control_set(p, P_LOCK, ATTUNE_CTL_EVENT);
-    control_set(p, P_UNLOCK, ATTUNE_CTL_EVENT | *second);
+    control_set(p, P_UNLOCK, ATTUNE_CTL_EVENT);
 }
 
-static uint64_t run_pairs(uint32_t second) {
-    struct session s = {.controller.place = place_pair, .controller.data = &second};
+static void records_are_in_order(void) {
+    struct session s = {.controller.place = place_pair};
     struct order order = {0};
     session_start(&s, "pairs 5000");
     session_end_undrained(&s);
     EXPECT_EQUAL(drain(s.process, expect_alternation, &order), 10000);
     session_close(&s);
-    return order.untimed;
-}
-
-static void records_are_in_order(void) { EXPECT_EQUAL(run_pairs(0), 0); }
-
-/* The first unlock after a look for room may be timed all the same. */
-static void untimed_repeats_the_time(void) {
-    uint64_t untimed = run_pairs(ATTUNE_CTL_UNTIMED);
-    EXPECT(untimed > 4900 && untimed <= 5000, "%lu of 5000 untimed", untimed);
 }
 
 static void aggregates_are_exact(void) {
@@ -332,7 +318,6 @@ const struct test_case event_cases[] = {
     {"more_threads_than_rings", more_threads_than_rings},
     {"ring_wraps", ring_wraps},
     {"records_in_order", records_are_in_order},
-    {"untimed", untimed_repeats_the_time},
     {"aggregates_exact", aggregates_are_exact},
     {"predicate", predicate_selects},
     {"sampling", sampling_takes_one_in_n},

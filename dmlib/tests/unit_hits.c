@@ -136,7 +136,6 @@ static void check_settings(const uint8_t *island) {
         {.word = ATTUNE_CTL_EVENT, .max_value = UINT64_MAX, .sample_mask = 3},
         {.word = ATTUNE_CTL_EVENT, .max_value = UINT64_MAX, .parameter = 2},
         {.word = ATTUNE_CTL_EVENT, .min_value = 2, .max_value = 100},
-        {.word = ATTUNE_CTL_EVENT | ATTUNE_CTL_UNTIMED, .max_value = UINT64_MAX},
         {.word = ATTUNE_CTL_EVENT | ATTUNE_CTL_AGGREGATE, .max_value = UINT64_MAX},
     };
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)

@@ -205,7 +205,7 @@ static void check_ring(void) {
     EXPECT_EQUAL(word_of(&m, 6, 5), 0);
 
     slot->tail = 9; /* records with and without take turns in one ring */
-    m.controls[41].word = ATTUNE_CTL_EVENT | ATTUNE_CTL_UNTIMED;
+    m.controls[41].word = ATTUNE_CTL_EVENT;
     hit(41, 5, 6);
     hit(41, 7, 8);
     take();
@@ -215,7 +215,7 @@ static void check_ring(void) {
     EXPECT_EQUAL(m.rings[10 & 7].value, 7);
     EXPECT_EQUAL(word_of(&m, 11, 3), 103);
     EXPECT_EQUAL(m.rings[14 & 7].value, 9);
-    EXPECT_EQUAL(m.rings[14 & 7].flags, 0); /* its time is its own */
+    EXPECT_EQUAL(m.rings[14 & 7].flags, 0);
     free(m.header);
 }
 

@@ -78,8 +78,7 @@ func promises() []promise {
 		{"lock+unlock", "idle", 1.03, false}, // what noise may make of nothing
 		{"malloc+free", "idle", 1.15, false},
 		{"read", "idle", 1.1, false},
-		{"lock+unlock", "tracing", 2.0, true},
-		{"lock+unlock", "tracing_timed", 3.5, true},
+		{"lock+unlock", "tracing", 3.5, true},
 	}
 }
 

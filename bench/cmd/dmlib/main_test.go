@@ -29,7 +29,6 @@ func TestLostRecordsMiss(t *testing.T) {
 	}{
 		{"tracing", 0, true},
 		{"tracing", 0.5, false},
-		{"tracing_timed", 0.5, false},
 		{"unread", 0.5, true}, // which is what it is for
 	} {
 		d := all()

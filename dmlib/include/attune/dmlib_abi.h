@@ -59,11 +59,6 @@
                                         * and exits: a stub sees no return    */
 #define ATTUNE_CTL_MAILBOX (1u << 3)   /* a command waits for a safe point    */
 #define ATTUNE_CTL_REGISTER (1u << 4)  /* private to DMLib: not yet registered */
-#define ATTUNE_CTL_UNTIMED (1u << 5)   /* EVENT without reading the clock: the
-                                        * record repeats the time of the
-                                        * thread's record before; order in the
-                                        * ring is exact. Not with DURATION.   */
-
 #define ATTUNE_CTL_PROGRAM (1u << 7)   /* captures values: `program` says which */
 
 #define ATTUNE_CTL_SHARED (1u << 8)    /* hooks: sharers take the hits as well;
@@ -148,8 +143,6 @@ struct attune_record {
 
 #define ATTUNE_RECORD_DURATION (1u << 0)
 #define ATTUNE_RECORD_SAMPLED (1u << 1)
-#define ATTUNE_RECORD_UNTIMED (1u << 2) /* happened between this time and the
-                                         * thread's next record's           */
 
 /* ---- programs and tables ---------------------------------------------- */
 

@@ -18,9 +18,7 @@ const (
 	RecordDuration = 1 << iota
 	// RecordSampled marks a record that stands for several hits.
 	RecordSampled
-	// RecordUntimed marks a record that happened between its time and that of
-	// the thread's next record.
-	RecordUntimed
+	_
 	// RecordContinuation marks what belongs to the record before it and is none.
 	RecordContinuation
 
