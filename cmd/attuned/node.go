@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -64,7 +63,7 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 		Frame: served.New(log), settings: s, args: args, level: level, log: log,
 		turns: turns.New(), metrics: metrics.New(metrics.Node), restart: newRestart(),
 	}
-	defer signal.Stop(a.restart.signals)
+	defer a.restart.stop()
 	return a.Serve(context.Background(), a.open, a.run)
 }
 
@@ -78,7 +77,6 @@ func (a *service) run(ctx context.Context) error {
 	group.Go(func() error { return a.export(ctx) })
 	group.Go(func() error { a.reloadLoop(ctx, a.node.PolicyChanged); return nil })
 	group.Go(func() error { a.watchdog(ctx); return nil })
-	group.Go(func() error { a.restart.listen(ctx); return nil })
 	if a.renewer != nil {
 		group.Go(func() error { a.renewer.Run(ctx); return nil })
 	}

@@ -3,10 +3,8 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/signal"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,33 +17,42 @@ const restartTime = time.Minute
 // announces: then what is proven good is held for the attuned that comes next.
 type restart struct {
 	signals chan os.Signal
-	at      atomic.Int64 // Unix nanoseconds of the latest announcement
+	latest  chan time.Time // of the latest announcement
+	done    chan struct{}
 }
 
+// newRestart hears announcements from now on, until stop.
 func newRestart() *restart {
-	r := &restart{signals: make(chan os.Signal, 1)}
+	r := &restart{signals: make(chan os.Signal, 1), latest: make(chan time.Time), done: make(chan struct{})}
 	signal.Notify(r.signals, unix.SIGUSR1)
+	go r.listen()
 	return r
 }
 
-// listen hears announcements until ctx ends.
-func (r *restart) listen(ctx context.Context) {
+func (r *restart) stop() {
+	signal.Stop(r.signals)
+	close(r.done)
+}
+
+func (r *restart) listen() {
+	var at time.Time
 	for {
 		select {
-		case <-ctx.Done():
-			return
 		case <-r.signals:
-			r.at.Store(time.Now().UnixNano())
+			at = time.Now()
+		case r.latest <- at:
+		case <-r.done:
+			return
 		}
 	}
 }
 
-// announced says whether a restart was announced just now.
+// announced says whether a restart was announced just now. It may be called until stop.
 func (r *restart) announced() bool {
 	select {
 	case <-r.signals: // before the signal that ends attuned
 		return true
 	default:
-		return time.Since(time.Unix(0, r.at.Load())) < restartTime
+		return time.Since(<-r.latest) < restartTime
 	}
 }
