@@ -169,12 +169,6 @@ func (c *Controller) Changes() []actuate.InForce { return c.changes.List() }
 // Living counts the processes under control.
 func (c *Controller) Living() int { return len(c.members.Handles()) }
 
-// Has says whether a process is under control, whatever it executes.
-func (c *Controller) Has(process procid.Identity) bool {
-	t := c.members.OfPID(process.PID)
-	return t != nil && t.Identity().StartTicks == process.StartTicks && t.Identity().BootID == process.BootID
-}
-
 // findSource returns the best source of process events that this user may have. Nil:
 // /proc is polled.
 func findSource(config Config, log *slog.Logger) track.Source {
