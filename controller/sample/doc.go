@@ -40,7 +40,7 @@
 // read of new threads and of [Options.StatusPerRound] more. The CPUs allowed
 // are those of all threads together, since threads may be pinned apart.
 //
-// With details ([Sampler.SampleThreads]) all three files are read of the threads
+// With details of threads all three files are read of the threads
 // that are next in turn: some 12 µs more for each of them (BenchmarkSampleThreads).
 //
 // What belongs to a program may never answer (docs/design/0053): one goroutine at a

@@ -123,7 +123,7 @@ func TestLiveThreadDetails(t *testing.T) {
 	turn := func() map[int]series.Thread {
 		all := map[int]series.Thread{}
 		for range 4 {
-			_, details, err := s.SampleThreads(p.pid(), 10)
+			_, details, err := s.sample(numbered(p.pid()), 10)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,7 +184,7 @@ func TestProcessThatEnds(t *testing.T) {
 		t.Error("a living process was forgotten")
 	}
 	p.Kill()
-	if _, err := s.Sample(p.pid()); !errors.Is(err, procid.ErrGone) {
+	if _, _, err := s.sample(numbered(p.pid()), 0); !errors.Is(err, procid.ErrGone) {
 		t.Errorf("sample after the end: %v", err)
 	}
 	if len(s.processes) != 0 {
@@ -222,7 +222,7 @@ func TestManyGoroutines(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 50 {
-				if _, err := s.Sample(p.pid()); err != nil {
+				if _, _, err := s.sample(numbered(p.pid()), 0); err != nil {
 					t.Error(err)
 				}
 				s.Forget(p.pid())
@@ -257,7 +257,7 @@ func benchmarkSample(b *testing.B, detailed int) {
 			mustSample(b, s, p.pid())
 			before := ownCPU(b)
 			for b.Loop() {
-				if _, _, err := s.SampleThreads(p.pid(), detailed); err != nil {
+				if _, _, err := s.sample(numbered(p.pid()), detailed); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -79,21 +79,12 @@ func New(options Options) *Sampler {
 	return s
 }
 
-// Sample reads the signals of a process but for those of its memory. Counters of one
-// process never fall from one call to the next. [procid.ErrGone] if it has ended; what
-// is kept of it is dropped then, so that a later process with this pid starts anew.
-func (s *Sampler) Sample(pid int) (*attunev1.Table, error) {
-	signals, _, err := s.SampleThreads(pid, 0)
-	return signals, err
-}
-
-// SampleThreads is Sample with the details of so many threads at most, nil if
-// that is 0: those that are next in turn. The turn of a process is as long as it
-// has threads, whether this is asked for or Sample.
-func (s *Sampler) SampleThreads(pid, most int) (*attunev1.Table, *series.Rows[series.Thread], error) {
-	return s.sample(source.Process{Identity: procid.Identity{PID: pid}}, most)
-}
-
+// sample reads the signals of a process but for those of its memory, and the details
+// of so many threads at most, nil if that is 0: those that are next in turn. The turn
+// of a process is as long as it has threads, whether their details are asked for or not.
+// Counters of one process never fall from one call to the next. [procid.ErrGone] if it
+// has ended; what is kept of it is dropped then, so that a later process with this pid
+// starts anew.
 func (s *Sampler) sample(of source.Process, most int) (*attunev1.Table, *series.Rows[series.Thread], error) {
 	p := s.process(of.Identity.PID)
 	p.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -23,9 +24,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type signals map[series.ID]float64
 
+// numbered is the process of a number, as a Sampler is asked for it.
+func numbered(pid int) source.Process { return source.Process{Identity: procid.Identity{PID: pid}} }
+
 func mustSample(t testing.TB, s *Sampler, pid int) signals {
 	t.Helper()
-	table, err := s.Sample(pid)
+	table, _, err := s.sample(numbered(pid), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +217,7 @@ func TestMalformedFiles(t *testing.T) {
 			proc.write("nonsense", file)
 			s := New(Options{root: proc.root})
 			defer s.Close()
-			if _, err := s.Sample(fakePID); err == nil || errors.Is(err, procid.ErrGone) {
+			if _, _, err := s.sample(numbered(fakePID), 0); err == nil || errors.Is(err, procid.ErrGone) {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -233,7 +237,7 @@ func TestThreadDetailsInTurn(t *testing.T) {
 	defer s.Close()
 	seen := map[int]int{}
 	for round, want := range []int{4, 4, 2, 4, 4, 2} {
-		_, details, err := s.SampleThreads(fakePID, 4)
+		_, details, err := s.sample(numbered(fakePID), 4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +254,7 @@ func TestThreadDetailsInTurn(t *testing.T) {
 			t.Errorf("thread %d was read %d times in two turns", tid, times)
 		}
 	}
-	if _, details, err := s.SampleThreads(fakePID, 0); err != nil || details != nil {
+	if _, details, err := s.sample(numbered(fakePID), 0); err != nil || details != nil {
 		t.Errorf("without being asked for: %v, %v", details, err)
 	}
 }
@@ -280,7 +284,7 @@ func TestThreadNumberUsedAgain(t *testing.T) {
 		{fakeThread{"S", 300, 1, 2, 1, "1", 7}, 400},
 	} {
 		proc.set(map[int]fakeThread{fakePID: step.thread})
-		table, details, err := s.SampleThreads(fakePID, 4)
+		table, details, err := s.sample(numbered(fakePID), 4)
 		if err != nil {
 			t.Fatal(err)
 		}
