@@ -71,7 +71,8 @@ func (r *rig) read(w want, most int) (details *series.Details, used int) {
 func newRigOf(t testing.TB, of *rig) *rig {
 	t.Helper()
 	r := &rig{Target: of.Target, t: t, now: of.now, want: of.want}
-	r.reader = New(Options{now: func() time.Time { return r.now }})
+	r.reader = New()
+	r.reader.now = func() time.Time { return r.now }
 	t.Cleanup(func() {
 		if err := r.reader.Close(); err != nil {
 			t.Error(err)

@@ -40,7 +40,7 @@ func (c *pace) read(now func() time.Time, every time.Duration, reading func()) {
 // readMemory reads what the memory of a process is made of, if that is due.
 func (r *Reader) readMemory(p *process, _ int, to *series.Details) (used int) {
 	pid := p.held.Identity().PID
-	p.memory.read(r.options.now, memoryEvery, func() {
+	p.memory.read(r.now, memoryEvery, func() {
 		out, err := memoryOf(pid)
 		switch {
 		case errors.Is(err, procid.ErrGone):

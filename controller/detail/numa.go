@@ -25,7 +25,7 @@ const nodesEvery = 5 * time.Second
 // readNodes reads on which nodes the memory of a process lies, if that is due.
 func (r *Reader) readNodes(p *process, _ int, to *series.Details) (used int) {
 	pid := p.held.Identity().PID
-	p.nodes.read(r.options.now, nodesEvery, func() {
+	p.nodes.read(r.now, nodesEvery, func() {
 		rows, err := nodesOf(pid)
 		switch {
 		case errors.Is(err, procid.ErrGone):

@@ -93,7 +93,8 @@ func TestPipelineOfAnotherUser(t *testing.T) {
 		_ = cmd.Wait()
 	}()
 	r := &rig{t: t, now: time.Unix(1000, 0)}
-	r.reader = New(Options{now: func() time.Time { return r.now }})
+	r.reader = New()
+	r.reader.now = func() time.Time { return r.now }
 	defer r.reader.Close()
 	r.want = want{source.Process{Handle: 1, Identity: childCalled(t, cmd.Process.Pid, "cat")}, []series.TableID{pipes}}
 	for deadline := time.Now().Add(patience.Limit); ; {

@@ -24,26 +24,17 @@ const descriptorsPerRound = 128
 // is read.
 const listedPerItem = 2
 
-// Options of a Reader.
-type Options struct {
-	// now tells the time; nil: time.Now.
-	now func() time.Time
-}
-
 // Reader reads details. Its owner calls Close.
 type Reader struct {
-	options   Options
+	now       func() time.Time
 	processes map[uint64]*process // by handle
 	diag      diag
 	ownNet    uint64 // inode of our network namespace
 }
 
 // New returns a Reader that reads nothing yet.
-func New(options Options) *Reader {
-	if options.now == nil {
-		options.now = time.Now
-	}
-	r := &Reader{options: options, processes: make(map[uint64]*process), diag: diag{fd: -1}}
+func New() *Reader {
+	r := &Reader{now: time.Now, processes: make(map[uint64]*process), diag: diag{fd: -1}}
 	r.ownNet = netNamespace("/proc/thread-self")
 	return r
 }
@@ -141,7 +132,7 @@ func (r *Reader) list(p *process, wanted []series.TableID, room *source.Room) er
 	}) {
 		return nil
 	}
-	listed, err := p.table.list(descriptorsPerRound, r.options.now())
+	listed, err := p.table.list(descriptorsPerRound, r.now())
 	room.Take((listed + listedPerItem - 1) / listedPerItem)
 	return err
 }

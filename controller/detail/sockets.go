@@ -78,7 +78,7 @@ func (r *Reader) readSocket(p *process, e *entry) (*series.Socket, error) {
 // refresh brings what is known of a socket up to date, in the way that disturbs
 // the process least. [errClosed] too if nothing new can be known yet.
 func (r *Reader) refresh(p *process, e *entry) error {
-	s, now := e.socket, r.options.now()
+	s, now := e.socket, r.now()
 	if s.asked(p, now) {
 		err := r.ask(e)
 		if !errors.Is(err, errClosed) {

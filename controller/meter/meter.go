@@ -92,7 +92,7 @@ func New(o Options) *Meter {
 
 // newSources lists what reads processes from outside.
 func newSources(signals *sample.Sampler) source.All {
-	return source.All{signals, detail.New(detail.Options{}), new(counters.Counters)}
+	return source.All{signals, detail.New(), new(counters.Counters)}
 }
 
 // Start runs the parts of the Meter.
