@@ -26,22 +26,6 @@ const (
 	InstructionRefused
 )
 
-// String gives the class in lower case.
-func (c InstructionClass) String() string {
-	switch c {
-	case InstructionOptimised:
-		return "optimised"
-	case InstructionEmulated:
-		return "emulated"
-	case InstructionSingleStepped:
-		return "single-stepped"
-	case InstructionRefused:
-		return "refused"
-	default:
-		return "unknown"
-	}
-}
-
 // instruction is the verdict on one probed instruction.
 type instruction struct {
 	class InstructionClass
