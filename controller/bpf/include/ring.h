@@ -62,14 +62,10 @@ INLINE bool ring_reserve(struct ring *ring, u32 size, u32 length, u64 *position)
 
 /* Hands a record over to the reader. */
 INLINE void ring_commit(u64 *first, u64 word) {
-#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
-    /* Stores are seen in the order of the program. */
+    /* On x86 stores are seen in the order of the program. BPF has a releasing store
+     * from Linux 6.15 on only. */
     __asm__ volatile("" ::: "memory");
     *(volatile u64 *)first = word;
-#else
-    /* BPF has a releasing store from Linux 6.15 on only. */
-    __sync_lock_test_and_set(first, word);
-#endif
 }
 
 #endif
