@@ -46,7 +46,6 @@ typedef u64 uint64_t;
 
 #define __uint(name, val) int(*name)[val]
 #define __type(name, val) typeof(val) *name
-#define __array(name, val) typeof(val) *name[]
 
 /* Kernel structures name only the members in use; the loader finds their
  * true offsets in the running kernel's type information. */
@@ -67,7 +66,6 @@ enum {
     BPF_NOEXIST = 1,
     BPF_F_NO_PREALLOC = 1 << 0,
     BPF_F_MMAPABLE = 1 << 10,
-    BPF_F_INNER_MAP = 1 << 12,
 };
 
 enum {

@@ -133,20 +133,13 @@ struct {
     __type(value, struct attune_program);
 } programs SEC(".maps");
 
-struct key_table {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-    __uint(max_entries, 2);
-    __type(key, u32);
-    __type(value, struct attune_aggregate);
-};
-
-/* Tables of keys, each made when a watch needs it. */
+/* Tables of keys, each of struct attune_aggregate and made when a watch needs it. What
+ * the inner maps of this one and the like are user space says (innertable.go). */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
     __uint(max_entries, 256);
     __type(key, u32);
-    __array(values, struct key_table);
+    __uint(value_size, sizeof(u32));
 } key_tables SEC(".maps");
 
 /* ---- keys that are no numbers: key_text.h, unwind.h ---- */
@@ -168,20 +161,12 @@ struct key_text {
 
 const struct key_text *unused_key_text __attribute__((unused));
 
-struct text_table {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-    __uint(max_entries, 2);
-    __type(key, u32);
-    __type(value, struct key_text);
-};
-
 /* What the keys of the tables with the same numbers in key_tables stand for. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
     __uint(max_entries, 256);
     __type(key, u32);
-    __array(values, struct text_table);
+    __uint(value_size, sizeof(u32));
 } text_tables SEC(".maps");
 
 /* For instructions from pc on, up to the next row. */
@@ -212,36 +197,20 @@ struct unwind_object {
 const struct unwind_row *unused_unwind_row __attribute__((unused));
 const struct unwind_object *unused_unwind_object __attribute__((unused));
 
-struct row_table {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-    __uint(max_entries, 2);
-    __type(key, u32);
-    __type(value, struct unwind_row);
-};
-
 /* A table for each file. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
     __uint(max_entries, 1024);
     __type(key, u32);
-    __array(values, struct row_table);
+    __uint(value_size, sizeof(u32));
 } row_tables SEC(".maps");
-
-struct object_table {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-    __uint(max_entries, 2);
-    __type(key, u32);
-    __type(value, struct unwind_object);
-};
 
 /* The objects of a process, at the number of its watch's table of keys. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
     __uint(max_entries, 256);
     __type(key, u32);
-    __array(values, struct object_table);
+    __uint(value_size, sizeof(u32));
 } object_tables SEC(".maps");
 
 struct {
