@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -15,23 +16,21 @@ import (
 // the pid namespace that the machine booted with, fixed for ever.
 const initialPIDNamespace = 0xEFFFFFFC
 
-// PIDNamespace names the pid namespace whose numbers the programs speak.
-type PIDNamespace struct {
-	Device uint64
-	Inode  uint64
-}
-
-// OwnPIDNamespace returns the caller's pid namespace. The zero value means
-// the initial one, where the programs need no translation.
-func OwnPIDNamespace() (PIDNamespace, error) {
+// SetPIDNamespace has programs that include pid_namespace.h speak the numbers of the
+// caller's pid namespace. They need no translation in the initial one, which their
+// variables mean where they are not set.
+func SetPIDNamespace(spec *ebpf.CollectionSpec) error {
 	var stat unix.Stat_t
 	if err := unix.Stat("/proc/self/ns/pid", &stat); err != nil {
-		return PIDNamespace{}, fmt.Errorf("own pid namespace: %w", err)
+		return fmt.Errorf("own pid namespace: %w", err)
 	}
 	if stat.Ino == initialPIDNamespace {
-		return PIDNamespace{}, nil
+		return nil
 	}
-	return PIDNamespace{Device: stat.Dev, Inode: stat.Ino}, nil
+	return errors.Join(
+		spec.Variables["pid_namespace_device"].Set(stat.Dev),
+		spec.Variables["pid_namespace_inode"].Set(stat.Ino),
+	)
 }
 
 // OwnBootOffset returns what /proc shows us of start times more than the

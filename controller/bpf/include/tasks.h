@@ -4,10 +4,7 @@
 #define ATTUNE_TASKS_H
 
 #include "kernel_types.h"
-
-/* Inode number of the controller's pid namespace, 0 for the initial one. All
- * process ids in maps and events are as seen from there. */
-const volatile u32 pid_namespace_inum = 0;
+#include "pid_namespace.h"
 
 #define MAX_PID_LEVELS 32
 
@@ -19,18 +16,18 @@ INLINE s32 number_in_namespace(struct pid *pid) {
         struct upid number = {};
 
         bpf_probe_read_kernel(&number, sizeof(number), (struct upid *)pid->numbers + i);
-        if (READ(number.ns, ns.inum) == pid_namespace_inum)
+        if (READ(number.ns, ns.inum) == pid_namespace_inode)
             return number.nr;
     }
     return 0;
 }
 
 INLINE s32 thread_id(struct task_struct *task) {
-    return pid_namespace_inum ? number_in_namespace(READ(task, thread_pid)) : READ(task, pid);
+    return pid_namespace_inode ? number_in_namespace(READ(task, thread_pid)) : READ(task, pid);
 }
 
 INLINE s32 process_id(struct task_struct *task) {
-    return pid_namespace_inum ? thread_id(READ(task, group_leader)) : READ(task, tgid);
+    return pid_namespace_inode ? thread_id(READ(task, group_leader)) : READ(task, tgid);
 }
 
 /* Whether a thread of a process is one that no fork was told of. */

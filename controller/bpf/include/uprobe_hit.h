@@ -3,7 +3,7 @@
 #ifndef ATTUNE_UPROBE_HIT_H
 #define ATTUNE_UPROBE_HIT_H
 
-#include "kernel_types.h"
+#include "pid_namespace.h"
 #include "uprobe_expect.h"
 #include "uprobe_maps.h"
 
@@ -23,20 +23,6 @@ struct hit {
     bool at_return; /* by a return probe */
     bool is_signed; /* its own value, of one that captures */
 };
-
-INLINE void current_ids(struct hit *hit, struct task_struct *task) {
-    struct bpf_pidns_info ids = {};
-
-    if (!pid_namespace_inode) {
-        hit->process = task->tgid;
-        hit->thread = task->pid;
-        return;
-    }
-    /* Leaves zeros, which nobody watches, if it has no number there. */
-    bpf_get_ns_current_pid_tgid(pid_namespace_device, pid_namespace_inode, &ids, sizeof(ids));
-    hit->process = ids.tgid;
-    hit->thread = ids.pid;
-}
 
 INLINE struct watch *find_watch(u32 process, u32 point) {
     struct watch_key key = {process, point};
@@ -71,13 +57,16 @@ INLINE u64 attach_cookie(struct registers *ctx, struct task_struct *task) {
 /* Fills hit and returns true if this process is watched at this point. */
 INLINE bool begin(struct registers *ctx, struct hit *hit) {
     struct task_struct *task = bpf_get_current_task_btf();
+    struct bpf_pidns_info ids;
     u64 start;
 
     hit->number = attach_cookie(ctx, task);
     hit->plan = bpf_map_lookup_elem(&plans, &hit->number);
     if (!hit->plan || !hit->plan->point)
         return false;
-    current_ids(hit, task);
+    ids = current_ids(task);
+    hit->process = ids.tgid;
+    hit->thread = ids.pid;
     hit->watch = find_watch(hit->process, hit->plan->point);
     if (!hit->watch && expected && hit->process)
         hit->watch = expected_watch(hit->process, hit->plan->point);

@@ -49,10 +49,6 @@ const struct operand *unused_operand __attribute__((unused));
 const struct ring *unused_ring __attribute__((unused));
 const struct captured_record *unused_record __attribute__((unused));
 
-/* The controller's pid namespace, 0 and 0 for the initial one. Process and
- * thread ids are as seen from there. */
-const volatile u64 pid_namespace_device = 0;
-const volatile u64 pid_namespace_inode = 0;
 /* Number of struct bpf_uprobe_multi_run_ctx in the kernel's type information; 0:
  * the attach cookie can be had by the helper only. */
 const volatile u32 run_ctx_type = 0;

@@ -116,11 +116,7 @@ func processEventsSpec(opts Options) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables[processEventsVarAccounting].Set(opts.accounts()); err != nil {
 		return nil, err
 	}
-	namespace, err := bpf.OwnPIDNamespace()
-	if err != nil {
-		return nil, err
-	}
-	return spec, spec.Variables[processEventsVarPidNamespaceInum].Set(uint32(namespace.Inode))
+	return spec, bpf.SetPIDNamespace(spec)
 }
 
 func (p *ProcessEvents) start() error {

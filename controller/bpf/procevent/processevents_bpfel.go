@@ -103,7 +103,8 @@ const (
 	processEventsVarAccounting         = "accounting"
 	processEventsVarLostEvents         = "lost_events"
 	processEventsVarLostMembers        = "lost_members"
-	processEventsVarPidNamespaceInum   = "pid_namespace_inum"
+	processEventsVarPidNamespaceDevice = "pid_namespace_device"
+	processEventsVarPidNamespaceInode  = "pid_namespace_inode"
 	processEventsVarUnusedExecEvent    = "unused_exec_event"
 	processEventsVarUnusedExitEvent    = "unused_exit_event"
 	processEventsVarUnusedProcessEvent = "unused_process_event"
@@ -176,7 +177,8 @@ type processEventsVariableSpecs struct {
 	Accounting         *ebpf.VariableSpec `ebpf:"accounting"`
 	LostEvents         *ebpf.VariableSpec `ebpf:"lost_events"`
 	LostMembers        *ebpf.VariableSpec `ebpf:"lost_members"`
-	PidNamespaceInum   *ebpf.VariableSpec `ebpf:"pid_namespace_inum"`
+	PidNamespaceDevice *ebpf.VariableSpec `ebpf:"pid_namespace_device"`
+	PidNamespaceInode  *ebpf.VariableSpec `ebpf:"pid_namespace_inode"`
 	UnusedExecEvent    *ebpf.VariableSpec `ebpf:"unused_exec_event"`
 	UnusedExitEvent    *ebpf.VariableSpec `ebpf:"unused_exit_event"`
 	UnusedProcessEvent *ebpf.VariableSpec `ebpf:"unused_process_event"`
@@ -226,7 +228,8 @@ type processEventsVariables struct {
 	Accounting         *ebpf.Variable `ebpf:"accounting"`
 	LostEvents         *ebpf.Variable `ebpf:"lost_events"`
 	LostMembers        *ebpf.Variable `ebpf:"lost_members"`
-	PidNamespaceInum   *ebpf.Variable `ebpf:"pid_namespace_inum"`
+	PidNamespaceDevice *ebpf.Variable `ebpf:"pid_namespace_device"`
+	PidNamespaceInode  *ebpf.Variable `ebpf:"pid_namespace_inode"`
 	UnusedExecEvent    *ebpf.Variable `ebpf:"unused_exec_event"`
 	UnusedExitEvent    *ebpf.Variable `ebpf:"unused_exit_event"`
 	UnusedProcessEvent *ebpf.Variable `ebpf:"unused_process_event"`

@@ -5,13 +5,10 @@
  */
 #include "attune_bpf.h"
 #include "kernel_types.h"
+#include "pid_namespace.h"
 #include "registers.h"
 
 const char program_license[] SEC("license") = "GPL";
-
-/* The controller's pid namespace; inode 0: the initial one. */
-const volatile u64 pid_namespace_device = 0;
-const volatile u64 pid_namespace_inode = 0;
 
 /* Set when no thread is to be sent anything any more. */
 u32 disarmed;
@@ -33,15 +30,6 @@ struct {
 
 #define TRAP_SIGNAL 5
 
-INLINE u32 current_thread(struct task_struct *task) {
-    struct bpf_pidns_info ids = {};
-
-    if (!pid_namespace_inode)
-        return task->pid;
-    bpf_get_ns_current_pid_tgid(pid_namespace_device, pid_namespace_inode, &ids, sizeof(ids));
-    return ids.pid;
-}
-
 /* A signal that is blocked would come later, anywhere. */
 INLINE bool blocks_trap(struct task_struct *task) {
     return READ(task, blocked.sig[0]) >> (TRAP_SIGNAL - 1) & 1;
@@ -50,7 +38,7 @@ INLINE bool blocks_trap(struct task_struct *task) {
 /* The thread that runs, if it is to stop and was not told yet; else 0. The signal would
  * end one that has no tracer (any more). */
 INLINE struct trap_hit *chosen(struct task_struct *task) {
-    u32 thread = current_thread(task);
+    u32 thread = current_ids(task).pid;
     struct trap_hit *hit;
 
     if (disarmed || !task->ptrace)

@@ -42,11 +42,7 @@ func New() (*Accounts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", feature, err)
 	}
-	namespace, err := bpf.OwnPIDNamespace()
-	if err != nil {
-		return nil, err
-	}
-	if err := spec.Variables[taskAccountVarPidNamespaceInum].Set(uint32(namespace.Inode)); err != nil {
+	if err := bpf.SetPIDNamespace(spec); err != nil {
 		return nil, err
 	}
 	a := &Accounts{}

@@ -88,7 +88,8 @@ const (
 	taskAccountProgAccountSwitch       = "account_switch"
 	taskAccountVarLostMembers          = "lost_members"
 	taskAccountVarLostProcesses        = "lost_processes"
-	taskAccountVarPidNamespaceInum     = "pid_namespace_inum"
+	taskAccountVarPidNamespaceDevice   = "pid_namespace_device"
+	taskAccountVarPidNamespaceInode    = "pid_namespace_inode"
 	taskAccountVarTotals               = "totals"
 	taskAccountVarUnusedProcessAccount = "unused_process_account"
 )
@@ -156,7 +157,8 @@ type taskAccountMapSpecs struct {
 type taskAccountVariableSpecs struct {
 	LostMembers          *ebpf.VariableSpec `ebpf:"lost_members"`
 	LostProcesses        *ebpf.VariableSpec `ebpf:"lost_processes"`
-	PidNamespaceInum     *ebpf.VariableSpec `ebpf:"pid_namespace_inum"`
+	PidNamespaceDevice   *ebpf.VariableSpec `ebpf:"pid_namespace_device"`
+	PidNamespaceInode    *ebpf.VariableSpec `ebpf:"pid_namespace_inode"`
 	Totals               *ebpf.VariableSpec `ebpf:"totals"`
 	UnusedProcessAccount *ebpf.VariableSpec `ebpf:"unused_process_account"`
 }
@@ -200,7 +202,8 @@ func (m *taskAccountMaps) Close() error {
 type taskAccountVariables struct {
 	LostMembers          *ebpf.Variable `ebpf:"lost_members"`
 	LostProcesses        *ebpf.Variable `ebpf:"lost_processes"`
-	PidNamespaceInum     *ebpf.Variable `ebpf:"pid_namespace_inum"`
+	PidNamespaceDevice   *ebpf.Variable `ebpf:"pid_namespace_device"`
+	PidNamespaceInode    *ebpf.Variable `ebpf:"pid_namespace_inode"`
 	Totals               *ebpf.Variable `ebpf:"totals"`
 	UnusedProcessAccount *ebpf.Variable `ebpf:"unused_process_account"`
 }

@@ -61,14 +61,7 @@ func New(o Options) (*Trap, error) {
 			program.AttachType = ebpf.AttachNone
 		}
 	}
-	namespace, err := bpf.OwnPIDNamespace()
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(
-		spec.Variables[trapsVarPidNamespaceDevice].Set(namespace.Device),
-		spec.Variables[trapsVarPidNamespaceInode].Set(namespace.Inode),
-	); err != nil {
+	if err := bpf.SetPIDNamespace(spec); err != nil {
 		return nil, fmt.Errorf("%s: %w", traps, err)
 	}
 	t := &Trap{}

@@ -112,15 +112,10 @@ func (p *uprobePrograms) configure(spec *ebpf.CollectionSpec) error {
 	if p.options.RingBytes != 0 {
 		ring.ValueSize = p.options.RingBytes + ringGuard
 	}
-	namespace, err := bpf.OwnPIDNamespace()
-	if err != nil {
-		return err
-	}
 	return errors.Join(
+		bpf.SetPIDNamespace(spec),
 		p.casts.Apply(spec, map[string]string{uprobesVarRunCtxType: runContext}),
 		spec.Variables[uprobesVarRingSize].Set(ring.ValueSize-ringGuard),
-		spec.Variables[uprobesVarPidNamespaceDevice].Set(namespace.Device),
-		spec.Variables[uprobesVarPidNamespaceInode].Set(namespace.Inode),
 	)
 }
 
