@@ -21,8 +21,7 @@ struct process_event {
     u64 start_time; /* of the process, ns since boot: identity with the pid */
     enum process_event_kind kind;
     u32 slot;   /* job slot of the member                               */
-    s32 pid;    /* thread that caused it; for fork: the child           */
-    s32 tgid;   /* process that it is about                             */
+    s32 tgid;   /* process that it is about; for fork: the child        */
     s32 parent; /* tgid of its parent                                   */
     u32 uid;
     s32 status; /* exit: wait status as waitpid(2) gives it             */

@@ -48,8 +48,6 @@ type Event struct {
 	Slot   uint32
 	// PID is the process that the event is about; for EventFork the child.
 	PID int
-	// Thread is the thread that caused it; for EventFork the child's first.
-	Thread int
 	// Parent is the parent's process id at the time of the event; 0 if it is
 	// outside the controller's pid namespace.
 	Parent int
@@ -106,7 +104,6 @@ func eventOf(raw *processEventsProcessEvent) Event {
 		Slot:    raw.Slot,
 		Member:  raw.Member != 0,
 		PID:     int(raw.Tgid),
-		Thread:  int(raw.Pid),
 		Parent:  int(raw.Parent),
 		UID:     raw.Uid,
 		Status:  unix.WaitStatus(raw.Status),

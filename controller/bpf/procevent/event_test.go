@@ -14,7 +14,7 @@ import (
 func TestDecodeEvent(t *testing.T) {
 	raw := processEventsProcessEvent{
 		Time: 7, StartTime: 12_345_678_900, Kind: processEventsProcessEventKindPROCESS_EXIT,
-		Slot: 3, Pid: 11, Tgid: 10, Parent: 9, Uid: 1000, Status: 5 << 8,
+		Slot: 3, Tgid: 10, Parent: 9, Uid: 1000, Status: 5 << 8,
 	}
 	for i, c := range "solver" {
 		raw.Comm[i] = int8(c)
@@ -28,7 +28,7 @@ func TestDecodeEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Event{
-		Kind: EventExit, Slot: 3, PID: 10, Thread: 11, Parent: 9, UID: 1000,
+		Kind: EventExit, Slot: 3, PID: 10, Parent: 9, UID: 1000,
 		Status: 5 << 8, Time: 7, Start: 12_345_678_900 * time.Nanosecond, Command: "solver",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -201,7 +201,7 @@ func TestEventDetails(t *testing.T) {
 	}
 	for i, kind := range []EventKind{EventFork, EventExec, EventExit} {
 		event := events[i]
-		if event.Kind != kind || event.PID != pid || event.Thread != pid || event.Parent != unix.Getpid() {
+		if event.Kind != kind || event.PID != pid || event.Parent != unix.Getpid() {
 			t.Errorf("event %d = %+v, want %v of %d", i, event, kind, pid)
 		}
 		if event.Time < before || event.Start != events[0].Start || event.StartTicks() == 0 {

@@ -69,13 +69,13 @@ type processEventsProcessEvent struct {
 	StartTime uint64
 	Kind      processEventsProcessEventKind
 	Slot      uint32
-	Pid       int32
 	Tgid      int32
 	Parent    int32
 	Uid       uint32
 	Status    int32
 	Comm      [16]int8
 	Member    uint32
+	_         [4]byte
 }
 
 type processEventsProcessEventKind uint32

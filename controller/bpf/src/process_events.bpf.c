@@ -91,7 +91,6 @@ INLINE void describe(struct process_event *event, enum process_event_kind kind,
     event->time = bpf_ktime_get_ns();
     event->start_time = READ(READ(task, group_leader), start_boottime);
     event->kind = kind;
-    event->pid = thread_id(task);
     event->tgid = tgid;
     event->parent = process_id(READ(task, real_parent));
     event->uid = READ(READ(task, cred), uid.val);
