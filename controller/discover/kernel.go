@@ -53,10 +53,7 @@ func (b bpfStream) run(ctx context.Context, handle func(event)) error {
 	})
 }
 
-func (b bpfStream) lost() uint64 {
-	events, members := b.Lost()
-	return events + members
-}
+func (b bpfStream) lost() uint64 { return b.Lost() }
 
 func (b bpfStream) close() error { return b.Close() }
 

@@ -19,13 +19,6 @@ func (b bpfSource) Run(ctx context.Context, handle func(Event)) error {
 	return b.ProcessEvents.Run(ctx, func(e procevent.Event) { handle(EventOf(e)) })
 }
 
-// Lost implements Source. A child that the kernel could not follow is an event
-// lost, too.
-func (b bpfSource) Lost() uint64 {
-	events, members := b.ProcessEvents.Lost()
-	return events + members
-}
-
 // EventOf makes an Event of one of BPF.
 func EventOf(e procevent.Event) Event {
 	// The kernel's part follows descendants by itself and tells of the exit

@@ -230,37 +230,35 @@ func (p *ProcessEvents) Run(ctx context.Context, handle func(Event)) error {
 
 // look hands over the events that there are, or waits for one and hands that over.
 func (p *ProcessEvents) look(wait bool, handle func(Event)) (seen bool, err error) {
-	var until time.Time
-	if !wait {
-		until = time.Unix(1, 0)
-	}
-	p.reader.SetDeadline(until)
-	for record := (ringbuf.Record{}); ; seen = true {
-		err := p.reader.ReadInto(&record)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return seen, nil
-		}
-		var event Event
-		if err == nil {
-			event, err = decodeEvent(record.RawSample)
-		}
+	handOver := func(sample []byte) error {
+		event, err := decodeEvent(sample)
 		if err != nil {
-			return seen, err
+			return err
 		}
 		handle(event)
-		if wait {
-			return true, nil
-		}
+		seen = true
+		return nil
 	}
+	if !wait {
+		err = bpf.DrainRing(p.reader, handOver)
+		return seen, err
+	}
+	p.reader.SetDeadline(time.Time{})
+	record, err := p.reader.Read()
+	if err == nil {
+		err = handOver(record.RawSample)
+	}
+	return seen, err
 }
 
-// Lost returns how many events found the ring full, and how many children
-// could not be followed because MaxProcesses was reached.
-func (p *ProcessEvents) Lost() (events, members uint64) {
+// Lost returns how many events were lost: those that found the ring full, and the
+// children that could not be followed because MaxProcesses was reached.
+func (p *ProcessEvents) Lost() uint64 {
+	var events, members uint64
 	// Reading a loaded map's variable fails only after Close.
 	_ = p.objects.LostEvents.Get(&events)
 	_ = p.objects.LostMembers.Get(&members)
-	return events, members
+	return events + members
 }
 
 // Close detaches the programs and ends Run. It is idempotent.
