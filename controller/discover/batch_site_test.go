@@ -50,7 +50,7 @@ func watch(t *testing.T) {
 	_ = out.Encode(rankFound{Host: host, Job: r.Status().Mode})
 	go func() {
 		for f := range r.found {
-			_ = out.Encode(rankFound{Host: host, Job: f.Job.Key(), PID: f.Process.GetIdentity().GetPid(), Rank: f.Process.GetRank()})
+			_ = out.Encode(rankFound{Host: host, Job: f.Process.GetJob().Key(), PID: f.Process.GetIdentity().GetPid(), Rank: f.Process.GetRank()})
 		}
 	}()
 	_, _ = io.Copy(io.Discard, os.Stdin)

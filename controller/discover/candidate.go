@@ -87,9 +87,9 @@ func (d *describer) names(ctx context.Context, e event, wanted func(name string)
 		memory, err = readStarted().Ask(ctx, d.readers, userOf(e), e.PID)
 	}
 	as := string(memory.As)
-	if e.program != nil {
-		add(absolute(e.PID, e.program.StartedAs))
-		if as == e.program.StartedAs {
+	if e.Program != nil {
+		add(absolute(e.PID, e.Program.StartedAs))
+		if as == e.Program.StartedAs {
 			as = "" // no exec since
 		}
 	}
@@ -106,7 +106,7 @@ func (d *describer) names(ctx context.Context, e event, wanted func(name string)
 // names. Of one that has ended that is what its exec told.
 func (d *describer) describe(ctx context.Context, e event, names []string) (*candidate, error) {
 	description, err := track.Describe(d.readers, e.PID, e.Event)
-	if errors.Is(err, procid.ErrGone) && e.program != nil {
+	if errors.Is(err, procid.ErrGone) && e.Program != nil {
 		description, err = d.remains(e), nil
 	}
 	if err != nil {
@@ -142,10 +142,10 @@ func (d *describer) remains(e event) track.Description {
 	description := track.Description{Process: &attunev1.Process{
 		Identity: &attunev1.ProcessIdentity{
 			BootId: d.boot, Pid: int32(e.PID), StartTicks: e.StartTicks,
-			ExeDevice: e.program.Device, ExeInode: e.program.Inode,
+			ExeDevice: e.Program.Device, ExeInode: e.Program.Inode,
 		},
-		ParentPid: int32(e.Parent), Uid: e.UID, Executable: e.program.StartedAs,
-		CommandLine: track.ParseCommandLine(e.program.Arguments),
+		ParentPid: int32(e.Parent), Uid: e.UID, Executable: e.Program.StartedAs,
+		CommandLine: track.ParseCommandLine(e.Program.Arguments),
 	}}
 	if parent, err := track.Describe(d.readers, e.Parent, track.Event{}); err == nil {
 		description.Process.Job, description.AttuneJob = parent.Process.GetJob(), parent.AttuneJob

@@ -134,9 +134,7 @@ func (d *decider) elsewhere(c *candidate) bool {
 }
 
 func (d *decider) give(r *registration, c *candidate) (taken bool) {
-	taken = d.handler.Found(Found{
-		Registration: r.Registration, Process: c.process, Held: c.held, Job: c.process.GetJob(),
-	})
+	taken = d.handler.Found(Found{Registration: r.Registration, Process: c.process, Held: c.held})
 	if !taken {
 		return false
 	}

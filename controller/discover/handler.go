@@ -12,13 +12,11 @@ type Found struct {
 	// Registration that it is given to. It must not be changed.
 	Registration *attunev1.Registration
 	// Process as far as it is known: no handle, host, objects or mechanisms,
-	// the digest only if it is known already.
+	// the digest only if it is known already. Its job is the execution that it belongs to.
 	Process *attunev1.Process
 	// Held is the process, open; the handler closes it. Nil for one that ended
 	// before it could be held; others may have ended by now as well.
 	Held *procid.Process
-	// Job is the execution that it belongs to.
-	Job *attunev1.Job
 }
 
 // Handler is told of processes, one call at a time. It must neither block nor

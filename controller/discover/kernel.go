@@ -45,7 +45,7 @@ func (b bpfStream) want(names []procevent.Name) error { return b.Want(names) }
 
 func (b bpfStream) run(ctx context.Context, handle func(event)) error {
 	return b.Run(ctx, func(e procevent.Event) {
-		tagged := event{Event: track.EventOf(e), tagged: true, program: e.Program}
+		tagged := event{Event: track.EventOf(e), tagged: true}
 		if e.Member {
 			tagged.view = e.Slot
 		}

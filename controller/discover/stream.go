@@ -24,8 +24,6 @@ type event struct {
 	// which one that is; 0: of none.
 	tagged bool
 	view   uint32
-	// program is what was executed, if the stream tells.
-	program *procevent.Program
 }
 
 // stream is one way to learn what the processes of the node do. follow,

@@ -37,7 +37,7 @@ func (f found) Found(p discover.Found) bool {
 
 func (f found) offer(p discover.Found) bool {
 	process := p.Process
-	o := order{registration: p.Registration, job: p.Job, uid: process.GetUid()}
+	o := order{registration: p.Registration, job: process.GetJob(), uid: process.GetUid()}
 	o.grant = f.rules.granted(p.Registration, o.uid, process.GetExecutable())
 	if o.grant.mode == "" {
 		f.sessions.refused(o.grant.refused)
