@@ -43,6 +43,7 @@ type hub struct {
 
 func newHub() *hub {
 	return &hub{
+		current:    current{followed: passive{}},
 		candidates: make(chan event, candidatesQueued), rescan: queue.NewBell(),
 		views: make(map[uint32]*view), members: make(map[int]member),
 	}

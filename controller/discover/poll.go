@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -48,17 +47,6 @@ func newPoller(interval time.Duration) *poller {
 	p.scan(func(event) {})
 	return p
 }
-
-// passive is what a stream has that tells of all processes, whatever is asked of it.
-type passive struct{}
-
-func (passive) follow(int, uint32) error { return nil }
-
-func (passive) unfollow(int) error { return nil }
-
-func (passive) account(int) error { return nil }
-
-func (passive) want([]procevent.Name) error { return nil }
 
 func (*poller) mode() string { return ModePoll }
 

@@ -26,11 +26,8 @@ type event struct {
 	view   uint32
 }
 
-// stream is one way to learn what the processes of the node do. follow,
-// unfollow and want come from any goroutine.
-type stream interface {
-	// mode is ModeWatch or ModePoll.
-	mode() string
+// followed is what a stream is asked for, from any goroutine.
+type followed interface {
 	// follow asks for the events of a process and what it forks from now on, as
 	// of this view.
 	follow(pid int, view uint32) error
@@ -39,19 +36,38 @@ type stream interface {
 	account(pid int) error
 	// want says which names matter; a stream may tell of others as well.
 	want(names []procevent.Name) error
+}
+
+// stream is one way to learn what the processes of the node do.
+type stream interface {
+	followed
+	// mode is ModeWatch or ModePoll.
+	mode() string
 	// run tells of events until ctx ends (nil) or the stream fails.
 	run(ctx context.Context, handle func(event)) error
 	lost() uint64
 	close() error
 }
 
-// current is the stream of the day, if there is one: without one nobody is followed.
-// The mutex of the hub guards it.
+// passive is for a stream that tells of all processes, whatever is asked of it, and for
+// want of one.
+type passive struct{}
+
+func (passive) follow(int, uint32) error { return nil }
+
+func (passive) unfollow(int) error { return nil }
+
+func (passive) account(int) error { return nil }
+
+func (passive) want([]procevent.Name) error { return nil }
+
+// current is the stream of the day, if there is one. The mutex of the hub guards it.
 type current struct {
-	stream stream // nil: none
-	mode   string // of this or the last one; "" before the first
-	reason string // why not by the best way
-	before uint64 // events that earlier streams have lost
+	followed        // the stream; passive without one
+	stream   stream // nil: none
+	mode     string // of this or the last one; "" before the first
+	reason   string // why not by the best way
+	before   uint64 // events that earlier streams have lost
 }
 
 // use makes a stream the current one.
@@ -59,41 +75,13 @@ func (c *current) use(s stream, reason string) {
 	if c.mode != "" { // what happened since the last one is lost
 		c.before++
 	}
-	c.stream, c.mode, c.reason = s, s.mode(), reason
+	c.followed, c.stream, c.mode, c.reason = s, s, s.mode(), reason
 }
 
 // leave is the end of a stream.
 func (c *current) leave(s stream) {
 	c.before += s.lost()
-	c.stream = nil
-}
-
-func (c *current) want(names []procevent.Name) error {
-	if c.stream == nil {
-		return nil
-	}
-	return c.stream.want(names)
-}
-
-func (c *current) follow(pid int, view uint32) error {
-	if c.stream == nil {
-		return nil
-	}
-	return c.stream.follow(pid, view)
-}
-
-func (c *current) unfollow(pid int) error {
-	if c.stream == nil {
-		return nil
-	}
-	return c.stream.unfollow(pid)
-}
-
-func (c *current) account(pid int) error {
-	if c.stream == nil {
-		return nil
-	}
-	return c.stream.account(pid)
+	c.followed, c.stream = passive{}, nil
 }
 
 // lost returns how many events all streams have lost.
