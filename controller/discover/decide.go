@@ -47,7 +47,7 @@ func (d *decider) executed(e event, round int) bool {
 		found.round = round
 		return found
 	}) {
-		d.board.countMissed()
+		d.board.missed.Add(1)
 		d.skipped = true
 		return false
 	}
@@ -57,7 +57,7 @@ func (d *decider) executed(e event, round int) bool {
 // examined goes on with a process that was looked at.
 func (d *decider) examined(found examined) {
 	if found.missed {
-		d.board.countMissed()
+		d.board.missed.Add(1)
 	}
 	if found.failed != nil && !errors.Is(found.failed, readers.ErrRefused) { // that is logged once for all
 		d.log.Warn("process is left alone", logging.UserKey, found.uid, "error", found.failed)
@@ -138,7 +138,7 @@ func (d *decider) give(r *registration, c *candidate) (taken bool) {
 	if !taken {
 		return false
 	}
-	d.board.countFound()
+	d.board.found.Add(1)
 	return true
 }
 
@@ -153,7 +153,7 @@ func (d *decider) mismatch(r *registration, c *candidate, reason string) {
 func (d *decider) check(c *candidate) bool {
 	waits := d.checker.check(c)
 	if !waits {
-		d.board.countMissed()
+		d.board.missed.Add(1)
 		d.skipped = true
 	}
 	return waits

@@ -35,8 +35,7 @@
 // looked at by a goroutine of that user's while there is something to look at, in
 // their order, and checksums by one for each: what one user has that never answers (package
 // readers) holds up nobody else. The hub's mutex is the only lock that they share,
-// beside that of what [Watcher.Status] tells and that of what waits to be looked at,
-// and is held for look-ups in memory only.
+// beside that of what waits to be looked at, and is held for look-ups in memory only.
 //
 // # Files
 //

@@ -21,6 +21,7 @@ type state struct {
 	registered *registered
 	decider    *decider
 	board      *statusBoard
+	unusable   map[string]string // registrations that mean nobody, to why; as logged
 
 	// sweepAt is how many of the given processes, or of the hub's members, are too
 	// many: twice those that were there when last it was looked which have ended.
@@ -43,7 +44,12 @@ func (s *state) register(registrations []*attunev1.Registration) {
 func (s *state) take(registrations []*attunev1.Registration) (unchanged bool) {
 	same, unusable, unchanged := s.registered.set(registrations)
 	s.decider.gifts.dropRegistrations(same)
-	s.board.setUnusable(unusable, s.log)
+	for id, reason := range unusable {
+		if s.unusable[id] != reason {
+			s.log.Warn("registration means nobody on this node", "registration", id, "reason", reason)
+		}
+	}
+	s.unusable = unusable
 	return unchanged
 }
 
@@ -102,7 +108,7 @@ func (s *state) examined(found examined) {
 // looked tells that whoever ran was looked at, if that is so.
 func (s *state) looked() {
 	if s.left == 0 {
-		s.board.setRegistrations(len(s.registered.usable))
+		s.board.registrations.Store(int64(len(s.registered.usable)))
 	}
 }
 

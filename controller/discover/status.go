@@ -2,10 +2,7 @@
 
 package discover
 
-import (
-	"log/slog"
-	"sync"
-)
+import "sync/atomic"
 
 // Status says how processes are found.
 type Status struct {
@@ -25,56 +22,19 @@ type Status struct {
 	Found uint64
 }
 
-// statusBoard is what is told of the search. Its methods may be called from any
-// goroutine.
+// statusBoard is what is told of the search.
 type statusBoard struct {
-	mu            sync.Mutex // guards what follows
-	found         uint64
-	missed        uint64
-	registrations int
-	unusable      map[string]string // registration to why
-}
-
-// countMissed counts a process that had ended before it could be looked at.
-func (b *statusBoard) countMissed() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.missed++
-}
-
-// countFound counts a process that was given and taken.
-func (b *statusBoard) countFound() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.found++
-}
-
-// setRegistrations notes that whoever runs was looked at, for so many registrations.
-func (b *statusBoard) setRegistrations(registrations int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.registrations = registrations
-}
-
-// setUnusable takes the registrations that mean nobody, and logs what is new among them.
-func (b *statusBoard) setUnusable(unusable map[string]string, log *slog.Logger) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for id, reason := range unusable {
-		if b.unusable[id] != reason {
-			log.Warn("registration means nobody on this node", "registration", id, "reason", reason)
-		}
-	}
-	b.unusable = unusable
+	found         atomic.Uint64 // processes that were given and taken
+	missed        atomic.Uint64 // processes that had ended before they could be looked at
+	registrations atomic.Int64  // for which whoever runs was looked at
 }
 
 // addTo adds what is known here to a status. Whoever comes is found only while a stream
 // runs.
 func (b *statusBoard) addTo(status *Status, running bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	status.Found, status.Missed = b.found, b.missed
+	// First, so that with registrations go those that were found for them.
 	if running {
-		status.Registrations = b.registrations
+		status.Registrations = int(b.registrations.Load())
 	}
+	status.Found, status.Missed = b.found.Load(), b.missed.Load()
 }
