@@ -63,7 +63,7 @@ func uprobeTried(_ context.Context, _ *node) finding {
 
 func countOwnCalls(uprobes *uprobe.Uprobes) (mechanism string, counted uint64, err error) {
 	const point = 1
-	offset, err := fileOffset(uint64(reflect.ValueOf(probed).Pointer()))
+	offset, err := objfile.OwnOffset(reflect.ValueOf(probed).Pointer())
 	if err != nil {
 		return "", 0, err
 	}
@@ -85,19 +85,4 @@ func countOwnCalls(uprobes *uprobe.Uprobes) (mechanism string, counted uint64, e
 	uprobes.ReadAggregate(os.Getpid(), point, uprobe.Closed, &seen)
 	mechanism, _ = attachment.Mechanism()
 	return mechanism, seen.Count, nil
-}
-
-// fileOffset finds where in its file the code at an address of this process
-// lies, whether the program is position-independent or not.
-func fileOffset(address uint64) (uint64, error) {
-	mappings, err := objfile.Mappings(os.Getpid())
-	if err != nil {
-		return 0, err
-	}
-	for _, m := range mappings {
-		if m.Start <= address && address < m.End {
-			return address - m.Start + m.Offset, nil
-		}
-	}
-	return 0, fmt.Errorf("no mapping holds address %#x", address)
 }

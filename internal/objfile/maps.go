@@ -106,6 +106,21 @@ func Files(mappings []Mapping) (files []Mapping) {
 	return files
 }
 
+// OwnOffset finds where in its file code of this process lies, whether the program is
+// position-independent or not.
+func OwnOffset(code uintptr) (uint64, error) {
+	mappings, err := Mappings(os.Getpid())
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range mappings {
+		if at := uint64(code); m.Exec && at >= m.Start && at < m.End {
+			return at - m.Start + m.Offset, nil
+		}
+	}
+	return 0, fmt.Errorf("this process has no code of a file at %#x", code)
+}
+
 // ParseMaps parses the content of a maps file.
 func ParseMaps(data []byte) ([]Mapping, error) {
 	var mappings []Mapping

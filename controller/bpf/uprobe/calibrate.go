@@ -3,7 +3,6 @@
 package uprobe
 
 import (
-	"errors"
 	"os"
 	"time"
 
@@ -82,19 +81,12 @@ func timeCalls(entry uintptr) (least time.Duration) {
 
 // symbolsAt finds where code of this process lies in its file.
 func symbolsAt(entries []uintptr) (symbols []Symbol, err error) {
-	mappings, err := objfile.Mappings(os.Getpid())
-	if err != nil {
-		return nil, err
-	}
 	for _, entry := range entries {
-		for _, m := range mappings {
-			if at := uint64(entry); m.Exec && at >= m.Start && at < m.End {
-				symbols = append(symbols, Symbol{Name: "calibration", Offset: at - m.Start + m.Offset})
-			}
+		offset, err := objfile.OwnOffset(entry)
+		if err != nil {
+			return nil, err
 		}
-	}
-	if len(symbols) != len(entries) {
-		return nil, errors.New("no functions for calibration")
+		symbols = append(symbols, Symbol{Name: "calibration", Offset: offset})
 	}
 	return symbols, nil
 }
