@@ -25,6 +25,21 @@ type Attachment struct {
 	once     sync.Once
 }
 
+// Prepare loads what all attachments need and measures prices, so that the first one takes
+// less time. It is idempotent.
+func (a *attacher) Prepare() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return ErrClosed
+	}
+	if err := a.load(); err != nil {
+		return err
+	}
+	a.price()
+	return nil
+}
+
 // Attach puts the point into a file, for all processes that map it, now or
 // later, or for the spec's process alone, where one runs that would not survive it
 // (see Spec.PID); processes are watched from Watch on. Attaching the same point

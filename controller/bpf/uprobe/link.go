@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // attachKey: a probe is attached once per file, however many processes map it.
@@ -60,6 +61,29 @@ type attacher struct {
 	closed      bool
 	prices      prices
 	whyUnpriced error // nil before prices are measured, too
+}
+
+// attach puts a point into a file. The caller holds mu, and has what is needed
+// loaded.
+func (a *attacher) attach(spec Spec, target *target, narrow bool) (*attached, error) {
+	if err := a.watches.define(spec.Point, spec.config()); err != nil {
+		return nil, err
+	}
+	p := &attached{spec: spec, target: target, narrow: narrow, holders: map[int]*holder{spec.PID: {users: 1}}, symbols: examine(spec, target, a.programs.kernel, a.prices)}
+	begun, err := a.watches.watchAll(spec)
+	if err == nil {
+		err = a.link(p)
+	}
+	if err != nil {
+		a.watches.unwatchAll(begun)
+		a.watches.undefine(spec.Point)
+		a.detachProbes(p)
+		return nil, err
+	}
+	if p.records = spec.Delivery != attunev1.Delivery_DELIVERY_AGGREGATE; p.records {
+		a.records.begin()
+	}
+	return p, nil
 }
 
 // link plans all functions of p that are not refused, and attaches them where p is to

@@ -210,3 +210,26 @@ func (t *watchTable) takeLost(visit func(process uint32, lost uint64)) {
 		}
 	}
 }
+
+// watchAll begins the spec's watches and returns those that there were not before, by
+// another file of the point. It does so after an error too, which ends it.
+func (t *watchTable) watchAll(spec Spec) (begun []Watch, err error) {
+	for _, w := range spec.Watches {
+		w.Point = spec.Point
+		began, err := t.begin(w)
+		if err != nil {
+			return begun, err
+		}
+		if began {
+			begun = append(begun, w)
+		}
+	}
+	return begun, nil
+}
+
+// unwatchAll ends what watchAll has begun.
+func (t *watchTable) unwatchAll(begun []Watch) {
+	for _, w := range begun {
+		_ = t.UnwatchProcess(w.PID, w.Point) // the kernel's map has it
+	}
+}
