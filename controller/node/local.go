@@ -95,10 +95,10 @@ func (l *local) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", l.serveHealth)
 	mux.HandleFunc("GET /readyz", l.serveReady)
-	mux.HandleFunc("GET /v1/status", l.serveStatus)
-	mux.HandleFunc("GET "+ChangesPath, l.serveChanges)
+	mux.HandleFunc("GET /v1/status", asUser(l.serveStatus))
+	mux.HandleFunc("GET "+ChangesPath, asUser(l.serveChanges))
 	mux.Handle("GET /metrics", l.metrics.Handler())
-	mux.HandleFunc("POST /v1/task", l.serveTask)
+	mux.HandleFunc("POST /v1/task", asUser(l.serveTask))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if uid, ok := r.Context().Value(peerKey{}).(uint32); ok && uid != 0 && !l.asks.Wait(r.Context(), uid, localTimeout) {
 			http.Error(w, "user "+strconv.FormatUint(uint64(uid), 10)+" asks too often; wait a second", http.StatusTooManyRequests)
@@ -106,6 +106,18 @@ func (l *local) handler() http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// asUser has a peer served as the user that the kernel says it is.
+func asUser(serve func(w http.ResponseWriter, r *http.Request, uid uint32)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		uid, ok := r.Context().Value(peerKey{}).(uint32)
+		if !ok {
+			http.Error(w, "the kernel does not say who asks", http.StatusForbidden)
+			return
+		}
+		serve(w, r, uid)
+	}
 }
 
 // serveHealth says whether all loops turn. It names no users: anybody may ask.
@@ -143,12 +155,7 @@ func (l *local) serveReady(w http.ResponseWriter, _ *http.Request) {
 }
 
 // serveStatus tells what the node has: root everything, others what is theirs.
-func (l *local) serveStatus(w http.ResponseWriter, r *http.Request) {
-	uid, ok := r.Context().Value(peerKey{}).(uint32)
-	if !ok {
-		http.Error(w, "the kernel does not say who asks", http.StatusForbidden)
-		return
-	}
+func (l *local) serveStatus(w http.ResponseWriter, _ *http.Request, uid uint32) {
 	text, err := protojson.Marshal(l.recorder.recordFor(uid))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -168,12 +175,7 @@ func writeJSON(w http.ResponseWriter, document any) {
 
 // serveChanges tells what sessions have changed: root everything, others what is changed
 // in their processes.
-func (l *local) serveChanges(w http.ResponseWriter, r *http.Request) {
-	uid, ok := r.Context().Value(peerKey{}).(uint32)
-	if !ok {
-		http.Error(w, "the kernel does not say who asks", http.StatusForbidden)
-		return
-	}
+func (l *local) serveChanges(w http.ResponseWriter, _ *http.Request, uid uint32) {
 	all := []actuate.InForce{}
 	for _, s := range l.sessions.list() {
 		if uid == 0 || s.key.uid == uid {
@@ -184,12 +186,7 @@ func (l *local) serveChanges(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveTask takes a task that is handed over.
-func (l *local) serveTask(w http.ResponseWriter, r *http.Request) {
-	uid, ok := r.Context().Value(peerKey{}).(uint32)
-	if !ok {
-		http.Error(w, "the kernel does not say who asks", http.StatusForbidden)
-		return
-	}
+func (l *local) serveTask(w http.ResponseWriter, r *http.Request, uid uint32) {
 	var task Task
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&task); err != nil {
 		http.Error(w, "the task is no JSON: "+err.Error(), http.StatusBadRequest)

@@ -340,6 +340,18 @@ func TestWhoMayHandOver(t *testing.T) {
 	}
 }
 
+// TestNobodyAsks: whom the kernel does not name is told nothing, and hands nothing over.
+func TestNobodyAsks(t *testing.T) {
+	handler := (&local{log: slog.New(slog.DiscardHandler)}).handler()
+	for path, method := range map[string]string{"/v1/status": http.MethodGet, ChangesPath: http.MethodGet, "/v1/task": http.MethodPost} {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequest(method, path, strings.NewReader("{}")))
+		if answer.Code != http.StatusForbidden {
+			t.Errorf("%s: %d", path, answer.Code)
+		}
+	}
+}
+
 // TestFloodOfTasks: one user's tasks take nothing from another's, nor from root's.
 func TestFloodOfTasks(t *testing.T) {
 	synctest.Test(t, floodOfTasks)
