@@ -46,7 +46,7 @@ func New(config Config) (_ *Controller, err error) {
 	config = config.withDefaults()
 	c := &Controller{desk: &desk{parts: &parts{
 		config: config, log: config.Log.With("component", "controller"),
-		cache: objfile.NewCache(objfile.CacheOptions{}), members: member.NewSet(),
+		cache: objfile.NewCache(), members: member.NewSet(),
 		functions: new(sites.Functions),
 	}}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())

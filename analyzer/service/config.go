@@ -101,7 +101,7 @@ func (c Config) withDefaults() Config {
 	c.Lease = cmp.Or(c.Lease, 30*time.Second)
 	c.ProvenLease = cmp.Or(c.ProvenLease, 5*time.Minute)
 	if c.Digests == nil {
-		c.Digests = objfile.NewDigests(objfile.DigestsOptions{})
+		c.Digests = objfile.NewDigests("")
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c

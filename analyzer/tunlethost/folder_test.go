@@ -43,7 +43,7 @@ func TestFolder(t *testing.T) {
 			}
 			sum := func() string {
 				t.Helper()
-				sum, err := folder(dir).digest(context.Background(), objfile.NewDigests(objfile.DigestsOptions{}))
+				sum, err := folder(dir).digest(context.Background(), objfile.NewDigests(""))
 				if err != nil {
 					t.Fatal(err)
 				}

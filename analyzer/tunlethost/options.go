@@ -64,7 +64,7 @@ func (o Options) withDefaults() Options {
 	o.linger = cmp.Or(o.linger, 10*time.Second)
 	o.Limits = o.Limits.withDefaults()
 	if o.Digests == nil {
-		o.Digests = objfile.NewDigests(objfile.DigestsOptions{})
+		o.Digests = objfile.NewDigests("")
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o

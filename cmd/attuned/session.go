@@ -28,5 +28,5 @@ func serveSession(stderr io.Writer) int {
 
 // digests remembers checksums of programs, for all processes of attuned.
 func digests() *objfile.Digests {
-	return objfile.NewDigests(objfile.DigestsOptions{Dir: rundir.Current().DigestDir()})
+	return objfile.NewDigests(rundir.Current().DigestDir())
 }

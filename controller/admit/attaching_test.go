@@ -41,7 +41,7 @@ func mustAdmission(t *testing.T) *Admission {
 	ctx, cancel := context.WithCancel(context.Background())
 	placer := probe.New(probe.Options{Status: func(*attunev1.PointStatus) {}})
 	a, err := New(Options{
-		Members: member.NewSet(), Placer: placer, Meter: unmeasured{}, Cache: objfile.NewCache(objfile.CacheOptions{}), Functions: new(sites.Functions),
+		Members: member.NewSet(), Placer: placer, Meter: unmeasured{}, Cache: objfile.NewCache(), Functions: new(sites.Functions),
 		Outbox:   link.NewOutbox(link.OutboxOptions{Send: func(*attunev1.PublishRequest) {}, Heard: func(*member.Member) {}, Undelivered: func(link.Loss) {}}),
 		GatePath: filepath.Join(dir, "gate", "g.sock"), GateTimeout: longgate.Limit, Library: longgate.Install(t, dir), JobID: t.Name(),
 		Context: ctx, Go: func(f func()) { work.Go(f) }, Log: slog.New(slog.DiscardHandler), Entered: func(int) {},

@@ -21,7 +21,7 @@ import (
 // TestChecksumShares: one user's processes do not keep another's from being looked at.
 func TestChecksumShares(t *testing.T) {
 	var lines bytes.Buffer
-	k := newChecker(nil, objfile.NewDigests(objfile.DigestsOptions{}), slog.New(slog.NewTextHandler(&lines, nil)))
+	k := newChecker(nil, objfile.NewDigests(""), slog.New(slog.NewTextHandler(&lines, nil)))
 	ended, end := context.WithCancel(t.Context())
 	end() // nothing is read
 	k.ctx = ended
@@ -141,7 +141,7 @@ func TestChecksumOfAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := newChecker(nil, objfile.NewDigests(objfile.DigestsOptions{}), slog.New(slog.DiscardHandler))
+	k := newChecker(nil, objfile.NewDigests(""), slog.New(slog.DiscardHandler))
 	sum, err := k.sumOf(t.Context(), &candidate{held: held, process: &attunev1.Process{
 		Identity: &attunev1.ProcessIdentity{Pid: int32(held.PID()), ExeDevice: ran.Dev, ExeInode: ran.Ino},
 	}})

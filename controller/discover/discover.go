@@ -72,7 +72,7 @@ func New(options Options) (*Watcher, error) {
 		options.PollInterval = DefaultPollInterval
 	}
 	if options.Digests == nil {
-		options.Digests = objfile.NewDigests(objfile.DigestsOptions{})
+		options.Digests = objfile.NewDigests("")
 	}
 	if options.Batch == nil {
 		options.Batch = Profiles()

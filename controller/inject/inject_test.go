@@ -34,7 +34,7 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache := objfile.NewCache(objfile.CacheOptions{})
+	cache := objfile.NewCache()
 	t.Cleanup(func() { _ = cache.Close() })
 	return &bench{Options{Library: library, Cache: cache, patience: patience.Limit}}
 }

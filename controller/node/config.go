@@ -112,7 +112,7 @@ func (c Config) withDefaults() Config {
 		c.Metrics = metrics.New(metrics.Node)
 	}
 	if c.Digests == nil {
-		c.Digests = objfile.NewDigests(objfile.DigestsOptions{})
+		c.Digests = objfile.NewDigests("")
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c

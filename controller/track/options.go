@@ -65,7 +65,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Digests == nil {
-		o.Digests = objfile.NewDigests(objfile.DigestsOptions{})
+		o.Digests = objfile.NewDigests("")
 	}
 	if o.MaxProcesses <= 0 {
 		o.MaxProcesses = DefaultMaxProcesses

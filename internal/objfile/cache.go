@@ -10,41 +10,23 @@ import (
 	"sync"
 )
 
-// DefaultCacheFiles is how many files a Cache keeps open by default.
-const DefaultCacheFiles = 128
+// cacheFiles is how many files a Cache keeps open, each with one descriptor.
+const cacheFiles = 128
 
 // Cache keeps ELF files open, by device, inode and modification time, so that
 // the libraries that all processes share are read once. It is safe for
 // concurrent use. A nil *Cache is valid and keeps nothing.
 type Cache struct {
-	limit     int
-	debugDirs DebugDirs
+	limit int
 
 	mu    sync.Mutex // guards files and order
 	files map[fileKey]*list.Element
 	order *list.List // of *File, the most recently used first
 }
 
-// CacheOptions of a Cache.
-type CacheOptions struct {
-	// Files is the greatest number of files kept open, each with one
-	// descriptor; 0: [DefaultCacheFiles].
-	Files int
-	// DebugDirs to look for separate debug files in; nil: [SystemDebugDirs] of
-	// the environment.
-	DebugDirs *DebugDirs
-}
-
 // NewCache returns an empty cache. Its owner closes it.
-func NewCache(options CacheOptions) *Cache {
-	if options.Files <= 0 {
-		options.Files = DefaultCacheFiles
-	}
-	if options.DebugDirs == nil {
-		system := SystemDebugDirs(os.Getenv)
-		options.DebugDirs = &system
-	}
-	return &Cache{limit: options.Files, debugDirs: *options.DebugDirs, files: make(map[fileKey]*list.Element), order: list.New()}
+func NewCache() *Cache {
+	return &Cache{limit: cacheFiles, files: make(map[fileKey]*list.Element), order: list.New()}
 }
 
 // Open is the package's Open through the cache. The caller closes the File.
@@ -72,7 +54,6 @@ func (c *Cache) OpenFile(file *os.File) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened.debugDirs = c.debugDirs // before anybody else sees it
 	return opened, c.keep(opened)
 }
 

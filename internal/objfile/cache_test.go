@@ -14,7 +14,8 @@ import (
 func TestCacheSharesAndForgets(t *testing.T) {
 	paths := []string{mustBuild(t), mustBuild(t, "-no-pie"), mustBuildLibrary(t)}
 	before := openfiles.Count(t)
-	cache := objfile.NewCache(objfile.CacheOptions{Files: 2})
+	cache := objfile.NewCache()
+	objfile.KeepFiles(cache, 2)
 	open := func(path string) *objfile.File {
 		f, err := cache.Open(path)
 		if err != nil {
@@ -50,7 +51,7 @@ func TestCacheSharesAndForgets(t *testing.T) {
 }
 
 func TestCacheSeesChangedFile(t *testing.T) {
-	cache := objfile.NewCache(objfile.CacheOptions{})
+	cache := objfile.NewCache()
 	defer cache.Close()
 	path := mustBuild(t)
 	f, err := cache.Open(path)
@@ -78,7 +79,8 @@ func TestCacheSeesChangedFile(t *testing.T) {
 func TestCacheByManyGoroutines(t *testing.T) {
 	paths := []string{mustBuild(t), mustBuild(t, "-no-pie"), mustBuildLibrary(t)}
 	before := openfiles.Count(t)
-	cache := objfile.NewCache(objfile.CacheOptions{Files: 1})
+	cache := objfile.NewCache()
+	objfile.KeepFiles(cache, 1)
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {

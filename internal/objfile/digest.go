@@ -25,8 +25,8 @@ import (
 // make one that is a hole of any size.
 const maxDigestBytes = 4 << 30
 
-// DefaultDigests is how many digests are remembered by default.
-const DefaultDigests = 4096
+// maxDigests is how many digests are remembered.
+const maxDigests = 4096
 
 // Digests computes SHA-256 sums of files and remembers them by device, inode,
 // size and times. It is safe for concurrent use; two callers that ask for one
@@ -39,22 +39,11 @@ type Digests struct {
 	sums map[fileKey]string
 }
 
-// DigestsOptions of a Digests.
-type DigestsOptions struct {
-	// Entries is the greatest number of sums remembered; 0: [DefaultDigests].
-	Entries int
-	// Dir is a directory in which sums outlive the process; empty: they do not.
-	// It must belong to the user, and nobody else may write to it.
-	Dir string
-}
-
 // NewDigests returns a Digests that remembers nothing yet but what its
-// directory holds.
-func NewDigests(options DigestsOptions) *Digests {
-	if options.Entries <= 0 {
-		options.Entries = DefaultDigests
-	}
-	return &Digests{limit: options.Entries, store: digestStore{filecache.Dir(options.Dir)}, sums: make(map[fileKey]string)}
+// directory holds, in which sums outlive the process; without one, "", they do
+// not. The directory must belong to the user, and nobody else may write to it.
+func NewDigests(dir string) *Digests {
+	return &Digests{limit: maxDigests, store: digestStore{filecache.Dir(dir)}, sums: make(map[fileKey]string)}
 }
 
 // Digest returns the SHA-256 of a regular file in hexadecimal. For the program
@@ -101,7 +90,7 @@ type Sum struct {
 // SumOf reads a whole file, whatever is remembered: see [Digests.Digest]. It is for
 // processes that remember nothing.
 func SumOf(ctx context.Context, path string) (_ Sum, err error) {
-	return NewDigests(DigestsOptions{}).sum(ctx, path)
+	return NewDigests("").sum(ctx, path)
 }
 
 func sumOf(ctx context.Context, file *os.File, key fileKey) (Sum, error) {

@@ -17,7 +17,7 @@ import (
 func TestDigestsOutliveTheProcess(t *testing.T) {
 	const program = "/bin/sh" // installed long ago, so its times are settled
 	dir := t.TempDir()
-	kept := func() *objfile.Digests { return objfile.NewDigests(objfile.DigestsOptions{Dir: dir}) }
+	kept := func() *objfile.Digests { return objfile.NewDigests(dir) }
 	want, err := kept().Digest(t.Context(), program)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestDigestsOutliveTheProcess(t *testing.T) {
 func TestDigestsOfFreshFilesAreNotKept(t *testing.T) {
 	dir := t.TempDir()
 	path := mustWrite(t, []byte("fresh"), 0o755)
-	digests := objfile.NewDigests(objfile.DigestsOptions{Dir: dir})
+	digests := objfile.NewDigests(dir)
 	if _, err := digests.Digest(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,8 @@ func TestDigestDirectoryIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	digests := objfile.NewDigests(objfile.DigestsOptions{Entries: 4, Dir: dir})
+	digests := objfile.NewDigests(dir)
+	objfile.KeepDigests(digests, 4)
 	if _, err := digests.Digest(t.Context(), "/bin/sh"); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestDigestDirectoryIsBounded(t *testing.T) {
 }
 
 func TestDigestsWithoutTheirDirectory(t *testing.T) {
-	digests := objfile.NewDigests(objfile.DigestsOptions{Dir: filepath.Join(t.TempDir(), "gone")})
+	digests := objfile.NewDigests(filepath.Join(t.TempDir(), "gone"))
 	if sum, err := digests.Digest(t.Context(), "/bin/sh"); err != nil || len(sum) != 64 {
 		t.Errorf("digest %q, %v", sum, err)
 	}

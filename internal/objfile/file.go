@@ -19,10 +19,9 @@ type File struct {
 	symbols
 	failures
 
-	file *os.File
-	key  fileKey
-	// debugDirs are those of the Cache that it was opened through.
-	debugDirs DebugDirs
+	file      *os.File
+	key       fileKey
+	debugDirs debugDirs
 	answers   answers
 	outline   keptTable[Outline]
 	frames    keptTable[Frames]
@@ -59,7 +58,7 @@ func newFile(file *os.File) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{file: file, key: key}
+	f := &File{file: file, key: key, debugDirs: systemDebugDirs()}
 	f.users.Store(1)
 	if f.layout, err = readLayout(nameOf(file), reader{at: file, size: uint64(key.size)}); err != nil {
 		return nil, err
@@ -100,10 +99,6 @@ func (f *File) Close() error {
 	}
 	return f.file.Close()
 }
-
-// DebugDirs are where the Cache that the file was opened through looks for
-// separate debug files.
-func (f *File) DebugDirs() DebugDirs { return f.debugDirs }
 
 // Kept returns what read makes of the whole file, the same for all who ask for a T at the
 // time: processes share the files that a Cache has open. They must not modify it.

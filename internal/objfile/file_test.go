@@ -325,7 +325,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestDigest(t *testing.T) {
 	content := []byte("some program")
 	path := mustWrite(t, content, 0o755)
-	digests := objfile.NewDigests(objfile.DigestsOptions{})
+	digests := objfile.NewDigests("")
 	for _, round := range []string{"read", "remembered"} {
 		got, err := digests.Digest(t.Context(), path)
 		if want := fmt.Sprintf("%x", sha256.Sum256(content)); err != nil || got != want {
@@ -342,7 +342,7 @@ func TestDigest(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := objfile.NewDigests(objfile.DigestsOptions{}).Digest(ctx, path); !errors.Is(err, context.Canceled) {
+	if _, err := objfile.NewDigests("").Digest(ctx, path); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a cancelled context: %v", err)
 	}
 }

@@ -32,7 +32,7 @@ func (f *File) Functions(query string) ([]Symbol, error) {
 }
 
 func (f *File) functions(query string) answer {
-	found, err := f.Lookup(query, LookupOptions{Kind: Function, DebugDirs: f.debugDirs})
+	found, err := f.Lookup(query, LookupOptions{Kind: Function})
 	if errors.Is(err, ErrNoSymbol) {
 		return answer{}
 	}
@@ -55,7 +55,7 @@ func (f *File) functions(query string) answer {
 // custom, its name is part of theirs.
 func (f *File) indirect(resolver Found) error {
 	err := fmt.Errorf("%w: %s in %s is chosen at load time", ErrIndirect, resolver.Display(), f.name)
-	likely, _ := f.Lookup("*"+resolver.Name+"_*", LookupOptions{Kind: Function, DebugDirs: f.debugDirs, Limit: maxListed})
+	likely, _ := f.Lookup("*"+resolver.Name+"_*", LookupOptions{Kind: Function, Limit: maxListed})
 	var names []string
 	for _, one := range likely {
 		if !one.IFunc() && one.Value != resolver.Value {
@@ -118,7 +118,7 @@ func (f *File) eachFunction(visit func(Symbol) error) error {
 		return err
 	}
 	if tables[len(tables)-1].dynamic {
-		tables = append(tables, f.debugSymbols(f.debugDirs)...)
+		tables = append(tables, f.debugSymbols()...)
 	}
 	for _, t := range tables {
 		t.each(&f.layout, filter{wants: func([]byte) bool { return true }}, func(s Symbol) bool {

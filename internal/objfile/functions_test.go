@@ -39,28 +39,23 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// TestFunctionsThroughCache finds what only the separate debug file has.
-func TestFunctionsThroughCache(t *testing.T) {
-	whole := mustBuildNames(t, "-g")
-	id := mustOpen(t, whole).BuildID()
-	root := t.TempDir()
-	mustDebugFile(t, whole, filepath.Join(root, ".build-id", id[:2], id[2:]+".debug"))
+// TestSymbolsOfDebugFiles finds in the program of a process what only the separate debug
+// file has, also without a cache.
+func TestSymbolsOfDebugFiles(t *testing.T) {
+	whole, downloads := mustBuild(t, "-Wl,--build-id"), t.TempDir()
+	mustDebugFile(t, whole, filepath.Join(downloads, mustOpen(t, whole).BuildID(), "debuginfo"))
 	mustRun(t, "strip", whole)
-	for _, test := range []struct {
-		dirs  objfile.DebugDirs
-		count int
-	}{{objfile.DebugDirs{}, 0}, {objfile.DebugDirs{Roots: []string{root}}, 1}} {
-		cache := objfile.NewCache(objfile.CacheOptions{DebugDirs: &test.dirs})
-		f, err := cache.Open(whole)
+	t.Setenv("DEBUGINFOD_CACHE_PATH", downloads)
+	p := mustStart(t, nil, whole)
+	cache := objfile.NewCache()
+	defer cache.Close()
+	for name, read := range map[string]func(int) ([]objfile.Image, error){"cache": cache.Images, "no cache": objfile.Images} {
+		images, err := read(p.pid)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := f.Functions("only_here")
-		if err != nil || len(got) != test.count {
-			t.Errorf("%v: %+v, %v", test.dirs, got, err)
-		}
-		if err := errors.Join(f.Close(), cache.Close()); err != nil {
-			t.Error(err)
+		if _, err := objfile.LookupIn(images, "", "attune_static", objfile.Function); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func FuzzOpen(f *testing.F) {
 		file.Calls("*")
 		file.IndirectSlots(1)
 		file.Functions("*")
-		file.DebugFile(objfile.DebugDirs{})
+		file.DebugFile()
 		file.Loaded(1 << 20)
 		symbols, err := file.Match("*", objfile.Any)
 		if len(symbols) > objfile.MaxMatches || err != nil && len(symbols) == 0 && errors.Is(err, objfile.ErrTooManySymbols) {

@@ -209,7 +209,7 @@ func TestResolveRefuses(t *testing.T) {
 func TestImagesOfLibraries(t *testing.T) {
 	library := mustBuildLibrary(t)
 	p := mustStart(t, []string{"LD_PRELOAD=" + library}, mustBuild(t))
-	cache := objfile.NewCache(objfile.CacheOptions{})
+	cache := objfile.NewCache()
 	defer cache.Close()
 	images, err := cache.Images(p.pid)
 	if err != nil {

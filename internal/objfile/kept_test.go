@@ -9,7 +9,7 @@ import (
 
 // What others make of a file is made once for all who have it open at the time.
 func TestKept(t *testing.T) {
-	cache := NewCache(CacheOptions{})
+	cache := NewCache()
 	defer cache.Close()
 	type first [64]int
 	type second [64]int

@@ -15,9 +15,6 @@ import (
 type LookupOptions struct {
 	// Kind of the symbols.
 	Kind SymbolKind
-	// DebugDirs to look for a separate debug file in, where the file itself
-	// has no full symbol table.
-	DebugDirs DebugDirs
 	// Limit is the greatest number of addresses; 0: [MaxMatches].
 	Limit int
 	// Suggest has [ErrNoSymbol] say what is close to the name, which takes several
@@ -57,7 +54,7 @@ func (f *File) Lookup(query string, options LookupOptions) ([]Found, error) {
 		s.table(&f.layout, t)
 	}
 	if !s.settled() && tables[len(tables)-1].dynamic {
-		for _, t := range f.debugSymbols(options.DebugDirs) {
+		for _, t := range f.debugSymbols() {
 			s.table(&f.layout, t)
 			tables = append(tables, t)
 		}
@@ -92,8 +89,8 @@ func (f *File) ownTables() ([]*symbolTable, error) {
 
 // debugSymbols loads what others know of a stripped file. It is a help: where
 // it is broken, the search goes on with what the file itself has.
-func (f *File) debugSymbols(dirs DebugDirs) []*symbolTable {
-	if debug, err := f.DebugFile(dirs); err == nil {
+func (f *File) debugSymbols() []*symbolTable {
+	if debug, err := f.DebugFile(); err == nil {
 		table, err := debug.staticSymbols()
 		_ = debug.Close() // read only
 		if err == nil && table.count() > 0 {

@@ -122,37 +122,38 @@ func TestLookupInDebugFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests := map[string]func(t *testing.T, stripped string) objfile.DebugDirs{
-		"build id": func(t *testing.T, stripped string) objfile.DebugDirs {
+	tests := map[string]func(t *testing.T, stripped string) (root string){
+		"build id": func(t *testing.T, stripped string) string {
 			root := t.TempDir()
 			mustDebugFile(t, whole, filepath.Join(root, ".build-id", id[:2], id[2:]+".debug"))
-			return objfile.DebugDirs{Roots: []string{root}}
+			return root
 		},
-		"downloaded": func(t *testing.T, stripped string) objfile.DebugDirs {
-			root := t.TempDir()
-			mustDebugFile(t, whole, filepath.Join(root, id, "debuginfo"))
-			return objfile.DebugDirs{Downloads: []string{root}}
+		"downloaded": func(t *testing.T, stripped string) string {
+			downloads := t.TempDir()
+			mustDebugFile(t, whole, filepath.Join(downloads, id, "debuginfo"))
+			t.Setenv("DEBUGINFOD_CACHE_PATH", downloads)
+			return ""
 		},
-		"link beside it": func(t *testing.T, stripped string) objfile.DebugDirs {
+		"link beside it": func(t *testing.T, stripped string) string {
 			debug := filepath.Join(filepath.Dir(stripped), "names.debug")
 			mustDebugFile(t, whole, debug)
 			mustRun(t, "objcopy", "--add-gnu-debuglink="+debug, "--remove-section=.note.gnu.build-id", stripped)
-			return objfile.DebugDirs{}
+			return ""
 		},
-		"link below a root": func(t *testing.T, stripped string) objfile.DebugDirs {
+		"link below a root": func(t *testing.T, stripped string) string {
 			root := t.TempDir()
 			debug := filepath.Join(root, filepath.Dir(stripped), "names.debug")
 			mustDebugFile(t, whole, debug)
 			mustRun(t, "objcopy", "--add-gnu-debuglink="+debug, stripped)
-			return objfile.DebugDirs{Roots: []string{root}}
+			return root
 		},
-		"MiniDebugInfo": func(t *testing.T, stripped string) objfile.DebugDirs {
+		"MiniDebugInfo": func(t *testing.T, stripped string) string {
 			mini := filepath.Join(t.TempDir(), "mini")
 			mustRun(t, "objcopy", "-S", "--keep-symbol=only_here", "--remove-section=.comment", whole, mini)
 			mustRun(t, "objcopy", "--only-keep-debug", mini, mini)
 			mustRun(t, "xz", mini)
 			mustRun(t, "objcopy", "--add-section=.gnu_debugdata="+mini+".xz", stripped)
-			return objfile.DebugDirs{}
+			return ""
 		},
 	}
 	for name, prepare := range tests {
@@ -162,8 +163,12 @@ func TestLookupInDebugFiles(t *testing.T) {
 			if _, err := mustOpen(t, stripped).Lookup("only_here", objfile.LookupOptions{}); !errors.Is(err, objfile.ErrNoSymbol) {
 				t.Fatalf("found in the stripped file: %v", err)
 			}
-			dirs := prepare(t, stripped)
-			got, err := mustOpen(t, stripped).Lookup("only_here", objfile.LookupOptions{DebugDirs: dirs})
+			root := prepare(t, stripped)
+			file := mustOpen(t, stripped)
+			if root != "" {
+				objfile.LookBelow(file, root)
+			}
+			got, err := file.Lookup("only_here", objfile.LookupOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +203,7 @@ func TestWrongDebugFileIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	file.Close()
-	if _, err = mustOpen(t, stripped).DebugFile(objfile.DebugDirs{}); !errors.Is(err, objfile.ErrNoDebugFile) || !strings.Contains(err.Error(), "checksum") {
+	if _, err = mustOpen(t, stripped).DebugFile(); !errors.Is(err, objfile.ErrNoDebugFile) || !strings.Contains(err.Error(), "checksum") {
 		t.Error(err)
 	}
 }

@@ -124,7 +124,7 @@ func (i Image) lookup(name string, kind SymbolKind, suggest bool) (Symbol, error
 		return Symbol{}, err
 	}
 	defer file.Close()
-	found, err := file.Lookup(name, LookupOptions{Kind: kind, DebugDirs: file.debugDirs, Suggest: suggest})
+	found, err := file.Lookup(name, LookupOptions{Kind: kind, Suggest: suggest})
 	if err != nil {
 		return Symbol{}, err
 	}

@@ -24,10 +24,10 @@ const maxDebugFileBytes = 2 << 30
 // build id or by .gnu_debuglink, or else one that .gnu_debuglink names and
 // whose checksum (CRC-32) is right. The caller closes it. [ErrNoDebugFile]
 // tells where a wrong one was found.
-func (f *File) DebugFile(dirs DebugDirs) (*File, error) {
+func (f *File) DebugFile() (*File, error) {
 	var wrong []error
 	id := f.BuildID()
-	for _, path := range dirs.byBuildID(id) {
+	for _, path := range f.debugDirs.byBuildID(id) {
 		debug, err := openDebug(path, func(d *File) error { return sameBuildID(d, id) })
 		if err == nil {
 			return debug, nil
@@ -38,7 +38,7 @@ func (f *File) DebugFile(dirs DebugDirs) (*File, error) {
 	if err != nil {
 		return nil, errors.Join(append([]error{fmt.Errorf("%w of %s", ErrNoDebugFile, f.name)}, wrong...)...)
 	}
-	for _, path := range dirs.byLink(f.name, link) {
+	for _, path := range f.debugDirs.byLink(f.name, link) {
 		debug, err := openDebug(path, func(d *File) error { return f.belongs(d, id, sum) })
 		if err == nil {
 			return debug, nil
@@ -113,7 +113,7 @@ func (l *layout) debugLink() (name string, sum uint32, err error) {
 	return string(data[:end]), binary.LittleEndian.Uint32(data[at:]), nil
 }
 
-func (d DebugDirs) byBuildID(id string) []string {
+func (d debugDirs) byBuildID(id string) []string {
 	const prefix = 2 // hexadecimal digits that name the directory
 	if len(id) <= prefix {
 		return nil
@@ -128,7 +128,7 @@ func (d DebugDirs) byBuildID(id string) []string {
 	return paths
 }
 
-func (d DebugDirs) byLink(binary, link string) []string {
+func (d debugDirs) byLink(binary, link string) []string {
 	dir := filepath.Dir(binary)
 	paths := []string{filepath.Join(dir, link), filepath.Join(dir, ".debug", link)}
 	for _, root := range d.Roots {

@@ -78,7 +78,7 @@ func (d *document) measure(ctx context.Context) error {
 		return err
 	}
 	defer target.kill()
-	cache := objfile.NewCache(objfile.CacheOptions{})
+	cache := objfile.NewCache()
 	defer cache.Close()
 	if err := d.enterAll(ctx, target, inject.Options{Library: library, Cache: cache}); err != nil {
 		return err

@@ -112,7 +112,7 @@ func (a *analyzerService) open(ctx context.Context) (err error) {
 	cfg.Record, cfg.Registry = a.record(), a.registry
 	cfg.ReportDir = filepath.Join(a.settings.stateDir, "reports")
 	cfg.TunletDirs = tunletfind.Dirs(cfg.TunletDirs)
-	cfg.Digests = objfile.NewDigests(objfile.DigestsOptions{Dir: rundir.Current().DigestDir()})
+	cfg.Digests = objfile.NewDigests(rundir.Current().DigestDir())
 	cfg.DescriptionDir = a.descriptionDir()
 	cfg.Audit = a.audit.Lines
 	if knowledge := a.openKnowledge(ctx); knowledge != nil {

@@ -3,7 +3,6 @@
 package tune
 
 import (
-	"os"
 	"slices"
 	"strings"
 
@@ -70,7 +69,7 @@ func symbolsOf(image objfile.Image, prefix string, kinds []objfile.SymbolKind) (
 	defer file.Close()
 	for _, kind := range kinds {
 		found, _ := file.Lookup(symname.Escape(prefix)+"*", objfile.LookupOptions{
-			Kind: kind, Limit: pointcomplete.Most, DebugDirs: objfile.SystemDebugDirs(os.Getenv),
+			Kind: kind, Limit: pointcomplete.Most,
 		}) // an error comes with the first ones, or there are none
 		for _, f := range found {
 			if name := symname.Function(f.Name); strings.HasPrefix(name, prefix) {

@@ -137,7 +137,7 @@ func signature(found objfile.Resolved) (dwarfinfo.Function, bool) {
 		return dwarfinfo.Function{}, false
 	}
 	defer file.Close()
-	info, err := dwarfinfo.Open(file, file.DebugDirs())
+	info, err := dwarfinfo.Open(file)
 	if err != nil {
 		return dwarfinfo.Function{}, false
 	}

@@ -28,7 +28,7 @@ type nameReader struct {
 // read finds a parameter of a function, or else a variable.
 func (r *nameReader) read(f objfile.Symbol, path string) (*attunev1.Capture, error) {
 	if r.info == nil && r.err == nil {
-		r.info, r.err = dwarfinfo.Open(r.file, r.file.DebugDirs())
+		r.info, r.err = dwarfinfo.Open(r.file)
 	}
 	if r.err != nil {
 		return nil, fmt.Errorf("%w; without it take parameters by position, arg0", r.err)

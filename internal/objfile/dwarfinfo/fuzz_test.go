@@ -26,7 +26,7 @@ func FuzzTypes(f *testing.F) {
 		defer file.Close()
 		const allowed = 256 * mega
 		hostile.Cost(t, allowed, func() {
-			info, err := dwarfinfo.Open(file, objfile.DebugDirs{})
+			info, err := dwarfinfo.Open(file)
 			if err != nil {
 				return
 			}

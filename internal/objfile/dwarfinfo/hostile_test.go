@@ -235,7 +235,7 @@ func TestHostile(t *testing.T) {
 			}
 			defer file.Close()
 			look := func() error {
-				info, err := dwarfinfo.Open(file, objfile.DebugDirs{})
+				info, err := dwarfinfo.Open(file)
 				if err == nil {
 					_, err = info.Function(objfile.Symbol{Name: "f", Value: hostile.Text})
 				}

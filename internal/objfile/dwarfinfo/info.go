@@ -33,7 +33,6 @@ const (
 // Info is the debug information of a file.
 type Info struct {
 	file *objfile.File
-	dirs objfile.DebugDirs
 	data *dwarf.Data
 	// units are where the first entry of each is.
 	units []dwarf.Offset
@@ -47,10 +46,10 @@ type Info struct {
 // Open reads the debug sections of a file, or else of its separate debug file.
 // The file stays the caller's and must stay open. [ErrNoDebugInfo], with the
 // reason; [ErrUnsupported]; what [objfile.File.Section] returns.
-func Open(f *objfile.File, dirs objfile.DebugDirs) (*Info, error) {
+func Open(f *objfile.File) (*Info, error) {
 	source := f
 	if !f.HasSection(".debug_info") {
-		debug, err := f.DebugFile(dirs)
+		debug, err := f.DebugFile()
 		if err != nil {
 			return nil, fmt.Errorf("%w in %s: %w; compile with -g or install its debug symbols", ErrNoDebugInfo, f.Name(), err)
 		}
@@ -60,7 +59,7 @@ func Open(f *objfile.File, dirs objfile.DebugDirs) (*Info, error) {
 	if err := f.GivenUp(giveUp); err != nil {
 		return nil, err
 	}
-	i := &Info{file: f, dirs: dirs, total: bounded.NewWork("all look-ups in "+f.Name(), maxTotal), types: newTypes(f.Name())}
+	i := &Info{file: f, total: bounded.NewWork("all look-ups in "+f.Name(), maxTotal), types: newTypes(f.Name())}
 	i.begin()
 	if err := i.done(i.read(source)); err != nil {
 		return nil, err

@@ -32,23 +32,23 @@ func mustBuild(t testing.TB, flags ...string) string {
 	return targets.BuildWith(t, "gcc", "types", append([]string{"-g0", "-no-pie", "testdata/types.c", "-Wl,--build-id"}, flags...)...)
 }
 
-func mustInfo(t testing.TB, path string, dirs objfile.DebugDirs) (*objfile.File, *dwarfinfo.Info) {
+func mustInfo(t testing.TB, path string) (*objfile.File, *dwarfinfo.Info) {
 	t.Helper()
 	f, err := objfile.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	info, err := dwarfinfo.Open(f, dirs)
+	info, err := dwarfinfo.Open(f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f, info
 }
 
-func mustFunction(t testing.TB, f *objfile.File, info *dwarfinfo.Info, name string, dirs objfile.DebugDirs) dwarfinfo.Function {
+func mustFunction(t testing.TB, f *objfile.File, info *dwarfinfo.Info, name string) dwarfinfo.Function {
 	t.Helper()
-	found, err := f.Lookup(name, objfile.LookupOptions{Kind: objfile.Function, DebugDirs: dirs})
+	found, err := f.Lookup(name, objfile.LookupOptions{Kind: objfile.Function})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,25 +73,25 @@ func TestInfo(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("registers are those of x86-64")
 	}
-	tests := map[string]func(t *testing.T) (string, objfile.DebugDirs){
-		"DWARF 4":    func(t *testing.T) (string, objfile.DebugDirs) { return mustBuild(t, "-gdwarf-4"), objfile.DebugDirs{} },
-		"DWARF 5":    func(t *testing.T) (string, objfile.DebugDirs) { return mustBuild(t, "-gdwarf-5"), objfile.DebugDirs{} },
-		"compressed": func(t *testing.T) (string, objfile.DebugDirs) { return mustBuild(t, "-g", "-gz"), objfile.DebugDirs{} },
-		"separate": func(t *testing.T) (string, objfile.DebugDirs) {
+	tests := map[string]func(t *testing.T) string{
+		"DWARF 4":    func(t *testing.T) string { return mustBuild(t, "-gdwarf-4") },
+		"DWARF 5":    func(t *testing.T) string { return mustBuild(t, "-gdwarf-5") },
+		"compressed": func(t *testing.T) string { return mustBuild(t, "-g", "-gz") },
+		"separate": func(t *testing.T) string {
 			path := mustBuild(t, "-g")
 			mustRun(t, "objcopy", "--only-keep-debug", path, path+".debug")
 			mustRun(t, "strip", path)
 			mustRun(t, "objcopy", "--add-gnu-debuglink="+path+".debug", path)
-			return path, objfile.DebugDirs{}
+			return path
 		},
 	}
 	for name, build := range tests {
 		t.Run(name, func(t *testing.T) {
-			path, dirs := build(t)
-			f, info := mustInfo(t, path, dirs)
-			checkParameters(t, mustFunction(t, f, info, "all", dirs))
-			checkRows(t, mustFunction(t, f, info, "rows", dirs))
-			result := mustFunction(t, f, info, "result", dirs)
+			path := build(t)
+			f, info := mustInfo(t, path)
+			checkParameters(t, mustFunction(t, f, info, "all"))
+			checkRows(t, mustFunction(t, f, info, "rows"))
+			result := mustFunction(t, f, info, "result")
 			if got := place(result.Parameters[0]); got != "first: [rsi]" {
 				t.Errorf("beside a large result: %s", got)
 			}
@@ -202,13 +202,13 @@ func TestWithout(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := dwarfinfo.Open(f, objfile.DebugDirs{}); !errors.Is(err, dwarfinfo.ErrNoDebugInfo) {
+	if _, err := dwarfinfo.Open(f); !errors.Is(err, dwarfinfo.ErrNoDebugInfo) {
 		t.Error(err)
 	}
 }
 
 func TestSplit(t *testing.T) {
-	f, info := mustInfo(t, mustBuild(t, "-g", "-gsplit-dwarf", "-dumpdir", t.TempDir()+"/"), objfile.DebugDirs{})
+	f, info := mustInfo(t, mustBuild(t, "-g", "-gsplit-dwarf", "-dumpdir", t.TempDir()+"/"))
 	found, err := f.Lookup("all", objfile.LookupOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func FuzzInfo(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	built, _ := mustInfo(f, path, objfile.DebugDirs{})
+	built, _ := mustInfo(f, path)
 	found, err := built.Lookup("all", objfile.LookupOptions{})
 	if err != nil {
 		f.Fatal(err)
@@ -248,7 +248,7 @@ func FuzzInfo(f *testing.F) {
 			return
 		}
 		defer file.Close()
-		info, err := dwarfinfo.Open(file, objfile.DebugDirs{})
+		info, err := dwarfinfo.Open(file)
 		if err != nil {
 			return
 		}

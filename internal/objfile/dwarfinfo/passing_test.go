@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -23,14 +22,14 @@ func TestClasses(t *testing.T) {
 		t.Skip("registers are those of x86-64")
 	}
 	for _, version := range []string{"-gdwarf-4", "-gdwarf-5"} {
-		f, info := mustInfo(t, targets.BuildWith(t, "g++", "classes", "testdata/classes.cc", version), objfile.DebugDirs{})
+		f, info := mustInfo(t, targets.BuildWith(t, "g++", "classes", "testdata/classes.cc", version))
 		for function, want := range map[string][]string{
 			"all":  {"plain: [rdi]", "destroyed: [rsi]", "defaulted: [rdx]", "moved: [rcx]", "large: [r8]", "last: [r9]"},
 			"more": {"holder: [rdi]", "dynamic: [rsi]", "between: [rdx]", "derived: []", "lost: []"},
 			"made": {"first: [rsi]"},
 		} {
 			var got []string
-			for _, p := range mustFunction(t, f, info, function, objfile.DebugDirs{}).Parameters {
+			for _, p := range mustFunction(t, f, info, function).Parameters {
 				got = append(got, place(p))
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -59,8 +58,8 @@ func TestClassesOfOtherCompilers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{marked: "[rsi] [rdx]", strict: "[] []", other: "[] []"} {
-		f, info := mustInfo(t, path, objfile.DebugDirs{})
-		p := mustFunction(t, f, info, "all", objfile.DebugDirs{}).Parameters
+		f, info := mustInfo(t, path)
+		p := mustFunction(t, f, info, "all").Parameters
 		if got := fmt.Sprint(p[1].Registers, p[2].Registers); got != want {
 			t.Errorf("%s: destroyed and defaulted are in %s, want %s", filepath.Base(path), got, want)
 		}
@@ -92,9 +91,9 @@ func main() { println(parts(1, 2, "x", 3)) }
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	f, info := mustInfo(t, program, objfile.DebugDirs{})
+	f, info := mustInfo(t, program)
 	var got []string
-	for _, p := range mustFunction(t, f, info, "main.parts", objfile.DebugDirs{}).Parameters {
+	for _, p := range mustFunction(t, f, info, "main.parts").Parameters {
 		got = append(got, place(p))
 	}
 	if diff := cmp.Diff([]string{"n: [rdi]", "f: [xmm0]", "text: []", "behind: []"}, got); diff != "" {

@@ -52,7 +52,7 @@ func (i *Info) Variable(path string) (a Access, err error) {
 	if err != nil {
 		return a, err
 	}
-	found, err := i.file.Lookup(name, objfile.LookupOptions{DebugDirs: i.dirs, Suggest: true})
+	found, err := i.file.Lookup(name, objfile.LookupOptions{Suggest: true})
 	if err != nil {
 		return a, err
 	}
@@ -216,7 +216,7 @@ func TypeOfVariable(image objfile.Image, variable objfile.Symbol) (Type, bool) {
 		return Type{}, false
 	}
 	defer file.Close()
-	info, err := Open(file, file.DebugDirs())
+	info, err := Open(file)
 	if err != nil {
 		return Type{}, false
 	}

@@ -181,7 +181,7 @@ func TestHostileChecksum(t *testing.T) {
 	var before, after unix.Rusage
 	for range 2 { // the first one reads it
 		unix.Getrusage(unix.RUSAGE_SELF, &before)
-		file.DebugFile(objfile.DebugDirs{})
+		file.DebugFile()
 		unix.Getrusage(unix.RUSAGE_SELF, &after)
 	}
 	if used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano(); used > 20e6 {
@@ -214,7 +214,7 @@ func TestHostileDigest(t *testing.T) {
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Fatal(err)
 	}
-	digests := objfile.NewDigests(objfile.DigestsOptions{})
+	digests := objfile.NewDigests("")
 	hostile.Cost(t, mega, func() {
 		if _, err := digests.Digest(t.Context(), path); !errors.Is(err, bounded.ErrLimit) {
 			t.Error(err)

@@ -81,7 +81,7 @@ func functionsOf(object, prefix string) []string {
 	}
 	defer file.Close()
 	found, _ := file.Lookup(symname.Escape(prefix)+"*", objfile.LookupOptions{
-		Kind: objfile.Function, Limit: Most, DebugDirs: objfile.SystemDebugDirs(os.Getenv),
+		Kind: objfile.Function, Limit: Most,
 	}) // an error comes with the first ones, or there are none
 	overloads := make(map[string]int)
 	for _, f := range found {

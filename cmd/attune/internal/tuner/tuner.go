@@ -194,7 +194,7 @@ func (s *Tuner) parts() local.Options {
 	}
 	return local.Options{
 		Dir: s.Dir.Path, JobID: at.ID, LibraryDir: at.Libraries, VariablesDir: user.VariablesDir(),
-		Digests: objfile.NewDigests(objfile.DigestsOptions{Dir: user.DigestDir()}), Log: s.Log,
+		Digests: objfile.NewDigests(user.DigestDir()), Log: s.Log,
 		Analyzer: analyzer.Config{
 			Knowledge: &s.knowledge,
 			Mode:      s.Settings.Mode, Keep: s.Keep, Command: s.Args,

@@ -151,6 +151,6 @@ func Asking() tunlethost.Options {
 	user := rundir.Current()
 	return tunlethost.Options{
 		DescriptionDir: user.DescriptionDir(),
-		Digests:        objfile.NewDigests(objfile.DigestsOptions{Dir: user.DigestDir()}),
+		Digests:        objfile.NewDigests(user.DigestDir()),
 	}
 }
