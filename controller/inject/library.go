@@ -104,15 +104,15 @@ func presentUnread(process *proc.Handle, base uint64, file *objfile.File, l libr
 
 // hookOffsets returns what the library exports for programs to call, by name.
 func hookOffsets(file *objfile.File) (map[string]uint64, error) {
-	symbols, err := file.Match("*", objfile.Function)
-	if err != nil {
-		return nil, fmt.Errorf("dmlib: %w", err)
-	}
 	hooks := make(map[string]uint64)
-	for _, s := range symbols {
+	err := file.EachFunction(func(s objfile.Symbol) error {
 		if s.Dynamic && s.Bind == elf.STB_GLOBAL && !strings.HasPrefix(s.Name, "attune_") {
 			hooks[s.Name] = s.Value
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("dmlib: %w", err)
 	}
 	for _, h := range shm.Hooks() {
 		if _, ok := hooks[h.Name]; !ok && !h.Led() {

@@ -60,14 +60,11 @@ func (s *Sites) ChosenAlone(image objfile.Image, resolver objfile.Symbol) (Funct
 		return f, err
 	}
 	defer func() { _ = o.Close() }() // read only
-	functions, err := o.Match("*", objfile.Function)
+	resolvers, err := resolversOf(o)
 	if err != nil {
 		return f, fmt.Errorf("%w: %w", objfile.ErrIndirect, err)
 	}
-	for _, other := range functions {
-		if !other.IFunc() {
-			continue
-		}
+	for _, other := range resolvers {
 		among, err := s.choosesAmong(o, image, other, f.Symbol.Value)
 		switch same := other.Value == resolver.Value; {
 		case err != nil:
@@ -79,6 +76,24 @@ func (s *Sites) ChosenAlone(image objfile.Image, resolver objfile.Symbol) (Funct
 		}
 	}
 	return f, nil
+}
+
+// maxResolvers bounds the resolvers of one object whose code is read. The C library has
+// some hundred.
+const maxResolvers = 4096
+
+// resolversOf lists the indirect functions of an object.
+func resolversOf(o *object.Object) (resolvers []objfile.Symbol, err error) {
+	err = o.EachFunction(func(s objfile.Symbol) error {
+		if s.IFunc() {
+			resolvers = append(resolvers, s)
+		}
+		if len(resolvers) > maxResolvers {
+			return fmt.Errorf("more than %d indirect functions", maxResolvers)
+		}
+		return nil
+	})
+	return resolvers, err
 }
 
 // choosesAmong says whether an address is one that a resolver names, or that

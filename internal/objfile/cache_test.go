@@ -90,7 +90,7 @@ func TestCacheByManyGoroutines(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := f.Match("*_function", objfile.Function); err != nil {
+				if _, err := f.Functions("*_function"); err != nil {
 					t.Error(err)
 				}
 				f.Close()

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -167,40 +166,6 @@ func TestSymbolVersions(t *testing.T) {
 	}
 	if f.SOName() != "libattunetest.so.2" {
 		t.Errorf("soname %q", f.SOName())
-	}
-}
-
-func TestMatch(t *testing.T) {
-	f := mustOpen(t, mustBuild(t))
-	tests := []struct {
-		pattern string
-		kind    objfile.SymbolKind
-		want    []string
-	}{
-		{"attune_*", objfile.Variable, []string{"attune_byte", "attune_constant", "attune_number", "attune_table"}},
-		{"attune_*", objfile.Function, []string{"attune_function", "attune_indirect", "attune_static"}},
-		{"attune_[bn]*", objfile.Any, []string{"attune_byte", "attune_number"}},
-		{"attune_byte", objfile.Any, []string{"attune_byte"}},
-		{"attune_byt", objfile.Any, nil},
-	}
-	for _, test := range tests {
-		t.Run(fmt.Sprintf("%s kind %d", test.pattern, test.kind), func(t *testing.T) {
-			symbols, err := f.Match(test.pattern, test.kind)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var names []string
-			for _, s := range symbols {
-				names = append(names, s.Name)
-			}
-			slices.Sort(names)
-			if diff := cmp.Diff(test.want, names); diff != "" {
-				t.Errorf("names (-want +got):\n%s", diff)
-			}
-		})
-	}
-	if _, err := f.Match("[", objfile.Any); err == nil {
-		t.Error("a malformed pattern is accepted")
 	}
 }
 

@@ -79,7 +79,7 @@ const maxColdNames = 64 << 20
 func (f *File) readOutline() (*Outline, error) {
 	o := &Outline{cold: make(map[string][]Symbol)}
 	names := bounded.NewWork("keeping the names of seldom executed parts of "+f.name, maxColdNames)
-	if err := f.eachFunction(func(s Symbol) error { return o.add(s, names) }); err != nil {
+	if err := f.EachFunction(func(s Symbol) error { return o.add(s, names) }); err != nil {
 		return nil, err
 	}
 	o.settle()
@@ -102,7 +102,7 @@ func (f *File) readAddresses() (*Addresses, error) {
 	const entry = 40 // what one takes beside its name
 	all := new(Addresses)
 	names := bounded.NewWork("keeping the names of functions of "+f.name, maxAddressNames)
-	err := f.eachFunction(func(s Symbol) error {
+	err := f.EachFunction(func(s Symbol) error {
 		all.add(s)
 		return names.Spend(entry + len(s.Name))
 	})
@@ -110,9 +110,10 @@ func (f *File) readAddresses() (*Addresses, error) {
 	return all, err
 }
 
-// eachFunction visits the functions of the file's own tables or, if it is stripped, of
-// what others know of it too, until visit fails: [ErrUnsupported].
-func (f *File) eachFunction(visit func(Symbol) error) error {
+// EachFunction visits the functions of the file's own tables or, if it is stripped, of
+// what others know of it too, until visit fails: [ErrUnsupported]. One that several symbols
+// or tables name is visited for each.
+func (f *File) EachFunction(visit func(Symbol) error) error {
 	tables, err := f.ownTables()
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ func FuzzOpen(f *testing.F) {
 		file.Functions("*")
 		file.DebugFile()
 		file.Loaded(1 << 20)
-		symbols, err := file.Match("*", objfile.Any)
+		symbols, err := file.Lookup("*", objfile.LookupOptions{})
 		if len(symbols) > objfile.MaxMatches || err != nil && len(symbols) == 0 && errors.Is(err, objfile.ErrTooManySymbols) {
 			t.Errorf("%d symbols, %v", len(symbols), err)
 		}

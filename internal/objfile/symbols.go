@@ -3,17 +3,15 @@
 package objfile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 )
 
 // ErrTooManySymbols says that a pattern matches more than [MaxMatches].
 var ErrTooManySymbols = errors.New("pattern matches too many symbols")
 
-// MaxMatches is the greatest number of symbols that Match returns.
+// MaxMatches is the greatest number of symbols that a look-up returns.
 const MaxMatches = 4096
 
 // symbols are the symbol tables of a file.
@@ -57,71 +55,9 @@ func (in *symbols) SymbolOf(name string, kind SymbolKind) (Symbol, error) {
 	return *found, nil
 }
 
-// Match returns the symbols of a kind whose names match a pattern (path.Match),
-// each address and name once. It stops with [ErrTooManySymbols] and what it
-// has at [MaxMatches].
-func (in *symbols) Match(pattern string, kind SymbolKind) ([]Symbol, error) {
-	matches, err := matcher(pattern)
-	if err != nil {
-		return nil, err
-	}
-	type identity struct {
-		name  string
-		value uint64
-	}
-	seen := make(map[identity]bool)
-	var symbols []Symbol
-	full, names := false, newNames()
-	err = in.each(matches, func(s Symbol) bool {
-		id := identity{s.Name, s.Value}
-		if !s.Is(kind) || seen[id] {
-			return true
-		}
-		if full = len(symbols) == MaxMatches || names.Spend(len(s.Name)) != nil; full {
-			return false
-		}
-		seen[id] = true
-		symbols = append(symbols, s)
-		return true
-	})
-	if full {
-		err = fmt.Errorf("%w: more than %d match %q, or their names have more than %d bytes", ErrTooManySymbols, MaxMatches, pattern, maxFoundNames)
-	}
-	return symbols, err
-}
-
 // named is a filter for one name.
 func named(name string) filter {
 	return filter{append([]byte(name), 0), func(candidate []byte) bool { return string(candidate) == name }}
-}
-
-// matcher compiles a pattern.
-func matcher(pattern string) (filter, error) {
-	if _, err := path.Match(pattern, ""); err != nil {
-		return filter{}, fmt.Errorf("pattern %q: %w", pattern, err)
-	}
-	literal := []byte(longestLiteral(pattern))
-	return filter{literal, func(name []byte) bool {
-		if !bytes.Contains(name, literal) {
-			return false
-		}
-		ok, err := path.Match(pattern, string(name))
-		return ok && err == nil
-	}}, nil
-}
-
-// longestLiteral returns the longest part of a pattern that every match
-// contains. What follows a bracket or a backslash is not looked at.
-func longestLiteral(pattern string) (longest string) {
-	if special := strings.IndexAny(pattern, `[\`); special >= 0 {
-		pattern = pattern[:special]
-	}
-	for part := range strings.FieldsFuncSeq(pattern, func(r rune) bool { return r == '*' || r == '?' }) {
-		if len(part) > len(longest) {
-			longest = part
-		}
-	}
-	return longest
 }
 
 // each calls visit for every defined symbol with a wanted name until it

@@ -72,27 +72,18 @@ func mustOpen(t *testing.T, path string) *surveyed {
 	return s
 }
 
-// functions are those whose names begin with a prefix, as many as there are,
-// each address once.
-func (s *surveyed) functions(t *testing.T, prefix string) (all []objfile.Symbol) {
+// functions are those of the object, each address once.
+func (s *surveyed) functions(t *testing.T) (all []objfile.Symbol) {
 	t.Helper()
-	found, err := s.Match(prefix+"*", objfile.Function)
-	if errors.Is(err, objfile.ErrTooManySymbols) {
-		for next := byte('!'); next <= '~'; next++ {
-			if next != '*' && next != '?' && next != '[' && next != '\\' {
-				all = append(all, s.functions(t, prefix+string(next))...)
-			}
-		}
-		return all
-	}
-	if err != nil && !errors.Is(err, objfile.ErrNoSymbol) {
-		t.Fatal(err)
-	}
-	for _, f := range found {
+	err := s.EachFunction(func(f objfile.Symbol) error {
 		if f.Size > 0 && f.InFile && !f.IFunc() && !s.seen[f.Value] {
 			s.seen[f.Value] = true
 			all = append(all, f)
 		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all
 }
@@ -208,7 +199,7 @@ func TestShare(t *testing.T) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			s := mustOpen(t, path)
 			next := mustDisassemble(t, path)
-			for i, f := range s.functions(t, "") {
+			for i, f := range s.functions(t) {
 				if i%every != 0 {
 					continue
 				}
