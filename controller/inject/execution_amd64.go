@@ -82,7 +82,7 @@ func newExecution(process *proc.Handle, code []byte, o ExecuteOptions, died func
 	e.caller = caller{process: process, timeout: e.options.Timeout, borrower: tracer.NewBorrower(process, s, tracer.BorrowerOptions{
 		Gadget: gadget, Needs: callNeeds, Died: died,
 	})}
-	if room, err := proc.FreePage(process.PID()); err == nil { // else the kernel finds some
+	if room, err := objfile.FreePage(process.PID()); err == nil { // else the kernel finds some
 		e.caller.room = room
 	}
 	return e, nil

@@ -168,6 +168,33 @@ func parseMapping(line []byte) (Mapping, error) {
 	return m, nil
 }
 
+// leastGap keeps away from what grows, bytes.
+const leastGap = 1 << 30
+
+// FreePage finds a page far from everything that a process has mapped: in the
+// middle of the widest gap, which is 1 GiB wide at least. It may be taken by the time
+// it is mapped.
+func FreePage(pid int) (uint64, error) {
+	mappings, err := AllMappings(pid)
+	if err != nil {
+		return 0, err
+	}
+	var last, from, wide uint64
+	for _, m := range mappings {
+		if last != 0 && m.Start > last && m.Start-last > wide {
+			from, wide = last, m.Start-last
+		}
+		last = m.End
+		if m.Path == "[stack]" {
+			break // beyond it is the kernel's
+		}
+	}
+	if wide < leastGap {
+		return 0, errors.New("no room in the address space of the process")
+	}
+	return (from + wide/2) &^ uint64(os.Getpagesize()-1), nil
+}
+
 // Objects returns the paths of the objects in a list of mappings: what is
 // mapped executable, each path once, in the order of addresses.
 func Objects(mappings []Mapping) []string {

@@ -46,6 +46,9 @@ var (
 	ErrOwner = errors.New("the process has other rights than when it was looked at")
 )
 
+// pageBytes is the size of a page on the processors that there are, or a part of it.
+const pageBytes = 4096
+
 // Handle is one image of a process. Its owner closes it; like a file, it is closed
 // with the last reference to it at the latest.
 type Handle struct {

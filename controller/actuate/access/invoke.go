@@ -223,7 +223,7 @@ func (i Invocation) codePage(ctx context.Context, process Process, mailbox Mailb
 	if err != nil {
 		return 0, nil, err
 	}
-	page, err = proc.FreePage(process.PID())
+	page, err = objfile.FreePage(process.PID())
 	if err != nil {
 		return 0, nil, err
 	}
