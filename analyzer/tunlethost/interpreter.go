@@ -20,11 +20,11 @@ func missingInterpreter(program, named string) error {
 	i := objfile.Inspect(program)
 	switch {
 	case i.Script != nil && filepath.Base(i.Script.Interpreter) == "env":
-		words := strings.Fields(strings.TrimPrefix(i.Script.Argument, "-S"))
-		if len(words) == 0 || inPath(words[0]) {
+		name := i.Script.EnvProgram()
+		if name == "" || inPath(name) {
 			return nil
 		}
-		return fmt.Errorf("there is no %s in %s, by which it is run; install that, or name another program in the first line of %s: %w", words[0], tunletPath, named, errPermanent)
+		return fmt.Errorf("there is no %s in %s, by which it is run; install that, or name another program in the first line of %s: %w", name, tunletPath, named, errPermanent)
 	case i.Script != nil && !exists(i.Script.Interpreter):
 		return fmt.Errorf("there is no %s, by which it is run; install that, or name another program in the first line of %s: %w", i.Script.Interpreter, named, errPermanent)
 	case i.Interpreter != "" && !exists(i.Interpreter):

@@ -11,6 +11,19 @@ import (
 	"testing"
 )
 
+// Words before the program in the line of env are not taken for it.
+func TestPresentInterpreter(t *testing.T) {
+	for _, line := range []string{"#!/usr/bin/env -S A=b sh\n", "#!/usr/bin/env -S -i sh\n", "#!/usr/bin/env -S -u A sh\n"} {
+		path := filepath.Join(t.TempDir(), "script")
+		if err := os.WriteFile(path, []byte(line), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := missingInterpreter(path, path); err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
 // A tunlet whose interpreter is missing is no missing tunlet: the error says which one is,
 // and what to do. It is not tried again.
 func TestMissingInterpreter(t *testing.T) {

@@ -43,6 +43,9 @@ func envProgram(interpreter, argument string) string {
 		words = strings.Fields(rest)
 	}
 	for _, word := range words {
+		if word == "-u" || word == "-C" { // what follows is a name or a directory
+			return ""
+		}
 		if !strings.HasPrefix(word, "-") && !strings.Contains(word, "=") {
 			return word
 		}
