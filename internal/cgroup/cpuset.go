@@ -12,16 +12,10 @@ import (
 // leave to it and that are online, from the texts of its /proc/PID/cgroup and of
 // /proc/self/mountinfo; empty: no cpuset that can be seen from here limits it.
 func CPUs(membership, mounts string) string {
-	hierarchy, files := "cpuset", []string{"cpuset.effective_cpus", "cpuset.cpus"}
-	path, found := Path(membership, hierarchy)
-	if !found {
-		hierarchy, files = "", []string{"cpuset.cpus.effective"}
-		path, _ = Path(membership, hierarchy)
-	}
-	for path != "" {
-		dir, found := Dir(mounts, hierarchy, path)
-		if !found {
-			break
+	for dir, unified := range upwards(membership, mounts, "cpuset") {
+		files := []string{"cpuset.effective_cpus", "cpuset.cpus"}
+		if unified { // only cgroups for which it was enabled have the file; the others have what the one above has
+			files = []string{"cpuset.cpus.effective"}
 		}
 		for _, file := range files {
 			if data, err := os.ReadFile(filepath.Join(dir, file)); err == nil {
@@ -30,12 +24,6 @@ func CPUs(membership, mounts string) string {
 				}
 			}
 		}
-		if path == "/" {
-			break
-		}
-		// In version 2 only cgroups for which it was enabled have the files; the
-		// others have what the one above has.
-		path = filepath.Dir(path)
 	}
 	return ""
 }

@@ -3,6 +3,7 @@
 package cgroup
 
 import (
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -34,7 +35,7 @@ const unlimited = math.MaxInt64 / 2
 
 func limits(membership, mounts string) Limits {
 	memory, cpus := uint64(unlimited), math.Inf(1)
-	eachAbove(membership, mounts, "memory", func(dir string, unified bool) {
+	for dir, unified := range upwards(membership, mounts, "memory") {
 		name := "memory.limit_in_bytes"
 		if unified {
 			name = "memory.max"
@@ -42,8 +43,10 @@ func limits(membership, mounts string) Limits {
 		if limit, err := procid.ReadNumber(filepath.Join(dir, name)); err == nil {
 			memory = min(memory, limit)
 		}
-	})
-	eachAbove(membership, mounts, "cpu", func(dir string, unified bool) { cpus = min(cpus, quota(dir, unified)) })
+	}
+	for dir, unified := range upwards(membership, mounts, "cpu") {
+		cpus = min(cpus, quota(dir, unified))
+	}
 	var l Limits
 	if memory < unlimited {
 		l.MemoryBytes = memory
@@ -78,25 +81,22 @@ func quota(dir string, unified bool) float64 {
 	return time / period
 }
 
-// eachAbove calls do with the directories of a process' cgroup and of those above it, in the
-// hierarchy of a controller of version 1, or without that in version 2. Those above what is
+// upwards are the directories of a process' cgroup and of those above it, in the hierarchy of
+// a controller of version 1, or without that in version 2: unified. Those above what is
 // mounted here cannot be seen; inside a container its own limit is that of what is mounted.
-func eachAbove(membership, mounts, controller string, do func(dir string, unified bool)) {
+func upwards(membership, mounts, controller string) iter.Seq2[string, bool] {
 	path, found := Path(membership, controller)
 	unified := !found
 	if unified {
 		controller = ""
 		path, _ = Path(membership, controller)
 	}
-	for path != "" {
-		dir, found := Dir(mounts, controller, path)
-		if !found {
-			return
+	return func(yield func(dir string, unified bool) bool) {
+		for ; path != ""; path = filepath.Dir(path) {
+			dir, found := Dir(mounts, controller, path)
+			if !found || !yield(dir, unified) || path == "/" {
+				return
+			}
 		}
-		do(dir, unified)
-		if path == "/" {
-			return
-		}
-		path = filepath.Dir(path)
 	}
 }

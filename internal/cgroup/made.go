@@ -191,16 +191,8 @@ func (m *Made) KilledForMemory(bytes uint64) bool {
 	if peak, known := m.MemoryPeak(); known && peak < bytes {
 		return false
 	}
-	text, err := os.ReadFile(m.memoryFile("memory.oom_control", "memory.events"))
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(text)) {
-		if words := strings.Fields(line); len(words) == 2 && words[0] == "oom_kill" {
-			return words[1] != "0"
-		}
-	}
-	return false
+	killed, err := procid.ReadField(m.memoryFile("memory.oom_control", "memory.events"), "oom_kill")
+	return err == nil && killed > 0
 }
 
 // Kill kills all processes of the group of version 2, if there is one, those that

@@ -33,13 +33,13 @@ type memoryFiles struct{ limit, usage, inactive string }
 // math.MaxUint64.
 func leftBelow(membership, mounts string) uint64 {
 	left := uint64(math.MaxUint64)
-	eachAbove(membership, mounts, "memory", func(dir string, unified bool) {
+	for dir, unified := range upwards(membership, mounts, "memory") {
 		files := memoryFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
 		if unified {
 			files = memoryFiles{"memory.max", "memory.current", "inactive_file"}
 		}
 		left = min(left, files.left(dir))
-	})
+	}
 	return left
 }
 
