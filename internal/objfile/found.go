@@ -6,10 +6,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-
-	"github.com/attune-hpc/attune/internal/symname"
 )
 
 // ErrAmbiguous says that a name stands for several functions or variables.
@@ -20,7 +17,7 @@ type AmbiguousError struct {
 	// Name that was asked for.
 	Name string
 	// Choices, at most [MaxMatches], in the order of addresses.
-	Choices []Found
+	Choices []Symbol
 }
 
 // maxListed is how many choices or suggestions an error lists.
@@ -43,40 +40,15 @@ func (e *AmbiguousError) Error() string {
 // Unwrap returns ErrAmbiguous.
 func (e *AmbiguousError) Unwrap() error { return ErrAmbiguous }
 
-// Found is one address with all of its names.
-type Found struct {
-	// Symbol under its best name: a global one before a weak and a local one.
-	Symbol
-	// Aliases are the other names that the query matched too, at most 64.
-	Aliases []string
-}
-
-// Display returns the demangled name.
-func (f Found) Display() string { return symname.Demangle(f.Name) }
-
 // full is a name that is not ambiguous.
-func (f Found) full() string {
+func (s Symbol) full() string {
 	switch {
-	case f.Source != "":
-		return f.Display() + "@" + f.Source
-	case f.Version != "":
-		return f.Display() + "@" + f.Version
+	case s.Source != "":
+		return s.Display() + "@" + s.Source
+	case s.Version != "":
+		return s.Display() + "@" + s.Version
 	}
-	return f.Display()
-}
-
-// maxAliases bounds the other names of one address.
-const maxAliases = 64
-
-// alias takes in another name of the same address.
-func (f *Found) alias(symbol Symbol) {
-	other := symbol.Name
-	if rank(symbol) > rank(f.Symbol) {
-		other, f.Symbol = f.Name, symbol
-	}
-	if other != f.Name && len(f.Aliases) < maxAliases && !slices.Contains(f.Aliases, other) {
-		f.Aliases = append(f.Aliases, other)
-	}
+	return s.Display()
 }
 
 // rank orders the names of one address: the default version and what other

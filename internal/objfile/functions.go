@@ -42,7 +42,7 @@ func (f *File) functions(query string) answer {
 	var symbols []Symbol
 	for _, one := range found {
 		if one.InFile && !one.IFunc() {
-			symbols = append(symbols, one.Symbol)
+			symbols = append(symbols, one)
 		}
 	}
 	if len(symbols) == 0 && len(found) > 0 && found[0].IFunc() {
@@ -53,7 +53,7 @@ func (f *File) functions(query string) answer {
 
 // indirect says how the functions are called that a resolver chooses from: by
 // custom, its name is part of theirs.
-func (f *File) indirect(resolver Found) error {
+func (f *File) indirect(resolver Symbol) error {
 	err := fmt.Errorf("%w: %s in %s is chosen at load time", ErrIndirect, resolver.Display(), f.name)
 	likely, _ := f.Lookup("*"+resolver.Name+"_*", LookupOptions{Kind: Function, Limit: maxListed})
 	var names []string

@@ -25,7 +25,8 @@ type LookupOptions struct {
 // Lookup finds what a name or pattern stands for (see [symname.Parse]), in
 // .dynsym and .symtab, and if there is no .symtab, in the separate debug file,
 // and without that in .gnu_debugdata, or what a Go program has for itself.
-// Addresses come in ascending order, each once.
+// Addresses come in ascending order, each once and under its best name: a global one
+// before a weak and a local one.
 //
 // A pattern may match any number of addresses up to the limit, beyond it
 // [ErrTooManySymbols] comes with what there is. A name stands for one address,
@@ -34,13 +35,13 @@ type LookupOptions struct {
 //
 // It looks through the tables anew each time: 10 to 25 ms for node (99 MB with
 // 250,000 symbols; BenchmarkLookup). Callers that ask often remember the answer.
-func (f *File) Lookup(query string, options LookupOptions) ([]Found, error) {
+func (f *File) Lookup(query string, options LookupOptions) ([]Symbol, error) {
 	q, err := symname.Parse(query)
 	if err != nil {
 		return nil, err
 	}
 	s := search{
-		query: q, kind: options.Kind, limit: options.Limit, byAddress: make(map[uint64]*Found),
+		query: q, kind: options.Kind, limit: options.Limit, byAddress: make(map[uint64]Symbol),
 		work: bounded.NewWork("looking through the names of "+f.name, maxLookup), names: newNames(),
 	}
 	if s.limit <= 0 || s.limit > MaxMatches {

@@ -132,7 +132,7 @@ func (i Image) lookup(name string, kind SymbolKind, suggest bool) (Symbol, error
 	if err == nil && (query.IsPattern() && found[0].Name != query.Text || len(found) > 1) {
 		err = &AmbiguousError{Name: name, Choices: found}
 	}
-	return found[0].Symbol, err
+	return found[0], err
 }
 
 // definition follows a variable of a library into the program that has a copy

@@ -4,8 +4,10 @@ package objfile
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/attune-hpc/attune/internal/bounded"
@@ -18,7 +20,7 @@ type search struct {
 	kind      SymbolKind
 	limit     int
 	grade     symname.Grade
-	byAddress map[uint64]*Found
+	byAddress map[uint64]Symbol
 	overflow  bool
 	work      *bounded.Work
 	names     *bounded.Work // that are found
@@ -92,29 +94,16 @@ func (s *search) add(symbol Symbol, grade symname.Grade) {
 		s.overflow = true
 		return
 	}
-	known := s.byAddress[symbol.Value]
-	switch {
-	case known == nil && len(s.byAddress) == s.limit:
+	switch known, ok := s.byAddress[symbol.Value]; {
+	case !ok && len(s.byAddress) == s.limit:
 		s.overflow = true
-	case known == nil:
-		s.byAddress[symbol.Value] = &Found{Symbol: symbol}
-	default:
-		known.alias(symbol)
+	case !ok || rank(symbol) > rank(known):
+		s.byAddress[symbol.Value] = symbol
 	}
 }
 
-func (s *search) result() ([]Found, error) {
-	all := make([]Found, 0, len(s.byAddress))
-	for _, found := range s.byAddress {
-		slices.Sort(found.Aliases)
-		all = append(all, *found)
-	}
-	slices.SortFunc(all, func(a, b Found) int {
-		if a.Value < b.Value {
-			return -1
-		}
-		return 1
-	})
+func (s *search) result() ([]Symbol, error) {
+	all := slices.SortedFunc(maps.Values(s.byAddress), func(a, b Symbol) int { return cmp.Compare(a.Value, b.Value) })
 	if s.overflow {
 		return all, fmt.Errorf("%w: more than %d match %q, or their names have more than %d bytes; narrow it down",
 			ErrTooManySymbols, s.limit, s.query.Text, maxFoundNames)
@@ -127,9 +116,9 @@ func (s *search) result() ([]Found, error) {
 
 // oneOf refuses a name that stands for several things. As for the linker, old
 // versions give way to the default one and local symbols to a global one.
-func oneOf(name string, all []Found) ([]Found, error) {
-	all = prefer(all, func(f Found) bool { return f.Default })
-	all = prefer(all, func(f Found) bool { return f.Bind != elf.STB_LOCAL })
+func oneOf(name string, all []Symbol) ([]Symbol, error) {
+	all = prefer(all, func(s Symbol) bool { return s.Default })
+	all = prefer(all, func(s Symbol) bool { return s.Bind != elf.STB_LOCAL })
 	for _, other := range all[1:] {
 		// Constructors and destructors have several symbols of one name.
 		if other.Name == all[0].Name || other.Display() != all[0].Display() {
@@ -140,9 +129,9 @@ func oneOf(name string, all []Found) ([]Found, error) {
 }
 
 // prefer keeps what is better, if there is any.
-func prefer(all []Found, better func(Found) bool) []Found {
+func prefer(all []Symbol, better func(Symbol) bool) []Symbol {
 	if !slices.ContainsFunc(all, better) {
 		return all
 	}
-	return slices.DeleteFunc(all, func(f Found) bool { return !better(f) })
+	return slices.DeleteFunc(all, func(s Symbol) bool { return !better(s) })
 }

@@ -2,7 +2,11 @@
 
 package objfile
 
-import "debug/elf"
+import (
+	"debug/elf"
+
+	"github.com/attune-hpc/attune/internal/symname"
+)
 
 // SymbolKind says what a symbol must be.
 type SymbolKind int
@@ -54,6 +58,9 @@ type Symbol struct {
 // IFunc says that the value is the address of a resolver that chooses the
 // function at load time, not that of the function.
 func (s Symbol) IFunc() bool { return s.Type == elf.STT_GNU_IFUNC }
+
+// Display returns the demangled name.
+func (s Symbol) Display() string { return symname.Demangle(s.Name) }
 
 // Is says whether the symbol is of a kind.
 func (s Symbol) Is(kind SymbolKind) bool {

@@ -52,7 +52,7 @@ func mustFunction(t testing.TB, f *objfile.File, info *dwarfinfo.Info, name stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	function, err := info.Function(found[0].Symbol)
+	function, err := info.Function(found[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestSplit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := info.Function(found[0].Symbol); !errors.Is(err, dwarfinfo.ErrUnsupported) {
+	if _, err := info.Function(found[0]); !errors.Is(err, dwarfinfo.ErrUnsupported) {
 		t.Error(err)
 	}
 	if _, err := info.Variable("global_sendwork.ntuples"); !errors.Is(err, dwarfinfo.ErrUnsupported) {
@@ -252,7 +252,7 @@ func FuzzInfo(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if function, err := info.Function(found[0].Symbol); err == nil {
+		if function, err := info.Function(found[0]); err == nil {
 			function.Path("list->next->table[1][2]")
 		}
 		info.Variable("global_sendwork.head->next->flags")

@@ -56,12 +56,12 @@ func (i *Info) Variable(path string) (a Access, err error) {
 	if err != nil {
 		return a, err
 	}
-	symbol := found[0].Symbol
+	symbol := found[0]
 	a = Access{Symbol: symbol, ThreadLocal: symbol.Type == elf.STT_TLS, Offsets: []int64{0}}
 	if !symbol.Is(objfile.Variable) && !a.ThreadLocal || len(found) > 1 {
 		return a, fmt.Errorf("%w: %s is no variable", ErrNotFound, name)
 	}
-	if a.Type, err = i.variableType(found[0]); err != nil {
+	if a.Type, err = i.variableType(symbol); err != nil {
 		return a, err
 	}
 	err = a.follow(steps)
@@ -87,24 +87,23 @@ func (f Function) Path(path string) (a Access, err error) {
 	return a, err
 }
 
-// TypeOf is the type of a variable that Lookup has found. [ErrNotFound], or
-// [ErrUnsupported].
-func (i *Info) TypeOf(found objfile.Found) (t Type, err error) {
+// TypeOf is the type of a variable. [ErrNotFound], or [ErrUnsupported].
+func (i *Info) TypeOf(variable objfile.Symbol) (t Type, err error) {
 	i.begin()
 	defer func() { err = i.done(err) }()
 	defer guard(&err)
-	return i.variableType(found)
+	return i.variableType(variable)
 }
 
 // variableType finds the entry of a variable by its names and its address.
-func (i *Info) variableType(found objfile.Found) (t Type, err error) {
-	plain := found.Display()
+func (i *Info) variableType(variable objfile.Symbol) (t Type, err error) {
+	plain := variable.Display()
 	if at := strings.LastIndex(plain, "::"); at >= 0 {
 		plain = plain[at+2:]
 	}
 	var entry *dwarf.Entry
 	err = i.walk(i.data.Reader(), func(_, e *dwarf.Entry) bool {
-		if e.Tag == dwarf.TagVariable && i.isAt(e, found.Symbol) && i.named(e, plain, found.Name) {
+		if e.Tag == dwarf.TagVariable && i.isAt(e, variable) && i.named(e, plain, variable.Name) {
 			entry = e
 		}
 		return entry == nil
@@ -113,7 +112,7 @@ func (i *Info) variableType(found objfile.Found) (t Type, err error) {
 	case err != nil:
 		return t, err
 	case entry == nil:
-		return t, fmt.Errorf("%w: variable %s in %s", ErrNotFound, found.Display(), i.file.Name())
+		return t, fmt.Errorf("%w: variable %s in %s", ErrNotFound, variable.Display(), i.file.Name())
 	}
 	return i.typeOf(entry)
 }
@@ -220,6 +219,6 @@ func TypeOfVariable(image objfile.Image, variable objfile.Symbol) (Type, bool) {
 	if err != nil {
 		return Type{}, false
 	}
-	t, err := info.TypeOf(objfile.Found{Symbol: variable})
+	t, err := info.TypeOf(variable)
 	return t, err == nil && t.Kind != Other
 }

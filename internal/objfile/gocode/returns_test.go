@@ -47,7 +47,7 @@ func mustFind(t testing.TB, f *objfile.File, name string) objfile.Symbol {
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%s: %+v, %v", name, found, err)
 	}
-	return found[0].Symbol
+	return found[0]
 }
 
 // TestReturns compares with the toolchain's own disassembler.

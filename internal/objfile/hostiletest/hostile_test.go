@@ -123,10 +123,7 @@ func TestHostileNames(t *testing.T) {
 
 func lookup(query string) func(*objfile.File) error {
 	return func(f *objfile.File) error {
-		found, err := f.Lookup(query, objfile.LookupOptions{})
-		if err == nil && len(found[0].Aliases) > 64 {
-			return errors.New("more than 64 aliases")
-		}
+		_, err := f.Lookup(query, objfile.LookupOptions{})
 		return err
 	}
 }
