@@ -7,12 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -144,31 +145,41 @@ func planParameter(_ context.Context, r *actuate.Request) (*actuate.Plan, error)
 	return planEntry(r, found, action, say)
 }
 
-// widthOf is the size of a parameter, bytes, by its number among those of its
-// class; 0 where nothing tells. Debug information knows what does not exist.
+// widthOf is the size of the parameter, bytes, that is in a register, by its number among
+// those of its kind; 0 where nothing tells. Debug information knows what does not exist.
 func widthOf(found objfile.Resolved, number int, real bool) (int, error) {
 	f, known := signature(found)
 	if !known {
 		return 0, nil
 	}
-	wanted, n := dwarfinfo.InInteger, 0
-	if real {
-		wanted = dwarfinfo.InSSE
-	}
+	const addressBytes = 8
+	var there []string
 	for _, p := range f.Parameters {
-		if p.Class != wanted {
-			continue
+		registers := p.General
+		if real {
+			registers = p.Vector
 		}
-		if n == number {
+		for _, register := range registers {
+			there = append(there, fmt.Sprintf("%d (%s)", register, p.Name))
+		}
+		switch {
+		case !slices.Contains(registers, number):
+		case len(p.General)+len(p.Vector) > 1: // a structure, of which the register has some members
+			return 0, nil
+		case p.ByAddress():
+			return addressBytes, nil
+		default:
 			return int(p.Type.Size), nil
 		}
-		n++
 	}
 	kind := "integer or address"
 	if real {
 		kind = "floating-point"
 	}
-	return 0, fmt.Errorf("%w: %s has %d %s parameters", access.ErrRefused, found.Symbol.Name, n, kind)
+	if len(there) == 0 {
+		return 0, fmt.Errorf("%w: no register has a %s parameter of %s", access.ErrRefused, kind, found.Symbol.Name)
+	}
+	return 0, fmt.Errorf("%w: no register has %s parameter %d of %s; there are %s", access.ErrRefused, kind, number, found.Symbol.Name, strings.Join(there, ", "))
 }
 
 // compared is how many bytes of a parameter are compared. The upper half of a

@@ -91,12 +91,6 @@ func (r *nameReader) capture(a dwarfinfo.Access) (*attunev1.Capture, error) {
 	return c, err
 }
 
-// Registers of parameters in their order.
-var (
-	integerRegisters = []string{"rdi", "rsi", "rdx", "rcx", "r8", "r9"}
-	vectorRegisters  = []string{"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7"}
-)
-
 // parameter says where a parameter is by the calling convention: debug
 // information on its location is about the code after the entry.
 func parameter(p dwarfinfo.Parameter) (*attunev1.Capture_Parameter, error) {
@@ -105,17 +99,12 @@ func parameter(p dwarfinfo.Parameter) (*attunev1.Capture_Parameter, error) {
 		return nil, fmt.Errorf("%w: it is passed on the stack", errNames)
 	case p.Class == dwarfinfo.Unknown:
 		return nil, fmt.Errorf("%w: the debug information does not say how it is passed", errNames)
-	case len(p.Registers) != 1 || p.Type.Kind == dwarfinfo.Aggregate:
+	}
+	numbers := slices.Concat(p.General, p.Vector)
+	if len(numbers) != 1 || p.Type.Kind == dwarfinfo.Aggregate {
 		return nil, fmt.Errorf("%w: it is a structure passed by value, in registers", errNames)
 	}
-	at := slices.Index(integerRegisters, p.Registers[0])
-	if p.Class == dwarfinfo.InSSE {
-		at = slices.Index(vectorRegisters, p.Registers[0])
-	}
-	if at < 0 {
-		return nil, fmt.Errorf("%w: it is in %s", errNames, p.Registers[0])
-	}
-	return &attunev1.Capture_Parameter{Parameter: uint32(at)}, nil
+	return &attunev1.Capture_Parameter{Parameter: uint32(numbers[0])}, nil
 }
 
 // typeOf is a type of the source as captures know it.

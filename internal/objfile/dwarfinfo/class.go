@@ -4,6 +4,7 @@ package dwarfinfo
 
 import (
 	"debug/dwarf"
+	"slices"
 
 	"github.com/attune-hpc/attune/internal/bounded"
 )
@@ -11,95 +12,89 @@ import (
 // Class says how a parameter is passed.
 type Class int
 
-// Classes of parameters, after the System V ABI for x86-64, section 3.2.3.
+// Classes of parameters.
 const (
 	// Unknown: the debug information does not say, and neither is it known
 	// for the parameters that follow.
 	Unknown Class = iota
-	// InInteger: in general registers, one or two.
-	InInteger
-	// InSSE: in the low part of vector registers, one or two.
-	InSSE
-	// InBoth: the first eight bytes in one kind, the others in the other.
-	InBoth
+	// InRegisters: in one or two.
+	InRegisters
 	// InMemory: on the stack.
 	InMemory
 )
 
-// Names of the registers in the order of use.
-var (
-	integerRegisters = [...]string{"rdi", "rsi", "rdx", "rcx", "r8", "r9"}
-	vectorRegisters  = [...]string{"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7"}
+// part is how eight bytes are passed, after the System V ABI for x86-64, section 3.2.3.
+type part int
+
+const (
+	unknown part = iota
+	integer      // in a general register
+	sse          // in the low part of a vector register
+	memory       // on the stack, with all the others
 )
+
+// Registers that parameters are passed in.
+const integerRegisters, vectorRegisters = 6, 8
 
 const eightbyte = 8
 
-// allocator hands registers and stack out in the order of parameters.
+// allocator hands registers out in the order of parameters.
 type allocator struct {
 	integers, vectors int
-	stack             int64
 	lost              bool // after a parameter of unknown class
-	scalars           bool // what is known are single values: of Go, which spreads others over registers
+	language          int64
 }
 
 // place says where a parameter is at the function's first instruction.
 func (a *allocator) place(p *Parameter) {
 	parts := classify(p.Type)
-	if a.lost || parts == nil || a.scalars && p.Type.Kind == Aggregate {
+	if a.lost || parts == nil || a.language == languageGo && p.Type.Kind == Aggregate { // which Go spreads over registers
 		a.lost, p.Class = true, Unknown
 		return
 	}
-	integers, vectors := count(parts, InInteger), count(parts, InSSE)
-	fits := a.integers+integers <= len(integerRegisters) && a.vectors+vectors <= len(vectorRegisters)
-	if parts[0] == InMemory || !fits {
-		p.Class, p.StackOffset = InMemory, a.stack+eightbyte // above the return address
-		a.stack += max((p.Type.Size+eightbyte-1)&^(eightbyte-1), eightbyte)
-		a.lost = p.Type.Kind == LongDouble || p.Type.Size > 2*eightbyte // may be aligned further
+	integers, vectors := count(parts, integer), count(parts, sse)
+	fits := a.integers+integers <= integerRegisters && a.vectors+vectors <= vectorRegisters
+	if parts[0] == memory || !fits {
+		p.Class = InMemory
+		// Others than C may pass the address of a large value, in a register.
+		a.lost = p.Type.Size > 2*eightbyte && !slices.Contains(languagesOfC, a.language)
 		return
 	}
-	for _, part := range parts {
-		if part == InInteger {
-			p.Registers = append(p.Registers, integerRegisters[a.integers])
-			a.integers++
-		} else {
-			p.Registers = append(p.Registers, vectorRegisters[a.vectors])
-			a.vectors++
-		}
+	p.Class = InRegisters
+	for range integers {
+		p.General = append(p.General, a.integers)
+		a.integers++
 	}
-	switch {
-	case vectors == 0:
-		p.Class = InInteger
-	case integers == 0:
-		p.Class = InSSE
-	default:
-		p.Class = InBoth
+	for range vectors {
+		p.Vector = append(p.Vector, a.vectors)
+		a.vectors++
 	}
 }
 
-func count(parts []Class, class Class) (n int) {
-	for _, part := range parts {
-		if part == class {
+func count(parts []part, wanted part) (n int) {
+	for _, one := range parts {
+		if one == wanted {
 			n++
 		}
 	}
 	return n
 }
 
-// classify gives the class of each eight bytes; nil if it is not known.
-func classify(t Type) []Class {
+// classify says how each eight bytes are passed; nil if it is not known.
+func classify(t Type) []part {
 	switch t.Kind {
 	case Integer:
 		if t.Size > eightbyte { // __int128
-			return []Class{InInteger, InInteger}
+			return []part{integer, integer}
 		}
-		return []Class{InInteger}
+		return []part{integer}
 	case Pointer:
-		return []Class{InInteger}
+		return []part{integer}
 	case Float:
-		return []Class{InSSE}
+		return []part{sse}
 	case LongDouble:
-		if t.Size == 16 && t.Name != "_Float128" && t.Name != "__float128" {
-			return []Class{InMemory}
+		if t.Size == 16 && t.dwarf.Common().Name == "long double" { // _Float128 is in a vector register
+			return []part{memory}
 		}
 		return nil
 	case Aggregate:
@@ -110,25 +105,23 @@ func classify(t Type) []Class {
 
 // classifyAggregate: up to 16 bytes go in registers, each half by what is in
 // it; a class that cannot be copied plainly goes by address.
-func classifyAggregate(t Type) []Class {
+func classifyAggregate(t Type) []part {
 	switch {
 	case t.passing == byAddress:
-		return []Class{InInteger}
+		return []part{integer}
 	case t.passing == untold:
 		return nil
 	case t.Size > 2*eightbyte:
-		return []Class{InMemory}
+		return []part{memory}
 	case t.Size == 0:
 		return nil
 	}
-	parts := make([]Class, (t.Size+eightbyte-1)/eightbyte)
+	parts := make([]part, (t.Size+eightbyte-1)/eightbyte)
 	if !merge(parts, t, 0, bounded.NewWork("classifying "+t.Name, maxMerges)) {
 		return nil
 	}
-	for _, part := range parts {
-		if part == Unknown {
-			return nil
-		}
+	if slices.Contains(parts, unknown) {
+		return nil
 	}
 	return parts
 }
@@ -138,19 +131,22 @@ const maxMerges = 4096
 
 // merge enters what lies at an offset: an integer makes its eight bytes
 // integer whatever else is in them.
-func merge(parts []Class, t Type, offset int64, work *bounded.Work) bool {
+func merge(parts []part, t Type, offset int64, work *bounded.Work) bool {
 	if work.Spend(1) != nil || offset < 0 || t.Size <= 0 || offset+t.Size > int64(len(parts))*eightbyte {
 		return false
+	}
+	if single := t.Kind == Integer || t.Kind == Pointer || t.Kind == Float; single && offset%t.Size != 0 {
+		return false // packed: then all of it is on the stack
 	}
 	switch t.Kind {
 	case Integer, Pointer:
 		for at := offset / eightbyte; at <= (offset+t.Size-1)/eightbyte; at++ {
-			parts[at] = InInteger
+			parts[at] = integer
 		}
 		return true
 	case Float:
-		if at := offset / eightbyte; parts[at] == Unknown {
-			parts[at] = InSSE
+		if at := offset / eightbyte; parts[at] == unknown {
+			parts[at] = sse
 		}
 		return true
 	case Aggregate:
@@ -167,7 +163,7 @@ func merge(parts []Class, t Type, offset int64, work *bounded.Work) bool {
 	return false
 }
 
-func mergeFields(parts []Class, t Type, offset int64, work *bounded.Work) bool {
+func mergeFields(parts []part, t Type, offset int64, work *bounded.Work) bool {
 	s := t.dwarf.(*dwarf.StructType) // that is what an Aggregate is
 	for _, f := range s.Field {
 		if f.BitSize != 0 || !merge(parts, describe(f.Type), offset+f.ByteOffset, work) {

@@ -28,14 +28,19 @@ type Parameter struct {
 	Type Type
 	// Class says how it is passed, on x86-64; Unknown elsewhere.
 	Class Class
-	// Registers that hold it, by their full names, the low half first.
-	Registers []string
-	// StackOffset in bytes from the stack pointer, for InMemory.
-	StackOffset int64
+	// General and Vector are the registers that hold it, by their numbers, from 0, among
+	// those of their kind that parameters are passed in: rdi, rsi, …, and xmm0, xmm1, ….
+	General, Vector []int
 }
+
+// ByAddress says that its register holds the address of an object of C++.
+func (p Parameter) ByAddress() bool { return p.Class == InRegisters && p.Type.passing == byAddress }
 
 // languageGo is Go's DW_AT_language.
 const languageGo = 0x16
+
+// languagesOfC are C and C++ in their versions, of the same attribute.
+var languagesOfC = []int64{0x01, 0x02, 0x04, 0x0c, 0x19, 0x1a, 0x1d, 0x21, 0x2a, 0x2b, 0x2c, 0x3a, 0x3e}
 
 // maxParameters bounds what is read of a function.
 const maxParameters = 256
@@ -80,7 +85,7 @@ func (i *Info) Function(symbol objfile.Symbol) (f Function, err error) {
 	}
 	if i.file.Machine() == elf.EM_X86_64 {
 		language, _ := unit.Val(dwarf.AttrLanguage).(int64)
-		f.assign(language == languageGo)
+		f.assign(language)
 	}
 	return f, nil
 }
@@ -131,15 +136,15 @@ func (i *Info) parameters(function *dwarf.Entry) (parameters []Parameter, err er
 	return nil, fmt.Errorf("%w: more than %d parameters", ErrUnsupported, maxParameters)
 }
 
-// assign gives registers and stack to the parameters. A large result takes the
+// assign gives registers to the parameters. A large result takes the
 // first register for the address of where it goes.
-func (f *Function) assign(isGo bool) {
-	a := allocator{scalars: isGo}
+func (f *Function) assign(language int64) {
+	a := allocator{language: language}
 	switch result := f.Result; result.Kind {
 	case Aggregate:
 		parts := classify(result)
 		a.lost = parts == nil
-		if result.passing == byAddress || !a.lost && parts[0] == InMemory {
+		if result.passing == byAddress || !a.lost && parts[0] == memory {
 			a.integers++
 		}
 	case Array:

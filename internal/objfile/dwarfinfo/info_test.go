@@ -62,9 +62,20 @@ func mustFunction(t testing.TB, f *objfile.File, info *dwarfinfo.Info, name stri
 // place is where a parameter is, in a word.
 func place(p dwarfinfo.Parameter) string {
 	if p.Class == dwarfinfo.InMemory {
-		return fmt.Sprintf("%s: stack+%d", p.Name, p.StackOffset)
+		return p.Name + ": stack"
 	}
-	return fmt.Sprintf("%s: %v", p.Name, p.Registers)
+	return fmt.Sprintf("%s: %v", p.Name, registers(p))
+}
+
+// registers are the names of those that hold a parameter.
+func registers(p dwarfinfo.Parameter) (names []string) {
+	for _, n := range p.General {
+		names = append(names, []string{"rdi", "rsi", "rdx", "rcx", "r8", "r9"}[n])
+	}
+	for _, n := range p.Vector {
+		names = append(names, fmt.Sprintf("xmm%d", n))
+	}
+	return names
 }
 
 // TestInfo reads the same from both versions of DWARF, compressed, and from a
@@ -100,6 +111,32 @@ func TestInfo(t *testing.T) {
 	}
 }
 
+// TestPassedOnStack: what is on the stack takes no register from those behind it. Where that
+// is not known, nothing is said of them.
+func TestPassedOnStack(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("registers are those of x86-64")
+	}
+	f, info := mustInfo(t, targets.Build(t, "testdata/passed.c", "-g", "-mavx", "-Wno-psabi"))
+	behind := []string{"s: stack", "n: [rdi]", "x: [xmm0]"}
+	unknown := []string{"s: []", "n: []", "x: []"}
+	for function, want := range map[string][]string{
+		"large": behind, "extended": behind, "aligned": behind, "array": behind,
+		"no_room": {
+			"a: [rdi]", "b: [rsi]", "c: [rdx]", "d: [rcx]", "e: [r8]", "s: stack", "i: stack", "n: [r9]",
+		},
+		"unaligned": unknown, "vector": unknown, "integers": unknown, "quadruple": unknown,
+	} {
+		var got []string
+		for _, p := range mustFunction(t, f, info, function).Parameters {
+			got = append(got, place(p))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", function, diff)
+		}
+	}
+}
+
 func checkParameters(t *testing.T, all dwarfinfo.Function) {
 	t.Helper()
 	var got []string
@@ -108,7 +145,7 @@ func checkParameters(t *testing.T, all dwarfinfo.Function) {
 	}
 	want := []string{
 		"a: [rdi]", "b: [xmm0]", "list: [rsi]", "c: [rdx]", "d: [xmm1]", "p: [xmm2 xmm3]", "m: [rcx xmm4]",
-		"text: [r8]", "last: [r9]", "big: stack+8", "stacked: []",
+		"text: [r8]", "last: [r9]", "big: stack", "stacked: stack",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

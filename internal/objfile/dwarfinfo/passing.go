@@ -82,9 +82,19 @@ func (c classes) passingOfPart(part *dwarf.Entry, depth int) passing {
 	if isVirtual(part) {
 		return byAddress
 	}
-	e := c.referred(part, dwarf.TagTypedef, dwarf.TagConstType, dwarf.TagVolatileType, dwarf.TagArrayType)
-	if e == nil {
-		return plainly
+	const attrVector dwarf.Attr = 0x2107 // DW_AT_GNU_vector
+	e := part
+	for range maxDepth {
+		e = c.referred(e, dwarf.TagTypedef, dwarf.TagConstType, dwarf.TagVolatileType)
+		switch {
+		case e == nil:
+			return plainly
+		case e.Val(attrVector) != nil:
+			return untold // in one register, if the processor has such
+		}
+		if e.Tag != dwarf.TagArrayType {
+			break
+		}
 	}
 	switch e.Tag {
 	case dwarf.TagStructType, dwarf.TagClassType, dwarf.TagUnionType:

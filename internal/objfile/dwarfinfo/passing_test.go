@@ -60,7 +60,7 @@ func TestClassesOfOtherCompilers(t *testing.T) {
 	for path, want := range map[string]string{marked: "[rsi] [rdx]", strict: "[] []", other: "[] []"} {
 		f, info := mustInfo(t, path)
 		p := mustFunction(t, f, info, "all").Parameters
-		if got := fmt.Sprint(p[1].Registers, p[2].Registers); got != want {
+		if got := fmt.Sprint(registers(p[1]), registers(p[2])); got != want {
 			t.Errorf("%s: destroyed and defaulted are in %s, want %s", filepath.Base(path), got, want)
 		}
 	}
