@@ -56,7 +56,6 @@ func (h *host) capturesOf(spec *attunev1.MeasurePoint) (captures, error) {
 	if err != nil {
 		return c, err
 	}
-	path, pathErr := programOf(h.process)
 	for i := range c.program.Captures {
 		one := &c.program.Captures[i]
 		if one.Source != capture.SourceGlobal {
@@ -72,7 +71,7 @@ func (h *host) capturesOf(spec *attunev1.MeasurePoint) (captures, error) {
 		c.globals = append(c.globals, found.Address)
 		// The program itself is never unloaded. What is read has to be inside.
 		first := int64(one.Dereference[0])
-		one.StaysMapped = pathErr == nil && path == found.Image.Path && first >= 0 && uint64(first)+8 <= found.Symbol.Size
+		one.StaysMapped = found.Image.Main() && first >= 0 && uint64(first)+8 <= found.Symbol.Size
 	}
 	return c, nil
 }

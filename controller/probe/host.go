@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -65,11 +64,6 @@ var (
 // image, is no more.
 func ended(process Process, err error) bool {
 	return errors.Is(err, procid.ErrGone) || errors.Is(err, unix.ESRCH) || err != nil && !process.Alive()
-}
-
-// programOf returns the path of the executable of a process.
-func programOf(process Process) (string, error) {
-	return os.Readlink(fmt.Sprintf("/proc/%d/exe", process.PID()))
 }
 
 // safePointTimeout bounds how long placing waits for a process to come to a hook.

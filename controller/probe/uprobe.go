@@ -81,22 +81,19 @@ const expectedAhead = 4
 // has ended: other programs would pay for those. What a process counted that
 // turns out not to belong is never asked for.
 func (u *uprobes) expectMore(loaded *uprobe.Uprobes, point uint16, images []objfile.Image, attachments []heldAttachment) {
-	program, err := programOf(u.process)
-	uid, userErr := procid.UserID(u.process.PID())
-	if err != nil || userErr != nil {
-		return // it has ended
+	uid, err := procid.UserID(u.process.PID())
+	i := slices.IndexFunc(images, objfile.Image.Main)
+	if err != nil || i < 0 {
+		return // it has ended, or its file cannot be opened any more
 	}
-	i := slices.IndexFunc(images, func(image objfile.Image) bool { return image.Path == program })
-	if i < 0 {
-		return // its file cannot be opened any more
-	}
-	e := uprobe.Expectation{Device: images[i].Device, Inode: images[i].Inode, UID: uid, Point: point}
+	program := images[i]
+	e := uprobe.Expectation{Device: program.Device, Inode: program.Inode, UID: uid, Point: point}
 	if err := loaded.Expect(e, expectedAhead); err != nil {
 		u.log.Debug("processes are not expected", "point", point, "error", err)
 		return
 	}
 	for _, a := range attachments {
-		if a.Path() != program {
+		if a.Path() != program.Path {
 			continue
 		}
 		if again, ok := a.hold(); ok {
