@@ -3,6 +3,7 @@
 package stack
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -60,7 +61,7 @@ func rowsOf(file *objfile.File, base uint64) (rows []uprobe.Row, size int, err e
 	if err := callframe.Each(section, address, func(e callframe.Entry) { entries = append(entries, e) }); err != nil {
 		return nil, len(section), err
 	}
-	slices.SortFunc(entries, func(x, y callframe.Entry) int { return compare(x.Start, y.Start) })
+	slices.SortFunc(entries, func(x, y callframe.Entry) int { return cmp.Compare(x.Start, y.Start) })
 	for _, e := range entries {
 		b.entry(e)
 	}
@@ -68,16 +69,6 @@ func rowsOf(file *objfile.File, base uint64) (rows []uprobe.Row, size int, err e
 		return nil, len(section), errMuch
 	}
 	return b.rows, len(section), nil
-}
-
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // builder puts the rows of entries behind one another.

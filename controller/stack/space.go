@@ -3,6 +3,7 @@
 package stack
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -45,7 +46,7 @@ type place struct{ device, inode, bias uint64 }
 
 func placeOf(i objfile.Image) place { return place{i.Device, i.Inode, i.Bias} }
 
-func byAddress(a, b *object) int { return compare(a.image.Start, b.image.Start) }
+func byAddress(a, b *object) int { return cmp.Compare(a.image.Start, b.image.Start) }
 
 // overlaps says whether an object has addresses in common with one of those that are
 // mapped, in the order of addresses.
