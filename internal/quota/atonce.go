@@ -36,10 +36,3 @@ func (a *AtOnce[K]) Leave(who K) {
 		delete(a.open, who)
 	}
 }
-
-// Open is how many places somebody has.
-func (a *AtOnce[K]) Open(who K) int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.open[who]
-}
