@@ -17,7 +17,7 @@ import (
 // until Close.
 type File struct {
 	symbols
-	failures
+	failure
 
 	file      *os.File
 	key       fileKey

@@ -39,33 +39,28 @@ func (k *keptTable[T]) get(read func() (*T, error)) (*T, error) {
 // nothing but the time that it takes.
 func isFinal(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrUnsupported) }
 
-// failures remembers what of a file cannot be read. A Cache knows files by device,
-// inode, size and times, so another version of one is tried anew.
-type failures struct {
+// failure remembers why the debug information of a file cannot be read. A Cache knows files
+// by device, inode, size and times, so another version of one is tried anew.
+type failure struct {
 	mu  sync.Mutex // a leaf lock
-	all map[string]error
+	err error
 }
 
-// GivenUp is why a part of the file could not be read before; nil: nobody tried, or
+// GivenUp is why the debug information could not be read before; nil: nobody tried, or
 // it could.
-func (g *failures) GivenUp(what string) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.all[what]
+func (f *failure) GivenUp() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
 }
 
 // GiveUp returns the error, and remembers it if it is the file's fault
-// ([ErrCorrupt], [ErrUnsupported]): to find that out again may take seconds. what is one
-// of a few constants.
-func (g *failures) GiveUp(what string, err error) error {
-	if !isFinal(err) {
-		return err
+// ([ErrCorrupt], [ErrUnsupported]): to find that out again may take seconds.
+func (f *failure) GiveUp(err error) error {
+	if isFinal(err) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.err = err
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.all == nil {
-		g.all = make(map[string]error)
-	}
-	g.all[what] = err
 	return err
 }

@@ -56,7 +56,7 @@ func Open(f *objfile.File) (*Info, error) {
 		defer func() { _ = debug.Close() }() // read only
 		source = debug
 	}
-	if err := f.GivenUp(giveUp); err != nil {
+	if err := f.GivenUp(); err != nil {
 		return nil, err
 	}
 	i := &Info{file: f, total: bounded.NewWork("all look-ups in "+f.Name(), maxTotal), types: newTypes(f.Name())}
@@ -66,9 +66,6 @@ func Open(f *objfile.File) (*Info, error) {
 	}
 	return i, nil
 }
-
-// giveUp names this package's part of a file.
-const giveUp = "debug information"
 
 // begin starts a look-up.
 func (i *Info) begin() { i.work = bounded.NewWork("a look-up in "+i.file.Name(), maxWork) }
@@ -80,7 +77,7 @@ func (i *Info) done(err error) error {
 		return errors.Join(err, fmt.Errorf("%w: %w", ErrUnsupported, spent))
 	}
 	if errors.Is(err, bounded.ErrLimit) {
-		return i.file.GiveUp(giveUp, fmt.Errorf("%w: %w: %w", ErrUnsupported, objfile.ErrUnsupported, err))
+		return i.file.GiveUp(fmt.Errorf("%w: %w: %w", ErrUnsupported, objfile.ErrUnsupported, err))
 	}
 	return err
 }
