@@ -15,8 +15,6 @@ type Image struct {
 	Path string
 	// Device and Inode as the maps file tells them.
 	Device, Inode uint64
-	// Deleted says that the file has no name any more.
-	Deleted bool
 	// Bias is added to a virtual address of the file to get the address in
 	// the process; 0 for programs at fixed addresses.
 	Bias uint64

@@ -36,7 +36,7 @@ func TestParseMaps(t *testing.T) {
 	code.Start, code.End, code.Offset, code.Exec = 0x55d5c0a02000, 0x55d5c0a07000, 0x2000, true
 	shared := objfile.Mapping{
 		Start: 0x7f0000000000, End: 0x7f0000001000, Offset: 0x1000, Device: device, Inode: 77, Path: "/tmp/with blank\nand line",
-		Deleted: true, Read: true, Write: true, Exec: true,
+		Read: true, Write: true, Exec: true,
 	}
 	want := []objfile.Mapping{
 		text, code,
@@ -112,7 +112,7 @@ func FuzzParseMaps(f *testing.F) {
 			return
 		}
 		for _, m := range mappings {
-			if m.Start > m.End || m.Inode == 0 && m.Deleted {
+			if m.Start > m.End {
 				t.Errorf("accepted %+v", m)
 			}
 		}
@@ -148,7 +148,7 @@ func TestResolve(t *testing.T) {
 			}
 			for name, want := range p.addresses {
 				got, err := objfile.Resolve(p.pid, "program", name, objfile.Any)
-				if err != nil || got.Address != want || got.Image.Deleted != test.remove {
+				if err != nil || got.Address != want {
 					t.Errorf("%s: %x, %v, the program tells %x", name, got.Address, err, want)
 				}
 			}
@@ -267,7 +267,7 @@ func TestReplacedFile(t *testing.T) {
 	switch {
 	case errors.Is(err, objfile.ErrNoObject):
 		// Without privileges there is no way to the file.
-	case err != nil || after.Address != before.Address || !after.Image.Deleted:
+	case err != nil || after.Address != before.Address:
 		t.Errorf("resolved %+v, %v; before %+v", after, err, before)
 	}
 }

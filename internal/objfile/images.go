@@ -100,7 +100,7 @@ func namedAsLibrary(path string) bool {
 
 func (c *Cache) image(pid int, m Mapping) (Image, error) {
 	image := Image{
-		Path: m.Path, Device: m.Device, Inode: m.Inode, Deleted: m.Deleted,
+		Path: m.Path, Device: m.Device, Inode: m.Inode,
 		pid: pid, mapping: m, cache: c,
 	}
 	file, err := image.Open()

@@ -27,8 +27,6 @@ type Inspection struct {
 	Interpreter string
 	// Machine that an ELF file is built for.
 	Machine elf.Machine
-	// PIE says that an ELF program is position-independent.
-	PIE bool
 	// Privileged says whether the kernel would start it in secure mode.
 	Privileged Privileged
 	// Script is set for KindScript.
@@ -150,7 +148,6 @@ func (i *Inspection) inspectELF(file *os.File) {
 		i.Kind, i.Detail = KindCorrupt, err.Error()
 		return
 	}
-	i.PIE = f.Type() == elf.ET_DYN
 	i.Kind = i.elfKind(&f)
 }
 

@@ -36,12 +36,10 @@ type Mapping struct {
 	Offset uint64
 	// Device as in stat(2) and Inode name the file; 0 where none is mapped.
 	Device, Inode uint64
-	// Path of the file at the time it was mapped or last renamed. Where none is
+	// Path of the file at the time it was mapped or last renamed, without " (deleted)". Where none is
 	// mapped, what the kernel calls it ("[heap]", "[stack]", "[vdso]",
 	// "[anon:NAME]"), or nothing.
 	Path string
-	// Deleted says that the file has no name any more.
-	Deleted bool
 	// Read, Write and Exec are the permissions.
 	Read, Write, Exec bool
 	// Private says that stores are this process's own.
@@ -163,7 +161,7 @@ func parseMapping(line []byte) (Mapping, error) {
 	}
 	if inode != 0 {
 		name := strings.ReplaceAll(string(bytes.TrimLeft(rest, " ")), `\012`, "\n")
-		m.Path, m.Deleted = strings.CutSuffix(name, " (deleted)")
+		m.Path = strings.TrimSuffix(name, " (deleted)")
 	}
 	return m, nil
 }

@@ -37,12 +37,7 @@ type Resolved struct {
 // variable of which the program has a copy (R_*_COPY) is found there, whatever
 // object was asked for.
 func Resolve(pid int, object, symbol string, kind SymbolKind) (Resolved, error) {
-	return (*Cache)(nil).Resolve(pid, object, symbol, kind)
-}
-
-// Resolve is the package's Resolve with files kept open in the cache.
-func (c *Cache) Resolve(pid int, object, symbol string, kind SymbolKind) (Resolved, error) {
-	images, err := c.Images(pid)
+	images, err := Images(pid)
 	if err != nil {
 		return Resolved{}, err
 	}
