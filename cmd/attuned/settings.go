@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -196,7 +197,14 @@ func mergeFile(v *viper.Viper, path string) error {
 		return err
 	}
 	defer file.Close()
-	return v.MergeConfig(file)
+	content, err := io.ReadAll(file)
+	if err == nil {
+		err = values.OneDocument(content)
+	}
+	if err != nil {
+		return err
+	}
+	return v.MergeConfig(bytes.NewReader(content))
 }
 
 func fromViper(v *viper.Viper) (s settings, err error) {

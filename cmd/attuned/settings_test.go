@@ -74,6 +74,7 @@ func TestBadConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	mustWrite(t, filepath.Join(dir, "typo.yaml"), "nodename: n1\n")
 	mustWrite(t, filepath.Join(dir, "broken.yaml"), "a: [\n")
+	mustWrite(t, filepath.Join(dir, "two.yaml"), "budget: 2\n---\nfind: poll\n")
 	mustWrite(t, filepath.Join(dir, "batch.yaml"), "batch: [{name: own}]\n")
 	mustWrite(t, filepath.Join(dir, "unit.yaml"), "poll-interval: 5\n")
 	mustWrite(t, filepath.Join(dir, "word.yaml"), "budget: two\n")
@@ -105,6 +106,7 @@ func TestBadConfiguration(t *testing.T) {
 		{"batch system", []string{"--config", filepath.Join(dir, "batch.yaml")}, "needs a name, and daemons"},
 		{"unknown key", []string{"--config", filepath.Join(dir, "typo.yaml")}, "unknown key"},
 		{"broken file", []string{"--config", filepath.Join(dir, "broken.yaml")}, "broken.yaml"},
+		{"second document", []string{"--config", filepath.Join(dir, "two.yaml")}, "two.yaml: line 2: a second document"},
 		{"missing file", []string{"--config", filepath.Join(dir, "missing.yaml")}, "missing.yaml"},
 		{"level", []string{"--log-level", "loud"}, "none of debug, info, warn, error"},
 		{"argument", []string{"./solver"}, "attune run"},

@@ -22,6 +22,7 @@ import (
 	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/quantity"
 	"github.com/attune-hpc/attune/internal/trusted"
+	"github.com/attune-hpc/attune/internal/values"
 )
 
 // Path is where a site keeps its policy.
@@ -87,6 +88,9 @@ func Parse(path string, data []byte) (*Policy, error) {
 }
 
 func parse(path string, data []byte, in directory) (*Policy, error) {
+	if err := values.OneDocument(data); err != nil {
+		return nil, err
+	}
 	var d document
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)

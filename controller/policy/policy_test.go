@@ -93,6 +93,7 @@ func TestCheck(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	tests := []struct{ name, content, why string }{
 		{"no YAML", "rules: [", "yaml"},
+		{"second document", "default: allow\n---\ndefault: deny\n", "line 2: a second document begins here"},
 		{"unknown field", "rule: []", "not found"},
 		{"unknown field of a rule", "rules:\n  - allow: [set]\n    symbol: x", "not found"},
 		{"unknown action", "rules:\n  - allow: [destroy]", `"destroy" is no action`},

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -140,9 +141,16 @@ func MergeKnown(v *viper.Viper, file string, open func(string) (*os.File, error)
 		return fmt.Errorf("configuration: %w", err)
 	}
 	defer f.Close()
+	content, err := io.ReadAll(f)
+	if err == nil {
+		err = values.OneDocument(content)
+	}
 	one := viper.New()
 	one.SetConfigType("yaml")
-	if err := one.ReadConfig(f); err != nil {
+	if err == nil {
+		err = one.ReadConfig(bytes.NewReader(content))
+	}
+	if err != nil {
 		return fmt.Errorf("configuration %s: %s", file, strings.ReplaceAll(err.Error(), "\n", " "))
 	}
 	for _, key := range one.AllKeys() {

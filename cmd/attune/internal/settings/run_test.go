@@ -139,6 +139,7 @@ func TestTunletOptions(t *testing.T) {
 func TestBadConfiguration(t *testing.T) {
 	tests := []struct{ name, file, want string }{
 		{"syntax", "mode: [", "a.yaml"},
+		{"second document", "mode: tune\n---\nmode: observe\n", "line 2: a second document begins here"},
 		{"unknown key", "mod: tune", `unknown key "mod"`},
 		{"key below one", "report:\n  file: x\n", `unknown key "report.file"`},
 		{"bad value", "mode: fast", "observe, advise, tune"},
