@@ -39,13 +39,13 @@ type document struct {
 }
 
 type ruleEntry struct {
-	Allow  []string `yaml:"allow"`
-	Deny   []string `yaml:"deny"`
-	Names  []string `yaml:"names"`
-	Users  []string `yaml:"users"`
-	Min    *float64 `yaml:"min"`
-	Max    *float64 `yaml:"max"`
-	Reason string   `yaml:"reason"`
+	Allow  yaml.Node `yaml:"allow"`
+	Deny   yaml.Node `yaml:"deny"`
+	Names  yaml.Node `yaml:"names"`
+	Users  yaml.Node `yaml:"users"`
+	Min    yaml.Node `yaml:"min"`
+	Max    yaml.Node `yaml:"max"`
+	Reason string    `yaml:"reason"`
 }
 
 // Load reads a policy; nil if there is no such file. A file that cannot be
@@ -95,7 +95,7 @@ func parse(path string, data []byte, in directory) (*Policy, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&d); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " ")) // in one line
+		return nil, inOneLine(err)
 	}
 	p := &Policy{path: path, data: data, users: in.known}
 	switch d.Default {
@@ -124,23 +124,28 @@ func parse(path string, data []byte, in directory) (*Policy, error) {
 
 // compile checks one rule.
 func (e ruleEntry) compile(number int, in directory) (rule, error) {
-	r := rule{number: number, deny: len(e.Deny) > 0, min: e.Min, max: e.Max, reason: e.Reason}
+	var from fields
+	allow, deny := from.list("allow", e.Allow), from.list("deny", e.Deny)
+	names, users := from.list("names", e.Names), from.list("users", e.Users)
+	r := rule{number: number, deny: deny != nil, min: from.number("min", e.Min), max: from.number("max", e.Max), reason: e.Reason}
 	switch {
-	case (len(e.Allow) > 0) == r.deny:
+	case from.err != nil:
+		return r, from.err
+	case (allow != nil) == r.deny:
 		return r, errors.New("needs either allow or deny, with a list of actions")
-	case r.deny && (e.Min != nil || e.Max != nil):
+	case r.deny && (r.min != nil || r.max != nil):
 		return r, errors.New("min and max belong to allow: other values are denied by it")
-	case e.Min != nil && e.Max != nil && *e.Min > *e.Max, e.Min != nil && math.IsNaN(*e.Min), e.Max != nil && math.IsNaN(*e.Max):
+	case r.min != nil && r.max != nil && *r.min > *r.max, r.min != nil && math.IsNaN(*r.min), r.max != nil && math.IsNaN(*r.max):
 		return r, errors.New("min and max enclose nothing")
 	}
 	var err error
-	if r.actions, err = actions(append(e.Allow, e.Deny...)); err != nil {
+	if r.actions, err = actions(append(allow, deny...)); err != nil {
 		return r, err
 	}
-	for _, name := range e.Names {
+	for _, name := range names {
 		r.names = append(r.names, glob(name))
 	}
-	r.users, err = parseWho(e.Users, in)
+	r.users, err = parseWho(users, in)
 	return r, err
 }
 

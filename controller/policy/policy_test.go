@@ -103,6 +103,14 @@ func TestParseRefuses(t *testing.T) {
 		{"empty bounds", "rules:\n  - allow: [set]\n    min: 2\n    max: 1", "enclose nothing"},
 		{"unknown user", "rules:\n  - allow: [set]\n    users: [nobody-of-this-name]", "nobody-of-this-name"},
 		{"unknown group", "rules:\n  - allow: [set]\n    users: ['@no-such-group']", "no-such-group"},
+		{"no names", "rules:\n  - allow: [set]\n    names: []", "names: an empty list fits nothing: leave it out, or name some"},
+		{"names without a list", "rules:\n  - allow: [set]\n    names:", "names: an empty list"},
+		{"no users", "rules:\n  - allow: [set]\n    users: []", "users: an empty list"},
+		{"users without a list", "rules:\n  - allow: [set]\n    users: ~", "users: an empty list"},
+		{"no actions", "rules:\n  - allow: []", "allow: an empty list"},
+		{"no actions that are denied", "rules:\n  - allow: [set]\n    deny:", "deny: an empty list"},
+		{"no bound", "rules:\n  - allow: [set]\n    max:", "max: there is no number"},
+		{"names that are no list", "rules:\n  - allow: [set]\n    names: {a: b}", "names: yaml: unmarshal errors: line 3"},
 		{"default", "default: maybe", "neither allow nor deny"},
 	}
 	for _, tt := range tests {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/attune-hpc/attune/internal/authn"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -33,11 +35,11 @@ type Asking struct {
 }
 
 type serviceEntry struct {
-	Mode        string   `yaml:"mode"`
-	Owners      []string `yaml:"owners"`
-	Users       []string `yaml:"users"`
-	Executables []string `yaml:"executables"`
-	Reason      string   `yaml:"reason"`
+	Mode        string    `yaml:"mode"`
+	Owners      yaml.Node `yaml:"owners"`
+	Users       yaml.Node `yaml:"users"`
+	Executables yaml.Node `yaml:"executables"`
+	Reason      string    `yaml:"reason"`
 }
 
 // serviceRule is one of the service section.
@@ -52,28 +54,29 @@ type serviceRule struct {
 
 // compile checks one rule.
 func (e serviceEntry) compile(number int, in directory) (serviceRule, error) {
+	var from fields
+	owners, users, executables := from.list("owners", e.Owners), from.list("users", e.Users), from.list("executables", e.Executables)
 	r := serviceRule{number: number, mode: e.Mode, reason: e.Reason}
 	switch {
+	case from.err != nil:
+		return r, from.err
 	case e.Mode == none:
 		r.mode = ""
 	case !slices.Contains(Modes, e.Mode):
 		return r, fmt.Errorf("mode: %q is none of %s, %s", e.Mode, strings.Join(Modes, ", "), none)
 	}
 	var err error
-	if r.owners, err = parseWho(e.Owners, in); err != nil {
+	if r.owners, err = parseWho(owners, in); err != nil {
 		return r, fmt.Errorf("owners: %w", err)
 	}
-	if r.users, err = parseWho(e.Users, in); err != nil {
+	if r.users, err = parseWho(users, in); err != nil {
 		return r, fmt.Errorf("users: %w", err)
 	}
 	if slices.ContainsFunc(r.users, func(m member) bool { return m.role != attunev1.Role_ROLE_UNSPECIFIED }) {
 		return r, errors.New("users: a process has a user, no role; roles are those of owners")
 	}
-	for _, pattern := range e.Executables {
+	for _, pattern := range executables {
 		r.executables = append(r.executables, glob(pattern))
-	}
-	if e.Executables != nil && r.executables == nil {
-		return r, errors.New("executables: an empty list fits nothing: leave it out, or name some")
 	}
 	return r, nil
 }

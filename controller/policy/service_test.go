@@ -44,7 +44,7 @@ func TestService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody, err := Parse("the file", []byte("service: [{mode: tune, owners: []}]"))
+	nobody, err := parse("the file", []byte("service: [{mode: tune, owners: ['@empty']}]"), directory{known: map[string][]uint32{"@empty": nil}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestService(t *testing.T) {
 		{"root, not named", p, Asking{node, 0, "/usr/sbin/sshd"}, "", "no rule"},
 		{"root, not named by a rule for all", all, Asking{node, 0, "/usr/sbin/sshd"}, "", "no rule"},
 		{"root, named", p, Asking{admin, 0, "/usr/sbin/sshd"}, "advise", "rule 3"},
-		{"empty list of owners", nobody, Asking{node, 1001, "/bin/a"}, "", "no rule"},
+		{"empty group of owners", nobody, Asking{node, 1001, "/bin/a"}, "", "no rule"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,7 +102,10 @@ func TestServiceRefuses(t *testing.T) {
 		{"role of a process", "service: [{mode: tune, users: ['role:user']}]", "no role"},
 		{"unknown owner", "service: [{mode: tune, owners: [nobody-of-this-name]}]", "owners: user nobody-of-this-name is not known"},
 		{"unknown user", "service: [{mode: tune, users: [nobody-of-this-name]}]", "users: user nobody-of-this-name is not known"},
-		{"no executables", "service: [{mode: tune, executables: []}]", "executables"},
+		{"no executables", "service: [{mode: tune, executables: []}]", "executables: an empty list"},
+		{"executables without a list", "service: [{mode: tune, executables: }]", "executables: an empty list"},
+		{"no users", "service: [{mode: tune, users: []}]", "users: an empty list"},
+		{"owners without a list", "service: [{mode: tune, owners: ~}]", "owners: an empty list"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
