@@ -57,7 +57,7 @@ const (
 )
 
 // newTuned is what a change would do.
-func newTuned(process *tunee, r Request, preview actuate.Preview) Answer {
+func newTuned(process *access.Journaled, r Request, preview actuate.Preview) Answer {
 	line := Answer{
 		PID: process.PID(), Program: procs.Name(process.PID()), Knob: r.Name, On: nil,
 		Old: preview.Old, New: preview.New, State: stateWould, Way: string(preview.Way), Partial: preview.Partial,

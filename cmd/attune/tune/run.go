@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
-	"sync"
 	"syscall"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/byhand"
@@ -19,52 +18,10 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/actuate/kinds"
 	"github.com/attune-hpc/attune/controller/actuate/system"
-	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/dmlib"
-	"github.com/attune-hpc/attune/internal/loaderlist"
-	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/proc"
-	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/rundir"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// tunee is a process that is changed by hand. It has no DMLib as far as this
-// command knows.
-type tunee struct {
-	sync.Mutex
-	held  *procid.Process
-	image proc.Keeper
-	sites *sites.Sites
-}
-
-var _ access.Process = (*tunee)(nil)
-
-func (t *tunee) PID() int { return t.held.PID() }
-
-func (t *tunee) Identity() procid.Identity { return t.held.Identity() }
-
-func (t *tunee) Alive() bool { return t.held.Alive() }
-
-func (t *tunee) Hold() (*proc.Handle, error) { return t.image.Hold(t.held.Identity(), nil) }
-
-func (t *tunee) Images() ([]objfile.Image, error) {
-	images, err := objfile.Images(t.held.PID())
-	return loaderlist.ProgramFirst(t, images), err
-}
-
-func (t *tunee) Mailbox() access.Mailbox { return nil }
-
-func (t *tunee) Sites() *sites.Sites { return t.sites }
-
-func tunees(held []*procid.Process) []*tunee {
-	all := make([]*tunee, len(held))
-	for i, process := range held {
-		all[i] = &tunee{held: process}
-		all[i].sites = access.NewSites(all[i])
-	}
-	return all
-}
 
 // tuning is one `attune tune` at work.
 type tuning struct {
@@ -90,6 +47,11 @@ func Noting(ctx context.Context, p *cli.Env, flags Flags, pids []int, requests [
 	if err != nil {
 		return err
 	}
+	processes := make([]*access.Journaled, len(held))
+	for i, process := range held {
+		processes[i] = access.ProcessOf(process.Identity())
+		defer processes[i].Close()
+	}
 	probe, err := dmlib.LoadProbe()
 	if err != nil && !errors.Is(err, dmlib.ErrNotBuilt) {
 		return err
@@ -108,7 +70,7 @@ func Noting(ctx context.Context, p *cli.Env, flags Flags, pids []int, requests [
 	}
 	t.actuator = actuate.New(options)
 	cli.OutlivePipes()
-	if err = t.lookAll(ctx, tunees(held), requests); err == nil {
+	if err = t.lookAll(ctx, processes, requests); err == nil {
 		err = t.change(ctx, p, flags.JSON, note)
 	}
 	if t.kept != nil {
@@ -128,7 +90,7 @@ func (t *tuning) made() (ids []string) {
 }
 
 // lookAll looks at all changes before any is made.
-func (t *tuning) lookAll(ctx context.Context, processes []*tunee, requests []Request) error {
+func (t *tuning) lookAll(ctx context.Context, processes []*access.Journaled, requests []Request) error {
 	for _, process := range processes {
 		for _, r := range requests {
 			if r.OfMPI {
@@ -185,7 +147,7 @@ func advise(because error) error {
 }
 
 // look says what one change would do, and remembers it if it is to be made.
-func (t *tuning) look(ctx context.Context, process *tunee, r Request) error {
+func (t *tuning) look(ctx context.Context, process *access.Journaled, r Request) error {
 	change := &attunev1.Change{Knob: r.Name, Action: r.Action, SafePoint: r.At}
 	preview, err := t.actuator.Preview(ctx, process, change)
 	if err != nil {
@@ -196,7 +158,7 @@ func (t *tuning) look(ctx context.Context, process *tunee, r Request) error {
 }
 
 // lookTogether is look for a change that is made in all processes together.
-func (t *tuning) lookTogether(ctx context.Context, processes []*tunee, r Request) error {
+func (t *tuning) lookTogether(ctx context.Context, processes []*access.Journaled, r Request) error {
 	items := make([]actuate.Item, len(processes))
 	for i, process := range processes {
 		items[i] = actuate.Item{Process: process, Change: &attunev1.Change{Knob: r.Name, Action: r.Action, SafePoint: r.At}}
@@ -209,7 +171,7 @@ func (t *tuning) lookTogether(ctx context.Context, processes []*tunee, r Request
 }
 
 // add remembers a change, if it is to be made.
-func (t *tuning) add(process *tunee, r Request, change *attunev1.Change, preview actuate.Preview) {
+func (t *tuning) add(process *access.Journaled, r Request, change *attunev1.Change, preview actuate.Preview) {
 	line := newTuned(process, r, preview)
 	if !preview.Unchanged && t.kept != nil {
 		change.Id = t.kept.NextID()

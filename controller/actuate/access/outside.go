@@ -47,7 +47,8 @@ func RewriteStopped(ctx context.Context, process Process, changes ...proc.Change
 	return err
 }
 
-// Journaled is a process of which only the journal tells. Whoever made it closes it.
+// Journaled is a process of which only its identity is known, from the journal or by hand.
+// Whoever made it closes it.
 type Journaled struct {
 	sync.Mutex
 	identity procid.Identity
@@ -82,19 +83,13 @@ func (j *Journaled) Hold() (*proc.Handle, error) { return j.image.Hold(j.identit
 // Close lets go of the process.
 func (j *Journaled) Close() { _ = j.image.Close() } // nothing was written by way of it that is not there
 
-// Sites implements [Process].
+// Sites implements [Process]: memory is mapped by a stopped thread. The caller holds the
+// process' lock.
 func (j *Journaled) Sites() *sites.Sites {
 	if j.sites == nil {
-		j.sites = NewSites(j)
+		j.sites = sites.NewSites(Outside{Process: j}, new(sites.Functions))
 	}
 	return j.sites
-}
-
-// NewSites returns an owner of the entries of a process that has no DMLib, or
-// of whose DMLib this program knows nothing: memory is mapped by a stopped
-// thread. It belongs to one process and one goroutine at a time.
-func NewSites(process Process) *sites.Sites {
-	return sites.NewSites(Outside{Process: process}, new(sites.Functions))
 }
 
 // Outside is a process as entry wants it.
