@@ -6,8 +6,7 @@
 //
 // Where it can, a probe does the thing itself, in small and on a child of its
 // own or on nothing, and does not guess from version numbers. It leaves no
-// child, descriptor, mapping or setting behind; the trial of
-// bpf_probe_write_user may leave one line in the kernel's log.
+// child, descriptor, mapping or setting behind.
 //
 // There are two sets. The fast one, for the start of every run, makes a few
 // cheap system calls and starts no process; the full one, for attune doctor,

@@ -59,15 +59,10 @@ func restrictions(t *testing.T) []restriction {
 		multi = finding{partly, "needs Linux 6.6"}
 		two.refusal, two.found["uprobe"] = wantsAdmin, finding{not, wantsAdmin}
 	}
-	session := finding{here, ""}
-	if !kernelHas(t, 6, 13) {
-		session = finding{not, "needs Linux 6.13"}
-	}
 	return []restriction{
 		{name: "none", found: map[string]finding{
 			"uprobe": {here, ""}, "exec_events": {here, ""}, "lockdown": {here, ""}, "ptrace": {here, ""},
-			"uprobe_multi": multi, "uprobe_session": session, "bpf_probe_write_user": {here, ""},
-			"uprobe_register_write": {not, "no program write registers"},
+			"uprobe_multi": multi,
 		}},
 		{name: "nobody", user: nobody(), refusal: wantsBPF, found: map[string]finding{
 			"preload": {here, ""}, "uprobe": {not, wantsBPF}, "exec_events": {not, wantsBPF}, "ptrace": {here, ""},
@@ -85,7 +80,6 @@ func restrictions(t *testing.T) []restriction {
 		// There is no way back from these two.
 		{name: "integrity", file: lockdown, value: "integrity", found: map[string]finding{
 			"uprobe": {here, ""}, "exec_events": {here, ""}, "lockdown": {partly, "locked down"},
-			"bpf_probe_write_user": {not, "lockdown"},
 		}},
 		{name: "confidentiality", file: lockdown, value: "confidentiality", refusal: "locked down", found: map[string]finding{
 			"uprobe": {not, "locked down"}, "exec_events": {not, "locked down"}, "lockdown": {partly, "nor read the kernel's"},
