@@ -39,7 +39,7 @@ func refused(err error, remedy, kernel string) finding {
 		return unavailable(notPermitted, remedy)
 	case is:
 		return unavailable(unsupported.Reason, kernel)
-	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, bpf.ErrUnsupported):
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL), errors.Is(err, unix.E2BIG), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, bpf.ErrUnsupported):
 		return unavailable("this kernel does not have it", kernel)
 	}
 	return unavailable(err.Error(), "")

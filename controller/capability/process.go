@@ -4,7 +4,6 @@ package capability
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -54,13 +53,11 @@ func yama(n *node, f finding) finding {
 func ptraceLikely(_ context.Context, n *node) finding { return yama(n, available("not tried")) }
 
 func ptraceTried(_ context.Context, n *node) finding {
-	return yama(n, onChild(n, remedyPtrace, "", func(own *child) error {
-		return whileStopped(own.pid, func() error { return nil })
-	}))
+	return yama(n, onChild(n, remedyPtrace, "", func(own *child) error { return stopAndResume(own.pid) }))
 }
 
-// whileStopped stops a process, does something and lets it go on.
-func whileStopped(pid int, do func() error) error {
+// stopAndResume stops a process and lets it go on.
+func stopAndResume(pid int) error {
 	runtime.LockOSThread() // only the tracing thread may
 	defer runtime.UnlockOSThread()
 	if err := unix.PtraceSeize(pid); err != nil {
@@ -76,38 +73,29 @@ func whileStopped(pid int, do func() error) error {
 	if !status.Stopped() {
 		return fmt.Errorf("process ended with %#x while being stopped", uint32(status))
 	}
-	err := do()
-	return errors.Join(err, unix.PtraceDetach(pid))
+	return unix.PtraceDetach(pid)
 }
 
-// hardwareBreakpoint sets one in a child and takes it away again.
-func hardwareBreakpoint(_ context.Context, n *node) finding {
+// hardwareBreakpoint sets one in a child, whose threads would be traced for it, and takes
+// it away again.
+func hardwareBreakpoint(ctx context.Context, n *node) finding {
 	if debugregs.Dead() {
 		return degraded("a uprobe instead, which only root can set", "the debug registers of this machine stop nobody: its hypervisor does not pass them on", "")
 	}
-	return yama(n, onChild(n, remedyPtrace, "", func(own *child) error {
+	if f := ptraceTried(ctx, n); f.state == Unavailable {
+		return f
+	}
+	return yama(n, onChild(n, remedyPerf, kernelFrom("5.13"), func(own *child) error {
 		address, err := own.stack()
 		if err != nil {
 			return err
 		}
-		return whileStopped(own.pid, func() error { return setAndClearBreakpoint(own.pid, address) })
-	}))
-}
-
-const (
-	debugRegisters = 848 // offset of u_debugreg in struct user
-	control        = 7   // debug register that enables the others
-	enableFirst    = 1   // local enable of register 0, one byte, on execution
-)
-
-func setAndClearBreakpoint(pid int, address uint64) error {
-	for _, set := range [][2]uint64{{0, address}, {control, enableFirst}, {control, 0}, {0, 0}} {
-		_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_POKEUSR, uintptr(pid), uintptr(debugRegisters+8*set[0]), uintptr(set[1]), 0, 0)
-		if errno != 0 {
-			return fmt.Errorf("debug register %d: %w", set[0], errno)
+		fd, err := debugregs.Open(own.pid, address, 0)
+		if err != nil {
+			return err
 		}
-	}
-	return nil
+		return unix.Close(fd)
+	}))
 }
 
 // vmWriteLikely tries it on this process itself: whether the kernel has it.

@@ -6,11 +6,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/inject/tracer"
+	"github.com/attune-hpc/attune/internal/debugregs"
 )
 
 // registers is a breakpoint in the debug registers of each thread, by perf events
@@ -24,23 +24,13 @@ type registers struct {
 }
 
 const (
-	trapPerf    = 6 // si_code TRAP_PERF
-	bitNoKernel = 1 << 5
-	bitNoHV     = 1 << 6
-	bitNoExec   = 1 << 36 // remove_on_exec
-	bitSigtrap  = 1 << 37
-	breakpointX = 4 // HW_BREAKPOINT_X
-	cookie      = 0x656e757474 << 16
-	siPerfData  = 24
+	trapPerf   = 6 // si_code TRAP_PERF
+	cookie     = 0x656e757474 << 16
+	siPerfData = 24
 )
 
 func (r registers) Set(tid int) error {
-	attr := unix.PerfEventAttr{
-		Type: unix.PERF_TYPE_BREAKPOINT, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
-		Sample: 1, Bits: bitNoKernel | bitNoHV | bitNoExec | bitSigtrap,
-		Bp_type: breakpointX, Ext1: r.address, Ext2: uint64(unsafe.Sizeof(uintptr(0))), Sig_data: cookie,
-	}
-	fd, err := unix.PerfEventOpen(&attr, tid, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	fd, err := debugregs.Open(tid, r.address, cookie)
 	switch {
 	case err == nil:
 		r.events[tid] = fd

@@ -75,7 +75,7 @@ func restrictions(t *testing.T) []restriction {
 			"ptrace": {not, "Yama scope 2"}, "process_vm_writev": {not, "Yama scope 2"}, "pidfd_getfd": {not, "Yama scope 2"},
 		}},
 		{name: "no performance events", file: paranoid, value: "4", user: nobody(), refusal: wantsBPF, found: map[string]finding{
-			"perf_software": {not, "kernel.perf_event_paranoid"},
+			"perf_software": {not, "kernel.perf_event_paranoid"}, "hardware_breakpoint": {not, "kernel.perf_event_paranoid"},
 		}},
 		// There is no way back from these two.
 		{name: "integrity", file: lockdown, value: "integrity", found: map[string]finding{
