@@ -60,15 +60,19 @@ type others interface {
 func (in Changed) InForce() bool { return in.others != nil }
 
 // LaterHas says whether a later change in force has an undo like that; sameProcess,
-// whether it is of the same process.
+// whether it is of the same process. False where only the journal tells of the change.
 func (in Changed) LaterHas(like func(u Undo, sameProcess bool) bool) bool {
-	return in.others.laterHas(in.id, func(u Undo, process access.Process) bool { return like(u, in.sameProcess(process)) })
+	return in.InForce() && in.others.laterHas(in.id, func(u Undo, process access.Process) bool { return like(u, in.sameProcess(process)) })
 }
 
 // AmendLater gives the later changes in force that have an undo like that other undos, the
 // earliest first, which the journal knows first; sameProcess, whether an undo is of the same
-// process. After an error it may be called again.
+// process. After an error it may be called again. Where only the journal tells of the change,
+// there are none.
 func (in Changed) AmendLater(like func(u Undo, sameProcess bool) bool, amended func(u Undo, sameProcess bool) Undo) error {
+	if !in.InForce() {
+		return nil
+	}
 	return in.others.amendLater(in,
 		func(u Undo, process access.Process) bool { return like(u, in.sameProcess(process)) },
 		func(u Undo, process access.Process) Undo { return amended(u, in.sameProcess(process)) },

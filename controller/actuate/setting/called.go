@@ -77,9 +77,6 @@ func (n *calledSetting) TakeBack(ctx context.Context, in actuate.Changed) error 
 // passOn has the next change in force, if it was made on top of this one, give back what was
 // there before both.
 func (n *calledSetting) passOn(in actuate.Changed) error {
-	if !in.InForce() {
-		return nil
-	}
 	passed := false
 	return in.AmendLater(n.Overlaps, func(later actuate.Undo, sameProcess bool) actuate.Undo {
 		if passed || !n.Overlaps(later, sameProcess) {
@@ -92,7 +89,7 @@ func (n *calledSetting) passOn(in actuate.Changed) error {
 
 // laterSet says whether a later change in force has set the value that there is now.
 func (n *calledSetting) laterSet(in actuate.Changed, now int64) bool {
-	return in.InForce() && in.LaterHas(func(later actuate.Undo, sameProcess bool) bool {
+	return in.LaterHas(func(later actuate.Undo, sameProcess bool) bool {
 		return n.Overlaps(later, sameProcess) && later.(*calledSetting).New == now
 	})
 }

@@ -99,7 +99,7 @@ func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error 
 	if err != nil || !open {
 		return err
 	}
-	if !r.gave(s.state.buffering()) && in.InForce() && in.LaterHas(r.isBelow) {
+	if !r.gave(s.state.buffering()) && in.LaterHas(r.isBelow) {
 		return errStreamAbove
 	}
 	present := r.New.Base

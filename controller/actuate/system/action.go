@@ -92,13 +92,10 @@ func (u *systemStates) Kind() string { return "settings" }
 // TakeBack implements [actuate.Undo]. What a later change has set is left to that change, which
 // then gives back what was there before both.
 func (u *systemStates) TakeBack(_ context.Context, in actuate.Changed) error {
-	if !in.InForce() {
-		return restore(in.Process.Identity(), *u)
-	}
 	if err := u.passOn(in); err != nil {
 		return err
 	}
-	return restoreUnless(in.Process.Identity(), *u, func(s State, now string) bool { return laterSet(in, s, now) })
+	return restore(in.Process.Identity(), *u, func(s State, now string) bool { return laterSet(in, s, now) })
 }
 
 func (u *systemStates) Overlaps(other actuate.Undo, sameProcess bool) bool {

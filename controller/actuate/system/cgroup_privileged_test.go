@@ -146,7 +146,7 @@ func TestCgroup(t *testing.T) {
 	}
 	gone := k.identity
 	gone.StartTicks--
-	if err := restore(gone, states); err != nil || read() != before && !sameCPUs(before, read()) {
+	if err := takeBack(gone, states); err != nil || read() != before && !sameCPUs(before, read()) {
 		t.Errorf("%v: restored to %q, was %q", err, read(), before)
 	}
 	if now := mustRead(t, "/proc/"+strconv.Itoa(k.PID)+"/status"); cpusAllowed(now) != cpusAllowed(effective) {
@@ -183,7 +183,7 @@ func TestCgroupLimitBelowUse(t *testing.T) {
 			mustWrite(t, limit, tt.before)
 			_, states := k.change(t, "cgroup."+tt.file, tt.after, Everywhere)
 			k.Ask(t, tt.use) // charged here
-			if err := restore(k.identity, states); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err := takeBack(k.identity, states); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("restored with %v, want %q", err, tt.want)
 			}
 			if now := mustRead(t, limit); now != states[0].New {

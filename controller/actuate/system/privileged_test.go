@@ -90,7 +90,7 @@ func TestUndoThatIsNotPermitted(t *testing.T) {
 	k := mustKeeper(t)
 	_, states := k.change(t, "pipe.size", "128K", Everywhere)
 	withoutCapabilities(t, func() {
-		if err := restore(k.identity, states); !errors.Is(err, os.ErrPermission) {
+		if err := takeBack(k.identity, states); !errors.Is(err, os.ErrPermission) {
 			t.Errorf("restored with %v", err)
 		}
 	})
@@ -141,7 +141,7 @@ func TestCollapse(t *testing.T) {
 	if after < before+3*2048 {
 		t.Errorf("huge pages %d → %d kB", before, after)
 	}
-	if err := restore(k.identity, states); err == nil {
+	if err := takeBack(k.identity, states); err == nil {
 		t.Error("advice was taken back")
 	}
 }
@@ -156,7 +156,7 @@ func TestLimitOfRealtimeStays(t *testing.T) {
 	}
 	_, states := k.change(t, "limit.rttime", "1G", Everywhere)
 	_, policy := k.change(t, "thread.policy", "rr:1", Everywhere)
-	if err := restore(k.identity, states); err == nil || !strings.Contains(err.Error(), "realtime policy") {
+	if err := takeBack(k.identity, states); err == nil || !strings.Contains(err.Error(), "realtime policy") {
 		t.Errorf("restored with %v", err)
 	}
 	k.restore(t, policy)

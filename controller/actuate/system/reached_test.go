@@ -48,7 +48,7 @@ func TestPassedLimitStays(t *testing.T) {
 			}
 			_, states := k.change(t, test.knob, strconv.FormatUint(test.new, 10), Everywhere)
 			test.pass(t, k)
-			err = restore(k.identity, states)
+			err = takeBack(k.identity, states)
 			if last := new(access.Final); err == nil || errors.As(err, last) != test.final {
 				t.Errorf("restored with %v", err)
 			}

@@ -14,14 +14,9 @@ import (
 // restore puts old values back, the last one first, where the new one is still
 // there. Places that are gone need nothing. [access.ErrChangedByOthers] where the
 // value is another by now, [ErrNoUndo] for advice. A cgroup outlives the
-// process and is restored even if that is gone.
-func restore(identity procid.Identity, states []State) error {
-	return restoreUnless(identity, states, func(State, string) bool { return false })
-}
-
-// restoreUnless is restore beside later changes: later says whether one has given the place of a
-// state the value that it has now, which is left to that change.
-func restoreUnless(identity procid.Identity, states []State, later func(s State, now string) bool) error {
+// process and is restored even if that is gone. later says whether a later change has given the
+// place of a state the value that it has now, which is left to that change.
+func restore(identity procid.Identity, states []State, later func(s State, now string) bool) error {
 	if boot, err := procid.BootID(); err != nil || boot != identity.BootID {
 		return err // nothing outlives the machine
 	}

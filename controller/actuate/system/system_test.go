@@ -3,6 +3,7 @@
 package system
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/openfiles"
@@ -65,9 +67,15 @@ func (k *keeper) change(t *testing.T, name, value string, on int) (*plan, []Stat
 	return plan, states
 }
 
+// takeBack is what is done about a change of which only the journal tells.
+func takeBack(identity procid.Identity, states []State) error {
+	undo := systemStates(states)
+	return undo.TakeBack(context.Background(), actuate.Changed{Process: access.ProcessOf(identity)})
+}
+
 func (k *keeper) restore(t *testing.T, states []State) {
 	t.Helper()
-	if err := restore(k.identity, states); err != nil {
+	if err := takeBack(k.identity, states); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -199,7 +207,7 @@ func TestChangedByOthers(t *testing.T) {
 	k := mustKeeper(t)
 	_, states := k.change(t, "pipe.size", "128K", k.pipe)
 	k.change(t, "pipe.size", "256K", k.pipe)
-	if err := restore(k.identity, states); !errors.Is(err, access.ErrChangedByOthers) {
+	if err := takeBack(k.identity, states); !errors.Is(err, access.ErrChangedByOthers) {
 		t.Errorf("%v, want ErrChangedByOthers", err)
 	}
 	if got := k.Ask(t, "pipe"); got != "262144" {
@@ -234,7 +242,7 @@ func TestBusyPipeShrinks(t *testing.T) {
 	for range 20 {
 		_, states := k.change(t, "pipe.size", "1M", k.pipe)
 		for deadline := time.Now().Add(patience.Limit); ; { // its reader may be waiting for a processor
-			err := restore(k.identity, states)
+			err := takeBack(k.identity, states)
 			if err == nil {
 				break
 			}
@@ -258,7 +266,7 @@ func TestAnotherProcess(t *testing.T) {
 	if _, err := Open(before); !errors.Is(err, procid.ErrGone) {
 		t.Errorf("%v, want ErrGone", err)
 	}
-	if err := restore(before, states); err != nil {
+	if err := takeBack(before, states); err != nil {
 		t.Error(err)
 	}
 	if got := k.Ask(t, "pipe"); got != "131072" {
@@ -266,7 +274,7 @@ func TestAnotherProcess(t *testing.T) {
 	}
 	before = k.identity
 	before.BootID = "another boot"
-	if err := restore(before, states); err != nil || k.Ask(t, "pipe") != "131072" {
+	if err := takeBack(before, states); err != nil || k.Ask(t, "pipe") != "131072" {
 		t.Errorf("restored after a reboot: %v", err)
 	}
 }
