@@ -3,7 +3,6 @@
 package actuate
 
 import (
-	"context"
 	"slices"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -42,15 +41,10 @@ func (f *force) overridden(id string) (reason string, err error) {
 	return f.otherValue(id, change)
 }
 
-// Yield gives up a change of which somebody else has changed a value: theirs stays, and what
-// else the change has made is taken back, as [Actuator.Undo] does. It answers as [Yielded].
-func (a *Actuator) Yield(ctx context.Context, to Overridden) []*attunev1.ActionResult {
-	return Yielded(a, to, a.Undo(ctx, to.ID))
-}
-
-// Yielded answers for a change that was given up, by what [Actuator.Undo] said. Nothing is said
-// of one that was not in force any more, or stays so because it could not be taken back for the
-// time being.
+// Yielded answers for a change that was given up because somebody else has changed a value of
+// it, by what [Actuator.Undo] said: theirs stays, and what else the change has made is taken
+// back. Nothing is said of one that was not in force any more, or stays so because it could not
+// be taken back for the time being.
 func Yielded(a *Actuator, to Overridden, undone *attunev1.ActionResult) []*attunev1.ActionResult {
 	if undone.GetOutcome() == attunev1.Outcome_OUTCOME_GONE || Left(a, undone) != nil {
 		return nil

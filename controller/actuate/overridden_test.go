@@ -45,7 +45,7 @@ func mustYield(t *testing.T, a *actuate.Actuator, id, reason string) {
 	if len(all) != 1 || all[0].ID != id || !strings.Contains(all[0].Reason, reason) {
 		t.Fatalf("%v", all)
 	}
-	results := a.Yield(t.Context(), all[0])
+	results := actuate.Yielded(a, all[0], a.Undo(t.Context(), all[0].ID))
 	if len(results) != 1 || results[0].GetOutcome() != attunev1.Outcome_OUTCOME_OVERRIDDEN || results[0].GetChangeId() != id || results[0].GetReason() != all[0].Reason {
 		t.Errorf("%v", results)
 	}

@@ -128,7 +128,7 @@ func TestByHandOnTopOfAController(t *testing.T) {
 	tests := map[string]func(t *testing.T, a *actuate.Actuator, journal *actuate.Journal){
 		"given up": func(t *testing.T, a *actuate.Actuator, journal *actuate.Journal) {
 			overridden := a.Overridden()
-			if len(overridden) != 1 || len(a.Yield(t.Context(), overridden[0])) != 1 {
+			if len(overridden) != 1 || len(actuate.Yielded(a, overridden[0], a.Undo(t.Context(), overridden[0].ID))) != 1 {
 				t.Fatalf("overridden: %v", overridden)
 			}
 			if err := journal.Close(); err != nil {

@@ -18,7 +18,10 @@ func (c *Changes) Look(now time.Time) {
 	}
 	for _, overridden := range c.actuator.Overridden() {
 		if c.leases.yield(overridden.ID, overridden.Reason, now) {
-			c.options.Go(func() { c.answerAll("", c.actuator.Yield(context.WithoutCancel(c.options.Context), overridden)) })
+			c.options.Go(func() {
+				undone := c.actuator.Undo(context.WithoutCancel(c.options.Context), overridden.ID)
+				c.answerAll("", actuate.Yielded(c.actuator, overridden, undone))
+			})
 		}
 	}
 	if now.Sub(c.opened) < TakeOverTime {

@@ -95,9 +95,6 @@ func (v *Visit) end() error {
 	return tracer.IgnoreEnd(v.c.giveBack(true))
 }
 
-// Thread is the thread's id, as this process numbers it.
-func (v *Visit) Thread() int { return v.t.ID }
-
 // At says at which of the addresses it stands, by its index. A probe of the
 // kernel's has executed the instruction that begins there.
 func (v *Visit) At() int {

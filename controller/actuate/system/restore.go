@@ -140,14 +140,10 @@ func (k *knob) inherited(t *Target, s State, since uint64, states []State, later
 	return err == nil && s.Old != s.New && k.matches(s.New, now) && !later(s, now)
 }
 
-// exists says whether a place is still there.
+// exists says whether the cgroup of a place is still there.
 func exists(identity procid.Identity, place Place) bool {
 	if boot, err := procid.BootID(); err != nil || boot != identity.BootID {
 		return false
-	}
-	if place.Scope != OnCgroup {
-		now, err := procid.Of(identity.PID)
-		return err == nil && now.SameProcess(identity)
 	}
 	held, err := openCgroup("", "")(nil, place)
 	if err != nil {
