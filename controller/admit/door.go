@@ -7,6 +7,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -131,15 +132,21 @@ func (d *door) register(ctx context.Context, a gate.Attachment) (*member.Member,
 }
 
 // confinement is the guard of a process's commands: what counts are the seccomp
-// filters since DMLib came in.
+// filters since DMLib came in. One that came early may have run for a while: it had those of
+// this process, which comes from the same parent.
 func confinement(a gate.Attachment) func() error {
-	switch {
-	case a.Hello.Flags&gate.Unfiltered != 0:
-		return inject.AnyConfinement(a.PID)
-	case a.Hello.Flags&gate.Early != 0:
-		return inject.InheritedConfinement(a.PID)
+	if a.Hello.Flags&gate.Unfiltered != 0 {
+		return inject.Confinement(a.PID, procid.Status{})
 	}
-	return inject.Confinement(a.PID)
+	model := a.PID
+	if a.Hello.Flags&gate.Early != 0 {
+		model = os.Getpid()
+	}
+	before, err := procid.ReadStatus(model)
+	if err != nil {
+		return nil // it has ended
+	}
+	return inject.Confinement(a.PID, before)
 }
 
 // sameImage says whether the process still has DMLib where it was when it came

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -16,29 +15,10 @@ import (
 
 // Confinement returns a guard for the commands of a process that DMLib is in
 // ([shm.Executor.SetGuard]): it refuses them, by [shm.ErrConfined], once the
-// process is under more seccomp filters than now. DMLib itself asks as well, in
+// process is under other seccomp filters than before. DMLib itself asks as well, in
 // the thread that is to execute a command, but that takes a system call. Only
 // the first thread is looked at here.
-func Confinement(pid int) (guard func() error) { return confinedBeyond(pid, pid) }
-
-// InheritedConfinement is Confinement of a process that may have run for a while:
-// it refuses commands if the process is under more filters than this one, which
-// comes from the same parent.
-func InheritedConfinement(pid int) (guard func() error) { return confinedBeyond(pid, os.Getpid()) }
-
-// AnyConfinement is Confinement of a process that was under no filter when DMLib
-// came in.
-func AnyConfinement(pid int) (guard func() error) { return confinedUnlike(pid, procid.Status{}) }
-
-func confinedBeyond(pid, model int) (guard func() error) {
-	before, err := procid.ReadStatus(model)
-	if err != nil { // it has ended
-		return func() error { return nil }
-	}
-	return confinedUnlike(pid, before)
-}
-
-func confinedUnlike(pid int, before procid.Status) (guard func() error) {
+func Confinement(pid int, before procid.Status) (guard func() error) {
 	return func() error {
 		now, err := procid.ReadStatus(pid)
 		if err == nil && (now.Seccomp != before.Seccomp || now.Filters != before.Filters) {

@@ -5,6 +5,7 @@ package inject
 import (
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -23,10 +25,10 @@ func TestSeccompLater(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		number int
-		guard  func(pid int) func() error // nil: none
+		like   func(pid int) int // whose filters it is to be under; nil: only DMLib looks
 	}{
-		{"the controller notices", unix.SYS_PRCTL, Confinement},
-		{"the controller compares with itself", unix.SYS_PRCTL, InheritedConfinement},
+		{"the controller notices", unix.SYS_PRCTL, func(pid int) int { return pid }},
+		{"the controller compares with itself", unix.SYS_PRCTL, func(int) int { return os.Getpid() }},
 		{"DMLib notices", unix.SYS_PROCESS_VM_READV, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -34,8 +36,8 @@ func TestSeccompLater(t *testing.T) {
 			h := targets.StartProgram(t, "forbids", strconv.Itoa(row.number), "later")
 			result := b.inject(t, h.PID)
 			defer free(t, result)
-			if row.guard != nil {
-				result.Memory.SetGuard(row.guard(h.PID))
+			if row.like != nil {
+				result.Memory.SetGuard(Confinement(h.PID, mustStatus(t, row.like(h.PID))))
 			}
 			ctx := patience.Context(t)
 			slot := result.Slots[0]
@@ -64,11 +66,20 @@ func TestSeccompLater(t *testing.T) {
 func TestSeccompBefore(t *testing.T) {
 	h := targets.StartProgram(t, "forbids", strconv.Itoa(unix.SYS_PRCTL))
 	h.Right(t)
-	if err := InheritedConfinement(h.PID)(); !errors.Is(err, shm.ErrConfined) {
+	if err := Confinement(h.PID, mustStatus(t, os.Getpid()))(); !errors.Is(err, shm.ErrConfined) {
 		t.Errorf("error %v, want %v", err, shm.ErrConfined)
 	}
-	if err := Confinement(h.PID)(); err != nil {
+	if err := Confinement(h.PID, mustStatus(t, h.PID))(); err != nil {
 		t.Errorf("error %v of a process that has had its filter all the time", err)
 	}
 	h.Finish(t)
+}
+
+func mustStatus(t *testing.T, pid int) procid.Status {
+	t.Helper()
+	status, err := procid.ReadStatus(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status
 }
