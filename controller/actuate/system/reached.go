@@ -4,9 +4,6 @@ package system
 
 import (
 	"fmt"
-	"io/fs"
-	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -55,46 +52,30 @@ func usedMemory(field string) func(*Target, uint64) error {
 
 // usedDescriptors looks at what the process has open.
 func usedDescriptors(t *Target, most uint64) error {
-	return t.eachDescriptor(func(number int, _ fs.DirEntry) error {
+	numbers, err := procid.AppendNumbers(nil, procid.Path(t.pid(), "fd"))
+	for _, number := range numbers {
 		if uint64(number) >= most {
 			return fmt.Errorf("the process has descriptor %d: it could open no more files", number)
 		}
-		return nil
-	})
+	}
+	return err
 }
 
 // usedFileSize looks at the files that the process may write to: a write beyond the limit
 // kills, also in a file that is as long already.
 func usedFileSize(t *Target, bytes uint64) error {
-	return t.eachDescriptor(func(number int, entry fs.DirEntry) error {
-		link, err := entry.Info() // with the mode that the file is open in
-		if err != nil || link.Mode()&0o200 == 0 {
-			return nil //nolint:nilerr // it was closed
+	numbers, err := procid.AppendNumbers(nil, procid.Path(t.pid(), "fd"))
+	for _, number := range numbers {
+		d, err := procid.ReadDescriptor(t.pid(), number)
+		if err != nil || d.Flags&unix.O_ACCMODE == unix.O_RDONLY {
+			continue // closed meanwhile, or only read
 		}
 		st, err := t.file(number)
 		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && uint64(max(st.Size, 0)) >= bytes {
 			return fmt.Errorf("the file of descriptor %d has %d bytes: it would be killed when it writes there", number, st.Size)
 		}
-		return nil
-	})
-}
-
-// eachDescriptor calls look for each until one gives an error.
-func (t *Target) eachDescriptor(look func(number int, entry fs.DirEntry) error) error {
-	entries, err := os.ReadDir(procid.Path(t.pid(), "fd"))
-	if err != nil {
-		return procid.GoneError(err)
 	}
-	for _, entry := range entries {
-		number, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		if err := look(number, entry); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // usedRealtime looks for threads that the limit is about. How long one has run without a
