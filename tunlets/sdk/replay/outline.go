@@ -24,7 +24,8 @@ type outline struct {
 	points map[string]map[uint64]bool
 	// proposals are those of the tunlet, in order.
 	proposals []*fate
-	err       error // why the recording ends early; nil: it does not
+	err       error  // why the recording ends early; nil: it does not
+	dropped   uint64 // frames with measured data that the recording lacks
 }
 
 // fate is what became of a recorded proposal.
@@ -44,6 +45,7 @@ func outlineOf(r *recording.Reader, tunlet string, partial bool) (*outline, erro
 	for {
 		f, err := r.Next()
 		if errors.Is(err, io.EOF) {
+			o.dropped = r.End().GetDropped()
 			return o, nil
 		}
 		if err != nil {

@@ -166,7 +166,7 @@ func (d *driver) finish() error {
 			return err
 		}
 	}
-	d.out.end(d.now, d.awake, d.outline.err)
+	d.out.end(d.now, d.awake, d.outline)
 	return d.out.err
 }
 

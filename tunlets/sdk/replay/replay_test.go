@@ -111,7 +111,10 @@ func set(id, setting string) *attunev1.Proposal {
 }
 
 // record makes a recording; the frames' times are given as they come.
-type record struct{ frames []*attunev1.RecordingFrame }
+type record struct {
+	frames  []*attunev1.RecordingFrame
+	dropped uint64 // as its end says
+}
 
 func (r *record) at(millis int64, frames ...*attunev1.RecordingFrame) {
 	for _, f := range frames {
@@ -131,7 +134,7 @@ func (r *record) file(t *testing.T, end bool) []byte {
 		StartUnixNano: 1e18, Application: &attunev1.Application{Mode: "tune"},
 	}}}}, r.frames...)
 	if end {
-		frames = append(frames, &attunev1.RecordingFrame{AtNanos: 1000 * ms, What: &attunev1.RecordingFrame_End{End: &attunev1.RecordingEnd{}}})
+		frames = append(frames, &attunev1.RecordingFrame{AtNanos: 1000 * ms, What: &attunev1.RecordingFrame_End{End: &attunev1.RecordingEnd{Dropped: r.dropped}}})
 	}
 	for _, f := range frames {
 		if err := w.Write(f); err != nil {
@@ -388,6 +391,16 @@ func TestPartial(t *testing.T) {
 		} else if !errors.Is(err, recording.ErrTruncated) || len(tn.told) > 0 {
 			t.Errorf("%v, told %v", err, tn.told)
 		}
+	}
+}
+
+// A recording that lacks data is replayed, and the transcript says what it lacks.
+func TestLacking(t *testing.T) {
+	r := record{dropped: 7}
+	r.at(10, process(1))
+	_, transcript := run(t, &tunlet{}, &r, &attunev1.DescribeResponse{})
+	if !strings.Contains(transcript, "the recording lacks 7 batches of measured data") {
+		t.Error(transcript)
 	}
 }
 

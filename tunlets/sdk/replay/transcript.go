@@ -145,16 +145,19 @@ func (t *transcript) objectives(list []*attunev1.ObjectiveSample) {
 	}
 }
 
-// end writes what is left to say.
-func (t *transcript) end(at time.Duration, awake bool, cut error) {
+// end writes what is left to say, of the recording too.
+func (t *transcript) end(at time.Duration, awake bool, o *outline) {
 	for _, scope := range slices.Sorted(maps.Keys(t.values)) {
 		values := t.values[scope]
 		t.line(at, "objective %s, scope %q: %d samples, median %.4g %s",
 			t.objective.GetName(), scope, len(values), sdk.Median(values), t.objective.GetUnit())
 	}
+	if o.dropped > 0 {
+		t.line(at, "the recording lacks %d batches of measured data: its disk was too slow", o.dropped)
+	}
 	switch {
-	case cut != nil:
-		t.line(at, "the recording ends early: %v", cut)
+	case o.err != nil:
+		t.line(at, "the recording ends early: %v", o.err)
 	case !awake:
 		t.line(at, "ended: none of its conditions held, it was not started")
 	default:
