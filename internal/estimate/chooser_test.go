@@ -119,7 +119,7 @@ func TestChooserTrustsFewTasksLittle(t *testing.T) {
 func TestMethodsKeepTheirPromises(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 60 {
-		methods := []Method{NewMax(step), NewPonder(ponderMargin), NewLine(lineMargin), NewOffset(1), NewOffset(3), NewMinWaste(step), NewMaxThroughput(step)}
+		methods := []Method{NewMax(step), NewPonder(ponderMargin), NewLine(lineMargin), NewOffset(1), NewOffset(3), NewMinWaste(step)}
 		c, again := NewBytesChooser(), NewBytesChooser()
 		least, most, before := math.Inf(1), 0.0, 0.0
 		for range random.IntN(80) {

@@ -139,7 +139,7 @@ type way struct {
 func ways() (all []way) {
 	const step, margin = 250 << 20, 128 << 20
 	for _, m := range []estimate.Method{
-		estimate.NewMax(step), estimate.NewMinWaste(step), estimate.NewMaxThroughput(step), estimate.NewPonder(margin), estimate.NewLine(2 * margin),
+		estimate.NewMax(step), estimate.NewMinWaste(step), estimate.NewPonder(margin), estimate.NewLine(2 * margin),
 		estimate.NewOffset(1), estimate.NewOffset(3),
 	} {
 		all = append(all, way{m.Name(), m.Add, func(n estimate.Next) (float64, bool) { return m.Estimate(n.Input) }})
