@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/attune-hpc/attune/internal/estimate"
 )
 
 // Distribution describes what many tasks have in a field.
@@ -74,20 +76,10 @@ func Describe(field string, sorted []float64, at ...float64) Distribution {
 	d.Deviation = finite(stat.StdDev(sorted, nil))
 	d.Skewness, d.Kurtosis = finite(stat.Skew(sorted, nil)), finite(stat.ExKurtosis(sorted, nil))
 	for _, part := range at {
-		d.Quantiles = append(d.Quantiles, Quantile{part, quantile(sorted, part)})
+		d.Quantiles = append(d.Quantiles, Quantile{part, estimate.Quantile(sorted, part)})
 	}
 	d.Histogram = histogram(sorted)
 	return d
-}
-
-// quantile interpolates between the values beside it, of which the first is at 0 and the last
-// at 1, as spreadsheets, R and NumPy do by default (definition 7 of Hyndman and Fan, Sample
-// Quantiles in Statistical Packages, 1996).
-func quantile(sorted []float64, part float64) float64 {
-	below, rest := math.Modf(part * float64(len(sorted)-1))
-	at := int(below)
-	next := min(at+1, len(sorted)-1)
-	return sorted[at] + rest*(sorted[next]-sorted[at])
 }
 
 // finite is nil for what is no number.
