@@ -59,10 +59,10 @@ func (s *Store) Estimate(ctx context.Context, category string, input float64) (*
 	walls, cores := numbersOf(good, "wall_seconds"), numbersOf(good, "cores_average")
 	if len(walls) > 0 {
 		e.WallSeconds = &directive.Amount{Value: math.Ceil(estimate.Time(walls)/60) * 60, Reason: fmt.Sprintf("the 95th percentile of %s and a fifth more; the longest took %s",
-			tasksText(len(walls)), quantity.Seconds(slices.Max(walls)))}
+			quantity.Count(len(walls), "task", "tasks"), quantity.Seconds(slices.Max(walls)))}
 	}
 	if len(cores) > 0 {
-		e.Cores = &directive.Amount{Value: float64(estimate.Cores(cores)), Reason: fmt.Sprintf("the 95th percentile of what %s used on average; the most was %.2f", tasksText(len(cores)), slices.Max(cores))}
+		e.Cores = &directive.Amount{Value: float64(estimate.Cores(cores)), Reason: fmt.Sprintf("the 95th percentile of what %s used on average; the most was %.2f", quantity.Count(len(cores), "task", "tasks"), slices.Max(cores))}
 	}
 	return e, nil
 }
@@ -91,13 +91,6 @@ func (s *Store) failures(ctx context.Context, category string, good []Summary) (
 		return nil
 	})
 	return failed, ended, err
-}
-
-func tasksText(n int) string {
-	if n == 1 {
-		return "1 task"
-	}
-	return fmt.Sprintf("%d tasks", n)
 }
 
 // inputsOf returns the sizes of the inputs of tasks: as they were known before, or where

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/attune-hpc/attune/internal/quantity"
 )
 
 // The constants of a Chooser. They were set on public traces (bench/estimate says which
@@ -142,9 +144,9 @@ func (c *Chooser) temper(amount, asked float64) float64 {
 // in the unit of the resource times seconds.
 func (c Choice) Reason(say func(waste float64) string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "by %s, the cheapest of late; over %s it would have wasted %s", c.By.Name, count(c.By.Tasks, "task"), say(c.By.Waste))
+	fmt.Fprintf(&b, "by %s, the cheapest of late; over %s it would have wasted %s", c.By.Name, quantity.Count(c.By.Tasks, "task", "tasks"), say(c.By.Waste))
 	if c.By.Failed > 0 {
-		fmt.Fprintf(&b, " with %s", count(c.By.Failed, "failed try"))
+		fmt.Fprintf(&b, " with %s", quantity.Count(c.By.Failed, "failed try", "failed tries"))
 	}
 	for i, o := range c.Others {
 		separator := ","
@@ -157,15 +159,4 @@ func (c Choice) Reason(say func(waste float64) string) string {
 		}
 	}
 	return b.String()
-}
-
-// count is a number with its noun.
-func count(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case strings.HasSuffix(noun, "y"):
-		noun = strings.TrimSuffix(noun, "y") + "ie"
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
