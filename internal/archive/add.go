@@ -28,8 +28,8 @@ const atOnce = 16
 // taskColumns are those of [values].
 var taskColumns = func() []string {
 	names := []string{"id", "name", "category", "pattern", "source", "job", "host", "ended", "exit_type", "exit_code"}
-	for _, m := range measures {
-		names = append(names, m.Column)
+	for _, field := range measures {
+		names = append(names, column(field))
 	}
 	return names
 }()
@@ -150,8 +150,8 @@ func values(t *Task, id string) []any {
 	category, pattern := t.category()
 	a := &t.Account
 	out := []any{id, clean(t.name()), category, clean(pattern), clean(t.Source), clean(t.Job), clean(a.Host.Name), a.End.UnixMilli(), clean(a.Exit.Type), a.Exit.Code}
-	for _, m := range measures {
-		if v, known := t.Number(m.Field); known {
+	for _, field := range measures {
+		if v, known := t.Number(field); known {
 			out = append(out, v)
 		} else {
 			out = append(out, nil)

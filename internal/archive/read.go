@@ -96,7 +96,7 @@ func (s *Store) Each(ctx context.Context, f Filter, do func(Summary) error) erro
 		t.Numbers = make(map[string]float64)
 		for i, n := range numbers {
 			if n.Valid {
-				t.Numbers[measures[i].Field] = n.Float64
+				t.Numbers[measures[i]] = n.Float64
 			}
 		}
 		if err := do(t); err != nil {
@@ -234,10 +234,10 @@ func (s *Store) Categories(ctx context.Context, f Filter) (out []Category, err e
 
 // Values returns what the tasks of a filter have in a field, sorted.
 func (s *Store) Values(ctx context.Context, f Filter, field string) (out []float64, err error) {
-	name := column(field)
-	if name == "" {
-		return nil, fmt.Errorf("field %q: %w; there are %s", field, ErrUnknown, strings.Join(Fields(), ", "))
+	if !slices.Contains(measures, field) {
+		return nil, fmt.Errorf("field %q: %w; there are %s", field, ErrUnknown, strings.Join(measures, ", "))
 	}
+	name := column(field)
 	where, parameters := f.where()
 	rows, err := s.query(ctx, "SELECT "+name+" FROM task"+where+" AND "+name+" IS NOT NULL", parameters...)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,7 +206,7 @@ func TestBounded(t *testing.T) {
 func TestMeasures(t *testing.T) {
 	apart := regexp.MustCompile(`\[\]|^(available|cost|host|provenance|series)\.`) // in lists, or not of the task
 	for _, f := range account.Fields() {
-		if f.Numeric && !apart.MatchString(f.Name) && column(f.Name) == "" {
+		if f.Numeric && !apart.MatchString(f.Name) && !slices.Contains(measures, f.Name) {
 			t.Errorf("%s has no column: add one to measures, and a migration", f.Name)
 		}
 	}

@@ -2,19 +2,15 @@
 
 package archive
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// Measure is a number of a task that has a column of its own.
-type Measure struct {
-	// Field is its name, as in Task.Number.
-	Field string
-	// Column is that of the table of tasks.
-	Column string
-}
-
-// measures are all of them, in the order of the columns. A test compares them with the
-// numbers of an account: for a new one add it at the end, and a migration.
-var measures = columns(
+// measures are the names, as in Task.Number, of the numbers of a task that have a column of
+// their own, in the order of the columns. A test compares them with the numbers of an
+// account: for a new one add it at the end, and a migration.
+var measures = []string{
 	"wall_seconds", "cpu_seconds", "user_seconds", "system_seconds", "cores_average", "cores_peak",
 	"processes.total", "processes.peak", "processes.left",
 	"memory.resident_peak_bytes", "memory.anonymous_peak_bytes", "memory.proportional_peak_bytes",
@@ -26,34 +22,13 @@ var measures = columns(
 	"input_bytes", "asked.memory_bytes", "asked.cores", "asked.wall_seconds", "asked.disk_bytes",
 	"cpu_wait_seconds", "time.computing_seconds", "time.kernel_seconds", "time.cpu_wait_seconds", "time.disk_seconds", "time.network_seconds",
 	"time.pipes_seconds", "time.events_seconds", "time.locks_seconds", "time.sleep_seconds", "time.other_seconds",
-)
-
-func columns(fields ...string) []Measure {
-	out := make([]Measure, len(fields))
-	for i, f := range fields {
-		out[i] = Measure{f, strings.ReplaceAll(f, ".", "_")}
-	}
-	return out
 }
 
 // Fields returns the names of all numbers that can be asked for.
-func Fields() []string {
-	var out []string
-	for _, m := range measures {
-		out = append(out, m.Field)
-	}
-	return out
-}
+func Fields() []string { return slices.Clone(measures) }
 
-// column returns the column of a field; empty if there is none.
-func column(field string) string {
-	for _, m := range measures {
-		if m.Field == field {
-			return m.Column
-		}
-	}
-	return ""
-}
+// column is the column of a field in the table of tasks.
+func column(field string) string { return strings.ReplaceAll(field, ".", "_") }
 
 // migrations make the tables, each from what the one before left; their number is the
 // version, as PRAGMA user_version. What has been released is not changed any more.

@@ -70,9 +70,9 @@ func (t *Task) Check() error {
 	case a.Start.Year() < 0 || a.End.Year() > 9999: // no document has such a time
 		return fmt.Errorf("%w: it ran from the year %d to %d", ErrInvalid, a.Start.Year(), a.End.Year())
 	}
-	for _, m := range measures {
-		if v, known := t.Number(m.Field); known && !(v >= 0 && v <= maxNumber) {
-			return fmt.Errorf("%w: %s is %v", ErrInvalid, m.Field, v)
+	for _, field := range measures {
+		if v, known := t.Number(field); known && !(v >= 0 && v <= maxNumber) {
+			return fmt.Errorf("%w: %s is %v", ErrInvalid, field, v)
 		}
 	}
 	return nil
