@@ -12,7 +12,7 @@
 //
 // What a format does not tell is absent in the account, and what it tells of less than the
 // whole task, such as the largest process only, is marked as a bound. A file is read whole
-// or not at all: an [Error] says where it is not as it should be, and what to do.
+// or not at all: the error says where it is not as it should be, and what to do.
 //
 // The functions are pure, and safe for concurrent use.
 package imports

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
 	"maps"
@@ -29,30 +28,6 @@ type File struct {
 	// Local is the zone of times that have none.
 	Local *time.Location
 }
-
-// Error says where a file is not as its format wants it.
-type Error struct {
-	File   string
-	Line   int // 0: not of one line
-	Err    error
-	Remedy string
-}
-
-// Error implements error.
-func (e *Error) Error() string {
-	place := e.File
-	if e.Line > 0 {
-		place = fmt.Sprintf("%s:%d", e.File, e.Line)
-	}
-	text := place + ": " + e.Err.Error() + "; nothing was imported of it"
-	if e.Remedy != "" {
-		text += ": " + e.Remedy
-	}
-	return text
-}
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
 
 // Result is what was in a file.
 type Result struct {
@@ -94,13 +69,12 @@ func Formats() []string { return slices.Sorted(maps.Keys(formats)) }
 func Read(format string, f File) (Result, error) {
 	if format == "" {
 		if format = guess(f.Text); format == "" {
-			return Result{}, &Error{File: f.Name, Err: errors.New("it looks like none of the formats"),
-				Remedy: "name it with --format: " + strings.Join(Formats(), ", ")}
+			return Result{}, f.fail(0, "name it with --format: "+strings.Join(Formats(), ", "), "it looks like none of the formats")
 		}
 	}
 	reader, known := formats[format]
 	if !known {
-		return Result{}, &Error{File: f.Name, Err: fmt.Errorf("unknown format %q", format), Remedy: "there are " + strings.Join(Formats(), ", ")}
+		return Result{}, f.fail(0, "there are "+strings.Join(Formats(), ", "), "unknown format %q", format)
 	}
 	result, err := reader.read(f)
 	if err != nil {
@@ -108,11 +82,11 @@ func Read(format string, f File) (Result, error) {
 	}
 	for i, t := range result.Tasks {
 		if err := t.Check(); err != nil {
-			return Result{}, &Error{File: f.Name, Err: fmt.Errorf("task %d of %d: %w", i+1, len(result.Tasks), err), Remedy: "correct it there, or take it out"}
+			return Result{}, f.fail(0, "correct it there, or take it out", "task %d of %d: %w", i+1, len(result.Tasks), err)
 		}
 	}
 	if len(result.Tasks) == 0 && len(result.Skipped) == 0 {
-		return Result{}, &Error{File: f.Name, Err: errors.New("no task is in it"), Remedy: "is it of the format " + format + "?"}
+		return Result{}, f.fail(0, "is it of the format "+format+"?", "no task is in it")
 	}
 	return result, nil
 }
@@ -133,9 +107,13 @@ func firstLine(text string) string {
 	return line
 }
 
-// fail makes an Error.
-func (f File) fail(line int, remedy, format string, arguments ...any) *Error {
-	return &Error{File: f.Name, Line: line, Err: fmt.Errorf(format, arguments...), Remedy: remedy}
+// fail says where a file is not as its format wants it, and what helps. Line 0 is none.
+func (f File) fail(line int, remedy, format string, arguments ...any) error {
+	place := f.Name
+	if line > 0 {
+		place = fmt.Sprintf("%s:%d", f.Name, line)
+	}
+	return fmt.Errorf("%s: %w; nothing was imported of it: %s", place, fmt.Errorf(format, arguments...), remedy)
 }
 
 // origins tell records of a file apart, also those that are the same to the letter, and are the same

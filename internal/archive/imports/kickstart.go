@@ -94,8 +94,8 @@ func readKickstart(f File) (result Result, err error) {
 	}
 }
 
-// failYAML makes an Error of the first thing that the YAML package complains of.
-func (f File) failYAML(line int, err error) *Error {
+// failYAML fails with the first thing that the YAML package complains of.
+func (f File) failYAML(line int, err error) error {
 	text := err.Error()
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1])
