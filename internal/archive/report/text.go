@@ -3,6 +3,7 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -20,20 +21,24 @@ var shades = []rune(" ▁▂▃▄▅▆▇█")
 // WriteText writes the report for a terminal. Control characters in what others chose are
 // replaced.
 func (r *Report) WriteText(w io.Writer) error {
-	out := &writer{to: w}
-	out.line("%s", r.headline())
-	if r.Tasks == 0 {
-		return out.err
+	var out bytes.Buffer
+	fmt.Fprintln(&out, r.headline())
+	if r.Tasks > 0 {
+		r.writeSections(&out)
 	}
-	out.line("%s", r.span())
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+func (r *Report) writeSections(out *bytes.Buffer) {
+	fmt.Fprintln(out, r.span())
 	for _, s := range r.Sections {
-		out.line("")
+		fmt.Fprintln(out)
 		s.writeText(out)
 	}
 	if rest := len(r.Rows) + r.MoreRows - len(r.Sections); rest > 0 {
-		out.line("\n%d more categories, whose tasks ran for less time: attune archive list --categories", rest)
+		fmt.Fprintf(out, "\n%d more categories, whose tasks ran for less time: attune archive list --categories\n", rest)
 	}
-	return out.err
 }
 
 func (r *Report) headline() string {
@@ -48,46 +53,32 @@ func (r *Report) span() string {
 	return fmt.Sprintf("from %s to %s", r.First.Local().Format(time.DateTime), r.Last.Local().Format(time.DateTime))
 }
 
-// writer keeps the first error.
-type writer struct {
-	to  io.Writer
-	err error
-}
-
-func (w *writer) line(format string, arguments ...any) {
-	if w.err == nil {
-		_, w.err = fmt.Fprintf(w.to, format+"\n", arguments...)
-	}
-}
-
-func (s *Section) writeText(out *writer) {
+func (s *Section) writeText(out *bytes.Buffer) {
 	title := printable.Line(s.Name) + "  " + s.ID[:8]
 	if s.Pattern != s.Name {
 		title += "  " + printable.Line(s.Pattern)
 	}
-	out.line("%s", title)
-	out.line("  %d tasks, %d failed, %s of time, %s of CPU time", s.Tasks, s.Failed, quantity.Seconds(s.WallSeconds), quantity.Seconds(s.CPU))
-	if out.err == nil {
-		table := tabwriter.NewWriter(out.to, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(table, "  \tLEAST\tMEDIAN\t95 %\tMOST\tSKEWNESS\tDISTRIBUTION")
-		for _, c := range s.Charts {
-			skewness := "-"
-			if c.Skewness != nil {
-				skewness = fmt.Sprintf("%.1f", *c.Skewness)
-			}
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Title, c.say(c.Least), c.say(c.Quantiles[2].Value), c.say(c.Quantiles[4].Value),
-				c.say(c.Most), skewness, bars(c.Histogram))
+	fmt.Fprintln(out, title)
+	fmt.Fprintf(out, "  %d tasks, %d failed, %s of time, %s of CPU time\n", s.Tasks, s.Failed, quantity.Seconds(s.WallSeconds), quantity.Seconds(s.CPU))
+	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "  \tLEAST\tMEDIAN\t95 %\tMOST\tSKEWNESS\tDISTRIBUTION")
+	for _, c := range s.Charts {
+		skewness := "-"
+		if c.Skewness != nil {
+			skewness = fmt.Sprintf("%.1f", *c.Skewness)
 		}
-		out.err = table.Flush()
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Title, c.say(c.Least), c.say(c.Quantiles[2].Value), c.say(c.Quantiles[4].Value),
+			c.say(c.Most), skewness, bars(c.Histogram))
 	}
+	_ = table.Flush() // a buffer takes all
 	for _, u := range s.Asked {
-		out.line("  %s", u.text())
+		fmt.Fprintf(out, "  %s\n", u.text())
 	}
 	for _, o := range s.Outliers {
-		out.line("  unlike the others: task %s, %s %s where the median is %s", o.ID[:8], strings.ToLower(o.Title), o.say(o.Value), o.say(o.Median))
+		fmt.Fprintf(out, "  unlike the others: task %s, %s %s where the median is %s\n", o.ID[:8], strings.ToLower(o.Title), o.say(o.Value), o.say(o.Median))
 	}
 	if s.Next != nil {
-		out.line("  next time ask for %s", nextText(s.Next))
+		fmt.Fprintf(out, "  next time ask for %s\n", nextText(s.Next))
 	}
 }
 
