@@ -32,38 +32,24 @@ var Handshake = plugin.HandshakeConfig{
 	MagicCookieValue: "b8b0a1f6d0c94f0fa4d9a3f1a2c7e5d3",
 }
 
-// GRPCPlugin joins a tunlet service to go-plugin. On the tunlet's side it
-// registers Impl; on the Analyzer's side it dispenses an
-// attunev1.TunletServiceClient and Impl is nil. It speaks gRPC only.
+// GRPCPlugin joins the services of a tunlet's process to go-plugin. On the Analyzer's
+// side it dispenses an attunev1.TunletServiceClient. It speaks gRPC only.
 type GRPCPlugin struct {
 	plugin.NetRPCUnsupportedPlugin
 
-	// Impl is the service; used on the tunlet's side only.
-	Impl attunev1.TunletServiceServer
+	// Register adds the services to a server; nil on the Analyzer's side.
+	Register func(*grpc.Server)
 }
 
 var _ plugin.GRPCPlugin = (*GRPCPlugin)(nil)
 
-// GRPCServer registers the service; go-plugin calls it once.
+// GRPCServer registers the services; go-plugin calls it once.
 func (p *GRPCPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
-	attunev1.RegisterTunletServiceServer(s, p.Impl)
+	p.Register(s)
 	return nil
 }
 
 // GRPCClient returns an attunev1.TunletServiceClient.
 func (*GRPCPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
 	return attunev1.NewTunletServiceClient(c), nil
-}
-
-// servedPlugin joins the services of this process to go-plugin.
-type servedPlugin struct {
-	GRPCPlugin
-
-	register func(*grpc.Server)
-}
-
-// GRPCServer registers the services; go-plugin calls it once.
-func (p *servedPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
-	p.register(s)
-	return nil
 }

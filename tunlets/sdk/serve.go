@@ -106,7 +106,7 @@ func serve(services func(e *ending, stderr io.Writer) (register func(*grpc.Serve
 	stderr := os.Stderr
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: Handshake,
-		Plugins:         plugin.PluginSet{PluginName: &servedPlugin{register: services(&e, stderr)}},
+		Plugins:         plugin.PluginSet{PluginName: &GRPCPlugin{Register: services(&e, stderr)}},
 		GRPCServer:      e.newServer,
 		TLSProvider:     serverTLS,
 		Logger: hclog.New(&hclog.LoggerOptions{

@@ -111,15 +111,6 @@ func New(tb TB, newTunlet func() sdk.Tunlet) *Harness {
 	return newHarness(tb, func(tb TB) attunev1.TunletServiceClient { return serve(tb, newTunlet) })
 }
 
-// serve serves a tunlet in this process, and returns the connection to it.
-func serve(tb TB, newTunlet func() sdk.Tunlet) attunev1.TunletServiceClient {
-	tb.Helper()
-	service := sdk.NewServer(newTunlet, sdk.ServerOptions{
-		Crashed: func(report string) { tb.Errorf("tunlet crashed: %s", report) },
-	})
-	return connect(tb, &sdk.GRPCPlugin{Impl: service})
-}
-
 func newHarness(tb TB, serve func(tb TB) attunev1.TunletServiceClient) *Harness {
 	return &Harness{
 		Client: serve(tb), serve: serve, Mechanism: "hook", CostNanos: 8,
@@ -127,15 +118,15 @@ func newHarness(tb TB, serve func(tb TB) attunev1.TunletServiceClient) *Harness 
 	}
 }
 
-// connect serves the plugin and returns its client, over gRPC in memory:
+// serve serves a tunlet in this process and returns its client, over gRPC in memory:
 // go-plugin's own test connection stops its server from two sides at once.
-func connect(tb TB, p *sdk.GRPCPlugin) attunev1.TunletServiceClient {
+func serve(tb TB, newTunlet func() sdk.Tunlet) attunev1.TunletServiceClient {
 	tb.Helper()
 	listener := bufconn.Listen(bufferBytes)
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(sdk.MaxMessage))
-	if err := p.GRPCServer(nil, server); err != nil {
-		tb.Fatalf("serve: %v", err)
-	}
+	attunev1.RegisterTunletServiceServer(server, sdk.NewServer(newTunlet, sdk.ServerOptions{
+		Crashed: func(report string) { tb.Errorf("tunlet crashed: %s", report) },
+	}))
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	connection, err := grpc.NewClient("passthrough:tunlet",
@@ -153,11 +144,7 @@ func connect(tb TB, p *sdk.GRPCPlugin) attunev1.TunletServiceClient {
 			tb.Errorf("serve: %v", err)
 		}
 	})
-	client, err := p.GRPCClient(context.Background(), nil, connection)
-	if err != nil {
-		tb.Fatalf("dispense: %v", err)
-	}
-	return client.(attunev1.TunletServiceClient)
+	return attunev1.NewTunletServiceClient(connection)
 }
 
 // Context is the context for one call.

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	plugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
 
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -37,9 +39,10 @@ func main() {
 		fmt.Println("hello, I am not a plugin")
 		return
 	}
+	register := func(s *grpc.Server) { attunev1.RegisterTunletServiceServer(s, newTunlet(name)) }
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: sdk.Handshake,
-		Plugins:         plugin.PluginSet{sdk.PluginName: &sdk.GRPCPlugin{Impl: newTunlet(name)}},
+		Plugins:         plugin.PluginSet{sdk.PluginName: &sdk.GRPCPlugin{Register: register}},
 		GRPCServer:      plugin.DefaultGRPCServer,
 	})
 }
