@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 const declaredSample = `attune: tunlet/1
@@ -29,17 +31,17 @@ change:
 func declaredDir(t *testing.T, content string, interpreted bool) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(filepath.Join(dir, "mine"+Suffix), []byte(content), 0o644)); err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(filepath.Join(dir, "mine"+sdk.DeclarationSuffix), []byte(content), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	if interpreted {
-		build := exec.Command("go", "build", "-o", filepath.Join(dir, Prefix+Interpreter), "github.com/attune-hpc/attune/tunlets/catalogue/cmd/attune-tunlets")
+		build := exec.Command("go", "build", "-o", filepath.Join(dir, sdk.ProgramPrefix+sdk.Interpreter), "github.com/attune-hpc/attune/tunlets/catalogue/cmd/attune-tunlets")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does
 		out, err := build.CombinedOutput()
 		if err != nil {
 			t.Fatalf("build the interpreter: %v\n%s", err, out)
 		}
-		if err := os.Chmod(filepath.Join(dir, Prefix+Interpreter), 0o755); err != nil {
+		if err := os.Chmod(filepath.Join(dir, sdk.ProgramPrefix+sdk.Interpreter), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +61,7 @@ func TestDeclared(t *testing.T) {
 		t.Fatalf("describe: %v %v", d, err)
 	}
 	wrong := strings.NewReplacer("rate.cpu_user > 1.0", "rate.cpu > 1.0", "{cpu_user: 1}", "{cpu_user: 0}").Replace(declaredSample)
-	path := filepath.Join(dir, "mine"+Suffix)
+	path := filepath.Join(dir, "mine"+sdk.DeclarationSuffix)
 	if err := os.WriteFile(path, []byte(wrong), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -80,15 +82,15 @@ func TestDeclaredTrust(t *testing.T) {
 	}{
 		{"no interpreter", func(string) error { return nil }, "there is no attune-tunlet-declarative, which runs it: it comes with Attune's tunlets; install them"},
 		{"an interpreter for all", func(dir string) error {
-			path := filepath.Join(dir, Prefix+Interpreter)
+			path := filepath.Join(dir, sdk.ProgramPrefix+sdk.Interpreter)
 			return errors.Join(os.WriteFile(path, nil, 0o755), os.Chmod(path, 0o777))
 		}, "may be written by others"},
 		{"a file for all", func(dir string) error {
-			return errors.Join(os.WriteFile(filepath.Join(dir, Prefix+Interpreter), nil, 0o755), os.Chmod(filepath.Join(dir, "mine"+Suffix), 0o666))
+			return errors.Join(os.WriteFile(filepath.Join(dir, sdk.ProgramPrefix+sdk.Interpreter), nil, 0o755), os.Chmod(filepath.Join(dir, "mine"+sdk.DeclarationSuffix), 0o666))
 		}, "may be written by others"},
 		{"a directory", func(dir string) error {
-			path := filepath.Join(dir, "mine"+Suffix)
-			return errors.Join(os.WriteFile(filepath.Join(dir, Prefix+Interpreter), nil, 0o755), os.Remove(path), os.Mkdir(path, 0o755))
+			path := filepath.Join(dir, "mine"+sdk.DeclarationSuffix)
+			return errors.Join(os.WriteFile(filepath.Join(dir, sdk.ProgramPrefix+sdk.Interpreter), nil, 0o755), os.Remove(path), os.Mkdir(path, 0o755))
 		}, "is not a regular file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -106,7 +108,7 @@ func TestDeclaredTrust(t *testing.T) {
 
 func TestBinaryBeforeDefinition(t *testing.T) {
 	dir := declaredDir(t, declaredSample, false)
-	binary := filepath.Join(dir, Prefix+"mine")
+	binary := filepath.Join(dir, sdk.ProgramPrefix+"mine")
 	if err := os.WriteFile(binary, nil, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -12,22 +12,14 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-)
 
-const (
-	// Prefix is what the name of a tunlet's binary begins with.
-	Prefix = "attune-tunlet-"
-	// Suffix is what the name of a declarative tunlet's file ends with.
-	Suffix = ".tunlet.yaml"
-	// Interpreter is, with Prefix, the name of the program that runs those. It is
-	// no tunlet of its own.
-	Interpreter = "declarative"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // Candidate is a file that calls itself a tunlet, or a directory that does and has a
 // program of the same name in it.
 type Candidate struct {
-	Name        string // without Prefix or Suffix
+	Name        string // without sdk.ProgramPrefix or sdk.DeclarationSuffix
 	Path        string // of the program, or of what the interpreter runs
 	Folder      string // the directory that has all of its files; empty: it is one file
 	Interpreter string // the program that runs it; empty: it is a program
@@ -38,10 +30,10 @@ type Candidate struct {
 // NameOf returns the name of the tunlet that a file is by its name; empty: none.
 func NameOf(file string) string {
 	base := filepath.Base(file)
-	if name, ok := strings.CutPrefix(base, Prefix); ok && name != Interpreter {
+	if name, ok := strings.CutPrefix(base, sdk.ProgramPrefix); ok && name != sdk.Interpreter {
 		return name
 	}
-	name, ok := strings.CutSuffix(base, Suffix)
+	name, ok := strings.CutSuffix(base, sdk.DeclarationSuffix)
 	if !ok || strings.HasPrefix(name, ".") {
 		return ""
 	}
@@ -80,7 +72,7 @@ func Find(dirs, names []string) []Candidate {
 	return pick(found, names, places)
 }
 
-func declared(file string) bool { return strings.HasSuffix(file, Suffix) }
+func declared(file string) bool { return strings.HasSuffix(file, sdk.DeclarationSuffix) }
 
 // place has programs come before declarations.
 func place(e os.DirEntry) int {
@@ -108,12 +100,12 @@ func candidate(name, path string, isDir bool, dirs []string) Candidate {
 // name that it should have.
 func interpreter(dirs []string) string {
 	for _, dir := range dirs {
-		path := filepath.Join(dir, Prefix+Interpreter)
+		path := filepath.Join(dir, sdk.ProgramPrefix+sdk.Interpreter)
 		if _, err := os.Stat(path); err == nil {
 			return path
 		}
 	}
-	return Prefix + Interpreter
+	return sdk.ProgramPrefix + sdk.Interpreter
 }
 
 // trusted returns why a tunlet must not be run.
@@ -170,7 +162,7 @@ func (e *missingError) Error() string {
 		}
 		there = "there are: " + strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("no %s%s in %s; %s", Prefix, e.name, strings.Join(e.places, ", "), there)
+	return fmt.Sprintf("no %s%s in %s; %s", sdk.ProgramPrefix, e.name, strings.Join(e.places, ", "), there)
 }
 
 // trusted returns why a binary must not be run: it or its directory could have

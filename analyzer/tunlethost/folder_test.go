@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // A tunlet of several files is a directory; whichever of its files somebody else could
@@ -31,14 +32,14 @@ func TestFolder(t *testing.T) {
 		{name: "directory for all", prepare: func(dir string) error { return os.Chmod(filepath.Join(dir, "lib"), 0o777) }, want: "may be written by others"},
 		{name: "above it for all", prepare: func(dir string) error { return os.Chmod(filepath.Dir(dir), 0o777) }, want: "may be written by others"},
 		{name: "link", prepare: func(dir string) error { return os.Symlink("/bin/sh", filepath.Join(dir, "lib/sh")) }, want: "neither a regular file nor a directory"},
-		{name: "no program", prepare: func(dir string) error { return os.Remove(filepath.Join(dir, Prefix+"x")) }, want: "no such file"},
-		{name: "no executable", prepare: func(dir string) error { return os.Chmod(filepath.Join(dir, Prefix+"x"), 0o644) }, want: "is not an executable file"},
+		{name: "no program", prepare: func(dir string) error { return os.Remove(filepath.Join(dir, sdk.ProgramPrefix+"x")) }, want: "no such file"},
+		{name: "no executable", prepare: func(dir string) error { return os.Chmod(filepath.Join(dir, sdk.ProgramPrefix+"x"), 0o644) }, want: "is not an executable file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), Prefix+"x")
+			dir := filepath.Join(t.TempDir(), sdk.ProgramPrefix+"x")
 			if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.MkdirAll(filepath.Join(dir, "lib"), 0o755),
-				os.WriteFile(filepath.Join(dir, Prefix+"x"), nil, 0o755), os.WriteFile(filepath.Join(dir, "lib/mod"), []byte("1"), 0o644)); err != nil {
+				os.WriteFile(filepath.Join(dir, sdk.ProgramPrefix+"x"), nil, 0o755), os.WriteFile(filepath.Join(dir, "lib/mod"), []byte("1"), 0o644)); err != nil {
 				t.Fatal(err)
 			}
 			sum := func() string {
@@ -54,7 +55,7 @@ func TestFolder(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := Find([]string{filepath.Dir(dir)}, nil)
-			if len(found) != 1 || found[0].Name != "x" || found[0].Folder != dir || found[0].Path != filepath.Join(dir, Prefix+"x") {
+			if len(found) != 1 || found[0].Name != "x" || found[0].Folder != dir || found[0].Path != filepath.Join(dir, sdk.ProgramPrefix+"x") {
 				t.Fatalf("found %+v", found)
 			}
 			switch err := found[0].Err; {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // Words before the program in the line of env are not taken for it.
@@ -34,7 +36,7 @@ func TestMissingInterpreter(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			path := filepath.Join(dir, Prefix+"script")
+			path := filepath.Join(dir, sdk.ProgramPrefix+"script")
 			if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, []byte(tt.program), 0o755)); err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	hclog "github.com/hashicorp/go-hclog"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // plugin is the logger that go-plugin is given.
@@ -25,7 +27,7 @@ func (l *limitedLog) plugin() hclog.Logger {
 // matters.
 func (l *limitedLog) Accept(name string, level hclog.Level, msg string, args ...any) {
 	to := slog.LevelDebug
-	if strings.HasPrefix(name, Prefix) || name == Package {
+	if strings.HasPrefix(name, sdk.ProgramPrefix) || name == sdk.PackageProgram {
 		switch level {
 		case hclog.Info:
 			to = slog.LevelInfo

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // What a tunlet writes while it serves is logged with its own level, whatever pieces it
@@ -31,7 +33,7 @@ func TestLinesKeepTheirLevel(t *testing.T) {
 				}
 				return a
 			}}))
-			w := &leveledLogger{to: newLimitedLog(log).plugin().Named(Prefix + "x")}
+			w := &leveledLogger{to: newLimitedLog(log).plugin().Named(sdk.ProgramPrefix + "x")}
 			for text := tt.written + "\n"; text != ""; {
 				n := min(piece, len(text))
 				if _, err := w.Write([]byte(text[:n])); err != nil {

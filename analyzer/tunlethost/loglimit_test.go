@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // A tunlet that says too much does not flood the log, and how much was left out
@@ -32,8 +34,8 @@ func TestLogIsLimited(t *testing.T) {
 	}
 	say := func(n int) {
 		for range n {
-			adapter.Named(Prefix+"x").With("a", 1).Warn("a word")
-			adapter.Named(Prefix + "x").Debug("what is not logged takes no room")
+			adapter.Named(sdk.ProgramPrefix+"x").With("a", 1).Warn("a word")
+			adapter.Named(sdk.ProgramPrefix + "x").Debug("what is not logged takes no room")
 		}
 	}
 	for i, step := range []struct {

@@ -13,14 +13,10 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/quota"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 const (
-	// Package is the file name of the program that has all tunlets of Attune, to which
-	// the binaries of each are links: they share a process.
-	Package = "attune-tunlets"
-	// serveArgument has it serve them.
-	serveArgument = "serve"
 	// maxBegins bounds the tunlets that are begun at one time: what begins in a thousand
 	// sessions at once, such as trouble with a file system, is to be late in some and
 	// not to time out in all.
@@ -181,7 +177,7 @@ func (s *starter) sharedProgram() string {
 		return ""
 	}
 	program, err := filepath.EvalSymlinks(s.Path)
-	if err != nil || filepath.Base(program) != Package {
+	if err != nil || filepath.Base(program) != sdk.PackageProgram {
 		return ""
 	}
 	return program

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 const (
@@ -53,7 +54,7 @@ type shared struct {
 func (s *shared) live() {
 	log := s.pool.opts.Log.With("tunlets", s.key.program)
 	l := launcher{
-		program: s.key.program, arguments: []string{serveArgument}, limits: s.pool.opts.Limits, grow: true, tempDir: s.pool.opts.TempDir,
+		program: s.key.program, arguments: []string{sdk.ServeArgument}, limits: s.pool.opts.Limits, grow: true, tempDir: s.pool.opts.TempDir,
 		timeout: s.pool.opts.startTimeout, said: newLimitedLog(log), host: s.pool.host, costs: s.pool.costs,
 	}
 	s.run, s.err = l.run(s.pool.ctx, func(_ context.Context, conn grpc.ClientConnInterface) error {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // site is sessions that share a pool.
@@ -97,7 +98,7 @@ func (n *sharer) ticks(want string) {
 // pid is that of the process that the tunlet is in.
 func (n *sharer) pid() int { return n.tunlet.life.(*instance).shared.run.proc.pid }
 
-func packageProcesses(t *testing.T) []int { return children(t, Package) }
+func packageProcesses(t *testing.T) []int { return children(t, sdk.PackageProgram) }
 
 // Thirty-two sessions have one process, and each a tunlet of its own in it, which goes
 // with its session.

@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // TestChangedBinary replaces the binary between two starts.
 func TestChangedBinary(t *testing.T) {
 	dir := testTunlet.Dir(t, "good")
-	path := filepath.Join(dir, Prefix+"good")
+	path := filepath.Join(dir, sdk.ProgramPrefix+"good")
 	o := newObserver()
 	h := New(fast(dir), o)
 	if err := h.Start(context.Background()); err != nil {
@@ -62,7 +64,7 @@ func TestTrust(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			path := filepath.Join(dir, Prefix+"x")
+			path := filepath.Join(dir, sdk.ProgramPrefix+"x")
 			if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, nil, 0o755), os.Chmod(path, 0o755), tt.prepare(dir, path)); err != nil {
 				t.Fatal(err)
 			}

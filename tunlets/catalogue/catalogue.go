@@ -32,20 +32,6 @@ import (
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
-const (
-	// Binary is the file name of the program.
-	Binary = "attune-tunlets"
-	// Prefix is what the names of the links begin with.
-	Prefix = "attune-tunlet-"
-	// Interpreter is the name by which the program runs the tunlet in a
-	// NAME.tunlet.yaml, its argument. It is no tunlet of its own.
-	Interpreter = "declarative"
-)
-
-// ServeArgument has the program serve all tunlets in one process, to an Analyzer that
-// has started it.
-const ServeArgument = "serve"
-
 // files are the tunlets without code, NAME/NAME.tunlet.yaml each.
 //
 //go:embed */*.tunlet.yaml
@@ -67,13 +53,13 @@ func All() map[string]func() sdk.Tunlet {
 		sockbuf.Name:     sockbuf.New,
 		workers.Name:     workers.New,
 	}
-	paths, _ := fs.Glob(files, "*/*"+declarative.Suffix) // the pattern is well formed
+	paths, _ := fs.Glob(files, "*/*"+sdk.DeclarationSuffix) // the pattern is well formed
 	for _, file := range paths {
 		definition := sync.OnceValue(func() *declarative.Definition {
 			text, _ := files.ReadFile(file) // it is there
 			return declarative.Must(text)
 		})
-		tunlets[strings.TrimSuffix(path.Base(file), declarative.Suffix)] = func() sdk.Tunlet { return definition().New() }
+		tunlets[strings.TrimSuffix(path.Base(file), sdk.DeclarationSuffix)] = func() sdk.Tunlet { return definition().New() }
 	}
 	return tunlets
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // Every tunlet is known by the name it gives itself, and costs nothing where it
@@ -33,13 +35,13 @@ func TestLink(t *testing.T) {
 		t.Error("linked to nothing")
 	}
 	for name, content := range map[string]string{
-		Binary: "program", Prefix + "malloc": "an older one", Prefix + "mine": "somebody's own", "else": "",
+		sdk.PackageProgram: "program", sdk.ProgramPrefix + "malloc": "an older one", sdk.ProgramPrefix + "mine": "somebody's own", "else": "",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for link, to := range map[string]string{Prefix + "gone": Binary, Prefix + "other": "else"} {
+	for link, to := range map[string]string{sdk.ProgramPrefix + "gone": sdk.PackageProgram, sdk.ProgramPrefix + "other": "else"} {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -48,9 +50,9 @@ func TestLink(t *testing.T) {
 		if err := Link(dir); err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]string{Binary: "program", Prefix + "mine": "somebody's own", "else": "", Prefix + "other": "→ else"}
-		for _, name := range append(Names(), Interpreter) {
-			want[Prefix+name] = "→ " + Binary
+		want := map[string]string{sdk.PackageProgram: "program", sdk.ProgramPrefix + "mine": "somebody's own", "else": "", sdk.ProgramPrefix + "other": "→ else"}
+		for _, name := range append(Names(), sdk.Interpreter) {
+			want[sdk.ProgramPrefix+name] = "→ " + sdk.PackageProgram
 		}
 		if diff := cmp.Diff(want, contents(t, dir)); diff != "" {
 			t.Error(diff)

@@ -22,9 +22,6 @@ import (
 )
 
 const (
-	// Suffix is what the name of a declarative tunlet's file ends with; what
-	// comes before it is the tunlet's name.
-	Suffix = ".tunlet.yaml"
 	// Format is the first field of every file.
 	Format = "tunlet/1"
 
@@ -68,7 +65,7 @@ func Read(file, called string) (*Definition, error) {
 	if err != nil {
 		return nil, inFile(called, err)
 	}
-	if want := strings.TrimSuffix(filepath.Base(file), Suffix); d.description.Name != want {
+	if want := strings.TrimSuffix(filepath.Base(file), sdk.DeclarationSuffix); d.description.Name != want {
 		return nil, fmt.Errorf("%s: the tunlet calls itself %q: rename the file or the tunlet", called, d.description.Name)
 	}
 	return d, nil

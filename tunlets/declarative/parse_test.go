@@ -207,18 +207,18 @@ func TestRead(t *testing.T) {
 		return path
 	}
 	for _, whole := range []string{sample, "---\n" + sample, sample + "...\n", sample + "# the end\n"} {
-		if _, err := Read(write("sample"+Suffix, whole), "sample"); err != nil {
+		if _, err := Read(write("sample"+sdk.DeclarationSuffix, whole), "sample"); err != nil {
 			t.Error(err)
 		}
 	}
 	second := strings.Count(sample, "\n") + 1
 	for _, tt := range []struct{ file, content, want string }{
-		{"other" + Suffix, sample, `other.tunlet.yaml: the tunlet calls itself "sample": rename the file or the tunlet`},
-		{"empty" + Suffix, "", "empty.tunlet.yaml: line 1: the file is empty; begin with: attune: tunlet/1"},
-		{"comment" + Suffix, "# nothing\n", "comment.tunlet.yaml: line 1: the file is empty; begin with: attune: tunlet/1"},
-		{"sample" + Suffix, sample + "---\n" + sample, fmt.Sprintf("line %d: a second document begins here: a file has one tunlet", second)},
-		{"sample" + Suffix, sample + "---\na: [\n", "did not find expected node content"},
-		{"long" + Suffix, strings.Repeat("#", mostBytes+1), "long.tunlet.yaml: line 1: the file has more than 64 KiB"},
+		{"other" + sdk.DeclarationSuffix, sample, `other.tunlet.yaml: the tunlet calls itself "sample": rename the file or the tunlet`},
+		{"empty" + sdk.DeclarationSuffix, "", "empty.tunlet.yaml: line 1: the file is empty; begin with: attune: tunlet/1"},
+		{"comment" + sdk.DeclarationSuffix, "# nothing\n", "comment.tunlet.yaml: line 1: the file is empty; begin with: attune: tunlet/1"},
+		{"sample" + sdk.DeclarationSuffix, sample + "---\n" + sample, fmt.Sprintf("line %d: a second document begins here: a file has one tunlet", second)},
+		{"sample" + sdk.DeclarationSuffix, sample + "---\na: [\n", "did not find expected node content"},
+		{"long" + sdk.DeclarationSuffix, strings.Repeat("#", mostBytes+1), "long.tunlet.yaml: line 1: the file has more than 64 KiB"},
 	} {
 		if _, err := Read(write(tt.file, tt.content), "as/"+tt.file); err == nil || !strings.HasPrefix(err.Error(), "as/") || !strings.HasSuffix(err.Error(), tt.want) {
 			t.Errorf("Read: %v, want %s", err, tt.want)

@@ -23,6 +23,24 @@ const (
 	PluginName = "tunlet"
 )
 
+// The names of files by which the Analyzer finds tunlets.
+const (
+	// ProgramPrefix is what the name of a tunlet's program begins with; the tunlet's name
+	// follows.
+	ProgramPrefix = "attune-tunlet-"
+	// DeclarationSuffix is what the name of a declarative tunlet's file ends with; the
+	// tunlet's name stands before it.
+	DeclarationSuffix = ".tunlet.yaml"
+	// Interpreter is, after ProgramPrefix, the name of the program that runs those. It is
+	// no tunlet of its own.
+	Interpreter = "declarative"
+	// PackageProgram is the name of the program that has all tunlets of Attune, to which the
+	// programs of each are links: they share a process.
+	PackageProgram = "attune-tunlets"
+	// ServeArgument has PackageProgram serve them to the Analyzer that has started it.
+	ServeArgument = "serve"
+)
+
 // Handshake is what the Analyzer and a tunlet must agree on before they talk.
 // The cookie keeps people from running a tunlet by hand; it protects nothing.
 // It is a variable only because Go has no constant structs: nobody writes it.

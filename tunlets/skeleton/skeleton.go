@@ -21,6 +21,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 //go:embed program/*.go program.tunlet.yaml
@@ -37,8 +39,6 @@ const (
 	module = "github.com/attune-hpc/attune"
 	// placeholder stands for the name in the files.
 	placeholder = "small-writes"
-	// YAMLSuffix is what the name of a declarative tunlet's file ends with.
-	YAMLSuffix = ".tunlet.yaml"
 )
 
 // ErrName says that a name is none for a tunlet.
@@ -46,7 +46,7 @@ var ErrName = errors.New("a tunlet's name has lower case letters, digits and hyp
 
 // CheckName returns [ErrName] for what is no name.
 func CheckName(name string) error {
-	if !regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`).MatchString(name) || name == "declarative" {
+	if !regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`).MatchString(name) || name == sdk.Interpreter {
 		return fmt.Errorf("%q: %w", name, ErrName)
 	}
 	return nil
@@ -62,7 +62,7 @@ func WriteYAML(dir, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, name+YAMLSuffix)
+	path := filepath.Join(dir, name+sdk.DeclarationSuffix)
 	return path, write(path, named(content, name))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/packfile"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // PackedTunlet is a tunlet's file, or another name of one.
@@ -43,13 +44,13 @@ func PackedTunlets(found []tunlethost.Candidate) (list []PackedTunlet) {
 		switch {
 		case t.Err != nil:
 		case t.Interpreter == "":
-			list = append(list, packedBinary(tunlethost.Prefix+t.Name, t.Path, have)...)
+			list = append(list, packedBinary(sdk.ProgramPrefix+t.Name, t.Path, have)...)
 		default:
 			if !interpreted {
 				interpreted = true
-				list = append(list, packedBinary(tunlethost.Prefix+tunlethost.Interpreter, t.Interpreter, have)...)
+				list = append(list, packedBinary(sdk.ProgramPrefix+sdk.Interpreter, t.Interpreter, have)...)
 			}
-			list = append(list, PackedTunlet{Name: t.Name + tunlethost.Suffix, Path: t.Path})
+			list = append(list, PackedTunlet{Name: t.Name + sdk.DeclarationSuffix, Path: t.Path})
 		}
 	}
 	return list

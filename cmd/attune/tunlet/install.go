@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // installation is of one tunlet into a directory.
@@ -34,7 +35,7 @@ func (i installation) place() (name, path string, err error) {
 	name = tunlethost.NameOf(i.file)
 	if name == "" {
 		return "", "", exitcode.UsageError(fmt.Errorf("%s is no tunlet's name", filepath.Base(i.file)),
-			"call the file "+tunlethost.Prefix+"NAME, or NAME"+tunlethost.Suffix)
+			"call the file "+sdk.ProgramPrefix+"NAME, or NAME"+sdk.DeclarationSuffix)
 	}
 	info, err := os.Stat(i.file)
 	switch {
@@ -54,7 +55,7 @@ func (i installation) place() (name, path string, err error) {
 }
 
 // declared says that the file is no program.
-func (i installation) declared() bool { return strings.HasSuffix(i.file, tunlethost.Suffix) }
+func (i installation) declared() bool { return strings.HasSuffix(i.file, sdk.DeclarationSuffix) }
 
 // run copies the tunlet beside its place, starts it there to ask what it is, and only
 // then gives it its name.

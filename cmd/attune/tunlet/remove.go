@@ -15,11 +15,12 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // removeTunlet removes a tunlet's file, or directory, from a directory, and from no other.
 func removeTunlet(name, dir string) (path string, err error) {
-	for _, file := range []string{tunlethost.Prefix + name, name + tunlethost.Suffix} {
+	for _, file := range []string{sdk.ProgramPrefix + name, name + sdk.DeclarationSuffix} {
 		if name == "" || tunlethost.NameOf(file) != name {
 			continue // not the program that runs the files of others
 		}

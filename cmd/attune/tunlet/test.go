@@ -109,7 +109,7 @@ func tunletsAt(path string) ([]tunlethost.Candidate, error) {
 	}
 	if len(found) == 0 {
 		return nil, exitcode.UsageError(fmt.Errorf("no tunlet in %s", path),
-			"build it first; its file is called "+tunlethost.Prefix+"NAME, or NAME"+tunlethost.Suffix)
+			"build it first; its file is called "+sdk.ProgramPrefix+"NAME, or NAME"+sdk.DeclarationSuffix)
 	}
 	return found, nil
 }

@@ -35,7 +35,7 @@ const (
 // processes, and looks at its memory and CPU time.
 func TestResident(t *testing.T) {
 	dir := t.TempDir()
-	binary := filepath.Join(dir, catalogue.Binary)
+	binary := filepath.Join(dir, sdk.PackageProgram)
 	build := exec.Command("go", "build", "-o", binary, "../../catalogue/cmd/attune-tunlets")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does
 	if out, err := build.CombinedOutput(); err != nil {
@@ -47,7 +47,7 @@ func TestResident(t *testing.T) {
 	for _, name := range catalogue.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, tunlet := serve(t, filepath.Join(dir, catalogue.Prefix+name))
+			client, tunlet := serve(t, filepath.Join(dir, sdk.ProgramPrefix+name))
 			pid := client.ReattachConfig().Pid
 			idle := resident(t, pid, "VmHWM")
 			deliver(t, tunlet)

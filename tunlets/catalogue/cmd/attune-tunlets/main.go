@@ -24,12 +24,12 @@ const usage = `attune-tunlets holds the tunlets of Attune, which starts them by 
 `
 
 func main() {
-	if name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), catalogue.Prefix); ok {
+	if name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), sdk.ProgramPrefix); ok {
 		if newTunlet := catalogue.New(name); newTunlet != nil {
 			sdk.Serve(newTunlet)
 			return
 		}
-		if name == catalogue.Interpreter {
+		if name == sdk.Interpreter {
 			os.Exit(interpret(os.Args[1:]))
 		}
 	}
@@ -39,7 +39,7 @@ func main() {
 // run is what people and the installation call.
 func run(args []string) int {
 	switch {
-	case len(args) == 1 && args[0] == catalogue.ServeArgument:
+	case len(args) == 1 && args[0] == sdk.ServeArgument:
 		sdk.ServePackage(catalogue.All())
 	case len(args) == 1 && args[0] == "list":
 		fmt.Println(strings.Join(catalogue.Names(), "\n"))
@@ -58,7 +58,7 @@ func run(args []string) int {
 // interpret is the tunlet in a file, which may be the copy of another one.
 func interpret(args []string) int {
 	if len(args) != 1 && len(args) != 2 {
-		fmt.Fprintln(os.Stderr, "want a NAME"+declarative.Suffix+"; attune starts this program for each that it finds")
+		fmt.Fprintln(os.Stderr, "want a NAME"+sdk.DeclarationSuffix+"; attune starts this program for each that it finds")
 		return sdk.RefusedExitCode
 	}
 	definition, err := declarative.Read(args[0], args[len(args)-1])
