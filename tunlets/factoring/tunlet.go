@@ -34,8 +34,6 @@ type Tunlet struct {
 	items items
 }
 
-var _ masterworker.Planner = (*Tunlet)(nil)
-
 // New makes the tunlet.
 func New() sdk.Tunlet { return &Tunlet{items: items{}} }
 
@@ -52,12 +50,15 @@ func (*Tunlet) Describe() sdk.Description {
 			Name: knob, Action: sdk.SetVariable("", "", 0, sdk.Value{}), Description: "the program's own variable, named by an option: the part of what is left that is handed out next, or the items of a piece",
 		}},
 		MinGain: 0.05, Wake: masterworker.Wake(),
-		Options: append(masterworker.Options("global variable with the factor or the size of a piece, which is read at each round"), sdk.OptionsOf[options]()...),
+		Options: sdk.OptionsOf[options](),
 	}
 }
 
-// options are those beside the ones of package masterworker; see [sdk.OptionsOf].
+// options are those of the tunlet; see [sdk.OptionsOf].
 type options struct {
+	Variable string `option:"variable" required:"true" doc:"global variable with the factor or the size of a piece, which is read at each round"`
+	masterworker.Program
+
 	Kind string `option:"kind" default:"factor" choices:"factor,chunk" doc:"factor: a double, the part of what is left that a batch is; chunk: an integer, the items of a piece"`
 	Size int64  `option:"size" default:"4" choices:"4,8" doc:"bytes of the variable of a chunk"`
 }
@@ -69,11 +70,15 @@ func (t *Tunlet) Configure(given map[string]string) error {
 		return err
 	}
 	t.kind = o.Kind
-	spec := masterworker.Spec{Name: Name, Knob: knob, Bytes: uint32(o.Size), MinGain: minGain, Worker: t.items.add, Restarted: func() { clear(t.items) }}
+	spec := masterworker.Spec{
+		Name: Name, Knob: knob, Program: o.Program, Variable: o.Variable, Bytes: uint32(o.Size), Plan: t.Plan, MinGain: minGain,
+		Worker: t.items.add, Restarted: func() { clear(t.items) },
+	}
 	if t.kind != KindChunk {
 		spec.Bytes, spec.Real = 8, true
 	}
-	return t.Setup(spec, given, t)
+	t.Setup(spec)
+	return nil
 }
 
 // Plan simulates rounds of the items that were measured, in pieces of different

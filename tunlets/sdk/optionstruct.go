@@ -20,8 +20,9 @@ import (
 //	}
 //
 // The type of a field is that of its option: string, bool, int64, float64, time.Duration, or
-// uint64 for a number of bytes. Fields without the tag option are left out. It panics if T is
-// no such struct: a mistake in the tunlet, which its first call finds.
+// uint64 for a number of bytes. Fields without the tag option are left out, and those of an
+// embedded struct are T's own. It panics if T is no such struct: a mistake in the tunlet,
+// which its first call finds.
 func OptionsOf[T any]() []Option {
 	var options []Option
 	for _, f := range optionFields(reflect.TypeFor[T]()) {

@@ -34,8 +34,6 @@ type Tunlet struct {
 	options options
 }
 
-var _ masterworker.Planner = (*Tunlet)(nil)
-
 // New makes the tunlet.
 func New() sdk.Tunlet { return &Tunlet{} }
 
@@ -52,15 +50,18 @@ func (*Tunlet) Describe() sdk.Description {
 			Name: knob, Action: sdk.SetVariable("", "", 0, sdk.Value{}), Description: "workers that the master gives work to: the program's own variable, named by an option", Min: sdk.Int(1), Max: sdk.Int(maxWorkers),
 		}},
 		MinGain: 0.05, Wake: masterworker.Wake(),
-		Options: append(masterworker.Options("global integer variable with the number of workers, which the master reads at each round"), sdk.OptionsOf[options]()...),
+		Options: sdk.OptionsOf[options](),
 	}
 }
 
 // maxWorkers bounds what can be asked for, as the options do.
 const maxWorkers = 65536
 
-// options are those beside the ones of package masterworker; see [sdk.OptionsOf].
+// options are those of the tunlet; see [sdk.OptionsOf].
 type options struct {
+	Variable string `option:"variable" required:"true" doc:"global integer variable with the number of workers, which the master reads at each round"`
+	masterworker.Program
+
 	Size  int64  `option:"size" default:"4" choices:"4,8" doc:"bytes of the variable"`
 	Least int64  `option:"least" default:"1" min:"1" max:"65536" doc:"least number of workers that the program can do with"`
 	Most  int64  `option:"most" required:"true" min:"1" max:"65536" doc:"greatest number of workers that the program has"`
@@ -75,7 +76,10 @@ func (t *Tunlet) Configure(given map[string]string) (err error) {
 	if o := t.options; o.Most != 0 && o.Most < o.Least {
 		return fmt.Errorf("options least and most: %d to %d is no range", o.Least, o.Most)
 	}
-	return t.Setup(masterworker.Spec{Name: Name, Knob: knob, Bytes: uint32(t.options.Size), MinGain: minGain}, given, t)
+	t.Setup(masterworker.Spec{
+		Name: Name, Knob: knob, Program: t.options.Program, Variable: t.options.Variable, Bytes: uint32(t.options.Size), Plan: t.Plan, MinGain: minGain,
+	})
+	return nil
 }
 
 // Plan fits the model to what was measured, and looks for the best number.

@@ -31,23 +31,22 @@ type Worker struct {
 	Thread  uint64
 }
 
-// Planner is a tunlet's model.
-type Planner interface {
-	// Plan says which value would be better; false: none. What was measured is
-	// Enough.
-	Plan(m Measured) (Plan, bool)
-}
-
-// Spec is what differs between the tunlets beside their models.
+// Spec is what differs between the tunlets.
 type Spec struct {
 	// Name of the tunlet.
 	Name string
 	// Knob is its name for the variable.
 	Knob string
+	// Program has the functions, Variable is the name of the variable.
+	Program  Program
+	Variable string
 	// Bytes is the size of the variable, an integer of 4 or 8 bytes, or a double.
 	Bytes uint32
 	// Real says that it is a double.
 	Real bool
+	// Plan is the model: it says which value would be better; false: none. What was
+	// measured is Enough.
+	Plan func(m Measured) (Plan, bool)
 	// Worker, if not nil, is told of the tasks of each single worker in an interval.
 	Worker func(w Worker, tasks sdk.Aggregate)
 	// Restarted, if not nil, hears that a new measurement begins: what Worker was told
@@ -57,12 +56,10 @@ type Spec struct {
 	MinGain float64
 }
 
-// Tunlet follows one program and proposes what its Planner plans. Embed it in the
+// Tunlet follows one program and proposes what its model plans. Embed it in the
 // tunlet, which adds Describe and calls Setup before anything else.
 type Tunlet struct {
-	spec    Spec
-	program program
-	planner Planner
+	spec Spec
 
 	members map[sdk.Handle]*member
 	master  sdk.Handle // the process whose rounds count; 0: not known yet
@@ -76,10 +73,13 @@ type Tunlet struct {
 }
 
 // Setup says what is to be tuned, and by which model.
-func (t *Tunlet) Setup(spec Spec, given map[string]string, planner Planner) (err error) {
-	t.spec, t.planner, t.members = spec, planner, map[sdk.Handle]*member{}
-	t.program, err = sdk.ReadOptions[program](given)
-	return err
+func (t *Tunlet) Setup(spec Spec) { t.spec, t.members = spec, map[sdk.Handle]*member{} }
+
+// configured says that all is known; a tunlet is not started before, but the
+// harness and a replay do.
+func (t *Tunlet) configured() bool {
+	p := t.spec.Program
+	return t.spec.Variable != "" && p.Round != "" && p.Dispatch != "" && p.Task != ""
 }
 
 // ProcessStarted waits for a process that may be part of the program to wait for
@@ -89,7 +89,7 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 		m.usable = p.CPUsUsable
 		return
 	}
-	if !t.program.configured() || !objects.RunsOrMaps(p, t.program.objectPattern()) || len(t.members) >= maxMembers {
+	if !t.configured() || !objects.RunsOrMaps(p, t.spec.Program.objectPattern()) || len(t.members) >= maxMembers {
 		h.Want(p.Handle, sdk.NoSamples())
 		return
 	}
@@ -144,9 +144,9 @@ func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
 	if m == nil || c.Placed || c.Off || c.Removed {
 		return
 	}
-	if (t.master == 0 || t.master == c.Process) && t.program.Object != "" && !t.told {
+	if (t.master == 0 || t.master == c.Process) && t.spec.Program.Object != "" && !t.told {
 		t.told = true
-		h.Remark(c.Process, "%s: calls of %s cannot be counted: %s", t.spec.Name, t.program.function(kindOf(c.Point)), c.Reason)
+		h.Remark(c.Process, "%s: calls of %s cannot be counted: %s", t.spec.Name, t.spec.Program.function(kindOf(c.Point)), c.Reason)
 	}
 	m.unwatch(h)
 	delete(t.members, c.Process)
@@ -235,7 +235,7 @@ func (t *Tunlet) consider(h *sdk.Host) {
 		spans = append(spans, t.members[handle].window.Span())
 	}
 	t.sums.RunShare, t.sums.CPUs = runShare(spans), t.cpus()
-	plan, ok := t.planner.Plan(t.sums)
+	plan, ok := t.spec.Plan(t.sums)
 	if !ok || plan.Gain < t.spec.MinGain {
 		t.restart(h, rejudge)
 		return
@@ -260,7 +260,7 @@ func (t *Tunlet) propose(h *sdk.Host, plan Plan) {
 		if t.members[handle].rounds {
 			p.Changes = append(p.Changes, sdk.Change{
 				Knob: t.spec.Knob, Process: handle,
-				Action: sdk.SetVariable(t.program.objectPattern(), t.program.Variable, t.spec.Bytes, plan.Value),
+				Action: sdk.SetVariable(t.spec.Program.objectPattern(), t.spec.Variable, t.spec.Bytes, plan.Value),
 			})
 		}
 	}

@@ -80,7 +80,7 @@ func (t *Tunlet) watch(h *sdk.Host, m *member) {
 	if t.spec.Bytes == 8 {
 		as = sdk.I64 // of a double its bits: as a value it would be cut to an integer
 	}
-	round.Captures = []sdk.Capture{sdk.Global("value", t.program.Object, t.program.Variable, as)}
+	round.Captures = []sdk.Capture{sdk.Global("value", t.spec.Program.Object, t.spec.Variable, as)}
 	round.Value = "value"
 	h.AddPoint(round)
 	h.AddPoint(t.timed(m, kindDispatch))
@@ -100,7 +100,7 @@ func (t *Tunlet) timed(m *member, kind string) sdk.Point {
 
 func (t *Tunlet) point(m *member, kind string) sdk.Point {
 	return sdk.Point{
-		ID: pointID(kind, m.handle), Object: t.program.Object, Symbols: []string{t.program.function(kind)},
+		ID: pointID(kind, m.handle), Object: t.spec.Program.Object, Symbols: []string{t.spec.Program.function(kind)},
 		Processes: []sdk.Handle{m.handle},
 	}
 }
