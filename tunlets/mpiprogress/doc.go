@@ -17,9 +17,8 @@
 // CPUs, so that there is a baseline when the trouble is recognised. Before that
 // the ranks are left alone.
 //
-// model.go is the model and free of state; rank.go follows one rank; node.go
-// and propose.go know about the ranks of one node; job.go decides for all
-// nodes, and series.go is what they are judged by; points.go lists what is
-// counted; tunlet.go connects them to the Dynamic Tunlet API. No locks: the SDK makes
-// one call at a time.
+// model.go is the model and free of state; rank.go lists what is counted and
+// follows one rank; node.go and propose.go know about the ranks of one node; job.go
+// decides for all nodes, and series.go is what they are judged by; tunlet.go connects
+// them to the Dynamic Tunlet API. No locks: the SDK makes one call at a time.
 package mpiprogress

@@ -15,6 +15,6 @@
 // at in the same way.
 //
 // flow.go has what is known of one connection; watch.go follows one process;
-// tunlet.go connects them to the Dynamic Tunlet API. No locks: the SDK makes one
-// call at a time.
+// tunlet.go has what a problem is, and connects them to the Dynamic Tunlet API. No
+// locks: the SDK makes one call at a time.
 package connections
