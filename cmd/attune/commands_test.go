@@ -5,14 +5,12 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
@@ -20,13 +18,10 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/commands"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/testing/golden"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/pty"
 )
-
-var update = flag.Bool("update", false, "write docs/reference/cli.md anew")
-
-const reference = "../../docs/reference/cli.md"
 
 func TestReferenceIsWhatTheCommandsSay(t *testing.T) {
 	var b strings.Builder
@@ -35,18 +30,7 @@ func TestReferenceIsWhatTheCommandsSay(t *testing.T) {
 	if err := markdown(commands.New(&cli.Env{}), &b); err != nil {
 		t.Fatal(err)
 	}
-	if *update {
-		if err := os.WriteFile(reference, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("docs/reference/cli.md is not up to date, run the test with -update:\n%s", diff)
-	}
+	golden.File(t, "../../docs/reference/cli.md", []byte(b.String()))
 }
 
 // markdown writes a command and those below it into one document.

@@ -16,5 +16,3 @@
 // All of it may be called from any goroutine. A nil *Registry takes everything and
 // gives nothing: it is for those whom nobody asks.
 package metrics
-
-//go:generate go run ./internal/gen ../../docs/reference/metrics.md

@@ -4,23 +4,16 @@ package kinds
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/internal/testing/golden"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-var update = flag.Bool("update", false, "rewrite the reference page")
-
-const actionsPage = "../../../docs/reference/actions.md"
 
 const actionsHead = `<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Tuning actions and their ways in
@@ -54,18 +47,7 @@ func TestActionsPage(t *testing.T) {
 	for _, w := range access.Ways() {
 		fmt.Fprintf(&page, "- *%s*: %s\n", w.Way, w.Description)
 	}
-	if *update {
-		if err := os.WriteFile(actionsPage, []byte(page.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(actionsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), page.String()); diff != "" {
-		t.Errorf("docs/reference/actions.md is not up to date, run the test with -update:\n%s", diff)
-	}
+	golden.File(t, "../../../docs/reference/actions.md", []byte(page.String()))
 }
 
 // Policies and the page speak of the same actions, and of every way.

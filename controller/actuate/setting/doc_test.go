@@ -3,18 +3,12 @@
 package setting
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/attune-hpc/attune/internal/testing/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the reference page")
-
-const settingsPage = "../../../docs/reference/settings.md"
 
 const settingsHead = `<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Named settings
@@ -115,16 +109,5 @@ func TestSettingsPage(t *testing.T) {
 			s.Name, s.Values(), s.Default, s.Description, s.Has, s.WayIn, s.WayBack)
 	}
 	page.WriteString(settingsTail)
-	if *update {
-		if err := os.WriteFile(settingsPage, []byte(page.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(settingsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(have), page.String()); diff != "" {
-		t.Errorf("docs/reference/settings.md is out of date; run go test ./controller/actuate/setting -update\n%s", diff)
-	}
+	golden.File(t, "../../../docs/reference/settings.md", []byte(page.String()))
 }

@@ -3,16 +3,12 @@
 package system
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/attune-hpc/attune/internal/testing/golden"
 )
-
-const knobsPage = "../../../docs/reference/knobs.md"
 
 const knobsHead = `<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Knobs of the operating system
@@ -65,18 +61,5 @@ func TestKnobsPage(t *testing.T) {
 			k.Name, k.On, k.Values, k.Description, privilege, k.Undo)
 	}
 	page.WriteString(knobsFoot)
-	if *update {
-		if err := os.WriteFile(knobsPage, []byte(page.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(knobsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(have), page.String()); diff != "" {
-		t.Errorf("docs/reference/knobs.md is out of date; run go test ./controller/actuate/system -update\n%s", diff)
-	}
+	golden.File(t, "../../../docs/reference/knobs.md", []byte(page.String()))
 }
-
-var update = flag.Bool("update", false, "rewrite the reference page")
