@@ -5,47 +5,36 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"math"
-	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	googleschema "github.com/google/jsonschema-go/jsonschema"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/attune-hpc/attune/internal/testing/golden"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-var update = flag.Bool("update", false, "rewrite generated and golden files")
 
 const schemaFile = "../../docs/reference/report.schema.json"
 
 // TestSchemaFile keeps the published schema equal to the types.
 func TestSchemaFile(t *testing.T) {
-	got, err := Schema()
+	s, err := googleschema.For[Report](&googleschema.ForOptions{
+		TypeSchemas: map[reflect.Type]*googleschema.Schema{
+			reflect.TypeFor[Value](): {Types: []string{"null", "boolean", "number", "string"}},
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, schemaFile, got)
-}
-
-// golden compares with a file, or rewrites it with -update.
-func golden(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs; run go test ./analyzer/report -update\n%s", path, diff)
-	}
+	s.Properties["mode"].Enum = []any{"observe", "advise", "tune"}
+	change := s.Properties["changes"].Items
+	change.Properties["verdict"].Enum = []any{VerdictKept, VerdictUndone, VerdictRefused, VerdictFailed, VerdictUnjudged}
+	change.Properties["prediction"].Enum = []any{"holds", "too_high", "too_low", "wrong"}
+	golden.Schema(t, schemaFile, s, "report-1", "Attune report", "What one session of Attune saw, changed, gained and lost.")
 }
 
 // validate checks a JSON document against the published schema.

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/testing/golden"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -61,7 +62,7 @@ func TestWriteText(t *testing.T) {
 			if err := tt.r.WriteText(&out, tt.opts); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, filepath.Join("testdata", tt.name+".txt"), out.Bytes())
+			golden.File(t, filepath.Join("testdata", tt.name+".txt"), out.Bytes())
 			for _, line := range strings.Split(out.String(), "\n") {
 				if n := len([]rune(line)); tt.opts.Width > 0 && !tt.opts.Color && n > tt.opts.Width {
 					t.Errorf("%d columns, want at most %d: %s", n, tt.opts.Width, line)

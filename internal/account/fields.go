@@ -3,7 +3,6 @@
 package account
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -125,13 +124,3 @@ var numbers = sync.OnceValue(func() map[string]located {
 	}
 	return fields
 })
-
-// Page returns the table of fields for the reference page, in Markdown.
-func Page(fields []Field) []byte {
-	var out strings.Builder
-	out.WriteString("| Field | Unit | What it is |\n|---|---|---|\n")
-	for _, f := range fields {
-		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", f.Name, f.Unit, f.Help)
-	}
-	return []byte(out.String())
-}

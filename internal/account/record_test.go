@@ -5,64 +5,43 @@ package account
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	googleschema "github.com/google/jsonschema-go/jsonschema"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/attune-hpc/attune/internal/testing/golden"
 )
 
-var update = flag.Bool("update", false, "rewrite generated files")
-
-const (
-	schemaFile = "../../docs/reference/account.schema.json"
-	pageFile   = "../../docs/reference/account.md"
-)
+const schemaFile = "../../docs/reference/account.schema.json"
 
 // TestSchemaFile keeps the published schema equal to the types.
 func TestSchemaFile(t *testing.T) {
-	schema, err := Schema()
+	s, err := googleschema.For[Account](nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, schemaFile, schema)
+	types := []any{ExitNormal, ExitSignal, ExitLimits, ExitLost}
+	s.Properties["exit"].Properties["type"].Enum = types
+	s.Properties["tree"].Items.Properties["exit"].Properties["type"].Enum = types
+	s.Properties["files"].Items.Properties["kind"].Enum = []any{KindFile, KindDirectory, KindDevice, KindFIFO}
+	s.Properties["files"].Items.Properties["access"].Enum = []any{AccessRead, AccessWrite, AccessBoth}
+	s.Properties["accuracy"].AdditionalProperties.Enum = []any{string(Exact), string(Sampled), string(Bound)}
+	golden.Schema(t, schemaFile, s, "account-1", "Attune account", "What a command and all its processes took.")
 }
 
 // TestPage keeps the reference page's tables equal to the types.
 func TestPage(t *testing.T) {
-	page, err := os.ReadFile(pageFile)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, fields := range map[string][]Field{"fields": Fields(), "rows": RowFields()} {
-		begin, end := "<!-- begin "+name+": generated from internal/account -->\n", "<!-- end "+name+" -->\n"
-		before, rest, begun := bytes.Cut(page, []byte(begin))
-		_, after, ended := bytes.Cut(rest, []byte(end))
-		if !begun || !ended {
-			t.Fatalf("%s is without the lines %q and %q", pageFile, begin, end)
+		var table bytes.Buffer
+		table.WriteString("| Field | Unit | What it is |\n|---|---|---|\n")
+		for _, f := range fields {
+			fmt.Fprintf(&table, "| `%s` | %s | %s |\n", f.Name, f.Unit, f.Help)
 		}
-		page = slices.Concat(before, []byte(begin), Page(fields), []byte(end), after)
-	}
-	same(t, pageFile, page)
-}
-
-// same compares with a file, or rewrites it with -update.
-func same(t *testing.T, path string, want []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs; run go test ./internal/account -update (-want +got)\n%s", path, diff)
+		golden.Part(t, "../../docs/reference/account.md", name, "internal/account", table.Bytes())
 	}
 }
 

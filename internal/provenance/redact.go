@@ -11,16 +11,6 @@ import (
 // Hidden stands for what may be a secret.
 const Hidden = "[redacted]"
 
-// Rules returns the rules by which values of environment variables are left out,
-// each a sentence.
-func Rules() []string {
-	return []string{
-		"The whole value, if the name contains " + strings.Join(secretNames, ", ") + ", in letters of any case, or ends in " + strings.Join(secretEnds, ", ") + ".",
-		"The whole value, if it contains a private key (-----BEGIN) or a token that its form gives away: of GitHub, GitLab, Slack, AWS, OpenAI and Hugging Face, or a JSON Web Token.",
-		"The password in an address with a user's name: scheme://user:password@host.",
-	}
-}
-
 var (
 	secretNames = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "KEY", "AUTH", "COOKIE", "SIGNATURE"}
 	secretEnds  = []string{"PASS", "_PWD", "_PW", "_PAT", "_SAS", "_DSN"}
