@@ -118,7 +118,6 @@ static DM_NOINLINE void full_hit(unsigned point, uint32_t family,
     uint32_t word = dm_word(point);
     if (dm_unlikely(word & DM_CTL_ATTEND))
         word = before_call(point, family);
-    word &= DM_CTL_MEASURE | ATTUNE_CTL_DURATION | ATTUNE_CTL_PROGRAM;
     if ((word & DM_CTL_MEASURE) == 0)
         return;
     uint64_t value = parameter(registers, dm_control(point)->parameter);
@@ -198,8 +197,7 @@ static DM_NOINLINE void measure_returned(struct dm_hit *hit,
 }
 
 static DM_NOINLINE void full_left(unsigned point, const struct stub_registers *registers) {
-    uint32_t word =
-        dm_word(point) & (DM_CTL_MEASURE | ATTUNE_CTL_DURATION | ATTUNE_CTL_PROGRAM);
+    uint32_t word = dm_word(point) & ~DM_CTL_ATTEND;
     if ((word & DM_CTL_MEASURE) == 0)
         return;
     struct dm_hit hit = {.point = point, .word = word, .value = registers->rax};
