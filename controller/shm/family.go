@@ -9,8 +9,6 @@ import (
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
-//go:generate go run ./internal/gen ../../dmlib/include/attune/dmlib_hooks.def hooks.go
-
 // Family is a set of safe-point families: kinds of hooks at which a command
 // may run.
 type Family uint32
@@ -49,16 +47,4 @@ func (f Family) String() string {
 		return "none"
 	}
 	return strings.Join(in, ", ")
-}
-
-// Hook describes one of DMLib's own hooks.
-type Hook struct {
-	// Index is its local point index.
-	Index int
-	// Name is the hooked function.
-	Name string
-	// Family is the safe-point family it belongs to.
-	Family Family
-	// Value says what its value is, Extra what a record's second value is.
-	Value, Extra string
 }

@@ -2,6 +2,27 @@
 
 package shm
 
+import "github.com/attune-hpc/attune/dmlib/abi"
+
+// Hook describes one of DMLib's own hooks.
+type Hook struct {
+	// Index is its local point index.
+	Index int
+	// Name is the hooked function.
+	Name string
+	// Family is the safe-point family it belongs to.
+	Family Family
+}
+
+// Hooks returns DMLib's own hooks in the order of their indices.
+func Hooks() []Hook {
+	var hooks []Hook
+	for _, h := range abi.Hooks() {
+		hooks = append(hooks, Hook{Index: h.Index, Name: h.Name, Family: Family(h.Family)})
+	}
+	return hooks
+}
+
 // HookByName finds a hook by its function's name.
 func HookByName(name string) (Hook, bool) {
 	for _, h := range Hooks() {

@@ -3,39 +3,21 @@
 package shm
 
 import (
-	"bytes"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/attune-hpc/attune/controller/shm/internal/hookdef"
 	"github.com/attune-hpc/attune/dmlib/abi"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-func TestHooksAreGenerated(t *testing.T) {
-	def, err := os.ReadFile("../../dmlib/include/attune/dmlib_hooks.def")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := hookdef.Generate(def)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("hooks.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("hooks.go is stale: go generate ./controller/ring\n%s", cmp.Diff(string(want), string(got)))
-	}
-}
-
 func TestHooksFitTheLayout(t *testing.T) {
-	for _, h := range Hooks() {
+	for i, h := range Hooks() {
 		if h.Index >= HookCount || h.Family&atAny == 0 {
 			t.Errorf("hook %+v is outside the layout", h)
+		}
+		if i > 0 && Hooks()[i-1].Index >= h.Index {
+			t.Errorf("the index of hook %+v does not rise", h)
 		}
 		if got, ok := HookByName(h.Name); !ok || got != h {
 			t.Errorf("hook %s is found as %+v", h.Name, got)

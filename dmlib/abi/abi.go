@@ -451,3 +451,27 @@ const (
 	EntryLibraryAt      = 0xa4
 	EntryTextAt         = 0xa8
 )
+
+// Hooks returns DMLib's own hooks as dmlib_hooks.def lists them.
+func Hooks() []Hook {
+	return []Hook{
+		{Index: 0, Name: "malloc", Family: 0x1},
+		{Index: 1, Name: "free", Family: 0x1},
+		{Index: 2, Name: "calloc", Family: 0x1},
+		{Index: 3, Name: "realloc", Family: 0x1},
+		{Index: 4, Name: "memalign", Family: 0x1},
+		{Index: 5, Name: "aligned_alloc", Family: 0x1},
+		{Index: 6, Name: "posix_memalign", Family: 0x1},
+		{Index: 16, Name: "pthread_mutex_lock", Family: 0x2},
+		{Index: 17, Name: "pthread_mutex_trylock", Family: 0x2},
+		{Index: 18, Name: "pthread_mutex_timedlock", Family: 0x2},
+		{Index: 19, Name: "pthread_mutex_unlock", Family: 0x2},
+		{Index: 20, Name: "pthread_mutex_clocklock", Family: 0x2},
+		{Index: 32, Name: "read", Family: 0x4},
+		{Index: 33, Name: "write", Family: 0x4},
+		{Index: 34, Name: "pread", Family: 0x4},
+		{Index: 35, Name: "pwrite", Family: 0x4},
+		{Index: 36, Name: "readv", Family: 0x4},
+		{Index: 37, Name: "writev", Family: 0x4},
+	}
+}

@@ -2,7 +2,7 @@
 
 // Package abi has, as Go constants, what the headers in dmlib/include/attune declare:
 // the layout of what DMLib and the controller share, and of what they say to each
-// other. Nothing else in the project states it in Go.
+// other, and DMLib's hooks. Nothing else in the project states it in Go.
 //
 // A constant ATTUNE_SLOT_USED of the headers is SlotUsed here, the size of a struct
 // attune_slot is SlotBytes, and where its field head lies is SlotHeadAt. All are untyped.
@@ -10,3 +10,13 @@
 package abi
 
 //go:generate go run ./internal/gen ../include/attune abi.go
+
+// Hook is one of DMLib's own hooks.
+type Hook struct {
+	// Index is its local point index.
+	Index int
+	// Name is the hooked function.
+	Name string
+	// Family is the safe-point family that it belongs to: one of the constants At….
+	Family uint32
+}

@@ -2,7 +2,7 @@
 
 // Command gen HEADERS FILE asks the C compiler what the headers in a folder declare,
 // every constant, and the size and fields of every structure, and writes that as Go
-// constants. It needs gcc, which is a prerequisite of building Attune.
+// constants, with DMLib's hooks. It needs gcc, which is a prerequisite of building Attune.
 package main
 
 import (
@@ -52,7 +52,7 @@ func run(args []string) error {
 			return err
 		}
 		groups := declared(text)
-		values, err := compile(filepath.Dir(args[0]), groups)
+		values, err := ask(filepath.Dir(args[0]), numbers(groups))
 		if err != nil {
 			return err
 		}
@@ -69,6 +69,11 @@ func run(args []string) error {
 			b.WriteString(")\n\n")
 		}
 	}
+	hooks, err := ask(filepath.Dir(args[0]), hookList)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&b, "// Hooks returns DMLib's own hooks as dmlib_hooks.def lists them.\nfunc Hooks() []Hook {\nreturn []Hook{\n%s\n}\n}\n", strings.Join(hooks, "\n"))
 	code, err := format.Source(b.Bytes())
 	if err != nil {
 		return err
@@ -129,8 +134,26 @@ func camel(name string) string {
 	return b.String()
 }
 
-// compile returns the numbers, in order.
-func compile(include string, groups []group) ([]string, error) {
+// numbers is C that prints the numbers, in order.
+func numbers(groups []group) string {
+	var b strings.Builder
+	for _, g := range groups {
+		for _, d := range g.list {
+			fmt.Fprintf(&b, "    printf(\"%%#llx\\n\", (unsigned long long)(%s));\n", d.c)
+		}
+	}
+	return b.String()
+}
+
+// hookList is C that prints the hooks as elements of a slice in Go.
+const hookList = `
+#define HOOK(index, name, family, value, extra) \
+    printf("{Index: %d, Name: \"%s\", Family: %#x},\n", index, #name, ATTUNE_AT_##family);
+#include <attune/dmlib_hooks.def>
+`
+
+// ask returns the lines that statements in C print; they may use the headers.
+func ask(include, statements string) ([]string, error) {
 	dir, err := os.MkdirTemp("", "attune-abi")
 	if err != nil {
 		return nil, err
@@ -140,13 +163,7 @@ func compile(include string, groups []group) ([]string, error) {
 	for _, name := range headers {
 		fmt.Fprintf(&b, "#include <attune/%s>\n", name)
 	}
-	b.WriteString("#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n")
-	for _, g := range groups {
-		for _, d := range g.list {
-			fmt.Fprintf(&b, "    printf(\"%%#llx\\n\", (unsigned long long)(%s));\n", d.c)
-		}
-	}
-	b.WriteString("    return 0;\n}\n")
+	fmt.Fprintf(&b, "#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n%s    return 0;\n}\n", statements)
 	source, program := filepath.Join(dir, "abi.c"), filepath.Join(dir, "abi")
 	if err := os.WriteFile(source, b.Bytes(), 0o600); err != nil {
 		return nil, err
@@ -159,5 +176,5 @@ func compile(include string, groups []group) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return strings.Fields(string(out)), nil
+	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
 }
