@@ -49,11 +49,7 @@ func (m mailbox) Call(ctx context.Context, call access.Call) (uint64, string, er
 
 // Map maps memory at the next hook, or while the process waits in the gate.
 func (m mailbox) Map(ctx context.Context, start, size uint64) error {
-	_, err := m.executor.Run(ctx, shm.Command{
-		Op: shm.OpMap, At: shm.AtHooks | shm.AtPatch | shm.AtGate,
-		Args: [8]uint64{start, size},
-	})
-	return err
+	return m.executor.Map(ctx, start, size)
 }
 
 // Store changes a GOT slot at the next hook.

@@ -31,15 +31,17 @@ type process struct {
 	unmapped error // why there are no images
 }
 
-func (p *process) Handle() uint64                   { return p.handle }
-func (p *process) PID() int                         { return 1 << 22 } // none
-func (p *process) Identity() procid.Identity        { return procid.Identity{PID: p.PID()} }
-func (p *process) Hold() (*proc.Handle, error)      { return proc.Open(p.PID()) }
-func (p *process) Memory() *shm.Memory              { return p.memory }
-func (p *process) Started() time.Time               { return p.started }
-func (p *process) Alive() bool                      { return true }
-func (p *process) Images() ([]objfile.Image, error) { return nil, p.unmapped }
-func (p *process) Sites() *sites.Sites              { return sites.NewSites(p, new(sites.Functions)) }
+func (p *process) Handle() uint64                                { return p.handle }
+func (p *process) PID() int                                      { return 1 << 22 } // none
+func (p *process) Identity() procid.Identity                     { return procid.Identity{PID: p.PID()} }
+func (p *process) Hold() (*proc.Handle, error)                   { return proc.Open(p.PID()) }
+func (p *process) Memory() *shm.Memory                           { return p.memory }
+func (p *process) Started() time.Time                            { return p.started }
+func (p *process) Alive() bool                                   { return true }
+func (p *process) Images() ([]objfile.Image, error)              { return nil, p.unmapped }
+func (p *process) Map(context.Context, uint64, uint64) error     { return errors.ErrUnsupported }
+func (p *process) Rewrite(context.Context, ...proc.Change) error { return errors.ErrUnsupported }
+func (p *process) Sites() *sites.Sites                           { return sites.NewSites(p, new(sites.Functions)) }
 
 // listener keeps the latest status of each point.
 type listener struct {

@@ -93,6 +93,13 @@ func (e *Executor) RunRetrying(ctx context.Context, c Command) (r Result, err er
 	return r, err
 }
 
+// Map has memory mapped, readable and executable, at the next hook or patched function, or
+// while the process waits in the start gate; unix.EEXIST where something is mapped.
+func (e *Executor) Map(ctx context.Context, start, size uint64) error {
+	_, err := e.Run(ctx, Command{Op: OpMap, At: AtHooks | AtPatch | AtGate, Args: [commandArgCount]uint64{start, size}})
+	return err
+}
+
 func (e *Executor) guarded() error {
 	if e.guard == nil {
 		return nil

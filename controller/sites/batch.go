@@ -105,7 +105,7 @@ func (c *changer) unmapped(functions []Function) []*patch.Arena {
 		if err != nil {
 			continue
 		}
-		if _, arena, err := choose(site, arenas, func() ([]patch.Region, error) { return c.mapped.regions(c.pid) }); err == nil && !slices.Contains(arenas, arena) {
+		if _, arena, err := choose(site, arenas, func() ([]patch.Region, error) { return c.mapped.regions(c.process.PID()) }); err == nil && !slices.Contains(arenas, arena) {
 			arenas = append(arenas, arena)
 		}
 	}
@@ -117,7 +117,7 @@ func (c *changer) unmapped(functions []Function) []*patch.Arena {
 // It is a help, as [Batch.Reserve] is. Where nothing comes to be done the jump is taken
 // out when the batch ends.
 func (b *Batch) Lead(ctx context.Context, functions []Function) {
-	if b.err != nil || b.c.rewriter == nil {
+	if b.err != nil {
 		return
 	}
 	b.sites.mu.Lock()

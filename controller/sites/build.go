@@ -18,8 +18,7 @@ import (
 // goroutine, which holds the lock of the Sites.
 type builder struct {
 	writer
-	process Process
-	memory  *codeMemory
+	memory *codeMemory
 }
 
 // build makes a landing, a pointer, and a program that does nothing but what

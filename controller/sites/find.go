@@ -88,9 +88,6 @@ func (d finder) eitherWay(ctx context.Context, fn *function, o *object.Object, a
 	if err == nil {
 		whole, err = wide(around)
 	}
-	if err == nil && d.rewriter == nil {
-		err = errNoRewriter
-	}
 	if err == nil {
 		p, err = d.spot(ctx, fn.Function, whole, hook, others)
 	}

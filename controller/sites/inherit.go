@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"github.com/attune-hpc/attune/controller/patch"
-	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // maxHops bounds how many windows a patch can have gone through.
@@ -62,20 +61,12 @@ func (w writer) programAt(at uint64, size int) (patch.Program, error) {
 	return patch.ProgramOf(program)
 }
 
-// Patched is a process whose code is given back.
-type Patched interface {
-	// PID in the pid namespace of the caller.
-	PID() int
-	proc.Holder
-	Rewriter
-}
-
 // Restore takes a patch out of a process whose controller is gone: it writes
 // Old where New stands. It is no error if Old stands there already, or if the
 // file is not mapped there any more; [ErrTouched] if the code is something
 // else.
-func Restore(ctx context.Context, process Patched, b Bytes) error {
-	w := writer{holder: process, pid: process.PID(), rewriter: process}
+func Restore(ctx context.Context, process Process, b Bytes) error {
+	w := writer{process: process}
 	if len(b.Old) != len(b.New) || bytes.Equal(b.Old, b.New) {
 		return errors.New("a change of code that makes no sense")
 	}
@@ -84,7 +75,7 @@ func Restore(ctx context.Context, process Patched, b Bytes) error {
 		return err
 	}
 	if err := w.exchange(ctx, b.Address, b.New, b.Old); err != nil {
-		return fmt.Errorf("code at %#x of process %d: %w", b.Address, w.pid, err)
+		return fmt.Errorf("code at %#x of process %d: %w", b.Address, process.PID(), err)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (w writer) mapArena(ctx context.Context, arena *patch.Arena) error {
 	if !errors.Is(err, unix.EEXIST) {
 		return err
 	}
-	regions, errRegions := (*mapped)(nil).regions(w.pid)
+	regions, errRegions := (*mapped)(nil).regions(w.process.PID())
 	if errRegions != nil || !abandoned(arena, regions) {
 		return err
 	}
@@ -73,7 +73,7 @@ type codeMemory struct {
 // landing chooses the place of a landing, has memory there, and takes a place
 // for its pointer.
 func (m *codeMemory) landing(ctx context.Context, w writer, site patch.Site) (patch.Site, uint64, error) {
-	site, arena, err := choose(site, m.arenas, func() ([]patch.Region, error) { return w.mapped.regions(w.pid) })
+	site, arena, err := choose(site, m.arenas, func() ([]patch.Region, error) { return w.mapped.regions(w.process.PID()) })
 	if err != nil {
 		return site, 0, err
 	}
@@ -101,7 +101,7 @@ func (m *codeMemory) windowFor(ctx context.Context, w writer, address uint64) (*
 		}
 	}
 	w.mapped.reread() // what came a moment ago may be in the way
-	used, err := w.mapped.regions(w.pid)
+	used, err := w.mapped.regions(w.process.PID())
 	if err != nil {
 		return nil, err
 	}

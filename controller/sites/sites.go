@@ -36,7 +36,7 @@ func NewSites(process Process, functions *Functions) *Sites {
 // The caller holds mu while it uses it.
 func (s *Sites) changer() (*changer, error) {
 	w, err := writerOf(s.process)
-	b := builder{writer: w, process: s.process, memory: &s.memory}
+	b := builder{writer: w, memory: &s.memory}
 	return &changer{finder: finder{builder: b, functions: s.functions, known: s.known}}, err
 }
 

@@ -54,7 +54,7 @@ func (p *spot) rehearse(ctx context.Context, w writer) error {
 	if !p.site.Wide() || p.active {
 		return nil
 	}
-	if err := w.rewriter.Rewrite(ctx, proc.Change{Address: p.site.Address, From: p.site.Original, To: p.site.Original}); err != nil {
+	if err := w.process.Rewrite(ctx, proc.Change{Address: p.site.Address, From: p.site.Original, To: p.site.Original}); err != nil {
 		return fmt.Errorf("%w: %w", errStopping, err)
 	}
 	return nil
@@ -72,7 +72,7 @@ func exchangeAll(ctx context.Context, w writer, places []*spot, in bool) {
 		_, last := differences(from, to)
 		changes = append(changes, proc.Change{Address: p.site.Address, From: from[:last+1], To: to[:last+1]})
 	}
-	_ = w.rewriter.Rewrite(ctx, changes...) // what stands there says more
+	_ = w.process.Rewrite(ctx, changes...) // what stands there says more
 	for _, p := range places {
 		code, err := w.read(p.site.Address, len(p.site.Original))
 		switch {

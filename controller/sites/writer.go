@@ -26,34 +26,22 @@ type Process interface {
 	Memory() *shm.Memory
 	// Images returns the objects mapped at present.
 	Images() ([]objfile.Image, error)
-}
-
-// Mapper is what a [Process] may be as well: it has memory mapped, readable and
-// executable, where DMLib is not in the process. Then actions are served there
-// too; measuring needs DMLib.
-type Mapper interface {
-	// Map maps size bytes at start; unix.EEXIST where something is mapped.
+	// Map maps size bytes at start, readable and executable, where DMLib is not in the
+	// process; unix.EEXIST where something is mapped.
 	Map(ctx context.Context, start, size uint64) error
-}
-
-// Rewriter is what a [Process] may be as well: its threads can be stopped while
-// more than one byte of its code is changed. Then functions are patched too of
-// which one byte does not do.
-type Rewriter interface {
-	// Rewrite makes changes while no thread is within. The error says why some were
-	// not made: [proc.ErrBusy] where trying again may help.
+	// Rewrite makes changes of more than one byte of code while no thread is within. The
+	// error says why some were not made: [proc.ErrBusy] where trying again may help.
 	Rewrite(ctx context.Context, changes ...proc.Change) error
 }
 
 var (
-	// ErrNoDMLib means that nobody in the process can map memory for patches.
+	// ErrNoDMLib means that nobody in the process can measure, or map memory for patches.
 	ErrNoDMLib = errors.New("attune's library (DMLib) is not in the process")
 	// ErrTouched means that the code is not what it should be: somebody else
 	// changes it as well. Nothing was written.
 	ErrTouched = errors.New("code is not what its file says: a debugger, a uprobe or another tool is at work")
 	// errStopping: code of several bytes could not be changed.
-	errStopping   = fmt.Errorf("%w: its threads cannot be stopped for a whole jump", patch.ErrUnpatchable)
-	errNoRewriter = fmt.Errorf("%w: nobody here may stop its threads for a whole jump", patch.ErrUnpatchable)
+	errStopping = fmt.Errorf("%w: its threads cannot be stopped for a whole jump", patch.ErrUnpatchable)
 )
 
 // writer writes patches into a process from outside. It is safe while the
@@ -61,23 +49,15 @@ var (
 // them, and what a thread may be executing or following changes in one byte, or
 // while all threads are stopped. Goroutines may share one without mapped.
 type writer struct {
-	dmlib    *shm.Memory // nil: no DMLib
-	mapper   Mapper      // instead
-	rewriter Rewriter    // nil: threads cannot be stopped
-	holder   proc.Holder
-	pid      int
-	mapped   *mapped // nil: mappings are read when they are needed
+	process Process
+	dmlib   *shm.Memory // nil: no DMLib
+	mapped  *mapped     // nil: mappings are read when they are needed
 }
 
 // writerOf returns the writer for a process that can be patched now.
 func writerOf(process Process) (writer, error) {
-	w := writer{dmlib: process.Memory(), holder: process, pid: process.PID()}
-	w.rewriter, _ = process.(Rewriter)
+	w := writer{process: process, dmlib: process.Memory()}
 	if w.dmlib == nil {
-		var ok bool
-		if w.mapper, ok = process.(Mapper); !ok {
-			return writer{}, ErrNoDMLib
-		}
 		return w, nil
 	}
 	app := w.dmlib.App()
@@ -96,22 +76,20 @@ func (w writer) hooks() (entry, exit uint64) {
 	return app.PatchEntry, app.PatchExit
 }
 
-const anyPoint = shm.AtHooks | shm.AtPatch | shm.AtGate
-
 // mapPatience bounds how long memory is waited for. A program that has ended, or is
 // idle, comes by no safe point, and who gives something back waits without a limit of
 // their own.
 const mapPatience = 2 * time.Second
 
 // mapAt has memory mapped: by DMLib, at its next hook or in the start gate, or
-// by the mapper.
+// by the process.
 func (w writer) mapAt(ctx context.Context, start, end uint64) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, mapPatience)
 	defer cancel()
 	if w.dmlib == nil {
-		err = w.mapper.Map(ctx, start, end-start)
+		err = w.process.Map(ctx, start, end-start)
 	} else {
-		_, err = w.dmlib.Run(ctx, shm.Command{Op: shm.OpMap, At: anyPoint, Args: [8]uint64{start, end - start}})
+		err = w.dmlib.Map(ctx, start, end-start)
 	}
 	if errors.Is(err, unix.EEXIST) {
 		err = fmt.Errorf("%w: %w", patch.ErrUnpatchable, err)
@@ -128,7 +106,7 @@ func (w writer) holds(f Function) (bool, error) {
 
 // holdsAt is holds for any byte of a file.
 func (w writer) holdsAt(device, inode, offset, address uint64) (bool, error) {
-	mappings, err := w.mapped.all(w.pid)
+	mappings, err := w.mapped.all(w.process.PID())
 	if err != nil {
 		return false, err
 	}
@@ -156,10 +134,7 @@ func (w writer) exchange(ctx context.Context, address uint64, from, to []byte) e
 	if first == last {
 		return w.write(address+uint64(first), to[first:first+1])
 	}
-	if w.rewriter == nil {
-		return errNoRewriter
-	}
-	if err := w.rewriter.Rewrite(ctx, proc.Change{Address: address, From: from[:last+1], To: to[:last+1]}); err != nil {
+	if err := w.process.Rewrite(ctx, proc.Change{Address: address, From: from[:last+1], To: to[:last+1]}); err != nil {
 		return fmt.Errorf("%w: %w", errStopping, err)
 	}
 	return w.check(address, to)
@@ -194,16 +169,16 @@ func (w writer) point(pointer, address uint64) error {
 	return w.write(pointer+1, []byte{byte(address >> 8)})
 }
 
-func (w writer) word(address uint64) (uint64, error) { return proc.ReadWord(w.holder, address) }
+func (w writer) word(address uint64) (uint64, error) { return proc.ReadWord(w.process, address) }
 
 func (w writer) read(address uint64, size int) ([]byte, error) {
 	code := make([]byte, size)
-	err := proc.Read(w.holder, address, code)
+	err := proc.Read(w.process, address, code)
 	return code, err
 }
 
 func (w writer) write(address uint64, code []byte) error {
-	if err := proc.Write(w.holder, address, code); err != nil {
+	if err := proc.Write(w.process, address, code); err != nil {
 		return err
 	}
 	return w.check(address, code)
@@ -213,7 +188,7 @@ func (w writer) write(address uint64, code []byte) error {
 func (w writer) check(address uint64, code []byte) error {
 	written, err := w.read(address, len(code))
 	if err == nil && !bytes.Equal(written, code) {
-		err = fmt.Errorf("code at %#x of process %d reads back differently", address, w.pid)
+		err = fmt.Errorf("code at %#x of process %d reads back differently", address, w.process.PID())
 	}
 	return err
 }

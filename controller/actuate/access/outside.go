@@ -92,18 +92,18 @@ func (j *Journaled) Sites() *sites.Sites {
 	return j.sites
 }
 
-// Outside is a process as entry wants it.
+// Outside is a process as package sites wants it.
 type Outside struct{ Process }
 
 // Memory implements [sites.Process].
 func (Outside) Memory() *shm.Memory { return nil }
 
-// Rewrite implements [sites.Rewriter].
+// Rewrite implements [sites.Process].
 func (o Outside) Rewrite(ctx context.Context, changes ...proc.Change) error {
 	return RewriteStopped(ctx, o.Process, changes...)
 }
 
-// Map implements [sites.Mapper].
+// Map implements [sites.Process].
 func (o Outside) Map(ctx context.Context, start, size uint64) error {
 	return MapStopped(ctx, o.Process, start, size)
 }
