@@ -54,7 +54,7 @@ func (nobody) Ended(*attunev1.ProcessEnded)               {}
 // runs past the gate any more.
 func TestProcessesFromElsewhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gate", "g.sock")
-	g, err := gate.New(gate.Options{Path: path, Attached: func(gate.Attachment) {}})
+	g, err := gate.New(gate.Options{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}

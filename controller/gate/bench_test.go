@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/dmlib/abi"
+	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +24,7 @@ func BenchmarkGate(b *testing.B) {
 	gate, err := New(Options{
 		Path:     filepath.Join(b.TempDir(), "run", "gate.sock"),
 		Attached: func(Attachment) {},
+		Hold:     func(peercred.Peer) bool { return true },
 		Refused:  func(Refusal) { refused.Add(1) },
 	})
 	if err != nil {

@@ -27,11 +27,7 @@ func mustPrepare(t *testing.T, g shm.Geometry) (gate string, early *os.File) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
 	gate = filepath.Join(dir, "gate.sock")
-	headers, err := shm.Headers(g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(gate+EarlyHeaders, headers, 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(gate+EarlyHeaders, shm.Headers(g), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Net: "unixpacket", Name: gate + EarlySocket})
@@ -102,7 +98,7 @@ func TestRealLibraryBeforeItsController(t *testing.T) {
 	gate, early := mustPrepare(t, small())
 	p := mustStartAt(t, gate, mustBuild(t, "allocate"))
 	awaitLeft(t, early)
-	g := mustServe(t, Options{Path: gate, Early: early, Geometry: small()})
+	g := mustServe(t, Options{Path: gate, Early: early, geometry: small()})
 	a := mustAttach(t, g)
 	if a.Hello.Flags != Early|Unfiltered || a.PID != p.PID || a.Memory.App().PID != p.PID || !a.Deadline.IsZero() {
 		t.Errorf("got %+v of %d, deadline %v", a.Hello, a.PID, a.Deadline)
@@ -132,7 +128,7 @@ func TestRealLibraryPastTheGate(t *testing.T) {
 		{"under a filter", true, []string{mustKnow(t, 1), mustBuild(t, "filtered"), "", program}, 0},
 		{"small files only", true, []string{"/bin/sh", "-c", "ulimit -f 1; exec " + program}, 0},
 	}
-	g := mustServe(t, Options{Geometry: small()})
+	g := mustServe(t, Options{geometry: small()})
 	for _, tt := range tests {
 		if err := g.SetEarly(tt.may); err != nil {
 			t.Fatal(err)
@@ -158,7 +154,7 @@ func TestRealLibraryForkedBeforeItsController(t *testing.T) {
 	gate, early := mustPrepare(t, small())
 	p := mustStartAt(t, gate, mustBuild(t, "allocate"), "fork")
 	awaitLeft(t, early)
-	g := mustServe(t, Options{Path: gate, Early: early, Geometry: small()})
+	g := mustServe(t, Options{Path: gate, Early: early, geometry: small()})
 	parent := mustAttach(t, g)
 	nurseChild(t, parent)
 	child := mustAttach(t, g)
@@ -212,7 +208,7 @@ func TestEarlyProcessHasEnded(t *testing.T) {
 			p := mustStartAt(t, gate, mustBuild(t, "allocate"))
 			awaitLeft(t, early)
 			end(p)
-			g := mustServe(t, Options{Path: gate, Early: early, Geometry: small()})
+			g := mustServe(t, Options{Path: gate, Early: early, geometry: small()})
 			if r := <-g.refused; !errors.Is(r.Err, procid.ErrGone) || r.Peer.PID != p.PID || r.Peer.Pidfd != nil {
 				t.Errorf("got %+v", r)
 			}
@@ -256,7 +252,7 @@ func TestBrokenEarlyClients(t *testing.T) {
 		{"not ready", hello, []int{memory, own}, ErrProtocol},
 	}
 	gate, early := mustPrepare(t, small())
-	g := mustServe(t, Options{Path: gate, Early: early, Geometry: small()})
+	g := mustServe(t, Options{Path: gate, Early: early, geometry: small()})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: gate + EarlySocket})
@@ -287,7 +283,7 @@ func mustPidfdOf(t *testing.T, pid int) int {
 // TestSlowEarlyClients connect long before they leave something.
 func TestSlowEarlyClients(t *testing.T) {
 	path, early := mustPrepare(t, small())
-	g := mustServe(t, Options{Path: path, Early: early, Geometry: small(), patience: time.Hour})
+	g := mustServe(t, Options{Path: path, Early: early, geometry: small(), patience: time.Hour})
 	slow, quick := mustDialAt(t, path+EarlySocket), mustDialAt(t, path+EarlySocket)
 	for _, client := range []*client{quick, slow} { // quick's turn is after slow is out of the queue
 		client.send([]byte("no hello"))

@@ -52,12 +52,8 @@ func (g *Gate) writeHeaders() error {
 	if g.options.Early != nil || g.early == nil {
 		return nil
 	}
-	content, err := shm.Headers(g.options.Geometry)
-	if err != nil {
-		return err
-	}
 	_, hidden := g.headers()
-	if err := os.WriteFile(hidden, content, privateSocket); err != nil || g.options.Mode == 0 {
+	if err := os.WriteFile(hidden, shm.Headers(g.options.geometry), privateSocket); err != nil || g.options.Mode == 0 {
 		return err
 	}
 	return os.Chmod(hidden, othersHeaders) // others' processes come, too

@@ -25,7 +25,7 @@ func TestExecutedInASandbox(t *testing.T) {
 	filtered, program := mustBuild(t, "filtered"), mustBuild(t, "allocate")
 	for name, past := range map[string]bool{"at the gate": false, "past the gate": true} {
 		t.Run(name, func(t *testing.T) {
-			g := mustServe(t, Options{Geometry: small()})
+			g := mustServe(t, Options{geometry: small()})
 			if err := g.SetEarly(past); err != nil {
 				t.Fatal(err)
 			}

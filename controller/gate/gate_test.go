@@ -26,7 +26,7 @@ import (
 func small() shm.Geometry { return shm.Geometry{Slots: 8, Rings: 4, RingRecords: 1024} }
 
 func TestAttach(t *testing.T) {
-	g := mustServe(t, Options{Geometry: small()})
+	g := mustServe(t, Options{geometry: small()})
 	c := mustDial(t, g)
 	app := c.join(Hello{PID: 12345, TID: 12346}) // as in a container
 	a := <-g.attached
@@ -68,7 +68,7 @@ func TestDeadlineIsTheProcess(t *testing.T) {
 		{"another clock", 1e6 * second, 15 * time.Second, longgate.Limit},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			g := mustServe(t, Options{Geometry: small(), Timeout: longgate.Limit})
+			g := mustServe(t, Options{geometry: small(), Timeout: longgate.Limit})
 			var now unix.Timespec
 			if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
 				t.Fatal(err)
@@ -104,7 +104,7 @@ func useMemory(t *testing.T, a Attachment, record func(time uint64, point, flags
 // TestPointsAreInPlaceBeforeGo: the process is held while Attached runs.
 func TestPointsAreInPlaceBeforeGo(t *testing.T) {
 	memories := make(chan Attachment, 1)
-	g := mustServe(t, Options{Geometry: small(), Attached: func(a Attachment) {
+	g := mustServe(t, Options{geometry: small(), Attached: func(a Attachment) {
 		if err := a.Memory.SetPoint(2, shm.PointControl{Point: 1, Event: true}); err != nil {
 			t.Error(err)
 		}
@@ -126,7 +126,7 @@ func TestPointsAreInPlaceBeforeGo(t *testing.T) {
 // TestGoComesWithTheMemory: where nothing has to be in place before main, the
 // process need not wait for anybody to look at its ready.
 func TestGoComesWithTheMemory(t *testing.T) {
-	g := mustServe(t, Options{Geometry: small(), Hold: func(peercred.Peer) bool { return false }})
+	g := mustServe(t, Options{geometry: small(), Hold: func(peercred.Peer) bool { return false }})
 	c := mustDial(t, g)
 	c.send(encodeHello(Hello{}))
 	_, _, file := c.welcome()
@@ -156,7 +156,7 @@ func TestGoComesWithTheMemory(t *testing.T) {
 }
 
 func TestForkedChildGetsNoGo(t *testing.T) {
-	g := mustServe(t, Options{Geometry: small()})
+	g := mustServe(t, Options{geometry: small()})
 	c := mustDial(t, g)
 	c.join(Hello{Flags: Forked})
 	if b := c.finish(); len(b) != 0 {
@@ -243,20 +243,16 @@ func TestNewRefuses(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	attached := func(Attachment) {}
 	tests := []struct {
 		name    string
 		options Options
 		want    string
 	}{
-		{"no receiver", Options{Path: "x"}, "without a receiver"},
-		{"no path", Options{Attached: attached}, "socket path"},
-		{"long path", Options{Attached: attached, Path: "/tmp/" + strings.Repeat("x", 120)}, "socket path"},
-		{"geometry", Options{Attached: attached, Path: "x", Geometry: shm.Geometry{Slots: -1}}, "slots"},
-		{"connections", Options{Attached: attached, Path: "x", connections: -1}, "connections"},
-		{"open folder", Options{Attached: attached, Path: open + "/s"}, "make it 0700"},
-		{"no folder", Options{Attached: attached, Path: file + "/s"}, "folder"},
-		{"parent missing", Options{Attached: attached, Path: open + "/a/b/s"}, "folder"},
+		{"no path", Options{}, "socket path"},
+		{"long path", Options{Path: "/tmp/" + strings.Repeat("x", 120)}, "socket path"},
+		{"open folder", Options{Path: open + "/s"}, "make it 0700"},
+		{"no folder", Options{Path: file + "/s"}, "folder"},
+		{"parent missing", Options{Path: open + "/a/b/s"}, "folder"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -302,7 +298,7 @@ func TestSocketMode(t *testing.T) {
 }
 
 func TestServeEndsWithContext(t *testing.T) {
-	g, err := New(Options{Path: filepath.Join(t.TempDir(), "run", "s"), Attached: func(Attachment) {}})
+	g, err := New(Options{Path: filepath.Join(t.TempDir(), "run", "s")})
 	if err != nil {
 		t.Fatal(err)
 	}

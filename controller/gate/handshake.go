@@ -116,7 +116,7 @@ func (g *Gate) converse(conn *net.UnixConn, peer peercred.Peer) (talk conversati
 // offer makes the memory file for an attempt: each is smaller than the one
 // before.
 func (g *Gate) offer(attempt uint32) (*shm.Memory, error) {
-	geometry := g.options.Geometry
+	geometry := g.options.geometry
 	for range attempt {
 		smaller, ok := geometry.Smaller()
 		if !ok {

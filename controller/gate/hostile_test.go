@@ -52,7 +52,7 @@ func TestBrokenClients(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			g := mustServe(t, Options{Geometry: small(), patience: Timeout})
+			g := mustServe(t, Options{geometry: small(), patience: Timeout})
 			c := mustDial(t, g)
 			tt.talk(c)
 			if r := <-g.refused; !errors.Is(r.Err, tt.want) || r.Peer.Pidfd != nil {
@@ -66,7 +66,7 @@ func TestBrokenClients(t *testing.T) {
 }
 
 func TestClientsThatLeave(t *testing.T) {
-	g := mustServe(t, Options{Geometry: small()})
+	g := mustServe(t, Options{geometry: small()})
 	mustDial(t, g).conn.Close()
 	if r := <-g.refused; r.Err == nil {
 		t.Error("no reason")
@@ -82,7 +82,7 @@ func TestClientsThatLeave(t *testing.T) {
 // TestLateClientGoesInert: a process that was given a memory file and said
 // nothing in time finds it detached.
 func TestLateClientGoesInert(t *testing.T) {
-	g := mustServe(t, Options{Geometry: small(), patience: Timeout})
+	g := mustServe(t, Options{geometry: small(), patience: Timeout})
 	c := mustDial(t, g)
 	c.send(encodeHello(Hello{}))
 	_, _, file := c.welcome()
@@ -134,7 +134,7 @@ func mustPair(t *testing.T) (ours, theirs *net.UnixConn) {
 // TestSilentClientsStallNobody: one process cannot take more than its share of
 // places, and they are free again after the timeout.
 func TestSilentClientsStallNobody(t *testing.T) {
-	g := mustOpen(t, Options{Geometry: small(), patience: 4 * Timeout}) // all have come before one's time is over
+	g := mustOpen(t, Options{geometry: small(), patience: 4 * Timeout}) // all have come before one's time is over
 	const clients = 100
 	for range clients {
 		mustDial(t, g)
@@ -163,7 +163,7 @@ func TestStrangersTakeNoPlaces(t *testing.T) {
 	var own atomic.Bool
 	path, early := mustPrepare(t, small())
 	g := mustServe(t, Options{
-		Path: path, Early: early, Geometry: small(), connections: 1, patience: time.Hour,
+		Path: path, Early: early, geometry: small(), connections: 1, patience: time.Hour,
 		Admit: func(peercred.Peer) error {
 			if own.Load() {
 				return nil
@@ -196,7 +196,7 @@ func TestSilentEarlyClientsStallNobody(t *testing.T) {
 	for range clients {
 		mustDialAt(t, path+EarlySocket)
 	}
-	g := mustServe(t, Options{Path: path, Early: early, Geometry: small(), patience: 30 * beat.Interval})
+	g := mustServe(t, Options{Path: path, Early: early, geometry: small(), patience: 30 * beat.Interval})
 	for n := range clients {
 		want := ErrBusy
 		if n >= clients-connectionsPerProcess {
@@ -214,7 +214,7 @@ func TestSilentEarlyClientsStallNobody(t *testing.T) {
 
 // TestCloseCutsOff: Close does not wait for those who say nothing.
 func TestCloseCutsOff(t *testing.T) {
-	g := mustServe(t, Options{Geometry: small()})
+	g := mustServe(t, Options{geometry: small()})
 	c := mustDial(t, g)
 	c.send(encodeHello(Hello{}))
 	_, _, file := c.welcome()
@@ -242,7 +242,7 @@ func TestEmulated(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Munmap(data) }() // of this test only
-	g := mustServe(t, Options{Geometry: small()})
+	g := mustServe(t, Options{geometry: small()})
 	mustDial(t, g).joinAt(Hello{PID: os.Getpid()}, code)
 	mustAttach(t, g)
 	mustDial(t, g).joinAt(Hello{PID: os.Getpid()}, uint64(uintptr(unsafe.Pointer(&data[0]))))

@@ -117,7 +117,7 @@ func TestRealLibraryCountsEveryCall(t *testing.T) {
 	const threads, pairs = 4, 50000
 	record, sum := mustHook(t, "aligned_alloc"), mustHook(t, "posix_memalign")
 	coming := make(chan Attachment, 1)
-	g := mustServe(t, Options{Geometry: shm.Geometry{RingRecords: 65536}, Attached: func(a Attachment) {
+	g := mustServe(t, Options{geometry: shm.Geometry{RingRecords: 65536}, Attached: func(a Attachment) {
 		if err := errors.Join(
 			a.Memory.SetPoint(record, shm.PointControl{Point: 1, Event: true}),
 			a.Memory.SetPoint(sum, shm.PointControl{Point: 2, Aggregate: true, Duration: true}),
@@ -174,7 +174,7 @@ func checkDurations(t *testing.T, a shm.Aggregate, most time.Duration) {
 }
 
 func TestRealLibraryRunsCommands(t *testing.T) {
-	g := mustServe(t, Options{Geometry: small()})
+	g := mustServe(t, Options{geometry: small()})
 	p := mustStart(t, g, mustBuild(t, "allocate"))
 	a := mustAttach(t, g)
 	ctx := patience.Context(t)
@@ -222,7 +222,7 @@ func TestRealLibraryInLittleAddressSpace(t *testing.T) {
 func TestRealLibraryLeavesRoom(t *testing.T) {
 	program := mustBuild(t, "needs")
 	for _, early := range []bool{false, true} {
-		g := mustServe(t, Options{Geometry: shm.GeometryFor(64, 1)})
+		g := mustServe(t, Options{geometry: shm.GeometryFor(64, 1)})
 		if err := g.SetEarly(early); err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +261,7 @@ func nurseChild(t *testing.T, a Attachment) {
 }
 
 func TestRealLibraryInForkedChild(t *testing.T) {
-	g := mustServe(t, Options{Geometry: small()})
+	g := mustServe(t, Options{geometry: small()})
 	p := mustStart(t, g, mustBuild(t, "allocate"), "fork")
 	parent := mustAttach(t, g)
 	nurseChild(t, parent)
@@ -275,7 +275,7 @@ func TestRealLibraryInForkedChild(t *testing.T) {
 // TestRealLibraryKilled: what a program had written before it was killed is
 // still there, and its slots can be taken back.
 func TestRealLibraryKilled(t *testing.T) {
-	g := mustServe(t, Options{Geometry: shm.Geometry{Slots: 2}})
+	g := mustServe(t, Options{geometry: shm.Geometry{Slots: 2}})
 	p := mustStart(t, g, mustBuild(t, "allocate"))
 	a := mustAttach(t, g)
 	if err := a.Memory.SetPoint(mustHook(t, "malloc"), shm.PointControl{Point: 1, Event: true}); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
 	"github.com/attune-hpc/attune/dmlib/abi"
+	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -51,6 +52,9 @@ func mustOpen(t *testing.T, o Options) *testGate {
 	}
 	if o.Attached == nil {
 		o.Attached = func(a Attachment) { g.attached <- a }
+	}
+	if o.Hold == nil {
+		o.Hold = func(peercred.Peer) bool { return true }
 	}
 	if o.Refused == nil {
 		o.Refused = func(r Refusal) { g.refused <- r }

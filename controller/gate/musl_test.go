@@ -15,7 +15,7 @@ import (
 // against musl as well. Its loader finds all that DMLib needs, and the program runs on alone.
 func TestAnotherCLibrary(t *testing.T) {
 	program := targets.BuildWith(t, "musl-gcc", "ready", "testdata/ready.c") // scripts/deps test: musl-tools
-	g := mustServe(t, Options{Geometry: small()})
+	g := mustServe(t, Options{geometry: small()})
 	p := mustStart(t, g, "/bin/sh", "-c", "exec "+program)
 	mustAttach(t, g) // the shell
 	p.Expect(t, "ready")

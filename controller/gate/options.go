@@ -51,7 +51,7 @@ type Refusal struct {
 	Err error
 }
 
-// Options configures a Gate. Path and Attached are required.
+// Options configures a Gate. Path, Attached, Hold and Refused are required.
 type Options struct {
 	// Path is where the socket is made. Its folder is made if it is missing.
 	Path string
@@ -62,11 +62,6 @@ type Options struct {
 	// controller is up leave their memory files (dmlib_gate.h). The Gate owns it
 	// from New on. Nil: none do, and it makes one for those that SetEarly lets.
 	Early *os.File
-	// Geometry is that of the first memory file that a process is offered.
-	Geometry shm.Geometry
-	// connections bounds how many processes are served at a time, at each of both
-	// sockets; more wait. 0: 256.
-	connections int
 	// Log takes what cannot be returned. Nil: nothing is logged.
 	Log *slog.Logger
 	// Admit decides whether a process is served, before it has said anything: who is
@@ -79,44 +74,33 @@ type Options struct {
 	// Hold says whether there is anything to be in place before main in a
 	// process that is about to be given its memory file. Where it says no, "go"
 	// is sent along with the file, and the process does not wait for its being
-	// attached. Attached or Refused follows. Nil: every process is held.
+	// attached. Attached or Refused follows.
 	Hold func(peercred.Peer) bool
-	// Refused is told who did not get through. Nil: it is logged.
+	// Refused is told who did not get through.
 	Refused func(Refusal)
 
 	// Timeout is how long a held process waits, as its DMLib was built. 0: the
 	// constant of that name.
 	Timeout time.Duration
 
-	patience time.Duration // tests cut a peer off earlier than Patience
+	// What follows is set by tests only.
+
+	geometry    shm.Geometry  // of the first memory file that a process is offered
+	patience    time.Duration // cuts a peer off earlier than Patience
+	connections int           // how many are served at a time, at each of both sockets; 0: 256
 }
 
 // complete checks o and replaces zeros by the documented values.
 func (o Options) complete() (Options, error) {
-	if o.Attached == nil {
-		return o, errors.New("start gate without a receiver of its processes")
-	}
 	if o.Path == "" || len(o.Path) > maxPath {
 		return o, fmt.Errorf("socket path of %d bytes: want 1 to %d, in a folder with a shorter name", len(o.Path), maxPath)
 	}
-	if err := o.Geometry.Validate(); err != nil {
-		return o, err
-	}
 	o.connections = cmp.Or(o.connections, defaultConnections)
-	if o.connections < 0 {
-		return o, fmt.Errorf("connections %d: want at least 1", o.connections)
-	}
 	o.Timeout = cmp.Or(o.Timeout, Timeout)
 	o.patience = cmp.Or(o.patience, max(Patience, o.Timeout))
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Admit == nil {
 		o.Admit = admitOwn
-	}
-	if o.Hold == nil {
-		o.Hold = func(peercred.Peer) bool { return true }
-	}
-	if o.Refused == nil {
-		o.Refused = logRefusal(o.Log)
 	}
 	return o, nil
 }
@@ -127,10 +111,4 @@ func admitOwn(p peercred.Peer) error {
 		return fmt.Errorf("%w: user %d is not the controller's %d", ErrNotAdmitted, p.UID, own)
 	}
 	return nil
-}
-
-func logRefusal(log *slog.Logger) func(Refusal) {
-	return func(r Refusal) {
-		log.Warn("process not instrumented", "pid", r.Peer.PID, "uid", r.Peer.UID, "reason", r.Err)
-	}
 }

@@ -16,17 +16,14 @@ const attempts = 3
 // Headers returns the headers, HeaderSize bytes each, of the file that New makes
 // and of the smaller ones that a process with little address space is offered: a
 // process that cannot wait for its controller makes its own (Adopt).
-func Headers(g Geometry) ([]byte, error) {
-	if err := g.Validate(); err != nil {
-		return nil, fmt.Errorf("memory file geometry: %w", err)
-	}
+func Headers(g Geometry) []byte {
 	var headers []byte
 	for more := true; more && len(headers) < attempts*abi.HeaderBytes; g, more = g.Smaller() {
 		header := make([]byte, abi.HeaderBytes)
 		writeHeader(header, g.withDefaults())
 		headers = append(headers, header...)
 	}
-	return headers, nil
+	return headers
 }
 
 // Adopt maps a memory file that a process has made of one of the Headers. It is
@@ -64,10 +61,7 @@ func geometryOf(header []byte) (Geometry, error) {
 		Slots: count(abi.HeaderSlotCountAt), Rings: count(abi.HeaderRingCountAt), RingRecords: count(abi.HeaderRingRecordsAt),
 		Programs: orNone(count(abi.HeaderProgramCountAt)), Tables: orNone(count(abi.HeaderTableCountAt)),
 	}
-	if g.Slots == 0 || g.Rings == 0 || g.RingRecords == 0 {
-		return g, fmt.Errorf("%w: it has no room", ErrForeign)
-	}
-	if err := g.Validate(); err != nil {
+	if err := g.validate(); err != nil {
 		return g, fmt.Errorf("%w: %w", ErrForeign, err)
 	}
 	want := make([]byte, abi.HeaderBytes)

@@ -34,14 +34,9 @@ func mustMake(t *testing.T, header []byte, size int64, seals int) *os.File {
 	return file
 }
 
-func mustHeaders(t *testing.T, g Geometry) [][]byte {
-	t.Helper()
-	all, err := Headers(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+func headersOf(g Geometry) [][]byte {
 	var headers [][]byte
-	for ; len(all) > 0; all = all[HeaderSize:] {
+	for all := Headers(g); len(all) > 0; all = all[HeaderSize:] {
 		headers = append(headers, all[:HeaderSize:HeaderSize])
 	}
 	return headers
@@ -49,7 +44,7 @@ func mustHeaders(t *testing.T, g Geometry) [][]byte {
 
 func TestAdoptWhatAProcessMade(t *testing.T) {
 	g := Geometry{}
-	headers := mustHeaders(t, g)
+	headers := headersOf(g)
 	if len(headers) != attempts {
 		t.Fatalf("%d headers, want %d", len(headers), attempts)
 	}
@@ -101,7 +96,7 @@ func TestAdoptRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			header := mustHeaders(t, small())[0]
+			header := headersOf(small())[0]
 			if tt.change != nil {
 				tt.change(header)
 			}

@@ -22,7 +22,7 @@ func TestGeometryFor(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			g := GeometryFor(row.cpus, row.threads)
-			if err := g.Validate(); err != nil {
+			if err := g.validate(); err != nil {
 				t.Fatal(err)
 			}
 			if g.Slots <= row.team || g.Rings <= row.team {

@@ -98,9 +98,9 @@ func (g Geometry) withFixed() Geometry {
 	return g
 }
 
-// Validate reports the first value that cannot be served. Zeros are valid.
-func (g Geometry) Validate() error {
-	g = g.withDefaults()
+// validate reports the first value of a foreign geometry, without zeros, that cannot be
+// served.
+func (g Geometry) validate() error {
 	if g.Slots < minSlots || g.Slots > maxSlots {
 		return fmt.Errorf("slots %d: want %d to %d", g.Slots, minSlots, maxSlots)
 	}
@@ -113,11 +113,11 @@ func (g Geometry) Validate() error {
 	if bits.OnesCount(uint(g.RingRecords)) != 1 {
 		return fmt.Errorf("ring records %d: want a power of two", g.RingRecords)
 	}
-	if g.Programs < -1 || g.Programs > maxPrograms {
-		return fmt.Errorf("programs %d: want 1 to %d, or -1 for none", g.Programs, maxPrograms)
+	if g.Programs > maxPrograms {
+		return fmt.Errorf("programs %d: want at most %d", g.Programs, maxPrograms)
 	}
-	if g.Tables < -1 || g.Tables > maxTables {
-		return fmt.Errorf("tables %d: want 1 to %d, or -1 for none", g.Tables, maxTables)
+	if g.Tables > maxTables {
+		return fmt.Errorf("tables %d: want at most %d", g.Tables, maxTables)
 	}
 	if total := g.place().total; total > maxTotalBytes {
 		return fmt.Errorf("memory file of %d bytes: want at most %d", total, maxTotalBytes)

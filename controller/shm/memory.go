@@ -49,9 +49,6 @@ func NewIn(file *os.File, g Geometry) (*Memory, error) { return newIn(file, g, c
 
 func newIn(file *os.File, g Geometry, committed bool) (*Memory, error) {
 	return owning(file, func() (*Memory, error) {
-		if err := g.Validate(); err != nil {
-			return nil, fmt.Errorf("memory file geometry: %w", err)
-		}
 		g = g.withDefaultsOf(committed)
 		if err := seal(file, int64(g.place().total), committed); err != nil {
 			return nil, err

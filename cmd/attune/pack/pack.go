@@ -111,16 +111,15 @@ func (o packOptions) sources(ctx context.Context) ([]packfile.Source, error) {
 	sources, filesErr := o.openFiles(PackedTunlets(found))
 	said, saidErr := describedTunlets(ctx, found)
 	library, libraryErr := dmlib.Library()
-	headers, headersErr := shm.Headers(shm.Geometry{})
 	return append(sources, packfile.Source{
 		Kind: packfile.Library, Name: dmlib.Name(library), Mode: 0o555, Content: bytes.NewReader(library),
 	}, packfile.Source{
-		Kind: packfile.Headers, Name: "memory-headers", Mode: 0o444, Content: bytes.NewReader(headers),
+		Kind: packfile.Headers, Name: "memory-headers", Mode: 0o444, Content: bytes.NewReader(shm.Headers(shm.Geometry{})),
 	}, packfile.Source{
 		Kind: packfile.Config, Name: "attune.yaml", Mode: 0o444, Content: bytes.NewReader(o.settings),
 	}, packfile.Source{
 		Kind: packfile.Descriptions, Name: "tunlets.json", Mode: 0o444, Compress: true, Content: bytes.NewReader(said),
-	}), errors.Join(filesErr, saidErr, libraryErr, headersErr)
+	}), errors.Join(filesErr, saidErr, libraryErr)
 }
 
 // openFiles opens program, controller and tunlets; a tunlet that is another name of a file is a link.
