@@ -54,7 +54,7 @@ func catalogue() []probe {
 		quick("cgroup", cgroup),
 		quick("lockdown", lockdown),
 		quick("scheduler_statistics", schedulerStatistics),
-		quick("clock", clock),
+		quick("clock", clockSource),
 	}
 	return append(probes, heldProbes()...)
 }

@@ -3,12 +3,15 @@
 package capability
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/clock"
 )
 
 // cgroup reads which controllers govern this process, and whether its own
@@ -149,10 +152,10 @@ func schedulerStatistics(n *node) finding {
 	return available("")
 }
 
-// clock tells whether the time-stamp counter can be used for times: it must
+// clockSource tells whether the time-stamp counter can be used for times: it must
 // tick evenly and be the kernel's own choice.
-func clock(n *node) finding {
-	source, err := n.read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+func clockSource(n *node) finding {
+	source, err := n.read(clock.CounterSource)
 	if err != nil {
 		return unavailable("no clock source can be read", "mount sysfs on /sys")
 	}
@@ -160,21 +163,12 @@ func clock(n *node) finding {
 	if err != nil {
 		return unavailable("no /proc/cpuinfo", "mount proc on /proc")
 	}
-	flags := cpuFlags(info)
+	err = clock.JudgeCounter(source, info)
 	switch {
-	case !slices.Contains(flags, "constant_tsc"):
-		return degraded("clock source "+source, "the time-stamp counter does not tick evenly", "times of single calls are not exact on this processor")
-	case source != "tsc":
-		return degraded("clock source "+source+", constant_tsc", "the kernel does not trust the time-stamp counter", "choose tsc as the machine's clock source, where it is stable")
+	case errors.Is(err, clock.ErrUneven):
+		return degraded("clock source "+source, err.Error(), "times of single calls are not exact on this processor")
+	case err != nil:
+		return degraded("clock source "+source, err.Error(), "choose tsc as the machine's clock source, where it is stable")
 	}
-	return available("clock source tsc, constant_tsc")
-}
-
-func cpuFlags(cpuinfo string) []string {
-	for line := range strings.Lines(cpuinfo) {
-		if name, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
-			return strings.Fields(flags)
-		}
-	}
-	return nil
+	return available("clock source tsc, constant_tsc, nonstop_tsc")
 }

@@ -88,7 +88,6 @@ type Clock struct {
 	now    func() uint64
 	read   func() anchor
 	offset func() int64
-	source error
 
 	mu    sync.Mutex
 	base  anchor // start of the stretch over which the rate is measured
@@ -97,9 +96,9 @@ type Clock struct {
 }
 
 // NewClock calibrates for about 2 ms. It always works; whether its times can
-// be trusted across processors says SourceProblem.
+// be trusted across processors says [clock.CheckCounter].
 func NewClock() *Clock {
-	c := &Clock{now: ticks, read: readAnchor, offset: readUnixOffset, source: checkSource("/")}
+	c := &Clock{now: ticks, read: readAnchor, offset: readUnixOffset}
 	c.calibrate()
 	return c
 }
@@ -116,11 +115,6 @@ func (c *Clock) calibrate() {
 		}
 	}
 }
-
-// SourceProblem is nil where the kernel itself trusts the time-stamp counter,
-// else a *ClockSourceError. DMLib uses the counter all the same, for nothing
-// else is as cheap, so times of different threads may then be out of step.
-func (c *Clock) SourceProblem() error { return c.source }
 
 // Scale returns the conversion in force, refreshed when it is older than 10
 // ms. Call it once per batch, not per record.

@@ -3,15 +3,11 @@
 package shm
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/internal/clock"
 )
@@ -123,7 +119,7 @@ func TestClockIgnoresInterruptedReadings(t *testing.T) {
 // and over what the counter does in an hour.
 func TestClockReal(t *testing.T) {
 	c := NewClock()
-	t.Log("source:", c.SourceProblem())
+	t.Log("source:", clock.CheckCounter())
 	var beyond []int64 // what each reading allows; some are held up on their way
 	since := time.Duration(math.MaxInt64)
 	for range 100 {
@@ -171,39 +167,5 @@ func TestScaleIsExact(t *testing.T) {
 	}
 	if got := s.Duration(math.MaxUint64); got != math.MaxUint64/2 {
 		t.Errorf("got %d", got)
-	}
-}
-
-func TestJudgeSource(t *testing.T) {
-	const good = "processor\t: 0\nflags\t\t: fpu constant_tsc nonstop_tsc sse\nbugs\t:\n"
-	tests := []struct {
-		name, source, cpuinfo string
-		want                  *ClockSourceError
-	}{
-		{"trusted", "tsc\n", good, nil},
-		{"virtual clock", "kvm-clock\n", good, &ClockSourceError{Source: "kvm-clock"}},
-		{"stops when idle", "tsc\n", "flags : constant_tsc\n", &ClockSourceError{Source: "tsc", Missing: []string{"nonstop_tsc"}}},
-		{"unreadable", "", "", &ClockSourceError{Missing: []string{"constant_tsc", "nonstop_tsc"}}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			err := judgeSource([]byte(tt.source), []byte(tt.cpuinfo))
-			var got *ClockSourceError
-			if errors.As(err, &got); !cmp.Equal(tt.want, got) {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
-			if err != nil && !strings.Contains(err.Error(), "out of step") {
-				t.Errorf("%v does not name the consequence", err)
-			}
-		})
-	}
-}
-
-func TestCheckSourceReads(t *testing.T) {
-	if err := checkSource("testdata/clock/good"); err != nil {
-		t.Error(err)
-	}
-	if err := checkSource(t.TempDir()); err == nil {
-		t.Error("trusted without any information")
 	}
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clock reads clocks of the kernel that package time does not give. None of them
-// can be set. Its functions may be called from any goroutine.
+// Package clock reads clocks of the kernel that package time does not give, none of which
+// can be set, and judges the processor's time-stamp counter. Its functions may be called
+// from any goroutine.
 package clock
 
 import (
