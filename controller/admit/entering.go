@@ -122,10 +122,9 @@ func (e *entering) enter(ctx context.Context, process *procid.Process, handle ui
 	if err != nil {
 		return result, errors.Join(err, result.Memory.Close())
 	}
-	app := result.Memory.App()
 	e.door.atGate(gate.Attachment{
 		Peer: peercred.Peer{PID: process.PID(), Pidfd: pidfd}, Memory: result.Memory,
-		Hello: gate.Hello{Flags: gate.Injected, PID: app.PID, TID: result.Thread},
+		Hello: gate.Hello{Flags: gate.Injected},
 	})
 	return result, nil
 }

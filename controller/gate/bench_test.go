@@ -33,7 +33,7 @@ func BenchmarkGate(b *testing.B) {
 	served := make(chan error, 1)
 	go func() { served <- gate.Serve(context.Background()) }()
 	for b.Loop() {
-		converseOnce(b, gate.Path())
+		converseOnce(b, gate.options.Path)
 	}
 	if err := errors.Join(gate.Close(), <-served); err != nil || refused.Load() == 0 {
 		b.Fatal(refused.Load(), err)

@@ -18,7 +18,7 @@
 // # Trust
 //
 // The peer's process, user and group ids are what the kernel says; those in
-// its hello are of its own pid namespace and only for the log. Whom Options.Admit
+// its hello are of its own pid namespace and not looked at. Whom Options.Admit
 // refuses is cut off before a word is said, and keeps nobody waiting. Every message
 // has one size and one magic number. A peer that says something else, or
 // nothing for two seconds, is cut off and loses what it was given: its memory file

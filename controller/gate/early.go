@@ -153,7 +153,7 @@ func (g *Gate) take(l leaving) bool {
 	if err != nil {
 		early.close()
 		attachment.Pidfd = nil
-		g.options.Refused(Refusal{Peer: attachment.Peer, Hello: early.hello, Err: err})
+		g.options.Refused(Refusal{Peer: attachment.Peer, Err: err})
 		return true
 	}
 	g.options.Attached(attachment)

@@ -53,7 +53,7 @@ func awaitLeft(t *testing.T, early *os.File) {
 
 func mustRun(t *testing.T, a Attachment) {
 	t.Helper()
-	if got, err := a.Memory.Run(patience.Context(t), shm.Command{Op: shm.OpNop, At: shm.AtAlloc, ID: 1}); err != nil {
+	if got, err := a.Memory.Run(patience.Context(t), shm.Command{Op: shm.OpNop, At: shm.AtAlloc}); err != nil {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -71,7 +71,7 @@ func TestEarlyWithoutDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(pidfd)
-	hello := encodeHello(Hello{Flags: Early, PID: os.Getpid()})
+	hello := encodeHello(Hello{Flags: Early})
 	if err := unix.Sendmsg(ends[0], hello, unix.UnixRights(pidfd, pidfd), nil, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestEarlyWithoutDescriptors(t *testing.T) {
 		})
 	}
 	early, err := readEarly(ends[1], own)
-	if err != nil || early.hello.PID != own.PID {
+	if err != nil || early.hello.Flags != Early {
 		t.Fatalf("left is %+v, error %v", early.hello, err)
 	}
 	early.close()

@@ -73,9 +73,6 @@ func New(o Options) (*Gate, error) {
 	return g, nil
 }
 
-// Path is where the socket is.
-func (g *Gate) Path() string { return g.options.Path }
-
 // Serve lets processes through until ctx ends or Close is called, then cuts
 // off those that are at the gate, waits for the callbacks and returns nil. It
 // is called once.

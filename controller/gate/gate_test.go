@@ -28,13 +28,10 @@ func small() shm.Geometry { return shm.Geometry{Slots: 8, Rings: 4, RingRecords:
 func TestAttach(t *testing.T) {
 	g := mustServe(t, Options{geometry: small()})
 	c := mustDial(t, g)
-	app := c.join(Hello{PID: 12345, TID: 12346}) // as in a container
+	app := c.join(Hello{})
 	a := <-g.attached
 	if a.PID != os.Getpid() || a.UID != os.Geteuid() || a.GID != os.Getegid() {
 		t.Errorf("peer %+v is not this process", a.Peer)
-	}
-	if a.Hello.PID != 12345 || a.Memory.App().PID != 12345 {
-		t.Errorf("hello %+v, memory %+v", a.Hello, a.Memory.App())
 	}
 	if left := time.Until(a.Deadline); left <= 0 || left > longgate.Limit {
 		t.Errorf("%s left to place points", left)
@@ -186,7 +183,7 @@ func TestSmallerMemoryForLaterAttempts(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.send(encodeReady(abi.ReadyNoMap, unix.ENOMEM))
-		if r := <-g.refused; !errors.Is(r.Err, ErrNoMap) || !errors.Is(r.Err, unix.ENOMEM) || r.Hello.Attempt != attempt {
+		if r := <-g.refused; !errors.Is(r.Err, ErrNoMap) || !errors.Is(r.Err, unix.ENOMEM) {
 			t.Errorf("got %+v", r)
 		}
 		c.finish()
@@ -279,18 +276,18 @@ func TestSocketMode(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			g := mustServe(t, Options{Mode: tt.mode})
-			info, err := os.Stat(g.Path())
+			info, err := os.Stat(g.options.Path)
 			if err != nil || info.Mode().Perm() != tt.want {
 				t.Fatalf("mode %v, %v; want %v", info.Mode(), err, tt.want)
 			}
-			folder, err := os.Stat(filepath.Dir(g.Path()))
+			folder, err := os.Stat(filepath.Dir(g.options.Path))
 			if err != nil || folder.Mode().Perm() != 0o700 {
 				t.Errorf("mode of the folder %v, %v", folder.Mode(), err)
 			}
 			if err := g.Close(); err != nil {
 				t.Error(err)
 			}
-			if _, err := os.Stat(g.Path()); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(g.options.Path); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("the socket is still there: %v", err)
 			}
 		})

@@ -50,7 +50,7 @@ func (g *Gate) serve(conn *net.UnixConn) {
 			peer.Pidfd.Close()
 			peer.Pidfd = nil
 		}
-		g.options.Refused(Refusal{Peer: peer, Hello: talk.hello, Err: err})
+		g.options.Refused(Refusal{Peer: peer, Err: err})
 		return
 	}
 	var deadline time.Time

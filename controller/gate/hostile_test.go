@@ -181,7 +181,7 @@ func TestStrangersTakeNoPlaces(t *testing.T) {
 		}
 	}
 	own.Store(true)
-	mustDial(t, g).join(Hello{PID: os.Getpid()})
+	mustDial(t, g).join(Hello{})
 	mustAttach(t, g)
 	mustDialAt(t, path+EarlySocket).send([]byte("no hello"))
 	if r := patience.Receive(t, "word of who leaves nonsense", g.refused); !errors.Is(r.Err, ErrProtocol) {
@@ -243,9 +243,9 @@ func TestEmulated(t *testing.T) {
 	}
 	defer func() { _ = unix.Munmap(data) }() // of this test only
 	g := mustServe(t, Options{geometry: small()})
-	mustDial(t, g).joinAt(Hello{PID: os.Getpid()}, code)
+	mustDial(t, g).joinAt(Hello{}, code)
 	mustAttach(t, g)
-	mustDial(t, g).joinAt(Hello{PID: os.Getpid()}, uint64(uintptr(unsafe.Pointer(&data[0]))))
+	mustDial(t, g).joinAt(Hello{}, uint64(uintptr(unsafe.Pointer(&data[0]))))
 	if r := patience.Receive(t, "a refusal", g.refused); !errors.Is(r.Err, ErrTranslated) {
 		t.Error(r.Err)
 	}

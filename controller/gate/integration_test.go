@@ -37,7 +37,7 @@ type target struct {
 
 func mustStart(t *testing.T, g *testGate, args ...string) *target {
 	t.Helper()
-	return mustStartAt(t, g.Path(), args...)
+	return mustStartAt(t, g.options.Path, args...)
 }
 
 // mustStartAt starts a program that looks for a gate there. More variables may stand before
@@ -182,7 +182,7 @@ func TestRealLibraryRunsCommands(t *testing.T) {
 	if app.StubUnbound == 0 {
 		t.Error("its stubs lead nowhere")
 	}
-	store := shm.Command{Op: shm.OpGOT, At: shm.AtAlloc, ID: 1, Args: [8]uint64{0: app.StubTarget, 3: 1}}
+	store := shm.Command{Op: shm.OpGOT, At: shm.AtAlloc, Args: [8]uint64{0: app.StubTarget, 3: 1}}
 	if got, err := a.Memory.Run(ctx, store); !errors.Is(err, unix.EAGAIN) || got.Value != app.StubUnbound || got.Thread != p.PID {
 		t.Errorf("got %+v, %v: want the target of a stub, %#x, by the main thread", got, err, app.StubUnbound)
 	}

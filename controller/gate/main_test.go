@@ -94,7 +94,7 @@ type client struct {
 
 func mustDial(t *testing.T, g *testGate) *client {
 	t.Helper()
-	return mustDialAt(t, g.Path())
+	return mustDialAt(t, g.options.Path)
 }
 
 // mustDialAt connects to a socket by its path.
@@ -123,8 +123,6 @@ func encodeHello(h Hello) []byte {
 	binary.LittleEndian.PutUint64(b[abi.HelloMagicAt:], abi.ABIMagic)
 	binary.LittleEndian.PutUint32(b[abi.HelloVersionAt:], abi.ABIVersion)
 	binary.LittleEndian.PutUint32(b[abi.HelloFlagsAt:], uint32(h.Flags))
-	binary.LittleEndian.PutUint32(b[abi.HelloPIDAt:], uint32(h.PID))
-	binary.LittleEndian.PutUint32(b[abi.HelloTIDAt:], uint32(h.TID))
 	binary.LittleEndian.PutUint32(b[abi.HelloAttemptAt:], h.Attempt)
 	binary.LittleEndian.PutUint32(b[abi.HelloDeadlineAt:], h.Deadline)
 	return b
@@ -181,7 +179,7 @@ func (c *client) joinAt(h Hello, entry uint64) *dmtest.App {
 	if uint64(len(app.Data)) != size {
 		c.t.Fatalf("memory file of %d bytes, welcome says %d", len(app.Data), size)
 	}
-	app.Ready(h.PID)
+	app.Ready(os.Getpid())
 	*app.U64(abi.HeaderAttendEntryAt) = entry
 	c.send(encodeReady(abi.ReadyOK, 0))
 	return app

@@ -45,8 +45,6 @@ type Attachment struct {
 type Refusal struct {
 	// Peer is the process as far as it could be told, without Pidfd.
 	Peer peercred.Peer
-	// Hello is zero if it did not come that far.
-	Hello Hello
 	// Err is the reason.
 	Err error
 }

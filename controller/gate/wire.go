@@ -44,8 +44,6 @@ const (
 type Hello struct {
 	// Flags say how DMLib came in. Unknown ones are kept.
 	Flags Flags
-	// PID and TID are as the process sees itself.
-	PID, TID int
 	// Attempt counts the memory files that it could not map.
 	Attempt uint32
 	// Deadline is when it waits no longer, in milliseconds of CLOCK_MONOTONIC, the lower
@@ -87,8 +85,6 @@ func DecodeHello(b []byte) (Hello, error) {
 	}
 	return Hello{
 		Flags:   Flags(binary.LittleEndian.Uint32(b[abi.HelloFlagsAt:])),
-		PID:     int(int32(binary.LittleEndian.Uint32(b[abi.HelloPIDAt:]))),
-		TID:     int(int32(binary.LittleEndian.Uint32(b[abi.HelloTIDAt:]))),
 		Attempt: binary.LittleEndian.Uint32(b[abi.HelloAttemptAt:]), Deadline: binary.LittleEndian.Uint32(b[abi.HelloDeadlineAt:]),
 	}, nil
 }

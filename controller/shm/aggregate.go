@@ -15,15 +15,14 @@ const ofRest = -1
 // Aggregate is what one measure point counted in one interval, all threads
 // together. Values are nanoseconds if Duration, else in the point's own unit.
 type Aggregate struct {
-	// Point is the session's index, Local the one in this process.
+	// Point is the session's index.
 	Point uint16
-	Local int
 	// Duration tells the unit of the values.
 	Duration bool
 	// Signed says that values are in two's complement.
 	Signed bool
 	// Key is the captured key of these hits, if HasKey. A point with keys has
-	// one entry per key that was hit, with local point -1, and one without:
+	// one entry per key that was hit, and one without:
 	// what came with keys that found no place.
 	Key    uint64
 	HasKey bool
@@ -58,7 +57,7 @@ func (p *Points) Aggregates(dst []Aggregate, s Scale) []Aggregate {
 		if !pt.inSlots() {
 			continue
 		}
-		a := Aggregate{Point: pt.control.Point, Local: i, Duration: pt.control.Duration && pt.control.Program.own(), Signed: pt.control.Program.signed()}
+		a := Aggregate{Point: pt.control.Point, Duration: pt.control.Duration && pt.control.Program.own(), Signed: pt.control.Program.signed()}
 		a.Counts = p.sumSlots(i, next-1, next)
 		a.since(&pt.last)
 		a.Unreadable = p.programs.takeUnreadable(pt.use)
@@ -109,7 +108,7 @@ func (p *Points) keyedAggregates(dst []Aggregate, next uint32) []Aggregate {
 			continue
 		}
 		since := func(place int, sums *aggregate.Memory) Aggregate {
-			a := Aggregate{Point: u.point, Local: -1, Duration: u.duration && u.program.own(), Signed: u.program.signed()}
+			a := Aggregate{Point: u.point, Duration: u.duration && u.program.own(), Signed: u.program.signed()}
 			last := u.last[place]
 			sums.Read(&a.Counts, next-1, next)
 			a.since(&last)

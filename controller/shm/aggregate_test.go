@@ -35,18 +35,18 @@ func TestAggregatesAreDifferences(t *testing.T) {
 	first.Count(5, 7)
 	second.Count(5, 0)
 	second.Count(5, 9)
-	checkAggregates(t, m, Scale{}, Aggregate{Point: 50, Local: 5, Counts: aggregate.Counts{Count: 3, Sum: 16, Min: 0, Max: 9, Known: true,
+	checkAggregates(t, m, Scale{}, Aggregate{Point: 50, Counts: aggregate.Counts{Count: 3, Sum: 16, Min: 0, Max: 9, Known: true,
 		Histogram: histogram(0, 1, 3, 1, 4, 1)}})
-	checkAggregates(t, m, Scale{}, Aggregate{Point: 50, Local: 5})
+	checkAggregates(t, m, Scale{}, Aggregate{Point: 50})
 	second.Count(5, 4)
-	checkAggregates(t, m, Scale{}, Aggregate{Point: 50, Local: 5, Counts: aggregate.Counts{Count: 1, Sum: 4, Min: 4, Max: 4, Known: true,
+	checkAggregates(t, m, Scale{}, Aggregate{Point: 50, Counts: aggregate.Counts{Count: 1, Sum: 4, Min: 4, Max: 4, Known: true,
 		Histogram: histogram(3, 1)}})
 	second.Count(5, 1) // of no interval that anybody sees
 	m.ClearPoint(5)
 	second.Count(5, 4) // was under way
 	mustSet(t, m, 5, PointControl{Point: 51, Aggregate: true})
 	second.Count(5, 3)
-	checkAggregates(t, m, Scale{}, Aggregate{Point: 51, Local: 5, Counts: aggregate.Counts{Count: 1, Sum: 3, Min: 3, Max: 3, Known: true,
+	checkAggregates(t, m, Scale{}, Aggregate{Point: 51, Counts: aggregate.Counts{Count: 1, Sum: 3, Min: 3, Max: 3, Known: true,
 		Histogram: histogram(2, 1)}})
 }
 
@@ -77,7 +77,7 @@ func TestAggregatesOfThreadsWithoutSlot(t *testing.T) {
 	thread := app.Claim(1, 0)
 	thread.Count(3, 7)
 	app.Common().Count(3, 2)
-	checkAggregates(t, m, Scale{}, Aggregate{Point: 1, Local: 3, Counts: aggregate.Counts{Count: 2, Sum: 9, Min: 2, Max: 7, Known: true,
+	checkAggregates(t, m, Scale{}, Aggregate{Point: 1, Counts: aggregate.Counts{Count: 2, Sum: 9, Min: 2, Max: 7, Known: true,
 		Histogram: histogram(2, 1, 3, 1)}})
 }
 

@@ -35,8 +35,6 @@ type App struct {
 	AttendEntry uint64
 	// LostNoSlot counts events of threads that found no slot, ever.
 	LostNoSlot uint64
-	// Rings is how many rings have been handed out, at most Geometry.Rings.
-	Rings int
 }
 
 // app reads the application's part of the header; the zero value after Close.
@@ -61,6 +59,5 @@ func (m *mapping) app() App {
 		HookEntry:   load64(b, abi.HeaderHookEntryAt),
 		AttendEntry: load64(b, abi.HeaderAttendEntryAt),
 		LostNoSlot:  load64(b, abi.HeaderLostNoSlotAt),
-		Rings:       min(int(load32(b, abi.HeaderRingNextAt)), m.geometry.Rings),
 	}
 }

@@ -40,14 +40,6 @@ type Scale struct {
 	unix  int64  // add to CLOCK_MONOTONIC for Unix time
 }
 
-// Time converts a reading of the counter to CLOCK_MONOTONIC nanoseconds.
-func (s Scale) Time(ticks uint64) uint64 {
-	if ticks >= s.ticks {
-		return uint64(s.nanos) + s.Duration(ticks-s.ticks)
-	}
-	return uint64(s.nanos) - s.Duration(s.ticks-ticks)
-}
-
 // Duration converts a number of ticks to nanoseconds.
 func (s Scale) Duration(ticks uint64) uint64 {
 	hi, lo := bits.Mul64(ticks, s.mult)

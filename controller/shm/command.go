@@ -59,8 +59,6 @@ type Command struct {
 	// [Command.At] the caller need not know: 0 is any, else 1 plus its index.
 	// There OpCall is permitted also at a patch.
 	Point int
-	// ID is free for the caller: the journal and logs name the command by it.
-	ID uint64
 	// Args depend on Op.
 	Args [commandArgCount]uint64
 }
@@ -82,13 +80,13 @@ func (c Command) attendable() bool { return c.Op != OpCall && c.Thread == 0 && c
 func (c Command) validate() error {
 	switch {
 	case c.Op > OpMap:
-		return fmt.Errorf("command %d: unknown operation %d", c.ID, c.Op)
+		return fmt.Errorf("unknown operation %d", c.Op)
 	case c.At == 0 || c.At&^atAny != 0:
-		return fmt.Errorf("command %d: safe-point families %#x: want some of %#x", c.ID, uint32(c.At), uint32(atAny))
+		return fmt.Errorf("safe-point families %#x: want some of %#x", uint32(c.At), uint32(atAny))
 	case c.Thread < 0:
-		return fmt.Errorf("command %d: thread %d", c.ID, c.Thread)
+		return fmt.Errorf("thread %d", c.Thread)
 	case c.Point < 0 || c.Point > PointCount:
-		return fmt.Errorf("command %d: local point %d: want 0 to %d", c.ID, c.Point-1, PointCount-1)
+		return fmt.Errorf("local point %d: want 0 to %d", c.Point-1, PointCount-1)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ type Mailbox struct {
 // true. Safe to call at any time.
 func (b *Mailbox) Post(c Command) (Ticket, error) {
 	if err := c.validate(); err != nil {
-		return Ticket{}, err
+		return Ticket{}, fmt.Errorf("command for the application: %w", err)
 	}
 	b.life.RLock()
 	defer b.life.RUnlock()
@@ -54,7 +54,7 @@ func (b *Mailbox) Post(c Command) (Ticket, error) {
 	defer b.mu.Unlock()
 	slot := b.emptyMailboxSlot()
 	if slot < 0 {
-		return Ticket{}, fmt.Errorf("command %d: %w", c.ID, ErrMailboxFull)
+		return Ticket{}, ErrMailboxFull
 	}
 	b.reserved++
 	b.pending[slot] = pendingCommand{number: b.reserved, at: c.At, point: c.Point}
@@ -93,7 +93,6 @@ func (b *Mailbox) writeCommand(slot int, c Command) {
 	store32(b.data, at+abi.CommandAtAt, uint32(c.At))
 	store32(b.data, at+abi.CommandThreadAt, uint32(c.Thread))
 	store32(b.data, at+abi.CommandPointAt, uint32(c.Point))
-	store64(b.data, at+abi.CommandIDAt, c.ID)
 	for i, arg := range c.Args {
 		store64(b.data, at+abi.CommandArgsAt+8*i, arg)
 	}

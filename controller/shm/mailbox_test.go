@@ -28,11 +28,11 @@ func mustPost(t *testing.T, m *Memory, c Command) Ticket {
 
 func TestPostReachesTheApplication(t *testing.T) {
 	m, app := mustApp(t, small())
-	want := Command{Op: OpCall, At: AtAlloc | AtStub, Thread: 55, ID: 77, Args: [8]uint64{1, 2, 3, 4, 5, 6, 7, 8}}
+	want := Command{Op: OpCall, At: AtAlloc | AtStub, Thread: 55, Args: [8]uint64{1, 2, 3, 4, 5, 6, 7, 8}}
 	ticket := mustPost(t, m, want)
 	c := app.Command(0)
 	got := Command{
-		Op: Op(*c.U32(abi.CommandOpAt)), At: Family(*c.U32(abi.CommandAtAt)), Thread: int(*c.U32(abi.CommandThreadAt)), ID: *c.U64(abi.CommandIDAt),
+		Op: Op(*c.U32(abi.CommandOpAt)), At: Family(*c.U32(abi.CommandAtAt)), Thread: int(*c.U32(abi.CommandThreadAt)),
 		Args: [8]uint64{c.Arg(0), c.Arg(1), c.Arg(2), c.Arg(3), c.Arg(4), c.Arg(5), c.Arg(6), c.Arg(7)},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -176,7 +176,7 @@ func TestRun(t *testing.T) {
 	m, app := mustApp(t, small())
 	synctest.Test(t, func(t *testing.T) {
 		go func() { untilPosted(app, AtAlloc).Finish(9, 1, 123, 0) }()
-		got, err := m.Run(t.Context(), Command{Op: OpCall, At: AtAlloc, ID: 1})
+		got, err := m.Run(t.Context(), Command{Op: OpCall, At: AtAlloc})
 		if err != nil || got.Value != 123 || got.Thread != 9 || got.Local != 1 {
 			t.Errorf("got %+v, %v", got, err)
 		}
@@ -202,11 +202,11 @@ func TestRunWithoutSafePoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		_, err := m.Run(ctx, Command{Op: OpNop, At: AtAlloc | AtIO, Thread: 12, ID: 5})
+		_, err := m.Run(ctx, Command{Op: OpNop, At: AtAlloc | AtIO, Thread: 12})
 		if !errors.Is(err, ErrNoSafePoint) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("got %v", err)
 		}
-		for _, part := range []string{"command 5", "thread 12", "allocation, read or write", "3s"} {
+		for _, part := range []string{"thread 12", "allocation, read or write", "3s"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%q does not name %q", err, part)
 			}

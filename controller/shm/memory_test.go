@@ -4,7 +4,6 @@ package shm
 
 import (
 	"errors"
-	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -176,11 +175,10 @@ func TestApp(t *testing.T) {
 	*app.U64(abi.HeaderStubTargetAt) = 0x3000
 	*app.U32(abi.HeaderStubSizeAt), *app.U32(abi.HeaderStubCountAt) = 16, 1<<31
 	*app.U64(abi.HeaderLostNoSlotAt) = 5
-	*app.U32(abi.HeaderRingNextAt) = math.MaxUint32
 	app.Ready(os.Getpid())
 	want := App{
 		PID: os.Getpid(), Ready: true, Base: 0x1000, StubEntry: 0x2000, StubTarget: 0x3000,
-		StubSize: 16, StubCount: StubCount, LostNoSlot: 5, Rings: small().Rings,
+		StubSize: 16, StubCount: StubCount, LostNoSlot: 5,
 	}
 	if diff := cmp.Diff(want, m.App()); diff != "" {
 		t.Error(diff)

@@ -40,7 +40,7 @@ func (e *Executor) SetGuard(guard func() error) { e.guard = guard }
 func (e *Executor) Run(ctx context.Context, c Command) (Result, error) {
 	start := time.Now()
 	if err := e.guarded(); err != nil {
-		return Result{}, fmt.Errorf("command %d: %w", c.ID, err)
+		return Result{}, err
 	}
 	attended := e.attendance.attendant != nil && c.attendable()
 	posted := c
@@ -58,20 +58,20 @@ func (e *Executor) Run(ctx context.Context, c Command) (Result, error) {
 		cancelled = !done && e.mailbox.Cancel(ticket) // a thread for which it is not gave it back
 	}
 	if cancelled {
-		return Result{}, errors.Join(fmt.Errorf("command %d: %w: no thread%s entered a watched function (%s) within %s: %w",
-			c.ID, ErrNoSafePoint, ofThread(c.Thread), c.At, time.Since(start).Round(time.Millisecond), context.Cause(ctx)), unattended)
+		return Result{}, errors.Join(fmt.Errorf("%w: no thread%s entered a watched function (%s) within %s: %w",
+			ErrNoSafePoint, ofThread(c.Thread), c.At, time.Since(start).Round(time.Millisecond), context.Cause(ctx)), unattended)
 	}
 	if !done {
 		e.mailbox.abandon(ticket)
-		return Result{}, fmt.Errorf("command %d: %w", c.ID, e.outcome())
+		return Result{}, e.outcome()
 	}
 	switch result.Errno {
 	case 0:
 		return result, nil
 	case unix.EPERM: // no command answers that
-		return result, fmt.Errorf("command %d: %w", c.ID, ErrConfined)
+		return result, ErrConfined
 	}
-	return result, fmt.Errorf("command %d in the application: %w", c.ID, result.Errno)
+	return result, fmt.Errorf("in the application: %w", result.Errno)
 }
 
 const (

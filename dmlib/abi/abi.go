@@ -242,7 +242,6 @@ const (
 	CommandOpAt        = 0x4
 	CommandAtAt        = 0x8
 	CommandThreadAt    = 0xc
-	CommandIDAt        = 0x10
 	CommandArgsAt      = 0x18
 	CommandResultAt    = 0x58
 	CommandErrorAt     = 0x60

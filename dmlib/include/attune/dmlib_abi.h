@@ -228,12 +228,12 @@ struct attune_command {
                        * a command up, even while a thread holds it. That thread
                        * may finish; no other thread starts it.           */
     int32_t thread;   /* (AC) only in this thread; 0: in any */
-    uint64_t id;      /* (AC) echoed in the journal and in logs */
+    uint64_t pad0;
     uint64_t args[8]; /* (AC) */
     uint64_t result;  /* (app) */
     int32_t error;    /* (app) errno value, 0 = done */
     int32_t done_by;  /* (app) tid that executed it */
-    uint64_t pad;
+    uint64_t pad1;
     uint64_t done_point; /* (app) point index at which it ran */
     uint32_t point;   /* (AC) 0: any point of the families; else 1 + the index
                        * of the only one, where OP_CALL is permitted also if it
