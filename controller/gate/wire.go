@@ -129,6 +129,5 @@ func encodeWelcome(status uint32, totalSize int64) []byte {
 func encodeGo() []byte {
 	b := make([]byte, abi.GoBytes)
 	binary.LittleEndian.PutUint64(b[abi.GoMagicAt:], abi.ABIMagic)
-	binary.LittleEndian.PutUint32(b[abi.GoStatusAt:], abi.WelcomeOK)
 	return b
 }

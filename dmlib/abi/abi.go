@@ -346,9 +346,8 @@ const (
 
 // struct attune_go of dmlib_gate.h.
 const (
-	GoBytes    = 0x10
-	GoMagicAt  = 0
-	GoStatusAt = 0x8
+	GoBytes   = 0x10
+	GoMagicAt = 0
 )
 
 // Constants of dmlib_attach.h.

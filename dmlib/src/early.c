@@ -138,15 +138,13 @@ static int map_own(const struct attune_header *headers, size_t count, struct att
     for (size_t i = 0; i < count && ready.status == ATTUNE_READY_NO_MAP; i++) {
         if (!dm_gate_leaves_room(headers[i].total_size))
             continue;
-        struct attune_welcome welcome = {.version = ATTUNE_ABI_VERSION,
-                                         .total_size = headers[i].total_size};
         int file = dm_early_file(&headers[i], commits);
         if (file < 0 && commits)
             continue;
         if (file < 0)
             break;
         hello->attempt = (uint32_t)i;
-        dm_gate_map(file, &welcome, mapping, &ready);
+        dm_gate_map(file, headers[i].total_size, mapping, &ready);
         if (ready.status == ATTUNE_READY_OK)
             return file;
         dm_gate_close(file);

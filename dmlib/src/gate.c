@@ -12,9 +12,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Ends of a conversation that the controller is not told. */
+/* The end of a conversation that the controller is not told. */
 #define NO_ANSWER UINT32_MAX
-#define REFUSED (UINT32_MAX - 1)
 
 static struct sockaddr_un address;
 
@@ -135,11 +134,9 @@ static void introduce(struct attune_header *header) {
     __atomic_store_n(&header->state, 1, __ATOMIC_RELEASE);
 }
 
-void dm_gate_map(int fd, const struct attune_welcome *welcome, struct dm_mapping *mapping,
-                 struct attune_ready *ready) {
-    uint64_t size = welcome->total_size;
+void dm_gate_map(int fd, uint64_t size, struct dm_mapping *mapping, struct attune_ready *ready) {
     ready->status = ATTUNE_READY_BAD_ABI;
-    if (welcome->version != ATTUNE_ABI_VERSION || fd < 0 || !acceptable_file(fd, size))
+    if (fd < 0 || !acceptable_file(fd, size))
         return;
     long memory = dm_syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory < 0 && memory > -4096) {
@@ -162,27 +159,20 @@ void dm_gate_map(int fd, const struct attune_welcome *welcome, struct dm_mapping
  * the controller does between two of them. */
 #define GATE_LOOK_MILLISECONDS 1
 
-static bool attend_readable(int fd, int64_t deadline, const struct dm_mapping *mapping) {
+/* Points are placed meanwhile. A controller that never says go has put us
+ * under control all the same. */
+static void wait_for_go(int fd, int64_t deadline, const struct dm_mapping *mapping) {
+    struct attune_go go;
     for (;;) {
         int64_t now = dm_gate_now();
         int64_t look = now + GATE_LOOK_MILLISECONDS;
         dm_mailbox_run_in_gate(mapping);
-        if (wait_readable(fd, look < deadline ? look : deadline))
-            return true;
-        if (now >= deadline)
-            return false;
+        if (wait_readable(fd, look < deadline ? look : deadline) || now >= deadline)
+            break;
     }
-}
-
-/* Points are placed meanwhile. A controller that never says go has put us
- * under control all the same; one that says no has changed its mind. */
-static bool wait_for_go(int fd, int64_t deadline, const struct dm_mapping *mapping) {
-    struct attune_go go = {0};
-    if (!attend_readable(fd, deadline, mapping))
-        return true;
-    long size = dm_syscall(SYS_recvfrom, fd, &go, sizeof(go), MSG_DONTWAIT, NULL, NULL);
-    return size != (long)sizeof(go) || go.magic != ATTUNE_ABI_MAGIC ||
-           go.status == ATTUNE_WELCOME_OK;
+    /* If it stayed unread, closing the socket would be an error at the other end, which
+     * then might not read our ready. */
+    dm_syscall(SYS_recvfrom, fd, &go, sizeof(go), MSG_DONTWAIT, NULL, NULL);
 }
 
 static uint64_t limit_of(int resource) {
@@ -202,12 +192,12 @@ bool dm_gate_leaves_room(uint64_t size) {
 }
 
 /* Maps the file that the controller has sent, or says that it is too large. */
-static void map_file(int file, const struct attune_welcome *welcome, struct dm_mapping *mapping,
+static void map_file(int file, uint64_t size, struct dm_mapping *mapping,
                      struct attune_ready *ready) {
     ready->status = ATTUNE_READY_NO_MAP;
     ready->error = ENOMEM;
-    if (dm_gate_leaves_room(welcome->total_size))
-        dm_gate_map(file, welcome, mapping, ready);
+    if (dm_gate_leaves_room(size))
+        dm_gate_map(file, size, mapping, ready);
 }
 
 /* One conversation. Leaves ready->status as it was if there was none. */
@@ -218,14 +208,11 @@ static void converse(int fd, const struct attune_hello *hello, int64_t deadline,
         return;
     int file = gate_receive(fd, &welcome);
     if (welcome.magic == ATTUNE_ABI_MAGIC && welcome.status == ATTUNE_WELCOME_OK) {
-        map_file(file, &welcome, mapping, ready);
+        map_file(file, welcome.total_size, mapping, ready);
         gate_send(fd, ready, sizeof(*ready));
         /* Of a forked child nothing waits in main: no go will come. */
-        if (ready->status == ATTUNE_READY_OK && (hello->flags & ATTUNE_HELLO_FORKED) == 0 &&
-            !wait_for_go(fd, deadline, mapping)) {
-            dm_syscall(SYS_munmap, mapping->header, mapping->size);
-            ready->status = REFUSED;
-        }
+        if (ready->status == ATTUNE_READY_OK && (hello->flags & ATTUNE_HELLO_FORKED) == 0)
+            wait_for_go(fd, deadline, mapping);
     }
     dm_gate_close(file);
 }
@@ -262,9 +249,8 @@ bool dm_gate_register(uint32_t hello_flags, int milliseconds, struct dm_mapping 
 }
 
 int dm_gate_adopt(int fd, uint64_t size, struct dm_mapping *mapping) {
-    struct attune_welcome welcome = {.version = ATTUNE_ABI_VERSION, .total_size = size};
     struct attune_ready ready = {0};
-    dm_gate_map(fd, &welcome, mapping, &ready);
+    dm_gate_map(fd, size, mapping, &ready);
     switch (ready.status) {
     case ATTUNE_READY_OK:
         return 0;

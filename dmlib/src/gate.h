@@ -23,9 +23,9 @@ DM_HIDDEN void dm_gate_pause(void);
 DM_HIDDEN void dm_gate_close(int fd);
 /* A connection, or a negative errno value. */
 DM_HIDDEN int dm_gate_connect(const struct sockaddr_un *to, int64_t deadline);
-/* Maps a memory file and introduces this process in it; ready says how that
+/* Maps a memory file of a size and introduces this process in it; ready says how that
  * went. */
-DM_HIDDEN void dm_gate_map(int fd, const struct attune_welcome *welcome, struct dm_mapping *mapping,
+DM_HIDDEN void dm_gate_map(int fd, uint64_t size, struct dm_mapping *mapping,
                            struct attune_ready *ready);
 /* What the file at that path says of vm.overcommit_memory: memory is had only if it is
  * there. */

@@ -41,8 +41,8 @@ static void expect_environment(enum manner manner, const char *extra, const char
 }
 
 static void failures_leave_a_clean_environment(void) {
-    static const enum manner manners[] = {MANNER_REFUSE,   MANNER_SILENT,    MANNER_GO_NO,
-                                          MANNER_UNSEALED, MANNER_BAD_MAGIC, MANNER_BAD_SIZE};
+    static const enum manner manners[] = {MANNER_REFUSE, MANNER_SILENT, MANNER_UNSEALED,
+                                          MANNER_BAD_MAGIC, MANNER_BAD_SIZE};
     for (size_t i = 0; i < sizeof(manners) / sizeof(manners[0]); i++)
         expect_environment(manners[i], "KEPT=kept", "none  kept\ndone\n");
 }

@@ -138,7 +138,7 @@ static void serve(struct controller *c, int fd) {
         c->place(c, p);
     if (!c->unhooked && p->ready.magic != 0 && p->ready.status == ATTUNE_READY_OK)
         lead_hooks(p);
-    struct attune_go go = {.magic = ATTUNE_ABI_MAGIC, .status = c->manner == MANNER_GO_NO};
+    struct attune_go go = {.magic = ATTUNE_ABI_MAGIC};
     if (c->manner == MANNER_NO_GO) {
         struct pollfd entry = {.fd = fd, .events = POLLIN};
         poll(&entry, 1, 2000);

@@ -27,7 +27,6 @@ enum manner {
     MANNER_REFUSE,    /* welcome says no */
     MANNER_SILENT,    /* accepts, never answers */
     MANNER_NO_GO,     /* never says go */
-    MANNER_GO_NO,     /* go says no */
     MANNER_UNSEALED,  /* the file could shrink */
     MANNER_BAD_MAGIC, /* in the file's header */
     MANNER_BAD_SIZE,  /* a part lies outside */

@@ -67,8 +67,7 @@ struct attune_ready {
 
 struct attune_go {
     uint64_t magic;
-    uint32_t status; /* ATTUNE_WELCOME_* */
-    uint32_t reserved;
+    uint32_t reserved[2]; /* 0 */
 };
 
 /* Where nobody listens at the gate yet, or nothing has to be in place before
