@@ -64,10 +64,9 @@ func storeGOT(c dmtest.Command) (old uint64, errno unix.Errno) {
 		if c.Arg(0) == stillLoading {
 			return 0, unix.EBUSY
 		}
-		if c.Arg(3) != 0 && !slots[i].CompareAndSwap(c.Arg(4), c.Arg(2)) {
+		if !slots[i].CompareAndSwap(c.Arg(4), c.Arg(2)) {
 			return slots[i].Load(), unix.EAGAIN
 		}
-		slots[i].Store(c.Arg(2))
 		return c.Arg(4), 0
 	}
 	return 0, unix.EFAULT

@@ -38,9 +38,8 @@ const (
 	OpCall Op = abi.OpCall
 	// OpStub binds stub Args[0] to the function Args[1], for good.
 	OpStub Op = abi.OpStub
-	// OpGOT writes the word Args[2] to Args[0]; if Args[3] is not zero only where
-	// the old value is Args[4]. Args[5] not zero makes the page writable. See
-	// [Command.Of].
+	// OpGOT writes the word Args[2] to Args[0], only where the old value is Args[4].
+	// Args[3] is 1. Args[5] not zero makes the page writable. See [Command.Of].
 	OpGOT Op = abi.OpGOT
 	// OpMap maps Args[1] bytes at Args[0], readable and executable, where
 	// nothing is mapped.

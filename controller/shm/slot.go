@@ -26,7 +26,7 @@ type Slot struct {
 
 // exchange is the command that has the slot hold another value, if it holds a given one.
 func (s Slot) exchange(held, value uint64) Command {
-	const compare = 1
+	const compare = 1 // else a DMLib of this ABI may store without comparing
 	c := Command{Op: OpGOT, At: AtHooks, Args: [commandArgCount]uint64{0: s.Address, 2: value, 3: compare, 4: held}}
 	if s.RELRO {
 		c.Args[5] = 1

@@ -48,8 +48,7 @@ static int lead(struct attune_attach_slot *slot) {
     while (error == 0 || error == EAGAIN) {
         if (!goes_there(slot, hook, behind))
             return EBUSY;
-        error =
-            dm_memory_store_got(slot->address, hook, true, slot->old, slot->relro != 0, &slot->old);
+        error = dm_memory_store_got(slot->address, hook, slot->old, slot->relro != 0, &slot->old);
         if (error == 0)
             return 0;
     }

@@ -255,8 +255,8 @@ DM_HIDDEN bool dm_in_handler(void);
 /* memory.c: accesses to a word that fail with an errno value where a plain one would
  * kill the program. */
 DM_HIDDEN int dm_memory_load(uint64_t address, uint64_t *value);
-DM_HIDDEN int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t expected,
-                                  bool relro, uint64_t *old);
+DM_HIDDEN int dm_memory_store_got(uint64_t address, uint64_t value, uint64_t expected, bool relro,
+                                  uint64_t *old);
 
 /* origin.c: whether a word is the GOT slot still that it was. True where that is
  * not known. Asks the kernel, about 1 us. */

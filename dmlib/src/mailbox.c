@@ -30,8 +30,7 @@ static int lead(struct attune_command *command) {
     memcpy(&origin.symbol, &args[7], sizeof(args[7]));
     if (!dm_origin_holds(&origin))
         return ESTALE;
-    return dm_memory_store_got(args[0], args[2], args[3] != 0, args[4], args[5] != 0,
-                               &command->result);
+    return dm_memory_store_got(args[0], args[2], args[4], args[5] != 0, &command->result);
 }
 
 static int execute(struct attune_command *command) {

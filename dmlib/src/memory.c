@@ -57,14 +57,10 @@ int dm_memory_load(uint64_t address, uint64_t *value) {
     return error;
 }
 
-static int store(uint64_t address, uint64_t value, bool compare, uint64_t expected, uint64_t *old) {
+static int store(uint64_t address, uint64_t value, uint64_t expected, uint64_t *old) {
     uint64_t *place = (uint64_t *)(uintptr_t)address, found = expected;
-    bool stored = true;
-    if (compare)
-        stored = __atomic_compare_exchange_n(place, &found, value, false, __ATOMIC_SEQ_CST,
-                                             __ATOMIC_ACQUIRE);
-    else
-        found = __atomic_exchange_n(place, value, __ATOMIC_SEQ_CST);
+    bool stored = __atomic_compare_exchange_n(place, &found, value, false, __ATOMIC_SEQ_CST,
+                                              __ATOMIC_ACQUIRE);
     *old = found;
     return stored ? 0 : EAGAIN;
 }
@@ -77,13 +73,13 @@ int dm_memory_map(uint64_t address, uint64_t size) {
     return memory < 0 ? (int)-memory : 0;
 }
 
-int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t expected,
-                        bool relro, uint64_t *old) {
+int dm_memory_store_got(uint64_t address, uint64_t value, uint64_t expected, bool relro,
+                        uint64_t *old) {
     int result = check_readable(address);
     if (result != 0)
         return result;
     if (!relro)
-        return writable(address) ? store(address, value, compare, expected, old) : EFAULT;
+        return writable(address) ? store(address, value, expected, old) : EFAULT;
 
     *old = 0;
     uint64_t page = address & ~(uint64_t)(DM_PAGE_SIZE - 1);
@@ -96,7 +92,7 @@ int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t
         error = dm_syscall(SYS_mprotect, page, DM_PAGE_SIZE, PROT_READ | PROT_WRITE);
     result = (int)-error;
     if (error == 0) {
-        result = store(address, value, compare, expected, old);
+        result = store(address, value, expected, old);
         dm_syscall(SYS_mprotect, page, DM_PAGE_SIZE, PROT_READ);
     }
     __atomic_store_n(&dm_live.unprotected, 0, __ATOMIC_RELEASE);

@@ -16,9 +16,8 @@
 static uint64_t at(const void *place) { return (uint64_t)(uintptr_t)place; }
 
 /* Not in memory that the loader protects. */
-static int store(const void *place, uint64_t value, bool compare, uint64_t expected,
-                 uint64_t *old) {
-    return dm_memory_store_got(at(place), value, compare, expected, false, old);
+static int store(const void *place, uint64_t value, uint64_t expected, uint64_t *old) {
+    return dm_memory_store_got(at(place), value, expected, false, old);
 }
 
 static void check_words(void) {
@@ -26,13 +25,11 @@ static void check_words(void) {
     EXPECT_EQUAL(dm_memory_load(at(&place), &got), 0);
     EXPECT_EQUAL(got, 5);
     EXPECT_EQUAL(dm_memory_load(at(&place) + 4, &got), EINVAL);
-    EXPECT_EQUAL(store((char *)&place + 1, 6, false, 0, &got), EINVAL);
-    EXPECT_EQUAL(store(&place, 6, true, 4, &got), EAGAIN);
+    EXPECT_EQUAL(store((char *)&place + 1, 6, 0, &got), EINVAL);
+    EXPECT_EQUAL(store(&place, 6, 4, &got), EAGAIN);
     EXPECT_EQUAL(got, 5);
-    EXPECT_EQUAL(store(&place, 6, true, 5, &got), 0);
+    EXPECT_EQUAL(store(&place, 6, 5, &got), 0);
     EXPECT(got == 5 && place == 6);
-    EXPECT_EQUAL(store(&place, 7, false, 0, &got), 0);
-    EXPECT(got == 6 && place == 7);
 }
 
 static void check_protection(void) {
@@ -44,16 +41,16 @@ static void check_protection(void) {
     mprotect(constant, DM_PAGE_SIZE, PROT_READ);
     mprotect(none, DM_PAGE_SIZE, PROT_NONE);
     EXPECT_EQUAL(dm_memory_load(at(none), &got), EFAULT);
-    EXPECT_EQUAL(store(none, 1, false, 0, &got), EFAULT);
-    EXPECT_EQUAL(store(constant, 1, false, 0, &got), EFAULT);
-    EXPECT_EQUAL(store(pages, 1, false, 0, &got), 0);
-    EXPECT_EQUAL(dm_memory_store_got(at(constant), 7, true, 4, true, &got), EAGAIN);
-    EXPECT_EQUAL(dm_memory_store_got(at(constant), 7, true, 5, false, &got), EFAULT);
-    EXPECT_EQUAL(dm_memory_store_got(at(constant), 7, true, 5, true, &got), 0);
+    EXPECT_EQUAL(store(none, 1, 0, &got), EFAULT);
+    EXPECT_EQUAL(store(constant, 1, 0, &got), EFAULT);
+    EXPECT_EQUAL(store(pages, 1, 0, &got), 0);
+    EXPECT_EQUAL(dm_memory_store_got(at(constant), 7, 4, true, &got), EAGAIN);
+    EXPECT_EQUAL(dm_memory_store_got(at(constant), 7, 5, false, &got), EFAULT);
+    EXPECT_EQUAL(dm_memory_store_got(at(constant), 7, 5, true, &got), 0);
     EXPECT_EQUAL(got, 5);
     EXPECT_EQUAL(*constant, 7);
-    EXPECT_EQUAL(store(constant, 1, false, 0, &got), EFAULT); /* as before */
-    EXPECT_EQUAL(dm_memory_store_got(at(none), 7, false, 0, true, &got), EFAULT);
+    EXPECT_EQUAL(store(constant, 1, 0, &got), EFAULT); /* as before */
+    EXPECT_EQUAL(dm_memory_store_got(at(none), 7, 0, true, &got), EFAULT);
     munmap(pages, 3 * DM_PAGE_SIZE);
 }
 
@@ -73,7 +70,7 @@ static void *access_alone(void *unused) {
         sched_yield();
     EXPECT_EQUAL(dm_memory_load(at(&place), &got), 0);
     EXPECT_EQUAL(got, 5);
-    EXPECT_EQUAL(store(&place, 6, false, 0, &got), 0);
+    EXPECT_EQUAL(store(&place, 6, 5, &got), 0);
     EXPECT_EQUAL(dm_memory_copy(&copy, at(&place), 8), 8);
     EXPECT_EQUAL(copy, 6);
     EXPECT(!dm_in_handler());
@@ -143,7 +140,7 @@ static void check_map(void) {
     EXPECT_EQUAL(dm_memory_map(first, 0), EINVAL);
     EXPECT_EQUAL(dm_memory_map(first, DM_PAGE_SIZE), 0);
     EXPECT_EQUAL(dm_memory_load(first, &got), 0);
-    EXPECT_EQUAL(store(pages, 1, false, 0, &got), EFAULT);
+    EXPECT_EQUAL(store(pages, 1, 0, &got), EFAULT);
     munmap(pages, 3 * DM_PAGE_SIZE);
 }
 

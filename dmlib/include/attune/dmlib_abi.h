@@ -182,11 +182,12 @@ struct attune_table {
 #define ATTUNE_OP_STUB 4u  /* bind stub args[0] to the function args[1]; its
                             * binding never changes afterwards (a forked
                             * child may still call through it)               */
-#define ATTUNE_OP_GOT 5u   /* result = old; *(uint64_t *)args[0] = args[2];
-                            * args[3] != 0: only if old == args[4], else
-                            * error = EAGAIN. args[5] != 0 (RELRO): makes the
-                            * page writable for the store; EBUSY if the loader
-                            * is still at work on it.
+#define ATTUNE_OP_GOT 5u   /* result = old; *(uint64_t *)args[0] = args[2],
+                            * only if old == args[4], else error = EAGAIN;
+                            * args[3] is 1, by which this version meant that.
+                            * args[5] != 0 (RELRO): makes the page writable for
+                            * the store; EBUSY if the loader is still at work
+                            * on it.
                             * args[1], [6], [7]: struct attune_origin of the
                             * slot, as words; error = ESTALE if it is none any
                             * more. All 0: it is not asked                   */
