@@ -106,6 +106,17 @@ func (l *Log) Write(e Entry) uint64 {
 
 // write is Write with the lock held, of the last line too.
 func (l *Log) write(e Entry) uint64 {
+	number := l.tryWrite(e)
+	if number == 0 {
+		l.lost++
+		l.missing++
+	}
+	return number
+}
+
+// tryWrite is write of a line that is kept and written later if there is no place for it
+// now: 0, and nothing is counted as lost.
+func (l *Log) tryWrite(e Entry) uint64 {
 	e.Number = l.number + 1
 	if e.Time.IsZero() {
 		e.Time = time.Now()
@@ -116,8 +127,6 @@ func (l *Log) write(e Entry) uint64 {
 	}
 	line, err := e.line()
 	if err != nil || l.away+len(l.pending)+len(line) > maxPending {
-		l.lost++
-		l.missing++
 		return 0
 	}
 	l.number = e.Number
@@ -129,11 +138,8 @@ func (l *Log) write(e Entry) uint64 {
 // tellLost writes how many lines are missing, when lines can be written. The
 // lock is held.
 func (l *Log) tellLost() {
-	if lost, missing := l.lost, l.missing; lost > 0 && l.trouble == nil {
+	if l.lost > 0 && l.trouble == nil && l.tryWrite(Entry{Event: Lost, Count: l.lost}) != 0 {
 		l.lost = 0
-		if l.write(Entry{Event: Lost, Count: lost}) == 0 {
-			l.lost, l.missing = lost, missing
-		}
 	}
 }
 
@@ -183,8 +189,8 @@ func (l *Log) LostLines() uint64 {
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if !l.closed {
-		l.refused.flush(l)
-		l.calls.flush(l)
+		l.refused.flush(l.write) // what finds no place now is lost
+		l.calls.flush(l.write)
 		l.tellLost()
 		l.write(Entry{Event: Ended})
 		l.closed = true

@@ -9,16 +9,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/queue"
+	"github.com/attune-hpc/attune/internal/quota"
 )
 
 func mustOpen(t *testing.T, o Options) *Log {
@@ -241,6 +244,40 @@ func TestTooMuch(t *testing.T) {
 	}
 	if uint64(len(entries)) < written || told < lost {
 		t.Errorf("%d lines, %d told as lost, want %d and %d", len(entries), told, written, lost)
+	}
+}
+
+// TestCountsAreKept: how many calls and connections have no line waits for a place, however
+// long that takes, and is not counted as lost meanwhile.
+func TestCountsAreKept(t *testing.T) {
+	l := &Log{wake: queue.NewBell(), trouble: unix.ENOSPC, calls: newCalls(), log: slog.New(slog.DiscardHandler), moved: make(chan struct{})}
+	peer := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4711}
+	l.calls.asked = quota.NewRate[user](1, time.Hour)
+	for range 3 {
+		l.WriteCall(Call{UID: 4712, What: "POST"})
+	}
+	for range refusedAtOnce + 2 {
+		l.Refused(peer, errors.New("who are you"))
+	}
+	for l.Write(Entry{Event: Started}) != 0 {
+		continue // until no more can wait
+	}
+	flush := func() {
+		l.calls.flush(l.tryWrite)
+		l.refused.flush(l.tryWrite)
+	}
+	for range 5 {
+		flush()
+	}
+	if l.lost != 1 || l.missing != 1 {
+		t.Errorf("%d lines are counted as lost, %d in all, want the one that found no place", l.lost, l.missing)
+	}
+	l.take()
+	l.giveBack(nil) // the disk has taken all
+	l.report(l.number, nil)
+	flush()
+	if counts := bytes.Count(l.pending, []byte(`"count":2`)); counts != 2 {
+		t.Errorf("%s: want both counts", l.pending)
 	}
 }
 

@@ -57,14 +57,14 @@ func address(peer net.Addr) string {
 func (r *refusals) pass(l *Log) {
 	// Monotonic: the clock of the wall may jump.
 	if now := time.Now(); now.Sub(r.since) >= refusedPeriod {
-		r.flush(l)
+		r.flush(l.tryWrite)
 		r.since, r.lines = now, 0
 	}
 }
 
-// flush writes how many had no line. The lock is held.
-func (r *refusals) flush(l *Log) {
-	if r.more > 0 && !l.closed && l.write(Entry{Event: Refused, Count: r.more, Error: "more connections like those before"}) != 0 {
+// flush writes how many had no line, and keeps what found no place. The lock is held.
+func (r *refusals) flush(write func(Entry) uint64) {
+	if r.more > 0 && write(Entry{Event: Refused, Count: r.more, Error: "more connections like those before"}) != 0 {
 		r.more = 0
 	}
 }

@@ -44,8 +44,10 @@ func (l *Log) run(w *writer) {
 func (l *Log) take() (lines []byte, number uint64, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.refused.pass(l)
-	l.calls.pass(l)
+	if !l.closed { // nothing comes after the last line
+		l.refused.pass(l)
+		l.calls.pass(l)
+	}
 	lines, l.pending = l.pending, nil
 	l.tellLost() // there is room now
 	lines, l.pending = append(lines, l.pending...), nil
