@@ -250,6 +250,7 @@ func TestAnalyzerSettings(t *testing.T) {
 		{name: "a registry that is two", flags: []string{"--registry", "unix:/x", "--registry-listen", ":1"}, want: "belong to the embedded registry"},
 		{name: "tunlets", file: "tunlet-dir: [" + bin + "]\nregistrations:\n  x:\n    app: y\n    tunlets: [malloc]\ntunlets:\n  malloc:\n    memory_bytes: 64GiB\n"},
 		{name: "a tunlet that is not there", file: "tunlet-dir: [" + bin + "]\nregistrations:\n  x:\n    app: y\n    tunlets: [maloc]\n", want: `no tunlet "maloc"`},
+		{name: "a directory of tunlets that is not there", file: "tunlet-dir: [" + bin + ", /no/such/dir]\n", want: "no directory /no/such/dir"},
 		{name: "settings of a tunlet that is not there", file: "tunlet-dir: [" + bin + "]\ntunlets:\n  maloc:\n    memory_bytes: 64GiB\n", want: `no tunlet "maloc"`},
 		{name: "a setting that a tunlet does not have", file: "tunlet-dir: [" + bin + "]\ntunlets:\n  malloc:\n    min_gian: 0.1\n", want: `option "min_gian": unknown; there is memory_bytes`},
 		{name: "an unknown user", file: "registrations:\n  x:\n    app: y\n    user: nosuch\n", warns: "registration x: user nosuch is not known"},

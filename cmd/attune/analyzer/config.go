@@ -167,11 +167,11 @@ func loadAnalyzer(ctx context.Context, flags *pflag.FlagSet, file string, requir
 	if err != nil {
 		return s, exitcode.UsageError(err, "see `attune analyzer serve --help` and docs/reference/analyzer.md")
 	}
-	var named []string
+	named := slices.Sorted(maps.Keys(s.service.TunletOptions))
 	for _, r := range s.service.Registrations {
 		named = append(named, r.GetTunlets()...)
 	}
-	return s, tunletfind.CheckSite(ctx, s.service.TunletDirs, named, s.service.TunletOptions)
+	return s, tunletfind.CheckAll(ctx, s.service.TunletDirs, nil, named, s.service.TunletOptions)
 }
 
 // unknownUsers says which users of the site's registrations this machine does not know. Nodes

@@ -7,7 +7,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -100,13 +99,7 @@ func Open(ctx context.Context, p *cli.Env, o Options) (*Tuner, error) {
 
 // CheckTunlets refuses tunlets and settings of theirs that are not there.
 func CheckTunlets(ctx context.Context, cfg config.Run) error {
-	if err := tunletfind.CheckDirs(cfg.TunletDirs); err != nil {
-		return err
-	}
-	if err := tunletfind.Check(slices.Concat(cfg.Tunlets, cfg.OptionsOf), tunletfind.Dirs(cfg.TunletDirs)); err != nil {
-		return err
-	}
-	return tunletfind.CheckOptions(ctx, cfg)
+	return tunletfind.CheckAll(ctx, cfg.TunletDirs, cfg.Tunlets, cfg.OptionsOf, cfg.TunletOptions)
 }
 
 // Place is what a program's environment names.

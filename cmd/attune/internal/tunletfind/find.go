@@ -5,7 +5,6 @@ package tunletfind
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
-	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/rundir"
@@ -96,20 +94,19 @@ func Check(wanted, dirs []string) error {
 	return nil
 }
 
-// CheckOptions refuses settings of tunlets that do not have them. A tunlet
-// that is not installed here may be elsewhere, where the same settings are read.
-func CheckOptions(ctx context.Context, cfg config.Run) error {
-	return checkOptions(ctx, Dirs(cfg.TunletDirs), cfg.Tunlets, cfg.TunletOptions)
-}
-
-// CheckSite refuses tunlets that a site's settings name and no directory has, and settings of
-// tunlets that do not have them.
-func CheckSite(ctx context.Context, first, named []string, options map[string]map[string]string) error {
-	dirs := Dirs(first)
-	if err := Check(slices.Concat(named, slices.Sorted(maps.Keys(options))), dirs); err != nil {
+// CheckAll refuses directories that were named, first, and are none; tunlets that are to be
+// used, or are named otherwise, and no directory has; and settings of tunlets that do not have
+// them. Settings of a tunlet that is not named may be for one that is installed elsewhere,
+// where the same are read.
+func CheckAll(ctx context.Context, first, use, named []string, options map[string]map[string]string) error {
+	if err := CheckDirs(first); err != nil {
 		return err
 	}
-	return checkOptions(ctx, dirs, nil, options)
+	dirs := Dirs(first)
+	if err := Check(slices.Concat(use, named), dirs); err != nil {
+		return err
+	}
+	return checkOptions(ctx, dirs, use, options)
 }
 
 // checkOptions checks those of the named tunlets; without names, of all.
