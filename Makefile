@@ -196,93 +196,36 @@ promises: build ## Verify the promises of README.md (less than two hours, as roo
 bench-go: dmlib ## Run each Go benchmark once, so that it cannot rot; as root those of BPF too
 	go test -p 1 -run '^$$' -bench . -benchtime 1x $$([ $$(id -u) -ne 0 ] || echo -tags privileged) $$(git grep -l '^func Benchmark' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
-.PHONY: bench
-bench: bench-account bench-limits bench-startup bench-dmlib bench-probe bench-peers bench-redis bench-quiet bench-drain bench-announce bench-attach bench-detect bench-idle bench-inject bench-catalogue bench-scale bench-site bench-archive ## The benchmarks below, but hostile, estimate and verdicts
+# Each is a script in bench/, which builds what it needs. `make bench` runs BENCHES, in this order.
+BENCHES := account limits startup dmlib probe peers redis quiet drain announce attach detect idle inject \
+	catalogue scale site archive
+BENCHES_APART := estimate closed-loop hostile verdicts
 
-.PHONY: bench-account
-bench-account: build ## What it costs to know what a command took, with Attune and with other tools; as root
-	@bench/account $(ARGS)
+.PHONY: bench $(BENCHES:%=bench-%) $(BENCHES_APART:%=bench-%)
+bench: $(BENCHES:%=bench-%) ## The benchmarks below, but hostile, estimate and verdicts
 
-.PHONY: bench-limits
-bench-limits: build ## How soon a tree that does not want to end is ended for a limit; as root
-	@bench/limits $(ARGS)
+$(BENCHES:%=bench-%) $(BENCHES_APART:%=bench-%): bench-%:
+	@bench/$* $(ARGS)
 
-.PHONY: bench-announce
+bench-account: ## What it costs to know what a command took, with Attune and with other tools; as root
+bench-limits: ## How soon a tree that does not want to end is ended for a limit; as root
 bench-announce: ## How soon a thousand nodes know of a registration, and what they cost the registry
-	@bench/announce $(ARGS)
-
-.PHONY: bench-archive
 bench-archive: ## How fast an archive takes the accounts of tasks, and says of them what is asked
-	@bench/archive $(ARGS)
-
-.PHONY: bench-estimate
 bench-estimate: ## What estimates of memory waste, on traces of Nextflow: ARGS='-check TRACE...'
-	@bench/estimate $(ARGS)
-
-.PHONY: bench-attach
-bench-attach: dmlib ## How soon a hundred measure points in a running program deliver
-	@bench/attach $(ARGS)
-
-.PHONY: bench-catalogue
-bench-catalogue: build ## All tunlets on programs with and without problems; ARGS="-run '^pipe/' -n 1" is quick
-	@bench/catalogue $(ARGS)
-
-.PHONY: bench-closed-loop
-bench-closed-loop: build ## The part of the catalogue that has malloc and MPI; ARGS='-n 1' is quick
-	@bench/closed-loop $(ARGS)
-
-.PHONY: bench-detect
-bench-detect: build ## How soon processes are found and instrumented, and what that costs a node; as root
-	@bench/detect $(ARGS)
-
-.PHONY: bench-dmlib
-bench-dmlib: dmlib ## What the preloaded library costs per call
-	@bench/dmlib $(ARGS)
-
-.PHONY: bench-drain
-bench-drain: build ## How many events reach a tunlet, and at what cost
-	@bench/drain $(ARGS)
-
-.PHONY: bench-hostile
-bench-hostile: build ## What one user's attacks take from a second user's job; half an hour, as root
-	@bench/hostile $(ARGS)
-
-.PHONY: bench-idle
-bench-idle: build ## What twenty tunlets cost a program that needs none of them
-	@bench/idle $(ARGS)
-
-.PHONY: bench-inject
-bench-inject: dmlib ## How long a running program is stopped when DMLib comes in
-	@bench/inject $(ARGS)
-
-.PHONY: bench-peers
-bench-peers: build ## What watching a function costs, with Attune and with other tools
-	@bench/peers $(ARGS)
-
-.PHONY: bench-probe
-bench-probe: build ## What watching a function's calls costs, by mechanism
-	@bench/probe $(ARGS)
-
-.PHONY: bench-quiet
-bench-quiet: build ## What Attune, with all that it starts, costs programs without a problem
-	@bench/quiet $(ARGS)
-
-.PHONY: bench-redis
-bench-redis: build ## How many requests three measure points take of redis-server
-	@bench/redis $(ARGS)
-
-.PHONY: bench-scale
-bench-scale: build ## What one Analyzer takes for a thousand controllers, and how soon it commands them
-	@bench/scale $(ARGS)
-
-.PHONY: bench-site
-bench-site: build ## A site's day: jobs of Slurm on two nodes found, joined and tuned; as root
-	@bench/site $(ARGS)
-
-.PHONY: bench-startup
-bench-startup: build ## What Attune costs in time to main and in memory
-	@bench/startup $(ARGS)
-
-.PHONY: bench-verdicts
-bench-verdicts: build ## What is said of changes beside what programs' own counters say; ARGS='-n 1' is quick
-	@bench/verdicts $(ARGS)
+bench-attach: ## How soon a hundred measure points in a running program deliver
+bench-catalogue: ## All tunlets on programs with and without problems; ARGS="-run '^pipe/' -n 1" is quick
+bench-closed-loop: ## The part of the catalogue that has malloc and MPI; ARGS='-n 1' is quick
+bench-detect: ## How soon processes are found and instrumented, and what that costs a node; as root
+bench-dmlib: ## What the preloaded library costs per call
+bench-drain: ## How many events reach a tunlet, and at what cost
+bench-hostile: ## What one user's attacks take from a second user's job; half an hour, as root
+bench-idle: ## What twenty tunlets cost a program that needs none of them
+bench-inject: ## How long a running program is stopped when DMLib comes in
+bench-peers: ## What watching a function costs, with Attune and with other tools
+bench-probe: ## What watching a function's calls costs, by mechanism
+bench-quiet: ## What Attune, with all that it starts, costs programs without a problem
+bench-redis: ## How many requests three measure points take of redis-server
+bench-scale: ## What one Analyzer takes for a thousand controllers, and how soon it commands them
+bench-site: ## A site's day: jobs of Slurm on two nodes found, joined and tuned; as root
+bench-startup: ## What Attune costs in time to main and in memory
+bench-verdicts: ## What is said of changes beside what programs' own counters say; ARGS='-n 1' is quick
