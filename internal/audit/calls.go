@@ -4,7 +4,9 @@ package audit
 
 import (
 	"encoding/json"
+	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/pki"
@@ -21,10 +23,14 @@ const (
 	callsEvery         = 5 * time.Second
 	refusedCallsAtOnce = 100
 	refusedCallsEvery  = time.Minute
+	// connectionsAtOnce and connectionsEvery bound the lines of connections that were refused,
+	// of all together: whoever is nobody must not fill the disk.
+	connectionsAtOnce = 20
+	connectionsEvery  = 3 * time.Second
 	// maxCall bounds the message of a Call in a line, bytes: of a longer message the line has
 	// the length only. Of another Entry, a message of n KiB counts as n calls.
 	maxCall = 1 << 10
-	// tallyPeriod is how often it is told at most how many calls have no line.
+	// tallyPeriod is how often it is told at most how many calls and connections have no line.
 	tallyPeriod = time.Minute
 )
 
@@ -87,11 +93,31 @@ func (l *Log) writeOf(u user, e Entry) (number uint64, listed bool) {
 	return l.write(e), true
 }
 
+// Refused notes that a connection was not made; it is for
+// [authn.Options].Refused.
+func (l *Log) Refused(peer net.Addr, err error) {
+	l.writeOf(user{stranger: true}, Entry{Event: Refused, From: address(peer), Error: err.Error()})
+}
+
+// address names where somebody is; those who connect to a Unix socket have no
+// address.
+func address(peer net.Addr) string {
+	switch {
+	case peer == nil:
+		return ""
+	case peer.Network() == "unix" && strings.Trim(peer.String(), "@") == "":
+		return "unix"
+	}
+	return peer.String()
+}
+
 // user is one whose lines are bounded; the zero value stands for root and for all others
 // whose lines are not.
 type user struct {
 	uid  uint32
 	name string // of a certificate without an id
+	// stranger stands for all whose connections are refused.
+	stranger bool
 }
 
 // userOf is whose lines those of a principal are. Nodes ask on behalf of all their users,
@@ -120,11 +146,13 @@ type tally struct {
 	what  string
 }
 
-// calls bound the lines about calls of users. Log.mu guards them.
+// calls bound the lines about calls of users, and about refused connections. Log.mu guards
+// them.
 type calls struct {
-	asked, refused *quota.Rate[user]
-	since          time.Time       // when more was last told
-	more           map[tally]Entry // that have no line, with their count
+	asked, refused, connections *quota.Rate[user]
+
+	since time.Time       // when more was last told
+	more  map[tally]Entry // that have no line, with their count
 }
 
 // pass tells of those without a line when it is time. The lock is held.
@@ -138,7 +166,8 @@ func (c *calls) pass(l *Log) {
 func newCalls() calls {
 	return calls{
 		asked: quota.NewRate[user](callsAtOnce, callsEvery), refused: quota.NewRate[user](refusedCallsAtOnce, refusedCallsEvery),
-		since: time.Now(), more: make(map[tally]Entry),
+		connections: quota.NewRate[user](connectionsAtOnce, connectionsEvery),
+		since:       time.Now(), more: make(map[tally]Entry),
 	}
 }
 
@@ -146,7 +175,10 @@ func newCalls() calls {
 // otherwise.
 func (c *calls) listed(u user, e Entry) bool {
 	rate := c.asked
-	if e.Event == Refused {
+	switch {
+	case u.stranger:
+		rate = c.connections
+	case e.Event == Refused:
 		rate = c.refused
 	}
 	if u == (user{}) || rate.TakeMany(u, max(1, (len(e.Message)+maxCall-1)/maxCall)) {
@@ -163,6 +195,9 @@ func (c *calls) listed(u user, e Entry) bool {
 func (c *calls) flush(write func(Entry) uint64) {
 	for key, e := range c.more {
 		e.Error = "more calls for user " + key.user.String() + " like those before"
+		if key.user.stranger {
+			e.Error = "more connections like those before"
+		}
 		if write(e) != 0 {
 			delete(c.more, key)
 		}

@@ -39,7 +39,7 @@ type Options struct {
 	// PATH.TIME; 0: 64 MiB.
 	maxBytes int64
 	// keep is how many of those are kept; of an older one the log says that it
-	// was deleted. 0: 20; negative: all.
+	// was deleted. 0: 20.
 	keep int
 	// Log is told of trouble with the file, on change. May be nil.
 	Log *slog.Logger
@@ -62,7 +62,6 @@ type Log struct {
 	durable uint64 // number of the last line that is on disk, or given up
 	lost    uint64 // lines since the last that says so
 	missing uint64 // lines in all
-	refused refusals
 	calls   calls
 	trouble error         // why lines are not on disk
 	moved   chan struct{} // closed and replaced when durable or trouble changes
@@ -189,8 +188,7 @@ func (l *Log) LostLines() uint64 {
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if !l.closed {
-		l.refused.flush(l.write) // what finds no place now is lost
-		l.calls.flush(l.write)
+		l.calls.flush(l.write) // what finds no place now is lost
 		l.tellLost()
 		l.write(Entry{Event: Ended})
 		l.closed = true

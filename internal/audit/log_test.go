@@ -252,22 +252,19 @@ func TestTooMuch(t *testing.T) {
 func TestCountsAreKept(t *testing.T) {
 	l := &Log{wake: queue.NewBell(), trouble: unix.ENOSPC, calls: newCalls(), log: slog.New(slog.DiscardHandler), moved: make(chan struct{})}
 	peer := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4711}
-	l.calls.asked = quota.NewRate[user](1, time.Hour)
-	for range 3 {
+	const most = 1
+	l.calls.asked, l.calls.connections = quota.NewRate[user](most, time.Hour), quota.NewRate[user](most, time.Hour)
+	for range most + 2 {
 		l.WriteCall(Call{UID: 4712, What: "POST"})
 	}
-	for range refusedAtOnce + 2 {
+	for range most + 2 {
 		l.Refused(peer, errors.New("who are you"))
 	}
 	for l.Write(Entry{Event: Started}) != 0 {
 		continue // until no more can wait
 	}
-	flush := func() {
-		l.calls.flush(l.tryWrite)
-		l.refused.flush(l.tryWrite)
-	}
 	for range 5 {
-		flush()
+		l.calls.flush(l.tryWrite)
 	}
 	if l.lost != 1 || l.missing != 1 {
 		t.Errorf("%d lines are counted as lost, %d in all, want the one that found no place", l.lost, l.missing)
@@ -275,7 +272,7 @@ func TestCountsAreKept(t *testing.T) {
 	l.take()
 	l.giveBack(nil) // the disk has taken all
 	l.report(l.number, nil)
-	flush()
+	l.calls.flush(l.tryWrite)
 	if counts := bytes.Count(l.pending, []byte(`"count":2`)); counts != 2 {
 		t.Errorf("%s: want both counts", l.pending)
 	}
@@ -308,6 +305,8 @@ func TestSlowDisk(t *testing.T) {
 func TestRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := mustOpen(t, Options{Path: path})
+	const most = 20
+	l.calls.connections = quota.NewRate[user](most, time.Hour)
 	peer := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4711}
 	for range 1000 {
 		l.Refused(peer, errors.New("who are you"))
@@ -323,7 +322,7 @@ func TestRefused(t *testing.T) {
 			more += int(e.Count)
 		}
 	}
-	if lines != refusedAtOnce+1 || more != 1001-refusedAtOnce {
+	if lines != most+1 || more != 1001-most {
 		t.Errorf("%d lines, %d more", lines, more)
 	}
 }

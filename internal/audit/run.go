@@ -45,7 +45,6 @@ func (l *Log) take() (lines []byte, number uint64, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed { // nothing comes after the last line
-		l.refused.pass(l)
 		l.calls.pass(l)
 	}
 	lines, l.pending = l.pending, nil
@@ -95,7 +94,7 @@ func (l *Log) turn(w *writer) error {
 	}
 	l.Write(Entry{Event: Rotated, What: name})
 	old, err := w.old()
-	if err != nil || l.options.keep < 0 {
+	if err != nil {
 		return err
 	}
 	for _, name := range old[:max(0, len(old)-l.options.keep)] {
