@@ -39,7 +39,6 @@ type claims struct {
 	table    *table
 	registry *registry.Client
 	recorder *recorder
-	record   *attunev1.AnalyzerRecord // this Analyzer's
 	log      *slog.Logger
 	patience time.Duration // how long sessions that are to be taken over wait for controllers
 	ctx      context.Context
@@ -104,7 +103,7 @@ func (c *claims) own(ctx context.Context, id string) {
 		return
 	}
 	defer c.claiming.Delete(id)
-	lease, err := c.registry.Claim(ctx, id, c.record)
+	lease, err := c.registry.Claim(ctx, id)
 	if err != nil {
 		if !errors.Is(err, registry.ErrOwned) && !errors.Is(err, registry.ErrNoRegistration) && ctx.Err() == nil {
 			c.log.Warn("registration not claimed; it is tried again", "registration", id, "error", err)

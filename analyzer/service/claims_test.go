@@ -60,5 +60,5 @@ func claimAs(t *testing.T, c *registry.Client, nth int64) (*registry.Lease, erro
 	if _, err := c.Announce(t.Context(), record, nil); err != nil {
 		return nil, err
 	}
-	return c.Claim(t.Context(), "r", record)
+	return c.Claim(t.Context(), "r")
 }

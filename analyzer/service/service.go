@@ -54,7 +54,7 @@ func New(cfg Config) (*Service, error) {
 	f := finder{table: t, registry: cfg.Registry, recorder: rec, reports: reports}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &claims{
-		table: t, registry: cfg.Registry, recorder: rec, record: cfg.Record, log: log, patience: min(cfg.Grace, comeBack) + cfg.Linger,
+		table: t, registry: cfg.Registry, recorder: rec, log: log, patience: min(cfg.Grace, comeBack) + cfg.Linger,
 		ctx: ctx, cancel: cancel,
 	}
 	s := &Service{

@@ -48,7 +48,6 @@ type site struct {
 	server   *embed.Server
 	registry *registry.Client
 	analyzer *analyzer.Analyzer
-	record   *attunev1.AnalyzerRecord
 	served   chan error
 }
 
@@ -140,8 +139,8 @@ func (s *site) announceAnalyzer() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.record = &attunev1.AnalyzerRecord{Id: "a1", Host: host, Addresses: []string{"unix:" + s.path("a.sock")}}
-	if _, err := s.registry.Announce(s.t.Context(), s.record, nil); err != nil {
+	record := &attunev1.AnalyzerRecord{Id: "a1", Host: host, Addresses: []string{"unix:" + s.path("a.sock")}}
+	if _, err := s.registry.Announce(s.t.Context(), record, nil); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -162,7 +161,7 @@ func (s *site) put(r *attunev1.Registration) {
 	if err := s.registry.PutRegistration(ctx, r); err != nil {
 		s.t.Error(err)
 	}
-	if _, err := s.registry.Claim(ctx, r.GetId(), s.record); err != nil {
+	if _, err := s.registry.Claim(ctx, r.GetId()); err != nil {
 		s.t.Error(err)
 	}
 }

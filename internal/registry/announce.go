@@ -43,8 +43,8 @@ type Announcement struct {
 
 // Announce keeps an Analyzer's record in the registry until ctx ends, End is
 // called, or the client is closed, and then deletes it. It returns at once, also
-// when the registry is away; the error is about the record. An id is announced
-// once at a time.
+// when the registry is away; the error is about the record. A client announces
+// one Analyzer at a time.
 //
 // The Analyzer answers the questions of FindAnalyzers and those of nodes from
 // then on, with the names of the tunlets that it has then; nil: it does not say them.
@@ -56,8 +56,8 @@ func (c *Client) Announce(ctx context.Context, record *attunev1.AnalyzerRecord, 
 		client: c, record: proto.CloneOf(record), id: record.GetId(), tunlets: tunlets,
 		done: make(chan struct{}), written: make(chan struct{}),
 	}
-	if err := c.enter(a); err != nil {
-		return nil, err
+	if !c.announced.CompareAndSwap(nil, a) {
+		return nil, fmt.Errorf("analyzer %q: its client has announced one already", a.id)
 	}
 	c.tidying.Do(func() { c.start(c.keepTidy) })
 	ctx, a.cancel = context.WithCancel(ctx)
@@ -67,17 +67,6 @@ func (c *Client) Announce(ctx context.Context, record *attunev1.AnalyzerRecord, 
 		a.keep(ctx)
 	})
 	return a, nil
-}
-
-// enter notes an Analyzer of this client.
-func (c *Client) enter(a *Announcement) error {
-	c.announcing.Lock()
-	defer c.announcing.Unlock()
-	if c.announced[a.id] != nil {
-		return fmt.Errorf("analyzer %q is announced already", a.id)
-	}
-	c.announced[a.id] = a
-	return nil
 }
 
 // End deletes the record and returns when that is done, or has been given up
@@ -199,11 +188,7 @@ func (a *Announcement) leave() {
 	a.mu.Lock()
 	a.began = time.Time{}
 	a.mu.Unlock()
-	a.client.announcing.Lock()
-	if a.client.announced[a.id] == a {
-		delete(a.client.announced, a.id)
-	}
-	a.client.announcing.Unlock()
+	a.client.announced.Store(nil)
 	if !a.client.Connected() {
 		return
 	}
@@ -216,14 +201,4 @@ func (a *Announcement) leave() {
 	if err != nil {
 		a.client.log.Warn("registry keeps the record until it has ended by age", "id", a.id, "error", err)
 	}
-}
-
-// analyzer returns the announcement of one of this client's Analyzers.
-func (c *Client) analyzer(r *attunev1.AnalyzerRecord) (*Announcement, error) {
-	c.announcing.Lock()
-	defer c.announcing.Unlock()
-	if a := c.announced[r.GetId()]; a != nil {
-		return a, nil
-	}
-	return nil, fmt.Errorf("analyzer %q is not announced", r.GetId())
 }

@@ -23,28 +23,26 @@ var (
 	ErrNoRegistration = errors.New("there is no such registration")
 )
 
-// Claim makes an Analyzer the owner of a registration. The Analyzer has to be
-// announced by this client; Claim waits until the registry knows it.
+// Claim makes the Analyzer that this client has announced the owner of a registration.
+// Claim waits until the registry knows the Analyzer.
 //
 // Of all Analyzers that try, one at most has a valid lease at any time. The
 // error is ErrOwned while a living Analyzer has it, one of another id. The same
 // id gets it again, with a greater epoch, and the lease before is lost: an
 // Analyzer that starts again under its old id need not wait for its own death.
 // Two that run at a time must not have one id.
-func (c *Client) Claim(ctx context.Context, registration string, analyzer *attunev1.AnalyzerRecord) (*Lease, error) {
+func (c *Client) Claim(ctx context.Context, registration string) (*Lease, error) {
 	if err := checkID("registration", registration); err != nil {
 		return nil, err
 	}
-	a, err := c.analyzer(analyzer)
-	if err != nil {
-		return nil, err
+	a := c.announced.Load()
+	if a == nil {
+		return nil, fmt.Errorf("claim registration %s: no Analyzer is announced", registration)
 	}
-	l := &Lease{
-		client: c, announcement: a, registration: registration,
-		analyzer: proto.CloneOf(analyzer), lost: make(chan struct{}),
-	}
+	l := &Lease{client: c, announcement: a, registration: registration, lost: make(chan struct{})}
 	// The copy shows what becomes of the lease.
-	if err := c.orders.refresh(ctx); err != nil {
+	err := c.orders.refresh(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if l.term, err = a.wait(ctx); err != nil {
@@ -88,7 +86,7 @@ func (l *Lease) take(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := l.client.mayTake(ctx, owner, l.analyzer.GetId()); err != nil {
+		if err := l.client.mayTake(ctx, owner, l.announcement.id); err != nil {
 			return err
 		}
 		err = l.write(ctx, kv, owner.GetEpoch(), revision)
@@ -104,7 +102,7 @@ func (l *Lease) take(ctx context.Context) error {
 // write makes this Analyzer the owner if the record still has the revision, 0:
 // if there is none. See conflict for the error otherwise.
 func (l *Lease) write(ctx context.Context, kv jetstream.KeyValue, epoch, revision uint64) error {
-	owner := &attunev1.OwnerRecord{Registration: l.registration, Analyzer: l.analyzer, Epoch: nextEpoch(epoch)}
+	owner := &attunev1.OwnerRecord{Registration: l.registration, Analyzer: l.announcement.record, Epoch: nextEpoch(epoch)}
 	value, err := l.client.encode(owner)
 	if err != nil {
 		return err

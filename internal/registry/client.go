@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -25,8 +26,7 @@ type Client struct {
 	leases      leases
 	tidying     sync.Once
 
-	announcing sync.Mutex               // guards announced
-	announced  map[string]*Announcement // by Analyzer id
+	announced atomic.Pointer[Announcement] // of its Analyzer; nil: none
 }
 
 // Open returns at once with a client that connects in the background, now and
@@ -41,7 +41,6 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	}
 	c := &Client{
 		buckets:     buckets{conn: conn, known: make(map[string]jetstream.KeyValue)},
-		announced:   make(map[string]*Announcement),
 		signs:       newSignsOfLife(),
 		controllers: newControllers(controllersTTL * conn.options.TTL),
 	}

@@ -21,7 +21,6 @@ type Lease struct {
 	client       *Client
 	announcement *Announcement
 	registration string
-	analyzer     *attunev1.AnalyzerRecord
 	lost         chan struct{}
 
 	mu sync.Mutex
@@ -98,7 +97,7 @@ func (l *Lease) Release(ctx context.Context) error {
 
 // names says whether a record was written for this very start of the Analyzer.
 func (l *Lease) names(owner *attunev1.OwnerRecord) bool {
-	return proto.Equal(owner.GetAnalyzer(), l.analyzer)
+	return proto.Equal(owner.GetAnalyzer(), l.announcement.record)
 }
 
 // end ends the lease; false: it was over.

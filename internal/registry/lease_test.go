@@ -16,14 +16,13 @@ import (
 
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/testing/patience"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // rival is an Analyzer that wants what others want too.
 type rival struct {
 	client *registry.Client
 	wire   *wire
-	record *attunev1.AnalyzerRecord
+	id     string
 
 	mu    sync.Mutex
 	lease *registry.Lease
@@ -46,13 +45,14 @@ func (r *rival) valid() uint64 {
 
 func mustRival(t *testing.T, server, id string, ttl time.Duration) *rival {
 	t.Helper()
-	r := &rival{wire: mustLay(t, server)}
+	r := &rival{id: id, wire: mustLay(t, server)}
 	c, err := registry.Open(t.Context(), registry.Options{URL: r.wire.URL, TTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	r.client, r.record = c, mustAnnounce(t, c, id)
+	r.client = c
+	mustAnnounce(t, c, id)
 	return r
 }
 
@@ -60,7 +60,7 @@ func mustRival(t *testing.T, server, id string, ttl time.Duration) *rival {
 func (r *rival) want(ctx context.Context, registration string) error {
 	for ctx.Err() == nil {
 		within, cancel := context.WithTimeout(ctx, patience.Limit)
-		lease, err := r.client.Claim(within, registration, r.record)
+		lease, err := r.client.Claim(within, registration)
 		cancel()
 		if errors.Is(err, registry.ErrOwned) || ctx.Err() != nil {
 			pause(ctx, 10*time.Millisecond)
@@ -172,7 +172,7 @@ func lookForTwo(ctx context.Context, t *testing.T, rivals []*rival) {
 					continue
 				}
 				if epoch := other.valid(); epoch != 0 && one.valid() == before {
-					t.Errorf("%s has it in epoch %d, and %s in %d", one.record.GetId(), before, other.record.GetId(), epoch)
+					t.Errorf("%s has it in epoch %d, and %s in %d", one.id, before, other.id, epoch)
 					return
 				}
 			}
@@ -196,11 +196,11 @@ func testClaimsAtOnce(t *testing.T, server *process) {
 	begin := make(chan struct{})
 	for i := range analyzers {
 		c := mustOpen(t, server.URL)
-		record := mustAnnounce(t, c, fmt.Sprint("analyzer-", i))
+		mustAnnounce(t, c, fmt.Sprint("analyzer-", i))
 		tasks.Go(func() {
 			<-begin
 			for i := range registrations {
-				switch _, err := c.Claim(patience.Context(t), fmt.Sprint("r", i), record); {
+				switch _, err := c.Claim(patience.Context(t), fmt.Sprint("r", i)); {
 				case err == nil:
 					owners[i].Add(1)
 				case !errors.Is(err, registry.ErrOwned):
@@ -225,7 +225,7 @@ func TestTakeover(t *testing.T) {
 	first := mustRival(t, server.URL(), "first", shortTTL)
 	second := mustRival(t, server.URL(), "second", shortTTL)
 	mustPut(t, first.client, "solver", "solver")
-	lease, err := first.client.Claim(patience.Context(t), "solver", first.record)
+	lease, err := first.client.Claim(patience.Context(t), "solver")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestTakeover(t *testing.T) {
 	}
 	var next *registry.Lease
 	patience.Until(t, "the other one to get it", func() bool { // a last sign of life may have been on its way
-		next, err = second.client.Claim(patience.Context(t), "solver", second.record)
+		next, err = second.client.Claim(patience.Context(t), "solver")
 		if err != nil && !errors.Is(err, registry.ErrOwned) {
 			t.Fatal(err)
 		}
@@ -275,7 +275,7 @@ func TestSameAnalyzerStartsAgain(t *testing.T) {
 	server := mustStart(t, t.TempDir())
 	before := mustRival(t, server.URL(), "analyzer", longTTL)
 	mustPut(t, before.client, "solver", "solver")
-	lease, err := before.client.Claim(patience.Context(t), "solver", before.record)
+	lease, err := before.client.Claim(patience.Context(t), "solver")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestSameAnalyzerStartsAgain(t *testing.T) {
 	if !errors.Is(err, found) {
 		t.Errorf("what it had in its earlier life is never offered: %v", err)
 	}
-	again, err := after.client.Claim(patience.Context(t), "solver", after.record)
+	again, err := after.client.Claim(patience.Context(t), "solver")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,10 +302,10 @@ func TestSameAnalyzerStartsAgain(t *testing.T) {
 func TestRenewedInAnEmptyRegistry(t *testing.T) {
 	url := mustServeAll(t)
 	c, other := mustOpen(t, url), mustOpen(t, url)
-	analyzer := mustAnnounce(t, c, "analyzer")
+	mustAnnounce(t, c, "analyzer")
 	mustPut(t, c, "solver", "solver")
 	ctx := patience.Context(t)
-	lease, err := c.Claim(ctx, "solver", analyzer)
+	lease, err := c.Claim(ctx, "solver")
 	if err != nil {
 		t.Fatal(err)
 	}

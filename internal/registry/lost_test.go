@@ -72,9 +72,9 @@ func TestRegistryComesBack(t *testing.T) {
 
 func testComesBack(t *testing.T, server *process, by unix.Signal) {
 	c, other := mustOpenFor(t, server.URL, shortTTL), mustOpenFor(t, server.URL, shortTTL)
-	analyzer := mustAnnounce(t, c, "analyzer")
+	mustAnnounce(t, c, "analyzer")
 	mustPut(t, c, "solver", "solver")
-	lease, err := c.Claim(patience.Context(t), "solver", analyzer)
+	lease, err := c.Claim(patience.Context(t), "solver")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,10 +105,10 @@ func TestRegistryLosesAll(t *testing.T) { eachServer(t, testLosesAll) }
 
 func testLosesAll(t *testing.T, server *process) {
 	c, other := mustOpenFor(t, server.URL, shortTTL), mustOpenFor(t, server.URL, shortTTL)
-	analyzer := mustAnnounce(t, c, "analyzer")
+	mustAnnounce(t, c, "analyzer")
 	mustPut(t, c, "solver", "solver")
 	mustPut(t, c, "nobodys", "mesh")
-	lease, err := c.Claim(patience.Context(t), "solver", analyzer)
+	lease, err := c.Claim(patience.Context(t), "solver")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func (m *mirror) view() View {
 }
 
 // WatchUnowned calls f with the ids of registrations that no living Analyzer
-// has, sorted, those too that one of this client's had before it was started
+// has, sorted, those too that this client's own had before it was started
 // again, whenever there are some: at a change, and about every third of
 // Options.TTL. That is for Analyzers, who may Claim them. It returns as Watch.
 func (c *Client) WatchUnowned(ctx context.Context, f func(ids []string)) error {
@@ -120,14 +120,13 @@ func (c *Client) WatchUnowned(ctx context.Context, f func(ids []string)) error {
 	}
 }
 
-// unowned returns the ids of registrations without living owner. An Analyzer of
-// this client that has no lease of what it owns had it in an earlier life.
+// unowned returns the ids of registrations without living owner. What the
+// Analyzer of this client owns without a lease it had in an earlier life.
 func (c *Client) unowned() []string {
 	v := c.orders.view()
-	held := c.leases.registrations()
+	held, own := c.leases.registrations(), c.announced.Load()
 	for id, owner := range v.Owners {
-		_, err := c.analyzer(owner.GetAnalyzer())
-		earlier := err == nil && !held[id]
+		earlier := own != nil && owner.GetAnalyzer().GetId() == own.id && !held[id]
 		if !earlier && !c.dead(owner.GetAnalyzer().GetId()) {
 			delete(v.Registrations, id)
 		}

@@ -164,7 +164,7 @@ func TestTwoSites(t *testing.T) {
 	if _, err := there.Announce(t.Context(), analyzer, nil); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := there.Claim(patience.Context(t), "solver", analyzer)
+	lease, err := there.Claim(patience.Context(t), "solver")
 	if err != nil || !lease.Valid() {
 		t.Errorf("claim from the other site: %v", err)
 	}
