@@ -54,6 +54,16 @@ func (l *Lease) Renew(ctx context.Context) bool {
 	return l.renew(ctx, term)
 }
 
+// Valid says whether it is certain that nobody else has the registration. While
+// the registry is away that ends after two thirds of Options.TTL; it comes back
+// with the registry, unless the lease is lost.
+func (l *Lease) Valid() bool {
+	term, _ := l.announcement.valid()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.over && term != 0 && term == l.term
+}
+
 // Orders counts what a reader of registrations and owners has to read.
 func (c *Client) Orders(ctx context.Context) (int, error) {
 	kv, err := c.bucket(ctx, bucketOrders)

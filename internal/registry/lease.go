@@ -58,16 +58,6 @@ func (l *Lease) Epoch() uint64 {
 	return l.epoch
 }
 
-// Valid says whether it is certain that nobody else has the registration. While
-// the registry is away that ends after two thirds of Options.TTL; it comes back
-// with the registry, unless the lease is lost.
-func (l *Lease) Valid() bool {
-	term, _ := l.announcement.valid()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.over && term != 0 && term == l.term
-}
-
 // Release gives the registration to whoever wants it next.
 func (l *Lease) Release(ctx context.Context) error {
 	if !l.end() {
