@@ -132,23 +132,6 @@ func (b *buckets) forget() {
 	clear(b.known)
 }
 
-// list calls f for each entry that the bucket has now, deletions left out.
-func (b *buckets) list(ctx context.Context, bucket string, filter string, f func(jetstream.KeyValueEntry)) error {
-	var entries []jetstream.KeyValueEntry
-	err := b.do(ctx, func(ctx context.Context) error {
-		kv, err := b.bucket(ctx, bucket)
-		if err != nil {
-			return err
-		}
-		entries, err = read(ctx, kv, filter, jetstream.IgnoreDeletes())
-		return err
-	})
-	for _, entry := range entries {
-		f(entry)
-	}
-	return err
-}
-
 // read returns the last value of each key that fits, in the order of writing.
 func read(ctx context.Context, kv jetstream.KeyValue, filter string, options ...jetstream.WatchOpt) ([]jetstream.KeyValueEntry, error) {
 	watch, err := kv.Watch(ctx, filter, options...)

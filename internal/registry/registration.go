@@ -99,17 +99,26 @@ func (c *Client) Sessions(ctx context.Context) ([]*attunev1.SessionRecord, error
 // records returns all records that fit, by their keys. One that cannot be read
 // is left out and logged.
 func records[T proto.Message](ctx context.Context, b *buckets, bucket, filter string) ([]T, error) {
-	found := make(map[string]T)
-	err := b.list(ctx, bucket, filter, func(e jetstream.KeyValueEntry) {
-		record, err := decode(bucket, e.Key(), e.Value())
+	var entries []jetstream.KeyValueEntry
+	err := b.do(ctx, func(ctx context.Context) error {
+		kv, err := b.bucket(ctx, bucket)
 		if err != nil {
-			b.log.Warn("registry has a record that cannot be read", "bucket", bucket, "key", e.Key(), "error", err)
-			return
+			return err
 		}
-		found[e.Key()] = record.(T)
+		entries, err = read(ctx, kv, filter, jetstream.IgnoreDeletes())
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", bucket, err)
+	}
+	found := make(map[string]T)
+	for _, e := range entries {
+		record, err := decode(bucket, e.Key(), e.Value())
+		if err != nil {
+			b.log.Warn("registry has a record that cannot be read", "bucket", bucket, "key", e.Key(), "error", err)
+			continue
+		}
+		found[e.Key()] = record.(T)
 	}
 	list := make([]T, 0, len(found))
 	for _, key := range slices.Sorted(maps.Keys(found)) {
