@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,13 +49,15 @@ type Server struct {
 	log     *slog.Logger
 	lock    io.Closer
 	gate    *gate
-	socket  *socket // nil: there is none
-	tend    *tender
+	socket  *socket        // nil: there is none
+	closed  chan struct{}  // closed by Close
+	tending sync.WaitGroup // of tend
 	// nats is what serves now, or served last.
 	nats atomic.Pointer[nats.Server]
 	// addr and leafAddr are where it listens, each time that it is started.
 	addr, leafAddr string
-	// broken says that the store has been given up.
+	// broken says that the store has been given up; the logger sets it, nats-server tells
+	// nobody else.
 	broken atomic.Bool
 }
 
@@ -66,7 +69,7 @@ func Start(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{options: o, log: o.Log.With("component", "registry-server"), gate: newGate()}
+	s := &Server{options: o, log: o.Log.With("component", "registry-server"), gate: newGate(), closed: make(chan struct{})}
 	var err error
 	if s.lock, err = lock(o.Dir); err != nil {
 		return nil, err
@@ -96,7 +99,9 @@ func (s *Server) start() error {
 			return err
 		}
 	}
-	s.tend = s.startTending()
+	if s.stores() {
+		s.tending.Go(s.tend)
+	}
 	return nil
 }
 
@@ -227,9 +232,8 @@ func leafAddr(of *nats.Server, asked string) (string, error) {
 // Close ends the server. Clients connect again when there is another.
 func (s *Server) Close() error {
 	var err error
-	if s.tend != nil {
-		s.tend.stop()
-	}
+	close(s.closed)
+	s.tending.Wait()
 	if s.socket != nil {
 		err = s.socket.close()
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	nats "github.com/nats-io/nats-server/v2/server"
@@ -26,49 +24,28 @@ const (
 // ErrStore is what is wrong with a registry whose disk is full or fails.
 var ErrStore = errors.New("the registry keeps nothing: its disk is full or has failed")
 
-// tender opens a store again that nats-server has given up: it does so for good
-// when a write has failed once.
-type tender struct {
-	server *Server
-	// broken is set by the logger: nats-server tells nobody else.
-	broken *atomic.Bool
-	done   chan struct{}
-	tasks  sync.WaitGroup
-}
-
-func (s *Server) startTending() *tender {
-	t := &tender{server: s, broken: &s.broken, done: make(chan struct{})}
-	if s.stores() {
-		t.tasks.Go(t.run)
-	}
-	return t
-}
-
-func (t *tender) stop() {
-	close(t.done)
-	t.tasks.Wait()
-}
-
-func (t *tender) run() {
+// tend opens the store again when nats-server has given it up, which it does for good
+// when a write has failed once. It returns when the server is closed.
+func (s *Server) tend() {
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
 	told := false
 	for {
 		select {
-		case <-t.done:
+		case <-s.closed:
 			return
 		case <-tick.C:
 		}
-		if !t.broken.Load() && t.server.nats.Load().JetStreamEnabled() {
+		if !s.broken.Load() && s.nats.Load().JetStreamEnabled() {
 			told = false
 			continue
 		}
-		err := t.reopen()
+		err := s.reopen()
 		switch {
 		case err == nil:
-			t.server.log.Warn("registry keeps records again")
+			s.log.Warn("registry keeps records again")
 		case !told:
-			t.server.log.Error("registry keeps nothing; make room on its disk, it goes on by itself", "dir", t.server.options.Dir, "error", err)
+			s.log.Error("registry keeps nothing; make room on its disk, it goes on by itself", "dir", s.options.Dir, "error", err)
 			told = true
 		}
 	}
@@ -77,15 +54,15 @@ func (t *tender) run() {
 // reopen starts nats-server again, if there is room: it cannot open its store under
 // those that it serves. They connect again. What was in memory only is lost: whoever is
 // there announces itself again.
-func (t *tender) reopen() error {
-	if err := haveRoom(t.server.options.Dir); err != nil {
+func (s *Server) reopen() error {
+	if err := haveRoom(s.options.Dir); err != nil {
 		return err
 	}
-	t.server.end()
-	t.broken.Store(false)
-	_, err := t.server.begin()
+	s.end()
+	s.broken.Store(false)
+	_, err := s.begin()
 	if err != nil {
-		t.broken.Store(true)
+		s.broken.Store(true)
 	}
 	return err
 }
