@@ -17,16 +17,6 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
-// Errors of Start, as a shell tells them apart; each comes wrapped in an
-// *exitcode.Error with code 127 or 126.
-var (
-	// ErrNotFound means that no file of this name was found.
-	ErrNotFound = objfile.ErrNotFound
-	// ErrNotExecutable means that there is a file that the kernel refuses to
-	// execute.
-	ErrNotExecutable = objfile.ErrCannotExecute
-)
-
 // defaultPath is where execvp of glibc looks without PATH.
 const defaultPath = "/bin:/usr/bin"
 
@@ -115,9 +105,9 @@ func startError(name string, err error) error {
 		e.Code = exitcode.NotFound
 	}
 	if !strings.Contains(name, "/") {
-		e.Err, e.Remedy = fmt.Errorf("%s: %w", name, ErrNotFound), "check the spelling and PATH"
+		e.Err, e.Remedy = fmt.Errorf("%s: %w", name, objfile.ErrNotFound), "check the spelling and PATH"
 		if e.Code != exitcode.NotFound {
-			e.Err, e.Remedy = fmt.Errorf("%s: %w: %w", name, ErrNotExecutable, err), "name the file with its path"
+			e.Err, e.Remedy = fmt.Errorf("%s: %w: %w", name, objfile.ErrCannotExecute, err), "name the file with its path"
 		}
 		return e
 	}
@@ -125,9 +115,9 @@ func startError(name string, err error) error {
 	if reason := objfile.Inspect(name).Runnable(); reason != nil {
 		e.Err = reason
 	}
-	sentinel := ErrNotExecutable
+	sentinel := objfile.ErrCannotExecute
 	if e.Code == exitcode.NotFound {
-		sentinel = ErrNotFound
+		sentinel = objfile.ErrNotFound
 	}
 	if !errors.Is(e.Err, sentinel) {
 		e.Err = fmt.Errorf("%w: %w", sentinel, e.Err)

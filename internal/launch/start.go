@@ -54,7 +54,8 @@ func (e *InterruptedError) Error() string {
 }
 
 // Start starts the program. An error is an *InterruptedError, an
-// *exitcode.Error that wraps ErrNotFound or ErrNotExecutable, or that of ctx,
+// *exitcode.Error that wraps [objfile.ErrNotFound], code 127, or
+// [objfile.ErrCannotExecute], code 126, as a shell tells them apart, or that of ctx,
 // which is only looked at before the start: a running program is never ended
 // from here. The caller must call Wait.
 func Start(ctx context.Context, cmd Command) (*Child, error) {
