@@ -4,7 +4,6 @@ package pki
 
 import (
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -37,11 +36,7 @@ func ReadCertificate(path string) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	block, _ := pem.Decode(data)
-	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, fmt.Errorf("%s does not begin with a PEM certificate", path)
-	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
+	certificate, _, err := parseChain(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
