@@ -25,12 +25,15 @@ func packed(tb testing.TB) []byte {
 	tb.Helper()
 	var b bytes.Buffer
 	header := Header{Glue: []byte("glue"), Flags: Beside | MayMove, Machine: elf.EM_X86_64, Attune: "v1"}
-	err := Write(&b, header, []Source{
+	sizes, err := Write(&b, header, []Source{
 		{Kind: Program, Name: "solver", Mode: 0o750, Content: strings.NewReader(program)},
 		{Kind: Controller, Name: "attune", Mode: 0o755, Compress: true, Content: strings.NewReader(controller)},
 	})
 	if err != nil {
 		tb.Fatal(err)
+	}
+	if sizes[Program] != int64(len(program)) || sizes[Controller] == 0 {
+		tb.Errorf("the parts take %v", sizes)
 	}
 	return b.Bytes()
 }
@@ -141,7 +144,7 @@ func TestNames(t *testing.T) {
 		"solver": true, strings.Repeat("x", maxName): true,
 		"": false, ".": false, "..": false, ".x": false, "a/b": false, "a\x00b": false, strings.Repeat("x", maxName+1): false,
 	} {
-		err := Write(&bytes.Buffer{}, Header{}, []Source{{Kind: Program, Name: name, Content: strings.NewReader("")}})
+		_, err := Write(&bytes.Buffer{}, Header{}, []Source{{Kind: Program, Name: name, Content: strings.NewReader("")}})
 		if (err == nil) != ok {
 			t.Errorf("%q: %v, want ok %v", name, err, ok)
 		}
@@ -150,7 +153,7 @@ func TestNames(t *testing.T) {
 
 func TestModeIsPermissionsOnly(t *testing.T) {
 	var b bytes.Buffer
-	err := Write(&b, Header{}, []Source{{Kind: Program, Name: "x", Mode: fs.ModeSetuid | 0o755, Content: strings.NewReader("")}})
+	_, err := Write(&b, Header{}, []Source{{Kind: Program, Name: "x", Mode: fs.ModeSetuid | 0o755, Content: strings.NewReader("")}})
 	if err != nil {
 		t.Fatal(err)
 	}

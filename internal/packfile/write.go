@@ -38,24 +38,26 @@ type Source struct {
 	Content io.Reader
 }
 
-// Write writes a packed file. What was written is of no use after an error.
-func Write(w io.Writer, header Header, parts []Source) error {
+// Write writes a packed file, and returns how many bytes the parts of each kind take in it.
+// What was written is of no use after an error.
+func Write(w io.Writer, header Header, parts []Source) (map[Kind]int64, error) {
 	if len(parts) == 0 || len(parts) > maxParts {
-		return fmt.Errorf("%d parts: 1 to %d can be packed", len(parts), maxParts)
+		return nil, fmt.Errorf("%d parts: 1 to %d can be packed", len(parts), maxParts)
 	}
 	out := &counter{to: w, hash: xxhash.New()}
 	if _, err := out.Write(header.Glue); err != nil {
-		return err
+		return nil, err
 	}
-	entries := make([]entry, len(parts))
+	entries, sizes := make([]entry, len(parts)), make(map[Kind]int64)
 	for i, p := range parts {
 		var err error
 		if entries[i], err = writePart(out, p); err != nil {
-			return fmt.Errorf("pack %s: %w", p.Name, err)
+			return nil, fmt.Errorf("pack %s: %w", p.Name, err)
 		}
+		sizes[p.Kind] += int64(entries[i].StoredSize)
 	}
 	if err := out.align(); err != nil {
-		return err
+		return nil, err
 	}
 	table := encode(entries)
 	r := record{
@@ -65,11 +67,11 @@ func Write(w io.Writer, header Header, parts []Source) error {
 	copy(r.Magic[:], magic)
 	copy(r.Attune[:maxVersion], header.Attune)
 	if _, err := out.Write(table); err != nil {
-		return err
+		return nil, err
 	}
 	r.FileSize, r.ContentHash = out.size+recordSize, out.hash.Sum64()
 	_, err := w.Write(r.seal())
-	return err
+	return sizes, err
 }
 
 func writePart(out *counter, p Source) (entry, error) {

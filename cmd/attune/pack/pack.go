@@ -37,11 +37,16 @@ func packProgram(ctx context.Context, p *cli.Env, o packOptions) error {
 		return err
 	}
 	header := packfile.Header{Glue: glue, Flags: flags, Machine: objfile.HostMachine, Attune: buildinfo.Get().Version}
-	size, err := writeFile(o.output, func(w io.Writer) error { return packfile.Write(w, header, sources) })
+	var parts map[packfile.Kind]int64
+	size, err := writeFile(o.output, func(w io.Writer) (err error) {
+		parts, err = packfile.Write(w, header, sources)
+		return err
+	})
 	if err != nil {
 		return exitcode.UsageError(err, "name a file in a directory that you may write to with -o")
 	}
-	return sayPacked(p, o, size, flags)
+	sayPacked(p, o, size, parts, flags)
+	return nil
 }
 
 // packable refuses what would not run as it does now, and says how the program
@@ -198,12 +203,8 @@ func writeFile(path string, write func(io.Writer) error) (size int64, err error)
 	return size, err
 }
 
-// sayPacked says what was made, and what will not work.
-func sayPacked(p *cli.Env, o packOptions, size int64, flags packfile.Flags) error {
-	parts, err := sizes(o.output)
-	if err != nil {
-		return err
-	}
+// sayPacked says what was made, of so many bytes, and what will not work.
+func sayPacked(p *cli.Env, o packOptions, size int64, parts map[packfile.Kind]int64, flags packfile.Flags) {
 	where := "memory"
 	if flags&packfile.Beside != 0 {
 		where = "the folder of the packed file, for it looks for files beside itself"
@@ -222,25 +223,6 @@ func sayPacked(p *cli.Env, o packOptions, size int64, flags packfile.Flags) erro
 			fmt.Fprintf(p.Stdout, "without the tunlet %s: %v\n", t.Name, t.Err)
 		}
 	}
-	return nil
 }
 
 func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
-
-// sizes returns how many bytes the parts of a packed file take in it.
-func sizes(path string) (map[packfile.Kind]int64, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // read only
-	packed, err := ReadPacked(file)
-	if err != nil {
-		return nil, err
-	}
-	sum := map[packfile.Kind]int64{}
-	for _, part := range packed.Parts {
-		sum[part.Kind] += part.StoredSize
-	}
-	return sum, nil
-}
