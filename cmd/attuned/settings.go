@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -13,13 +12,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
+	"github.com/attune-hpc/attune/cmd/internal/configfile"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/meter"
 	"github.com/attune-hpc/attune/controller/node"
@@ -31,7 +30,6 @@ import (
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/renew"
-	"github.com/attune-hpc/attune/internal/trusted"
 	"github.com/attune-hpc/attune/internal/values"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -136,20 +134,12 @@ func load(args []string, stderr io.Writer) (settings, error) {
 	if flags.NArg() > 0 {
 		return settings{}, fmt.Errorf("unexpected argument %q; to start a program use attune run", flags.Arg(0))
 	}
-	v := viper.New()
-	if err := readFiles(v, *file, flags.Changed("config")); err != nil {
-		return settings{}, err
+	v, keys, err := configfile.New("ATTUNED", flags, "config", "check-config", "version")
+	if err == nil {
+		err = configfile.MergeService(v, *file, flags.Changed("config"), append(keys, keyBatch))
 	}
-	v.SetEnvPrefix("ATTUNED")
-	v.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
-	v.AutomaticEnv()
-	if err := v.BindPFlags(flags); err != nil {
-		return settings{}, fmt.Errorf("bind flags: %w", err)
-	}
-	for _, key := range v.AllKeys() {
-		if key != keyBatch && flags.Lookup(key) == nil {
-			return settings{}, fmt.Errorf("unknown key %q in the configuration; attuned --help lists those that there are", key)
-		}
+	if err != nil {
+		return settings{}, fmt.Errorf("%w; attuned --help lists all settings", err)
 	}
 	s, err := fromViper(v)
 	s.checkOnly = *check
@@ -165,46 +155,6 @@ func load(args []string, stderr io.Writer) (settings, error) {
 func (s settings) policyMissing() bool {
 	_, err := os.Stat(s.policy)
 	return errors.Is(err, fs.ErrNotExist)
-}
-
-// readFiles reads the file, which need not exist unless it was asked for, and
-// its drop-ins.
-func readFiles(v *viper.Viper, file string, required bool) error {
-	v.SetConfigType("yaml")
-	drops, err := filepath.Glob(filepath.Join(file+".d", "*.yaml"))
-	if err != nil {
-		return fmt.Errorf("configuration directory: %w", err)
-	}
-	slices.Sort(drops)
-	for i, path := range append([]string{file}, drops...) {
-		err := mergeFile(v, path)
-		if errors.Is(err, fs.ErrNotExist) && i == 0 && !required {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("configuration file %s: %w", path, err)
-		}
-	}
-	return nil
-}
-
-func mergeFile(v *viper.Viper, path string) error {
-	if path == os.DevNull {
-		return nil
-	}
-	file, err := trusted.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	content, err := io.ReadAll(file)
-	if err == nil {
-		err = values.OneDocument(content)
-	}
-	if err != nil {
-		return err
-	}
-	return v.MergeConfig(bytes.NewReader(content))
 }
 
 func fromViper(v *viper.Viper) (s settings, err error) {

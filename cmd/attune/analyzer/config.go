@@ -5,7 +5,6 @@ package analyzer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -25,6 +24,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/service"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
+	"github.com/attune-hpc/attune/cmd/internal/configfile"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -34,7 +34,6 @@ import (
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/renew"
-	"github.com/attune-hpc/attune/internal/trusted"
 	"github.com/attune-hpc/attune/internal/users"
 	"github.com/attune-hpc/attune/internal/values"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -143,19 +142,12 @@ func ServiceDirs(p *attunev1.Principal, env func(string) string) (run, state str
 // FILE.d in the order of their names, then the environment, then flags. Errors
 // have the code for usage.
 func loadAnalyzer(ctx context.Context, flags *pflag.FlagSet, file string, required bool) (analyzerSettings, error) {
-	v := viper.NewWithOptions(viper.EnvKeyReplacer(strings.NewReplacer("-", "_")))
-	v.SetConfigType("yaml")
-	v.SetEnvPrefix("ATTUNE_ANALYZER")
-	known := []string{settings.KeyRegistrations, settings.KeyTunlets}
-	var err error
-	flags.VisitAll(func(f *pflag.Flag) {
-		if err == nil && f.Name != "help" && f.Name != keyConfig && f.Name != keyCheckConfig {
-			known = append(known, f.Name)
-			err = errors.Join(v.BindPFlag(f.Name, f), v.BindEnv(f.Name))
-		}
-	})
+	v, known, err := configfile.New("ATTUNE_ANALYZER", flags, keyConfig, keyCheckConfig)
 	if err == nil {
-		err = readService(v, file, required, known)
+		for _, of := range []string{settings.KeyRegistrations, settings.KeyTunlets} {
+			known = append(known, of, of+configfile.Below)
+		}
+		err = configfile.MergeService(v, file, required, known)
 	}
 	var s analyzerSettings
 	if err == nil {
@@ -187,33 +179,6 @@ func (s analyzerSettings) unknownUsers(ctx context.Context) (list []string) {
 		}
 	}
 	return list
-}
-
-// readService reads a service's file, which need not exist unless it is
-// required, and its drop-ins.
-func readService(v *viper.Viper, file string, required bool, known []string) error {
-	if _, err := os.Stat(file); required && err != nil {
-		return fmt.Errorf("configuration: %w", err)
-	}
-	drops, err := filepath.Glob(filepath.Join(file+".d", "*.yaml"))
-	if err != nil {
-		return fmt.Errorf("configuration directory: %w", err)
-	}
-	slices.Sort(drops)
-	for _, one := range append([]string{file}, drops...) {
-		if err := settings.MergeKnown(v, one, openOurs, known); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// openOurs opens a file that nobody else may have written.
-func openOurs(path string) (*os.File, error) {
-	if path == os.DevNull {
-		return os.Open(path)
-	}
-	return trusted.Open(path)
 }
 
 // analyzerFrom takes the settings.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/spf13/viper"
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/cmd/internal/configfile"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/values"
 )
@@ -30,7 +30,7 @@ func PackedSettings(flags *pflag.FlagSet, file string) ([]byte, error) {
 		if _, err := os.Stat(file); err != nil {
 			return nil, exitcode.UsageError(err, "name a configuration file with --config")
 		}
-		if err := MergeKnown(v, file, os.Open, runKeys()); err != nil { // it was named, whoever wrote it
+		if err := configfile.Merge(v, file, os.Open, runKeys()); err != nil { // it was named, whoever wrote it
 			return nil, exitcode.UsageError(err, "correct the file")
 		}
 	}
@@ -89,7 +89,7 @@ func filesBelow(bases []string) []string {
 
 // Merge adds one file of settings of a run, which need not exist. It must be root's or this
 // user's.
-func Merge(v *viper.Viper, file string) error { return MergeKnown(v, file, openOwn, runKeys()) }
+func Merge(v *viper.Viper, file string) error { return configfile.Merge(v, file, openOwn, runKeys()) }
 
 // EachFile has read take what it looks for from each of the files of settings, by itself, in
 // their order.
@@ -129,44 +129,11 @@ func openOwn(file string) (*os.File, error) {
 	return f, nil
 }
 
-// MergeKnown is Merge for other settings, in a file that open opens, if there is one, and
-// refuses if somebody may have written it who is not to. known are the keys that may stand
-// in it; tunlets and registrations have keys below them.
-func MergeKnown(v *viper.Viper, file string, open func(string) (*os.File, error), known []string) error {
-	f, err := open(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("configuration: %w", err)
-	}
-	defer f.Close()
-	content, err := io.ReadAll(f)
-	if err == nil {
-		err = values.OneDocument(content)
-	}
-	one := viper.New()
-	one.SetConfigType("yaml")
-	if err == nil {
-		err = one.ReadConfig(bytes.NewReader(content))
-	}
-	if err != nil {
-		return fmt.Errorf("configuration %s: %s", file, strings.ReplaceAll(err.Error(), "\n", " "))
-	}
-	for _, key := range one.AllKeys() {
-		top, _, below := strings.Cut(key, ".")
-		if !slices.Contains(known, top) || below && top != KeyTunlets && top != KeyRegistrations {
-			return fmt.Errorf("configuration %s: unknown key %q", file, key)
-		}
-	}
-	return v.MergeConfigMap(one.AllSettings())
-}
-
 // fileKeys lists what may stand in a file.
 func fileKeys() []string {
 	return []string{
 		KeyMode, KeyTunlet, KeyTunletDir, KeyTunletMB, KeyTunletCPU, keyTunletSet, KeyProbe, KeyBudget, keyReport, keyHTML, KeyTimeline, KeyRecord, KeyQuiet,
-		KeyWatch, keyNoBPF, keyLogFile, KeyLogLevel, KeyTunlets,
+		KeyWatch, keyNoBPF, keyLogFile, KeyLogLevel, KeyTunlets, KeyTunlets + configfile.Below,
 	}
 }
 

@@ -3,7 +3,6 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/cmd/internal/configfile"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/values"
@@ -95,27 +95,19 @@ func LoadPacked(files []string, packed string) (config.Run, error) {
 }
 
 func load(flags *pflag.FlagSet, files []string, packed string) (config.Run, error) {
-	v := viper.NewWithOptions(viper.EnvKeyReplacer(strings.NewReplacer("-", "_")))
-	v.SetConfigType("yaml")
+	v, _, err := configfile.New("ATTUNE", flags)
+	if err != nil {
+		return config.Run{}, fmt.Errorf("bind settings: %w", err)
+	}
 	for _, file := range files {
 		if err := Merge(v, file); err != nil {
 			return config.Run{}, exitcode.UsageError(err, "correct the file, or run with ATTUNE=off")
 		}
 	}
 	if packed != "" {
-		if err := MergeKnown(v, packed, openOwn, packedKeys()); err != nil {
+		if err := configfile.Merge(v, packed, openOwn, packedKeys()); err != nil {
 			return config.Run{}, exitcode.UsageError(err, "pack it anew")
 		}
-	}
-	v.SetEnvPrefix("ATTUNE")
-	var err error
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" && err == nil {
-			err = errors.Join(v.BindPFlag(f.Name, f), v.BindEnv(f.Name))
-		}
-	})
-	if err != nil {
-		return config.Run{}, fmt.Errorf("bind settings: %w", err)
 	}
 	return fromViper(v)
 }

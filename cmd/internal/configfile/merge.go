@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package configfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+
+	"github.com/attune-hpc/attune/internal/trusted"
+	"github.com/attune-hpc/attune/internal/values"
+)
+
+// Below is what follows the name of a key, among those that are known, below which there are
+// others that nobody knows beforehand.
+const Below = ".*"
+
+// New returns what has the settings that are flags, but for help and except: from flags, and
+// from the environment under prefix, _ and the name in upper case with _ for -. names are
+// those of the flags.
+func New(prefix string, flags *pflag.FlagSet, except ...string) (v *viper.Viper, names []string, err error) {
+	v = viper.NewWithOptions(viper.EnvKeyReplacer(strings.NewReplacer("-", "_")))
+	v.SetEnvPrefix(prefix)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" && !slices.Contains(except, f.Name) {
+			names = append(names, f.Name)
+			err = errors.Join(err, v.BindPFlag(f.Name, f), v.BindEnv(f.Name))
+		}
+	})
+	return v, names, err
+}
+
+// MergeService adds a service's file, which need not exist unless it is required, and those
+// of FILE.d in the order of their names. Nobody may have written them but root and this user.
+func MergeService(v *viper.Viper, file string, required bool, known []string) error {
+	if _, err := os.Stat(file); required && err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	drops, err := filepath.Glob(filepath.Join(file+".d", "*.yaml"))
+	if err != nil {
+		return fmt.Errorf("configuration directory: %w", err)
+	}
+	slices.Sort(drops)
+	for _, one := range append([]string{file}, drops...) {
+		if err := Merge(v, one, openOurs, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openOurs opens a file that nobody else may have written.
+func openOurs(path string) (*os.File, error) {
+	if path == os.DevNull {
+		return os.Open(path)
+	}
+	return trusted.Open(path)
+}
+
+// Merge adds a file, if there is one, that open opens, and refuses if somebody may have
+// written it who is not to. known are the keys that may stand in it.
+func Merge(v *viper.Viper, file string, open func(string) (*os.File, error), known []string) error {
+	f, err := open(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("configuration: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	return MergeText(v, file, text, known)
+}
+
+// MergeText is Merge of the text of a file.
+func MergeText(v *viper.Viper, file string, text []byte, known []string) error {
+	one := viper.New()
+	one.SetConfigType("yaml")
+	err := values.OneDocument(text)
+	if err == nil {
+		err = one.ReadConfig(bytes.NewReader(text))
+	}
+	if err != nil {
+		return fmt.Errorf("configuration %s: %s", file, strings.ReplaceAll(err.Error(), "\n", " "))
+	}
+	for _, key := range one.AllKeys() {
+		top, _, below := strings.Cut(key, ".")
+		if below {
+			top += Below
+		}
+		if !slices.Contains(known, top) {
+			return fmt.Errorf("configuration %s: unknown key %q", file, key)
+		}
+	}
+	v.SetConfigType("yaml")
+	return v.MergeConfig(bytes.NewReader(text)) // of one, keys without a value would be missing, which take back an earlier value
+}
