@@ -5,8 +5,6 @@ package pack
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -124,7 +122,7 @@ func (o *packOptions) settle(cmd *cobra.Command) error {
 		return err
 	}
 	o.settings = text
-	o.run, err = settingsOf(text)
+	o.run, err = settings.LoadPacked(nil, text) // without the node's own
 	if err != nil {
 		return err
 	}
@@ -132,18 +130,4 @@ func (o *packOptions) settle(cmd *cobra.Command) error {
 		return exitcode.UsageError(errors.New("a packed program has no terminal of its own for --watch"), "use --timeline and follow the file")
 	}
 	return tuner.CheckTunlets(cmd.Context(), o.run)
-}
-
-// settingsOf reads settings as a packed program will, without the node's own.
-func settingsOf(text []byte) (config.Run, error) {
-	dir, err := os.MkdirTemp("", "attune-pack-")
-	if err != nil {
-		return config.Run{}, err
-	}
-	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "attune.yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return config.Run{}, err
-	}
-	return settings.LoadPacked(nil, file)
 }

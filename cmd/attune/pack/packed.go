@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +95,7 @@ func unpackAndTune(ctx context.Context, p *cli.Env, members *members, id string,
 		ID: id, Gate: job.Socket("gate"), Early: os.NewFile(packedEarlyFD, "early"), Libraries: job.Path,
 	}}
 	var s *tuner.Tuner
-	if o.Settings, err = unpackSettings(packed, dir.Path); err == nil {
+	if o.Settings, err = unpackSettings(packed); err == nil {
 		expandNames(&o.Settings, job)
 		s, err = openPacked(ctx, p, o, packed)
 	}
@@ -179,18 +180,16 @@ func becomesProgram(ctx context.Context, process *procid.Process, packed fs.File
 	return false
 }
 
-// unpackSettings returns the settings of a packed job, by way of a file in a
-// directory: the node's own settings first, then what was packed, then the
-// environment.
-func unpackSettings(packed *packfile.File, dir string) (config.Run, error) {
-	path := ""
+// unpackSettings returns the settings of a packed job: the node's own settings
+// first, then what was packed, then the environment.
+func unpackSettings(packed *packfile.File) (config.Run, error) {
+	var text bytes.Buffer
 	if part, ok := packed.Find(packfile.Config); ok {
-		path = filepath.Join(dir, "attune.yaml")
-		if err := extractTo(packed, part, path); err != nil {
+		if err := packed.Extract(&text, part); err != nil {
 			return config.Run{}, err
 		}
 	}
-	cfg, err := settings.LoadPacked(settings.Files(os.Getenv), path)
+	cfg, err := settings.LoadPacked(settings.Files(os.Getenv), text.Bytes())
 	cfg.Watch = false // there is no terminal of its own
 	return cfg, err
 }

@@ -83,18 +83,17 @@ func TunletLimitFlags(flags *pflag.FlagSet) {
 // Load returns the configuration of a run: defaults, then files in their
 // order, then the environment, then flags. Errors have the code for usage.
 func Load(flags *pflag.FlagSet, files []string) (config.Run, error) {
-	return load(flags, files, "")
+	return load(flags, files, nil)
 }
 
-// LoadPacked is Load for a packed program, with a last file, which may be "", that has what
-// was packed.
-func LoadPacked(files []string, packed string) (config.Run, error) {
+// LoadPacked is Load for a packed program, with what was packed as the last file.
+func LoadPacked(files []string, packed []byte) (config.Run, error) {
 	none := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	RunFlags(none)
 	return load(none, files, packed)
 }
 
-func load(flags *pflag.FlagSet, files []string, packed string) (config.Run, error) {
+func load(flags *pflag.FlagSet, files []string, packed []byte) (config.Run, error) {
 	v, _, err := configfile.New("ATTUNE", flags)
 	if err != nil {
 		return config.Run{}, fmt.Errorf("bind settings: %w", err)
@@ -104,10 +103,8 @@ func load(flags *pflag.FlagSet, files []string, packed string) (config.Run, erro
 			return config.Run{}, exitcode.UsageError(err, "correct the file, or run with ATTUNE=off")
 		}
 	}
-	if packed != "" {
-		if err := configfile.Merge(v, packed, openOwn, packedKeys()); err != nil {
-			return config.Run{}, exitcode.UsageError(err, "pack it anew")
-		}
+	if err := configfile.MergeText(v, "of the packed program", packed, packedKeys()); err != nil {
+		return config.Run{}, exitcode.UsageError(err, "pack it anew")
 	}
 	return fromViper(v)
 }
