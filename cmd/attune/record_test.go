@@ -59,9 +59,12 @@ func TestRecordAndReplay(t *testing.T) {
 }
 
 func TestBadReplay(t *testing.T) {
-	text := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(text, []byte("storm\n"), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	text, earlier := filepath.Join(dir, "text"), filepath.Join(dir, "earlier")
+	for file, content := range map[string]string{text: "storm\n", earlier: "\x93attune\n\x01\x00\x00\x00"} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, tt := range []struct {
 		name, arguments, says string
@@ -73,6 +76,7 @@ func TestBadReplay(t *testing.T) {
 		{"no such file", "--replay /nonexistent malloc", "name a recording", 2},
 		{"no such expectation", "--replay " + text + " --expect /nonexistent malloc", "--expect", 2},
 		{"not a recording", "--replay " + text + " malloc", "not a recording of attune; attune run --record FILE makes one", 1},
+		{"an earlier format", "--replay " + earlier + " malloc", "it has format 1, this attune reads 2; use the attune that made it, or record again", 1},
 		{"no option", "--replay " + text + " --option fast malloc", "NAME=VALUE", 2},
 		{"unknown option", "--replay " + text + " --option fast=1 malloc", "fast", 1},
 	} {

@@ -10,7 +10,7 @@ import (
 
 // Version of the format. What can be told apart by frames, with the rules of
 // protobuf, does not change it.
-const Version = 1
+const Version = 2
 
 // magic begins a file. Its first byte is in no text, its last ones show a
 // transfer that took the file for one.

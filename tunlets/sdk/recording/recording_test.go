@@ -144,8 +144,9 @@ func TestEmptyFrameIsNotWritten(t *testing.T) {
 
 func TestBadFiles(t *testing.T) {
 	good := whole(t)
-	otherVersion := bytes.Clone(good)
-	binary.LittleEndian.PutUint32(otherVersion[8:], recording.Version+1)
+	earlier, later := bytes.Clone(good), bytes.Clone(good)
+	binary.LittleEndian.PutUint32(earlier[8:], 1)
+	binary.LittleEndian.PutUint32(later[8:], 3)
 	backwards := some()
 	backwards[7].AtNanos = 0
 	for _, tt := range []struct {
@@ -159,7 +160,8 @@ func TestBadFiles(t *testing.T) {
 		{"a few bytes", good[:5], recording.ErrTruncated, "5 bytes"},
 		{"a few bytes of something else", []byte("abc"), recording.ErrFormat, ""},
 		{"nothing but the preamble", good[:preambleBytes], recording.ErrTruncated, "after frame 0"},
-		{"another version", otherVersion, recording.ErrVersion, "format 2, this attune reads 1"},
+		{"an earlier version", earlier, recording.ErrVersion, "format 1, this attune reads 2"},
+		{"a later version", later, recording.ErrVersion, "format 3, this attune reads 2"},
 		{"no header", write(t, some()...), recording.ErrDamaged, "does not begin with a header"},
 		{"two headers", write(t, header(), header(), end()), recording.ErrDamaged, "second header"},
 		{"never closed", write(t, append([]*attunev1.RecordingFrame{header()}, some()...)...), recording.ErrTruncated, "after frame 41, at 39ms"},
