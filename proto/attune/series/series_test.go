@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -96,7 +95,6 @@ func FuzzDetails(f *testing.F) {
 		if proto.Unmarshal(data, s) != nil {
 			return
 		}
-		series.Upgrade(samples(s))
 		d := series.DetailsFrom(s.GetTables())
 		d.Tables()
 		for i := range series.Tables() {
@@ -128,84 +126,4 @@ func TestSignals(t *testing.T) {
 	if v, ok := series.Signal(nil, series.RunTime); ok {
 		t.Errorf("run time %v of no sample", v)
 	}
-}
-
-// What earlier versions recorded is what is recorded now.
-func TestUpgrade(t *testing.T) {
-	reading := func(of attunev1.Signal, v float64) *attunev1.Reading { return &attunev1.Reading{Signal: of, Value: v} }
-	for _, tt := range []struct {
-		name      string
-		old, want *attunev1.RecordingFrame
-	}{
-		{
-			"signals",
-			samples(&attunev1.Sample{Process: 3, Readings: []*attunev1.Reading{reading(3, 5e9), reading(5, 2)}}),
-			samples(&attunev1.Sample{Process: 3, Tables: []*attunev1.Table{
-				series.SignalTable(series.Reading{ID: series.RunTime, Value: 5e9}, series.Reading{ID: series.MinorFaults, Value: 2}),
-			}}),
-		},
-		{
-			"details",
-			samples(&attunev1.Sample{Details: &attunev1.Details{
-				Threads: &attunev1.ThreadDetails{Total: 3, Items: []*attunev1.ThreadDetail{
-					{Tid: 8, StartTicks: 5, Name: "worker", State: "R", RunNanos: 1e9, LastCpu: 1, CpusAllowed: "0-1"},
-				}},
-				Sockets: &attunev1.SocketDetails{Total: 2, Items: []*attunev1.SocketDetail{
-					{Fd: 4, Inode: 9, Kind: attunev1.SocketKind_SOCKET_KIND_TCP, SendBufferSet: true, Tcp: &attunev1.TcpDetail{NoDelay: true, RttMicros: 40}},
-					{Fd: 5, Kind: attunev1.SocketKind_SOCKET_KIND_UNIX},
-				}},
-				Pipes:  &attunev1.PipeDetails{Error: "not permitted"},
-				Memory: &attunev1.MemoryDetails{ResidentBytes: 4096},
-			}}),
-			samples(&attunev1.Sample{Tables: (&series.Details{
-				Threads: &series.Rows[series.Thread]{Total: 3, Items: []series.Thread{
-					{TID: 8, StartTicks: 5, Name: "worker", State: "R", Run: time.Second, LastCPU: 1, CPUsAllowed: "0-1"},
-				}},
-				Sockets: &series.Rows[series.Socket]{Total: 2, Items: []series.Socket{
-					{FD: 4, Inode: 9, Kind: "tcp", SendBufferSet: true, TCP: &series.TCP{NoDelay: true, RTT: 40 * time.Microsecond}},
-					{FD: 5, Kind: "unix"},
-				}},
-				Pipes:  &series.Rows[series.Pipe]{Error: "not permitted"},
-				Memory: &series.Memory{ResidentBytes: 4096},
-			}).Tables()}),
-		},
-		{
-			"details that are wanted",
-			reaction(&attunev1.Reaction{Details: []*attunev1.DetailInterest{{Process: 7, Kinds: []attunev1.DetailKind{1, 4}}}}),
-			reaction(&attunev1.Reaction{Wants: []*attunev1.TableWant{{Process: 7, Tables: []uint32{1, 4}}}}),
-		},
-		{
-			"levels of an interest",
-			reaction(&attunev1.Reaction{Interests: []*attunev1.SampleInterest{{Levels: []*attunev1.Level{{Signal: 5, AtLeast: 3}}}}}),
-			reaction(&attunev1.Reaction{Interests: []*attunev1.SampleInterest{{Levels: []*attunev1.Level{{Series: 5, AtLeast: 3}}}}}),
-		},
-		{
-			"levels of a condition of waking",
-			waking(&attunev1.Wake{Detail: 2, Levels: []*attunev1.Level{{Signal: 5, AtLeast: 3}}}),
-			waking(&attunev1.Wake{Table: 2, Levels: []*attunev1.Level{{Series: 5, AtLeast: 3}}}),
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			for _, f := range []*attunev1.RecordingFrame{tt.old, proto.CloneOf(tt.want)} {
-				series.Upgrade(f)
-				if diff := cmp.Diff(tt.want, f, protocmp.Transform()); diff != "" {
-					t.Errorf("(-want +got)\n%s", diff)
-				}
-			}
-		})
-	}
-}
-
-func samples(s *attunev1.Sample) *attunev1.RecordingFrame {
-	return &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Samples{Samples: &attunev1.SampleBatch{Samples: []*attunev1.Sample{s}}}}
-}
-
-func reaction(r *attunev1.Reaction) *attunev1.RecordingFrame {
-	return &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Reaction{Reaction: &attunev1.RecordedReaction{Reaction: r}}}
-}
-
-func waking(w *attunev1.Wake) *attunev1.RecordingFrame {
-	return &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Tunlet{Tunlet: &attunev1.RecordedTunlet{
-		Info: &attunev1.DescribeResponse{Wake: []*attunev1.Wake{w}},
-	}}}
 }

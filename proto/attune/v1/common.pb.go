@@ -374,125 +374,6 @@ func (Comparison) EnumDescriptor() ([]byte, []int) {
 	return file_attune_v1_common_proto_rawDescGZIP(), []int{4}
 }
 
-// Signal names a series of recordings of earlier versions. The numbers are those
-// of the series in the catalogue.
-//
-// Deprecated: Marked as deprecated in attune/v1/common.proto.
-type Signal int32
-
-const (
-	// Never sent.
-	Signal_SIGNAL_UNSPECIFIED Signal = 0
-	// CPU time in user mode, nanoseconds (/proc/PID/stat, clock tick steps).
-	Signal_SIGNAL_CPU_USER Signal = 1
-	// CPU time in the kernel, nanoseconds (/proc/PID/stat, clock tick steps).
-	Signal_SIGNAL_CPU_SYSTEM Signal = 2
-	// Time on a CPU, nanoseconds, all threads (/proc/PID/task/*/schedstat).
-	Signal_SIGNAL_RUN_TIME Signal = 3
-	// Time runnable but waiting for a CPU, nanoseconds, all threads.
-	Signal_SIGNAL_RUNQUEUE_WAIT Signal = 4
-	// Minor page faults.
-	Signal_SIGNAL_MINOR_FAULTS Signal = 5
-	// Major page faults.
-	Signal_SIGNAL_MAJOR_FAULTS Signal = 6
-	// Resident memory, bytes (gauge).
-	Signal_SIGNAL_RESIDENT_BYTES Signal = 7
-	// Voluntary context switches, all threads.
-	Signal_SIGNAL_VOLUNTARY_SWITCHES Signal = 8
-	// Involuntary context switches, all threads.
-	Signal_SIGNAL_INVOLUNTARY_SWITCHES Signal = 9
-	// Threads (gauge).
-	Signal_SIGNAL_THREADS Signal = 10
-	// Threads in state R (gauge).
-	Signal_SIGNAL_RUNNABLE_THREADS Signal = 11
-	// CPUs the process may run on (gauge).
-	Signal_SIGNAL_CPUS_ALLOWED Signal = 12
-	// Anonymous resident memory, bytes (gauge): heap, stacks, what is mapped
-	// without a file (/proc/PID/status).
-	Signal_SIGNAL_ANONYMOUS_BYTES Signal = 13
-	// System calls of the read(2) family, on whatever file, pipe or socket, all
-	// threads; recv(2) is none of them. The kernel adds those of a child process
-	// when the process has waited for it (/proc/PID/io).
-	Signal_SIGNAL_READ_CALLS Signal = 14
-	// System calls of the write(2) family; send(2) is none of them.
-	Signal_SIGNAL_WRITE_CALLS Signal = 15
-	// Bytes that those calls read.
-	Signal_SIGNAL_READ_BYTES Signal = 16
-	// Bytes that those calls wrote.
-	Signal_SIGNAL_WRITTEN_BYTES Signal = 17
-)
-
-// Enum value maps for Signal.
-var (
-	Signal_name = map[int32]string{
-		0:  "SIGNAL_UNSPECIFIED",
-		1:  "SIGNAL_CPU_USER",
-		2:  "SIGNAL_CPU_SYSTEM",
-		3:  "SIGNAL_RUN_TIME",
-		4:  "SIGNAL_RUNQUEUE_WAIT",
-		5:  "SIGNAL_MINOR_FAULTS",
-		6:  "SIGNAL_MAJOR_FAULTS",
-		7:  "SIGNAL_RESIDENT_BYTES",
-		8:  "SIGNAL_VOLUNTARY_SWITCHES",
-		9:  "SIGNAL_INVOLUNTARY_SWITCHES",
-		10: "SIGNAL_THREADS",
-		11: "SIGNAL_RUNNABLE_THREADS",
-		12: "SIGNAL_CPUS_ALLOWED",
-		13: "SIGNAL_ANONYMOUS_BYTES",
-		14: "SIGNAL_READ_CALLS",
-		15: "SIGNAL_WRITE_CALLS",
-		16: "SIGNAL_READ_BYTES",
-		17: "SIGNAL_WRITTEN_BYTES",
-	}
-	Signal_value = map[string]int32{
-		"SIGNAL_UNSPECIFIED":          0,
-		"SIGNAL_CPU_USER":             1,
-		"SIGNAL_CPU_SYSTEM":           2,
-		"SIGNAL_RUN_TIME":             3,
-		"SIGNAL_RUNQUEUE_WAIT":        4,
-		"SIGNAL_MINOR_FAULTS":         5,
-		"SIGNAL_MAJOR_FAULTS":         6,
-		"SIGNAL_RESIDENT_BYTES":       7,
-		"SIGNAL_VOLUNTARY_SWITCHES":   8,
-		"SIGNAL_INVOLUNTARY_SWITCHES": 9,
-		"SIGNAL_THREADS":              10,
-		"SIGNAL_RUNNABLE_THREADS":     11,
-		"SIGNAL_CPUS_ALLOWED":         12,
-		"SIGNAL_ANONYMOUS_BYTES":      13,
-		"SIGNAL_READ_CALLS":           14,
-		"SIGNAL_WRITE_CALLS":          15,
-		"SIGNAL_READ_BYTES":           16,
-		"SIGNAL_WRITTEN_BYTES":        17,
-	}
-)
-
-func (x Signal) Enum() *Signal {
-	p := new(Signal)
-	*p = x
-	return p
-}
-
-func (x Signal) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Signal) Descriptor() protoreflect.EnumDescriptor {
-	return file_attune_v1_common_proto_enumTypes[5].Descriptor()
-}
-
-func (Signal) Type() protoreflect.EnumType {
-	return &file_attune_v1_common_proto_enumTypes[5]
-}
-
-func (x Signal) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Signal.Descriptor instead.
-func (Signal) EnumDescriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{5}
-}
-
 // ProcessIdentity names one process for good. A pid alone is never enough:
 // the kernel reuses it.
 type ProcessIdentity struct {
@@ -1683,10 +1564,6 @@ type MeasurePoint struct {
 	// first ones to come are; what comes with other keys is summed in one
 	// aggregate without a key.
 	MaxKeys uint32 `protobuf:"varint,16,opt,name=max_keys,json=maxKeys,proto3" json:"max_keys,omitempty"`
-	// Has no effect any more: no calls need to be counted for an agreed one.
-	//
-	// Deprecated: Marked as deprecated in attune/v1/common.proto.
-	Numbered bool `protobuf:"varint,17,opt,name=numbered,proto3" json:"numbered,omitempty"`
 	// For delivery as records: their times need not be exact. The kernel's probes
 	// then ask for the time at one hit in 16, and at the first one of each tick of
 	// the kernel's clock (1 to 10 ms); the others have the time of a hit before
@@ -1852,14 +1729,6 @@ func (x *MeasurePoint) GetMaxKeys() uint32 {
 	return 0
 }
 
-// Deprecated: Marked as deprecated in attune/v1/common.proto.
-func (x *MeasurePoint) GetNumbered() bool {
-	if x != nil {
-		return x.Numbered
-	}
-	return false
-}
-
 func (x *MeasurePoint) GetCoarseTime() bool {
 	if x != nil {
 		return x.CoarseTime
@@ -1891,63 +1760,6 @@ func (*MeasurePoint_Hook) isMeasurePoint_Target() {}
 func (*MeasurePoint_Function) isMeasurePoint_Target() {}
 
 func (*MeasurePoint_Usdt) isMeasurePoint_Target() {}
-
-// Reading is one signal's value at one time, in recordings of earlier versions.
-//
-// Deprecated: Marked as deprecated in attune/v1/common.proto.
-type Reading struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which signal.
-	Signal Signal `protobuf:"varint,1,opt,name=signal,proto3,enum=attune.v1.Signal" json:"signal,omitempty"`
-	// Its value, in the unit of the signal.
-	Value         float64 `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Reading) Reset() {
-	*x = Reading{}
-	mi := &file_attune_v1_common_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Reading) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Reading) ProtoMessage() {}
-
-func (x *Reading) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_common_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Reading.ProtoReflect.Descriptor instead.
-func (*Reading) Descriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *Reading) GetSignal() Signal {
-	if x != nil {
-		return x.Signal
-	}
-	return Signal_SIGNAL_UNSPECIFIED
-}
-
-func (x *Reading) GetValue() float64 {
-	if x != nil {
-		return x.Value
-	}
-	return 0
-}
 
 var File_attune_v1_common_proto protoreflect.FileDescriptor
 
@@ -2044,7 +1856,7 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\n" +
 	"comparison\x18\x03 \x01(\x0e2\x15.attune.v1.ComparisonR\n" +
 	"comparison\x12*\n" +
-	"\aoperand\x18\x04 \x01(\v2\x10.attune.v1.ValueR\aoperand\"\x9e\x05\n" +
+	"\aoperand\x18\x04 \x01(\v2\x10.attune.v1.ValueR\aoperand\"\x8e\x05\n" +
 	"\fMeasurePoint\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x04hook\x18\x02 \x01(\tH\x00R\x04hook\x127\n" +
@@ -2065,14 +1877,10 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\rvalue_capture\x18\x0e \x01(\tR\fvalueCapture\x12\x1f\n" +
 	"\vkey_capture\x18\x0f \x01(\tR\n" +
 	"keyCapture\x12\x19\n" +
-	"\bmax_keys\x18\x10 \x01(\rR\amaxKeys\x12\x1e\n" +
-	"\bnumbered\x18\x11 \x01(\bB\x02\x18\x01R\bnumbered\x12\x1f\n" +
+	"\bmax_keys\x18\x10 \x01(\rR\amaxKeys\x12\x1f\n" +
 	"\vcoarse_time\x18\x12 \x01(\bR\n" +
 	"coarseTimeB\b\n" +
-	"\x06target\"N\n" +
-	"\aReading\x12)\n" +
-	"\x06signal\x18\x01 \x01(\x0e2\x11.attune.v1.SignalR\x06signal\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x02\x18\x01*O\n" +
+	"\x06targetJ\x04\b\x11\x10\x12R\bnumbered*O\n" +
 	"\x05Place\x12\x15\n" +
 	"\x11PLACE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vPLACE_ENTRY\x10\x01\x12\x0e\n" +
@@ -2115,27 +1923,7 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\x0fCOMPARISON_LESS\x10\x03\x12\x19\n" +
 	"\x15COMPARISON_LESS_EQUAL\x10\x04\x12\x16\n" +
 	"\x12COMPARISON_GREATER\x10\x05\x12\x1c\n" +
-	"\x18COMPARISON_GREATER_EQUAL\x10\x06*\xd2\x03\n" +
-	"\x06Signal\x12\x16\n" +
-	"\x12SIGNAL_UNSPECIFIED\x10\x00\x12\x13\n" +
-	"\x0fSIGNAL_CPU_USER\x10\x01\x12\x15\n" +
-	"\x11SIGNAL_CPU_SYSTEM\x10\x02\x12\x13\n" +
-	"\x0fSIGNAL_RUN_TIME\x10\x03\x12\x18\n" +
-	"\x14SIGNAL_RUNQUEUE_WAIT\x10\x04\x12\x17\n" +
-	"\x13SIGNAL_MINOR_FAULTS\x10\x05\x12\x17\n" +
-	"\x13SIGNAL_MAJOR_FAULTS\x10\x06\x12\x19\n" +
-	"\x15SIGNAL_RESIDENT_BYTES\x10\a\x12\x1d\n" +
-	"\x19SIGNAL_VOLUNTARY_SWITCHES\x10\b\x12\x1f\n" +
-	"\x1bSIGNAL_INVOLUNTARY_SWITCHES\x10\t\x12\x12\n" +
-	"\x0eSIGNAL_THREADS\x10\n" +
-	"\x12\x1b\n" +
-	"\x17SIGNAL_RUNNABLE_THREADS\x10\v\x12\x17\n" +
-	"\x13SIGNAL_CPUS_ALLOWED\x10\f\x12\x1a\n" +
-	"\x16SIGNAL_ANONYMOUS_BYTES\x10\r\x12\x15\n" +
-	"\x11SIGNAL_READ_CALLS\x10\x0e\x12\x16\n" +
-	"\x12SIGNAL_WRITE_CALLS\x10\x0f\x12\x15\n" +
-	"\x11SIGNAL_READ_BYTES\x10\x10\x12\x18\n" +
-	"\x14SIGNAL_WRITTEN_BYTES\x10\x11\x1a\x02\x18\x01B7Z5github.com/attune-hpc/attune/proto/attune/v1;attunev1b\x06proto3"
+	"\x18COMPARISON_GREATER_EQUAL\x10\x06B7Z5github.com/attune-hpc/attune/proto/attune/v1;attunev1b\x06proto3"
 
 var (
 	file_attune_v1_common_proto_rawDescOnce sync.Once
@@ -2149,52 +1937,49 @@ func file_attune_v1_common_proto_rawDescGZIP() []byte {
 	return file_attune_v1_common_proto_rawDescData
 }
 
-var file_attune_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_attune_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_attune_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_attune_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_attune_v1_common_proto_goTypes = []any{
 	(Place)(0),              // 0: attune.v1.Place
 	(Delivery)(0),           // 1: attune.v1.Delivery
 	(CaptureType)(0),        // 2: attune.v1.CaptureType
 	(CaptureContext)(0),     // 3: attune.v1.CaptureContext
 	(Comparison)(0),         // 4: attune.v1.Comparison
-	(Signal)(0),             // 5: attune.v1.Signal
-	(*ProcessIdentity)(nil), // 6: attune.v1.ProcessIdentity
-	(*Job)(nil),             // 7: attune.v1.Job
-	(*Mechanism)(nil),       // 8: attune.v1.Mechanism
-	(*Process)(nil),         // 9: attune.v1.Process
-	(*Available)(nil),       // 10: attune.v1.Available
-	(*Value)(nil),           // 11: attune.v1.Value
-	(*FunctionTarget)(nil),  // 12: attune.v1.FunctionTarget
-	(*UsdtTarget)(nil),      // 13: attune.v1.UsdtTarget
-	(*GlobalVariable)(nil),  // 14: attune.v1.GlobalVariable
-	(*Capture)(nil),         // 15: attune.v1.Capture
-	(*Predicate)(nil),       // 16: attune.v1.Predicate
-	(*MeasurePoint)(nil),    // 17: attune.v1.MeasurePoint
-	(*Reading)(nil),         // 18: attune.v1.Reading
+	(*ProcessIdentity)(nil), // 5: attune.v1.ProcessIdentity
+	(*Job)(nil),             // 6: attune.v1.Job
+	(*Mechanism)(nil),       // 7: attune.v1.Mechanism
+	(*Process)(nil),         // 8: attune.v1.Process
+	(*Available)(nil),       // 9: attune.v1.Available
+	(*Value)(nil),           // 10: attune.v1.Value
+	(*FunctionTarget)(nil),  // 11: attune.v1.FunctionTarget
+	(*UsdtTarget)(nil),      // 12: attune.v1.UsdtTarget
+	(*GlobalVariable)(nil),  // 13: attune.v1.GlobalVariable
+	(*Capture)(nil),         // 14: attune.v1.Capture
+	(*Predicate)(nil),       // 15: attune.v1.Predicate
+	(*MeasurePoint)(nil),    // 16: attune.v1.MeasurePoint
 }
 var file_attune_v1_common_proto_depIdxs = []int32{
-	6,  // 0: attune.v1.Process.identity:type_name -> attune.v1.ProcessIdentity
-	7,  // 1: attune.v1.Process.job:type_name -> attune.v1.Job
-	8,  // 2: attune.v1.Process.mechanisms:type_name -> attune.v1.Mechanism
-	10, // 3: attune.v1.Process.available:type_name -> attune.v1.Available
-	14, // 4: attune.v1.Capture.global:type_name -> attune.v1.GlobalVariable
-	11, // 5: attune.v1.Capture.constant:type_name -> attune.v1.Value
+	5,  // 0: attune.v1.Process.identity:type_name -> attune.v1.ProcessIdentity
+	6,  // 1: attune.v1.Process.job:type_name -> attune.v1.Job
+	7,  // 2: attune.v1.Process.mechanisms:type_name -> attune.v1.Mechanism
+	9,  // 3: attune.v1.Process.available:type_name -> attune.v1.Available
+	13, // 4: attune.v1.Capture.global:type_name -> attune.v1.GlobalVariable
+	10, // 5: attune.v1.Capture.constant:type_name -> attune.v1.Value
 	3,  // 6: attune.v1.Capture.context:type_name -> attune.v1.CaptureContext
 	2,  // 7: attune.v1.Capture.type:type_name -> attune.v1.CaptureType
 	4,  // 8: attune.v1.Predicate.comparison:type_name -> attune.v1.Comparison
-	11, // 9: attune.v1.Predicate.operand:type_name -> attune.v1.Value
-	12, // 10: attune.v1.MeasurePoint.function:type_name -> attune.v1.FunctionTarget
-	13, // 11: attune.v1.MeasurePoint.usdt:type_name -> attune.v1.UsdtTarget
+	10, // 9: attune.v1.Predicate.operand:type_name -> attune.v1.Value
+	11, // 10: attune.v1.MeasurePoint.function:type_name -> attune.v1.FunctionTarget
+	12, // 11: attune.v1.MeasurePoint.usdt:type_name -> attune.v1.UsdtTarget
 	0,  // 12: attune.v1.MeasurePoint.place:type_name -> attune.v1.Place
 	1,  // 13: attune.v1.MeasurePoint.delivery:type_name -> attune.v1.Delivery
-	15, // 14: attune.v1.MeasurePoint.captures:type_name -> attune.v1.Capture
-	16, // 15: attune.v1.MeasurePoint.predicates:type_name -> attune.v1.Predicate
-	5,  // 16: attune.v1.Reading.signal:type_name -> attune.v1.Signal
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	14, // 14: attune.v1.MeasurePoint.captures:type_name -> attune.v1.Capture
+	15, // 15: attune.v1.MeasurePoint.predicates:type_name -> attune.v1.Predicate
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_common_proto_init() }
@@ -2228,8 +2013,8 @@ func file_attune_v1_common_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_common_proto_rawDesc), len(file_attune_v1_common_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   13,
+			NumEnums:      5,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1163,14 +1163,6 @@ type Sample struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Process handle.
 	Process uint64 `protobuf:"varint,1,opt,name=process,proto3" json:"process,omitempty"`
-	// In recordings of earlier versions: the signals.
-	//
-	// Deprecated: Marked as deprecated in attune/v1/event.proto.
-	Readings []*Reading `protobuf:"bytes,2,rep,name=readings,proto3" json:"readings,omitempty"`
-	// In recordings of earlier versions: what was asked for beside.
-	//
-	// Deprecated: Marked as deprecated in attune/v1/event.proto.
-	Details *Details `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
 	// What was measured: the signals, and what was asked for beside.
 	Tables        []*Table `protobuf:"bytes,4,rep,name=tables,proto3" json:"tables,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1212,22 +1204,6 @@ func (x *Sample) GetProcess() uint64 {
 		return x.Process
 	}
 	return 0
-}
-
-// Deprecated: Marked as deprecated in attune/v1/event.proto.
-func (x *Sample) GetReadings() []*Reading {
-	if x != nil {
-		return x.Readings
-	}
-	return nil
-}
-
-// Deprecated: Marked as deprecated in attune/v1/event.proto.
-func (x *Sample) GetDetails() *Details {
-	if x != nil {
-		return x.Details
-	}
-	return nil
 }
 
 func (x *Sample) GetTables() []*Table {
@@ -1296,7 +1272,7 @@ var File_attune_v1_event_proto protoreflect.FileDescriptor
 
 const file_attune_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x15attune/v1/event.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x18attune/v1/registry.proto\x1a\x16attune/v1/series.proto\"\x92\x04\n" +
+	"\x15attune/v1/event.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x18attune/v1/registry.proto\x1a\x16attune/v1/series.proto\"\x92\x04\n" +
 	"\x0ePublishRequest\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.attune.v1.StreamHelloH\x00R\x05hello\x12=\n" +
 	"\x0fprocess_started\x18\x02 \x01(\v2\x12.attune.v1.ProcessH\x00R\x0eprocessStarted\x12=\n" +
@@ -1395,12 +1371,10 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"toUnixNano\x124\n" +
 	"\n" +
 	"aggregates\x18\x03 \x03(\v2\x14.attune.v1.AggregateR\n" +
-	"aggregates\"\xb2\x01\n" +
+	"aggregates\"k\n" +
 	"\x06Sample\x12\x18\n" +
-	"\aprocess\x18\x01 \x01(\x04R\aprocess\x122\n" +
-	"\breadings\x18\x02 \x03(\v2\x12.attune.v1.ReadingB\x02\x18\x01R\breadings\x120\n" +
-	"\adetails\x18\x03 \x01(\v2\x12.attune.v1.DetailsB\x02\x18\x01R\adetails\x12(\n" +
-	"\x06tables\x18\x04 \x03(\v2\x10.attune.v1.TableR\x06tables\"W\n" +
+	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12(\n" +
+	"\x06tables\x18\x04 \x03(\v2\x10.attune.v1.TableR\x06tablesJ\x04\b\x02\x10\x03J\x04\b\x03\x10\x04R\breadingsR\adetails\"W\n" +
 	"\vSampleBatch\x12\x1b\n" +
 	"\tunix_nano\x18\x01 \x01(\x03R\bunixNano\x12+\n" +
 	"\asamples\x18\x02 \x03(\v2\x11.attune.v1.SampleR\asamples2R\n" +
@@ -1437,9 +1411,7 @@ var file_attune_v1_event_proto_goTypes = []any{
 	(*Process)(nil),         // 13: attune.v1.Process
 	(*Job)(nil),             // 14: attune.v1.Job
 	(*Principal)(nil),       // 15: attune.v1.Principal
-	(*Reading)(nil),         // 16: attune.v1.Reading
-	(*Details)(nil),         // 17: attune.v1.Details
-	(*Table)(nil),           // 18: attune.v1.Table
+	(*Table)(nil),           // 16: attune.v1.Table
 }
 var file_attune_v1_event_proto_depIdxs = []int32{
 	4,  // 0: attune.v1.PublishRequest.hello:type_name -> attune.v1.StreamHello
@@ -1457,17 +1429,15 @@ var file_attune_v1_event_proto_depIdxs = []int32{
 	6,  // 12: attune.v1.ProcessEnded.taken:type_name -> attune.v1.Taken
 	9,  // 13: attune.v1.Aggregate.key_text:type_name -> attune.v1.KeyText
 	8,  // 14: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
-	16, // 15: attune.v1.Sample.readings:type_name -> attune.v1.Reading
-	17, // 16: attune.v1.Sample.details:type_name -> attune.v1.Details
-	18, // 17: attune.v1.Sample.tables:type_name -> attune.v1.Table
-	11, // 18: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
-	0,  // 19: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
-	3,  // 20: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
-	20, // [20:21] is the sub-list for method output_type
-	19, // [19:20] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	16, // 15: attune.v1.Sample.tables:type_name -> attune.v1.Table
+	11, // 16: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
+	0,  // 17: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
+	3,  // 18: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
+	18, // [18:19] is the sub-list for method output_type
+	17, // [17:18] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_event_proto_init() }
@@ -1476,7 +1446,6 @@ func file_attune_v1_event_proto_init() {
 		return
 	}
 	file_attune_v1_common_proto_init()
-	file_attune_v1_detail_proto_init()
 	file_attune_v1_registry_proto_init()
 	file_attune_v1_series_proto_init()
 	file_attune_v1_event_proto_msgTypes[0].OneofWrappers = []any{

@@ -399,10 +399,6 @@ type Wake struct {
 	// Counters have risen so over lasting_nanos taken together, instead of in each
 	// sample: what happens 20 times a second is not in each of 20 samples.
 	Averaged bool `protobuf:"varint,4,opt,name=averaged,proto3" json:"averaged,omitempty"`
-	// In recordings of earlier versions: what it must have one of besides.
-	//
-	// Deprecated: Marked as deprecated in attune/v1/tunlet.proto.
-	Detail DetailKind `protobuf:"varint,5,opt,name=detail,proto3,enum=attune.v1.DetailKind" json:"detail,omitempty"`
 	// What it must have one of besides, a socket or a pipe: the number of the table in
 	// the catalogue. It is looked for when all else has been so; 0: no matter.
 	Table         uint32 `protobuf:"varint,6,opt,name=table,proto3" json:"table,omitempty"`
@@ -466,14 +462,6 @@ func (x *Wake) GetAveraged() bool {
 		return x.Averaged
 	}
 	return false
-}
-
-// Deprecated: Marked as deprecated in attune/v1/tunlet.proto.
-func (x *Wake) GetDetail() DetailKind {
-	if x != nil {
-		return x.Detail
-	}
-	return DetailKind_DETAIL_KIND_UNSPECIFIED
 }
 
 func (x *Wake) GetTable() uint32 {
@@ -900,10 +888,6 @@ type Reaction struct {
 	Remarks []*Remark `protobuf:"bytes,6,rep,name=remarks,proto3" json:"remarks,omitempty"`
 	// Which samples it wants from now on.
 	Interests []*SampleInterest `protobuf:"bytes,7,rep,name=interests,proto3" json:"interests,omitempty"`
-	// In recordings of earlier versions: which details it wanted.
-	//
-	// Deprecated: Marked as deprecated in attune/v1/tunlet.proto.
-	Details []*DetailInterest `protobuf:"bytes,8,rep,name=details,proto3" json:"details,omitempty"`
 	// Which tables of details it wants from now on, with all samples of the process.
 	Wants []*TableWant `protobuf:"bytes,9,rep,name=wants,proto3" json:"wants,omitempty"`
 	// Why it decides as it does, for its author, if Application.explain asks for that.
@@ -987,14 +971,6 @@ func (x *Reaction) GetRemarks() []*Remark {
 func (x *Reaction) GetInterests() []*SampleInterest {
 	if x != nil {
 		return x.Interests
-	}
-	return nil
-}
-
-// Deprecated: Marked as deprecated in attune/v1/tunlet.proto.
-func (x *Reaction) GetDetails() []*DetailInterest {
-	if x != nil {
-		return x.Details
 	}
 	return nil
 }
@@ -1091,10 +1067,6 @@ func (x *SampleInterest) GetAfterNanos() int64 {
 // Level is a condition on one signal of a process.
 type Level struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In recordings of earlier versions: the signal.
-	//
-	// Deprecated: Marked as deprecated in attune/v1/tunlet.proto.
-	Signal Signal `protobuf:"varint,1,opt,name=signal,proto3,enum=attune.v1.Signal" json:"signal,omitempty"`
 	// The condition: the signal's rise per second between two samples, or its
 	// value if it is a gauge, is at least this.
 	AtLeast float64 `protobuf:"fixed64,2,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`
@@ -1136,14 +1108,6 @@ func (x *Level) ProtoReflect() protoreflect.Message {
 // Deprecated: Use Level.ProtoReflect.Descriptor instead.
 func (*Level) Descriptor() ([]byte, []int) {
 	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{10}
-}
-
-// Deprecated: Marked as deprecated in attune/v1/tunlet.proto.
-func (x *Level) GetSignal() Signal {
-	if x != nil {
-		return x.Signal
-	}
-	return Signal_SIGNAL_UNSPECIFIED
 }
 
 func (x *Level) GetAtLeast() float64 {
@@ -2715,7 +2679,7 @@ var File_attune_v1_tunlet_proto protoreflect.FileDescriptor
 
 const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\n" +
-	"\x16attune/v1/tunlet.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x15attune/v1/event.proto\x1a\x1aattune/v1/management.proto\x1a\x16attune/v1/series.proto\"}\n" +
+	"\x16attune/v1/tunlet.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x15attune/v1/event.proto\x1a\x1aattune/v1/management.proto\x1a\x16attune/v1/series.proto\"}\n" +
 	"\tObjective\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12&\n" +
@@ -2726,14 +2690,13 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\"\n" +
 	"\x03min\x18\x03 \x01(\v2\x10.attune.v1.ValueR\x03min\x12\"\n" +
 	"\x03max\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x03max\x12)\n" +
-	"\x06action\x18\x05 \x01(\v2\x11.attune.v1.ActionR\x06action\"\xd2\x01\n" +
+	"\x06action\x18\x05 \x01(\v2\x11.attune.v1.ActionR\x06action\"\xad\x01\n" +
 	"\x04Wake\x12(\n" +
 	"\x06levels\x18\x01 \x03(\v2\x10.attune.v1.LevelR\x06levels\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\tR\x06object\x12#\n" +
 	"\rlasting_nanos\x18\x03 \x01(\x03R\flastingNanos\x12\x1a\n" +
-	"\baveraged\x18\x04 \x01(\bR\baveraged\x121\n" +
-	"\x06detail\x18\x05 \x01(\x0e2\x15.attune.v1.DetailKindB\x02\x18\x01R\x06detail\x12\x14\n" +
-	"\x05table\x18\x06 \x01(\rR\x05table\"\xdd\x01\n" +
+	"\baveraged\x18\x04 \x01(\bR\baveraged\x12\x14\n" +
+	"\x05table\x18\x06 \x01(\rR\x05tableJ\x04\b\x05\x10\x06R\x06detail\"\xdd\x01\n" +
 	"\x06Option\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x15.attune.v1.OptionTypeR\x04type\x12\x18\n" +
@@ -2766,7 +2729,7 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\")\n" +
 	"\x11ConfigureResponse\x12\x14\n" +
-	"\x05error\x18\x01 \x01(\tR\x05error\"\x91\x04\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\"\xe7\x03\n" +
 	"\bReaction\x126\n" +
 	"\n" +
 	"add_points\x18\x01 \x03(\v2\x17.attune.v1.MeasurePointR\taddPoints\x12#\n" +
@@ -2777,22 +2740,20 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"objectives\x18\x05 \x03(\v2\x1a.attune.v1.ObjectiveSampleR\n" +
 	"objectives\x12+\n" +
 	"\aremarks\x18\x06 \x03(\v2\x11.attune.v1.RemarkR\aremarks\x127\n" +
-	"\tinterests\x18\a \x03(\v2\x19.attune.v1.SampleInterestR\tinterests\x127\n" +
-	"\adetails\x18\b \x03(\v2\x19.attune.v1.DetailInterestB\x02\x18\x01R\adetails\x12*\n" +
+	"\tinterests\x18\a \x03(\v2\x19.attune.v1.SampleInterestR\tinterests\x12*\n" +
 	"\x05wants\x18\t \x03(\v2\x14.attune.v1.TableWantR\x05wants\x125\n" +
 	"\fexplanations\x18\n" +
-	" \x03(\v2\x11.attune.v1.RemarkR\fexplanations\"\x87\x01\n" +
+	" \x03(\v2\x11.attune.v1.RemarkR\fexplanationsJ\x04\b\b\x10\tR\adetails\"\x87\x01\n" +
 	"\x0eSampleInterest\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x10\n" +
 	"\x03all\x18\x02 \x01(\bR\x03all\x12(\n" +
 	"\x06levels\x18\x03 \x03(\v2\x10.attune.v1.LevelR\x06levels\x12\x1f\n" +
 	"\vafter_nanos\x18\x04 \x01(\x03R\n" +
-	"afterNanos\"y\n" +
-	"\x05Level\x12-\n" +
-	"\x06signal\x18\x01 \x01(\x0e2\x11.attune.v1.SignalB\x02\x18\x01R\x06signal\x12\x19\n" +
+	"afterNanos\"X\n" +
+	"\x05Level\x12\x19\n" +
 	"\bat_least\x18\x02 \x01(\x01R\aatLeast\x12\x16\n" +
 	"\x06series\x18\x03 \x01(\rR\x06series\x12\x0e\n" +
-	"\x02of\x18\x04 \x01(\rR\x02of\"\xe9\x02\n" +
+	"\x02of\x18\x04 \x01(\rR\x02ofJ\x04\b\x01\x10\x02R\x06signal\"\xe9\x02\n" +
 	"\bProposal\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\achanges\x18\x02 \x03(\v2\x11.attune.v1.ChangeR\achanges\x12\x14\n" +
@@ -2992,94 +2953,88 @@ var file_attune_v1_tunlet_proto_goTypes = []any{
 	nil,                                // 41: attune.v1.Proposal.ProcessScopesEntry
 	(*Value)(nil),                      // 42: attune.v1.Value
 	(*Action)(nil),                     // 43: attune.v1.Action
-	(DetailKind)(0),                    // 44: attune.v1.DetailKind
-	(*MeasurePoint)(nil),               // 45: attune.v1.MeasurePoint
-	(*DetailInterest)(nil),             // 46: attune.v1.DetailInterest
-	(*TableWant)(nil),                  // 47: attune.v1.TableWant
-	(Signal)(0),                        // 48: attune.v1.Signal
-	(*Change)(nil),                     // 49: attune.v1.Change
-	(*Process)(nil),                    // 50: attune.v1.Process
-	(*ProcessEnded)(nil),               // 51: attune.v1.ProcessEnded
-	(*Aggregate)(nil),                  // 52: attune.v1.Aggregate
-	(*SampleBatch)(nil),                // 53: attune.v1.SampleBatch
-	(*PointStatus)(nil),                // 54: attune.v1.PointStatus
-	(*ActionResult)(nil),               // 55: attune.v1.ActionResult
+	(*MeasurePoint)(nil),               // 44: attune.v1.MeasurePoint
+	(*TableWant)(nil),                  // 45: attune.v1.TableWant
+	(*Change)(nil),                     // 46: attune.v1.Change
+	(*Process)(nil),                    // 47: attune.v1.Process
+	(*ProcessEnded)(nil),               // 48: attune.v1.ProcessEnded
+	(*Aggregate)(nil),                  // 49: attune.v1.Aggregate
+	(*SampleBatch)(nil),                // 50: attune.v1.SampleBatch
+	(*PointStatus)(nil),                // 51: attune.v1.PointStatus
+	(*ActionResult)(nil),               // 52: attune.v1.ActionResult
 }
 var file_attune_v1_tunlet_proto_depIdxs = []int32{
 	42, // 0: attune.v1.Knob.min:type_name -> attune.v1.Value
 	42, // 1: attune.v1.Knob.max:type_name -> attune.v1.Value
 	43, // 2: attune.v1.Knob.action:type_name -> attune.v1.Action
 	13, // 3: attune.v1.Wake.levels:type_name -> attune.v1.Level
-	44, // 4: attune.v1.Wake.detail:type_name -> attune.v1.DetailKind
-	0,  // 5: attune.v1.Option.type:type_name -> attune.v1.OptionType
-	3,  // 6: attune.v1.DescribeResponse.objective:type_name -> attune.v1.Objective
-	4,  // 7: attune.v1.DescribeResponse.knobs:type_name -> attune.v1.Knob
-	5,  // 8: attune.v1.DescribeResponse.wake:type_name -> attune.v1.Wake
-	6,  // 9: attune.v1.DescribeResponse.options:type_name -> attune.v1.Option
-	45, // 10: attune.v1.DescribeResponse.points:type_name -> attune.v1.MeasurePoint
-	40, // 11: attune.v1.ConfigureRequest.options:type_name -> attune.v1.ConfigureRequest.OptionsEntry
-	45, // 12: attune.v1.Reaction.add_points:type_name -> attune.v1.MeasurePoint
-	14, // 13: attune.v1.Reaction.proposals:type_name -> attune.v1.Proposal
-	15, // 14: attune.v1.Reaction.withdrawals:type_name -> attune.v1.Withdrawal
-	16, // 15: attune.v1.Reaction.objectives:type_name -> attune.v1.ObjectiveSample
-	17, // 16: attune.v1.Reaction.remarks:type_name -> attune.v1.Remark
-	12, // 17: attune.v1.Reaction.interests:type_name -> attune.v1.SampleInterest
-	46, // 18: attune.v1.Reaction.details:type_name -> attune.v1.DetailInterest
-	47, // 19: attune.v1.Reaction.wants:type_name -> attune.v1.TableWant
-	17, // 20: attune.v1.Reaction.explanations:type_name -> attune.v1.Remark
-	13, // 21: attune.v1.SampleInterest.levels:type_name -> attune.v1.Level
-	48, // 22: attune.v1.Level.signal:type_name -> attune.v1.Signal
-	49, // 23: attune.v1.Proposal.changes:type_name -> attune.v1.Change
-	41, // 24: attune.v1.Proposal.process_scopes:type_name -> attune.v1.Proposal.ProcessScopesEntry
-	18, // 25: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
-	11, // 26: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
-	50, // 27: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
-	11, // 28: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
-	51, // 29: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
-	11, // 30: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
-	52, // 31: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
-	25, // 32: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
-	26, // 33: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
-	53, // 34: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
-	11, // 35: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
-	54, // 36: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
-	11, // 37: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
-	11, // 38: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
-	33, // 39: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
-	33, // 40: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
-	1,  // 41: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
-	1,  // 42: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
-	2,  // 43: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
-	55, // 44: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
-	14, // 45: attune.v1.ProposalChangedRequest.earlier:type_name -> attune.v1.Proposal
-	11, // 46: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
-	7,  // 47: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
-	9,  // 48: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
-	19, // 49: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
-	21, // 50: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
-	23, // 51: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
-	27, // 52: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
-	29, // 53: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
-	31, // 54: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
-	34, // 55: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
-	36, // 56: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
-	38, // 57: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
-	8,  // 58: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
-	10, // 59: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
-	20, // 60: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
-	22, // 61: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
-	24, // 62: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
-	28, // 63: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
-	30, // 64: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
-	32, // 65: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
-	35, // 66: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
-	37, // 67: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
-	39, // 68: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
-	58, // [58:69] is the sub-list for method output_type
-	47, // [47:58] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	0,  // 4: attune.v1.Option.type:type_name -> attune.v1.OptionType
+	3,  // 5: attune.v1.DescribeResponse.objective:type_name -> attune.v1.Objective
+	4,  // 6: attune.v1.DescribeResponse.knobs:type_name -> attune.v1.Knob
+	5,  // 7: attune.v1.DescribeResponse.wake:type_name -> attune.v1.Wake
+	6,  // 8: attune.v1.DescribeResponse.options:type_name -> attune.v1.Option
+	44, // 9: attune.v1.DescribeResponse.points:type_name -> attune.v1.MeasurePoint
+	40, // 10: attune.v1.ConfigureRequest.options:type_name -> attune.v1.ConfigureRequest.OptionsEntry
+	44, // 11: attune.v1.Reaction.add_points:type_name -> attune.v1.MeasurePoint
+	14, // 12: attune.v1.Reaction.proposals:type_name -> attune.v1.Proposal
+	15, // 13: attune.v1.Reaction.withdrawals:type_name -> attune.v1.Withdrawal
+	16, // 14: attune.v1.Reaction.objectives:type_name -> attune.v1.ObjectiveSample
+	17, // 15: attune.v1.Reaction.remarks:type_name -> attune.v1.Remark
+	12, // 16: attune.v1.Reaction.interests:type_name -> attune.v1.SampleInterest
+	45, // 17: attune.v1.Reaction.wants:type_name -> attune.v1.TableWant
+	17, // 18: attune.v1.Reaction.explanations:type_name -> attune.v1.Remark
+	13, // 19: attune.v1.SampleInterest.levels:type_name -> attune.v1.Level
+	46, // 20: attune.v1.Proposal.changes:type_name -> attune.v1.Change
+	41, // 21: attune.v1.Proposal.process_scopes:type_name -> attune.v1.Proposal.ProcessScopesEntry
+	18, // 22: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
+	11, // 23: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
+	47, // 24: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
+	11, // 25: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
+	48, // 26: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
+	11, // 27: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
+	49, // 28: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
+	25, // 29: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
+	26, // 30: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
+	50, // 31: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
+	11, // 32: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
+	51, // 33: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
+	11, // 34: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
+	11, // 35: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
+	33, // 36: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
+	33, // 37: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
+	1,  // 38: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
+	1,  // 39: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
+	2,  // 40: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
+	52, // 41: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
+	14, // 42: attune.v1.ProposalChangedRequest.earlier:type_name -> attune.v1.Proposal
+	11, // 43: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
+	7,  // 44: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
+	9,  // 45: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
+	19, // 46: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
+	21, // 47: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
+	23, // 48: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
+	27, // 49: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
+	29, // 50: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
+	31, // 51: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
+	34, // 52: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
+	36, // 53: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
+	38, // 54: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
+	8,  // 55: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
+	10, // 56: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
+	20, // 57: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
+	22, // 58: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
+	24, // 59: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
+	28, // 60: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
+	30, // 61: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
+	32, // 62: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
+	35, // 63: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
+	37, // 64: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
+	39, // 65: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
+	55, // [55:66] is the sub-list for method output_type
+	44, // [44:55] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_tunlet_proto_init() }
@@ -3089,7 +3044,6 @@ func file_attune_v1_tunlet_proto_init() {
 	}
 	file_attune_v1_action_proto_init()
 	file_attune_v1_common_proto_init()
-	file_attune_v1_detail_proto_init()
 	file_attune_v1_event_proto_init()
 	file_attune_v1_management_proto_init()
 	file_attune_v1_series_proto_init()

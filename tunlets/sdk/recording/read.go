@@ -14,7 +14,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -140,7 +139,6 @@ func (r *Reader) decode(data []byte) (*attunev1.RecordingFrame, error) {
 	if err := proto.Unmarshal(data, f); err != nil {
 		return nil, damaged("frame %d: %w", r.frames+1, err)
 	}
-	series.Upgrade(f)
 	at := time.Duration(f.GetAtNanos())
 	if at < r.at {
 		return nil, damaged("frame %d is of %v, the one before of %v", r.frames+1, at, r.at)
