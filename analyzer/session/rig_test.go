@@ -363,7 +363,7 @@ func (r *rig) records(id string, process uint64, points ...uint16) {
 	for _, p := range points {
 		data = attunev1.AppendRecord(data, attunev1.Record{Point: p})
 	}
-	r.session.Publish(id, &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{Process: process, Records: data}}})
+	r.session.Publish(id, &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{Process: process, Records: data, RecordCount: uint64(len(points))}}})
 }
 
 // react does what a tunlet wants, as if it had answered a call with it.

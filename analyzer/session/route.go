@@ -69,7 +69,7 @@ func (r *router) objective(id string, part *attunev1.ObjectivePart) {
 // publishRecords hands a batch to the loop with what was dropped before it, or
 // drops it. It returns how many records the batch has.
 func (r *router) publishRecords(id string, b *attunev1.RecordBatch) (records uint64) {
-	records = attunev1.RecordsIn(b)
+	records = b.GetRecordCount()
 	from := source{id, b.GetProcess()}
 	before := r.dropped.take(from)
 	if !r.inbox.postData(records, len(b.GetRecords()), func() { r.records(r.controllers.get(id), b, before) }) {
@@ -132,7 +132,7 @@ func (r *router) aggregates(c *controller, b *attunev1.AggregateBatch) {
 func (r *router) records(c *controller, b *attunev1.RecordBatch, before uint64) {
 	p := r.processes.of(c, b.GetProcess())
 	if p == nil { // nobody can be told whose they are
-		r.inbox.lost.Add(attunev1.RecordsIn(b))
+		r.inbox.lost.Add(b.GetRecordCount())
 		return
 	}
 	r.population.introduce(p)

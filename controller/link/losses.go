@@ -24,7 +24,7 @@ func LossOf(message *attunev1.PublishRequest) (l Loss) {
 	switch event := message.GetEvent().(type) {
 	case *attunev1.PublishRequest_Records:
 		b := event.Records
-		l.Process, l.Records = b.GetProcess(), attunev1.RecordsIn(b)
+		l.Process, l.Records = b.GetProcess(), b.GetRecordCount()
 		l.LostRing, l.LostQueue, l.LostBPF = b.GetLostRing(), b.GetLostQueue(), b.GetLostBpf()
 	case *attunev1.PublishRequest_Aggregates:
 		for _, a := range event.Aggregates.GetAggregates() {

@@ -33,7 +33,7 @@ func TestLosses(t *testing.T) {
 			News: []*attunev1.PublishRequest{started, ended, started, ended},
 		}}}, &attunev1.ControllerStatus{EndsLost: 2}, nil},
 		{"records", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{
-			Process: 7, Records: make([]byte, 3*attunev1.RecordSize), LostRing: 1, LostQueue: 2, LostBpf: 4,
+			Process: 7, Records: make([]byte, 3*attunev1.RecordSize), RecordCount: 3, LostRing: 1, LostQueue: 2, LostBpf: 4,
 		}}}, new(attunev1.ControllerStatus), &attunev1.RecordBatch{Process: 7, RecordCount: 3, LostRing: 1, LostQueue: 2, LostBpf: 4}},
 	}
 	for _, test := range tests {

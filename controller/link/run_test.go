@@ -276,7 +276,8 @@ func TestConnectionThatBreaks(t *testing.T) {
 }
 
 func recorded(batch []byte) *attunev1.PublishRequest {
-	return &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{Records: batch}}}
+	records := &attunev1.RecordBatch{Records: batch, RecordCount: attunev1.CountRecords(batch)}
+	return &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: records}}
 }
 
 // One that refuses is tried again, and the reason of the refusal is not lost.

@@ -157,7 +157,7 @@ func (o *recorded) lose(more losses) {
 // returned takes a batch back that did not reach the Analyzer: the next one of its
 // process tells of it.
 func (r *records) returned(b *attunev1.RecordBatch) {
-	n := attunev1.RecordsIn(b)
+	n := b.GetRecordCount()
 	r.account.add(totals{lostQueue: n})
 	r.mu.Lock()
 	defer r.mu.Unlock()

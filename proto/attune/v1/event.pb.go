@@ -812,8 +812,7 @@ type RecordBatch struct {
 	// Records lost since the last batch of this process, in the kernel: the BPF
 	// ring buffer was full.
 	LostBpf uint64 `protobuf:"varint,6,opt,name=lost_bpf,json=lostBpf,proto3" json:"lost_bpf,omitempty"`
-	// How many records there are, continuations not counted; 0: the controller
-	// does not say.
+	// How many records there are, continuations not counted.
 	RecordCount   uint64 `protobuf:"varint,7,opt,name=record_count,json=recordCount,proto3" json:"record_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -134,15 +134,6 @@ func CountRecords(packed []byte) (n uint64) {
 	return n
 }
 
-// RecordsIn returns how many records a batch has, as its controller counted them.
-// Older controllers do not say: then they are counted here.
-func RecordsIn(b *RecordBatch) uint64 {
-	if n := b.GetRecordCount(); n > 0 {
-		return n
-	}
-	return CountRecords(b.GetRecords())
-}
-
 // AppendRecord appends a packed record to others. What it captured follows it,
 // in place of its Continuations, and is announced in its flags.
 func AppendRecord(to []byte, r Record, captured ...Captured) []byte {
