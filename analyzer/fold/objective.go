@@ -32,7 +32,7 @@ func comparison(p *attunev1.RecordedProposal, o *attunev1.Objective, own bool) *
 
 // within returns the ends of the interval of a gain; nil where it has none.
 func within(j *attunev1.RecordedJudgement) (low, high *float64) {
-	if j.GetHigh() == 0 && j.GetGain() > 0 || j.GetLow() == 0 && j.GetHigh() > math.MaxFloat64 {
+	if j.GetLow() == 0 && j.GetHigh() > math.MaxFloat64 {
 		return nil, nil
 	}
 	return finite(j.GetLow()), finite(j.GetHigh())

@@ -2303,8 +2303,7 @@ type RecordedJudgement struct {
 	Turns uint32 `protobuf:"varint,5,opt,name=turns,proto3" json:"turns,omitempty"`
 	// The 95 % confidence interval of gain: its lower end; 0 if it cannot be told.
 	Low float64 `protobuf:"fixed64,6,opt,name=low,proto3" json:"low,omitempty"`
-	// Its upper end; infinite if it cannot be told. Recordings from before there was
-	// one have 0 here.
+	// Its upper end; infinite if it cannot be told.
 	High float64 `protobuf:"fixed64,7,opt,name=high,proto3" json:"high,omitempty"`
 	// In how many of the windows something happened, if that was counted.
 	Events uint32 `protobuf:"varint,8,opt,name=events,proto3" json:"events,omitempty"`
