@@ -44,7 +44,7 @@ func (c *canaries) choose(p *proposal) uint64 {
 		return 0
 	}
 	for _, process := range siblings {
-		if scope := p.spec.GetProcessScopes()[process]; !p.tunlet.scopes.Get(scope).Empty() {
+		if scope := p.spec.GetProcessScopes()[process]; !p.tunlet.scopes.Of(scope).Empty() {
 			return process
 		}
 	}

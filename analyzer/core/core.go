@@ -158,7 +158,7 @@ func (c *Core) sample(ev Sample) {
 	if t == nil || attunev1.CheckObjective(ev.Value) != nil {
 		return
 	}
-	t.scopes.Get(ev.Scope).Add(ev.At, ev.Value)
+	t.scopes.Add(ev.Scope, c.now, ev.At, ev.Value)
 	if c.own != nil {
 		return
 	}

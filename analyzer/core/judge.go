@@ -39,7 +39,7 @@ func (j *judge) startJudging(p *proposal, first time.Duration) {
 // objective returns what p is judged by.
 func (j *judge) objective(p *proposal) trial.Objective {
 	o := trial.Objective{
-		History: p.tunlet.scopes.Get(p.spec.GetScope()), Lower: p.tunlet.lower, MinGain: p.tunlet.minGain,
+		History: p.tunlet.scopes.Of(p.spec.GetScope()), Lower: p.tunlet.lower, MinGain: p.tunlet.minGain,
 		Promised: j.known.promised(p), Apart: j.apart,
 	}
 	return j.own.outrank(o)

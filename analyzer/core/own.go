@@ -70,10 +70,11 @@ func (own *ownObjective) silence(apart bool) time.Duration {
 // unpaced reports whether nobody knows how far between values are.
 func (own *ownObjective) unpaced() bool { return own != nil && own.history.UsualLength() == 0 }
 
-// noBaseline says why a change is not tried. Nil: by the tunlet's objective of a scope.
-func (own *ownObjective) noBaseline(scope string) string {
+// noBaseline says why p is not tried. Nil: by its tunlet's objective.
+func (own *ownObjective) noBaseline(p *proposal) string {
 	if own == nil {
-		return fmt.Sprintf("no baseline: the objective has no sample in scope %q from before the change", scope)
+		scope := p.spec.GetScope()
+		return fmt.Sprintf("no baseline: the objective has no sample in scope %q from before the change%s", scope, p.tunlet.scopes.LeftOut(scope))
 	}
 	if own.history.Empty() {
 		return fmt.Sprintf("your objective %q has had no value for %v: what cannot be judged is not tried", own.GetName(), silentFor)

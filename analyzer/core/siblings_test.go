@@ -132,3 +132,25 @@ func TestSiblings(t *testing.T) {
 		t.Error("siblings have less of useful changes than if each were tried by itself")
 	}
 }
+
+// TestManyScopes has a change proposed for one process of many, each of which has an objective of
+// its own and is sampled in its turn.
+func TestManyScopes(t *testing.T) {
+	const processes = 1100
+	c := New(Config{Mode: ModeTune})
+	c.Step(0, TunletReady{Info: &attunev1.DescribeResponse{Name: "t", Knobs: []*attunev1.Knob{{Name: "k"}}}})
+	c.Step(0, ProcessStarted{Process: 1, Executable: "/bin/app"})
+	var now time.Duration
+	for range 10 {
+		now += simTick
+		for n := range processes {
+			c.Step(now, Sample{Tunlet: "t", Scope: fmt.Sprint("p", n+1), Value: 1, At: now})
+		}
+	}
+	p := proposalOf("p1", "k", 2)
+	p.Scope, p.Changes[0].Process = "p1", 1
+	c.Step(now, Propose{Tunlet: "t", Proposal: p})
+	if v := c.Proposals()[0]; v.State != StateApplying {
+		t.Errorf("the proposal is %v, want applying at once: %s", v.State, v.Reason)
+	}
+}

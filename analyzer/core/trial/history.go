@@ -4,6 +4,7 @@ package trial
 
 import (
 	"container/list"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -11,9 +12,12 @@ import (
 const (
 	// historySize bounds the samples kept per scope: 6.4 s at 50 ms.
 	historySize = 128
-	// maxScopes bounds the scopes of one tunlet; the one least recently
-	// sampled makes room.
-	maxScopes = 1024
+	// maxScopes bounds the scopes of one tunlet, which may be one for each process that a
+	// single proposal can change.
+	maxScopes = 4096
+	// idleScope is how long a scope without samples keeps its place: no trial waits longer
+	// for a sample.
+	idleScope = judgeTimeout
 )
 
 // point is one sample: the value over the interval from..at.
@@ -24,7 +28,6 @@ type point struct {
 
 // History holds the latest samples of one scope, oldest first.
 type History struct {
-	scope  string
 	points []point
 	last   time.Duration
 }
@@ -172,30 +175,62 @@ func mean(points []point) float64 {
 	return sum / whole
 }
 
-// Scopes are the histories of one tunlet, the most recently sampled one first.
-// The zero value is empty.
+// Scopes are the histories of one tunlet. The zero value is empty.
 type Scopes struct {
-	byName map[string]*list.Element // of *history
-	recent list.List
+	byName map[string]*list.Element // of *scope
+	recent list.List                // the most recently sampled one first
 }
 
-// Get returns the history of a scope, made when it is new; the one that was
-// asked for least recently makes room. A flood of scopes costs no more than
-// that many samples.
-func (s *Scopes) Get(name string) *History {
-	if s.byName == nil {
-		s.byName = map[string]*list.Element{}
-	}
+// scope is a history under its name.
+type scope struct {
+	History
+	name    string
+	sampled time.Duration // when its latest sample came
+}
+
+// Of returns the history of a scope; an empty one where there is none.
+func (s *Scopes) Of(name string) *History {
 	if e := s.byName[name]; e != nil {
-		s.recent.MoveToFront(e)
-		return e.Value.(*History)
+		return &e.Value.(*scope).History
 	}
-	if len(s.byName) >= maxScopes {
-		oldest := s.recent.Back()
-		s.recent.Remove(oldest)
-		delete(s.byName, oldest.Value.(*History).scope)
+	return &History{}
+}
+
+// Add appends a sample that came now to the history of a scope, see [History.Add]. A new scope
+// takes the place of an idle one where there are too many, and is left out where none is idle:
+// in the place of one that is being sampled, neither would ever have enough samples.
+func (s *Scopes) Add(name string, now, at time.Duration, value float64) {
+	e := s.byName[name]
+	if e == nil {
+		if len(s.byName) >= maxScopes && !s.dropIdle(now) {
+			return
+		}
+		if s.byName == nil {
+			s.byName = map[string]*list.Element{}
+		}
+		e = s.recent.PushFront(&scope{name: name})
+		s.byName[name] = e
 	}
-	h := &History{scope: name}
-	s.byName[name] = s.recent.PushFront(h)
-	return h
+	s.recent.MoveToFront(e)
+	e.Value.(*scope).sampled = now
+	e.Value.(*scope).Add(at, value)
+}
+
+// dropIdle drops the least recently sampled scope, and reports whether it was idle.
+func (s *Scopes) dropIdle(now time.Duration) bool {
+	oldest := s.recent.Back()
+	if now < oldest.Value.(*scope).sampled+idleScope {
+		return false
+	}
+	delete(s.byName, s.recent.Remove(oldest).(*scope).name)
+	return true
+}
+
+// LeftOut says why a scope may have no samples though its tunlet reports them; empty: there was
+// room for it.
+func (s *Scopes) LeftOut(name string) string {
+	if s.byName[name] != nil || len(s.byName) < maxScopes {
+		return ""
+	}
+	return fmt.Sprintf("; of one tunlet, %d scopes at one time are measured at most", maxScopes)
 }

@@ -3,6 +3,7 @@
 package trial
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -48,5 +49,38 @@ func TestAlike(t *testing.T) {
 func TestMeanIsOverTime(t *testing.T) {
 	if got := mean(samplesOf(50, 150)); got != 0.75 {
 		t.Errorf("mean %v, want 0.75", got)
+	}
+}
+
+// TestScopesInTurn samples scopes in turn: each has its samples, also where there are more than
+// there is room for, and one that is not sampled any more makes room.
+func TestScopesInTurn(t *testing.T) {
+	const rounds = 5
+	var s Scopes
+	name := func(n int) string { return fmt.Sprint("process/", n) }
+	count := func(n int) int { return len(s.Of(name(n)).points) }
+	for round := range rounds {
+		for n := range maxScopes + 100 {
+			at := time.Duration(round) * time.Second
+			s.Add(name(n), at, at, 1)
+		}
+	}
+	for n := range maxScopes {
+		if count(n) != rounds {
+			t.Fatalf("scope %d has %d samples of %d", n, count(n), rounds)
+		}
+	}
+	beyond := maxScopes + 1
+	if count(beyond) > 0 || s.LeftOut(name(beyond)) == "" || s.LeftOut(name(0)) != "" {
+		t.Errorf("a scope beyond the bound has %d samples, and is told %q; one within %q", count(beyond), s.LeftOut(name(beyond)), s.LeftOut(name(0)))
+	}
+	if len(s.byName) != maxScopes || s.recent.Len() != maxScopes {
+		t.Errorf("%d scopes are kept, %d in order, want %d", len(s.byName), s.recent.Len(), maxScopes)
+	}
+
+	late := (rounds-1)*time.Second + idleScope
+	s.Add(name(beyond), late, late, 1)
+	if count(beyond) != 1 || count(0) != 0 || len(s.byName) != maxScopes || s.recent.Len() != maxScopes {
+		t.Errorf("a new scope has %d samples, an idle one still %d; %d scopes are kept", count(beyond), count(0), len(s.byName))
 	}
 }

@@ -121,18 +121,6 @@ func TestGain(t *testing.T) {
 }
 
 func TestHistory(t *testing.T) {
-	var all Scopes
-	first := all.Get("first")
-	for i := range maxScopes + 10 {
-		all.Get(string(rune('a'+i))).Add(1000, 1)
-		all.Get("first")
-	}
-	if len(all.byName) != maxScopes || all.recent.Len() != maxScopes {
-		t.Errorf("%d and %d scopes, want %d", len(all.byName), all.recent.Len(), maxScopes)
-	}
-	if all.Get("first") != first || all.byName["a"] != nil {
-		t.Error("not the scope that was used least recently made room")
-	}
 	h := &History{}
 	for i := range 3 * historySize {
 		h.Add(time.Duration(i+1)*50*time.Millisecond, float64(i))
