@@ -57,8 +57,8 @@ type Record struct {
 	Kind string
 	// Reason says why, for people.
 	Reason string
-	// Proposal is the proposal as it stands.
-	Proposal ProposalView
+	// Proposal is the proposal as it stands; it is not to be modified.
+	Proposal *attunev1.RecordedProposal
 }
 
 func (Apply) command()       {}

@@ -228,8 +228,11 @@ func (c *Core) Held() []Held { return c.line.held() }
 func (c *Core) Kept() []string { return c.line.kept() }
 
 // Changed returns the proposals and refusals that may not be as they were at the
-// last call, and the numbers of those that have been forgotten since.
-func (c *Core) Changed() (changed []ProposalView, forgotten []uint64) { return c.changed() }
+// last call, and the numbers of those that have been forgotten since. They are not to be
+// modified.
+func (c *Core) Changed() (changed []*attunev1.RecordedProposal, forgotten []uint64) {
+	return c.changed()
+}
 
 // Forgotten returns how many proposals and refusals there was no room for.
 func (c *Core) Forgotten() int { return c.lost }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 var simRuns = flag.Int("sim-runs", 12, "simulated runs per application and effect")
@@ -56,9 +58,9 @@ func simulateApplication(of application, runs int) tally {
 		if text := contradiction(o.last); text != "" {
 			t.contradictions = append(t.contradictions, fmt.Sprintf("run %d of %.2fx, predicted %.2g: %s", run, a.effect, a.predicted, text))
 		}
-		if j := o.last.Judgement; j != nil && !j.Few && (o.kept || o.undone) && !(j.Low == 0 && math.IsInf(j.High, 1)) {
+		if j := o.last.GetJudgement(); j != nil && !j.GetFew() && (o.kept || o.undone) && !(j.GetLow() == 0 && math.IsInf(j.GetHigh(), 1)) {
 			t.stated++
-			if j.Low <= a.effect && a.effect <= j.High {
+			if j.GetLow() <= a.effect && a.effect <= j.GetHigh() {
 				t.within++
 			}
 		}
@@ -71,26 +73,26 @@ func simulateApplication(of application, runs int) tally {
 }
 
 // contradiction says what of a proposal does not fit the rest: figures, words, decision.
-func contradiction(v ProposalView) string {
-	j := v.Judgement
+func contradiction(v *attunev1.RecordedProposal) string {
+	j := v.GetJudgement()
 	if j == nil {
 		return ""
 	}
-	before, after := j.Before.Median, j.After.Median
-	fits := math.Abs(after-before*j.Gain) <= 1e-9*math.Abs(after) || math.IsInf(j.Gain, 1) && before == 0 && after > 0
-	loss := strings.Contains(v.Reason, "loss: ") && strings.HasPrefix(v.Reason, "measured")
-	few := strings.Contains(v.Reason, "too few events")
+	before, after := j.GetBefore().GetMedian(), j.GetAfter().GetMedian()
+	fits := math.Abs(after-before*j.GetGain()) <= 1e-9*math.Abs(after) || math.IsInf(j.GetGain(), 1) && before == 0 && after > 0
+	loss := strings.Contains(v.GetReason(), "loss: ") && strings.HasPrefix(v.GetReason(), "measured")
+	few := strings.Contains(v.GetReason(), "too few events")
 	switch {
-	case !j.Few && !fits:
-		return fmt.Sprintf("%v times is not %v → %v", j.Gain, before, after)
-	case !(j.Low <= j.Gain*(1+1e-9) && j.Gain <= j.High*(1+1e-9)) || !(j.P >= 0 && j.P <= 1):
-		return fmt.Sprintf("%v is not in %v..%v, p=%v", j.Gain, j.Low, j.High, j.P)
-	case v.State == StateKept && (j.Few || j.Low <= 1) && !strings.HasPrefix(v.Reason, "compared again"):
-		return fmt.Sprintf("kept although it is %v..%v times: %s", j.Low, j.High, v.Reason)
-	case loss && j.High >= 1:
-		return fmt.Sprintf("a loss although it is %v..%v times: %s", j.Low, j.High, v.Reason)
-	case few != j.Few && v.State == StateUndone, j.Few && (v.Useless || v.Gain != 0 || v.Prediction != ""):
-		return fmt.Sprintf("too few events are %v, gain %v, useless %v, prediction %q: %s", j.Few, v.Gain, v.Useless, v.Prediction, v.Reason)
+	case !j.GetFew() && !fits:
+		return fmt.Sprintf("%v times is not %v → %v", j.GetGain(), before, after)
+	case !(j.GetLow() <= j.GetGain()*(1+1e-9) && j.GetGain() <= j.GetHigh()*(1+1e-9)) || !(j.GetP() >= 0 && j.GetP() <= 1):
+		return fmt.Sprintf("%v is not in %v..%v, p=%v", j.GetGain(), j.GetLow(), j.GetHigh(), j.GetP())
+	case v.GetState() == "kept" && (j.GetFew() || j.GetLow() <= 1) && !strings.HasPrefix(v.GetReason(), "compared again"):
+		return fmt.Sprintf("kept although it is %v..%v times: %s", j.GetLow(), j.GetHigh(), v.GetReason())
+	case loss && j.GetHigh() >= 1:
+		return fmt.Sprintf("a loss although it is %v..%v times: %s", j.GetLow(), j.GetHigh(), v.GetReason())
+	case few != j.GetFew() && v.GetState() == "undone", j.GetFew() && (v.GetUseless() || v.GetGain() != 0 || v.GetPrediction() != ""):
+		return fmt.Sprintf("too few events are %v, gain %v, useless %v, prediction %q: %s", j.GetFew(), v.GetGain(), v.GetUseless(), v.GetPrediction(), v.GetReason())
 	}
 	return ""
 }

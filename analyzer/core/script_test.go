@@ -267,8 +267,8 @@ func (s *script) words(d *datadriven.TestData, key, def string) []string {
 // changed reports whether something is in force that a scope is to judge.
 func (s *script) changed(scope string) bool {
 	for _, p := range s.core.Proposals() {
-		for _, ch := range p.Changes {
-			if p.Scope == scope && ch.Outcome == attunev1.Outcome_OUTCOME_APPLIED {
+		for _, ch := range p.GetChanges() {
+			if p.GetScope() == scope && ch.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED {
 				return true
 			}
 		}
@@ -354,7 +354,7 @@ func describe(cmd Command) string {
 		if !slices.Contains(RecordKinds(), c.Kind) {
 			return fmt.Sprintf("record of a kind that is none: %s", c.Kind)
 		}
-		return fmt.Sprintf("record %s %s/%s %q", c.Kind, c.Proposal.Tunlet, c.Proposal.ID, c.Reason)
+		return fmt.Sprintf("record %s %s/%s %q", c.Kind, c.Proposal.GetTunlet(), c.Proposal.GetId(), c.Reason)
 	}
 	return fmt.Sprintf("%T", cmd)
 }
@@ -371,14 +371,16 @@ func (s *script) held() string {
 func (s *script) proposals() string { return render(s.core.Proposals()) }
 
 // render prints proposals and their changes.
-func render(views []ProposalView) string {
+func render(views []*attunev1.RecordedProposal) string {
 	var out strings.Builder
 	for _, p := range views {
-		fmt.Fprintf(&out, "%s/%s %s advice=%s times=%d: %s\n", p.Tunlet, p.ID, p.State, p.AdviceID, p.Times, p.Reason)
-		for _, ch := range p.Changes {
-			fmt.Fprintf(&out, "  %s %s@%d %s applied=%v undone=%v", ch.ID, ch.Knob, ch.Process, ch.Outcome, ch.AppliedAt, ch.UndoneAt)
-			if old := ch.Result.GetOldValue(); old != nil {
-				fmt.Fprintf(&out, " old=%d: %s", old.GetInteger(), ch.Result.GetReason())
+		fmt.Fprintf(&out, "%s/%s %s advice=%s times=%d: %s\n", p.GetTunlet(), p.GetId(), p.GetState(), p.GetAdvice(), p.GetTimes(), p.GetReason())
+		for _, ch := range p.GetChanges() {
+			spec := ch.GetSpec()
+			fmt.Fprintf(&out, "  %s %s@%d %s applied=%v undone=%v", spec.GetId(), spec.GetKnob(), spec.GetProcess(), ch.GetOutcome(),
+				time.Duration(ch.GetAppliedNanos()), time.Duration(ch.GetUndoneNanos()))
+			if old := ch.GetResult().GetOldValue(); old != nil {
+				fmt.Fprintf(&out, " old=%d: %s", old.GetInteger(), ch.GetResult().GetReason())
 			}
 			out.WriteByte('\n')
 		}

@@ -54,17 +54,17 @@ func (b *bag) run(of application, seed uint64) (kept int) {
 }
 
 // count notes how things stand after a tick, and returns how many changes stay.
-func (b *bag) count(views []ProposalView) (kept int) {
+func (b *bag) count(views []*attunev1.RecordedProposal) (kept int) {
 	for _, a := range b.processes {
 		if a.changed {
 			b.windows++
 		}
 	}
 	for _, v := range views {
-		switch v.State {
-		case StateKept:
+		switch v.GetState() {
+		case "kept":
 			kept++
-		case StateApplying, StateJudging, StateAsking, StateTurning, StateUndoing:
+		case "applying", "judging", "undoing":
 			b.trying++
 		}
 	}
@@ -150,7 +150,7 @@ func TestManyScopes(t *testing.T) {
 	p := proposalOf("p1", "k", 2)
 	p.Scope, p.Changes[0].Process = "p1", 1
 	c.Step(now, Propose{Tunlet: "t", Proposal: p})
-	if v := c.Proposals()[0]; v.State != StateApplying {
-		t.Errorf("the proposal is %v, want applying at once: %s", v.State, v.Reason)
+	if v := c.Proposals()[0]; v.GetState() != "applying" {
+		t.Errorf("the proposal is %v, want applying at once: %s", v.GetState(), v.GetReason())
 	}
 }

@@ -165,7 +165,7 @@ type application struct {
 type outcome struct {
 	kept, undone bool
 	useless      bool // undone, and found to gain nothing
-	last         ProposalView
+	last         *attunev1.RecordedProposal
 	decided      time.Duration // since the proposal; 0: never
 }
 
@@ -263,10 +263,10 @@ func (a *application) run(seed uint64) outcome {
 			continue
 		}
 		v := views[0]
-		o.last, o.useless = v, v.Useless
-		o.kept, o.undone = (o.kept || v.State == StateKept) && v.State != StateUndone, v.State == StateUndone
-		if o.decided == 0 && v.DoneAt > 0 {
-			o.decided = v.DoneAt - proposed
+		o.last, o.useless = v, v.GetUseless()
+		o.kept, o.undone = (o.kept || v.GetState() == "kept") && v.GetState() != "undone", v.GetState() == "undone"
+		if o.decided == 0 && (o.kept || o.undone) {
+			o.decided = now - proposed
 		}
 		if o.undone {
 			break

@@ -92,7 +92,7 @@ func (t *transcript) send(p *proposal, req *attunev1.ProposalChangedRequest) {
 
 // refusal is a proposal that was refused when it came, however often.
 type refusal struct {
-	view    ProposalView
+	view    *attunev1.RecordedProposal
 	touched bool // it is among those that views.changed will return
 }
 
@@ -136,14 +136,14 @@ func (v *views) forget(p *proposal) {
 
 // changed returns what may not be as it was at the last call, and the numbers of the
 // proposals that have been forgotten since.
-func (v *views) changed() (changed []ProposalView, forgotten []uint64) {
+func (v *views) changed() (changed []*attunev1.RecordedProposal, forgotten []uint64) {
 	for _, p := range v.unseen {
 		p.touched = false
 		changed = append(changed, p.view())
 	}
 	for _, r := range v.unseenRefusals {
 		r.touched = false
-		changed = append(changed, r.view)
+		changed = append(changed, proto.CloneOf(r.view)) // which counts on
 	}
 	forgotten = v.forgotten
 	v.unseen, v.unseenRefusals, v.forgotten = v.unseen[:0], v.unseenRefusals[:0], nil

@@ -56,8 +56,8 @@ func TestUseless(t *testing.T) {
 			s := tried(0)
 			tt.run(s)
 			v := s.core.Proposals()[0]
-			if v.State != StateUndone || v.Judgement == nil || v.Useless != tt.want {
-				t.Errorf("%v, judged %v, useless: %v, want %v", v.State, v.Judgement != nil, v.Useless, tt.want)
+			if v.GetState() != "undone" || v.GetJudgement() == nil || v.GetUseless() != tt.want {
+				t.Errorf("%v, judged %v, useless: %v, want %v", v.GetState(), v.GetJudgement() != nil, v.GetUseless(), tt.want)
 			}
 		})
 	}
@@ -84,8 +84,8 @@ func TestBrokenOffAgain(t *testing.T) {
 			}
 			s.answered(tt.event, 0)
 			v := s.core.Proposals()[0]
-			if v.State != tt.want || v.Judgement.Gain < 2 || v.Useless {
-				t.Errorf("%v, gain %v, useless: %v", v.State, v.Judgement.Gain, v.Useless)
+			if v.GetState() != tt.want.String() || v.GetJudgement().GetGain() < 2 || v.GetUseless() {
+				t.Errorf("%v, gain %v, useless: %v", v.GetState(), v.GetJudgement().GetGain(), v.GetUseless())
 			}
 			if len(s.core.restraints.tries)+len(s.core.restraints.rests) > 0 {
 				t.Error("it counts as a try without success")
@@ -95,10 +95,9 @@ func TestBrokenOffAgain(t *testing.T) {
 }
 
 // Proposals returns all remembered proposals in the order in which they ended,
-// then the active ones. The views hold copies, but share protobuf messages
-// that nobody modifies any more.
-func (c *Core) Proposals() []ProposalView {
-	var out []ProposalView
+// then the active ones.
+func (c *Core) Proposals() []*attunev1.RecordedProposal {
+	var out []*attunev1.RecordedProposal
 	for _, p := range c.archive.finished {
 		out = append(out, p.view())
 	}
@@ -110,11 +109,11 @@ func (c *Core) Proposals() []ProposalView {
 
 // Refusals returns the proposals refused on arrival, at most maxRefusals, in
 // the order in which they came first.
-func (c *Core) Refusals() []ProposalView {
-	var out []ProposalView
+func (c *Core) Refusals() []*attunev1.RecordedProposal {
+	var out []*attunev1.RecordedProposal
 	for _, r := range c.refusals.said {
 		out = append(out, r.view)
 	}
-	slices.SortFunc(out, func(a, b ProposalView) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(out, func(a, b *attunev1.RecordedProposal) int { return cmp.Compare(a.GetNumber(), b.GetNumber()) })
 	return out
 }

@@ -213,8 +213,8 @@ func (d *decider) closeAnswered() {
 // emitProposals tells how proposals stand, where that has changed since it did last.
 func (d *decider) emitProposals() {
 	changed, forgotten := d.core.Changed()
-	for _, v := range changed {
-		d.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Proposal{Proposal: proposalOf(v)}})
+	for _, p := range changed {
+		d.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Proposal{Proposal: p}})
 	}
 	if n := d.core.Forgotten(); n != d.forgotten {
 		d.forgotten = n

@@ -128,35 +128,12 @@ func (t *teller) emitCommand(cmd core.Command) {
 		}})
 	case core.Record:
 		t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Decision{Decision: &attunev1.RecordedDecision{
-			Kind: cmd.Kind, Tunlet: cmd.Proposal.Tunlet, ProposalId: cmd.Proposal.ID, Reason: cmd.Reason,
-			Proposal: proposalOf(cmd.Proposal),
+			Kind: cmd.Kind, Tunlet: cmd.Proposal.GetTunlet(), ProposalId: cmd.Proposal.GetId(), Reason: cmd.Reason,
+			Proposal: cmd.Proposal,
 		}}})
 	}
 }
 
 func (t *teller) emitRequest(r *attunev1.RecordedRequest) {
 	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Request{Request: r}})
-}
-
-// proposalOf returns a proposal as the sinks get it.
-func proposalOf(v core.ProposalView) *attunev1.RecordedProposal {
-	out := &attunev1.RecordedProposal{
-		Number: v.Number, Tunlet: v.Tunlet, Id: v.ID, Advice: v.AdviceID, Scope: v.Scope, Why: v.Why,
-		PredictedGain: v.PredictedGain, Confidence: v.Confidence, State: v.State.String(), Reason: v.Reason,
-		ProposedNanos: int64(v.ProposedAt), Times: uint32(v.Times), Prediction: string(v.Prediction),
-		Useless: v.Useless, Canary: v.Canary, Gain: v.Gain,
-	}
-	if j := v.Judgement; j != nil {
-		out.Judgement = &attunev1.RecordedJudgement{
-			Before: j.Before.Proto(), After: j.After.Proto(), Gain: j.Gain, P: j.P, Turns: uint32(j.Turns),
-			Low: j.Low, High: j.High, Events: uint32(j.Events), Windows: uint32(j.Windows), Few: j.Few,
-		}
-	}
-	for _, ch := range v.Changes {
-		out.Changes = append(out.Changes, &attunev1.RecordedChange{
-			Spec: ch.Spec, Action: ch.Action, Outcome: ch.Outcome, Result: ch.Result,
-			AppliedNanos: int64(ch.AppliedAt), UndoneNanos: int64(ch.UndoneAt),
-		})
-	}
-	return out
 }
