@@ -81,8 +81,8 @@ func (o observer) TunletAsleep(info *attunev1.DescribeResponse, wake func()) {
 	o.session.TunletAsleep(info, wake)
 }
 func (o observer) TunletReady(t *tunlethost.Tunlet) { o.session.TunletReady(t) }
-func (o observer) TunletGone(name, reason string, final bool) {
-	o.session.TunletGone(name, reason, final)
+func (o observer) TunletGone(name, reason string) {
+	o.session.TunletGone(name, reason)
 }
 
 // Measured takes a value of the owner's objective (Config.Objective) over an interval that

@@ -24,8 +24,6 @@ type TunletGone struct {
 	Tunlet string
 	// Reason says why, for people.
 	Reason string
-	// Final is set if it will not be started again.
-	Final bool
 }
 
 // ProcessStarted tells of a process that came under control.

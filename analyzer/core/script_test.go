@@ -86,7 +86,7 @@ func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
 	case "tunlet":
 		return TunletReady{Info: s.describe(t, d)}
 	case "gone":
-		return TunletGone{Tunlet: tunlet, Reason: reason, Final: d.HasArg("final")}
+		return TunletGone{Tunlet: tunlet, Reason: reason}
 	case "process":
 		return ProcessStarted{Process: s.number(t, d, "process", 1), Executable: s.text(t, d, "exe", "/bin/app"), Program: s.text(t, d, "program", "")}
 	case "end":

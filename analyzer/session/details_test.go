@@ -97,7 +97,7 @@ func TestDetailsEnd(t *testing.T) {
 	r.wants("b", 1, threadKind)
 	r.wants("b", 3, threadKind)
 	r.tick()
-	r.session.TunletGone("b", "it crashed", true)
+	r.session.TunletGone("b", "it crashed")
 	r.report()
 	r.tick()
 	first.wantAsked(t, "a tunlet is gone", 3, asked{7: {socketKind}})

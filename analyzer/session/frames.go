@@ -92,7 +92,7 @@ func (t *teller) emitEvent(ev core.Event) {
 		}})
 	case core.TunletGone:
 		t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_TunletEnd{
-			TunletEnd: &attunev1.RecordedTunletEnd{Tunlet: ev.Tunlet, Reason: ev.Reason, Final: ev.Final},
+			TunletEnd: &attunev1.RecordedTunletEnd{Tunlet: ev.Tunlet, Reason: ev.Reason},
 		}})
 	case core.Measured:
 		t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Measured{

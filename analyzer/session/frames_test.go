@@ -89,7 +89,7 @@ func TestRecording(t *testing.T) {
 	}}}}})
 	publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: 7}}})
 	r.settle("a") // nothing that waits for it is lost
-	r.session.TunletGone("a", "test", true)
+	r.session.TunletGone("a", "test")
 	r.report()
 	want := []string{
 		"Header", "Controller", "Process", "ProcessStarted 1", "Tunlet", "Reaction", "Point", "Asked", "PointStatus 1 in 1",

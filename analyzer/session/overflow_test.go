@@ -40,7 +40,7 @@ func TestSlowTunletLosesData(t *testing.T) {
 		t.Errorf("killed because %q", got)
 	}
 	defer close(a.block)
-	r.session.TunletGone("a", "killed", true)
+	r.session.TunletGone("a", "killed")
 	if after := r.report(); after.Events.Lost.Tunlet != batches { // what waited for it is lost, too
 		t.Errorf("lost %d of %d, before the tunlet's end %d", after.Events.Lost.Tunlet, batches, rep.Events.Lost.Tunlet)
 	}

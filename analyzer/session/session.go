@@ -130,13 +130,13 @@ func (s *Session) TunletReady(tn Tunlet) {
 }
 
 // TunletGone tells that a tunlet's process has ended, or that one which was
-// asleep cannot be started. final is set if it will not be started again.
-func (s *Session) TunletGone(name, reason string, final bool) {
-	s.post(func() { s.tunlets.remove(name, reason, final) })
+// asleep cannot be started.
+func (s *Session) TunletGone(name, reason string) {
+	s.post(func() { s.tunlets.remove(name, reason) })
 }
 
 // TunletAsleep tells of a tunlet that need not run before one of the conditions
-// in its description holds. wake then starts it: TunletReady follows, or a final
+// in its description holds. wake then starts it: TunletReady follows, or
 // TunletGone. It must not wait.
 func (s *Session) TunletAsleep(info *attunev1.DescribeResponse, wake func()) {
 	s.post(func() { s.sleepers.add(info, wake) })

@@ -57,8 +57,8 @@ func TestPointsAreShared(t *testing.T) {
 	if got := [2]int{recordsOf(a), recordsOf(b)}; got != [2]int{3, 4} {
 		t.Errorf("records delivered %v, want 3 to a, 4 to b", got)
 	}
-	r.session.TunletGone("a", "test", true)
-	r.session.TunletGone("b", "test", true)
+	r.session.TunletGone("a", "test")
+	r.session.TunletGone("b", "test")
 	rep := r.report()
 	r.tick()
 	if got := first.indexes(); len(got) > 0 {

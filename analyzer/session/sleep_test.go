@@ -118,7 +118,7 @@ func TestWakingIsBounded(t *testing.T) {
 	if len(got) != maxWaking || got[len(got)-1] != fmt.Sprintf("1@%d", (rounds-1)*100) {
 		t.Errorf("%d samples, the last %s", len(got), got[len(got)-1])
 	}
-	r.session.TunletGone("b", "it cannot be started", true)
+	r.session.TunletGone("b", "it cannot be started")
 	r.report()
 	if n := len(r.session.sleepers.waking); n != 0 {
 		t.Errorf("samples of %d tunlets are kept for nobody", n)

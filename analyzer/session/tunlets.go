@@ -84,7 +84,7 @@ func (ts *tunlets) add(tn Tunlet) {
 }
 
 // remove drops a tunlet and what it asked for.
-func (ts *tunlets) remove(name, reason string, final bool) {
+func (ts *tunlets) remove(name, reason string) {
 	t := ts.running[name]
 	if t == nil {
 		ts.sleepers.leave(name)
@@ -95,7 +95,7 @@ func (ts *tunlets) remove(name, reason string, final bool) {
 	ts.losses.add(name, t.lost())
 	ts.points.releaseAll(&t.holder)
 	ts.wants.leave(t)
-	ts.decider.step(core.TunletGone{Tunlet: name, Reason: reason, Final: final})
+	ts.decider.step(core.TunletGone{Tunlet: name, Reason: reason})
 }
 
 // stop ends the workers.

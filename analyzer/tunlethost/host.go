@@ -16,13 +16,13 @@ import (
 type Observer interface {
 	// TunletAsleep tells of a tunlet that is not started before wake is called,
 	// which does not wait: as soon as one of the conditions in its description
-	// holds. TunletReady follows then, or a final TunletGone.
+	// holds. TunletReady follows then, or TunletGone.
 	TunletAsleep(info *attunev1.DescribeResponse, wake func())
 	// TunletReady hands over a tunlet that answers calls.
 	TunletReady(t *Tunlet)
 	// TunletGone tells that a tunlet handed over has ended, or that one which was
-	// asleep cannot be started. final is set if it will not come back.
-	TunletGone(name, reason string, final bool)
+	// asleep cannot be started.
+	TunletGone(name, reason string)
 }
 
 // The states of a tunlet.

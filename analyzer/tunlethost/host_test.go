@@ -49,10 +49,7 @@ type sleeper struct {
 	wake func()
 }
 
-type goneEvent struct {
-	name, reason string
-	final        bool
-}
+type goneEvent struct{ name, reason string }
 
 func newObserver() *observer {
 	return &observer{asleep: make(chan sleeper, 100), ready: make(chan *Tunlet, 100), gone: make(chan goneEvent, 100)}
@@ -62,8 +59,8 @@ func (o *observer) TunletAsleep(info *attunev1.DescribeResponse, wake func()) {
 	o.asleep <- sleeper{info, wake}
 }
 func (o *observer) TunletReady(t *Tunlet) { o.ready <- t }
-func (o *observer) TunletGone(name, reason string, final bool) {
-	o.gone <- goneEvent{name, reason, final}
+func (o *observer) TunletGone(name, reason string) {
+	o.gone <- goneEvent{name, reason}
 }
 
 func receive[T any](t *testing.T, from <-chan T) T {
@@ -104,7 +101,7 @@ func TestRunAndStop(t *testing.T) {
 		t.Error(err)
 	}
 	h.Stop()
-	if g := receive(t, o.gone); !g.final || g.name != "good" {
+	if g := receive(t, o.gone); g.name != "good" {
 		t.Errorf("gone %+v", g)
 	}
 	if cost := h.Cost(); cost.CPU <= 0 || cost.PeakRSS == 0 {
@@ -216,9 +213,9 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Stop()
-	for i := range 3 {
+	for range 3 {
 		receive(t, o.ready).Kill("a call took too long")
-		want := goneEvent{name: "good", reason: "a call took too long", final: i == 2}
+		want := goneEvent{name: "good", reason: "a call took too long"}
 		if g := receive(t, o.gone); g != want {
 			t.Errorf("gone %+v, want %+v", g, want)
 		}

@@ -19,9 +19,7 @@ func (h *Host) supervise(ctx context.Context, s *starter, st *Status) {
 	var past ends
 	for {
 		began := time.Now()
-		err := h.runOnce(ctx, s, st, func(reason error) bool {
-			return ctx.Err() != nil || past.with(reason, time.Since(began)).failures >= h.opts.maxFailures
-		})
+		err := h.runOnce(ctx, s, st)
 		if errors.Is(err, errAsleep) {
 			return // what is known of it is somebody else's by now
 		}
@@ -32,7 +30,7 @@ func (h *Host) supervise(ctx context.Context, s *starter, st *Status) {
 		past = past.with(err, time.Since(began))
 		if !h.again(ctx, st, s.log, past, err) {
 			if s.awaited && ctx.Err() == nil {
-				h.observer.TunletGone(s.Name, err.Error(), true)
+				h.observer.TunletGone(s.Name, err.Error())
 			}
 			return
 		}
@@ -97,8 +95,8 @@ func (h *Host) again(ctx context.Context, st *Status, log *slog.Logger, past end
 }
 
 // runOnce starts a tunlet when it is of use and returns when it has ended, with
-// the reason. last tells for that reason whether it will not be started again.
-func (h *Host) runOnce(ctx context.Context, s *starter, st *Status, last func(reason error) bool) error {
+// the reason.
+func (h *Host) runOnce(ctx context.Context, s *starter, st *Status) error {
 	t, err := h.rise(ctx, s, st)
 	if err != nil {
 		return err
@@ -112,7 +110,7 @@ func (h *Host) runOnce(ctx context.Context, s *starter, st *Status, last func(re
 	reason := t.life.ended()
 	u, _ := t.life.measure()
 	h.set(st, func() { st.PeakRSS = max(st.PeakRSS, u.peak) })
-	h.observer.TunletGone(s.Name, reason.Error(), over != nil || last(reason))
+	h.observer.TunletGone(s.Name, reason.Error())
 	return cmp.Or(over, reason)
 }
 

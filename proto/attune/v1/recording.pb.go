@@ -937,9 +937,7 @@ type RecordedTunletEnd struct {
 	// Its name.
 	Tunlet string `protobuf:"bytes,1,opt,name=tunlet,proto3" json:"tunlet,omitempty"`
 	// Why.
-	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// It did not come back.
-	Final         bool `protobuf:"varint,3,opt,name=final,proto3" json:"final,omitempty"`
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -986,13 +984,6 @@ func (x *RecordedTunletEnd) GetReason() string {
 		return x.Reason
 	}
 	return ""
-}
-
-func (x *RecordedTunletEnd) GetFinal() bool {
-	if x != nil {
-		return x.Final
-	}
-	return false
 }
 
 // RecordedReaction is what a tunlet wanted.
@@ -3068,11 +3059,10 @@ const file_attune_v1_recording_proto_rawDesc = "" +
 	"\x05value\x18\x01 \x01(\x01R\x05value\x12\x1b\n" +
 	"\tend_nanos\x18\x02 \x01(\x03R\bendNanos\"A\n" +
 	"\x0eRecordedTunlet\x12/\n" +
-	"\x04info\x18\x01 \x01(\v2\x1b.attune.v1.DescribeResponseR\x04info\"Y\n" +
+	"\x04info\x18\x01 \x01(\v2\x1b.attune.v1.DescribeResponseR\x04info\"P\n" +
 	"\x11RecordedTunletEnd\x12\x16\n" +
 	"\x06tunlet\x18\x01 \x01(\tR\x06tunlet\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05final\x18\x03 \x01(\bR\x05final\"[\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reasonJ\x04\b\x03\x10\x04R\x05final\"[\n" +
 	"\x10RecordedReaction\x12\x16\n" +
 	"\x06tunlet\x18\x01 \x01(\tR\x06tunlet\x12/\n" +
 	"\breaction\x18\x02 \x01(\v2\x13.attune.v1.ReactionR\breaction\"\x8b\x01\n" +
