@@ -11,12 +11,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// adviser is a tunlet that runs, as the core addresses it.
-type adviser interface {
-	evaluate(*attunev1.EvaluateRequest)
-	proposalChanged(*attunev1.ProposalChangedRequest)
-}
-
 // decider has the core decide, carries out what it commands, and sees to it that each
 // request gets all its answers. It belongs to the loop.
 type decider struct {
@@ -26,7 +20,7 @@ type decider struct {
 	processes *processes
 	lease     time.Duration
 	hurry     func()
-	adviser   func(tunlet string) adviser // nil: it does not run
+	running   func(tunlet string) *tunlet // nil: it does not run
 
 	events    []core.Event // to be stepped
 	stepping  bool
@@ -93,13 +87,13 @@ func (d *decider) execute(cmd core.Command) {
 	case core.Undo:
 		d.undo(cmd)
 	case core.AskEvaluate:
-		if t := d.adviser(cmd.Tunlet); t != nil {
+		if t := d.running(cmd.Tunlet); t != nil {
 			t.evaluate(cmd.Request)
 		} else { // without a tunlet there is no verdict
 			d.step(core.Verdict{Tunlet: cmd.Tunlet, Proposal: cmd.Request.GetProposalId()})
 		}
 	case core.Notify:
-		if t := d.adviser(cmd.Tunlet); t != nil {
+		if t := d.running(cmd.Tunlet); t != nil {
 			t.proposalChanged(cmd.Request)
 		}
 	}

@@ -112,7 +112,7 @@ func (s *Session) wireWants(objective string) {
 func (s *Session) wireDecisions(cfg Config) {
 	s.decider = &decider{
 		clock: s.clock, teller: s.teller, core: core.New(cfg.Core), processes: s.processes, lease: cfg.Lease,
-		hurry: s.pace.hurry, adviser: func(name string) adviser { return s.tunlets.adviser(name) },
+		hurry: s.pace.hurry, running: func(name string) *tunlet { return s.tunlets.running[name] },
 		requests: map[string]*request{},
 	}
 	s.inheritance = &inheritance{

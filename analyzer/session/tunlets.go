@@ -105,14 +105,6 @@ func (ts *tunlets) stop() {
 	}
 }
 
-// adviser is a tunlet for the core; nil: it does not run.
-func (ts *tunlets) adviser(name string) adviser {
-	if t := ts.running[name]; t != nil {
-		return t
-	}
-	return nil
-}
-
 // lost is how much a tunlet did not get, since it was started last.
 func (ts *tunlets) lost(name string) uint64 {
 	if t := ts.running[name]; t != nil {
