@@ -346,7 +346,7 @@ func (r *rig) settle(names ...string) {
 		r.session.post(func() {
 			r.session.tunlets.running[name].worker.Push(calls.Call{
 				Method: "test", Do: func(context.Context) (*attunev1.Reaction, error) { return nil, nil },
-				Done: func(error) { r.session.post(func() { close(answered) }) },
+				Done: func() { r.session.post(func() { close(answered) }) },
 			})
 		})
 		select {

@@ -159,7 +159,7 @@ func (t *tunlet) evaluate(req *attunev1.EvaluateRequest) {
 			verdict.Verdict, verdict.Reason = resp.GetVerdict(), resp.GetReason()
 			return nil, err
 		},
-		Done: func(error) { t.post(func() { t.judge(verdict) }) },
+		Done: func() { t.post(func() { t.judge(verdict) }) },
 	})
 }
 
@@ -207,7 +207,7 @@ func (t *tunlet) tick(now int64) {
 	t.worker.Push(calls.Call{
 		Method: "Tick",
 		Do:     reaction(t.service.Tick, &attunev1.TickRequest{UnixNano: now}),
-		Done:   func(error) { t.post(func() { t.tickQueued = false }) },
+		Done:   func() { t.post(func() { t.tickQueued = false }) },
 	})
 }
 
@@ -228,7 +228,7 @@ func (t *tunlet) applicationEnded(now int64) {
 			_, err := t.service.ApplicationEnded(ctx, &attunev1.ApplicationEndedRequest{UnixNano: now})
 			return nil, err
 		},
-		Done: func(error) {
+		Done: func() {
 			lost := t.worker.Lost()
 			t.post(func() { t.toldEnd, t.lostByEnd = true, lost })
 		},

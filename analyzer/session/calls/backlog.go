@@ -28,7 +28,7 @@ type Call struct {
 	// is behind sends those of several calls in one.
 	Records *attunev1.HandleEventsRequest
 	Do      func(context.Context) (*attunev1.Reaction, error)
-	Done    func(error) // nil, or told how the call went, in the worker
+	Done    func() // nil, or called after the call, in the worker
 }
 
 // backlog are the calls that wait for one tunlet. It is no queue of package queue:

@@ -14,10 +14,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// errAbsent stands for the answer of a tunlet that is known not to have a
-// method.
-var errAbsent = status.Error(codes.Unimplemented, "not implemented by the tunlet")
-
 // Config is how a worker calls, and whom it tells. The functions are called in Run,
 // but MaxNews in Push, and Hung there as well.
 type Config struct {
@@ -100,11 +96,11 @@ func (w *Worker) rested() bool {
 // make makes one call. A tunlet that does not answer in time is hung; one that
 // does not implement the method is not interested.
 func (w *Worker) make(c Call) {
+	if c.Done != nil {
+		defer c.Done()
+	}
 	if w.absent[c.Method] {
 		w.settle(true)
-		if c.Done != nil {
-			c.Done(errAbsent)
-		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Timeout)
@@ -125,9 +121,6 @@ func (w *Worker) make(c Call) {
 		w.cfg.Hung("no answer to " + c.Method + " within " + w.cfg.Timeout.String())
 	case code != codes.Unavailable && code != codes.Canceled:
 		w.cfg.Failed(c.Method, err)
-	}
-	if c.Done != nil {
-		c.Done(err)
 	}
 }
 
