@@ -38,17 +38,17 @@ func (a *applier) tryApply(p *proposal) {
 	if p.awaits {
 		return
 	}
+	o := a.judge.objective(p)
 	if a.line.blocks(p) {
 		p.readyAt = 0
-		if a.now >= max(p.proposedAt, p.aheadUntil)+a.judge.own.stretch(a.queueWait) {
-			a.ends.conclude(p, StateRefused, fmt.Sprintf("other changes were under judgement for %v", a.judge.own.stretch(a.queueWait)))
+		if wait := o.Stretch(a.queueWait); a.now >= max(p.proposedAt, p.aheadUntil)+wait {
+			a.ends.conclude(p, StateRefused, fmt.Sprintf("other changes were under judgement for %v", wait))
 		}
 		return
 	}
 	if p.readyAt == 0 {
 		p.readyAt = max(a.now, 1)
 	}
-	o := a.judge.objective(p)
 	switch n := p.trial.Prepare(o, a.now, a.processes.quiet(p)); {
 	case n >= trial.MinSamples:
 		a.apply(p)

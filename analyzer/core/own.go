@@ -49,15 +49,6 @@ func (own *ownObjective) pace() float64 {
 	return min(slowestPace, max(1, float64(own.history.UsualLength())/float64(usualPace)))
 }
 
-// stretch returns how long something takes by the pace of the objective that usually
-// takes d.
-func (own *ownObjective) stretch(d time.Duration) time.Duration {
-	if own == nil {
-		return d
-	}
-	return time.Duration(float64(d) * own.pace())
-}
-
 // silence is how long a change waits for a first value: of a tunlet's objective for as
 // long as a baseline goes back, since a crowded machine may deliver late what it measures.
 func (own *ownObjective) silence(apart bool) time.Duration {

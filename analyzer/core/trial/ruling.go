@@ -29,14 +29,14 @@ type Objective struct {
 
 // Timeout bounds the time without a ruling, of a turn and of the comparison of before and
 // after.
-func (o Objective) Timeout() time.Duration { return o.stretch(judgeTimeout) }
+func (o Objective) Timeout() time.Duration { return o.Stretch(judgeTimeout) }
 
 // BaselineWait bounds the wait for enough samples before a change; after it the change is
 // tried with a weak baseline, and marked so.
-func (o Objective) BaselineWait() time.Duration { return o.stretch(baselineWait) }
+func (o Objective) BaselineWait() time.Duration { return o.Stretch(baselineWait) }
 
-// stretch returns how long something takes by the objective's pace that usually takes d.
-func (o Objective) stretch(d time.Duration) time.Duration {
+// Stretch returns how long something takes by the objective's pace that usually takes d.
+func (o Objective) Stretch(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * max(1, o.Pace))
 }
 

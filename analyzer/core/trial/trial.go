@@ -54,7 +54,7 @@ func (t *Trial) Prepare(o Objective, now, quietFrom time.Duration) int {
 // ones, not too old, and none from before it was quiet.
 func (t *Trial) baseline(o Objective, until time.Duration) []point {
 	samples, window := baselineSize(o.Apart)
-	return o.before(max(t.quietFrom, until-o.stretch(window)), until, samples)
+	return o.before(max(t.quietFrom, until-o.Stretch(window)), until, samples)
 }
 
 // Begin fixes the baseline of a change whose parts took effect from first to last,

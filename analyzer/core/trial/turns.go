@@ -59,7 +59,7 @@ type pair struct {
 // newTurns goes on in turns after a first turn that begins with the change in force
 // and has seen points. before is from before the change; kept and judged as in turns.
 func newTurns(now time.Duration, before, points []point, kept bool, judged *Judgement, o Objective) *turns {
-	t := &turns{on: true, began: now, deadline: now + o.stretch(turnsTimeout), kept: kept, judged: judged}
+	t := &turns{on: true, began: now, deadline: now + o.Stretch(turnsTimeout), kept: kept, judged: judged}
 	gap := burst(points)
 	if moved(before) {
 		gap = burst(slices.Concat(before, points))

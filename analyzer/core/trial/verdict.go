@@ -110,7 +110,7 @@ func (t *Trial) Watched() bool { return len(t.before) >= minWatched }
 // pause, in which the tunlet did not measure: the window begins behind it.
 func (t *Trial) Watch(o Objective, now time.Duration) Ruling {
 	window := o.since(t.watchFrom)
-	if n := len(window); n > 0 && window[n-1].at-window[n-1].from > o.stretch(watchWindow) {
+	if n := len(window); n > 0 && window[n-1].at-window[n-1].from > o.Stretch(watchWindow) {
 		t.watchFrom = window[n-1].at
 		return Ruling{}
 	}
