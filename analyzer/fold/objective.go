@@ -24,7 +24,7 @@ func comparison(p *attunev1.RecordedProposal, o *attunev1.Objective, own bool) *
 		out.Events, out.Windows, out.TooFew = int(j.GetEvents()), int(j.GetWindows()), j.GetFew()
 	}
 	if j.GetBefore().GetSamples() > 0 && j.GetAfter().GetSamples() > 0 && !j.GetFew() {
-		out.P, out.Gain = finite(j.GetP()), finite(j.GetGain())
+		out.P, out.Gain = report.Finite(j.GetP()), report.Finite(j.GetGain())
 		out.GainLow, out.GainHigh = within(j)
 	}
 	return out
@@ -35,25 +35,17 @@ func within(j *attunev1.RecordedJudgement) (low, high *float64) {
 	if j.GetLow() == 0 && j.GetHigh() > math.MaxFloat64 {
 		return nil, nil
 	}
-	return finite(j.GetLow()), finite(j.GetHigh())
+	return report.Finite(j.GetLow()), report.Finite(j.GetHigh())
 }
 
 // estimate returns an estimate as the report has it; of one that is no number, nothing is known.
 func estimate(e *attunev1.Estimate) report.Estimate {
-	if finite(e.GetMedian()) == nil {
+	if report.Finite(e.GetMedian()) == nil {
 		return report.Estimate{}
 	}
 	out := report.Estimate{Median: e.GetMedian(), Samples: int(e.GetSamples())}
-	if low, high := finite(e.GetLow()), finite(e.GetHigh()); low != nil && high != nil {
+	if low, high := report.Finite(e.GetLow()), report.Finite(e.GetHigh()); low != nil && high != nil {
 		out.Low, out.High = low, high
 	}
 	return out
-}
-
-// finite returns nil for a number that JSON has no word for.
-func finite(v float64) *float64 {
-	if math.IsInf(v, 0) || math.IsNaN(v) {
-		return nil
-	}
-	return &v
 }

@@ -48,7 +48,7 @@ func (o *owned) report() *report.OwnObjective {
 		mean = o.sum / o.seconds
 	}
 	if o.values > 0 {
-		out.Mean, out.Latest = finite(mean), finite(o.latest)
+		out.Mean, out.Latest = report.Finite(mean), report.Finite(o.latest)
 	}
 	return out
 }

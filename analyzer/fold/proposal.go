@@ -203,7 +203,7 @@ func (p *proposal) state() report.ProposalState {
 		}
 	}
 	out.Processes = len(processes)
-	if gain := finite(p.GetJudgement().GetGain()); gain != nil && !p.GetJudgement().GetFew() {
+	if gain := report.Finite(p.GetJudgement().GetGain()); gain != nil && !p.GetJudgement().GetFew() {
 		out.Gain = *gain
 	}
 	return out

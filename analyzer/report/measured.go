@@ -152,13 +152,13 @@ func NewDistribution(name, unit string, s *hits.Sum) *Distribution {
 // NewRealDistribution returns what is known of floating point numbers.
 func NewRealDistribution(name string, count uint64, sum, least, greatest float64) *Distribution {
 	return &Distribution{
-		Name: name, Count: count, Mean: finite(sum / float64(count)),
+		Name: name, Count: count, Mean: Finite(sum / float64(count)),
 		Sum: realValue(sum), Least: realValue(least), Greatest: realValue(greatest),
 	}
 }
 
-// finite is nil for what JSON has no word for.
-func finite(v float64) *float64 {
+// Finite returns nil for a number that JSON has no word for.
+func Finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
 	}
