@@ -79,16 +79,6 @@ func mayRegister(who *attunev1.Principal, r *attunev1.Registration) error {
 	return status.Errorf(codes.PermissionDenied, "%s, of role %s, may register jobs that were handed over to it, and nothing else", who.GetName(), pki.RoleName(who.GetRole()))
 }
 
-// ownMismatches returns those of processes of theirs.
-func ownMismatches(who *attunev1.Principal, all []*attunev1.Mismatch) (own []*attunev1.Mismatch) {
-	for _, m := range all {
-		if authn.Reaches(who, m.GetUid()) {
-			own = append(own, m)
-		}
-	}
-	return own
-}
-
 // mayMean says whether somebody may register for the users that are meant. A
 // user's registration never reaches others, whoever it names.
 func mayMean(who *attunev1.Principal, r *attunev1.Registration) error {

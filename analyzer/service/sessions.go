@@ -206,7 +206,9 @@ func (s *sessions) LocateProcesses(ctx context.Context, q *attunev1.LocateProces
 		n.Processes = slices.DeleteFunc(n.GetProcesses(), func(p *attunev1.LocatedProcess) bool {
 			return !authn.Reaches(who, p.GetProcess().GetUid())
 		})
-		n.Mismatches = ownMismatches(who, n.GetMismatches())
+		n.Mismatches = slices.DeleteFunc(n.GetMismatches(), func(m *attunev1.Mismatch) bool {
+			return !authn.Reaches(who, m.GetUid())
+		})
 	}
 	return &attunev1.LocateProcessesResponse{Nodes: nodes, Silent: silent}, nil
 }
