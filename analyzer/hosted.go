@@ -32,17 +32,13 @@ type hosted struct {
 func (h *hosted) tell(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, st := range h.host.Status() {
-		now := &attunev1.RecordedTunletState{
-			Tunlet: st.Name, Version: st.Version, Summary: st.Summary, Path: st.Path, Sha256: st.SHA256,
-			State: st.State, Reason: st.Reason, Restarts: uint32(st.Restarts), PeakResidentBytes: st.PeakRSS,
-		}
-		if proto.Equal(h.state[st.Name], now) {
+	for _, now := range h.host.Status() {
+		if proto.Equal(h.state[now.GetTunlet()], now) {
 			continue
 		}
 		frame := &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_TunletState{TunletState: now}}
 		if h.session.TellWithin(ctx, frame) == nil {
-			h.state[st.Name] = now
+			h.state[now.GetTunlet()] = now
 		}
 	}
 	if cost := h.host.Cost(); cost != h.cost && h.tellCost(ctx, cost, 0) == nil {

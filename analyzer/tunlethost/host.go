@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"sync"
 
+	"google.golang.org/protobuf/proto"
+
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -46,25 +48,7 @@ const (
 )
 
 // Status is what a host knows of a tunlet.
-type Status struct {
-	// Name is the tunlet's name.
-	Name string
-	// Version and Summary are its own; empty before it has answered.
-	Version, Summary string
-	// Path is its binary.
-	Path string
-	// SHA256 is the checksum of the binary, hex; empty before it was read. Of a
-	// declarative tunlet, that of the checksums of its interpreter and its file.
-	SHA256 string
-	// State is one of the states above.
-	State string
-	// Reason is the last failure, or why it is not run.
-	Reason string
-	// Restarts counts how often it was started again.
-	Restarts int
-	// PeakRSS is the greatest resident memory of its processes, bytes.
-	PeakRSS uint64
-}
+type Status = attunev1.RecordedTunletState
 
 // Host starts and supervises tunlets. Its methods are safe for use by several
 // goroutines.
@@ -105,7 +89,7 @@ func (h *Host) Start(ctx context.Context) error {
 	ctx, h.cancel = context.WithCancel(ctx)
 	var errs []error
 	for _, c := range Find(h.opts.Dirs, h.opts.Names) {
-		st := &Status{Name: c.Name, Path: c.Path, State: StateStarting}
+		st := &Status{Tunlet: c.Name, Path: c.Path, State: StateStarting}
 		h.mu.Lock()
 		h.status = append(h.status, st)
 		h.mu.Unlock()
@@ -168,13 +152,13 @@ func (h *Host) Stop() {
 	}
 }
 
-// Status returns what is known of all tunlets, those missing included.
-func (h *Host) Status() []Status {
+// Status returns what is known of all tunlets, those missing included. It is the caller's.
+func (h *Host) Status() []*Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := make([]Status, len(h.status))
+	out := make([]*Status, len(h.status))
 	for i, st := range h.status {
-		out[i] = *st
+		out[i] = proto.CloneOf(st)
 	}
 	return out
 }

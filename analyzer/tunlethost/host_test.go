@@ -74,7 +74,7 @@ func fast(dir string, names ...string) Options {
 }
 
 // eventually waits until a status is as wanted.
-func eventually(t *testing.T, h *Host, want func(Status) bool) (st Status) {
+func eventually(t *testing.T, h *Host, want func(*Status) bool) (st *Status) {
 	t.Helper()
 	patience.Until(t, "a status", func() bool {
 		st = h.Status()[0]
@@ -108,7 +108,7 @@ func TestRunAndStop(t *testing.T) {
 		t.Errorf("it has cost %+v", cost)
 	}
 	st := h.Status()[0]
-	if st.State != StateStopped || st.PeakRSS == 0 || len(st.SHA256) != 64 || st.Restarts != 0 {
+	if st.GetState() != StateStopped || st.GetPeakResidentBytes() == 0 || len(st.GetSha256()) != 64 || st.GetRestarts() != 0 {
 		t.Errorf("status %+v", st)
 	}
 	if err := syscall.Kill(pidOf(tn), 0); !errors.Is(err, syscall.ESRCH) {
@@ -162,7 +162,7 @@ func TestStopWhileStarting(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Stop()
-	if st := h.Status()[0]; st.State != StateStopped {
+	if st := h.Status()[0]; st.GetState() != StateStopped {
 		t.Errorf("status %+v", st)
 	}
 }
@@ -172,7 +172,7 @@ func TestFailures(t *testing.T) {
 	dir := testTunlet.Dir(t, "crashstart", "hangstart", "garbage", "badversion", "wrongname", "badoptions", "silent", "sleepy", "newapi")
 	tests := []struct {
 		name, state, reason string
-		restarts            int
+		restarts            uint32
 	}{
 		{name: "crashstart", state: StateQuarantined, reason: "exit status 3: panic: no licence found", restarts: 2},
 		{name: "hangstart", state: StateQuarantined, reason: "no answer within 300ms", restarts: 2},
@@ -197,8 +197,8 @@ func TestFailures(t *testing.T) {
 				t.Errorf("start: %v", err)
 			}
 			defer h.Stop()
-			st := eventually(t, h, func(st Status) bool { return st.State == tt.state })
-			if !strings.Contains(st.Reason, tt.reason) || st.Restarts != tt.restarts {
+			st := eventually(t, h, func(st *Status) bool { return st.GetState() == tt.state })
+			if !strings.Contains(st.GetReason(), tt.reason) || st.GetRestarts() != tt.restarts {
 				t.Errorf("status %+v, want reason %q, %d restarts", st, tt.reason, tt.restarts)
 			}
 		})
@@ -220,8 +220,8 @@ func TestRestart(t *testing.T) {
 			t.Errorf("gone %+v, want %+v", g, want)
 		}
 	}
-	st := eventually(t, h, func(st Status) bool { return st.State == StateQuarantined })
-	if st.Restarts != 2 || !strings.Contains(st.Reason, "failed 3 times") {
+	st := eventually(t, h, func(st *Status) bool { return st.GetState() == StateQuarantined })
+	if st.GetRestarts() != 2 || !strings.Contains(st.GetReason(), "failed 3 times") {
 		t.Errorf("status %+v", st)
 	}
 }

@@ -82,8 +82,8 @@ func TestTooMuchMemory(t *testing.T) {
 	if g := receive(t, o.gone); !strings.Contains(g.reason, "MB of memory, of 100") {
 		t.Errorf("gone %+v", g)
 	}
-	st := eventually(t, h, func(st Status) bool { return st.State == StateQuarantined })
-	if st.Restarts != 0 || !strings.Contains(st.Reason, "memory") || st.PeakRSS < 100e6 {
+	st := eventually(t, h, func(st *Status) bool { return st.GetState() == StateQuarantined })
+	if st.GetRestarts() != 0 || !strings.Contains(st.GetReason(), "memory") || st.GetPeakResidentBytes() < 100e6 {
 		t.Errorf("status %+v", st)
 	}
 }
@@ -106,7 +106,7 @@ func TestTooMuchCPU(t *testing.T) {
 	if g := receive(t, o.gone); !strings.Contains(g.reason, "% of a core over") {
 		t.Errorf("gone %+v", g)
 	}
-	if st := eventually(t, h, func(st Status) bool { return st.State == StateQuarantined }); st.Restarts != 0 {
+	if st := eventually(t, h, func(st *Status) bool { return st.GetState() == StateQuarantined }); st.GetRestarts() != 0 {
 		t.Errorf("status %+v", st)
 	}
 }

@@ -174,7 +174,7 @@ func TestPanicStaysInItsSession(t *testing.T) {
 	if good.pid() != bad.pid() || len(good.gone) > 0 {
 		t.Errorf("processes %d and %d; the other one: %d gone", good.pid(), bad.pid(), len(good.gone))
 	}
-	if st := bad.host.Status()[0]; st.Restarts != 1 || st.State != StateRunning {
+	if st := bad.host.Status()[0]; st.GetRestarts() != 1 || st.GetState() != StateRunning {
 		t.Errorf("status %+v", st)
 	}
 }
@@ -190,7 +190,7 @@ func TestQuarantineOfOneSession(t *testing.T) {
 			bad.await("panic")
 		}
 	}
-	eventually(t, bad.host, func(st Status) bool { return st.State == StateQuarantined })
+	eventually(t, bad.host, func(st *Status) bool { return st.GetState() == StateQuarantined })
 	good.ticks("tick 1")
 }
 
@@ -308,10 +308,10 @@ func TestProcessDoesNotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Stop)
-	st := eventually(t, h, func(st Status) bool {
-		return st.State == StateQuarantined || st.Restarts > s.opts.maxFailures
+	st := eventually(t, h, func(st *Status) bool {
+		return st.GetState() == StateQuarantined || int(st.GetRestarts()) > s.opts.maxFailures
 	})
-	if want := "the process that the tunlets share: no answer within 1ns"; st.State == StateQuarantined || st.Reason != want {
+	if want := "the process that the tunlets share: no answer within 1ns"; st.GetState() == StateQuarantined || st.GetReason() != want {
 		t.Errorf("status %+v, want the reason %q", st, want)
 	}
 }
@@ -345,7 +345,7 @@ func TestOwnProcessesAreBounded(t *testing.T) {
 	first, o := start()
 	receive(t, o.ready)
 	second, later := start()
-	eventually(t, second, func(st Status) bool { return st.State == StateStarting })
+	eventually(t, second, func(st *Status) bool { return st.GetState() == StateStarting })
 	if len(later.ready) > 0 || len(children(t, "attune-tunlet-good")) != 1 {
 		t.Error("there are two processes, one is allowed")
 	}

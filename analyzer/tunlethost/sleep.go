@@ -40,7 +40,7 @@ func (h *Host) rise(ctx context.Context, s *starter, st *Status) (*Tunlet, error
 // to know that it does not sleep. errAsleep: somebody else wakes it, and has it.
 func (h *Host) doze(ctx context.Context, s *starter, st *Status) (*Tunlet, error) {
 	info, t, err := h.describe(ctx, s)
-	h.set(st, func() { st.SHA256 = s.sum })
+	h.set(st, func() { st.Sha256 = s.sum })
 	if err != nil {
 		return nil, err
 	}

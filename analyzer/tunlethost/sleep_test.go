@@ -64,11 +64,11 @@ func children(t *testing.T, name string) (found []int) {
 func TestSleep(t *testing.T) {
 	options := sleepy(t)
 	h, _, first := asleep(t, options)
-	if st := h.Status()[0]; st.State != StateAsleep || st.Version != "0.0.1" || st.Summary == "" || len(st.SHA256) != 64 {
+	if st := h.Status()[0]; st.GetState() != StateAsleep || st.GetVersion() != "0.0.1" || st.GetSummary() == "" || len(st.GetSha256()) != 64 {
 		t.Errorf("status %+v", st)
 	}
 	h.Stop()
-	if st := h.Status()[0]; st.State != StateAsleep || st.PeakRSS != 0 {
+	if st := h.Status()[0]; st.GetState() != StateAsleep || st.GetPeakResidentBytes() != 0 {
 		t.Errorf("after the end: %+v", st)
 	}
 
@@ -85,7 +85,7 @@ func TestSleep(t *testing.T) {
 	if tn := receive(t, o.ready); !proto.Equal(tn.Info(), first.info) {
 		t.Errorf("runs as %v", tn.Info())
 	}
-	if st := h.Status()[0]; st.State != StateRunning {
+	if st := h.Status()[0]; st.GetState() != StateRunning {
 		t.Errorf("status %+v", st)
 	}
 	h.Stop()
@@ -105,7 +105,7 @@ func TestTooMuchWhileAsleep(t *testing.T) {
 	defer h.Stop()
 	s := receive(t, o.asleep)
 	patience.Until(t, "its end", func() bool { return len(children(t, "attune-tunlet-sleepyhog")) == 0 })
-	if st := h.Status()[0]; st.State != StateAsleep {
+	if st := h.Status()[0]; st.GetState() != StateAsleep {
 		t.Errorf("status %+v", st)
 	}
 	s.wake() // which starts it again: then it is watched as ever
@@ -158,7 +158,7 @@ func TestWokenInVain(t *testing.T) {
 	if g := receive(t, o.gone); g.name != "sleepycrash" || !strings.Contains(g.reason, "started again") {
 		t.Errorf("gone %+v", g)
 	}
-	if st := h.Status()[0]; st.State != StateQuarantined {
+	if st := h.Status()[0]; st.GetState() != StateQuarantined {
 		t.Errorf("status %+v", st)
 	}
 }
@@ -228,8 +228,8 @@ func TestNotConfigured(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, _ := needy(t, tt.options)
-			st := eventually(t, h, func(st Status) bool { return st.State == StateAsleep })
-			if st.Reason != tt.reason || st.Version == "" {
+			st := eventually(t, h, func(st *Status) bool { return st.GetState() == StateAsleep })
+			if st.GetReason() != tt.reason || st.GetVersion() == "" {
 				t.Errorf("status %+v, want reason %q", st, tt.reason)
 			}
 			if left := children(t, "attune-tunlet-needy"); len(left) > 0 {

@@ -109,7 +109,7 @@ func (h *Host) runOnce(ctx context.Context, s *starter, st *Status) error {
 	over := h.watch(ctx, t, st)
 	reason := t.life.ended()
 	u, _ := t.life.measure()
-	h.set(st, func() { st.PeakRSS = max(st.PeakRSS, u.peak) })
+	h.set(st, func() { st.PeakResidentBytes = max(st.GetPeakResidentBytes(), u.peak) })
 	h.observer.TunletGone(s.Name, reason.Error())
 	return cmp.Or(over, reason)
 }
@@ -140,7 +140,7 @@ func (h *Host) look(ctx context.Context, t *Tunlet, st *Status) error {
 			return nil
 		case now := <-look.C:
 			u, ok := t.life.measure()
-			h.set(st, func() { st.PeakRSS = max(st.PeakRSS, u.peak) })
+			h.set(st, func() { st.PeakResidentBytes = max(st.GetPeakResidentBytes(), u.peak) })
 			if !ok {
 				continue // it is ending
 			}

@@ -33,8 +33,8 @@ func TestChangedBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	tn.Kill("test")
-	st := eventually(t, h, func(st Status) bool { return st.State == StateRefused })
-	if !strings.Contains(st.Reason, "has changed since it was started first") {
+	st := eventually(t, h, func(st *Status) bool { return st.GetState() == StateRefused })
+	if !strings.Contains(st.GetReason(), "has changed since it was started first") {
 		t.Errorf("status %+v", st)
 	}
 }

@@ -2582,7 +2582,8 @@ type RecordedTunletState struct {
 	Summary string `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	// Its binary.
 	Path string `protobuf:"bytes,4,opt,name=path,proto3" json:"path,omitempty"`
-	// SHA-256 of the binary, hex.
+	// SHA-256 of the binary, hex; empty before it was read. Of a declarative tunlet, that of
+	// the checksums of its interpreter and its file.
 	Sha256 string `protobuf:"bytes,5,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	// asleep, starting, running, restarting, stopped, quarantined, refused or
 	// missing.
