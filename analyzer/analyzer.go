@@ -28,9 +28,8 @@ type Analyzer struct {
 	log      *slog.Logger
 	host     *tunlethost.Host
 	probes   *probes.Probes
-	servers  *servers
+	server   *server
 	learner  learner
-	asks     asks
 	wg       sync.WaitGroup // the session's loop
 	stopOnce sync.Once
 
@@ -67,23 +66,16 @@ func New(cfg Config) (*Analyzer, error) {
 		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions, Limits: cfg.TunletLimits,
 		Pool: cfg.TunletPool, User: cfg.User, TempDir: cfg.TempDir, Digests: cfg.Digests, DescriptionDir: cfg.DescriptionDir, Log: a.log,
 	}, observer{a.session})
-	a.asks = asks{a.session, a.log}
 	a.probes = probes.New(a.session, a.account)
-	a.servers = &servers{session: a.session, probes: a.probes}
+	a.server = &server{session: a.session, probes: a.probes}
 	a.hosted = &hosted{host: a.host, session: a.session, ownCost: cfg.OwnCost, state: map[string]*attunev1.RecordedTunletState{}}
 	return a, nil
 }
 
 // observer hands the host's tunlets to the session.
-type observer struct{ session *session.Session }
+type observer struct{ *session.Session }
 
-func (o observer) TunletAsleep(info *attunev1.DescribeResponse, wake func()) {
-	o.session.TunletAsleep(info, wake)
-}
-func (o observer) TunletReady(t *tunlethost.Tunlet) { o.session.TunletReady(t) }
-func (o observer) TunletGone(name, reason string) {
-	o.session.TunletGone(name, reason)
-}
+func (o observer) TunletReady(t *tunlethost.Tunlet) { o.Session.TunletReady(t) }
 
 // Measured takes a value of the owner's objective (Config.Objective) over an interval that
 // ends at that time. It does not wait. Any goroutine may call it.
@@ -114,13 +106,13 @@ func (a *Analyzer) Begin(ctx context.Context) context.Context {
 	a.mu.Unlock()
 	a.wg.Go(func() { a.session.Run(ctx) })
 	if len(a.cfg.Probes) > 0 {
-		a.asks.ask(ctx, report.OwnerName, ownPoints(a.cfg.Probes))
+		a.ask(ctx, report.OwnerName, nil, ownPoints(a.cfg.Probes))
 	}
 	if a.cfg.Objective != nil && a.cfg.Objective.Kind == objective.Point {
-		a.asks.askObjective(ctx, a.cfg.Objective.Point)
+		a.askObjective(ctx, a.cfg.Objective.Point)
 	}
 	if a.written.recorder != nil {
-		a.asks.ask(ctx, report.OwnerName+" record", &attunev1.Want{PeriodNanos: 1}) // each sample: a tunlet may want it
+		a.ask(ctx, report.OwnerName+" record", nil, &attunev1.Want{PeriodNanos: 1}) // each sample: a tunlet may want it
 	}
 	return ctx
 }
@@ -162,9 +154,10 @@ func (c changes) Take(f *attunev1.RecordingFrame) {
 }
 
 // Serve serves the channels on a Unix socket until ctx ends or Stop, and then
-// returns nil. Peers must be the present user or root. It closes the listener.
+// returns nil. Peers must be the present user or root. It closes the listener, and is
+// called once.
 func (a *Analyzer) Serve(ctx context.Context, lis net.Listener) error {
-	return a.servers.serve(ctx, lis)
+	return a.server.serve(ctx, lis)
 }
 
 // Settle ends the deciding: changes in processes that still run are undone.
@@ -198,7 +191,7 @@ func (a *Analyzer) Stop(context.Context) {
 	a.stopOnce.Do(func() {
 		a.host.Stop()
 		cancel := a.stopUnstarted()
-		a.servers.stop()
+		a.server.stop()
 		a.hosted.end()
 		a.session.Close()
 		a.wg.Wait()

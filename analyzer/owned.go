@@ -4,7 +4,6 @@ package analyzer
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
@@ -14,19 +13,9 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// asks asks the session for what the owner, and what writes things down for them, are to see.
-type asks struct {
-	session *session.Session
-	log     *slog.Logger
-}
-
-// ask asks for what the session's own sinks are to see.
-func (a asks) ask(ctx context.Context, name string, want *attunev1.Want) {
-	a.askFor(ctx, name, nil, want)
-}
-
-// askFor asks for what a sink is to see.
-func (a asks) askFor(ctx context.Context, name string, sink session.Sink, want *attunev1.Want) {
+// ask asks the session for what the owner, or what writes things down for them, is to see: by
+// a sink of its own, or by all that the session has (nil).
+func (a *Analyzer) ask(ctx context.Context, name string, sink session.Sink, want *attunev1.Want) {
 	if err := a.session.Ask(ctx, name, sink, func() (*attunev1.Want, error) { return want, nil }); err != nil {
 		a.log.Warn("not everything is measured", "asker", name, "error", err)
 	}
@@ -45,9 +34,9 @@ func ownPoints(texts []string) *attunev1.Want {
 }
 
 // askObjective has the session measure the point whose hits are the owner's objective.
-func (a asks) askObjective(ctx context.Context, point *attunev1.MeasurePoint) {
+func (a *Analyzer) askObjective(ctx context.Context, point *attunev1.MeasurePoint) {
 	want := &attunev1.Want{Points: []*attunev1.PointWant{{Point: point}}}
-	a.askFor(ctx, report.ObjectiveAsker, &hitRate{whole: whole[uint64]{measured: a.session.Measured, lasting: lastingRate}}, want)
+	a.ask(ctx, report.ObjectiveAsker, &hitRate{whole: whole[uint64]{measured: a.session.Measured, lasting: lastingRate}}, want)
 }
 
 const (

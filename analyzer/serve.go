@@ -18,59 +18,53 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// server serves one session.
+// server serves the channels of one session, once serve is called: those of a site's sessions
+// somebody else serves.
 type server struct {
-	grpc     *grpc.Server
-	channels *channel.Channels
-}
-
-// servers are those of one session, which end together.
-type servers struct {
 	session *session.Session
 	probes  *probes.Probes
 
-	mu      sync.Mutex // leaf lock; guards what follows
-	all     []*server
-	stopped bool
+	mu       sync.Mutex // leaf lock; guards what follows
+	grpc     *grpc.Server
+	channels *channel.Channels
+	stopped  bool
 }
 
-// serve serves a listener, which it closes, until ctx or the servers end.
-func (s *servers) serve(ctx context.Context, lis net.Listener) error {
-	server := s.begin()
-	if server == nil {
+// serve serves a listener, which it closes, until ctx ends or stop. It is called once.
+func (s *server) serve(ctx context.Context, lis net.Listener) error {
+	if !s.begin() {
 		return lis.Close()
 	}
-	stop := context.AfterFunc(ctx, server.grpc.Stop)
+	stop := context.AfterFunc(ctx, s.grpc.Stop)
 	defer stop()
-	err := server.grpc.Serve(lis)
+	err := s.grpc.Serve(lis)
 	if err == nil || errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}
 	return fmt.Errorf("serve the channels: %w", err)
 }
 
-// begin returns a server, or nil after stop.
-func (s *servers) begin() *server {
+// begin makes the server; false: stop was called.
+func (s *server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return nil
+		return false
 	}
-	one := &server{grpc: channel.NewServer(authn.New(authn.Options{Admit: authn.OwnAndRoot}))}
-	one.channels = channel.Register(one.grpc, channel.To(s.session))
-	attunev1.RegisterProbeServiceServer(one.grpc, s.probes.For(func(uint32) bool { return true })) // peers are the user and root
-	s.all = append(s.all, one)
-	return one
+	s.grpc = channel.NewServer(authn.New(authn.Options{Admit: authn.OwnAndRoot}))
+	s.channels = channel.Register(s.grpc, channel.To(s.session))
+	attunev1.RegisterProbeServiceServer(s.grpc, s.probes.For(func(uint32) bool { return true })) // peers are the user and root
+	return true
 }
 
-// stop ends them and waits for them.
-func (s *servers) stop() {
+// stop ends the serving and waits for its end.
+func (s *server) stop() {
 	s.mu.Lock()
 	s.stopped = true
-	all := s.all
+	begun := s.grpc != nil
 	s.mu.Unlock()
-	for _, one := range all {
-		one.grpc.Stop()
-		one.channels.Wait()
+	if begun {
+		s.grpc.Stop()
+		s.channels.Wait()
 	}
 }
