@@ -4,9 +4,11 @@ package analyzer
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/recorder"
 	"github.com/attune-hpc/attune/analyzer/report"
@@ -33,8 +35,8 @@ type written struct {
 // newWritten begins them. A recording that cannot be begun is told in the report.
 func newWritten(cfg Config) *written {
 	w := &written{
-		timeline: report.NewTimeline(cfg.Timeline, report.TimelineOptions{}),
-		audit:    report.NewTimeline(cfg.Audit, report.TimelineOptions{Durable: true}),
+		timeline: report.NewTimeline(cfg.Timeline),
+		audit:    report.NewTimeline(cfg.Audit),
 	}
 	if cfg.Record == nil {
 		return w
@@ -47,11 +49,17 @@ func newWritten(cfg Config) *written {
 	return w
 }
 
+// audited are the kinds of lines, see report.Entry, that the audit log has: what was decided and
+// done, and why. Processes and measure points are in the report.
+var audited = append(core.RecordKinds(), "session_ended")
+
 // sinks are what the session's frames are told to. The account knows what they mean.
 func (w *written) sinks(account *fold.Account) []session.Sink {
 	sinks := []session.Sink{fold.NewTimeline(account, func(e report.Entry) {
 		w.timeline.Write(e)
-		w.audit.Write(e)
+		if slices.Contains(audited, e.Kind) {
+			w.audit.Write(e)
+		}
 	})}
 	if w.recorder != nil {
 		sinks = append(sinks, w.recorder)

@@ -63,23 +63,13 @@ type EntryChange struct {
 	SafePoint string `json:"safe_point,omitempty"`
 }
 
-// syncer is a file whose content can be made durable.
-type syncer interface{ Sync() error }
-
-// TimelineOptions configures a Timeline. The zero value is usable.
-type TimelineOptions struct {
-	// Durable asks for a sync after each line, where the writer has one.
-	Durable bool
-}
-
 // Timeline writes entries as JSON lines, each as one write when it happens. It
 // never blocks its callers: what a slow writer cannot take is dropped and
 // counted, and the first error ends the writing.
 type Timeline struct {
-	w       io.Writer
-	durable bool
-	queue   *queue.Queue[Entry]
-	done    chan struct{}
+	w     io.Writer
+	queue *queue.Queue[Entry]
+	done  chan struct{}
 
 	mu   sync.Mutex // guards what follows; a leaf lock
 	lost uint64     // of what was in the queue
@@ -88,8 +78,8 @@ type Timeline struct {
 
 // NewTimeline returns a timeline on w, which it does not close. A nil w gives a
 // timeline that drops everything and counts nothing.
-func NewTimeline(w io.Writer, opts TimelineOptions) *Timeline {
-	t := &Timeline{w: w, durable: opts.Durable, queue: queue.New[Entry](timelineQueue), done: make(chan struct{})}
+func NewTimeline(w io.Writer) *Timeline {
+	t := &Timeline{w: w, queue: queue.New[Entry](timelineQueue), done: make(chan struct{})}
 	if w == nil {
 		close(t.done)
 		return t
@@ -152,11 +142,6 @@ func (t *Timeline) line(e Entry) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.w.Write(append(data, '\n')); err != nil {
-		return err
-	}
-	if s, ok := t.w.(syncer); ok && t.durable {
-		return s.Sync()
-	}
-	return nil
+	_, err = t.w.Write(append(data, '\n'))
+	return err
 }

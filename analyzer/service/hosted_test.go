@@ -4,11 +4,13 @@ package service
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/fold"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -45,5 +47,20 @@ func TestPublish(t *testing.T) {
 		if sent != step.want {
 			t.Errorf("%s: %d records were sent, want %d", step.name, sent, step.want)
 		}
+	}
+}
+
+// TestAuditOfSessions: every session has a place for its decisions.
+func TestAuditOfSessions(t *testing.T) {
+	p := newPlace(t)
+	asked := make(chan string, 8)
+	a := p.analyzer("a", func(c *Config) {
+		c.Audit = func(what string) io.Writer { asked <- what; return io.Discard }
+	})
+	ann := p.people(p.pki.User(t, "ann", annUID), a)
+	id := register(t, a, ann, &attunev1.Registration{Executable: "solver", Mode: "observe"})
+	p.dial(a, hello("n1", id, job), 1)
+	if got, want := patience.Receive(t, "place for decisions", asked), "session "+id+".slurm-12.0"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

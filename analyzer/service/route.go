@@ -5,6 +5,7 @@ package service
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"maps"
 	"strconv"
@@ -196,6 +197,14 @@ func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 	rt.cfg.Metrics.Add(metrics.SessionsBegun, 1)
 	rt.running.Go(func() { rt.run(h) })
 	return h, nil
+}
+
+// audit is where a session's decisions go; nil: nowhere.
+func audit(place func(string) io.Writer, session string) io.Writer {
+	if place == nil {
+		return nil
+	}
+	return place("session " + session)
 }
 
 // inherited are the changes that an execution's earlier session has kept, if the
