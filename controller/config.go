@@ -83,8 +83,6 @@ type Config struct {
 	// LookInterval is how often processes are looked for beside Source, for what
 	// that may have lost; 0: [track.DefaultResyncInterval].
 	LookInterval time.Duration
-	// Mechanisms says what this node can do; nil: it is tried.
-	Mechanisms []*attunev1.Mechanism
 	// UseBPF allows uprobes and kernel process events where the user may
 	// have them.
 	UseBPF bool
@@ -106,8 +104,6 @@ type Config struct {
 	Digests *objfile.Digests
 	// Readers read what belongs to processes; nil: this process does.
 	Readers *readers.Pool
-	// Version of Attune, for the Analyzer.
-	Version string
 	// Log may be nil.
 	Log *slog.Logger
 	// GateTimeout is how long processes wait at the start gate, as the DMLib of LibraryPath

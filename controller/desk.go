@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"runtime"
 	"sync"
 	"time"
 
@@ -115,7 +114,6 @@ func (d *desk) hello() *attunev1.ControllerHello {
 	host, _ := os.Hostname() // only for people
 	return &attunev1.ControllerHello{
 		ControllerId: d.config.ID, Host: host, Protocol: attunev1.Protocol,
-		Version: d.config.Version, Cpus: uint32(runtime.NumCPU()), Mechanisms: d.mechanisms,
 		Registration: d.config.Session.Registration, Job: d.config.Session.Job, User: d.config.Session.User, Mode: d.config.Session.Mode,
 		InForce: d.changes.InForce(),
 	}

@@ -16,14 +16,12 @@ import (
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // parts are what a controller is made of.
 type parts struct {
-	config     Config
-	log        *slog.Logger
-	mechanisms []*attunev1.Mechanism // of the node
+	config Config
+	log    *slog.Logger
 
 	cache     *objfile.Cache
 	functions *sites.Functions

@@ -4,7 +4,6 @@ package controller
 
 import (
 	"github.com/attune-hpc/attune/controller/admit"
-	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/controller/change"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/meter"
@@ -27,10 +26,6 @@ func (d *desk) newMeter() {
 
 // newClient prepares the way to the Analyzer.
 func (d *desk) newClient() (err error) {
-	d.mechanisms = d.config.Mechanisms
-	if d.mechanisms == nil {
-		d.mechanisms = capability.Mechanisms(capability.Probe(d.ctx, capability.Options{Fast: true}))
-	}
 	d.outbox = link.NewOutbox(link.OutboxOptions{
 		Send: d.publish, Heard: d.meter.Heard, Undelivered: d.undelivered, Silent: d.config.Analyzer != nil,
 	})

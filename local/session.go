@@ -63,9 +63,8 @@ type Session struct {
 // made: an Analyzer without a controller, or none. The caller calls Close.
 func New(o Options) (*Session, error) {
 	s := &Session{log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), address: rundir.SocketIn(o.Dir, Socket)}
-	version := buildinfo.Get().Version
 	a := o.Analyzer
-	a.JobID, a.TempDir, a.Digests, a.Log, a.Version, a.OwnCost = o.JobID, o.Dir, o.Digests, o.Log, version, clock.Process
+	a.JobID, a.TempDir, a.Digests, a.Log, a.Version, a.OwnCost = o.JobID, o.Dir, o.Digests, o.Log, buildinfo.Get().Version, clock.Process
 	var err error
 	if s.Analyzer, err = analyzer.New(a); err != nil {
 		return s, err
@@ -74,7 +73,7 @@ func New(o Options) (*Session, error) {
 		return s, err
 	}
 	c := o.Controller
-	c.AnalyzerAddress, c.JobID, c.Digests, c.Log, c.Version = s.Address(), o.JobID, o.Digests, o.Log, version
+	c.AnalyzerAddress, c.JobID, c.Digests, c.Log = s.Address(), o.JobID, o.Digests, o.Log
 	c.LibraryPath, c.Hidden = s.library(o.LibraryDir), s.prober(o.VariablesDir)
 	s.Controller, err = controller.New(c)
 	return s, err

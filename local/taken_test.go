@@ -40,7 +40,7 @@ func (d *dying) ControllerConnected(_ *attunev1.ControllerHello, c session.Contr
 	d.connected <- c
 }
 
-func (d *dying) Publish(_ string, m *attunev1.PublishRequest) uint64 {
+func (d *dying) Publish(_ string, m *attunev1.PublishRequest) {
 	if d.left == 0 {
 		close(d.stuck)
 		<-d.killed
@@ -50,7 +50,6 @@ func (d *dying) Publish(_ string, m *attunev1.PublishRequest) uint64 {
 		defer d.mu.Unlock()
 		d.taken.add(m)
 	}
-	return 0
 }
 
 // carried is what messages carry.

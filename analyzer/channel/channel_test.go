@@ -43,9 +43,8 @@ func newNoted() *noted {
 
 func (*noted) EventsConnected(*attunev1.StreamHello) {}
 
-func (n *noted) Publish(_ string, m *attunev1.PublishRequest) uint64 {
+func (n *noted) Publish(_ string, m *attunev1.PublishRequest) {
 	n.published <- len(m.GetRecords().GetRecords())
-	return 1
 }
 
 func (n *noted) ControllerConnected(_ *attunev1.ControllerHello, c session.Controller) {

@@ -49,7 +49,7 @@ func (e *eventService) Publish(stream grpc.ClientStreamingServer[attunev1.Publis
 		default:
 		}
 		resp.Messages++
-		resp.Records += session.Publish(hello.GetControllerId(), m)
+		session.Publish(hello.GetControllerId(), m)
 		taken.add()
 	}
 }

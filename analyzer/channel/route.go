@@ -16,7 +16,7 @@ import (
 // is one; see there for what its methods do.
 type Session interface {
 	EventsConnected(hello *attunev1.StreamHello)
-	Publish(controller string, m *attunev1.PublishRequest) (records uint64)
+	Publish(controller string, m *attunev1.PublishRequest)
 	ControllerConnected(hello *attunev1.ControllerHello, c session.Controller)
 	ControllerGone(id string, c session.Controller, parted bool)
 	Manage(id string, m *attunev1.ManageRequest)

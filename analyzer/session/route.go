@@ -27,12 +27,12 @@ type router struct {
 }
 
 // Publish takes a message of a controller's event channel, over which the
-// session then rules. It returns how many records it carries. Measured data is
-// dropped and counted if the session does not keep up; for news it waits.
-func (r *router) Publish(id string, m *attunev1.PublishRequest) (records uint64) {
+// session then rules. Measured data is dropped and counted if the session does not keep
+// up; for news it waits.
+func (r *router) Publish(id string, m *attunev1.PublishRequest) {
 	switch k := m.GetEvent().(type) {
 	case *attunev1.PublishRequest_Records:
-		return r.publishRecords(id, k.Records)
+		r.publishRecords(id, k.Records)
 	case *attunev1.PublishRequest_Aggregates:
 		n := uint64(len(k.Aggregates.GetAggregates()))
 		r.inbox.postData(n, proto.Size(k.Aggregates), func() { r.aggregates(r.controllers.get(id), k.Aggregates) })
@@ -53,7 +53,6 @@ func (r *router) Publish(id string, m *attunev1.PublishRequest) (records uint64)
 	default:
 		r.inbox.post(func() { r.news(r.controllers.get(id), m) })
 	}
-	return 0
 }
 
 // objective hands over what a controller has found of the owner's objective.
@@ -67,15 +66,14 @@ func (r *router) objective(id string, part *attunev1.ObjectivePart) {
 }
 
 // publishRecords hands a batch to the loop with what was dropped before it, or
-// drops it. It returns how many records the batch has.
-func (r *router) publishRecords(id string, b *attunev1.RecordBatch) (records uint64) {
-	records = b.GetRecordCount()
+// drops it.
+func (r *router) publishRecords(id string, b *attunev1.RecordBatch) {
+	records := b.GetRecordCount()
 	from := source{id, b.GetProcess()}
 	before := r.dropped.take(from)
 	if !r.inbox.postData(records, len(b.GetRecords()), func() { r.records(r.controllers.get(id), b, before) }) {
 		r.dropped.add(from, before+records+lostBefore(b))
 	}
-	return records
 }
 
 // lostBefore is what a batch tells of that was lost on its way.

@@ -72,7 +72,7 @@ func Probe(ctx context.Context, opts Options) []Capability {
 	return found
 }
 
-// Mechanisms is the short list that a controller introduces itself with: the
+// Mechanisms is the short list that a node is listed with: the
 // ways into processes, out of a fast or full result of Probe.
 func Mechanisms(found []Capability) []*attunev1.Mechanism {
 	wanted := map[string]string{

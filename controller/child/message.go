@@ -66,14 +66,13 @@ type message struct {
 
 // beginning is what a controller is made from.
 type beginning struct {
-	ID, GatePath, LibraryPath, StateDir, Version string
-	LateLibrary, UseBPF, TakesOver               bool
-	LookInterval                                 time.Duration
-	Budget                                       float64
+	ID, GatePath, LibraryPath, StateDir string
+	LateLibrary, UseBPF, TakesOver      bool
+	LookInterval                        time.Duration
+	Budget                              float64
 
 	Registration, Mode string
-	Job, User, Owner   []byte   // messages of the protocol
-	Mechanisms         [][]byte // likewise
+	Job, User, Owner   []byte // messages of the protocol
 }
 
 // pinging goes to the process of a session once in a while.
@@ -196,7 +195,7 @@ func sameProcess(identity procid.Identity, pid int, start uint64) bool {
 // beginningOf is what a process needs to know of a configuration.
 func beginningOf(c controller.Config) (b beginning, err error) {
 	b = beginning{
-		ID: c.ID, GatePath: c.GatePath, LibraryPath: c.LibraryPath, StateDir: c.StateDir, Version: c.Version,
+		ID: c.ID, GatePath: c.GatePath, LibraryPath: c.LibraryPath, StateDir: c.StateDir,
 		LateLibrary: c.LateLibrary, UseBPF: c.UseBPF, TakesOver: c.TakesOver, LookInterval: c.LookInterval, Budget: c.Budget,
 		Registration: c.Session.Registration, Mode: c.Session.Mode,
 	}
@@ -204,12 +203,5 @@ func beginningOf(c controller.Config) (b beginning, err error) {
 	b.Job, errs[0] = encoded(c.Session.Job)
 	b.User, errs[1] = encoded(c.Session.User)
 	b.Owner, errs[2] = encoded(c.Session.Owner)
-	for _, m := range c.Mechanisms {
-		text, err := encoded(m)
-		if err != nil {
-			return b, err
-		}
-		b.Mechanisms = append(b.Mechanisms, text)
-	}
 	return b, errors.Join(errs[:]...)
 }

@@ -96,7 +96,7 @@ func (s *session) begin(b beginning) (any, error) {
 func (s *session) config(b beginning) (controller.Config, error) {
 	rules := &ruler{conversation: s.conversation}
 	c := controller.Config{
-		ID: b.ID, GatePath: b.GatePath, LibraryPath: b.LibraryPath, StateDir: b.StateDir, Version: b.Version,
+		ID: b.ID, GatePath: b.GatePath, LibraryPath: b.LibraryPath, StateDir: b.StateDir,
 		LateLibrary: b.LateLibrary, UseBPF: b.UseBPF, TakesOver: b.TakesOver, LookInterval: b.LookInterval, Budget: b.Budget,
 		Session: controller.Session{
 			Registration: b.Registration, Mode: b.Mode,
@@ -112,13 +112,6 @@ func (s *session) config(b beginning) (controller.Config, error) {
 		if err := proto.Unmarshal(part.text, part.to); err != nil {
 			return c, err
 		}
-	}
-	for _, text := range b.Mechanisms {
-		one := new(attunev1.Mechanism)
-		if err := proto.Unmarshal(text, one); err != nil {
-			return c, err
-		}
-		c.Mechanisms = append(c.Mechanisms, one)
 	}
 	return c, nil
 }

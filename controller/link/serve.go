@@ -137,7 +137,7 @@ func (c *Client) pumpEvents(ctx context.Context, l *connection, stream attunev1.
 			return err
 		}
 		l.underway.acknowledge(summary.GetMessages())
-		c.log.Debug("event channel closed", "messages", summary.GetMessages(), "records", summary.GetRecords())
+		c.log.Debug("event channel closed", "messages", summary.GetMessages())
 		return c.early()
 	})
 	return group.Wait()

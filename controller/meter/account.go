@@ -4,8 +4,8 @@ package meter
 
 import "sync"
 
-// account is what the controller has received so far, and what was lost on the
-// way to the Analyzer, by stage. The zero value is ready.
+// account is what measuring has cost so far, and what was lost on the way to the
+// Analyzer, by stage. The zero value is ready.
 type account struct {
 	mu  sync.Mutex // a leaf lock
 	now totals
@@ -13,7 +13,6 @@ type account struct {
 
 // totals are the sums of an account.
 type totals struct {
-	records    uint64
 	probeNanos float64
 	// lostRing, lostSlot, lostBPF and lostQueue are records that were lost in
 	// rings, for want of a slot, in the kernel's ring after their process was
@@ -25,7 +24,6 @@ type totals struct {
 func (a *account) add(more totals) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.now.records += more.records
 	a.now.probeNanos += more.probeNanos
 	a.now.lostRing += more.lostRing
 	a.now.lostSlot += more.lostSlot

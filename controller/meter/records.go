@@ -76,7 +76,7 @@ func (r *records) drainTarget(t *member.Member) uint64 {
 			"pid", t.PID(), "threads", got.CorruptSlots)
 	}
 	lost := got.Lost + got.Corrupt + got.Unmapped // of points that have gone meanwhile
-	r.account.add(totals{records: got.Received, lostRing: lost})
+	r.account.add(totals{lostRing: lost})
 	r.of.Of(t).lose(losses{ring: lost})
 	for _, batch := range batches {
 		r.send(t, batch)

@@ -26,7 +26,6 @@ func (m *Meter) Status() (*attunev1.ControllerStatus, error) {
 		CpuSeconds:        clock.Process().Seconds(),
 		PeakResidentBytes: self.Peak,
 		ProbeSeconds:      total.probeNanos / 1e9,
-		RecordsReceived:   total.records,
 		RecordsLostRing:   total.lostRing,
 		RecordsLostSlot:   total.lostSlot,
 		RecordsLostQueue:  total.lostQueue,

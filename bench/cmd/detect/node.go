@@ -18,7 +18,6 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/controller"
-	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/controller/child"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/link"
@@ -97,8 +96,7 @@ func (n *node) begin(ctx context.Context, dir string, inside bool) error {
 		Session: controller.Session{
 			Registration: "bench", Job: &attunev1.Job{Id: "bench"}, Mode: "observe", User: authn.Self(), Owner: authn.Self(),
 		},
-		Mechanisms: capability.Mechanisms(capability.Probe(ctx, capability.Options{Fast: true})),
-		Policy:     func() *policy.Policy { return nil }, Denied: allowed, Untouched: allowed,
+		Policy: func() *policy.Policy { return nil }, Denied: allowed, Untouched: allowed,
 		Over: func([]string, error) {}, Asked: func(*attunev1.ManageResponse) {}, Answered: func(*attunev1.ActionResult) {},
 	}
 	if err := n.newSession(ctx, inside, config); err != nil {

@@ -76,7 +76,7 @@ func (c *controller) open() (err error) {
 func (c *controller) hello() *attunev1.ControllerHello {
 	host := "n" + strconv.Itoa(c.number)
 	return &attunev1.ControllerHello{
-		ControllerId: host, Host: host, Cpus: 64, Registration: c.load.registration, Job: c.load.job(c.number),
+		ControllerId: host, Host: host, Registration: c.load.registration, Job: c.load.job(c.number),
 		User: &attunev1.Principal{Name: "ann", Uid: 4711, Role: attunev1.Role_ROLE_USER}, Protocol: attunev1.Protocol,
 	}
 }

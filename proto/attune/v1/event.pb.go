@@ -343,9 +343,7 @@ func (x *NewsBatch) GetNews() []*PublishRequest {
 type PublishResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Messages that the Analyzer received.
-	Messages uint64 `protobuf:"varint,1,opt,name=messages,proto3" json:"messages,omitempty"`
-	// Records that it received.
-	Records       uint64 `protobuf:"varint,2,opt,name=records,proto3" json:"records,omitempty"`
+	Messages      uint64 `protobuf:"varint,1,opt,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -383,13 +381,6 @@ func (*PublishResponse) Descriptor() ([]byte, []int) {
 func (x *PublishResponse) GetMessages() uint64 {
 	if x != nil {
 		return x.Messages
-	}
-	return 0
-}
-
-func (x *PublishResponse) GetRecords() uint64 {
-	if x != nil {
-		return x.Records
 	}
 	return 0
 }
@@ -1290,10 +1281,9 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\rend_unix_nano\x18\x02 \x01(\x03R\vendUnixNano\x12\x18\n" +
 	"\atrouble\x18\x03 \x01(\tR\atrouble\":\n" +
 	"\tNewsBatch\x12-\n" +
-	"\x04news\x18\x01 \x03(\v2\x19.attune.v1.PublishRequestR\x04news\"G\n" +
+	"\x04news\x18\x01 \x03(\v2\x19.attune.v1.PublishRequestR\x04news\"<\n" +
 	"\x0fPublishResponse\x12\x1a\n" +
-	"\bmessages\x18\x01 \x01(\x04R\bmessages\x12\x18\n" +
-	"\arecords\x18\x02 \x01(\x04R\arecords\"\x90\x02\n" +
+	"\bmessages\x18\x01 \x01(\x04R\bmessagesJ\x04\b\x02\x10\x03R\arecords\"\x90\x02\n" +
 	"\vStreamHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\"\n" +

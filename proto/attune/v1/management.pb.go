@@ -411,12 +411,6 @@ type ControllerHello struct {
 	ControllerId string `protobuf:"bytes,1,opt,name=controller_id,json=controllerId,proto3" json:"controller_id,omitempty"`
 	// Host name.
 	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
-	// Version of Attune.
-	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
-	// CPUs online on the node.
-	Cpus uint32 `protobuf:"varint,4,opt,name=cpus,proto3" json:"cpus,omitempty"`
-	// What this node can do, as `attune doctor` reports it.
-	Mechanisms []*Mechanism `protobuf:"bytes,5,rep,name=mechanisms,proto3" json:"mechanisms,omitempty"`
 	// Registration whose processes these are; empty: the Analyzer has one session
 	// only.
 	Registration string `protobuf:"bytes,6,opt,name=registration,proto3" json:"registration,omitempty"`
@@ -483,27 +477,6 @@ func (x *ControllerHello) GetHost() string {
 		return x.Host
 	}
 	return ""
-}
-
-func (x *ControllerHello) GetVersion() string {
-	if x != nil {
-		return x.Version
-	}
-	return ""
-}
-
-func (x *ControllerHello) GetCpus() uint32 {
-	if x != nil {
-		return x.Cpus
-	}
-	return 0
-}
-
-func (x *ControllerHello) GetMechanisms() []*Mechanism {
-	if x != nil {
-		return x.Mechanisms
-	}
-	return nil
 }
 
 func (x *ControllerHello) GetRegistration() string {
@@ -1162,8 +1135,6 @@ type ControllerStatus struct {
 	PeakResidentBytes uint64 `protobuf:"varint,2,opt,name=peak_resident_bytes,json=peakResidentBytes,proto3" json:"peak_resident_bytes,omitempty"`
 	// Estimated time that measure points have taken in the application, seconds.
 	ProbeSeconds float64 `protobuf:"fixed64,3,opt,name=probe_seconds,json=probeSeconds,proto3" json:"probe_seconds,omitempty"`
-	// Records received from rings so far.
-	RecordsReceived uint64 `protobuf:"varint,4,opt,name=records_received,json=recordsReceived,proto3" json:"records_received,omitempty"`
 	// Records lost because a ring was full.
 	RecordsLostRing uint64 `protobuf:"varint,5,opt,name=records_lost_ring,json=recordsLostRing,proto3" json:"records_lost_ring,omitempty"`
 	// Events lost because a thread had no slot.
@@ -1235,13 +1206,6 @@ func (x *ControllerStatus) GetPeakResidentBytes() uint64 {
 func (x *ControllerStatus) GetProbeSeconds() float64 {
 	if x != nil {
 		return x.ProbeSeconds
-	}
-	return 0
-}
-
-func (x *ControllerStatus) GetRecordsReceived() uint64 {
-	if x != nil {
-		return x.RecordsReceived
 	}
 	return 0
 }
@@ -1321,15 +1285,10 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\fevents_taken\x18\v \x01(\x04H\x01R\veventsTaken\x88\x01\x01B\t\n" +
 	"\arequestB\x0f\n" +
 	"\r_events_takenJ\x04\b\x02\x10\x05J\x04\b\t\x10\n" +
-	"R\tadd_pointR\fremove_pointR\fset_samplingR\adetails\"\x89\x03\n" +
+	"R\tadd_pointR\fremove_pointR\fset_samplingR\adetails\"\xc6\x02\n" +
 	"\x0fControllerHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
-	"\x04host\x18\x02 \x01(\tR\x04host\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\tR\aversion\x12\x12\n" +
-	"\x04cpus\x18\x04 \x01(\rR\x04cpus\x124\n" +
-	"\n" +
-	"mechanisms\x18\x05 \x03(\v2\x14.attune.v1.MechanismR\n" +
-	"mechanisms\x12\"\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\"\n" +
 	"\fregistration\x18\x06 \x01(\tR\fregistration\x12 \n" +
 	"\x03job\x18\a \x01(\v2\x0e.attune.v1.JobR\x03job\x12\x19\n" +
 	"\bin_force\x18\b \x03(\tR\ainForce\x12(\n" +
@@ -1339,7 +1298,8 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\bprotocol\x18\v \x01(\rR\bprotocol\x12\x1e\n" +
 	"\n" +
 	"connection\x18\f \x01(\x04R\n" +
-	"connection\"%\n" +
+	"connectionJ\x04\b\x03\x10\x06R\aversionR\x04cpusR\n" +
+	"mechanisms\"%\n" +
 	"\tTakenOver\x12\x18\n" +
 	"\achanges\x18\x01 \x03(\tR\achanges\",\n" +
 	"\vRequestDone\x12\x1d\n" +
@@ -1382,13 +1342,12 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	" \x01(\tR\x0edegradedReason\x12#\n" +
 	"\rcost_measured\x18\v \x01(\bR\fcostMeasured\x12\x1d\n" +
 	"\n" +
-	"late_nanos\x18\f \x01(\x04R\tlateNanos\"\xc0\x03\n" +
+	"late_nanos\x18\f \x01(\x04R\tlateNanos\"\xad\x03\n" +
 	"\x10ControllerStatus\x12\x1f\n" +
 	"\vcpu_seconds\x18\x01 \x01(\x01R\n" +
 	"cpuSeconds\x12.\n" +
 	"\x13peak_resident_bytes\x18\x02 \x01(\x04R\x11peakResidentBytes\x12#\n" +
-	"\rprobe_seconds\x18\x03 \x01(\x01R\fprobeSeconds\x12)\n" +
-	"\x10records_received\x18\x04 \x01(\x04R\x0frecordsReceived\x12*\n" +
+	"\rprobe_seconds\x18\x03 \x01(\x01R\fprobeSeconds\x12*\n" +
 	"\x11records_lost_ring\x18\x05 \x01(\x04R\x0frecordsLostRing\x12*\n" +
 	"\x11records_lost_slot\x18\x06 \x01(\x04R\x0frecordsLostSlot\x12,\n" +
 	"\x12records_lost_queue\x18\a \x01(\x04R\x10recordsLostQueue\x12(\n" +
@@ -1396,7 +1355,7 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\thits_lost\x18\t \x01(\x04R\bhitsLost\x12!\n" +
 	"\fsamples_lost\x18\n" +
 	" \x01(\x04R\vsamplesLost\x12\x1b\n" +
-	"\tends_lost\x18\v \x01(\x04R\bendsLost*\x88\x01\n" +
+	"\tends_lost\x18\v \x01(\x04R\bendsLostJ\x04\b\x04\x10\x05R\x10records_received*\x88\x01\n" +
 	"\n" +
 	"PointState\x12\x1b\n" +
 	"\x17POINT_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -1439,12 +1398,11 @@ var file_attune_v1_management_proto_goTypes = []any{
 	(*ControllerStatus)(nil), // 14: attune.v1.ControllerStatus
 	(*ActionResult)(nil),     // 15: attune.v1.ActionResult
 	(*Want)(nil),             // 16: attune.v1.Want
-	(*Mechanism)(nil),        // 17: attune.v1.Mechanism
-	(*Job)(nil),              // 18: attune.v1.Job
-	(*Principal)(nil),        // 19: attune.v1.Principal
-	(*MeasurePoint)(nil),     // 20: attune.v1.MeasurePoint
-	(*Change)(nil),           // 21: attune.v1.Change
-	(Delivery)(0),            // 22: attune.v1.Delivery
+	(*Job)(nil),              // 17: attune.v1.Job
+	(*Principal)(nil),        // 18: attune.v1.Principal
+	(*MeasurePoint)(nil),     // 19: attune.v1.MeasurePoint
+	(*Change)(nil),           // 20: attune.v1.Change
+	(Delivery)(0),            // 21: attune.v1.Delivery
 }
 var file_attune_v1_management_proto_depIdxs = []int32{
 	3,  // 0: attune.v1.ManageRequest.hello:type_name -> attune.v1.ControllerHello
@@ -1458,21 +1416,20 @@ var file_attune_v1_management_proto_depIdxs = []int32{
 	10, // 8: attune.v1.ManageResponse.renew:type_name -> attune.v1.RenewLease
 	12, // 9: attune.v1.ManageResponse.end:type_name -> attune.v1.EndSession
 	16, // 10: attune.v1.ManageResponse.want:type_name -> attune.v1.Want
-	17, // 11: attune.v1.ControllerHello.mechanisms:type_name -> attune.v1.Mechanism
-	18, // 12: attune.v1.ControllerHello.job:type_name -> attune.v1.Job
-	19, // 13: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
-	20, // 14: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
-	21, // 15: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
-	11, // 16: attune.v1.RenewLease.proven:type_name -> attune.v1.ProvenChanges
-	0,  // 17: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
-	22, // 18: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
-	1,  // 19: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
-	2,  // 20: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
-	20, // [20:21] is the sub-list for method output_type
-	19, // [19:20] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	17, // 11: attune.v1.ControllerHello.job:type_name -> attune.v1.Job
+	18, // 12: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
+	19, // 13: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
+	20, // 14: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
+	11, // 15: attune.v1.RenewLease.proven:type_name -> attune.v1.ProvenChanges
+	0,  // 16: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
+	21, // 17: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
+	1,  // 18: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
+	2,  // 19: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
+	19, // [19:20] is the sub-list for method output_type
+	18, // [18:19] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_management_proto_init() }
