@@ -4,7 +4,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/attune-hpc/attune/internal/quantity"
@@ -126,24 +125,11 @@ func (o *Objective) comparison() string {
 	if o.Turns > 0 {
 		p += fmt.Sprintf(", in %d turns", o.Turns)
 	}
-	if !o.agrees() {
-		return fmt.Sprintf("%s: %s%s", o.gainText(), o.Name, p)
-	}
 	unit := ""
 	if o.Unit != "" {
 		unit = " " + o.Unit
 	}
 	return fmt.Sprintf("%s: %s %s → %s%s%s", o.gainText(), o.Name, o.Before.text(), o.After.text(), unit, p)
-}
-
-// agrees reports whether before and after have the ratio that the gain says: those of
-// reports from before they were of the same windows do not.
-func (o *Objective) agrees() bool {
-	before, after := o.Before.Median, o.After.Median
-	if o.LowerIsBetter {
-		before, after = after, before
-	}
-	return o.Gain == nil || math.Abs(after-before**o.Gain) <= 1e-3*math.Abs(after) && (before != 0 || *o.Gain == 1)
 }
 
 // gainText returns the gain in words, with its interval.
