@@ -109,12 +109,21 @@ func (a *Analyzer) Begin(ctx context.Context) context.Context {
 		a.ask(ctx, report.OwnerName, nil, ownPoints(a.cfg.Probes))
 	}
 	if a.cfg.Objective != nil && a.cfg.Objective.Kind == objective.Point {
-		a.askObjective(ctx, a.cfg.Objective.Point)
+		want := &attunev1.Want{Points: []*attunev1.PointWant{{Point: a.cfg.Objective.Point}}}
+		a.ask(ctx, report.ObjectiveAsker, newHitRate(a.Measured), want)
 	}
 	if a.written.recorder != nil {
 		a.ask(ctx, report.OwnerName+" record", nil, &attunev1.Want{PeriodNanos: 1}) // each sample: a tunlet may want it
 	}
 	return ctx
+}
+
+// ask asks the session for what the owner, or what writes things down for them, is to see: by
+// a sink of its own, or by all that the session has (nil).
+func (a *Analyzer) ask(ctx context.Context, name string, sink session.Sink, want *attunev1.Want) {
+	if err := a.session.Ask(ctx, name, sink, func() (*attunev1.Want, error) { return want, nil }); err != nil {
+		a.log.Warn("not everything is measured", "asker", name, "error", err)
+	}
 }
 
 // Probes are the measure points that people have in the session.

@@ -3,23 +3,13 @@
 package analyzer
 
 import (
-	"context"
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
-	"github.com/attune-hpc/attune/analyzer/session"
 	"github.com/attune-hpc/attune/internal/objective"
 	"github.com/attune-hpc/attune/internal/pointtext"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// ask asks the session for what the owner, or what writes things down for them, is to see: by
-// a sink of its own, or by all that the session has (nil).
-func (a *Analyzer) ask(ctx context.Context, name string, sink session.Sink, want *attunev1.Want) {
-	if err := a.session.Ask(ctx, name, sink, func() (*attunev1.Want, error) { return want, nil }); err != nil {
-		a.log.Warn("not everything is measured", "asker", name, "error", err)
-	}
-}
 
 // ownPoints are the measure points of the owner; what [pointtext.Parse] does not
 // understand is left out.
@@ -31,12 +21,6 @@ func ownPoints(texts []string) *attunev1.Want {
 		}
 	}
 	return want
-}
-
-// askObjective has the session measure the point whose hits are the owner's objective.
-func (a *Analyzer) askObjective(ctx context.Context, point *attunev1.MeasurePoint) {
-	want := &attunev1.Want{Points: []*attunev1.PointWant{{Point: point}}}
-	a.ask(ctx, report.ObjectiveAsker, &hitRate{whole: whole[uint64]{measured: a.session.Measured, lasting: lastingRate}}, want)
 }
 
 const (
@@ -52,6 +36,10 @@ type hitRate struct {
 	whole whole[uint64] // by process
 	index uint32        // of the point; 0: there is none
 	hit   bool          // once at least: what comes before is not of the objective
+}
+
+func newHitRate(measured func(float64, time.Time)) *hitRate {
+	return &hitRate{whole: whole[uint64]{measured: measured, lasting: lastingRate}}
 }
 
 // Take implements session.Sink.
