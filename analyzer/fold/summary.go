@@ -6,9 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/analyzer/report"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -55,5 +57,63 @@ func (a *Account) Summary() Summary {
 		}
 	}
 	slices.SortFunc(out.Kept, func(a, b *attunev1.KeptChange) int { return strings.Compare(a.GetId(), b.GetId()) })
+	return out
+}
+
+// shownProposals bounds a snapshot's proposals; see also shownObjectives.
+const shownProposals = 64
+
+// Snapshot returns the session as it stands at the given time since its start, for
+// a live view. The result shares nothing with the account.
+func (a *Account) Snapshot(at time.Duration) report.Snapshot {
+	out := report.Snapshot{
+		Seconds: at.Seconds(), Mode: a.header.Mode, Events: a.events(),
+		Objectives: append(a.own.shown(), a.tunlets.objectives(at)...),
+	}
+	for _, p := range a.processes.order {
+		if !p.ended {
+			out.Processes++
+		}
+	}
+	for _, p := range a.points.list {
+		if !p.over {
+			out.Points = append(out.Points, p.rates()...)
+		}
+	}
+	for _, t := range a.tunlets.hosted {
+		out.Tunlets = append(out.Tunlets, report.TunletState{Name: t.Name, State: t.State, Reason: t.Reason})
+	}
+	all := a.proposals.inOrder()
+	for _, p := range all[max(0, len(all)-shownProposals):] {
+		out.Proposals = append(out.Proposals, p.state())
+	}
+	return out
+}
+
+// Trial is a proposal that was decided about, and whose application it was.
+type Trial struct {
+	*attunev1.RecordedProposal
+	// Application is the SHA-256 of the executable, hex, and Executable its path.
+	Application, Executable string
+}
+
+// Kept says that its gain was proven, rather than that it was only given as advice
+// or found useless.
+func (t Trial) Kept() bool { return t.GetState() == stateKept }
+
+// Trials returns the proposals so far whose outcome says something about the
+// application: kept, found useless, or given as advice. Those whose executable
+// could not be read are left out.
+func (a *Account) Trials() (out []Trial) {
+	for _, p := range a.proposals.inOrder() {
+		telling := p.GetState() == stateKept && p.GetJudgement() != nil || p.GetState() == stateAdvised || p.GetUseless()
+		if !telling || p.GetCanary() || len(p.GetChanges()) == 0 {
+			continue
+		}
+		of := a.processes.of(p.GetChanges()[0].GetSpec().GetProcess())
+		if of.info.SHA256 != "" {
+			out = append(out, Trial{proto.CloneOf(p.RecordedProposal), of.info.SHA256, of.info.Exe})
+		}
+	}
 	return out
 }

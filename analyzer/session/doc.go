@@ -27,7 +27,7 @@
 //	tunlets, sleep, knowledge, inherit    who runs, who sleeps, what is taken over
 //	decide, pace                          the core and its requests; how often to sample
 //	askers, points, want                  what is wanted, merged for each controller
-//	process, program, controller          who there is
+//	process, controller                   who there is
 //	losses, frames, inbox, clock          the way out and the way in
 //
 // A tunlet that sleeps has no process yet: the session watches for what wakes it
