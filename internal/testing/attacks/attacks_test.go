@@ -33,7 +33,7 @@ func checkTable(t *testing.T, section string, least int) {
 	table, _, _ = strings.Cut(table, "\n## ")
 	rows := 0
 	for line := range strings.Lines(table) {
-		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| Attack") || strings.HasPrefix(line, "| What") || strings.HasPrefix(line, "|--") {
+		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| Attack |") || strings.HasPrefix(line, "| What |") || strings.HasPrefix(line, "|--") {
 			continue
 		}
 		rows++
