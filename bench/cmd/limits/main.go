@@ -103,6 +103,10 @@ func (f *figures) round(ctx context.Context, dir, program, field string, amount 
 	if err := beside.Start(); err != nil {
 		return err
 	}
+	defer func() {
+		_ = beside.Process.Kill()
+		_ = beside.Wait() // killed
+	}()
 	files, err := os.MkdirTemp(dir, "files")
 	if err != nil {
 		return err
@@ -132,8 +136,6 @@ func (f *figures) round(ctx context.Context, dir, program, field string, amount 
 	if !alive(uint64(beside.Process.Pid)) {
 		f.fail("%s: a process that is none of the command's has ended", field)
 	}
-	_ = beside.Process.Kill()
-	_ = beside.Wait() // killed
 	return f.readLives(lives, field, exceeded)
 }
 
