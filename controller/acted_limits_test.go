@@ -19,7 +19,6 @@ import (
 // A tuner that tries value after value needs code for each, for good: when a
 // window is full the patch goes on in another one.
 func TestActionsWithoutEnd(t *testing.T) {
-	onX86(t)
 	a := startActed(t, targets.Build(t, "testdata/acted.c", "-O2"), "a_target")
 	before := a.text(t)
 	const values = 700 // of two slots each: six windows
@@ -44,7 +43,6 @@ func TestActionsWithoutEnd(t *testing.T) {
 // A function that goes back to its first instruction passes the patch in each
 // turn: what is to be done once a call is refused, what ends the loop is not.
 func TestActionsOnALoop(t *testing.T) {
-	onX86(t)
 	a := startActed(t, targets.Build(t, "testdata/acted.c", "-O2"), "a_target")
 	tests := map[string]struct {
 		action  patch.Action
@@ -72,7 +70,6 @@ func TestActionsOnALoop(t *testing.T) {
 // Where one byte does not do, a whole jump comes and goes under threads that
 // execute the code, one of them at the second instruction now and then.
 func TestActionsByWholeJump(t *testing.T) {
-	onX86(t)
 	for name, flags := range map[string][]string{"PIE": {"-O2"}, "fixed addresses": {"-O2", "-no-pie"}} {
 		t.Run(name, func(t *testing.T) {
 			a := startActed(t, targets.Build(t, "testdata/acted.c", flags...), "a_whole")

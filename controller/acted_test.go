@@ -143,7 +143,6 @@ func old(value uint64) *uint64 { return &value }
 // without pause; no call is lost to the count, and each has a result that makes
 // sense.
 func TestActionsComeAndGo(t *testing.T) {
-	onX86(t)
 	rounds := targets.Fewer(200)
 	for _, flags := range [][]string{{"-O2"}, {"-O0", "-fcf-protection=full"}} {
 		t.Run(fmt.Sprint(flags), func(t *testing.T) {
@@ -209,7 +208,6 @@ func (a *acted) fork(t *testing.T) *acted {
 // A forked child is born with the actions of its parent. It goes on with them
 // when it is measured as well, can be rid of them, and the parent keeps its own.
 func TestActionsOfForkedChild(t *testing.T) {
-	onX86(t)
 	a := startActed(t, targets.Build(t, "testdata/acted.c", "-O2"), "a_target")
 	a.sampleEvery(t, 20*time.Millisecond)
 	before := a.text(t)
@@ -257,7 +255,6 @@ func TestActionsOfForkedChild(t *testing.T) {
 // A process whose code was given back does nothing of what it did, also when another
 // controller measures the function where that was done.
 func TestUndoneActionStaysUndone(t *testing.T) {
-	onX86(t)
 	a := startActed(t, targets.Build(t, "testdata/acted.c", "-O2"), "a_target")
 	remove := patch.Remove{Result: patch.Value{Bits: 42}}
 	var code []sites.Bytes

@@ -14,7 +14,6 @@ import (
 )
 
 func TestActions(t *testing.T) {
-	onX86(t)
 	real := math.Float64bits
 	tests := []struct {
 		name     string
@@ -93,7 +92,6 @@ func TestActions(t *testing.T) {
 // Every register that a parameter can be in, each with a condition that holds
 // and one that does not.
 func TestEveryParameter(t *testing.T) {
-	onX86(t)
 	program := targets.Build(t, "testdata/acted.c", "-O2")
 	a := startActed(t, program, "a_integers", "a_reals", "a_narrow")
 	add := func(function string, class patch.Class, number int, old, value uint64, width int) {

@@ -15,7 +15,6 @@ import (
 // A program that only computes comes to no safe point: it is stopped for a
 // moment, and its calls are counted without a breakpoint.
 func TestPointInProgramThatComputes(t *testing.T) {
-	onX86(t)
 	program := targets.Build(t, "testdata/compute.c", "-O1", "-fno-builtin")
 	b := start(t)
 	b.sampleEvery(t, 20*time.Millisecond)

@@ -64,7 +64,6 @@ func (b *bench) startOrAttach(t *testing.T, program string, attach bool) *target
 		b.withDMLib(t, target.PID)
 		return target
 	}
-	onX86(t)
 	target := targets.StartCommand(t, exec.Command(program))
 	attached, err := b.controller.Attach(t.Context(), target.PID)
 	if err != nil || attached.NotInjected != nil {

@@ -46,7 +46,6 @@ func TestIntervalsByTheKernel(t *testing.T) {
 // others must not pay with a trap. What the kernel reads at each call goes to DMLib
 // when the budget leaves a sample of it.
 func TestSampledCapturesAreReadByDMLib(t *testing.T) {
-	onX86(t)
 	program := buildCaptured(t)
 	kernel := []string{"uprobe_multi", "uprobe"}
 	tag := parameter("tag", 0, i32, ofTag)

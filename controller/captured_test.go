@@ -214,7 +214,6 @@ func capturedText(c attunev1.Captured) string {
 // TestIntervals runs the rows about intervals in DMLib; for each thread, and by
 // key in one table for all.
 func TestIntervals(t *testing.T) {
-	onX86(t)
 	program := buildCaptured(t)
 	for _, row := range intervalRows() {
 		t.Run(row.name, func(t *testing.T) { testIntervals(t, program, row, true, "got") })
@@ -224,7 +223,6 @@ func TestIntervals(t *testing.T) {
 
 // TestCaptured runs the table in DMLib.
 func TestCaptured(t *testing.T) {
-	onX86(t)
 	program := buildCaptured(t)
 	for _, row := range capturedRows() {
 		row = row.inDMLib()

@@ -13,7 +13,6 @@ import (
 // TestPointsAtFunctionsOfTheCLibrary: DMLib may call such a function itself, at a safe point
 // or in a forked child, and must not come to its point then, where it would call it again.
 func TestPointsAtFunctionsOfTheCLibrary(t *testing.T) {
-	onX86(t)
 	program := targets.Build(t, "testdata/forks.c", "-fno-inline")
 	for _, function := range []string{"pthread_rwlock_wrlock", "pthread_rwlock_unlock", "pthread_setspecific"} {
 		t.Run(function, func(t *testing.T) {

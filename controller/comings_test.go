@@ -107,7 +107,6 @@ func (b *bench) churn(t *testing.T, first uint32) {
 // patched by a whole jump; where there is no room for one, as a last resort, by
 // such a jump, and the status says so.
 func TestJumpsIntoAnotherFunctionAreTheLastResort(t *testing.T) {
-	onX86(t)
 	for _, test := range []struct {
 		source, function string
 		place            attunev1.Place
@@ -145,6 +144,5 @@ func placedIn(t *testing.T, program, function string, place attunev1.Place) *att
 }
 
 func TestComingsAndGoingsLoseNothing(t *testing.T) {
-	onX86(t)
 	testComingsAndGoings(t, map[uint32]string{1: "hook", 2: "got", 3: "patch"}, nil)
 }

@@ -16,7 +16,6 @@ import (
 // TestDurationsEndWhereCallsReturn: a call of testdata/tails.c takes 2 ms, however
 // it ends; one that ends otherwise than by a return has no duration.
 func TestDurationsEndWhereCallsReturn(t *testing.T) {
-	onX86(t)
 	const calls, least = 6, uint64(2 * time.Millisecond)
 	tests := []struct {
 		function string
@@ -70,7 +69,6 @@ func TestDurationsEndWhereCallsReturn(t *testing.T) {
 // TestExceptionsPass: a return probe of the kernel changes the return address, and
 // an exception that came there would end the program.
 func TestExceptionsPass(t *testing.T) {
-	onX86(t)
 	program := targets.BuildWith(t, "g++", "thrown", "-O2", "testdata/thrown.cc")
 	static := targets.BuildWith(t, "g++", "thrown", "-O2", "-static", "testdata/thrown.cc")
 	tests := map[string]struct {
@@ -119,7 +117,6 @@ func TestExceptionsPass(t *testing.T) {
 
 // TestDurationOfLoopHeadIsRefused: each turn of the loop would begin it anew.
 func TestDurationOfLoopHeadIsRefused(t *testing.T) {
-	onX86(t)
 	program := targets.Build(t, "testdata/tails.c", "-O2", "-pthread")
 	for name, kernel := range map[string]bool{"by patch": false, "by the kernel": true} {
 		t.Run(name, func(t *testing.T) {

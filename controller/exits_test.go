@@ -16,7 +16,6 @@ import (
 // Every return is seen at the return instructions, whatever the function looks
 // like, and the program computes what it always does.
 func TestPatchedExits(t *testing.T) {
-	onX86(t)
 	const rounds = 500
 	for _, test := range compilations[:3] {
 		for _, place := range []attunev1.Place{attunev1.Place_PLACE_EXIT, attunev1.Place_PLACE_BOTH} {
@@ -64,7 +63,6 @@ func TestPatchedExits(t *testing.T) {
 
 // Each kind of exit, with what it returns where that is known there.
 func TestKindsOfExits(t *testing.T) {
-	onX86(t)
 	const rounds, threads = 400, 2
 	tests := map[string]struct {
 		exits uint64 // of two calls

@@ -71,7 +71,6 @@ func TestForeignAllocators(t *testing.T) { comeAndGoIn(t, withAllocators()) }
 // go.
 func comeAndGoIn(t *testing.T, rows []foreign) {
 	t.Helper()
-	onX86(t)
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			words := row.command(t)

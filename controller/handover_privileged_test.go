@@ -23,7 +23,6 @@ const handedOver = 12
 // landing pads of control-flow enforcement. A kernel whose probes come too early
 // misses some, and the points say so.
 func TestHandOverCountsEveryCallOnce(t *testing.T) {
-	onX86(t)
 	for _, pads := range []string{"none", "branch"} {
 		t.Run(pads, func(t *testing.T) { testHandOver(t, "-fcf-protection="+pads) })
 	}
@@ -85,7 +84,6 @@ func testHandOver(t *testing.T, flag string) {
 // With the kernel's probes the points that share a function are placed as well:
 // those that were there first change hands, and count on.
 func TestComingsAndGoingsWithUprobesLoseNothing(t *testing.T) {
-	onX86(t)
 	_, older := uprobeOfThisKernel(t)
 	var lossy []uint32
 	if older != "" { // see TestHandOverCountsEveryCallOnce

@@ -85,7 +85,6 @@ func hardActions(library string) []hardAction {
 // TestCallWithoutHook: the program comes by no hook for half of the time, so a
 // stopped thread makes the call in the other half.
 func TestCallWithoutHook(t *testing.T) {
-	onX86(t)
 	h := attachHard(t, "plain", exec.Command(targets.Program(t, "plain")))
 	h.mustBeInside(t)
 	r := h.apply(t, &attunev1.Change{Id: "call", Knob: "call", Process: h.handle, Action: callValue()})[0]

@@ -38,7 +38,6 @@ type outside struct {
 // program. What was applied is in force and can be taken back, what was not has
 // a reason and has changed nothing, and the program goes on to its end.
 func TestHardOutside(t *testing.T) {
-	onX86(t)
 	library := hardLibrary(t)
 	stop := func(t *testing.T, h *hard) { h.signal(t, unix.SIGSTOP, 'T') }
 	resume := func(t *testing.T, h *hard) { h.signal(t, unix.SIGCONT, 'S') }
@@ -139,7 +138,6 @@ func executeAgain(t *testing.T, h *hard) {
 
 // TestHardEnd: what is asked of a program that has ended is answered.
 func TestHardEnd(t *testing.T) {
-	onX86(t)
 	h := attachHard(t, "plain", exec.Command(targets.Program(t, "plain")))
 	h.mustBeInside(t)
 	h.Finish(t)

@@ -28,7 +28,6 @@ type hard struct {
 // finds itself right each time, ends as it would have, and its code is what it
 // was, byte by byte.
 func TestHardCases(t *testing.T) {
-	onX86(t)
 	library := hardLibrary(t)
 	for _, row := range []struct {
 		program   string

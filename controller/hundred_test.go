@@ -67,6 +67,5 @@ func (b *bench) states(t *testing.T, points int, again func()) (placed []uint32)
 }
 
 func TestManyPointsByPatch(t *testing.T) {
-	onX86(t)
 	testManyPoints(t, 3)
 }

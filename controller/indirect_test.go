@@ -13,7 +13,6 @@ import (
 // a jump, which one byte of its distance makes lead to where there is room: it
 // can be patched wherever the kernel puts it.
 func TestIndirectFunction(t *testing.T) {
-	onX86(t)
 	for _, flags := range [][]string{{"-O2"}, {"-O2", "-no-pie", "-fno-pie"}} {
 		program := targets.Build(t, "testdata/indirect.c", flags...)
 		b := start(t)

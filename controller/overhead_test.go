@@ -56,6 +56,5 @@ func testBudget(t *testing.T, mechanism, calls string, flags []string, options .
 }
 
 func TestBudgetOfPatch(t *testing.T) {
-	onX86(t)
 	testBudget(t, "patch", "-500000", nil)
 }

@@ -28,7 +28,6 @@ func onlyKernel(symbol string) *attunev1.MeasurePoint {
 // patch's jump: the patches give way, and their points go on counting. When it is
 // gone, patches serve them again.
 func TestPatchGivesWayToUprobe(t *testing.T) {
-	onX86(t)
 	program := targets.Build(t, "testdata/patched.c", compilations[0].flags...)
 	b := start(t, func(c *Config) { c.UseBPF = true })
 	b.sampleEvery(t, 20*time.Millisecond)
@@ -79,7 +78,6 @@ func TestPatchGivesWayToUprobe(t *testing.T) {
 // A jump of another controller is not known here: a uprobe in its place would
 // have the kernel go on in the middle of it.
 func TestUprobeIsRefusedWhereCodeWasChanged(t *testing.T) {
-	onX86(t)
 	b := start(t, func(c *Config) { c.UseBPF, c.LibraryPath = true, "" })
 	target := targets.Start(t, targets.Build(t, "testdata/patched.c", compilations[0].flags...), b.controller.Environment()...)
 	found, err := objfile.Resolve(target.PID, "patched*", "p_static", objfile.Function)

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -39,13 +38,6 @@ var compilations = []struct {
 	{"optimised", []string{"-O2", "-fno-optimize-sibling-calls", "-fno-tree-tail-merge", "-fno-inline"}, 3},
 	{"control-flow protection", []string{"-O1", "-fcf-protection=full"}, 3},
 	{"fixed address", []string{"-O1", "-no-pie", "-fno-pie"}, 1},
-}
-
-func onX86(t *testing.T) {
-	t.Helper()
-	if runtime.GOARCH != "amd64" {
-		t.Skip("entry patches are made for x86-64")
-	}
 }
 
 // codeOf reads the code of all functions of the test program.
@@ -94,7 +86,6 @@ func endRight(t *testing.T, target *targets.Target) {
 // Every direct call is counted, whatever the entry looks like, and the program
 // computes what it always does.
 func TestPatchedEntriesCountEveryCall(t *testing.T) {
-	onX86(t)
 	const rounds = 500
 	for _, test := range compilations {
 		t.Run(test.name, func(t *testing.T) {
@@ -216,7 +207,6 @@ func (b *bench) delivered(t *testing.T) map[uint32]uint64 {
 
 // What is not patched because threads cannot be stopped for the moment is tried again.
 func TestBusyProcessIsTriedAgain(t *testing.T) {
-	onX86(t)
 	const busy = "runs in its memory"
 	program := targets.Build(t, "testdata/patched.c", compilations[1].flags...)
 	b := start(t)
@@ -251,7 +241,6 @@ func TestBusyProcessIsTriedAgain(t *testing.T) {
 // Patches come and go under the feet of threads that call the functions all
 // the time, and leave nothing behind.
 func TestPatchesComeAndGo(t *testing.T) {
-	onX86(t)
 	rounds := targets.Fewer(100) // where whole jumps are written, all threads are stopped for each
 	for _, test := range compilations[:2] {
 		t.Run(test.name, func(t *testing.T) {

@@ -27,7 +27,6 @@ func callAt(process uint64, kind attunev1.SafePoint_Kind, function string) *attu
 // A call is made where a named function begins or returns, and nothing is left
 // there: by a patch of DMLib's at an entry, by a breakpoint elsewhere.
 func TestSafePointsOfFunctions(t *testing.T) {
-	onX86(t)
 	const entry, exit = attunev1.SafePoint_KIND_FUNCTION_ENTRY, attunev1.SafePoint_KIND_FUNCTION_EXIT
 	b := start(t)
 	defer b.stop(t)

@@ -240,7 +240,6 @@ func TestPointsShareAHook(t *testing.T) {
 // Points of all kinds are at one function together, each by its own: they come and go
 // one by one, and every one counts each call.
 func TestPointsAtOneFunction(t *testing.T) {
-	onX86(t)
 	b := start(t)
 	b.sampleEvery(t, 20*time.Millisecond)
 	target := targets.Start(t, targets.Build(t, "testdata/many.c", "-O1", "-pthread"), b.controller.Environment()...)

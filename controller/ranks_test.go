@@ -89,7 +89,6 @@ func (m mpi) changes(ranks []uint64, value int64) (changes []*attunev1.Change) {
 // A control variable changes in all ranks before the same call of a collective
 // operation, and back: the ranks compare it at each call.
 func TestControlVariables(t *testing.T) {
-	onX86(t)
 	for _, m := range implementations() {
 		t.Run(m.name, func(t *testing.T) {
 			program := m.build(t)

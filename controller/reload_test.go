@@ -65,7 +65,6 @@ func (a *acted) reloaded(t *testing.T, name string) sites.Function {
 // one, is patched again, by one byte or by a whole jump, and nothing is written
 // into what lies where it lay.
 func TestReloadedLibrary(t *testing.T) {
-	onX86(t)
 	t.Run("one byte", func(t *testing.T) { reloads(t, startReload(t)) })
 	t.Run("whole jump", func(t *testing.T) { reloads(t, startReload(t, "-DWHOLE_JUMP")) })
 }

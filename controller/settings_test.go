@@ -38,7 +38,6 @@ func named(id string, process uint64, name string, value int64) *attunev1.Change
 // Libraries of Debian, changed by calls at safe points: the library itself
 // says what it goes by, during the change and afterwards.
 func TestSettingsByCalls(t *testing.T) {
-	onX86(t)
 	tests := []struct {
 		name, library, debian string
 		setting               string
@@ -91,7 +90,6 @@ func TestSettingsByCalls(t *testing.T) {
 // TestArenasMadeMeanwhile: an arena that begins during a change begins with the new value, and
 // goes back with the others.
 func TestArenasMadeMeanwhile(t *testing.T) {
-	onX86(t)
 	needLibrary(t, "libjemalloc.so.2", "libjemalloc2")
 	program := targets.Build(t, "testdata/settings.c", "-Wl,--no-as-needed", "-l:libjemalloc.so.2")
 	b := start(t)
@@ -118,7 +116,6 @@ func TestArenasMadeMeanwhile(t *testing.T) {
 
 // What a process does not have is refused, with the reason.
 func TestSettingsOfAbsentLibraries(t *testing.T) {
-	onX86(t)
 	program := targets.Build(t, "testdata/settings.c")
 	b := start(t)
 	defer b.stop(t)
