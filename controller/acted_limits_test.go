@@ -35,9 +35,7 @@ func TestActionsWithoutEnd(t *testing.T) {
 	if !bytes.Equal(a.text(t), before) {
 		t.Error("the code is not what it was")
 	}
-	if err := a.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	a.EndWell(t)
 }
 
 // A function that goes back to its first instruction passes the patch in each
@@ -94,9 +92,7 @@ func TestActionsByWholeJump(t *testing.T) {
 			if _, err := fmt.Sscan(a.Ask(t, "halt"), &calls, &wrong); err != nil || calls == 0 || wrong != 0 {
 				t.Errorf("%d of %d results are wrong, %v", wrong, calls, err)
 			}
-			if err := a.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			a.EndWell(t)
 		})
 	}
 }

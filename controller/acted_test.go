@@ -46,9 +46,7 @@ func startActed(t *testing.T, program string, functions ...string) *acted {
 		if !errors.Is(err, patch.ErrUnpatchable) {
 			t.Fatal(err)
 		}
-		if err := target.End(t); err != nil {
-			t.Fatal(err)
-		}
+		target.EndWell(t)
 	}
 	t.Fatalf("in none of %d processes %q can all be patched", tries, functions)
 	return nil
@@ -181,9 +179,7 @@ func TestActionsComeAndGo(t *testing.T) {
 			if !bytes.Equal(a.text(t), before) {
 				t.Error("the code is not what it was")
 			}
-			if err := a.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			a.EndWell(t)
 		})
 	}
 }
@@ -247,9 +243,7 @@ func TestActionsOfForkedChild(t *testing.T) {
 	if got := a.Ask(t, "call"); !strings.HasPrefix(got, with) {
 		t.Errorf("parent: %s", got)
 	}
-	if err := a.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	a.EndWell(t)
 }
 
 // A process whose code was given back does nothing of what it did, also when another
@@ -287,7 +281,5 @@ func TestUndoneActionStaysUndone(t *testing.T) {
 	}
 	child.Ask(t, "leave")
 	a.PID = parent
-	if err := a.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	a.EndWell(t)
 }

@@ -84,9 +84,7 @@ func TestActions(t *testing.T) {
 			}
 		})
 	}
-	if err := a.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	a.EndWell(t)
 }
 
 // Every register that a parameter can be in, each with a condition that holds

@@ -49,9 +49,7 @@ func TestCallsOfAnotherAreLeft(t *testing.T) {
 			}
 			target.Ask(t, "10")
 			b.stop(t)
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			target.EndWell(t)
 		})
 	}
 }
@@ -102,9 +100,7 @@ func TestStubsKeepHooks(t *testing.T) {
 				}
 			}
 			b.stop(t)
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			target.EndWell(t)
 		})
 	}
 }

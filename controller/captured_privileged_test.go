@@ -97,9 +97,7 @@ func TestSampledCapturesAreReadByDMLib(t *testing.T) {
 				t.Errorf("point: %v", s)
 			}
 			b.stop(t)
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			target.EndWell(t)
 		})
 	}
 }

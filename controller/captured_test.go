@@ -79,9 +79,7 @@ func testCaptured(t *testing.T, program string, row captured, dynamic bool, want
 		t.Error(diff)
 	}
 	b.stop(t)
-	if err := target.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	target.EndWell(t)
 }
 
 // testIntervals closes one interval after another, the last one by taking the
@@ -104,9 +102,7 @@ func testIntervals(t *testing.T, program string, row captured, dynamic bool, wan
 		}
 	}
 	b.stop(t)
-	if err := target.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	target.EndWell(t)
 }
 
 // raised is what the aggregates are if every value is that much greater.

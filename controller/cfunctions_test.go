@@ -40,9 +40,7 @@ func TestPointsAtFunctionsOfTheCLibrary(t *testing.T) {
 			b.placedWhile(t, 4, func() { ask("1") }) // in the child, once it has registered
 			ask("1000")
 			b.stop(t)
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			target.EndWell(t)
 		})
 	}
 }

@@ -78,9 +78,7 @@ func TestForkedChildren(t *testing.T) {
 				}
 			}
 			b.stop(t)
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			target.EndWell(t)
 		})
 	}
 }

@@ -51,9 +51,7 @@ func testComingsAndGoings(t *testing.T, mechanisms map[uint32]string, lossy []ui
 		}
 	}
 	b.stop(t)
-	if err := target.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	target.EndWell(t)
 }
 
 // hammer has the program call everything until halt is closed, and then says
@@ -137,9 +135,7 @@ func placedIn(t *testing.T, program, function string, place attunev1.Place) *att
 	b.addPoint(t, 1, spec)
 	s := b.placedWhile(t, 1, func() { target.Ask(t, "0") })
 	b.stop(t)
-	if err := target.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	target.EndWell(t)
 	return s
 }
 

@@ -59,9 +59,7 @@ func TestDurationsEndWhereCallsReturn(t *testing.T) {
 					a.GetCount(), time.Duration(a.GetMin()), test.returns, time.Duration(least))
 			}
 			b.stop(t)
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			target.EndWell(t)
 		})
 	}
 }
@@ -108,9 +106,7 @@ func TestExceptionsPass(t *testing.T) {
 				t.Errorf("the program: %s", got)
 			}
 			b.stop(t)
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			target.EndWell(t)
 		})
 	}
 }
@@ -130,9 +126,7 @@ func TestDurationOfLoopHeadIsRefused(t *testing.T) {
 				t.Errorf("point: %v", s)
 			}
 			b.stop(t)
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			target.EndWell(t)
 		})
 	}
 }

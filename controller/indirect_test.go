@@ -34,8 +34,6 @@ func TestIndirectFunction(t *testing.T) {
 		if got := target.Ask(t, "10"); got != "10" {
 			t.Errorf("results without the patch: %s", got)
 		}
-		if err := target.End(t); err != nil {
-			t.Errorf("target ended with %v", err)
-		}
+		target.EndWell(t)
 	}
 }

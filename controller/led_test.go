@@ -78,7 +78,5 @@ func locksAreHooked(t *testing.T, preloaded bool) {
 		return slices.Equal(slotsOf(t, target.PID, "locked", function), plain)
 	})
 	b.stop(t)
-	if err := target.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	target.EndWell(t)
 }

@@ -64,9 +64,7 @@ func TestLastCountsWhileTheAnalyzerIsAway(t *testing.T) {
 			b.delivered(t)
 			test.before(t, b)
 			target.Ask(t, "1000")
-			if err := target.End(t); err != nil {
-				t.Fatal(err)
-			}
+			target.EndWell(t)
 			test.after(t, b)
 			patience.Until(t, "the controller counts what is lost", func() bool {
 				return b.controller.losses.Hits() >= 1000

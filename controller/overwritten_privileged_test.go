@@ -38,9 +38,7 @@ func TestUprobesInOverwrittenFile(t *testing.T) {
 		if got := b.counts(t, 3, 1000); got != 1000 {
 			t.Errorf("counted %d calls of 1000", got)
 		}
-		if err := target.End(t); err != nil {
-			t.Errorf("target ended with %v", err)
-		}
+		target.EndWell(t)
 	}
 	run(targets.Start(t, program))
 	if err := targets.WriteProgram(program, next); err != nil {

@@ -78,9 +78,7 @@ func endRight(t *testing.T, target *targets.Target) {
 	if got := target.Ask(t, "10"); got != "0 wrong" {
 		t.Errorf("results without patches: %s", got)
 	}
-	if err := target.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	target.EndWell(t)
 }
 
 // Every direct call is counted, whatever the entry looks like, and the program
@@ -269,9 +267,7 @@ func TestPatchesComeAndGo(t *testing.T) {
 				t.Errorf("results: %s", got)
 			}
 			b.stop(t)
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			target.EndWell(t)
 		})
 	}
 }

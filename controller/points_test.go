@@ -122,9 +122,7 @@ func TestDynamicCalls(t *testing.T) {
 			}
 			b.stop(t)
 			target.Ask(t, "10") // the GOT leads somewhere sensible
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			target.EndWell(t)
 		})
 	}
 }
@@ -143,9 +141,7 @@ func TestDynamicCallsTogether(t *testing.T) {
 		}
 	}
 	b.stop(t)
-	if err := target.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	target.EndWell(t)
 }
 
 func TestPointThatCannotBePlaced(t *testing.T) {
@@ -196,9 +192,7 @@ func TestForkedChildKeepsItsStubs(t *testing.T) {
 		t.Errorf("counted %d calls of getsid", counted)
 	}
 	b.stop(t)
-	if err := target.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	target.EndWell(t)
 }
 
 // Two points with different settings have one hook, each by its own: one that comes
@@ -232,9 +226,7 @@ func TestPointsShareAHook(t *testing.T) {
 		t.Errorf("%d blocks of 100 bytes without the other point, want 5", got)
 	}
 	b.stop(t)
-	if err := target.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	target.EndWell(t)
 }
 
 // Points of all kinds are at one function together, each by its own: they come and go
@@ -273,7 +265,5 @@ func TestPointsAtOneFunction(t *testing.T) {
 		}
 	}
 	b.stop(t)
-	if err := target.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	target.EndWell(t)
 }

@@ -60,9 +60,7 @@ func TestUprobes(t *testing.T) {
 					return m.GetProcessEnded(), true
 				}
 				if target != nil {
-					if err := target.End(t); err != nil {
-						t.Errorf("target ended with %v", err)
-					}
+					target.EndWell(t)
 					target = nil
 				}
 				return nil, false
@@ -96,9 +94,7 @@ func TestUprobesInReplacedFile(t *testing.T) {
 	if got := b.counts(t, 3, 1000); got != 1000 {
 		t.Errorf("counted %d calls of 1000", got)
 	}
-	if err := target.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	target.EndWell(t)
 	b.stop(t)
 }
 
@@ -115,9 +111,7 @@ func TestUprobesAtTheEnd(t *testing.T) {
 		t.Fatalf("point: %v", status)
 	}
 	target.Ask(t, "1000")
-	if err := target.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
+	target.EndWell(t)
 	if got := b.counts(t, 3, 1000); got != 1000 {
 		t.Errorf("counted %d calls of 1000", got)
 	}

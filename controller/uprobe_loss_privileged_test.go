@@ -35,9 +35,7 @@ func TestLostRecordsOfUprobesAreTold(t *testing.T) {
 			}
 			const calls = 30_000
 			target.Ask(t, "-30000")
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			target.EndWell(t)
 			var records, lost uint64
 			ended := event(t, b, "end", func(m *attunev1.PublishRequest) (*attunev1.ProcessEnded, bool) {
 				records += attunev1.CountRecords(m.GetRecords().GetRecords())

@@ -87,9 +87,7 @@ func TestSetVariable(t *testing.T) {
 				t.Errorf("program sees %q afterwards, want %q", then, test.then)
 			}
 			mustRemove(t, journal)
-			if err := target.End(t); err != nil {
-				t.Errorf("target ended with %v", err)
-			}
+			target.EndWell(t)
 		})
 	}
 }

@@ -103,7 +103,5 @@ func TestInjectAnAuditedProgram(t *testing.T) {
 	result := b.inject(t, target.PID)
 	defer free(t, result)
 	target.Ask(t, "where")
-	if err := target.End(t); err != nil {
-		t.Errorf("the program ended with %v", err)
-	}
+	target.EndWell(t)
 }

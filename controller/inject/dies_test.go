@@ -119,9 +119,7 @@ func TestTracerThatDiesExecuting(t *testing.T) {
 			t.Errorf("a tracer dies at %q, want 10 places", places)
 		}
 	}
-	if err := target.End(t); err != nil {
-		t.Error(err)
-	}
+	target.EndWell(t)
 }
 
 // TestLifelineIsTakenAway: what lies below the stack is as it was.
@@ -207,7 +205,5 @@ func TestTracerIsKilled(t *testing.T) {
 		}
 		allRight(t, target, 3)
 	}
-	if err := target.End(t); err != nil {
-		t.Error(err)
-	}
+	target.EndWell(t)
 }

@@ -110,9 +110,7 @@ func TestInjectWhateverThreadsDo(t *testing.T) {
 			if after := descriptors(t, target.PID); after != before {
 				t.Errorf("descriptors before %d, after %d", before, after)
 			}
-			if err := target.End(t); err != nil {
-				t.Error(err)
-			}
+			target.EndWell(t)
 		})
 	}
 }

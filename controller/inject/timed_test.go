@@ -28,9 +28,7 @@ func TestTimedCallsGoOn(t *testing.T) {
 			if got := target.Ask(t, "check"); got != "0 failed" {
 				t.Error(got)
 			}
-			if err := target.End(t); err != nil {
-				t.Error(err)
-			}
+			target.EndWell(t)
 		})
 	}
 }

@@ -32,9 +32,7 @@ func TestSpaceOutlivesItsProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := target.End(t); err != nil {
-		t.Fatal(err)
-	}
+	target.EndWell(t)
 	gone = true
 	symbol, err := images[0].Symbol("right", objfile.Function)
 	if err != nil {

@@ -134,9 +134,7 @@ func TestLastEndIsTold(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- tracker.Run(ctx) }()
 		handle := mustFollow(t, tracker, j.pid())
-		if err := j.End(t); err != nil {
-			t.Error(err)
-		}
+		j.EndWell(t)
 		cancel()
 		if err := <-done; err != nil {
 			t.Fatal(err)

@@ -50,9 +50,7 @@ func TestMallocParametersInPlace(t *testing.T) {
 	if got := target.Ask(t, "1000000"); got != "mapped" {
 		t.Errorf("1 MB block is %s after undo", got)
 	}
-	if err := target.End(t); err != nil {
-		t.Error(err)
-	}
+	target.EndWell(t)
 }
 
 func TestAnotherAllocatorIsRefused(t *testing.T) {

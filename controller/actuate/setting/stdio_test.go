@@ -52,9 +52,7 @@ func (w *writer) complete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.End(t); err != nil {
-		t.Errorf("the program ended with %v", err)
-	}
+	w.EndWell(t)
 	got, err := os.ReadFile(w.out)
 	if err != nil {
 		t.Fatal(err)

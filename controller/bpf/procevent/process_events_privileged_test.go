@@ -176,9 +176,7 @@ func TestAddAndRemove(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := target.End(t); err != nil {
-				t.Fatal(err)
-			}
+			target.EndWell(t)
 			events := mustDrain(t, p)
 			if len(events) != test.want || test.want == 1 && (events[0].Kind != EventExit || events[0].PID != target.PID) {
 				t.Errorf("events %+v, want %d exits of %d", events, test.want, target.PID)

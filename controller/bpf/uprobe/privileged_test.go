@@ -38,9 +38,7 @@ func (p *targetProcess) mustEnd(t testing.TB) {
 		return
 	}
 	p.over = true
-	if err := p.End(t); err != nil {
-		t.Errorf("target: %v", err)
-	}
+	p.EndWell(t)
 }
 
 // mustCall has the target run "FUNCTION COUNT [ARGUMENT]" to its end.

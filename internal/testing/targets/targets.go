@@ -119,6 +119,14 @@ func (t *Target) End(tb testing.TB) error {
 	return t.Wait()
 }
 
+// EndWell closes the target's input, and fails the test if the target does not end with status 0.
+func (t *Target) EndWell(tb testing.TB) {
+	tb.Helper()
+	if err := t.End(tb); err != nil {
+		tb.Errorf("target ended with %v", err)
+	}
+}
+
 // Wait returns how the target ended, an [exec.ExitError] if not with status 0.
 func (t *Target) Wait() error {
 	t.ended = true
