@@ -95,17 +95,6 @@ func across(cpu uint64) thread {
 	return thread{run: 0.3, sleeps: 25_000, cpu: cpu, allowed: "0-1"}
 }
 
-// start starts programs.
-func start(t *testing.T, programs ...*tunlettest.Process) *tunlettest.Harness {
-	t.Helper()
-	h := tunlettest.New(t, affinity.New)
-	h.StartSession()
-	for _, p := range programs {
-		h.StartProcess(p)
-	}
-	return h
-}
-
 // values are the changes of the only proposal, as KNOB=VALUE.
 func values(t *testing.T, h *tunlettest.Harness) (out []string) {
 	t.Helper()
@@ -126,7 +115,7 @@ func mustBe(t *testing.T, got, want []string) {
 }
 
 func TestBoundToTheSameCPU(t *testing.T) {
-	h := start(t, bound("0"), bound("0"))
+	h := tunlettest.Start(t, affinity.New, nil, bound("0"), bound("0"))
 	h.Run(3 * time.Second)
 	mustBe(t, values(t, h), []string{"thread.affinity=0-1", "thread.affinity=0-1"})
 	if g := h.Proposals[0].GetPredictedGain(); g < 1.9 || g > 2.1 {
@@ -136,7 +125,7 @@ func TestBoundToTheSameCPU(t *testing.T) {
 
 // Threads of one process that are bound one by one.
 func TestBoundThreads(t *testing.T) {
-	h := start(t, program(100, thread{run: 0.5, wait: 0.5, allowed: "0"}, thread{run: 0.5, wait: 0.5, allowed: "0"}, thread{allowed: "1"}))
+	h := tunlettest.Start(t, affinity.New, nil, program(100, thread{run: 0.5, wait: 0.5, allowed: "0"}, thread{run: 0.5, wait: 0.5, allowed: "0"}, thread{allowed: "1"}))
 	h.Run(3 * time.Second)
 	mustBe(t, values(t, h), []string{"thread.affinity=0-1"})
 }
@@ -150,7 +139,7 @@ func TestObjective(t *testing.T) {
 	}{{5_000, "node/node1", 5_000}, {20, "cpu-time/node1", 0.5}} {
 		p := bound("0")
 		p.Rates[sdk.ReadCalls], p.Rates[sdk.WriteCalls] = tt.calls/2, tt.calls/2
-		h := start(t, p)
+		h := tunlettest.Start(t, affinity.New, nil, p)
 		h.Run(2 * time.Second)
 		values(t, h)
 		last := h.Objectives[len(h.Objectives)-1]
@@ -164,7 +153,7 @@ func TestObjective(t *testing.T) {
 func TestUnsteadyCalls(t *testing.T) {
 	p := bound("0")
 	p.Rates[sdk.ReadCalls], p.Rates[sdk.WriteCalls] = 5_000, 0
-	h := start(t, p)
+	h := tunlettest.Start(t, affinity.New, nil, p)
 	for i := range 60 {
 		p.Rates[sdk.ReadCalls] = float64(i / 3 % 2 * 10_000)
 		h.Round()
@@ -192,7 +181,7 @@ func TestBoundToSeveralCPUs(t *testing.T) {
 			p := program(1, th, th, th, th)
 			p.UsableCPUs, p.Gauges[sdk.BoundThreads] = "0-3", 4
 			p.Rates[sdk.WriteCalls] = 0
-			h := start(t, p)
+			h := tunlettest.Start(t, affinity.New, nil, p)
 			for i := range 200 {
 				p.Rates[sdk.ReadCalls] = tt.calls(i)
 				h.Round()
@@ -206,13 +195,13 @@ func TestBoundToSeveralCPUs(t *testing.T) {
 
 // A stranger has the CPU that a program is bound to.
 func TestNoiseFromOutside(t *testing.T) {
-	h := start(t, bound("0"))
+	h := tunlettest.Start(t, affinity.New, nil, bound("0"))
 	h.Run(3 * time.Second)
 	mustBe(t, values(t, h), []string{"thread.affinity=0-1"})
 }
 
 func TestPairAcrossCPUs(t *testing.T) {
-	h := start(t, talker(200, true, across(1)), talker(300, false, across(0)))
+	h := tunlettest.Start(t, affinity.New, nil, talker(200, true, across(1)), talker(300, false, across(0)))
 	h.Run(3 * time.Second)
 	mustBe(t, values(t, h), []string{"thread.affinity@200=1", "thread.affinity@300=1"})
 	if g := h.Proposals[0].GetPredictedGain(); g < 4 || g > 8 {
@@ -222,7 +211,7 @@ func TestPairAcrossCPUs(t *testing.T) {
 
 // On a busy machine, a pair that is bound to two CPUs waits for each of them.
 func TestPairBoundApart(t *testing.T) {
-	h := start(t,
+	h := tunlettest.Start(t, affinity.New, nil,
 		talker(200, true, thread{run: 0.06, wait: 0.4, sleeps: 2_500, cpu: 0, allowed: "0"}),
 		talker(300, false, thread{run: 0.08, wait: 0.4, sleeps: 2_500, cpu: 1, allowed: "1"}))
 	h.Run(3 * time.Second)
@@ -254,7 +243,7 @@ func TestSilent(t *testing.T) {
 		{"two that have nothing to do with each other", []*tunlettest.Process{talker(1, true, across(1)), talker(2, true, across(0))}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := start(t, tt.programs...)
+			h := tunlettest.Start(t, affinity.New, nil, tt.programs...)
 			h.Run(60 * time.Second)
 			if len(h.Proposals) > 0 {
 				t.Errorf("proposed %v", h.Proposals[0])
@@ -286,7 +275,7 @@ func TestJoinedPairIsSetFree(t *testing.T) {
 				wide.allowed = "0-3"
 				a, b := talker(200, true, wide), talker(300, false, across(0))
 				a.UsableCPUs = sdk.CPUList(wide.allowed)
-				h := start(t, a, b)
+				h := tunlettest.Start(t, affinity.New, nil, a, b)
 				h.Run(3 * time.Second)
 				values(t, h)
 				h.SetState(h.Proposals[0].GetId(), kept, "")
@@ -335,7 +324,7 @@ func startAgain(t *testing.T, h *tunlettest.Harness, before ...string) {
 func TestPairThatWasBoundStays(t *testing.T) {
 	a := talker(200, true, thread{run: 0.06, wait: 0.4, sleeps: 2_500, cpu: 0, allowed: "0"})
 	b := talker(300, false, thread{run: 0.08, wait: 0.4, sleeps: 2_500, cpu: 1, allowed: "1"})
-	h := start(t, a, b)
+	h := tunlettest.Start(t, affinity.New, nil, a, b)
 	h.Run(3 * time.Second)
 	values(t, h)
 	h.SetState(h.Proposals[0].GetId(), kept, "")
@@ -354,7 +343,7 @@ func TestGivesUp(t *testing.T) {
 		want  int
 	}{{"undone", undone, 3}, {"failed", failed, 1}, {"kept", kept, 1}} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := start(t, bound("0"), bound("0"))
+			h := tunlettest.Start(t, affinity.New, nil, bound("0"), bound("0"))
 			for range 6 {
 				h.Run(20 * time.Second)
 				for _, p := range h.Proposals {

@@ -42,15 +42,6 @@ func sender(messages, system float64) *tunlettest.Process {
 	return p
 }
 
-func start(t *testing.T, options map[string]string, p *tunlettest.Process) *tunlettest.Harness {
-	t.Helper()
-	h := tunlettest.New(t, aggregation.New)
-	h.Options = options
-	h.StartSession()
-	h.StartProcess(p)
-	return h
-}
-
 func TestProposes(t *testing.T) {
 	named := func(more ...string) map[string]string {
 		options := map[string]string{"variable": "items_per_message"}
@@ -80,7 +71,7 @@ func TestProposes(t *testing.T) {
 		{"the program is not described", nil, sender(600_000, 0.85), 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := start(t, tt.options, tt.process)
+			h := tunlettest.Start(t, aggregation.New, tt.options, tt.process)
 			h.Run(5 * time.Second)
 			if (len(h.Proposals) == 1) != (tt.items > 0) {
 				t.Fatalf("proposals %v, want one: %v", h.Proposals, tt.items > 0)
@@ -101,7 +92,7 @@ func TestProposes(t *testing.T) {
 }
 
 func TestObjectiveIsWhatIsWritten(t *testing.T) {
-	h := start(t, map[string]string{"variable": "n"}, sender(600_000, 0.85))
+	h := tunlettest.Start(t, aggregation.New, map[string]string{"variable": "n"}, sender(600_000, 0.85))
 	h.Run(time.Second)
 	if len(h.Objectives) < 5 {
 		t.Fatalf("%d values of the objective, want 5 at least", len(h.Objectives))
@@ -123,7 +114,7 @@ func TestEnds(t *testing.T) {
 		{attunev1.ProposalState_PROPOSAL_STATE_FAILED, 2},
 	} {
 		t.Run(tt.state.String(), func(t *testing.T) {
-			h := start(t, map[string]string{"variable": "n"}, sender(600_000, 0.85))
+			h := tunlettest.Start(t, aggregation.New, map[string]string{"variable": "n"}, sender(600_000, 0.85))
 			for range 5 {
 				h.Run(13 * time.Second)
 				for _, p := range h.Proposals {

@@ -50,9 +50,7 @@ func TestProposes(t *testing.T) {
 		{"nothing to send most of the time", with(func(c *connectiontest.Connection) { c.BusyShare = 0.3 }), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, congestion.New)
-			h.StartSession()
-			h.StartProcess(tt.process())
+			h := tunlettest.Start(t, congestion.New, nil, tt.process())
 			h.Run(10 * time.Second)
 			if got := len(h.Proposals) == 1; got != tt.want {
 				t.Fatalf("proposals %v, want one: %v", h.Proposals, tt.want)

@@ -80,8 +80,7 @@ func TestDetails(t *testing.T) {
 		want   int
 	}{{"held back", 100, 1}, {"nothing held back", 0, 0}} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, newTunlet(t, queued))
-			h.StartSession()
+			h := tunlettest.Start(t, newTunlet(t, queued), nil)
 			p := h.StartProcess(client(tt.unsent)())
 			wanted, rounds := 0, 0
 			for h.Elapsed() < 20*time.Second {
@@ -118,8 +117,7 @@ func TestDetails(t *testing.T) {
 // the next one.
 func TestWholeDetails(t *testing.T) {
 	text := strings.Replace(queued, "confirm: >", "confirm: >\n  memory_nodes.exists(n, n.share > 0.9 && n.policy == 'default' && has(n.bound_bytes)) &&", 1)
-	h := tunlettest.New(t, newTunlet(t, text))
-	h.StartSession()
+	h := tunlettest.Start(t, newTunlet(t, text), nil)
 	p := client(100)()
 	details, rounds := p.Details, 0
 	p.Details = func(age time.Duration) *sdk.Details {
@@ -142,8 +140,7 @@ func TestWholeDetails(t *testing.T) {
 func TestEach(t *testing.T) {
 	each := strings.Replace(queued, "{system: socket.tcp_nodelay, to: \"true\", description: d}",
 		"{system: socket.tcp_nodelay, each: socket, where: socket.unsent_bytes > 50.0, to: socket.fd > 4.0, description: d}", 1)
-	h := tunlettest.New(t, newTunlet(t, each))
-	h.StartSession()
+	h := tunlettest.Start(t, newTunlet(t, each), nil)
 	p := client(100)()
 	details := p.Details
 	p.Details = func(age time.Duration) *sdk.Details {
@@ -177,8 +174,7 @@ func TestEach(t *testing.T) {
 // Where there is nothing to change, nothing is proposed, and no try is lost.
 func TestEachOfNone(t *testing.T) {
 	none := strings.Replace(queued, "to: \"true\"", "each: socket, where: socket.fd == 77.0, to: \"true\"", 1)
-	h := tunlettest.New(t, newTunlet(t, none))
-	h.StartSession()
+	h := tunlettest.Start(t, newTunlet(t, none), nil)
 	p := h.StartProcess(client(100)())
 	h.Run(10 * time.Second)
 	if len(h.Proposals)+len(h.Remarks) > 0 || len(h.DetailsWanted(p)) > 0 {
@@ -188,8 +184,7 @@ func TestEachOfNone(t *testing.T) {
 
 // A kind that cannot be read ends the look at the process, with the reason.
 func TestRefusedDetails(t *testing.T) {
-	h := tunlettest.New(t, newTunlet(t, queued))
-	h.StartSession()
+	h := tunlettest.Start(t, newTunlet(t, queued), nil)
 	p := client(100)()
 	p.Details = func(time.Duration) *sdk.Details {
 		return &sdk.Details{Sockets: &sdk.SocketDetails{Error: "not permitted"}}
@@ -203,8 +198,7 @@ func TestRefusedDetails(t *testing.T) {
 
 // A process of which samples come four times a second has time for a baseline.
 func TestSlowSamples(t *testing.T) {
-	h := tunlettest.New(t, newTunlet(t, queued))
-	h.StartSession()
+	h := tunlettest.Start(t, newTunlet(t, queued), nil)
 	p := client(100)()
 	details, rounds := p.Details, 0
 	p.Details = func(age time.Duration) *sdk.Details {

@@ -19,9 +19,7 @@ var timed = strings.Replace(lists, "symptom:", "  - {id: times, function: PyList
 // which are in place a tenth of the time. What cannot be measured then is no matter, and the end
 // of the change ends it.
 func TestLooksAtWhatWasKept(t *testing.T) {
-	h := tunlettest.New(t, newTunlet(t, timed))
-	h.StartSession()
-	h.StartProcess(python())
+	h := tunlettest.Start(t, newTunlet(t, timed), nil, python())
 	h.Run(time.Second)
 	if len(h.Proposals) != 1 || !slices.Contains(h.Points(), "times@1") {
 		t.Fatalf("proposals %v, points %v", h.Proposals, h.Points())

@@ -108,8 +108,7 @@ func TestPairsAlone(t *testing.T) {
 	objective := strings.Replace(text.String(), "value: rate.cpu_user", "value: point.collection.rate", 1)
 	for name, text := range map[string]string{"objective of signals": text.String(), "objective of points": objective} {
 		t.Run(name, func(t *testing.T) {
-			h := tunlettest.New(t, newTunlet(t, text))
-			h.StartSession()
+			h := tunlettest.Start(t, newTunlet(t, text), nil)
 			p := h.StartProcess(tunlettest.Computing())
 			p.Rates[sdk.CPUUser] = 9e8
 			collect(h, p, 40, 10*time.Millisecond, asItIs)
@@ -123,8 +122,7 @@ func TestPairsAlone(t *testing.T) {
 // Times that end while the overhead budget has another point off are of no interval.
 func TestPairsWhileAPointIsOff(t *testing.T) {
 	for _, processes := range []int{1, 2} { // alone there is no batch meanwhile
-		h := tunlettest.New(t, newTunlet(t, strings.Replace(collecting, "value: rate.cpu_user", "value: point.collection.rate", 1)))
-		h.StartSession()
+		h := tunlettest.Start(t, newTunlet(t, strings.Replace(collecting, "value: rate.cpu_user", "value: point.collection.rate", 1)), nil)
 		var p *tunlettest.Process
 		for range processes {
 			p = tunlettest.Computing()

@@ -90,8 +90,7 @@ func TestExplains(t *testing.T) {
 
 func session(t *testing.T) *tunlettest.Harness {
 	t.Helper()
-	h := tunlettest.New(t, newLists(t))
-	h.StartSession()
+	h := tunlettest.Start(t, newLists(t), nil)
 	return h
 }
 
@@ -194,10 +193,7 @@ func TestSleepsWhereItIsOfNoUse(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	h := tunlettest.New(t, newLists(t))
-	h.Options = map[string]string{"size": "64KiB"}
-	h.StartSession()
-	h.StartProcess(python())
+	h := tunlettest.Start(t, newLists(t), map[string]string{"size": "64KiB"}, python())
 	h.Run(time.Second)
 	if len(h.Proposals) != 1 || h.Proposals[0].GetChanges()[0].GetAction().GetSetting().GetValue().GetUnsigned() != 64<<10 {
 		t.Errorf("proposals %v, want 64 KiB", h.Proposals)
@@ -210,8 +206,7 @@ func TestNegativeValues(t *testing.T) {
 		`function: PyList_New, object: "libpython*"`, `probe: "libc.so.6:read%return sum ret"`,
 		"> 3.0", "< 0.0",
 	).Replace(lists)
-	h := tunlettest.New(t, newTunlet(t, text))
-	h.StartSession()
+	h := tunlettest.Start(t, newTunlet(t, text), nil)
 	p := python()
 	p.Hits = func(*attunev1.MeasurePoint) (float64, uint64) { return 20_000, 1<<64 - 1 }
 	h.StartProcess(p)
@@ -225,9 +220,7 @@ func TestNegativeValues(t *testing.T) {
 // not cut off.
 func TestFractionForAnInteger(t *testing.T) {
 	for to, want := range map[string]int{"point.lists.mean / 7.0": 0, "int(point.lists.mean / 7.0)": 1} {
-		h := tunlettest.New(t, newTunlet(t, strings.Replace(lists, `to: "true"`, "to: "+to, 1)))
-		h.StartSession()
-		h.StartProcess(python())
+		h := tunlettest.Start(t, newTunlet(t, strings.Replace(lists, `to: "true"`, "to: "+to, 1)), nil, python())
 		h.Run(time.Second)
 		said := slices.ContainsFunc(h.Remarks, func(m *attunev1.Remark) bool {
 			return strings.Contains(m.GetText(), "the value for variable _Py_quick is no whole number")
@@ -240,9 +233,7 @@ func TestFractionForAnInteger(t *testing.T) {
 
 // A symptom may have to last longer than as many samples as are kept.
 func TestLongSymptom(t *testing.T) {
-	h := tunlettest.New(t, newTunlet(t, strings.Replace(lists, "symptom:", "lasting: 20s\nsymptom:", 1)))
-	h.StartSession()
-	h.StartProcess(python())
+	h := tunlettest.Start(t, newTunlet(t, strings.Replace(lists, "symptom:", "lasting: 20s\nsymptom:", 1)), nil, python())
 	h.Run(40 * time.Second)
 	if len(h.Proposals) != 1 || h.Proposals[0].At < 18*time.Second {
 		t.Errorf("proposals %v, want one after 20 s", h.Proposals)

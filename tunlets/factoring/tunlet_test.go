@@ -122,9 +122,7 @@ func TestPlanNeedsWorkers(t *testing.T) {
 // Items of another setting are not mixed with those of the next measurement.
 func TestItemsAreOfOneMeasurement(t *testing.T) {
 	tunlet := New().(*Tunlet)
-	h := tunlettest.New(t, func() sdk.Tunlet { return tunlet })
-	h.Options = told()
-	h.StartSession()
+	h := tunlettest.Start(t, func() sdk.Tunlet { return tunlet }, told())
 	p := tunlettest.Computing()
 	p.Rates[sdk.VoluntarySwitches] = 1000
 	p.Hits = func(*attunev1.MeasurePoint) (float64, uint64) { return 100, 1 }

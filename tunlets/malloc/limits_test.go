@@ -50,7 +50,7 @@ func TestSilent(t *testing.T) {
 		{"allocates by itself", golang, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := start(t, nil)
+			h := tunlettest.Start(t, malloc.New, nil)
 			h.StartProcess(tt.process)
 			rounds, hooked := 0, 0
 			for h.Elapsed() < 40*time.Second {
@@ -73,7 +73,7 @@ func TestSilent(t *testing.T) {
 // Where samples are far apart, and the blocks of the first ones explain nothing yet, it is
 // not one look that decides.
 func TestSlowSamples(t *testing.T) {
-	h := start(t, nil)
+	h := tunlettest.Start(t, malloc.New, nil)
 	h.Pace = 250 * time.Millisecond
 	p := storm()
 	counted := 0
@@ -94,7 +94,7 @@ func TestSlowSamples(t *testing.T) {
 }
 
 func TestHugeBlocksAreLeftAlone(t *testing.T) {
-	h := start(t, nil)
+	h := tunlettest.Start(t, malloc.New, nil)
 	p := storm()
 	p.Hits = allocations("malloc", 49, 64*mib)
 	h.StartProcess(p)
@@ -113,7 +113,7 @@ func TestHugeBlocksAreLeftAlone(t *testing.T) {
 func TestOtherAllocationFunctions(t *testing.T) {
 	for _, hook := range []string{"calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign"} {
 		t.Run(hook, func(t *testing.T) {
-			h := start(t, nil)
+			h := tunlettest.Start(t, malloc.New, nil)
 			p := storm()
 			p.Hits = allocations(hook, 3_150, mib)
 			h.StartProcess(p)
@@ -126,7 +126,7 @@ func TestOtherAllocationFunctions(t *testing.T) {
 }
 
 func TestRefusedHooks(t *testing.T) {
-	h := start(t, nil)
+	h := tunlettest.Start(t, malloc.New, nil)
 	h.Refuse = func(*attunev1.MeasurePoint, *tunlettest.Process) string { return "static binary" }
 	h.StartProcess(storm())
 	h.Run(10 * time.Second)
@@ -151,7 +151,7 @@ func TestMemoryBoundsSettings(t *testing.T) {
 		{"less than resident", "50000000", 1, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := start(t, map[string]string{malloc.OptionMemory: tt.memory})
+			h := tunlettest.Start(t, malloc.New, map[string]string{malloc.OptionMemory: tt.memory})
 			p := storm()
 			p.Gauges[sdk.ResidentBytes] = 100 * mib
 			h.StartProcess(p)
@@ -197,7 +197,7 @@ func TestFreeMemoryBoundsSettings(t *testing.T) {
 		{"none, or it cannot be told", 0, 1, 1, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := start(t, nil)
+			h := tunlettest.Start(t, malloc.New, nil)
 			for range tt.storms {
 				p := storm()
 				p.Gauges[sdk.Threads], p.Gauges[sdk.CPUsAllowed] = tt.threads, 2
@@ -225,7 +225,7 @@ func TestFreeMemoryBoundsSettings(t *testing.T) {
 
 // One that was changed keeps its part of what is free.
 func TestTunedProcessKeepsItsPart(t *testing.T) {
-	h := start(t, nil)
+	h := tunlettest.Start(t, malloc.New, nil)
 	for range 2 {
 		p := storm()
 		p.Details = func(time.Duration) *sdk.Details {

@@ -42,14 +42,6 @@ func allocations(hook string, perSecond float64, bytes uint64) func(*attunev1.Me
 	}
 }
 
-func start(t *testing.T, options map[string]string) *tunlettest.Harness {
-	t.Helper()
-	h := tunlettest.New(t, malloc.New)
-	h.Options = options
-	h.StartSession()
-	return h
-}
-
 func settings(t *testing.T, p tunlettest.Proposed) map[string]uint64 {
 	t.Helper()
 	out := map[string]uint64{}
@@ -64,7 +56,7 @@ func settings(t *testing.T, p tunlettest.Proposed) map[string]uint64 {
 }
 
 func TestStormIsCured(t *testing.T) {
-	h := start(t, nil)
+	h := tunlettest.Start(t, malloc.New, nil)
 	p := h.StartProcess(tunlettest.Computing())
 	h.Run(time.Second)
 	if len(h.Points()) > 0 {
@@ -109,7 +101,7 @@ func TestStormIsCured(t *testing.T) {
 // A program without faults costs nothing; one that had some for a while is left
 // alone again.
 func TestQuietProcessesAreNotSampled(t *testing.T) {
-	h := start(t, nil)
+	h := tunlettest.Start(t, malloc.New, nil)
 	p := h.StartProcess(tunlettest.Computing())
 	h.Run(2 * time.Second)
 	if h.Delivered > 0 {
@@ -140,8 +132,7 @@ func TestHooksStayUntilJudged(t *testing.T) {
 		{"advised", attunev1.ProposalState_PROPOSAL_STATE_ADVISED},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := start(t, nil)
-			h.StartProcess(storm())
+			h := tunlettest.Start(t, malloc.New, nil, storm())
 			h.Run(600 * time.Millisecond)
 			if len(h.Proposals) != 1 {
 				t.Fatalf("proposals: %v, want one", h.Proposals)
@@ -166,7 +157,7 @@ func TestHooksStayUntilJudged(t *testing.T) {
 // What the overhead budget switches off for a while is not given up, and blocks
 // that are not counted are not none.
 func TestHooksThatAreOffAreWaitedFor(t *testing.T) {
-	h := start(t, nil)
+	h := tunlettest.Start(t, malloc.New, nil)
 	p := h.StartProcess(storm())
 	h.Run(600 * time.Millisecond)
 	if len(h.Proposals) != 1 {
@@ -197,7 +188,7 @@ func TestLateHooks(t *testing.T) {
 		ends bool // the storm, before the answer
 	}{{"in a storm", false}, {"after it", true}} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := start(t, nil)
+			h := tunlettest.Start(t, malloc.New, nil)
 			waiting := true
 			h.Unanswered = func(*attunev1.MeasurePoint, *tunlettest.Process) bool { return waiting }
 			p := h.StartProcess(storm())
@@ -219,8 +210,7 @@ func TestLateHooks(t *testing.T) {
 }
 
 func TestUndoneIsTriedOnceMore(t *testing.T) {
-	h := start(t, nil)
-	h.StartProcess(storm())
+	h := tunlettest.Start(t, malloc.New, nil, storm())
 	for range 3 {
 		h.Run(13 * time.Second)
 		for _, p := range h.Proposals {
@@ -236,7 +226,7 @@ func TestUndoneIsTriedOnceMore(t *testing.T) {
 }
 
 func TestBagOfTasks(t *testing.T) {
-	h := start(t, nil)
+	h := tunlettest.Start(t, malloc.New, nil)
 	for range 3 {
 		h.StartProcess(storm())
 	}
@@ -279,7 +269,7 @@ func TestConfigure(t *testing.T) {
 }
 
 func TestEvaluateWaitsWithoutProgress(t *testing.T) {
-	h := start(t, nil)
+	h := tunlettest.Start(t, malloc.New, nil)
 	for _, tt := range []struct {
 		name      string
 		after     float64

@@ -61,8 +61,7 @@ func TestProposes(t *testing.T) {
 		{"it hardly ever sleeps", func() *tunlettest.Process { return stalled().Process(1, 0, 3) }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, nagle.New)
-			h.StartSession()
+			h := tunlettest.Start(t, nagle.New, nil)
 			p := h.StartProcess(tt.process())
 			h.Run(10 * time.Second)
 			if got := len(h.Proposals) == 1; got != tt.want {
@@ -107,8 +106,7 @@ func checkProposal(t *testing.T, p tunlettest.Proposed, process *tunlettest.Proc
 // After a change was kept, a later connection under the same descriptor is
 // another one; what is cured is left alone.
 func TestLaterConnections(t *testing.T) {
-	h := tunlettest.New(t, nagle.New)
-	h.StartSession()
+	h := tunlettest.Start(t, nagle.New, nil)
 	c := stalled()
 	h.StartProcess(c.Process(0.001, 0, 46))
 	h.Run(3 * time.Second)
@@ -128,8 +126,7 @@ func TestLaterConnections(t *testing.T) {
 // A connection that is closed while its change is judged has been changed all the same: the
 // next one under its descriptor is another.
 func TestClosedDuringTheTrial(t *testing.T) {
-	h := tunlettest.New(t, nagle.New)
-	h.StartSession()
+	h := tunlettest.Start(t, nagle.New, nil)
 	c := stalled()
 	h.StartProcess(c.Process(0.001, 0, 46))
 	h.Run(3 * time.Second)
@@ -146,10 +143,7 @@ func TestClosedDuringTheTrial(t *testing.T) {
 
 // A connection that two processes have is changed once.
 func TestSharedConnection(t *testing.T) {
-	h := tunlettest.New(t, nagle.New)
-	h.StartSession()
-	h.StartProcess(process())
-	h.StartProcess(process())
+	h := tunlettest.Start(t, nagle.New, nil, process(), process())
 	elsewhere := process()
 	elsewhere.Host = "node2" // another connection
 	h.StartProcess(elsewhere)
@@ -161,8 +155,7 @@ func TestSharedConnection(t *testing.T) {
 
 // What did not help is tried a limited number of times.
 func TestGivesUp(t *testing.T) {
-	h := tunlettest.New(t, nagle.New)
-	h.StartSession()
+	h := tunlettest.Start(t, nagle.New, nil)
 	p := h.StartProcess(process())
 	for range 6 {
 		n := len(h.Proposals)

@@ -40,19 +40,8 @@ func team(rate float64, nanos uint64) *tunlettest.Process {
 	return p
 }
 
-// start starts teams.
-func start(t *testing.T, teams ...*tunlettest.Process) *tunlettest.Harness {
-	t.Helper()
-	h := tunlettest.New(t, ompspin.New)
-	h.StartSession()
-	for _, p := range teams {
-		h.StartProcess(p)
-	}
-	return h
-}
-
 func TestTeamsSleep(t *testing.T) {
-	h := start(t, team(8_000, 31_000), team(126, 31_000))
+	h := tunlettest.Start(t, ompspin.New, nil, team(8_000, 31_000), team(126, 31_000))
 	h.Run(1500 * time.Millisecond)
 	if len(h.Proposals) != 1 || len(h.Proposals[0].GetChanges()) != 2 {
 		t.Fatalf("proposals %v, want one of two changes", h.Proposals)
@@ -98,7 +87,7 @@ func on(cpus string, p *tunlettest.Process) *tunlettest.Process {
 // left, whoever computes elsewhere.
 func TestTeamsOnOneSetOfCPUs(t *testing.T) {
 	second := on("0-1", team(8_000, 31_000))
-	h := start(t, on("0-1", team(8_000, 31_000)), second, on("2-3", team(8_000, 31_000)))
+	h := tunlettest.Start(t, ompspin.New, nil, on("0-1", team(8_000, 31_000)), second, on("2-3", team(8_000, 31_000)))
 	h.Run(1500 * time.Millisecond)
 	if len(h.Proposals) != 1 {
 		t.Fatalf("proposals %v, want one", h.Proposals)
@@ -134,7 +123,7 @@ func TestFollowsBindings(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			first, second := on(tt.before, team(8_000, 31_000)), on(tt.before, team(8_000, 31_000))
-			h := start(t, first, second)
+			h := tunlettest.Start(t, ompspin.New, nil, first, second)
 			h.Run(1500 * time.Millisecond)
 			if len(h.Proposals) != 1 {
 				t.Fatalf("proposals %v, want one", h.Proposals)
@@ -170,7 +159,7 @@ func TestReadsNothingOfWhoRests(t *testing.T) {
 		return p
 	}
 	teams := []*tunlettest.Process{halfRead(), halfRead()}
-	h := start(t, teams...)
+	h := tunlettest.Start(t, ompspin.New, nil, teams...)
 	h.Run(time.Second)
 	if len(h.DetailsWanted(teams[0])) == 0 {
 		t.Fatal("nothing is read of teams in trouble")
@@ -189,7 +178,7 @@ func TestReadsNothingOfWhoRests(t *testing.T) {
 // Who is alone again spins again, and sleeps again when there is company.
 func TestFollowsCoLocation(t *testing.T) {
 	first, second := team(8_000, 31_000), team(8_000, 31_000)
-	h := start(t, first, second)
+	h := tunlettest.Start(t, ompspin.New, nil, first, second)
 	h.Run(1500 * time.Millisecond)
 	if len(h.Proposals) != 1 {
 		t.Fatalf("proposals %v, want one", h.Proposals)
@@ -219,7 +208,7 @@ func TestFollowsCoLocation(t *testing.T) {
 // each time.
 func TestTeamsByTurns(t *testing.T) {
 	teams := []*tunlettest.Process{team(8_000, 31_000), team(8_000, 31_000)}
-	h := start(t, teams...)
+	h := tunlettest.Start(t, ompspin.New, nil, teams...)
 	work := func(run, wait float64) {
 		for i, p := range teams {
 			p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = run, wait
@@ -271,7 +260,7 @@ func TestSilent(t *testing.T) {
 		{"LLVM's run-time", []*tunlettest.Process{llvm}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := start(t, tt.teams...)
+			h := tunlettest.Start(t, ompspin.New, nil, tt.teams...)
 			rounds, counted := 0, 0
 			for ; h.Elapsed() < 120*time.Second; rounds++ {
 				h.Round()
@@ -294,7 +283,7 @@ func TestGivesUp(t *testing.T) {
 		want  int
 	}{{"undone", undone, 3}, {"failed", failed, 1}} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := start(t, team(8_000, 31_000), team(8_000, 31_000))
+			h := tunlettest.Start(t, ompspin.New, nil, team(8_000, 31_000), team(8_000, 31_000))
 			for range 6 {
 				h.Run(15 * time.Second)
 				for _, p := range h.Proposals {

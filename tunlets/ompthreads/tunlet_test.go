@@ -45,13 +45,6 @@ func sharing(processes float64) *tunlettest.Process {
 	return p
 }
 
-func start(t *testing.T) *tunlettest.Harness {
-	t.Helper()
-	h := tunlettest.New(t, ompthreads.New)
-	h.StartSession()
-	return h
-}
-
 // threads are the numbers that a proposal asks for.
 func threads(t *testing.T, p tunlettest.Proposed) (out []uint64) {
 	t.Helper()
@@ -65,8 +58,7 @@ func threads(t *testing.T, p tunlettest.Proposed) (out []uint64) {
 }
 
 func TestCrowdIsCured(t *testing.T) {
-	h := start(t)
-	h.StartProcess(crowd())
+	h := tunlettest.Start(t, ompthreads.New, nil, crowd())
 	h.Run(time.Second)
 	if len(h.Proposals) != 1 {
 		t.Fatalf("proposals %v, want one", h.Proposals)
@@ -112,7 +104,7 @@ func TestSilent(t *testing.T) {
 		{"no OpenMP", func(p *tunlettest.Process) { p.Objects = nil }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := start(t)
+			h := tunlettest.Start(t, ompthreads.New, nil)
 			p := crowd()
 			tt.change(p)
 			h.StartProcess(p)
@@ -133,8 +125,7 @@ func TestSilent(t *testing.T) {
 
 // Two processes share the CPUs: each gets its part, by one change.
 func TestProcessesShare(t *testing.T) {
-	h := start(t)
-	h.StartProcess(sharing(2))
+	h := tunlettest.Start(t, ompthreads.New, nil, sharing(2))
 	h.StartProcess(sharing(2))
 	h.Run(time.Second)
 	if len(h.Proposals) != 1 {
@@ -148,7 +139,7 @@ func TestProcessesShare(t *testing.T) {
 // Ranks that are bound to CPUs of their own get all of them. The end of one leaves
 // no room to the others.
 func TestRanksWithCPUsOfTheirOwn(t *testing.T) {
-	h := start(t)
+	h := tunlettest.Start(t, ompthreads.New, nil)
 	var last *tunlettest.Process
 	for range 4 {
 		last = h.StartProcess(crowd())
@@ -171,7 +162,7 @@ func TestRanksWithCPUsOfTheirOwn(t *testing.T) {
 // With more CPUs the change is taken back; if the team is too large still, it is
 // changed anew.
 func TestRoom(t *testing.T) {
-	h := start(t)
+	h := tunlettest.Start(t, ompthreads.New, nil)
 	p := h.StartProcess(crowd())
 	h.Run(time.Second)
 	h.SetState(h.Proposals[0].GetId(), kept, "")
@@ -190,8 +181,7 @@ func TestRoom(t *testing.T) {
 // When one of two ends, before or after the verdict, the other one gets its CPUs back.
 func TestSurvivorIsReleased(t *testing.T) {
 	for _, early := range []bool{true, false} {
-		h := start(t)
-		h.StartProcess(sharing(2))
+		h := tunlettest.Start(t, ompthreads.New, nil, sharing(2))
 		second := h.StartProcess(sharing(2))
 		h.Run(time.Second)
 		id := h.Proposals[0].GetId()
@@ -212,7 +202,7 @@ func TestSurvivorIsReleased(t *testing.T) {
 
 // Where the end of a process leaves no room, samples cease again.
 func TestSurvivorsRest(t *testing.T) {
-	h := start(t)
+	h := tunlettest.Start(t, ompthreads.New, nil)
 	var last *tunlettest.Process
 	for range 4 { // on two CPUs: a thread each, with three as with four
 		last = h.StartProcess(sharing(4))
@@ -230,7 +220,7 @@ func TestSurvivorsRest(t *testing.T) {
 // A change that was taken over from an earlier session does not say its number of threads: it
 // stays.
 func TestChangeOfEarlierSessionStays(t *testing.T) {
-	h := start(t)
+	h := tunlettest.Start(t, ompthreads.New, nil)
 	p := h.StartProcess(crowd())
 	tunlettest.Restart(h, &attunev1.Proposal{
 		Id: "taken over c1", Changes: []*attunev1.Change{{Id: "c1", Process: uint64(p.Handle), Knob: "omp.num_threads"}},
@@ -248,8 +238,7 @@ func TestGivesUp(t *testing.T) {
 		want  int
 	}{{"undone", undone, 3}, {"failed", failed, 1}} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := start(t)
-			h.StartProcess(crowd())
+			h := tunlettest.Start(t, ompthreads.New, nil, crowd())
 			for range 6 {
 				h.Run(14 * time.Second)
 				for _, p := range h.Proposals {
@@ -264,7 +253,7 @@ func TestGivesUp(t *testing.T) {
 }
 
 func TestRefusedPoint(t *testing.T) {
-	h := start(t)
+	h := tunlettest.Start(t, ompthreads.New, nil)
 	h.Refuse = func(*attunev1.MeasurePoint, *tunlettest.Process) string { return "static binary" }
 	h.StartProcess(crowd())
 	h.Run(20 * time.Second)
@@ -274,7 +263,7 @@ func TestRefusedPoint(t *testing.T) {
 }
 
 func TestEvaluateWaitsWithoutProgress(t *testing.T) {
-	h := start(t)
+	h := tunlettest.Start(t, ompthreads.New, nil)
 	v, ok := h.Verdict(&attunev1.EvaluateRequest{
 		ProposalId: "p", Before: &attunev1.Estimate{Median: 100}, After: &attunev1.Estimate{},
 		Suggested: attunev1.Verdict_VERDICT_UNDO,

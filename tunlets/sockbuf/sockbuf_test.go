@@ -54,8 +54,7 @@ func TestProposes(t *testing.T) {
 		{"the sender has no time to spare", func() *tunlettest.Process { return limited().Process(0.9, 0.05, 3289) }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, sockbuf.New)
-			h.StartSession()
+			h := tunlettest.Start(t, sockbuf.New, nil)
 			p := h.StartProcess(tt.process())
 			h.Run(10 * time.Second)
 			if got := len(h.Proposals) == 1; got != tt.want {

@@ -5,8 +5,7 @@
 // tunlet must pass, and Conformance the same for one that is a process of its own
 // (`attune tunlet test`).
 //
-//	h := tunlettest.New(t, mytunlet.New)
-//	h.StartSession()
+//	h := tunlettest.Start(t, mytunlet.New, nil)
 //	p := h.StartProcess(&tunlettest.Process{Rates: map[sdk.Signal]float64{sdk.MinorFaults: 8e5}})
 //	h.Run(400 * time.Millisecond)
 //	if len(h.Proposals) != 1 { ... }

@@ -111,6 +111,19 @@ func New(tb TB, newTunlet func() sdk.Tunlet) *Harness {
 	return newHarness(tb, func(tb TB) attunev1.TunletServiceClient { return serve(tb, newTunlet) })
 }
 
+// Start is New, and opens a session with the options and starts the processes. What else the
+// session depends on, such as Mode, has to be set after New instead.
+func Start(tb TB, newTunlet func() sdk.Tunlet, options map[string]string, processes ...*Process) *Harness {
+	tb.Helper()
+	h := New(tb, newTunlet)
+	h.Options = options
+	h.StartSession()
+	for _, p := range processes {
+		h.StartProcess(p)
+	}
+	return h
+}
+
 func newHarness(tb TB, serve func(tb TB) attunev1.TunletServiceClient) *Harness {
 	return &Harness{
 		Client: serve(tb), serve: serve, Mechanism: "hook", CostNanos: 8,

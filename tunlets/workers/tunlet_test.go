@@ -63,10 +63,7 @@ func TestProposes(t *testing.T) {
 		{"one too many", 5, 0, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, workers.New)
-			h.Options = told()
-			h.StartSession()
-			h.StartProcess(team(tt.n))
+			h := tunlettest.Start(t, workers.New, told(), team(tt.n))
 			h.Run(5 * time.Second)
 			if tt.want == 0 {
 				if len(h.Proposals) > 0 {
@@ -94,10 +91,7 @@ func TestUncountedWorker(t *testing.T) {
 	for _, tt := range []struct {
 		workers, proposals int
 	}{{15, 1}, {3, 0}} {
-		h := tunlettest.New(t, workers.New)
-		h.Options = told()
-		h.StartSession()
-		h.StartProcess(team(32))
+		h := tunlettest.Start(t, workers.New, told(), team(32))
 		var worker *tunlettest.Process
 		for range tt.workers {
 			worker = team(32)
@@ -117,9 +111,7 @@ func TestUncountedWorker(t *testing.T) {
 // The workers are processes of their own, and the variable that counts is the
 // master's.
 func TestProcessesOfTheirOwn(t *testing.T) {
-	h := tunlettest.New(t, workers.New)
-	h.Options = told()
-	h.StartSession()
+	h := tunlettest.Start(t, workers.New, told())
 	whole := team(1).Hits
 	part := func(symbols ...string) *tunlettest.Process {
 		p := team(1)
@@ -143,9 +135,7 @@ func TestProcessesOfTheirOwn(t *testing.T) {
 
 // Ranks that are bound to a core each have all their cores together.
 func TestBoundRanks(t *testing.T) {
-	h := tunlettest.New(t, workers.New)
-	h.Options = told()
-	h.StartSession()
+	h := tunlettest.Start(t, workers.New, told())
 	for i := range 4 {
 		p := team(1)
 		p.UsableCPUs, p.Gauges[sdk.CPUsAllowed] = "0-7", 1
@@ -164,10 +154,7 @@ func TestBoundRanks(t *testing.T) {
 }
 
 func TestGivesUp(t *testing.T) {
-	h := tunlettest.New(t, workers.New)
-	h.Options = told()
-	h.StartSession()
-	h.StartProcess(team(1))
+	h := tunlettest.Start(t, workers.New, told(), team(1))
 	for range 6 {
 		h.Run(15 * time.Second)
 		for _, p := range h.Proposals {
@@ -189,9 +176,7 @@ func TestGivesUp(t *testing.T) {
 // taken back.
 func TestKeptIsReplaced(t *testing.T) {
 	const undone = attunev1.ProposalState_PROPOSAL_STATE_UNDONE
-	h := tunlettest.New(t, workers.New)
-	h.Options = told()
-	h.StartSession()
+	h := tunlettest.Start(t, workers.New, told())
 	p := h.StartProcess(team(1))
 	h.Run(5 * time.Second)
 	first := h.Proposals[0]
@@ -221,9 +206,7 @@ func TestKeptIsReplaced(t *testing.T) {
 
 // One that was kept before the tunlet's restart makes room as well.
 func TestKeptBeforeRestartIsReplaced(t *testing.T) {
-	h := tunlettest.New(t, workers.New)
-	h.Options = told()
-	h.StartSession()
+	h := tunlettest.Start(t, workers.New, told())
 	p := h.StartProcess(team(1))
 	h.Run(5 * time.Second)
 	first := h.Proposals[0]
@@ -238,9 +221,7 @@ func TestKeptBeforeRestartIsReplaced(t *testing.T) {
 // A program that ends while a change of it is judged is no failure: a script may start
 // many short ones.
 func TestShortRuns(t *testing.T) {
-	h := tunlettest.New(t, workers.New)
-	h.Options = told()
-	h.StartSession()
+	h := tunlettest.Start(t, workers.New, told())
 	const runs = 5
 	for range runs {
 		p := h.StartProcess(team(1))
@@ -255,9 +236,7 @@ func TestShortRuns(t *testing.T) {
 
 // The end of a program that was given up lets a worker that stays be part of the next.
 func TestNextMaster(t *testing.T) {
-	h := tunlettest.New(t, workers.New)
-	h.Options = told()
-	h.StartSession()
+	h := tunlettest.Start(t, workers.New, told())
 	worker := team(1)
 	worker.Hits = func(*attunev1.MeasurePoint) (float64, uint64) { return 0, 0 }
 	h.StartProcess(worker)

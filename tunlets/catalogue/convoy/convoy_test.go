@@ -68,9 +68,7 @@ func TestProposes(t *testing.T) {
 		{"the second one hardly sleeps", load{first: 0.9, second: 0.1, switches: 20, bytes: 200_000}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, catalogue.New("convoy"))
-			h.StartSession()
-			h.StartProcess(server(tt.load))
+			h := tunlettest.Start(t, catalogue.New("convoy"), nil, server(tt.load))
 			h.Run(5 * time.Second)
 			if (len(h.Proposals) == 1) != tt.want {
 				t.Fatalf("proposals %v, want one: %v", h.Proposals, tt.want)

@@ -110,8 +110,7 @@ func TestMemoryBoundsTheThreshold(t *testing.T) {
 		{"too little", 256 << 20, 1, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, catalogue.New("gc"))
-			h.StartSession()
+			h := tunlettest.Start(t, catalogue.New("gc"), nil)
 			for range tt.programs {
 				p := collecting(100, 41*time.Millisecond)
 				p.Details = available(tt.available)
@@ -151,8 +150,7 @@ func TestProposes(t *testing.T) {
 		{"none", 0, 0, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, catalogue.New("gc"))
-			h.StartSession()
+			h := tunlettest.Start(t, catalogue.New("gc"), nil)
 			p := collecting(tt.collections, tt.took)
 			p.Rates[sdk.RunqueueWait] = tt.wait
 			h.StartProcess(p)

@@ -64,9 +64,7 @@ func TestProposes(t *testing.T) {
 		{"nothing tells how far it gets", 37500 * time.Microsecond, 0, 16 << 30, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, catalogue.New("go-gc"))
-			h.StartSession()
-			h.StartProcess(marking(tt.took, tt.moved, tt.available))
+			h := tunlettest.Start(t, catalogue.New("go-gc"), nil, marking(tt.took, tt.moved, tt.available))
 			h.Run(4 * time.Second)
 			if (len(h.Proposals) == 1) != (tt.percent > 0) {
 				t.Fatalf("proposals %v, want one: %v", h.Proposals, tt.percent > 0)
@@ -80,8 +78,7 @@ func TestProposes(t *testing.T) {
 
 // On a crowded machine a program gets little of the CPU time that it could use.
 func TestCrowdedMachine(t *testing.T) {
-	h := tunlettest.New(t, catalogue.New("go-gc"))
-	h.StartSession()
+	h := tunlettest.Start(t, catalogue.New("go-gc"), nil)
 	p := marking(10*time.Millisecond, 1e5, 16<<30)
 	p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 2e8, 8e8
 	h.StartProcess(p)
@@ -94,9 +91,7 @@ func TestCrowdedMachine(t *testing.T) {
 
 // What there is room for is no whole number, as a rule; GOGC is one.
 func TestWholeNumbers(t *testing.T) {
-	h := tunlettest.New(t, catalogue.New("go-gc"))
-	h.StartSession()
-	h.StartProcess(marking(37500*time.Microsecond, 1e6, 333<<20))
+	h := tunlettest.Start(t, catalogue.New("go-gc"), nil, marking(37500*time.Microsecond, 1e6, 333<<20))
 	h.Run(4 * time.Second)
 	if len(h.Proposals) != 1 {
 		t.Fatalf("proposals %v, want one", h.Proposals)
@@ -107,8 +102,7 @@ func TestWholeNumbers(t *testing.T) {
 // Programs beside one another share what is available, also those that were changed
 // before; one on another node has its own.
 func TestProgramsShareMemory(t *testing.T) {
-	h := tunlettest.New(t, catalogue.New("go-gc"))
-	h.StartSession()
+	h := tunlettest.Start(t, catalogue.New("go-gc"), nil)
 	start := func(host string) {
 		p := marking(37500*time.Microsecond, 1e6, 600<<20)
 		p.Host = host

@@ -50,8 +50,7 @@ func TestProposes(t *testing.T) {
 		{"nobody is known to read", writer(1.49e9, 23_000), tunlettest.Computing(), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, catalogue.New("pipe"))
-			h.StartSession()
+			h := tunlettest.Start(t, catalogue.New("pipe"), nil)
 			w := h.StartProcess(tt.writer)
 			h.StartProcess(tt.reader)
 			h.Run(5 * time.Second)

@@ -58,9 +58,7 @@ func TestProposes(t *testing.T) {
 		{"writes that it asks for", calling(lines(1.7e6, 35, 0.74e9), "flush", 1.7e6), 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, catalogue.New("stdio"))
-			h.StartSession()
-			h.StartProcess(tt.process)
+			h := tunlettest.Start(t, catalogue.New("stdio"), nil, tt.process)
 			h.Run(5 * time.Second)
 			if (len(h.Proposals) == 1) != (tt.gain > 0) {
 				t.Fatalf("proposals %v, want one: %v", h.Proposals, tt.gain > 0)

@@ -80,8 +80,7 @@ func writer(calls float64) *tunlettest.Process {
 
 func started(t *testing.T, processes ...*tunlettest.Process) *tunlettest.Harness {
 	t.Helper()
-	h := tunlettest.New(t, newTunlet)
-	h.StartSession()
+	h := tunlettest.Start(t, newTunlet, nil)
 	for _, p := range processes {
 		h.StartProcess(p)
 	}
@@ -183,8 +182,7 @@ func TestWatches(t *testing.T) {
 	if diff := cmp.Diff([]sdk.Handle{1, 3}, got); diff != "" || watches.Of(3) != 3 || watches.Of(2) != 0 {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	h := tunlettest.New(t, newTunlet)
-	h.StartSession()
+	h := tunlettest.Start(t, newTunlet, nil)
 	for range 1030 {
 		h.StartProcess(writer(10))
 	}
@@ -235,9 +233,7 @@ func TestLooks(t *testing.T) {
 // last longer than as many samples as are kept is found too.
 func TestLasting(t *testing.T) {
 	for _, lasting := range []time.Duration{0, 20 * time.Second} {
-		h := tunlettest.New(t, func() sdk.Tunlet { return perprocess.New(writes{}, lasting) })
-		h.StartSession()
-		h.StartProcess(writer(5000))
+		h := tunlettest.Start(t, func() sdk.Tunlet { return perprocess.New(writes{}, lasting) }, nil, writer(5000))
 		h.Run(40 * time.Second)
 		if len(h.Proposals) != 1 || h.Proposals[0].At < lasting*9/10 {
 			t.Errorf("lasting %v: proposals %v, want one after that", lasting, h.Proposals)

@@ -35,10 +35,7 @@ func TestProposes(t *testing.T) {
 		{"few writes", writer(100, 3500), 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, newTunlet)
-			h.Options = map[string]string{"batch": "64"}
-			h.StartSession()
-			h.StartProcess(tt.process)
+			h := tunlettest.Start(t, newTunlet, map[string]string{"batch": "64"}, tt.process)
 			h.Run(5 * time.Second)
 			if len(h.Proposals) != tt.want {
 				t.Fatalf("proposals %v, want %d", h.Proposals, tt.want)
@@ -49,10 +46,7 @@ func TestProposes(t *testing.T) {
 
 // What was undone is tried again, after a while and three times at most.
 func TestTries(t *testing.T) {
-	h := tunlettest.New(t, newTunlet)
-	h.Options = map[string]string{"batch": "64"}
-	h.StartSession()
-	h.StartProcess(writer(1e6, 35e6))
+	h := tunlettest.Start(t, newTunlet, map[string]string{"batch": "64"}, writer(1e6, 35e6))
 	for range 2000 {
 		h.Round()
 		if n := len(h.Proposals); n > 0 {
