@@ -37,13 +37,7 @@ func implementations() []mpi {
 
 func (m mpi) build(t *testing.T) string {
 	t.Helper()
-	compiler, err := exec.LookPath(m.compiler)
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%v: apt-get install mpich libmpich-dev openmpi-bin libopenmpi-dev", err)
-		}
-		t.Skip(err)
-	}
+	compiler := targets.NeedCommand(t, m.compiler, "mpich libmpich-dev openmpi-bin libopenmpi-dev")
 	return targets.BuildWith(t, compiler, "ranks", "testdata/ranks.c")
 }
 

@@ -3,29 +3,12 @@
 package controller
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// libraryDir is where Debian has its libraries.
-const libraryDir = "/usr/lib/x86_64-linux-gnu"
-
-// needLibrary skips where a library is not installed; in CI it must be.
-func needLibrary(t *testing.T, name, debian string) {
-	t.Helper()
-	if _, err := os.Stat(filepath.Join(libraryDir, name)); err == nil {
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s is missing: apt-get install %s", name, debian)
-	}
-	t.Skipf("%s is missing: apt-get install %s", name, debian)
-}
 
 func named(id string, process uint64, name string, value int64) *attunev1.Change {
 	return &attunev1.Change{Id: id, Knob: name, Process: process, Action: &attunev1.Action{
@@ -58,7 +41,7 @@ func TestSettingsByCalls(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			needLibrary(t, tt.library, tt.debian)
+			targets.NeedLibrary(t, tt.library, tt.debian)
 			program := targets.Build(t, "testdata/settings.c", "-Wl,--no-as-needed", "-l:"+tt.library)
 			b := start(t)
 			defer b.stop(t)
@@ -90,7 +73,7 @@ func TestSettingsByCalls(t *testing.T) {
 // TestArenasMadeMeanwhile: an arena that begins during a change begins with the new value, and
 // goes back with the others.
 func TestArenasMadeMeanwhile(t *testing.T) {
-	needLibrary(t, "libjemalloc.so.2", "libjemalloc2")
+	targets.NeedLibrary(t, "libjemalloc.so.2", "libjemalloc2")
 	program := targets.Build(t, "testdata/settings.c", "-Wl,--no-as-needed", "-l:libjemalloc.so.2")
 	b := start(t)
 	defer b.stop(t)

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 func TestWaitIn(t *testing.T) {
@@ -120,10 +120,7 @@ func TestNoTimeIsNegative(t *testing.T) {
 // TestTimeOfPrograms: real programs that wait for one thing most of the time; for longer
 // where the machine leaves no processor for the looks at them.
 func TestTimeOfPrograms(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("no python3 here")
-	}
+	python := targets.Python(t)
 	for _, row := range []struct {
 		name, script string // of python3, that waits for as many seconds as its argument says
 		of           func(*account.Time) *float64

@@ -80,7 +80,7 @@ func TestReadsOfNewProcess(t *testing.T) {
 func reads(t *testing.T) (n int) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/thread-self/io")
-	if os.IsNotExist(err) && os.Getenv("CI") != "true" {
+	if os.IsNotExist(err) {
 		t.Skip("the kernel does not account I/O (CONFIG_TASK_IO_ACCOUNTING)")
 	}
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // object is a file that is read as if it were loaded at its own addresses.
@@ -97,9 +99,7 @@ func said(r row, columns []string) string {
 // TestRowsAgainstReadelf: each row of each entry of libraries and programs, found by the
 // index, is what readelf says.
 func TestRowsAgainstReadelf(t *testing.T) {
-	if _, err := exec.LookPath("readelf"); err != nil {
-		t.Skip("readelf is not installed")
-	}
+	targets.NeedCommand(t, "readelf", "binutils")
 	for _, o := range objects(t) {
 		t.Run(filepath.Base(o.path), func(t *testing.T) { o.compare(t) })
 	}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // frameLine is a line of readelf --debug-dump=frames-interp.
@@ -20,9 +22,7 @@ var frameLine = regexp.MustCompile(`FDE .*pc=([0-9a-f]+)\.\.([0-9a-f]+)`)
 // Frames are those that readelf finds, and the stack at their beginnings is as
 // it says.
 func TestFramesAgainstReadelf(t *testing.T) {
-	if _, err := exec.LookPath("readelf"); err != nil {
-		t.Skip("readelf is not installed")
-	}
+	targets.NeedCommand(t, "readelf", "binutils")
 	paths, err := filepath.Glob("/lib/*/libm.so.6")
 	if err != nil || len(paths) == 0 {
 		t.Skip("no libm")

@@ -20,6 +20,7 @@ import (
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // serveVariable makes this program a registry in the directory that it names.
@@ -73,7 +74,7 @@ func eachServer(t *testing.T, test func(*testing.T, *process)) {
 		runWith(t, p, test)
 	})
 	t.Run("nats-server", func(t *testing.T) {
-		path := needServer(t)
+		path := targets.NeedCommand(t, "nats-server", "nats-server")
 		p := &process{Dir: filepath.Join(t.TempDir(), "nats")}
 		port := "-1" // any; later starts take the first one's
 		p.command = func() *exec.Cmd {
@@ -84,21 +85,6 @@ func eachServer(t *testing.T, test func(*testing.T, *process)) {
 		}
 		runWith(t, p, test)
 	})
-}
-
-// needServer finds Debian's server, or skips where it is not installed; in CI
-// it must be.
-func needServer(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("nats-server")
-	if err == nil {
-		return path
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("nats-server is missing: apt-get install nats-server")
-	}
-	t.Skip("nats-server is missing: apt-get install nats-server")
-	return ""
 }
 
 func runWith(t *testing.T, p *process, test func(*testing.T, *process)) {

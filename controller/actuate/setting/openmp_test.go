@@ -3,8 +3,6 @@
 package setting
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,19 +12,6 @@ import (
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// needLibrary skips where a library of Debian's is not installed; in CI it must
-// be.
-func needLibrary(t *testing.T, name, debian string) {
-	t.Helper()
-	if _, err := os.Stat(filepath.Join("/usr/lib/x86_64-linux-gnu", name)); err == nil {
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s is missing: apt-get install %s", name, debian)
-	}
-	t.Skipf("%s is missing: apt-get install %s", name, debian)
-}
 
 // Without DMLib a stopped thread makes the calls; the library itself says what
 // it goes by, during the change, after it was undone, and after a controller
@@ -48,7 +33,7 @@ func TestSettingsByStoppedThread(t *testing.T) {
 			"property tcmalloc.max_total_thread_cache_bytes", "33554432", "67108864"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			needLibrary(t, row.library, row.debian)
+			targets.NeedLibrary(t, row.library, row.debian)
 			target := targets.Start(t, targets.Build(t, "../../testdata/settings.c", "-Wl,--no-as-needed", "-l:"+row.library), "OMP_NUM_THREADS=2")
 			i := actuatetest.NewRig(t, target, Kinds(mustHidden(t)))
 			says := func(when, want string) {
@@ -86,7 +71,7 @@ func TestSettingsByStoppedThread(t *testing.T) {
 
 // A hook is waited for where it was asked for, and there is none.
 func TestSettingAtAHookOfNobody(t *testing.T) {
-	needLibrary(t, "libgomp.so.1", "libgomp1")
+	targets.NeedLibrary(t, "libgomp.so.1", "libgomp1")
 	target := targets.Start(t, targets.Build(t, "../../testdata/settings.c", "-Wl,--no-as-needed", "-l:libgomp.so.1"))
 	a := actuate.New(actuate.Options{Journal: actuatetest.MustJournal(t, t.TempDir()), Kinds: Kinds(nil)})
 	r := a.Apply(t.Context(), actuatetest.MustProcess(t, target.PID), &attunev1.Change{

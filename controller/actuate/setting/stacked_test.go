@@ -36,7 +36,7 @@ type decays struct {
 
 func startDecays(t *testing.T) *decays {
 	t.Helper()
-	needLibrary(t, "libjemalloc.so.2", "libjemalloc2")
+	targets.NeedLibrary(t, "libjemalloc.so.2", "libjemalloc2")
 	target := targets.Start(t, targets.Build(t, "../../testdata/settings.c", "-Wl,--no-as-needed", "-l:libjemalloc.so.2"))
 	d := &decays{Target: target, process: actuatetest.MustProcess(t, target.PID), dir: t.TempDir()}
 	d.journal = actuatetest.MustJournal(t, d.dir)

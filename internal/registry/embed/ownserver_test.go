@@ -17,6 +17,7 @@ import (
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/pkitest"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -38,13 +39,7 @@ leafnodes {
 // for other sites.
 func mustStartOwn(t *testing.T, files pki.Files) (clients, leaves string) {
 	t.Helper()
-	path, err := exec.LookPath("nats-server")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("nats-server is missing: apt-get install nats-server")
-		}
-		t.Skip("nats-server is missing: apt-get install nats-server")
-	}
+	path := targets.NeedCommand(t, "nats-server", "nats-server")
 	dir := t.TempDir()
 	config := filepath.Join(dir, "nats.conf")
 	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, dir, files.Cert, files.Key, files.CA), 0o600); err != nil {

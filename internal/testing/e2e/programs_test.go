@@ -5,11 +5,11 @@
 package e2e
 
 import (
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 const workloads = "../../../bench/workloads/"
@@ -49,21 +49,9 @@ func buildMPI(t *testing.T) string {
 	return buildMPIWith(t, "openmpi")
 }
 
-// buildMPIWith builds the MPI workload with openmpi or mpich; without that
-// compiler there is nothing to test on this machine, which continuous integration
-// has to have.
+// buildMPIWith builds the MPI workload with openmpi or mpich.
 func buildMPIWith(t *testing.T, library string) string {
 	t.Helper()
-	compiler := "mpicc." + library
-	if _, err := exec.LookPath(compiler); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("no %s: apt-get install lib%s-dev", compiler, library)
-		}
-		t.Skipf("no %s: apt-get install lib%s-dev", compiler, library)
-	}
-	program := t.TempDir() + "/mpi_exchange"
-	if text, err := exec.Command(compiler, "-O1", "-o", program, workloads+"mpi_exchange.c").CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", compiler, err, text)
-	}
-	return program
+	compiler := targets.NeedCommand(t, "mpicc."+library, "lib"+library+"-dev")
+	return targets.BuildWith(t, compiler, "mpi_exchange", workloads+"mpi_exchange.c")
 }

@@ -3,22 +3,14 @@
 package targets
 
 import (
-	"os"
 	"os/exec"
 	"testing"
 )
 
-// Python is the path of an interpreter, or the test is skipped; in CI there must be one.
+// Python is the path of an interpreter, or the test is skipped.
 func Python(tb testing.TB) string {
 	tb.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			tb.Fatal("apt-get install python3")
-		}
-		tb.Skip(err)
-	}
-	return python
+	return NeedCommand(tb, "python3", "python3")
 }
 
 // StartScript is Start for a program in Python.
