@@ -4,7 +4,6 @@ package hidden
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,9 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/testing/patience"
-	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // clinging is a library that leaves a process behind wherever the helper loads it,
@@ -40,34 +37,9 @@ __attribute__((constructor)) static void begin(void) {
 }
 `
 
-// mustCling starts a process that has loaded the library, which does nothing there.
-func mustCling(t *testing.T) (p *Prober, pid int, image objfile.Image) {
-	t.Helper()
-	helper := targets.Build(t, "../../../dmlib/probe/load.c", "-D_GNU_SOURCE")
-	path := targets.BuildText(t, "clinging", clinging, "-shared", "-fPIC")
-	content, err := os.ReadFile(helper)
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.Command(helper, path)
-	command.Env = []string{"PLAIN=1"}
-	pid = targets.StartCommand(t, command).PID
-	images, err := objfile.Images(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, i := range images {
-		if i.Path == path {
-			return &Prober{Helper: content}, pid, i
-		}
-	}
-	t.Fatalf("%s is not loaded: %v", path, images)
-	return nil, 0, image
-}
-
 // Whatever a library starts and holds on to, looking into it comes to an end.
 func TestClingingLibrary(t *testing.T) {
-	p, pid, image := mustCling(t)
+	p, pid, image := mustLoad(t, "clinging", clinging, "PLAIN=1") // which makes it do nothing there
 	done := make(chan error, 1)
 	go func() {
 		_, err := p.Find(t.Context(), pid, image, Variable{Name: "quick", Size: 8, Markers: wide(), Environment: "NONE"})
