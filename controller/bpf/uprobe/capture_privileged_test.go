@@ -142,7 +142,7 @@ func TestArgumentsOfStaticProbe(t *testing.T) {
 	u := mustUprobes(t, Options{})
 	binary := mustCompile(t, "captures.c")
 	target := mustStartTarget(t, binary)
-	symbols := mustArguments(t, binary, "fixed")
+	symbols := mustFindStatic(t, binary, "fixed")
 	spec := func(captures ...*attunev1.Capture) Spec {
 		return Spec{
 			Path: binary, Symbols: symbols, Point: 3, Parameter: 1, Delivery: attunev1.Delivery_DELIVERY_EVENT,

@@ -111,8 +111,8 @@ func mustAddress(t testing.TB, path, name string) uint64 {
 	return symbols[i].Value
 }
 
-// mustArguments finds the places of a static probe with its arguments.
-func mustArguments(t *testing.T, path, name string) []Symbol {
+// mustFindStatic finds the places of a static probe with its arguments.
+func mustFindStatic(t *testing.T, path, name string) []Symbol {
 	t.Helper()
 	file, err := objfile.Open(path)
 	if err != nil {

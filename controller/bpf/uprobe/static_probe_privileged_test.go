@@ -9,9 +9,6 @@ import (
 	"fmt"
 	"os/exec"
 	"testing"
-
-	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/objfile/usdt"
 )
 
 // TestStaticProbesAreCounted: the second probe is reached only while the
@@ -42,7 +39,7 @@ func TestStaticProbesAreCounted(t *testing.T) {
 			const rounds = 1000
 			for i, name := range []string{"work", "watched", "done"} {
 				point := uint16(i + 1)
-				mustAttach(t, u, Spec{Path: binary, Symbols: mustStatic(t, binary, name), Point: point})
+				mustAttach(t, u, Spec{Path: binary, Symbols: mustFindStatic(t, binary, name), Point: point})
 				mustWatch(t, u, target.Process.Pid, point)
 			}
 			fmt.Fprintln(stdin, rounds)
@@ -56,23 +53,4 @@ func TestStaticProbesAreCounted(t *testing.T) {
 			}
 		})
 	}
-}
-
-// mustStatic finds the places of a static probe.
-func mustStatic(t *testing.T, path, name string) []Symbol {
-	t.Helper()
-	file, err := objfile.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	probes, err := usdt.Find(file, "attune", name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var symbols []Symbol
-	for _, p := range probes {
-		symbols = append(symbols, Symbol{Name: p.Name, Offset: p.FileOffset, Counter: p.SemaphoreOffset})
-	}
-	return symbols
 }
