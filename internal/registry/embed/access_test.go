@@ -75,26 +75,32 @@ func TestPersons(t *testing.T) {
 				t.Errorf("found %v, %v", found, err)
 			}
 			conn, refused := mustDial(t, url, person)
-			for _, subject := range []string{
+			mustDeny(t, conn, refused, []string{
 				"$KV.attune_orders.registration.solver", "$KV.attune_analyzers.analyzer",
 				"$JS.API.STREAM.DELETE.KV_attune_orders", "$JS.API.STREAM.INFO.KV_attune_orders",
 				"attune.changes.attune_orders.registration.solver", "attune.locate", "attune.inbox.x", "_INBOX.x", "$SYS.REQ.SERVER.PING",
-			} {
-				mustBeRefused(t, refused, "publish to "+subject, func() error {
-					return errors.Join(conn.Publish(subject, []byte("x")), conn.Flush())
-				})
-			}
-			for _, subject := range []string{">", "attune.>", "attune.inbox.>", "attune.changes.>", "$KV.>", "$SYS.>", "attune.analyzers"} {
-				mustBeRefused(t, refused, "listen to "+subject, func() error {
-					_, err := conn.SubscribeSync(subject)
-					return errors.Join(err, conn.Flush())
-				})
-			}
+			}, []string{">", "attune.>", "attune.inbox.>", "attune.changes.>", "$KV.>", "$SYS.>", "attune.analyzers"})
 		})
 	}
 	list, err := service.Registrations(patience.Context(t))
 	if err != nil || len(list) != 1 || list[0].GetId() != "solver" {
 		t.Errorf("registrations: %v, %v", list, err)
+	}
+}
+
+// mustDeny sees that a connection can neither publish to the one subjects nor listen to the others.
+func mustDeny(t *testing.T, conn *nats.Conn, refused <-chan error, publish, listen []string) {
+	t.Helper()
+	for _, subject := range publish {
+		mustBeRefused(t, refused, "publish to "+subject, func() error {
+			return errors.Join(conn.Publish(subject, []byte("x")), conn.Flush())
+		})
+	}
+	for _, subject := range listen {
+		mustBeRefused(t, refused, "listen to "+subject, func() error {
+			_, err := conn.SubscribeSync(subject)
+			return errors.Join(err, conn.Flush())
+		})
 	}
 }
 
@@ -139,14 +145,10 @@ func TestAnalyzers(t *testing.T) {
 	site := pkitest.New(t)
 	url, service := mustServe(t, site)
 	conn, refused := mustDial(t, url, site.Analyzer(t, "other"))
-	for _, subject := range []string{
+	mustDeny(t, conn, refused, []string{
 		"$JS.API.STREAM.DELETE.KV_attune_orders", "$JS.API.STREAM.CREATE.mine",
 		"attune.changes.attune_orders.registration.solver", "$SYS.REQ.SERVER.PING",
-	} {
-		mustBeRefused(t, refused, subject, func() error {
-			return errors.Join(conn.Publish(subject, nil), conn.Flush())
-		})
-	}
+	}, nil)
 	mustSee(t, service, "solver")
 }
 
