@@ -32,14 +32,21 @@ type acted struct {
 // jumps lead is up to the kernel.
 func startActed(t *testing.T, program string, functions ...string) *acted {
 	t.Helper()
+	return startPatchable(t, program, nil, func(a *acted) error { return a.tryAll(t, functions) })
+}
+
+// startPatchable starts the program, with an addition to the environment, until try finds that
+// all can be patched.
+func startPatchable(t *testing.T, program string, env []string, try func(*acted) error) *acted {
+	t.Helper()
 	b := start(t)
 	t.Cleanup(func() { b.stop(t) })
 	const tries = 60
 	for range tries {
-		target := targets.Start(t, program, b.controller.Environment()...)
+		target := targets.Start(t, program, append(b.controller.Environment(), env...)...)
 		process := b.withDMLib(t, target.PID)
 		a := &acted{bench: b, Target: target, sites: b.controller.members.Get(process.GetHandle()).Sites()}
-		err := a.tryAll(t, functions)
+		err := try(a)
 		if err == nil {
 			return a
 		}
@@ -48,7 +55,7 @@ func startActed(t *testing.T, program string, functions ...string) *acted {
 		}
 		target.EndWell(t)
 	}
-	t.Fatalf("in none of %d processes %q can all be patched", tries, functions)
+	t.Fatalf("in none of %d processes all can be patched", tries)
 	return nil
 }
 

@@ -21,12 +21,7 @@ func startReload(t *testing.T, flags ...string) *acted {
 	t.Helper()
 	program := targets.Build(t, "testdata/reload.c", "-ldl")
 	library := targets.Build(t, "testdata/reloaded.c", append(flags, "-shared", "-fPIC", "-O2")...)
-	b := start(t)
-	t.Cleanup(func() { b.stop(t) })
-	for range 40 {
-		target := targets.Start(t, program, append(b.controller.Environment(), "RELOADED="+library)...)
-		process := b.withDMLib(t, target.PID)
-		a := &acted{bench: b, Target: target, sites: b.controller.members.Get(process.GetHandle()).Sites()}
+	return startPatchable(t, program, []string{"RELOADED=" + library}, func(a *acted) error {
 		if got := a.Ask(t, "load"); got != "loaded" {
 			t.Fatal(got)
 		}
@@ -38,16 +33,8 @@ func startReload(t *testing.T, flags ...string) *acted {
 				return err
 			}))
 		}
-		if err == nil {
-			return a
-		}
-		if !errors.Is(err, patch.ErrUnpatchable) {
-			t.Fatal(err)
-		}
-		target.EndWell(t)
-	}
-	t.Fatal("in none of 40 processes both can be patched")
-	return nil
+		return err
+	})
 }
 
 func (a *acted) reloaded(t *testing.T, name string) sites.Function {
