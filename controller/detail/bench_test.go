@@ -6,21 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/proto/attune/series"
 )
-
-// ownCPU is the CPU time of this process, which a busy machine does not change
-// as it does the time on the clock.
-func ownCPU(b *testing.B) float64 {
-	b.Helper()
-	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return float64(usage.Utime.Nano() + usage.Stime.Nano())
-}
 
 // BenchmarkRead is what a round takes: of listing alone, and of what is read.
 func BenchmarkRead(b *testing.B) {
@@ -64,11 +52,11 @@ func BenchmarkRead(b *testing.B) {
 				read()
 			}
 			count = 0
-			before := ownCPU(b)
+			before := clock.Process()
 			for b.Loop() {
 				read()
 			}
-			b.ReportMetric((ownCPU(b)-before)/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64(clock.Process()-before)/float64(b.N), "cpu-ns/op")
 			b.ReportMetric(float64(count)/float64(b.N), "items/op")
 		})
 	}

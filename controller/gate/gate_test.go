@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib/abi"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 )
@@ -66,12 +67,8 @@ func TestDeadlineIsTheProcess(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			g := mustServe(t, Options{geometry: small(), Timeout: longgate.Limit})
-			var now unix.Timespec
-			if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-				t.Fatal(err)
-			}
 			c := mustDial(t, g)
-			c.join(Hello{Deadline: uint32(int32(now.Nano()/1e6) + row.told)})
+			c.join(Hello{Deadline: uint32(int32(clock.Monotonic().Milliseconds()) + row.told)})
 			a := <-g.attached
 			left := time.Until(a.Deadline)
 			if row.most == 0 && !a.Deadline.IsZero() || row.most != 0 && (left < row.least || left > row.most) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -101,16 +102,6 @@ func mustHook(t *testing.T, name string) int {
 	return h.Index
 }
 
-// monotonic is CLOCK_MONOTONIC in nanoseconds.
-func monotonic(t *testing.T) uint64 {
-	t.Helper()
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		t.Fatal(err)
-	}
-	return uint64(ts.Nano())
-}
-
 // TestRealLibraryCountsEveryCall: what the program did is what arrives, from
 // before main on, with times that fit and no loss.
 func TestRealLibraryCountsEveryCall(t *testing.T) {
@@ -127,8 +118,8 @@ func TestRealLibraryCountsEveryCall(t *testing.T) {
 		coming <- a
 	}})
 	program := mustBuild(t, "allocations")
-	clock := shm.NewClock()
-	began := monotonic(t)
+	ticks := shm.NewClock()
+	began := uint64(clock.Monotonic())
 	p := mustStart(t, g, program, "4", "50000")
 	a := <-coming
 	defer func() {
@@ -137,10 +128,10 @@ func TestRealLibraryCountsEveryCall(t *testing.T) {
 		}
 	}()
 	p.finish()
-	ended := monotonic(t)
+	ended := uint64(clock.Monotonic())
 
 	perThread, last := map[uint32]int{}, map[uint32]uint64{}
-	got := a.Memory.Drain(shm.NewDrainer(clock), func(batch []byte) {
+	got := a.Memory.Drain(shm.NewDrainer(ticks), func(batch []byte) {
 		for r := range attunev1.AllRecords(batch) {
 			when, thread := uint64(r.Monotonic), r.Thread
 			perThread[thread]++
@@ -153,7 +144,7 @@ func TestRealLibraryCountsEveryCall(t *testing.T) {
 	if got.Received != threads*pairs || len(perThread) != threads || got.Lost+got.Unmapped+got.Corrupt != 0 || got.CorruptSlots != 0 {
 		t.Errorf("drained %+v of threads %v, want %d of each of %d", got, perThread, pairs, threads)
 	}
-	aggregates := a.Memory.Aggregates(nil, clock.Scale())
+	aggregates := a.Memory.Aggregates(nil, ticks.Scale())
 	if len(aggregates) != 1 || aggregates[0].Count != threads*pairs {
 		t.Fatalf("aggregates %+v, want %d hits", aggregates, threads*pairs)
 	}

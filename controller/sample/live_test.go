@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -233,17 +234,6 @@ func TestManyGoroutines(t *testing.T) {
 	s.Close()
 }
 
-// ownCPU is the CPU time of this process, which a busy machine does not change
-// as it does the time on the clock.
-func ownCPU(b *testing.B) float64 {
-	b.Helper()
-	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return float64(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
 func BenchmarkSample(b *testing.B)        { benchmarkSample(b, 0) }
 func BenchmarkSampleThreads(b *testing.B) { benchmarkSample(b, defaultThreadsPerRound) }
 
@@ -255,13 +245,13 @@ func benchmarkSample(b *testing.B, detailed int) {
 			s := New(Options{})
 			defer s.Close()
 			mustSample(b, s, p.pid())
-			before := ownCPU(b)
+			before := clock.Process()
 			for b.Loop() {
 				if _, _, err := s.sample(numbered(p.pid()), detailed); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric((ownCPU(b)-before)/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64(clock.Process()-before)/float64(b.N), "cpu-ns/op")
 		})
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -116,13 +115,7 @@ func (s *scene) tell(t *testing.T, events ...track.Event) {
 // Pids beyond the greatest that Linux gives.
 const markerPID, goneA, goneB = 1<<23 + 1, 1<<23 + 2, 1<<23 + 3
 
-func now() uint64 {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic(err)
-	}
-	return uint64(t.Nano())
-}
+func now() uint64 { return uint64(clock.Monotonic()) }
 
 func (s *scene) living() []uint64 {
 	s.r.mu.Lock()

@@ -13,12 +13,11 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
 	"github.com/attune-hpc/attune/bench/internal/workload"
+	"github.com/attune-hpc/attune/internal/clock"
 )
 
 // document is what -json writes; times in milliseconds, memory in MB.
@@ -96,10 +95,7 @@ func (d *document) times(ctx context.Context, attune tuned.Attune, probe string)
 // timeToMain returns the milliseconds from just before the start of the
 // command to the beginning of the probe's main.
 func timeToMain(ctx context.Context, command []string) (float64, error) {
-	var before unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &before); err != nil {
-		return 0, err
-	}
+	before := clock.Monotonic()
 	result, err := measure.Run(ctx, command)
 	if err != nil {
 		return 0, err
@@ -108,7 +104,7 @@ func timeToMain(ctx context.Context, command []string) (float64, error) {
 		return 0, fmt.Errorf("%v: %d lines, want one", command, len(result.Lines))
 	}
 	main, err := strconv.ParseInt(result.Lines[0].Text, 10, 64)
-	return measure.Milliseconds(time.Duration(main - before.Nano())), err
+	return measure.Milliseconds(time.Duration(main) - before), err
 }
 
 func wholeTime(ctx context.Context, command []string) (float64, error) {

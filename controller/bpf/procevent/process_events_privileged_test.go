@@ -16,6 +16,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -192,7 +193,7 @@ func TestEventDetails(t *testing.T) {
 	p := mustProcessEvents(t, Options{})
 	command := exec.Command("/bin/sh", "-c", "exit 9")
 	command.SysProcAttr = &unix.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	before := monotonic(t)
+	before := uint64(clock.Monotonic())
 	pid, events := mustFollow(t, p, 0, command)
 	if len(events) != 3 {
 		t.Fatalf("events %+v", events)
@@ -217,15 +218,6 @@ func TestEventDetails(t *testing.T) {
 func built(t testing.TB, source string) string {
 	t.Helper()
 	return targets.Build(t, "testdata/"+source, "-O2")
-}
-
-func monotonic(t *testing.T) uint64 {
-	t.Helper()
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		t.Fatal(err)
-	}
-	return uint64(now.Nano())
 }
 
 func TestLossIsCounted(t *testing.T) {

@@ -11,12 +11,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -189,13 +188,9 @@ func BenchmarkStart(b *testing.B) {
 // resident is the resident memory of this process, in bytes.
 func resident(b *testing.B) int {
 	b.Helper()
-	text, err := os.ReadFile("/proc/self/statm")
+	stat, err := procid.ReadStat(os.Getpid())
 	if err != nil {
 		b.Fatal(err)
 	}
-	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
-	if err != nil {
-		b.Fatal(err)
-	}
-	return pages * os.Getpagesize()
+	return int(stat.ResidentPages) * os.Getpagesize()
 }

@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -69,7 +68,7 @@ func TestEventsAreExact(t *testing.T) {
 			u := mustUprobes(t, opts)
 			target := mustAttachEvents(t, u, binary, "starts_with_push", Spec{Point: 700})
 			const bursts, calls = 20, 5000
-			before := clock(t)
+			before := uint64(clock.Monotonic())
 			records := collect(t, u, func(await func(int)) {
 				for i := range bursts {
 					target.mustCall(t, "push %d", calls)
@@ -98,9 +97,9 @@ func TestCoarseTimes(t *testing.T) {
 	u := mustUprobes(t, Options{})
 	target := mustAttachEvents(t, u, mustCompile(t, "target.c"), "starts_with_push", Spec{Point: 1, CoarseTime: true})
 	const calls = 20_000
-	before := clock(t)
+	before := uint64(clock.Monotonic())
 	records := collect(t, u, func(func(int)) { target.mustCall(t, "push %d", calls) })
-	after := clock(t)
+	after := uint64(clock.Monotonic())
 	different, since := 0, 0
 	for i, record := range records {
 		if record.Time < before || record.Time > after {
@@ -259,14 +258,4 @@ func TestLossIsToldByProcess(t *testing.T) {
 	if err := u.Flush(); err != nil {
 		t.Error(err)
 	}
-}
-
-// clock is the time that records have.
-func clock(t *testing.T) uint64 {
-	t.Helper()
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		t.Fatal(err)
-	}
-	return uint64(now.Nano())
 }

@@ -218,11 +218,11 @@ func TestControlVariablesAndAKilledRank(t *testing.T) {
 			job := m.start(t)
 			cmd, output := byHand(t, append(append([]string{"tune", "--wait", "1m"}, job.pids...), "mpi_t."+m.variable+"="+m.word)...)
 			for _, pid := range job.pids {
-				patience.Until(t, "a tracer", func() bool { return field(t, pid, "TracerPid") != "0" })
+				patience.Until(t, "a tracer", func() bool { return status(t, pid).Tracer != 0 })
 			}
 			job.begin(t, job.pids[:3]...)
 			patience.Until(t, "a rank to stand", func() bool {
-				return strings.HasPrefix(field(t, job.pids[0], "State"), "t") || strings.HasPrefix(field(t, job.pids[1], "State"), "t")
+				return status(t, job.pids[0]).State == 't' || status(t, job.pids[1]).State == 't'
 			})
 			if err := unix.Kill(number(t, job.pids[3]), unix.SIGKILL); err != nil {
 				t.Fatal(err)
@@ -237,18 +237,12 @@ func TestControlVariablesAndAKilledRank(t *testing.T) {
 	}
 }
 
-// field is one of a process' status.
-func field(t *testing.T, pid, name string) string {
+// status is what the kernel says of a process.
+func status(t *testing.T, pid string) procid.Status {
 	t.Helper()
-	status, err := procid.ReadFile(number(t, pid), "status", 64<<10)
+	s, err := procid.ReadStatus(number(t, pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	t.Fatalf("process %s has no %s", pid, name)
-	return ""
+	return s
 }
