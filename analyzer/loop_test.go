@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,25 +16,14 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/testing/lockedtext"
 	"github.com/attune-hpc/attune/tunlets/sdk/recording"
 )
-
-// lockedBuffer is a buffer that the timeline writes while the test reads.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
 
 // TestLoopKeepsAGain goes the whole way: a real tunlet process, both channels,
 // a change that makes the application ten times as fast.
 func TestLoopKeepsAGain(t *testing.T) {
-	timeline, recorded := &lockedBuffer{}, &lockedBuffer{}
+	timeline, recorded := new(lockedtext.Text), new(lockedtext.Text)
 	a, socket := run(t, Config{
 		Mode: "tune", Command: []string{"solver", "in"}, JobID: "j1", Version: "0.1.0",
 		TunletDirs: []string{testTunlet.Dir(t, "good")}, Timeline: timeline, Record: recorded, tick: 20 * time.Millisecond,
@@ -67,9 +55,9 @@ func TestLoopKeepsAGain(t *testing.T) {
 
 // checkRecorded makes the report again from the recording: but for the time at which it
 // is made, it is the same to the last byte.
-func checkRecorded(t *testing.T, file *lockedBuffer, live *report.Report) {
+func checkRecorded(t *testing.T, file *lockedtext.Text, live *report.Report) {
 	t.Helper()
-	reader, err := recording.NewReader(&file.buf)
+	reader, err := recording.NewReader(strings.NewReader(file.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,11 +104,11 @@ func checkKept(t *testing.T, r *report.Report) {
 }
 
 // checkTimeline checks that kinds came in this order, with others between them.
-func checkTimeline(t *testing.T, timeline *lockedBuffer, want ...string) {
+func checkTimeline(t *testing.T, timeline *lockedtext.Text, want ...string) {
 	t.Helper()
 	var kinds []string
 	last := 0.0
-	for line := range strings.Lines(timeline.buf.String()) {
+	for line := range strings.Lines(timeline.String()) {
 		var e report.Entry
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)

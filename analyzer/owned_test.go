@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/objective"
+	"github.com/attune-hpc/attune/internal/testing/lockedtext"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -55,7 +56,7 @@ func TestOwnersObjectiveDecides(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			recorded := &lockedBuffer{}
+			recorded := new(lockedtext.Text)
 			a, socket := run(t, Config{
 				Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good")}, Objective: &spec, Record: recorded, tick: 20 * time.Millisecond,
 			})

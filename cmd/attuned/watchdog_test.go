@@ -11,13 +11,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/served"
+	"github.com/attune-hpc/attune/internal/testing/lockedtext"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/turns"
 )
@@ -33,7 +33,7 @@ func TestWatchdogIsFedByLoops(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", socket)
 	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
 	t.Setenv("WATCHDOG_USEC", "30000")
-	log := new(lockedText)
+	log := new(lockedtext.Text)
 	a := &service{turns: turns.New(), log: slog.New(slog.NewTextHandler(log, nil))}
 	a.Frame = served.New(a.log)
 	loop := a.turns.Begin("discovery", patience.Limit, true)
@@ -86,22 +86,4 @@ func drain(t *testing.T, socket *net.UnixConn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// lockedText is written by one goroutine and read by another one.
-type lockedText struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lockedText) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(text)
-}
-
-func (l *lockedText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

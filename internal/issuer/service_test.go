@@ -19,7 +19,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,6 +30,7 @@ import (
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
+	"github.com/attune-hpc/attune/internal/testing/lockedtext"
 	"github.com/attune-hpc/attune/internal/testing/pkitest"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -44,26 +44,8 @@ type served struct {
 	site    *pkitest.Site
 	clock   *pkitest.Clock // by which peers' certificates hold
 	address string
-	log     lockedBuffer
+	log     lockedtext.Text
 	revoked func(*x509.Certificate) bool
-}
-
-// lockedBuffer is a log that several goroutines write.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func serve(t *testing.T, network string) *served {

@@ -20,6 +20,7 @@ import (
 	"github.com/attune-hpc/attune/internal/confine"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
+	"github.com/attune-hpc/attune/internal/testing/lockedtext"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -79,31 +80,13 @@ const (
 	harmless = 4712
 )
 
-func mustPool(t *testing.T, options Options) (*Pool, *logged) {
+func mustPool(t *testing.T, options Options) (*Pool, *lockedtext.Text) {
 	t.Helper()
-	log := new(logged)
+	log := new(lockedtext.Text)
 	options.Log = slog.New(slog.NewTextHandler(log, nil))
 	p := New(options)
 	t.Cleanup(func() { _ = p.Close() })
 	return p, log
-}
-
-// logged keeps what is logged.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(text)
-}
-
-func (l *logged) lines() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), "\n")
 }
 
 func mustEcho(t *testing.T, p *Pool, uid uint32) {
@@ -128,8 +111,8 @@ func TestOperations(t *testing.T) {
 	if _, err := other.Ask(t.Context(), pool, harmless, ""); err == nil || errors.Is(err, ErrRefused) {
 		t.Errorf("an unknown operation: %v", err)
 	}
-	if log.lines() != 0 {
-		t.Errorf("logged: %s", log.text.String())
+	if strings.Count(log.String(), "\n") != 0 {
+		t.Errorf("logged: %s", log.String())
 	}
 }
 
@@ -253,8 +236,8 @@ func TestRefused(t *testing.T) {
 			p.options.Patience = patience.Limit
 			mustEcho(t, p, harmless)
 			mustEcho(t, p, hostile)
-			if log.lines() != 1 || len(p.Refused()) != 0 {
-				t.Errorf("logged %q, refused %d", log.text.String(), p.Refused())
+			if strings.Count(log.String(), "\n") != 1 || len(p.Refused()) != 0 {
+				t.Errorf("logged %q, refused %d", log.String(), p.Refused())
 			}
 		})
 	}
@@ -295,7 +278,7 @@ func TestEnds(t *testing.T) {
 	if _, err := echo().Ask(t.Context(), p, harmless, ""); !errors.Is(err, errClosed) {
 		t.Errorf("after the end: %v", err)
 	}
-	if log.lines() != 0 {
-		t.Errorf("logged: %s", log.text.String())
+	if strings.Count(log.String(), "\n") != 0 {
+		t.Errorf("logged: %s", log.String())
 	}
 }
