@@ -39,7 +39,7 @@ __attribute__((constructor)) static void begin(void) {
 
 // Whatever a library starts and holds on to, looking into it comes to an end.
 func TestClingingLibrary(t *testing.T) {
-	p, pid, image := mustLoad(t, "clinging", clinging, "PLAIN=1") // which makes it do nothing there
+	p, pid, image := mustStart(t, "clinging", clinging, "PLAIN=1") // which makes it do nothing there
 	done := make(chan error, 1)
 	go func() {
 		_, err := p.Find(t.Context(), pid, image, Variable{Name: "quick", Size: 8, Markers: wide(), Environment: "NONE"})

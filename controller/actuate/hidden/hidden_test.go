@@ -33,7 +33,7 @@ __attribute__((constructor)) static void begin(void) {
 
 // mustLoad compiles the helper and a library, and starts a process of ours, with an addition
 // to the environment, that has loaded the library.
-func mustLoad(t *testing.T, name, text string, env ...string) (p *Prober, pid int, image objfile.Image) {
+func mustStart(t *testing.T, name, text string, env ...string) (p *Prober, pid int, image objfile.Image) {
 	t.Helper()
 	helper := targets.Build(t, "../../../dmlib/probe/load.c", "-D_GNU_SOURCE")
 	path := targets.BuildText(t, name, text, "-shared", "-fPIC")
@@ -62,7 +62,7 @@ func quick() Variable {
 }
 
 func TestFind(t *testing.T) {
-	p, pid, image := mustLoad(t, "probed", library)
+	p, pid, image := mustStart(t, "probed", library)
 	flag := Variable{Name: "flag", Size: 4, Markers: wide(), Call: "set_flag", Arguments: []int64{Marker}, Flag: &Neighbour{Variable: quick(), Within: 200}}
 	tests := []struct {
 		name     string
@@ -97,7 +97,7 @@ func TestFind(t *testing.T) {
 
 // What was found is kept by build id, and serves this very file only.
 func TestKept(t *testing.T) {
-	p, pid, image := mustLoad(t, "probed", library)
+	p, pid, image := mustStart(t, "probed", library)
 	want, err := p.Find(t.Context(), pid, image, quick())
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestKept(t *testing.T) {
 }
 
 func TestOtherFile(t *testing.T) {
-	p, pid, image := mustLoad(t, "probed", library)
+	p, pid, image := mustStart(t, "probed", library)
 	for name, change := range map[string]func(){
 		"replaced": func() { image.Inode++ },
 		"no name":  func() { image.Path += ".old" },
