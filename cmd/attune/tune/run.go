@@ -50,8 +50,12 @@ func Noting(ctx context.Context, p *cli.Env, flags Flags, pids []int, requests [
 	processes := make([]*access.Journaled, len(held))
 	for i, process := range held {
 		processes[i] = access.ProcessOf(process.Identity())
-		defer processes[i].Close()
 	}
+	defer func() {
+		for _, process := range processes {
+			process.Close()
+		}
+	}()
 	probe, err := dmlib.LoadProbe()
 	if err != nil && !errors.Is(err, dmlib.ErrNotBuilt) {
 		return err

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
+	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/trusted"
 	"github.com/attune-hpc/attune/internal/values"
 )
@@ -23,6 +23,9 @@ import (
 // Below is what follows the name of a key, among those that are known, below which there are
 // others that nobody knows beforehand.
 const Below = ".*"
+
+// maxBytes bounds a file.
+const maxBytes = 1 << 20
 
 // New returns what has the settings that are flags, but for help and except: from flags, and
 // from the environment under prefix, _ and the name in upper case with _ for -. names are
@@ -77,7 +80,7 @@ func Merge(v *viper.Viper, file string, open func(string) (*os.File, error), kno
 		return fmt.Errorf("configuration: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(f)
+	text, err := bounded.ReadAll(file, f, maxBytes)
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}

@@ -94,10 +94,10 @@ func (r *nameReader) capture(a dwarfinfo.Access) (*attunev1.Capture, error) {
 // parameter says where a parameter is by the calling convention: debug
 // information on its location is about the code after the entry.
 func parameter(p dwarfinfo.Parameter) (*attunev1.Capture_Parameter, error) {
-	switch {
-	case p.Class == dwarfinfo.InMemory:
+	switch p.Class {
+	case dwarfinfo.InMemory:
 		return nil, fmt.Errorf("%w: it is passed on the stack", errNames)
-	case p.Class == dwarfinfo.Unknown:
+	case dwarfinfo.Unknown:
 		return nil, fmt.Errorf("%w: the debug information does not say how it is passed", errNames)
 	}
 	numbers := slices.Concat(p.General, p.Vector)
