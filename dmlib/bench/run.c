@@ -13,7 +13,9 @@
  *
  * Records are read meanwhile.
  *
- *     run LIBRARY WORKLOAD [--json] [--rounds N]
+ *     run LIBRARY WORKLOAD ROUNDS
+ *
+ * prints a line of JSON for each operation and mode (bench/cmd/dmlib).
  */
 #include "../tests/controller.h"
 
@@ -22,7 +24,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 
 #define MAX_ROUNDS 101
@@ -183,7 +184,7 @@ static int compare(const void *a, const void *b) {
 }
 
 static void report(const struct operation *operation, struct result results[MODES][MAX_ROUNDS],
-                   int rounds, bool json) {
+                   int rounds) {
     double base = 0;
     for (unsigned m = 0; m < MODES; m++) {
         struct result *r = results[m];
@@ -191,37 +192,25 @@ static void report(const struct operation *operation, struct result results[MODE
         double median = r[rounds / 2].nanoseconds;
         if (m == 0)
             base = median;
-        const char *format =
-            json ? "{\"operation\":\"%s\",\"mode\":\"%s\",\"rounds\":%d,\"ns\":%.3f,"
-                   "\"ns_min\":%.3f,\"ns_max\":%.3f,\"ratio\":%.4f,\"lost_share\":%.4f}\n"
-                 : "%-12s %-13s %3d %9.2f %9.2f %9.2f %8.3f %8.4f\n";
-        printf(format, operation->unit, modes[m].name, rounds, median, r[0].nanoseconds,
-               r[rounds - 1].nanoseconds, median / base, r[rounds / 2].lost);
+        printf("{\"operation\":\"%s\",\"mode\":\"%s\",\"ns\":%.3f,\"ratio\":%.4f,"
+               "\"lost_share\":%.4f}\n",
+               operation->unit, modes[m].name, median, median / base, r[rounds / 2].lost);
     }
     fflush(stdout);
 }
 
 int main(int argc, char **argv) {
     static struct result results[MODES][MAX_ROUNDS];
-    bool json = false;
-    int rounds = 7;
-    for (int i = 3; i < argc; i++) {
-        json |= strcmp(argv[i], "--json") == 0;
-        if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
-            rounds = atoi(argv[++i]);
-    }
-    if (argc < 3 || rounds < 1 || rounds > MAX_ROUNDS)
-        fail("usage: run LIBRARY WORKLOAD [--json] [--rounds N]");
+    int rounds = argc == 4 ? atoi(argv[3]) : 0;
+    if (rounds < 1 || rounds > MAX_ROUNDS)
+        fail("usage: run LIBRARY WORKLOAD ROUNDS, at most %d", MAX_ROUNDS);
     workload_processor = divide_processors();
-    if (!json)
-        printf("%-12s %-13s %3s %9s %9s %9s %8s %8s\n", "operation", "mode", "n", "median ns",
-               "min", "max", "ratio", "lost");
     for (unsigned o = 0; o < OPERATIONS; o++) {
         for (int round = 0; round < rounds; round++)
             for (unsigned m = 0; m < MODES; m++)
                 results[m][round] =
                     measure(argv[1], argv[2], &(struct run){&operations[o], &modes[m]});
-        report(&operations[o], results, rounds, json);
+        report(&operations[o], results, rounds);
     }
     return 0;
 }

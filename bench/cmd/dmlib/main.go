@@ -42,7 +42,7 @@ func main() {
 }
 
 func (d *document) measure(ctx context.Context, rounds int) error {
-	result, err := measure.Run(ctx, []string{"make", "-s", "-C", "dmlib", "bench", fmt.Sprintf("ARGS=--json --rounds %d", rounds)})
+	result, err := measure.Run(ctx, []string{"make", "-s", "-C", "dmlib", "bench", fmt.Sprintf("ROUNDS=%d", rounds)})
 	if err != nil {
 		return err
 	}
