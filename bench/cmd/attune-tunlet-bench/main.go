@@ -36,8 +36,7 @@ func (*tunlet) Describe() sdk.Description {
 }
 
 // Configure reads the points, each perhaps with "@got" (calls through dynamic linking are
-// enough), "@events" (a record per hit), "@coarse" (with coarse times), "@exit" or "@time"
-// (the time in the call) behind it.
+// enough), "@events" (a record per hit) or "@time" (the time in the call) behind it.
 func (t *tunlet) Configure(options map[string]string) error {
 	for _, text := range strings.Fields(options["points"]) {
 		p, err := parse(text)
@@ -63,10 +62,6 @@ func parse(text string) (sdk.Point, error) {
 			p.DynamicCallsOnly = true
 		case "events":
 			p.Delivery = sdk.DeliverEvents
-		case "coarse":
-			p.CoarseTime = true
-		case "exit":
-			p.Place = sdk.Exit
 		case "time":
 			p.Place = sdk.Both
 		default:
