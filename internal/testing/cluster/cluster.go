@@ -24,8 +24,6 @@ import (
 type Options struct {
 	// Repository is the path of this repository; empty: the working folder.
 	Repository string
-	// Nodes is the number of nodes besides the login node; 0: two.
-	Nodes int
 	// Batch is the batch system: slurm (also if empty), gridengine or none.
 	Batch string
 	// Setup is a bash file that is sourced on each node before the batch system
@@ -92,9 +90,6 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 
 func (o Options) flags() []string {
 	var flags []string
-	if o.Nodes > 0 {
-		flags = append(flags, "--nodes", strconv.Itoa(o.Nodes))
-	}
 	if o.Batch != "" {
 		flags = append(flags, "--batch", o.Batch)
 	}
