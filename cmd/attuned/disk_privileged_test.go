@@ -5,15 +5,12 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"os"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/smalldisk"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -26,10 +23,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Mkdir(s.path("state"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("attuned", s.path("state"), "tmpfs", 0, "size=4m,mode=755"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(s.path("state"), unix.MNT_DETACH) })
+	smalldisk.Mount(t, s.path("state"), "size=4m,mode=755")
 	a := &scripted{}
 	serveScript(t, a, s.path("a.sock"))
 	program := s.worker("worker")
@@ -39,7 +33,7 @@ func TestFullDisk(t *testing.T) {
 	daemon := s.attuned()
 	process := patience.Receive(t, "the process", c.processes)
 
-	fillDisk(t, s.path("state/full"))
+	makeRoom := smalldisk.Fill(t, s.path("state"))
 	patience.Until(t, "word of the full disk", func() bool {
 		_, text := s.get("/v1/status")
 		return strings.Contains(text, "no undo journal can be written")
@@ -53,9 +47,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("the knob is %s, which nobody could undo", knob)
 	}
 
-	if err := os.Remove(s.path("state/full")); err != nil {
-		t.Fatal(err)
-	}
+	makeRoom()
 	c.requests <- setKnob("c2", process.GetHandle())
 	checkChanged(t, c, target)
 	s.stop(daemon)
@@ -63,22 +55,4 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("after the end the knob is %s, want it as it was", knob)
 	}
 	checkUnharmed(t, target)
-}
-
-// fillDisk writes until there is no room.
-func fillDisk(t *testing.T, path string) {
-	t.Helper()
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for _, size := range []int{1 << 16, 1} { // then the last page
-		for err = nil; err == nil; {
-			_, err = file.Write(bytes.Repeat([]byte{1}, size))
-		}
-		if !errors.Is(err, unix.ENOSPC) {
-			t.Fatal(err)
-		}
-	}
 }

@@ -6,60 +6,26 @@ package embed_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/pkitest"
+	"github.com/attune-hpc/attune/internal/testing/smalldisk"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// zeros has no end.
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 // smallDisk mounts a disk of 16 MiB until the test ends.
 func smallDisk(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=16m"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		// nats-server's stores close a file or two after it has ended.
-		patience.Until(t, "the end of all use", func() bool { return unix.Unmount(dir, 0) == nil })
-	})
+	smalldisk.Mount(t, dir, "size=16m")
 	return dir
-}
-
-// fillDisk leaves no room on a disk, until makeRoom is called.
-func fillDisk(t *testing.T, dir string) (makeRoom func()) {
-	t.Helper()
-	filler := filepath.Join(dir, "filler")
-	f, err := os.Create(filler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := io.Copy(f, zeros{}); !errors.Is(err, unix.ENOSPC) {
-		t.Fatal(err)
-	}
-	return func() {
-		if err := os.Remove(filler); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // A registry whose disk is full says so, takes nothing back, and goes on when
@@ -75,7 +41,7 @@ func TestDiskIsFull(t *testing.T) {
 	mustPut(t, c, "before")
 	mustSee(t, c, "before")
 
-	makeRoom := fillDisk(t, dir)
+	makeRoom := smalldisk.Fill(t, dir)
 	if server.Healthy() == nil {
 		t.Error("it is well, on a full disk that nobody has written to yet")
 	}
@@ -118,7 +84,7 @@ func TestStartsOnFullDisk(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			makeRoom := fillDisk(t, dir)
+			makeRoom := smalldisk.Fill(t, dir)
 			server := mustStart(t, options)
 			ask(t, server.URL())
 			if server.Healthy() == nil {
