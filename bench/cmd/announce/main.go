@@ -12,7 +12,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
@@ -187,6 +186,3 @@ func (d *document) Print() {
 		{Name: "memory of a client", Value: present.Figure(d.NodeKB / 1024), Unit: "MB", Limit: 3},
 	}
 }
-
-// inDir is where the benchmark keeps its files.
-func inDir(dir, name string) string { return filepath.Join(dir, name) }

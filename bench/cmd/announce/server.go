@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -34,7 +35,7 @@ func serve(dir string) int {
 	identity, err := pki.Open(pki.FilesIn(dir, analyzerName), nil)
 	if err == nil {
 		var server *embed.Server
-		server, err = embed.Start(embed.Options{Dir: inDir(dir, "store"), Listen: "127.0.0.1:0", Identity: identity})
+		server, err = embed.Start(embed.Options{Dir: filepath.Join(dir, "store"), Listen: "127.0.0.1:0", Identity: identity})
 		if err == nil {
 			fmt.Println(server.URL())
 			<-ctx.Done()

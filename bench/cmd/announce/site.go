@@ -38,25 +38,19 @@ func newSite(ctx context.Context, server *server, nodes int) (*site, error) {
 			return nil, err
 		}
 		s.clients = append(s.clients, c)
-		if err := s.run(ctx, c, fmt.Sprint("host-", i)); err != nil {
-			s.close()
-			return nil, err
-		}
+		s.run(ctx, c, fmt.Sprint("host-", i))
 	}
 	for _, c := range s.clients {
-		for !c.Connected() {
-			if ctx.Err() != nil {
-				s.close()
-				return nil, context.Cause(ctx)
-			}
-			time.Sleep(10 * time.Millisecond)
+		if err := measure.Await(ctx, time.Minute, "the connection of a node", c.Connected); err != nil {
+			s.close()
+			return nil, err
 		}
 	}
 	return s, nil
 }
 
 // run does what attuned does with its client.
-func (s *site) run(ctx context.Context, c *registry.Node, host string) error {
+func (s *site) run(ctx context.Context, c *registry.Node, host string) {
 	record := &attunev1.ControllerRecord{Id: host, Host: host, Version: "bench", Cpus: 64, Modes: []string{"watch"}}
 	s.tasks.Go(func() {
 		_ = c.Announce(ctx, nil, func() *attunev1.ControllerRecord { return record })
@@ -81,7 +75,6 @@ func (s *site) run(ctx context.Context, c *registry.Node, host string) error {
 			return &attunev1.LocateResponse{Controller: host, Host: host}
 		})
 	})
-	return nil
 }
 
 // await returns, in milliseconds, how long each node took to know of a

@@ -88,7 +88,8 @@ func (d *document) measure(ctx context.Context) error {
 			return err
 		}
 	}
-	return d.conclude(target)
+	d.conclude(target)
+	return nil
 }
 
 // start starts the program that is entered.
@@ -170,7 +171,7 @@ func leave(ctx context.Context, result inject.Result) (stayed int, err error) {
 	return stayed, result.Memory.Close()
 }
 
-func (d *document) conclude(target *program) error {
+func (d *document) conclude(target *program) {
 	wrong, ended := target.end()
 	lost := 0
 	if ended != nil {
@@ -186,7 +187,6 @@ func (d *document) conclude(target *program) error {
 		count("descriptors left", d.Left.Descriptors), count("mappings left", d.Left.Mappings),
 		count("threads left", d.Left.Threads), count("address space left, KB", d.Left.Kilobytes),
 	}
-	return nil
 }
 
 // Print shows the figures and the goals.

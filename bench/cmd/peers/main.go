@@ -68,7 +68,7 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 		turns = append(turns, turn{figure{Does: o.does, Tool: "Attune", Function: o.at, Unmodified: true, attune: true}, once})
 	}
 	for _, t := range peers {
-		turns = append(turns, turn{figure{Does: t.does, Tool: t.name, Function: t.at, Unmodified: t.unmodified}, b.peer(t)})
+		turns = append(turns, turn{figure{Does: t.does, Tool: t.name, Function: t.at, Unmodified: t.variant == plain}, b.peer(t)})
 	}
 	for range repeats {
 		for i := range turns {

@@ -29,7 +29,7 @@ type tool struct {
 	name string
 	does string
 	at   string // the function
-	// variant of the program; tools that need one do not watch unmodified
+	// variant of the program; tools that need one other than plain do not watch unmodified
 	// programs.
 	variant string
 	// calls per round: few for slow tools.
@@ -40,8 +40,6 @@ type tool struct {
 	// needs is a Debian package and the command by which it is known to be
 	// there.
 	command, pkg string
-	// unmodified says that the tool can watch any program as it is.
-	unmodified bool
 }
 
 // perfProbe makes a uprobe under a name of its own for the time of a command.
@@ -60,27 +58,27 @@ trap 'kill $(cat pid); while [ -e pid ] && kill -0 $(cat pid) 2>/dev/null; do sl
 
 // peers are the tools of others, from Debian's packages.
 var peers = []tool{
-	{name: "bpftrace, count()", does: counts, at: kernel, calls: 50000, unmodified: true, command: "bpftrace", pkg: "bpftrace",
+	{name: "bpftrace, count()", does: counts, at: kernel, calls: 50000, command: "bpftrace", pkg: "bpftrace",
 		script: `exec bpftrace -e "uprobe:$1:kernel_function { @ = count(); }" -c "$*"`},
-	{name: "perf stat", does: counts, at: kernel, calls: 50000, unmodified: true, command: "perf", pkg: "linux-perf",
+	{name: "perf stat", does: counts, at: kernel, calls: 50000, command: "perf", pkg: "linux-perf",
 		script: perfProbe + `perf stat -o stat -e attune_bench:call "$@"`},
-	{name: "ltrace -c", does: counts, at: got, calls: 500, unmodified: true, command: "ltrace", pkg: "ltrace",
+	{name: "ltrace -c", does: counts, at: got, calls: 500, command: "ltrace", pkg: "ltrace",
 		script: `exec ltrace -c -e labs -o trace "$@"`},
-	{name: "perf record", does: records, at: kernel, calls: 50000, unmodified: true, command: "perf", pkg: "linux-perf",
+	{name: "perf record", does: records, at: kernel, calls: 50000, command: "perf", pkg: "linux-perf",
 		script: perfProbe + `perf record -q -e attune_bench:call -o data "$@"`},
-	{name: "bpftrace, printf()", does: records, at: kernel, calls: 5000, unmodified: true, command: "bpftrace", pkg: "bpftrace",
+	{name: "bpftrace, printf()", does: records, at: kernel, calls: 5000, command: "bpftrace", pkg: "bpftrace",
 		script: `exec bpftrace -o trace -e "uprobe:$1:kernel_function { printf(\"%d %d\n\", nsecs, arg0); }" -c "$*"`},
 	{name: "LTTng-UST tracepoint", does: records, at: own, variant: lttng, calls: 50000, command: "lttng", pkg: "lttng-tools",
 		script: lttngSession},
-	{name: "ltrace", does: records, at: got, calls: 500, unmodified: true, command: "ltrace", pkg: "ltrace",
+	{name: "ltrace", does: records, at: got, calls: 500, command: "ltrace", pkg: "ltrace",
 		script: `exec ltrace -e labs -o trace "$@"`},
 	{name: "uftrace, -pg", does: times, at: own, variant: mcount, calls: 50000, command: "uftrace", pkg: "uftrace",
 		script: `exec uftrace record -d data "$@"`},
 	{name: "uftrace, patched", does: times, at: own, variant: patchable, calls: 50000, command: "uftrace", pkg: "uftrace",
 		script: `exec uftrace record -P . -d data "$@"`},
-	{name: "uftrace, PLT", does: times, at: got, calls: 50000, unmodified: true, command: "uftrace", pkg: "uftrace",
+	{name: "uftrace, PLT", does: times, at: got, calls: 50000, command: "uftrace", pkg: "uftrace",
 		script: `exec uftrace record --force -d data "$@"`},
-	{name: "bpftrace, hist(nsecs)", does: times, at: kernel, calls: 20000, unmodified: true, command: "bpftrace", pkg: "bpftrace",
+	{name: "bpftrace, hist(nsecs)", does: times, at: kernel, calls: 20000, command: "bpftrace", pkg: "bpftrace",
 		script: `exec bpftrace -e "uprobe:$1:kernel_function { @t[tid] = nsecs; } uretprobe:$1:kernel_function { @ = hist(nsecs - @t[tid]); delete(@t[tid]); }" -c "$*"`},
 }
 

@@ -32,11 +32,11 @@ type cpuTimes struct {
 	LoopTuned []float64 `json:"loop_attune_ms"`
 }
 
-func (c *cpuTimes) measure(ctx context.Context, attune tuned.Attune, repeats int) error {
+func (c *cpuTimes) measure(ctx context.Context, attune tuned.Attune) error {
 	run := func(command ...string) []string {
 		return append([]string{attune.Binary, "run", "--quiet", "--"}, command...)
 	}
-	for range repeats {
+	for range cpuRepeats {
 		for _, m := range []struct {
 			to      *[]float64
 			command []string

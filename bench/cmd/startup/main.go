@@ -23,15 +23,14 @@ import (
 // document is what -json writes; times in milliseconds, memory in MB.
 type document struct {
 	benchmark.Common
-	MainPlain   []float64          `json:"main_plain_ms"`
-	MainTuned   []float64          `json:"main_attune_ms"`
-	TruePlain   []float64          `json:"true_plain_ms"`
-	TrueTuned   []float64          `json:"true_attune_ms"`
-	CPU         cpuTimes           `json:"cpu"`
-	Packed      packedCost         `json:"packed"`
-	PeakMB      map[string]float64 `json:"peak_mb"`
-	repeats     int
-	memoryAfter float64
+	MainPlain []float64          `json:"main_plain_ms"`
+	MainTuned []float64          `json:"main_attune_ms"`
+	TruePlain []float64          `json:"true_plain_ms"`
+	TrueTuned []float64          `json:"true_attune_ms"`
+	CPU       cpuTimes           `json:"cpu"`
+	Packed    packedCost         `json:"packed"`
+	PeakMB    map[string]float64 `json:"peak_mb"`
+	repeats   int
 }
 
 func main() {
@@ -40,7 +39,7 @@ func main() {
 	os.Exit(benchmark.Main(benchmark.Options{
 		Name: "startup", Packages: []string{"libc6"}, Document: d,
 		Measure: func(ctx context.Context) error {
-			d.repeats, d.memoryAfter = *repeats, 3
+			d.repeats = *repeats
 			return d.measure(ctx)
 		},
 	}))
@@ -62,7 +61,7 @@ func (d *document) measure(ctx context.Context) error {
 	if err := d.memory(ctx, attune, programs); err != nil {
 		return err
 	}
-	return d.CPU.measure(ctx, attune, cpuRepeats)
+	return d.CPU.measure(ctx, attune)
 }
 
 // times measures in turns, after one round that warms the file cache.

@@ -30,7 +30,7 @@ func (d *document) memory(ctx context.Context, attune tuned.Attune, programs wor
 	var watching sync.WaitGroup
 	looking, stop := context.WithCancel(ctx)
 	watching.Go(func() { d.PeakMB = watchPeaks(looking) })
-	_, err := attune.Run(ctx, storm.Default(d.memoryAfter))
+	_, err := attune.Run(ctx, storm.Default(3))
 	stop()
 	watching.Wait()
 	return err
