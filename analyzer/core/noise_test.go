@@ -105,6 +105,26 @@ func (t tally) median() time.Duration {
 	return t.decided[len(t.decided)/2].Round(100 * time.Millisecond)
 }
 
+// check sees that hardly any harmful change was kept, that at most so many of a hundred useful
+// ones were lost, and that the intervals of the gain mostly have the true one.
+func (s shape) check(t *testing.T, harmful, useful tally, lost, mostLost int) {
+	t.Helper()
+	if 100*harmful.kept > harmful.runs {
+		t.Errorf("%d of %d harmful changes were kept, want at most 1 %%", harmful.kept, harmful.runs)
+	}
+	if 100*lost > mostLost*useful.runs {
+		t.Errorf("%d of %d useful changes were lost, want at most %d %%", lost, useful.runs, mostLost)
+	}
+	stated, within := harmful.stated+useful.stated, harmful.within+useful.within
+	t.Logf("%s: the true gain is in %d of %d intervals", s.name, within, stated)
+	if least := cmp.Or(s.leastWithin, 85); 100*within < least*stated {
+		t.Errorf("the true gain is in %d of %d intervals, want at least %d %%", within, stated, least)
+	}
+	for _, contradiction := range slices.Concat(harmful.contradictions, useful.contradictions) {
+		t.Error(contradiction)
+	}
+}
+
 // TestNoisyApplications measures over simulated runs how often a harmful change
 // is kept, at most 1 %, how often one that gains at least 10 % is undone, at
 // most 5 %, and how often the interval of the gain has the true one, at least
@@ -133,24 +153,11 @@ func TestNoisyApplications(t *testing.T) {
 			t.Logf("%s: kept %.2f %% of harmful, undone %.2f %% of useful changes, %.2f %% as useless",
 				s.name, 100*float64(harmful.kept)/float64(harmful.runs), 100*float64(useful.runs-useful.kept)/float64(useful.runs),
 				100*float64(useful.useless)/float64(useful.runs))
-			if 100*harmful.kept > harmful.runs {
-				t.Errorf("%d of %d harmful changes were kept, want at most 1 %%", harmful.kept, harmful.runs)
-			}
 			lost := useful.runs - useful.kept
 			if s.events > 0 { // what too few events show is no verdict
 				lost = useful.useless + plain.runs - plain.kept
 			}
-			if most := max(5, s.mostUndone); 100*lost > most*useful.runs {
-				t.Errorf("%d of %d useful changes were lost, want at most %d %%", lost, useful.runs, most)
-			}
-			stated, within := harmful.stated+useful.stated, harmful.within+useful.within
-			t.Logf("%s: the true gain is in %d of %d intervals", s.name, within, stated)
-			if least := cmp.Or(s.leastWithin, 85); 100*within < least*stated {
-				t.Errorf("the true gain is in %d of %d intervals, want at least %d %%", within, stated, least)
-			}
-			for _, contradiction := range slices.Concat(harmful.contradictions, useful.contradictions) {
-				t.Error(contradiction)
-			}
+			s.check(t, harmful, useful, lost, max(5, s.mostUndone))
 		})
 	}
 }
@@ -201,20 +208,7 @@ func TestOwnersObjectiveInNoise(t *testing.T) {
 				lost = useful.useless
 			}
 			t.Logf("%s: kept %d of %d harmful, lost %d of %d useful changes (%d not kept)", s.name, harmful.kept, harmful.runs, lost, useful.runs, useful.runs-useful.kept)
-			if 100*harmful.kept > harmful.runs {
-				t.Errorf("%d of %d harmful changes were kept, want at most 1 %%", harmful.kept, harmful.runs)
-			}
-			if 100*lost > 5*useful.runs {
-				t.Errorf("%d of %d useful changes were lost, want at most 5 %%", lost, useful.runs)
-			}
-			stated, within := harmful.stated+useful.stated, harmful.within+useful.within
-			t.Logf("%s: the true gain is in %d of %d intervals", s.name, within, stated)
-			if least := cmp.Or(s.leastWithin, 85); 100*within < least*stated {
-				t.Errorf("the true gain is in %d of %d intervals, want at least %d %%", within, stated, least)
-			}
-			for _, contradiction := range slices.Concat(harmful.contradictions, useful.contradictions) {
-				t.Error(contradiction)
-			}
+			s.check(t, harmful, useful, lost, 5)
 		})
 	}
 }
