@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -92,9 +93,7 @@ func bootSector(t *testing.T) string {
 	copy(sector, code)
 	copy(sector[510:], []byte{0x55, 0xaa})
 	path := filepath.Join(t.TempDir(), "disk")
-	if err := os.WriteFile(path, sector, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, sector, 0o600)
 	return path
 }
 

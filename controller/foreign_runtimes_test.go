@@ -5,7 +5,7 @@
 package controller
 
 import (
-	"os"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -46,8 +46,6 @@ func film(t *testing.T) string {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "film.yuv")
-	if err := os.WriteFile(path, all, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, all, 0o600)
 	return path
 }

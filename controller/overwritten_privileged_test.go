@@ -5,11 +5,11 @@
 package controller
 
 import (
-	"os"
 	"testing"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -19,10 +19,7 @@ import (
 func TestUprobesInOverwrittenFile(t *testing.T) {
 	program, successor := targets.Build(t, "testdata/calls.c", "-static"), targets.Build(t, "testdata/calls.c", "-static", "-O0")
 	place := ownWork(t, program)
-	next, err := os.ReadFile(successor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := files.Read(t, successor)
 	b := start(t, func(c *Config) { c.UseBPF = true })
 	b.sampleEvery(t, 20*time.Millisecond)
 	b.addPoint(t, 3, call("own_work", false))

@@ -5,6 +5,7 @@ package dmlib
 import (
 	"bytes"
 	"errors"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"sync"
@@ -135,9 +136,7 @@ func mustStat(t *testing.T, path string) os.FileInfo {
 
 func mustWrite(t *testing.T, path string, content []byte, mode os.FileMode) {
 	t.Helper()
-	if err := os.WriteFile(path, content, mode); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, content, mode)
 	if err := os.Chmod(path, mode); err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/golden"
 )
 
@@ -70,7 +71,7 @@ func TestWriteText(t *testing.T) {
 			}
 		})
 	}
-	if n := bytes.Count([]byte(read(t, "testdata/silent.txt")), []byte("\n")); n != 2 {
+	if n := bytes.Count([]byte(string(files.Read(t, "testdata/silent.txt"))), []byte("\n")); n != 2 {
 		t.Errorf("a silent program gets %d lines, want 2", n)
 	}
 }
@@ -113,24 +114,13 @@ func took() *Report {
 	return r
 }
 
-func read(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
 func TestWriteJSON(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(filepath.Join(dir, "target"), link); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "target"), []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, filepath.Join(dir, "target"), "old", 0o600)
 	socket := filepath.Join(dir, "socket")
 	lis, err := net.Listen("unix", socket)
 	if err != nil {
@@ -159,11 +149,11 @@ func TestWriteJSON(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := validate(t, []byte(read(t, tt.path))); err != nil {
+			if err := validate(t, []byte(string(files.Read(t, tt.path)))); err != nil {
 				t.Error(err)
 			}
 			var back Report
-			if err := json.Unmarshal([]byte(read(t, tt.path)), &back); err != nil {
+			if err := json.Unmarshal([]byte(string(files.Read(t, tt.path))), &back); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(example(), &back, cmp.Comparer(func(a, b Value) bool { return a.String() == b.String() })); diff != "" {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/attune-hpc/attune/internal/sqlfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -155,9 +156,7 @@ func TestBadFiles(t *testing.T) {
 		t.Errorf("newer: %v", err)
 	}
 	damaged := filepath.Join(dir, "damaged.db")
-	if err := os.WriteFile(damaged, []byte("this is no database at all, but long enough to look at"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, damaged, "this is no database at all, but long enough to look at", 0o600)
 	if _, err := Open(t.Context(), damaged); err == nil {
 		t.Error("a damaged file was opened")
 	}

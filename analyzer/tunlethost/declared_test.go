@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -62,9 +63,7 @@ func TestDeclared(t *testing.T) {
 	}
 	wrong := strings.NewReplacer("rate.cpu_user > 1.0", "rate.cpu > 1.0", "{cpu_user: 1}", "{cpu_user: 0}").Replace(declaredSample)
 	path := filepath.Join(dir, "mine"+sdk.DeclarationSuffix)
-	if err := os.WriteFile(path, []byte(wrong), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, wrong, 0o644)
 	_, second, err := Describe(context.Background(), found[0], Options{})
 	if !errors.Is(err, errPermanent) || !strings.Contains(err.Error(), path+": line 6: ") || !strings.Contains(err.Error(), path+": line 7: symptom") {
 		t.Errorf("describe what is wrong: %v, want both lines, and no further start", err)
@@ -109,9 +108,7 @@ func TestDeclaredTrust(t *testing.T) {
 func TestBinaryBeforeDefinition(t *testing.T) {
 	dir := declaredDir(t, declaredSample, false)
 	binary := filepath.Join(dir, sdk.ProgramPrefix+"mine")
-	if err := os.WriteFile(binary, nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, binary, "", 0o755)
 	if found := Find([]string{dir}, nil); len(found) != 1 || found[0].Path != binary {
 		t.Errorf("found %+v, want the binary", found)
 	}

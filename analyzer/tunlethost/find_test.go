@@ -3,7 +3,7 @@
 package tunlethost
 
 import (
-	"os"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,9 +13,7 @@ import (
 // nobody finds may be there.
 func TestUnreadableDirectoryIsNamed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, file, "", 0o600)
 	found := Find([]string{file, filepath.Join(t.TempDir(), "nowhere")}, []string{"nosuch"})
 	if len(found) != 1 || found[0].Err == nil || !strings.Contains(found[0].Err.Error(), "attune-tunlet-nosuch in "+file+" (not a directory), ") ||
 		strings.Contains(found[0].Err.Error(), "nowhere (") {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -17,9 +18,7 @@ import (
 func TestPresentInterpreter(t *testing.T) {
 	for _, line := range []string{"#!/usr/bin/env -S A=b sh\n", "#!/usr/bin/env -S -i sh\n", "#!/usr/bin/env -S -u A sh\n"} {
 		path := filepath.Join(t.TempDir(), "script")
-		if err := os.WriteFile(path, []byte(line), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, path, line, 0o755)
 		if err := missingInterpreter(path, path); err != nil {
 			t.Errorf("%q: %v", line, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
@@ -188,9 +189,7 @@ func TestDescriptions(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := os.WriteFile(file, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			files.Write(t, file, content, 0o600)
 			if got := d.get("a", "1"); (got != nil) != tt.known || tt.known && !proto.Equal(got, tt.info) {
 				t.Errorf("got %v", got)
 			}

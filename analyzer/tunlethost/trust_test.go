@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -25,10 +26,7 @@ func TestChangedBinary(t *testing.T) {
 	}
 	defer h.Stop()
 	tn := receive(t, o.ready)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, path)
 	if err := errors.Join(os.Remove(path), os.WriteFile(path, append(data, 0), 0o755)); err != nil {
 		t.Fatal(err)
 	}
@@ -80,9 +78,7 @@ func TestTrust(t *testing.T) {
 // or by root one that was given away.
 func TestTrustOwner(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
-	if err := os.WriteFile(path, nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, "", 0o755)
 	uid := os.Geteuid()
 	if uid == 0 {
 		if err := os.Chown(path, 12345, 0); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/provenance"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestAccountedProgramSeesNoDifference: with root, where there is, and as without.
@@ -174,10 +175,7 @@ func TestAccountSnapshots(t *testing.T) {
 
 func readAccount(t *testing.T, path string) (a account.Account) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := files.Read(t, path)
 	if err := json.Unmarshal(text, &a); err != nil {
 		t.Fatal(err)
 	}

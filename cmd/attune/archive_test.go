@@ -3,7 +3,7 @@
 package main
 
 import (
-	"os"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,9 +33,7 @@ $ATTUNE_BINARY archive estimate cat --input-bytes 4 --for slurm`
 		t.Errorf("as a crate: %+v", got)
 	}
 	path := filepath.Join(state, "attune", "archive.db")
-	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, strings.Repeat("no database ", 100), 0o600)
 	got = shell(t, "XDG_STATE_HOME="+state+" $ATTUNE_BINARY account --archive -- sh -c 'echo out; exit 3'", "")
 	if got.code != 3 || got.stdout != "out\n" || !strings.Contains(got.stderr, path) || !strings.Contains(got.stderr, "move it away") {
 		t.Errorf("with a damaged archive: %+v", got)

@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/testing/confined"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/serviceuser"
 	"github.com/attune-hpc/attune/packaging/systemd"
@@ -81,10 +82,7 @@ func mustServeCA(t *testing.T, ca string) (address string, log func() string) {
 		t.Fatal(err)
 	}
 	log = func() string {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := files.Read(t, file)
 		return string(text)
 	}
 	serviceuser.Must(t, cmd, dir)

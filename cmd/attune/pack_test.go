@@ -16,6 +16,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/cmd/attune/pack"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // packedBash is a packed shell, which says nothing at its end.
@@ -93,14 +94,9 @@ func TestUnpackGivesBackWhatWasPacked(t *testing.T) {
 func TestPackRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"script": 0o755, "plain": 0o644} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), mode); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, filepath.Join(dir, name), "#!/bin/sh\n", mode)
 	}
-	program, err := os.ReadFile("/bin/true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := files.Read(t, "/bin/true")
 	setuid := filepath.Join(dir, "setuid")
 	if err := errors.Join(os.WriteFile(setuid, program, 0o755), os.Chmod(setuid, 0o755|os.ModeSetuid)); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/packfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -66,10 +67,7 @@ func glueSize(t *testing.T) int64 {
 // missing from anywhere on, are found before anything runs.
 func TestDamagedFilesAreRefused(t *testing.T) {
 	emptyPlaces(t)
-	whole, err := os.ReadFile(mustPackBash(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := files.Read(t, mustPackBash(t))
 	path := filepath.Join(t.TempDir(), "damaged")
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, r := range regions(t, whole) {
@@ -116,9 +114,7 @@ func mustWriteNew(t *testing.T, path string, data []byte) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, data, 0o755)
 }
 
 // mustWriteAt writes into a file and closes it: what is open for writing cannot be

@@ -21,6 +21,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -302,9 +303,7 @@ func TestChildrenOutliveTheController(t *testing.T) {
 	}
 	touch := func(name string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, filepath.Join(dir, name), "", 0o600)
 	}
 	if err := stdin.Close(); err != nil {
 		t.Fatal(err)

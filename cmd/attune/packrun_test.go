@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -101,9 +102,7 @@ func TestProgramsThatNeedTheirPlace(t *testing.T) {
 	emptyPlaces(t)
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, filepath.Join(dir, name), text, 0o644)
 	}
 	write("beside.c", "int beside(void) { return 42; }\n")
 	write("place.c", `#include <libgen.h>

@@ -3,7 +3,7 @@
 package main
 
 import (
-	"os"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,9 +26,7 @@ func TestRecordAndReplay(t *testing.T) {
 	}
 	expect := filepath.Join(dir, "run.expect")
 	write := func(name, content string) {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, name, content, 0o600)
 	}
 	write(expect, first.stdout)
 	if got := shell(t, replay+" --expect "+expect+" malloc", ""); got.code != 0 || got.stdout+got.stderr != "" {
@@ -42,10 +40,7 @@ func TestRecordAndReplay(t *testing.T) {
 	if got := shell(t, "$ATTUNE_BINARY report "+file, ""); got.code != 0 || !strings.HasPrefix(got.stdout, "attune: sh ran ") || !strings.Contains(got.stdout, "exit code 4") {
 		t.Errorf("report: %+v", got)
 	}
-	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := files.Read(t, file)
 	write(file, string(whole[:len(whole)-12]))
 	if got := shell(t, replay+" malloc", ""); got.code != 1 || got.stdout != "" && !strings.HasPrefix(got.stdout, "# tunlet") || !strings.Contains(got.stderr, "--partial uses what there is") {
 		t.Errorf("cut off: %+v", got)
@@ -62,9 +57,7 @@ func TestBadReplay(t *testing.T) {
 	dir := t.TempDir()
 	text, earlier := filepath.Join(dir, "text"), filepath.Join(dir, "earlier")
 	for file, content := range map[string]string{text: "storm\n", earlier: "\x93attune\n\x01\x00\x00\x00"} {
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, file, content, 0o600)
 	}
 	for _, tt := range []struct {
 		name, arguments, says string

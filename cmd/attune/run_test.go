@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/pty"
 )
@@ -63,10 +64,7 @@ var differences = []struct{ name, script string }{
 // readReport decodes the report r.json of a run in dir.
 func readReport(t *testing.T, dir string) report.Report {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "r.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := files.Read(t, filepath.Join(dir, "r.json"))
 	var r report.Report
 	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatalf("%v in %s", err, text)
@@ -137,10 +135,7 @@ func TestReportIntoAStream(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			shellIn(t, dir, tt.script, filepath.Join(bin, "attune")+" run --quiet")
-			text, err := os.ReadFile(filepath.Join(dir, "r"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := files.Read(t, filepath.Join(dir, "r"))
 			document, after := strings.CutPrefix(string(text), "out\n")
 			var r report.Report
 			if err := json.Unmarshal([]byte(document), &r); err != nil || !after || !r.Finished {
@@ -274,9 +269,7 @@ func TestBadTunletsHarmNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			path := filepath.Join(dir, "attune-tunlet-bad")
-			if err := os.WriteFile(path, []byte(tt.script), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			files.Write(t, path, tt.script, 0o755)
 			got := shellIn(t, dir, `$ATTUNE_BINARY run --quiet --report r.json --tunlet-dir . --tunlet bad -- sh -c 'sleep 0.3; echo hello; exit 3'`, "")
 			if got.stdout != "hello\n" || got.code != 3 {
 				t.Errorf("%+v", got)

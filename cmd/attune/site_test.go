@@ -21,6 +21,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/testing/confined"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/serviceuser"
 	"github.com/attune-hpc/attune/packaging/systemd"
@@ -258,9 +259,7 @@ func TestAnalyzerSettings(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "analyzer.yaml")
-			if err := os.WriteFile(file, []byte(c.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			files.Write(t, file, c.file, 0o600)
 			var out, errs bytes.Buffer
 			command := exec.Command(filepath.Join(bin, "attune"), append([]string{"analyzer", "serve", "--check-config", "--config", file}, c.flags...)...)
 			command.Stdout, command.Stderr = &out, &errs

@@ -4,12 +4,12 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/safepage"
 )
 
@@ -30,16 +30,10 @@ func TestRunSaysWhatItTook(t *testing.T) {
 		}
 	}
 	for _, page := range []string{"p.html", "again.html"} {
-		text, err := os.ReadFile(filepath.Join(dir, page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := files.Read(t, filepath.Join(dir, page))
 		safepage.Check(t, text)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "r.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := files.Read(t, filepath.Join(dir, "r.json"))
 	var r report.Report
 	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatal(err)

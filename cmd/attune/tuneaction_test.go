@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
 	"github.com/attune-hpc/attune/cmd/attune/tune"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -139,15 +140,11 @@ func TestTunePolicy(t *testing.T) {
 	}
 	i := newInsideTest(t)
 	file := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(file, []byte("rules:\n  - deny: [call]\n    names: ['libc*:*']\n    reason: ask the operators\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, file, "rules:\n  - deny: [call]\n    names: ['libc*:*']\n    reason: ask the operators\n", 0o600)
 	t.Setenv(permission.PolicyVariable, file)
 	i.want(t, "tune call $P libc.so.6:getpid", 1, "rule 1 of "+file+": ask the operators")
 	i.want(t, "tune call $P tuned:thread_id", 0, "returned")
-	if err := os.WriteFile(file, []byte("rules: 5\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, file, "rules: 5\n", 0o600)
 	i.want(t, "tune $P limit.core=0", 1, "policy "+file)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/cmd/attune/tunlet"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -85,9 +86,7 @@ func TestTunletInstall(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "data"))
 	own := filepath.Join(dir, "data/attune/tunlets")
 	file := func(name, content string, mode os.FileMode) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), mode); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, filepath.Join(dir, name), content, mode)
 	}
 	file("attune-tunlet-crash", "#!/bin/sh\necho no licence >&2\nexit 3\n", 0o755)
 	file("attune-tunlet-foreign", "#!/usr/bin/nosuch\n", 0o755)
@@ -304,9 +303,7 @@ change:
 		{[]byte("attune: tunlet/1\n"), "", 1, []string{"FAIL  description: "}},
 		{content("sink", "step", "glibc.malloc.top_pad", "malloc"), "--program /nowhere", 2, []string{"no such file"}},
 	} {
-		if err := os.WriteFile(file, row.content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, file, row.content, 0o644)
 		got := shell(t, "$ATTUNE_BINARY tunlet check "+row.flags+" "+file, "")
 		if got.code != row.code {
 			t.Errorf("%s: %+v, want exit code %d", row.flags, got, row.code)
@@ -338,9 +335,7 @@ func TestWrongSettingsOfTunlets(t *testing.T) {
 		{"not installed", `nosuch: {a: "1"}`, 0, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if err := os.WriteFile(filepath.Join(dir, "attune.yaml"), []byte("tunlets:\n  "+tt.settings+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			files.Write(t, filepath.Join(dir, "attune.yaml"), "tunlets:\n  "+tt.settings+"\n", 0o600)
 			got := shell(t, `$RUN echo started`, quietly())
 			if got.code != tt.code || (got.stdout == "") != (tt.code != 0) || !strings.Contains(got.stderr, tt.says) {
 				t.Errorf("%+v, want code %d and %q", got, tt.code, tt.says)

@@ -9,12 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -131,10 +131,7 @@ func checkControlledOnce(t *testing.T, pid int) {
 	t.Helper()
 	libraries := 0
 	patience.Until(t, "DMLib", func() bool {
-		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		maps := files.Read(t, fmt.Sprintf("/proc/%d/maps", pid))
 		for line := range bytes.Lines(maps) {
 			if bytes.Contains(line, []byte("libattune-dm")) && bytes.Contains(line, []byte("r-xp")) {
 				libraries++

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -160,10 +161,7 @@ func TestRightsOfASession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", daemon.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := files.Read(t, fmt.Sprintf("/proc/%d/status", daemon.Process.Pid))
 	_, text, _ := strings.Cut(string(own), "CapPrm:\t")
 	all, err := strconv.ParseUint(text[:16], 16, 64)
 	if err != nil {
@@ -181,10 +179,7 @@ func TestRightsOfASession(t *testing.T) {
 			t.Errorf("status has no %q:\n%s", line, status)
 		}
 	}
-	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limits := files.Read(t, fmt.Sprintf("/proc/%d/limits", pid))
 	if words := strings.Join(strings.Fields(string(limits)), " "); !strings.Contains(words, "Max core file size 0 0") ||
 		!strings.Contains(words, "Max data size 2147483648 2147483648") {
 		t.Errorf("limits:\n%s", limits)

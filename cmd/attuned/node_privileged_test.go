@@ -21,6 +21,7 @@ import (
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/confined"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/gobuild"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -74,9 +75,7 @@ func (s *site) path(name string) string { return filepath.Join(s.dir, name) }
 
 func (s *site) write(name, content string) {
 	s.t.Helper()
-	if err := os.WriteFile(s.path(name), []byte(content), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	files.Write(s.t, s.path(name), content, 0o600)
 }
 
 // worker builds testdata/worker.c under a name, where users see it, and returns its path.

@@ -5,11 +5,11 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/offswitch"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -57,10 +57,7 @@ func TestSwitchedOff(t *testing.T) {
 // checkSwitches checks what the audit log says.
 func checkSwitches(t *testing.T, path string) {
 	t.Helper()
-	log, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := files.Read(t, path)
 	for _, want := range []string{`"event":"switched","what":"off","message":{"reason":"on trial"}`, `"event":"switched","what":"on"`} {
 		if !strings.Contains(string(log), want) {
 			t.Errorf("the audit log lacks %s:\n%s", want, log)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -239,9 +240,7 @@ func TestHeldChangesAreUndone(t *testing.T) {
 			r.start(hold)
 		}},
 		{"off", hold, func(t *testing.T, r *restarted) {
-			if err := os.WriteFile(r.path("off"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			files.Write(t, r.path("off"), "", 0o600)
 			r.start(hold)
 			undone(t, r)
 		}},

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func TestPrecedence(t *testing.T) {
@@ -65,9 +66,7 @@ func mustWrite(t *testing.T, path, content string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, content, 0o600)
 }
 
 func TestBadConfiguration(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/silentfs"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -84,10 +85,7 @@ func (s *site) registerFor(uid uint32, id, executable string) {
 
 // said counts lines of the daemon's log that have all the words.
 func (s *site) said(words ...string) (lines int) {
-	text, err := os.ReadFile(s.path("log"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	text := files.Read(s.t, s.path("log"))
 	for line := range strings.Lines(string(text)) {
 		all := true
 		for _, word := range words {
@@ -192,10 +190,7 @@ func attackByFault(t *testing.T, s *site) func() {
 }
 
 func attackByProgram(t *testing.T, s *site) func() {
-	content, err := os.ReadFile("/bin/cat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := files.Read(t, "/bin/cat")
 	fs := silentfs.Mount(t, hostileUser, content)
 	// A shell executes it: this process, which serves the file, must not wait for an exec
 	// of it, in which Go's runtime stands still.

@@ -17,6 +17,7 @@ import (
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/inherit"
 	"github.com/attune-hpc/attune/internal/launch"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -89,9 +90,7 @@ func TestSiblings(t *testing.T) {
 			return read(end[0], block, 1) != 0; /* its end */
 		}`)
 	notExecutable := t.TempDir()
-	if err := os.WriteFile(filepath.Join(notExecutable, "sibling"), []byte("#!/nowhere/at/all\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, filepath.Join(notExecutable, "sibling"), "#!/nowhere/at/all\n", 0o755)
 	t.Setenv("PATH", notExecutable+":"+filepath.Dir(program))
 	a, exit := mustRun(t, Options{}, "sibling")
 	var status unix.WaitStatus
@@ -187,9 +186,7 @@ func TestMemoryThatIsNotHeld(t *testing.T) {
 	}
 	// No process may be in a group that gives a controller on.
 	control := fmt.Sprintf("/proc/self/fd/%d/cgroup.subtree_control", a.group.fd())
-	if err := os.WriteFile(control, []byte("+memory"), 0); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, control, "+memory", 0)
 	command := launch.Command{Args: []string{"true"}, Env: os.Environ(), Signals: launch.Catch(inherit.State{})}
 	a.Prepare(&command)
 	child, err := launch.Start(t.Context(), command)

@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/internal/inherit"
 	"github.com/attune-hpc/attune/internal/launch"
 	"github.com/attune-hpc/attune/internal/readers"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -74,17 +75,12 @@ func mustGrow(t *testing.T, options Options, seed, processes int, how string) (*
 	t.Helper()
 	tree := targets.Build(t, "testdata/tree.c", "-O2", "-pthread")
 	file := filepath.Join(t.TempDir(), "truth")
-	if err := os.WriteFile(file, make([]byte, os.Getpagesize()), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, file, make([]byte, os.Getpagesize()), 0o666)
 	a, exit := mustRun(t, options, tree, file, fmt.Sprint(seed), fmt.Sprint(processes), how)
 	if exit.Code != 0 || exit.Signal != 0 {
 		t.Fatalf("the tree ended with %+v", exit)
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, file)
 	word := func(i int) uint64 { return binary.NativeEndian.Uint64(data[8*i:]) }
 	return a, exit, truth{word(0), word(1), word(2), word(3), word(4)}
 }

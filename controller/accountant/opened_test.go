@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestOpenFiles: files are known by what they are open or mapped for, once for each path.
@@ -27,9 +28,7 @@ func TestOpenFiles(t *testing.T) {
 		return file
 	}
 	for _, name := range []string{"in", "mapped", "shared", "handle"} {
-		if err := os.WriteFile(path(name), make([]byte, 1), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, path(name), make([]byte, 1), 0o666)
 	}
 	open("in", os.O_RDONLY)
 	open("out", os.O_WRONLY|os.O_CREATE|os.O_APPEND)

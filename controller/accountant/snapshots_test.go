@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -19,9 +20,7 @@ import (
 // pipe; lines are found all the same, and looking ends.
 func TestHostileSnapshots(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "marks")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, "", 0o600)
 	w := startingWith([]Event{{Path: path, Line: regexp.MustCompile("mark")}})
 	var told []string
 	look := func() {

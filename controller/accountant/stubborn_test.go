@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/inherit"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -182,10 +183,7 @@ func endsNamed(t *testing.T, name string) {
 	options := Options{WithoutKernel: true, NoGroup: true, Limits: exceeded}
 	seen := "; until ls -l /proc/$PPID/fd | grep -q /proc/$(cat " + dir + "/pid)/io; do sleep 0.01; done"
 	record, _ := mustRun(t, options, "sh", "-c", "(setsid "+dir+"/"+name+" 1000 & echo $! >"+dir+"/pid)"+seen+exceeding+"sleep 1000")
-	text, err := os.ReadFile(filepath.Join(dir, "pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := files.Read(t, filepath.Join(dir, "pid"))
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -229,10 +230,7 @@ func (h *heirs) rewrite(change func(string) string) {
 	if err != nil || len(paths) != 1 {
 		h.t.Fatal(paths, err)
 	}
-	text, err := os.ReadFile(paths[0])
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	text := files.Read(h.t, paths[0])
 	if forged := change(string(text)); forged != string(text) {
 		err = os.WriteFile(paths[0], []byte(forged), 0o600)
 	} else {

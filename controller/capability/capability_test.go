@@ -5,7 +5,6 @@ package capability
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/confine"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
 )
 
@@ -152,9 +152,7 @@ func TestMechanisms(t *testing.T) {
 
 func TestPreloadOfRealLibrary(t *testing.T) {
 	missing := t.TempDir() + "/libabsent.so"
-	if err := os.WriteFile(missing, []byte("no library"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, missing, "no library", 0o600)
 	if f := preloadTried(t.Context(), newNode(Options{Library: missing})); f.state != Unavailable {
 		t.Errorf("a file that is no library was preloaded: %+v", f)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/debugregs"
 	"github.com/attune-hpc/attune/internal/testing/asuser"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -43,10 +44,7 @@ func TestAsNobody(t *testing.T) {
 	}
 	// Test binaries lie in directories that only their owner may enter.
 	binary := filepath.Join(t.TempDir(), "capability.test")
-	image, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	image := files.Read(t, self)
 	if err := targets.WriteProgram(binary, image); err != nil {
 		t.Fatal(err)
 	}

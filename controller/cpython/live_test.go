@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -96,9 +97,7 @@ func TestNoInterpreter(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "python3")
-	if err := os.WriteFile(file, content, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, file, content, 0o700)
 	cmd := exec.Command(file)
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -5,7 +5,6 @@ package detail
 import (
 	"encoding/binary"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
@@ -175,10 +175,7 @@ func FuzzRollup(f *testing.F) {
 
 // A rollup of this kernel is one that can be parsed.
 func TestRollupOfThisKernel(t *testing.T) {
-	data, err := os.ReadFile("/proc/self/smaps_rollup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, "/proc/self/smaps_rollup")
 	if got, err := parseRollup(data); err != nil || got.ResidentBytes == 0 || got.AnonymousBytes == 0 {
 		t.Errorf("%v, %v", got, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -45,9 +46,7 @@ func (r *running) mustFindOnly(t *testing.T, pid int) {
 
 func mustWrite(t *testing.T, path, text string) string {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, text, 0o755)
 	return path
 }
 

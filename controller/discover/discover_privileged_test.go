@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -63,10 +64,7 @@ func TestShortProcesses(t *testing.T) {
 	count := targets.Fewer(2000)
 	for way, name := range []string{"bpf", "bpf without accounts", "connector"} {
 		t.Run(name, func(t *testing.T) {
-			data, err := os.ReadFile("/bin/true")
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := files.Read(t, "/bin/true")
 			path := mustWrite(t, filepath.Join(t.TempDir(), "attune-t-short"), string(data))
 			r := mustRunBy(t, way, Options{})
 			registration := site("r", path)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -114,14 +115,9 @@ func site(id, executable string) *attunev1.Registration {
 // mustProgram makes a copy of sleep with a name of its own.
 func mustProgram(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile("/bin/sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, "/bin/sleep")
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, data, 0o755)
 	return path
 }
 
@@ -184,10 +180,7 @@ func TestFindsWhoRunsAndWhoComes(t *testing.T) {
 
 func TestChecksum(t *testing.T) {
 	path := mustProgram(t, "attune-t-summed")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, path)
 	sum := sha256.Sum256(data)
 	right, wrong := site("right", path), site("wrong", path)
 	right.Sha256, wrong.Sha256 = strings.ToUpper(hex.EncodeToString(sum[:])), strings.Repeat("0", 64)

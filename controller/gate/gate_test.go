@@ -21,6 +21,7 @@ import (
 	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 )
 
@@ -234,9 +235,7 @@ func TestNewRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, file, "", 0o600)
 	tests := []struct {
 		name    string
 		options Options

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/controller/inject/tracer"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -57,10 +57,7 @@ func TestExecute(t *testing.T) {
 // mappings lists all, anonymous ones too.
 func mappings(t *testing.T, pid int) string {
 	t.Helper()
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps := files.Read(t, fmt.Sprintf("/proc/%d/maps", pid))
 	return string(maps)
 }
 

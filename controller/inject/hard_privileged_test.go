@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -156,9 +157,7 @@ func TestUpgradedLibrary(t *testing.T) {
 	program := targets.Program(t, "plain", "-Wl,--no-as-needed", library, "-Wl,-rpath,"+dir)
 	h := targets.StartCommand(t, exec.Command(program))
 	image := imageOf(t, h.PID, "libpart.so")
-	if err := os.WriteFile(library+".new", []byte("another"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, library+".new", "another", 0o755)
 	if err := os.Rename(library+".new", library); err != nil {
 		t.Fatal(err)
 	}

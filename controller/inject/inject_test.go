@@ -21,6 +21,7 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -223,10 +224,7 @@ func thisOwner(t *testing.T) shm.Owner {
 // mapped counts mappings that are files of ours; the program's own come and go.
 func mapped(t *testing.T, pid int) (n int) {
 	t.Helper()
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := files.Read(t, fmt.Sprintf("/proc/%d/maps", pid))
 	for line := range strings.Lines(string(content)) {
 		if strings.Contains(line, "libattune-dm") || strings.Contains(line, "/memfd:") {
 			n++

@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -39,9 +40,7 @@ func buildPart(t *testing.T) string {
 func buildLibrary(t *testing.T, name, function string) string {
 	t.Helper()
 	source := filepath.Join(t.TempDir(), name+".c")
-	if err := os.WriteFile(source, []byte("#include <stdlib.h>\n"+function+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, source, "#include <stdlib.h>\n"+function+"\n", 0o600)
 	return targets.BuildLibrary(t, source)
 }
 

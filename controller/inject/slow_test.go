@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -90,10 +91,7 @@ func (c *copier) copies(t *testing.T) {
 // ownMemories counts the memories that this process has mapped.
 func ownMemories(t *testing.T) int {
 	t.Helper()
-	maps, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps := files.Read(t, "/proc/self/maps")
 	return strings.Count(string(maps), "/memfd:"+shm.FileName)
 }
 
@@ -118,9 +116,7 @@ func TestSlowLibraryOfOneThread(t *testing.T) {
 	if left := ownMemories(t) - before; left != 0 {
 		t.Errorf("%d memories are left", left)
 	}
-	if err := os.WriteFile(filepath.Join(c.dir, "go-on"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, filepath.Join(c.dir, "go-on"), "", 0o600)
 	patience.Until(t, "DMLib in the program", func() bool {
 		all, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", c.pid))
 		return err == nil && strings.Contains(string(all), "/memfd:"+shm.FileName)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/child"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // stubborn is a restorer that fails a few times, in turn as a whole and for one change.
@@ -135,7 +136,5 @@ func mustLeave(t *testing.T, dir string) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(dir+"/1.journal", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, dir+"/1.journal", "", 0o600)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -141,17 +142,13 @@ func TestLoad(t *testing.T) {
 		t.Errorf("no file: %v, %v", p, err)
 	}
 	spoilt := filepath.Join(dir, "spoilt")
-	if err := os.WriteFile(spoilt, []byte("rules: ["), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, spoilt, "rules: [", 0o600)
 	p, err := Load(spoilt)
 	if err == nil || !errors.Is(p.Check(Request{Action: "set", Asker: asker(5), Owner: 5}), ErrDenied) {
 		t.Errorf("a spoilt file: %v, must deny", err)
 	}
 	open := filepath.Join(dir, "open")
-	if err := os.WriteFile(open, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, open, "", 0o600)
 	if err := os.Chmod(open, 0o622); err != nil {
 		t.Fatal(err)
 	}
@@ -173,10 +170,7 @@ func FuzzParse(f *testing.F) {
 
 // The page for administrators names every action that rules can be about.
 func TestPageNamesActions(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reference/policy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := files.Read(t, "../../docs/reference/policy.md")
 	for _, kind := range attunev1.ActionKinds() {
 		if !strings.Contains(string(page), "`"+kind+"`") {
 			t.Errorf("%s is not there", kind)

@@ -4,12 +4,12 @@ package policy
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // getent knows a user and a group that no file of this machine has: carol is listed, dave's own group it is.
@@ -26,9 +26,7 @@ esac
 // cannot ask.
 func TestDirectoryService(t *testing.T) {
 	path := t.TempDir()
-	if err := os.WriteFile(filepath.Join(path, "getent"), []byte(getent), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, filepath.Join(path, "getent"), getent, 0o700)
 	t.Setenv("PATH", path)
 	const rules = "rules: [{deny: [set], users: ['@secret']}, {deny: [call], users: [carol]}]\n" +
 		"service: [{mode: none, users: ['@secret']}, {mode: tune, owners: ['role:node']}]\n"

@@ -3,7 +3,6 @@
 package probe
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -29,9 +29,7 @@ func (r running) Images() ([]objfile.Image, error) { return objfile.Images(r.pid
 // left alone.
 func TestSlotsOfVersions(t *testing.T) {
 	versions := filepath.Join(t.TempDir(), "versions")
-	if err := os.WriteFile(versions, []byte("V1 { global: *; };\nV2 { } V1;\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, versions, "V1 { global: *; };\nV2 { } V1;\n", 0o600)
 	library := targets.BuildText(t, "libtwo.so", `
 int one(void) { return 1; }
 int two(void) { return 2; }

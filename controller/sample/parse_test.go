@@ -4,19 +4,16 @@ package sample
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/google/go-cmp/cmp"
 )
 
 func mustRead(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "status", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, filepath.Join("testdata", "status", name))
 	return data
 }
 

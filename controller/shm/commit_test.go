@@ -7,15 +7,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
 )
 
 func TestReadCommits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "overcommit_memory")
 	for text, want := range map[string]bool{"0\n": false, "1\n": false, "2\n": true, "": false, "22\n": false} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, path, text, 0o600)
 		if got := readCommits(path); got != want {
 			t.Errorf("%q: %t, want %t", text, got, want)
 		}

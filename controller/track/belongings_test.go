@@ -11,6 +11,7 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // A helper finds files whose names are no UTF-8, as this process would.
@@ -22,9 +23,7 @@ func TestHelpersFindAnyName(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte("program"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, file, "program", 0o755)
 	st, err := procid.FileOf(file)
 	if err != nil {
 		t.Fatal(err)
@@ -46,9 +45,7 @@ func TestHelpersFindAnyName(t *testing.T) {
 func TestReusedInode(t *testing.T) {
 	known := programs{nil, make(map[programFile]string)}
 	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
-	if err := os.WriteFile(first, nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, first, "", 0o755)
 	st, err := procid.FileOf(first)
 	if err != nil {
 		t.Fatal(err)

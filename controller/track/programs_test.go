@@ -3,7 +3,6 @@
 package track_test
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -109,10 +109,7 @@ func TestGrownUp(t *testing.T) {
 	s := begin(t, "exec sleep 100")
 	s.job.run(t)
 	patience.Until(t, "the shell to be sleep", func() bool {
-		data, err := os.ReadFile("/proc/" + itoa(s.job.pid()) + "/comm")
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := files.Read(t, "/proc/"+itoa(s.job.pid())+"/comm")
 		return string(data) == "sleep\n"
 	})
 	stat, err := procid.ReadStat(s.job.pid())

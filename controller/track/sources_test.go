@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -144,9 +145,7 @@ func testSource(t *testing.T, open func(t *testing.T) track.Source) {
 		_, r, j, _ := begin(t, "(read again < "+fifo+"; exec "+program+" < "+fifo+") & wait")
 		j.run(t)
 		r.await("the subshell", func() bool { return len(r.latest) == 2 })
-		if err := os.WriteFile(fifo, []byte("\n"), 0); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, fifo, "\n", 0)
 		p := r.awaitImage(program)
 		if err := syscall.Kill(int(p.Identity.Pid), syscall.SIGUSR1); err != nil {
 			t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/quota"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func mustOpen(t *testing.T, o Options) *Log {
@@ -117,9 +118,7 @@ func TestLines(t *testing.T) {
 // TestCutLine: what a crash has cut off does not swallow the line after it.
 func TestCutLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	if err := os.WriteFile(path, []byte(`{"n":1}`+"\n"+`{"n":2,"ti`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, `{"n":1}`+"\n"+`{"n":2,"ti`, 0o600)
 	if err := mustOpen(t, Options{Path: path}).Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -166,9 +165,7 @@ func TestMoved(t *testing.T) {
 func TestRotate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	foreign := path + ".backup"
-	if err := os.WriteFile(foreign, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, foreign, "", 0o600)
 	l := mustOpen(t, Options{Path: path, maxBytes: 4096, keep: 3})
 	for range 1000 {
 		l.Write(Entry{Event: Asked, What: strings.Repeat("x", 100)})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestLimitMemory: each version has files of its own, and says in others that it killed.
@@ -50,9 +51,7 @@ func TestLimitMemory(t *testing.T) {
 				t.Error("killed, says a group without the file")
 			}
 			for name, text := range map[string]string{tt.kills: tt.text, tt.peaks: tt.peak} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				files.Write(t, filepath.Join(dir, name), text, 0o600)
 			}
 			if m.KilledForMemory(1000) != tt.wantKill {
 				t.Errorf("killed: %v, want %v", !tt.wantKill, tt.wantKill)
@@ -65,9 +64,7 @@ func TestLimitMemory(t *testing.T) {
 func TestDroppedV2(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{"memory.current": "1", "memory.peak": "2", "memory.events": "oom_kill 3\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, name, text, 0o600)
 	}
 	dir := t.TempDir()
 	file, err := os.Open(dir)

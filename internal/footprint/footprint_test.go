@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -19,9 +20,7 @@ func write(t *testing.T, path string, bytes int) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, make([]byte, bytes), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, make([]byte, bytes), 0o600)
 }
 
 // TestMeasureAgreesWithDu: on what has hard links, a sparse file, symbolic links (one of

@@ -3,6 +3,7 @@
 package instance
 
 import (
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,9 +27,7 @@ func TestDirectory(t *testing.T) {
 		t.Error("/tmp is taken")
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, file, "", 0o600)
 	if err := Directory(file, 0o755); err == nil {
 		t.Error("a file is taken")
 	}

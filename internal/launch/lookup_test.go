@@ -4,7 +4,7 @@ package launch
 
 import (
 	"errors"
-	"os"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -24,9 +24,7 @@ func TestExecFormat(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "program")
-			if err := os.WriteFile(path, []byte(test.content), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			files.Write(t, path, test.content, 0o700)
 			var ran []string
 			err := search([]string{path}, nil, func(file string, _ []string) error {
 				ran = append(ran, file)

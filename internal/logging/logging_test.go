@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -66,10 +66,7 @@ func TestFileGetsItsLevel(t *testing.T) {
 			if err := done(); err != nil {
 				t.Fatal(err)
 			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := files.Read(t, file)
 			if got := strings.Count(string(text), "\n"); got != tt.want {
 				t.Errorf("%d lines, want %d:\n%s", got, tt.want, text)
 			}

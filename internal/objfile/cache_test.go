@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/openfiles"
 )
 
@@ -59,13 +60,8 @@ func TestCacheSeesChangedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	data, err := os.ReadFile(mustBuild(t, "-no-pie"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, mustBuild(t, "-no-pie"))
+	files.Write(t, path, data, 0o755)
 	other, err := cache.Open(path)
 	if err != nil {
 		t.Fatal(err)

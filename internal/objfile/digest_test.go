@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // A digest outlives the process that computed it, and is not believed once the
@@ -26,7 +27,7 @@ func TestDigestsOutliveTheProcess(t *testing.T) {
 		t.Errorf("known afterwards: %q, %v, want %s", sum, ok, want)
 	}
 	entry := onlyEntry(t, dir)
-	text := mustRead(t, entry)
+	text := string(files.Read(t, entry))
 	for name, bad := range map[string]string{
 		"another size":  "1" + text,
 		"truncated":     text[:len(text)-2],
@@ -34,16 +35,14 @@ func TestDigestsOutliveTheProcess(t *testing.T) {
 		"more than one": text + text,
 		"empty":         "",
 	} {
-		if err := os.WriteFile(entry, []byte(bad), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, entry, bad, 0o600)
 		if sum, ok := kept().Known(program); ok {
 			t.Errorf("%s: believed as %s", name, sum)
 		}
 		if sum, err := kept().Digest(t.Context(), program); err != nil || sum != want {
 			t.Errorf("%s: digest %s, %v, want %s", name, sum, err, want)
 		}
-		if got := mustRead(t, entry); got != text {
+		if got := string(files.Read(t, entry)); got != text {
 			t.Errorf("%s: not made good, the entry is %q", name, got)
 		}
 	}
@@ -65,9 +64,7 @@ func TestDigestsOfFreshFilesAreNotKept(t *testing.T) {
 func TestDigestDirectoryIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 4 {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("0-%d", i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, filepath.Join(dir, fmt.Sprintf("0-%d", i)), "", 0o600)
 	}
 	digests := objfile.NewDigests(dir)
 	objfile.KeepDigests(digests, 4)
@@ -91,13 +88,4 @@ func onlyEntry(t *testing.T, dir string) string {
 		t.Fatalf("entries %v, %v, want one", entries, err)
 	}
 	return filepath.Join(dir, entries[0].Name())
-}
-
-func mustRead(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

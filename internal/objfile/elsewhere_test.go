@@ -4,12 +4,12 @@ package objfile_test
 
 import (
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -17,9 +17,7 @@ import (
 // is indirect and its address that of what was chosen.
 func TestOtherVersion(t *testing.T) {
 	versions := filepath.Join(t.TempDir(), "versions")
-	if err := os.WriteFile(versions, []byte("V1 { global: *; };\nV2 { } V1;\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, versions, "V1 { global: *; };\nV2 { } V1;\n", 0o600)
 	library := targets.BuildText(t, "libtwo.so", `
 int one(void) { return 1; }
 static int chosen(void) { return 2; }

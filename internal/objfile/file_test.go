@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func mustOpen(t testing.TB, path string) *objfile.File {
@@ -298,9 +299,7 @@ func TestDigest(t *testing.T) {
 		}
 	}
 	changed := []byte("another program")
-	if err := os.WriteFile(path, changed, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, changed, 0o755)
 	got, err := digests.Digest(t.Context(), path)
 	if want := fmt.Sprintf("%x", sha256.Sum256(changed)); err != nil || got != want {
 		t.Errorf("after a change: %s, %v, want %s", got, err, want)

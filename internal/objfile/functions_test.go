@@ -4,12 +4,12 @@ package objfile_test
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func TestFunctions(t *testing.T) {
@@ -64,9 +64,7 @@ func TestSlotsByDemangledName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "libimporter.so")
 	source := filepath.Join(t.TempDir(), "importer.cc")
 	code := "namespace ns { int f(int); int f(long); }\nint both() { return ns::f(1) + ns::f(2L); }\n"
-	if err := os.WriteFile(source, []byte(code), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, source, code, 0o600)
 	mustRun(t, "g++", "-shared", "-fPIC", "-o", path, source)
 	f := mustOpen(t, path)
 	for query, want := range map[string]int{"ns::f(int)": 1, "ns::*": 2, "ns::f": 0, "_ZN2ns1fEl": 1} {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // FuzzOpen reads mutated ELF files by every method. Memory is bounded by the
@@ -20,10 +21,7 @@ func FuzzOpen(f *testing.F) {
 		mustBuildLibrary(f, "-s", "-Wl,-z,noseparate-code", "-Wl,-z,max-page-size=4096"),
 		mustBuildLibrary(f, "-s", "-Wl,--hash-style=sysv", "-Wl,-z,noseparate-code", "-Wl,-z,max-page-size=4096"),
 	} {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := files.Read(f, path)
 		f.Add(data)
 		f.Add(data[:len(data)/2])
 	}
@@ -70,18 +68,13 @@ func FuzzOpen(f *testing.F) {
 }
 
 func FuzzInspect(f *testing.F) {
-	data, err := os.ReadFile(mustBuild(f, "-Wl,-z,noseparate-code", "-Wl,-z,max-page-size=4096"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	data := files.Read(f, mustBuild(f, "-Wl,-z,noseparate-code", "-Wl,-z,max-page-size=4096"))
 	f.Add(data)
 	f.Add([]byte("#!/usr/bin/env -S A=b sh -e\n"))
 	f.Add([]byte("#!\x00"))
 	path := f.TempDir() + "/program"
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := os.WriteFile(path, data, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, path, data, 0o755)
 		got := objfile.Inspect(path)
 		if got.Kind == objfile.KindUnknown {
 			t.Errorf("unknown kind: %+v", got)

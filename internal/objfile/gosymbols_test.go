@@ -3,12 +3,12 @@
 package objfile_test
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestFunctionsOfStrippedGo: stripped programs have their functions where they had
@@ -16,9 +16,7 @@ import (
 func TestFunctionsOfStrippedGo(t *testing.T) {
 	t.Setenv("CGO_ENABLED", "1") // without, nothing is linked by another linker
 	source := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(source, []byte("package main\n\nfunc main() { println(1) }\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, source, "package main\n\nfunc main() { println(1) }\n", 0o600)
 	for name, flags := range map[string][]string{
 		"plain":                    nil,
 		"position-independent":     {"-buildmode=pie"},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -101,10 +102,7 @@ func TestParseMapsRefuses(t *testing.T) {
 }
 
 func FuzzParseMaps(f *testing.F) {
-	data, err := os.ReadFile("testdata/maps")
-	if err != nil {
-		f.Fatal(err)
-	}
+	data := files.Read(f, "testdata/maps")
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		mappings, err := objfile.ParseMaps(data)

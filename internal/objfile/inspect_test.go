@@ -13,15 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // mustWrite writes an executable file.
 func mustWrite(t *testing.T, content []byte, mode os.FileMode) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, content, mode); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, content, mode)
 	if err := os.Chmod(path, mode); err != nil {
 		t.Fatal(err)
 	}
@@ -31,10 +30,7 @@ func mustWrite(t *testing.T, content []byte, mode os.FileMode) string {
 // mustPatch copies a file with some bytes replaced.
 func mustPatch(t *testing.T, path string, patch func(data []byte) []byte) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, path)
 	return mustWrite(t, patch(data), 0o755)
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -34,9 +35,7 @@ func TestThrows(t *testing.T) {
 	}
 	t.Run("a plug-in with its libraries in itself", func(t *testing.T) {
 		source := filepath.Join(t.TempDir(), "plugin.cc")
-		if err := os.WriteFile(source, []byte("extern \"C\" void f(int n) { try { if (n) throw n; } catch (long) {} }\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, source, "extern \"C\" void f(int n) { try { if (n) throw n; } catch (long) {} }\n", 0o600)
 		plugin := targets.BuildWith(t, "g++", "plugin.so", "-shared", "-fPIC", "-static-libstdc++", "-static-libgcc", source)
 		checkThrows(t, targets.BuildText(t, "loads", `#include <dlfcn.h>
 #include <stdio.h>

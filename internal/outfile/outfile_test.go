@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
 )
 
@@ -79,9 +80,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestStream(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, file, "", 0o600)
 	for path, want := range map[string]bool{
 		file: false, dir: false, filepath.Join(dir, "new"): false,
 		os.DevNull: true, "-": true, "/dev/stdout": true, "/dev/stderr": true,

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,9 +21,7 @@ func TestPlaceThatIsMounted(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
 	for _, name := range []string{path, filepath.Join(dir, "outside")} {
-		if err := os.WriteFile(name, []byte(before), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, name, before, 0o600)
 	}
 	done := make(chan error)
 	go func() {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
 )
 
@@ -98,9 +99,7 @@ func onlyHas(t *testing.T, dir string, names ...string) {
 // TestPlaceOfABrokenDocument: what was there stays.
 func TestPlaceOfABrokenDocument(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, before, 0o600)
 	err := placed(t, path, func(w io.Writer) error { return errors.Join(writeDocument(w), unix.EIO) })
 	if got, read := os.ReadFile(path); !errors.Is(err, unix.EIO) || read != nil || string(got) != before {
 		t.Errorf("%v; %q, %v", err, got, read)
@@ -123,9 +122,7 @@ func TestPlaceRefuses(t *testing.T) {
 // TestEmpty: a file is emptied, one that the shell has opened is not.
 func TestEmpty(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, before, 0o600)
 	shells, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)

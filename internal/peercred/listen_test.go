@@ -3,6 +3,7 @@
 package peercred
 
 import (
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"net"
 	"os"
 	"path/filepath"
@@ -30,9 +31,7 @@ func TestListen(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := os.WriteFile(path, []byte("kept"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, "kept", 0o600)
 	if _, err := Listen(path); err == nil {
 		t.Error("a file was replaced")
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -188,9 +189,7 @@ func TestReadFile(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := t.TempDir() + "/file"
-			if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			files.Write(t, path, "x", 0o600)
 			if err := os.Chmod(path, tt.mode); err != nil {
 				t.Fatal(err)
 			}

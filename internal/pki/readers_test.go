@@ -3,6 +3,7 @@
 package pki
 
 import (
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -19,9 +20,7 @@ func TestReplacedKeyKeepsItsReaders(t *testing.T) {
 	for before, after := range map[os.FileMode]os.FileMode{0o600: 0o600, 0o640: 0o640, 0o644: 0o600, 0o660: 0o600} {
 		dir := t.TempDir()
 		cert, key := filepath.Join(dir, "node.crt"), filepath.Join(dir, "node.key")
-		if err := os.WriteFile(key, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, key, "", 0o600)
 		if err := os.Chown(key, 0, group); err != nil {
 			t.Fatal(err)
 		}

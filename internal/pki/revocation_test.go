@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/pkitest"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -141,9 +142,7 @@ func TestRevokedIsRemembered(t *testing.T) {
 	if n := len(next.Revoked()); n != 2 {
 		t.Errorf("%d entries are remembered, want 2", n)
 	}
-	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, "{", 0o600)
 	if err := site.Node(t, "third").Remember(path); err == nil || !strings.Contains(err.Error(), "delete it") {
 		t.Errorf("spoilt: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func TestParseStat(t *testing.T) {
@@ -121,10 +122,7 @@ func FuzzParseStat(f *testing.F) {
 		f.Fatal("no fixtures")
 	}
 	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := files.Read(f, name)
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -139,10 +137,7 @@ func FuzzParseStat(f *testing.F) {
 }
 
 func BenchmarkParseStat(b *testing.B) {
-	data, err := os.ReadFile("testdata/stat/threads")
-	if err != nil {
-		b.Fatal(err)
-	}
+	data := files.Read(b, "testdata/stat/threads")
 	for b.Loop() {
 		if _, err := procid.ParseStat(data); err != nil {
 			b.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func TestThreads(t *testing.T) {
@@ -34,9 +35,7 @@ func TestThreads(t *testing.T) {
 func TestAppendNumbers(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"12", "self", "7x", "3"} {
-		if err := os.WriteFile(dir+"/"+name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, dir+"/"+name, "", 0o600)
 	}
 	got, err := procid.AppendNumbers([]int{1}, dir)
 	if slices.Sort(got); err != nil || !slices.Equal(got, []int{1, 3, 12}) {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/confine"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -40,10 +41,7 @@ func TestRuntimeCalls(t *testing.T) {
 		"runtime/sys_linux_amd64.s":                          `(?m)^#define SYS_(\w+)\s+(\d+)$`,
 		"internal/runtime/syscall/linux/defs_linux_amd64.go": `(?m)^\tSYS_(\w+)\s+= (\d+)$`,
 	} {
-		text, err := os.ReadFile(filepath.Join(root, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := files.Read(t, filepath.Join(root, file))
 		calls := regexp.MustCompile(define).FindAllSubmatch(text, -1)
 		if len(calls) < 10 {
 			t.Errorf("%s has %d calls", file, len(calls))

@@ -11,14 +11,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
 )
 
 func mustWrite(t *testing.T, path, text string) (inode uint64) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, text, 0o600)
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,9 +33,7 @@ func TestFile(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, "", 0o600)
 	file, err := Open(path)
 	if err != nil {
 		t.Fatal(err)

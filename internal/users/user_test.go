@@ -4,6 +4,7 @@ package users
 
 import (
 	"errors"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,9 +29,7 @@ exit 2
 func serveDirectory(t *testing.T) {
 	t.Helper()
 	path := t.TempDir()
-	if err := os.WriteFile(filepath.Join(path, "getent"), []byte(directory), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, filepath.Join(path, "getent"), directory, 0o700)
 	t.Setenv("PATH", path+":"+os.Getenv("PATH"))
 }
 

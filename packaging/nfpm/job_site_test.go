@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -24,17 +25,12 @@ func (s *system) bring(t *testing.T, name, dir string) {
 // configure has the services of a machine tune Python.
 func (s *system) configure(t *testing.T) {
 	t.Helper()
-	policy, err := os.ReadFile(filepath.Join(s.root, "usr/share/doc/attuned/examples/policy.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy := files.Read(t, filepath.Join(s.root, "usr/share/doc/attuned/examples/policy.yaml"))
 	for name, text := range map[string]string{
 		"policy.yaml":   string(policy),
 		"analyzer.yaml": "registrations:\n  python: {app: 'python3*', user: alice, mode: tune}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(s.root, "etc/attune", name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, filepath.Join(s.root, "etc/attune", name), text, 0o644)
 	}
 }
 
@@ -65,15 +61,10 @@ runpy.run_path("/home/alice/convoy.py", run_name="__main__")
 // start starts the program.
 func (s *system) start(t *testing.T) *job {
 	t.Helper()
-	convoy, err := os.ReadFile(filepath.Join(repository, "bench/workloads/python_convoy.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	convoy := files.Read(t, filepath.Join(repository, "bench/workloads/python_convoy.py"))
 	home := filepath.Join(s.root, "home/alice")
 	for name, text := range map[string]string{"convoy.py": string(convoy), "job.py": program} {
-		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, filepath.Join(home, name), text, 0o644)
 	}
 	j := &job{output: filepath.Join(home, "output"), ended: make(chan error, 1)}
 	cmd := s.command(t.Context(), "su", "alice", "-c", "exec python3 ~/job.py 1000000 >~/output 2>&1")
@@ -88,10 +79,7 @@ func (s *system) start(t *testing.T) *job {
 // changed says whether the program runs with another interval than Python's.
 func (j *job) changed(t *testing.T) bool {
 	t.Helper()
-	text, err := os.ReadFile(j.output)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := files.Read(t, j.output)
 	said := bytes.Split(text, []byte("interval "))
 	return !bytes.HasPrefix(said[len(said)-1], []byte("0.005\n"))
 }

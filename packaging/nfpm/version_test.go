@@ -3,6 +3,7 @@
 package nfpm
 
 import (
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,16 +15,11 @@ import (
 // TestVersionsSort: what is built later has the later version, for dpkg.
 func TestVersionsSort(t *testing.T) {
 	dir := t.TempDir()
-	script, err := os.ReadFile("../../scripts/version")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := files.Read(t, "../../scripts/version")
 	if err := os.Mkdir(filepath.Join(dir, "scripts"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "scripts/version"), script, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, filepath.Join(dir, "scripts/version"), script, 0o755)
 	day := 0
 	run := func(name string, args ...string) string {
 		cmd := exec.Command(name, args...)

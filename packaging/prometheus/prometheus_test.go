@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -20,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-hpc/attune/internal/metrics"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // promtool runs Prometheus' tool.
@@ -77,10 +77,7 @@ type rule struct {
 
 func rules(t *testing.T) (all []rule) {
 	t.Helper()
-	text, err := os.ReadFile("attune.rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := files.Read(t, "attune.rules.yaml")
 	var file struct {
 		Groups []struct {
 			Rules []rule `yaml:"rules"`
@@ -98,10 +95,7 @@ func rules(t *testing.T) (all []rule) {
 // expressions are those of a board.
 func expressions(t *testing.T) (all []string) {
 	t.Helper()
-	text, err := os.ReadFile("attune.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := files.Read(t, "attune.json")
 	var board struct {
 		Panels []struct {
 			Targets []struct{ Expr string }
@@ -142,10 +136,7 @@ func TestNames(t *testing.T) {
 	for _, r := range rules(t) {
 		asked = append(asked, r.Expr)
 	}
-	runbook, err := os.ReadFile("../../docs/runbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	runbook := files.Read(t, "../../docs/runbook.md")
 	for _, text := range append(asked, string(runbook)) {
 		for _, found := range regexp.MustCompile(`\b((?:attune|node_textfile)_[a-z_]+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(text, -1) {
 			labels, there := known[found[1]]
@@ -173,18 +164,13 @@ func TestBoard(t *testing.T) {
 		fmt.Fprintf(&file, "      - record: board_%d\n        expr: %q\n", i, e)
 	}
 	path := filepath.Join(t.TempDir(), "board.yaml")
-	if err := os.WriteFile(path, []byte(file.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, file.String(), 0o600)
 	promtool(t, "", "check", "rules", path)
 }
 
 // TestRunbook: each alert has its place in the runbook, and the other way round.
 func TestRunbook(t *testing.T) {
-	runbook, err := os.ReadFile("../../docs/runbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	runbook := files.Read(t, "../../docs/runbook.md")
 	var want, got []string
 	for _, r := range rules(t) {
 		want = append(want, r.Alert)
@@ -285,9 +271,7 @@ func TestAlerts(t *testing.T) {
 		fmt.Fprintf(&file, "    promql_expr_test:\n      - {expr: 'count by (alertname) (ALERTS{alertstate=\"firing\"})', eval_time: %s, exp_samples: [%s]}\n", at, want)
 	}
 	tests := filepath.Join(t.TempDir(), "tests.yaml")
-	if err := os.WriteFile(tests, []byte(file.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, tests, file.String(), 0o600)
 	promtool(t, "", "check", "rules", path)
 	promtool(t, "", "test", "rules", tests)
 }

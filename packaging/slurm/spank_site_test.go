@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -156,9 +157,7 @@ func TestTasksAreHandedOverBeforeExec(t *testing.T) {
 func mustWritePatientCurl(t *testing.T, folder string) {
 	t.Helper()
 	const script = "#!/bin/sh\nexec /usr/bin/curl \"$@\" --max-time 60\n"
-	if err := os.WriteFile(folder+"/curl", []byte(script), 0o755); err != nil { //nolint:gosec // the users execute it
-		t.Fatal(err)
-	}
+	files.Write(t, folder+"/curl", script, 0o755)
 }
 
 func TestPrologHandsTasksOver(t *testing.T) {

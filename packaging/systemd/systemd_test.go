@@ -3,6 +3,7 @@
 package systemd
 
 import (
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,9 +27,7 @@ func TestExposure(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "attune.service")
-			if err := os.WriteFile(file, []byte(tt.unit), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			files.Write(t, file, tt.unit, 0o600)
 			out, err := exec.Command("systemd-analyze", "security", "--offline=yes", "--no-pager", file).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
@@ -66,9 +65,7 @@ func TestUnits(t *testing.T) {
 		// The programs are not installed here.
 		text = regexp.MustCompile(`/usr/bin/attuned?`).ReplaceAllString(text, "/bin/true")
 		file := filepath.Join(dir, name+".service")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, file, text, 0o600)
 		if out, err := exec.Command("systemd-analyze", "verify", "--man=no", file).CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%s: %v: %s", name, err, out)
 		}
@@ -94,9 +91,7 @@ func mustMakeUsers(t *testing.T) (root string) {
 func mustWrite(t *testing.T, root, name, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(root, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, text, 0o600)
 	return path
 }
 

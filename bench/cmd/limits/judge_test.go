@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/binary"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,9 +32,7 @@ func TestReadLives(t *testing.T) {
 				data = binary.NativeEndian.AppendUint64(data, word)
 			}
 			path := filepath.Join(t.TempDir(), "lives")
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			files.Write(t, path, data, 0o600)
 			var f figures
 			if err := f.readLives(path, "wall_seconds", tt.exceeded); err != nil {
 				t.Fatal(err)

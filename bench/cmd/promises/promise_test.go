@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/bench/internal/present"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func TestParse(t *testing.T) {
@@ -77,9 +78,7 @@ func TestVerify(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			command := filepath.Join(dir, "command")
-			if err := os.WriteFile(command, []byte(tt.script), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			files.Write(t, command, tt.script, 0o755)
 			got := promise{command: command}.verify(t.Context(), dir)
 			if (got.err == nil) != tt.kept {
 				t.Errorf("got %v, want it kept: %v", got.err, tt.kept)

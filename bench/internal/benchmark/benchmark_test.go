@@ -9,12 +9,12 @@ import (
 	"flag"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/bench/internal/present"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // measured is a document with given goals.
@@ -59,10 +59,7 @@ func TestCheck(t *testing.T) {
 			}
 			// The figures are there whatever the verdict.
 			var got Common
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := files.Read(t, file)
 			if err := json.Unmarshal(data, &got); err != nil || len(got.Goals) != len(tt.goals) {
 				t.Errorf("figures: got %s, %v; want %d goals", data, err, len(tt.goals))
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestRefused: where nothing is started, the files of an earlier account keep what they have.
@@ -25,9 +26,7 @@ func TestRefused(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			json, series := filepath.Join(dir, "a.json"), filepath.Join(dir, "a.csv")
 			for _, path := range []string{json, series} {
-				if err := os.WriteFile(path, []byte("earlier"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				files.Write(t, path, "earlier", 0o600)
 			}
 			cmd := Command(&cli.Env{Stdout: os.Stdout, Stderr: io.Discard})
 			cmd.SilenceErrors, cmd.SilenceUsage = true, true

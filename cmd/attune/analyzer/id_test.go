@@ -3,7 +3,7 @@
 package analyzer
 
 import (
-	"os"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,9 +32,7 @@ func TestAnalyzerID(t *testing.T) {
 	}
 	// What a full disk has left of the file, or anybody has written into it.
 	for _, text := range []string{"", "n2-example-org-", "n2-example-org-a b", "*"} {
-		if err := os.WriteFile(filepath.Join(dir, "id"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, filepath.Join(dir, "id"), text, 0o600)
 		if id := mustID("n2.example.org"); id == text || id != idText(id) || id != mustID("n2.example.org") {
 			t.Errorf("id %q from a file with %q", id, text)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/archive"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 const samples = "../../../internal/archive/imports/testdata/"
@@ -75,18 +76,9 @@ func TestCommands(t *testing.T) {
 	mustAttune(t, "export", "--output", path)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	wants(t, mustAttune(t, "import", path), "added: 7")
-	if again := mustAttune(t, "export"); again != mustRead(t, path) {
+	if again := mustAttune(t, "export"); again != string(files.Read(t, path)) {
 		t.Errorf("an export of what was imported differs:\n%s", again)
 	}
-}
-
-func mustRead(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // TestShowExit: how a task ended is said once, whatever its signal is called.
@@ -136,10 +128,8 @@ func TestDirectives(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	broken := filepath.Join(t.TempDir(), "broken.txt")
-	text := strings.Replace(mustRead(t, samples+"sacct.txt"), "2097152K", "plenty", 1)
-	if err := os.WriteFile(broken, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := strings.Replace(string(files.Read(t, samples+"sacct.txt")), "2097152K", "plenty", 1)
+	files.Write(t, broken, text, 0o600)
 	for _, tt := range []struct {
 		args []string
 		want []string
@@ -173,9 +163,7 @@ func TestOwnAccounts(t *testing.T) {
 	t.Setenv("SLURM_MEM_PER_NODE", "2048")
 	t.Setenv("SLURM_CPUS_ON_NODE", "3")
 	input := filepath.Join(t.TempDir(), "in.dat")
-	if err := os.WriteFile(input, make([]byte, 1234), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, input, make([]byte, 1234), 0o600)
 	task := archived.Begin([]string{"sh", "-c", "true", input}, "", "")
 	a := &account.Account{Schema: account.SchemaID, Command: []string{"sh", "-c", "true", input}, Exit: account.Exit{Type: account.ExitNormal, Code: new(0)}}
 	a.End = a.Start.Add(1e9)
@@ -200,9 +188,7 @@ func TestOwnAccounts(t *testing.T) {
 func TestCrateOfEqualTasks(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	twice := filepath.Join(t.TempDir(), "twice.txt")
-	if err := os.WriteFile(twice, []byte(strings.Repeat(mustRead(t, samples+"time.txt"), 2)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, twice, strings.Repeat(string(files.Read(t, samples+"time.txt")), 2), 0o600)
 	wants(t, mustAttune(t, "import", twice), "added: 4")
 	if n := strings.Count(mustAttune(t, "export", "--format", "ro-crate"), `"ActivateAction"`); n != 4 {
 		t.Errorf("%d actions", n)
@@ -225,9 +211,7 @@ func TestPlace(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(config, "attune"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(config, "attune/attune.yaml"), []byte("archive-at: "+place("file.db")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, filepath.Join(config, "attune/attune.yaml"), "archive-at: "+place("file.db")+"\n", 0o600)
 	mustAttune(t, "list")
 	made("file.db")
 	t.Setenv("ATTUNE_ARCHIVE_AT", place("environment.db"))
@@ -251,9 +235,7 @@ func TestPlace(t *testing.T) {
 func TestUnwrittenOutputs(t *testing.T) {
 	dir := t.TempDir()
 	noDirectory := filepath.Join(dir, "state")
-	if err := os.WriteFile(noDirectory, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, noDirectory, "", 0o600)
 	for _, row := range []struct {
 		name, state string
 		args        []string
@@ -265,13 +247,11 @@ func TestUnwrittenOutputs(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Setenv("XDG_STATE_HOME", row.state)
 			path := filepath.Join(dir, "out")
-			if err := os.WriteFile(path, []byte("last night's"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			files.Write(t, path, "last night's", 0o600)
 			if out, err := attune(t, append(row.args, path)...); err == nil {
 				t.Errorf("it did not fail: %s", out)
 			}
-			if got := mustRead(t, path); got != "last night's" {
+			if got := string(files.Read(t, path)); got != "last night's" {
 				t.Errorf("there is %q", got)
 			}
 		})

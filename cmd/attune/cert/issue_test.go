@@ -3,7 +3,6 @@
 package cert
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestDocumentedAddresses: the Analyzer's certificate, issued as the documents say, is for each of
@@ -18,10 +18,7 @@ import (
 func TestDocumentedAddresses(t *testing.T) {
 	var text strings.Builder
 	for _, name := range []string{"certificates.md", "analyzer.md", "attuned.md"} {
-		page, err := os.ReadFile("../../../docs/reference/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := files.Read(t, "../../../docs/reference/"+name)
 		text.Write(page)
 	}
 	example := regexp.MustCompile(`(?m)^attune cert issue --ca \S+ (.*--role analyzer.*)$`).FindStringSubmatch(text.String())

@@ -5,12 +5,12 @@ package policy
 import (
 	"bytes"
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 const rules = `
@@ -36,9 +36,7 @@ func ask(t *testing.T, args ...string) (string, error) {
 func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, text, 0o666)
 	return path
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/silentfs"
 )
@@ -25,10 +26,7 @@ func TestSilentPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := files.Read(t, program)
 	served := silentfs.Mount(t, user, content)
 	// By a shell: this process, which serves the file, is held up while a child of its own executes.
 	cmd := exec.Command("sh", "-c", `exec "$0" 1000`, served.File)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestWhereTheAnalyzerIs: of several places the nearest one says where.
@@ -41,9 +42,7 @@ func TestWhereTheAnalyzerIs(t *testing.T) {
 				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				files.Write(t, path, text, 0o600)
 			}
 			got := c.flags
 			if err := got.fill(); exitcode.Of(err) != c.code {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // A user without a home directory, such as root in a systemd unit, has no tunlets of their
@@ -22,9 +23,7 @@ func TestNoHome(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", "")
 	t.Setenv("HOME", "")
 	named := filepath.Join(t.TempDir(), "attune-tunlet-of-a-test")
-	if err := os.WriteFile(named, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, named, "", 0o600)
 	env := &cli.Env{Stdout: io.Discard, Stderr: io.Discard}
 	for _, tt := range []struct {
 		name    string

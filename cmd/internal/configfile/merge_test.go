@@ -8,15 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/spf13/viper"
 )
 
 // A service reads no file that others may have written.
 func TestServiceReadsWhatIsOurs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "analyzer.yaml")
-	if err := os.WriteFile(path, []byte("linger: 5s\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, "linger: 5s\n", 0o600)
 	known := []string{"linger"}
 	v := viper.New()
 	if err := MergeService(v, path, true, known); err != nil || v.GetString("linger") != "5s" {

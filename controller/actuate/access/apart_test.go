@@ -4,7 +4,6 @@ package access_test
 
 import (
 	"encoding/binary"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -20,9 +20,7 @@ import (
 // that of the program's.
 func TestNamesAreOfTheProgram(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "part.c")
-	if err := os.WriteFile(source, []byte("int getpid(void); int part(void) { return getpid() > 0; }\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, source, "int getpid(void); int part(void) { return getpid() > 0; }\n", 0o600)
 	target := targets.StartProgram(t, "apart", targets.BuildLibrary(t, source))
 	identity, err := procid.Of(target.PID)
 	if err != nil {

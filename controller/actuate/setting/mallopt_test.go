@@ -5,7 +5,6 @@ package setting
 import (
 	"bytes"
 	"context"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -21,10 +21,7 @@ import (
 // mustHidden finds variables with the helper that the programs embed.
 func mustHidden(t *testing.T) *hidden.Prober {
 	t.Helper()
-	helper, err := os.ReadFile(targets.Build(t, "../../../dmlib/probe/load.c", "-D_GNU_SOURCE"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	helper := files.Read(t, targets.Build(t, "../../../dmlib/probe/load.c", "-D_GNU_SOURCE"))
 	return &hidden.Prober{Helper: helper}
 }
 
@@ -57,9 +54,7 @@ func TestAnotherAllocatorIsRefused(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.c")
 	content := "#include <stddef.h>\nstatic char pool[1<<20]; static size_t at;\n" +
 		"void *malloc(size_t n){ void *p = pool + at; at += (n + 15) & ~15ul; return p; }\nvoid free(void *p){ (void)p; }\n"
-	if err := os.WriteFile(own, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, own, content, 0o600)
 	target := targets.Start(t, targets.Build(t, "../testdata/variables.c", own, "-rdynamic"))
 	a := actuate.New(actuate.Options{Journal: actuatetest.MustJournal(t, t.TempDir()), Kinds: Kinds(mustHidden(t))})
 	got := a.Apply(context.Background(), actuatetest.MustProcess(t, target.PID), &attunev1.Change{Id: "c", Action: actuatetest.Setting("glibc.malloc.top_pad", 1)})

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -106,15 +107,10 @@ func TestThreadsInPlace(t *testing.T) {
 // its file and in what it is linked by.
 func TestLibraryOfAPackage(t *testing.T) {
 	dir := t.TempDir()
-	content, err := os.ReadFile("/usr/lib/x86_64-linux-gnu/libgomp.so.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := files.Read(t, "/usr/lib/x86_64-linux-gnu/libgomp.so.1")
 	const name, linked = "libgomp-a34b3233.so.1.0.0", "libgXmp.so.1"
 	content = bytes.ReplaceAll(content, []byte("\x00libgomp.so.1\x00"), []byte("\x00"+linked+"\x00"))
-	if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, filepath.Join(dir, name), content, 0o600)
 	for _, link := range []string{linked, "libgomp.so"} {
 		if err := os.Symlink(name, filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)

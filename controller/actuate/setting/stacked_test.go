@@ -12,6 +12,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -180,10 +181,7 @@ func TestUndoBelowALaterStreamChange(t *testing.T) {
 // memoryOf is how much memory a program has mapped, as the kernel says it.
 func memoryOf(t *testing.T, pid int) string {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := files.Read(t, fmt.Sprintf("/proc/%d/status", pid))
 	_, size, _ := strings.Cut(string(status), "VmSize:")
 	size, _, _ = strings.Cut(size, "\n")
 	return size

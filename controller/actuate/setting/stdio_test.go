@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -53,10 +54,7 @@ func (w *writer) complete(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.EndWell(t)
-	got, err := os.ReadFile(w.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := files.Read(t, w.out)
 	var want bytes.Buffer
 	for i := range n {
 		want.WriteString(strconv.Itoa(i))
@@ -152,10 +150,7 @@ func TestStreamMode(t *testing.T) {
 		t.Errorf("the line is not held back: %s", got)
 	}
 	patience.Until(t, "the line", func() bool {
-		content, err := os.ReadFile(w.out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := files.Read(t, w.out)
 		return string(content) == "0\n1\n"
 	})
 	w.Ask(t, "line")

@@ -3,12 +3,12 @@
 package setting
 
 import (
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -24,10 +24,7 @@ func (w *writer) mustChange(t *testing.T, what string, value *attunev1.Value) {
 // hasWritten says whether that is all that the program's file holds.
 func (w *writer) hasWritten(t *testing.T, want string) bool {
 	t.Helper()
-	got, err := os.ReadFile(w.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := files.Read(t, w.out)
 	return string(got) == want
 }
 

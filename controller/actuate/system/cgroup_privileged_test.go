@@ -6,6 +6,7 @@ package system
 
 import (
 	"fmt"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,7 @@ func cgroupWith(t *testing.T, controller string, pid int) string {
 	t.Helper()
 	root, version := cgroupRoot(t, controller)
 	if version == 2 {
-		mustWrite(t, filepath.Join(root, "cgroup.subtree_control"), "+"+nameIn(2, controller))
+		files.Write(t, filepath.Join(root, "cgroup.subtree_control"), "+"+nameIn(2, controller), 0)
 	}
 	dir := filepath.Join(root, fmt.Sprintf("attune-test-%d", pid))
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -44,26 +45,16 @@ func cgroupWith(t *testing.T, controller string, pid int) string {
 	})
 	if controller == "cpuset" && version == 1 { // begins empty, and takes no process so
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
-			mustWrite(t, filepath.Join(dir, file), mustRead(t, filepath.Join(root, strings.Replace(file, ".", ".effective_", 1))))
+			files.Write(t, filepath.Join(dir, file), mustRead(t, filepath.Join(root, strings.Replace(file, ".", ".effective_", 1))), 0)
 		}
 	}
-	mustWrite(t, filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid))
+	files.Write(t, filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid), 0)
 	return dir
-}
-
-func mustWrite(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func mustRead(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, path)
 	return strings.TrimSpace(string(data))
 }
 
@@ -153,7 +144,7 @@ func TestCgroup(t *testing.T) {
 		t.Errorf("the process may use CPUs %q, might use %q", cpusAllowed(now), cpusAllowed(effective))
 	}
 	other := mustKeeper(t)
-	mustWrite(t, dir+"/cgroup.procs", strconv.Itoa(other.PID))
+	files.Write(t, dir+"/cgroup.procs", strconv.Itoa(other.PID), 0)
 	_, err := k.prepare(t, Request{Knob: "cgroup.cpuset.cpus", Value: "0", On: Everywhere})
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("also holds process %d, outside the job", other.PID)) {
 		t.Errorf("%v", err)
@@ -180,7 +171,7 @@ func TestCgroupLimitBelowUse(t *testing.T) {
 		t.Run(tt.controller, func(t *testing.T) {
 			k := mustKeeper(t)
 			limit := filepath.Join(cgroupWith(t, tt.controller, k.PID), tt.file)
-			mustWrite(t, limit, tt.before)
+			files.Write(t, limit, tt.before, 0)
 			_, states := k.change(t, "cgroup."+tt.file, tt.after, Everywhere)
 			k.Ask(t, tt.use) // charged here
 			if err := takeBack(k.identity, states); err == nil || !strings.Contains(err.Error(), tt.want) {

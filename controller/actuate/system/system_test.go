@@ -17,6 +17,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -83,10 +84,7 @@ func (k *keeper) restore(t *testing.T, states []State) {
 // status is a field of /proc/PID/status.
 func (k *keeper) status(t *testing.T, field string) string {
 	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", k.PID))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, fmt.Sprintf("/proc/%d/status", k.PID))
 	for line := range strings.Lines(string(data)) {
 		if value, ok := strings.CutPrefix(line, field+":"); ok {
 			return strings.TrimSpace(value)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/testing/asuser"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // Who is found by what they execute, and what is known of them at once.
@@ -26,9 +27,7 @@ func TestWantedNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	script := filepath.Join(dir, "script.sh")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, script, "#!/bin/sh\nexit 0\n", 0o755)
 	tests := []struct {
 		name, start string
 		want        []Name
@@ -94,13 +93,8 @@ func checkProgram(t *testing.T, e Event, command *exec.Cmd, uid uint32) {
 
 func mustCopyOf(t *testing.T, from, to string) string {
 	t.Helper()
-	data, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(to, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, from)
+	files.Write(t, to, data, 0o755)
 	return to
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -146,10 +147,7 @@ func mustFunctions(b *testing.B, path string, most int) (functions []Symbol) {
 // others have the CPU.
 func runTime(b *testing.B, pid int) uint64 {
 	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := files.Read(b, fmt.Sprintf("/proc/%d/schedstat", pid))
 	var nanos uint64
 	if _, err := fmt.Sscan(string(text), &nanos); err != nil {
 		b.Fatal(err)

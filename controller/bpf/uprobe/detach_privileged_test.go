@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -149,10 +150,7 @@ func TestControllerToKill(t *testing.T) {
 // mustMapped returns the address where a process has a place of a file.
 func mustMapped(t *testing.T, pid int, path string, offset uint64) uint64 {
 	t.Helper()
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps := files.Read(t, fmt.Sprintf("/proc/%d/maps", pid))
 	for line := range bytes.Lines(maps) {
 		var from, to, at uint64
 		var mode, device, name string

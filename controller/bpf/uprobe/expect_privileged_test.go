@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
 )
 
@@ -69,14 +70,9 @@ func TestMoreThanExpected(t *testing.T) {
 // Another user's process, and another program that maps the file, get nothing.
 func TestOthersAreNotExpected(t *testing.T) {
 	binary := mustCompile(t, "target.c")
-	data, err := os.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, binary)
 	copied := filepath.Join(t.TempDir(), "copy")
-	if err := os.WriteFile(copied, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, copied, data, 0o755)
 	tests := []struct {
 		name, program string
 		uid           uint32

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -20,9 +21,7 @@ import (
 // took the lease has ended, as those do that traced a process.
 func TestLeaseOfEndedThread(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, []byte("code"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, path, "code", 0o600)
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)

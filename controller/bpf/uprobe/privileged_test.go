@@ -7,7 +7,6 @@ package uprobe
 import (
 	"debug/elf"
 	"fmt"
-	"os"
 	"os/exec"
 	"reflect"
 	"runtime"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -91,10 +91,7 @@ func mustOffset(t testing.TB, file *elf.File, address uint64) uint64 {
 // mustFindMapped returns the path of a library that the process has mapped.
 func mustFindMapped(t testing.TB, pid int, name string) string {
 	t.Helper()
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps := files.Read(t, fmt.Sprintf("/proc/%d/maps", pid))
 	for line := range strings.Lines(string(maps)) {
 		if fields := strings.Fields(line); len(fields) == 6 && strings.Contains(fields[5], name) {
 			return fields[5]

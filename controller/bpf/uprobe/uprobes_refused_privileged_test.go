@@ -6,6 +6,7 @@ package uprobe
 
 import (
 	"errors"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,9 +81,7 @@ func TestFilesUnderValgrind(t *testing.T) {
 func TestBadFiles(t *testing.T) {
 	u := mustUprobes(t, Options{})
 	text := t.TempDir() + "/text"
-	if err := os.WriteFile(text, []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, text, "#!/bin/sh\n", 0o700)
 	for _, path := range []string{text, "/nonexistent", "/dev/null"} {
 		spec := Spec{Path: path, Symbols: []Symbol{{Name: "main", Offset: 1 << 20}}, Point: 1}
 		if a, err := u.Attach(spec); err == nil {

@@ -3,12 +3,12 @@
 package symbols
 
 import (
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -20,11 +20,8 @@ func TestRememberedOfOverwrittenFile(t *testing.T) {
 int main(void) { void *volatile block = malloc(1); free(block); puts("ready"); fflush(stdout); return getchar() == 0; }
 `
 	program := targets.BuildText(t, "overwritten", text)
-	next, err := os.ReadFile(targets.BuildText(t, "next", text+"char more[1 << 16] = {1};\nint another(void) { return getpid(); }\n",
+	next := files.Read(t, targets.BuildText(t, "next", text+"char more[1 << 16] = {1};\nint another(void) { return getpid(); }\n",
 		"-include", "unistd.h", "-Wl,-z,norelro", "-rdynamic"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var tables SlotTables
 	var exports Exports
 	look := func() {

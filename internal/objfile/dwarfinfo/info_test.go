@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -277,9 +278,7 @@ func FuzzInfo(f *testing.F) {
 	f.Fuzz(func(t *testing.T, at uint32, data []byte) {
 		content := append([]byte(nil), whole...)
 		copy(content[int(at)%size:], data)
-		if err := os.WriteFile(broken, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, broken, content, 0o600)
 		file, err := objfile.Open(broken)
 		if err != nil {
 			return

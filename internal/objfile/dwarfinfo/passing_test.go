@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -49,14 +50,9 @@ func TestClassesOfOtherCompilers(t *testing.T) {
 	marked := targets.BuildWith(t, "g++", "marked", "testdata/classes.cc", "-gdwarf-4", flags)
 	strict := targets.BuildWith(t, "g++", "strict", "testdata/classes.cc", "-gdwarf-4", "-gstrict-dwarf")
 	other := targets.BuildWith(t, "g++", "other", "testdata/classes.cc", "-gdwarf-4", "-gstrict-dwarf", flags)
-	program, err := os.ReadFile(other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := files.Read(t, other)
 	program = bytes.ReplaceAll(program, []byte("GNU C++"), []byte("clang++"))
-	if err := os.WriteFile(other, program, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, other, program, 0o600)
 	for path, want := range map[string]string{marked: "[rsi] [rdx]", strict: "[] []", other: "[] []"} {
 		f, info := mustInfo(t, path)
 		p := mustFunction(t, f, info, "all").Parameters
@@ -83,9 +79,7 @@ func parts(n int, f float64, text string, behind int) (sum int) {
 
 func main() { println(parts(1, 2, "x", 3)) }
 `
-	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, source, text, 0o600)
 	cmd := exec.Command("go", "build", "-o", program, source)
 	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

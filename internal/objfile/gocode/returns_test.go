@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/objfile/gocode"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // mustBuild compiles the test program.
@@ -24,9 +25,7 @@ func mustBuild(t testing.TB, flags ...string) *objfile.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), source, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, filepath.Join(dir, "main.go"), source, 0o600)
 	binary := filepath.Join(dir, "program")
 	cmd := exec.Command("go", append(append([]string{"build", "-o", binary}, flags...), filepath.Join(dir, "main.go"))...)
 	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0", "GOFLAGS=")
@@ -120,10 +119,7 @@ func TestStripped(t *testing.T) {
 // FuzzCode decodes nonsense as code and breaks .gopclntab.
 func FuzzCode(f *testing.F) {
 	built := mustBuild(f, "-ldflags=-s")
-	whole, err := os.ReadFile(built.Name())
-	if err != nil {
-		f.Fatal(err)
-	}
+	whole := files.Read(f, built.Name())
 	twice := mustFind(f, built, "main.Twice")
 	table, _, _ := built.SectionAddress(".gopclntab")
 	at, _ := built.Offset(table, 1)
@@ -134,9 +130,7 @@ func FuzzCode(f *testing.F) {
 		broken := append([]byte(nil), whole...)
 		copy(broken[twice.FileOffset:twice.FileOffset+twice.Size], code)
 		copy(broken[at:at+72], head)
-		if err := os.WriteFile(path, broken, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, path, broken, 0o600)
 		file, err := objfile.Open(path)
 		if err != nil {
 			return

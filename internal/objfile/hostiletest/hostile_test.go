@@ -16,6 +16,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/bounded"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/hostile"
 )
 
@@ -168,9 +169,7 @@ func TestHostileChecksum(t *testing.T) {
 	link := append([]byte("other\x00\x00\x00"), 1, 2, 3, 4)
 	path := hostile.Write(t, hostile.ELF(hostile.Section{Name: ".gnu_debuglink", Type: elf.SHT_PROGBITS, Content: link}))
 	other := path[:len(path)-len("hostile")] + "other"
-	if err := os.WriteFile(other, hostile.ELF(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, other, hostile.ELF(), 0o600)
 	if err := os.Truncate(other, 1<<30); err != nil {
 		t.Fatal(err)
 	}

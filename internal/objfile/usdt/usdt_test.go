@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/objfile/usdt"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -47,10 +48,7 @@ func TestProbes(t *testing.T) {
 			seen := make(map[string]bool)
 			for _, p := range probes {
 				seen[p.Name] = true
-				content, err := os.ReadFile(f.Name())
-				if err != nil {
-					t.Fatal(err)
-				}
+				content := files.Read(t, f.Name())
 				const nop = 0x90
 				if p.Provider != "attune" || content[p.FileOffset] != nop || p.ArgumentError != nil {
 					t.Errorf("%+v: code %#x", p, content[p.FileOffset])
@@ -180,9 +178,7 @@ func FuzzNotes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, notes []byte) {
 		broken := append([]byte(nil), whole...)
 		copy(broken[at:min(at+4096, len(broken))], notes)
-		if err := os.WriteFile(path, broken, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, path, broken, 0o600)
 		file, err := objfile.Open(path)
 		if err != nil {
 			return

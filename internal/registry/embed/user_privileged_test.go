@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/testing/asuser"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/serviceuser"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -29,14 +30,9 @@ func TestOtherUserOfTheHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	code := files.Read(t, self)
 	program := filepath.Join(dir, "program")
-	if err := os.WriteFile(program, code, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, program, code, 0o755)
 	server := mustStart(t, embed.Options{Socket: filepath.Join(dir, "socket")})
 	service := mustOpen(t, server.URL(), nil)
 	mustPut(t, service, "solver")

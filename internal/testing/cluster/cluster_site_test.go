@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -60,9 +61,7 @@ func TestUserOfTheMachineIsAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	passwd := filepath.Join(t.TempDir(), "passwd")
-	if err := os.WriteFile(passwd, append([]byte("alice:x:999:999::/nowhere:/bin/sh\n"), users...), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, passwd, append([]byte("alice:x:999:999::/nowhere:/bin/sh\n"), users...), 0o644)
 	out, err := exec.CommandContext(patience.Context(t), "unshare", "--mount", "sh", "-c",
 		`mount --bind "$0" /etc/passwd && exec ../../../scripts/cluster --nodes 1 --batch none id -u alice`, passwd).CombinedOutput()
 	if err != nil || string(out) != "2001\n" {
@@ -72,9 +71,7 @@ func TestUserOfTheMachineIsAnother(t *testing.T) {
 
 func TestNodes(t *testing.T) {
 	setup := filepath.Join(t.TempDir(), "setup")
-	if err := os.WriteFile(setup, []byte("echo $NODE >/tmp/name\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, setup, "echo $NODE >/tmp/name\n", 0o600)
 	c := mustStart(t, Options{Batch: "none", Setup: setup, Keep: []string{filepath.Dir(setup)}})
 	t.Run("the setup runs on each", func(t *testing.T) {
 		for _, node := range []string{Login, "node1", "node2"} {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	"github.com/attune-hpc/attune/packaging/systemd"
 )
@@ -115,10 +116,7 @@ may use TCP
 // bounding is the bounding set of this process: in a container root lacks some.
 func bounding(t *testing.T) (set uint64) {
 	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := files.Read(t, "/proc/self/status")
 	_, line, _ := strings.Cut(string(status), "CapBnd:")
 	if _, err := fmt.Sscanf(line, "%x", &set); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/testing/cluster"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -102,7 +103,7 @@ func TestAccountOfAJob(t *testing.T) {
 			own := within(name)
 			script := fmt.Sprintf(accountedJob, mustAbs(t, "../../.."), accountedTasks)
 			out := allocated(t, user, script, own)
-			t.Logf("while they ran, Slurm said:\n%s", mustReadFile(t, filepath.Join(own, "running")))
+			t.Logf("while they ran, Slurm said:\n%s", string(files.Read(t, filepath.Join(own, "running"))))
 			checkSlurm(t, own, 1) // what accounts for the task is in it
 			checkAccount(t, own, out, user == "")
 		})
@@ -130,7 +131,7 @@ func checkAccount(t *testing.T, folder, query string, root bool) {
 		t.Fatalf("%v: %s", err, query)
 	}
 	var base account.Account
-	if err := json.Unmarshal([]byte(mustReadFile(t, filepath.Join(folder, "base"))), &base); err != nil || base.IO.Read == nil {
+	if err := json.Unmarshal([]byte(string(files.Read(t, filepath.Join(folder, "base")))), &base); err != nil || base.IO.Read == nil {
 		t.Fatalf("what the kernel reads to execute the program: %+v, %v", base.Missing, err)
 	}
 	truth := truthOf(t, folder)
@@ -156,7 +157,7 @@ func checkAccount(t *testing.T, folder, query string, root bool) {
 // tasks in a folder. It may have some seconds more for each of them.
 func checkSlurm(t *testing.T, folder string, more float64) {
 	t.Helper()
-	said := strings.Split(strings.TrimSpace(mustReadFile(t, filepath.Join(folder, "beside"))), "|")
+	said := strings.Split(strings.TrimSpace(string(files.Read(t, filepath.Join(folder, "beside")))), "|")
 	minutes, seconds, _ := strings.Cut(said[1], ":")
 	cpu, err := time.ParseDuration(minutes + "m" + seconds + "s")
 	truth := truthOf(t, folder)["cpu_seconds"]
@@ -172,7 +173,7 @@ func truthOf(t *testing.T, folder string) map[string]float64 {
 	truth := map[string]float64{}
 	for task := range accountedTasks {
 		var processes, read, written, micros float64
-		line := mustReadFile(t, fmt.Sprintf("%s/truth.%d", folder, task))
+		line := string(files.Read(t, fmt.Sprintf("%s/truth.%d", folder, task)))
 		if _, err := fmt.Sscan(strings.TrimSpace(line), &processes, &read, &written, &micros); err != nil {
 			t.Fatalf("%v: %q", err, line)
 		}
@@ -208,13 +209,4 @@ func checkSession(t *testing.T, shown string, truth map[string]float64) (exact b
 		}
 	}
 	return exact
-}
-
-func mustReadFile(t *testing.T, path string) string {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/confined"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/serviceuser"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -43,9 +44,7 @@ func startServices(t *testing.T) *services {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &services{t: t, dir: dir}
-	if err := os.WriteFile(s.path("policy.yaml"), []byte("service:\n  - mode: tune\n    users: [root]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, s.path("policy.yaml"), "service:\n  - mode: tune\n    users: [root]\n", 0o600)
 	s.startAnalyzer()
 	s.startNode()
 	storm := targets.Build(t, workloads+"malloc_storm.c")
@@ -166,10 +165,7 @@ func (s *services) tunlets() []string {
 // of.
 func (s *services) changes(what string) map[string]bool {
 	s.t.Helper()
-	log, err := os.ReadFile(s.path("log"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	log := files.Read(s.t, s.path("log"))
 	changes := map[string]bool{}
 	for line := range strings.Lines(string(log)) {
 		if !strings.Contains(line, what) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/testing/asuser"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -111,10 +112,7 @@ func observe(t *testing.T, prefix []string, command ...string) observed {
 		t.Fatalf("%q: %v\n%s\n%s", args, err, stderr.String(), text)
 	}
 	o := observed{stdout: stdout.String(), timeline: string(text)}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, file)
 	if err := json.Unmarshal(data, &o.report); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@
 package e2e
 
 import (
-	"os"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"strings"
 	"testing"
 )
@@ -13,10 +13,7 @@ import (
 // commandsOf returns what a page tells its reader to type: its blocks of sh.
 func commandsOf(t *testing.T, page string) string {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := files.Read(t, page)
 	var out strings.Builder
 	typed := false
 	for line := range strings.Lines(string(text)) {

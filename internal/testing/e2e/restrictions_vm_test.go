@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/cilium/ebpf/features"
 )
 
@@ -133,13 +134,8 @@ func (r restriction) diagnose(t *testing.T) {
 // mustSet writes a setting of the kernel for the length of a test.
 func mustSet(t *testing.T, file, value string) {
 	t.Helper()
-	before, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(value), 0); err != nil {
-		t.Fatal(err)
-	}
+	before := files.Read(t, file)
+	files.Write(t, file, value, 0)
 	t.Cleanup(func() { _ = os.WriteFile(file, before, 0) }) // lockdown stays
 }
 

@@ -7,7 +7,6 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -40,10 +40,7 @@ func run(t *testing.T, command ...string) string {
 // mustReadReport reads a report, which must be what its schema says.
 func mustReadReport(t *testing.T, file string) (r report.Report) {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := files.Read(t, file)
 	mustMatchSchema(t, data)
 	if err := json.Unmarshal(data, &r); err != nil {
 		t.Fatal(err)

@@ -6,13 +6,13 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/testing/cluster"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -39,9 +39,7 @@ echo 'TaskProlog=%[1]s/packaging/slurm/task-prolog.sh' >/etc/slurm/more.conf
 func mustSetUp(t *testing.T, folder, text string) string {
 	t.Helper()
 	setup := filepath.Join(folder, "setup")
-	if err := os.WriteFile(setup, fmt.Appendf(nil, text, mustAbs(t, "../../..")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, setup, fmt.Appendf(nil, text, mustAbs(t, "../../..")), 0o600)
 	return setup
 }
 

@@ -3,6 +3,7 @@
 package targets
 
 import (
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,9 +60,7 @@ func TestCompiledElsewhere(t *testing.T) {
 	}
 	t.Setenv("PATH", only+":"+os.Getenv("PATH"))
 	source := filepath.Join(only, "here.c")
-	if err := os.WriteFile(source, []byte(plain), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, source, plain, 0o600)
 	mustDo(BuildWith(t, "only-here", "here", source))
 	if said := <-asked; !strings.Contains(said, "only-here") {
 		t.Errorf("elsewhere: %q", said)

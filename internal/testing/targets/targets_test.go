@@ -4,13 +4,13 @@ package targets
 
 import (
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
 )
 
@@ -72,10 +72,7 @@ func TestBuildOnce(t *testing.T) {
 		t.Errorf("programs %s and %s", first, second)
 	}
 	read := func(path string) string {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := files.Read(t, path)
 		return string(content)
 	}
 	if read(first) != read(second) || read(first) == read(other) || read(first) == read(changed) {

@@ -5,7 +5,6 @@ package archived
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/archive"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestSentByAnother: what another command sends between a look at what waits and its
@@ -94,9 +94,7 @@ func TestPutAside(t *testing.T) {
 func TestWithoutStateDirectory(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "state")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, file, "", 0o600)
 	t.Setenv("XDG_STATE_HOME", file)
 	if err := with(t.Context(), filepath.Join(dir, File), func(*archive.Store) error { return nil }); err != nil {
 		t.Error(err)

@@ -3,6 +3,7 @@
 package knowledge
 
 import (
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,9 +13,7 @@ import (
 func TestKnowledgeIsOpenedLater(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "state")
 	t.Setenv("XDG_STATE_HOME", home)
-	if err := os.WriteFile(home, nil, 0o600); err != nil { // not a directory yet
-		t.Fatal(err)
-	}
+	files.Write(t, home, "", 0o600)
 	k := &Lazy{}
 	if _, err := k.Known(t.Context(), "00ff"); err == nil {
 		t.Fatal("it was opened without a directory")

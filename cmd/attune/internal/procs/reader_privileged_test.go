@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/asuser"
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -70,10 +71,7 @@ func copyOfSleep(t *testing.T, owner int, mode os.FileMode) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(sleep)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := files.Read(t, sleep)
 	path := filepath.Join(dir, "sleep")
 	err = errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, content, 0o755), os.Chown(path, owner, owner), os.Chmod(path, mode))
 	if err != nil {

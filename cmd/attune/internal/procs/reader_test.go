@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestReader: what is read of a process does not depend on who reads it, though only its user may
@@ -23,14 +24,9 @@ func TestReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(sleep)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := files.Read(t, sleep)
 	own := filepath.Join(t.TempDir(), "sleep")
-	if err := os.WriteFile(own, content, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, own, content, 0o700)
 	cmd := exec.Command(own, "100")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/spf13/viper"
 )
 
@@ -17,9 +18,7 @@ import (
 func TestSettingsOfAnother(t *testing.T) {
 	const another = 65534
 	file := filepath.Join(t.TempDir(), "attune.yaml")
-	if err := os.WriteFile(file, []byte("report: /etc/passwd\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, file, "report: /etc/passwd\n", 0o600)
 	if err := Merge(viper.New(), file); err != nil {
 		t.Errorf("one's own: %v", err)
 	}

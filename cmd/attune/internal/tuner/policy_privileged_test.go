@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestPolicyIsReadBesideTheProgram: a directory service that is slow does not hold up the start.
@@ -26,9 +27,7 @@ func TestPolicyIsReadBesideTheProgram(t *testing.T) {
 		filepath.Join(dir, "getent"): "#!/bin/sh\n[ $1 = group ] || exit 2\nread answer <" + question + "\necho far:*:77777:\n",
 		rules:                        "rules: [{deny: [set], users: ['@far']}]\n",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		files.Write(t, path, text, 0o700)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv(permission.PolicyVariable, rules)

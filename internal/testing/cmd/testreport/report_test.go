@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -57,9 +58,7 @@ func TestReport(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			folder := t.TempDir()
 			for name, text := range map[string]string{"steps": row.steps, "race.json": row.events, "allowed": row.allowed} {
-				if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				files.Write(t, filepath.Join(folder, name), text, 0o600)
 			}
 			status, said := output(t, folder, filepath.Join(folder, "allowed"))
 			if diff := cmp.Diff(row.status, status); diff != "" {
@@ -85,9 +84,6 @@ func output(t *testing.T, args ...string) (int, string) {
 	os.Stdout = file
 	status := run(args)
 	os.Stdout = stdout
-	said, err := os.ReadFile(file.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := files.Read(t, file.Name())
 	return status, string(said)
 }
