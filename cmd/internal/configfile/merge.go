@@ -45,15 +45,15 @@ func New(prefix string, flags *pflag.FlagSet, except ...string) (v *viper.Viper,
 // MergeService adds a service's file, which need not exist unless it is required, and those
 // of FILE.d in the order of their names. Nobody may have written them but root and this user.
 func MergeService(v *viper.Viper, file string, required bool, known []string) error {
-	if _, err := os.Stat(file); required && err != nil {
-		return fmt.Errorf("configuration: %w", err)
-	}
 	drops, err := filepath.Glob(filepath.Join(file+".d", "*.yaml"))
 	if err != nil {
 		return fmt.Errorf("configuration directory: %w", err)
 	}
 	slices.Sort(drops)
-	for _, one := range append([]string{file}, drops...) {
+	for i, one := range append([]string{file}, drops...) {
+		if _, err := os.Stat(one); err != nil && (required || i > 0) { // a link may lead nowhere
+			return fmt.Errorf("configuration: %w", err)
+		}
 		if err := Merge(v, one, openOurs, known); err != nil {
 			return err
 		}
@@ -87,7 +87,8 @@ func Merge(v *viper.Viper, file string, open func(string) (*os.File, error), kno
 	return MergeText(v, file, text, known)
 }
 
-// MergeText is Merge of the text of a file.
+// MergeText is Merge of the text of a file. A key without a value takes back the one of an
+// earlier file; one below which there are others, or that is below one, says nothing then.
 func MergeText(v *viper.Viper, file string, text []byte, known []string) error {
 	one := viper.New()
 	one.SetConfigType("yaml")
@@ -98,6 +99,7 @@ func MergeText(v *viper.Viper, file string, text []byte, known []string) error {
 	if err != nil {
 		return fmt.Errorf("configuration %s: %s", file, strings.ReplaceAll(err.Error(), "\n", " "))
 	}
+	settings := one.AllSettings() // without keys that have no value
 	for _, key := range one.AllKeys() {
 		top, _, below := strings.Cut(key, ".")
 		if below {
@@ -106,7 +108,9 @@ func MergeText(v *viper.Viper, file string, text []byte, known []string) error {
 		if !slices.Contains(known, top) {
 			return fmt.Errorf("configuration %s: unknown key %q", file, key)
 		}
+		if !slices.Contains(known, key+Below) && !below && one.Get(key) == nil {
+			settings[key] = nil // takes back an earlier value
+		}
 	}
-	v.SetConfigType("yaml")
-	return v.MergeConfig(bytes.NewReader(text)) // of one, keys without a value would be missing, which take back an earlier value
+	return v.MergeConfigMap(settings)
 }
