@@ -56,8 +56,9 @@ func (a *allocator) place(p *Parameter) {
 	fits := a.integers+integers <= integerRegisters && a.vectors+vectors <= vectorRegisters
 	if parts[0] == memory || !fits {
 		p.Class = InMemory
-		// Others than C may pass the address of a large value, in a register.
-		a.lost = p.Type.Size > 2*eightbyte && !slices.Contains(languagesOfC, a.language)
+		// Others than C may pass the address of a large value, in a register, and
+		// -mlong-double-128 has a long double in one.
+		a.lost = p.Type.Kind == LongDouble || p.Type.Size > 2*eightbyte && !slices.Contains(languagesOfC, a.language)
 		return
 	}
 	p.Class = InRegisters

@@ -38,7 +38,7 @@ func (c classes) passing(class *dwarf.Entry, depth int) passing {
 	switch {
 	case how == passByReference:
 		return byAddress
-	case depth == maxDepth || class.Val(dwarf.AttrSignature) != nil:
+	case depth == maxDepth || class.Val(dwarf.AttrSignature) != nil || class.Val(dwarf.AttrDeclaration) != nil || isElsewhere(class, dwarf.AttrName):
 		return untold
 	}
 	all := c.passingOfParts(class, depth)
@@ -88,7 +88,7 @@ func (c classes) passingOfPart(part *dwarf.Entry, depth int) passing {
 		e = c.referred(e, dwarf.TagTypedef, dwarf.TagConstType, dwarf.TagVolatileType)
 		switch {
 		case e == nil:
-			return plainly
+			return untold
 		case e.Val(attrVector) != nil:
 			return untold // in one register, if the processor has such
 		}
@@ -113,6 +113,8 @@ func (c classes) passingBy(function, class *dwarf.Entry) passing {
 	switch {
 	case isVirtual(function):
 		return byAddress
+	case isElsewhere(function, dwarf.AttrName):
+		return untold
 	case defaulted == inClass || function.Val(dwarf.AttrArtificial) != nil: // the members tell
 		return plainly
 	case strings.HasPrefix(name, "~"):
@@ -163,6 +165,14 @@ func marksDefaulted(producer string) bool {
 	major, _, _ := strings.Cut(words[2], ".")
 	version, err := strconv.Atoi(major)
 	return err == nil && version >= first
+}
+
+// isElsewhere says whether an entry has a text that cannot be read, as in the file that dwz
+// makes of what several files share.
+func isElsewhere(e *dwarf.Entry, attribute dwarf.Attr) bool {
+	value := e.Val(attribute)
+	_, readable := value.(string)
+	return value != nil && !readable
 }
 
 func isVirtual(e *dwarf.Entry) bool {

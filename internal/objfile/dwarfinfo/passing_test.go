@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
 	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -58,6 +59,19 @@ func TestClassesOfOtherCompilers(t *testing.T) {
 		p := mustFunction(t, f, info, "all").Parameters
 		if got := fmt.Sprint(registers(p[1]), registers(p[2])); got != want {
 			t.Errorf("%s: destroyed and defaulted are in %s, want %s", filepath.Base(path), got, want)
+		}
+	}
+}
+
+// TestDeclaredMembers: how an object is passed is not known where a member's class is not.
+func TestDeclaredMembers(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("registers are those of x86-64")
+	}
+	f, info := mustInfo(t, targets.BuildWith(t, "g++", "declared", "testdata/declared.cc", "-g", "-femit-struct-debug-baseonly"))
+	for _, p := range mustFunction(t, f, info, "declared").Parameters {
+		if p.Class != dwarfinfo.Unknown {
+			t.Errorf("%s, want it unknown", place(p))
 		}
 	}
 }
