@@ -119,9 +119,10 @@ func paramAction() tuneAction {
 		use:   "param [flags] PID... OBJECT:FUNCTION NUMBER=VALUE",
 		short: "Give a function another value for a parameter",
 		long: `Param gives a function another value for a parameter, whenever it is called, or
-when it is passed the value of --if-old. Parameters are numbered from 0: integers
-and addresses on their own, and floating-point numbers, which have a point, on
-their own.` + functionLong,
+when it is passed the value of --if-old. Parameters are numbered from 0, as the
+calling convention counts registers: integers and addresses on their own, and
+floating-point numbers, which have a point, on their own. A structure that is passed
+in registers takes up to two numbers, the address of a large result number 0.` + functionLong,
 		example: `  attune tune param 4711 solver:read_block 1=64K --if-old 4096
   attune tune param 4711 solver:relax 0=1.5`,
 		flags: func(cmd *cobra.Command) {

@@ -214,8 +214,8 @@ func TestFunctionRefusals(t *testing.T) {
 		{"other number of parameters", replacing(inTuned("plain"), inTuned("mixed")), "takes 1 parameters, mixed takes 5"},
 		{"itself", replacing(inTuned("plain"), inTuned("plain")), "is that function"},
 		{"no such function", replacing(inTuned("plan"), inTuned("twice")), "close to it: plain"},
-		{"no such parameter", parameter("plain", 1, access.Integer(1)), "no register has integer or address parameter 1 of plain; there are 0 ("},
-		{"parameter of another class", parameter("plain", 0, actuatetest.Decimal(1)), "no register has a floating-point parameter of plain"},
+		{"no such parameter", parameter("plain", 1, access.Integer(1)), "no register 1 has an integer or address that is a parameter of plain; there are 0 ("},
+		{"parameter of another class", parameter("plain", 0, actuatetest.Decimal(1)), "no register has a floating-point number that is a parameter of plain"},
 		{"no value", parameter("plain", 0, nil), "gets a value"},
 		{
 			"result at the entry", &attunev1.Action{Kind: &attunev1.Action_Insert{Insert: &attunev1.InsertCall{

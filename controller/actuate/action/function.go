@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -118,8 +119,8 @@ func planParameter(_ context.Context, r *actuate.Request) (*actuate.Plan, error)
 	if err := r.Allowed("param", []*attunev1.Value{c.GetValue()}, names...); err != nil {
 		return nil, err
 	}
-	if c.GetValue() == nil || c.GetParameter() > 5 {
-		return nil, fmt.Errorf("%w: %s: one of the first 6 parameters gets a value", access.ErrRefused, found.Symbol.Name)
+	if c.GetValue() == nil || c.GetParameter() >= settable {
+		return nil, fmt.Errorf("%w: %s: one of the first %d parameters gets a value", access.ErrRefused, found.Symbol.Name, settable)
 	}
 	_, real := c.GetValue().GetKind().(*attunev1.Value_Real)
 	width, err := widthOf(found, int(c.GetParameter()), real)
@@ -145,8 +146,11 @@ func planParameter(_ context.Context, r *actuate.Request) (*actuate.Plan, error)
 	return planEntry(r, found, action, say)
 }
 
-// widthOf is the size of the parameter, bytes, that is in a register, by its number among
-// those of its kind; 0 where nothing tells. Debug information knows what does not exist.
+// settable is how many registers of a kind, those of the first parameters, get a value.
+const settable = 6
+
+// widthOf is the size of the parameter, bytes, that is in a register, by the register's number
+// among those of its kind; 0 where nothing tells. Debug information knows what does not exist.
 func widthOf(found objfile.Resolved, number int, real bool) (int, error) {
 	f, known := signature(found)
 	if !known {
@@ -155,12 +159,17 @@ func widthOf(found objfile.Resolved, number int, real bool) (int, error) {
 	const addressBytes = 8
 	var there []string
 	for _, p := range f.Parameters {
+		if p.Class == dwarfinfo.Unknown { // nor is it known for those that follow
+			return 0, nil
+		}
 		registers := p.General
 		if real {
 			registers = p.Vector
 		}
 		for _, register := range registers {
-			there = append(there, fmt.Sprintf("%d (%s)", register, p.Name))
+			if register < settable {
+				there = append(there, fmt.Sprintf("%d (%s)", register, p.Name))
+			}
 		}
 		switch {
 		case !slices.Contains(registers, number):
@@ -172,14 +181,14 @@ func widthOf(found objfile.Resolved, number int, real bool) (int, error) {
 			return int(p.Type.Size), nil
 		}
 	}
-	kind := "integer or address"
+	kind := "an integer or address"
 	if real {
-		kind = "floating-point"
+		kind = "a floating-point number"
 	}
 	if len(there) == 0 {
-		return 0, fmt.Errorf("%w: no register has a %s parameter of %s", access.ErrRefused, kind, found.Symbol.Name)
+		return 0, fmt.Errorf("%w: no register has %s that is a parameter of %s", access.ErrRefused, kind, found.Symbol.Name)
 	}
-	return 0, fmt.Errorf("%w: no register has %s parameter %d of %s; there are %s", access.ErrRefused, kind, number, found.Symbol.Name, strings.Join(there, ", "))
+	return 0, fmt.Errorf("%w: no register %d has %s that is a parameter of %s; there are %s", access.ErrRefused, number, kind, found.Symbol.Name, strings.Join(there, ", "))
 }
 
 // compared is how many bytes of a parameter are compared. The upper half of a

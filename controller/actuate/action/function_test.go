@@ -34,8 +34,8 @@ int main(void) { puts("ready"); fflush(stdout); return getchar(); }
 		reason   string // why it is refused
 	}{
 		{"pair", 0, false, 0, ""}, {"pair", 1, false, 0, ""}, {"pair", 2, false, 4, ""}, {"pair", 0, true, 4, ""},
-		{"pair", 3, false, 0, "no register has integer or address parameter 3 of pair; there are 0 (p), 1 (p), 2 (n)"},
-		{"behind", 0, false, 2, ""}, {"behind", 0, true, 0, "no register has a floating-point parameter of behind"},
+		{"pair", 3, false, 0, "no register 3 has an integer or address that is a parameter of pair; there are 0 (p), 1 (p), 2 (n)"},
+		{"behind", 0, false, 2, ""}, {"behind", 0, true, 0, "no register has a floating-point number that is a parameter of behind"},
 		{"result", 0, false, 0, "there are 1 (n)"}, {"result", 1, false, 1, ""}, // 0 is where the result goes
 	} {
 		found, err := objfile.LookupIn(images, "widths", test.function, objfile.Function)

@@ -3,8 +3,10 @@
 package series_test
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/internal/testing/golden"
 	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -38,6 +41,20 @@ func TestCatalogue(t *testing.T) {
 			ids[s.ID] = s.Name
 		}
 	}
+}
+
+// What has a number keeps it for good: recordings and messages have nothing else.
+func TestNumbers(t *testing.T) {
+	var lines []string
+	for _, table := range append(series.Tables(), *series.Signals()) {
+		lines = append(lines, fmt.Sprintf("table %d %s", table.ID, table.Name))
+		for _, s := range table.Series {
+			if s.ID != 0 {
+				lines = append(lines, fmt.Sprintf("%d %s %s", s.ID, table.Name, s.Label()))
+			}
+		}
+	}
+	golden.File(t, "testdata/numbers", []byte(strings.Join(lines, "\n")+"\n"))
 }
 
 // What travels is what comes, a part of some rows only included, and what a newer

@@ -752,9 +752,10 @@ type ChangeParameter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Function whose parameter it is.
 	Function *Function `protobuf:"bytes,1,opt,name=function,proto3" json:"function,omitempty"`
-	// Position from 0: for an integer, address or truth value among the
-	// parameters that are no floating-point numbers, for a real number among
-	// those that are; at most 5.
+	// Register that it is in, from 0 to 5, as the calling convention counts them:
+	// for an integer, address or truth value among those of general use, for a
+	// real number among the vector registers. A structure passed by value takes
+	// up to two of either, the address of a large result the first one.
 	Parameter uint32 `protobuf:"varint,2,opt,name=parameter,proto3" json:"parameter,omitempty"`
 	// New value; a real number is a double.
 	Value *Value `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`

@@ -18,7 +18,7 @@ const (
 	RecordDuration = 1 << iota
 	// RecordSampled marks a record that stands for several hits.
 	RecordSampled
-	_
+	_ // was a record without a time of its own
 	// RecordContinuation marks what belongs to the record before it and is none.
 	RecordContinuation
 
