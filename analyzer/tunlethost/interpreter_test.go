@@ -16,7 +16,8 @@ import (
 
 // Words before the program in the line of env are not taken for it.
 func TestPresentInterpreter(t *testing.T) {
-	for _, line := range []string{"#!/usr/bin/env -S A=b sh\n", "#!/usr/bin/env -S -i sh\n", "#!/usr/bin/env -S -u A sh\n"} {
+	for _, words := range []string{"A=b sh", "-i sh", "-u A sh", "-iu A sh", "--unset A sh", `"A=b c" sh`} {
+		line := "#!/usr/bin/env -S " + words + "\n"
 		path := filepath.Join(t.TempDir(), "script")
 		files.Write(t, path, line, 0o755)
 		if err := missingInterpreter(path, path); err != nil {

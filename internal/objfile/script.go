@@ -5,6 +5,7 @@ package objfile
 import (
 	"bytes"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -38,15 +39,16 @@ func envProgram(interpreter, argument string) string {
 	if filepath.Base(interpreter) != "env" {
 		return ""
 	}
+	plain := []string{"-i", "-", "-v", "--ignore-environment", "--debug"}
 	words := []string{argument}
 	if rest, ok := strings.CutPrefix(argument, "-S"); ok {
 		words = strings.Fields(rest)
 	}
 	for _, word := range words {
-		if word == "-u" || word == "-C" { // what follows is a name or a directory
-			return ""
-		}
-		if !strings.HasPrefix(word, "-") && !strings.Contains(word, "=") {
+		switch {
+		case strings.ContainsAny(word, `"'\$`), strings.HasPrefix(word, "-") && !slices.Contains(plain, word):
+			return "" // it may be that a name, a directory, or the rest of a word follows
+		case !strings.HasPrefix(word, "-") && !strings.Contains(word, "="):
 			return word
 		}
 	}
