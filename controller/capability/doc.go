@@ -8,7 +8,7 @@
 // own or on nothing, and does not guess from version numbers. It leaves no
 // child, descriptor, mapping or setting behind.
 //
-// There are two sets. The fast one, for the start of every run, makes a few
+// There are two sets. The fast one, for the start of attuned, makes a few
 // cheap system calls and starts no process; the full one, for attune doctor,
 // attaches real probes and takes some tenths of a second.
 //

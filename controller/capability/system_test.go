@@ -52,6 +52,8 @@ func TestSystemProbes(t *testing.T) {
 			available("clock source tsc, constant_tsc, nonstop_tsc")},
 		{"clock hpet", clockSource, map[string]string{tsc: "hpet\n", "/proc/cpuinfo": "flags : constant_tsc nonstop_tsc\n"},
 			finding{state: Degraded, detail: "clock source hpet"}},
+		{"clock hpet that stops when idle", clockSource, map[string]string{tsc: "hpet\n", "/proc/cpuinfo": "flags : constant_tsc\n"},
+			finding{state: Degraded, detail: "clock source hpet"}},
 		{"clock uneven", clockSource, map[string]string{tsc: "tsc\n", "/proc/cpuinfo": "flags : fpu tsc\n"},
 			finding{state: Degraded, detail: "clock source tsc"}},
 		{"clock that stops when idle", clockSource, map[string]string{tsc: "tsc\n", "/proc/cpuinfo": "flags : constant_tsc\n"},

@@ -3,6 +3,7 @@
 package clock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -30,18 +31,22 @@ func CheckCounter() error {
 }
 
 // JudgeCounter judges the time-stamp counter by what [CounterSource] and /proc/cpuinfo say:
-// nil, [ErrUneven] or [ErrUntrusted].
+// nil, [ErrUneven], [ErrUntrusted] or both.
 func JudgeCounter(source, cpuinfo string) error {
+	missing := []string{"constant_tsc", "nonstop_tsc"}
 	flags := cpuFlags(cpuinfo)
-	for _, want := range []string{"constant_tsc", "nonstop_tsc"} {
-		if !slices.Contains(flags, want) {
-			return fmt.Errorf("%w: the processor lacks %s", ErrUneven, want)
-		}
+	missing = slices.DeleteFunc(missing, func(want string) bool { return slices.Contains(flags, want) })
+	var uneven, untrusted error
+	if len(missing) > 0 {
+		uneven = fmt.Errorf("%w: the processor lacks %s", ErrUneven, strings.Join(missing, " and "))
 	}
 	if source = strings.TrimSpace(source); source != "tsc" {
-		return fmt.Errorf("%w: its clock source is %q", ErrUntrusted, source)
+		untrusted = fmt.Errorf("%w: its clock source is %q", ErrUntrusted, source)
 	}
-	return nil
+	if uneven != nil && untrusted != nil {
+		return fmt.Errorf("%w; %w", uneven, untrusted)
+	}
+	return cmp.Or(uneven, untrusted)
 }
 
 // cpuFlags returns the features of the first processor.

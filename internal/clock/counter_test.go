@@ -21,6 +21,8 @@ func TestJudgeCounter(t *testing.T) {
 		{"stops when idle", "tsc\n", "flags : constant_tsc\n", clock.ErrUneven},
 		{"no source", "", good, clock.ErrUntrusted},
 		{"unreadable", "", "", clock.ErrUneven},
+		{"both", "hpet\n", "flags : constant_tsc\n", clock.ErrUneven},
+		{"both", "hpet\n", "flags : constant_tsc\n", clock.ErrUntrusted},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
