@@ -54,7 +54,7 @@ func (a *applier) tryApply(p *proposal) {
 		a.apply(p)
 	case a.now < p.readyAt+o.BaselineWait(), (n == 0 || a.judge.own.unpaced()) && a.now < p.readyAt+a.judge.own.silence(o.Apart):
 	case n == 0:
-		a.ends.conclude(p, StateRefused, a.judge.own.noBaseline(p))
+		a.ends.conclude(p, StateRefused, a.judge.own.noBaseline(p, a.now))
 	default:
 		a.apply(p)
 	}

@@ -62,10 +62,10 @@ func (own *ownObjective) silence(apart bool) time.Duration {
 func (own *ownObjective) unpaced() bool { return own != nil && own.history.UsualLength() == 0 }
 
 // noBaseline says why p is not tried. Nil: by its tunlet's objective.
-func (own *ownObjective) noBaseline(p *proposal) string {
+func (own *ownObjective) noBaseline(p *proposal, now time.Duration) string {
 	if own == nil {
 		scope := p.spec.GetScope()
-		return fmt.Sprintf("no baseline: the objective has no sample in scope %q from before the change%s", scope, p.tunlet.scopes.LeftOut(scope))
+		return fmt.Sprintf("no baseline: the objective has no sample in scope %q from before the change%s", scope, p.tunlet.scopes.LeftOut(scope, now))
 	}
 	if own.history.Empty() {
 		return fmt.Sprintf("your objective %q has had no value for %v: what cannot be judged is not tried", own.GetName(), silentFor)

@@ -202,8 +202,11 @@ func (s *Scopes) Of(name string) *History {
 func (s *Scopes) Add(name string, now, at time.Duration, value float64) {
 	e := s.byName[name]
 	if e == nil {
-		if len(s.byName) >= maxScopes && !s.dropIdle(now) {
+		if s.full(now) {
 			return
+		}
+		if len(s.byName) == maxScopes { // the oldest one is idle
+			delete(s.byName, s.recent.Remove(s.recent.Back()).(*scope).name)
 		}
 		if s.byName == nil {
 			s.byName = map[string]*list.Element{}
@@ -216,20 +219,16 @@ func (s *Scopes) Add(name string, now, at time.Duration, value float64) {
 	e.Value.(*scope).Add(at, value)
 }
 
-// dropIdle drops the least recently sampled scope, and reports whether it was idle.
-func (s *Scopes) dropIdle(now time.Duration) bool {
-	oldest := s.recent.Back()
-	if now < oldest.Value.(*scope).sampled+idleScope {
-		return false
-	}
-	delete(s.byName, s.recent.Remove(oldest).(*scope).name)
-	return true
+// full reports whether there is no room for another scope: not even the least recently sampled
+// one is idle.
+func (s *Scopes) full(now time.Duration) bool {
+	return len(s.byName) == maxScopes && now < s.recent.Back().Value.(*scope).sampled+idleScope
 }
 
-// LeftOut says why a scope may have no samples though its tunlet reports them; empty: there was
+// LeftOut says why a scope may have no samples though its tunlet reports them; empty: there is
 // room for it.
-func (s *Scopes) LeftOut(name string) string {
-	if s.byName[name] != nil || len(s.byName) < maxScopes {
+func (s *Scopes) LeftOut(name string, now time.Duration) string {
+	if s.byName[name] != nil || !s.full(now) {
 		return ""
 	}
 	return fmt.Sprintf("; of one tunlet, %d scopes at one time are measured at most", maxScopes)

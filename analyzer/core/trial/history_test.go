@@ -71,8 +71,10 @@ func TestScopesInTurn(t *testing.T) {
 		}
 	}
 	beyond := maxScopes + 1
-	if count(beyond) > 0 || s.LeftOut(name(beyond)) == "" || s.LeftOut(name(0)) != "" {
-		t.Errorf("a scope beyond the bound has %d samples, and is told %q; one within %q", count(beyond), s.LeftOut(name(beyond)), s.LeftOut(name(0)))
+	const end = (rounds - 1) * time.Second
+	if count(beyond) > 0 || s.LeftOut(name(beyond), end) == "" || s.LeftOut(name(0), end) != "" || s.LeftOut(name(beyond), end+idleScope) != "" {
+		t.Errorf("a scope beyond the bound has %d samples, and is told %q, later %q; one within %q",
+			count(beyond), s.LeftOut(name(beyond), end), s.LeftOut(name(beyond), end+idleScope), s.LeftOut(name(0), end))
 	}
 	if len(s.byName) != maxScopes || s.recent.Len() != maxScopes {
 		t.Errorf("%d scopes are kept, %d in order, want %d", len(s.byName), s.recent.Len(), maxScopes)
