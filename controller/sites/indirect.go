@@ -82,10 +82,13 @@ func (s *Sites) ChosenAlone(image objfile.Image, resolver objfile.Symbol) (Funct
 // some hundred.
 const maxResolvers = 4096
 
-// resolversOf lists the indirect functions of an object.
+// resolversOf lists the indirect functions of an object, each once, whatever it is called in
+// how many tables; also those that only its debug symbols tell of, where these are there.
 func resolversOf(o *object.Object) (resolvers []objfile.Symbol, err error) {
+	seen := make(map[uint64]bool)
 	err = o.EachFunction(func(s objfile.Symbol) error {
-		if s.IFunc() {
+		if s.IFunc() && !seen[s.Value] {
+			seen[s.Value] = true
 			resolvers = append(resolvers, s)
 		}
 		if len(resolvers) > maxResolvers {
