@@ -3,10 +3,11 @@
 package main
 
 import (
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestRecordAndReplay records a program and drives a tunlet with that, as their
@@ -78,6 +79,9 @@ func TestBadReplay(t *testing.T) {
 				t.Errorf("%+v, want code %d and %q", got, tt.code, tt.says)
 			}
 		})
+	}
+	if got := shell(t, "$ATTUNE_BINARY report "+earlier, ""); got.code != 1 || !strings.Contains(got.stderr, earlier) || !strings.Contains(got.stderr, "use the attune that made it") {
+		t.Errorf("report of an earlier format: %+v", got)
 	}
 }
 

@@ -4,6 +4,7 @@ package report
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,11 @@ func showRecorded(p *cli.Env, path string, asJSON bool, page string) error {
 	defer file.Close()
 	r, err := recording.NewReader(file)
 	if err != nil {
-		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "attune run --record FILE makes a recording"}
+		remedy := "attune run --record FILE makes a recording"
+		if errors.Is(err, recording.ErrVersion) {
+			remedy = "use the attune that made it, or record again"
+		}
+		return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("%s: %w", path, err), Remedy: remedy}
 	}
 	defer r.Close()
 	account, broken := fold.Recording(r)
