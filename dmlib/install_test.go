@@ -5,11 +5,12 @@ package dmlib
 import (
 	"bytes"
 	"errors"
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 var sample = []byte("\x7fELF, as far as Install can tell")

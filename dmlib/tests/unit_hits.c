@@ -94,7 +94,7 @@ static void expect_same_records(const struct dm_mapping *m, uint64_t begin) {
         const struct attune_record *r = &m->rings[begin + i], *first = &m->rings[begin + i - i % 3];
         EXPECT_EQUAL(r->point, PATCHED + i % 3);
         EXPECT(r->value == first->value && r->extra == first->extra);
-        EXPECT(r->flags == first->flags || i < 3); /* a ring's first record is a timed one */
+        EXPECT_EQUAL(r->flags, first->flags);
         EXPECT(r->thread == 0 && r->time >= first->time && first->time != 0);
     }
 }

@@ -71,8 +71,7 @@ type promise struct {
 }
 
 // promises are what was promised: a hook that nobody asked for costs next to nothing, and one
-// of mutexes nothing; records of every event, with the clock read once per pair or for each,
-// are promised for mutexes.
+// of mutexes nothing; records of every event, each with its time, are promised for mutexes.
 func promises() []promise {
 	return []promise{
 		{"lock+unlock", "idle", 1.03, false}, // what noise may make of nothing

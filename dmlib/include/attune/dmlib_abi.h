@@ -59,6 +59,7 @@
                                         * and exits: a stub sees no return    */
 #define ATTUNE_CTL_MAILBOX (1u << 3)   /* a command waits for a safe point    */
 #define ATTUNE_CTL_REGISTER (1u << 4)  /* private to DMLib: not yet registered */
+/* 1u << 5 was a record without a time of its own, and is taken until the next version */
 #define ATTUNE_CTL_PROGRAM (1u << 7)   /* captures values: `program` says which */
 
 #define ATTUNE_CTL_SHARED (1u << 8)    /* hooks: sharers take the hits as well;
@@ -143,6 +144,7 @@ struct attune_record {
 
 #define ATTUNE_RECORD_DURATION (1u << 0)
 #define ATTUNE_RECORD_SAMPLED (1u << 1)
+/* 1u << 2 is taken until the next version, see the control word */
 
 /* ---- programs and tables ---------------------------------------------- */
 
