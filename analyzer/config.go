@@ -80,7 +80,7 @@ type Config struct {
 	// Record takes a recording of the session (tunlets/sdk/recording); nil:
 	// nobody.
 	Record io.Writer
-	// Audit takes those of these lines that say what was decided; nil: nobody.
+	// Audit takes those of Timeline's lines that say what was decided; nil: nobody.
 	Audit io.Writer
 	// Log takes what has no better place; nil: nothing is logged.
 	Log *slog.Logger

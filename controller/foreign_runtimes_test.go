@@ -5,10 +5,11 @@
 package controller
 
 import (
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // runtimes are programs that make their code while they run, switch stacks, take time by

@@ -71,7 +71,7 @@ func TestWriteText(t *testing.T) {
 			}
 		})
 	}
-	if n := bytes.Count([]byte(string(files.Read(t, "testdata/silent.txt"))), []byte("\n")); n != 2 {
+	if n := bytes.Count(files.Read(t, "testdata/silent.txt"), []byte("\n")); n != 2 {
 		t.Errorf("a silent program gets %d lines, want 2", n)
 	}
 }
@@ -149,11 +149,11 @@ func TestWriteJSON(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := validate(t, []byte(string(files.Read(t, tt.path)))); err != nil {
+			if err := validate(t, files.Read(t, tt.path)); err != nil {
 				t.Error(err)
 			}
 			var back Report
-			if err := json.Unmarshal([]byte(string(files.Read(t, tt.path))), &back); err != nil {
+			if err := json.Unmarshal(files.Read(t, tt.path), &back); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(example(), &back, cmp.Comparer(func(a, b Value) bool { return a.String() == b.String() })); diff != "" {

@@ -3,10 +3,11 @@
 package tunlethost
 
 import (
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // A directory that cannot be read is not passed over without a word: the tunlet that

@@ -3,10 +3,11 @@
 package main
 
 import (
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestAccountIntoArchive: accounts of commands at once are all kept, and one that cannot be

@@ -25,6 +25,7 @@ func TestAnnouncedShortBeforeTheEnd(t *testing.T) {
 }
 
 func TestAnnouncementGrowsOld(t *testing.T) {
+	newRestart().stop() // the first in a process starts a goroutine that waits for signals, of no bubble
 	for _, tt := range []struct {
 		ago  time.Duration
 		want bool

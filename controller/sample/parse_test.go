@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func mustRead(t testing.TB, name string) []byte {

@@ -302,8 +302,7 @@ func TestSlowDisk(t *testing.T) {
 func TestRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := mustOpen(t, Options{Path: path})
-	const most = 20
-	l.calls.connections = quota.NewRate[user](most, time.Hour)
+	l.calls.connections = quota.NewRate[user](connectionsAtOnce, time.Hour) // none is added meanwhile
 	peer := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4711}
 	for range 1000 {
 		l.Refused(peer, errors.New("who are you"))
@@ -319,7 +318,7 @@ func TestRefused(t *testing.T) {
 			more += int(e.Count)
 		}
 	}
-	if lines != most+1 || more != 1001-most {
+	if lines != connectionsAtOnce+1 || more != 1001-connectionsAtOnce {
 		t.Errorf("%d lines, %d more", lines, more)
 	}
 }

@@ -3,11 +3,12 @@
 package instance
 
 import (
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func TestDirectory(t *testing.T) {

@@ -4,10 +4,11 @@ package launch
 
 import (
 	"errors"
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // What the kernel does not execute goes to the shell, as with execvp(3), unless

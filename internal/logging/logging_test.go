@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func TestCollectorKeepsWarningsOnce(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func TestDescriptorIsSharedNotReopened(t *testing.T) {

@@ -11,8 +11,9 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestPlaceThatIsMounted: a file that is a mount of its own, as a container may have it, cannot be replaced, and gets

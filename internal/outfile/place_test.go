@@ -10,8 +10,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 const before, document = "what was there before, which is longer", "the document"

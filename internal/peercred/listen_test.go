@@ -3,11 +3,12 @@
 package peercred
 
 import (
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // A socket that was left is replaced, anything else is not.

@@ -3,11 +3,12 @@
 package pki
 
 import (
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestReplacedKeyKeepsItsReaders: the Analyzer's group reads the next key as well, and

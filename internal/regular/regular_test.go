@@ -11,8 +11,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func mustWrite(t *testing.T, path, text string) (inode uint64) {

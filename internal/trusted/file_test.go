@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func TestFile(t *testing.T) {

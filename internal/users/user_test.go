@@ -4,11 +4,12 @@ package users
 
 import (
 	"errors"
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // directory answers as getent(1) does where a directory service knows one user.

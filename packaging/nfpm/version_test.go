@@ -3,13 +3,14 @@
 package nfpm
 
 import (
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestVersionsSort: what is built later has the later version, for dpkg.

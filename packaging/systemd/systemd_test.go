@@ -3,7 +3,6 @@
 package systemd
 
 import (
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestExposure holds the units to what they may expose at most, as systemd counts

@@ -4,11 +4,12 @@ package main
 
 import (
 	"encoding/binary"
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func TestReadLives(t *testing.T) {

@@ -3,10 +3,11 @@
 package analyzer
 
 import (
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func TestAnalyzerID(t *testing.T) {

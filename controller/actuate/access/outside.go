@@ -84,7 +84,7 @@ func (j *Journaled) Hold() (*proc.Handle, error) { return j.image.Hold(j.identit
 func (j *Journaled) Close() { _ = j.image.Close() } // nothing was written by way of it that is not there
 
 // Sites implements [Process]: memory is mapped by a stopped thread. The caller holds the
-// process' lock.
+// process' lock, or is the only one who has it.
 func (j *Journaled) Sites() *sites.Sites {
 	if j.sites == nil {
 		j.sites = sites.NewSites(Outside{Process: j}, new(sites.Functions))

@@ -31,7 +31,7 @@ __attribute__((constructor)) static void begin(void) {
 }
 `
 
-// mustLoad compiles the helper and a library, and starts a process of ours, with an addition
+// mustStart compiles the helper and a library, and starts a process of ours, with an addition
 // to the environment, that has loaded the library.
 func mustStart(t *testing.T, name, text string, env ...string) (p *Prober, pid int, image objfile.Image) {
 	t.Helper()

@@ -6,13 +6,14 @@ package system
 
 import (
 	"fmt"
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // cgroupRoot is where a controller lies on this node, and in which version.

@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // mustExpect attaches a point to a function of the program, and expects so many

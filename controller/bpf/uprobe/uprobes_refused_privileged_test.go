@@ -6,11 +6,12 @@ package uprobe
 
 import (
 	"errors"
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 func TestRefusedInstruction(t *testing.T) {

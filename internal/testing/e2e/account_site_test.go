@@ -131,7 +131,7 @@ func checkAccount(t *testing.T, folder, query string, root bool) {
 		t.Fatalf("%v: %s", err, query)
 	}
 	var base account.Account
-	if err := json.Unmarshal([]byte(string(files.Read(t, filepath.Join(folder, "base")))), &base); err != nil || base.IO.Read == nil {
+	if err := json.Unmarshal(files.Read(t, filepath.Join(folder, "base")), &base); err != nil || base.IO.Read == nil {
 		t.Fatalf("what the kernel reads to execute the program: %+v, %v", base.Missing, err)
 	}
 	truth := truthOf(t, folder)

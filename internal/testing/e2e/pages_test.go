@@ -5,9 +5,10 @@
 package e2e
 
 import (
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // commandsOf returns what a page tells its reader to type: its blocks of sh.

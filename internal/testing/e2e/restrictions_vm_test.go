@@ -11,8 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/cilium/ebpf/features"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // user is how setpriv makes one. Nobody has the named capabilities only.

@@ -10,19 +10,19 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // Mount mounts a disk at a directory until the test ends, with options of tmpfs such as
-// "size=16m". Files that are open there at the end do no harm.
+// "size=16m". Nobody may have a file open there for long then.
 func Mount(tb testing.TB, dir, options string) {
 	tb.Helper()
 	if err := unix.Mount("attune", dir, "tmpfs", 0, options); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			tb.Error(err)
-		}
+		patience.Until(tb, "the end of all use of "+dir, func() bool { return unix.Unmount(dir, 0) == nil })
 	})
 }
 

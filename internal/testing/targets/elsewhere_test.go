@@ -3,13 +3,14 @@
 package targets
 
 import (
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestCompiledElsewhere: who compiles is asked for what only this test sees; what it cannot

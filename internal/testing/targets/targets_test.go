@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 const echo = `

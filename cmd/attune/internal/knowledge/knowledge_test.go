@@ -3,10 +3,11 @@
 package knowledge
 
 import (
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // What cannot be opened at one time may well be later in the same run.

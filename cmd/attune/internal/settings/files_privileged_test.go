@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/spf13/viper"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 // TestSettingsOfAnother: HOME is another user's, whose settings have root write a report over any file.

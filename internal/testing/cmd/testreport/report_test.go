@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
 const (
