@@ -5,6 +5,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -18,8 +19,11 @@ type fields struct{ err error }
 // list reads a list of texts; nil: the field is not there.
 func (f *fields) list(key string, n yaml.Node) (texts []string) {
 	f.read(key, n, &texts)
-	if !n.IsZero() && len(texts) == 0 {
+	switch {
+	case !n.IsZero() && len(texts) == 0:
 		f.fail(key, errors.New("an empty list fits nothing: leave it out, or name some"))
+	case slices.Contains(texts, ""):
+		f.fail(key, errors.New("an empty text fits nothing: leave it out"))
 	}
 	return texts
 }

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ const MaxBytes = 1 << 20
 
 // document is the file.
 type document struct {
-	Default string         `yaml:"default"`
+	Default yaml.Node      `yaml:"default"`
 	Rules   []ruleEntry    `yaml:"rules"`
 	Service []serviceEntry `yaml:"service"`
 }
@@ -98,12 +99,9 @@ func parse(path string, data []byte, in directory) (*Policy, error) {
 		return nil, inOneLine(err)
 	}
 	p := &Policy{path: path, data: data, users: in.known}
-	switch d.Default {
-	case "", "allow":
-	case "deny":
-		p.deny = true
-	default:
-		return nil, fmt.Errorf("default: %q is neither allow nor deny", d.Default)
+	var err error
+	if p.deny, err = denies(d.Default); err != nil {
+		return nil, err
 	}
 	for i, entry := range d.Rules {
 		r, err := entry.compile(i+1, in)
@@ -120,6 +118,18 @@ func parse(path string, data []byte, in directory) (*Policy, error) {
 		p.service = append(p.service, r)
 	}
 	return p, nil
+}
+
+// denies reads what becomes of an action that no rule fits. It is allowed where nothing is said
+// of it, but not where there is nothing behind the key, as a template may leave it.
+func denies(n yaml.Node) (bool, error) {
+	var from fields
+	var text string
+	from.read("default", n, &text)
+	if n.IsZero() || text == "allow" || text == "deny" {
+		return text == "deny", from.err
+	}
+	return false, cmp.Or(from.err, fmt.Errorf("default: %q is neither allow nor deny", text))
 }
 
 // compile checks one rule.
