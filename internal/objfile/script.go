@@ -45,10 +45,13 @@ func envProgram(interpreter, argument string) string {
 		words = strings.Fields(rest)
 	}
 	for _, word := range words {
-		switch {
-		case strings.ContainsAny(word, `"'\$`), strings.HasPrefix(word, "-") && !slices.Contains(plain, word):
+		switch option := strings.HasPrefix(word, "-"); {
+		case strings.ContainsAny(word, `"'\`), option && !strings.HasPrefix(word, "--unset=") && !slices.Contains(plain, word):
 			return "" // it may be that a name, a directory, or the rest of a word follows
-		case !strings.HasPrefix(word, "-") && !strings.Contains(word, "="):
+		case option || strings.Contains(word, "="):
+		case strings.Contains(word, "$"):
+			return ""
+		default:
 			return word
 		}
 	}
