@@ -51,7 +51,7 @@ func MergeService(v *viper.Viper, file string, required bool, known []string) er
 	}
 	slices.Sort(drops)
 	for i, one := range append([]string{file}, drops...) {
-		if _, err := os.Stat(one); err != nil && (required || i > 0) { // a link may lead nowhere
+		if _, err := os.Stat(one); err != nil && required && i == 0 {
 			return fmt.Errorf("configuration: %w", err)
 		}
 		if err := Merge(v, one, openOurs, known); err != nil {
@@ -74,7 +74,7 @@ func openOurs(path string) (*os.File, error) {
 func Merge(v *viper.Viper, file string, open func(string) (*os.File, error), known []string) error {
 	f, err := open(file)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && !isLink(file):
 		return nil
 	case err != nil:
 		return fmt.Errorf("configuration: %w", err)
@@ -85,6 +85,12 @@ func Merge(v *viper.Viper, file string, open func(string) (*os.File, error), kno
 		return fmt.Errorf("configuration: %w", err)
 	}
 	return MergeText(v, file, text, known)
+}
+
+// isLink reports whether there is a link: one that leads nowhere is a mistake.
+func isLink(file string) bool {
+	_, err := os.Readlink(file)
+	return err == nil
 }
 
 // MergeText is Merge of the text of a file. A key without a value takes back the one of an
