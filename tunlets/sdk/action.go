@@ -76,8 +76,10 @@ func RemoveCallFrom(caller, function Function, returns Value) Action {
 	return a
 }
 
-// ChangeParameter gives a function another value for a parameter, numbered from
-// 0 among the integers and addresses, or for a Real among those.
+// ChangeParameter gives a function another value for a parameter, numbered from 0 as the
+// calling convention counts registers: integers and addresses on their own, and Reals on
+// their own. A structure passed by value takes up to two numbers, the address of a large
+// result number 0.
 func ChangeParameter(function Function, parameter uint32, value Value) Action {
 	return Action{&attunev1.Action{Kind: &attunev1.Action_Parameter{
 		Parameter: &attunev1.ChangeParameter{Function: function.proto(), Parameter: parameter, Value: value.pb},

@@ -216,7 +216,7 @@ func TestFunctionRefusals(t *testing.T) {
 		{"no such function", replacing(inTuned("plan"), inTuned("twice")), "close to it: plain"},
 		{"no such parameter", parameter("plain", 1, access.Integer(1)), "no register 1 has an integer or address that is a parameter of plain; there are 0 ("},
 		{"parameter of another class", parameter("plain", 0, actuatetest.Decimal(1)), "no register has a floating-point number that is a parameter of plain"},
-		{"no value", parameter("plain", 0, nil), "gets a value"},
+		{"no value", parameter("plain", 0, nil), "can get a value"},
 		{
 			"result at the entry", &attunev1.Action{Kind: &attunev1.Action_Insert{Insert: &attunev1.InsertCall{
 				Function: inTuned("plain"), Call: inTuned("notice"), Arguments: []*attunev1.Argument{{Kind: &attunev1.Argument_Result{Result: true}}},

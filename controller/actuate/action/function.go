@@ -101,7 +101,7 @@ func paramKind() actuate.Kind {
 			What:    "change parameter",
 			Command: "attune tune param",
 			Ways:    []access.Way{access.WayEntry},
-			Remark:  "One of the first six integers and addresses, or of the doubles and floats. The old value that may be required is compared in the size of the parameter where debug information has it, else in 8 bytes. Refused where the function loops back to its first instruction.",
+			Remark:  "In one of the first six registers of its kind, as the calling convention counts them: integers and addresses, or doubles and floats. The old value that may be required is compared in the size of the parameter where debug information has it, else in 8 bytes. Refused where the function loops back to its first instruction.",
 			Undo:    "the function's first byte (or bytes)",
 		},
 		Plan: planParameter,
@@ -120,7 +120,7 @@ func planParameter(_ context.Context, r *actuate.Request) (*actuate.Plan, error)
 		return nil, err
 	}
 	if c.GetValue() == nil || c.GetParameter() >= settable {
-		return nil, fmt.Errorf("%w: %s: one of the first %d parameters gets a value", access.ErrRefused, found.Symbol.Name, settable)
+		return nil, fmt.Errorf("%w: %s: registers 0 to %d can get a value", access.ErrRefused, found.Symbol.Name, settable-1)
 	}
 	_, real := c.GetValue().GetKind().(*attunev1.Value_Real)
 	width, err := widthOf(found, int(c.GetParameter()), real)
