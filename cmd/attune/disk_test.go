@@ -25,6 +25,7 @@ func TestFullDisk(t *testing.T) {
 	s.end(syscall.SIGTERM)
 	state := filepath.Join(s.dir, "state")
 	smalldisk.Mount(t, state, "size=32m,mode=700")
+	t.Cleanup(func() { s.end(syscall.SIGKILL) }) // before the disk goes
 	s.start()
 	makeRoom := smalldisk.Fill(t, state)
 	patience.Until(t, "503 of a full disk", func() bool { return s.get("/readyz") == http.StatusServiceUnavailable })

@@ -22,6 +22,7 @@ func Mount(tb testing.TB, dir, options string) {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
+		defer func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }() // where somebody uses it for good
 		patience.Until(tb, "the end of all use of "+dir, func() bool { return unix.Unmount(dir, 0) == nil })
 	})
 }
