@@ -202,7 +202,7 @@ BENCHES := account limits startup dmlib probe peers redis quiet drain announce a
 BENCHES_APART := estimate closed-loop hostile verdicts
 
 .PHONY: bench $(BENCHES:%=bench-%) $(BENCHES_APART:%=bench-%)
-bench: $(BENCHES:%=bench-%) ## The benchmarks below, but hostile, estimate and verdicts
+bench: $(BENCHES:%=bench-%) ## The benchmarks below, but closed-loop, estimate, hostile and verdicts
 
 $(BENCHES:%=bench-%) $(BENCHES_APART:%=bench-%): bench-%:
 	@bench/$* $(ARGS)

@@ -17,7 +17,7 @@ import (
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
-// tunee is a program of functions and variables to change.
+// insideTest is a program of functions and variables to change.
 type insideTest struct {
 	*tuneTest
 	library string

@@ -16,8 +16,8 @@ type Restored struct {
 	Knob   string
 	PID    int
 	// Err is nil when the original values are back or the process is gone.
-	// [ErrChangedByOthers] and [ErrCallNotUndoable] are the last word on a
-	// change; after any other error the next Restore tries again.
+	// An [access.Final] is the last word on a change; after any other error the
+	// next Restore tries again.
 	Err error
 }
 

@@ -17,13 +17,13 @@
 //	node                              joins the others; Run
 //	local                             what is answered at the local socket
 //	handover, found                   how processes come in
-//	record, switch, trouble           what the node tells of itself, and what it watches
+//	record, switch, trouble, figures  what the node tells of itself, and what it watches
 //	serve, maker, journals            one session from its controller's start to its end
 //	waiting                           who waits to be followed
 //	list                              which sessions there are, and who has which process
 //	registrations                     what is registered, and telling Analyzers of it
 //	audit                             who asks for what
-//	session, task, grant              a session, what is handed over, what is allowed
+//	session, task, grant, refusal     a session, what is handed over, what is allowed or refused
 //	workers, notes, owner, config     goroutines, troubles, who has which registration
 //
 // # Goroutines

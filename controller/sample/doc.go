@@ -34,10 +34,10 @@
 // samples only is not counted, nor is what a thread did after its last sample.
 //
 // Per thread, schedstat and stat are read in each round, but of
-// [Options.ThreadsPerRound] threads at most, in turn: beyond that number run
+// threadsPerRound (64) threads at most, in turn: beyond that number run
 // time and wait are as old as a turn is long, though their rise per round is
 // right in the mean. status, which alone tells of switches and allowed CPUs, is
-// read of new threads and of [Options.StatusPerRound] more. The CPUs allowed
+// read of new threads and of statusPerRound (4) more. The CPUs allowed
 // are those of all threads together, since threads may be pinned apart.
 //
 // With details of threads all three files are read of the threads

@@ -19,11 +19,12 @@
 //
 // A file uses those below it, and those in its line:
 //
-//	resolve, elsewhere                 a name in a process: where, or what comes close
+//	resolve, elsewhere, throws         a name in a process: where, or what comes close; who catches
 //	images, image, knownas             objects as a process has mapped them
-//	calls, slot, unwind                what a file has beside symbols
+//	calls, slot, relocation, unwind    what a file has beside symbols
 //	functions, lookup, separate        names in a file, and in its debug file
-//	cache, digest, inspect, script     files kept open; programs before they are run
+//	cache, digest, inspect, script, privileged, kind, reason
+//	                                   files kept open; programs before they are run
 //	file, answers, checksums, outline, frames, address, debugdirs
 //	                                   an open file and what it remembers
 //	search, found                      what fits a query

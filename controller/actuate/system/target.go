@@ -17,7 +17,7 @@ const Everywhere = -1
 // Target is a process that is held by a pidfd while it is changed.
 type Target struct {
 	process *procid.Process
-	// InJob says which processes may share a cgroup that is changed.
+	// inJob says which processes may share a cgroup that is changed.
 	inJob func(pid int) bool
 }
 

@@ -49,7 +49,7 @@ struct attune_hello {
 
 struct attune_welcome {
     uint64_t magic;
-    uint32_t version; /* the memory's; DMLibs of before look here, ours there */
+    uint32_t version; /* of the memory, where DMLib reads it; earlier ones read it here */
     uint32_t status;
     uint64_t total_size;
     uint64_t reserved;

@@ -63,7 +63,7 @@ func mpiLibraries() []mpiLibrary {
 	}
 }
 
-// startMPI starts the job; its ranks wait for a signal before they begin.
+// start starts the job; its ranks wait for a signal before they begin.
 func (m mpiLibrary) start(t *testing.T) *mpiJob {
 	t.Helper()
 	program := targets.BuildWith(t, m.compiler, "ranks", "../../../controller/testdata/ranks.c")
