@@ -18,8 +18,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// server serves the channels of one session, once serve is called: those of a site's sessions
-// somebody else serves.
+// server serves the channels of one session from serve on. Nobody calls serve for a site's
+// session: the service serves those.
 type server struct {
 	session *session.Session
 	probes  *probes.Probes

@@ -82,7 +82,7 @@ func TestControlVariables(t *testing.T) {
 			b := start(t)
 			defer b.stop(t)
 			job := m.start(t, b, program)
-			defer job.EndWell(t) // not if the ranks did not agree at some call
+			defer job.EndWell(t) // the ranks fail where they do not agree at some call
 			ranks := b.ranksOf(t, program, 3)
 			before := job.Line(t)
 

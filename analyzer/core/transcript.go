@@ -143,7 +143,7 @@ func (v *views) changed() (changed []*attunev1.RecordedProposal, forgotten []uin
 	}
 	for _, r := range v.unseenRefusals {
 		r.touched = false
-		changed = append(changed, proto.CloneOf(r.view)) // which counts on
+		changed = append(changed, proto.CloneOf(r.view)) // its times go on rising
 	}
 	forgotten = v.forgotten
 	v.unseen, v.unseenRefusals, v.forgotten = v.unseen[:0], v.unseenRefusals[:0], nil

@@ -76,8 +76,8 @@ func stopAndResume(pid int) error {
 	return unix.PtraceDetach(pid)
 }
 
-// hardwareBreakpoint sets one in a child, whose threads would be traced for it, and takes
-// it away again.
+// hardwareBreakpoint tries what Attune's breakpoints need, on a child: to trace it, and a perf
+// event in its debug registers.
 func hardwareBreakpoint(ctx context.Context, n *node) finding {
 	if debugregs.Dead() {
 		return degraded("a uprobe instead, which only root can set", "the debug registers of this machine stop nobody: its hypervisor does not pass them on", "")

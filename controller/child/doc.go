@@ -15,13 +15,12 @@
 //
 // A file uses those below it, and those in its line:
 //
-//	controller, ending, list, budget  attuned's side: a session
+//	controller, ending, list, budget  attuned's side: a session, and what a dead one has left
 //	requests                    what its process asks for
 //	served, echo                what attuned has for it
 //	serve, session              the side of the process
 //	source, finder, rules, log  what reaches its controller through attuned
-//	pool, guard                 how processes begin, one that undoes what a dead one has left,
-//	                            and one that outlives attuned
+//	pool, guard                 how processes begin, and one that outlives attuned
 //	start, confine, calls       and what they may
 //	relay                       to the Analyzer
 //	roster                      which processes are the session's

@@ -35,7 +35,8 @@ type Process interface {
 }
 
 var (
-	// ErrNoDMLib means that nobody in the process can measure, or map memory for patches.
+	// ErrNoDMLib means that the process has no DMLib, which measuring needs, or one that
+	// serves no patches.
 	ErrNoDMLib = errors.New("attune's library (DMLib) is not in the process")
 	// ErrTouched means that the code is not what it should be: somebody else
 	// changes it as well. Nothing was written.

@@ -5,8 +5,9 @@
 //
 // Each [Method] is a model by itself: [Max] and [MinWaste] are those of cctools (Tovar et
 // al., "A Job Sizing Strategy for High-Throughput Scientific Workflows", IEEE TPDS 29(2),
-// 2018), [Ponder] is that of Lehmann et al. (2024), [Line] and [Offset] are ours. A [Chooser] runs several side by side, adds up what each would
-// have cost so far, and goes by the cheapest. [Time] and [Cores] are simple quantiles.
+// 2018), [Ponder] is that of Lehmann et al. (2024), [Line] and [Offset] are ours. A
+// [Chooser] runs several side by side, adds up what each would have cost so far, and goes
+// by the cheapest. [Time] and [Cores] are simple quantiles.
 //
 // All is pure: no clock, no input or output, no chance. Amounts are in one unit that the
 // caller keeps to, bytes for what this package has constants for; times are in seconds.

@@ -36,9 +36,9 @@ type Mapping struct {
 	Offset uint64
 	// Device as in stat(2) and Inode name the file; 0 where none is mapped.
 	Device, Inode uint64
-	// Path of the file at the time it was mapped or last renamed, without " (deleted)". Where none is
-	// mapped, what the kernel calls it ("[heap]", "[stack]", "[vdso]",
-	// "[anon:NAME]"), or nothing.
+	// Path of the file at the time it was mapped or last renamed, without
+	// " (deleted)". Where none is mapped, what the kernel calls it ("[heap]",
+	// "[stack]", "[vdso]", "[anon:NAME]"), or nothing.
 	Path string
 	// Read, Write and Exec are the permissions.
 	Read, Write, Exec bool

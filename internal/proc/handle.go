@@ -46,7 +46,7 @@ var (
 	ErrOwner = errors.New("the process has other rights than when it was looked at")
 )
 
-// pageBytes is the size of a page on the processors that there are, or a part of it.
+// pageBytes is the size of a page, or divides it: readable memory ends at such a boundary.
 const pageBytes = 4096
 
 // Handle is one image of a process. Its owner closes it; like a file, it is closed

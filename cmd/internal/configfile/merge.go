@@ -20,16 +20,16 @@ import (
 	"github.com/attune-hpc/attune/internal/values"
 )
 
-// Below is what follows the name of a key, among those that are known, below which there are
-// others that nobody knows beforehand.
+// Below stands, behind the name of a known key, for all keys below that one, whose names are
+// not known beforehand.
 const Below = ".*"
 
 // maxBytes bounds a file.
 const maxBytes = 1 << 20
 
-// New returns what has the settings that are flags, but for help and except: from flags, and
-// from the environment under prefix, _ and the name in upper case with _ for -. names are
-// those of the flags.
+// New returns a viper with a setting for each flag, but for help and those in except. A value
+// comes from the flag, or from the environment variable PREFIX_NAME, in upper case with _ for
+// -. names are those of the flags.
 func New(prefix string, flags *pflag.FlagSet, except ...string) (v *viper.Viper, names []string, err error) {
 	v = viper.NewWithOptions(viper.EnvKeyReplacer(strings.NewReplacer("-", "_")))
 	v.SetEnvPrefix(prefix)
@@ -69,8 +69,8 @@ func openOurs(path string) (*os.File, error) {
 	return trusted.Open(path)
 }
 
-// Merge adds a file, if there is one, that open opens, and refuses if somebody may have
-// written it who is not to. known are the keys that may stand in it.
+// Merge adds a file, if there is one. open opens the file, and refuses one that somebody else
+// may have written. known are the keys that may stand in it.
 func Merge(v *viper.Viper, file string, open func(string) (*os.File, error), known []string) error {
 	f, err := open(file)
 	switch {
@@ -93,8 +93,8 @@ func isLink(file string) bool {
 	return err == nil
 }
 
-// MergeText is Merge of the text of a file. A key without a value takes back the one of an
-// earlier file; one below which there are others, or that is below one, says nothing then.
+// MergeText is Merge of a file's text. A key without a value takes back the value of an earlier
+// file, but not a key that has others below it or stands below one: that says nothing.
 func MergeText(v *viper.Viper, file string, text []byte, known []string) error {
 	one := viper.New()
 	one.SetConfigType("yaml")

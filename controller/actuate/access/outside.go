@@ -47,8 +47,8 @@ func RewriteStopped(ctx context.Context, process Process, changes ...proc.Change
 	return err
 }
 
-// Journaled is a process of which only its identity is known, from the journal or by hand.
-// Whoever made it closes it.
+// Journaled is a process of which only the identity is known: the journal or the user names
+// it. Whoever made it closes it.
 type Journaled struct {
 	sync.Mutex
 	identity procid.Identity

@@ -88,7 +88,8 @@ func TestPersons(t *testing.T) {
 	}
 }
 
-// mustDeny sees that a connection can neither publish to the one subjects nor listen to the others.
+// mustDeny sees that a connection can neither publish to the subjects publish nor listen to
+// the subjects listen.
 func mustDeny(t *testing.T, conn *nats.Conn, refused <-chan error, publish, listen []string) {
 	t.Helper()
 	for _, subject := range publish {

@@ -6,8 +6,8 @@
 //
 // Such a program has to say what its parts are: options name the variable and the three
 // functions of a [Program]. These are measured in all its processes and threads, whatever
-// they talk over; the tunlet's model says from that which value would be better. The objective is rounds per
-// second, so that nothing is kept but what makes the program faster.
+// they talk over; the tunlet's model says from that which value would be better. The
+// objective is rounds per second, so that nothing is kept but what makes the program faster.
 //
 // options.go has the options; measured.go adds up what was measured; watch.go
 // places the measure points; tunlet.go connects it all to the Dynamic Tunlet

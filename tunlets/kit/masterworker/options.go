@@ -3,7 +3,7 @@
 package masterworker
 
 // Program is what the options say that every such tunlet has. Embed it in the struct of the
-// tunlet's options, see [sdk.OptionsOf], which has a field for the variable too.
+// tunlet's options ([sdk.OptionsOf]), beside a field for the variable.
 type Program struct {
 	Object   string `option:"object" doc:"base name of the program or library that defines the variable and the functions, or a pattern; empty: whichever does"`
 	Round    string `option:"round" required:"true" doc:"function that the master calls once in a round"`

@@ -94,10 +94,9 @@ func Check(wanted, dirs []string) error {
 	return nil
 }
 
-// CheckAll refuses directories that were named, first, and are none; tunlets that are to be
-// used, or are named otherwise, and no directory has; and settings of tunlets that do not have
-// them. Settings of a tunlet that is not named may be for one that is installed elsewhere,
-// where the same are read.
+// CheckAll refuses a directory of first that is none, a tunlet of use or named that no directory
+// has, and settings that a tunlet does not have. Settings of a tunlet that is not found are not
+// checked: it may be installed elsewhere, where the same settings are read.
 func CheckAll(ctx context.Context, first, use, named []string, options map[string]map[string]string) error {
 	if err := CheckDirs(first); err != nil {
 		return err
