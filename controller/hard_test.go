@@ -42,6 +42,7 @@ func TestHardCases(t *testing.T) {
 		{"loads", nil},
 		{"spawns", nil},
 		{"watches", nil},
+		{"faults", nil},
 	} {
 		t.Run(row.program, func(t *testing.T) {
 			h := attachHard(t, row.program, exec.Command(targets.Program(t, row.program), row.arguments...))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -29,6 +30,25 @@ func TestFaultOfTheBorrowedThread(t *testing.T) {
 	options := patiently(ExecuteOptions{Anywhere: true})
 	if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), Calling(found.Address), options); !errors.Is(err, ErrCall) {
 		t.Errorf("a call that faults: %v, want %v", err, ErrCall)
+	}
+	target.Right(t)
+	target.Finish(t)
+}
+
+// TestBetweenFaultAndHandler: a thread that has a fault is told of it by the kernel alone,
+// with where it was, whatever it executes for us.
+func TestBetweenFaultAndHandler(t *testing.T) {
+	target := targets.StartProgram(t, "faults")
+	process := mustOpen(t, target.PID)
+	tids, err := procid.Threads(target.PID)
+	if err != nil || len(tids) != 2 {
+		t.Fatalf("threads %v, %v", tids, err)
+	}
+	for range targets.Fewer(300) {
+		value, _, err := Execute(t.Context(), process, ownThread(), patiently(ExecuteOptions{Anywhere: true, Thread: tids[1]}))
+		if err != nil || value != uint64(tids[1]) {
+			t.Fatalf("%d, %v", value, err)
+		}
 	}
 	target.Right(t)
 	target.Finish(t)

@@ -31,6 +31,7 @@ func TestHardPrograms(t *testing.T) {
 		"loads":   {10, true},
 		"spawns":  {10, true},
 		"watches": {10, false},
+		"faults":  {20, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -36,12 +36,12 @@ func (b *Borrower) Borrow(t *Thread) (*Borrowed, error) {
 // Saved are the registers that the thread gets back.
 func (b *Borrowed) Saved() unix.PtraceRegs { return b.saved.regs }
 
-// VectorBytes is how many bytes [Borrowed.PutFrame] writes beside the frame.
+// VectorBytes is what [Borrowed.PutFrame] writes beside the frame, bytes.
 func (b *Borrowed) VectorBytes() int { return b.saved.vectorBytes() }
 
-// PutFrame writes the frame that rt_sigreturn(2) restores the thread from, if the
-// tracer is killed while the thread executes code in memory of its own: FrameBytes
-// bytes, and VectorBytes bytes that will lie at an address, a multiple of 64.
+// PutFrame writes the frame that rt_sigreturn(2) restores the thread from, if the tracer
+// is killed meanwhile: FrameBytes bytes, and VectorBytes bytes that will lie at an
+// address, a multiple of 64.
 func (b *Borrowed) PutFrame(frame, vectors []byte, address uint64) {
 	b.saved.putFrame(frame, vectors, address)
 }
@@ -110,7 +110,6 @@ func (b *Borrowed) goTo(request int, where string, reached func(stop) bool) erro
 		s, late, err := b.nextStop()
 		switch {
 		case err != nil:
-			return err
 		case reached(s):
 			return b.dies(where)
 		case s.event == eventStop && late:
@@ -119,14 +118,16 @@ func (b *Borrowed) goTo(request int, where string, reached func(stop) bool) erro
 		case s.event != 0:
 			return ErrInterrupted
 		default:
-			b.held = append(b.held, s.signal)
+			_, err = b.signalled(s.signal, 0)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
 
 // nextStop waits for the next stop, and says whether that came late. A late thread with a
-// lifeline is given up: it restores itself. One without, which would go on with registers
-// that are not its own, is told to stop, and waited for.
+// lifeline is given up: it restores itself. One without is told to stop, and waited for.
 func (b *Borrowed) nextStop() (s stop, late bool, err error) {
 	for {
 		s, err = b.wait(time.Now().Add(stepPatience))

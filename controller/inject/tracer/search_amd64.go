@@ -214,7 +214,7 @@ func (s *Search) try(t *Tracer, tid int, cost *Cost, use Use) (used bool, err er
 	}
 	stopped := thread.running // it did not stop before
 	regs, err := thread.Registers()
-	if err != nil || s.borrower.permits(thread) != nil || !s.options.Suits(thread, &regs) || s.passOver(tid, &regs) {
+	if err != nil || s.borrower.permits(thread) != nil || !s.options.Suits(thread, &regs) || t.faulting(tid, &regs) || s.passOver(tid, &regs) {
 		t.letGoOn(thread)
 		cost.Disturbed += time.Since(stopped)
 		return false, nil //nolint:nilerr // it has ended

@@ -220,6 +220,16 @@ func trapPending(pid, tid int) bool {
 	return err == nil && s.Pending.Has(unix.SIGTRAP)
 }
 
+// faulting says whether a thread that stands has had a fault and not been told yet: what
+// it would be told later, or by anybody but the kernel, is not what its handler expects.
+func (t *Tracer) faulting(tid int, regs *unix.PtraceRegs) bool {
+	if InCall(regs) {
+		return false
+	}
+	s, err := procid.ReadThread(t.process.PID(), tid)
+	return err != nil || s.Pending&faults != 0
+}
+
 // TrapIsFree says why a process could not be sent SIGTRAP without a trace: the
 // kernel would end that it is ignored.
 func TrapIsFree(pid int) error {

@@ -38,6 +38,8 @@
 //	in a handler, with sigaltstack      handler   inject: TestHardPrograms; all
 //	signals arrive all the time         alarms    inject: TestHardPrograms,
 //	                                              TestSignalsDuringInjection; all
+//	has faults all the time             faults    inject: TestHardPrograms,
+//	                                              TestBetweenFaultAndHandler; all
 //	in timed system calls               timed     inject: TestTimedCallsGoOn
 //	in malloc, qsort, printf            busy      inject: TestInjectWhateverThreadsDo,
 //	                                              TestExecute
