@@ -40,7 +40,8 @@ int main(int argc, char **argv) {
     (void)argc;
     struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO};
     page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED || sigaction(SIGSEGV, &action, NULL) != 0 || sigaction(SIGTRAP, &action, NULL) != 0)
+    if (page == MAP_FAILED || sigaction(SIGSEGV, &action, NULL) != 0 ||
+        sigaction(SIGTRAP, &action, NULL) != 0)
         return 1;
     begin(faulting, 0);
     return target_serve(argv);
