@@ -126,7 +126,7 @@ func (a *Actuator) apply(ctx context.Context, process access.Process, change *at
 // takeBackFailed takes back what was made of a change. What cannot be taken back for the time
 // being is in force, so that it is undone later.
 func (f *force) takeBackFailed(ctx context.Context, process access.Process, change *attunev1.Change, p *Plan) error {
-	err := f.revert(context.WithoutCancel(ctx), change.GetId(), process, p)
+	err := f.revert(context.WithoutCancel(ctx), change.GetId(), change.GetKnob(), process, p)
 	if err != nil && !final(err) && !dying(process) {
 		f.enter(change, process, p, time.Now())
 	}
@@ -172,7 +172,7 @@ func (a *Actuator) undo(ctx context.Context, changeID string, change *appliedCha
 	if !change.process.Alive() {
 		return true
 	}
-	switch err := a.force.revert(ctx, changeID, change.process, change.plan); {
+	switch err := a.force.revert(ctx, changeID, change.knob, change.process, change.plan); {
 	case err != nil && dying(change.process):
 		return false
 	case err == nil:
@@ -195,8 +195,9 @@ func (a *Actuator) undo(ctx context.Context, changeID string, change *appliedCha
 
 // revert takes a plan back, wholly or partly executed, and closes its journal
 // record. The caller holds the process' lock.
-func (f *force) revert(ctx context.Context, changeID string, process access.Process, p *Plan) error {
-	err := p.Undo.takeBack(ctx, Changed{Process: process, others: f, id: changeID})
+func (f *force) revert(ctx context.Context, changeID, knob string, process access.Process, p *Plan) error {
+	rewrite := func() error { return f.journal.begin(changeID, knob, process.Identity(), p) }
+	err := p.Undo.takeBack(ctx, Changed{Process: process, others: f, id: changeID, rewrite: rewrite})
 	if err != nil && !final(err) {
 		return fmt.Errorf("restore: %w", err)
 	}

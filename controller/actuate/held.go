@@ -153,7 +153,7 @@ func takeOver(a *Actuator, from *Journal, r record, process access.Process, unto
 		}
 	}
 	if why != "" {
-		err := r.takeBack(context.Background())
+		err := r.takeBack(context.Background(), from.append)
 		a.log.Info("change of an earlier controller is taken back", "change", r.Change, "knob", r.Knob, "pid", process.PID(), "reason", why, "error", err)
 		if err == nil || final(err) {
 			err = from.end(r.Change, "undone")

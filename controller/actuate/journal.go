@@ -32,8 +32,8 @@ type Journal struct {
 	// made on top of that; nil: nobody looks.
 	below func() []record
 
-	// step is called before and after each line is written, by tests; may be nil.
-	step func()
+	// step is called with the op before and after each line is written, by tests; may be nil.
+	step func(op string)
 }
 
 const journalSuffix = ".journal"
@@ -129,8 +129,8 @@ func (j *Journal) end(change, outcome string) error {
 
 func (j *Journal) append(r record) error {
 	if j.step != nil {
-		j.step()
-		defer j.step()
+		j.step(r.Op)
+		defer j.step(r.Op)
 	}
 	if r.Time.IsZero() {
 		r.Time = time.Now().UTC()

@@ -267,7 +267,7 @@ func TestRestoreWaitsForWhatIsOnTop(t *testing.T) {
 		{name: "below", undo: onTop{of: "a"}, stay: "change fails, which was made on top of it, stays"},
 		{name: "below that", undo: onTop{of: "a"}, stay: "which was made on top of it, stays"},
 	} {
-		err := below.restore(record{Change: step.name, Process: &self, Undo: Undos{&step.undo}})
+		err := below.restore(record{Change: step.name, Process: &self, Undo: Undos{&step.undo}}, nil)
 		if step.undo.asked != step.want {
 			t.Errorf("%s: asked: %v, want %v", step.name, step.undo.asked, step.want)
 		}

@@ -61,7 +61,7 @@ func TestKilledCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	step := 0
-	actuate.SetStep(kept.Journal, func() {
+	actuate.SetStep(kept.Journal, func(string) {
 		if step++; step == at {
 			_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 			select {}

@@ -96,13 +96,14 @@ func (r record) onto(below record) record {
 	return r
 }
 
-// takeBack undoes a change by its record alone.
-func (r record) takeBack(ctx context.Context) error {
+// takeBack undoes a change by its record alone, which write writes anew.
+func (r record) takeBack(ctx context.Context, write func(record) error) error {
 	if len(r.Undo) == 0 && !access.Ended(*r.Process) {
 		return errNoWayBack
 	}
 	in, done := r.in()
 	defer done()
+	in.rewrite = func() error { return write(r) }
 	return r.Undo.takeBack(ctx, in)
 }
 

@@ -37,6 +37,8 @@ type Changed struct {
 	// of it.
 	others others
 	id     string
+	// rewrite writes the undos down anew; nil: no journal has the change.
+	rewrite func() error
 	// ended: the process has ended or executes another program, and the caller holds no lock
 	// of a process.
 	ended bool
@@ -58,6 +60,15 @@ type others interface {
 // InForce says whether an Actuator has the change in force; false: only the journal
 // tells of it.
 func (in Changed) InForce() bool { return in.others != nil }
+
+// Rewrite writes the undos of the change down anew, as they are by now: whoever reads the journal
+// later, as after a crash, takes back no more than that.
+func (in Changed) Rewrite() error {
+	if in.rewrite == nil {
+		return nil
+	}
+	return in.rewrite()
+}
 
 // LaterHas says whether a later change in force has an undo like that; sameProcess,
 // whether it is of the same process. False where only the journal tells of the change.

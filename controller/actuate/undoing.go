@@ -80,7 +80,7 @@ func (u *undoing) undo(all journals, now time.Duration) (done []Restored) {
 			u.stay = append(u.stay, r)
 			continue
 		}
-		err := u.restore(r)
+		err := u.restore(r, of.journal)
 		if err == nil || final(err) {
 			err = errors.Join(err, of.journal.end(r.Change, of.outcome))
 		}
@@ -88,7 +88,7 @@ func (u *undoing) undo(all journals, now time.Duration) (done []Restored) {
 	}
 }
 
-func (u *undoing) restore(r record) error {
+func (u *undoing) restore(r record, journal *Journal) error {
 	onTop := func(later record) bool { return later.Time.After(r.Time) && r.overlaps(later) }
 	at := slices.IndexFunc(u.stay, r.overlaps)
 	above := u.stay
@@ -99,7 +99,7 @@ func (u *undoing) restore(r record) error {
 		u.stay = append(u.stay, r)
 		return fmt.Errorf("change %s, which was made on top of it, stays: undo it again later", above[at].Change)
 	}
-	err := u.takeBack(r)
+	err := u.takeBack(r, journal)
 	if err != nil && !final(err) {
 		u.stay = append(u.stay, r)
 	}
@@ -107,13 +107,13 @@ func (u *undoing) restore(r record) error {
 }
 
 // takeBack undoes a change, or says how that went when it was done for another one.
-func (u *undoing) takeBack(r record) error {
+func (u *undoing) takeBack(r record, journal *Journal) error {
 	for _, other := range u.done {
 		if r.Undo.sharedWith(other.undo) {
 			return other.err
 		}
 	}
-	err := r.takeBack(context.Background())
+	err := r.takeBack(context.Background(), journal.append)
 	u.done = append(u.done, restored{r.Undo, err})
 	return err
 }

@@ -26,6 +26,9 @@ import (
 // ErrLibraryStays means that a library was loaded and is not closed by undoing.
 const ErrLibraryStays = access.Final("a loaded library stays: closing it was not asked for")
 
+// errClosing means that the loader was asked to close a library, and nobody knows that it did.
+const errClosing = access.Final("the loader was asked to close it, and is not asked twice: that could close what the program itself has opened")
+
 // loadedLibrary is a shared object that a change has a process load.
 type loadedLibrary struct {
 	// Path as the process sees it.
@@ -34,6 +37,9 @@ type loadedLibrary struct {
 	Handle uint64 `json:"handle,omitempty"`
 	// Close says that undoing closes it.
 	Close bool `json:"close,omitempty"`
+	// Closing says that the loader is asked to close it, or has been: it is not asked again. The
+	// handle may be of memory that is freed by then, or the next one that the program itself has.
+	Closing bool `json:"closing,omitempty"`
 }
 
 // Modes of dlopen(3), as glibc has them.
@@ -172,7 +178,7 @@ func (l loading) run(ctx context.Context) (access.Done, error) {
 	if l.load.GetGlobal() {
 		mode |= loadGlobal
 	}
-	handle, how, err := callLoader(ctx, l.process, "dlopen", access.TextValue(l.library.Path), access.Unsigned(mode))
+	handle, how, _, err := callLoader(ctx, l.process, "dlopen", access.TextValue(l.library.Path), access.Unsigned(mode))
 	l.library.Handle = handle
 	if err == nil && handle == 0 {
 		err = fmt.Errorf("load %s: %s", l.library.Path, loaderMessage(ctx, l.process, how.Thread))
@@ -198,19 +204,41 @@ func (l loading) symbol() (*attunev1.Value, error) {
 
 func (*loadedLibrary) Kind() string { return "library" }
 
-// TakeBack closes the library if that was asked for.
+// TakeBack closes the library if that was asked for, once.
 func (l *loadedLibrary) TakeBack(ctx context.Context, in actuate.Changed) error {
 	switch {
 	case l.Handle == 0 || !in.Process.Alive():
-		return nil // it was not loaded
+		return nil // it was not loaded, or is closed
 	case !l.Close:
 		return ErrLibraryStays
+	case !l.Closing:
+		return l.close(ctx, in)
 	}
-	result, _, err := callLoader(ctx, in.Process, "dlclose", access.Unsigned(l.Handle))
-	if err == nil && uint32(result) != 0 {
-		err = fmt.Errorf("close %s: the loader refused it", l.Path)
+	if _, there := mapped(in.Process, l.Path); there {
+		return fmt.Errorf("close %s: %w", l.Path, errClosing)
 	}
-	return err
+	return nil
+}
+
+// close has the loader close the library, when the journal knows that.
+func (l *loadedLibrary) close(ctx context.Context, in actuate.Changed) error {
+	l.Closing = true
+	if err := in.Rewrite(); err != nil {
+		l.Closing = false
+		return fmt.Errorf("close %s: %w", l.Path, err)
+	}
+	result, _, called, err := callLoader(ctx, in.Process, "dlclose", access.Unsigned(l.Handle))
+	switch {
+	case !called:
+		l.Closing = false
+		return errors.Join(err, in.Rewrite())
+	case err != nil: // it may have been made
+		return fmt.Errorf("close %s: %s: %w", l.Path, err.Error(), errClosing)
+	case uint32(result) != 0:
+		return fmt.Errorf("close %s: the loader refused it: %w", l.Path, errClosing)
+	}
+	l.Handle = 0
+	return nil
 }
 
 func (*loadedLibrary) Overlaps(actuate.Undo, bool) bool    { return false }
@@ -220,17 +248,20 @@ func (*loadedLibrary) About(actuate.Changed) actuate.About { return actuate.Abou
 // a thread that came to a hook may take for the call.
 const loaderPatience = 5 * time.Second
 
-// callLoader calls a function of the dynamic loader's interface.
-func callLoader(ctx context.Context, process access.Process, name string, arguments ...*attunev1.Value) (uint64, access.Done, error) {
+// callLoader calls a function of the dynamic loader's interface. called is false if the call was
+// certainly not made.
+func callLoader(
+	ctx context.Context, process access.Process, name string, arguments ...*attunev1.Value,
+) (result uint64, how access.Done, called bool, err error) {
 	function, err := loaderFunction(process, name)
 	if err != nil {
-		return 0, access.Done{}, err
+		return 0, access.Done{}, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(loadWays))*loaderPatience)
 	defer cancel()
 	i := access.Invocation{Name: name, Function: function, Arguments: arguments, Place: access.Place{Families: []string{"io"}}}
-	value, how, _, err := access.Invoke(ctx, process, loadWays, i)
-	return value.GetUnsigned(), how, err
+	value, how, called, err := access.Invoke(ctx, process, loadWays, i)
+	return value.GetUnsigned(), how, called, err
 }
 
 // maxMessage is how much of an error of the loader is read, bytes.
