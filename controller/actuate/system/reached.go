@@ -35,19 +35,46 @@ func usedCPU(t *Target, seconds uint64) error {
 	return nil
 }
 
-// usedMemory looks at a field of the status file: a program that has more mapped than it may
-// gets no more, and its stack cannot grow.
-func usedMemory(field string) func(*Target, uint64) error {
+// usedMemory looks at fields of the status file: a program that has more mapped, or locked where
+// all that it maps is, than it may gets no more, and its stack cannot grow.
+func usedMemory(fields ...string) func(*Target, uint64) error {
 	return func(t *Target, most uint64) error {
-		var used uint64
-		if _, err := procid.ReadNumbers(procid.Path(t.pid(), "status"), map[string]*uint64{field: &used}); err != nil {
-			return procid.GoneError(err)
-		}
-		if used>>10 > most>>10 {
-			return fmt.Errorf("%s of the process is %d kB: it would get no more memory", field, used>>10)
+		for _, field := range fields {
+			var used uint64
+			if _, err := procid.ReadNumbers(procid.Path(t.pid(), "status"), map[string]*uint64{field: &used}); err != nil {
+				return procid.GoneError(err)
+			}
+			if used>>10 > most>>10 {
+				return fmt.Errorf("%s of the process is %d kB: it would get no more memory", field, used>>10)
+			}
 		}
 		return nil
 	}
+}
+
+// usedThreads looks at the threads of all processes of the process' user that are to be seen: the
+// kernel counts those together.
+func usedThreads(t *Target, most uint64) error {
+	status, err := procid.ReadStatus(t.pid())
+	if err != nil {
+		return procid.GoneError(err)
+	}
+	pids, err := procid.List()
+	if err != nil {
+		return err
+	}
+	var used uint64
+	for _, pid := range pids {
+		var user, threads uint64 // the real user's id is the first of that line
+		_, err := procid.ReadNumbers(procid.Path(pid, "status"), map[string]*uint64{"Uid": &user, "Threads": &threads})
+		if err == nil && uint32(user) == status.Users.Real { // else it has ended
+			used += threads
+		}
+	}
+	if used > most {
+		return fmt.Errorf("user %d has %d threads: the process could start no more", status.Users.Real, used)
+	}
+	return nil
 }
 
 // usedDescriptors looks at what the process has open.

@@ -35,6 +35,12 @@ func TestPassedLimitStays(t *testing.T) {
 		{"limit.fsize", unix.RLIMIT_FSIZE, 1000, 1 << 40, func(t *testing.T, k *keeper) { k.Ask(t, "file 2000") }, false},
 		{"limit.as", unix.RLIMIT_AS, 6 << 20, 1 << 40, func(t *testing.T, k *keeper) { k.Ask(t, "memory") }, false},
 		{"limit.data", unix.RLIMIT_DATA, 6 << 20, 1 << 40, func(t *testing.T, k *keeper) { k.Ask(t, "memory") }, false},
+		{"limit.memlock", unix.RLIMIT_MEMLOCK, 4096, 1 << 16, func(t *testing.T, k *keeper) {
+			if got := k.Ask(t, "lock 32768"); got != "1" {
+				t.Fatal("no memory is locked")
+			}
+		}, false},
+		{"limit.nproc", unix.RLIMIT_NPROC, 3, 1 << 12, func(*testing.T, *keeper) {}, false}, // it has 4
 		{"limit.nofile", unix.RLIMIT_NOFILE, 100, 1000, func(t *testing.T, k *keeper) { k.Ask(t, "dup 0 100") }, false},
 	}
 	for _, test := range tests {

@@ -126,6 +126,8 @@ int main(void) {
         } else if (!strcmp(name, "file")) { // a file of so many bytes, open for writing
             int fd = memfd_create("file", MFD_CLOEXEC);
             printf("%d\n", ftruncate(fd, a) == 0 ? fd : -1);
+        } else if (!strcmp(name, "lock")) { // so many bytes into memory
+            printf("%d\n", mlock(calloc(1, a), a) == 0);
         } else if (!strcmp(name, "memory")) {
             char *m =
                 mmap(NULL, 8 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
