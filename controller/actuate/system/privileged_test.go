@@ -42,14 +42,22 @@ func TestOwnerOnly(t *testing.T) {
 // What could be done and not be taken back is refused, and done if that is
 // wanted; with the privilege there is no question.
 func TestWayBackNeedsPrivilege(t *testing.T) {
-	tests := []struct{ knob, value, want string }{
-		{"thread.nice", "5", "needs CAP_SYS_NICE or limit.nice=20"},
-		{"thread.policy", "idle", "leaving idle"},
-		{"limit.core", "0:0", "needs CAP_SYS_RESOURCE"},
+	tests := []struct {
+		knob, before string // what root has set; empty: nothing
+		value, want  string
+	}{
+		{"thread.nice", "", "5", "needs CAP_SYS_NICE or limit.nice=20"},
+		{"thread.policy", "", "idle", "leaving idle"},
+		{"thread.policy", "fifo:5", "other", "going back to fifo:5 needs CAP_SYS_NICE or limit.rtprio=5"},
+		{"thread.ionice", "realtime:3", "best-effort:4", "going back to realtime:3 needs CAP_SYS_NICE"},
+		{"limit.core", "", "0:0", "needs CAP_SYS_RESOURCE"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.knob, func(t *testing.T) {
+		t.Run(tt.knob+"="+tt.value, func(t *testing.T) {
 			k := mustKeeper(t)
+			if tt.before != "" {
+				k.change(t, tt.knob, tt.before, Everywhere)
+			}
 			withoutCapabilities(t, func() {
 				request := Request{Knob: tt.knob, Value: tt.value, On: Everywhere}
 				_, err := k.prepare(t, request)

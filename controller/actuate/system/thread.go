@@ -48,8 +48,8 @@ func threadKnobs() []knob {
 				Name: "thread.policy", Values: "other, batch, idle, fifo:PRIORITY or rr:PRIORITY (1 to 99)",
 				Examples:    []string{"other", "batch", "idle", "fifo:1", "rr:1"},
 				Description: "Scheduling policy. Nice value and reset-on-fork are kept.",
-				Privilege:   "CAP_SYS_NICE for fifo and rr, and to leave idle",
-				Undo:        threadUndo + "; idle needs the privilege, to leave it again",
+				Privilege:   "CAP_SYS_NICE, or a sufficient limit.rtprio of the process, for fifo and rr; CAP_SYS_NICE to leave idle",
+				Undo:        threadUndo + "; idle needs the privilege, to leave it again, and so do fifo and rr, to go back to them",
 			},
 			parse:    parsePolicy,
 			complete: keepResetOnFork,
@@ -62,9 +62,10 @@ func threadKnobs() []knob {
 				Examples:    []string{"none", "idle", "best-effort:0", "best-effort:7"},
 				Description: "I/O priority; only some I/O schedulers heed it.",
 				Privilege:   "CAP_SYS_NICE for realtime",
-				Undo:        threadUndo,
+				Undo:        threadUndo + "; realtime needs the privilege, to go back to it",
 			},
 			parse: parseIONice,
+			check: ioniceUndo,
 			open:  openThread(ioniceOf, setIONice),
 		},
 	}
@@ -230,8 +231,23 @@ func keepResetOnFork(_ *Target, old, asked string) (string, error) {
 	return asked, nil
 }
 
+// policyUndo says whether this user could leave idle, or give a realtime policy back: see
+// RLIMIT_RTPRIO in getrlimit(2).
 func policyUndo(t *Target, old, value string) error {
-	if !strings.HasPrefix(value, "idle") || capable(unix.CAP_SYS_NICE) {
+	if capable(unix.CAP_SYS_NICE) {
+		return nil
+	}
+	if name, level, given := strings.Cut(strings.TrimSuffix(old, resetOnForkText), ":"); given {
+		priority, _ := strconv.ParseUint(level, 10, 64) // made by policyOf
+		var limit unix.Rlimit
+		if err := unix.Prlimit(t.pid(), unix.RLIMIT_RTPRIO, nil, &limit); err != nil {
+			return procid.GoneError(err)
+		}
+		if limit.Cur < priority {
+			return fmt.Errorf("going back to %s:%d needs CAP_SYS_NICE or limit.rtprio=%d", name, priority, priority)
+		}
+	}
+	if !strings.HasPrefix(value, "idle") {
 		return nil
 	}
 	// To the kernel, leaving idle is lowering the nice value to what it is.
@@ -311,6 +327,13 @@ func parseIONice(text string) (string, error) {
 		return "", badValue("level %q is not from 0 to %d", level, ioLevelMask)
 	}
 	return fmt.Sprintf("%s:%d", name, n), nil
+}
+
+func ioniceUndo(_ *Target, old, _ string) error {
+	if !strings.HasPrefix(old, "realtime:") || capable(unix.CAP_SYS_NICE) {
+		return nil
+	}
+	return fmt.Errorf("going back to %s needs CAP_SYS_NICE", old)
 }
 
 func ioniceOf(tid int) (string, error) {
