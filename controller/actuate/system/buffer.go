@@ -38,6 +38,12 @@ const (
 	maxBuffer = math.MaxInt32 / 2
 )
 
+// force ends the name of a knob that sets what the one without does, whatever the limit.
+const force = "force"
+
+// plainName is the name of what a knob sets.
+func plainName(knob string) string { return strings.TrimSuffix(knob, force) }
+
 func bufferKnobs() []knob {
 	send := buffer{
 		name: "so_sndbuf", what: "send", number: unix.SO_SNDBUF, force: unix.SO_SNDBUFFORCE,
@@ -50,7 +56,7 @@ func bufferKnobs() []knob {
 	var list []knob
 	for _, b := range []buffer{send, receive} {
 		list = append(list, b.knob())
-		b.name, b.forced = b.name+"force", true
+		b.name, b.forced = b.name+force, true
 		list = append(list, b.knob())
 	}
 	return list
@@ -100,7 +106,7 @@ func (b buffer) bound(_ *Target, old, asked string) (string, error) {
 	case asked == auto && strings.HasSuffix(old, unknownMark):
 		return "", badValue("%s needs Linux 5.14", auto)
 	case err == nil && !b.forced && most > 0 && n > most:
-		return "", badValue("%d is above net.core.%s = %d; raise that, or use socket.%sforce", n, b.sysctl, most, b.name)
+		return "", badValue("%d is above net.core.%s = %d; raise that, or use socket.%s", n, b.sysctl, most, b.name+force)
 	}
 	return asked, nil
 }
