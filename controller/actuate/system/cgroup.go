@@ -187,13 +187,4 @@ func (s *cgroupSlot) write(value string) error {
 	return errors.Join(err, file.Close())
 }
 
-// possibleCPUs lists them as a cpuset does; empty if that cannot be read.
-func possibleCPUs() string {
-	text, _ := os.ReadFile("/sys/devices/system/cpu/possible")
-	return strings.TrimSpace(string(text))
-}
-
-// sameCPUs: see cgroupSlot.set.
-func sameCPUs(set, read string) bool { return set == "" && read == possibleCPUs() }
-
 func (s *cgroupSlot) Close() error { return unix.Close(s.dir) }

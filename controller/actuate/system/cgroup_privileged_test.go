@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -186,5 +187,21 @@ func TestCgroupLimitBelowUse(t *testing.T) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// The threads of a real cpuset count as bound once they are.
+func TestBoundThreadInRealCpuset(t *testing.T) {
+	if runtime.NumCPU() == 1 {
+		t.Skip("a thread cannot be bound to some of the CPUs")
+	}
+	k := mustKeeper(t)
+	dir := cgroupWith(t, "cpuset", k.PID)
+	if err := mayRebindOn(pinsKept-1, dir); err != nil {
+		t.Error(err)
+	}
+	k.change(t, "thread.affinity", "0", k.PID)
+	if err := mayRebindOn(pinsKept-1, dir); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("thread %d is bound", k.PID)) {
+		t.Errorf("%v", err)
 	}
 }

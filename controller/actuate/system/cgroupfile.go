@@ -26,6 +26,8 @@ type cgroupFile struct {
 	// usage is the file that tells how much is used, where less than that is
 	// refused for the reason in harm.
 	usage, harm string
+	// unfit says why a cgroup must be left as it is; nil: nothing stands against a change.
+	unfit func(dir string) error
 	// same says whether a value read is the one that was set; nil: equal.
 	same func(set, read string) bool
 }
@@ -94,8 +96,8 @@ func cgroupFiles() []cgroupFile {
 			what: "Share of I/O among siblings.", parse: whole(10, 1000),
 		},
 		{
-			name: "cpuset.cpus", controller: "cpuset", values: cpus, examples: []string{"0"}, same: sameCPUs,
-			what: "CPUs of all its processes.", parse: cpuList,
+			name: "cpuset.cpus", controller: "cpuset", values: cpus, examples: []string{"0"}, same: sameCPUs, unfit: mayRebind,
+			what: "CPUs of all its processes. Refused before Linux 6.2 where a thread is bound to some of them, which it would lose.", parse: cpuList,
 		},
 		{
 			name: "pids.max", controller: "pids", values: "1 to 4194304, or max", examples: []string{noLimit, "1000"}, parse: parseTasks,
@@ -135,15 +137,18 @@ func (f cgroupFile) versions() string {
 }
 
 // complete keeps the period of cpu.max where only the quota was asked for, and
-// refuses a limit that would hurt at once.
+// refuses what would hurt at once.
 func (f cgroupFile) complete(t *Target, old, asked string) (string, error) {
 	if _, period, ok := strings.Cut(old, " "); ok && f.name == "cpu.max" && !strings.Contains(asked, " ") {
 		return asked + " " + period, nil
 	}
-	if f.usage == "" { // nothing to compare with
+	if f.usage == "" && f.unfit == nil { // nothing to look at
 		return asked, nil
 	}
 	dir, err := t.cgroupDir(f.controller, f.version)
+	if err == nil && f.unfit != nil {
+		err = f.unfit(dir)
+	}
 	if err != nil {
 		return "", err
 	}
