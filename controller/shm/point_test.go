@@ -126,3 +126,38 @@ func TestSetPointAgainTouchesNothing(t *testing.T) {
 		t.Errorf("after ClearPoint: word %#x, least %d", app.Control(0), got)
 	}
 }
+
+// TestEra: calls that were open when durations ended to be measured do not end when they are
+// measured again; those of a point that changes while it is in place go on.
+func TestEra(t *testing.T) {
+	timed := PointControl{Point: 1, Aggregate: true, Duration: true}
+	counted, sampled, other := timed, timed, timed
+	counted.Duration = false
+	sampled.SampleEvery, other.Point = 128, 2
+	tests := []struct {
+		name  string
+		set   *PointControl // nil: cleared
+		begun uint32
+	}{
+		{"begins", &timed, 1},
+		{"the same again", &timed, 0},
+		{"sampled", &sampled, 0},
+		{"counted", &counted, 0},
+		{"timed again", &timed, 1},
+		{"another one's", &other, 1},
+		{"off", nil, 0},
+		{"on again", &other, 1},
+	}
+	m, app := mustApp(t, small())
+	for _, tt := range tests {
+		before := app.Era(70)
+		if tt.set == nil {
+			m.ClearPoint(70)
+		} else {
+			mustSet(t, m, 70, *tt.set)
+		}
+		if begun := app.Era(70) - before; begun != tt.begun {
+			t.Errorf("%s: %d eras began, want %d", tt.name, begun, tt.begun)
+		}
+	}
+}

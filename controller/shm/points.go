@@ -73,18 +73,19 @@ func (p *Points) setPoint(index int, c PointControl) error {
 		pt.last = p.sumSlots(index)
 		p.eachSlot(index, func(a *aggregate.Memory) { a.Reset(0); a.Reset(1) })
 	}
-	before := pt.use
+	before := *pt
 	pt.control, pt.use = c, use
 	p.owners.give(index, c.Point)
-	p.writeControl(index, c, use)
-	p.programs.leave(before)
+	p.writeControl(index, before.control, c, use)
+	p.programs.leave(before.use)
 	p.retime(index)
 	return nil
 }
 
 // writeControl switches measuring off, writes the parameters and switches on,
-// so that no hit is judged by a mixture. The mailbox bit is left alone.
-func (p *Points) writeControl(index int, c PointControl, use *programUse) {
+// so that no hit is judged by a mixture. The mailbox bit is left alone. Durations that
+// begin to be measured begin a new era: calls whose end was not seen are open still.
+func (p *Points) writeControl(index int, before, c PointControl, use *programUse) {
 	at := p.controlAt(index)
 	only := c.only()
 	and32(p.data, at+abi.PointControlWordAt, ^uint32(ctlMeasuring))
@@ -92,6 +93,10 @@ func (p *Points) writeControl(index int, c PointControl, use *programUse) {
 	p.writeParameter(index, c, use)
 	store64(p.data, at+abi.PointControlMinValueAt, only.Min)
 	store64(p.data, at+abi.PointControlMaxValueAt, only.Max)
+	if c.Duration && (!before.Duration || before.Point != c.Point) {
+		era := at + abi.PointControlEraAt
+		store32(p.data, era, load32(p.data, era)+1)
+	}
 	or32(p.data, at+abi.PointControlWordAt, c.word())
 }
 

@@ -183,6 +183,7 @@ const (
 	PointControlMaxValueAt   = 0x10
 	PointControlParameterAt  = 0x18
 	PointControlProgramAt    = 0x1a
+	PointControlEraAt        = 0x1c
 )
 
 // struct attune_open_call of dmlib_abi.h.
@@ -193,6 +194,7 @@ const (
 	OpenCallValueAt = 0x10
 	OpenCallExtraAt = 0x18
 	OpenCallPointAt = 0x20
+	OpenCallEraAt   = 0x24
 )
 
 // struct attune_slot of dmlib_abi.h.

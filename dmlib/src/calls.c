@@ -7,7 +7,8 @@
  *
  * Nothing on the program's own stack is touched, so that exceptions, longjmp
  * and backtraces find it as it is. Calls that were left that way stay open
- * until an outer one ends, or room is needed.
+ * until an outer one ends, or room is needed. So do calls that end while their
+ * point is off. A call ends only in the era of its point in which it began.
  */
 #include "calls.h"
 
@@ -62,6 +63,10 @@ static uint32_t make_room(struct attune_slot *slot, uint32_t depth, uint64_t sta
     return move_down(slot, drop_left(slot, 0, first, stack), first, depth);
 }
 
+static uint32_t era_of(unsigned point) {
+    return __atomic_load_n(&dm_control(point)->era, __ATOMIC_RELAXED);
+}
+
 static void open_call(struct attune_slot *slot, const struct dm_hit *hit, uint64_t stack,
                       uint64_t *now) {
     uint32_t depth = depth_of(slot); /* what lies deeper is not found before this one */
@@ -77,6 +82,7 @@ static void open_call(struct attune_slot *slot, const struct dm_hit *hit, uint64
     call->point = hit->point;
     call->value = hit->value;
     call->extra = hit->extra;
+    call->era = era_of(hit->point);
     slot->open = depth + 1;
     call->begun = dm_time(now);
 }
@@ -86,8 +92,10 @@ static void pass_call_by(struct attune_slot *slot, const struct dm_hit *hit, uin
     slot->open = forget(slot, 0, depth_of(slot), hit, stack);
 }
 
+/* False: the beginning of the call that ends was not seen. An open call of an earlier era is
+ * another one, which ended while the point was off. */
 static bool close_call(struct attune_slot *slot, struct dm_hit *hit, uint64_t stack) {
-    uint32_t depth = depth_of(slot);
+    uint32_t depth = depth_of(slot), era = era_of(hit->point);
     for (uint32_t i = depth; i-- > 0;) {
         const struct attune_open_call *call = &slot->calls[i];
         if (!is_call(call, hit, stack))
@@ -96,8 +104,9 @@ static bool close_call(struct attune_slot *slot, struct dm_hit *hit, uint64_t st
         hit->value = call->value;
         hit->extra = call->extra;
         hit->duration = hit->time - call->begun;
+        bool same_era = call->era == era;
         slot->open = i + 1 == depth ? i : drop_left(slot, i, depth, stack);
-        return true;
+        return same_era;
     }
     return false;
 }

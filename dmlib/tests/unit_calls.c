@@ -166,6 +166,17 @@ static void check_due(void) {
     free(memory);
 }
 
+/* Code as the controller makes it for a function with a point: one call of DMLib. */
+static uint8_t *make_island(uint32_t number) {
+    const uint8_t call[] = {0xff, 0x15, 48 - ATTUNE_ISLAND_CALL, 0, 0, 0, 0xc3};
+    uint8_t *code =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(code != MAP_FAILED);
+    memcpy(code, call, sizeof(call));
+    memcpy(code + ATTUNE_ISLAND_NUMBER, &number, sizeof(number));
+    return code;
+}
+
 /* The entry of a function (<) and where it ends (>), with the same stack. */
 static DM_NOINLINE void call_island(uint8_t *code, const char *hooks) {
     for (; *hooks != '\0'; hooks++) {
@@ -194,19 +205,13 @@ static void check_left_when_due(void) {
     free(memory);
 }
 
-/* Code as the controller makes it for a function with points: one call of DMLib, which
- * serves the first and as many more as the number says. */
+/* One call of DMLib serves the first point and as many more as the number says. */
 static void check_points_of_a_function(void) {
     struct attune_header *memory;
     struct dm_mapping m = begin(&memory);
-    uint8_t *code =
-        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const uint8_t call[] = {0xff, 0x15, 48 - ATTUNE_ISLAND_CALL, 0, 0, 0, 0xc3};
     const uint32_t first = OUTER - ATTUNE_HOOK_COUNT, second = INNER - ATTUNE_HOOK_COUNT;
-    EXPECT(code != MAP_FAILED);
-    memcpy(code, call, sizeof(call));
+    uint8_t *code = make_island(first);
     uint32_t *number = (uint32_t *)(void *)(code + ATTUNE_ISLAND_NUMBER);
-    number[0] = first;
     number[ATTUNE_ISLAND_BLOCK / sizeof(*number)] = second;
     m.controls[OUTER].word = ATTUNE_CTL_AGGREGATE;
     m.controls[INNER].word = ATTUNE_CTL_EVENT;
@@ -230,6 +235,42 @@ static void check_points_of_a_function(void) {
     free(memory);
 }
 
+/* What the controller does where it measures at a point again: its calls begin anew. */
+static void resume(struct attune_point_control *control, uint32_t word) {
+    control->era++;
+    control->word = word;
+}
+
+/* A call that ends while its point is off is not ended by another one later, which has begun
+ * while the point was off. */
+static void check_left_in_a_pause(void) {
+    const uint32_t timed = ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_DURATION;
+    struct attune_header *memory;
+    struct dm_mapping m = begin(&memory);
+    struct attune_point_control *control = &m.controls[INNER];
+    const struct attune_aggregate *sums = &m.slots[0].aggregates[INNER];
+    uint8_t *code = make_island(INNER - ATTUNE_HOOK_COUNT);
+    for (uint64_t i = 0; i < 3 * ATTUNE_OPEN_CALLS; i++) {
+        call_island(code, "<");
+        control->word = 0;
+        call_island(code, "><");
+        resume(control, timed);
+        call_island(code, ">");
+        EXPECT_EQUAL(sums->count, i);
+        call_island(code, "<>");
+        EXPECT_EQUAL(sums->count, i + 1);
+    }
+    for (uint64_t i = 0; i < 3 * ATTUNE_OPEN_CALLS; i++) { /* left in each pause */
+        call_island(code, "<");
+        control->word = 0;
+        resume(control, timed);
+    }
+    EXPECT_EQUAL(m.slots[0].open, 1);
+    EXPECT_EQUAL(m.slots[0].lost, 0);
+    munmap(code, 4096);
+    free(memory);
+}
+
 void test_calls(void) {
     check_recursion();
     check_same_stack();
@@ -241,4 +282,5 @@ void test_calls(void) {
     check_due();
     check_left_when_due();
     check_points_of_a_function();
+    check_left_in_a_pause();
 }

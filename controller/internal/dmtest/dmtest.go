@@ -80,6 +80,9 @@ func (a *App) Predicate(point int) (mask uint32, least, most uint64) {
 		*a.u64(a.control(point, abi.PointControlMinValueAt)), *a.u64(a.control(point, abi.PointControlMaxValueAt))
 }
 
+// Era of the durations of a local point.
+func (a *App) Era(point int) uint32 { return *a.u32(a.control(point, abi.PointControlEraAt)) }
+
 func (a *App) control(point int, at uint64) uint64 {
 	return *a.U64(abi.HeaderControlOffsetAt) + uint64(point)*abi.PointControlBytes + at
 }

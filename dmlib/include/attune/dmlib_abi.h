@@ -77,7 +77,10 @@ struct attune_point_control {
                              * the value, 0 to 5; hooks with SHARED: bit b set:
                              * point SHARER_FIRST + b takes the hits, too      */
     uint16_t program;       /* (AC) PROGRAM: number of the program             */
-    uint32_t reserved;      /* 0 */
+    uint32_t era;           /* (AC) another one each time that DURATION is turned
+                             * on or the point changes hands, before the word
+                             * says so: a call ends in the era in which it began,
+                             * or is not measured                              */
 };
 
 /* ---- thread slots ---------------------------------------------------- */
@@ -94,7 +97,7 @@ struct attune_open_call {
     uint64_t value;
     uint64_t extra;
     uint32_t point;
-    uint32_t reserved;
+    uint32_t era;    /* of the point, when it began   */
     uint8_t pad[24];
 };
 
