@@ -235,11 +235,13 @@ struct call_key {
 struct call {
     u64 entered;
     u64 value;
+    u64 era; /* of its watch */
     u64 parameters[PARAMETERS];
 };
 
 /* Calls under way at points with both entry and exit. Least recently used
- * ones make room: those of threads that ended, or left by longjmp. */
+ * ones make room: those of threads that ended, or left by longjmp. One whose return
+ * came while nobody watched stays, too: a call ends only by the watch by which it began. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 8192);

@@ -33,7 +33,7 @@ struct watch {
     u32 program;     /* (user) number of the program of captures + 1; 0: none  */
     u32 reserve;     /* (user) bytes of a record at most                       */
     u32 keys;        /* that have an aggregate of their own                    */
-    u32 reserved;    /* 0                                                      */
+    u32 era;         /* (user) no other watch has or had it                    */
     u64 lost;        /* records that found the ring full                       */
     u64 unreadable;  /* hits whose value or key could not be read              */
     struct attune_aggregate sums;

@@ -110,11 +110,24 @@ int pair_entry(struct registers *ctx) {
         return 0;
     call_of(&key, &hit, frame_at_entry(ctx));
     call.value = own_value(ctx, hit.plan);
+    call.era = hit.watch->era;
     if (CAPTURES && hit.watch->program)
         save_parameters(ctx, call.parameters);
     call.entered = bpf_ktime_get_ns();
     bpf_map_update_elem(&calls, &key, &call, BPF_ANY);
     return 0;
+}
+
+/* Takes the end of a call that has begun. */
+INLINE void take_call(struct registers *ctx, struct hit *hit) {
+    if (hit->plan->flags & PLAN_DURATION) {
+        hit->own = hit->now - hit->call->entered;
+        hit->value = hit->call->value;
+        hit->flags = RECORD_DURATION;
+    } else {
+        hit->own = hit->value = return_value(ctx);
+    }
+    take(ctx, hit);
 }
 
 SEC("uretprobe.multi")
@@ -127,15 +140,9 @@ int pair_exit(struct registers *ctx) {
     call_of(&key, &hit, frame_at_return(ctx));
     hit.call = bpf_map_lookup_elem(&calls, &key);
     if (!hit.call)
-        return 0; /* not seen, or forgotten for newer ones */
-    if (hit.plan->flags & PLAN_DURATION) {
-        hit.own = hit.now - hit.call->entered;
-        hit.value = hit.call->value;
-        hit.flags = RECORD_DURATION;
-    } else {
-        hit.own = hit.value = return_value(ctx);
-    }
-    take(ctx, &hit);
+        return 0;                        /* not seen, or forgotten for newer ones */
+    if (hit.call->era == hit.watch->era) /* else another call's, whose return was not seen */
+        take_call(ctx, &hit);
     bpf_map_delete_elem(&calls, &key);
     return 0;
 }

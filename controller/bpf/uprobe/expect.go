@@ -100,7 +100,7 @@ func (w *expectations) await(i int, e Expectation, config pointConfig) bool {
 	}
 	number := w.memory.free[0]
 	w.memory.free = w.memory.free[1:]
-	watch := newWatch(config)
+	watch := w.memory.newWatch(config)
 	watch.Point = uint32(e.Point)
 	w.memory.watches.Elements[number] = watch
 	element := &w.shared.Elements[i]

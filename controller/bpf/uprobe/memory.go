@@ -38,6 +38,7 @@ type watchMemory struct {
 	// watch is taken away must not find that memory in new hands.
 	free         []uint32
 	freePrograms []uint32
+	era          uint32 // of the watch made last
 	// bootOffset is what /proc adds to start times in our time namespace, ns.
 	bootOffset int64
 }
@@ -96,7 +97,7 @@ func (m *watchMemory) add(key uprobesWatchKey, w Watch, mapped *mappedObjects, c
 	if err := m.addProgram(entry, config.program, w.Globals, mapped); err != nil {
 		return nil, err
 	}
-	watch := newWatch(config)
+	watch := m.newWatch(config)
 	watch.Process, watch.Point, watch.Program = key.Process, key.Point, entry.program
 	watch.StartFrom = uint64(int64(w.StartTicks)*int64(procid.Tick) - m.bootOffset)
 	watch.StartTo = watch.StartFrom + uint64(procid.Tick)
@@ -198,8 +199,11 @@ func (m *watchMemory) dropProgram(entry *watchEntry) {
 	}
 }
 
-func newWatch(config pointConfig) uprobesWatch {
+// newWatch makes a watch that is nobody's yet, with an era of its own.
+func (m *watchMemory) newWatch(config pointConfig) uprobesWatch {
+	m.era++
 	watch := uprobesWatch{
+		Era:        m.era,
 		SampleMask: config.sampleMask,
 		MinValue:   config.minValue,
 		MaxValue:   config.maxValue,

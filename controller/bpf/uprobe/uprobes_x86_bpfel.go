@@ -47,6 +47,7 @@ type uprobesCall struct {
 	_          structs.HostLayout
 	Entered    uint64
 	Value      uint64
+	Era        uint64
 	Parameters [6]uint64
 }
 
@@ -158,7 +159,7 @@ type uprobesWatch struct {
 	Program    uint32
 	Reserve    uint32
 	Keys       uint32
-	Reserved   uint32
+	Era        uint32
 	Lost       uint64
 	Unreadable uint64
 	Sums       struct {

@@ -36,7 +36,7 @@ func TestNewWatch(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			test.config.sampleMask, test.config.minValue, test.config.maxValue = 7, 2, 9
-			watch := newWatch(test.config)
+			watch := new(watchMemory).newWatch(test.config)
 			if watch.Flags != test.flags || watch.Reserve != test.reserve {
 				t.Errorf("flags %#x, room for %d bytes; want %#x, %d", watch.Flags, watch.Reserve, test.flags, test.reserve)
 			}

@@ -35,6 +35,13 @@ __attribute__((noinline)) long sleeps(long microseconds) {
     return usleep((useconds_t)microseconds);
 }
 
+/* Says that it is there, and returns when it is told something. */
+__attribute__((noinline)) long waits(void) {
+    puts("waits");
+    fflush(stdout);
+    return getchar();
+}
+
 static void call(const char *name, long argument) {
     if (!strcmp(name, "nop5"))
         sink = starts_with_nop5(argument, 11, 12, 13, 14, 15);
@@ -50,6 +57,8 @@ static void call(const char *name, long argument) {
         sink = recursive(argument);
     else if (!strcmp(name, "sleeps"))
         sink = sleeps(argument);
+    else if (!strcmp(name, "waits"))
+        sink = waits();
     else if (!strcmp(name, "getppid"))
         sink = getppid();
 }
