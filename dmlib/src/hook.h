@@ -67,16 +67,15 @@ DM_INLINE void dm_end(unsigned point, uint32_t word, uint64_t start, uint64_t va
                       const struct dm_call *call) {
     if ((word & (DM_CTL_MEASURE | ATTUNE_CTL_SHARED)) == 0)
         return;
-    struct dm_hit hit = {
-        .point = point, .word = word, .value = value, .extra = extra, .call = call};
+    struct dm_hit hit = {.point = point, .value = value, .extra = extra, .call = call};
     if (word & DM_CTL_TIMES) {
         hit.time = dm_ticks();
         hit.duration = hit.time - start;
     }
     if (word & DM_CTL_MEASURE)
-        dm_measure(&hit, dm_thread_acquire);
+        dm_measure_ended(&hit, word);
     if (dm_unlikely(word & ATTUNE_CTL_SHARED))
-        dm_share(&hit, dm_thread_acquire);
+        dm_share(&hit, word);
 }
 
 #define DM_ARGUMENTS(a, b, c, d, ...)                                                              \

@@ -23,6 +23,7 @@ static DM_NOINLINE void *hot_malloc(size_t size, uint64_t asked) {
     void *result = dm_real_malloc(size);
     uint64_t address = address_of(result);
     const struct attune_point_control *control = dm_control(point);
+    asked = dm_asked(control); /* another point may be there by now */
     if (dm_likely(dm_hot(point, control, asked, size, address, NULL)) ||
         dm_warm(point, control, asked, size))
         return result;

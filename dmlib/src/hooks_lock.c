@@ -27,6 +27,7 @@ static DM_NOINLINE int hot_lock(pthread_mutex_t *mutex, uint64_t asked) {
         return full_lock(mutex);
     uint64_t result = (uint64_t)dm_real_pthread_mutex_lock(mutex), address = address_of(mutex);
     const struct attune_point_control *control = dm_control(point);
+    asked = dm_asked(control); /* another point may be there by now */
     if (dm_likely(dm_hot(point, control, asked, address, result, NULL)) ||
         dm_warm(point, control, asked, address))
         return (int)result;

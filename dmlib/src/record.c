@@ -102,26 +102,28 @@ void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
     dm_leave(thread, generation);
 }
 
-/* A sharer that asked for durations after the call began gets its first one with
- * the next call. */
-void dm_share(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
+/* Another point may have come into the place of the one that the call began with. What it
+ * needs to know from before the call it gets with the next one. */
+void dm_measure_ended(struct dm_hit *hit, uint32_t word) {
+    hit->word = dm_word(hit->point);
+    bool timed = (word & DM_CTL_TIMES) != 0 || (hit->word & ATTUNE_CTL_DURATION) == 0;
+    bool captured = hit->call != NULL || (hit->word & ATTUNE_CTL_PROGRAM) == 0;
+    if (timed && captured && (hit->word & DM_CTL_MEASURE) != 0)
+        dm_measure(hit, dm_thread_acquire);
+}
+
+void dm_share(const struct dm_hit *hit, uint32_t word) {
     uint32_t sharers = __atomic_load_n(&dm_control(hit->point)->parameter, __ATOMIC_RELAXED);
     for (; sharers != 0; sharers &= sharers - 1) {
         struct dm_hit shared = *hit;
         shared.point = ATTUNE_SHARER_FIRST + (unsigned)__builtin_ctz(sharers);
-        shared.word = dm_word(shared.point);
-        bool timed = (hit->word & DM_CTL_TIMES) != 0 || (shared.word & ATTUNE_CTL_DURATION) == 0;
-        if (timed && (shared.word & DM_CTL_MEASURE) != 0)
-            dm_measure(&shared, acquire);
+        dm_measure_ended(&shared, word);
     }
 }
 
 uint64_t dm_late(unsigned point, uint64_t value, uint64_t extra, uint64_t result) {
-    struct dm_hit hit = {.point = point, .word = dm_word(point), .value = value, .extra = extra};
-    /* What came up during the call begins with the next. */
-    hit.word &= ~(DM_CTL_ATTEND | ATTUNE_CTL_DURATION);
-    if ((hit.word & DM_CTL_MEASURE) != 0 && (hit.word & ATTUNE_CTL_PROGRAM) == 0)
-        dm_measure(&hit, dm_thread_acquire);
+    struct dm_hit hit = {.point = point, .value = value, .extra = extra};
+    dm_measure_ended(&hit, 0);
     return result;
 }
 

@@ -49,8 +49,12 @@ DM_HIDDEN void dm_write_followed(struct dm_thread *thread, const struct attune_r
  * function around it. */
 DM_HIDDEN void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *));
 
-/* Gives a hook's hit to the points that share the hook. */
-DM_HIDDEN void dm_share(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *));
+/* Takes a call of a hook that has ended, by what its point asks for now. word is what it asked
+ * for when the call began. */
+DM_HIDDEN void dm_measure_ended(struct dm_hit *hit, uint32_t word);
+
+/* Gives it to the points that share the hook. */
+DM_HIDDEN void dm_share(const struct dm_hit *hit, uint32_t word);
 
 /* Measures a hit that dm_hot left over after the real call; returns result, so
  * that a hook can end with it. */

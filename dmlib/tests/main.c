@@ -12,11 +12,11 @@
 const char *library_path, *long_gate_path, *target_path, *directory_path;
 
 extern const struct test_case gate_cases[], process_cases[], event_cases[], command_cases[],
-    shared_cases[], confined_cases[], left_cases[];
+    shared_cases[], confined_cases[], left_cases[], changed_cases[];
 
 static const struct test_case *const suites[] = {gate_cases,    process_cases, event_cases,
                                                  command_cases, shared_cases,  confined_cases,
-                                                 left_cases};
+                                                 left_cases,    changed_cases};
 
 static bool run(const struct test_case *test) {
     int status;

@@ -3,6 +3,7 @@
 #include "target.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -173,6 +174,35 @@ static void hold(void) {
     pthread_join(one, NULL);
 }
 
+/* blocked: a read and then a lock wait for another thread, each until SIGUSR1 comes */
+static sigset_t go;
+
+static void *releases(void *unused) {
+    int signal;
+    pthread_mutex_lock(&own);
+    begun = true;
+    CHECK(sigwait(&go, &signal) == 0);
+    CHECK(write(pipe_ends[1], "x", 1) == 1);
+    CHECK(sigwait(&go, &signal) == 0);
+    pthread_mutex_unlock(&own);
+    return unused;
+}
+
+static void blocked(void) {
+    pthread_t one;
+    char byte;
+    sigemptyset(&go);
+    sigaddset(&go, SIGUSR1);
+    CHECK(pthread_sigmask(SIG_BLOCK, &go, NULL) == 0);
+    CHECK(pipe(pipe_ends) == 0);
+    CHECK(pthread_create(&one, NULL, releases, NULL) == 0);
+    while (!begun)
+        sched_yield();
+    CHECK(read(pipe_ends[0], &byte, 1) == 1);
+    lock_pairs(&own, 1);
+    pthread_join(one, NULL);
+}
+
 /* deadlock: a mutex that knows its owner is locked twice */
 static void deadlock(void) {
     pthread_mutexattr_t careful;
@@ -198,14 +228,8 @@ static void clocklock(void) {
 }
 
 const struct subject thread_subjects[] = {
-    {"threads", threads},
-    {"sequence", sequence},
-    {"destructor", destructor},
-    {"cancel", cancel},
-    {"hold", hold},
-    {"clocklock", clocklock},
-    {"deadlock", deadlock},
-    {"destructors", destructors},
-    {"anywhere", anywhere},
-    {NULL, NULL},
+    {"threads", threads},     {"sequence", sequence}, {"destructor", destructor},
+    {"cancel", cancel},       {"hold", hold},         {"blocked", blocked},
+    {"clocklock", clocklock}, {"deadlock", deadlock}, {"destructors", destructors},
+    {"anywhere", anywhere},   {NULL, NULL},
 };
