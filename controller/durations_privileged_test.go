@@ -69,46 +69,70 @@ func TestDurationsEndWhereCallsReturn(t *testing.T) {
 func TestExceptionsPass(t *testing.T) {
 	program := targets.BuildWith(t, "g++", "thrown", "-O2", "testdata/thrown.cc")
 	static := targets.BuildWith(t, "g++", "thrown", "-O2", "-static", "testdata/thrown.cc")
-	tests := map[string]struct {
-		program string
-		outside bool
-		place   attunev1.Place
-		state   attunev1.PointState
-	}{
-		"timed":              {program, false, attunev1.Place_PLACE_BOTH, attunev1.PointState_POINT_STATE_PLACED},
-		"outside":            {program, true, attunev1.Place_PLACE_ENTRY, attunev1.PointState_POINT_STATE_PLACED},
-		"timed from outside": {program, true, attunev1.Place_PLACE_BOTH, attunev1.PointState_POINT_STATE_REFUSED},
-		"return, outside":    {program, true, attunev1.Place_PLACE_EXIT, attunev1.PointState_POINT_STATE_REFUSED},
-		"static, outside":    {static, true, attunev1.Place_PLACE_BOTH, attunev1.PointState_POINT_STATE_REFUSED},
+	tests := map[string]spared{
+		"timed":              {program, false, attunev1.Place_PLACE_BOTH, ""},
+		"outside":            {program, true, attunev1.Place_PLACE_ENTRY, ""},
+		"timed from outside": {program, true, attunev1.Place_PLACE_BOTH, "can throw exceptions"},
+		"return, outside":    {program, true, attunev1.Place_PLACE_EXIT, "can throw exceptions"},
+		"static, outside":    {static, true, attunev1.Place_PLACE_BOTH, "can throw exceptions"},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			b := start(t, func(c *Config) {
-				if c.UseBPF = true; test.outside {
-					c.LibraryPath = ""
-				}
-			})
-			spec := call("passed", false)
-			spec.Place = test.place
-			b.addPoint(t, 1, spec)
-			target := targets.Start(t, test.program, b.controller.Environment()...)
-			if test.outside {
-				if err := b.controller.Follow(target.PID); err != nil {
-					t.Fatal(err)
-				}
-			}
-			s := b.placedWhile(t, 1, func() { target.Ask(t, "0") })
-			refused := s.GetState() == attunev1.PointState_POINT_STATE_REFUSED
-			if s.GetState() != test.state || refused && !strings.Contains(s.GetReason(), "can throw exceptions") {
-				t.Errorf("point: %v", s)
-			}
-			if got := target.Ask(t, "10"); got != "5 caught" {
-				t.Errorf("the program: %s", got)
-			}
-			b.stop(t)
-			target.EndWell(t)
-		})
+		t.Run(name, func(t *testing.T) { test.check(t, "5 caught") })
 	}
+}
+
+// TestFibersPass: the kernel forgets where a call returns to when another one begins on a
+// stack above it, and the return would end the program.
+func TestFibersPass(t *testing.T) {
+	program := targets.Build(t, "testdata/fibers.c", "-O2")
+	static := targets.Build(t, "testdata/fibers.c", "-O2", "-static")
+	tests := map[string]spared{
+		"counted":            {program, false, attunev1.Place_PLACE_ENTRY, ""},
+		"timed":              {program, false, attunev1.Place_PLACE_BOTH, "can switch between stacks"},
+		"outside":            {program, true, attunev1.Place_PLACE_ENTRY, ""},
+		"timed from outside": {program, true, attunev1.Place_PLACE_BOTH, "can switch between stacks"},
+		"static, outside":    {static, true, attunev1.Place_PLACE_BOTH, "can switch between stacks"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { test.check(t, "10 passed") })
+	}
+}
+
+// spared is a program in which a return probe of the kernel at its function passed would end
+// it.
+type spared struct {
+	program string
+	outside bool
+	place   attunev1.Place
+	why     string // the point is refused; "": it is placed
+}
+
+// check measures passed, which is called 10 times, and has the program answer.
+func (s spared) check(t *testing.T, answer string) {
+	b := start(t, func(c *Config) {
+		if c.UseBPF = true; s.outside {
+			c.LibraryPath = ""
+		}
+	})
+	spec := call("passed", false)
+	spec.Place = s.place
+	b.addPoint(t, 1, spec)
+	target := targets.Start(t, s.program, b.controller.Environment()...)
+	if s.outside {
+		if err := b.controller.Follow(target.PID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := b.placedWhile(t, 1, func() { target.Ask(t, "0") })
+	refused := status.GetState() == attunev1.PointState_POINT_STATE_REFUSED
+	if refused != (s.why != "") || !strings.Contains(status.GetReason(), s.why) {
+		t.Errorf("point: %v", status)
+	}
+	if got := target.Ask(t, "10"); got != answer {
+		t.Errorf("the program: %s", got)
+	}
+	b.stop(t)
+	target.EndWell(t)
 }
 
 // TestDurationOfLoopHeadIsRefused: each turn of the loop would begin it anew.

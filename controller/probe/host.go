@@ -159,7 +159,7 @@ func (h *host) named(spec *attunev1.MeasurePoint) (*attunev1.MeasurePoint, error
 	return symbols.Typed(spec, h.images)
 }
 
-// throws says that an exception may be thrown in the process.
-func (h *host) throws(images []objfile.Image) error {
-	return objfile.Throws(images, h.slots.Matching)
+// returnProbes is [objfile.ReturnProbes] of the process.
+func (h *host) returnProbes(images []objfile.Image) error {
+	return objfile.ReturnProbes(images, h.slots.Matching)
 }

@@ -173,14 +173,14 @@ func (t *tenant) placeAll(ctx context.Context, held bool) (all bool) {
 	return t.fulfil(ctx, t.points.meantFor(t.process.Handle()), held)
 }
 
-// endangered says whether a point must not stay as it is: what the process has
-// loaded since can throw exceptions. The caller holds t.mu.
+// endangered says whether a point must not stay as it is: its return probes could end
+// the process by what it has loaded since. The caller holds t.mu.
 func (t *tenant) endangered(index uint16) bool {
 	if p := t.placed[index]; p == nil || !p.atReturn {
 		return false
 	}
 	images, err := t.images()
-	return err == nil && t.throws(images) != nil // else it has ended
+	return err == nil && t.returnProbes(images) != nil // else it has ended
 }
 
 // late is for how long the process has run while the point was wanted and not

@@ -176,15 +176,15 @@ func (a attaching) one(image objfile.Image) error {
 	return nil
 }
 
-// takeReturns notes that return probes are needed, and refuses them where an exception
-// may pass one.
+// takeReturns notes that return probes are needed, and refuses them where one could end the
+// process.
 func (a attaching) takeReturns(spots []uprobe.Symbol) error {
 	place := a.spec.GetPlace()
 	if place != attunev1.Place_PLACE_EXIT && place != attunev1.Place_PLACE_BOTH || spots[0].Return {
 		return nil
 	}
 	a.placement.atReturn = true
-	return a.uprobes.throws(a.images)
+	return a.uprobes.returnProbes(a.images)
 }
 
 func (a attaching) attach(image objfile.Image, file *os.File, spots []uprobe.Symbol) (*uprobe.Attachment, error) {

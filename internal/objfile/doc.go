@@ -19,7 +19,7 @@
 //
 // A file uses those below it, and those in its line:
 //
-//	resolve, elsewhere, throws         a name in a process: where, or what comes close; who catches
+//	resolve, elsewhere, returnprobe    a name in a process: where, or what comes close; who survives
 //	images, image, knownas             objects as a process has mapped them
 //	calls, slot, relocation, unwind    what a file has beside symbols
 //	functions, lookup, separate        names in a file, and in its debug file

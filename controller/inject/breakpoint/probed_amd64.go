@@ -40,7 +40,7 @@ func newProbed(process *proc.Handle, address uint64, exit bool) (Breakpoint, err
 	const why = "the debug registers of this machine stop nobody (its hypervisor does not pass them on), and without them"
 	pid := process.PID()
 	if exit {
-		if err := throwsNothing(pid); err != nil {
+		if err := survivesReturnProbes(pid); err != nil {
 			return nil, fmt.Errorf("%w: %s a return probe is needed: %w", tracer.ErrUnsuited, why, err)
 		}
 	}
@@ -69,13 +69,13 @@ func newProbed(process *proc.Handle, address uint64, exit bool) (Breakpoint, err
 	return nil, fmt.Errorf("%w: %s a uprobe is needed: %w", tracer.ErrUnsuited, why, err)
 }
 
-// throwsNothing says why a return probe could end a process.
-func throwsNothing(pid int) error {
+// survivesReturnProbes says why a return probe could end a process.
+func survivesReturnProbes(pid int) error {
 	images, err := objfile.Images(pid)
 	if err != nil {
 		return err
 	}
-	return objfile.Throws(images, objfile.Image.GOTSlots)
+	return objfile.ReturnProbes(images, objfile.Image.GOTSlots)
 }
 
 // fileBehind finds the file that the code at an address is mapped from.
