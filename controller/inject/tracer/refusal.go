@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -53,7 +51,7 @@ func Check(pid int) (procid.Status, error) {
 	if why := refusal(s); why != "" {
 		return s, fmt.Errorf("%w: %s", ErrUnsuited, why)
 	}
-	if same, err := sharesMemory(pid, s.Parent); same && err == nil && s.Parent > 0 {
+	if same, err := procid.SharesMemory(pid, s.Parent); same && err == nil && s.Parent > 0 {
 		return s, fmt.Errorf("%w: it runs in the memory of its parent, process %d, until it executes a program (vfork)", ErrUnsuited, s.Parent)
 	}
 	return s, nil
@@ -82,17 +80,6 @@ func traced(tracer int) string {
 		tracer = s.Process
 	}
 	return fmt.Sprintf("process %d traces it: end that debugger or tracer first", tracer)
-}
-
-// sharesMemory says whether two processes have one address space, or why the kernel
-// does not tell.
-func sharesMemory(pid, other int) (bool, error) {
-	const vm = 1 // KCMP_VM
-	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(pid), uintptr(other), vm, 0, 0, 0)
-	if errno != 0 {
-		return false, errno
-	}
-	return order == 0, nil
 }
 
 // Lost says whether a borrowed thread has not come back, or its tracer is gone: it is

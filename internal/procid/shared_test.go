@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procid
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestSharesMemory: a process has its own memory, another one has not, and the kernel tells nothing
+// of none. Package accountant asks it of children of fork and vfork.
+func TestSharesMemory(t *testing.T) {
+	if same, err := SharesMemory(os.Getpid(), os.Getpid()); !same || err != nil {
+		t.Errorf("with itself: %v, %v", same, err)
+	}
+	if same, err := SharesMemory(os.Getpid(), os.Getppid()); same || err != nil {
+		t.Errorf("with its parent: %v, %v", same, err)
+	}
+	if same, err := SharesMemory(os.Getpid(), 1<<30); same || !errors.Is(err, unix.ESRCH) {
+		t.Errorf("with nobody: %v, %v", same, err)
+	}
+}
