@@ -139,6 +139,7 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	fillAvailable(record, batch.Current(os.Getenv))
 	mark, all := a.source.fill(record, a.started, exit.Rusage)
 	a.sampler.fill(record, mark, all)
+	fillDoubled(record)
 	a.disk.end()
 	a.disk.fill(record)
 	if a.refused != nil {

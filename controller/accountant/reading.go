@@ -4,9 +4,11 @@ package accountant
 
 import (
 	"fmt"
+	"iter"
 	"os"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/footprint"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -46,13 +48,8 @@ func (r *reading) values() map[string]float64 {
 // which cost several times as much as memory and CPU time.
 func read(n now, detailed bool) reading {
 	r := reading{taken: n.done, processes: uint64(len(n.alive)), peak: n.peak, total: n.total}
-	page := uint64(os.Getpagesize())
+	r.addMemory(n.alive)
 	for _, p := range n.alive {
-		if size, resident, shared, err := memoryOf(p.pid); err == nil {
-			r.virtual += size * page
-			r.resident += resident * page
-			r.anonymous += (resident - min(resident, shared)) * page
-		}
 		switch {
 		case p.whole:
 			r.taken.add(readWhole(p.pid, detailed))
@@ -73,6 +70,58 @@ func read(n now, detailed bool) reading {
 		}
 	}
 	return r
+}
+
+// addMemory adds up the memory of processes.
+func (r *reading) addMemory(alive []living) {
+	page := uint64(os.Getpagesize())
+	for p := range withOwnMemory(alive) {
+		if size, resident, shared, err := memoryOf(p.pid); err == nil {
+			r.virtual += size * page
+			r.resident += resident * page
+			r.anonymous += (resident - min(resident, shared)) * page
+		}
+	}
+}
+
+// withOwnMemory are the processes of which no parent among them has the same address space. Until
+// it executes a program, a child of vfork(2) has its parent's, and so has that of system(3): it
+// must not count twice. The question is asked of a child before its memory is read, for it never
+// gets its parent's back. Where the kernel does not tell (see [procid.SharesMemory]), the memory of
+// both counts: less would hide memory that there is.
+func withOwnMemory(alive []living) iter.Seq[living] {
+	listed := make(map[int]bool, len(alive))
+	for _, p := range alive {
+		listed[p.pid] = true
+	}
+	return func(yield func(living) bool) {
+		for _, p := range alive {
+			if listed[p.parent] {
+				if same, err := procid.SharesMemory(p.pid, p.parent); same && err == nil {
+					continue
+				}
+			}
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// fillDoubled says in an account where the kernel does not tell which processes have one address space.
+func fillDoubled(a *account.Account) {
+	own := os.Getpid()
+	_, err := procid.SharesMemory(own, own)
+	if err == nil {
+		return
+	}
+	for _, name := range []string{"resident", "anonymous", "virtual", "proportional"} {
+		name = "memory." + name + "_peak_bytes"
+		if _, known := a.Number(name); known {
+			a.Accuracy[name] = account.Bound
+			a.Missing[name] = fmt.Sprintf("at most: children of vfork(2), which have their parents' memory, counted beside these: kcmp(2): %v", err)
+		}
+	}
 }
 
 // memoryOf reads a process's statm file: pages.
@@ -101,7 +150,7 @@ func waitedForCPU(pid int) (sum time.Duration) {
 // known says whether all could.
 func proportional(alive []living) (pss, swapped uint64, known bool) {
 	known = len(alive) > 0
-	for _, p := range alive {
+	for p := range withOwnMemory(alive) {
 		var share, swap uint64
 		_, err := procid.ReadNumbers(procid.Path(p.pid, "smaps_rollup"), map[string]*uint64{"Pss": &share, "SwapPss": &swap})
 		known = known && err == nil
