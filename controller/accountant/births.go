@@ -162,6 +162,10 @@ func (b *births) living() []int {
 
 // saw keeps what a look sees of a process.
 func (b *births) saw(stat procid.Stat) {
+	if live := procid.LiveThread(stat.PID, stat); live != stat.PID {
+		thread, _ := procid.ReadThreadStat(stat.PID, live) // 0 pages if it has ended
+		stat.ResidentPages = thread.ResidentPages
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l := b.known[stat.PID]; l != nil {

@@ -5,6 +5,7 @@ package accountant
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,11 +19,11 @@ func left(p living, start time.Time) (account.Process, taken) {
 	began := bootTime().Add(p.start)
 	process := processOf(p.pid, p.parent, p.name, began.Sub(start), time.Since(began))
 	process.Left, process.Threads = true, new(p.threads)
-	rest := readThreads(p.pid)
+	rest := readThreads(p)
 	if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.pid)); err == nil {
 		process.Name = strings.TrimSuffix(string(data), "\n")
 	}
-	if status, err := procid.ReadStatus(p.pid); err == nil && status.Peak != 0 {
+	if status, err := procid.ReadStatus(liveThread(p.pid)); err == nil && status.Peak != 0 {
 		process.Memory.Resident = new(status.Peak)
 	}
 	all := p.done
@@ -64,12 +65,27 @@ func withChildren(s procid.Stat, own time.Duration) (t taken) {
 
 func ticks(n uint64) time.Duration { return time.Duration(n) * procid.Tick }
 
-// readThreads adds up what the living threads of a process took. Threads that end
+// undone lists the threads of a process of which p.done has nothing. The kernel lists the first one
+// when it is done with it, too, until the last one has ended.
+func (p *living) undone() []int {
+	tids, _ := procid.Threads(p.pid) // none of a process that has ended
+	if p.whole || len(tids) < 2 {
+		return tids
+	}
+	return slices.DeleteFunc(tids, func(tid int) bool {
+		if tid != p.pid {
+			return false
+		}
+		stat, err := procid.ReadThreadStat(p.pid, tid)
+		return err == nil && stat.Dead()
+	})
+}
+
+// readThreads adds up what the threads of a process took that are undone. Threads that end
 // meanwhile are left out: the kernel is done with them.
-func readThreads(pid int) (sum taken) {
-	tids, _ := procid.Threads(pid) // none of a process that has ended
-	for _, tid := range tids {
-		if t, err := readThread(pid, tid); err == nil {
+func readThreads(p living) (sum taken) {
+	for _, tid := range p.undone() {
+		if t, err := readThread(p.pid, tid); err == nil {
 			sum.add(t)
 		}
 	}

@@ -82,7 +82,7 @@ func waitOf(alive []living) cause {
 			if err != nil {
 				continue
 			}
-			first = min(first, waitIn(string(function), func() string { return descriptorOf(p.pid, task) }))
+			first = min(first, waitIn(string(function), func() string { return descriptorOf(task) }))
 		}
 	}
 	return first
@@ -90,7 +90,7 @@ func waitOf(alive []living) cause {
 
 // descriptorOf is the file behind the first argument of a thread's system call; empty if
 // that is not known.
-func descriptorOf(pid int, task string) string {
+func descriptorOf(task string) string {
 	call, err := os.ReadFile(task + "/syscall")
 	if err != nil {
 		return ""
@@ -99,6 +99,6 @@ func descriptorOf(pid int, task string) string {
 	if n, _ := fmt.Sscanf(string(call), "%d %v", &number, &fd); n < 2 {
 		return ""
 	}
-	link, _ := os.Readlink(filepath.Join("/proc", fmt.Sprint(pid), "fd", fmt.Sprint(fd))) // empty: not known
+	link, _ := os.Readlink(filepath.Join(task, "fd", fmt.Sprint(fd))) // empty: not known
 	return link
 }

@@ -132,7 +132,7 @@ func LiveThread(pid int, stat Stat) int {
 		if tid == pid {
 			continue
 		}
-		if thread, err := ReadStat(tid); err == nil && !thread.dead() && thread.VirtualBytes > 0 {
+		if thread, err := ReadStat(tid); err == nil && !thread.Dead() && thread.VirtualBytes > 0 {
 			return tid
 		}
 	}

@@ -112,14 +112,15 @@ func ImageOf(pid int) (uint64, error) {
 // Zombie says whether the process has ended and only waits to be reaped. A
 // process whose first thread has ended before the others is none: see
 // Leaderless.
-func (s *Stat) Zombie() bool { return s.dead() && s.Threads <= 1 }
+func (s *Stat) Zombie() bool { return s.Dead() && s.Threads <= 1 }
 
 // Leaderless says whether the first thread of a process has ended and others
 // go on. It has no memory any more before it shows as dead. Most files of
 // /proc/PID are empty then, those of [LiveThread] are not.
-func (s *Stat) Leaderless() bool { return s.Threads > 1 && (s.dead() || s.VirtualBytes == 0) }
+func (s *Stat) Leaderless() bool { return s.Threads > 1 && (s.Dead() || s.VirtualBytes == 0) }
 
-func (s *Stat) dead() bool { return s.State == 'Z' || s.State == 'X' }
+// Dead says whether the task, a process' first thread or the one whose file was read, has ended.
+func (s *Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' }
 
 // ReadStat reads /proc/PID/stat. A process that does not exist is [ErrGone];
 // a zombie is not an error here.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* held_memory MB fork|vfork|second: holds memory until the input ends, with a child that does
- * nothing else until then: one of fork, or one of vfork, which has its parent's. Or its second
- * thread holds it, and the first one has ended. */
+/* held_memory MB fork|vfork|second: reads as many bytes as it holds in memory until the input ends,
+ * with a child that does nothing else until then: one of fork, or one of vfork, which has its
+ * parent's. Or its second thread holds it, and the first one, which has read them, has ended. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,10 +36,11 @@ static void *go_on(void *unused) {
 int main(int argc, char **argv) {
     size_t bytes = (argc > 2 ? atoi(argv[1]) : 0) * 1000000ul;
     char *memory = malloc(bytes), *how = argc > 2 ? argv[2] : "";
+    int zero = open("/dev/zero", O_RDONLY);
     pthread_t second;
     pid_t child;
 
-    if (memory == NULL)
+    if (memory == NULL || zero < 0 || read(zero, memory, bytes) != (ssize_t)bytes)
         return 1;
     memset(memory, 1, bytes);
     if (!strcmp(how, "second")) {

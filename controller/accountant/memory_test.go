@@ -5,15 +5,17 @@ package accountant
 import (
 	"errors"
 	"os/exec"
+	"slices"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
-// TestMemoryOfChildren: an address space counts once, though a child of vfork has its parent's; what a
-// child of fork has counts beside its parent's.
-func TestMemoryOfChildren(t *testing.T) {
+// TestMemoryThatIsHeld: an address space counts once, though a child of vfork has its parent's; what a
+// child of fork has counts beside its parent's; and what is held counts when the first thread has ended.
+func TestMemoryThatIsHeld(t *testing.T) {
 	const megabytes = 64
 	program := targets.Build(t, "testdata/held_memory.c", "-O0", "-pthread") // memory that is only written would be optimised away
 	for _, tt := range []struct {
@@ -23,6 +25,7 @@ func TestMemoryOfChildren(t *testing.T) {
 	}{
 		{"fork", 2, 2, 1},
 		{"vfork", 2, 1, 1},
+		{"second", 1, 1, 1},
 	} {
 		t.Run(tt.how, func(t *testing.T) {
 			target := targets.StartCommand(t, exec.Command(program, "64", tt.how))
@@ -31,7 +34,7 @@ func TestMemoryOfChildren(t *testing.T) {
 			patience.Until(t, "all processes to be seen", func() (seen bool) {
 				var err error
 				n, err = source.look()
-				return err == nil && len(n.alive) == tt.processes
+				return err == nil && len(n.alive) == tt.processes && leaderless(target.PID) == (tt.how == "second")
 			})
 			check := func(name string, got, times uint64) {
 				t.Helper()
@@ -42,12 +45,20 @@ func TestMemoryOfChildren(t *testing.T) {
 			r := read(n, false)
 			check("resident", r.resident, tt.resident)
 			check("anonymous", r.anonymous, tt.resident)
+			if tt.how == "second" { // room for what threads allocate is reserved
+				r.virtual = min(r.virtual, megabytes*1e6)
+			}
 			check("virtual", r.virtual, tt.resident)
 			pss, _, known := proportional(n.alive)
 			if !known {
 				t.Error("the proportional memory is not known")
 			}
 			check("proportional", pss, tt.proportional)
+			o := newOpened()
+			o.answer(n.alive)
+			if !slices.ContainsFunc(o.end(), func(f account.File) bool { return f.Path == program }) {
+				t.Error("the executable is not among the files that are open")
+			}
 			if err := target.End(t); err != nil {
 				t.Error(err)
 			}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accountant
+
+import (
+	"fmt"
+	"iter"
+	"os"
+
+	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// withOwnMemory are the processes of which no parent among them has the same address space. Until
+// it executes a program, a child of vfork(2) has its parent's, and so has that of system(3): it
+// must not count twice. The question is asked of a child before its memory is read, for it never
+// gets its parent's back. Where the kernel does not tell (see [procid.SharesMemory]), the memory of
+// both counts: less would hide memory that there is.
+func withOwnMemory(alive []living) iter.Seq[living] {
+	listed := make(map[int]bool, len(alive))
+	for _, p := range alive {
+		listed[p.pid] = true
+	}
+	return func(yield func(living) bool) {
+		for _, p := range alive {
+			if listed[p.parent] {
+				if same, err := procid.SharesMemory(p.pid, p.parent); same && err == nil {
+					continue
+				}
+			}
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// memoryOf reads a process's statm file, which is all zeroes where its first thread has ended: pages.
+func memoryOf(pid int) (size, resident, shared uint64, err error) {
+	if size, resident, shared, err = readStatm(pid); err == nil && size == 0 {
+		return readStatm(liveThread(pid))
+	}
+	return size, resident, shared, err
+}
+
+func readStatm(pid int) (size, resident, shared uint64, err error) {
+	data, err := os.ReadFile(procid.Path(pid, "statm"))
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	_, err = fmt.Sscan(string(data), &size, &resident, &shared)
+	return size, resident, shared, err
+}
+
+// liveThread returns a thread of a process whose files in /proc tell of its memory and its
+// descriptors: the first one, unless it has ended before the others.
+func liveThread(pid int) int {
+	stat, err := procid.ReadStat(pid)
+	if err != nil {
+		return pid // it has ended, which its other files say too
+	}
+	return procid.LiveThread(pid, stat)
+}
+
+// proportional adds up the memory of processes so that pages that several share
+// count once: bytes in memory and swapped out. Processes that may not be looked at are left out;
+// known says whether all could.
+func proportional(alive []living) (pss, swapped uint64, known bool) {
+	known = len(alive) > 0
+	for p := range withOwnMemory(alive) {
+		var share, swap uint64
+		_, err := procid.ReadNumbers(procid.Path(liveThread(p.pid), "smaps_rollup"), map[string]*uint64{"Pss": &share, "SwapPss": &swap})
+		known = known && err == nil
+		pss, swapped = pss+share, swapped+swap
+	}
+	return pss, swapped, known
+}
+
+// fillDoubled says in an account where the kernel does not tell which processes have one address space.
+func fillDoubled(a *account.Account) {
+	own := os.Getpid()
+	_, err := procid.SharesMemory(own, own)
+	if err == nil {
+		return
+	}
+	for _, name := range []string{"resident", "anonymous", "virtual", "proportional"} {
+		name = "memory." + name + "_peak_bytes"
+		if _, known := a.Number(name); known {
+			a.Accuracy[name] = account.Bound
+			a.Missing[name] = fmt.Sprintf("at most: children of vfork(2), which have their parents' memory, counted beside these: kcmp(2): %v", err)
+		}
+	}
+}
