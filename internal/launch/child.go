@@ -153,8 +153,12 @@ func (c *Child) send(sig syscall.Signal) {
 // stopped tells whether a process is stopped by job control.
 func stopped(pid int) bool { return state(pid) == 'T' }
 
-// state is the state letter of a process, 0 if there is none.
+// state is the state letter of a process, 0 if there is none: of another thread, if the first
+// one has ended before the others.
 func state(pid int) byte {
-	stat, _ := procid.ReadStat(pid)
+	stat, err := procid.ReadStat(pid)
+	if live := procid.LiveThread(pid, stat); err == nil && live != pid {
+		stat, _ = procid.ReadThreadStat(pid, live) // zero if it has ended meanwhile
+	}
 	return stat.State
 }
