@@ -97,6 +97,9 @@ func (r *reaped) look() (now, error) {
 	}
 	dead := make(map[int]bool)
 	for again := true; again && len(n.alive) == 0; {
+		if !r.beside {
+			r.reaper.follow()
+		}
 		n.alive, n.unwaited, again = r.walk(dead)
 	}
 	if r.beside && r.events != nil { // it has walked to the living only

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,21 +28,13 @@ type reaper struct {
 	shown taken      // all that the command took, as /proc had it at its end
 	// files are the io files of the command and of what lost its parent. A user may
 	// read that of an ended process, but not open it.
-	files map[int]*os.File
-	// before are children that were there before the command: whoever executed this process
-	// had started them.
-	before map[int]uint64 // by id: start, ticks since boot
-	blind  error          // why bytes and calls of something that lost its parent are not in sum
+	files     map[int]*os.File
+	strangers strangers
+	blind     error // why bytes and calls of something that lost its parent are not in sum
 }
 
 func newReaper(helper func(pid int) bool) reaper {
-	before := make(map[int]uint64)
-	for _, pid := range childrenOf(os.Getpid()) {
-		if stat, err := procid.ReadStat(pid); err == nil {
-			before[pid] = stat.StartTicks
-		}
-	}
-	return reaper{helper: helper, ioErr: errors.New("the command's end was not seen"), files: make(map[int]*os.File), before: before}
+	return reaper{helper: helper, ioErr: errors.New("the command's end was not seen"), files: make(map[int]*os.File), strangers: newStrangers()}
 }
 
 func (r *reaper) begin(pid int) {
@@ -129,10 +119,15 @@ func (r *reaper) ended() {
 func (r *reaper) reap() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.strangers.follow()
 	for _, pid := range childrenOf(os.Getpid()) {
 		stat, err := procid.ReadStat(pid)
 		switch {
-		case err != nil || pid == r.root || r.files[pid] == nil && r.strange(stat):
+		case err != nil || pid == r.root:
+		case r.files[pid] == nil && r.isStrange(stat):
+			if stat.Zombie() && r.strangers.adopted(stat) {
+				_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // it has ended
+			}
 		case stat.Zombie():
 			r.take(pid)
 		case r.files[pid] == nil:
@@ -155,11 +150,23 @@ func (r *reaper) take(pid int) {
 	r.sum.add(t)
 }
 
-// strange says whether a child is none of the command's: it was there before, or is a helper, which is
-// its parent's to wait for.
+// follow looks for what the strangers have started.
+func (r *reaper) follow() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.strangers.follow()
+}
+
+// strange says whether a child is none of the command's: it was there before, comes of what was, or is a
+// helper, which is its parent's to wait for.
 func (r *reaper) strange(stat procid.Stat) bool {
-	start, before := r.before[stat.PID]
-	return before && start == stat.StartTicks || r.helper(stat.PID) || launched(stat)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.isStrange(stat)
+}
+
+func (r *reaper) isStrange(stat procid.Stat) bool {
+	return r.strangers.has(stat) || r.helper(stat.PID) || launched(stat)
 }
 
 // launched says whether a child executes this program and is called as those of package launch. Others may
@@ -178,18 +185,4 @@ func addUsage(t *taken, usage unix.Rusage) {
 	t.cpu = t.user + t.system
 	t.voluntary, t.involuntary = uint64(usage.Nvcsw), uint64(usage.Nivcsw)
 	t.minorFaults, t.majorFaults = uint64(usage.Minflt), uint64(usage.Majflt)
-}
-
-// childrenOf are the children of a process, of all its threads.
-func childrenOf(pid int) (list []int) {
-	tids, _ := procid.Threads(pid) // none of a process that has ended
-	for _, tid := range tids {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, tid)) // none of a thread that has ended
-		for word := range strings.FieldsSeq(string(text)) {
-			if child, err := strconv.Atoi(word); err == nil {
-				list = append(list, child)
-			}
-		}
-	}
-	return list
 }
