@@ -4,7 +4,6 @@ package accountant
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -49,7 +48,7 @@ func leaveOut[T any](left *leftOut, list []T, order func(a, b T) int, resident f
 // fill says in an account that there is more.
 func (l *leftOut) fill(a *account.Account) {
 	if l.count > 0 {
-		a.Missing["tree"] = fmt.Sprintf("%d processes that took less are left out; the sums have them", l.count)
+		a.Missing["tree"] = account.LeftOut(l.count)
 	}
 }
 

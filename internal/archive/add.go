@@ -77,17 +77,37 @@ type encoded struct {
 }
 
 // encodeAll encodes tasks, in the order of their ids.
-func encodeAll(tasks []*Task) ([]encoded, error) {
+func (s *Store) encodeAll(tasks []*Task) ([]encoded, error) {
 	all := make([]encoded, len(tasks))
 	for i, t := range tasks {
-		id, text, err := t.encode()
-		if err != nil {
+		var err error
+		if all[i], err = encodeWithin(t, s.maxDocument); err != nil {
 			return nil, err
 		}
-		all[i] = encoded{t, id, text}
 	}
 	slices.SortFunc(all, func(a, b encoded) int { return cmp.Compare(a.id, b.id) })
 	return all, nil
+}
+
+// encodeWithin encodes a task so that its document has at most so many bytes: by far the most of a large
+// one are its processes, of which those that took least are left out.
+func encodeWithin(t *Task, most int64) (encoded, error) {
+	for kept, n := t, int64(len(t.Account.Tree)); ; {
+		id, text, err := kept.encode()
+		size := int64(len(text))
+		switch {
+		case err != nil:
+			return encoded{}, err
+		case size <= most:
+			return encoded{kept, id, text}, nil
+		case n == 0:
+			return encoded{}, fmt.Errorf("%w: its document has %d bytes without processes, and may have %d", ErrInvalid, size, most)
+		}
+		n = n * most / size / 2 // they differ in size
+		cut := *t
+		cut.Account = t.Account.WithLargest(int(n))
+		kept = &cut
+	}
 }
 
 // statements are prepared once in a transaction, and end with it.
@@ -109,7 +129,7 @@ func (p *statements) of(ctx context.Context, text string) (*sql.Stmt, error) {
 // insertAll adds tasks in the order of their ids: two who add the same ones do not wait for
 // each other.
 func (s *Store) insertAll(ctx context.Context, tx *sql.Tx, tasks []*Task) (added Added, err error) {
-	all, err := encodeAll(tasks)
+	all, err := s.encodeAll(tasks)
 	if err != nil {
 		return Added{}, err
 	}

@@ -20,6 +20,8 @@ var (
 	ErrBusy = errors.New("another process has been writing to it all the while")
 	// ErrAway means that the server of the archive does not answer.
 	ErrAway = errors.New("the server does not answer")
+	// ErrUnreadable means that the document of a task is damaged, or larger than may be read.
+	ErrUnreadable = errors.New("its account cannot be read")
 	// ErrUnknown means that there is no such task or category.
 	ErrUnknown = errors.New("not in the archive")
 	// ErrAmbiguous means that several tasks have an id with that beginning.

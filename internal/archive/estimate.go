@@ -143,12 +143,16 @@ func bytesAmount(tasks []Summary, inputs []float64, what string, input float64, 
 // exceeded one of its memory, unless the next task is to have more than that: it would be
 // ended again.
 func (s *Store) raiseEnded(ctx context.Context, a *directive.Amount, tasks []Summary) error {
-	most, id := 0.0, ""
+	most, id, unreadable := 0.0, "", 0
 	for i := range tasks {
 		t := &tasks[i]
 		whole, err := s.Task(ctx, t.ID)
 		if errors.Is(err, ErrUnknown) {
 			continue // removed meanwhile
+		}
+		if errors.Is(err, ErrUnreadable) {
+			unreadable++
+			continue
 		}
 		if err != nil {
 			return err
@@ -162,6 +166,9 @@ func (s *Store) raiseEnded(ctx context.Context, a *directive.Amount, tasks []Sum
 	if id != "" && most >= a.Value {
 		a.Value = 2 * most
 		a.Reason = fmt.Sprintf("twice what task %s had when it was ended at its limit; otherwise %s", id[:8], a.Reason)
+	}
+	if unreadable > 0 {
+		a.Reason += fmt.Sprintf("; without %s that ended at a limit, whose accounts cannot be read", quantity.Count(unreadable, "task", "tasks"))
 	}
 	return nil
 }

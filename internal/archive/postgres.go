@@ -40,7 +40,7 @@ func openServer(ctx context.Context, url string, o options) (*Store, error) {
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	return &Store{db: s.DB, engine: s, path: s.name, shared: true}, nil
+	return &Store{db: s.DB, engine: s, path: s.name, shared: true, maxDocument: o.maxDocument()}, nil
 }
 
 // forOthers returns tasks as all may read them who may read an archive: without the environment, of

@@ -107,7 +107,8 @@ func (s *Store) Each(ctx context.Context, f Filter, do func(Summary) error) erro
 }
 
 // EachTask calls do with each task of a filter and its id, the latest first, until it fails. Others
-// can write meanwhile: it reads all ids first, and then one task after the other.
+// can write meanwhile: it reads all ids first, and then one task after the other. [ErrUnreadable] if it
+// has left out such a one, and has gone through all others.
 func (s *Store) EachTask(ctx context.Context, f Filter, do func(id string, t *Task) error) error {
 	var ids []string
 	if err := s.Each(ctx, f, func(t Summary) error {
@@ -116,10 +117,15 @@ func (s *Store) EachTask(ctx context.Context, f Filter, do func(id string, t *Ta
 	}); err != nil {
 		return err
 	}
+	var unreadable []error
 	for _, id := range ids {
 		t, err := s.Task(ctx, id)
 		if errors.Is(err, ErrUnknown) {
 			continue // removed meanwhile
+		}
+		if errors.Is(err, ErrUnreadable) {
+			unreadable = append(unreadable, err)
+			continue
 		}
 		if err != nil {
 			return err
@@ -127,6 +133,9 @@ func (s *Store) EachTask(ctx context.Context, f Filter, do func(id string, t *Ta
 		if err := do(id, t); err != nil {
 			return err
 		}
+	}
+	if len(unreadable) > 0 {
+		return fmt.Errorf("left out of %d tasks are %d, such as: %w", len(ids), len(unreadable), unreadable[0])
 	}
 	return nil
 }
@@ -140,9 +149,6 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Summary, error) {
 	})
 	return out, err
 }
-
-// maxDocument bounds the document of one task, bytes: that of 100,000 processes.
-const maxDocument = 256 << 20
 
 // Find returns the id of a task by its beginning; [ErrUnknown] or [ErrAmbiguous].
 func (s *Store) Find(ctx context.Context, beginning string) (id string, err error) {
@@ -165,7 +171,7 @@ func (s *Store) Find(ctx context.Context, beginning string) (id string, err erro
 	return id, s.engine.explain(rows.Err())
 }
 
-// Task returns a task by its id.
+// Task returns a task by its id; [ErrUnknown], [ErrUnreadable].
 func (s *Store) Task(ctx context.Context, id string) (*Task, error) {
 	var body []byte
 	err := s.db.QueryRowContext(ctx, s.engine.statement("SELECT body FROM document WHERE number = (SELECT number FROM task WHERE id = ?)"), id).Scan(&body)
@@ -175,21 +181,21 @@ func (s *Store) Task(ctx context.Context, id string) (*Task, error) {
 	if err != nil {
 		return nil, s.engine.explain(err)
 	}
-	t, err := decode(body)
+	t, err := s.decode(body)
 	if err != nil {
-		return nil, fmt.Errorf("archive %s: task %s: %w", s.path, id, err)
+		return nil, fmt.Errorf("archive %s: task %s: %w: %w", s.path, id, ErrUnreadable, err)
 	}
 	return t, nil
 }
 
 // decode returns the task of a compressed document.
-func decode(body []byte) (*Task, error) {
+func (s *Store) decode(body []byte) (*Task, error) {
 	z, err := bounded.Zstd(bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	defer z.Close()
-	text, err := bounded.ReadAll("its document", z, maxDocument)
+	text, err := bounded.ReadAll("its document", z, s.maxDocument)
 	if err != nil {
 		return nil, err
 	}

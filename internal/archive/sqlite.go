@@ -36,7 +36,7 @@ func openFile(ctx context.Context, path, kind string, o options) (*Store, error)
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	return &Store{db: s.DB, engine: s, path: path}, nil
+	return &Store{db: s.DB, engine: s, path: path, maxDocument: o.maxDocument()}, nil
 }
 
 func (s *file) statement(text string) string { return text }

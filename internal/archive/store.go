@@ -3,6 +3,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"path/filepath"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/attune-hpc/attune/internal/postgres"
 )
+
+// maxDocument bounds the document of one task, bytes: that of 100,000 processes.
+const maxDocument = 256 << 20
 
 // busyTimeout bounds the wait for another process that writes, and for a server.
 const busyTimeout = 5 * time.Second
@@ -20,6 +24,8 @@ type Store struct {
 	engine engine
 	path   string
 	shared bool // by several users, who read each other's tasks
+	// maxDocument bounds the document of one task, bytes.
+	maxDocument int64
 }
 
 // engine is how SQLite and PostgreSQL differ.
@@ -42,6 +48,7 @@ type engine interface {
 type options struct {
 	wait       time.Duration
 	limit      int64 // of a file, bytes
+	document   int64 // of a task at most, bytes; 0: maxDocument
 	migrations []string
 }
 
@@ -58,6 +65,8 @@ func open(ctx context.Context, place string, o options) (*Store, error) {
 	}
 	return openFile(ctx, place, journal(filepath.Dir(place)), o)
 }
+
+func (o *options) maxDocument() int64 { return cmp.Or(o.document, maxDocument) }
 
 // query asks for rows. Parameters are marked ?.
 func (s *Store) query(ctx context.Context, text string, parameters ...any) (*sql.Rows, error) {

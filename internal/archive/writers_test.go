@@ -118,6 +118,24 @@ func TestWriteWhileTasksAreRead(t *testing.T) {
 	}
 }
 
+// TestTaskRemovedMeanwhile: what another one removes before its turn, as a command that sends it to another
+// archive, is nothing that reading fails of.
+func TestTaskRemovedMeanwhile(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "archive.db"))
+	mustAdd(t, s, newTask("a", 1), newTask("a", 2), newTask("a", 3))
+	list, err := s.List(t.Context(), Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	if err := s.EachTask(t.Context(), Filter{}, func(id string, _ *Task) error {
+		seen = append(seen, id)
+		return s.Remove(t.Context(), list[1].ID)
+	}); err != nil || !slices.Equal(seen, []string{list[0].ID, list[2].ID}) {
+		t.Errorf("read %q of %+v, %v", seen, list, err)
+	}
+}
+
 // mustOpenJournal opens an archive that waits for nobody long, with a kind of log.
 func mustOpenJournal(t *testing.T, path, journal string) *Store {
 	t.Helper()

@@ -3,7 +3,9 @@
 package archive
 
 import (
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,6 +80,34 @@ func TestCommands(t *testing.T) {
 	wants(t, mustAttune(t, "import", path), "added: 7")
 	if again := mustAttune(t, "export"); again != string(files.Read(t, path)) {
 		t.Errorf("an export of what was imported differs:\n%s", again)
+	}
+}
+
+// TestExportWithoutTheUnreadable: what cannot be read is not in an export, which is said, and all else is.
+func TestExportWithoutTheUnreadable(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	mustAttune(t, "import", samples+"sacct.txt")
+	db, err := sql.Open("sqlite", filepath.Join(dir, "attune", archived.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), "UPDATE document SET body = x'00' WHERE number = 2")
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for format, want := range map[string]int{formatLines: 4, formatCrate: 1} {
+		path := filepath.Join(dir, "as-"+format)
+		_, err := attune(t, "export", "--format", format, "--output", path)
+		if !errors.Is(err, archive.ErrUnreadable) {
+			t.Errorf("%s: error %v", format, err)
+		}
+		if lines := strings.Count(string(files.Read(t, path)), "\n"); lines < want {
+			t.Errorf("%s: %d lines, want %d", format, lines, want)
+		}
+	}
+	if out, err := attune(t, "export"); strings.Count(out, "\n") != 4 || !errors.Is(err, archive.ErrUnreadable) {
+		t.Errorf("error %v after\n%s", err, out)
 	}
 }
 

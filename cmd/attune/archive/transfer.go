@@ -156,11 +156,21 @@ each task is an action; tasks that were accounted for with --provenance have the
 			}
 			defer func() { err = errors.Join(err, place.Close()) }()
 			return withArchive(cmd, func(s *archive.Store) error {
-				write := func(out io.Writer) error { return export(cmd, s, of.filter(args), out, format) }
-				if !place.Named() {
-					return write(p.Stdout)
+				var leftOut error // of what could not be read; the others are there
+				write := func(out io.Writer) error {
+					err := export(cmd, s, of.filter(args), out, format)
+					if errors.Is(err, archive.ErrUnreadable) {
+						leftOut, err = err, nil
+					}
+					return err
 				}
-				return place.Write(write)
+				var err error
+				if place.Named() {
+					err = place.Write(write)
+				} else {
+					err = write(p.Stdout)
+				}
+				return errors.Join(err, leftOut)
 			})
 		},
 	}
@@ -190,12 +200,13 @@ func export(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Write
 // exportCrate writes the description of a crate with all tasks.
 func exportCrate(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Writer) error {
 	var runs []crate.Run
-	if err := s.EachTask(cmd.Context(), f, func(id string, t *archive.Task) error {
+	leftOut := s.EachTask(cmd.Context(), f, func(id string, t *archive.Task) error {
 		t.Account.Tree = nil // no part of the description, and by far the largest of an account
 		runs = append(runs, crate.Run{ID: id, Account: &t.Account})
 		return nil
-	}); err != nil {
-		return err
+	})
+	if leftOut != nil && !errors.Is(leftOut, archive.ErrUnreadable) {
+		return leftOut
 	}
 	text, err := crate.Metadata(crate.Options{}, runs...)
 	if errors.Is(err, crate.ErrEmpty) {
@@ -205,5 +216,5 @@ func exportCrate(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.
 		return err
 	}
 	_, err = out.Write(text)
-	return err
+	return errors.Join(err, leftOut)
 }
