@@ -69,45 +69,32 @@ func send(ctx context.Context, to *archive.Store, at string) (err error) {
 		return fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	for {
-		n, err := sendSome(ctx, to, from)
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrNotSent, err)
+	if err := sendAll(ctx, to, from); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotSent, err)
+	}
+	return nil
+}
+
+// sendAll moves tasks, some at a time. One that cannot be read stays, and holds up no other.
+func sendAll(ctx context.Context, to, from *archive.Store) error {
+	var tasks []*archive.Task
+	var ids []string
+	move := func() error {
+		if _, err := to.Add(ctx, tasks...); err != nil {
+			return err
 		}
-		if n < sentAtOnce {
+		err := from.Remove(ctx, ids...)
+		tasks, ids = nil, nil
+		return err
+	}
+	err := from.EachTask(ctx, archive.Filter{}, func(id string, t *archive.Task) error {
+		if tasks, ids = append(tasks, t), append(ids, id); len(tasks) < sentAtOnce {
 			return nil
 		}
+		return move()
+	})
+	if (err == nil || errors.Is(err, archive.ErrUnreadable)) && len(tasks) > 0 {
+		err = errors.Join(move(), err)
 	}
-}
-
-// sendSome moves some tasks, and returns how many.
-func sendSome(ctx context.Context, to, from *archive.Store) (int, error) {
-	some, err := from.List(ctx, archive.Filter{Limit: sentAtOnce})
-	if err != nil || len(some) == 0 {
-		return 0, err
-	}
-	tasks, ids, err := read(ctx, from, some)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := to.Add(ctx, tasks...); err != nil {
-		return 0, err
-	}
-	return len(some), from.Remove(ctx, ids...)
-}
-
-// read returns the tasks of a list, and their ids, but for those that another command has
-// sent meanwhile.
-func read(ctx context.Context, from *archive.Store, list []archive.Summary) (tasks []*archive.Task, ids []string, err error) {
-	for _, summary := range list {
-		t, err := from.Task(ctx, summary.ID)
-		if errors.Is(err, archive.ErrUnknown) {
-			continue
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		tasks, ids = append(tasks, t), append(ids, summary.ID)
-	}
-	return tasks, ids, nil
+	return err
 }

@@ -3,10 +3,10 @@
 package archived
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,27 +16,39 @@ import (
 	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
-// TestSentByAnother: what another command sends between a look at what waits and its
-// turn is nothing that this one fails of.
-func TestSentByAnother(t *testing.T) {
-	s, err := archive.Open(t.Context(), filepath.Join(t.TempDir(), File))
+// TestUnreadableWaits: an account that cannot be read stays where it waits, which is said, and holds up no other one.
+func TestUnreadableWaits(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
+	at := filepath.Join(dir, File)
+	var path string
+	for n := range 3 {
+		var err error
+		if path, err = wait(t.Context(), at, newTask(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	if _, err := s.Add(t.Context(), newTask(0), newTask(1), newTask(2)); err != nil {
+	_, err = db.ExecContext(t.Context(), "UPDATE document SET body = x'00' WHERE number = 2")
+	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.List(t.Context(), archive.Filter{Limit: sentAtOnce})
-	if err != nil {
-		t.Fatal(err)
+	err = with(t.Context(), at, func(*archive.Store) error { return nil })
+	if !errors.Is(err, ErrNotSent) || !errors.Is(err, archive.ErrUnreadable) {
+		t.Errorf("error %v", err)
 	}
-	if err := s.Remove(t.Context(), list[1].ID); err != nil {
-		t.Fatal(err)
-	}
-	tasks, ids, err := read(t.Context(), s, list)
-	if want := []string{list[0].ID, list[2].ID}; err != nil || len(tasks) != 2 || !slices.Equal(ids, want) {
-		t.Errorf("%d tasks %q, want %q: %v", len(tasks), ids, want, err)
+	for place, want := range map[string]int{at: 2, path: 1} {
+		s, err := archive.Open(t.Context(), place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.List(t.Context(), archive.Filter{})
+		if err := errors.Join(err, s.Close()); err != nil || len(list) != want {
+			t.Errorf("%s has %d tasks, want %d; %v", place, len(list), want, err)
+		}
 	}
 }
 
