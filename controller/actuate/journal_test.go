@@ -283,10 +283,11 @@ func TestFinalIsEveryPart(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"one":        {others, true},
-		"both":       {errors.Join(others, errStays), true},
-		"one may do": {errors.Join(others, proc.ErrPermission), false},
-		"nested":     {errors.Join(errors.Join(proc.ErrPermission, others)), false},
+		"one":         {others, true},
+		"both":        {errors.Join(others, errStays), true},
+		"one may do":  {errors.Join(others, proc.ErrPermission), false},
+		"nested":      {errors.Join(errors.Join(proc.ErrPermission, others)), false},
+		"particulars": {errors.Join(fmt.Errorf("%w: %w", access.ErrChangedByOthers, proc.ErrPermission)), true},
 	} {
 		if got := final(test.err); got != test.want {
 			t.Errorf("%s: %v", name, got)

@@ -215,9 +215,21 @@ func (u Undos) appendTo(line []byte) ([]byte, error) {
 // final says whether undoing again would be of no use, of each part that
 // failed.
 func final(err error) bool {
-	if parts, ok := err.(interface{ Unwrap() []error }); ok {
-		return !slices.ContainsFunc(parts.Unwrap(), func(part error) bool { return !final(part) })
+	return !slices.ContainsFunc(leaves(err), func(part error) bool {
+		_, last := errors.AsType[access.Final](part)
+		return !last
+	})
+}
+
+// leaves are the errors that were joined. One that wraps [access.ErrChangedByOthers] beside
+// the particulars is one.
+func leaves(err error) (all []error) {
+	parts, joined := err.(interface{ Unwrap() []error })
+	if !joined || slices.Contains(parts.Unwrap(), error(access.ErrChangedByOthers)) {
+		return []error{err}
 	}
-	_, last := errors.AsType[access.Final](err)
-	return last
+	for _, part := range parts.Unwrap() {
+		all = append(all, leaves(part)...)
+	}
+	return all
 }
