@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // acted is testdata/acted.c under a controller.
@@ -251,6 +252,49 @@ func TestActionsOfForkedChild(t *testing.T) {
 		t.Errorf("parent: %s", got)
 	}
 	a.EndWell(t)
+}
+
+// What the Analyzer has changed in a process is undone in its forks too: in one that DMLib has
+// registered in the meantime, and in one that nobody was told of yet.
+func TestUndoInForkedChildren(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		fork func(*acted, *testing.T)
+	}{
+		{"registered", func(a *acted, t *testing.T) { a.fork(t) }},
+		{"just forked", func(a *acted, t *testing.T) { a.Ask(t, "fork") }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			a := startActed(t, targets.Build(t, "testdata/acted.c", "-O2"), "a_target")
+			change := &attunev1.Change{
+				Id: "c1", Knob: "a_target", Process: a.controller.members.OfPID(a.PID).Handle(),
+				Action: &attunev1.Action{Kind: &attunev1.Action_Parameter{Parameter: &attunev1.ChangeParameter{
+					Function: &attunev1.Function{Object: "acted", Symbol: "a_target"}, Value: access.Integer(100),
+				}}},
+			}
+			if results := a.apply(t, change); len(results) != 1 || results[0].GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+				t.Fatal(results)
+			}
+			row.fork(a, t)
+			if got := a.Ask(t, "call"); got == plainAnswer {
+				t.Fatal("the child was not born with the change")
+			}
+			results := a.ask(t, &attunev1.ManageResponse{RequestId: "undo", Request: &attunev1.ManageResponse_Undo{
+				Undo: &attunev1.UndoChanges{ChangeIds: []string{"c1"}},
+			}})
+			if len(results) != 1 || results[0].GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+				t.Error(results)
+			}
+			if got := a.Ask(t, "call"); got != plainAnswer {
+				t.Errorf("child: %s", got)
+			}
+			a.Ask(t, "leave")
+			if got := a.Ask(t, "call"); got != plainAnswer {
+				t.Errorf("parent: %s", got)
+			}
+			a.EndWell(t)
+		})
+	}
 }
 
 // A process whose code was given back does nothing of what it did, also when another

@@ -5,7 +5,6 @@ package actuate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -31,6 +31,9 @@ type Options struct {
 	Policy func() *policy.Policy
 	// Asker is who asks; nil: the controller's own user, whoever that is.
 	Asker *attunev1.Principal
+	// Member returns the process of an identity, of those that are changed by this Actuator
+	// alone; nil: it is none of them. An error is why it must be left alone. May be nil.
+	Member func(procid.Identity) (access.Process, error)
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -40,15 +43,18 @@ type Actuator struct {
 	options Options
 	log     *slog.Logger
 	force   *force
+	endings *endings
 }
 
 // New returns an Actuator that writes to the given journal.
 func New(options Options) *Actuator {
 	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
+	inForce := &force{journal: options.Journal, applied: make(map[string]*appliedChange)}
 	return &Actuator{
 		options: options,
 		log:     options.Log.With("component", "actuate"),
-		force:   &force{journal: options.Journal, applied: make(map[string]*appliedChange)},
+		force:   inForce,
+		endings: &endings{force: inForce, forks: forks{member: options.Member}},
 	}
 }
 
@@ -111,26 +117,16 @@ func (a *Actuator) apply(ctx context.Context, process access.Process, change *at
 		err = still(process)
 	}
 	if err != nil {
-		return also(err, a.force.takeBackFailed(ctx, process, change, p))
+		return also(err, a.endings.takeBackFailed(ctx, process, change, p))
 	}
 	if !a.force.enter(change, process, p, time.Now()) {
-		return also(fmt.Errorf("%w: the controller stops", access.ErrRefused), a.force.takeBackFailed(ctx, process, change, p))
+		return also(fmt.Errorf("%w: the controller stops", access.ErrRefused), a.endings.takeBackFailed(ctx, process, change, p))
 	}
 	result.AppliedUnixNano = time.Now().UnixNano()
 	result.SafePoint, result.StoppedNanos = how.Where, how.Stopped.Nanoseconds()
 	result.Way = string(cmp.Or(how.Way, p.Way))
 	result.Partial = strings.Join(slices.DeleteFunc([]string{p.Partial, how.Partial}, isEmpty), "; ")
 	return nil
-}
-
-// takeBackFailed takes back what was made of a change. What cannot be taken back for the time
-// being is in force, so that it is undone later.
-func (f *force) takeBackFailed(ctx context.Context, process access.Process, change *attunev1.Change, p *Plan) error {
-	err := f.revert(context.WithoutCancel(ctx), change.GetId(), change.GetKnob(), process, p)
-	if err != nil && !final(err) && !dying(process) {
-		f.enter(change, process, p, time.Now())
-	}
-	return err
 }
 
 func isEmpty(text string) bool { return text == "" }
@@ -160,24 +156,24 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 	return result
 }
 
-// undo is Undo with the lock of the process, and says in the result what became of it;
-// ended: the process had ended before.
+// undo is Undo of a change that is in force, and says in the result what became of it; ended:
+// the process had ended before.
 func (a *Actuator) undo(ctx context.Context, changeID string, change *appliedChange, result *attunev1.ActionResult) (ended bool) {
-	change.process.Lock()
-	defer change.process.Unlock()
+	change.ending.Lock()
+	defer change.ending.Unlock()
 	if a.force.find(changeID) != change { // undone while this call waited
 		result.Reason = ErrUnknownChange.Error()
 		return false
 	}
-	if !change.process.Alive() {
+	alive, err := a.endings.takeBack(ctx, change)
+	switch {
+	case !alive:
 		return true
-	}
-	switch err := a.force.revert(ctx, changeID, change.knob, change.process, change.plan); {
 	case err != nil && dying(change.process):
 		return false
 	case err == nil:
 		result.Outcome = attunev1.Outcome_OUTCOME_UNDONE
-		result.NewValue = change.plan.Old
+		result.NewValue = a.force.oldOf(change)
 		result.AppliedUnixNano = time.Now().UnixNano()
 	case final(err):
 		result.Outcome = attunev1.Outcome_OUTCOME_FAILED
@@ -187,63 +183,18 @@ func (a *Actuator) undo(ctx context.Context, changeID string, change *appliedCha
 		result.Reason = err.Error()
 		a.log.Warn("change could not be undone", "change", changeID, "error", err)
 		change.tending.start()
-		return false
 	}
-	a.force.forget(changeID)
 	return false
-}
-
-// revert takes a plan back, wholly or partly executed, and closes its journal
-// record. The caller holds the process' lock.
-func (f *force) revert(ctx context.Context, changeID, knob string, process access.Process, p *Plan) error {
-	rewrite := func() error { return f.journal.begin(changeID, knob, process.Identity(), p) }
-	err := p.Undo.takeBack(ctx, Changed{Process: process, others: f, id: changeID, rewrite: rewrite})
-	if err != nil && !final(err) {
-		return fmt.Errorf("restore: %w", err)
-	}
-	return errors.Join(err, f.journal.end(changeID, "undone"))
 }
 
 // Forget drops the changes of a process that has ended or executes another program, the latest
 // first, and takes back what is left of them: what outlives the process, and what another
-// image of it has. What could not be taken back for the time being stays in force. The caller
-// does not hold the process' lock, for which a tending may wait that ends here.
+// image of it or its forks have. What could not be taken back for the time being stays in force.
+// The caller does not hold the process' lock, for which a tending may wait that ends here.
 func (a *Actuator) Forget(process access.Process) {
 	for _, id := range a.force.of(process) {
-		if err := a.force.release(id); err != nil {
+		if err := a.endings.release(id); err != nil {
 			a.log.Warn("change of an ended process", "change", id, "error", err)
 		}
 	}
-}
-
-// release is Forget for one change.
-func (f *force) release(id string) error {
-	change := f.find(id)
-	if change == nil {
-		return nil
-	}
-	change.tending.end()
-	change.releasing.Lock()
-	defer change.releasing.Unlock()
-	if f.find(id) != change {
-		return nil // undone or released meanwhile
-	}
-	gone := access.ProcessOf(change.process.Identity())
-	defer gone.Close()
-	err := f.undoOf(change).takeBackLeft(Changed{Process: gone, others: f, id: id, ended: true})
-	if err != nil && !final(err) {
-		return err
-	}
-	return errors.Join(err, f.drop(id, "gone"))
-}
-
-// takeBackLeft takes back what may be left of a change when its process has ended.
-func (u Undos) takeBackLeft(in Changed) error {
-	var errs []error
-	for _, part := range u {
-		if left := part.About(in); left.Outlives || left.Inherited {
-			errs = append(errs, part.TakeBack(context.Background(), in))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -29,9 +29,10 @@ type appliedChange struct {
 	since   time.Time // when it was made
 	// tending is what the change needs for as long as it is in force.
 	tending *tending
-	// releasing is held while what an ended process leaves is taken back, once; it comes
-	// before the locks of processes.
-	releasing sync.Mutex
+	// ending is held while a change of the process is undone, in its forks as well, or what an
+	// ended process leaves is taken back; it comes before the locks of processes. All changes
+	// of a process have the same.
+	ending *sync.Mutex
 }
 
 // force is the changes in force. It may be used by any number of goroutines.
@@ -54,8 +55,19 @@ func (f *force) enter(change *attunev1.Change, process access.Process, p *Plan, 
 	f.number++
 	f.applied[change.GetId()] = &appliedChange{
 		id: change.GetId(), process: process, plan: p, knob: change.GetKnob(), number: f.number, since: since, tending: startTending(p.Tend),
+		ending: f.endingOf(process),
 	}
 	return true
+}
+
+// endingOf returns the lock of a process' changes that end. The caller holds mu.
+func (f *force) endingOf(process access.Process) *sync.Mutex {
+	for _, change := range f.applied {
+		if change.process == process {
+			return change.ending
+		}
+	}
+	return new(sync.Mutex)
 }
 
 // stop lets nothing enter from then on.
@@ -183,11 +195,18 @@ func (f *force) amendBeside(in Changed, later *appliedChange, amended func(Undo)
 // amend gives a change other undos, which tell from then on what is given back. The caller
 // holds the lock of its process.
 func (f *force) amend(change *appliedChange, amended func(Undo) Undo) error {
-	p := *change.plan
-	p.Undo, p.Told = slices.Clone(p.Undo), Told{}
-	for i, part := range p.Undo {
-		p.Undo[i] = amended(part)
+	undo := slices.Clone(change.plan.Undo)
+	for i, part := range undo {
+		undo[i] = amended(part)
 	}
+	return f.replaceUndo(change, undo)
+}
+
+// replaceUndo gives a change other undos, which the journal knows first. The caller holds the
+// lock of its process.
+func (f *force) replaceUndo(change *appliedChange, undo Undos) error {
+	p := *change.plan
+	p.Undo, p.Told = undo, Told{}
 	if err := f.journal.begin(change.id, change.knob, change.process.Identity(), &p); err != nil {
 		return err
 	}
@@ -197,9 +216,17 @@ func (f *force) amend(change *appliedChange, amended func(Undo) Undo) error {
 	return nil
 }
 
-// undoOf returns what undoes a change, for whoever does not hold the lock of its process.
-func (f *force) undoOf(change *appliedChange) Undos {
+// oldOf returns the value that there was before a change; nil: it is not known.
+func (f *force) oldOf(change *appliedChange) *attunev1.Value {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return change.plan.Undo
+	return change.plan.Old
+}
+
+// undoOf returns what undoes a change, also in forks, for whoever does not hold the lock of its
+// process.
+func (f *force) undoOf(change *appliedChange) (Undos, access.Lineage) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return change.plan.Undo, change.plan.lineage
 }

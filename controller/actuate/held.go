@@ -137,7 +137,7 @@ func takeOver(a *Actuator, from *Journal, r record, process access.Process, unto
 	defer process.Unlock()
 	why := untouched(process)
 	in := Changed{Process: process, others: a.force, id: r.Change}
-	change := &appliedChange{process: process, plan: &Plan{Undo: r.Undo, Told: r.Told}, knob: r.Knob}
+	change := &appliedChange{process: process, plan: &Plan{Undo: r.Undo, Told: r.Told, lineage: r.Lineage}, knob: r.Knob}
 	switch {
 	case !process.Alive() || still(process) != nil:
 		return false, nil // who has the journal sees to what is left
@@ -153,7 +153,7 @@ func takeOver(a *Actuator, from *Journal, r record, process access.Process, unto
 		}
 	}
 	if why != "" {
-		err := r.takeBack(context.Background(), from.append)
+		err := r.takeBack(context.Background(), from.append, &a.endings.forks, false)
 		a.log.Info("change of an earlier controller is taken back", "change", r.Change, "knob", r.Knob, "pid", process.PID(), "reason", why, "error", err)
 		if err == nil || final(err) {
 			err = from.end(r.Change, "undone")
@@ -171,7 +171,7 @@ func takeOver(a *Actuator, from *Journal, r record, process access.Process, unto
 // the one that it was left in.
 func moveOver(a *Actuator, from *Journal, r record, process access.Process, change *appliedChange) error {
 	identity := process.Identity()
-	begin := record{Op: "begin", Time: r.Time, Change: r.Change, Knob: r.Knob, Process: &identity, Undo: r.Undo, Told: r.Told}
+	begin := record{Op: "begin", Time: r.Time, Change: r.Change, Knob: r.Knob, Process: &identity, Undo: r.Undo, Told: r.Told, Lineage: r.Lineage}
 	if err := a.options.Journal.append(begin); err != nil {
 		return err
 	}

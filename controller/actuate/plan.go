@@ -39,6 +39,9 @@ type Plan struct {
 	Partial string
 	// Unchanged: what is asked for is there already.
 	Unchanged bool
+
+	// lineage is of the forks that take the change along; zero: none does, or it has not begun.
+	lineage access.Lineage
 }
 
 // unprepare takes back what was prepared, for a change that could not be begun.

@@ -27,8 +27,10 @@ type record struct {
 	Change  string           `json:"change"`
 	Knob    string           `json:"knob,omitempty"`
 	Process *procid.Identity `json:"process,omitempty"`
-	Told    Told             `json:"told,omitzero"`
-	Outcome string           `json:"outcome,omitempty"`
+	// Lineage is of the forks that have taken the change along; zero: none has.
+	Lineage access.Lineage `json:"lineage,omitzero"`
+	Told    Told           `json:"told,omitzero"`
+	Outcome string         `json:"outcome,omitempty"`
 	// Until is when a change that is held is to be taken back, as [SinceBoot] counts,
 	// and Lease for how long the next controller needs no word of it.
 	Until time.Duration `json:"until,omitempty"`
@@ -96,15 +98,17 @@ func (r record) onto(below record) record {
 	return r
 }
 
-// takeBack undoes a change by its record alone, which write writes anew.
-func (r record) takeBack(ctx context.Context, write func(record) error) error {
+// takeBack undoes a change by its record alone, which write writes anew, in forks as well, for
+// whose locks it waits or not.
+func (r record) takeBack(ctx context.Context, write func(record) error, f *forks, wait bool) error {
 	if len(r.Undo) == 0 && !access.Ended(*r.Process) {
 		return errNoWayBack
 	}
 	in, done := r.in()
 	defer done()
 	in.rewrite = func() error { return write(r) }
-	return r.Undo.takeBack(ctx, in)
+	err := r.Undo.takeBack(ctx, in)
+	return errors.Join(err, f.takeBack(ctx, in, r.Undo, r.Lineage, wait))
 }
 
 // errNoWayBack says that another version made the change.
@@ -176,11 +180,17 @@ func (r record) heldAt(now time.Duration) bool {
 	return r.Until > now && r.Until-now <= MaxHold && !over(r)
 }
 
-// over says whether nothing of a change can be left: its process is gone, and
-// it changed nothing that outlives a process. Advice leaves nothing.
+// over says whether nothing of a change can be left: its process is gone, no fork has taken
+// it along, and it changed nothing that outlives a process. Advice leaves nothing.
 func over(r record) bool {
-	return access.Ended(*r.Process) && !r.any(func(u About) bool { return u.Outlives }) ||
+	return access.Ended(*r.Process) && !r.any(func(u About) bool { return u.Outlives }) && !r.forked() ||
 		r.any(func(u About) bool { return u.Spent })
+}
+
+// forked says whether a fork may have taken the change along.
+func (r record) forked() bool {
+	found, err := new(access.Forks).Of(*r.Process, r.Lineage)
+	return len(found) > 0 || err != nil
 }
 
 // summary is the change in words.

@@ -36,7 +36,12 @@ func (r *Request) Log() *slog.Logger { return cmp.Or(r.log, slog.New(slog.Discar
 func (r *Request) Origin() string { return r.origin }
 
 // Begin writes a change down, and again when it is more than was written down before.
-func (r *Request) Begin(p *Plan) error {
+func (r *Request) Begin(p *Plan) (err error) {
+	if p.lineage == (access.Lineage{}) {
+		if p.lineage, err = lineageOf(r.Process, p.Undo); err != nil {
+			return err
+		}
+	}
 	return r.journal.begin(r.Change.GetId(), r.Change.GetKnob(), r.Process.Identity(), p)
 }
 

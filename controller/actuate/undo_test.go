@@ -28,7 +28,7 @@ func TestUndoOfAnotherVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.takeBack(t.Context(), nil); !errors.Is(err, errNoWayBack) || final(err) {
+	if err := r.takeBack(t.Context(), nil, new(forks), true); !errors.Is(err, errNoWayBack) || final(err) {
 		t.Errorf("undone: %v", err)
 	}
 }

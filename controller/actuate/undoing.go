@@ -58,6 +58,7 @@ func (all journals) latest() (r record, of opened, found bool) {
 // not be restored waits for it: it would be taken for somebody else's. An undo
 // that changes share is made once.
 type undoing struct {
+	forks forks
 	above []record // of journals that are left alone
 	stay  []record
 	done  []restored
@@ -113,7 +114,7 @@ func (u *undoing) takeBack(r record, journal *Journal) error {
 			return other.err
 		}
 	}
-	err := r.takeBack(context.Background(), journal.append)
+	err := r.takeBack(context.Background(), journal.append, &u.forks, true)
 	u.done = append(u.done, restored{r.Undo, err})
 	return err
 }

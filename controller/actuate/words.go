@@ -92,6 +92,16 @@ func (u *writtenWords) withOld(w access.Word) *writtenWords {
 	return &words
 }
 
+// InFork implements [copied]. A copy of a thread-local variable is left alone: only the thread
+// that forked is there, and the memory of the others may be somebody else's by now.
+func (u *writtenWords) InFork() Undo {
+	words := slices.DeleteFunc(slices.Clone(*u), func(w access.Word) bool { return w.Thread != nil })
+	if len(words) == 0 {
+		return nil
+	}
+	return &words
+}
+
 // Onto implements [stacked]. What threads jump through is left alone: the other change may be
 // in force yet, and nobody would see that it is not any more.
 func (u *writtenWords) Onto(below Undo, sameProcess bool) (on Undo) {

@@ -82,10 +82,19 @@ func New(o Options) (*Changes, error) {
 	}
 	known := kinds.All(kinds.Options{Hidden: o.Hidden, System: system.Options{InJob: o.Members.Has}})
 	c := &Changes{options: o, kinds: known, journal: journal, leases: newLeases(o.Lease), opened: time.Now(), actuator: actuate.New(actuate.Options{
-		Kinds: known, Journal: journal, Origin: o.Origin, Policy: o.Policy, Asker: o.Owner, Log: o.Log,
+		Kinds: known, Journal: journal, Origin: o.Origin, Policy: o.Policy, Asker: o.Owner, Log: o.Log, Member: o.memberOf,
 	})}
 	o.Members.OnLeave(func(m *member.Member) { c.actuator.Forget(m) })
 	return c, nil
+}
+
+// memberOf returns a process as the member that it is, whose memory says whether it must be
+// left alone; nil: it is none, or not yet.
+func (o *Options) memberOf(process procid.Identity) (access.Process, error) {
+	if m := o.Members.OfPID(process.PID); m != nil && m.Identity().SameImage(process) {
+		return m, nil
+	}
+	return nil, o.Foreign(process.PID)
 }
 
 // Close closes the journal.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Comes to an allocation hook all the time, and answers what its libraries say
  * about themselves. It is linked with one of several run-times and allocators,
- * which is why it looks their functions up. */
+ * which is why it looks their functions up. After "fork" a child answers until
+ * its input ends. */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <poll.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int members;
@@ -45,8 +47,20 @@ static long property(const char *name) {
     return get(name, &value) ? (long)value : -2;
 }
 
+/* The child says its number; the process ends with it. */
+static long fork_child(void) {
+    pid_t child = fork();
+    if (child != 0) {
+        waitpid(child, NULL, 0);
+        _exit(0);
+    }
+    return getpid();
+}
+
 static long answer(char *line) {
     line[strcspn(line, "\n")] = '\0';
+    if (strcmp(line, "fork") == 0)
+        return fork_child();
     char *name = strchr(line, ' ');
     if (name != NULL)
         *name++ = '\0';

@@ -124,6 +124,10 @@ const AuxExecuted = 31
 // loader.
 const AuxEntry = 9
 
+// AuxRandom is AT_RANDOM: the address of 16 random bytes, which the kernel draws anew for
+// every program that is executed.
+const AuxRandom = 25
+
 // maxAuxiliaryBytes is more than the kernel writes: some twenty pairs.
 const maxAuxiliaryBytes = 4096
 

@@ -27,6 +27,8 @@ type patchedFunction struct {
 	Symbol objfile.Symbol `json:"symbol"`
 	// Bytes that are changed.
 	Bytes []sites.Bytes `json:"bytes"`
+
+	fork bool // the process was born with it
 }
 
 // entryChange is an action at the entry or the exits of a function.
@@ -84,7 +86,7 @@ func (e entryChange) prepare(ctx context.Context, p *actuate.Plan) error {
 func (*patchedFunction) Kind() string { return "patched" }
 
 func (p *patchedFunction) TakeBack(ctx context.Context, in actuate.Changed) error {
-	if !in.InForce() {
+	if !in.InForce() || p.fork {
 		return p.restore(ctx, in.Process)
 	}
 	err := in.Process.Sites().Drop(ctx, p.Name)
@@ -92,6 +94,13 @@ func (p *patchedFunction) TakeBack(ctx context.Context, in actuate.Changed) erro
 		return nil // it was never done
 	}
 	return err
+}
+
+// InFork implements [copied] of package actuate.
+func (p *patchedFunction) InFork() actuate.Undo {
+	in := *p
+	in.fork = true
+	return &in
 }
 
 func (*patchedFunction) Overlaps(actuate.Undo, bool) bool    { return false }

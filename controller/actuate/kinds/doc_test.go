@@ -28,6 +28,18 @@ change names the one that did. Made from the table that the code goes by with
 `
 
 const actionsFoot = `
+What a process forks takes along what was changed in its memory: variables, functions,
+slots, named settings. When the change is undone, it is undone in all its living forks as
+well, and in theirs, also if the process has ended meanwhile, and if another controller
+or ` + "`attune undo`" + ` does it ([why and how](../design/0084-what-a-fork-takes-along.md)). A fork that
+has set a value of its own keeps it. One in which that cannot be done for the time being
+keeps the change in force, and it is tried again.
+
+Not undone in forks are: copies of thread-local variables, buffers of stdio streams,
+libraries that were loaded, control variables of MPI, what the operating system keeps
+(` + "[knobs](knobs.md)" + `), and anything in a fork that this user may not look into, because it has
+taken on another user's id, say. Start such workers anew after the change was undone.
+
 The ways:
 
 `
@@ -78,7 +90,7 @@ func TestRoutesAreComplete(t *testing.T) {
 
 // The journal keeps each undo under a name of its own, and gives it back as it was.
 func TestUndosInTheJournal(t *testing.T) {
-	names := map[string]bool{"op": true, "time": true, "change": true, "knob": true, "process": true, "told": true, "outcome": true, "words": true}
+	names := map[string]bool{"op": true, "time": true, "change": true, "knob": true, "process": true, "told": true, "outcome": true, "lineage": true, "words": true}
 	for _, newUndo := range All(Options{}).Undos {
 		undo, back := newUndo(), newUndo()
 		if names[undo.Kind()] {

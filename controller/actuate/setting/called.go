@@ -74,6 +74,13 @@ func (n *calledSetting) TakeBack(ctx context.Context, in actuate.Changed) error 
 	return k.giveBack(ctx, n, later)
 }
 
+// InFork implements [copied] of package actuate: the library is looked for anew.
+func (n *calledSetting) InFork() actuate.Undo {
+	in := *n
+	in.found = nil
+	return &in
+}
+
 // passOn has the next change in force, if it was made on top of this one, give back what was
 // there before both.
 func (n *calledSetting) passOn(in actuate.Changed) error {

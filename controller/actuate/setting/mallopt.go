@@ -95,6 +95,9 @@ func (u *standardMallopt) TakeBack(ctx context.Context, in actuate.Changed) erro
 	return err
 }
 
+// InFork implements [copied] of package actuate.
+func (u *standardMallopt) InFork() actuate.Undo { return u }
+
 func (u *standardMallopt) Overlaps(other actuate.Undo, sameProcess bool) bool {
 	o, ok := other.(*standardMallopt)
 	return ok && sameProcess && *u == *o

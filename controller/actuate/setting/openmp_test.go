@@ -69,6 +69,37 @@ func TestSettingsByStoppedThread(t *testing.T) {
 	}
 }
 
+// What calls have changed they give back in a fork, too.
+func TestSettingInFork(t *testing.T) {
+	for _, row := range []struct {
+		name, library, debian, setting string
+		value                          int64
+		question, before, during       string
+	}{
+		{"libgomp dynamic", "libgomp.so.1", "libgomp1", "omp.dynamic", 1, "omp_get_dynamic", "0", "1"},
+		{"jemalloc arena", "libjemalloc.so.2", "libjemalloc2", "jemalloc.dirty_decay_ms", -1, "mallctl arena.0.dirty_decay_ms", "10000", "-1"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			targets.NeedLibrary(t, row.library, row.debian)
+			target := targets.Start(t, targets.Build(t, "../../testdata/settings.c", "-Wl,--no-as-needed", "-l:"+row.library))
+			i := actuatetest.NewRig(t, target, Kinds(mustHidden(t)))
+			if r := i.Apply(t, "c", actuatetest.Setting(row.setting, row.value)); r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+				t.Fatal(r)
+			}
+			target.Ask(t, "fork")
+			if got := target.Ask(t, row.question); got != row.during {
+				t.Fatalf("born with %s, want %s", got, row.during)
+			}
+			if u := i.Actuator.Undo(t.Context(), "c"); u.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+				t.Errorf("undo: %v", u)
+			}
+			if got := target.Ask(t, row.question); got != row.before {
+				t.Errorf("the fork has %s, want %s", got, row.before)
+			}
+		})
+	}
+}
+
 // A hook is waited for where it was asked for, and there is none.
 func TestSettingAtAHookOfNobody(t *testing.T) {
 	targets.NeedLibrary(t, "libgomp.so.1", "libgomp1")

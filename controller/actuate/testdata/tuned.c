@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program to change from outside: two threads with a variable each, two
  * static variables of one name (the other in tuned_other.c), functions to call.
- * Answers a line with what it asks for. */
+ * Answers a line with what it asks for. After "fork" a child answers until "leave". */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -70,8 +71,25 @@ static void wait_round(void) {
         usleep(1000);
 }
 
+/* The child says its number. */
+static void fork_child(void) {
+    pid_t child = fork();
+    if (child == 0)
+        printf("%d\n", (int)getpid());
+    else
+        waitpid(child, NULL, 0);
+}
+
 static void answer(const char *line) {
-    if (strcmp(line, "counter") == 0)
+    if (strcmp(line, "fork") == 0)
+        fork_child();
+    else if (strcmp(line, "leave") == 0) {
+        puts("left");
+        fflush(stdout);
+        _exit(0);
+    } else if (strncmp(line, "count ", 6) == 0)
+        printf("%d\n", counter = atoi(line + 6));
+    else if (strcmp(line, "counter") == 0)
         printf("%d %d\n", counter, other_counter());
     else if (strcmp(line, "own") == 0) {
         wait_round();

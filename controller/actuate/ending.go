@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// endings end changes in force. It may be used from any goroutine.
+type endings struct {
+	*force
+	forks forks
+}
+
+// takeBack takes a change back that is in force, in its process and then in the forks of that,
+// and ends it unless the error is not final; alive is false, and nothing done, if the process
+// has ended. The caller holds the change's ending.
+func (e *endings) takeBack(ctx context.Context, change *appliedChange) (alive bool, err error) {
+	alive, err = e.takeBackLocked(ctx, change)
+	if !alive || err != nil && !final(err) {
+		return alive, err
+	}
+	in := Changed{Process: change.process, others: e.force, id: change.id}
+	undo, lineage := e.undoOf(change)
+	inForks := e.forks.takeBack(ctx, in, undo, lineage, true)
+	if inForks != nil && !final(inForks) {
+		return true, errors.Join(inForks, e.leaveToForks(change))
+	}
+	if err = errors.Join(err, inForks, e.journal.end(change.id, "undone")); err == nil || final(err) {
+		e.forget(change.id)
+	}
+	return true, err
+}
+
+// takeBackLocked is takeBack in the process alone.
+func (e *endings) takeBackLocked(ctx context.Context, change *appliedChange) (alive bool, err error) {
+	change.process.Lock()
+	defer change.process.Unlock()
+	if !change.process.Alive() {
+		return false, nil
+	}
+	return true, e.revert(ctx, change.id, change.knob, change.process, change.plan)
+}
+
+// revert takes a plan back in its process, wholly or partly executed. The caller holds the
+// process' lock.
+func (e *endings) revert(ctx context.Context, changeID, knob string, process access.Process, p *Plan) error {
+	rewrite := func() error { return e.journal.begin(changeID, knob, process.Identity(), p) }
+	err := p.Undo.takeBack(ctx, Changed{Process: process, others: e.force, id: changeID, rewrite: rewrite})
+	if err != nil && !final(err) {
+		return fmt.Errorf("restore: %w", err)
+	}
+	return err
+}
+
+// leaveToForks makes of a change that was undone in its process one that its forks have yet,
+// which lies below all that is in force.
+func (e *endings) leaveToForks(change *appliedChange) error {
+	change.process.Lock()
+	defer change.process.Unlock()
+	e.mu.Lock()
+	change.number = 0
+	e.mu.Unlock()
+	return e.replaceUndo(change, change.plan.Undo.inFork())
+}
+
+// takeBackFailed takes back what was made of a change. What cannot be taken back for the time
+// being is in force, so that it is undone later. The caller holds the process' lock.
+func (e *endings) takeBackFailed(ctx context.Context, process access.Process, change *attunev1.Change, p *Plan) error {
+	ctx = context.WithoutCancel(ctx)
+	err := e.revert(ctx, change.GetId(), change.GetKnob(), process, p)
+	if err == nil || final(err) {
+		in := Changed{Process: process, others: e.force, id: change.GetId()}
+		err = errors.Join(err, e.forks.takeBack(ctx, in, p.Undo, p.lineage, false))
+	}
+	if err == nil || final(err) {
+		return errors.Join(err, e.journal.end(change.GetId(), "undone"))
+	}
+	if !dying(process) {
+		e.enter(change, process, p, time.Now())
+	}
+	return err
+}
+
+// release takes back what a process has left of a change that has ended or executes another
+// program.
+func (e *endings) release(id string) error {
+	change := e.find(id)
+	if change == nil {
+		return nil
+	}
+	change.tending.end()
+	change.ending.Lock()
+	defer change.ending.Unlock()
+	if e.find(id) != change {
+		return nil // undone or released meanwhile
+	}
+	gone := access.ProcessOf(change.process.Identity())
+	defer gone.Close()
+	undo, lineage := e.undoOf(change)
+	in := Changed{Process: gone, others: e.force, id: id, ended: true}
+	err := errors.Join(undo.takeBackLeft(in), e.forks.takeBack(context.Background(), in, undo, lineage, true))
+	if err != nil && !final(err) {
+		return err
+	}
+	return errors.Join(err, e.drop(id, "gone"))
+}
+
+// takeBackLeft takes back what may be left of a change when its process has ended.
+func (u Undos) takeBackLeft(in Changed) error {
+	var errs []error
+	for _, part := range u {
+		if left := part.About(in); left.Outlives || left.Inherited {
+			errs = append(errs, part.TakeBack(context.Background(), in))
+		}
+	}
+	return errors.Join(errs...)
+}
