@@ -71,8 +71,8 @@ const (
 	// defaultMinGain is the least gain worth keeping, as a ratio (0.05 = 5 %), for
 	// tunlets that give none of their own.
 	defaultMinGain = 0.05
-	// defaultMaxTries bounds the tries per tunlet and scope that did not end in a
-	// kept change, for tunlets that give no number of their own.
+	// defaultMaxTries bounds the tries per tunlet, scope and process that did not end in
+	// a kept change, for tunlets that give no number of their own.
 	defaultMaxTries = 3
 	// queueWait bounds the wait for other experiments.
 	queueWait = 90 * time.Second

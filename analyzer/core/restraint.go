@@ -72,9 +72,17 @@ func (r *restraints) forgetProcess(handle uint64) {
 	maps.DeleteFunc(r.tries, func(_ area, tries []try) bool { return len(tries) == 0 })
 }
 
-// exhausted says why nothing more is tried where p would be; empty: it may be.
+// exhausted says why nothing more is tried in the processes of p; empty: it may be. What was
+// tried in other processes of its scope says nothing: a scope may be a node, with several
+// programs.
 func (r *restraints) exhausted(p *proposal) string {
-	if n := len(r.tries[p.area()]); n >= p.tunlet.maxTries && !p.returned {
+	n := 0
+	for _, t := range r.tries[p.area()] {
+		if slices.ContainsFunc(p.changes, func(ch *change) bool { return t[ch.spec.GetProcess()] }) {
+			n++
+		}
+	}
+	if n >= p.tunlet.maxTries && !p.returned {
 		return fmt.Sprintf("%d tries without success in scope %q", n, p.spec.GetScope())
 	}
 	return ""

@@ -22,9 +22,9 @@ type Description struct {
 	Objective Objective
 	// Knobs are all that it may ever change.
 	Knobs []Knob
-	// MaxTries is the number of changes per scope of the objective that may
-	// end otherwise than kept; further proposals are refused. 0: three. Each
-	// counts until the processes that it was made in have ended.
+	// MaxTries is the number of changes per process and scope of the objective
+	// that may end otherwise than kept; further proposals that change the
+	// process are refused. 0: three.
 	MaxTries uint32
 	// MinGain is the least gain worth keeping, as a ratio; 0: 0.05, five
 	// per cent.

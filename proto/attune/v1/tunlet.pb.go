@@ -641,9 +641,9 @@ type DescribeResponse struct {
 	Objective *Objective `protobuf:"bytes,5,opt,name=objective,proto3" json:"objective,omitempty"`
 	// Knobs it may change.
 	Knobs []*Knob `protobuf:"bytes,6,rep,name=knobs,proto3" json:"knobs,omitempty"`
-	// Tries per scope of the objective, that is changes that did not end as
-	// kept, after which further proposals are refused; 0: three. A try counts
-	// until the processes that it changed have ended.
+	// Tries per process and scope of the objective, that is changes that did not
+	// end as kept, after which further proposals that change the process are
+	// refused; 0: three.
 	MaxTries uint32 `protobuf:"varint,7,opt,name=max_tries,json=maxTries,proto3" json:"max_tries,omitempty"`
 	// Least gain worth keeping, as a ratio (0.05 = 5 %); 0: 0.05.
 	MinGain float64 `protobuf:"fixed64,8,opt,name=min_gain,json=minGain,proto3" json:"min_gain,omitempty"`
