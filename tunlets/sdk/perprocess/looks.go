@@ -13,7 +13,8 @@ const (
 	// 2 s with those from before the change, after the first one, which stands for the pause.
 	lookValues  = 14
 	lookLasting = 2500 * time.Millisecond
-	// lookLongest bounds a look that brings fewer values.
+	// lookLongest bounds a look that brings fewer values, and is how long the Analyzer takes
+	// over a turn of a comparison at most.
 	lookLongest = 10 * time.Second
 )
 
@@ -28,6 +29,7 @@ type Looks struct {
 	proposal string
 	open     bool
 	lifted   bool      // it is taken back, to compare
+	compares bool      // the look is one at a comparison, whose turns take more values
 	from     time.Time // when the look began, or the next one is due
 	values   int       // of the objective in the look
 	backoff  sdk.Backoff
@@ -59,7 +61,7 @@ func (l *Looks) Hear(now time.Time, c sdk.ProposalChange) (began, ended bool) {
 	case l.proposal == "" || c.Proposal != l.proposal:
 		return false, false
 	case c.State == sdk.Lifted, c.State == sdk.Kept && l.lifted:
-		l.lifted, began = c.State == sdk.Lifted, !l.open
+		l.lifted, l.compares, began = c.State == sdk.Lifted, true, !l.open
 		l.begin(now)
 		return began, false
 	case c.State == sdk.Kept || !c.State.Final():
@@ -87,11 +89,14 @@ func (l *Looks) Reported() { l.values++ }
 // Over says whether the look has brought enough, or will not.
 func (l *Looks) Over(now time.Time) bool {
 	lasted := now.Sub(l.from)
-	return l.open && !l.lifted && (l.values >= lookValues && lasted >= lookLasting || lasted >= lookLongest)
+	enough := !l.compares && l.values >= lookValues && lasted >= lookLasting
+	return l.open && !l.lifted && (enough || lasted >= lookLongest)
 }
 
 // End ends the look, and has the next one wait.
-func (l *Looks) End(now time.Time) { l.open, l.from = false, now.Add(l.backoff.Next()) }
+func (l *Looks) End(now time.Time) {
+	l.open, l.compares, l.from = false, false, now.Add(l.backoff.Next())
+}
 
 // Until is the interest until the next look: another one in its place, if that is sooner.
 func (l *Looks) Until(now time.Time, sooner sdk.Interest) sdk.Interest {

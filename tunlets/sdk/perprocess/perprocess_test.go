@@ -219,9 +219,12 @@ func TestLooks(t *testing.T) {
 			t.Errorf("%d values in 20 s while it is lifted", n)
 		}
 		h.SetState(kept, attunev1.ProposalState_PROPOSAL_STATE_KEPT, "")
-		if n := reported(2 * time.Second); n < 38 {
-			t.Errorf("%d values in 2 s after it was made again", n)
+		if n := reported(9 * time.Second); n < 175 {
+			t.Errorf("%d values in 9 s after it was made again, want some at each sample: the turn is to be compared", n)
 		}
+	}
+	if n := reported(80 * time.Second); n > 400 {
+		t.Errorf("%d values of the objective in 80 s after the comparison, not all of the time", n)
 	}
 	h.SetState(kept, attunev1.ProposalState_PROPOSAL_STATE_UNDONE, "")
 	if n := reported(2 * time.Minute); n > 0 || len(h.Proposals) != 1 {
