@@ -22,6 +22,7 @@ type Core struct {
 	archive    *archive
 	requests   *requests
 	refusals   *refusals
+	stopped    stop // the latest one
 
 	ends        *endings
 	undoer      *undoer
@@ -34,9 +35,13 @@ type Core struct {
 }
 
 // Step tells the core what happened and when, and returns what is to be done.
-// Time never runs backwards: an earlier time than the last one counts as that.
+// Time never runs backwards: an earlier time than the last one counts as that. Time in which
+// nobody called it although a proposal was on its way is nobody's, see stop.
 func (c *Core) Step(at time.Duration, ev Event) []Command {
-	c.begin(at)
+	if passed := c.begin(at); passed >= longestBeat && c.Deciding() {
+		c.stopped = stop{c.now - passed, c.now}
+		c.line.postpone(passed - usualBeat)
+	}
 	switch ev := ev.(type) {
 	case TunletReady:
 		c.tunletReady(ev.Info)
@@ -158,6 +163,9 @@ func (c *Core) sample(ev Sample) {
 	if t == nil || attunev1.CheckObjective(ev.Value) != nil {
 		return
 	}
+	if c.stopped.skip(t.scopes.Of(ev.Scope), ev.At) {
+		return
+	}
 	t.scopes.Add(ev.Scope, c.now, ev.At, ev.Value)
 	if c.own != nil {
 		return
@@ -171,6 +179,9 @@ func (c *Core) sample(ev Sample) {
 // measured takes one value of the owner's objective.
 func (c *Core) measured(ev Measured) {
 	if c.own == nil || attunev1.CheckObjective(ev.Value) != nil {
+		return
+	}
+	if c.stopped.skip(&c.own.history, ev.At) {
 		return
 	}
 	c.own.history.Add(ev.At, ev.Value)

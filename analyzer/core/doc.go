@@ -52,6 +52,7 @@
 // transcript of a step, which has the time. Nothing calls upwards but the end of a
 // proposal, which may mean something to others: Core.aftermath.
 //
-// Times are durations since the start of the session. A Core is not safe for
+// Times are durations since the start of the session; what a session slept through takes no
+// time of what waits for something. A Core is not safe for
 // use by several goroutines: its owner's loop calls it.
 package core

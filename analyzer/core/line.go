@@ -4,6 +4,7 @@ package core
 
 import (
 	"slices"
+	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -63,6 +64,13 @@ func (l *line) count(t *tunlet) (n int) {
 		}
 	}
 	return n
+}
+
+// postpone has time that passed count for nobody.
+func (l *line) postpone(by time.Duration) {
+	for _, p := range l.active {
+		p.postpone(by)
+	}
 }
 
 // blocks reports whether another experiment, or one that was proposed

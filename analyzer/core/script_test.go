@@ -311,12 +311,17 @@ func (s *script) values(t *testing.T, d *datadriven.TestData, key string) (out [
 	return out
 }
 
-// ticks lets time pass in steps of 50 ms.
+// ticks lets time pass in steps of 50 ms, with the answers to what the core commands where
+// it says so.
 func (s *script) ticks(t *testing.T, d *datadriven.TestData) string {
 	var out strings.Builder
 	until := s.duration(t, d, "until", 0)
 	for s.now < until {
 		s.now += 50 * time.Millisecond
+		if d.HasArg("answered") {
+			out.WriteString(s.answered(Tick{}, attunev1.Verdict_VERDICT_UNSPECIFIED))
+			continue
+		}
 		out.WriteString(s.step(Tick{}))
 	}
 	return out.String()

@@ -19,10 +19,13 @@ type transcript struct {
 	views
 }
 
-// begin begins a step. An earlier time than the last one counts as that.
-func (t *transcript) begin(at time.Duration) {
-	t.now = max(t.now, at)
+// begin begins a step, and returns how long ago the last one was. An earlier time than that
+// counts as that.
+func (t *transcript) begin(at time.Duration) (passed time.Duration) {
+	passed = max(0, at-t.now)
+	t.now += passed
 	t.out = nil
+	return passed
 }
 
 // emit appends a command.

@@ -49,6 +49,13 @@ func (h *History) Add(at time.Duration, value float64) {
 	h.points = append(h.points, point{from, at, value})
 }
 
+// Latest returns when the latest sample ended; 0: there was none.
+func (h *History) Latest() time.Duration { return h.last }
+
+// Skip leaves a sample out that ends at the given time: the interval of the next one begins
+// there.
+func (h *History) Skip(at time.Duration) { h.last = max(h.last, at) }
+
 // Empty reports whether there is no sample.
 func (h *History) Empty() bool { return len(h.points) == 0 }
 

@@ -17,6 +17,7 @@ type Trial struct {
 	quietFrom time.Duration // no sample from before this is of the baseline
 	before    []point
 	askedAt   time.Duration // the change was asked for
+	postponed time.Duration // for so long nothing ran since it was prepared
 	from      time.Duration // samples from here on count as after
 	waits     int           // times that the tunlet wanted to wait
 	hold      int           // do not judge before so many samples
@@ -46,7 +47,7 @@ func baselineSize(apart bool) (samples int, window time.Duration) {
 // Prepare returns how many samples a change has that would be asked for now, and that
 // nothing has disturbed since quietFrom.
 func (t *Trial) Prepare(o Objective, now, quietFrom time.Duration) int {
-	t.quietFrom = quietFrom
+	t.quietFrom, t.postponed = quietFrom, 0
 	return len(t.baseline(o, now))
 }
 
@@ -54,7 +55,7 @@ func (t *Trial) Prepare(o Objective, now, quietFrom time.Duration) int {
 // ones, not too old, and none from before it was quiet.
 func (t *Trial) baseline(o Objective, until time.Duration) []point {
 	samples, window := baselineSize(o.Apart)
-	return o.before(max(t.quietFrom, until-o.Stretch(window)), until, samples)
+	return o.before(max(t.quietFrom, until-o.Stretch(window)-t.postponed), until, samples)
 }
 
 // Begin fixes the baseline of a change whose parts took effect from first to last,
@@ -69,6 +70,15 @@ func (t *Trial) Begin(o Objective, askedAt, first, last time.Duration) string {
 		return fmt.Sprintf("weak baseline of %d samples", n)
 	}
 	return ""
+}
+
+// Postpone gives the trial so much more time, in which nothing ran: the baseline of a change
+// that has been asked for goes back as much further.
+func (t *Trial) Postpone(by time.Duration) {
+	t.postponed += by
+	if t.turns != nil {
+		t.turns.postpone(by)
+	}
 }
 
 // InTurns reports whether the change is being judged in turns.

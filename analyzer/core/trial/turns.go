@@ -99,6 +99,14 @@ func (t *turns) changeSides() {
 	t.on, t.lull = !t.on, 0
 }
 
+// postpone lets the turns take so much longer.
+func (t *turns) postpone(by time.Duration) {
+	t.began, t.deadline = t.began+by, t.deadline+by
+	if t.lull > 0 {
+		t.lull += by
+	}
+}
+
 // silent reports whether half a turn saw no progress, although earlier ones of the same
 // side did. It says nothing: an application between two phases looks the same.
 func (t *turns) silent(points []point) bool {
