@@ -111,7 +111,7 @@ func (a *applier) finishApply(p *proposal) {
 		a.undoer.undo(p, StateUndone, "every value was already what is asked for")
 	default:
 		a.judge.startJudging(p, first)
-		if p.follows != nil && p.follows.good() && p.trial.Watched() { // it may have turned out bad meanwhile
+		if p.follows != nil && p.follows.good() && p.trial.Watched(a.judge.objective(p)) { // it may have turned out bad meanwhile
 			a.judge.keepLikeSibling(p)
 		}
 	}

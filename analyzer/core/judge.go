@@ -151,14 +151,15 @@ func (j *judge) keepLikeSibling(p *proposal) {
 
 // watchKept looks after a kept change. What others try meanwhile says nothing of it.
 func (j *judge) watchKept(p *proposal) {
-	if !p.trial.Watched() {
+	o := j.objective(p)
+	if !p.trial.Watched(o) {
 		return
 	}
 	if j.line.disturbs(p) {
 		p.trial.WatchFrom(j.now + trial.SettleTime)
 		return
 	}
-	j.carryOut(p, p.trial.Watch(j.objective(p), j.now))
+	j.carryOut(p, p.trial.Watch(o, j.now))
 }
 
 // changeSides begins the next turn of a trial: takes the change back, or makes it

@@ -97,6 +97,16 @@ type counts struct {
 // stretches are two neighbouring stretches of time.
 type stretches struct{ first, second sum }
 
+// neighbours returns samples in pairs, each as a stretch of its own.
+func neighbours(points []point) (pairs []stretches) {
+	for two := range slices.Chunk(points, 2) {
+		if len(two) == 2 {
+			pairs = append(pairs, stretches{sumOf(two[:1]), sumOf(two[1:])})
+		}
+	}
+	return pairs
+}
+
 // newCounts compares events of size in pairs (first without, second with the change),
 // and takes from pairs of the same side how the application varies by itself.
 func newCounts(pairs, same []stretches, size float64) counts {

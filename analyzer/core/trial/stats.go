@@ -65,6 +65,11 @@ func compare(before, after []float64, lowerIsBetter bool) Judgement {
 	return j
 }
 
+// loses reports whether it is a loss of more than the least gain, by significance.
+func (j *Judgement) loses(minGain float64) bool {
+	return !j.Few && j.Gain <= 1/(1+minGain) && j.P <= significance
+}
+
 // ratioWithin returns the interval of the gain that those of the medians leave, of sorted
 // samples. It is wide: for a ratio to be off as far, both have to be off in opposite
 // directions. So the extremes do where there are too few values for an interval.

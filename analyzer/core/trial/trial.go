@@ -24,7 +24,8 @@ type Trial struct {
 	turns     *turns        // nil: it is not being judged in turns
 
 	watchFrom    time.Duration
-	rechecks     int // times that it was kept again
+	rare         []point // of the windows before that, in which too little happened
+	rechecks     int     // times that it was kept again
 	recheckAfter time.Duration
 }
 

@@ -111,8 +111,8 @@ func TestTurnsUntilKept(t *testing.T) {
 		}
 	}
 	kept := r.Judgement
-	if again, _ := r.Keep(r.now); again || r.InTurns() || !r.Watched() {
-		t.Errorf("kept before: %v, in turns: %v, watched: %v", again, r.InTurns(), r.Watched())
+	if again, _ := r.Keep(r.now); again || r.InTurns() || !r.Watched(r.objective) {
+		t.Errorf("kept before: %v, in turns: %v, watched: %v", again, r.InTurns(), r.Watched(r.objective))
 	}
 
 	r.goOn(50, 60)

@@ -4,6 +4,7 @@ package trial
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -63,7 +64,7 @@ func (t *Trial) Prove(reason string) bool {
 // reports whether that was kept before: then the comparison that it was kept for, which
 // it returns, stands, and the next one is put off.
 func (t *Trial) Keep(now time.Duration) (again bool, judged *Judgement) {
-	t.watchFrom = now
+	t.WatchFrom(now)
 	was := t.turns
 	if was == nil {
 		return false, nil
@@ -94,20 +95,18 @@ func (t *Trial) BreakOff() {
 func (t *Trial) End() { *t = Trial{Judgement: t.Judgement} }
 
 // WatchFrom has the next window over a kept change begin at that time.
-func (t *Trial) WatchFrom(at time.Duration) { t.watchFrom = at }
+func (t *Trial) WatchFrom(at time.Duration) { t.watchFrom, t.rare = at, nil }
 
 // Watched reports whether enough is known of the time before a kept change to watch
-// over it.
-func (t *Trial) Watched() bool { return len(t.before) >= minWatched }
+// over it: less than no progress there is not.
+func (t *Trial) Watched(o Objective) bool {
+	return len(t.before) >= minWatched && (o.Lower || moved(t.before))
+}
 
 // Watch looks after a kept change: over every window, is the objective worse
-// than before the change, by the median and by the mean? Then it is judged again,
-// in turns: the application may have come to something else. Samples are rarer by
-// now, and of a program whose progress comes in bursts the median alone would
-// call that a loss (see alike; joining the few samples from before the change
-// would leave too few). A window without any progress says nothing: an
-// application between two phases looks the same. Nor does the first value after a
-// pause, in which the tunlet did not measure: the window begins behind it.
+// than before the change? Then it is judged again, in turns: the application may have
+// come to something else. The first value after a pause, in which the tunlet did not
+// measure, says nothing: the window begins behind it.
 func (t *Trial) Watch(o Objective, now time.Duration) Ruling {
 	window := o.since(t.watchFrom)
 	if n := len(window); n > 0 && window[n-1].at-window[n-1].from > o.Stretch(watchWindow) {
@@ -121,15 +120,45 @@ func (t *Trial) Watch(o Objective, now time.Duration) Ruling {
 	if now < t.recheckAfter {
 		return Ruling{}
 	}
-	j := compare(joined(t.before, 0), joined(window, 0), o.Lower)
-	loss := 1 / (1 + o.MinGain)
-	if j.Gain > loss || gain(mean(t.before), mean(window), o.Lower) > loss ||
-		j.P > significance || j.After.Median == 0 && !o.Lower {
+	j, worse := t.compareWatched(o, window)
+	if !worse {
 		return Ruling{}
 	}
 	if o.Apart {
 		return Ruling{UndoIt, "regressed after it was kept: " + j.Text()}
 	}
-	t.turns = newTurns(now, t.before, window, true, t.Judgement, o)
+	t.turns, t.rare = newTurns(now, t.before, window, true, t.Judgement, o), nil
 	return Ruling{Do: ChangeSides}
+}
+
+// compareWatched compares a window over a kept change with what was before that, and reports
+// whether it is worse, by the median and by the mean. Samples are rarer by now, and of a
+// program whose progress comes in bursts the median alone would call that a loss (see alike;
+// joining the few samples from before the change would leave too few).
+func (t *Trial) compareWatched(o Objective, window []point) (j *Judgement, worse bool) {
+	if !o.Apart && (sumOf(t.before).sparse() || sumOf(window).sparse()) {
+		return t.countWatched(o, window)
+	}
+	t.rare = nil
+	one := compare(joined(t.before, 0), joined(window, 0), o.Lower)
+	worse = one.loses(o.MinGain) && gain(mean(t.before), mean(window), o.Lower) <= 1/(1+o.MinGain)
+	return &one, worse && (one.After.Median > 0 || o.Lower)
+}
+
+// countWatched is compareWatched where little happens: by the events of this window and of
+// those before it that did not suffice. A window without any progress says nothing: an
+// application between two phases looks the same.
+func (t *Trial) countWatched(o Objective, window []point) (j *Judgement, worse bool) {
+	if !o.Lower && !moved(window) {
+		return nil, false
+	}
+	t.rare = slices.Concat(t.rare, window)
+	before, after := sumOf(t.before), sumOf(t.rare)
+	same := append(neighbours(t.before), neighbours(t.rare)...)
+	c := newCounts([]stretches{{before, after}}, same, usualAmount(slices.Concat(t.before, t.rare)))
+	j = c.findings(0, o.MinGain, o.Lower).judgement(c.off, c.on)
+	if len(t.rare) >= historySize-1 {
+		t.rare = nil
+	}
+	return j, j.loses(o.MinGain)
 }
