@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/proto/attune/series"
+	"github.com/attune-hpc/attune/tunlets/kit/turns"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -16,7 +17,7 @@ const (
 	// maxItems bounds the threads, sockets or pipes of a process that expressions
 	// see, so that one about all of them stays below mostCost.
 	maxItems = 512
-	// staleAfter is how long an item counts that is not read any more. Each is
+	// staleAfter is how long an item is remembered that is not read any more. Each is
 	// read in turn: of 512 threads, 64 in a round of at most 250 ms.
 	staleAfter = 2500 * time.Millisecond
 )
@@ -30,6 +31,7 @@ type itemKey struct {
 // reading is an item as it was read last.
 type reading struct {
 	at    time.Time
+	turn  turns.Turn
 	row   series.Row
 	value *item // nil: read once, so that no rate is known
 }
@@ -38,13 +40,16 @@ type reading struct {
 type items struct {
 	rounds int  // in which the kind was read
 	whole  bool // each time all of it, some seconds apart
+	table  turns.Table
 	last   map[itemKey]reading
 }
 
-// read takes the rows of one round, and forgets those that are gone.
-func (i *items) read(at time.Time, table *series.Table, rows []series.Row) {
+// read takes the rows of one round, of as many as there are, and forgets those that are
+// gone.
+func (i *items) read(at time.Time, table *series.Table, rows []series.Row, total int) {
 	i.rounds++
 	i.whole = table.Whole
+	i.table.Round(at, len(rows), total)
 	latest := make(map[itemKey]bool, len(rows))
 	for _, row := range rows {
 		latest[itemKey{row.Number, row.Life}] = true
@@ -58,7 +63,7 @@ func (i *items) read(at time.Time, table *series.Table, rows []series.Row) {
 		if !known && len(i.last) >= maxItems {
 			continue
 		}
-		next := reading{at: at, row: now}
+		next := reading{at: at, turn: i.table.Of(before.turn), row: now}
 		if seconds := at.Sub(before.at).Seconds(); known && seconds > 0 {
 			next.value = &item{table, before.row, now, seconds}
 		} else if i.whole {
@@ -69,7 +74,8 @@ func (i *items) read(at time.Time, table *series.Table, rows []series.Row) {
 }
 
 // list is what expressions see, in the order of numbers: what was read twice, so
-// that rates are known, or what is read as a whole; false: that was not yet.
+// that rates are known, and is still there, or what is read as a whole; false: that was
+// not yet.
 func (i *items) list() ([]*item, bool) {
 	if i == nil {
 		return nil, false
@@ -79,8 +85,8 @@ func (i *items) list() ([]*item, bool) {
 		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.life, b.life))
 	})
 	for _, k := range keys {
-		if v := i.last[k].value; v != nil {
-			out = append(out, v)
+		if r := i.last[k]; r.value != nil && (i.whole || !i.table.Gone(r.turn)) {
+			out = append(out, r.value)
 		}
 	}
 	return out, i.rounds >= 2 || i.whole
@@ -120,7 +126,7 @@ func (d *details) take(s sdk.Sample) {
 		if d.kinds[table.ID] == nil {
 			d.kinds[table.ID] = &items{last: map[itemKey]reading{}}
 		}
-		d.kinds[table.ID].read(s.At, table, rows.Items)
+		d.kinds[table.ID].read(s.At, table, rows.Items, rows.Total)
 		d.fresh = append(d.fresh, table.ID)
 		// An error beside items is about some of them only, and of no matter.
 		if rows.Error != "" && len(rows.Items) == 0 {

@@ -182,6 +182,30 @@ func TestEachOfNone(t *testing.T) {
 	}
 }
 
+// TestShortConnections: the rate of a program that has one connection after the other is theirs,
+// however long they last: what is closed does not count any more.
+func TestShortConnections(t *testing.T) {
+	for _, lasting := range []time.Duration{500 * time.Millisecond, time.Second, time.Hour} {
+		h := tunlettest.Start(t, newTunlet(t, queued), nil)
+		p := client(0)()
+		details := p.Details
+		p.Details = func(age time.Duration) *sdk.Details {
+			d := details(age)
+			d.Sockets.Items[0].Inode += uint64(age / lasting)
+			return d
+		}
+		h.StartProcess(p)
+		h.Run(4 * time.Second)
+		var sum float64
+		for _, o := range h.Objectives[1:] { // the first connection is known from its second reading on
+			sum += o.GetValue()
+		}
+		if mean := sum / float64(len(h.Objectives)-1); mean < 950 || mean > 1050 {
+			t.Errorf("connections of %v: %.0f B/s in %d values, want 1000", lasting, mean, len(h.Objectives))
+		}
+	}
+}
+
 // A kind that cannot be read ends the look at the process, with the reason.
 func TestRefusedDetails(t *testing.T) {
 	h := tunlettest.Start(t, newTunlet(t, queued), nil)

@@ -76,6 +76,22 @@ func TestProposes(t *testing.T) {
 	}
 }
 
+// TestShortConnections: what got through connections that have been closed does not count any
+// more.
+func TestShortConnections(t *testing.T) {
+	c := stalled()
+	c.Moment = func(n int, d *sdk.SocketDetail) { d.Inode += uint64(n / 10) }
+	h := tunlettest.Start(t, nagle.New, nil, c.Process(0.001, 0, 46))
+	h.Run(4 * time.Second)
+	var sum float64
+	for _, o := range h.Objectives[1:] { // the first connection is known from its second reading on
+		sum += o.GetValue()
+	}
+	if mean := sum / float64(len(h.Objectives)-1); mean < 0.93*c.Bytes || mean > 1.07*c.Bytes {
+		t.Errorf("%.0f B/s in %d values, want %.0f", mean, len(h.Objectives), c.Bytes)
+	}
+}
+
 // reading is the part of the given time in which the tunlet has sockets read.
 func reading(h *tunlettest.Harness, p *tunlettest.Process, d time.Duration) float64 {
 	rounds := int(d / tunlettest.Period)

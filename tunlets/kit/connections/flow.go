@@ -5,6 +5,7 @@ package connections
 import (
 	"time"
 
+	"github.com/attune-hpc/attune/tunlets/kit/turns"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -22,6 +23,7 @@ type Flow struct {
 	// problem does (Problem.Mark).
 	Readings, Marked int
 
+	turn turns.Turn
 	rate float64 // bytes per second between the latest two readings
 }
 

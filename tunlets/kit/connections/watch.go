@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-hpc/attune/tunlets/kit/turns"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/sdk/perprocess"
 )
@@ -23,7 +24,7 @@ const (
 	patience = 3500 * time.Millisecond
 	// unseen is how long it is looked at without any connection.
 	unseen = time.Second
-	// goneAfter is without reading a connection counts as closed.
+	// goneAfter is without reading a connection is forgotten.
 	goneAfter = time.Second
 	// leastReadings of a connection that is judged.
 	leastReadings = 8
@@ -72,6 +73,7 @@ type watch struct {
 	backoff sdk.Backoff
 
 	flows    map[uint64]*Flow // by inode
+	table    turns.Table      // in which they are read
 	places   map[int]int      // how many connections were changed under a descriptor
 	cured    map[int]bool     // descriptors of those that were before the tunlet was started again
 	changed  map[uint64]int   // descriptors of the connections in the present proposal, by inode
@@ -171,6 +173,7 @@ func reached(s sdk.Span, levels []sdk.Level) bool {
 // read takes the connections that were read in a round, and forgets those that
 // are closed.
 func (w *watch) read(now time.Time, sockets *sdk.SocketDetails) {
+	w.table.Round(now, len(sockets.Items), sockets.Total)
 	for i := range sockets.Items {
 		d := &sockets.Items[i]
 		if d.TCP == nil || d.TCP.State != established {
@@ -188,6 +191,7 @@ func (w *watch) read(now time.Time, sockets *sdk.SocketDetails) {
 				w.taken[socket{w.host, d.Inode}] = true
 			}
 		}
+		f.turn = w.table.Of(f.turn)
 		f.take(now, *d, w.problem.Mark != nil && w.problem.Mark(d))
 	}
 	for inode, f := range w.flows {
@@ -205,11 +209,13 @@ func (w *watch) inOrder() []*Flow {
 	return list
 }
 
-// rate is the objective: bytes per second over all connections, each as it was
-// read last.
+// rate is the objective: bytes per second over all connections that are still there,
+// each as it was read last.
 func (w *watch) rate() (sum float64) {
 	for _, f := range w.inOrder() {
-		sum += f.rate
+		if !w.table.Gone(f.turn) {
+			sum += f.rate
+		}
 	}
 	return sum
 }
