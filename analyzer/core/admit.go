@@ -112,7 +112,8 @@ func (a *admission) advise(p *proposal) {
 }
 
 // giveBack proposes again what p took the knobs of, since p does not stay. It is
-// tried again like any other proposal.
+// tried again like any other proposal. Its tunlet, which measures nothing any more, hears of
+// it at once: without a baseline it would be refused.
 func (a *admission) giveBack(p *proposal) {
 	displaced := p.displaced
 	p.displaced = nil
@@ -128,7 +129,9 @@ func (a *admission) giveBack(p *proposal) {
 			a.emit(Record{Kind: "refused", Reason: "not tried again: " + reason, Proposal: again.view()})
 			continue
 		}
-		a.admit(again)
+		if a.admit(again); again.state == StateWaiting {
+			a.notify(again, "to be tried again")
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/attune-hpc/attune/analyzer/core"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/catalogue"
@@ -146,5 +148,24 @@ func TestWhatWasKeptOutlivesItsTunlet(t *testing.T) {
 	l.run(5*time.Minute, 10e6)
 	if l.inForce || len(l.core.Kept()) > 0 {
 		t.Errorf("states %v, want that it is undone", l.states)
+	}
+}
+
+// TestWhatMadeRoomIsTriedAgain: a tunlet in YAML whose kept change made room to that of another
+// one, of higher priority, that does not stay, measures again: its change is tried and kept.
+func TestWhatMadeRoomIsTriedAgain(t *testing.T) {
+	l := newLoop(t)
+	l.run(2*time.Minute, with)
+	rival := proto.CloneOf(l.info)
+	rival.Name, rival.Priority = "rival", rival.GetPriority()+1
+	l.step(core.TunletReady{Info: rival}, core.Propose{Tunlet: "rival", Proposal: &attunev1.Proposal{
+		Id: "r", Scope: "r", Changes: proto.CloneOf(l.Proposals[0].Proposal).GetChanges(),
+	}})
+	if len(l.core.Kept()) > 0 {
+		t.Fatalf("states %v, want that it made room", l.states)
+	}
+	l.run(time.Minute, with) // nothing is known of what is to judge the other one
+	if !l.inForce || len(l.core.Kept()) != 2 {
+		t.Errorf("states %v, kept %v, want that it is in force again", l.states, l.core.Kept())
 	}
 }

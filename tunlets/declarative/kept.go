@@ -36,6 +36,7 @@ func (w *watch) hear(h *sdk.Host, c sdk.ProposalChange) {
 	}
 	switch began, ended := w.looks.Hear(h.Now(), c); {
 	case began:
+		w.kept = true
 		h.Want(w.handle(), sdk.AllSamples())
 		w.ask(h)
 	case ended:

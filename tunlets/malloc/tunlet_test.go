@@ -154,6 +154,30 @@ func TestHooksStayUntilJudged(t *testing.T) {
 	}
 }
 
+// TestSettingsThatMadeRoom: settings that were kept, and had to make room, are measured when they
+// are tried again, until they are judged.
+func TestSettingsThatMadeRoom(t *testing.T) {
+	h := tunlettest.Start(t, malloc.New, nil, storm())
+	h.Run(5 * time.Second)
+	id := h.Proposals[0].GetId()
+	h.SetState(id, kept, "")
+	h.Run(10 * time.Second)
+	for _, tt := range []struct {
+		state       attunev1.ProposalState
+		least, most int // values in 15 s
+	}{
+		{attunev1.ProposalState_PROPOSAL_STATE_UNDONE, 0, 0},
+		{attunev1.ProposalState_PROPOSAL_STATE_APPLYING, 280, 300},
+		{attunev1.ProposalState_PROPOSAL_STATE_UNDONE, 0, 0},
+	} {
+		h.SetState(id, tt.state, "")
+		h.Objectives = nil
+		if h.Run(15 * time.Second); len(h.Objectives) < tt.least || len(h.Objectives) > tt.most {
+			t.Errorf("%v: %d values of the objective, want %d to %d", tt.state, len(h.Objectives), tt.least, tt.most)
+		}
+	}
+}
+
 // What the overhead budget switches off for a while is not given up, and blocks
 // that are not counted are not none.
 func TestHooksThatAreOffAreWaitedFor(t *testing.T) {

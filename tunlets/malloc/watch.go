@@ -271,7 +271,7 @@ func (w *watch) hear(h *sdk.Host, c sdk.ProposalChange) {
 		return
 	}
 	switch began, ended := w.looks.Hear(h.Now(), c); {
-	case began && w.state == tuned:
+	case began && (w.state == tuned || w.state == gaveUp):
 		h.Want(w.handle, sdk.AllSamples())
 		w.ask(h)
 	case ended:

@@ -157,6 +157,23 @@ func TestClosedDuringTheTrial(t *testing.T) {
 	}
 }
 
+// A change that was kept, and had to make room, is measured when it is tried again.
+func TestMadeRoom(t *testing.T) {
+	h := tunlettest.Start(t, nagle.New, nil, process())
+	h.Run(3 * time.Second)
+	id := h.Proposals[0].GetId()
+	for _, state := range []attunev1.ProposalState{
+		attunev1.ProposalState_PROPOSAL_STATE_KEPT, attunev1.ProposalState_PROPOSAL_STATE_UNDONE, attunev1.ProposalState_PROPOSAL_STATE_APPLYING,
+	} {
+		h.SetState(id, state, "")
+		h.Objectives = nil
+		h.Run(15 * time.Second)
+	}
+	if n := len(h.Objectives); n < 280 {
+		t.Errorf("%d values of the objective in 15 s", n)
+	}
+}
+
 // A connection that two processes have is changed once.
 func TestSharedConnection(t *testing.T) {
 	h := tunlettest.Start(t, nagle.New, nil, process(), process())

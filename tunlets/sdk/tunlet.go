@@ -85,7 +85,8 @@ type Evaluator interface {
 // ProposalObserver hears what became of its proposals: Applying, Applied, then Lifted and
 // Applied in turn as often as it takes to compare, and how it ends. What was measured
 // between Lifted and Applied is of the program without the change. A kept one is compared
-// again from time to time: it is Lifted, then Kept once more.
+// again from time to time: it is Lifted, then Kept once more. One that was Undone because it had to
+// make room to another tunlet's may be tried again, Applying, Applied and so on.
 //
 // A tunlet that was started again in the middle of a session has forgotten what it proposed.
 // It is told of each change that is in force as Kept, with what was proposed (Earlier), after

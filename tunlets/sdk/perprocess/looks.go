@@ -27,8 +27,9 @@ const (
 // The zero Looks are of no change. Not safe for use by several goroutines.
 type Looks struct {
 	proposal string
+	undone   string // was kept, and may be tried again: it made room for another tunlet's
 	open     bool
-	lifted   bool      // it is taken back, to compare
+	lifted   bool      // it is taken back, to compare, or to be tried again
 	compares bool      // the look is one at a comparison, whose turns take more values
 	from     time.Time // when the look began, or the next one is due
 	values   int       // of the objective in the look
@@ -55,9 +56,14 @@ func (l *Looks) TakeUp(c sdk.ProposalChange, scope string) bool {
 func (l *Looks) begin(now time.Time) { l.open, l.from, l.values = true, now, 0 }
 
 // Hear takes what became of a proposal. It says whether a look has begun, for which the
-// tunlet has to measure, or whether nothing is to be looked after any more.
+// tunlet has to measure, or whether nothing is to be looked after any more. A change that had to
+// make room to another tunlet's, and is to be tried again, is looked at until it is judged.
 func (l *Looks) Hear(now time.Time, c sdk.ProposalChange) (began, ended bool) {
 	switch {
+	case c.Proposal == l.undone && c.State == sdk.Applying:
+		*l = Looks{proposal: c.Proposal, lifted: true, compares: true}
+		l.begin(now)
+		return true, false
 	case l.proposal == "" || c.Proposal != l.proposal:
 		return false, false
 	case c.State == sdk.Lifted, c.State == sdk.Kept && l.lifted:
@@ -67,7 +73,7 @@ func (l *Looks) Hear(now time.Time, c sdk.ProposalChange) (began, ended bool) {
 	case c.State == sdk.Kept || !c.State.Final():
 		return false, false
 	}
-	*l = Looks{}
+	*l = Looks{undone: c.Proposal}
 	return false, true
 }
 

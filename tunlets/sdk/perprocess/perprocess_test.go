@@ -230,6 +230,14 @@ func TestLooks(t *testing.T) {
 	if n := reported(2 * time.Minute); n > 0 || len(h.Proposals) != 1 {
 		t.Errorf("%d values after it was undone, proposals %v", n, h.Proposals)
 	}
+	h.SetState(kept, attunev1.ProposalState_PROPOSAL_STATE_APPLYING, "") // it had made room, and is tried again
+	if n := reported(20 * time.Second); n < 380 {
+		t.Errorf("%d values in 20 s while it is tried again", n)
+	}
+	h.SetState(kept, attunev1.ProposalState_PROPOSAL_STATE_REFUSED, "")
+	if n := reported(2 * time.Minute); n > 0 || len(h.Proposals) != 1 {
+		t.Errorf("%d values after it was refused, proposals %v", n, h.Proposals)
+	}
 }
 
 // A symptom that need not last is looked for from one sample to the next, and one that has to
