@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/briefthread"
 )
 
 // Rights are capabilities that a thread keeps of those that it has.
@@ -34,20 +35,7 @@ type Rights struct {
 // give that it executes; err is why it has others. The thread ends with f, and with it children
 // that are to (PR_SET_PDEATHSIG).
 func Apart(f func(err error), rights Rights) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // for good: the thread ends with this goroutine
-		if unix.Gettid() == unix.Getpid() {
-			// But for the first one, which Go cannot end, and whose rights /proc shows as
-			// those of the process. While it is taken, another one is found.
-			defer runtime.UnlockOSThread()
-			Apart(f, rights)
-			return
-		}
-		f(drop(rights))
-	}()
-	<-done
+	briefthread.Do(func() { f(drop(rights)) })
 }
 
 // drop takes rights from this thread, and from what it executes.
