@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/quota"
+	"github.com/attune-hpc/attune/internal/unixmsg"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 // Limit bounds how many connections one user may have open at a listener, so that nobody
 // takes the descriptors which root's need, and how often they connect: what is beyond is
 // closed at once. Root and the process' own user are not bounded. The connections are
-// syscall.Conn, for [Of].
+// syscall.Conn, for [Of], and streams of text: descriptors that a peer sends end them.
 func Limit(listener *net.UnixListener, perUser int) (net.Listener, error) {
 	socket, err := listener.File()
 	if err != nil {
@@ -95,18 +96,19 @@ func (l *limited) take(listener int) (net.Conn, error) {
 			}
 			return &counted{UnixConn: conn, leave: leave}, nil
 		}
-		_ = unix.Close(fd) // nothing was said yet
+		_ = unixmsg.CloseDescriptor(fd) // nothing was read yet
 	}
 }
 
 // connOf makes a connection of a descriptor, which is its own from then on.
 func connOf(fd int) (*net.UnixConn, error) {
 	file := os.NewFile(uintptr(fd), "connection")
-	defer file.Close() // net has another one
 	conn, err := net.FileConn(file)
 	if err != nil {
+		_ = unixmsg.Discard([]*os.File{file}) // err is of a type that servers know
 		return nil, err
 	}
+	defer file.Close() // net has another one
 	socket, is := conn.(*net.UnixConn)
 	if !is {
 		return nil, errors.Join(fmt.Errorf("%T is no connection of a Unix socket", conn), conn.Close())
@@ -138,14 +140,17 @@ func (l *limited) enter(uid uint32) (leave func(), ok bool) {
 	return leave, true
 }
 
-// counted is a connection that counts while it is open.
+// counted is a connection that counts until it is closed.
 type counted struct {
 	*net.UnixConn
 	leave func()
 }
 
-// Close closes the connection.
+// Read reads text.
+func (c *counted) Read(b []byte) (int, error) { return unixmsg.ReadText(c.UnixConn, b) }
+
+// Close closes the connection, whatever it still holds.
 func (c *counted) Close() error {
-	c.leave()
-	return c.UnixConn.Close()
+	defer c.leave() // who keeps closing busy holds a place of their own
+	return unixmsg.Close(c.UnixConn)
 }

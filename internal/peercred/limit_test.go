@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/quota"
+	"github.com/attune-hpc/attune/internal/testing/lingering"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/unixmsg"
 )
 
 func TestLimit(t *testing.T) {
@@ -85,5 +88,47 @@ func TestLimitedConnection(t *testing.T) {
 	l.Close()
 	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("a closed listener accepts: %v", err)
+	}
+}
+
+// TestUnreadDescriptors: a peer that sends sockets which linger for good, read or not, has its
+// connection end and its place given back.
+func TestUnreadDescriptors(t *testing.T) {
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(t.TempDir(), "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Limit(listener, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, read := range []bool{false, true} {
+		client, err := net.Dial("unix", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := false
+		conn.(*counted).leave = func() { left = true }
+		ended := make(chan error, 1)
+		if err := lingering.Send(t, client.(*net.UnixConn), "x"); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			var err error
+			if read {
+				_, err = conn.Read(make([]byte, 8))
+			}
+			conn.Close()
+			ended <- err
+		}()
+		if err := patience.Receive(t, "end of a connection", ended); errors.Is(err, unixmsg.ErrUnwanted) != read || !left {
+			t.Errorf("read %v: got %v, left %v", read, err, left)
+		}
 	}
 }

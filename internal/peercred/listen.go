@@ -3,10 +3,13 @@
 package peercred
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+
+	"github.com/attune-hpc/attune/internal/unixmsg"
 )
 
 // everybody may connect: whoever does is asked who they are.
@@ -18,9 +21,14 @@ func Listen(path string) (net.Listener, error) {
 	if err := removeSocket(path); err != nil {
 		return nil, err
 	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+	config := net.ListenConfig{Control: unixmsg.RefuseFiles}
+	bound, err := config.Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, err
+	}
+	listener, is := bound.(*net.UnixListener)
+	if !is {
+		return nil, errors.Join(fmt.Errorf("%T is no Unix socket", bound), bound.Close())
 	}
 	if err := os.Chmod(path, everybody); err != nil {
 		return nil, errors.Join(err, listener.Close())
