@@ -34,7 +34,7 @@ type maker struct {
 	left          atomic.Bool // an earlier node may hold changes for sessions of this one
 }
 
-// folder of a session's start gate, where users may pass but not look.
+// folder of a session's start gate.
 func (m *maker) folder(s *session) string {
 	return filepath.Join(m.config.gates(), strconv.Itoa(s.number))
 }

@@ -48,13 +48,9 @@ type server struct {
 // run serves the session until nothing is left of it here.
 func (s *server) run(ctx context.Context) {
 	defer s.touch()
-	const passing = 0o711 // users pass to the gate, whatever the umask
-	err := os.Mkdir(s.maker.folder(s.session), passing)
-	if err == nil || errors.Is(err, os.ErrExist) {
-		err = os.Chmod(s.maker.folder(s.session), passing)
-	}
+	err := makeGateFolder(s.maker.folder(s.session), s.key.uid)
 	if err != nil {
-		s.log.Warn("folder of the start gate", "error", err) // the gate will say so, too
+		s.log.Warn("folder of the start gate", "error", err) // where it cannot be used the gate will say so, too
 	}
 	defer func() {
 		if err := os.RemoveAll(s.maker.folder(s.session)); err != nil {
