@@ -19,8 +19,9 @@
 //
 // The peer's process, user and group ids are what the kernel says; those in
 // its hello are of its own pid namespace and not looked at. Whom Options.Admit
-// refuses is cut off before a word is said, and keeps nobody waiting. Every message
-// has one size and one magic number. A peer that says something else, or
+// refuses is cut off before a word is said, and keeps nobody waiting; Options.Refused
+// hears of few of them, and the log how many there are. Every message has one size
+// and one magic number. A peer that says something else, or
 // nothing for two seconds, is cut off and loses what it was given: its memory file
 // is marked detached, so that a library which comes late goes inert.
 //
@@ -28,7 +29,8 @@
 //
 // Each connection has its own goroutine, of which there are at most
 // Options.connections, and few for one process; those at the second socket share
-// one, and are bounded alike. Serve waits for all of them.
+// one, and are bounded alike. Whom Options.Admit refuses gets none: the goroutine that
+// accepts refuses them. Serve waits for all of them.
 // The callbacks of Options are called from these goroutines, several at a
 // time. The only lock guards the set of open connections and is never held
 // during a call out of the package.

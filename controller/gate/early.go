@@ -113,12 +113,14 @@ func (g *Gate) meet(fd int) (l leaving, ok bool) {
 	if err == nil {
 		err = g.options.Admit(peer)
 	}
-	if err == nil && !g.perPID.Enter(peer.PID) {
-		err = ErrBusy
-	}
 	if err != nil {
 		_ = unix.Close(fd) // nothing was read
-		g.options.Refused(Refusal{Peer: peer, Err: err})
+		g.strangers.tell(peer, err)
+		return leaving{}, false
+	}
+	if !g.perPID.Enter(peer.PID) {
+		_ = unix.Close(fd) // of the session's user, whom nobody else waits for
+		g.options.Refused(Refusal{Peer: peer, Err: ErrBusy})
 		return leaving{}, false
 	}
 	return leaving{fd, peer, time.Now()}, true

@@ -21,15 +21,16 @@ const acceptPause = 10 * time.Millisecond
 
 // Gate is the start gate of one controller.
 type Gate struct {
-	options  Options
-	listener *net.UnixListener
-	early    *earlySocket // nil: its path would be too long
-	closed   chan struct{}
-	once     sync.Once
-	handlers sync.WaitGroup
-	places   chan struct{}      // one token per connection being served
-	owner    shm.Owner          // of the memory files
-	perPID   *quota.AtOnce[int] // connections, so that no process takes all places
+	options   Options
+	listener  *net.UnixListener
+	early     *earlySocket // nil: its path would be too long
+	closed    chan struct{}
+	once      sync.Once
+	handlers  sync.WaitGroup
+	places    chan struct{}      // one token per connection being served
+	owner     shm.Owner          // of the memory files
+	perPID    *quota.AtOnce[int] // connections, so that no process takes all places
+	strangers strangers
 
 	mu    sync.Mutex
 	conns map[*net.UnixConn]struct{} // nil once closed
@@ -58,14 +59,15 @@ func New(o Options) (*Gate, error) {
 		return nil, errors.Join(err, listener.Close())
 	}
 	g := &Gate{
-		owner:    owner,
-		options:  o,
-		listener: listener,
-		early:    early,
-		closed:   make(chan struct{}),
-		places:   make(chan struct{}, o.connections),
-		conns:    map[*net.UnixConn]struct{}{},
-		perPID:   quota.NewAtOnce[int](connectionsPerProcess),
+		owner:     owner,
+		options:   o,
+		listener:  listener,
+		early:     early,
+		closed:    make(chan struct{}),
+		places:    make(chan struct{}, o.connections),
+		conns:     map[*net.UnixConn]struct{}{},
+		perPID:    quota.NewAtOnce[int](connectionsPerProcess),
+		strangers: newStrangers(o),
 	}
 	if err := g.writeHeaders(); err != nil {
 		return nil, errors.Join(err, g.Close())
@@ -88,6 +90,7 @@ func (g *Gate) Serve(ctx context.Context) error {
 	err := g.serveAll()
 	g.shut() // an error here ends the other
 	early.Wait()
+	g.strangers.tellRest()
 	return errors.Join(err, earlyErr)
 }
 
@@ -103,7 +106,7 @@ func (g *Gate) serveAll() error {
 		if err != nil {
 			return err
 		}
-		if conn == nil || !g.enter(conn) {
+		if conn == nil || !g.strangers.admit(conn) || !g.enter(conn) {
 			<-g.places
 			continue
 		}

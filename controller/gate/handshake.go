@@ -40,9 +40,6 @@ func (g *Gate) serve(conn *net.UnixConn) {
 	peer, err := peercred.Hold(conn)
 	var talk conversation
 	if err == nil {
-		err = g.admit(conn, peer)
-	}
-	if err == nil {
 		talk, err = g.converse(conn, peer)
 	}
 	if err != nil {
@@ -63,16 +60,6 @@ func (g *Gate) serve(conn *net.UnixConn) {
 		// tell.
 		_, _ = conn.Write(encodeGo())
 	}
-}
-
-// admit refuses whom the gate does not serve before a word is said: who says nothing
-// would keep a place that somebody of the session needs.
-func (g *Gate) admit(conn *net.UnixConn, peer peercred.Peer) error {
-	err := g.options.Admit(peer)
-	if err != nil {
-		refuse(conn)
-	}
-	return err
 }
 
 // conversation is what converse came to.

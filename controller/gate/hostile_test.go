@@ -7,9 +7,7 @@ import (
 	"errors"
 	"net"
 	"os"
-	"path/filepath"
 	"reflect"
-	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/beat"
-	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -153,39 +150,6 @@ func TestSilentClientsStallNobody(t *testing.T) {
 	mustDial(t, g).join(Hello{})
 	if err := release(<-g.attached); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestStrangersTakeNoPlaces: whom the gate does not serve is refused before a word is
-// said, at both sockets, and has taken nobody's place.
-func TestStrangersTakeNoPlaces(t *testing.T) {
-	errStranger := errors.New("a stranger")
-	var own atomic.Bool
-	path, early := mustPrepare(t, small())
-	g := mustServe(t, Options{
-		Path: path, Early: early, geometry: small(), connections: 1, patience: time.Hour,
-		Admit: func(peercred.Peer) error {
-			if own.Load() {
-				return nil
-			}
-			return errStranger
-		},
-	})
-	for range 2 * connectionsPerProcess {
-		for _, socket := range []string{path, path + EarlySocket} {
-			mustDialAt(t, socket)
-			r := patience.Receive(t, "refusal of who says nothing at "+filepath.Base(socket), g.refused)
-			if !errors.Is(r.Err, errStranger) || r.Peer.PID != os.Getpid() || r.Peer.Pidfd != nil {
-				t.Fatalf("%s: got %+v", socket, r)
-			}
-		}
-	}
-	own.Store(true)
-	mustDial(t, g).join(Hello{})
-	mustAttach(t, g)
-	mustDialAt(t, path+EarlySocket).send([]byte("no hello"))
-	if r := patience.Receive(t, "word of who leaves nonsense", g.refused); !errors.Is(r.Err, ErrProtocol) {
-		t.Errorf("got %v", r.Err)
 	}
 }
 

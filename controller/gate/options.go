@@ -63,7 +63,7 @@ type Options struct {
 	// Log takes what cannot be returned. Nil: nothing is logged.
 	Log *slog.Logger
 	// Admit decides whether a process is served, before it has said anything: who is
-	// not takes no place. Nil: those of the controller's own user.
+	// not takes no place. Nobody is accepted meanwhile. Nil: those of the controller's own user.
 	Admit func(peercred.Peer) error
 	// Attached takes over each process that got through, exactly once. A held
 	// process waits until it returns, or until the Attachment's deadline: it
@@ -74,7 +74,8 @@ type Options struct {
 	// is sent along with the file, and the process does not wait for its being
 	// attached. Attached or Refused follows.
 	Hold func(peercred.Peer) bool
-	// Refused is told who did not get through.
+	// Refused is told who did not get through; of those that Admit refuses 20 at once, and
+	// one every 3 s.
 	Refused func(Refusal)
 
 	// Timeout is how long a held process waits, as its DMLib was built. 0: the
