@@ -114,7 +114,7 @@ func (g *Gate) meet(fd int) (l leaving, ok bool) {
 		err = g.options.Admit(peer)
 	}
 	if err != nil {
-		_ = unix.Close(fd) // nothing was read
+		_ = unixmsg.CloseDescriptor(fd) // nothing was read
 		g.strangers.tell(peer, err)
 		return leaving{}, false
 	}

@@ -4,6 +4,7 @@ package gate
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/attune-hpc/attune/internal/unixmsg"
 )
 
 const (
@@ -26,9 +29,14 @@ func listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
 	if err := prepare(filepath.Dir(path), mode); err != nil {
 		return nil, err
 	}
-	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Net: "unixpacket", Name: path})
+	config := net.ListenConfig{Control: unixmsg.RefuseFiles} // DMLib sends none here
+	bound, err := config.Listen(context.Background(), "unixpacket", path)
 	if err != nil {
 		return nil, fmt.Errorf("start gate: %w", err)
+	}
+	listener, is := bound.(*net.UnixListener)
+	if !is {
+		return nil, errors.Join(fmt.Errorf("%T is no Unix socket", bound), bound.Close())
 	}
 	if err := os.Chmod(path, cmp.Or(mode, privateSocket)); err != nil {
 		return nil, errors.Join(fmt.Errorf("mode of the start gate: %w", err), listener.Close())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/quota"
+	"github.com/attune-hpc/attune/internal/unixmsg"
 )
 
 const (
@@ -44,7 +45,7 @@ func (s strangers) admit(conn *net.UnixConn) bool {
 	if s.tell(peer, err) {
 		refuse(conn)
 	}
-	conn.Close() // nothing was read
+	_ = unixmsg.Close(conn) // nothing was read
 	return false
 }
 

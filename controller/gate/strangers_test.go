@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/testing/lingering"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -106,6 +109,30 @@ func TestRestOfStrangers(t *testing.T) {
 		<-told
 	}
 	if r := <-told; !errors.Is(r.Err, errStranger) || !strings.Contains(r.Err.Error(), "3 others") {
+		t.Errorf("got %v", r.Err)
+	}
+}
+
+// TestStrangersWithDescriptors: strangers who leave sockets that linger for good keep nobody waiting.
+func TestStrangersWithDescriptors(t *testing.T) {
+	g, own := mustOpenToFriends(t)
+	for _, socket := range []string{g.options.Path, g.options.Path + EarlySocket} {
+		c := mustDialAt(t, socket)
+		if err := lingering.Send(t, c.conn, "x"); err != nil && !errors.Is(err, unix.EPERM) { // Linux 6.16
+			t.Fatal(err)
+		}
+	}
+	g.serve(t)
+	for range 2 {
+		if r := patience.Receive(t, "refusal of a stranger", g.refused); !errors.Is(r.Err, errStranger) {
+			t.Errorf("got %v", r.Err)
+		}
+	}
+	own.Store(true)
+	mustDial(t, g).join(Hello{})
+	mustAttach(t, g)
+	mustDialAt(t, g.options.Path+EarlySocket).send([]byte("no hello"))
+	if r := patience.Receive(t, "word of who leaves nonsense", g.refused); !errors.Is(r.Err, ErrProtocol) {
 		t.Errorf("got %v", r.Err)
 	}
 }
