@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/unixmsg"
 )
 
 // earlySocket is where processes leave their memory. Go's poller does not know it:
@@ -114,9 +116,8 @@ func (s *earlySocket) close() {
 	if s.path != "" {
 		_ = os.Remove(s.path) // or it is gone with its folder
 	}
-	for _, fd := range []int{s.fd, s.ended} {
-		if fd >= 0 {
-			_ = unix.Close(fd)
-		}
+	_ = unix.Close(s.ended)
+	if s.fd >= 0 {
+		_ = unixmsg.WithoutLinger(func() error { return unix.Close(s.fd) })
 	}
 }

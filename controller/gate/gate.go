@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/passing"
 	"github.com/attune-hpc/attune/internal/quota"
+	"github.com/attune-hpc/attune/internal/unixmsg"
 )
 
 // acceptPause follows an accept that was refused for lack of something,
@@ -195,7 +196,7 @@ func (g *Gate) Close() error {
 func (g *Gate) shut() {
 	g.once.Do(func() {
 		close(g.closed)
-		g.listener.Close() // its error would be that the socket is gone already
+		_ = unixmsg.WithoutLinger(g.listener.Close) // its error would be that the socket is gone already
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		for conn := range g.conns {

@@ -116,12 +116,7 @@ func TestRestOfStrangers(t *testing.T) {
 // TestStrangersWithDescriptors: strangers who leave sockets that linger for good keep nobody waiting.
 func TestStrangersWithDescriptors(t *testing.T) {
 	g, own := mustOpenToFriends(t)
-	for _, socket := range []string{g.options.Path, g.options.Path + EarlySocket} {
-		c := mustDialAt(t, socket)
-		if err := lingering.Send(t, c.conn, "x"); err != nil && !errors.Is(err, unix.EPERM) { // Linux 6.16
-			t.Fatal(err)
-		}
-	}
+	leaveLingering(t, g)
 	g.serve(t)
 	for range 2 {
 		if r := patience.Receive(t, "refusal of a stranger", g.refused); !errors.Is(r.Err, errStranger) {
@@ -134,5 +129,28 @@ func TestStrangersWithDescriptors(t *testing.T) {
 	mustDialAt(t, g.options.Path+EarlySocket).send([]byte("no hello"))
 	if r := patience.Receive(t, "word of who leaves nonsense", g.refused); !errors.Is(r.Err, ErrProtocol) {
 		t.Errorf("got %v", r.Err)
+	}
+}
+
+// TestCloseWithDescriptors: a gate is closed though sockets that linger for good wait in connections
+// that it has not accepted.
+func TestCloseWithDescriptors(t *testing.T) {
+	g := mustOpen(t, Options{geometry: small()})
+	leaveLingering(t, g)
+	closed := make(chan error, 1)
+	go func() { closed <- g.Close() }()
+	if err := patience.Receive(t, "end of Close", closed); err != nil {
+		t.Error(err)
+	}
+}
+
+// leaveLingering connects to both sockets and leaves sockets there that linger for good.
+func leaveLingering(t *testing.T, g *testGate) {
+	t.Helper()
+	for _, socket := range []string{g.options.Path, g.options.Path + EarlySocket} {
+		c := mustDialAt(t, socket)
+		if err := lingering.Send(t, c.conn, "x"); err != nil && !errors.Is(err, unix.EPERM) { // Linux 6.16
+			t.Fatal(err)
+		}
 	}
 }

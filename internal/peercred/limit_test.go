@@ -132,3 +132,29 @@ func TestUnreadDescriptors(t *testing.T) {
 		}
 	}
 }
+
+// TestCloseWithDescriptors: a listener is closed though a socket that lingers for good waits in a
+// connection that nobody has accepted.
+func TestCloseWithDescriptors(t *testing.T) {
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(t.TempDir(), "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Limit(listener, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := net.Dial("unix", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := lingering.Send(t, client.(*net.UnixConn), "x"); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- l.Close() }()
+	if err := patience.Receive(t, "end of Close", closed); err != nil {
+		t.Error(err)
+	}
+}

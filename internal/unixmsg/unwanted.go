@@ -50,22 +50,17 @@ func ReadText(conn *net.UnixConn, b []byte) (int, error) {
 	n = max(n, 0) // below with an error
 	if controls > 0 {
 		files, err := parse(control[:controls])
-		return 0, errors.Join(ErrUnwanted, err, Discard(files))
+		return 0, errors.Join(ErrUnwanted, err, WithoutLinger(func() (err error) {
+			for _, file := range files {
+				err = errors.Join(err, file.Close())
+			}
+			return err
+		}))
 	}
 	if errors.Is(err, io.EOF) {
 		err = io.EOF // as a Read says it
 	}
 	return n, err
-}
-
-// Discard closes files that a peer has sent.
-func Discard(files []*os.File) error {
-	return withoutLinger(func() (err error) {
-		for _, file := range files {
-			err = errors.Join(err, file.Close())
-		}
-		return err
-	})
 }
 
 // Close closes a connection, whatever it still holds.
@@ -79,7 +74,7 @@ func Close(conn *net.UnixConn) error {
 		return err // it is closed
 	}
 	if holds {
-		return withoutLinger(conn.Close)
+		return WithoutLinger(conn.Close)
 	}
 	return conn.Close()
 }
@@ -87,7 +82,7 @@ func Close(conn *net.UnixConn) error {
 // CloseDescriptor is Close for the descriptor of a connection.
 func CloseDescriptor(fd int) error {
 	if mayHold(fd) {
-		return withoutLinger(func() error { return unix.Close(fd) })
+		return WithoutLinger(func() error { return unix.Close(fd) })
 	}
 	return unix.Close(fd)
 }
@@ -107,11 +102,11 @@ func mayHold(fd int) bool {
 	return err != nil || unread > 0
 }
 
-// withoutLinger calls a function that closes descriptors while a thread has a table of its own
-// with all descriptors of this process. The last close of each happens when that thread ends: at an
+// WithoutLinger calls a function that closes descriptors, such as a listener with connections that nobody
+// has accepted, while a thread has a table of its own with all descriptors of this process. The last close of each happens when that thread ends: at an
 // end the kernel waits for no connection (inet_release in net/ipv4/af_inet.c). Nothing waits for the
 // thread. Without a table of its own, which is part of the error, closing waits as ever.
-func withoutLinger(closeAll func() error) error {
+func WithoutLinger(closeAll func() error) error {
 	held, closed := make(chan error, 1), make(chan struct{})
 	defer close(closed)
 	go briefthread.Do(func() {
