@@ -102,10 +102,11 @@ func mayHold(fd int) bool {
 	return err != nil || unread > 0
 }
 
-// WithoutLinger calls a function that closes descriptors, such as a listener with connections that nobody
-// has accepted, while a thread has a table of its own with all descriptors of this process. The last close of each happens when that thread ends: at an
-// end the kernel waits for no connection (inet_release in net/ipv4/af_inet.c). Nothing waits for the
-// thread. Without a table of its own, which is part of the error, closing waits as ever.
+// WithoutLinger calls a function that closes descriptors, such as a listener with connections
+// that nobody has accepted, while a thread has a table of its own with all descriptors of this
+// process. The last close of each happens when that thread ends: at an end the kernel waits for
+// no connection (inet_release in net/ipv4/af_inet.c). Nothing waits for the thread. Without a
+// table of its own, which is part of the error, closing waits as ever.
 func WithoutLinger(closeAll func() error) error {
 	held, closed := make(chan error, 1), make(chan struct{})
 	defer close(closed)
