@@ -111,7 +111,7 @@ type Verdict struct {
 }
 
 // Lapsed tells that changes are not in force any more, and that nobody undid
-// them: their leases ended while their controller was out of reach.
+// them: their leases ended while their controller was out of reach, or Attune stood still.
 type Lapsed struct {
 	// Changes are their ids; unknown ones are ignored.
 	Changes []string

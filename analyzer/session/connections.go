@@ -112,7 +112,11 @@ func (cs *connections) Manage(id string, m *attunev1.ManageRequest) {
 		c := cs.controllers.get(id)
 		switch k := m.GetMessage().(type) {
 		case *attunev1.ManageRequest_Result:
-			cs.decider.result(c, k.Result)
+			if k.Result.GetRequestId() == "" {
+				cs.inheritance.ended(c, k.Result)
+			} else {
+				cs.decider.result(c, k.Result)
+			}
 		case *attunev1.ManageRequest_Done:
 			cs.decider.done(c, k.Done.GetRequestId())
 		case *attunev1.ManageRequest_Point:

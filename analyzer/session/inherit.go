@@ -11,8 +11,12 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// lapseReason is why a change is not in force any more that nobody undid.
-const lapseReason = "its lease ended while the controller was out of reach"
+const (
+	// lapseReason is why a change is not in force any more that nobody undid.
+	lapseReason = "its lease ended while the controller was out of reach"
+	// endReason is it where the controller says so itself.
+	endReason = "its lease ended before it was renewed"
+)
 
 // inheritance compares what controllers have in force with what is to be, and takes
 // over what an earlier session of the same execution kept. It belongs to the loop.
@@ -68,6 +72,22 @@ func (i *inheritance) reconcile(c *controller) {
 	}
 	i.answerFor(c, inForce)
 	i.takeOver(c)
+}
+
+// ended takes a controller's word, which nobody asked for, that a change is not in force any
+// more: somebody else has changed something of it, or its lease has ended, since Attune stood
+// still for a while.
+func (i *inheritance) ended(c *controller, r *attunev1.ActionResult) {
+	delete(i.awaited, r.GetChangeId())
+	if r.GetOutcome() == attunev1.Outcome_OUTCOME_OVERRIDDEN {
+		i.decider.result(c, r)
+		return
+	}
+	reason := endReason
+	if r.GetOutcome() == attunev1.Outcome_OUTCOME_FAILED {
+		reason += ", and could not wholly be undone: " + r.GetReason()
+	}
+	i.decider.step(core.Lapsed{Changes: []string{r.GetChangeId()}, Reason: reason})
 }
 
 // answerFor says of changes that a controller has in force which of them stay, and has it

@@ -42,6 +42,12 @@ func Left(a *Actuator, undone *attunev1.ActionResult) error {
 	return fmt.Errorf("change %s of %s in process %d stays in force: %s", undone.GetChangeId(), change.knob, change.process.PID(), undone.GetReason())
 }
 
+// Ended says whether a change was in force until it was undone, by what [Actuator.Undo] said. It
+// is still in force where it could not be taken back for the time being.
+func Ended(a *Actuator, undone *attunev1.ActionResult) bool {
+	return undone.GetOutcome() != attunev1.Outcome_OUTCOME_GONE && Left(a, undone) == nil
+}
+
 // apart returns changes in groups that do not bear on each other, each in the order given:
 // those of one process, and with them those of other processes that are of the same thing,
 // as of one pipe or cgroup, or are undone together, as in the ranks of a job. What is not in

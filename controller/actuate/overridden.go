@@ -46,7 +46,7 @@ func (f *force) overridden(id string) (reason string, err error) {
 // back. Nothing is said of one that was not in force any more, or stays so because it could not
 // be taken back for the time being.
 func Yielded(a *Actuator, to Overridden, undone *attunev1.ActionResult) []*attunev1.ActionResult {
-	if undone.GetOutcome() == attunev1.Outcome_OUTCOME_GONE || Left(a, undone) != nil {
+	if !Ended(a, undone) {
 		return nil
 	}
 	a.log.Info("changed by others", "change", to.ID, "reason", to.Reason)

@@ -9,16 +9,23 @@ import (
 	"time"
 )
 
-// maxLease bounds what an Analyzer may ask for.
-const maxLease = time.Hour
+const (
+	// maxLease bounds what an Analyzer may ask for.
+	maxLease = time.Hour
+	// longestLook is how much of a lease the time between two looks uses up at most. They are a
+	// second apart. What is beyond the controller stood still (stopped, frozen, or without CPU
+	// time), and heard nobody, however often the Analyzer renewed.
+	longestLook = 2 * time.Second
+)
 
 // leases says until when changes stay in force without word from the Analyzer.
 type leases struct {
 	standard time.Duration
 
-	mu    sync.Mutex // guards what follows; a leaf lock
-	until map[string]lease
-	lost  uint64 // how many connections were
+	mu     sync.Mutex // guards what follows; a leaf lock
+	until  map[string]lease
+	lost   uint64    // how many connections were
+	looked time.Time // when the leases were looked at last
 }
 
 type lease struct {
@@ -42,6 +49,25 @@ func newLeases(standard time.Duration) *leases {
 func (l lease) begin(now time.Time) lease {
 	l.ends = now.Add(min(cmp.Or(l.proven, l.length), maxLease))
 	return l
+}
+
+// sitOut lengthens the leases by what time the controller has stood still since the last look,
+// but none beyond one that begins now: an Analyzer that has gone meanwhile has its changes
+// undone in time.
+func (l *leases) sitOut(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	still := now.Sub(l.looked) - longestLook
+	if !l.looked.IsZero() && still > 0 {
+		for change, one := range l.until {
+			later := one.ends.Add(still)
+			if one = one.begin(now); later.Before(one.ends) {
+				one.ends = later
+			}
+			l.until[change] = one
+		}
+	}
+	l.looked = now
 }
 
 // connection numbers the present connection.

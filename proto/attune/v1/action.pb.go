@@ -92,7 +92,9 @@ const (
 	Outcome_OUTCOME_REFUSED Outcome = 2
 	// Tried and not done; what was touched has been restored.
 	Outcome_OUTCOME_FAILED Outcome = 3
-	// The original value is back.
+	// The original value is back. It comes without having been asked for (no request_id)
+	// where the lease of the change has ended; if that could not wholly be undone,
+	// OUTCOME_FAILED does.
 	Outcome_OUTCOME_UNDONE Outcome = 4
 	// Nothing is in force, so there is nothing to do: the process has ended.
 	Outcome_OUTCOME_GONE Outcome = 5
@@ -1429,7 +1431,7 @@ func (x *Change) GetLeaseNanos() int64 {
 // ActionResult answers every request, for each change of it.
 type ActionResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Request that this answers.
+	// Request that this answers; empty: none, what it tells has happened by itself.
 	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Change.
 	ChangeId string `protobuf:"bytes,2,opt,name=change_id,json=changeId,proto3" json:"change_id,omitempty"`

@@ -204,7 +204,8 @@ type ManageRequest_Hello struct {
 }
 
 type ManageRequest_Result struct {
-	// Answer to apply and undo, one per change.
+	// Answer to apply and undo, one per change; or that a change is not in force any
+	// more, though nobody asked for its end.
 	Result *ActionResult `protobuf:"bytes,2,opt,name=result,proto3,oneof"`
 }
 
