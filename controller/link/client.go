@@ -21,6 +21,7 @@ type Client struct {
 	log     *slog.Logger
 
 	current   atomic.Pointer[connection] // nil: not connected
+	greeted   atomic.Pointer[connection] // the last one whose hello is made; nil: none so far
 	closed    chan struct{}              // no more messages will come
 	closeOnce sync.Once
 }
@@ -65,13 +66,26 @@ func (c *Client) TryPublish(message *attunev1.PublishRequest) bool {
 }
 
 // Answer queues an answer or a status for the management channel. It waits
-// while the queue is full, until ctx is done, but never for a connection.
+// while the queue is full, until ctx is done, but never for a connection. What nobody
+// has asked for goes to a connection that is not open yet, too, from its hello on,
+// which does not have it.
 func (c *Client) Answer(ctx context.Context, message *attunev1.ManageRequest) error {
 	l := c.current.Load()
+	if l == nil && isNews(message) {
+		l = c.greeted.Load()
+	}
 	if l == nil {
 		return ErrNotConnected
 	}
 	return put(ctx, c, l.answers, message)
+}
+
+// isNews says whether a message tells what has happened to changes of itself. All else
+// answers requests, which an Analyzer that was found since may not have made, or comes
+// again anyway.
+func isNews(message *attunev1.ManageRequest) bool {
+	result := message.GetResult()
+	return message.GetTakenOver() != nil || result != nil && result.GetRequestId() == ""
 }
 
 // Finish says that no more messages will come: Run delivers what is queued and

@@ -41,7 +41,7 @@ type connection struct {
 	answers               *queue.Queue[*attunev1.ManageRequest]
 	underway              underway      // events that were sent
 	ready                 chan struct{} // closed when the event channel has said hello
-	opened                chan struct{} // closed when answers may leave
+	opened                chan struct{} // closed when all but news of changes may leave
 	broken                chan struct{} // closed by serve when it returns
 	heard                 queue.Bell    // rung when the Analyzer said something
 	spoken                atomic.Bool   // it did

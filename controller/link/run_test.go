@@ -14,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -178,6 +180,69 @@ func TestRequestBeforeTheConnectionIsOpen(t *testing.T) {
 	c.Finish()
 	if err := <-ran; err != nil {
 		t.Error(err)
+	}
+}
+
+// What has happened of itself between the hello and the time when the connection is open, the
+// Analyzer hears: the hello did not have it. What another Analyzer asked for is not for this one.
+func TestNewsBeforeTheConnectionIsOpen(t *testing.T) {
+	result := func(request string) *attunev1.ManageRequest {
+		return &attunev1.ManageRequest{Message: &attunev1.ManageRequest_Result{Result: &attunev1.ActionResult{RequestId: request, ChangeId: "c1"}}}
+	}
+	for name, tt := range map[string]struct {
+		message *attunev1.ManageRequest
+		want    error
+	}{
+		"taken over": {&attunev1.ManageRequest{Message: &attunev1.ManageRequest_TakenOver{
+			TakenOver: &attunev1.TakenOver{Changes: []string{"c1"}},
+		}}, nil},
+		"lapsed":     {result(""), nil},
+		"asked for":  {result("r1"), ErrNotConnected},
+		"done":       {&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Done{Done: &attunev1.RequestDone{RequestId: "r1"}}}, ErrNotConnected},
+		"own status": {&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Status{Status: new(attunev1.ControllerStatus)}}, ErrNotConnected},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := big()
+			said := make(chan error, 1)
+			var c *Client
+			var err error
+			c, err = New(Options{
+				Finder: &finder{address: serve(t, a)},
+				Hello:  func() *attunev1.ControllerHello { return new(attunev1.ControllerHello) },
+				Opened: func(_ func(*attunev1.PublishRequest) error, open func()) {
+					said <- c.Answer(t.Context(), tt.message)
+					open()
+				},
+				Lost: func() {},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ran := make(chan error, 1)
+			go func() { ran <- c.Run(context.Background(), func(context.Context, *attunev1.ManageResponse) {}) }()
+			if err := patience.Receive(t, "the news", said); !errors.Is(err, tt.want) {
+				t.Errorf("answer: %v, want %v", err, tt.want)
+			}
+			c.Finish()
+			if err := patience.Receive(t, "the end", ran); err != nil {
+				t.Error(err)
+			}
+			want := []*attunev1.ManageRequest{tt.message}
+			if tt.want != nil {
+				want = nil
+			}
+			if hello := <-a.answers; hello.GetHello() == nil {
+				t.Errorf("the Analyzer hears %v at first", hello)
+			}
+			close(a.answers)
+			var got []*attunev1.ManageRequest
+			for m := range a.answers {
+				got = append(got, m)
+			}
+			if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+				t.Errorf("the Analyzer hears: %s", diff)
+			}
+		})
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 // serve carries messages until Finish was called and everything is delivered,
 // or ctx is done, or the connection breaks, and closes it.
 func (c *Client) serve(ctx context.Context, l *connection, handle Handler) error {
+	c.greeted.Store(l) // before: what happens meanwhile is rather told twice than not
 	hello := c.options.Hello()
 	hello.Connection = l.number
 	group, ctx := errgroup.WithContext(ctx)
