@@ -86,12 +86,12 @@ func (d *desk) done(requestID string) {
 func (d *desk) lost() {
 	d.wanted.Lost(time.Now())
 	d.changes.Orphan()
-	d.outbox.Hush(d.members.List())
+	d.outbox.Hush()
 }
 
 // opened tells an Analyzer that was found what it has to know.
 func (d *desk) opened(send func(*attunev1.PublishRequest) error, open func()) {
-	d.outbox.Retell(d.members.List(), send, open)
+	d.outbox.Retell(send, open)
 }
 
 // publish queues what is not to be lost. It may wait for the Analyzer.

@@ -18,7 +18,7 @@ import (
 // lives does not keep measure points in place.
 func TestConnectionThatBreaksAtOnce(t *testing.T) {
 	c := &desk{parts: &parts{log: slog.New(slog.DiscardHandler), members: member.NewSet()}}
-	c.outbox = link.NewOutbox(link.OutboxOptions{Silent: true, Heard: func(*member.Member) {}})
+	c.outbox = link.NewOutbox(link.OutboxOptions{Silent: true, Living: c.members.List, Heard: func(*member.Member) {}})
 	c.members.Add(member.New(&attunev1.Process{Handle: 1}, member.Options{}))
 	now := time.Now()
 	c.wanted = change.NewWanted(change.WantedOptions{Members: c.members})

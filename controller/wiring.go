@@ -27,7 +27,7 @@ func (d *desk) newMeter() {
 // newClient prepares the way to the Analyzer.
 func (d *desk) newClient() (err error) {
 	d.outbox = link.NewOutbox(link.OutboxOptions{
-		Send: d.publish, Heard: d.meter.Heard, Undelivered: d.undelivered, Silent: d.config.Analyzer != nil,
+		Send: d.publish, Heard: d.meter.Heard, Living: d.members.List, Undelivered: d.undelivered, Silent: d.config.Analyzer != nil,
 	})
 	d.client, err = link.New(link.Options{
 		Peer: link.Peer{Address: d.config.AnalyzerAddress}, Finder: d.config.Analyzer,

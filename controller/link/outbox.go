@@ -42,6 +42,9 @@ type OutboxOptions struct {
 	// Heard is called when the Analyzer knows of a process from now on, with the
 	// Outbox' lock held.
 	Heard func(*member.Member)
+	// Living lists the members. It is called with the Outbox' lock held, so that no news
+	// come between the list and what is told. Needed where there may be no Analyzer.
+	Living func() []*member.Member
 	// Undelivered counts what nobody can be told any more.
 	Undelivered func(Loss)
 	// Silent says that there is no Analyzer yet.
@@ -160,11 +163,11 @@ func endOf(ended *attunev1.ProcessEnded) *attunev1.PublishRequest {
 }
 
 // Hush notes that there is no Analyzer: none knows of any process.
-func (o *Outbox) Hush(living []*member.Member) {
+func (o *Outbox) Hush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.silent = true
-	for _, m := range living {
+	for _, m := range o.options.Living() {
 		m.Hush()
 	}
 }
@@ -172,36 +175,52 @@ func (o *Outbox) Hush(living []*member.Member) {
 // Retell tells an Analyzer of all that lives, and of what has ended since there
 // was none, and has it told the rest from then on by open. What is left when send
 // fails is for the next one.
-func (o *Outbox) Retell(living []*member.Member, send func(*attunev1.PublishRequest) error, open func()) {
+func (o *Outbox) Retell(send func(*attunev1.PublishRequest) error, open func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	held := o.news.Drain()
-	if !retellAll(living, held, send) {
+	told, err := retellAll(o.options.Living(), held, send)
+	if err != nil {
+		for _, m := range told {
+			m.Hush()
+		}
 		o.news.Return(held)
 		return
 	}
 	o.silent = false
 	open()
-	for _, m := range living {
+	for _, m := range told {
 		o.options.Heard(m)
 	}
 }
 
-// retellAll sends what an Analyzer has to know, and says whether it could.
-func retellAll(living []*member.Member, held []news, send func(*attunev1.PublishRequest) error) bool {
-	for _, m := range living {
-		if send(startOf(m)) != nil {
-			return false
+// retellAll sends what an Analyzer has to know, and returns whom it has told of. What
+// lives is told whole; of what has ended since, or is just ending, the news have the start.
+func retellAll(living []*member.Member, held []news, send func(*attunev1.PublishRequest) error) (told []*member.Member, err error) {
+	tell := func(m *member.Member) error {
+		if err := send(startOf(m)); err != nil {
+			return err
 		}
 		m.Tell()
+		told = append(told, m)
+		return nil
+	}
+	for _, m := range living {
+		if err := tell(m); err != nil {
+			return told, err
+		}
 	}
 	for _, n := range held {
-		if n.ended == nil {
-			continue // lives and is told, or has ended and is told below
+		if !n.member.Told() {
+			if err := tell(n.member); err != nil {
+				return told, err
+			}
 		}
-		if !n.member.Told() && send(startOf(n.member)) != nil || send(endOf(n.ended)) != nil {
-			return false
+		if n.ended != nil {
+			if err := send(endOf(n.ended)); err != nil {
+				return told, err
+			}
 		}
 	}
-	return true
+	return told, nil
 }

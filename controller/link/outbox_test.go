@@ -3,6 +3,8 @@
 package link
 
 import (
+	"cmp"
+	"io"
 	"slices"
 	"testing"
 
@@ -60,4 +62,48 @@ func TestNewsAreBounded(t *testing.T) {
 	if lost != more || o.news.Len() != maxNews {
 		t.Errorf("%d ends are counted and %d news kept, want %d and %d", lost, o.news.Len(), more, maxNews)
 	}
+}
+
+// TestRetold: an Analyzer hears once of each process that lives, and of what has ended since
+// there was none: also of a process whose start is held and that is not in the list of those
+// that live, for it is ending just then. A connection that breaks meanwhile has told nothing.
+func TestRetold(t *testing.T) {
+	lives, ending, ended := memberOf(1), memberOf(2), memberOf(3)
+	var heard []uint64
+	o := NewOutbox(OutboxOptions{
+		Silent: true, Living: func() []*member.Member { return []*member.Member{lives} },
+		Heard: func(m *member.Member) { heard = append(heard, m.Handle()) },
+	})
+	o.Started(lives)
+	o.Started(ending)
+	o.Started(ended)
+	o.Ended(ended, &attunev1.ProcessEnded{Process: 3})
+	opened := false
+	for room := range 4 { // what the connection takes before it breaks
+		o.Retell(func(*attunev1.PublishRequest) error {
+			if room--; room < 0 {
+				return io.ErrClosedPipe
+			}
+			return nil
+		}, func() { opened = true })
+		if opened || lives.Told() || ending.Told() || ended.Told() || len(heard) > 0 {
+			t.Fatalf("opened: %t, heard of %v though the connection broke", opened, heard)
+		}
+	}
+	var starts, ends []uint64
+	o.Retell(func(m *attunev1.PublishRequest) error {
+		if end := m.GetProcessEnded(); end != nil {
+			ends = append(ends, end.GetProcess())
+		} else {
+			starts = append(starts, cmp.Or(m.GetProcessStarted(), m.GetProcessChanged()).GetHandle())
+		}
+		return nil
+	}, func() { opened = true })
+	if all := []uint64{1, 2, 3}; !opened || !slices.Equal(starts, all) || !slices.Equal(ends, all[2:]) || !slices.Equal(heard, all) {
+		t.Errorf("opened: %t; starts %v, ends %v, heard of %v", opened, starts, ends, heard)
+	}
+}
+
+func memberOf(handle uint64) *member.Member {
+	return member.New(&attunev1.Process{Handle: handle}, member.Options{})
 }
