@@ -223,3 +223,53 @@ func TestHandedOverWithoutSession(t *testing.T) {
 		t.Errorf("there are %v", left)
 	}
 }
+
+// TestStoppedJobStaysStopped: a job whose session was stopped is left alone when its next step is
+// handed over after the registration has gone, and by the Analyzer that comes next.
+func TestStoppedJobStaysStopped(t *testing.T) {
+	for name, goOn := range map[string]func(*place, *running, func(*running)) *running{
+		"handed over again": func(_ *place, a *running, handOver func(*running)) *running {
+			id := handed("1347", "bob", bobUID).GetId()
+			a.claims.tidy(t.Context(), a.table.owner(id))
+			patience.Until(t, "it is gone", func() bool { return a.table.registrations()[id] == nil && a.table.owner(id) == nil })
+			handOver(a)
+			return a
+		},
+		"another Analyzer": func(p *place, a *running, _ func(*running)) *running {
+			a.end()
+			return p.analyzer("b", nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			r := handed("1347", "bob", bobUID)
+			handOver := func(a *running) {
+				if _, err := p.people(p.node, a).StartSession(t.Context(), &attunev1.StartSessionRequest{Registration: r}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			step := func(a *running) *controller {
+				patience.Until(t, "it is claimed", func() bool { return a.table.owner(r.GetId()) != nil && a.table.registrations()[r.GetId()] != nil })
+				return p.dial(a, of(hello("n1", r.GetId(), r.GetJob()), "bob", bobUID), 1)
+			}
+			a := p.analyzer("a", nil)
+			handOver(a)
+			c := step(a)
+			bob := p.people(p.pki.User(t, "bob", bobUID), a)
+			patience.Until(t, "it has a session", func() bool { return len(lines(t, bob)) == 1 })
+			if _, err := bob.StopSession(t.Context(), &attunev1.StopSessionRequest{Id: "1347"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.why(); err != nil {
+				t.Error(err)
+			}
+			patience.Until(t, "the registry knows that it has ended", func() bool {
+				records, err := p.records.Sessions(t.Context())
+				return err == nil && len(records) == 1 && records[0].GetEndedUnixNano() != 0
+			})
+			if err := step(goOn(p, a, handOver)).why(); status.Code(err) != codes.Aborted {
+				t.Errorf("the next step: %v", err)
+			}
+		})
+	}
+}

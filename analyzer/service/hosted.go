@@ -23,12 +23,13 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// What controllers are told: of a session that has ended, that another Analyzer has,
-// and that this one leaves.
+// What controllers are told: of a session that has ended, that somebody has stopped, that
+// another Analyzer has, and that this one leaves.
 var (
-	errOver  = status.Error(codes.Aborted, "the session has ended")
-	errMoved = status.Error(codes.FailedPrecondition, "another Analyzer has the registration")
-	errGoing = status.Error(codes.Unavailable, "the Analyzer is ending")
+	errOver    = status.Error(codes.Aborted, "the session has ended")
+	errStopped = status.Error(codes.Aborted, "the session was stopped")
+	errMoved   = status.Error(codes.FailedPrecondition, "another Analyzer has the registration")
+	errGoing   = status.Error(codes.Unavailable, "the Analyzer is ending")
 )
 
 // errUnregistered tells a controller that nothing is registered under its id, or that it
@@ -114,7 +115,10 @@ func (h *hosted) admit(who, user *attunev1.Principal) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closes {
+	switch {
+	case h.record.GetStopped():
+		return errStopped
+	case h.closes:
 		return errClosing
 	}
 	h.joined = h.now()
@@ -149,6 +153,18 @@ func (h *hosted) stop(e ending) {
 	case h.ends <- e:
 	default:
 	}
+}
+
+// leaveAlone has the controllers of the execution turned away from now on, by whichever
+// Analyzer. It returns false if the session has ended.
+func (h *hosted) leaveAlone() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.record.GetEndedUnixNano() != 0 {
+		return false
+	}
+	h.record.Stopped = true
+	return true
 }
 
 // abandon leaves the session to another Analyzer.
@@ -201,10 +217,11 @@ func (h *hosted) lastRecord(sum fold.Summary, known bool) *attunev1.SessionRecor
 	return record
 }
 
-// end ends the session's record.
+// end ends the session's record, in which it notes whether somebody has stopped the session.
 func (h *hosted) end(record *attunev1.SessionRecord) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	record.Stopped = h.record.GetStopped()
 	h.record = proto.CloneOf(record)
 }
 

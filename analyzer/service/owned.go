@@ -24,19 +24,23 @@ type owned struct {
 	// past are the sessions of this registration, by id, that run by their record:
 	// they are to be taken over when their controllers come.
 	past map[string]*attunev1.SessionRecord
-	// ended says when others ended, by id, which is not given again.
-	ended map[string]time.Time
-	// stopped are executions that are to be left alone.
-	stopped map[key]bool
+	// ended are others, by id, which is not given again.
+	ended map[string]endedSession
 	// asked is when a controller last asked for a session of it, at first when it became
 	// this Analyzer's.
 	asked time.Time
 }
 
+// endedSession is what is remembered of a session that has ended.
+type endedSession struct {
+	at      time.Time
+	stopped bool // its execution is to be left alone
+}
+
 func newOwned(id string, lease *registry.Lease) *owned {
 	return &owned{
-		id: id, lease: lease, past: make(map[string]*attunev1.SessionRecord), ended: make(map[string]time.Time),
-		stopped: make(map[key]bool), asked: time.Now(),
+		id: id, lease: lease, past: make(map[string]*attunev1.SessionRecord), ended: make(map[string]endedSession),
+		asked: time.Now(),
 	}
 }
 
@@ -56,23 +60,28 @@ func (o *owned) recall(records []*attunev1.SessionRecord) {
 // end notes that a session has ended.
 func (o *owned) end(r *attunev1.SessionRecord) {
 	delete(o.past, r.GetId())
-	o.ended[r.GetId()] = time.Unix(0, r.GetEndedUnixNano())
+	o.ended[r.GetId()] = endedSession{time.Unix(0, r.GetEndedUnixNano()), r.GetStopped()}
 }
 
 // next returns the record with which an execution's session begins: that of one
-// that is to be taken over, or a new one.
-func (o *owned) next(r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) *attunev1.SessionRecord {
+// that is to be taken over, or a new one. The error is errStopped if somebody has stopped
+// one of the execution.
+func (o *owned) next(r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (*attunev1.SessionRecord, error) {
 	for number := 1; ; number++ {
 		id := sessionID(r, job, user, number)
-		if _, ended := o.ended[id]; ended {
-			continue
-		}
-		if old := o.past[id]; old != nil {
-			return proto.CloneOf(old)
-		}
-		return &attunev1.SessionRecord{
-			Id: id, Registration: r.GetId(), Job: job, User: user, State: attunev1.SessionState_SESSION_STATE_RUNNING,
-			StartedUnixNano: time.Now().UnixNano(),
+		ended, has := o.ended[id]
+		old := o.past[id]
+		switch {
+		case ended.stopped || old.GetStopped():
+			return nil, errStopped
+		case has:
+		case old != nil:
+			return proto.CloneOf(old), nil
+		default:
+			return &attunev1.SessionRecord{
+				Id: id, Registration: r.GetId(), Job: job, User: user, State: attunev1.SessionState_SESSION_STATE_RUNNING,
+				StartedUnixNano: time.Now().UnixNano(),
+			}, nil
 		}
 	}
 }
@@ -93,5 +102,5 @@ func (o *owned) endPast(here map[string]bool) (orphans []*attunev1.SessionRecord
 
 // forget forgets sessions that ended long ago.
 func (o *owned) forget() {
-	maps.DeleteFunc(o.ended, func(_ string, at time.Time) bool { return time.Since(at) > endedKept })
+	maps.DeleteFunc(o.ended, func(_ string, e endedSession) bool { return time.Since(e.at) > endedKept })
 }

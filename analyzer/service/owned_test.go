@@ -61,10 +61,17 @@ func TestForgetsWhatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &claims{table: newTable("a")}
 		r, o := &attunev1.Registration{Id: "r"}, newOwned("r", nil)
-		first := o.next(r, job, nil)
+		next := func() *attunev1.SessionRecord {
+			record, err := o.next(r, job, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return record
+		}
+		first := next()
 		first.EndedUnixNano = time.Now().UnixNano()
 		o.end(first)
-		if second := o.next(r, job, nil); second.GetId() == first.GetId() {
+		if second := next(); second.GetId() == first.GetId() {
 			t.Errorf("%s is given twice", second.GetId())
 		}
 		time.Sleep(endedKept + time.Second)

@@ -114,16 +114,16 @@ func (rt *router) session(who *attunev1.Principal, id string, job *attunev1.Job,
 		return nil, errUnregistered(id)
 	}
 	o.asked = time.Now()
-	if o.stopped[k] {
-		return nil, status.Error(codes.Aborted, "the session was stopped")
-	}
 	h := rt.table.hosted[k]
 	if h == nil {
+		record, err := o.next(r, job, user)
+		if err != nil {
+			return nil, err
+		}
 		if err := rt.roomForSession(k.uid); err != nil {
 			return nil, err
 		}
-		var err error
-		if h, err = rt.begin(o, r, job, user); err != nil {
+		if h, err = rt.begin(o, r, record, k, user); err != nil {
 			return nil, err
 		}
 		rt.table.hosted[k] = h
@@ -165,10 +165,9 @@ func (rt *router) refuse(reason, format string, arguments ...any) error {
 	return err
 }
 
-// begin begins the session of an execution, or goes on with one that another
+// begin begins the session of an execution by its record, or goes on with one that another
 // Analyzer began. The caller holds table.mu and enters it.
-func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (*hosted, error) {
-	k, record := newKey(r.GetId(), job, user), o.next(r, job, user)
+func (rt *router) begin(o *owned, r *attunev1.Registration, record *attunev1.SessionRecord, k key, user *attunev1.Principal) (*hosted, error) {
 	record.Analyzer = rt.cfg.Record.GetId()
 	h := &hosted{
 		key: k, registration: r, epoch: o.lease.Epoch, record: record, log: rt.log.With("session", record.GetId(), logging.UserKey, k.uid),
@@ -193,7 +192,7 @@ func (rt *router) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 	}
 	h.analyzer, h.Session = a, a.Session()
 	h.ctx = a.Begin(context.Background()) // not a channel's: its connection would stay in memory with the session
-	h.log.Info("session begins", "job", job.Key(), "mode", r.GetMode(), "taken_over", record.GetProcesses() > 0)
+	h.log.Info("session begins", "job", k.job, "mode", r.GetMode(), "taken_over", record.GetProcesses() > 0)
 	rt.cfg.Metrics.Add(metrics.SessionsBegun, 1)
 	rt.running.Go(func() { rt.run(h) })
 	return h, nil

@@ -66,10 +66,9 @@ func (s *sessions) StopSession(ctx context.Context, q *attunev1.StopSessionReque
 	if err != nil {
 		return nil, err
 	}
-	if h == nil {
+	if h == nil || !h.leaveAlone() {
 		return nil, status.Errorf(codes.FailedPrecondition, "session %s has ended", q.GetId())
 	}
-	s.table.stop(h.key)
 	h.stop(ending{reason: "stopped by " + who.GetName(), keep: q.GetKeep()})
 	records, err := await(ctx, []*hosted{h})
 	return &attunev1.StopSessionResponse{Sessions: records}, err

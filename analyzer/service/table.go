@@ -146,15 +146,6 @@ func (t *table) registrations() map[string]*attunev1.Registration {
 	return t.view.Registrations
 }
 
-// stop has the controllers of an execution turned away.
-func (t *table) stop(k key) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if o := t.owned[k.registration]; o != nil {
-		o.stopped[k] = true
-	}
-}
-
 // enter has controllers served from now on, those too that have been waiting for
 // it: the view that named this Analyzer may have come before. It returns false
 // if the service is ending.

@@ -1157,7 +1157,9 @@ type SessionRecord struct {
 	// End; 0: it goes on.
 	EndedUnixNano int64 `protobuf:"varint,14,opt,name=ended_unix_nano,json=endedUnixNano,proto3" json:"ended_unix_nano,omitempty"`
 	// Changes in force that were kept, for whoever takes the session over.
-	KeptChanges   []*KeptChange `protobuf:"bytes,15,rep,name=kept_changes,json=keptChanges,proto3" json:"kept_changes,omitempty"`
+	KeptChanges []*KeptChange `protobuf:"bytes,15,rep,name=kept_changes,json=keptChanges,proto3" json:"kept_changes,omitempty"`
+	// Somebody has stopped it: its execution has no session any more.
+	Stopped       bool `protobuf:"varint,16,opt,name=stopped,proto3" json:"stopped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1295,6 +1297,13 @@ func (x *SessionRecord) GetKeptChanges() []*KeptChange {
 		return x.KeptChanges
 	}
 	return nil
+}
+
+func (x *SessionRecord) GetStopped() bool {
+	if x != nil {
+		return x.Stopped
+	}
+	return false
 }
 
 // KeptChange is a change whose gain was proven.
@@ -1672,7 +1681,7 @@ const file_attune_v1_registry_proto_rawDesc = "" +
 	"\n" +
 	"executable\x18\x04 \x01(\tR\n" +
 	"executable\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\"\x81\x04\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"\x9b\x04\n" +
 	"\rSessionRecord\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\"\n" +
 	"\fregistration\x18\x02 \x01(\tR\fregistration\x12 \n" +
@@ -1689,7 +1698,8 @@ const file_attune_v1_registry_proto_rawDesc = "" +
 	"\x04gain\x18\f \x01(\x01R\x04gain\x12*\n" +
 	"\x11started_unix_nano\x18\r \x01(\x03R\x0fstartedUnixNano\x12&\n" +
 	"\x0fended_unix_nano\x18\x0e \x01(\x03R\rendedUnixNano\x128\n" +
-	"\fkept_changes\x18\x0f \x03(\v2\x15.attune.v1.KeptChangeR\vkeptChanges\"\x9a\x01\n" +
+	"\fkept_changes\x18\x0f \x03(\v2\x15.attune.v1.KeptChangeR\vkeptChanges\x12\x18\n" +
+	"\astopped\x18\x10 \x01(\bR\astopped\"\x9a\x01\n" +
 	"\n" +
 	"KeptChange\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
