@@ -2746,8 +2746,9 @@ type RecordedExit struct {
 	// Processes that may have ended before anybody could look at them. Those that other
 	// frames tell of were looked at.
 	Unseen []*RecordedUnseen `protobuf:"bytes,6,rep,name=unseen,proto3" json:"unseen,omitempty"`
-	// When the command ended, Unix time in nanoseconds; 0: not known. The session goes on
-	// until everything is undone and told.
+	// When the command ended, Unix time in nanoseconds by the session's clock, whoever has set
+	// the time of day since its start; 0: not known. The session goes on until everything
+	// is undone and told.
 	EndedUnixNano int64 `protobuf:"varint,7,opt,name=ended_unix_nano,json=endedUnixNano,proto3" json:"ended_unix_nano,omitempty"`
 	// What the command and all its processes took, JSON as docs/reference/account.schema.json
 	// has it; empty: nobody has accounted for them.

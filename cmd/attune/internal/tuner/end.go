@@ -47,7 +47,7 @@ func (s *Tuner) finish(ctx context.Context, exit launch.Exit) {
 		s.Out.notes(s.Notes.Lines())
 		return
 	}
-	s.Out.Write(s.Account(ctx, s.recordedExit(ctx, exit), nil), s.Notes.Lines())
+	s.Out.Write(s.Account(ctx, s.recordedExit(ctx, exit, time.Now()), nil), s.Notes.Lines())
 }
 
 // Account ends Analyzer and controller and returns the report; see

@@ -50,10 +50,11 @@ func inspect(args, env []string) objfile.Inspection {
 	return first
 }
 
-// recordedExit is how the program has just ended, and what it was in case that it ended
-// before anybody could look at it.
-func (s *Tuner) recordedExit(ctx context.Context, exit launch.Exit) *attunev1.RecordedExit {
-	ended := time.Now().UnixNano()
+// recordedExit is how the program has ended, at a time that [time.Now] told, and what it was
+// in case that it ended before anybody could look at it.
+func (s *Tuner) recordedExit(ctx context.Context, exit launch.Exit, at time.Time) *attunev1.RecordedExit {
+	start := s.Joined.Analyzer.Session().Start()
+	ended := start.Add(at.Sub(start)).UnixNano() // by the session's clock, whoever has set the time of day
 	taken := s.endAccount(ctx, exit)
 	program := inspect(s.Args, s.env)
 	code, signal := ExitOf(exit)
