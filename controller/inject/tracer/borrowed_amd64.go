@@ -26,7 +26,7 @@ type Borrowed struct {
 // Borrow takes over a thread that stands. [Borrowed.GiveBack] follows, unless the
 // thread is lost ([Lost]).
 func (b *Borrower) Borrow(t *Thread) (*Borrowed, error) {
-	s, err := t.save(b.area)
+	s, err := t.save(b.area, &b.ends)
 	if err != nil {
 		return nil, err
 	}

@@ -28,13 +28,14 @@ type Borrower struct {
 	confined  bool          // the process has seccomp filters
 	filters   map[int]error // by thread: why its filters stand against it, nil for nothing
 	area      []byte        // for the vector registers of the borrowed thread
+	ends      componentEnds // of what is in the area
 }
 
 // NewBorrower makes one for a process in some state. It borrows one thread at a time.
 func NewBorrower(process *proc.Handle, s procid.Status, o BorrowerOptions) *Borrower {
 	return &Borrower{
 		process: process, options: o, lifelines: lifelines{process: process, gadget: o.Gadget},
-		confined: s.Seccomp != 0, filters: make(map[int]error), area: make([]byte, maxXstate),
+		confined: s.Seccomp != 0, filters: make(map[int]error), area: make([]byte, maxXstate), ends: newComponentEnds(),
 	}
 }
 
@@ -43,6 +44,12 @@ func NewBorrower(process *proc.Handle, s procid.Status, o BorrowerOptions) *Borr
 // back into, and in no restartable sequence.
 func (b *Borrower) Borrowable(t *Thread, regs *unix.PtraceRegs) bool {
 	return regs.Cs == UserCode && (finished(regs) || InCall(regs)) && !t.InSequence(b.process.Read)
+}
+
+// mayHaveLifeline says whether there is a place for a thread's lifeline, however many of
+// the processor's vector registers the kernel keeps.
+func (b *Borrower) mayHaveLifeline(tid int, regs *unix.PtraceRegs) bool {
+	return b.lifelines.at(tid, regs, uint64(vectorsAt+b.ends.bytes(allComponents)+vectorEnd)) != 0
 }
 
 // MayCall says why a thread, which stands, may not make certain system calls, or those

@@ -87,9 +87,6 @@ const (
 	redZone = 128
 	// alignment is that of the vector state in memory.
 	alignment = 64
-	// usualVectors is more than the vector registers of most processors take,
-	// bytes; the true size is known only when a thread has stopped.
-	usualVectors = 4 << 10
 	// mostHandled bounds how far up a stack signal handlers are looked for, bytes.
 	mostHandled = 256 << 10
 )
@@ -105,6 +102,14 @@ type lifeline struct {
 	pointer uint64 // the stack pointer to make the system call with
 	was     []byte // what lay there
 }
+
+// What a lifeline consists of: the word where the system call returns to, the frame, and
+// the vector state.
+const (
+	backAt    = alignment - 8
+	frameAt   = alignment
+	vectorsAt = frameAt + FrameBytes
+)
 
 // lifelines says which threads of a process can have a lifeline.
 type lifelines struct {
@@ -152,17 +157,12 @@ func (l *lifelines) inHandler(s Span) bool {
 
 // secure writes a lifeline for a thread that stands, if there is a place for it.
 func (l *lifelines) secure(tid int, s *state) lifeline {
-	const (
-		back      = alignment - 8 // the word where the system call returns to
-		frameAt   = alignment
-		vectorsAt = frameAt + FrameBytes
-	)
 	content := make([]byte, vectorsAt+s.vectorBytes())
 	at := l.at(tid, &s.regs, uint64(len(content)))
 	if at == 0 {
 		return lifeline{}
 	}
-	binary.LittleEndian.PutUint64(content[back:], l.gadget.Restorer)
+	binary.LittleEndian.PutUint64(content[backAt:], l.gadget.Restorer)
 	s.putFrame(content[frameAt:vectorsAt], content[vectorsAt:], at+vectorsAt)
 	was := make([]byte, len(content))
 	if err := l.process.Read(at, was); err != nil {
@@ -171,7 +171,7 @@ func (l *lifelines) secure(tid int, s *state) lifeline {
 	if err := l.process.Write(at, content); err != nil {
 		return lifeline{} // no memory is left; what was written is below the stack
 	}
-	return lifeline{at: at, pointer: at + back, was: was}
+	return lifeline{at: at, pointer: at + backAt, was: was}
 }
 
 // unsecure takes a lifeline away; the thread has its registers back.

@@ -17,8 +17,9 @@ import (
 // and the C library has what is needed; else the thread is passed over once.
 func TestLifelineNeedsRoom(t *testing.T) {
 	const restorer = 0x123456789a
-	const size = 3 << 10
-	memory := make([]byte, 16<<10)
+	ends := newComponentEnds()
+	size := uint64(vectorsAt + ends.bytes(allComponents) + vectorEnd)
+	memory := make([]byte, 4*maxXstate)
 	start := uint64(uintptr(unsafe.Pointer(&memory[0])))
 	pid := os.Getpid()
 	process := mustOpen(t, pid)
@@ -30,14 +31,14 @@ func TestLifelineNeedsRoom(t *testing.T) {
 		handler uint64 // where its frame begins, 0: none
 		want    bool
 	}{
-		{"room", known, 8 << 10, 0, true},
+		{"room", known, 2 * maxXstate, 0, true},
 		{"just enough", known, size + redZone + alignment, 0, true},
 		{"not enough", known, size + redZone + alignment - 1, 0, false},
-		{"in a handler", known, 8 << 10, 9 << 10, false},
-		{"a handler has been", known, 8 << 10, 7 << 10, true},
-		{"no restorer is known", Gadget{Returning: true}, 8 << 10, 0, false},
-		{"no return behind the system call", Gadget{Restorer: restorer}, 8 << 10, 0, false},
-		{"on another stack", known, 17 << 10, 0, false},
+		{"in a handler", known, 2 * maxXstate, 3 * maxXstate, false},
+		{"a handler has been", known, 2 * maxXstate, maxXstate, true},
+		{"no restorer is known", Gadget{Returning: true}, 2 * maxXstate, 0, false},
+		{"no return behind the system call", Gadget{Restorer: restorer}, 2 * maxXstate, 0, false},
+		{"on another stack", known, 5 * maxXstate, 0, false},
 	} {
 		clear(memory)
 		if row.handler != 0 {

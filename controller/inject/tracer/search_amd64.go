@@ -242,7 +242,7 @@ func (s *Search) spares(tid int) bool {
 // passOver says whether to try another thread first: this one would be lost if
 // the tracer were killed. Each is passed over once, and few are.
 func (s *Search) passOver(tid int, regs *unix.PtraceRegs) bool {
-	if s.options.Thread != 0 || s.passed[tid] || len(s.passed) >= mostPassed || s.borrower.lifelines.at(tid, regs, usualVectors) != 0 {
+	if s.options.Thread != 0 || s.passed[tid] || len(s.passed) >= mostPassed || s.borrower.mayHaveLifeline(tid, regs) {
 		return false
 	}
 	s.passed[tid] = true

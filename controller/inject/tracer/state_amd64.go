@@ -10,9 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxXstate is more than any processor's vector registers take, bytes.
-const maxXstate = 16 << 10
-
 // The signals of faults. The kernel takes the program's handler away, for all
 // threads, if one is blocked in the thread that has the fault.
 const faults = 1<<(unix.SIGILL-1) | 1<<(unix.SIGTRAP-1) | 1<<(unix.SIGBUS-1) |
@@ -36,12 +33,14 @@ const (
 type state struct {
 	regs  unix.PtraceRegs
 	extra []byte // XSAVE area, in the standard format
+	ends  *componentEnds
 	mask  uint64
 }
 
 // save copies it. area is where the vector state goes: maxXstate bytes, made
 // before the thread was stopped, and in use until the thread is put back.
-func (t *Thread) save(area []byte) (s state, err error) {
+func (t *Thread) save(area []byte, ends *componentEnds) (s state, err error) {
+	s.ends = ends
 	if s.regs, err = t.Registers(); err != nil {
 		return s, err
 	}
@@ -130,11 +129,6 @@ const (
 	ucVectors  = 1 // UC_FP_XSTATE
 	ucSegments = 2 // UC_SIGCONTEXT_SS
 	ucStrict   = 4 // UC_STRICT_RESTORE_SS
-
-	vectorSoftware = 464 // software bytes of an XSAVE area
-	vectorMagic1   = 0x46505853
-	vectorMagic2   = 0x46505845
-	vectorEnd      = 4 // bytes of the second one, behind the area
 )
 
 // InterruptedAt is where a signal frame keeps the place that was interrupted, from the
@@ -166,13 +160,5 @@ func (s *state) putFrame(frame, vectors []byte, address uint64) {
 	}
 	order.PutUint64(frame[framePointer:], address)
 	order.PutUint64(frame[frameMask:], s.mask)
-
-	copy(vectors, s.extra)
-	features := order.Uint64(vectors[vectorSoftware:])
-	n := uint32(len(s.extra))
-	order.PutUint32(vectors[vectorSoftware:], vectorMagic1)
-	order.PutUint32(vectors[vectorSoftware+4:], n+vectorEnd)
-	order.PutUint64(vectors[vectorSoftware+8:], features)
-	order.PutUint32(vectors[vectorSoftware+16:], n)
-	order.PutUint32(vectors[n:], vectorMagic2)
+	putVectors(vectors, s.extra, s.ends)
 }
