@@ -77,13 +77,8 @@ const harmless Signals = 1<<(uint(unix.SIGCHLD)-1) | 1<<(uint(unix.SIGURG)-1) |
 	1<<(uint(unix.SIGWINCH)-1) | 1<<(uint(unix.SIGCONT)-1)
 
 // Discards says whether the thread's process takes no notice of a signal.
-func (s Status) Discards(signal unix.Signal) bool { return s.discarded().Has(signal) }
-
-func (s Status) discarded() Signals { return s.Ignored | harmless&^s.Caught }
-
-// Awaits says whether a signal is pending that the thread will take.
-func (s Status) Awaits() bool {
-	return (s.Pending|s.Shared)&^s.Blocked&^s.discarded() != 0
+func (s Status) Discards(signal unix.Signal) bool {
+	return (s.Ignored | harmless&^s.Caught).Has(signal)
 }
 
 // Ended says whether the thread has ended.

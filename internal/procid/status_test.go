@@ -68,27 +68,21 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestAwaits: a signal that is blocked or comes to nothing interrupts nobody.
-func TestAwaits(t *testing.T) {
-	set := func(signals ...unix.Signal) (s Signals) {
-		for _, signal := range signals {
-			s |= 1 << (uint(signal) - 1)
-		}
-		return s
-	}
+// TestDiscards: a signal comes to nothing if it is ignored, or has no handler and does
+// nothing by default.
+func TestDiscards(t *testing.T) {
 	for name, row := range map[string]struct {
 		status Status
+		signal unix.Signal
 		want   bool
 	}{
-		"none":                {Status{}, false},
-		"caught":              {Status{Pending: set(unix.SIGUSR1), Caught: set(unix.SIGUSR1)}, true},
-		"of the process":      {Status{Shared: set(unix.SIGUSR1)}, true},
-		"blocked":             {Status{Pending: set(unix.SIGUSR1), Blocked: set(unix.SIGUSR1)}, false},
-		"ignored":             {Status{Pending: set(unix.SIGUSR1), Ignored: set(unix.SIGUSR1)}, false},
-		"ignored by default":  {Status{Shared: set(unix.SIGCHLD)}, false},
-		"default, but caught": {Status{Shared: set(unix.SIGCHLD), Caught: set(unix.SIGCHLD)}, true},
+		"default":             {Status{}, unix.SIGUSR1, false},
+		"caught":              {Status{Caught: Signals(0).With(unix.SIGUSR1)}, unix.SIGUSR1, false},
+		"ignored":             {Status{Ignored: Signals(0).With(unix.SIGUSR1)}, unix.SIGUSR1, true},
+		"nothing by default":  {Status{}, unix.SIGCHLD, true},
+		"default, but caught": {Status{Caught: Signals(0).With(unix.SIGCHLD)}, unix.SIGCHLD, false},
 	} {
-		if got := row.status.Awaits(); got != row.want {
+		if got := row.status.Discards(row.signal); got != row.want {
 			t.Errorf("%s: %v, want %v", name, got, row.want)
 		}
 	}

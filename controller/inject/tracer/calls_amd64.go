@@ -66,8 +66,10 @@ const (
 	restartFirst = -516
 	restartLast  = -512
 	restartBlock = -516
-	syscallBytes = 2
-	noSyscall    = ^uint64(0)
+	// restartNoHandler is that of calls that a handler interrupts (ERESTARTNOHAND).
+	restartNoHandler = -514
+	syscallBytes     = 2
+	noSyscall        = ^uint64(0)
 )
 
 // UserCode is the code segment of 64-bit programs.
@@ -137,21 +139,16 @@ func (t *Thread) goOn(request int, signal unix.Signal) error {
 	return t.ptrace(request, 0, uintptr(signal))
 }
 
-// repeatCall has a stopped thread make a call again that failed because of the stop.
+// repeatCall has the kernel make a call again that failed because of the stop, unless a
+// signal with a handler comes before: then it fails as it would without us. The kernel
+// decides on the way out of the stop, for which all stops here are early enough.
 func (t *Thread) repeatCall() {
 	var regs unix.PtraceRegs
-	if unix.PtraceGetRegs(t.ID, &regs) == nil && failedByStop(&regs) && !takesSignal(t.ID) {
-		regs = repeated(regs)
+	if unix.PtraceGetRegs(t.ID, &regs) == nil && failedByStop(&regs) {
+		result := int64(restartNoHandler)
+		regs.Rax = uint64(result)
 		_ = unix.PtraceSetRegs(t.ID, &regs) // it may have ended
 	}
-}
-
-// takesSignal says whether a signal waits that a stopped thread takes when it goes on.
-// The signals that it blocks are those of the call that it is in, if that brings a
-// mask of its own.
-func takesSignal(tid int) bool {
-	s, err := procid.ReadStatus(tid)
-	return err == nil && s.Awaits()
 }
 
 // interrupt stops the thread; signals that are under way reach it before.
