@@ -52,7 +52,7 @@ func (a *ambush) await(ctx context.Context, at []uint64, arrived func(*tracer.Th
 			a.watch = t.Watch(a.caller.borrower, a.options.Thread, a.here)
 			defer func() {
 				a.here.Disable()
-				a.watch.End()
+				a.cost.Disturbed += a.watch.End()
 			}()
 			return a.watch.Wait(ctx, a.options.Patience, arrived)
 		})

@@ -5,6 +5,7 @@ package inject
 import (
 	"encoding/binary"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -126,4 +127,95 @@ func TestOthersGoOnDuringExecution(t *testing.T) {
 	if got := <-value; got != uint64(unix.SIGUSR1) {
 		t.Errorf("value %d, want %d", got, unix.SIGUSR1)
 	}
+}
+
+// gaps has a thread that mostly waits in vfork(2) for a child, which sleeps for so many
+// milliseconds, and others that take note of how long they do not get on: it tells the
+// most since it was asked before.
+const gaps = `
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const struct timespec life = {.tv_nsec = CHILD * 1000000L};
+static long longest;
+
+void never(void) { __asm__ volatile(""); }
+
+static void *parent(void *unused) {
+    for (;;) {
+        pid_t child = vfork();
+        if (child == 0) {
+            syscall(SYS_nanosleep, &life, NULL);
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+    }
+    return unused;
+}
+
+static long now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void *other(void *unused) {
+    for (long before = now(), after;; before = after) {
+        usleep(1000);
+        after = now();
+        if (after - before > __atomic_load_n(&longest, __ATOMIC_RELAXED))
+            __atomic_store_n(&longest, after - before, __ATOMIC_RELAXED);
+    }
+    return unused;
+}
+
+int main(void) {
+    char line[64];
+    pthread_t thread;
+    pthread_create(&thread, NULL, parent, NULL);
+    for (int i = 0; i < 8; i++)
+        pthread_create(&thread, NULL, other, NULL);
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin)) {
+        usleep(2000); /* a gap that has ended is noted */
+        printf("%ld\n", __atomic_exchange_n(&longest, 0, __ATOMIC_RELAXED));
+        fflush(stdout);
+    }
+    return 0;
+}
+`
+
+// TestNobodyWaitsForASleeper: when a watch ends, no thread stands still until another one
+// has stopped, which sleeps uninterruptibly.
+func TestNobodyWaitsForASleeper(t *testing.T) {
+	const child = 800 // milliseconds
+	target := targets.Start(t, targets.BuildText(t, "gaps", gaps, "-DCHILD="+strconv.Itoa(child)))
+	never, err := objfile.Resolve(target.PID, "gaps", "never", objfile.Function)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rounds, long := targets.Fewer(20), 0
+	target.Ask(t, "gap")
+	for range rounds {
+		options := ExecuteOptions{At: never.Address, Patience: 50 * time.Millisecond}
+		if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(1), options); !errors.Is(err, ErrNoSafePoint) {
+			t.Fatal(err)
+		}
+		gap, err := strconv.Atoi(target.Ask(t, "gap"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gap > child/4 {
+			long++
+		}
+	}
+	if long > rounds/4 { // a machine may be busy for a moment
+		t.Errorf("in %d of %d rounds threads stood still for a quarter of the child's sleep", long, rounds)
+	}
+	target.EndWell(t)
 }

@@ -30,12 +30,13 @@ type All struct {
 	tracer  *Tracer
 	threads map[int]*Thread     // that are traced
 	arrived map[int]unix.Signal // those that have stopped, and the signal to go on with
+	told    map[int]bool        // those that were told to stop
 	others  map[int]bool        // processes that have memory of their own
 	began   time.Time           // when the first was told to stop; zero: not yet
 }
 
 func newAll(t *Tracer) *All {
-	return &All{tracer: t, threads: make(map[int]*Thread), arrived: make(map[int]unix.Signal), others: make(map[int]bool)}
+	return &All{tracer: t, threads: make(map[int]*Thread), arrived: make(map[int]unix.Signal), told: make(map[int]bool), others: make(map[int]bool)}
 }
 
 // StopAll stops all threads of the process. Errors wrap [ErrBusy], where trying again
@@ -154,7 +155,7 @@ func (a *All) take(tids []int) (fresh bool, err error) {
 		a.began = time.Now()
 	}
 	for _, t := range seized {
-		if t.ptrace(unix.PTRACE_INTERRUPT, 0, 0) != nil {
+		if a.told[t.ID] = true; t.ptrace(unix.PTRACE_INTERRUPT, 0, 0) != nil {
 			delete(a.threads, t.ID)
 		}
 	}
@@ -227,24 +228,15 @@ func (a *All) note(t *Thread, s stop) {
 	a.arrived[t.ID] = s.signal
 }
 
-// latePatience bounds the wait for threads that have not stopped when the others
-// are let go.
-const latePatience = 250 * time.Millisecond
-
-// LetGo lets all threads go on, and each that stops only now at once. One that
-// does not even then is let go by the kernel when this OS thread ends.
+// LetGo lets all threads go on, and each that stops only now at once.
 func (a *All) LetGo() {
-	for tid := range a.arrived {
-		_ = a.threads[tid].letGo(a.arrived[tid]) // it may have ended
-	}
-	deadline := time.Now().Add(latePatience)
 	for tid, t := range a.threads {
-		if _, ok := a.arrived[tid]; ok {
-			continue
-		}
-		if s, err := t.wait(deadline); err == nil {
-			a.note(t, s)
-			_ = t.letGo(a.arrived[tid])
+		switch signal, arrived := a.arrived[tid]; {
+		case arrived:
+			_ = t.letGo(signal) // it may have ended
+		case a.told[tid]:
+			a.tracer.late[tid] = true
 		}
 	}
+	a.tracer.settle(latePatience)
 }

@@ -39,8 +39,8 @@ type Cost struct {
 	// place.
 	Attempts int
 	// Stopped is how long Thread did not do its own work, from the last look
-	// that found it running. No other thread is ever stopped, but for a look
-	// (Disturbed).
+	// that found it running. No other thread is ever stopped, but for a look, or for
+	// being watched no longer (Disturbed).
 	Stopped time.Duration
 	// Disturbed is how long threads were stopped in vain, altogether.
 	Disturbed time.Duration

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -40,6 +42,14 @@ func Exists(pid, tid int) bool {
 func runnable(pid, tid int) bool {
 	s, err := procid.ReadThread(pid, tid)
 	return err == nil && s.State == 'R'
+}
+
+// stays says whether a thread need not be stopped to be let go, since it is about to take
+// no signal of a breakpoint, and would not stop soon: it sleeps uninterruptibly, as the
+// parent does in vfork(2).
+func stays(pid, tid int) bool {
+	s, err := procid.ReadThread(pid, tid)
+	return err == nil && s.State == 'D' && !s.Pending.Has(unix.SIGTRAP)
 }
 
 // tracerOf is which thread traces one, 0 if none does.

@@ -5,7 +5,6 @@ package tracer
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -24,6 +23,8 @@ const (
 	// crowdPatience bounds it for one that must not be let go before, since it may have hit a
 	// breakpoint, or its call has failed.
 	crowdPatience = 10 * time.Second
+	// latePatience bounds it for those that sleep, where many were told to stop.
+	latePatience = 250 * time.Millisecond
 	// stepPatience bounds one system call made in a thread, and a stop that must come.
 	stepPatience = time.Second
 )
@@ -33,7 +34,7 @@ const (
 type Tracer struct {
 	process     *proc.Handle
 	options     uintptr      // of ptrace, for threads that are taken hold of
-	late        map[int]bool // threads that it may still hold
+	late        map[int]bool // threads that it may still hold: they were told to stop, or not
 	lender      *lender      // of priority, while a thread is stopped; nil lends nothing
 	breakpoints []Breakpoint // whose signal no thread is let go with
 }
@@ -61,7 +62,7 @@ func Run(process *proc.Handle, f func(*Tracer) error) (err error) {
 			t := &Tracer{process: process, late: make(map[int]bool)}
 			defer func() { t.lender.close() }()
 			err = f(t)
-			t.settle()
+			t.settle(0)
 		})
 	}
 	return err
@@ -121,74 +122,62 @@ func (t *Tracer) meanwhile() {
 	t.sweep()
 }
 
-// sweep lets threads go on that stop later than anybody waited for, and takes
+// sweep lets threads go that stop later than anybody waited for, and takes
 // the end of those that have ended.
 func (t *Tracer) sweep() {
 	for tid := range t.late {
 		thread := &Thread{ID: tid}
-		switch s, err := thread.wait(time.Time{}); {
-		case errors.Is(err, errLate):
+		s, err := thread.wait(time.Time{})
+		if errors.Is(err, errLate) {
 			continue
-		case err == nil && s.event == 0:
-			if t.ours(thread, s.signal) {
-				s.signal = 0
-			}
-			_ = thread.goOn(unix.PTRACE_CONT, s.signal) // it may have ended
-			continue
-		case err == nil && trapPending(t.process.PID(), tid):
-			_ = thread.ptrace(unix.PTRACE_CONT, 0, 0)
-			continue
-		case err == nil:
+		}
+		gone := true // it has ended
+		if err == nil {
+			gone, err = t.release(thread, s)
+		}
+		if gone || err != nil {
 			delete(t.late, tid)
-			t.letGoOn(thread)
-			continue
 		}
-		delete(t.late, tid)
 	}
 }
 
-// settle waits for threads that were told to stop and have had no processor since: the
-// call that such a thread was in has failed, and is to be made again. One that sleeps
-// is in none of these, and is let go by the end of this OS thread.
-func (t *Tracer) settle() {
-	deadline := time.Now().Add(crowdPatience)
-	for pause := firstPause; time.Now().Before(deadline); pause = rest(pause) {
+// settle lets late threads go, each as soon as it stops, and returns how long they were
+// stopped, altogether. One that was told to stop and has had no processor since is waited
+// for: the call that it was in has failed, and is to be made again. One that sleeps may be
+// in none of these; if it was told to stop it is waited for so long, and let go by the end
+// of this OS thread.
+func (t *Tracer) settle(sleepers time.Duration) (stopped time.Duration) {
+	began := time.Now()
+	for pause := firstPause; ; pause = rest(pause) {
+		before := len(t.late)
 		t.sweep()
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(t.late)), t.awake) {
-			return
+		since := time.Since(began)
+		stopped += since * time.Duration(before-len(t.late))
+		if since > crowdPatience || !t.isAwaited(since < sleepers) {
+			return stopped
 		}
 	}
 }
 
-// awake says whether a thread could run, or has stopped for us.
-func (t *Tracer) awake(tid int) bool {
-	s, err := procid.ReadThread(t.process.PID(), tid)
-	return err == nil && (s.State == 'R' || s.State == 't')
+// isAwaited says whether some late thread is to be waited for: one that has stopped for
+// us, and of those that were told to one that could run, or that sleeps if so asked.
+func (t *Tracer) isAwaited(sleepers bool) bool {
+	for tid, told := range t.late {
+		if told && sleepers {
+			return true
+		}
+		s, err := procid.ReadThread(t.process.PID(), tid)
+		if err == nil && (s.State == 't' || told && s.State == 'R') {
+			return true
+		}
+	}
+	return false
 }
 
 // letGoOn detaches from a thread that was only looked at.
 func (t *Tracer) letGoOn(thread *Thread) {
 	if thread.letGo(0) != nil {
 		t.late[thread.ID] = true // it has ended
-	}
-}
-
-// leave detaches from a thread that was told to stop. One that could run and has
-// no processor is waited for up to the second deadline.
-func (t *Tracer) leave(thread *Thread, deadline, latest time.Time) error {
-	thread.idle = nil
-	for {
-		s, err := thread.wait(deadline)
-		if errors.Is(err, errLate) && time.Now().Before(latest) && runnable(t.process.PID(), thread.ID) {
-			deadline = time.Now().Add(stopPatience)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if gone, err := t.release(thread, s); gone || err != nil {
-			return err
-		}
 	}
 }
 
@@ -201,7 +190,7 @@ func (t *Tracer) release(thread *Thread, s stop) (gone bool, err error) {
 		}
 		return true, thread.letGo(s.signal)
 	}
-	if !trapPending(t.process.PID(), thread.ID) {
+	if !t.trapPending(thread.ID) {
 		return true, thread.letGo(0)
 	}
 	err = thread.ptrace(unix.PTRACE_CONT, 0, 0)
@@ -214,9 +203,12 @@ func (t *Tracer) ours(thread *Thread, signal unix.Signal) bool {
 	return slices.ContainsFunc(t.breakpoints, func(b Breakpoint) bool { return b.Stopped(thread, signal) })
 }
 
-// trapPending says whether a thread is about to get the signal of a breakpoint.
-func trapPending(pid, tid int) bool {
-	s, err := procid.ReadThread(pid, tid)
+// trapPending says whether a thread is about to get the signal of a breakpoint of ours.
+func (t *Tracer) trapPending(tid int) bool {
+	if len(t.breakpoints) == 0 {
+		return false
+	}
+	s, err := procid.ReadThread(t.process.PID(), tid)
 	return err == nil && s.Pending.Has(unix.SIGTRAP)
 }
 

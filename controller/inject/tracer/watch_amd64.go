@@ -231,17 +231,17 @@ func (w *Watch) Attend() {
 	w.tracer.meanwhile()
 }
 
-// End lets all threads go. The breakpoint is disabled before; a thread that has hit it
-// already is let go when it has taken its signal.
-func (w *Watch) End() {
-	for _, t := range w.threads {
-		_ = t.ptrace(unix.PTRACE_INTERRUPT, 0, 0) // it may have ended
+// End lets all threads go, and returns how long they were stopped for that, altogether.
+// The breakpoint is disabled before; a thread that has hit it already is let go when it
+// has taken its signal.
+func (w *Watch) End() (stopped time.Duration) {
+	for tid := range w.threads {
+		w.tracer.late[tid] = !stays(w.tracer.process.PID(), tid)
 	}
-	now := time.Now()
-	for _, t := range w.threads {
-		if err := w.tracer.leave(t, now.Add(stepPatience), now.Add(crowdPatience)); errors.Is(err, errLate) {
-			w.tracer.late[t.ID] = true
+	for tid, t := range w.threads { // none stands while others are looked at
+		if w.tracer.late[tid] {
+			_ = t.ptrace(unix.PTRACE_INTERRUPT, 0, 0) // it may have ended
 		}
 	}
-	w.tracer.sweep()
+	return w.tracer.settle(latePatience)
 }
