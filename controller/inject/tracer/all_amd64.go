@@ -45,6 +45,9 @@ func (t *Tracer) StopAll() (*All, error) {
 	a := newAll(t)
 	err := a.allowed()
 	if err == nil {
+		err = allStop(t.process.PID())
+	}
+	if err == nil {
 		err = a.takeAll()
 	}
 	return a, err

@@ -3,6 +3,8 @@
 package tracer
 
 import (
+	"time"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/proc"
@@ -17,6 +19,21 @@ type BorrowerOptions struct {
 	Needs []Need
 	// Died ends the tracer's thread somewhere in the middle; for tests, else nil.
 	Died func(where string) bool
+}
+
+// Cost tells which thread was borrowed, and what threads went through for that.
+type Cost struct {
+	// Thread is the thread of the program that was borrowed.
+	Thread int
+	// Attempts is how many times a thread was stopped until one was at a safe
+	// place.
+	Attempts int
+	// Stopped is how long Thread did not do its own work, from the last look
+	// that found it running. No other thread is ever stopped, but for a look, or for
+	// being watched no longer (Disturbed).
+	Stopped time.Duration
+	// Disturbed is how long threads were stopped in vain, altogether.
+	Disturbed time.Duration
 }
 
 // Borrower borrows threads of one process: has them execute something else, and puts

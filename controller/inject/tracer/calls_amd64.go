@@ -21,8 +21,11 @@ const (
 	borrowable Trait = 1 << iota
 	// interruptible calls fail with EINTR after any stop, not only after a signal
 	// handler (signal(7)), always or where their socket has a timeout. None of them
-	// has done anything when it says so, so that it can be made again.
+	// has done anything when it says so, or anything that stays, so that it can be made
+	// again. One that has done a part says that instead: see [Call.midway].
 	interruptible
+	// partial calls may sleep when they have done a part of what they are to do.
+	partial
 	// Outside are calls that neither an allocator nor the loader waits in: these
 	// wait for locks (futex, and others' by yielding and Sleeping), and print. The
 	// loader's callbacks may, under locks whose owner is asked for.
@@ -39,10 +42,11 @@ func TraitsOf(call int64) Trait { return traits[call] }
 var traits = map[int64]Trait{
 	unix.SYS_READ: borrowable | interruptible | Outside, unix.SYS_READV: borrowable | interruptible | Outside,
 	unix.SYS_RECVFROM: borrowable | interruptible | Outside, unix.SYS_RECVMSG: borrowable | interruptible | Outside,
-	unix.SYS_WRITE: borrowable | interruptible, unix.SYS_WRITEV: borrowable | interruptible,
-	unix.SYS_SENDTO: borrowable | interruptible, unix.SYS_SENDMSG: borrowable | interruptible,
-	unix.SYS_RECVMMSG: interruptible, unix.SYS_SENDMMSG: interruptible,
-	unix.SYS_SENDFILE: interruptible, unix.SYS_SPLICE: interruptible,
+	unix.SYS_WRITE: borrowable | interruptible | partial, unix.SYS_WRITEV: borrowable | interruptible | partial,
+	unix.SYS_SENDTO: borrowable | interruptible | partial, unix.SYS_SENDMSG: borrowable | interruptible | partial,
+	unix.SYS_RECVMMSG: interruptible | partial, unix.SYS_SENDMMSG: interruptible | partial,
+	unix.SYS_SENDFILE: interruptible | partial, unix.SYS_SPLICE: interruptible | partial,
+	unix.SYS_VMSPLICE: partial, unix.SYS_TEE: partial, unix.SYS_PWRITEV2: partial,
 	unix.SYS_ACCEPT: borrowable | interruptible | Outside, unix.SYS_ACCEPT4: borrowable | interruptible | Outside,
 	unix.SYS_CONNECT:    borrowable | interruptible,
 	unix.SYS_EPOLL_WAIT: borrowable | interruptible | Outside, unix.SYS_EPOLL_PWAIT: borrowable | interruptible | Outside,
@@ -57,7 +61,8 @@ var traits = map[int64]Trait{
 	// A call with a timeout that was interrupted before.
 	unix.SYS_RESTART_SYSCALL: borrowable,
 	unix.SYS_SEMOP:           interruptible, unix.SYS_SEMTIMEDOP: interruptible, unix.SYS_RT_SIGTIMEDWAIT: interruptible,
-	unix.SYS_IO_GETEVENTS: interruptible, unix.SYS_IO_PGETEVENTS: interruptible, unix.SYS_IO_URING_ENTER: interruptible,
+	unix.SYS_IO_GETEVENTS: interruptible, unix.SYS_IO_PGETEVENTS: interruptible, unix.SYS_IO_URING_ENTER: interruptible | partial,
+	unix.SYS_FALLOCATE: interruptible,
 }
 
 // The kernel's codes for a call that is to be restarted; a program never sees

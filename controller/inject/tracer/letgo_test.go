@@ -73,7 +73,7 @@ func TestSignalWhileLetGo(t *testing.T) {
 	target := targets.Start(t, targets.BuildText(t, "interrupted", interrupted))
 	patience.Until(t, "its waiting", func() bool {
 		call, ok := CurrentCall(target.PID, target.PID)
-		return ok && call == unix.SYS_EPOLL_PWAIT
+		return ok && call.Number == unix.SYS_EPOLL_PWAIT
 	})
 	runtime.LockOSThread() // the tracer; it ends with the goroutine
 	thread := &Thread{ID: target.PID}

@@ -31,21 +31,6 @@ const (
 	againAfter = 100 * time.Millisecond
 )
 
-// Cost tells which thread was borrowed, and what threads went through for that.
-type Cost struct {
-	// Thread is the thread of the program that was borrowed.
-	Thread int
-	// Attempts is how many times a thread was stopped until one was at a safe
-	// place.
-	Attempts int
-	// Stopped is how long Thread did not do its own work, from the last look
-	// that found it running. No other thread is ever stopped, but for a look, or for
-	// being watched no longer (Disturbed).
-	Stopped time.Duration
-	// Disturbed is how long threads were stopped in vain, altogether.
-	Disturbed time.Duration
-}
-
 // SearchOptions says which thread is looked for.
 type SearchOptions struct {
 	// Thread is the only one that will do; 0: any.
@@ -121,7 +106,8 @@ func (s *Search) Find(ctx context.Context, t *Tracer, cost *Cost, use Use) error
 }
 
 // candidates lists threads to try, those first that block in a system call
-// which can be restarted as if nothing had been.
+// which can be restarted as if nothing had been. Those that a stop would cut short are
+// none.
 func (s *Search) candidates() ([]int, error) {
 	pid := s.borrower.process.PID()
 	if only := s.options.Thread; only != 0 {
@@ -136,9 +122,11 @@ func (s *Search) candidates() ([]int, error) {
 	}
 	var blocked, others []int
 	for _, tid := range tids {
-		if call, ok := CurrentCall(pid, tid); ok && traits[call]&borrowable != 0 {
+		switch call, ok := CurrentCall(pid, tid); {
+		case ok && call.midway():
+		case ok && traits[call.Number]&borrowable != 0:
 			blocked = append(blocked, tid)
-		} else {
+		default:
 			others = append(others, tid)
 		}
 		if len(blocked) >= maxCandidates {
@@ -168,7 +156,7 @@ func noTime(ctx context.Context) error {
 
 // allRefused says whether the filters of all threads stand against us.
 func (s *Search) allRefused(tids []int) bool {
-	return !slices.ContainsFunc(tids, func(tid int) bool { return !s.borrower.refused(tid) })
+	return len(tids) > 0 && !slices.ContainsFunc(tids, func(tid int) bool { return !s.borrower.refused(tid) })
 }
 
 // noPlace says why no thread would do.
@@ -228,15 +216,16 @@ func (s *Search) try(t *Tracer, tid int, cost *Cost, use Use) (used bool, err er
 	return used, err
 }
 
-// spares says whether a look from outside is enough: the thread sleeps in a call in
-// which it could not do the job, or its timeout is to be spared.
+// spares says whether a look from outside is enough: the thread sleeps in a call which
+// a stop would cut short, or in which it could not do the job, or its timeout is to be
+// spared.
 func (s *Search) spares(tid int) bool {
 	call, ok := CurrentCall(s.borrower.process.PID(), tid)
 	if !ok {
 		return false
 	}
-	return traits[call]&borrowable == 0 && !s.options.Anywhere ||
-		traits[call]&interruptible != 0 && time.Since(s.seen[tid]) < againAfter
+	return call.midway() || traits[call.Number]&borrowable == 0 && !s.options.Anywhere ||
+		traits[call.Number]&interruptible != 0 && time.Since(s.seen[tid]) < againAfter
 }
 
 // passOver says whether to try another thread first: this one would be lost if

@@ -8,20 +8,35 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
+// Call is a system call that a thread sleeps in.
+type Call struct {
+	Number    int64
+	Arguments [6]uint64
+}
+
 // CurrentCall tells which system call a thread sleeps in.
-func CurrentCall(pid, tid int) (number int64, ok bool) {
+func CurrentCall(pid, tid int) (c Call, ok bool) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
 	if err != nil {
-		return 0, false
+		return c, false
 	}
-	word, _, _ := strings.Cut(string(content), " ")
-	number, err = strconv.ParseInt(word, 10, 64)
-	return number, err == nil && number >= 0
+	number, rest, _ := strings.Cut(string(content), " ")
+	if c.Number, err = strconv.ParseInt(number, 10, 64); err != nil || c.Number < 0 {
+		return c, false // it runs, or sleeps in none
+	}
+	words := strings.Fields(rest) // the arguments, and two registers
+	for i := range c.Arguments {
+		if i >= len(words) {
+			return c, false
+		}
+		if c.Arguments[i], err = strconv.ParseUint(words[i], 0, 64); err != nil {
+			return c, false
+		}
+	}
+	return c, true
 }
 
 // innerID is [procid.InnerID], or the id as we have it if that is not known.
@@ -42,14 +57,6 @@ func Exists(pid, tid int) bool {
 func runnable(pid, tid int) bool {
 	s, err := procid.ReadThread(pid, tid)
 	return err == nil && s.State == 'R'
-}
-
-// stays says whether a thread need not be stopped to be let go, since it is about to take
-// no signal of a breakpoint, and would not stop soon: it sleeps uninterruptibly, as the
-// parent does in vfork(2).
-func stays(pid, tid int) bool {
-	s, err := procid.ReadThread(pid, tid)
-	return err == nil && s.State == 'D' && !s.Pending.Has(unix.SIGTRAP)
 }
 
 // tracerOf is which thread traces one, 0 if none does.

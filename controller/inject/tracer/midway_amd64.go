@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracer
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// midway says whether a thread that sleeps in the call may have done a part of it: a stop
+// would have the call return that part, as a signal handler does, to a program that may
+// have no handlers and count on the whole. Nobody could tell afterwards that it was for us.
+func (c Call) midway() bool {
+	a := &c.Arguments
+	switch c.Number {
+	case unix.SYS_RECVFROM:
+		return a[3]&unix.MSG_WAITALL != 0
+	case unix.SYS_RECVMSG:
+		return a[2]&unix.MSG_WAITALL != 0
+	case unix.SYS_WRITE, unix.SYS_SENDTO, unix.SYS_RECVMMSG:
+		return a[2] > 1 // bytes, or messages
+	case unix.SYS_IO_URING_ENTER:
+		return a[1] != 0 // it has submitted so many requests, and waits for their end
+	}
+	return traits[c.Number]&partial != 0
+}
+
+// stays says whether a thread is better let go without a stop, since it is about to take no
+// signal of a breakpoint: it sleeps in a call that would be cut short, or it would not stop
+// soon, as it sleeps uninterruptibly, like the parent in vfork(2).
+func stays(pid, tid int) bool {
+	call, ok := CurrentCall(pid, tid)
+	s, err := procid.ReadThread(pid, tid)
+	return err == nil && (s.State == 'D' || s.State == 'S' && ok && call.midway()) && !s.Pending.Has(unix.SIGTRAP)
+}
+
+// allStop says why not all threads of a process may be stopped now.
+func allStop(pid int) error {
+	tids, err := procid.Threads(pid)
+	for _, tid := range tids {
+		if call, ok := CurrentCall(pid, tid); ok && call.midway() {
+			return fmt.Errorf("%w: thread %d waits in a system call that a stop would cut short, to send or receive more", ErrBusy, tid)
+		}
+	}
+	return err
+}
