@@ -111,30 +111,54 @@ func (g *ground) calledNear(regs *unix.PtraceRegs) bool {
 	return false
 }
 
-// stackClear searches a stack, from its top on, for signal frames whose handler
-// interrupted code that may hold locks. The end of a stack is where nothing is mapped;
-// beyond the frames of a thread its descriptor or the environment is searched too,
-// which does no harm.
-func (g *ground) stackClear(top uint64) bool {
-	const first, next = 16 << 10, 256 << 10
-	buffer := make([]byte, first)
-	for at := top &^ 7; at < top+maxStack; {
-		n := g.process.ReadSome(at, buffer) &^ 7
-		if n == 0 {
-			return at > top
-		}
-		for i, word := range words(buffer[:n]) {
-			if word == g.gadget.Restorer && word != 0 && g.interruptedHeld(at+uint64(i)) {
-				return false
+// stackClear searches a thread's stacks, from its pointer on, for signal frames whose
+// handler interrupted code that may hold locks.
+func (g *ground) stackClear(pointer uint64) bool {
+	clear := true
+	eachStack(pointer, func(top uint64) (end uint64, left []uint64) {
+		const first, next = 16 << 10, 256 << 10
+		buffer := make([]byte, first)
+		for end = top; clear && end < top+maxStack; buffer = make([]byte, next) {
+			n := g.process.ReadSome(end, buffer) &^ 7
+			for i, word := range words(buffer[:n]) {
+				if word != g.gadget.Restorer || word == 0 {
+					continue
+				}
+				clear = clear && !g.interruptedHeld(end+uint64(i))
+				if stack, err := g.process.ReadWord(end + uint64(i) + tracer.InterruptedStackAt); err == nil {
+					left = append(left, stack)
+				}
+			}
+			clear = clear && (n > 0 || end != pointer&^7) // a stack that was left may be gone
+			end += uint64(n)
+			if n < len(buffer) {
+				break
 			}
 		}
-		if n < len(buffer) {
-			return true
+		return end, left
+	})
+	return clear
+}
+
+// maxStacks bounds how many stacks of a thread are searched.
+const maxStacks = 8
+
+// eachStack calls search with the top of a thread's stack, and of those that signal
+// handlers with a stack of their own have left. search returns where it has ended, which is
+// where nothing is mapped or after maxStack bytes, and the stack pointers that the signal
+// frames keep which it has found. Beyond the frames of a thread its descriptor or the
+// environment is searched too, which does no harm.
+func eachStack(pointer uint64, search func(top uint64) (end uint64, left []uint64)) {
+	var searched []tracer.Span
+	for todo := []uint64{pointer}; len(todo) > 0 && len(searched) < maxStacks; todo = todo[1:] {
+		top := todo[0] &^ 7
+		if slices.ContainsFunc(searched, func(s tracer.Span) bool { return s.Has(top) }) {
+			continue
 		}
-		at += uint64(n)
-		buffer = make([]byte, next)
+		end, left := search(top)
+		searched = append(searched, tracer.Span{Start: top, End: end})
+		todo = append(todo, left...)
 	}
-	return true
 }
 
 // words are those of memory, and how many bytes are before each.

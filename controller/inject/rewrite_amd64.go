@@ -133,33 +133,33 @@ func (w *rewriting) note(tid int, address uint64) {
 const (
 	segmentsWord = 0x2b<<48 | tracer.UserCode
 	backToRSP    = 3
-	maxStacks    = 8
 	wordBytes    = 8
 )
 
-// noteStacks looks for addresses within the bytes on a thread's stack, and on those
-// that signal handlers with a stack of their own have left.
-func (w *rewriting) noteStacks(tid int, top uint64) {
+// noteStacks looks for addresses within the bytes on a thread's stacks.
+func (w *rewriting) noteStacks(tid int, pointer uint64) {
 	first, span := w.first, w.end-w.first
-	stacks := []uint64{top}
-	for i := 0; i < len(stacks) && i < maxStacks; i++ {
-		end := stacks[i] + maxStack
-		for at := stacks[i] &^ 7; at < end; {
-			words := w.piece[:w.process.ReadSome(at, bytesOf(w.piece[:]))/wordBytes]
+	eachStack(pointer, func(top uint64) (end uint64, left []uint64) {
+		for end = top; end < top+maxStack; {
+			words := w.piece[:w.process.ReadSome(end, bytesOf(w.piece[:]))/wordBytes]
 			for j, word := range words { // all threads wait for it
 				if word-first < span {
 					w.note(tid, word)
 				}
-				if word == segmentsWord && j >= backToRSP {
-					stacks = append(stacks, words[j-backToRSP])
+				if word != segmentsWord {
+					continue
+				}
+				if stack, err := w.process.ReadWord(end + uint64(j)*wordBytes - backToRSP*wordBytes); err == nil {
+					left = append(left, stack)
 				}
 			}
+			end += uint64(len(words) * wordBytes)
 			if len(words) < len(w.piece) {
 				break
 			}
-			at += uint64(len(words) * wordBytes)
 		}
-	}
+		return end, left
+	})
 }
 
 // bytesOf is the memory that words lie in.

@@ -135,6 +135,9 @@ const (
 // handler's return address on.
 const InterruptedAt = 8 + frameContext + 16*8
 
+// InterruptedStackAt is where it keeps the stack pointer of what was interrupted.
+const InterruptedStackAt = 8 + frameContext + 15*8
+
 // InterruptedResultAt is where it keeps what a system call that was interrupted
 // returns, or the number of one that is to be made again.
 const InterruptedResultAt = 8 + frameContext + 13*8
