@@ -42,6 +42,10 @@ const (
 	blockMagic       = 56
 )
 
+// NoNumber, as the second byte of a number, makes it one under which DMLib measures
+// nothing.
+const NoNumber = 0xff
+
 // HeadBytes is how much of a program [SizeOf] needs.
 const HeadBytes = blockBytes
 
@@ -79,12 +83,40 @@ func (p Program) complete(code []byte, blocks int, s Site, e Environment) ([]byt
 // SizeOf is the size of a program that begins with head, lies at an address and
 // was made for the site, and its spare slot. It is false for anything else.
 func (s Site) SizeOf(at uint64, head []byte) (size int, spare uint64, ok bool) {
-	if len(head) < HeadBytes || !bytes.Equal(head[blockMagic:HeadBytes], magic) ||
+	if !isBlock(head) ||
 		binary.LittleEndian.Uint64(head[blockAddress:]) != s.Address {
 		return 0, 0, false
 	}
 	spare = at&^(WindowBytes-1) + uint64(head[blockSpare])*SlotBytes
 	return int(head[blockSlots]) * SlotBytes, spare, true
+}
+
+// NumbersOfOthers finds, in the content of a window, the second bytes of the numbers of
+// programs that measure under numbers of another giver. Each becomes [NoNumber] in one
+// go, while threads run through it. The process could have written the content: it is
+// untrusted.
+func NumbersOfOthers(window []byte, giver string) (at []int) {
+	for start, end := 0, 0; start < len(window); start = end {
+		end = min(start+SlotBytes, len(window))
+		if !isBlock(window[start:]) {
+			continue
+		}
+		end = min(start+max(1, int(window[start+blockSlots]))*SlotBytes, len(window))
+		p, err := ProgramOf(window[start:end])
+		if err == nil && (len(p.Numbers) == 0 || p.Giver == giver) {
+			continue
+		}
+		for block := start; isBlock(window[block:end]); block += blockBytes {
+			if number := block + blockNumber + 1; window[number] != NoNumber {
+				at = append(at, number)
+			}
+		}
+	}
+	return at
+}
+
+func isBlock(code []byte) bool {
+	return len(code) >= blockBytes && bytes.Equal(code[blockMagic:blockBytes], magic)
 }
 
 // ProgramOf reads back the description of a whole program. The process could

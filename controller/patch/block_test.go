@@ -4,6 +4,7 @@ package patch
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 )
 
@@ -42,6 +43,58 @@ func TestHostileDescription(t *testing.T) {
 	}
 }
 
+// A window with programs of one giver, and with what a process wrote there: the numbers of
+// another giver are found, each once, and none where nothing is measured.
+func TestNumbersOfOthers(t *testing.T) {
+	const mine, other = "mine", "other"
+	site, err := Examine(entry, code([]byte{0x55}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := func(p Program) []byte {
+		program, err := p.Code(site, site.Address+1<<20, Environment{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return program
+	}
+	whole := described("")
+	whole[blockSlots] = 0xff
+	first := blockNumber + 1
+	for _, test := range []struct {
+		name    string
+		content []byte
+		want    []int
+	}{
+		{"none", nil, nil},
+		{"mine", made(Program{Numbers: []uint32{1}, Giver: mine}), nil},
+		{"another's", made(Program{Numbers: []uint32{1}, Giver: other}), []int{first}},
+		{"nobody's", made(Program{Numbers: []uint32{1}}), []int{first}},
+		{"of two points", made(Program{Numbers: []uint32{1, 2}, Giver: other}), []int{first, first + blockBytes}},
+		{"an action", made(Program{Steps: []Step{StepOf("x", Remove{})}}), nil},
+		{"no description", described(""), []int{first}},
+		{"more slots than there are", whole, []int{first}},
+		{"half a block", described("")[:blockBytes-1], nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			window := append(make([]byte, SlotBytes), test.content...)
+			for i := range test.want {
+				test.want[i] += SlotBytes
+			}
+			got := NumbersOfOthers(window, mine)
+			if !slices.Equal(got, test.want) {
+				t.Fatalf("found %v, want %v", got, test.want)
+			}
+			for _, at := range got {
+				window[at] = NoNumber
+			}
+			if again := NumbersOfOthers(window, mine); len(again) > 0 {
+				t.Errorf("found again: %v", again)
+			}
+		})
+	}
+}
+
 // FuzzProgramOf makes the program again that a description tells of, as a
 // controller does that finds the patch in a process.
 func FuzzProgramOf(f *testing.F) {
@@ -68,6 +121,9 @@ func FuzzProgramOf(f *testing.F) {
 		made, err := p.Code(site, site.Address+1<<20, Environment{ErrnoLocation: 1, XSave: true})
 		if err != nil {
 			return
+		}
+		if found := NumbersOfOthers(made, p.Giver); len(found) > 0 {
+			t.Errorf("its own numbers are another's: %v", found)
 		}
 		again, err := ProgramOf(made)
 		if err != nil || again.Key() != p.Key() || len(made) > MaxProgramBytes {

@@ -30,6 +30,8 @@ type Environment struct {
 type Program struct {
 	// Numbers of the local points that are measured.
 	Numbers []uint32 `json:"numbers,omitempty"`
+	// Giver tells who has given the numbers: those of another one mean other points.
+	Giver string `json:"giver,omitempty"`
 	// Steps in any order: parameters are changed first, then calls made, then
 	// the function is removed or replaced.
 	Steps []Step `json:"steps,omitempty"`

@@ -146,6 +146,9 @@ func (s *stubs) forgetLost(writer slotWriter) {
 // lead to them.
 func (s *stubs) stubFor(ctx context.Context, writer slotWriter, function uint64) (int, error) {
 	if s.bound == nil {
+		if err := s.process.Sites().DisarmOthers(); err != nil && !errors.Is(err, proc.ErrPermission) {
+			return 0, err // a patch with the stub's number would count as well
+		}
 		bound, err := writer.bound()
 		if err != nil && !errors.Is(err, proc.ErrPermission) {
 			return 0, err

@@ -77,21 +77,22 @@ func (q *patches) patchable(spec *attunev1.MeasurePoint) (*shm.Memory, error) {
 // that of [sites.Where]. Whatever is wrong about the function wraps
 // [patch.ErrUnpatchable].
 func (q *patches) patchOne(ctx context.Context, memory *shm.Memory, index uint16, spec *attunev1.MeasurePoint, f sites.Function, p *placement, beside bool) error {
-	local, err := q.localFor(index, f)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.Symbol.Name, err)
-	}
-	owner := q.owner[local]
 	delivery, captures, err := q.control(index, spec, MechanismPatch)
 	if err != nil {
 		return err
 	}
+	where := whereOf(spec.GetPlace(), captures, beside)
+	local, err := q.localFor(index, f, where)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Symbol.Name, err)
+	}
+	owner := q.owner[local]
 	p.captured = captures
 	p.reckon(spec)
 	if err := memory.SetPoint(local, delivery); err != nil {
 		return err
 	}
-	if err := q.measure(ctx, f, local-shm.HookCount, whereOf(spec.GetPlace(), captures, beside)); err != nil {
+	if err := q.measure(ctx, f, local-shm.HookCount, where); err != nil {
 		if owner == 0 {
 			memory.ClearPoint(local)
 		}
@@ -111,8 +112,8 @@ func (q *patches) patchOne(ctx context.Context, memory *shm.Memory, index uint16
 const maxPointsAt = 16
 
 // localFor finds the local point by which a point is served at a function: the one
-// that it has there already, or the first that no other point has.
-func (q *patches) localFor(index uint16, f sites.Function) (local int, err error) {
+// that it has there already, or the first for these places that no other point has.
+func (q *patches) localFor(index uint16, f sites.Function, at sites.Where) (local int, err error) {
 	key := sites.KeyOf(f)
 	for local, functions := range q.measured {
 		if q.owner[local] == index && sites.KeyOf(functions[0]) == key {
@@ -120,7 +121,7 @@ func (q *patches) localFor(index uint16, f sites.Function) (local int, err error
 		}
 	}
 	for nth := range maxPointsAt {
-		number, err := q.options.Functions.Number(key, nth)
+		number, err := q.process.Sites().Number(f, at, nth)
 		if err != nil {
 			return 0, err
 		}

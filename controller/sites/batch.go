@@ -36,7 +36,7 @@ func (s *Sites) Batch() *Batch {
 }
 
 // Measure counts or records the calls of a function under a number of
-// [Functions.Number], and no longer where that is nowhere. The local point must
+// [Sites.Number], and no longer where that is nowhere. The local point must
 // be set before, and cleared after. If the error is not nil nothing has changed.
 func (s *Sites) Measure(ctx context.Context, f Function, number int, at Where) error {
 	b := s.Batch()

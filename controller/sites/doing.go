@@ -17,6 +17,7 @@ var ErrConflict = errors.New("another action on the function excludes it")
 // changed copy.
 type doing struct {
 	entryNumbers, exitNumbers []uint32
+	giver                     string       // of the numbers
 	steps                     []patch.Step // in the order in which they came
 }
 
@@ -51,9 +52,10 @@ func (d doing) has(name string) bool {
 	return slices.ContainsFunc(d.steps, func(s patch.Step) bool { return s.Name == name })
 }
 
-// measured is the same with a number measured at the entry, the exits, both or
-// neither.
-func (d doing) measured(number uint32, entry, exits bool) doing {
+// measured is the same with a number of a giver measured at the entry, the exits, both
+// or neither.
+func (d doing) measured(giver string, number uint32, entry, exits bool) doing {
+	d.giver = giver
 	d.entryNumbers = withNumber(d.entryNumbers, number, entry)
 	d.exitNumbers = withNumber(d.exitNumbers, number, exits)
 	return d
@@ -85,6 +87,9 @@ func (d doing) at(entry bool) (p patch.Program) {
 	p.Numbers = d.exitNumbers
 	if entry {
 		p.Numbers = d.entryNumbers
+	}
+	if len(p.Numbers) > 0 {
+		p.Giver = d.giver
 	}
 	for _, step := range d.steps {
 		if step.AtExit() != entry {

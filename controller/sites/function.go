@@ -35,3 +35,18 @@ type place struct {
 }
 
 func placeOf(f Function) place { return place{f.address(), KeyOf(f)} }
+
+// Where says at which places of a function a point measures.
+type Where struct {
+	// Entry of the function.
+	Entry bool
+	// Exits of the function; with Entry, durations are measured, which is refused
+	// where the function may jump to another one in tail position.
+	Exits bool
+	// Beside lets jumps reach into the function behind this one. Our own uprobes
+	// keep away from there, but a breakpoint of another tool at the entry of that
+	// function would lead the jump astray, and end the process.
+	Beside bool
+	// Result says that what the function returns is wanted at each exit.
+	Result bool
+}

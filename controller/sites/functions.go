@@ -3,6 +3,7 @@
 package sites
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,11 +13,13 @@ import (
 	"github.com/attune-hpc/attune/controller/shm"
 )
 
-// numbered is a function with which of its numbers is meant.
+// numbered is a function, measured at some places, with which of its numbers for that
+// is meant.
 type numbered struct {
 	Key
 
-	nth int
+	entry, exits bool
+	nth          int
 }
 
 // watches counts the uprobes that watch a function, in all processes.
@@ -29,14 +32,15 @@ type watches struct {
 // Functions is what the Sites of one controller know of functions together:
 // numbers for each that is measured, one for each of its measure points, the
 // same in every process, since a forked child inherits its parent's patches and
-// must not find another function's number in one; and which of them belong to the
-// kernel's probes. Numbers are given from the top, for good; stubs are counted
+// must not find another function's number in one, nor at an exit that of a point
+// which is at the entry alone; and which of them belong to the kernel's probes. Numbers are given from the top, for good; stubs are counted
 // from below in each process. The zero value is ready for use, and safe for
 // concurrent use.
 type Functions struct {
 	mu    sync.Mutex // guards what follows
 	stubs int        // the most that any process uses
 	given map[numbered]int
+	giver string // tells these numbers from another controller's; "": nobody has asked
 	// measured counts the numbers under which patches measure a function, in all
 	// processes.
 	measured map[Key]int
@@ -64,15 +68,15 @@ var (
 	ErrActed = errors.New("a tuning action changes the function in some process: a uprobe would undo it")
 )
 
-// Number returns one of the numbers of a function for measuring it, from the 0th
-// on.
-func (n *Functions) Number(key Key, nth int) (int, error) {
+// number returns one of the numbers of a function for measuring it at some places,
+// from the 0th on.
+func (n *Functions) number(key Key, at Where, nth int) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.kernels[key].all > 0 {
 		return 0, ErrWatched
 	}
-	one := numbered{key, nth}
+	one := numbered{key, at.Entry, at.Exits, nth}
 	if number, ok := n.given[one]; ok {
 		return number, nil
 	}
@@ -85,6 +89,16 @@ func (n *Functions) Number(key Key, nth int) (int, error) {
 	}
 	n.given[one] = number
 	return number, nil
+}
+
+// self tells these numbers from those of other controllers.
+func (n *Functions) self() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.giver == "" {
+		n.giver = rand.Text()
+	}
+	return n.giver
 }
 
 // measures notes that patches are about to measure a function under one more

@@ -14,20 +14,20 @@ import (
 
 func TestNumbersMeetStubs(t *testing.T) {
 	var n Functions
-	first, err := n.Number(Key{Inode: 1}, 0)
+	first, err := n.number(Key{Inode: 1}, Where{Entry: true}, 0)
 	if err != nil || first != shm.StubCount-1 {
 		t.Fatalf("first number %d, %v", first, err)
 	}
-	if again, err := n.Number(Key{Inode: 1}, 0); again != first || err != nil {
+	if again, err := n.number(Key{Inode: 1}, Where{Entry: true}, 0); again != first || err != nil {
 		t.Errorf("the same function got %d and %d, %v", first, again, err)
 	}
-	if other, err := n.Number(Key{Inode: 1}, 1); other != first-1 || err != nil {
+	if other, err := n.number(Key{Inode: 1}, Where{Entry: true}, 1); other != first-1 || err != nil {
 		t.Errorf("second number %d, %v", other, err)
 	}
 	if !n.Stub(shm.StubCount-3) || n.Stub(shm.StubCount-2) {
 		t.Error("stubs end below the numbers")
 	}
-	if number, err := n.Number(Key{Inode: 2}, 0); err == nil {
+	if number, err := n.number(Key{Inode: 2}, Where{Entry: true}, 0); err == nil {
 		t.Errorf("number %d is a stub's", number)
 	}
 }
@@ -37,9 +37,9 @@ func TestNumbersMeetStubs(t *testing.T) {
 func TestKernelsFunctionsAreNotPatched(t *testing.T) {
 	var n Functions
 	mine, other, acted := Key{Inode: 1}, Key{Inode: 2}, Key{Inode: 3}
-	number, err := n.Number(mine, 0)
-	second, err2 := n.Number(mine, 1)
-	needed, err3 := n.Number(acted, 0)
+	number, err := n.number(mine, Where{Entry: true}, 0)
+	second, err2 := n.number(mine, Where{Entry: true}, 1)
+	needed, err3 := n.number(acted, Where{Entry: true}, 0)
 	if err := errors.Join(err, err2, err3, n.measures(mine), n.measures(mine), n.act(acted)); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestKernelsFunctionsAreNotPatched(t *testing.T) {
 	if slices.Sort(got); err != nil || !slices.Equal(got, []int{second, number}) {
 		t.Errorf("patched so far: %v, %v; want %d and %d", got, err, second, number)
 	}
-	if again, err := n.Number(mine, 0); err != nil || again != number {
+	if again, err := n.number(mine, Where{Entry: true}, 0); err != nil || again != number {
 		t.Errorf("given away before anybody saw to its patches: %d, %v", again, err)
 	}
 	if _, err := n.Take([]int{number, needed}); !errors.Is(err, ErrActed) || n.kernel(mine) || n.kernel(acted) {
@@ -63,7 +63,7 @@ func TestKernelsFunctionsAreNotPatched(t *testing.T) {
 		t.Errorf("patched still: %v, %v", got, err)
 	}
 	for _, key := range []Key{mine, other} {
-		if _, err := n.Number(key, 0); !errors.Is(err, ErrWatched) || !errors.Is(n.measures(key), ErrWatched) {
+		if _, err := n.number(key, Where{Entry: true}, 0); !errors.Is(err, ErrWatched) || !errors.Is(n.measures(key), ErrWatched) {
 			t.Errorf("%v: %v", key, err)
 		}
 	}

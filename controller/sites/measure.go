@@ -10,21 +10,6 @@ import (
 	"github.com/attune-hpc/attune/controller/patch"
 )
 
-// Where says at which places of a function a point measures.
-type Where struct {
-	// Entry of the function.
-	Entry bool
-	// Exits of the function; with Entry, durations are measured, which is refused
-	// where the function may jump to another one in tail position.
-	Exits bool
-	// Beside lets jumps reach into the function behind this one. Our own uprobes
-	// keep away from there, but a breakpoint of another tool at the entry of that
-	// function would lead the jump astray, and end the process.
-	Beside bool
-	// Result says that what the function returns is wanted at each exit.
-	Result bool
-}
-
 // errTail: what a function returns is not known where it ends, some of the time.
 var errTail = fmt.Errorf("%w: it ends in a jump to another function, whose result is not seen there", patch.ErrUnpatchable)
 
@@ -63,7 +48,7 @@ func (c *changer) remeasure(ctx context.Context, fn *function, number int, at Wh
 	if err := c.sees(fn, at); err != nil {
 		return err
 	}
-	return c.change(ctx, fn, fn.do.measured(uint32(number), at.Entry, at.Exits))
+	return c.change(ctx, fn, fn.do.measured(c.functions.self(), uint32(number), at.Entry, at.Exits))
 }
 
 // sees refuses what a patch of a function would take wrongly.

@@ -23,6 +23,8 @@ type Sites struct {
 	mu     sync.Mutex // guards what follows; held while something is changed
 	memory codeMemory
 	known  known
+	// disarmed: what others left measures nothing.
+	disarmed bool
 }
 
 // NewSites returns the owner for a process in which nothing is patched yet, or
@@ -171,7 +173,40 @@ const atSafePoints = -1
 // entry ([shm.Command]): a [Sites.Measure] of it comes and goes beside what is
 // measured there.
 func (s *Sites) SafePoint(f Function) (int, error) {
-	return s.functions.Number(KeyOf(f), atSafePoints)
+	return s.Number(f, Where{Entry: true}, atSafePoints)
+}
+
+// Number returns one of the numbers of a function for measuring it at some places, from
+// the 0th on. In the process only patches of this controller's count under it.
+func (s *Sites) Number(f Function, at Where, nth int) (int, error) {
+	if err := s.DisarmOthers(); err != nil {
+		return 0, err
+	}
+	return s.functions.number(KeyOf(f), at, nth)
+}
+
+// DisarmOthers has the patches that an earlier controller left in the process, or in one
+// that it comes from, measure nothing any more: they would count for whatever has their
+// numbers now. Calls pass through them until they are asked for again, and actions go
+// on. It looks once, and only where DMLib serves this controller: [ErrNoDMLib].
+func (s *Sites) DisarmOthers() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.disarmed {
+		return nil
+	}
+	w, err := writerOf(s.process)
+	switch {
+	case err != nil:
+		return err
+	case w.dmlib == nil:
+		return ErrNoDMLib
+	}
+	if err := w.disarm(s.functions.self()); err != nil {
+		return fmt.Errorf("patches of an earlier controller: %w", err)
+	}
+	s.disarmed = true
+	return nil
 }
 
 // Forget drops what is kept of a process that has ended.

@@ -22,7 +22,7 @@ func (s *Sites) Yield(f Function, number int) error {
 		}
 	}
 	exits := slices.Contains(fn.do.exitNumbers, uint32(number))
-	if fn.do = fn.do.measured(uint32(number), false, exits); !exits {
+	if fn.do = fn.do.measured(s.functions.self(), uint32(number), false, exits); !exits {
 		s.functions.ends(KeyOf(f), 1)
 	}
 	return nil
