@@ -49,6 +49,14 @@ const maxParameters = 256
 // parameters.
 var altered = [...]string{".isra.", ".constprop.", ".part.", ".specialized.", ".cold"}
 
+// Values of DW_AT_calling_convention (DWARF 5, 3.3.1.1) of functions that are called as
+// their source says. LLVM gives a function of which it removes parameters no other name:
+// newer versions write DW_CC_nocall, and older ones leave no mark.
+const (
+	callNormal  = 1
+	callProgram = 2
+)
+
 // Function finds the parameters of a function symbol. [ErrNotFound];
 // [ErrUnsupported], also for a function that the compiler has given other
 // parameters than the source; [objfile.ErrCorrupt].
@@ -75,6 +83,9 @@ func (i *Info) Function(symbol objfile.Symbol) (f Function, err error) {
 	}
 	if entry == nil {
 		return f, fmt.Errorf("%w: %s in %s", ErrNotFound, symbol.Name, i.file.Name())
+	}
+	if how, ok := i.attribute(entry, dwarf.AttrCalling).(int64); ok && how != callNormal && how != callProgram {
+		return f, fmt.Errorf("%w: %s is not called as its source says: the compiler may have changed its parameters", ErrUnsupported, symbol.Name)
 	}
 	f.Symbol = symbol
 	if f.Result, err = i.typeOf(entry); err != nil {
