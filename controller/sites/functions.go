@@ -33,9 +33,9 @@ type watches struct {
 // numbers for each that is measured, one for each of its measure points, the
 // same in every process, since a forked child inherits its parent's patches and
 // must not find another function's number in one, nor at an exit that of a point
-// which is at the entry alone; and which of them belong to the kernel's probes. Numbers are given from the top, for good; stubs are counted
-// from below in each process. The zero value is ready for use, and safe for
-// concurrent use.
+// which is at the entry alone; and which of them belong to the kernel's probes.
+// Numbers are given from the top, for good; stubs are counted from below in each
+// process. The zero value is ready for use, and safe for concurrent use.
 type Functions struct {
 	mu    sync.Mutex // guards what follows
 	stubs int        // the most that any process uses
