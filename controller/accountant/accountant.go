@@ -210,7 +210,7 @@ func (a *Accountant) endOthers() {
 // those of endTimeout.
 const failedLooks = int(endTimeout / endPause)
 
-// untilNobody looks until no process is left, and calls seen with those that are. It gives up when
+// untilNobody looks until no process is left, and calls seen with those that live. It gives up when
 // ctx ends, or when failedLooks looks have failed one after the other.
 func (a *Accountant) untilNobody(ctx context.Context, seen func(alive []living)) {
 	for failed := 0; ctx.Err() == nil && failed < failedLooks; time.Sleep(endPause) {
@@ -218,7 +218,7 @@ func (a *Accountant) untilNobody(ctx context.Context, seen func(alive []living))
 		switch {
 		case err != nil:
 			failed++
-		case len(n.alive) == 0:
+		case len(n.alive)+len(n.ending) == 0:
 			return
 		default:
 			failed = 0

@@ -119,12 +119,19 @@ func (k *kernel) look() (now, error) {
 	if err != nil {
 		return now{}, err
 	}
-	n := now{total: totals.Processes, peak: totals.Peak, done: takenOf(totals.Taken)}
+	after, err := k.accounts.Totals()
+	if err != nil {
+		return now{}, err
+	}
+	n := now{total: totals.Processes, peak: totals.Peak, done: takenOf(totals.Taken), moved: after.Taken != totals.Taken}
 	for _, p := range list {
+		l := living{
+			pid: p.PID, start: p.Start + k.offset, done: takenOf(p.Taken), name: p.Name, parent: p.Parent, threads: p.Threads,
+		}
 		if p.End == 0 {
-			n.alive = append(n.alive, living{
-				pid: p.PID, start: p.Start + k.offset, done: takenOf(p.Taken), name: p.Name, parent: p.Parent, threads: p.Threads,
-			})
+			n.alive = append(n.alive, l)
+		} else {
+			n.ending = append(n.ending, l)
 		}
 	}
 	return n, nil

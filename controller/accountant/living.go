@@ -36,22 +36,25 @@ func left(p living, start time.Time) (account.Process, taken) {
 // what it and all that it waited for took.
 func leftWithChildren(p living, start time.Time) (account.Process, taken) {
 	process, own := left(p, start)
-	t := readWhole(p.pid, true)
+	t, _ := readWhole(p.pid, true) // nothing if it has ended
 	t.voluntary, t.involuntary = own.voluntary, own.involuntary
 	return process, t
 }
 
 // readWhole reads what a process took and whatever it waited for, bytes and calls
-// only if those are wanted. Times of children are in clock ticks.
-func readWhole(pid int, bytes bool) (t taken) {
-	if stat, err := procid.ReadStat(pid); err == nil {
-		own, _ := procid.CPUTime(pid) // it is not in ticks; 0 if the process has ended
-		t = withChildren(stat, own)
+// only if those are wanted. Times of children are in clock ticks. It fails if the process has
+// ended and was waited for.
+func readWhole(pid int, bytes bool) (t taken, err error) {
+	stat, err := procid.ReadStat(pid)
+	if err != nil {
+		return t, err
 	}
+	own, _ := procid.CPUTime(pid) // it is not in ticks; 0 if the process has ended
+	t = withChildren(stat, own)
 	if bytes {
 		_ = readIO(fmt.Sprintf("/proc/%d/io", pid), &t) // refused for a program with privileges
 	}
-	return t
+	return t, nil
 }
 
 // withChildren is the time and the faults of a process, which has used the CPU for own, and

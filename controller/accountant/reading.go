@@ -4,6 +4,7 @@ package accountant
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/footprint"
@@ -18,6 +19,7 @@ type reading struct {
 	seconds                      float64
 	cores                        float64
 	taken                        taken
+	partial                      bool // what something took that ended meanwhile may be in no sum
 	processes, peak, total       uint64
 	resident, anonymous, virtual uint64
 	cgroup, cgroupPeak           uint64
@@ -44,29 +46,47 @@ func (r *reading) values() map[string]float64 {
 // read looks at all processes of n. detailed says whether bytes are wanted too,
 // which cost several times as much as memory and CPU time.
 func read(n now, detailed bool) reading {
-	r := reading{taken: n.done, processes: uint64(len(n.alive)), peak: n.peak, total: n.total}
-	r.addMemory(n.alive)
-	for _, p := range n.alive {
-		switch {
-		case p.whole:
-			r.taken.add(readWhole(p.pid, detailed))
-			r.taken.wait += waitedForCPU(p)
-		case detailed:
-			r.taken.add(readThreads(p))
-		default:
-			own, _ := procid.CPUTime(p.pid) // 0 if it has ended
-			r.taken.cpu += max(0, own-p.done.cpu)
-			r.taken.wait += waitedForCPU(p)
-		}
+	r := reading{taken: n.done, partial: n.moved, processes: uint64(len(n.alive)), peak: n.peak, total: n.total}
+	undone := slices.Concat(n.alive, n.ending)
+	for _, p := range undone { // before all that takes time: nothing tells of a process that is reaped meanwhile
+		r.addTime(p, detailed)
 	}
 	// After those that may wait for them: what is waited for meanwhile is left out, and not
 	// counted twice.
 	for _, pid := range n.unwaited {
-		if stat, err := procid.ReadStat(pid); err == nil && stat.Zombie() {
-			r.taken.add(withChildren(stat, 0))
+		stat, err := procid.ReadStat(pid)
+		if err != nil || !stat.Zombie() {
+			r.partial = true
+			continue
 		}
+		r.taken.add(withChildren(stat, 0))
 	}
+	for _, p := range undone {
+		if p.whole || !detailed {
+			r.taken.wait += waitedForCPU(p)
+			continue
+		}
+		t := readThreads(p)
+		t.cpu = 0 // addTime has it, to the nanosecond
+		r.taken.add(t)
+	}
+	r.addMemory(n.alive)
 	return r
+}
+
+// addTime adds the CPU time of a process, and all that is asked of a whole one.
+func (r *reading) addTime(p living, detailed bool) {
+	var (
+		t   taken
+		err error
+	)
+	if p.whole {
+		t, err = readWhole(p.pid, detailed)
+	} else if t.cpu, err = procid.CPUTime(p.pid); err == nil {
+		t.cpu = max(0, t.cpu-p.done.cpu)
+	}
+	r.taken.add(t)
+	r.partial = r.partial || err != nil
 }
 
 // addMemory adds up the memory of processes.

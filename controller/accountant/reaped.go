@@ -105,6 +105,7 @@ func (r *reaped) look() (now, error) {
 	if r.beside && r.events != nil { // it has walked to the living only
 		n.unwaited = r.events.unwaited()
 	}
+	n.moved = r.reaper.done() != n.done
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.peak = max(r.peak, n.peak, uint64(len(n.alive)))

@@ -111,7 +111,7 @@ func (r *reaper) ended() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.took, r.ioErr = r.endIO(r.root)
-	r.shown = readWhole(r.root, false)
+	r.shown, _ = readWhole(r.root, false) // it is there until its launcher waits for it
 	r.shown.add(r.took)
 }
 

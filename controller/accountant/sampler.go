@@ -60,7 +60,9 @@ func (s *sampler) run(ctx context.Context) {
 			s.sharing.asker.ask(question{n.alive, s.last.resident, s.last.seconds})
 			s.opened.ask(n.alive)
 		}
-		s.shown.pause(begun, pause)
+		if !s.last.partial {
+			s.shown.pause(begun, pause)
+		}
 		next := max(min(pause, s.enforcer.nearest(&s.last)), s.enforcer.share()*(clock.Thread()-worked)) - time.Since(begun)
 		if s.enforcer.ender.ending() {
 			next = endPause
@@ -86,7 +88,11 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 	r.cgroup, r.cgroupPeak, r.hasCgroup = s.group.memory()
 	r.disk, r.hasDisk = s.disk.latest()
 	s.keepPeaks(&r)
-	if len(n.alive) > 0 { // else the command has ended before this look
+	switch {
+	case len(n.alive) == 0: // the command has ended before this look
+	case r.partial: // what it lacks would come in one span with what is taken meanwhile
+		s.history.resident = max(s.history.resident, r.resident)
+	default:
 		s.spans.add(r.seconds, r.taken.cpu, r.taken.wait, func() cause { return waitOf(n.alive) })
 		s.history.add(r.seconds, r.taken.cpu, r.resident, s.options.Every)
 	}
@@ -99,7 +105,7 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 
 // keepPeaks keeps what is more than there was before, and when that was.
 func (s *sampler) keepPeaks(r *reading) {
-	if passed := r.seconds - s.window.seconds; passed >= coresWindow.Seconds() {
+	if passed := r.seconds - s.window.seconds; passed >= coresWindow.Seconds() && !r.partial {
 		r.cores = (r.taken.cpu - s.window.taken.cpu).Seconds() / passed
 		if s.cores == nil || r.cores > *s.cores {
 			s.cores, s.times["cores_peak"] = new(r.cores), r.seconds

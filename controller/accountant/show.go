@@ -33,9 +33,9 @@ func newShown(ctx context.Context, o *Options, before []watched) shown {
 	return s
 }
 
-// show shows a reading.
+// show shows a reading, unless it is partial: the next one is shown instead.
 func (s *shown) show(r *reading, at time.Time) {
-	if !s.options.needsBytes() {
+	if !s.options.needsBytes() || r.partial {
 		return
 	}
 	row := s.row(r)

@@ -38,6 +38,11 @@ type now struct {
 	total, peak uint64
 	// done is what the threads took that are done with.
 	done taken
+	// ending are processes that have ended and have threads that the kernel is not done with: what
+	// those took is not in done yet.
+	ending []living
+	// moved says that something ended between done and the lists, and may be in neither.
+	moved bool
 	// unwaited are processes that have ended and were not waited for yet: what they took is
 	// nowhere else. Only where done does not have them.
 	unwaited []int
