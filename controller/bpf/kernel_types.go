@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
@@ -70,6 +71,9 @@ func KernelTypes(local *btf.Spec, names []string) *btf.Spec {
 type wantedStruct struct {
 	local *btf.Struct
 	found bool
+	// optional are members that a kernel may lack, which the programs ask for themselves: those
+	// that the program's struct has under another name, with three underscores and what it is.
+	optional []string
 }
 
 func wantedStructs(local *btf.Spec, names []string) (map[string]*wantedStruct, error) {
@@ -79,7 +83,7 @@ func wantedStructs(local *btf.Spec, names []string) (map[string]*wantedStruct, e
 		if err != nil {
 			return nil, err
 		}
-		if s, ok := typ.(*btf.Struct); ok && slices.Contains(names, s.Name) {
+		if s, ok := typ.(*btf.Struct); ok && slices.Contains(names, essentialName(s.Name)) {
 			all.Members = append(all.Members, btf.Member{Name: s.Name, Type: s})
 		}
 	}
@@ -90,7 +94,27 @@ func wantedStructs(local *btf.Spec, names []string) (map[string]*wantedStruct, e
 			wanted[s.Name] = &wantedStruct{local: s}
 		}
 	}
+	for name, flavour := range wanted {
+		of := wanted[essentialName(name)]
+		if of == flavour {
+			continue
+		}
+		delete(wanted, name)
+		if of == nil {
+			continue // the loader finds no struct, and nothing in it
+		}
+		for _, m := range flavour.local.Members {
+			of.local.Members = append(of.local.Members, m)
+			of.optional = append(of.optional, m.Name)
+		}
+	}
 	return wanted, nil
+}
+
+// essentialName is what the kernel calls a struct of which a program has several forms.
+func essentialName(name string) string {
+	name, _, _ = strings.Cut(name, "___")
+	return name
 }
 
 // WithFile calls use with the contents of a file, which are gone when it

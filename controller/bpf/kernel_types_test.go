@@ -106,15 +106,18 @@ func tinyTypes() []byte {
 func TestFindOffsets(t *testing.T) {
 	member := func(name string) btf.Member { return btf.Member{Name: name, Type: &btf.Int{Size: 4}} }
 	tests := []struct {
-		name    string
-		local   btf.Struct
-		raw     func([]byte) []byte
-		want    []btf.Bits
-		wantErr bool
+		name     string
+		local    btf.Struct
+		optional []string
+		raw      func([]byte) []byte
+		want     []btf.Bits
+		wantErr  bool
 	}{
 		{name: "both members", local: btf.Struct{Name: "one", Members: []btf.Member{member("b"), member("a")}}, want: []btf.Bits{32, 0}},
 		{name: "member of an anonymous one", local: btf.Struct{Name: "one", Members: []btf.Member{member("c"), member("b")}}, want: []btf.Bits{64, 32}},
 		{name: "unknown member", local: btf.Struct{Name: "one", Members: []btf.Member{member("d")}}, wantErr: true},
+		{name: "optional members", local: btf.Struct{Name: "one", Members: []btf.Member{member("d"), member("c"), member("e"), member("b")}}, optional: []string{"c", "d", "e"}, want: []btf.Bits{64, 32}},
+		{name: "unknown member beside an optional one", local: btf.Struct{Name: "one", Members: []btf.Member{member("d"), member("e")}}, optional: []string{"d"}, wantErr: true},
 		{name: "unknown struct", local: btf.Struct{Name: "two", Members: []btf.Member{member("a")}}, want: []btf.Bits{0}},
 		{name: "truncated", raw: func(raw []byte) []byte { return raw[:len(raw)-1] }, wantErr: true},
 		{name: "other format", raw: func(raw []byte) []byte { raw[0]++; return raw }, wantErr: true},
@@ -126,9 +129,12 @@ func TestFindOffsets(t *testing.T) {
 			if test.raw != nil {
 				raw = test.raw(raw)
 			}
-			err := findOffsets(raw, map[string]*wantedStruct{test.local.Name: {local: &test.local}})
+			err := findOffsets(raw, map[string]*wantedStruct{test.local.Name: {local: &test.local, optional: test.optional}})
 			if (err != nil) != test.wantErr {
 				t.Fatalf("error %v, want one: %t", err, test.wantErr)
+			}
+			if !test.wantErr && test.raw == nil && len(test.local.Members) != len(test.want) {
+				t.Fatalf("members %v, want %d", test.local.Members, len(test.want))
 			}
 			for i, want := range test.want {
 				if got := test.local.Members[i].Offset; got != want {
@@ -136,6 +142,34 @@ func TestFindOffsets(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestOptionalMembers: what the programs have in another form of a struct is looked for in the kernel's one.
+func TestOptionalMembers(t *testing.T) {
+	collection, err := ebpf.LoadCollectionSpec("taskaccount/taskaccount_bpfel.o")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted, err := wantedStructs(collection.Types, TakenStructs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := wanted["task_struct"]
+	if task == nil {
+		t.Fatal("the programs read no task_struct")
+	}
+	var names []string
+	for _, m := range task.local.Members {
+		names = append(names, m.Name)
+	}
+	for _, name := range []string{"worker_private", "pf_io_worker"} {
+		if !slices.Contains(task.optional, name) || !slices.Contains(names, name) {
+			t.Errorf("%s is not among the optional ones, %q, or not among all, %q", name, task.optional, names)
+		}
+	}
+	if slices.Contains(task.optional, "flags") || wanted["task_struct___worker"] != nil {
+		t.Errorf("optional %q, structs %v", task.optional, wanted)
 	}
 }
 

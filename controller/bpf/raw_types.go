@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf/btf"
 )
@@ -38,7 +39,8 @@ var errUnknownTypes = errors.New("unknown format of kernel type information")
 // findOffsets gives the members of the wanted structs the offsets that raw,
 // the kernel's type information, has for them. A struct that the kernel does
 // not have stays unfound; a member that its struct has neither directly nor in
-// an anonymous member is an error, since only a full reading looks deeper.
+// an anonymous member is an error, since only a full reading looks deeper, or is taken out if it
+// is optional.
 func findOffsets(raw []byte, wanted map[string]*wantedStruct) error {
 	types, names, err := splitTypes(raw)
 	if err != nil {
@@ -58,11 +60,16 @@ func findOffsets(raw []byte, wanted map[string]*wantedStruct) error {
 		}
 		s.found = true
 		s.local.Size = t.size
-		inside.takeOffsets(s.local, names, t)
-	}); err != nil || len(inside) == 0 {
+		inside.takeOffsets(s, names, t)
+	}); err != nil {
 		return err
 	}
-	return inside.find(types, names)
+	if len(inside) > 0 {
+		if err := inside.find(types, names); err != nil {
+			return err
+		}
+	}
+	return inside.takeOut()
 }
 
 // findTypes returns the numbers of the first types of that kind and those names in raw,
@@ -133,8 +140,17 @@ func eachType(types []byte, kinds uint32, visit func(rawType)) error {
 
 // missingMember is one that a struct has not directly.
 type missingMember struct {
-	of     *btf.Struct
-	member *btf.Member
+	of   *wantedStruct
+	name string
+}
+
+// found gives the member the kernel's offset.
+func (m missingMember) found(offset btf.Bits) {
+	for i := range m.of.local.Members {
+		if m.of.local.Members[i].Name == m.name {
+			m.of.local.Members[i].Offset = offset
+		}
+	}
 }
 
 // anonymousMembers are the numbers of the types that a struct's missing members
@@ -143,11 +159,12 @@ type anonymousMembers map[missingMember]map[uint32]btf.Bits
 
 // takeOffsets gives the members of s the offsets in t, and notes where those
 // may be that t has not directly.
-func (a anonymousMembers) takeOffsets(s *btf.Struct, names []byte, t rawType) {
-	for i := range s.Members {
-		offset, ok := memberOffset(s.Members[i].Name, names, t.members, t.kindFlag)
+func (a anonymousMembers) takeOffsets(s *wantedStruct, names []byte, t rawType) {
+	for i := range s.local.Members {
+		m := &s.local.Members[i]
+		offset, ok := memberOffset(m.Name, names, t.members, t.kindFlag)
 		if ok {
-			s.Members[i].Offset = offset
+			m.Offset = offset
 			continue
 		}
 		in := make(map[uint32]btf.Bits)
@@ -156,7 +173,7 @@ func (a anonymousMembers) takeOffsets(s *btf.Struct, names []byte, t rawType) {
 				in[binary.NativeEndian.Uint32(members[4:])] = offset
 			}
 		}
-		a[missingMember{s, &s.Members[i]}] = in
+		a[missingMember{s, m.Name}] = in
 	}
 }
 
@@ -168,19 +185,24 @@ func (a anonymousMembers) find(types, names []byte) error {
 			in[number] = append(in[number], missing)
 		}
 	}
-	if err := eachType(types, 1<<kindStruct|1<<kindUnion, func(t rawType) {
+	return eachType(types, 1<<kindStruct|1<<kindUnion, func(t rawType) {
 		for _, missing := range in[t.number] {
 			base, wanted := a[missing][t.number]
-			if offset, ok := memberOffset(missing.member.Name, names, t.members, t.kindFlag); wanted && ok {
-				missing.member.Offset = base + offset
+			if offset, ok := memberOffset(missing.name, names, t.members, t.kindFlag); wanted && ok {
+				missing.found(base + offset)
 				delete(a, missing)
 			}
 		}
-	}); err != nil {
-		return err
-	}
+	})
+}
+
+// takeOut takes members that were not found out of their structs. It fails if one is not optional.
+func (a anonymousMembers) takeOut() error {
 	for missing := range a {
-		return fmt.Errorf("kernel struct %s has no member %s of its own", missing.of.Name, missing.member.Name)
+		if !slices.Contains(missing.of.optional, missing.name) {
+			return fmt.Errorf("kernel struct %s has no member %s of its own", missing.of.local.Name, missing.name)
+		}
+		missing.of.local.Members = slices.DeleteFunc(missing.of.local.Members, func(m btf.Member) bool { return m.Name == missing.name })
 	}
 	return nil
 }

@@ -30,9 +30,28 @@ INLINE s32 process_id(struct task_struct *task) {
     return pid_namespace_inode ? thread_id(READ(task, group_leader)) : READ(task, tgid);
 }
 
-/* Whether a thread of a process is one that no fork was told of. */
+/* What a worker of io_uring has: the first from Linux 5.17 on, the second before. */
+struct task_struct___worker {
+    void *worker_private;
+    void *pf_io_worker;
+} KERNEL_STRUCT;
+
+/* Whether the kernel's struct has the member: the second argument asks for that. */
+#define HAS(from, member) __builtin_preserve_field_info((from)->member, 2)
+
+/* Whether a thread of a process is one that no fork was told of. Up to Linux 6.3 a worker of
+ * io_uring takes its flag away before it ends, and leaves what it has: a thread of a fork has none.
+ */
 INLINE bool is_kernels_worker(struct task_struct *task) {
-    return READ(task, flags) & (PF_IO_WORKER | PF_USER_WORKER);
+    struct task_struct___worker *worker = (void *)task;
+
+    if (READ(task, flags) & (PF_IO_WORKER | PF_USER_WORKER))
+        return true;
+    if (HAS(worker, worker_private))
+        return READ(worker, worker_private) != 0;
+    if (HAS(worker, pf_io_worker))
+        return READ(worker, pf_io_worker) != 0;
+    return false;
 }
 
 /* As wait_task_zombie() in the kernel computes it. */
