@@ -64,6 +64,7 @@ func (s *testSite) start() {
 	s.log = new(bytes.Buffer)
 	s.cmd = exec.Command(filepath.Join(bin, "attune"), s.flags()...)
 	s.cmd.Stderr = s.log
+	confined.SetEnvironment(s.t, s.cmd, systemd.Analyzer)
 	serviceuser.Must(s.t, s.cmd, s.dir)
 	confined.Apply(s.t, s.cmd, "../../internal/testing/confined", systemd.Analyzer, s.dir)
 	if err := s.cmd.Start(); err != nil {
@@ -103,6 +104,21 @@ func (s *testSite) ask(args ...string) (stdout string, code int) {
 	var out, errs bytes.Buffer
 	code = execute(args, &cli.Env{Stdout: &out, Stderr: &errs})
 	return out.String() + errs.String(), code
+}
+
+// TestCrashIsNoWrongSetting: systemd starts an Analyzer again that Go's runtime has ended, as it
+// does at a panic, and leaves one alone whose settings are wrong.
+func TestCrashIsNoWrongSetting(t *testing.T) {
+	s := newSite(t)
+	s.end(syscall.SIGABRT) // which the runtime answers like a panic
+	if ended := s.cmd.ProcessState; confined.StaysEnded(t, systemd.Analyzer, ended) {
+		t.Errorf("it stays ended after %v", ended)
+	}
+	wrong := exec.Command(filepath.Join(bin, "attune"), "analyzer", "serve", "--check-config", "--listen", "here")
+	serviceuser.Must(t, wrong, s.dir)
+	if out, err := wrong.CombinedOutput(); !confined.StaysEnded(t, systemd.Analyzer, wrong.ProcessState) {
+		t.Errorf("with wrong settings it is started again after %v: %s", err, out)
+	}
 }
 
 // TestSiteCommands registers an application, which stays so when the service is

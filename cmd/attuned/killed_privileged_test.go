@@ -9,14 +9,19 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os/exec"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/testing/confined"
 	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
+	"github.com/attune-hpc/attune/packaging/systemd"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -60,6 +65,22 @@ func TestKilledDaemonIsReplaced(t *testing.T) {
 			t.Parallel()
 			testKilled(t, uid)
 		})
+	}
+}
+
+// TestCrashIsNoWrongSetting: systemd starts an attuned again that Go's runtime has ended, as it does
+// at a panic and when the watchdog sends SIGABRT.
+func TestCrashIsNoWrongSetting(t *testing.T) {
+	t.Parallel()
+	s := mustSiteOnly(t)
+	daemon := s.attuned()
+	patience.Until(t, "attuned to serve", func() bool { code, _ := s.get("/readyz"); return code == http.StatusOK })
+	if err := daemon.Process.Signal(unix.SIGABRT); err != nil {
+		t.Fatal(err)
+	}
+	_ = daemon.Wait() // how it ended is what follows
+	if ended := daemon.ProcessState; confined.StaysEnded(t, systemd.Attuned, ended) {
+		t.Errorf("it stays ended after %v", ended)
 	}
 }
 

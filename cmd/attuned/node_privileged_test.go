@@ -178,6 +178,7 @@ func (s *site) attuned(args ...string) *exec.Cmd {
 	}
 	defer log.Close()
 	daemon.Stderr = log
+	confined.SetEnvironment(s.t, daemon, systemd.Attuned)
 	confined.Apply(s.t, daemon, "../../internal/testing/confined", systemd.Attuned, s.dir)
 	if err := daemon.Start(); err != nil {
 		s.t.Fatal(err)

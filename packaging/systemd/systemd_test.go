@@ -48,7 +48,7 @@ func TestExposure(t *testing.T) {
 // longer than a few attempts, but for settings that are wrong.
 func TestTriesAgain(t *testing.T) {
 	for name, text := range map[string]string{"attuned": Attuned, "attune-analyzer": Analyzer, "attune-ca": Issuer} {
-		for _, line := range []string{"Restart=always", "StartLimitIntervalSec=0", "RestartPreventExitStatus=2"} {
+		for _, line := range []string{"Restart=always", "StartLimitIntervalSec=0", "RestartPreventExitStatus=2", "Environment=GOTRACEBACK=crash"} {
 			if !strings.Contains(text, "\n"+line+"\n") {
 				t.Errorf("%s is without %s", name, line)
 			}

@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// unit is what a unit says of the rights of its service.
+// unit is what a unit says of the rights of its service, and of its start.
 type unit struct {
 	capabilities uint64
 	umask        string
@@ -23,6 +23,8 @@ type unit struct {
 	readOnly     []string
 	noWriteExec  bool
 	noNamespaces bool
+	environment  []string
+	prevents     []string // exit codes and signals after which it stays ended
 }
 
 // capabilityNames are CAP_..., by number.
@@ -51,7 +53,7 @@ func parse(text string) (u unit, err error) {
 	return u, nil
 }
 
-// set takes over one setting; others than those of rights are passed over.
+// set takes over one setting; others than those of unit are passed over.
 func (u *unit) set(key, value string) error {
 	switch key {
 	case "CapabilityBoundingSet":
@@ -70,6 +72,10 @@ func (u *unit) set(key, value string) error {
 		u.noWriteExec = value == "yes"
 	case "RestrictNamespaces":
 		u.noNamespaces = value == "yes"
+	case "Environment":
+		extend(&u.environment, value)
+	case "RestartPreventExitStatus":
+		extend(&u.prevents, value)
 	}
 	return nil
 }
