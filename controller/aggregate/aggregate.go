@@ -159,13 +159,18 @@ type Table []Memory
 // place.
 func (t Table) Each(visit func(place int, key uint64, m *Memory)) {
 	for i := range t {
-		key := t[i].load(abi.AggregateKeyAt)
-		switch {
-		case key == 0:
-		case i == 0: // says only that it is taken
-			visit(i, 0, &t[i])
-		default:
-			visit(i, key, &t[i])
-		}
+		t.Visit(i, visit)
+	}
+}
+
+// Visit is Each for one place.
+func (t Table) Visit(place int, visit func(place int, key uint64, m *Memory)) {
+	key := t[place].load(abi.AggregateKeyAt)
+	switch {
+	case key == 0:
+	case place == 0: // says only that it is taken
+		visit(place, 0, &t[place])
+	default:
+		visit(place, key, &t[place])
 	}
 }

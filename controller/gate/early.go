@@ -162,14 +162,11 @@ func (g *Gate) take(l leaving) bool {
 	return true
 }
 
-// adopt maps the memory, which it closes in the end.
+// adopt maps the memory, whose file it owns.
 func (g *Gate) adopt(early earlyProcess) (*shm.Memory, error) {
-	memory, err := shm.Adopt(early.memory)
+	memory, err := shm.Adopt(early.memory, g.options.geometry)
 	if err != nil {
 		return nil, err
-	}
-	if err := memory.CloseFile(); err != nil {
-		return nil, errors.Join(err, memory.Close())
 	}
 	if !memory.App().Ready {
 		return nil, errors.Join(fmt.Errorf("%w: a memory file whose header is not ready", ErrProtocol), memory.Close())

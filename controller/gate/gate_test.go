@@ -38,9 +38,6 @@ func TestAttach(t *testing.T) {
 	if left := time.Until(a.Deadline); left <= 0 || left > longgate.Limit {
 		t.Errorf("%s left to place points", left)
 	}
-	if a.Memory.File() != nil {
-		t.Error("the memory file's descriptor is still open")
-	}
 	if err := unix.PidfdSendSignal(int(a.Pidfd.Fd()), 0, nil, 0); err != nil {
 		t.Errorf("pidfd: %v", err)
 	}

@@ -123,7 +123,7 @@ func (g *Gate) offer(attempt uint32) (*shm.Memory, error) {
 func handOver(conn *net.UnixConn, memory *shm.Memory, letGo bool) error {
 	rights := unix.UnixRights(int(memory.File().Fd()))
 	_, _, err := conn.WriteMsgUnix(encodeWelcome(abi.WelcomeOK, memory.Geometry().Bytes()), rights, nil)
-	if err = errors.Join(err, memory.CloseFile()); err != nil {
+	if err != nil {
 		return fmt.Errorf("send memory file: %w", err)
 	}
 	if letGo {

@@ -75,7 +75,7 @@ func (k *talk) fill(tid int) error {
 		return err
 	}
 	k.shared.SetOwner(k.handout.owner)
-	return k.shared.CloseFile()
+	return nil
 }
 
 func (k *talk) fillLibrary(tid int) error {

@@ -4,7 +4,6 @@ package shm
 
 import (
 	"fmt"
-	"math"
 	"os"
 
 	"github.com/attune-hpc/attune/dmlib/abi"
@@ -18,25 +17,37 @@ const attempts = 3
 // process that cannot wait for its controller makes its own (Adopt).
 func Headers(g Geometry) []byte {
 	var headers []byte
-	for more := true; more && len(headers) < attempts*abi.HeaderBytes; g, more = g.Smaller() {
-		header := make([]byte, abi.HeaderBytes)
-		writeHeader(header, g.withDefaults())
-		headers = append(headers, header...)
+	for _, g := range offers(g) {
+		headers = append(headers, headerOf(g)...)
 	}
 	return headers
 }
 
-// Adopt maps a memory file that a process has made of one of the Headers. It is
+// offers are the geometries that a process may choose from, without zeros.
+func offers(g Geometry) (all []Geometry) {
+	for more := true; more && len(all) < attempts; g, more = g.Smaller() {
+		all = append(all, g.withDefaults())
+	}
+	return all
+}
+
+func headerOf(g Geometry) []byte {
+	header := make([]byte, abi.HeaderBytes)
+	writeHeader(header, g)
+	return header
+}
+
+// Adopt maps a memory file that a process has made of one of the Headers of g. It is
 // input that nobody vouches for: a file that could shrink, or whose header says
-// anything else than a new one's, is ErrForeign. It owns the file from now on,
+// anything else than one of those, is ErrForeign. It owns the file from now on,
 // also when it returns an error.
-func Adopt(file *os.File) (*Memory, error) {
+func Adopt(file *os.File, g Geometry) (*Memory, error) {
 	return owning(file, func() (*Memory, error) {
 		header := make([]byte, abi.HeaderBytes)
 		if _, err := file.ReadAt(header, 0); err != nil {
 			return nil, fmt.Errorf("%w: read its header: %w", ErrForeign, err)
 		}
-		g, err := geometryOf(header)
+		g, err := offered(header, g)
 		if err != nil {
 			return nil, err
 		}
@@ -47,27 +58,13 @@ func Adopt(file *os.File) (*Memory, error) {
 	})
 }
 
-// geometryOf reads the geometry out of a header, which must place everything
-// where New would.
-func geometryOf(header []byte) (Geometry, error) {
-	count := func(at int) int { return int(min(load32(header, at), math.MaxInt32)) }
-	orNone := func(n int) int {
-		if n == 0 {
-			return -1
+// offered finds the geometry of a header among those that Headers offers of g: another one could
+// name any size.
+func offered(header []byte, g Geometry) (Geometry, error) {
+	for _, g := range offers(g) {
+		if string(header[:abi.HeaderPIDAt]) == string(headerOf(g)[:abi.HeaderPIDAt]) {
+			return g, nil
 		}
-		return n
 	}
-	g := Geometry{
-		Slots: count(abi.HeaderSlotCountAt), Rings: count(abi.HeaderRingCountAt), RingRecords: count(abi.HeaderRingRecordsAt),
-		Programs: orNone(count(abi.HeaderProgramCountAt)), Tables: orNone(count(abi.HeaderTableCountAt)),
-	}
-	if err := g.validate(); err != nil {
-		return g, fmt.Errorf("%w: %w", ErrForeign, err)
-	}
-	want := make([]byte, abi.HeaderBytes)
-	writeHeader(want, g)
-	if string(header[:abi.HeaderPIDAt]) != string(want[:abi.HeaderPIDAt]) {
-		return g, fmt.Errorf("%w: another version's or another's header", ErrForeign)
-	}
-	return g, nil
+	return g, fmt.Errorf("%w: another version's or another's header", ErrForeign)
 }

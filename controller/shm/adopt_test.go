@@ -52,7 +52,7 @@ func TestAdoptWhatAProcessMade(t *testing.T) {
 		file := mustMake(t, header, g.Bytes(), seals)
 		app := dmtest.Map(t, file.Fd())
 		app.Ready(17)
-		m, err := Adopt(file)
+		m, err := Adopt(file, Geometry{})
 		if err != nil {
 			t.Fatalf("size %d: %v", i, err)
 		}
@@ -88,6 +88,7 @@ func TestAdoptRefuses(t *testing.T) {
 		{"version", func(h []byte) { h[abi.HeaderVersionAt]++ }, size, seals},
 		{"no slots", func(h []byte) { store32(h, abi.HeaderSlotCountAt, 0) }, size, seals},
 		{"more slots", func(h []byte) { store32(h, abi.HeaderSlotCountAt, 9) }, size, seals},
+		{"longer rings", func(h []byte) { store32(h, abi.HeaderRingRecordsAt, 1<<20) }, size, seals},
 		{"slots without end", func(h []byte) { store32(h, abi.HeaderSlotCountAt, 1<<32-1) }, size, seals},
 		{"records no power of two", func(h []byte) { store32(h, abi.HeaderRingRecordsAt, 1000) }, size, seals},
 		{"controls elsewhere", func(h []byte) { store64(h, abi.HeaderControlOffsetAt, 1<<40) }, size, seals},
@@ -101,7 +102,7 @@ func TestAdoptRefuses(t *testing.T) {
 				tt.change(header)
 			}
 			header = header[:min(int64(len(header)), tt.size)]
-			m, err := Adopt(mustMake(t, header, tt.size, tt.seals))
+			m, err := Adopt(mustMake(t, header, tt.size, tt.seals), small())
 			if !errors.Is(err, ErrForeign) {
 				t.Errorf("got %v, %v", m, err)
 			}
@@ -112,7 +113,7 @@ func TestAdoptRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if _, err := Adopt(pipe); !errors.Is(err, ErrForeign) {
+	if _, err := Adopt(pipe, small()); !errors.Is(err, ErrForeign) {
 		t.Errorf("a pipe: %v", err)
 	}
 }

@@ -118,7 +118,7 @@ func (p *Points) keyedAggregates(dst []Aggregate, next uint32) []Aggregate {
 		rest := since(ofRest, u.keys.rest())
 		rest.Unreadable = p.programs.takeUnreadable(u)
 		dst = append(dst, rest)
-		u.keys.places().Each(func(place int, key uint64, sums *aggregate.Memory) {
+		u.keys.eachPlace(func(place int, key uint64, sums *aggregate.Memory) {
 			if a := since(place, sums); a.Count > 0 {
 				a.Key, a.HasKey = key, true
 				dst = append(dst, a)

@@ -13,7 +13,8 @@
 // geometry (never against the header, which the application could change),
 // counters that cannot be right end the use of that slot and are counted, and
 // numbers that are merely wrong stay numbers. Nothing the application writes
-// makes this package panic or touch memory outside the mapping.
+// makes this package panic or touch memory outside the mapping, or pages that nobody
+// has written (presence).
 //
 // # Parts
 //

@@ -86,6 +86,9 @@ func (rs *Rings) drainSlot(d *Drainer, index int) bool {
 	if r.corrupt {
 		return true
 	}
+	if !rs.slotPresent(index) {
+		return false
+	}
 	state := load32(rs.data, at+abi.SlotStateAt)
 	head := load64(rs.data, at+abi.SlotHeadAt)
 	if state == abi.SlotFree {
@@ -93,8 +96,7 @@ func (rs *Rings) drainSlot(d *Drainer, index int) bool {
 	}
 	ring := load32(rs.data, at+abi.SlotRingAt)
 	if state > abi.SlotClosed || !rs.plausible(r, head, ring) {
-		r.corrupt = true
-		d.counts.CorruptSlots++
+		r.giveUp(d)
 		return true
 	}
 	rs.countLost(d, r, at)
@@ -105,12 +107,18 @@ func (rs *Rings) drainSlot(d *Drainer, index int) bool {
 	rs.copyRecords(d, r, at, index, until)
 	// State was read before head: a closed slot has no producer, so its head
 	// was final.
-	if state != abi.SlotClosed || until != head {
+	if state != abi.SlotClosed || r.tail != head {
 		return true
 	}
 	// No id means "being claimed" to Reclaim until the next thread writes its.
 	store32(rs.data, at+abi.SlotTIDAt, 0)
 	return !cas32(rs.data, at+abi.SlotStateAt, abi.SlotClosed, abi.SlotFree)
+}
+
+// giveUp says that a slot cannot be read any more.
+func (r *slotReader) giveUp(d *Drainer) {
+	r.corrupt = true
+	d.counts.CorruptSlots++
 }
 
 // plausible checks what the thread wrote against what the controller knows,
@@ -157,8 +165,12 @@ func (rs *Rings) copyRecords(d *Drainer, r *slotReader, at, index int, head uint
 		first := r.tail & (records - 1)
 		n := min(head-r.tail, records-first, uint64(len(d.buffer)-d.fill)/recordWords)
 		n = d.owners.apply(&d.mapping, index, r.tail, n)
-		from := base + int(first)*attunev1.RecordSize
-		d.rewrite(words(rs.data[from:from+int(n)*attunev1.RecordSize]), tid)
+		from, size := base+int(first)*attunev1.RecordSize, int(n)*attunev1.RecordSize
+		if !rs.allPresent(from, size) {
+			r.giveUp(d) // nobody has written what is there according to head
+			return
+		}
+		d.rewrite(words(rs.data[from:from+size]), tid)
 		r.tail += n
 		store64(rs.data, at+abi.SlotTailAt, r.tail)
 	}

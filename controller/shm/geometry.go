@@ -4,7 +4,6 @@ package shm
 
 import (
 	"cmp"
-	"fmt"
 	"math/bits"
 	"os"
 	"sync"
@@ -19,12 +18,8 @@ const (
 	defaultPrograms = 64
 	defaultTables   = 12
 
-	minSlots, maxSlots             = 1, 4096
-	minRings, maxRings             = 1, 4096
-	minRingRecords, maxRingRecords = 64, 1 << 22
-	maxPrograms                    = 4096
-	maxTables                      = 1024
-	maxTotalBytes                  = 1 << 34
+	maxSlots = 4096
+	maxRings = 4096
 
 	smallestSlots       = 8
 	smallestRings       = 2
@@ -96,33 +91,6 @@ func (g Geometry) withFixed() Geometry {
 	g.Programs = cmp.Or(g.Programs, defaultPrograms)
 	g.Tables = cmp.Or(g.Tables, defaultTables)
 	return g
-}
-
-// validate reports the first value of a foreign geometry, without zeros, that cannot be
-// served.
-func (g Geometry) validate() error {
-	if g.Slots < minSlots || g.Slots > maxSlots {
-		return fmt.Errorf("slots %d: want %d to %d", g.Slots, minSlots, maxSlots)
-	}
-	if g.Rings < minRings || g.Rings > maxRings {
-		return fmt.Errorf("rings %d: want %d to %d", g.Rings, minRings, maxRings)
-	}
-	if g.RingRecords < minRingRecords || g.RingRecords > maxRingRecords {
-		return fmt.Errorf("ring records %d: want %d to %d", g.RingRecords, minRingRecords, maxRingRecords)
-	}
-	if bits.OnesCount(uint(g.RingRecords)) != 1 {
-		return fmt.Errorf("ring records %d: want a power of two", g.RingRecords)
-	}
-	if g.Programs > maxPrograms {
-		return fmt.Errorf("programs %d: want at most %d", g.Programs, maxPrograms)
-	}
-	if g.Tables > maxTables {
-		return fmt.Errorf("tables %d: want at most %d", g.Tables, maxTables)
-	}
-	if total := g.place().total; total > maxTotalBytes {
-		return fmt.Errorf("memory file of %d bytes: want at most %d", total, maxTotalBytes)
-	}
-	return nil
 }
 
 // Smaller is the geometry to offer to an application that could not map g: a

@@ -46,6 +46,9 @@ func scribble(seed string) int {
 		return 2
 	}
 	random, at := rand.New(rand.NewPCG(n, 0)), small().place()
+	for page := at.slots; page < at.programs; page += pageSize {
+		store64(data, page, 0) // the reader looks at what is there only
+	}
 	store32(data, abi.HeaderSlotsUsedAt, uint32(small().Slots))
 	for n := 0; n < scribbles || !believed(data, at); n++ {
 		lie(random, data, at)

@@ -22,6 +22,8 @@ var ErrClosed = errors.New("memory file is closed")
 // mapping is a memory file in this process. Whoever touches data holds life for
 // reading.
 type mapping struct {
+	presence
+
 	geometry Geometry
 	at       placement
 
@@ -32,6 +34,7 @@ type mapping struct {
 // mapFile maps a file of this geometry, which is complete.
 func mapFile(file *os.File, g Geometry) (*mapping, error) {
 	m := &mapping{geometry: g, at: g.place()}
+	m.presence = newPresence(file, m.at.total)
 	var err error
 	m.data, err = unix.Mmap(int(file.Fd()), 0, m.at.total, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -66,22 +69,33 @@ func (m *mapping) ringAt(index int) int {
 }
 
 // usedSlots is how many slots, from the first on, have ever been claimed. There
-// may be hundreds, each on pages of its own, which reading alone would
-// allocate; most processes use a few. The caller holds life.
+// may be hundreds, each on pages of its own; most processes use a few. The caller holds
+// life, and looks at those only that are slotPresent.
 func (m *mapping) usedSlots() int {
 	return min(int(load32(m.data, abi.HeaderSlotsUsedAt)), m.geometry.Slots)
 }
 
+// slotPresent says whether a slot may have been claimed, whatever the application says.
+func (m *mapping) slotPresent(index int) bool {
+	return m.anyPresent(m.slotAt(index), abi.SlotAggregatesAt)
+}
+
 // eachSlot calls f with the aggregate of a local point in every slot that was ever in
 // use, and in the common one, to which threads without a slot add: a slot's counts stay
-// when it changes hands, so that nothing is counted twice or lost. The caller holds life.
+// when it changes hands, so that nothing is counted twice or lost. What is not there has
+// counted nothing. The caller holds life.
 func (m *mapping) eachSlot(index int, f func(*aggregate.Memory)) {
-	slots := m.usedSlots()
-	for i := range slots {
-		f(m.aggregateAt(i, index))
+	at := abi.SlotAggregatesAt + index*abi.AggregateBytes
+	visit := func(slot int) {
+		if at := m.slotAt(slot) + at; m.anyPresent(at, abi.AggregateBytes) {
+			f(&m.aggregates(at, 1)[0])
+		}
+	}
+	for i := range m.usedSlots() {
+		visit(i)
 	}
 	if load32(m.data, abi.HeaderCommonUsedAt) != 0 {
-		f(m.aggregateAt(m.geometry.Slots, index))
+		visit(m.geometry.Slots)
 	}
 }
 
@@ -93,10 +107,6 @@ func (m *mapping) sumSlots(index int, intervals ...uint32) (sum aggregate.Counts
 		sum.Add(&one)
 	})
 	return sum
-}
-
-func (m *mapping) aggregateAt(slot, index int) *aggregate.Memory {
-	return &m.aggregates(m.slotAt(slot)+abi.SlotAggregatesAt+index*abi.AggregateBytes, 1)[0]
 }
 
 // aggregates views so many aggregates at an offset of the mapping.

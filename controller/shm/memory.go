@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -26,14 +25,11 @@ type Memory struct {
 	*Rings
 	*Children
 
-	inode  uint64 // of the file
-	fileMu sync.Mutex
-	file   *os.File
+	inode uint64 // of the file
 }
 
 // New creates, seals and maps the memory file of one process. Nobody can
-// resize the file afterwards. The caller hands File over to the application
-// and then calls CloseFile.
+// resize the file afterwards. The caller hands File over to the application.
 func New(g Geometry) (*Memory, error) {
 	fd, err := memfd(FileName)
 	if err != nil {
@@ -83,7 +79,7 @@ func assemble(file *os.File, g Geometry) (*Memory, error) {
 	owners, mailbox := &ownership{mapping: m}, &Mailbox{mapping: m}
 	executor := &Executor{mailbox: mailbox, attendance: attendance{mailbox: mailbox}}
 	return &Memory{
-		mapping: m, Mailbox: mailbox, Executor: executor, inode: info.Ino, file: file,
+		mapping: m, Mailbox: mailbox, Executor: executor, inode: info.Ino,
 		Points:   &Points{mapping: m, owners: owners, programs: newPrograms(m)},
 		Rings:    &Rings{mapping: m, owners: owners, slots: make([]slotReader, g.Slots)},
 		Children: &Children{mapping: m, guarded: executor.guarded},
@@ -129,25 +125,8 @@ func (m *Memory) Geometry() Geometry { return m.geometry }
 // Inode names the memory file, for whoever looks which processes have it mapped.
 func (m *Memory) Inode() uint64 { return m.inode }
 
-// File returns the memory file, nil after CloseFile. It stays owned by m.
-func (m *Memory) File() *os.File {
-	m.fileMu.Lock()
-	defer m.fileMu.Unlock()
-	return m.file
-}
-
-// CloseFile closes the descriptor once the application has it. The mapping
-// stays. Calling it again does nothing.
-func (m *Memory) CloseFile() error {
-	m.fileMu.Lock()
-	defer m.fileMu.Unlock()
-	if m.file == nil {
-		return nil
-	}
-	err := m.file.Close()
-	m.file = nil
-	return err
-}
+// File returns the memory file, which m owns until Close.
+func (m *Memory) File() *os.File { return m.file }
 
 // Close tells DMLib to go inert for good, unmaps the memory and closes the
 // file. It waits for methods that are in progress; later ones return
@@ -155,14 +134,13 @@ func (m *Memory) CloseFile() error {
 func (m *Memory) Close() error {
 	m.life.Lock()
 	defer m.life.Unlock()
-	err := m.CloseFile()
 	if m.data == nil {
-		return err
+		return nil
 	}
 	m.detach()
 	data := m.data
 	m.data = nil
-	return errors.Join(err, unix.Munmap(data))
+	return errors.Join(m.file.Close(), unix.Munmap(data))
 }
 
 // App reads the application's part of the header; the zero value after Close.

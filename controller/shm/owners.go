@@ -58,7 +58,11 @@ func (w *ownership) take(local int) {
 // readHeads appends where the records of each used slot end.
 func (w *ownership) readHeads(heads []uint64) []uint64 {
 	for i := range w.usedSlots() {
-		heads = append(heads, load64(w.data, w.slotAt(i)+abi.SlotHeadAt))
+		var head uint64
+		if w.slotPresent(i) {
+			head = load64(w.data, w.slotAt(i)+abi.SlotHeadAt)
+		}
+		heads = append(heads, head)
 	}
 	return heads
 }

@@ -58,15 +58,22 @@ func (t *table) rest() *aggregate.Memory {
 	return &t.aggregates(t.tableAt(t.number)+abi.TableRestAt, 1)[0]
 }
 
-// places has those of the others.
-func (t *table) places() aggregate.Table {
-	return t.aggregates(t.tableAt(t.number)+abi.TablePlaceAt, t.size)
+// eachPlace is [aggregate.Table.Each] for the hits of the others, as far as the table is there.
+func (t *table) eachPlace(visit func(place int, key uint64, sums *aggregate.Memory)) {
+	start := t.tableAt(t.number) + abi.TablePlaceAt
+	places := t.aggregates(start, t.size)
+	for place := 0; place < t.size; place++ {
+		next := t.nextPresent(start + place*abi.AggregateBytes)
+		if place = max(place, (next-start)/abi.AggregateBytes); place < t.size {
+			places.Visit(place, visit)
+		}
+	}
 }
 
 // each calls f with all aggregates by key, and the rest.
 func (t *table) each(f func(*aggregate.Memory)) {
 	f(t.rest())
-	t.places().Each(func(_ int, _ uint64, sums *aggregate.Memory) { f(sums) })
+	t.eachPlace(func(_ int, _ uint64, sums *aggregate.Memory) { f(sums) })
 }
 
 // clear makes the table as new. A thread that is in the middle of a hit may still

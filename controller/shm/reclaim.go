@@ -39,7 +39,7 @@ func (rs *Rings) slotOwners() (tids []int, slots map[int][]int) {
 	slots = make(map[int][]int)
 	for i := range rs.usedSlots() {
 		at := rs.slotAt(i)
-		if rs.slots[i].corrupt || load32(rs.data, at+abi.SlotStateAt) != abi.SlotUsed {
+		if rs.slots[i].corrupt || !rs.slotPresent(i) || load32(rs.data, at+abi.SlotStateAt) != abi.SlotUsed {
 			continue
 		}
 		tid := int(int32(load32(rs.data, at+abi.SlotTIDAt)))
