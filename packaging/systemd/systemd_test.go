@@ -59,6 +59,16 @@ func TestTriesAgain(t *testing.T) {
 	}
 }
 
+// TestOutOfMemory: where the kernel ends one process of a service for want of memory, systemd leaves
+// the others alone: by itself it would stop the service.
+func TestOutOfMemory(t *testing.T) {
+	for name, text := range map[string]string{"attuned": Attuned, "attune-analyzer": Analyzer} {
+		if !strings.Contains(text, "\nOOMPolicy=continue\n") {
+			t.Errorf("%s is stopped with its sessions when one of its processes runs out of memory", name)
+		}
+	}
+}
+
 // TestUnits: systemd understands every line.
 func TestUnits(t *testing.T) {
 	dir := t.TempDir()
