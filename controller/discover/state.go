@@ -30,6 +30,10 @@ type state struct {
 	round   int    // how often registrations were set
 	left    int    // looks of this round that are not done
 	ticks   int
+
+	// Everybody is looked at again after losses, and not before the tick lookAgain then: in
+	// pause ticks, which double for as long as events are lost.
+	pause, lookAgain int
 }
 
 // register takes a set of registrations, and looks at who runs if it means others than
@@ -163,17 +167,31 @@ const (
 	// followTicks is after how many ticks it is looked up again what paths name: a symbolic
 	// link may lead elsewhere.
 	followTicks = 10
+	// mostPause is how many ticks lie at most between two looks at everybody while events are lost.
+	mostPause = 64
 )
+
+// missed says whether events were lost since the last look, and when to look again.
+func (s *state) missed(lost uint64) bool {
+	if lost == s.lost {
+		s.pause = 0
+		return false
+	}
+	s.log.Warn("process events lost; short-lived processes may be missing", "lost", lost-s.lost)
+	s.lost = lost
+	s.pause = min(max(2*s.pause, 1), mostPause)
+	s.lookAgain = s.ticks + s.pause
+	return true
+}
 
 // tick looks whether events were lost.
 func (s *state) tick(lost uint64) {
-	if lost != s.lost {
-		s.log.Warn("process events lost; short-lived processes may be missing", "lost", lost-s.lost)
-		s.lost = lost
+	s.ticks++
+	if s.ticks >= s.lookAgain && s.missed(lost) {
 		s.scan()
 		return
 	}
-	if s.ticks++; s.ticks%retryTicks == 0 && len(s.registered.usable) < len(s.registered.asked) {
+	if s.ticks%retryTicks == 0 && len(s.registered.usable) < len(s.registered.asked) {
 		s.register(s.registered.asked)
 	}
 	if s.ticks%retryTicks == 0 && s.decider.skipped {

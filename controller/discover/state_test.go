@@ -113,3 +113,30 @@ func TestPathsAreFollowedAgain(t *testing.T) {
 		t.Errorf("the kernel is asked for %v", names)
 	}
 }
+
+// TestLossesAreLookedForEverMoreSeldom: while events are lost everybody is looked at after ever
+// more ticks, at once after the first loss, and once more when no more are lost.
+func TestLossesAreLookedForEverMoreSeldom(t *testing.T) {
+	s := mustState(t)
+	var looks []int
+	lost := uint64(0)
+	tick := func(loses bool) {
+		if loses {
+			lost++
+		}
+		before := s.lost
+		if s.tick(lost); s.lost != before {
+			looks = append(looks, s.ticks)
+		}
+	}
+	for range 20 {
+		tick(true)
+	}
+	for range mostPause {
+		tick(false)
+	}
+	tick(true)
+	if want := []int{1, 2, 4, 8, 16, 32, 20 + mostPause + 1}; !slices.Equal(looks, want) || s.lost != lost {
+		t.Errorf("looked at ticks %v, want %v; %d of %d losses known", looks, want, s.lost, lost)
+	}
+}
