@@ -259,7 +259,7 @@ func TestGivenAfterTheSession(t *testing.T) {
 	r := mustRun(t, Options{})
 	r.SetRegistrations([]*attunev1.Registration{site("first", path)})
 	r.mustFindOnly(t, pid)
-	session := r.Source()
+	session := r.Source(0)
 	if err := session.Add(pid); err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestGivenAnew(t *testing.T) {
 	r := mustRun(t, Options{})
 	r.SetRegistrations([]*attunev1.Registration{site("r", path)})
 	r.mustFindOnly(t, pid)
-	session := r.Source()
+	session := r.Source(0)
 	if err := session.Add(pid); err != nil {
 		t.Fatal(err)
 	}

@@ -117,10 +117,10 @@ func (w *Watcher) SetRegistrations(registrations []*attunev1.Registration) {
 	}
 }
 
-// Source returns a view of the stream: what happens to the processes that are
+// Source returns a user's view of the stream: what happens to the processes that are
 // added to it and their descendants. A tracker runs and closes it. Views made
 // before Run are empty until then.
-func (w *Watcher) Source() track.Source { return w.hub.newView() }
+func (w *Watcher) Source(uid uint32) track.Source { return w.hub.newView(uid) }
 
 // Account has the kernel account for a process that has been handed over, and for what
 // comes of it, from its next exec on: when it is added to a source it may have run already.

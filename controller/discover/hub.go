@@ -58,10 +58,11 @@ func (h *hub) use(s stream, reason string) error {
 		return err
 	}
 	for pid, m := range h.members {
-		err := s.follow(pid, m.view)
-		if errors.Is(err, procid.ErrGone) {
+		switch err := s.follow(pid, m.view); {
+		case errors.Is(err, procid.ErrGone):
 			delete(h.members, pid)
-		} else if err != nil {
+		case errors.Is(err, procevent.ErrShare): // its view has lost more by then
+		case err != nil:
 			return err
 		}
 	}
@@ -74,6 +75,9 @@ func (h *hub) use(s stream, reason string) error {
 func (h *hub) leave(s stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for id, v := range h.views {
+		v.refused += s.refused(id)
+	}
 	h.current.leave(s)
 }
 
@@ -85,11 +89,18 @@ func (h *hub) want(names []procevent.Name) error {
 	return h.current.want(names)
 }
 
-// lost returns how many events all streams have lost.
+// lost returns how many events all streams have lost that may have been anybody's.
 func (h *hub) lost() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.current.lost()
+}
+
+// lostOf adds to these what a view has lost itself.
+func (h *hub) lostOf(v *view) uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.current.lost() + v.refused + h.current.refused(v.id)
 }
 
 // status tells by which way events come, and whether they do at present.
@@ -217,16 +228,6 @@ func (h *hub) remove(pid int, view uint32) error {
 	}
 	delete(h.members, pid)
 	return h.current.unfollow(pid)
-}
-
-// newView adds a view.
-func (h *hub) newView() *view {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.lastID++
-	v := &view{of: h, id: h.lastID, events: queue.New[track.Event](viewQueue)}
-	h.views[v.id] = v
-	return v
 }
 
 // drop forgets a view and lets its processes go: another registration may mean

@@ -39,6 +39,8 @@ func (b bpfStream) follow(pid int, view uint32) error { return b.AddTo(pid, view
 
 func (b bpfStream) unfollow(pid int) error { return b.Remove(pid) }
 
+func (b bpfStream) refused(view uint32) uint64 { return b.Refused(view) }
+
 func (b bpfStream) account(pid int) error { return b.Account(pid) }
 
 func (b bpfStream) want(names []procevent.Name) error { return b.Want(names) }

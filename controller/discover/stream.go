@@ -32,6 +32,9 @@ type followed interface {
 	// of this view.
 	follow(pid int, view uint32) error
 	unfollow(pid int) error
+	// refused is how many children of a view's processes are not followed, because its user
+	// has too many.
+	refused(view uint32) uint64
 	// account accounts for a process, and what comes of it, where the kernel does that.
 	account(pid int) error
 	// want says which names matter; a stream may tell of others as well.
@@ -56,6 +59,8 @@ type passive struct{}
 func (passive) follow(int, uint32) error { return nil }
 
 func (passive) unfollow(int) error { return nil }
+
+func (passive) refused(uint32) uint64 { return 0 }
 
 func (passive) account(int) error { return nil }
 

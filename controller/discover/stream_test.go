@@ -64,6 +64,8 @@ func (b *breaking) run(ctx context.Context, handle func(event)) error {
 
 func (*breaking) lost() uint64 { return 5 }
 
+func (*breaking) refused(uint32) uint64 { return 2 }
+
 func (*breaking) close() error { return nil }
 
 // When the way in use fails, the next one takes over: it follows whom the former
@@ -98,7 +100,7 @@ func TestFallback(t *testing.T) {
 	path := mustProgram(t, "attune-t-fallback")
 	w.SetRegistrations([]*attunev1.Registration{site("r", path)})
 	r.mustEventually(t, "first", func() bool { return strings.Contains(w.Status().Reason, "not on this kernel") })
-	source := w.Source()
+	source := w.Source(0)
 	member := mustStart(t, exec.Command("sleep", "1000")) // who is not there is soon forgotten
 	if err := source.Add(member); err != nil {
 		t.Fatal(err)
@@ -110,8 +112,8 @@ func TestFallback(t *testing.T) {
 	if second.followed[member] == 0 || first.followed[member] != second.followed[member] {
 		t.Errorf("followed %v, then %v", first.followed, second.followed)
 	}
-	if lost := source.Lost(); lost < 5+1+5+1 {
-		t.Errorf("%d events lost, want those of both streams and one for each change", lost)
+	if lost := source.Lost(); lost < 5+2+1+5+2+1 {
+		t.Errorf("%d events lost, want those of both streams, of all and of this view, and one for each change", lost)
 	}
 	r.mustFindOnly(t, mustStart(t, exec.Command(path, "1000")))
 }
@@ -119,7 +121,7 @@ func TestFallback(t *testing.T) {
 // A member that ends while a stream begins costs the node neither the stream nor the others.
 func TestMemberThatEndsAsAStreamBegins(t *testing.T) {
 	h := newHub()
-	v := h.newView()
+	v := h.newView(0)
 	if err := errors.Join(v.Add(101), v.Add(102)); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +139,7 @@ func TestMemberThatEndsAsAStreamBegins(t *testing.T) {
 func TestViews(t *testing.T) {
 	for _, tagged := range []bool{false, true} {
 		h := newHub()
-		one, two := h.newView(), h.newView()
+		one, two := h.newView(1), h.newView(2)
 		if err := errors.Join(one.Add(101), two.Add(102)); err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +199,7 @@ func pids(t *testing.T, v *view) string {
 // nobody.
 func TestSlowView(t *testing.T) {
 	h := newHub()
-	slow := h.newView()
+	slow := h.newView(0)
 	if err := slow.Add(101); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +214,7 @@ func TestSlowView(t *testing.T) {
 // A number that was a member's and is somebody else's by now is no member.
 func TestPrune(t *testing.T) {
 	h := newHub()
-	v := h.newView()
+	v := h.newView(0)
 	for pid, start := range map[int]uint64{1: 10, 2: 20, 3: 0} {
 		h.join(pid, member{view: v.id, start: start})
 	}
@@ -227,7 +229,7 @@ func TestPrune(t *testing.T) {
 // A process of one listener's is not another's, whose name for it is its number.
 func TestOthersMember(t *testing.T) {
 	h := newHub()
-	one, two := h.newView(), h.newView()
+	one, two := h.newView(1), h.newView(2)
 	self := os.Getpid()
 	if err := errors.Join(one.Add(self), one.Add(self)); err != nil {
 		t.Fatal(err)

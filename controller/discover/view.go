@@ -19,18 +19,20 @@ type membership interface {
 	// add makes a process and what it forks from now on members of a view.
 	add(pid int, view uint32) error
 	remove(pid int, view uint32) error
-	// lost is how many events were lost of anybody.
-	lost() uint64
+	// lostOf is how many events were lost of anybody and of a view.
+	lostOf(v *view) uint64
 	// drop ends a view.
 	drop(view uint32) error
 }
 
 // view is a track.Source of some of the node's processes.
 type view struct {
-	of     membership
-	id     uint32
-	events *queue.Queue[track.Event]
-	close  sync.Once
+	of      membership
+	id      uint32
+	uid     uint32 // whose it is
+	events  *queue.Queue[track.Event]
+	refused uint64 // children that earlier streams did not follow; of guards it
+	close   sync.Once
 }
 
 // put hands over an event, or counts it as lost.
@@ -45,7 +47,7 @@ func (v *view) Add(pid int) error { return v.of.add(pid, v.id) }
 func (v *view) Remove(pid int) error { return v.of.remove(pid, v.id) }
 
 // Lost implements track.Source. What the stream loses may have been anybody's.
-func (v *view) Lost() uint64 { return v.events.Dropped() + v.of.lost() }
+func (v *view) Lost() uint64 { return v.events.Dropped() + v.of.lostOf(v) }
 
 // Run implements track.Source. When ctx ends, what is queued is handed over
 // first.

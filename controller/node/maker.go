@@ -60,7 +60,7 @@ func (m *maker) makeController(s *session) (controlled, error) {
 			c.Metrics.Add(metrics.NodeChanges, 1, resultOf(result))
 			m.auditor.noteSession(s, audit.Sent, result)
 		},
-		StateDir: c.journals(), TakesOver: m.left.Load(), Source: m.watcher.Source(), LookInterval: m.lookInterval(), UseBPF: c.UseBPF,
+		StateDir: c.journals(), TakesOver: m.left.Load(), Source: m.watcher.Source(s.key.uid), LookInterval: m.lookInterval(), UseBPF: c.UseBPF,
 		Policy: c.Policy, Budget: c.Budget, Log: c.Log.With("session", s.number),
 	})
 }

@@ -91,7 +91,7 @@ func (n *node) begin(ctx context.Context, dir string, inside bool) error {
 	}
 	allowed := func(string) string { return "" }
 	config := controller.Config{
-		ID: "bench", GatePath: filepath.Join(dir, "gate"), Source: n.watcher.Source(), StateDir: filepath.Join(dir, "state"),
+		ID: "bench", GatePath: filepath.Join(dir, "gate"), Source: n.watcher.Source(uint32(os.Getuid())), StateDir: filepath.Join(dir, "state"),
 		Analyzer: fixed("unix:" + address), UseBPF: true, Budget: 1, Readers: helpers, Log: slog.New(n.listen()),
 		Session: controller.Session{
 			Registration: "bench", Job: &attunev1.Job{Id: "bench"}, Mode: "observe", User: authn.Self(), Owner: authn.Self(),

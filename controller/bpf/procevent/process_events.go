@@ -29,6 +29,7 @@ type ProcessEvents struct {
 	wanted   wantedNames
 	attached bpf.Tracepoints
 	reader   *ringbuf.Reader
+	shares   shares
 	hurry    atomic.Bool // the ring is looked at without a rest
 	close    sync.Once
 	closed   error
@@ -42,7 +43,7 @@ type Options struct {
 	// MaxProcesses bounds the members alive at one time; 0: 16,384.
 	MaxProcesses uint32
 	// NodeWide also tells of processes that are no members when they execute a
-	// file whose name is wanted, see Want.
+	// file whose name is wanted, see Want. Slots have shares of MaxProcesses, see Shares.
 	NodeWide bool
 	// Accounts has a node-wide one account for those, for members from their next exec on
 	// and for whom Account names, and for what comes of them. A program looks at each
@@ -92,7 +93,7 @@ func New(opts Options) (*ProcessEvents, error) {
 	if err != nil {
 		return nil, bpf.Explain(processEvents, err)
 	}
-	if err := p.start(); err != nil {
+	if err := p.start(opts); err != nil {
 		return nil, errors.Join(bpf.Explain(processEvents, err), p.Close())
 	}
 	return p, nil
@@ -113,14 +114,25 @@ func processEventsSpec(opts Options) (*ebpf.CollectionSpec, error) {
 	if !opts.accounts() {
 		spec.Maps[processEventsMapAccounts].MaxEntries = 1 // and that is not used
 	}
-	if err := spec.Variables[processEventsVarAccounting].Set(opts.accounts()); err != nil {
+	var room uint32
+	if opts.NodeWide {
+		room = spec.Maps[processEventsMapJobTgids].MaxEntries
+	}
+	err = errors.Join(spec.Variables[processEventsVarAccounting].Set(opts.accounts()), spec.Variables[processEventsVarSharedRoom].Set(room))
+	if err != nil {
 		return nil, err
 	}
 	return spec, bpf.SetPIDNamespace(spec)
 }
 
-func (p *ProcessEvents) start() error {
+func (p *ProcessEvents) start(opts Options) error {
 	var err error
+	if opts.NodeWide {
+		if p.shares.counts, err = bpf.MapArray[processEventsMemberShare](p.objects.MemberShares); err != nil {
+			return fmt.Errorf("map counts of members: %w", err)
+		}
+		p.shares.room = int64(p.objects.JobTgids.MaxEntries())
+	}
 	if p.reader, err = ringbuf.NewReader(p.objects.ProcessRing); err != nil {
 		return fmt.Errorf("open ring: %w", err)
 	}
@@ -144,20 +156,28 @@ func (p *ProcessEvents) Add(pid int) error { return p.AddTo(pid, 0) }
 
 // AddTo makes the process a member of the given job slot; its descendants
 // inherit the slot and their events carry it. [procid.ErrGone] if it is at its end,
-// and no event will tell of that.
+// and no event will tell of that; ErrShare if the slot has no share left.
 func (p *ProcessEvents) AddTo(pid int, slot uint32) error {
-	var now uint32
-	if p.objects.JobTgids.Lookup(int32(pid), &now) == nil && now == slot {
+	now, is := p.slotOf(pid)
+	if is && now == slot {
 		return nil
 	}
+	if !p.shares.enter(slot) {
+		return fmt.Errorf("follow process %d: %w", pid, ErrShare)
+	}
 	if err := p.objects.JobTgids.Put(int32(pid), slot); err != nil {
+		p.shares.leave(slot)
 		return fmt.Errorf("follow process %d: %w", pid, err)
+	}
+	if is {
+		p.shares.leave(now)
 	}
 	// The kernel marks a process as exiting, and then takes it out of the map and tells
 	// of its end. What is still in there may have come after that.
 	stat, err := procid.ReadStat(pid)
 	over := errors.Is(err, procid.ErrGone) || err == nil && stat.Exiting && stat.Threads <= 1
 	if over && p.objects.JobTgids.Delete(int32(pid)) == nil {
+		p.shares.leave(slot)
 		return fmt.Errorf("follow process %d: %w", pid, procid.ErrGone)
 	}
 	return nil
@@ -166,11 +186,21 @@ func (p *ProcessEvents) AddTo(pid int, slot uint32) error {
 // Remove ends the membership of one process, not of its children. It is no
 // error if it was none.
 func (p *ProcessEvents) Remove(pid int) error {
+	slot, is := p.slotOf(pid)
 	err := p.objects.JobTgids.Delete(int32(pid))
+	if err == nil && is {
+		p.shares.leave(slot)
+	}
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("unfollow process %d: %w", pid, err)
 	}
 	return nil
+}
+
+// slotOf is the slot that a process is a member of, if of any.
+func (p *ProcessEvents) slotOf(pid int) (slot uint32, is bool) {
+	err := p.objects.JobTgids.Lookup(int32(pid), &slot)
+	return slot, err == nil
 }
 
 // Account accounts for a process, in all its life, and for what comes of it from its next
@@ -189,8 +219,8 @@ func (p *ProcessEvents) Account(pid int) error {
 // Has says whether a process is a member now: its descendants are, from its next
 // fork on.
 func (p *ProcessEvents) Has(pid int) bool {
-	var slot uint32
-	return p.objects.JobTgids.Lookup(int32(pid), &slot) == nil
+	_, is := p.slotOf(pid)
+	return is
 }
 
 // Hurry says whether events are wanted at once, rather than at the next beat at less
@@ -251,8 +281,13 @@ func (p *ProcessEvents) look(wait bool, handle func(Event)) (seen bool, err erro
 	return seen, err
 }
 
+// Refused returns how many children of a slot's members, or of others with the same share,
+// were not followed because that share is in use. Not after Close.
+func (p *ProcessEvents) Refused(slot uint32) uint64 { return p.shares.refused(slot) }
+
 // Lost returns how many events were lost: those that found the ring full, and the
-// children that could not be followed because MaxProcesses was reached.
+// children that could not be followed because MaxProcesses was reached. Those of Refused are
+// not among them: nobody else has lost anything.
 func (p *ProcessEvents) Lost() uint64 {
 	var events, members uint64
 	// Reading a loaded map's variable fails only after Close.
@@ -268,7 +303,7 @@ func (p *ProcessEvents) Close() error {
 		if p.reader != nil {
 			err = p.reader.Close()
 		}
-		p.closed = errors.Join(err, p.attached.Close(), p.objects.close())
+		p.closed = errors.Join(err, p.attached.Close(), p.shares.counts.Unmap(), p.objects.close())
 	})
 	return p.closed
 }

@@ -7,8 +7,10 @@ package procevent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -238,6 +240,44 @@ func TestTooManyMembersAreCounted(t *testing.T) {
 	if lost := p.Lost(); lost != 5 || len(events) != 3 {
 		t.Errorf("lost %d, want the 5 that found no room; events %+v", lost, events)
 	}
+}
+
+// TestSharesOfMembers: whoever forks without end takes no room from others, hears of what is not
+// followed, and has room again when those have ended.
+func TestSharesOfMembers(t *testing.T) {
+	const room, forks, greedy, modest = 64, 200, 5, 6
+	p := mustProcessEvents(t, Options{NodeWide: true, MaxProcesses: room})
+	command := exec.Command("sh", "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do sleep 1000 & i=$((i+1)); done; echo ready; read line; kill 0", forks))
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := p.AddTo(os.Getpid(), greedy); err != nil {
+		t.Fatal(err)
+	}
+	hog := targets.StartCommand(t, command)
+	if err := p.AddTo(1, greedy); !errors.Is(err, ErrShare) {
+		t.Errorf("add one more: %v", err)
+	}
+	if err := p.Remove(os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
+	// The shell, and this process meanwhile, are members, too.
+	if refused := p.Refused(greedy); refused != forks-(room/2-2) {
+		t.Errorf("%d of %d forks beyond the share are refused, want %d", refused, forks, forks-(room/2-2))
+	}
+	_, events := mustFollow(t, p, modest, exec.Command("sh", "-c", "/bin/true; /bin/true; :"))
+	born := 0
+	for _, event := range events {
+		if event.Kind == EventFork && event.Slot == modest {
+			born++
+		}
+	}
+	if born != 3 || p.Refused(modest) != 0 || p.Lost() != 0 {
+		t.Errorf("%d processes of another are told of, want 3; %d refused, %d lost", born, p.Refused(modest), p.Lost())
+	}
+	hog.CloseInput()
+	_ = hog.Wait() // killed
+	patience.Until(t, "all members to be gone", func() bool {
+		return atomic.LoadInt64(p.shares.members(greedy)) == 0 && atomic.LoadInt64(p.shares.members(Shares)) == 0
+	})
 }
 
 // The programs read kernel memory through pointers that they are given. A

@@ -57,6 +57,12 @@ type processEventsExitEvent struct {
 	Whole  uint32
 }
 
+type processEventsMemberShare struct {
+	_       structs.HostLayout
+	Members int64
+	Refused uint64
+}
+
 type processEventsNameKey struct {
 	_    structs.HostLayout
 	Bits uint32
@@ -93,6 +99,7 @@ const (
 	processEventsMapAccounts           = "accounts"
 	processEventsMapHandedOver         = "handed_over"
 	processEventsMapJobTgids           = "job_tgids"
+	processEventsMapMemberShares       = "member_shares"
 	processEventsMapProcessRing        = "process_ring"
 	processEventsMapWantedNames        = "wanted_names"
 	processEventsProgProcessExec       = "process_exec"
@@ -105,6 +112,7 @@ const (
 	processEventsVarLostMembers        = "lost_members"
 	processEventsVarPidNamespaceDevice = "pid_namespace_device"
 	processEventsVarPidNamespaceInode  = "pid_namespace_inode"
+	processEventsVarSharedRoom         = "shared_room"
 	processEventsVarUnusedExecEvent    = "unused_exec_event"
 	processEventsVarUnusedExitEvent    = "unused_exit_event"
 	processEventsVarUnusedProcessEvent = "unused_process_event"
@@ -163,11 +171,12 @@ type processEventsProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type processEventsMapSpecs struct {
-	Accounts    *ebpf.MapSpec `ebpf:"accounts"`
-	HandedOver  *ebpf.MapSpec `ebpf:"handed_over"`
-	JobTgids    *ebpf.MapSpec `ebpf:"job_tgids"`
-	ProcessRing *ebpf.MapSpec `ebpf:"process_ring"`
-	WantedNames *ebpf.MapSpec `ebpf:"wanted_names"`
+	Accounts     *ebpf.MapSpec `ebpf:"accounts"`
+	HandedOver   *ebpf.MapSpec `ebpf:"handed_over"`
+	JobTgids     *ebpf.MapSpec `ebpf:"job_tgids"`
+	MemberShares *ebpf.MapSpec `ebpf:"member_shares"`
+	ProcessRing  *ebpf.MapSpec `ebpf:"process_ring"`
+	WantedNames  *ebpf.MapSpec `ebpf:"wanted_names"`
 }
 
 // processEventsVariableSpecs contains global variables before they are loaded into the kernel.
@@ -179,6 +188,7 @@ type processEventsVariableSpecs struct {
 	LostMembers        *ebpf.VariableSpec `ebpf:"lost_members"`
 	PidNamespaceDevice *ebpf.VariableSpec `ebpf:"pid_namespace_device"`
 	PidNamespaceInode  *ebpf.VariableSpec `ebpf:"pid_namespace_inode"`
+	SharedRoom         *ebpf.VariableSpec `ebpf:"shared_room"`
 	UnusedExecEvent    *ebpf.VariableSpec `ebpf:"unused_exec_event"`
 	UnusedExitEvent    *ebpf.VariableSpec `ebpf:"unused_exit_event"`
 	UnusedProcessEvent *ebpf.VariableSpec `ebpf:"unused_process_event"`
@@ -204,11 +214,12 @@ func (o *processEventsObjects) Close() error {
 //
 // It can be passed to loadProcessEventsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type processEventsMaps struct {
-	Accounts    *ebpf.Map `ebpf:"accounts"`
-	HandedOver  *ebpf.Map `ebpf:"handed_over"`
-	JobTgids    *ebpf.Map `ebpf:"job_tgids"`
-	ProcessRing *ebpf.Map `ebpf:"process_ring"`
-	WantedNames *ebpf.Map `ebpf:"wanted_names"`
+	Accounts     *ebpf.Map `ebpf:"accounts"`
+	HandedOver   *ebpf.Map `ebpf:"handed_over"`
+	JobTgids     *ebpf.Map `ebpf:"job_tgids"`
+	MemberShares *ebpf.Map `ebpf:"member_shares"`
+	ProcessRing  *ebpf.Map `ebpf:"process_ring"`
+	WantedNames  *ebpf.Map `ebpf:"wanted_names"`
 }
 
 func (m *processEventsMaps) Close() error {
@@ -216,6 +227,7 @@ func (m *processEventsMaps) Close() error {
 		m.Accounts,
 		m.HandedOver,
 		m.JobTgids,
+		m.MemberShares,
 		m.ProcessRing,
 		m.WantedNames,
 	)
@@ -230,6 +242,7 @@ type processEventsVariables struct {
 	LostMembers        *ebpf.Variable `ebpf:"lost_members"`
 	PidNamespaceDevice *ebpf.Variable `ebpf:"pid_namespace_device"`
 	PidNamespaceInode  *ebpf.Variable `ebpf:"pid_namespace_inode"`
+	SharedRoom         *ebpf.Variable `ebpf:"shared_room"`
 	UnusedExecEvent    *ebpf.Variable `ebpf:"unused_exec_event"`
 	UnusedExitEvent    *ebpf.Variable `ebpf:"unused_exit_event"`
 	UnusedProcessEvent *ebpf.Variable `ebpf:"unused_process_event"`

@@ -19,6 +19,7 @@
 #include "accounted.h"
 #include "attune_bpf.h"
 #include "kernel_types.h"
+#include "member_shares.h"
 #include "tasks.h"
 
 /* bpf_probe_read_kernel() is for programs under the GPL only; this file may
@@ -134,11 +135,14 @@ int process_fork(u64 *ctx) {
     if (!found)
         return 0;
     slot = *found;
+    if (!has_share(slot))
+        return 0;
     tgid = process_id(child);
     if (bpf_map_update_elem(&job_tgids, &tgid, &slot, BPF_ANY)) {
         __sync_fetch_and_add(&lost_members, 1);
         return 0;
     }
+    count_members(slot, 1);
     emit(PROCESS_FORK, slot, child, tgid, 0);
     return 0;
 }
@@ -254,6 +258,7 @@ int process_exit(u64 *ctx) {
     /* Two last threads may both see live == 0: one of them deletes. */
     if (bpf_map_delete_elem(&job_tgids, &tgid))
         return 0;
+    count_members(slot, -1);
     if (!known) {
         emit(PROCESS_EXIT, slot, task, tgid, wait_status(task));
         return 0;
