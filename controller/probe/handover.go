@@ -112,8 +112,8 @@ func affectedBy(tenants []*tenant, numbers []int) (affected map[uint16][]*tenant
 }
 
 // handOverPoint has the kernel serve one point in some processes. The first
-// attachment puts the breakpoint into all of them, so all are watched by then.
-// The caller has them locked.
+// attachment puts the breakpoint into all of them, so all are watched by then, but for those
+// that would not survive it, where yield refuses the point. The caller has them locked.
 func handOverPoint(index uint16, tenants []*tenant) {
 	var watches []uprobe.Watch
 	for _, t := range tenants {
@@ -121,7 +121,7 @@ func handOverPoint(index uint16, tenants []*tenant) {
 		if err != nil {
 			continue // yield says so
 		}
-		if captures, err := t.capturesOf(spec); err == nil {
+		if captures, err := t.capturesOf(spec); err == nil && t.uprobes.survives(spec) {
 			watches = append(watches, uprobe.Watch{
 				PID: t.process.PID(), StartTicks: t.process.Identity().StartTicks, Point: index, Globals: captures.globals,
 			})

@@ -79,12 +79,17 @@ const expectedAhead = 4
 // hit on: nobody is fast enough to name a process before it calls something. The
 // probes stay on the program's file, and on no library's, when the last process
 // has ended: other programs would pay for those. What a process counted that
-// turns out not to belong is never asked for.
+// turns out not to belong is never asked for. Probes that stand in single processes, as those
+// of returns do, are of no use to others.
 func (u *uprobes) expectMore(loaded *uprobe.Uprobes, point uint16, images []objfile.Image, attachments []heldAttachment) {
 	uid, err := procid.UserID(u.process.PID())
 	i := slices.IndexFunc(images, objfile.Image.Main)
 	if err != nil || i < 0 {
 		return // it has ended, or its file cannot be opened any more
+	}
+	attachments = slices.DeleteFunc(slices.Clone(attachments), func(a heldAttachment) bool { return !a.Everywhere() })
+	if len(attachments) == 0 {
+		return
 	}
 	program := images[i]
 	e := uprobe.Expectation{Device: program.Device, Inode: program.Inode, UID: uid, Point: point}
@@ -185,6 +190,15 @@ func (a attaching) takeReturns(spots []uprobe.Symbol) error {
 	}
 	a.placement.atReturn = true
 	return a.uprobes.returnProbes(a.images)
+}
+
+// survives says that return probes would not end the process, if the point needs them.
+func (u *uprobes) survives(spec *attunev1.MeasurePoint) bool {
+	if spec.GetPlace() != attunev1.Place_PLACE_BOTH {
+		return true
+	}
+	images, err := u.images()
+	return err == nil && u.returnProbes(images) == nil
 }
 
 func (a attaching) attach(image objfile.Image, file *os.File, spots []uprobe.Symbol) (*uprobe.Attachment, error) {

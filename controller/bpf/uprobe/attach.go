@@ -41,7 +41,7 @@ func (a *attacher) Prepare() error {
 }
 
 // Attach puts the point into a file, for all processes that map it, now or
-// later, or for the spec's process alone, where one runs that would not survive it
+// later, or for the spec's process alone, where others might not survive it
 // (see Spec.PID); processes are watched from Watch on. Attaching the same point
 // to the same file again only takes a second hold. Some functions may be
 // refused: see Attachment.Symbols. If all are, the error is a *RefusedError.
@@ -95,7 +95,7 @@ func (s Spec) samePoint(other Spec) bool {
 // attachFirst attaches a point that is not in the file yet. With the first one of
 // all it loads what is needed and measures prices. The caller holds mu.
 func (a *attacher) attachFirst(spec Spec, target *target) (*attached, error) {
-	if target.isGo && spec.probesExit() && !spec.returns() {
+	if target.isGo && spec.changesReturns() {
 		return nil, &bpf.UnsupportedError{
 			Feature: "return probe in " + spec.Path, Reason: "Go moves its stacks, and a return probe would crash it",
 			Remedy: "probe the entry, or the exit alone at its return instructions",
@@ -170,6 +170,13 @@ func (a *Attachment) Mechanism() (mechanism, whyNot string) {
 		return "uprobe", "uprobe_multi: " + programs.whyNot
 	}
 	return "uprobe_multi", ""
+}
+
+// Everywhere says whether the probes stand in all processes that map the file, at this moment.
+func (a *Attachment) Everywhere() bool {
+	a.attacher.mu.Lock()
+	defer a.attacher.mu.Unlock()
+	return !a.shared.narrow
 }
 
 // Path of the file, as it was given.

@@ -36,7 +36,7 @@ type attached struct {
 	holders map[int]*holder // by Spec.PID
 }
 
-// holder is a process for which a point is held.
+// holder is a process for which a point is held, or is about to be (Spec.Watches).
 type holder struct {
 	users int
 	links []io.Closer // where the point is narrow
@@ -70,6 +70,7 @@ func (a *attacher) attach(spec Spec, target *target, narrow bool) (*attached, er
 		return nil, err
 	}
 	p := &attached{spec: spec, target: target, narrow: narrow, holders: map[int]*holder{spec.PID: {users: 1}}, symbols: examine(spec, target, a.programs.kernel, a.prices)}
+	p.addWatched()
 	begun, err := a.watches.watchAll(spec)
 	if err == nil {
 		err = a.link(p)
@@ -84,6 +85,15 @@ func (a *attacher) attach(spec Spec, target *target, narrow bool) (*attached, er
 		a.records.begin()
 	}
 	return p, nil
+}
+
+// addWatched has a narrow point stand in all processes that are watched from the beginning.
+func (p *attached) addWatched() {
+	for _, w := range p.spec.Watches {
+		if p.narrow && p.holders[w.PID] == nil {
+			p.holders[w.PID] = &holder{}
+		}
+	}
 }
 
 // link plans all functions of p that are not refused, and attaches them where p is to

@@ -8,8 +8,10 @@ import (
 	"github.com/attune-hpc/attune/controller/bpf"
 )
 
-// mustBeNarrow says whether a point may stand in the spec's process only, and refuses it
-// where that is not possible or of no use. The caller holds mu.
+// mustBeNarrow says whether a point is to stand in the spec's process only, and refuses it
+// where that has to be and is not possible, or of no use. A return probe always is to: it ends
+// a process that throws exceptions or switches stacks in the function, and of the others that
+// map the file nobody knows whether they do. The caller holds mu.
 func (a *attacher) mustBeNarrow(spec Spec, target *target) (bool, error) {
 	all, err := findTranslators()
 	if err != nil {
@@ -20,7 +22,7 @@ func (a *attacher) mustBeNarrow(spec Spec, target *target) (bool, error) {
 			return false, translated(spec, pid, tool)
 		}
 	}
-	return len(all) > 0 && spec.PID != 0 && a.canBeNarrow(), nil
+	return (len(all) > 0 || spec.changesReturns()) && spec.PID != 0 && a.canBeNarrow(), nil
 }
 
 // translated is why a point is kept out of a file.
@@ -103,10 +105,21 @@ func (a *attacher) release(p *attached, pid int) bool {
 	if h.users--; h.users > 0 {
 		return true
 	}
-	if len(p.holders) == 1 {
-		return false // detach closes the links
-	}
 	delete(p.holders, pid)
+	if !p.held() {
+		p.links = append(p.links, h.links...) // detach closes them
+		return false
+	}
 	a.detacher.detach(h.links, nil)
 	return true
+}
+
+// held says whether the point is held for some process.
+func (p *attached) held() bool {
+	for _, h := range p.holders {
+		if h.users > 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -51,7 +51,8 @@ type Spec struct {
 	Path string
 	// PID of the process for which the point is attached, in our pid namespace; 0: for
 	// all that map the file. Others that map it have the breakpoint as well, until
-	// one runs that would not survive it: then those only for which it is held.
+	// one runs that would not survive it: then those only for which it is held. A return
+	// probe stands in these only from the beginning, if the kernel can have it so.
 	PID int
 	// Symbols to probe; at least one. Hits of all count as one point.
 	Symbols []Symbol
@@ -83,7 +84,8 @@ type Spec struct {
 	// cannot have here makes Attach fail.
 	Program capture.Program
 	// Watches begin before the first probe is in place, so that no hit is missed
-	// where something else has counted so far. Their point is Point.
+	// where something else has counted so far. Their point is Point, which is about to be
+	// attached for their processes as well.
 	Watches []Watch
 }
 
@@ -222,5 +224,9 @@ func all(symbols []Symbol, is func(Symbol) bool) bool {
 
 // returns says that exits are probed at return instructions.
 func (s Spec) returns() bool { return slices.ContainsFunc(s.Symbols, isReturn) }
+
+// changesReturns says that the kernel changes return addresses on the stacks of each process
+// in which the point stands, for its return probe.
+func (s Spec) changesReturns() bool { return s.probesExit() && !s.returns() }
 
 func (s Spec) probesExit() bool { return s.Place != attunev1.Place_PLACE_ENTRY }
