@@ -27,6 +27,8 @@ var (
 	ExecStructs = slices.Concat(KernelStructs, []string{
 		"linux_binprm", "file", "path", "dentry", "qstr", "inode", "super_block", "mm_struct",
 	})
+	// CallStructs are for programs that follow calls to their return.
+	CallStructs = slices.Concat(ExecStructs, []string{"uprobes_state", "xol_area"})
 	// TakenStructs are for programs that read what a thread took.
 	TakenStructs = slices.Concat(KernelStructs, []string{"sched_entity", "sched_info", "task_io_accounting"})
 )

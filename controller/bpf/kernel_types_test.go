@@ -30,7 +30,7 @@ func TestKernelTypesAgreeWithLoader(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := KernelTypes(collection.Types, ExecStructs)
+			found := KernelTypes(collection.Types, CallStructs)
 			if found == nil {
 				t.Fatal("nothing found")
 			}
@@ -38,7 +38,7 @@ func TestKernelTypesAgreeWithLoader(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if quick, ok := typ.(*btf.Struct); ok && slices.Contains(ExecStructs, quick.Name) {
+				if quick, ok := typ.(*btf.Struct); ok && slices.Contains(CallStructs, quick.Name) {
 					checkOffsets(t, quick, kernel)
 				}
 			}

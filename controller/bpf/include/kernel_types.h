@@ -136,6 +136,18 @@ struct linux_binprm {
     const char *filename;
 } KERNEL_STRUCT;
 
+#ifdef ATTUNE_CALLS
+/* The first place of this area is where returns lead that the kernel is to see. */
+struct xol_area {
+    unsigned long vaddr;
+} KERNEL_STRUCT;
+
+struct uprobes_state {
+    struct xol_area *xol_area;
+} KERNEL_STRUCT;
+
+#endif
+
 /* From Linux 6.2 on. */
 struct percpu_counter {
     s64 count;
@@ -145,6 +157,9 @@ struct mm_struct {
     unsigned long arg_start;
     unsigned long arg_end;
     struct file *exe_file;
+#ifdef ATTUNE_CALLS
+    struct uprobes_state uprobes_state;
+#endif
 #ifdef ATTUNE_ACCOUNT
     unsigned long hiwater_rss; /* pages */
     unsigned long hiwater_vm;

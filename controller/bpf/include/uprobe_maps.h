@@ -229,13 +229,16 @@ struct {
 struct call_key {
     u64 thread;
     u64 frame;
-    u64 plan;
+    u32 plan;
+    u32 jump; /* 0: it was called; else by which jump it began, of those at this frame */
 };
 
 struct call {
     u64 entered;
     u64 value;
-    u64 era; /* of its watch */
+    u32 era;   /* of its watch                                                      */
+    u32 jumps; /* of one that was called: that began at its frame since, and are not
+                * through                                                           */
     u64 parameters[PARAMETERS];
 };
 

@@ -13,6 +13,7 @@
 #define CAPTURES 0
 #endif
 
+#define ATTUNE_CALLS
 #include "uprobe_record.h"
 
 #if CAPTURES
@@ -93,11 +94,45 @@ int at_exit(struct registers *ctx) {
     return 0;
 }
 
+/* Whether a function was reached by the jump of another one, in whose place it returns: its
+ * return address is what the kernel has made of that one's. */
+INLINE bool is_jump(struct registers *ctx) {
+    struct xol_area *area = bpf_get_current_task_btf()->mm->uprobes_state.xol_area;
+
+    return area && return_address(ctx) == area->vaddr;
+}
+
 /* Threads are told apart by their global ids: they cost less to find. */
 INLINE void call_of(struct call_key *key, struct hit *hit, u64 frame) {
     key->thread = bpf_get_current_task_btf()->pid;
     key->frame = frame;
     key->plan = hit->number;
+    key->jump = 0;
+}
+
+/* Remembers a call that begins. */
+INLINE void remember(struct registers *ctx, struct call_key *key, const struct call *call) {
+    struct call *called;
+
+    if (!bpf_map_update_elem(&calls, key, call, BPF_NOEXIST))
+        return;
+    called = bpf_map_lookup_elem(&calls, key);
+    if (!called)
+        return;
+    if (is_jump(ctx))
+        key->jump = ++called->jumps;
+    /* else that one was left, by longjmp as a rule, and its stack is used again */
+    bpf_map_update_elem(&calls, key, call, BPF_ANY);
+}
+
+/* Finds a call that ends: of those at one frame the last that began. */
+INLINE struct call *recall(struct call_key *key) {
+    struct call *called = bpf_map_lookup_elem(&calls, key);
+
+    if (!called || !called->jumps)
+        return called;
+    key->jump = called->jumps--;
+    return bpf_map_lookup_elem(&calls, key);
 }
 
 SEC("uprobe.multi")
@@ -114,7 +149,7 @@ int pair_entry(struct registers *ctx) {
     if (CAPTURES && hit.watch->program)
         save_parameters(ctx, call.parameters);
     call.entered = bpf_ktime_get_ns();
-    bpf_map_update_elem(&calls, &key, &call, BPF_ANY);
+    remember(ctx, &key, &call);
     return 0;
 }
 
@@ -138,7 +173,7 @@ int pair_exit(struct registers *ctx) {
     if (!begin(ctx, &hit))
         return 0;
     call_of(&key, &hit, frame_at_return(ctx));
-    hit.call = bpf_map_lookup_elem(&calls, &key);
+    hit.call = recall(&key);
     if (!hit.call)
         return 0;                        /* not seen, or forgotten for newer ones */
     if (hit.call->era == hit.watch->era) /* else another call's, whose return was not seen */

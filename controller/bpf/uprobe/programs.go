@@ -159,7 +159,7 @@ func (p *uprobePrograms) program(name string, capturing bool) (*ebpf.Program, er
 	}
 	types, known := p.types[capturing]
 	if !known {
-		types = bpf.KernelTypes(spec.Types, bpf.ExecStructs)
+		types = bpf.KernelTypes(spec.Types, bpf.CallStructs)
 		p.types[capturing] = types
 	}
 	loaded, err := p.loadProgram(spec, name, types)

@@ -47,7 +47,8 @@ type uprobesCall struct {
 	_          structs.HostLayout
 	Entered    uint64
 	Value      uint64
-	Era        uint64
+	Era        uint32
+	Jumps      uint32
 	Parameters [6]uint64
 }
 
@@ -55,7 +56,8 @@ type uprobesCallKey struct {
 	_      structs.HostLayout
 	Thread uint64
 	Frame  uint64
-	Plan   uint64
+	Plan   uint32
+	Jump   uint32
 }
 
 type uprobesCapturedRecord struct {

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -24,11 +25,30 @@ FUNCTION(starts_with_mov, "mov %rdi, %rax");
 FUNCTION(starts_with_segment, ".byte 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00");
 
 static volatile long sink;
+static jmp_buf place;
 
 __attribute__((noinline)) long recursive(long depth) {
     if (depth > 0)
         sink += recursive(depth - 1);
     return depth;
+}
+
+/* Ends in a jump. */
+__attribute__((noinline)) long jumps(long i) {
+    sink += i;
+    return starts_with_push(i, 0, 0, 0, 0, 0);
+}
+
+/* So does this one, to that one. */
+__attribute__((noinline)) long wraps(long i) {
+    sink += i;
+    return jumps(i);
+}
+
+/* Is left where it has been called from, or further outside. */
+__attribute__((noinline)) void leaves(long i) {
+    sink += i;
+    longjmp(place, 1);
 }
 
 __attribute__((noinline)) long sleeps(long microseconds) {
@@ -55,6 +75,10 @@ static void call(const char *name, long argument) {
         sink = starts_with_segment(argument, 11, 12, 13, 14, 15);
     else if (!strcmp(name, "recursive"))
         sink = recursive(argument);
+    else if (!strcmp(name, "wraps"))
+        sink = wraps(argument);
+    else if (!strcmp(name, "leaves") && !setjmp(place))
+        leaves(argument);
     else if (!strcmp(name, "sleeps"))
         sink = sleeps(argument);
     else if (!strcmp(name, "waits"))
