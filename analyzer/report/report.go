@@ -193,7 +193,7 @@ type Lost struct {
 	Ring     uint64 `json:"ring" jsonschema:"Lost in the application: a ring was full."`
 	Slot     uint64 `json:"slot" jsonschema:"Lost in the application: a thread found no slot."`
 	Queue    uint64 `json:"queue" jsonschema:"Records lost in the Application Controller's queue, which was full, or with a connection to the Analyzer that broke, as exactly as those of away."`
-	BPF      uint64 `json:"bpf" jsonschema:"Lost in the kernel: the BPF ring buffer was full."`
+	BPF      uint64 `json:"bpf" jsonschema:"Lost in the kernel: the BPF ring buffer was full, or an end of a call was missed."`
 	Away     uint64 `json:"away" jsonschema:"Hits in aggregates, samples, and ends of processes that did not reach the Analyzer: its connection to the Application Controller broke, or there was none. Never too few; what it took in the last second before, or in the last 64 messages, may count as lost."`
 	Analyzer uint64 `json:"analyzer" jsonschema:"Lost in the Analyzer: its queue was full."`
 	Tunlet   uint64 `json:"tunlet" jsonschema:"Not delivered to a tunlet that was too slow, over all tunlets."`

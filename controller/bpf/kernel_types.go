@@ -28,7 +28,7 @@ var (
 		"linux_binprm", "file", "path", "dentry", "qstr", "inode", "super_block", "mm_struct",
 	})
 	// CallStructs are for programs that follow calls to their return.
-	CallStructs = slices.Concat(ExecStructs, []string{"uprobes_state", "xol_area"})
+	CallStructs = slices.Concat(ExecStructs, []string{"uprobe_task", "uprobes_state", "xol_area"})
 	// TakenStructs are for programs that read what a thread took.
 	TakenStructs = slices.Concat(KernelStructs, []string{"sched_entity", "sched_info", "task_io_accounting"})
 )

@@ -146,6 +146,10 @@ struct uprobes_state {
     struct xol_area *xol_area;
 } KERNEL_STRUCT;
 
+/* Of one thread. */
+struct uprobe_task {
+    unsigned int depth; /* calls whose return the kernel is to see */
+} KERNEL_STRUCT;
 #endif
 
 /* From Linux 6.2 on. */
@@ -234,6 +238,9 @@ struct task_struct {
     sigset_t blocked;
     struct bpf_run_ctx *bpf_ctx;
     char comm[16];
+#ifdef ATTUNE_CALLS
+    struct uprobe_task *utask;
+#endif
 #ifdef ATTUNE_ACCOUNT
     u32 __state;
     u32 flags;

@@ -29,7 +29,7 @@ struct ring {
     u64 pad0[4];
     u64 tail; /* (user) bytes read so far */
     u64 pad1[7];
-    u64 lost; /* records that found no room */
+    u64 lost; /* records that found no room, and calls of which an end was missed */
     u64 pad2[7];
 };
 

@@ -244,7 +244,8 @@ struct call {
 
 /* Calls under way at points with both entry and exit. Least recently used
  * ones make room: those of threads that ended, or left by longjmp. One whose return
- * came while nobody watched stays, too: a call ends only by the watch by which it began. */
+ * came while nobody watched stays, too: a call ends only by the watch by which it began.
+ * Each CPU keeps some places for itself: user space gives the size (programs.go). */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 8192);

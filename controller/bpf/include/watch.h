@@ -34,7 +34,8 @@ struct watch {
     u32 reserve;     /* (user) bytes of a record at most                       */
     u32 keys;        /* that have an aggregate of their own                    */
     u32 era;         /* (user) no other watch has or had it                    */
-    u64 lost;        /* records that found the ring full                       */
+    u64 lost;        /* records that found the ring full, and calls of which   */
+                     /* the kernel did not tell both ends                      */
     u64 unreadable;  /* hits whose value or key could not be read              */
     struct attune_aggregate sums;
 };

@@ -94,6 +94,16 @@ int at_exit(struct registers *ctx) {
     return 0;
 }
 
+/* The kernel sees so many returns of a thread that are yet to come (MAX_URETPROBE_DEPTH). */
+#define RETURNS 64
+
+/* Whether the kernel will see the call return that begins now. */
+INLINE bool is_followed(void) {
+    struct uprobe_task *uprobes = bpf_get_current_task_btf()->utask;
+
+    return !uprobes || uprobes->depth < RETURNS;
+}
+
 /* Whether a function was reached by the jump of another one, in whose place it returns: its
  * return address is what the kernel has made of that one's. */
 INLINE bool is_jump(struct registers *ctx) {
@@ -110,7 +120,8 @@ INLINE void call_of(struct call_key *key, struct hit *hit, u64 frame) {
     key->jump = 0;
 }
 
-/* Remembers a call that begins. */
+/* Remembers a call that begins. One without room, of which there is no word, counts as lost at
+ * its return. */
 INLINE void remember(struct registers *ctx, struct call_key *key, const struct call *call) {
     struct call *called;
 
@@ -143,6 +154,10 @@ int pair_entry(struct registers *ctx) {
 
     if (!begin(ctx, &hit))
         return 0;
+    if (!is_followed()) {
+        lose(&hit);
+        return 0;
+    }
     call_of(&key, &hit, frame_at_entry(ctx));
     call.value = own_value(ctx, hit.plan);
     call.era = hit.watch->era;
@@ -174,8 +189,10 @@ int pair_exit(struct registers *ctx) {
         return 0;
     call_of(&key, &hit, frame_at_return(ctx));
     hit.call = recall(&key);
-    if (!hit.call)
-        return 0;                        /* not seen, or forgotten for newer ones */
+    if (!hit.call) {
+        lose(&hit); /* forgotten for newer ones, or perhaps begun unwatched */
+        return 0;
+    }
     if (hit.call->era == hit.watch->era) /* else another call's, whose return was not seen */
         take_call(ctx, &hit);
     bpf_map_delete_elem(&calls, &key);

@@ -19,7 +19,9 @@ type Aggregate struct {
 	aggregate.Counts
 	// Signed says that values are in two's complement.
 	Signed bool
-	// Lost is the number of records that found the ring full. Not by key.
+	// Lost is the number of records that found the ring full, and of calls of which the
+	// kernel did not tell both ends: of those perhaps too many, which began before the process
+	// was watched. Not by key.
 	Lost uint64
 	// Unreadable is the number of hits that are in none of these figures,
 	// because the value or the key could not be read. Not by key.

@@ -23,7 +23,7 @@ type Options struct {
 	// one time; 0: 1,024. Each takes 650 bytes.
 	MaxWatches uint32
 	// MaxCalls bounds the calls under way at points with entry and exit; 0:
-	// 8,192. Beyond it the oldest are forgotten.
+	// 8,192. Beyond it the oldest are forgotten, and count as lost.
 	MaxCalls uint32
 	// CloseTimeout bounds how long Close waits for the kernel to detach; 0:
 	// one second.

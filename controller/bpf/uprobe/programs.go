@@ -4,6 +4,7 @@ package uprobe
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -101,7 +102,11 @@ func (p *uprobePrograms) configure(spec *ebpf.CollectionSpec) error {
 	}
 	size(uprobesMapWatched, p.options.MaxWatches)
 	size(uprobesMapWatches, p.options.MaxWatches)
-	size(uprobesMapCalls, p.options.MaxCalls)
+	calls, err := callPlaces(p.options.MaxCalls)
+	if err != nil {
+		return err
+	}
+	size(uprobesMapCalls, calls)
 	bpf.Preallocate(spec, p.kernel)
 	// The kernel wants some inner map as a pattern.
 	spec.Maps[uprobesMapKeyTables].InnerMap = keyTableSpec(2)
@@ -117,6 +122,19 @@ func (p *uprobePrograms) configure(spec *ebpf.CollectionSpec) error {
 		p.casts.Apply(spec, map[string]string{uprobesVarRunCtxType: runContext}),
 		spec.Variables[uprobesVarRingSize].Set(ring.ValueSize-ringGuard),
 	)
+}
+
+const (
+	defaultMaxCalls = 8192
+	// callsOfCPU is how many free places of an LRU table a CPU takes for itself at a time
+	// (LOCAL_FREE_TARGET of the kernel). Others cannot have them.
+	callsOfCPU = 128
+)
+
+// callPlaces is how many places the table of calls has for that many, or with 0 for the default.
+func callPlaces(most uint32) (uint32, error) {
+	cpus, err := ebpf.PossibleCPU()
+	return cmp.Or(most, defaultMaxCalls) + callsOfCPU*uint32(cpus), err
 }
 
 // legs lists the probes in the order of attaching. Of a pair the exit comes

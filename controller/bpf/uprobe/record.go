@@ -21,8 +21,8 @@ type Batch struct {
 	Records []byte
 	// Hits is the number of records, continuations not counted.
 	Hits uint64
-	// Lost is the number of records of the process that found the ring full since
-	// its last batch. A batch may consist of that alone.
+	// Lost is what Aggregate.Lost counts of the process, since its last batch. A batch may
+	// consist of that alone.
 	Lost uint64
 }
 
@@ -92,7 +92,7 @@ func (r *recorder) Run(ctx context.Context, handle func(Batch)) error {
 	}
 }
 
-// Lost returns how many records found the ring full, of all processes.
+// Lost returns what Aggregate.Lost counts, of all processes.
 func (r *recorder) Lost() uint64 { return r.ring.lost() }
 
 // Flush hands over what is in the ring now, and returns when handle of Run has

@@ -47,7 +47,7 @@ func (r *recordRing) open(state, memory *ebpf.Map, size uint32) error {
 	return nil
 }
 
-// lost is how many records found no room.
+// lost is how many records found no room, and calls lost an end.
 func (r *recordRing) lost() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

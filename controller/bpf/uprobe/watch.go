@@ -190,10 +190,9 @@ func (t *watchTable) Expected(pid int, point uint16) bool {
 	return entry != nil && entry.adopted
 }
 
-// takeLost hands over how many records of each process found the ring full since
-// the last call, as far as that is known: a hit under way when its watch is taken
-// away counts in the ring's own sum alone. A process may come several times;
-// visit must not call Uprobes.
+// takeLost hands over what was lost of each process since the last call (Aggregate.Lost),
+// as far as that is known: a hit under way when its watch is taken away counts in the
+// ring's own sum alone. A process may come several times; visit must not call Uprobes.
 func (t *watchTable) takeLost(visit func(process uint32, lost uint64)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -801,7 +801,8 @@ type RecordBatch struct {
 	// Add to a record's time to get Unix time in nanoseconds.
 	MonotonicToUnixNano int64 `protobuf:"varint,5,opt,name=monotonic_to_unix_nano,json=monotonicToUnixNano,proto3" json:"monotonic_to_unix_nano,omitempty"`
 	// Records lost since the last batch of this process, in the kernel: the BPF
-	// ring buffer was full.
+	// ring buffer was full; and calls that are in no figure, because the kernel did
+	// not tell of both ends of them.
 	LostBpf uint64 `protobuf:"varint,6,opt,name=lost_bpf,json=lostBpf,proto3" json:"lost_bpf,omitempty"`
 	// How many records there are, continuations not counted.
 	RecordCount   uint64 `protobuf:"varint,7,opt,name=record_count,json=recordCount,proto3" json:"record_count,omitempty"`

@@ -1143,7 +1143,8 @@ type ControllerStatus struct {
 	// Records lost in the controller's queue, because it was full, and on the way to the
 	// Analyzer, see hits_lost.
 	RecordsLostQueue uint64 `protobuf:"varint,7,opt,name=records_lost_queue,json=recordsLostQueue,proto3" json:"records_lost_queue,omitempty"`
-	// Records lost because the BPF ring buffer was full.
+	// Records lost because the BPF ring buffer was full, and calls of which the kernel did
+	// not tell both ends.
 	RecordsLostBpf uint64 `protobuf:"varint,8,opt,name=records_lost_bpf,json=recordsLostBpf,proto3" json:"records_lost_bpf,omitempty"`
 	// Hits of measure points whose aggregates did not reach the Analyzer, because the
 	// connection broke or there was none. Never too few, and perhaps too many: what the
