@@ -50,7 +50,7 @@ func (u *uprobed) closed() []*attunev1.Aggregate {
 			read[key] = now
 		})
 	})
-	u.last = read // a point placed anew under an index counts from 0
+	u.last = read
 	return out
 }
 
@@ -106,10 +106,10 @@ func appendDifference(out []*attunev1.Aggregate, key uprobeKey, before, now upro
 	return out
 }
 
-// difference is what was counted between two readings. Of a point that was
-// placed anew meanwhile the second one is all there is.
+// difference is what was counted between two readings. Of a process that is watched anew
+// the second one is all there is.
 func difference(key uprobeKey, before, now uprobe.Aggregate) *attunev1.Aggregate {
-	if now.Count < before.Count {
+	if now.Watch != before.Watch {
 		before = uprobe.Aggregate{}
 	}
 	counts := now.Since(&before.Counts)

@@ -17,6 +17,9 @@ type Aggregate struct {
 	// belong to the Interval that was asked for. Of points that deliver records only
 	// Count and Lost are kept.
 	aggregate.Counts
+	// Watch names the watch: when the process is watched anew, counts begin anew, with
+	// another name.
+	Watch uint32
 	// Signed says that values are in two's complement.
 	Signed bool
 	// Lost is the number of records that found the ring full, and of calls of which the
@@ -51,7 +54,7 @@ func (t *watchTable) ReadAggregate(pid int, point uint16, of Interval, into *Agg
 		return false
 	}
 	watch := &t.memory.watches.Elements[entry.number]
-	*into = t.readSums(sumsOf(watch), entry.signed, of)
+	*into = t.readSums(sumsOf(watch), entry, of)
 	into.Lost = atomic.LoadUint64(&watch.Lost)
 	into.Unreadable = atomic.LoadUint64(&watch.Unreadable)
 	return true
@@ -61,15 +64,15 @@ func sumsOf(watch *uprobesWatch) *aggregate.Memory {
 	return (*aggregate.Memory)(unsafe.Pointer(&watch.Sums))
 }
 
-// readSums reads sums with the extremes of an interval. The caller holds mu.
-func (t *watchTable) readSums(sums *aggregate.Memory, signed bool, of Interval) Aggregate {
+// readSums reads sums of a watch with the extremes of an interval. The caller holds mu.
+func (t *watchTable) readSums(sums *aggregate.Memory, entry *watchEntry, of Interval) Aggregate {
 	intervals := []uint32{t.current - 1, t.current}
 	if of == Running {
 		intervals = intervals[1:]
 	}
-	a := Aggregate{Signed: signed}
+	a := Aggregate{Watch: t.memory.watches.Elements[entry.number].Era, Signed: entry.signed}
 	sums.Read(&a.Counts, intervals...)
-	if signed {
+	if a.Signed {
 		a.RestoreSigns()
 	}
 	return a

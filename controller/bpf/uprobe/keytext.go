@@ -47,7 +47,7 @@ func (t *watchTable) readKeys(pid int, point uint16, of Interval) (readings []ke
 	}
 	table = entry.table
 	aggregate.Table(table.places.shared.Elements).Each(func(place int, key uint64, sums *aggregate.Memory) {
-		one := keyReading{place: place, key: hits.Key{Value: key, Has: true}, sums: t.readSums(sums, entry.signed, of)}
+		one := keyReading{place: place, key: hits.Key{Value: key, Has: true}, sums: t.readSums(sums, entry, of)}
 		if table.names != nil {
 			table.readText(&one)
 		}
