@@ -37,12 +37,8 @@ func (w ways) place(ctx context.Context, t *member.Member, held bool) {
 
 // inside places the measure points in a process with DMLib.
 func (w ways) inside(ctx context.Context, t *member.Member, held bool) {
-	outside, ok := t.AdmitInside()
-	if !ok {
+	if !t.AdmitInside() {
 		return // it has ended
-	}
-	if outside {
-		w.Placer.Release(t.Handle()) // was taken for one without DMLib
 	}
 	t.SetMechanism(MechanismDMLib, true, "")
 	w.openWays(t)

@@ -40,7 +40,7 @@ var (
 type life struct {
 	mu         sync.Mutex // a leaf lock
 	state      State
-	before     State       // the one before Registered or Gone
+	before     State       // the one before Gone
 	memory     *shm.Memory // from Registered on; it outlasts the image
 	outOfReach error       // of Foreign
 }
@@ -114,7 +114,7 @@ func (l *life) Register(memory *shm.Memory) error {
 	defer l.mu.Unlock()
 	switch l.state {
 	case Seen, Outside, Awaiting:
-		l.state, l.before, l.memory = Registered, l.state, memory
+		l.state, l.memory = Registered, memory
 		return nil
 	case Foreign:
 		return l.outOfReach
@@ -124,16 +124,15 @@ func (l *life) Register(memory *shm.Memory) error {
 	return errRegistered
 }
 
-// AdmitInside admits a member that was registered, and says whether it had been
-// admitted from outside. ok is false if it has ended meanwhile.
-func (l *life) AdmitInside() (outside, ok bool) {
+// AdmitInside admits a member that was registered. False: it has ended meanwhile.
+func (l *life) AdmitInside() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.state != Registered {
-		return false, false
+		return false
 	}
 	l.state = Inside
-	return l.before != Seen, true
+	return true
 }
 
 // End notes that the image has ended, and returns the state that it was in.

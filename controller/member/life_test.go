@@ -17,7 +17,7 @@ var steps = map[string]func(*Member) bool{
 	"AdmitOutside(late)": func(m *Member) bool { return m.AdmitOutside(true) },
 	"GiveUpLibrary":      func(m *Member) bool { return m.GiveUpLibrary() },
 	"Register":           func(m *Member) bool { return m.Register(new(shm.Memory)) == nil },
-	"AdmitInside":        func(m *Member) bool { _, ok := m.AdmitInside(); return ok },
+	"AdmitInside":        (*Member).AdmitInside,
 	"End":                func(m *Member) bool { return m.End() != Gone },
 }
 
@@ -64,10 +64,9 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestWhatWasBefore: who admits a member learns whether it was admitted before, and
-// who ends it in which state it was.
+// TestWhatWasBefore: who ends a member learns in which state it was.
 func TestWhatWasBefore(t *testing.T) {
-	for name, want := range map[string]bool{"": false, "AdmitOutside": true, "AdmitOutside(late)": true} {
+	for _, name := range []string{"", "AdmitOutside", "AdmitOutside(late)"} {
 		m := New(&attunev1.Process{Handle: 1}, Options{})
 		if step := steps[name]; step != nil {
 			step(m)
@@ -75,8 +74,8 @@ func TestWhatWasBefore(t *testing.T) {
 		if err := m.Register(new(shm.Memory)); err != nil {
 			t.Fatal(err)
 		}
-		if outside, ok := m.AdmitInside(); !ok || outside != want {
-			t.Errorf("%q and registered: %t, %t, want %t", name, outside, ok, want)
+		if !m.AdmitInside() {
+			t.Errorf("%q and registered: it is not admitted", name)
 		}
 		if before := m.End(); before != Inside || m.Memory() == nil {
 			t.Errorf("it ended in state %d", before)

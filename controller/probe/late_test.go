@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -31,5 +32,26 @@ func TestLate(t *testing.T) {
 				t.Errorf("late by %v, want %v to %v", late, tt.least, tt.most)
 			}
 		})
+	}
+}
+
+// A process that is admitted again, with DMLib, has had its points but for the moment in which
+// they move. What was counted before is asked for first.
+func TestLateByTheMoveOnly(t *testing.T) {
+	placer, heard := start(t)
+	var left []uint16
+	placer.common.options.Leaving = func(_ uint64, points ...uint16) { left = append(left, points...) }
+	placer.Add(1, hook("malloc"))
+	placer.points.known[1] = wantedPoint{placer.points.known[1].spec, time.Now().Add(-time.Hour)}
+	p := mustProcess(t, 10)
+	p.started = time.Now().Add(-time.Hour)
+	placer.Admit(t.Context(), p, true) // in time
+	began := time.Now()
+	placer.Admit(t.Context(), p, false)
+	if late, most := time.Duration(heard.of(1).GetLateNanos()), time.Since(began); late <= 0 || late > most {
+		t.Errorf("late by %v, want %v at most", late, most)
+	}
+	if !slices.Equal(left, []uint16{1}) {
+		t.Errorf("the counts of %v were asked for, want those of point 1", left)
 	}
 }

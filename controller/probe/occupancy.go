@@ -84,14 +84,6 @@ type view struct {
 	loads   []budget.Load
 }
 
-// recalled is a point that is out of a process until patches serve it again.
-type recalled struct {
-	spec  *attunev1.MeasurePoint
-	since time.Time
-	late  time.Duration // of its placement before
-	back  bool          // the kernel has let go of it
-}
-
 // keep notes a placement.
 func (o *occupancy) keep(index uint16, spec *attunev1.MeasurePoint, p *placement) {
 	p.spec = spec
@@ -217,7 +209,7 @@ func (o *occupancy) remove(ctx context.Context, gone []wish) {
 // leave takes a point out that the kernel serves, until it is placed again.
 func (o *occupancy) leave(ctx context.Context, index uint16) {
 	p := o.placed[index]
-	o.recalled[index] = recalled{spec: p.spec, since: time.Now(), late: p.late}
+	o.recalled[index] = recalled{absence: absence{spec: p.spec, since: time.Now(), late: p.late}}
 	o.uprobes.kernel.unstand(index)
 	o.takeOut(ctx, index)
 }
@@ -242,7 +234,7 @@ func (o *occupancy) settleRecalled(index uint16, p *placement) (was bool) {
 	r, was := o.recalled[index]
 	if was {
 		delete(o.recalled, index)
-		p.late, p.preferred, p.yielding = r.late+time.Since(r.since), false, p.yielding && p.needed()
+		p.late, p.preferred, p.yielding = r.now(), false, p.yielding && p.needed()
 	}
 	return was
 }

@@ -73,12 +73,16 @@ func (p *Placer) Points() int {
 
 // Admit takes a process in and places all points that are meant for it. held
 // says that it waits in the start gate: nothing runs in it, so that its GOT
-// can be written from outside. Admit returns when all is placed.
+// can be written from outside. Admit returns when all is placed. A process that was
+// admitted before DMLib came to it is admitted again with it: its points move.
 func (p *Placer) Admit(ctx context.Context, process Process, held bool) {
 	t := &tenant{points: p.points, work: p.work, handOver: p.tenants.handOver, occupancy: occupancy{
 		mechanisms: newMechanisms(p.common, p.kernel, process), placed: make(map[uint16]*placement),
 		degraded: make(degradations), recalled: make(map[uint16]recalled), refused: make(map[uint16]refusal),
 	}}
+	if before := p.tenants.at(process.Handle()); before != nil {
+		t.moved = before.moveOut() // it stays until what it counted is read
+	}
 	t.show()
 	p.tenants.add(t)
 	if t.placeAll(ctx, held) {

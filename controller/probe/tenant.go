@@ -25,6 +25,8 @@ type tenant struct {
 
 	mu   sync.Mutex // held while something is placed, one at a time but for lockAll
 	gone bool
+	// moved are points that were in the process before DMLib came, and are not yet again.
+	moved map[uint16]absence
 	occupancy
 	retry retry
 
@@ -161,7 +163,7 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 	default:
 		if !again && !t.settleRecalled(index, p) {
 			// One that was held until its patience ended has run on meanwhile.
-			p.late = t.late(index, p, held && ctx.Err() == nil)
+			p.late = t.late(index, spec, p.expected || held && ctx.Err() == nil)
 		}
 		t.tell(index, spec, p, nil)
 	}
@@ -183,10 +185,18 @@ func (t *tenant) endangered(index uint16) bool {
 	return err == nil && t.returnProbes(images) != nil // else it has ended
 }
 
-// late is for how long the process has run while the point was wanted and not
-// there. The caller holds t.mu.
-func (t *tenant) late(index uint16, p *placement, held bool) time.Duration {
-	if held || p.expected {
+// late is for how long the process has run while the point was wanted and not there; in time
+// says that it is there before the process calls anything. The caller holds t.mu.
+func (t *tenant) late(index uint16, spec *attunev1.MeasurePoint, inTime bool) time.Duration {
+	before, moved := t.moved[index]
+	moved = moved && before.spec == spec
+	delete(t.moved, index)
+	switch {
+	case moved && inTime:
+		return before.late
+	case moved:
+		return before.now()
+	case inTime:
 		return 0
 	}
 	from := t.process.Started()
@@ -225,17 +235,4 @@ func (t *tenant) removeAll(ctx context.Context) {
 	defer t.mu.Unlock()
 	defer t.begin()()
 	t.takeOut(ctx, slices.Collect(maps.Keys(t.placed))...)
-}
-
-// forget drops everything of a process that has ended.
-func (t *tenant) forget() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.gone = true
-	for index, p := range t.placed {
-		t.uprobes.stop(index, p)
-	}
-	clear(t.placed)
-	clear(t.degraded)
-	t.show()
 }
