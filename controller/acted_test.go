@@ -259,10 +259,10 @@ func TestActionsOfForkedChild(t *testing.T) {
 func TestUndoInForkedChildren(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		fork func(*acted, *testing.T)
+		fork func(*testing.T, *acted)
 	}{
-		{"registered", func(a *acted, t *testing.T) { a.fork(t) }},
-		{"just forked", func(a *acted, t *testing.T) { a.Ask(t, "fork") }},
+		{"registered", func(t *testing.T, a *acted) { t.Helper(); a.fork(t) }},
+		{"just forked", func(t *testing.T, a *acted) { t.Helper(); a.Ask(t, "fork") }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			a := startActed(t, targets.Build(t, "testdata/acted.c", "-O2"), "a_target")
@@ -275,7 +275,7 @@ func TestUndoInForkedChildren(t *testing.T) {
 			if results := a.apply(t, change); len(results) != 1 || results[0].GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 				t.Fatal(results)
 			}
-			row.fork(a, t)
+			row.fork(t, a)
 			if got := a.Ask(t, "call"); got == plainAnswer {
 				t.Fatal("the child was not born with the change")
 			}

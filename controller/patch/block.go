@@ -42,8 +42,7 @@ const (
 	blockMagic       = 56
 )
 
-// NoNumber, as the second byte of a number, makes it one under which DMLib measures
-// nothing.
+// NoNumber makes of a number, as its second byte, one under which DMLib measures nothing.
 const NoNumber = 0xff
 
 // HeadBytes is how much of a program [SizeOf] needs.

@@ -108,7 +108,7 @@ func TestUnreadDescriptors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer client.Close()
+		t.Cleanup(func() { client.Close() })
 		conn, err := l.Accept()
 		if err != nil {
 			t.Fatal(err)

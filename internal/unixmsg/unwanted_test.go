@@ -111,7 +111,7 @@ func closeDescriptor(conn *net.UnixConn) error {
 		return err
 	}
 	fd, err := unix.Dup(int(file.Fd()))
-	if err = errors.Join(err, file.Close(), conn.Close()); err != nil {
+	if err := errors.Join(err, file.Close(), conn.Close()); err != nil {
 		return err
 	}
 	return unixmsg.CloseDescriptor(fd)

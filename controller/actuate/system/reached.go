@@ -67,7 +67,7 @@ func usedThreads(t *Target, most uint64) error {
 	for _, pid := range pids {
 		var user, threads uint64 // the real user's id is the first of that line
 		_, err := procid.ReadNumbers(procid.Path(pid, "status"), map[string]*uint64{"Uid": &user, "Threads": &threads})
-		if err == nil && uint32(user) == status.Users.Real { // else it has ended
+		if err == nil && user == uint64(status.Users.Real) { // else it has ended
 			used += threads
 		}
 	}

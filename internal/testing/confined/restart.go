@@ -21,7 +21,7 @@ func SetEnvironment(t testing.TB, cmd *exec.Cmd, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Env = append(u.environment, cmd.Environ()...)
+	cmd.Env = slices.Concat(u.environment, cmd.Environ())
 }
 
 // StaysEnded says whether systemd leaves the service of a unit alone after such an end, although the
