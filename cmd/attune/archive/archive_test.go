@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/cmd/attune/internal/archived"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/account"
@@ -83,19 +86,42 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestExportWithoutTheUnreadable: what cannot be read is not in an export, which is said, and all else is.
+// damage makes accounts of the archive in a state directory unreadable.
+func damage(t *testing.T, state, which string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(state, "attune", archived.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), "UPDATE document SET body = x'00' WHERE "+which)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestExportWithoutTheUnreadable: what cannot be read is not in an export, which is said, and all else is; an
+// export that could not be written fails for that, too, and one without anything to describe for what was left out.
 func TestExportWithoutTheUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	mustAttune(t, "import", samples+"sacct.txt")
-	db, err := sql.Open("sqlite", filepath.Join(dir, "attune", archived.File))
+	damage(t, dir, "number = 2")
+	s, err := archive.Open(t.Context(), filepath.Join(dir, "attune", archived.File))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.ExecContext(t.Context(), "UPDATE document SET body = x'00' WHERE number = 2")
-	if err := errors.Join(err, db.Close()); err != nil {
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer full.Close() // all that is written to it fails
+	var cmd cobra.Command
+	cmd.SetContext(t.Context())
 	for format, want := range map[string]int{formatLines: 4, formatCrate: 1} {
 		path := filepath.Join(dir, "as-"+format)
 		_, err := attune(t, "export", "--format", format, "--output", path)
@@ -105,9 +131,17 @@ func TestExportWithoutTheUnreadable(t *testing.T) {
 		if lines := strings.Count(string(files.Read(t, path)), "\n"); lines < want {
 			t.Errorf("%s: %d lines, want %d", format, lines, want)
 		}
+		leftOut, err := export(&cmd, s, archive.Filter{}, full, format)
+		if !errors.Is(leftOut, archive.ErrUnreadable) || !errors.Is(err, unix.ENOSPC) || errors.Is(err, archive.ErrUnreadable) {
+			t.Errorf("%s to a full disk: %v; left out: %v", format, err, leftOut)
+		}
 	}
 	if out, err := attune(t, "export"); strings.Count(out, "\n") != 4 || !errors.Is(err, archive.ErrUnreadable) {
 		t.Errorf("error %v after\n%s", err, out)
+	}
+	damage(t, dir, "true")
+	if out, err := attune(t, "export", "--format", formatCrate); !errors.Is(err, archive.ErrUnreadable) || exitcode.Of(err) != exitcode.Failure {
+		t.Errorf("a crate of nothing that can be read: error %v after\n%s", err, out)
 	}
 }
 

@@ -157,11 +157,8 @@ each task is an action; tasks that were accounted for with --provenance have the
 			defer func() { err = errors.Join(err, place.Close()) }()
 			return withArchive(cmd, func(s *archive.Store) error {
 				var leftOut error // of what could not be read; the others are there
-				write := func(out io.Writer) error {
-					err := export(cmd, s, of.filter(args), out, format)
-					if errors.Is(err, archive.ErrUnreadable) {
-						leftOut, err = err, nil
-					}
+				write := func(out io.Writer) (err error) {
+					leftOut, err = export(cmd, s, of.filter(args), out, format)
 					return err
 				}
 				var err error
@@ -186,35 +183,46 @@ const formatLines, formatCrate = "attune", "ro-crate"
 
 func exportFormats() []string { return []string{formatLines, formatCrate} }
 
-func export(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Writer, format string) error {
+// export writes tasks. leftOut says which ones could not be read, err why what was written is not whole.
+func export(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Writer, format string) (leftOut, err error) {
 	if format == formatCrate {
 		return exportCrate(cmd, s, f, out)
 	}
 	buffered := bufio.NewWriter(out)
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)
-	err := s.EachTask(cmd.Context(), f, func(_ string, t *archive.Task) error { return encoder.Encode(t) })
-	return errors.Join(err, buffered.Flush())
+	leftOut, err = eachReadable(cmd, s, f, func(_ string, t *archive.Task) error { return encoder.Encode(t) })
+	return leftOut, errors.Join(err, buffered.Flush())
 }
 
 // exportCrate writes the description of a crate with all tasks.
-func exportCrate(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Writer) error {
+func exportCrate(cmd *cobra.Command, s *archive.Store, f archive.Filter, out io.Writer) (leftOut, err error) {
 	var runs []crate.Run
-	leftOut := s.EachTask(cmd.Context(), f, func(id string, t *archive.Task) error {
+	leftOut, err = eachReadable(cmd, s, f, func(id string, t *archive.Task) error {
 		t.Account.Tree = nil // no part of the description, and by far the largest of an account
 		runs = append(runs, crate.Run{ID: id, Account: &t.Account})
 		return nil
 	})
-	if leftOut != nil && !errors.Is(leftOut, archive.ErrUnreadable) {
-		return leftOut
+	if err != nil {
+		return leftOut, err
 	}
 	text, err := crate.Metadata(crate.Options{}, runs...)
-	if errors.Is(err, crate.ErrEmpty) {
-		return &exitcode.Error{Code: exitcode.Usage, Err: err, Remedy: "see attune archive list for what there is"}
-	}
-	if err != nil {
-		return err
+	switch {
+	case errors.Is(err, crate.ErrEmpty) && leftOut != nil: // there are tasks
+		return nil, leftOut
+	case errors.Is(err, crate.ErrEmpty):
+		return nil, &exitcode.Error{Code: exitcode.Usage, Err: err, Remedy: "see attune archive list for what there is"}
+	case err != nil:
+		return leftOut, err
 	}
 	_, err = out.Write(text)
-	return errors.Join(err, leftOut)
+	return leftOut, err
+}
+
+// eachReadable is [archive.Store.EachTask], which returns apart what it says of tasks that it has left out.
+func eachReadable(cmd *cobra.Command, s *archive.Store, f archive.Filter, do func(string, *archive.Task) error) (leftOut, err error) {
+	if err = s.EachTask(cmd.Context(), f, do); errors.Is(err, archive.ErrUnreadable) {
+		return err, nil
+	}
+	return nil, err
 }
