@@ -23,7 +23,7 @@ func left(p living, start time.Time) (account.Process, taken) {
 	if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.pid)); err == nil {
 		process.Name = strings.TrimSuffix(string(data), "\n")
 	}
-	if status, err := procid.ReadStatus(liveThread(p.pid)); err == nil && status.Peak != 0 {
+	if status, err := procid.ReadStatus(procid.LiveThreadOf(p.pid)); err == nil && status.Peak != 0 {
 		process.Memory.Resident = new(status.Peak)
 	}
 	all := p.done

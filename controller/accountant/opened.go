@@ -86,7 +86,7 @@ func (o *opened) answer(alive []living) {
 // look takes the files of a process, the nth time. What is mapped is asked for ever more
 // seldom: while the kernel tells, the process cannot map or unmap.
 func (o *opened) look(pid int, nth uint) {
-	pid = liveThread(pid)
+	pid = procid.LiveThreadOf(pid)
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	descriptors, _ := procid.AppendNumbers(nil, dir+"fd") // of a process that ends there are none
 	for _, fd := range descriptors {

@@ -139,6 +139,15 @@ func LiveThread(pid int, stat Stat) int {
 	return pid
 }
 
+// LiveThreadOf is LiveThread where the process has not been looked at.
+func LiveThreadOf(pid int) int {
+	stat, err := ReadStat(pid)
+	if err != nil {
+		return pid // it has ended, which its other files say too
+	}
+	return LiveThread(pid, stat)
+}
+
 // Dying says whether no thread of a process has memory any more, so that it will
 // be a zombie in a moment. The kernel shows the size of the memory to everybody.
 func Dying(pid int, stat Stat) bool {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* held_memory MB fork|vfork|second: reads as many bytes as it holds in memory until the input ends,
- * with a child that does nothing else until then: one of fork, or one of vfork, which has its
- * parent's. Or its second thread holds it, and the first one, which has read them, has ended. */
+/* held_memory MB fork|vfork|second|second-fork|second-vfork|both: reads as many bytes as it holds
+ * in memory until the input ends, with a child that does nothing else until then: one of fork, or
+ * one of vfork, which has its parent's. With "second" its second thread holds it, and has the child
+ * if there is one: the first one, which has read them, has ended; with "both" that of a child of
+ * fork has ended, too. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static size_t bytes;
+static char *memory;
 static pthread_t first;
 
 static void say_ready(void) {
@@ -25,36 +29,58 @@ static void await_end(void) {
         ;
 }
 
-static void *go_on(void *unused) {
+static void *outlive(void *unused) {
     pthread_join(first, NULL);
-    say_ready();
     await_end();
-    exit(0);
+    _exit(0);
     return unused;
 }
 
-int main(int argc, char **argv) {
-    size_t bytes = (argc > 2 ? atoi(argv[1]) : 0) * 1000000ul;
-    char *memory = malloc(bytes), *how = argc > 2 ? argv[2] : "";
-    int zero = open("/dev/zero", O_RDONLY);
-    pthread_t second;
+/* go_on_in goes on in a second thread, when the first one has ended. */
+static void go_on_in(void *(*second)(void *), const char *how) {
+    pthread_t thread;
+
+    first = pthread_self();
+    if (pthread_create(&thread, NULL, second, (void *)how) != 0)
+        _exit(1);
+    pthread_exit(NULL);
+}
+
+static int hold(const char *how) {
     pid_t child;
 
-    if (memory == NULL || zero < 0 || read(zero, memory, bytes) != (ssize_t)bytes)
-        return 1;
-    memset(memory, 1, bytes);
-    if (!strcmp(how, "second")) {
-        first = pthread_self();
-        if (pthread_create(&second, NULL, go_on, NULL) != 0)
-            return 1;
-        pthread_exit(NULL);
-    }
     say_ready();
-    child = !strcmp(how, "vfork") ? vfork() : fork();
+    if (!strcmp(how, "second")) {
+        await_end();
+        return 0;
+    }
+    child = strstr(how, "vfork") != NULL ? vfork() : fork();
     if (child == 0) {
+        if (!strcmp(how, "both"))
+            go_on_in(outlive, how);
         await_end();
         execlp("true", "true", NULL);
         _exit(1);
     }
     return child < 0 || waitpid(child, NULL, 0) != child || memory[bytes / 2] != 1;
+}
+
+static void *go_on(void *how) {
+    pthread_join(first, NULL);
+    exit(hold(how));
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    const char *how = argc > 2 ? argv[2] : "";
+    int zero = open("/dev/zero", O_RDONLY);
+
+    bytes = (argc > 2 ? atoi(argv[1]) : 0) * 1000000ul;
+    memory = malloc(bytes);
+    if (memory == NULL || zero < 0 || read(zero, memory, bytes) != (ssize_t)bytes)
+        return 1;
+    memset(memory, 1, bytes);
+    if (!strncmp(how, "second", 6) || !strcmp(how, "both"))
+        go_on_in(go_on, how);
+    return hold(how);
 }

@@ -107,7 +107,7 @@ func (a *All) alone() error {
 			continue
 		}
 		a.others[pid] = true
-		switch same, err := procid.SharesMemory(a.tracer.process.PID(), pid); {
+		switch same, err := procid.ThreadsShareMemory(a.tracer.process.PID(), pid); {
 		case errors.Is(err, unix.ENOSYS):
 			return fmt.Errorf("%w: the kernel does not tell whether another process has its memory (CONFIG_KCMP)", ErrUnsuited)
 		case same:
