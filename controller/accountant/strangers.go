@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -41,12 +43,14 @@ func newStrangers() strangers {
 	return s
 }
 
-// strangersShare is what part of the time may be spent with looking at them, as a divisor.
+// strangersShare is what part of a CPU's time may be spent with looking at them, as a divisor.
 const strangersShare = 50
 
 // follow adds what the strangers have started, and forgets those that are gone.
 func (s *strangers) follow() {
-	begun := time.Now()
+	runtime.LockOSThread() // for its CPU time
+	defer runtime.UnlockOSThread()
+	begun, worked := time.Now(), clock.Thread()
 	if begun.Before(s.next) {
 		return
 	}
@@ -64,7 +68,7 @@ func (s *strangers) follow() {
 			}
 		}
 	}
-	s.next = time.Now().Add(strangersShare * time.Since(begun))
+	s.next = begun.Add(strangersShare * (clock.Thread() - worked))
 }
 
 // has says whether a process is a stranger.

@@ -5,11 +5,16 @@ package accountant
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -77,4 +82,47 @@ func TestStrangers(t *testing.T) {
 	if done := r.reaper.done(); done != (taken{}) {
 		t.Errorf("the strangers took %+v, which is in the account", done)
 	}
+}
+
+// TestStrangersOnABusyMachine: a look at the strangers that waits for a processor is not followed by a
+// longer pause than another one.
+func TestStrangersOnABusyMachine(t *testing.T) {
+	targets.Launch(t, exec.Command("sleep", "1000"))
+	var one, all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	for cpu := 0; one.Count() == 0; cpu++ {
+		if all.IsSet(cpu) {
+			one.Set(cpu)
+		}
+	}
+	pin := func() {
+		runtime.LockOSThread() // for good: the thread ends with its goroutine
+		if err := unix.SchedSetaffinity(0, &one); err != nil {
+			t.Error(err)
+		}
+	}
+	var done atomic.Bool
+	var both sync.WaitGroup
+	both.Go(func() {
+		for pin(); !done.Load(); {
+		}
+	})
+	both.Go(func() {
+		defer done.Store(true)
+		pin()
+		s := newStrangers()
+		for first := clock.Thread(); clock.Thread()-first < 40*time.Millisecond; {
+			s.next = time.Time{}
+			worked := clock.Thread()
+			s.follow()
+			worked = clock.Thread() - worked
+			if pause := time.Until(s.next); pause > strangersShare*worked {
+				t.Errorf("a pause of %v after %v of work", pause, worked)
+				return
+			}
+		}
+	})
+	both.Wait()
 }
