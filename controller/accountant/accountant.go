@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/internal/batch"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/launch"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Accountant makes the account of one command.
@@ -139,7 +140,8 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	fillAvailable(record, batch.Current(os.Getenv))
 	mark, all := a.source.fill(record, a.started, exit.Rusage)
 	a.sampler.fill(record, mark, all)
-	fillDoubled(record)
+	_, refused := procid.SharesMemory(os.Getpid(), os.Getpid())
+	fillDoubled(record, refused)
 	a.disk.end()
 	a.disk.fill(record)
 	if a.refused != nil {

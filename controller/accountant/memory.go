@@ -75,18 +75,16 @@ func proportional(alive []living) (pss, swapped uint64, known bool) {
 	return pss, swapped, known
 }
 
-// fillDoubled says in an account where the kernel does not tell which processes have one address space.
-func fillDoubled(a *account.Account) {
-	own := os.Getpid()
-	_, err := procid.SharesMemory(own, own)
-	if err == nil {
+// fillDoubled says in an account, of what was added up of several processes, why the kernel does not tell
+// which of these have one address space, if it does not.
+func fillDoubled(a *account.Account, refused error) {
+	if refused == nil || a.Processes.Peak != nil && *a.Processes.Peak == 1 {
 		return
 	}
 	for _, name := range []string{"resident", "anonymous", "virtual", "proportional"} {
 		name = "memory." + name + "_peak_bytes"
-		if _, known := a.Number(name); known {
-			a.Accuracy[name] = account.Bound
-			a.Missing[name] = fmt.Sprintf("at most: children of vfork(2), which have their parents' memory, counted beside these: kcmp(2): %v", err)
+		if a.Accuracy[name] == account.Sampled {
+			a.Missing[name] = fmt.Sprintf("it may be too much: children of vfork(2), which have their parents' memory, counted beside these: kcmp(2): %v", refused)
 		}
 	}
 }

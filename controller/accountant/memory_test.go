@@ -4,11 +4,18 @@ package accountant
 
 import (
 	"errors"
+	"maps"
+	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -31,6 +38,9 @@ func TestMemoryThatIsHeld(t *testing.T) {
 		{"both", 2, 2, 2, 1},
 	} {
 		t.Run(tt.how, func(t *testing.T) {
+			if _, err := procid.SharesMemory(os.Getpid(), os.Getpid()); err != nil && strings.Contains(tt.how, "vfork") {
+				t.Skipf("kcmp(2): %v", err)
+			}
 			target := targets.StartCommand(t, exec.Command(program, "64", tt.how))
 			source := &reaped{root: target.PID, beside: true, refuse: errors.New("no connector")}
 			var n now
@@ -70,6 +80,38 @@ func TestMemoryThatIsHeld(t *testing.T) {
 			}
 			if err := target.End(t); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestDoubledMemory: where the kernel does not tell who has whose memory, that is said of sums over several
+// processes; how they were measured, and what is known of a single process, stays.
+func TestDoubledMemory(t *testing.T) {
+	const resident, cgroup = "memory.resident_peak_bytes", "memory.cgroup_peak_bytes"
+	for _, tt := range []struct {
+		name     string
+		refused  error
+		peak     *uint64
+		accuracy account.Accuracy
+		said     bool
+	}{
+		{"it tells", nil, new(uint64(2)), account.Sampled, false},
+		{"of several", unix.EPERM, new(uint64(2)), account.Sampled, true},
+		{"of nobody knows how many", unix.EPERM, nil, account.Sampled, true},
+		{"of one", unix.EPERM, new(uint64(1)), account.Sampled, false},
+		{"of one, by its mark", unix.EPERM, new(uint64(1)), account.Exact, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			accuracy := map[string]account.Accuracy{resident: tt.accuracy, cgroup: account.Exact}
+			a := &account.Account{Accuracy: maps.Clone(accuracy), Missing: make(map[string]string)}
+			a.Processes.Peak = tt.peak
+			fillDoubled(a, tt.refused)
+			if diff := cmp.Diff(accuracy, a.Accuracy); diff != "" {
+				t.Error(diff)
+			}
+			if _, said := a.Missing[resident]; said != tt.said || len(a.Missing) > 1 {
+				t.Errorf("missing: %v", a.Missing)
 			}
 		})
 	}
