@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/bpf/taskaccount"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // kernel is the source that has the kernel add up what each thread took.
@@ -119,6 +120,9 @@ func (k *kernel) look() (now, error) {
 	if err != nil {
 		return now{}, err
 	}
+	// Between the totals: one that ends later is in neither, and is still asked what it took; one that
+	// has ended in between makes them differ.
+	firstDone := firstsDone(list)
 	after, err := k.accounts.Totals()
 	if err != nil {
 		return now{}, err
@@ -126,7 +130,7 @@ func (k *kernel) look() (now, error) {
 	n := now{total: totals.Processes, peak: totals.Peak, done: takenOf(totals.Taken), moved: after.Taken != totals.Taken}
 	for _, p := range list {
 		l := living{
-			pid: p.PID, start: p.Start + k.offset, done: takenOf(p.Taken), name: p.Name, parent: p.Parent, threads: p.Threads,
+			pid: p.PID, start: p.Start + k.offset, done: takenOf(p.Taken), firstDone: firstDone[p.PID], name: p.Name, parent: p.Parent, threads: p.Threads,
 		}
 		if p.End == 0 {
 			n.alive = append(n.alive, l)
@@ -135,6 +139,20 @@ func (k *kernel) look() (now, error) {
 		}
 	}
 	return n, nil
+}
+
+// firstsDone are the processes of which the first thread has ended before the others.
+func firstsDone(list []taskaccount.Process) map[int]bool {
+	done := make(map[int]bool)
+	for _, p := range list {
+		if p.Threads == 1 { // it ends with its process
+			continue
+		}
+		if stat, err := procid.ReadThreadStat(p.PID, p.PID); err == nil && stat.Dead() {
+			done[p.PID] = true
+		}
+	}
+	return done
 }
 
 func takenOf(t bpf.Taken) taken {

@@ -72,16 +72,7 @@ func ticks(n uint64) time.Duration { return time.Duration(n) * procid.Tick }
 // when it is done with it, too, until the last one has ended.
 func (p *living) undone() []int {
 	tids, _ := procid.Threads(p.pid) // none of a process that has ended
-	if p.whole || len(tids) < 2 {
-		return tids
-	}
-	return slices.DeleteFunc(tids, func(tid int) bool {
-		if tid != p.pid {
-			return false
-		}
-		stat, err := procid.ReadThreadStat(p.pid, tid)
-		return err == nil && stat.Dead()
-	})
+	return slices.DeleteFunc(tids, func(tid int) bool { return p.firstDone && tid == p.pid })
 }
 
 // readThreads adds up what the threads of a process took that are undone. Threads that end

@@ -35,17 +35,20 @@ func TestFirstThreadCountsOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	patience.Until(t, "the first thread to end", func() bool { return leaderless(child.PID()) })
 	check := func(when string, got uint64) {
 		t.Helper()
 		if got < megabytes*1e6 || got > megabytes*3/2*1e6 {
 			t.Errorf("%s: %d bytes read, want %d MB and a little", when, got, megabytes)
 		}
 	}
-	n, err := a.source.look()
-	if err != nil {
-		t.Error(err)
-	}
+	var n now
+	patience.Until(t, "the kernel to be done with the first thread", func() bool {
+		var err error
+		if n, err = a.source.look(); err != nil {
+			t.Fatal(err)
+		}
+		return len(n.alive) == 1 && n.alive[0].firstDone && n.alive[0].done.read >= megabytes*1e6 && !n.moved
+	})
 	r := read(n, true)
 	check("at a look", r.taken.read)
 	for _, p := range n.alive {

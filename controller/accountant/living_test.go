@@ -3,10 +3,14 @@
 package accountant
 
 import (
+	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 func TestWithChildren(t *testing.T) {
@@ -21,6 +25,26 @@ func TestWithChildren(t *testing.T) {
 	want.cpu = 1700 * time.Millisecond
 	if got := withChildren(stat, 200*time.Millisecond); got != want {
 		t.Errorf("%+v, want %+v: the process' own time is more than its ticks tell", got, want)
+	}
+}
+
+// TestUndoneThreads: a first thread that ended before the others is undone if it ended since it was looked at
+// what is done, and so is in no sum yet.
+func TestUndoneThreads(t *testing.T) {
+	program := targets.Build(t, "testdata/held_memory.c", "-O0", "-pthread")
+	target := targets.StartCommand(t, exec.Command(program, "1", "second"))
+	patience.Until(t, "the first thread to end", func() bool {
+		stat, err := procid.ReadStat(target.PID)
+		return err == nil && stat.Dead()
+	})
+	for _, before := range []bool{true, false} {
+		p := living{pid: target.PID, firstDone: before}
+		if tids := p.undone(); slices.Contains(tids, target.PID) == before || slices.Max(tids) == target.PID {
+			t.Errorf("ended before: %v, undone are %v", before, tids)
+		}
+	}
+	if err := target.End(t); err != nil {
+		t.Error(err)
 	}
 }
 

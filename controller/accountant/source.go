@@ -55,6 +55,8 @@ type living struct {
 	start time.Duration
 	// done is what those of its threads took that are done with.
 	done taken
+	// firstDone says that its first thread is one of these.
+	firstDone bool
 	// whole says that /proc/PID is to be asked for all that the process took and
 	// whatever it waited for: there is nobody who knew of that before.
 	whole bool
