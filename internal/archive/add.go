@@ -56,8 +56,12 @@ func (s *Store) Add(ctx context.Context, tasks ...*Task) (added Added, err error
 	if s.shared {
 		tasks = forOthers(tasks)
 	}
+	all, err := s.encodeAll(tasks) // before others have to wait
+	if err != nil {
+		return Added{}, err
+	}
 	err = s.engine.Write(ctx, func(tx *sql.Tx) error {
-		if added, err = s.insertAll(ctx, tx, tasks); err != nil {
+		if added, err = s.insertAll(ctx, tx, all); err != nil {
 			return err
 		}
 		added.Forgotten, err = s.engine.forget(ctx, tx)
@@ -92,23 +96,34 @@ func (s *Store) encodeAll(tasks []*Task) ([]encoded, error) {
 // encodeWithin encodes a task so that its document has at most so many bytes: by far the most of a large
 // one are its processes, of which those that took least are left out.
 func encodeWithin(t *Task, most int64) (encoded, error) {
-	for kept, n := t, int64(len(t.Account.Tree)); ; {
-		id, text, err := kept.encode()
-		size := int64(len(text))
-		switch {
-		case err != nil:
-			return encoded{}, err
-		case size <= most:
-			return encoded{kept, id, text}, nil
-		case n == 0:
-			return encoded{}, fmt.Errorf("%w: its document has %d bytes without processes, and may have %d", ErrInvalid, size, most)
+	all, err := encodeLargest(t, len(t.Account.Tree))
+	if err != nil || all.size() <= most {
+		return all, err
+	}
+	none, err := encodeLargest(t, 0)
+	if err != nil {
+		return encoded{}, err
+	}
+	if none.size() > most {
+		return encoded{}, fmt.Errorf("%w: its document has %d bytes without processes, and may have %d", ErrInvalid, none.size(), most)
+	}
+	// Those that took most are somewhat larger than the others.
+	for n := int64(len(t.Account.Tree)) * (most - none.size()) / (all.size() - none.size()) * 19 / 20; ; n /= 2 {
+		if kept, err := encodeLargest(t, int(n)); err != nil || kept.size() <= most {
+			return kept, err
 		}
-		n = n * most / size / 2 // they differ in size
-		cut := *t
-		cut.Account = t.Account.WithLargest(int(n))
-		kept = &cut
 	}
 }
+
+// encodeLargest encodes a task with so many of its processes.
+func encodeLargest(t *Task, n int) (encoded, error) {
+	kept := *t
+	kept.Account = t.Account.WithLargest(n)
+	id, text, err := kept.encode()
+	return encoded{&kept, id, text}, err
+}
+
+func (e *encoded) size() int64 { return int64(len(e.text)) }
 
 // statements are prepared once in a transaction, and end with it.
 type statements struct {
@@ -128,11 +143,7 @@ func (p *statements) of(ctx context.Context, text string) (*sql.Stmt, error) {
 
 // insertAll adds tasks in the order of their ids: two who add the same ones do not wait for
 // each other.
-func (s *Store) insertAll(ctx context.Context, tx *sql.Tx, tasks []*Task) (added Added, err error) {
-	all, err := s.encodeAll(tasks)
-	if err != nil {
-		return Added{}, err
-	}
+func (s *Store) insertAll(ctx context.Context, tx *sql.Tx, all []encoded) (added Added, err error) {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return Added{}, err

@@ -40,7 +40,8 @@ func newLarge(n int) *Task {
 }
 
 // TestLargeTask: of a task with more processes than a document has room for, those are kept that took
-// most, with the command, and what is missing is said; it is the same task when it is added again.
+// most, with the command, and what is missing is said; it is the same task when it is added again. There
+// is little room left.
 func TestLargeTask(t *testing.T) {
 	s := mustOpenBounded(t, filepath.Join(t.TempDir(), "archive.db"), smallDocument)
 	added := mustAdd(t, s, newLarge(1), newTask("small", 2))
@@ -61,6 +62,9 @@ func TestLargeTask(t *testing.T) {
 		return nil
 	}); err != nil || read != 1 {
 		t.Errorf("read %d, %v", read, err)
+	}
+	if kept, err := encodeWithin(newLarge(1), smallDocument); err != nil || len(kept.text) < smallDocument*4/5 {
+		t.Errorf("its document has %d bytes, %v", len(kept.text), err)
 	}
 	huge := newTask("huge", 3)
 	huge.Job = strings.Repeat("x", smallDocument)
