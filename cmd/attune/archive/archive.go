@@ -43,7 +43,7 @@ func withArchive(cmd *cobra.Command, do func(*archive.Store) error) error {
 	case errors.Is(err, archive.ErrUnknown) || errors.Is(err, archive.ErrAmbiguous):
 		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "see `attune archive list`"}
 	case errors.Is(err, archived.ErrNotSent): // by others, earlier: this command is done
-		fmt.Fprintf(cmd.ErrOrStderr(), "attune: %v; the next command tries again\n", err)
+		fmt.Fprintf(cmd.ErrOrStderr(), "attune: %v\n", err)
 		return nil
 	}
 	return err

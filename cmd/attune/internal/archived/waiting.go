@@ -17,8 +17,8 @@ import (
 )
 
 // ErrNotSent means that accounts still wait on this node for the archive. What was to be done
-// is done.
-var ErrNotSent = errors.New("accounts that waited for the archive are not there yet")
+// is done. The error says what becomes of them.
+var ErrNotSent = errors.New("accounts that waited for the archive are not in it")
 
 // sentAtOnce bounds the tasks of one transaction.
 const sentAtOnce = 500
@@ -66,16 +66,25 @@ func send(ctx context.Context, to *archive.Store, at string) (err error) {
 	}
 	from, err := archive.Open(ctx, path)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotSent, err)
+		return notSent(err, path)
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
 	if err := sendAll(ctx, to, from); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotSent, err)
+		return notSent(err, path)
 	}
 	return nil
 }
 
-// sendAll moves tasks, some at a time. One that cannot be read stays, and holds up no other.
+// notSent is [ErrNotSent] of what waits in a file, with what to do.
+func notSent(err error, path string) error {
+	if errors.Is(err, archive.ErrUnreadable) { // as it will be next time
+		return fmt.Errorf("%w: %w; all others are in it, so move %s away", ErrNotSent, err, path)
+	}
+	return fmt.Errorf("%w: %w; the next command tries again", ErrNotSent, err)
+}
+
+// sendAll moves tasks, some at a time. One that cannot be read stays, and holds up no other:
+// [archive.ErrUnreadable] if all others are moved.
 func sendAll(ctx context.Context, to, from *archive.Store) error {
 	var tasks []*archive.Task
 	var ids []string
@@ -94,7 +103,9 @@ func sendAll(ctx context.Context, to, from *archive.Store) error {
 		return move()
 	})
 	if (err == nil || errors.Is(err, archive.ErrUnreadable)) && len(tasks) > 0 {
-		err = errors.Join(move(), err)
+		if err := move(); err != nil {
+			return err
+		}
 	}
 	return err
 }

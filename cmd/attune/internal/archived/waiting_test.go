@@ -16,7 +16,7 @@ import (
 	"github.com/attune-hpc/attune/internal/testing/files"
 )
 
-// TestUnreadableWaits: an account that cannot be read stays where it waits, which is said, and holds up no other one.
+// TestUnreadableWaits: an account that cannot be read stays where it waits, which is said with what to do, and holds up no other one.
 func TestUnreadableWaits(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
@@ -37,7 +37,7 @@ func TestUnreadableWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = with(t.Context(), at, func(*archive.Store) error { return nil })
-	if !errors.Is(err, ErrNotSent) || !errors.Is(err, archive.ErrUnreadable) {
+	if !errors.Is(err, ErrNotSent) || !errors.Is(err, archive.ErrUnreadable) || !strings.HasSuffix(err.Error(), "move "+path+" away") {
 		t.Errorf("error %v", err)
 	}
 	for place, want := range map[string]int{at: 2, path: 1} {
