@@ -14,7 +14,7 @@ import (
 )
 
 // TestBeside: an account beside other work leaves the children of this process alone, and
-// does not make it the parent of what loses its own; the sums of a tree that is waited for
+// does not make it the parent of what loses its own, nor looks for who might; the sums of a tree that is waited for
 // are true.
 func TestBeside(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); err != nil { // other tests have set it
@@ -24,6 +24,16 @@ func TestBeside(t *testing.T) {
 	own := exec.CommandContext(t.Context(), "sh", "-c", "exit 7")
 	if err := own.Start(); err != nil {
 		t.Fatal(err)
+	}
+	r, err := newReaped(true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.reaper.strangers.known) > 0 {
+		t.Errorf("there is a look at what is none of the command's: %v", r.reaper.strangers.known)
+	}
+	if err := r.close(); err != nil {
+		t.Error(err)
 	}
 	loader, _, _ := mustGrow(t, options, 0, 0, "waited")
 	a, _, want := mustGrow(t, options, 1, 60, "waited")

@@ -41,12 +41,13 @@ const reapedSource = "wait4(2) and /proc/PID/io of what this process reaped"
 const reapPause = 20 * time.Millisecond
 
 func newReaped(beside bool, helper func(pid int) bool) (*reaped, error) {
+	r := &reaped{reaper: newReaper(helper), beside: beside}
 	if !beside {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return nil, fmt.Errorf("become the parent of what loses its own: %w", err)
 		}
+		r.reaper.strangers = newStrangers()
 	}
-	r := &reaped{reaper: newReaper(helper), beside: beside}
 	r.events, r.refuse = newBirths(beside)
 	return r, nil
 }

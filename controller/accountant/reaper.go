@@ -29,12 +29,12 @@ type reaper struct {
 	// files are the io files of the command and of what lost its parent. A user may
 	// read that of an ended process, but not open it.
 	files     map[int]*os.File
-	strangers strangers
-	blind     error // why bytes and calls of something that lost its parent are not in sum
+	strangers strangers // none beside other work, where nobody is adopted
+	blind     error     // why bytes and calls of something that lost its parent are not in sum
 }
 
 func newReaper(helper func(pid int) bool) reaper {
-	return reaper{helper: helper, ioErr: errors.New("the command's end was not seen"), files: make(map[int]*os.File), strangers: newStrangers()}
+	return reaper{helper: helper, ioErr: errors.New("the command's end was not seen"), files: make(map[int]*os.File)}
 }
 
 func (r *reaper) begin(pid int) {
