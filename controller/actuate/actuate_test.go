@@ -180,6 +180,7 @@ func TestRestoreTouchesNoStranger(t *testing.T) {
 		t.Fatal(err)
 	}
 	process.Given.StartTicks-- // the pid was somebody else's then
+	awaitTick(t, target.PID)   // who was born before the change is no fork
 	if got := a.Apply(context.Background(), process, set("number", 4, access.Integer(8), nil)); got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 		t.Fatal(got)
 	}

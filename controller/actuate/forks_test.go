@@ -4,6 +4,8 @@ package actuate_test
 
 import (
 	"errors"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/confined"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -262,6 +265,33 @@ func TestForkThatMustBeLeftAlone(t *testing.T) {
 	if got := shows(t, i); got != unchanged {
 		t.Errorf("the process has %q, want %q", got, unchanged)
 	}
+}
+
+// A fork is found where kcmp(2) is forbidden, as by the filter of most containers, and where it has
+// the pid of the image that has ended.
+func TestForksThatTheKernelDoesNotTell(t *testing.T) {
+	i := actuatetest.StartTuned(t, "testdata", all)
+	lineage, err := access.LineageOf(i.Process)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitTick(t, i.PID)
+	child := fork(t, i)
+	ended := i.Process.Identity()
+	ended.PID = child
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // the thread ends with its filter
+		confined.MustRefuse(t, unix.SYS_KCMP)
+		for name, image := range map[string]procid.Identity{"kcmp forbidden": i.Process.Identity(), "pid used again": ended} {
+			found, err := new(access.Forks).Of(image, lineage)
+			if !slices.ContainsFunc(found, func(fork procid.Identity) bool { return fork.PID == child }) || err != nil {
+				t.Errorf("%s: found %v, %v, want process %d", name, found, err, child)
+			}
+		}
+	}()
+	<-done
 }
 
 // awaitTick waits until the kernel's clock of starts has gone on since a process started.

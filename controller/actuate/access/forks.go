@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -131,12 +129,11 @@ func (l Lineage) tell(pid int, image procid.Identity) (fork procid.Identity, is 
 	if err != nil || seed != l.Seed {
 		return fork, false, err
 	}
-	shares, err := procid.SharesMemory(pid, image.PID)
-	if errors.Is(err, unix.ESRCH) { // the image has gone, or may be another process' by now
+	if Ended(image) { // its pid may be the fork's by now
 		return fork, true, nil
 	}
-	if err != nil {
-		return fork, false, fmt.Errorf("whether process %d has the memory of process %d: %w", pid, image.PID, err)
-	}
-	return fork, !shares, nil
+	// Where the kernel does not tell, as in most containers, the memory counts as its own:
+	// the change was taken back in the process, so that nothing is left of it in the same memory.
+	shares, err := procid.SharesMemory(pid, image.PID)
+	return fork, !shares || err != nil, nil
 }
