@@ -105,29 +105,39 @@ func (f *forks) takeBackInAll(ctx context.Context, in Changed, parts Undos, foun
 	return failed
 }
 
-// takeBackIn takes parts of a change back in one fork.
+// takeBackIn takes parts of a change back in one fork; nil as well where its image has gone
+// meanwhile.
 func (f *forks) takeBackIn(ctx context.Context, in Changed, parts Undos, fork procid.Identity, wait bool) (errs []error) {
+	err := f.takeBackLocked(ctx, in, parts, fork, wait)
+	if err == nil || access.ImageGone(fork) {
+		return nil
+	}
+	for _, leaf := range leaves(err) {
+		if !errors.Is(leaf, access.ErrChangedByOthers) {
+			errs = append(errs, fmt.Errorf("in fork %d: %w", fork.PID, access.OutOfReach(leaf)))
+		}
+	}
+	return errs
+}
+
+// takeBackLocked is takeBackIn with the fork's lock.
+func (f *forks) takeBackLocked(ctx context.Context, in Changed, parts Undos, fork procid.Identity, wait bool) error {
 	process, release, err := f.process(fork)
 	if err != nil {
-		return []error{fmt.Errorf("in fork %d: %w", fork.PID, err)}
+		return err
 	}
 	defer release()
 	if wait {
 		process.Lock()
 	} else if !process.TryLock() {
-		return []error{fmt.Errorf("in fork %d something is being changed: undo it again later", fork.PID)}
+		return errors.New("something is being changed: undo it again later")
 	}
 	defer process.Unlock()
 	err = parts.takeBack(ctx, Changed{Process: process, others: in.others, id: in.id})
-	if err == nil || dying(process) || still(process) != nil {
+	if err != nil && (dying(process) || still(process) != nil) {
 		return nil
 	}
-	for _, leaf := range leaves(err) {
-		if !errors.Is(leaf, access.ErrChangedByOthers) {
-			errs = append(errs, fmt.Errorf("in fork %d: %w", fork.PID, leaf))
-		}
-	}
-	return errs
+	return err
 }
 
 // process returns a fork as a process, to be released.

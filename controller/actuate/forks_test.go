@@ -4,6 +4,7 @@ package actuate_test
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/internal/clock"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/confined"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -157,11 +159,17 @@ func TestUndoTakenOverInForks(t *testing.T) {
 // end kills the process that was changed, and nothing that it has forked.
 func end(t *testing.T, i *actuatetest.Rig) {
 	t.Helper()
-	if err := unix.Kill(i.PID, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	patience.Until(t, "its end", func() bool { return access.Ended(i.Process.Given) })
+	kill(t, i.Process.Given)
 	i.Process.Ended = true
+}
+
+// kill ends a process.
+func kill(t *testing.T, process procid.Identity) {
+	t.Helper()
+	if err := unix.Kill(process.PID, unix.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	patience.Until(t, "its end", func() bool { return access.Ended(process) })
 }
 
 // reopen opens the journal anew, as the next command does.
@@ -264,6 +272,38 @@ func TestForkThatMustBeLeftAlone(t *testing.T) {
 	i.Ask(t, "leave")
 	if got := shows(t, i); got != unchanged {
 		t.Errorf("the process has %q, want %q", got, unchanged)
+	}
+}
+
+// A fork that may not be touched is told of once, and the change is over. One whose image goes
+// meanwhile is not told of.
+func TestForksOutOfReach(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		ends    bool
+		outcome attunev1.Outcome
+	}{
+		{"it is another user's", false, attunev1.Outcome_OUTCOME_FAILED},
+		{"it ends before its turn", true, attunev1.Outcome_OUTCOME_UNDONE},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			i := actuatetest.StartTuned(t, "testdata", all)
+			i.Actuator = actuate.New(actuate.Options{Journal: i.Kept.Journal, Kinds: all, Member: func(fork procid.Identity) (access.Process, error) {
+				if row.ends {
+					kill(t, fork)
+				}
+				return nil, fmt.Errorf("it %w", proc.ErrLeftAlone)
+			}})
+			if r := i.Apply(t, "counter", copiedChanges()["counter"]); r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+				t.Fatal(r)
+			}
+			fork(t, i)
+			r := i.Actuator.Undo(t.Context(), "counter")
+			told := strings.Contains(r.GetReason(), proc.ErrLeftAlone.Error())
+			if r.GetOutcome() != row.outcome || told == row.ends || len(i.Actuator.Applied()) > 0 {
+				t.Errorf("%v; in force: %q", r, i.Actuator.Applied())
+			}
+		})
 	}
 }
 

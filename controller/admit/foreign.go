@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -51,8 +52,8 @@ func (r Rights) Foreign(pid int) error {
 		return err
 	}
 	if r.User != nil && r.User.GetUid() != owner || !authn.Reaches(r.Owner, owner) {
-		return fmt.Errorf("it belongs to user %d, or has more rights than its user, and is left alone: the session is one of user %d",
-			owner, r.User.GetUid())
+		return fmt.Errorf("it belongs to user %d, or has more rights than its user, and %w: the session is one of user %d",
+			owner, proc.ErrLeftAlone, r.User.GetUid())
 	}
 	return nil
 }

@@ -36,6 +36,9 @@ var (
 	// ErrPermission means that the kernel does not let this user touch that
 	// process; what keeps them out comes with it.
 	ErrPermission = errors.New("process memory not accessible")
+	// ErrLeftAlone means that the process must not be touched, although the kernel would let this
+	// user.
+	ErrLeftAlone = errors.New("is left alone")
 	// ErrImageGone means that the program whose memory a handle has is not executed
 	// any more: the process has ended or executes another one.
 	ErrImageGone = errors.New("the program has ended or its process executes another one")

@@ -122,7 +122,7 @@ func (l Lineage) tell(pid int, image procid.Identity) (fork procid.Identity, is 
 	}
 	held, err := proc.Hold(fork)
 	if err != nil {
-		return fork, false, fmt.Errorf("process %d, which may be a fork of process %d: %w", pid, image.PID, err)
+		return fork, false, fmt.Errorf("process %d, which may be a fork of process %d: %w", pid, image.PID, OutOfReach(err))
 	}
 	defer held.Close()
 	seed, err := seedOf(held, pid)
@@ -136,4 +136,22 @@ func (l Lineage) tell(pid int, image procid.Identity) (fork procid.Identity, is 
 	// the change was taken back in the process, so that nothing is left of it in the same memory.
 	shares, err := procid.SharesMemory(pid, image.PID)
 	return fork, !shares || err != nil, nil
+}
+
+// ImageGone says whether a fork has ended or executes another program. One whose image does not
+// show any more is not found again either.
+func ImageGone(fork procid.Identity) bool {
+	now, err := procid.Of(fork.PID)
+	return errors.Is(err, procid.ErrGone) || err == nil && (!now.SameProcess(fork) || now.Image != fork.Image)
+}
+
+// errStaysThere is the last word on a fork that may not be touched for as long as it lives.
+const errStaysThere = Final("what it has of the change stays there")
+
+// OutOfReach makes an error about a fork final if the fork may not be touched.
+func OutOfReach(err error) error {
+	if errors.Is(err, proc.ErrPermission) || errors.Is(err, proc.ErrLeftAlone) {
+		return fmt.Errorf("%s: %w", err.Error(), errStaysThere)
+	}
+	return err
 }

@@ -33,7 +33,8 @@ slots, named settings. When the change is undone, it is undone in all its living
 well, and in theirs, also if the process has ended meanwhile, and if another controller
 or ` + "`attune undo`" + ` does it ([why and how](../design/0084-what-a-fork-takes-along.md)). A fork that
 has set a value of its own keeps it. One in which that cannot be done for the time being
-keeps the change in force, and it is tried again.
+keeps the change in force, and it is tried again. One that Attune may not touch is told of, and
+keeps what it has.
 
 Not undone in forks are: copies of thread-local variables, buffers of stdio streams,
 libraries that were loaded, control variables of MPI, what the operating system keeps
