@@ -50,25 +50,36 @@ func Ended(a *Actuator, undone *attunev1.ActionResult) bool {
 
 // apart returns changes in groups that do not bear on each other, each in the order given:
 // those of one process, and with them those of other processes that are of the same thing,
-// as of one pipe or cgroup, or are undone together, as in the ranks of a job. What is not in
-// force is a group of its own.
+// as of one pipe or cgroup, are undone together, as in the ranks of a job, or of which one was
+// born with the other. What is not in force is a group of its own.
 func (f *force) apart(ids []string) (groups [][]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var apart partition
 	ofProcess := make(map[access.Process]int)
-	shared := make(map[int]Undos) // with other processes, perhaps
+	shared := make(map[int]Undos)     // with other processes, perhaps
+	ofImage := make(map[uint64][]int) // what forks have, too
 	sets := make([]int, len(ids))
 	for i, id := range ids {
 		var process access.Process
 		var undo Undos
-		if change := f.applied[id]; change != nil {
+		change := f.applied[id]
+		if change != nil {
 			process, undo = change.process, change.plan.Undo
 		}
 		if _, known := ofProcess[process]; !known {
 			ofProcess[process] = apart.add()
 		}
 		sets[i] = ofProcess[process]
+		if change != nil && change.plan.lineage != (access.Lineage{}) {
+			image := process.Identity().Image
+			for _, earlier := range ofImage[image] {
+				if other := f.applied[ids[earlier]]; change.below(other) || other.below(change) {
+					apart.unite(sets[earlier], sets[i])
+				}
+			}
+			ofImage[image] = append(ofImage[image], i)
+		}
 		if !undo.bearsOn(undo) {
 			continue
 		}

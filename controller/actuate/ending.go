@@ -26,9 +26,7 @@ func (e *endings) takeBack(ctx context.Context, change *appliedChange) (alive bo
 	if !alive || err != nil && !final(err) {
 		return alive, err
 	}
-	in := Changed{Process: change.process, others: e.force, id: change.id}
-	undo, lineage := e.undoOf(change)
-	inForks := e.forks.takeBack(ctx, in, undo, lineage, true)
+	inForks := e.takeBackInForks(ctx, change, Changed{Process: change.process, others: e.force, id: change.id})
 	if inForks != nil && !final(inForks) {
 		return true, errors.Join(inForks, e.leaveToForks(change))
 	}
@@ -38,14 +36,33 @@ func (e *endings) takeBack(ctx context.Context, change *appliedChange) (alive bo
 	return true, err
 }
 
-// takeBackLocked is takeBack in the process alone.
+// takeBackInForks takes a change back in the forks of its process.
+func (e *endings) takeBackInForks(ctx context.Context, change *appliedChange, in Changed) error {
+	if above := e.aboveInForks(change, in.ended); above != nil {
+		return fmt.Errorf("change %s, which was made on top of it, is not undone in all forks: undo it again later", above.id)
+	}
+	undo, lineage := e.undoOf(change)
+	return e.forks.takeBack(ctx, in, undo, lineage, true)
+}
+
+// takeBackLocked is takeBack in the process alone. From then on no other change leaves anything to
+// this one there.
 func (e *endings) takeBackLocked(ctx context.Context, change *appliedChange) (alive bool, err error) {
 	change.process.Lock()
 	defer change.process.Unlock()
 	if !change.process.Alive() {
 		return false, nil
 	}
-	return true, e.revert(ctx, change.id, change.knob, change.process, change.plan)
+	if change.undone {
+		return true, nil
+	}
+	err = e.revert(ctx, change.id, change.knob, change.process, change.plan)
+	if err == nil || final(err) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		change.undone = true
+	}
+	return true, err
 }
 
 // revert takes a plan back in its process, wholly or partly executed. The caller holds the
@@ -59,14 +76,11 @@ func (e *endings) revert(ctx context.Context, changeID, knob string, process acc
 	return err
 }
 
-// leaveToForks makes of a change that was undone in its process one that its forks have yet,
-// which lies below all that is in force.
+// leaveToForks has the journal say of a change that it was undone in its process, and that its
+// forks have it yet.
 func (e *endings) leaveToForks(change *appliedChange) error {
 	change.process.Lock()
 	defer change.process.Unlock()
-	e.mu.Lock()
-	change.number = 0
-	e.mu.Unlock()
 	return e.replaceUndo(change, change.plan.Undo.inFork())
 }
 
@@ -103,12 +117,14 @@ func (e *endings) release(id string) error {
 	}
 	gone := access.ProcessOf(change.process.Identity())
 	defer gone.Close()
-	undo, lineage := e.undoOf(change)
+	undo, _ := e.undoOf(change)
 	in := Changed{Process: gone, others: e.force, id: id, ended: true}
-	err := errors.Join(undo.takeBackLeft(in), e.forks.takeBack(context.Background(), in, undo, lineage, true))
+	err := errors.Join(undo.takeBackLeft(in), e.takeBackInForks(context.Background(), change, in))
 	if err != nil && !final(err) {
 		return err
 	}
+	change.process.Lock() // nobody may write the change down anew when it has ended
+	defer change.process.Unlock()
 	return errors.Join(err, e.drop(id, "gone"))
 }
 

@@ -18,8 +18,8 @@ import (
 // ErrUnknownChange means that there is nothing to undo under that id.
 var ErrUnknownChange = errors.New("no such change in force")
 
-// appliedChange is a change in force. Its plan's undo, words and old value are read with the
-// lock of the process or that of the force, and written with both.
+// appliedChange is a change in force. Its plan's undo, words and old value, and whether it is
+// undone, are read with the lock of the process or that of the force, and written with both.
 type appliedChange struct {
 	id      string
 	process access.Process
@@ -27,6 +27,7 @@ type appliedChange struct {
 	knob    string
 	number  uint64    // in the order of execution
 	since   time.Time // when it was made
+	undone  bool      // in its process: only its forks may have it
 	// tending is what the change needs for as long as it is in force.
 	tending *tending
 	// ending is held while a change of the process is undone, in its forks as well, or what an
@@ -130,8 +131,8 @@ func (f *force) ids() []string {
 	})
 }
 
-// later finds the changes after one that have an undo like that, the earliest first; none, if
-// the one is not in force yet.
+// later finds the changes after one that have an undo like that and are not undone in their
+// process, the earliest first; none, if the one is not in force yet.
 func (f *force) later(id string, like func(u Undo, in access.Process) bool) (all []*appliedChange) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,7 +141,7 @@ func (f *force) later(id string, like func(u Undo, in access.Process) bool) (all
 		return nil
 	}
 	for _, change := range f.applied {
-		if change.number > this.number && slices.ContainsFunc(change.plan.Undo, func(u Undo) bool { return like(u, change.process) }) {
+		if change.number > this.number && !change.undone && slices.ContainsFunc(change.plan.Undo, func(u Undo) bool { return like(u, change.process) }) {
 			all = append(all, change)
 		}
 	}
@@ -186,7 +187,7 @@ func (f *force) amendBeside(in Changed, later *appliedChange, amended func(Undo)
 	default:
 		return fmt.Errorf("change %s was made on top of it, in process %d where something is being changed: undo it again later", later.id, later.process.PID())
 	}
-	if f.find(later.id) != later {
+	if f.find(later.id) != later || later.undone {
 		return nil // undone meanwhile
 	}
 	return f.amend(later, amended)
@@ -206,7 +207,7 @@ func (f *force) amend(change *appliedChange, amended func(Undo) Undo) error {
 // lock of its process.
 func (f *force) replaceUndo(change *appliedChange, undo Undos) error {
 	p := *change.plan
-	p.Undo, p.Told = undo, Told{}
+	p.Undo, p.Told, p.undone = undo, Told{}, change.undone
 	if err := f.journal.begin(change.id, change.knob, change.process.Identity(), &p); err != nil {
 		return err
 	}

@@ -227,21 +227,140 @@ func TestUndoBelowChangeOfFork(t *testing.T) {
 	i := actuatetest.StartTuned(t, "testdata", all)
 	var member access.Process
 	i.Actuator = actuate.New(actuate.Options{Journal: i.Kept.Journal, Kinds: all, Member: func(procid.Identity) (access.Process, error) { return member, nil }})
-	set := func(process access.Process, id string, value int64) {
-		t.Helper()
-		actuatetest.MustApply(t, i.Actuator, process, &attunev1.Change{
-			Id: id, Action: actuatetest.Set(actuatetest.TunedVariable("counter@tuned.c", access.Integer(value))),
-		})
-	}
-	set(i.Process, "first", 5)
+	setCounter(t, i, i.Process, "first", 5)
 	member = actuatetest.MustProcess(t, fork(t, i))
-	set(member, "second", 6)
+	setCounter(t, i, member, "second", 6)
 	for _, step := range []struct{ id, want string }{{"first", "6 2"}, {"second", "1 2"}} {
 		r := i.Actuator.Undo(t.Context(), step.id)
 		if got := i.Ask(t, "counter"); r.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE || got != step.want {
 			t.Errorf("%s undone: the fork has %q, want %q; %v", step.id, got, step.want, r)
 		}
 	}
+}
+
+// A change is undone while one is that was made in a fork on top of what that was born with, and
+// which its own forks have, too: nothing of either is left in any of them.
+func TestUndoBesideChangeOfFork(t *testing.T) {
+	i := actuatetest.StartTuned(t, "testdata", all)
+	var member access.Process
+	var beside func(fork procid.Identity)
+	i.Actuator = actuate.New(actuate.Options{Journal: i.Kept.Journal, Kinds: all, Member: func(fork procid.Identity) (access.Process, error) {
+		if member != nil && fork.PID == member.PID() {
+			return member, nil
+		}
+		beside(fork)
+		return nil, nil
+	}})
+	setCounter(t, i, i.Process, "first", 5)
+	child := actuatetest.MustProcess(t, fork(t, i))
+	setCounter(t, i, child, "second", 6)
+	fork(t, i)
+	member = child
+	if groups := actuate.Apart(i.Actuator, []string{"first", "second"}); len(groups) != 1 {
+		t.Errorf("undone apart: %q", groups)
+	}
+	once := false
+	beside = func(procid.Identity) {
+		if !once {
+			once = true
+			if r := i.Actuator.Undo(t.Context(), "first"); r.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED {
+				t.Errorf("while the one on top of it is not undone in all forks: %v", r)
+			}
+		}
+	}
+	for _, id := range []string{"second", "first"} {
+		if r := i.Actuator.Undo(t.Context(), id); r.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+			t.Error(r)
+		}
+	}
+	for _, in := range []string{"fork of the fork", "fork", "process"} {
+		if got := i.Ask(t, "counter"); got != "1 2" {
+			t.Errorf("the %s has %q", in, got)
+		}
+		if in != "process" {
+			i.Ask(t, "leave")
+		}
+	}
+}
+
+// leftToForks makes changes of the variable, and undoes the last, which a fork keeps for now; alone
+// is why until it is nil.
+func leftToForks(t *testing.T, values ...int64) (i *actuatetest.Rig, alone *error) {
+	t.Helper()
+	i = actuatetest.StartTuned(t, "testdata", all)
+	why := errors.New("it must be left alone")
+	alone = &why
+	i.Actuator = actuate.New(actuate.Options{Journal: i.Kept.Journal, Kinds: all, Member: func(procid.Identity) (access.Process, error) { return nil, *alone }})
+	for n, value := range values {
+		setCounter(t, i, i.Process, strconv.Itoa(n), value)
+	}
+	fork(t, i)
+	if r := i.Actuator.Undo(t.Context(), strconv.Itoa(len(values)-1)); r.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED {
+		t.Fatal(r)
+	}
+	return i, alone
+}
+
+// Of changes that lie on top of each other in a fork the upper one is undone first, whichever is
+// undone when that becomes possible.
+func TestOrderOfWhatForksKeep(t *testing.T) {
+	for name, ended := range map[string]bool{"the process lives": false, "it has ended": true} {
+		t.Run(name, func(t *testing.T) {
+			i, alone := leftToForks(t, 5, 6)
+			if ended {
+				end(t, i)
+				i.Actuator.Forget(i.Process)
+			}
+			*alone = nil
+			if ended {
+				i.Actuator.Forget(i.Process)
+			}
+			for _, id := range []string{"0", "1", "0"} {
+				i.Actuator.Undo(t.Context(), id)
+			}
+			if got := i.Ask(t, "counter"); got != "1 2" || len(i.Actuator.Applied()) > 0 {
+				t.Errorf("the fork has %q; in force: %q", got, i.Actuator.Applied())
+			}
+		})
+	}
+}
+
+// A process in which a change was undone is left alone when it is undone in its forks, by whomever.
+func TestUndoneInProcessOnce(t *testing.T) {
+	for name, undo := range map[string]func(t *testing.T, i *actuatetest.Rig) error{
+		"by its Actuator": func(t *testing.T, i *actuatetest.Rig) error {
+			return actuate.Left(i.Actuator, i.Actuator.Undo(t.Context(), "0"))
+		},
+		"by the journal": func(t *testing.T, i *actuatetest.Rig) error { return i.TakeBackLeft(t, "0") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			i, alone := leftToForks(t, 5)
+			journal := actuatetest.MustJournal(t, i.Dir)
+			defer func() { mustRemove(t, journal) }()
+			other := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+			actuatetest.MustApply(t, other, i.Process, &attunev1.Change{Id: "other", Action: copiedChanges()["counter"]})
+			*alone = nil
+			if err := undo(t, i); err != nil {
+				t.Error(err)
+			}
+			if got := i.Ask(t, "counter"); got != "1 2" {
+				t.Errorf("the fork has %q", got)
+			}
+			i.Ask(t, "leave")
+			if got := i.Ask(t, "counter"); got != "5 2" {
+				t.Errorf("the process has %q, want what was set by others", got)
+			}
+			other.Undo(t.Context(), "other")
+		})
+	}
+}
+
+// setCounter changes the variable in one of the processes.
+func setCounter(t *testing.T, i *actuatetest.Rig, process access.Process, id string, value int64) {
+	t.Helper()
+	actuatetest.MustApply(t, i.Actuator, process, &attunev1.Change{
+		Id: id, Action: actuatetest.Set(actuatetest.TunedVariable("counter@tuned.c", access.Integer(value))),
+	})
 }
 
 // A fork that must be left alone keeps the change in force, which is undone when that is over.

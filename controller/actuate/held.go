@@ -54,7 +54,7 @@ func (f *force) holdable(id string) bool {
 	}
 	change.process.Lock()
 	defer change.process.Unlock()
-	return change.process.Alive() && change.plan.Undo.holdable(Changed{Process: change.process, others: f, id: id})
+	return !change.undone && change.process.Alive() && change.plan.Undo.holdable(Changed{Process: change.process, others: f, id: id})
 }
 
 // holdable says whether the parts can be taken back by whoever has the journal, and end
@@ -144,7 +144,7 @@ func takeOver(a *Actuator, from *Journal, r record, process access.Process, unto
 	case why != "":
 	case !r.Process.SameImage(process.Identity()):
 		why = "the process executes another program"
-	case a.force.find(r.Change) != nil || !r.Undo.holdable(in):
+	case r.Undone, a.force.find(r.Change) != nil, !r.Undo.holdable(in):
 		why = "it is none that another controller can go on with"
 	default:
 		var err error

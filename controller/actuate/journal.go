@@ -113,7 +113,7 @@ func named(file *os.File, path string) bool {
 // was written down before. The plan keeps its own undo: if the change fails or is rolled back,
 // what lies below it is still in force.
 func (j *Journal) begin(change, knob string, process procid.Identity, p *Plan) error {
-	r := record{Op: "begin", Change: change, Knob: knob, Process: &process, Undo: p.Undo, Told: p.Told, Lineage: p.lineage}
+	r := record{Op: "begin", Change: change, Knob: knob, Process: &process, Undo: p.Undo, Told: p.Told, Lineage: p.lineage, Undone: p.undone}
 	if j.below != nil {
 		for _, below := range slices.Backward(j.below()) {
 			r = r.onto(below)

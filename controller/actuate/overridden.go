@@ -35,7 +35,7 @@ func (f *force) overridden(id string) (reason string, err error) {
 		return "", nil
 	}
 	defer change.process.Unlock()
-	if f.find(id) != change || !change.process.Alive() {
+	if f.find(id) != change || change.undone || !change.process.Alive() {
 		return "", nil
 	}
 	return f.otherValue(id, change)

@@ -42,6 +42,7 @@ type Plan struct {
 
 	// lineage is of the forks that take the change along; zero: none does, or it has not begun.
 	lineage access.Lineage
+	undone  bool // in its process: only its forks may have it
 }
 
 // unprepare takes back what was prepared, for a change that could not be begun.

@@ -29,8 +29,10 @@ type record struct {
 	Process *procid.Identity `json:"process,omitempty"`
 	// Lineage is of the forks that have taken the change along; zero: none has.
 	Lineage access.Lineage `json:"lineage,omitzero"`
-	Told    Told           `json:"told,omitzero"`
-	Outcome string         `json:"outcome,omitempty"`
+	// Undone in the process: only the forks may have it.
+	Undone  bool   `json:"undone,omitempty"`
+	Told    Told   `json:"told,omitzero"`
+	Outcome string `json:"outcome,omitempty"`
 	// Until is when a change that is held is to be taken back, as [SinceBoot] counts,
 	// and Lease for how long the next controller needs no word of it.
 	Until time.Duration `json:"until,omitempty"`
@@ -107,7 +109,10 @@ func (r record) takeBack(ctx context.Context, write func(record) error, f *forks
 	in, done := r.in()
 	defer done()
 	in.rewrite = func() error { return write(r) }
-	err := r.Undo.takeBack(ctx, in)
+	var err error
+	if !r.Undone {
+		err = r.Undo.takeBack(ctx, in)
+	}
 	return errors.Join(err, f.takeBack(ctx, in, r.Undo, r.Lineage, wait))
 }
 

@@ -90,7 +90,7 @@ func (u *undoing) undo(all journals, now time.Duration) (done []Restored) {
 }
 
 func (u *undoing) restore(r record, journal *Journal) error {
-	onTop := func(later record) bool { return later.Time.After(r.Time) && r.overlaps(later) }
+	onTop := func(later record) bool { return !r.Undone && later.Time.After(r.Time) && r.overlaps(later) }
 	at := slices.IndexFunc(u.stay, r.overlaps)
 	above := u.stay
 	if at < 0 {

@@ -32,6 +32,11 @@ func LineageOf(process Process) (Lineage, error) {
 	return Lineage{Seed: seed, Since: clock.SinceBoot()}, err
 }
 
+// Precedes says whether a process that was started at a tick was there before.
+func (l Lineage) Precedes(startTicks uint64) bool {
+	return time.Duration(startTicks+1)*procid.Tick < l.Since
+}
+
 // randomBytes is how many the kernel gives to a program.
 const randomBytes = 16
 
@@ -76,8 +81,7 @@ func (f *Forks) Of(image procid.Identity, lineage Lineage) (found []procid.Ident
 	errs := []error{err}
 	for _, stat := range all {
 		itself := stat.PID == image.PID && stat.StartTicks == image.StartTicks
-		earlier := time.Duration(stat.StartTicks+1)*procid.Tick < lineage.Since
-		if itself || earlier || stat.Image.Number() != image.Image {
+		if itself || lineage.Precedes(stat.StartTicks) || stat.Image.Number() != image.Image {
 			continue
 		}
 		fork, is, err := lineage.tell(stat.PID, image)

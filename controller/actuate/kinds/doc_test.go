@@ -32,7 +32,8 @@ What a process forks takes along what was changed in its memory: variables, func
 slots, named settings. When the change is undone, it is undone in all its living forks as
 well, and in theirs, also if the process has ended meanwhile, and if another controller
 or ` + "`attune undo`" + ` does it ([why and how](../design/0084-what-a-fork-takes-along.md)). A fork that
-has set a value of its own keeps it. One in which that cannot be done for the time being
+has set a value of its own keeps it, except where only glibc's default can be set again, because the
+old value of a malloc parameter could not be read. One in which that cannot be done for the time being
 keeps the change in force, and it is tried again. One that Attune may not touch is told of, and
 keeps what it has.
 
