@@ -22,6 +22,7 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/confined"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -352,6 +353,21 @@ func TestUndoneInProcessOnce(t *testing.T) {
 			}
 			other.Undo(t.Context(), "other")
 		})
+	}
+}
+
+// A program whose forks cannot be told can be changed as any other.
+func TestChangeWhereForksCannotBeTold(t *testing.T) {
+	i := actuatetest.NewRig(t, targets.Start(t, targets.Build(t, "testdata/unseeded.c")), all)
+	if lineage, err := access.LineageOf(i.Process); err == nil {
+		t.Fatalf("it has random bytes: %v", lineage)
+	}
+	change := actuatetest.Set(&attunev1.SetVariable{Object: "unseeded", Symbol: "number", Value: access.Integer(8)})
+	if r := i.Apply(t, "number", change); r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED || i.Ask(t, "number") != "8" {
+		t.Fatal(r)
+	}
+	if r := i.Actuator.Undo(t.Context(), "number"); r.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE || i.Ask(t, "number") != "7" {
+		t.Error(r)
 	}
 }
 

@@ -36,10 +36,12 @@ func (r *Request) Log() *slog.Logger { return cmp.Or(r.log, slog.New(slog.Discar
 func (r *Request) Origin() string { return r.origin }
 
 // Begin writes a change down, and again when it is more than was written down before.
-func (r *Request) Begin(p *Plan) (err error) {
+func (r *Request) Begin(p *Plan) error {
 	if p.lineage == (access.Lineage{}) {
+		var err error
 		if p.lineage, err = lineageOf(r.Process, p.Undo); err != nil {
-			return err
+			r.Log().Warn("the forks of a process cannot be told: they keep a change when it is undone",
+				"change", r.Change.GetId(), "pid", r.Process.PID(), "error", err)
 		}
 	}
 	return r.journal.begin(r.Change.GetId(), r.Change.GetKnob(), r.Process.Identity(), p)

@@ -26,10 +26,13 @@ type Lineage struct {
 	Since time.Duration `json:"since"`
 }
 
-// LineageOf is that of the forks that a process makes from now on.
+// LineageOf is that of the forks that a process makes from now on; zero with an error.
 func LineageOf(process Process) (Lineage, error) {
 	seed, err := seedOf(process, process.PID())
-	return Lineage{Seed: seed, Since: clock.SinceBoot()}, err
+	if err != nil {
+		return Lineage{}, err
+	}
+	return Lineage{Seed: seed, Since: clock.SinceBoot()}, nil
 }
 
 // Precedes says whether a process that was started at a tick was there before.
