@@ -28,6 +28,8 @@ func (e *endings) takeBack(ctx context.Context, change *appliedChange) (alive bo
 	}
 	inForks := e.takeBackInForks(ctx, change, Changed{Process: change.process, others: e.force, id: change.id})
 	if inForks != nil && !final(inForks) {
+		change.process.Lock()
+		defer change.process.Unlock()
 		return true, errors.Join(inForks, e.leaveToForks(change))
 	}
 	if err = errors.Join(err, inForks, e.journal.end(change.id, "undone")); err == nil || final(err) {
@@ -58,11 +60,16 @@ func (e *endings) takeBackLocked(ctx context.Context, change *appliedChange) (al
 	}
 	err = e.revert(ctx, change.id, change.knob, change.process, change.plan)
 	if err == nil || final(err) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		change.undone = true
+		e.setUndone(change)
 	}
 	return true, err
+}
+
+// setUndone marks a change as undone in its process, whose lock the caller holds.
+func (e *endings) setUndone(change *appliedChange) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	change.undone = true
 }
 
 // revert takes a plan back in its process, wholly or partly executed. The caller holds the
@@ -77,10 +84,8 @@ func (e *endings) revert(ctx context.Context, changeID, knob string, process acc
 }
 
 // leaveToForks has the journal say of a change that it was undone in its process, and that its
-// forks have it yet.
+// forks have it yet. The caller holds the lock of its process.
 func (e *endings) leaveToForks(change *appliedChange) error {
-	change.process.Lock()
-	defer change.process.Unlock()
 	return e.replaceUndo(change, change.plan.Undo.inFork())
 }
 
@@ -89,15 +94,24 @@ func (e *endings) leaveToForks(change *appliedChange) error {
 func (e *endings) takeBackFailed(ctx context.Context, process access.Process, change *attunev1.Change, p *Plan) error {
 	ctx = context.WithoutCancel(ctx)
 	err := e.revert(ctx, change.GetId(), change.GetKnob(), process, p)
-	if err == nil || final(err) {
+	undone := err == nil || final(err)
+	var inForks error
+	if undone {
 		in := Changed{Process: process, others: e.force, id: change.GetId()}
-		err = errors.Join(err, e.forks.takeBack(ctx, in, p.Undo, p.lineage, false))
+		inForks = e.forks.takeBack(ctx, in, p.Undo, p.lineage, false)
+		err = errors.Join(err, inForks)
 	}
 	if err == nil || final(err) {
-		return errors.Join(err, e.journal.end(change.GetId(), "undone"))
+		err = errors.Join(err, e.journal.end(change.GetId(), "undone"))
 	}
-	if !dying(process) {
-		e.enter(change, process, p, time.Now())
+	if err == nil || final(err) || dying(process) || !e.enter(change, process, p, time.Now()) {
+		return err
+	}
+	if entered := e.find(change.GetId()); entered != nil && undone {
+		e.setUndone(entered)
+		if inForks != nil && !final(inForks) {
+			err = errors.Join(err, e.leaveToForks(entered))
+		}
 	}
 	return err
 }

@@ -61,6 +61,24 @@ func TestFailedChangeIsUndoneLater(t *testing.T) {
 	}
 }
 
+// A change that failed and was taken back, of which the journal cannot say so, is in force for those
+// who try again.
+func TestFailedChangeThatTheJournalHas(t *testing.T) {
+	feigned := &actuatetest.Feigned{Run: func() error { return errors.New("half made") }}
+	journal := actuatetest.MustJournal(t, t.TempDir())
+	actuate.SetStep(journal, func(op string) {
+		if op == "end" {
+			actuate.LetGo(journal) // nothing can be written any more
+		}
+	})
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: feigned.Kinds()})
+	change := &attunev1.Change{Id: "c1", Action: actuatetest.Setting("s", 1)}
+	r := a.Apply(t.Context(), actuatetest.MustProcess(t, os.Getpid()), change)
+	if r.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED || !slices.Equal(a.Applied(), []string{"c1"}) {
+		t.Errorf("%v; in force: %q", r, a.Applied())
+	}
+}
+
 // What outlives its process and could not be taken back when that ended is tried again, and
 // said to be in force until then.
 func TestLeftIsTakenBackLater(t *testing.T) {
