@@ -469,6 +469,33 @@ func TestForksThatTheKernelDoesNotTell(t *testing.T) {
 	<-done
 }
 
+// Who asks one look again gets the forks of then, who asks anew those of now, and there are none of
+// an image of another boot.
+func TestForksByLook(t *testing.T) {
+	i := actuatetest.StartTuned(t, "testdata", all)
+	lineage, err := access.LineageOf(i.Process)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var look access.Look
+	var forks access.Forks
+	image := i.Process.Identity()
+	elsewhere := image
+	elsewhere.BootID = "another"
+	count := func(find func(procid.Identity, access.Lineage) ([]procid.Identity, error), image procid.Identity, want int) {
+		t.Helper()
+		if found, err := find(image, lineage); len(found) != want || err != nil {
+			t.Errorf("found %v, %v, want %d", found, err, want)
+		}
+	}
+	for n := range 2 {
+		fork(t, i)
+		count(look.Of, image, 1)
+		count(forks.Of, image, n+1)
+		count(forks.Of, elsewhere, 0)
+	}
+}
+
 // awaitTick waits until the kernel's clock of starts has gone on since a process started.
 func awaitTick(t *testing.T, pid int) {
 	t.Helper()

@@ -76,7 +76,8 @@ func (k Kinds) Holds(dir string) (bool, error) {
 	var errs []error
 	for _, path := range paths {
 		open, err := newUndos(k.Undos).openChanges(path)
-		if slices.ContainsFunc(open, func(r record) bool { return r.Until > 0 && !over(r) }) {
+		open = slices.DeleteFunc(open, func(r record) bool { return r.Until == 0 })
+		if len(notOver(open)) > 0 {
 			return true, nil
 		}
 		if !errors.Is(err, os.ErrNotExist) {
@@ -114,7 +115,7 @@ func TakeOver(a *Actuator, dir string, find func(procid.Identity) access.Process
 		}
 		for _, r := range open {
 			process := find(*r.Process)
-			if !r.heldAt(clock.SinceBoot()) || process == nil || !r.Process.SameProcess(process.Identity()) {
+			if process == nil || !r.Process.SameProcess(process.Identity()) || !r.heldAt(clock.SinceBoot()) {
 				continue
 			}
 			ok, err := takeOver(a, journal, r, process, untouched)

@@ -93,11 +93,7 @@ func (k *Kept) compact() error {
 		return err
 	}
 	lines := []record{{Op: "last", Change: strconv.Itoa(k.last), Time: time.Now().UTC()}}
-	for _, r := range open {
-		if !over(r) {
-			lines = append(lines, r)
-		}
-	}
+	lines = append(lines, notOver(open)...)
 	var content bytes.Buffer
 	encoder := json.NewEncoder(&content)
 	for _, r := range lines {
@@ -133,8 +129,8 @@ func (k *Kept) replace(content []byte) error {
 
 // ofControllers reads what controllers have in force by the journals in dir, the latest last. A
 // controller gives a change up when it sees that somebody has made another one on top of it, and
-// then nobody but that one knows what was there before both. A journal that cannot be read is
-// somebody else's.
+// then nobody but that one knows what was there before both. What only forks have is left out:
+// nothing is made on top of it elsewhere. A journal that cannot be read is somebody else's.
 func (n newUndos) ofControllers(dir string) (all []record) {
 	paths, err := journalsIn(dir)
 	if err != nil {
@@ -142,7 +138,7 @@ func (n newUndos) ofControllers(dir string) (all []record) {
 	}
 	for _, path := range paths {
 		open, _ := n.openChanges(path) // its controller may be ending
-		all = append(all, slices.DeleteFunc(open, over)...)
+		all = append(all, slices.DeleteFunc(open, func(r record) bool { return r.Undone || !r.left() })...)
 	}
 	sortByTime(all)
 	return all

@@ -33,10 +33,8 @@ func (k Kinds) Changes(dir string) ([]InForce, error) {
 			if suffix == journalSuffix {
 				by, _, _ = strings.Cut(filepath.Base(path), ".")
 			}
-			for _, r := range open {
-				if !over(r) {
-					all = append(all, inForce(r, by))
-				}
+			for _, r := range notOver(open) {
+				all = append(all, inForce(r, by))
 			}
 		}
 	}

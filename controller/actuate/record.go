@@ -39,6 +39,8 @@ type record struct {
 	Lease time.Duration `json:"lease,omitempty"`
 	// Undo stands in the line under the names of its parts.
 	Undo Undos `json:"-"`
+
+	over bool // see markOver
 }
 
 // MarshalJSON implements [json.Marshaler].
@@ -101,7 +103,7 @@ func (r record) onto(below record) record {
 }
 
 // takeBack undoes a change by its record alone, which write writes anew, in forks as well, for
-// whose locks it waits or not.
+// whose locks it waits or not; in none where nothing of it is left.
 func (r record) takeBack(ctx context.Context, write func(record) error, f *forks, wait bool) error {
 	if len(r.Undo) == 0 && !access.Ended(*r.Process) {
 		return errNoWayBack
@@ -112,6 +114,9 @@ func (r record) takeBack(ctx context.Context, write func(record) error, f *forks
 	var err error
 	if !r.Undone {
 		err = r.Undo.takeBack(ctx, in)
+	}
+	if r.over {
+		return err
 	}
 	return errors.Join(err, f.takeBack(ctx, in, r.Undo, r.Lineage, wait))
 }
@@ -182,20 +187,37 @@ const MaxHold = 2 * time.Minute
 
 // heldAt says whether a change is held for the next controller at a time since boot.
 func (r record) heldAt(now time.Duration) bool {
-	return r.Until > now && r.Until-now <= MaxHold && !over(r)
+	return r.Until > now && r.Until-now <= MaxHold && !r.over
 }
 
-// over says whether nothing of a change can be left: its process is gone, no fork has taken
-// it along, and it changed nothing that outlives a process. Advice leaves nothing.
-func over(r record) bool {
-	return access.Ended(*r.Process) && !r.any(func(u About) bool { return u.Outlives }) && !r.forked() ||
-		r.any(func(u About) bool { return u.Spent })
+// markOver notes of which records nothing can be left, neither in a process nor in its forks. It
+// looks at the processes first: what one forks it forks before it ends.
+func markOver(journals ...[]record) {
+	var all []*record
+	for _, open := range journals {
+		for i := range open {
+			if !open[i].left() {
+				all = append(all, &open[i])
+			}
+		}
+	}
+	var look access.Look
+	for _, r := range all {
+		found, err := look.Of(*r.Process, r.Lineage)
+		r.over = len(found) == 0 && err == nil
+	}
 }
 
-// forked says whether a fork may have taken the change along.
-func (r record) forked() bool {
-	found, err := new(access.Forks).Of(*r.Process, r.Lineage)
-	return len(found) > 0 || err != nil
+// notOver returns the records of which something may be left.
+func notOver(open []record) []record {
+	markOver(open)
+	return slices.DeleteFunc(open, func(r record) bool { return r.over })
+}
+
+// left says whether something of a change can be left beside what forks have of it: its process
+// lives, or it changed what outlives a process. Advice leaves nothing.
+func (r record) left() bool {
+	return (!access.Ended(*r.Process) || r.any(func(u About) bool { return u.Outlives })) && !r.any(func(u About) bool { return u.Spent })
 }
 
 // summary is the change in words.

@@ -72,6 +72,11 @@ type restored struct {
 
 // undo takes back what journals have, but for what is held beyond a time.
 func (u *undoing) undo(all journals, now time.Duration) (done []Restored) {
+	var open [][]record
+	for _, one := range all {
+		open = append(open, one.open)
+	}
+	markOver(open...)
 	for {
 		r, of, found := all.latest()
 		switch {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/clock"
@@ -63,31 +62,67 @@ func seedOf(holder proc.Holder, pid int) (uint64, error) {
 }
 
 // Forks finds the forks of processes. The zero value is ready; it may be used from any
-// goroutine, and who asks at the same time shares a look at all processes.
+// goroutine. Who asks while somebody looks at all processes shares the next look, and nothing of
+// it is kept.
 type Forks struct {
-	begun atomic.Int64 // looks
+	looking sync.Mutex // held during a look; comes first
 
-	mu     sync.Mutex // guards what follows; held during a look
-	number int64      // of the look that found what follows
-	all    []procid.Stat
-	err    error
+	mu   sync.Mutex // guards what follows
+	next *Look      // that has not begun; nil: nobody waits for one
 }
 
-// Of lists the living forks of an image, and what they have forked, with memory of their own.
-// An error comes with those that could be told. There are none where the image of the process
-// does not show.
+// Of lists the living forks of an image, and what they have forked, with memory of their own, at
+// some time after the call. An error comes with those that could be told. There are none where
+// the image of the process does not show.
 func (f *Forks) Of(image procid.Identity, lineage Lineage) (found []procid.Identity, err error) {
-	if image.Image == 0 || lineage == (Lineage{}) {
-		return nil, nil
+	f.mu.Lock()
+	if f.next == nil {
+		f.next = &Look{begin: f.begin}
 	}
-	all, err := f.look()
-	errs := []error{err}
-	for _, stat := range all {
-		itself := stat.PID == image.PID && stat.StartTicks == image.StartTicks
-		if itself || lineage.Precedes(stat.StartTicks) || stat.Image.Number() != image.Image {
+	look := f.next
+	f.mu.Unlock()
+	return look.Of(image, lineage)
+}
+
+// begin lets nobody more share the next look, and waits for the present one.
+func (f *Forks) begin() (end func()) {
+	f.looking.Lock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next = nil
+	return f.looking.Unlock
+}
+
+// Look finds the forks of processes by one look at all, when it is first asked. The zero value is
+// ready; it may be used from any goroutine.
+type Look struct {
+	begin func() (end func()) // called before the look; may be nil
+
+	once sync.Once
+	of   map[uint64][]born // by the number of the image
+	err  error
+}
+
+// born is a process, and when it was started.
+type born struct {
+	pid   int
+	ticks uint64
+}
+
+// Of is [Forks.Of] at the time of the look.
+func (l *Look) Of(image procid.Identity, lineage Lineage) (found []procid.Identity, err error) {
+	boot, err := procid.BootID()
+	if image.Image == 0 || lineage == (Lineage{}) || err != nil || image.BootID != boot {
+		return nil, err
+	}
+	l.once.Do(l.read)
+	errs := []error{l.err}
+	for _, one := range l.of[image.Image] {
+		itself := one.pid == image.PID && one.ticks == image.StartTicks
+		if itself || lineage.Precedes(one.ticks) {
 			continue
 		}
-		fork, is, err := lineage.tell(stat.PID, image)
+		fork, is, err := lineage.tell(one.pid, image)
 		if is {
 			found = append(found, fork)
 		}
@@ -96,24 +131,19 @@ func (f *Forks) Of(image procid.Identity, lineage Lineage) (found []procid.Ident
 	return found, errors.Join(errs...)
 }
 
-// look reads of all processes, but for those of the kernel, what they were at some time after
-// the call.
-func (f *Forks) look() ([]procid.Stat, error) {
-	before := f.begun.Load()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.number > before { // begun after the call
-		return f.all, f.err
+// read reads the stat files of all processes. Those of the kernel have no image.
+func (l *Look) read() {
+	if l.begin != nil {
+		defer l.begin()()
 	}
-	f.number = f.begun.Add(1)
 	pids, err := procid.List()
-	f.all, f.err = make([]procid.Stat, 0, len(pids)), err
+	l.of, l.err = make(map[uint64][]born), err
 	for _, pid := range pids {
-		if stat, err := procid.ReadStat(pid); err == nil && stat.Image.Number() != 0 {
-			f.all = append(f.all, stat)
+		stat, err := procid.ReadStat(pid)
+		if number := stat.Image.Number(); err == nil && number != 0 {
+			l.of[number] = append(l.of[number], born{pid, stat.StartTicks})
 		}
 	}
-	return f.all, f.err
 }
 
 // tell says whether a process with the same addresses is a fork of an image, with memory of
