@@ -74,6 +74,16 @@ func (s Status) owner(file uint32, capable bool) uint32 {
 // another user namespace has them there only.
 func (s Status) capable(pid int) bool { return s.Capabilities != 0 && !foreignNamespace(pid) }
 
+// initialUsers is the inode of the first user namespace: PROC_USER_INIT_INO of the kernel.
+const initialUsers = 0xEFFFFFFD
+
+// InInitialUsers says whether a process is known to be in the user namespace in which the kernel
+// asks for the capabilities that are for the whole machine.
+func InInitialUsers(pid int) bool {
+	var st unix.Stat_t
+	return unix.Stat(Path(pid, "ns/user"), &st) == nil && st.Ino == initialUsers
+}
+
 // foreignNamespace says whether a process is known to be in another user
 // namespace than this one.
 func foreignNamespace(pid int) bool {

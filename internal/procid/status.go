@@ -24,9 +24,9 @@ type Status struct {
 	// how many it has one, that of /proc the first.
 	Inner, Depth  int
 	Users, Groups IDs
-	// Capabilities are the permitted ones, a bit each, Bounding those that an exec
-	// could give.
-	Capabilities, Bounding uint64
+	// Capabilities are the permitted ones, a bit each, Effective those that the kernel asks
+	// for, Bounding those that an exec could give.
+	Capabilities, Effective, Bounding uint64
 	// NoNewPrivileges says that no exec gives rights.
 	NoNewPrivileges bool
 	// Pending signals are the thread's own, Shared those of its process.
@@ -161,6 +161,8 @@ func (s *Status) parse(name string, fields []string) (err error) {
 	case "CapPrm":
 		s.known.capabilities = true
 		s.Capabilities, err = parseMask(fields)
+	case "CapEff":
+		s.Effective, err = parseMask(fields)
 	case "CapBnd":
 		s.Bounding, err = parseMask(fields)
 	case "NoNewPrivs":

@@ -15,13 +15,13 @@ import (
 func TestParseStatus(t *testing.T) {
 	got, err := ParseStatus("Name:\tUid: 5\nState:\tS (sleeping)\nTgid:\t8\nPid:\t4711\nPPid:\t9\nTracerPid:\t41\n" +
 		"Uid:\t1\t2\t3\t4\nGid:\t5\t5\t5\t5\nNSpid:\t4711\t12\t3\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000002\n" +
-		"SigBlk:\t0000000000000004\nSigIgn:\t0000000000000008\nSigCgt:\t0000000000000010\nCapPrm:\t000001ffffffffff\n" +
+		"SigBlk:\t0000000000000004\nSigIgn:\t0000000000000008\nSigCgt:\t0000000000000010\nCapPrm:\t000001ffffffffff\nCapEff:\t0000000000000020\n" +
 		"VmLck:\t       8 kB\nVmHWM:\t    8724 kB\nVmRSS:\t 100 kB\n" +
 		"Seccomp:\t2\nSeccomp_filters:\t3\nx86_Thread_features:\tshstk\nSome:\t\n")
 	want := Status{
 		State: 'S', Process: 8, Parent: 9, Tracer: 41, Inner: 3, Depth: 3, Users: IDs{1, 2, 3, 4}, Groups: IDs{5, 5, 5, 5},
 		Locked: 8 << 10, Resident: 100 << 10, Peak: 8724 << 10,
-		Capabilities: 0x1ffffffffff, Pending: 1, Shared: 2, Blocked: 4, Ignored: 8, Caught: 16,
+		Capabilities: 0x1ffffffffff, Effective: 0x20, Pending: 1, Shared: 2, Blocked: 4, Ignored: 8, Caught: 16,
 		Seccomp: 2, Filters: 3, ShadowStack: true, known: known{true, true, true},
 	}
 	if err != nil || got != want {

@@ -20,6 +20,10 @@ type resource struct {
 	// used says that a program has passed a limit, which is not put back then; nil: that does
 	// not harm, or is not to be seen.
 	used func(t *Target, soft uint64) error
+	// exempt are the capabilities of processes that the limit does not bind, nor those of root
+	// where rootExempt.
+	exempt     []uintptr
+	rootExempt bool
 }
 
 var resources = []resource{
@@ -28,11 +32,11 @@ var resources = []resource{
 	{name: "cpu", what: "Seconds of CPU time", number: unix.RLIMIT_CPU, fatal: true, used: usedCPU},
 	{name: "data", what: "Bytes of data segment", number: unix.RLIMIT_DATA, used: usedMemory("VmData")},
 	{name: "fsize", what: "Bytes of a file that it writes", number: unix.RLIMIT_FSIZE, fatal: true, used: usedFileSize},
-	{name: "memlock", what: "Bytes that may be locked into memory", number: unix.RLIMIT_MEMLOCK, used: usedMemory("VmLck", "VmPin")},
+	{name: "memlock", what: "Bytes that may be locked into memory", number: unix.RLIMIT_MEMLOCK, used: usedMemory("VmLck", "VmPin"), exempt: []uintptr{unix.CAP_IPC_LOCK}},
 	{name: "msgqueue", what: "Bytes in POSIX message queues", number: unix.RLIMIT_MSGQUEUE},
 	{name: "nice", what: "20 minus the least nice value that it may set", number: unix.RLIMIT_NICE},
 	{name: "nofile", what: "One more than the greatest descriptor", number: unix.RLIMIT_NOFILE, used: usedDescriptors},
-	{name: "nproc", what: "Threads of its user", number: unix.RLIMIT_NPROC, used: usedThreads},
+	{name: "nproc", what: "Threads of its user", number: unix.RLIMIT_NPROC, used: usedThreads, exempt: []uintptr{unix.CAP_SYS_RESOURCE, unix.CAP_SYS_ADMIN}, rootExempt: true},
 	{name: "rtprio", what: "Greatest realtime priority that it may set", number: unix.RLIMIT_RTPRIO},
 	{name: "rttime", what: "Microseconds of realtime scheduling without a pause", number: unix.RLIMIT_RTTIME, fatal: true, used: usedRealtime},
 	{name: "sigpending", what: "Signals queued for its user", number: unix.RLIMIT_SIGPENDING},

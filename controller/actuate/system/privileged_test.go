@@ -170,3 +170,25 @@ func TestLimitOfRealtimeStays(t *testing.T) {
 	k.restore(t, policy)
 	k.restore(t, states)
 }
+
+// TestPassedLimitsOfRoot: a limit that does not bind root's processes is put back where they have
+// passed it.
+func TestPassedLimitsOfRoot(t *testing.T) {
+	for _, test := range []struct {
+		knob      string
+		resource  int
+		low, high uint64
+		passed    string
+	}{
+		{"limit.memlock", unix.RLIMIT_MEMLOCK, 4096, 1 << 16, "lock 32768"},
+		{"limit.nproc", unix.RLIMIT_NPROC, 3, 1 << 12, "fds"}, // it has 4 threads
+	} {
+		t.Run(test.knob, func(t *testing.T) {
+			k := mustKeeper(t)
+			err := passed(t, k, test.knob, test.resource, test.low, test.high, func(t *testing.T, k *keeper) { k.Ask(t, test.passed) })
+			if got := softLimit(t, k, test.resource); err != nil || got != test.low {
+				t.Errorf("the limit is %d, %v", got, err)
+			}
+		})
+	}
+}

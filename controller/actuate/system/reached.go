@@ -4,6 +4,7 @@ package system
 
 import (
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -17,7 +18,21 @@ func (r resource) reached(t *Target, _ Place, value string) error {
 	if r.used == nil || err != nil || limit.Cur == unix.RLIM_INFINITY {
 		return err
 	}
+	if binds, err := r.binds(t); !binds || err != nil {
+		return err
+	}
 	return r.used(t, limit.Cur)
+}
+
+// binds says whether the kernel holds a process to a limit.
+func (r resource) binds(t *Target) (bool, error) {
+	status, err := procid.ReadStatus(t.pid())
+	if err != nil {
+		return false, procid.GoneError(err)
+	}
+	has := func(capability uintptr) bool { return status.Effective>>capability&1 == 1 }
+	exempt := slices.ContainsFunc(r.exempt, has) || r.rootExempt && status.Users.Real == 0
+	return !exempt || !procid.InInitialUsers(t.pid()), nil
 }
 
 // errPast means that what is used never becomes less, so that the limit stays as it is.

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/asuser"
 	"github.com/attune-hpc/attune/internal/testing/files"
 	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -32,7 +35,18 @@ type keeper struct {
 
 func mustKeeper(t *testing.T) *keeper {
 	t.Helper()
-	k := &keeper{Target: targets.Start(t, targets.Build(t, "testdata/keeper.c"))}
+	return mustKeeperOf(t, uint32(os.Getuid()))
+}
+
+// mustKeeperOf starts it as a user if the tests are root's.
+func mustKeeperOf(t *testing.T, user uint32) *keeper {
+	t.Helper()
+	command := exec.Command(targets.Build(t, "testdata/keeper.c"))
+	if os.Getuid() == 0 && user != 0 {
+		asuser.Folder(t) // so that they may enter where the program is
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	}
+	k := &keeper{Target: targets.StartCommand(t, command)}
 	var err error
 	if k.identity, err = procid.Of(k.PID); err != nil {
 		t.Fatal(err)
