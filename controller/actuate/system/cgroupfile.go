@@ -30,6 +30,8 @@ type cgroupFile struct {
 	unfit func(dir string) error
 	// same says whether a value read is the one that was set; nil: equal.
 	same func(set, read string) bool
+	// undo is what the way back does not give back; empty: nothing.
+	undo string
 }
 
 const (
@@ -97,6 +99,7 @@ func cgroupFiles() []cgroupFile {
 		},
 		{
 			name: "cpuset.cpus", controller: "cpuset", values: cpus, examples: []string{"0"}, same: sameCPUs, unfit: mayRebind,
+			undo: "; before Linux 6.2 a thread that has bound itself to some of the CPUs since the change loses that",
 			what: "CPUs of all its processes. Refused before Linux 6.2 where a thread is bound to some of them, which it would lose.", parse: cpuList,
 		},
 		{
@@ -116,7 +119,7 @@ func cgroupKnobs() []knob {
 				Name: "cgroup." + f.name, On: OnCgroup, Values: f.values, Examples: f.examples,
 				Description: f.versions() + ". " + f.what,
 				Privilege:   "write permission for the file: root, or a cgroup delegated to the user",
-				Undo:        exactly + ", also after the process has ended",
+				Undo:        exactly + ", also after the process has ended" + f.undo,
 			},
 			parse:    f.parse,
 			places:   cgroupPlace(f.controller, f.version, f.name),
