@@ -107,6 +107,15 @@ func neighbours(points []point) (pairs []stretches) {
 	return pairs
 }
 
+// quarters returns the two halves of samples, and those of each half.
+func quarters(points []point) (pairs []stretches) {
+	n := len(points)
+	for _, part := range [][]point{points, points[:n/2], points[n/2:]} {
+		pairs = append(pairs, stretches{sumOf(part[:len(part)/2]), sumOf(part[len(part)/2:])})
+	}
+	return pairs
+}
+
 // newCounts compares events of size in pairs (first without, second with the change),
 // and takes from pairs of the same side how the application varies by itself.
 func newCounts(pairs, same []stretches, size float64) counts {

@@ -3,6 +3,8 @@
 package trial
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
@@ -78,5 +80,61 @@ func TestOneTurnAfterTheTime(t *testing.T) {
 				t.Errorf("%+v by %+v, want %v by nothing", ruling, r.Judgement, c.want)
 			}
 		})
+	}
+}
+
+// A kept change is not judged again for a window over which the application paused, wherever in
+// it and for however much of it, but for one in which it was slow throughout.
+func TestPauseInTheWatch(t *testing.T) {
+	const window = int(watchWindow / (50 * time.Millisecond))
+	paused := func(from, to int) func(int) float64 {
+		return func(n int) float64 {
+			if from <= n && n < to {
+				return 0
+			}
+			return 1.2
+		}
+	}
+	cases := map[string]struct {
+		speed func(n int) float64 // 1 before
+		want  Action
+	}{
+		"slow throughout": {func(n int) float64 {
+			if n%5 > 0 {
+				return 0
+			}
+			return 1.2
+		}, ChangeSides},
+		"two pauses": {func(n int) float64 {
+			if n < window && n%20 >= 4 {
+				return 0
+			}
+			return 1.2
+		}, LookOn},
+	}
+	for from := 0; from < window; from += 4 {
+		for to := from + 4; to <= 2*window; to += 4 {
+			cases[fmt.Sprintf("a pause from %d to %d", from, to)] = struct {
+				speed func(n int) float64
+				want  Action
+			}{paused(from, to), LookOn}
+		}
+	}
+	for name, c := range cases {
+		for _, baseline := range []int{10, 40, historySize} {
+			h := &History{}
+			now := addSamples(h, 0, slices.Repeat([]float64{1}, baseline+1)...)
+			o := Objective{History: h, MinGain: 0.05}
+			tr := Trial{before: slices.Clone(o.before(0, now, baseline))}
+			tr.WatchFrom(now)
+			got := LookOn
+			for n := 0; n < 2*window && got == LookOn; n++ {
+				now = addSamples(h, now, c.speed(n))
+				got = tr.Watch(o, now).Do
+			}
+			if got != c.want {
+				t.Errorf("%s, %d samples before: got %v, want %v", name, baseline, got, c.want)
+			}
+		}
 	}
 }

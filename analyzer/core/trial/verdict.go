@@ -147,15 +147,19 @@ func (t *Trial) compareWatched(o Objective, window []point) (j *Judgement, worse
 
 // countWatched is compareWatched where little happens: by the events of this window and of
 // those before it that did not suffice. A window without any progress says nothing: an
-// application between two phases looks the same.
+// application between two phases looks the same. Nor does one that paused in a part of it:
+// neighbouring samples do not show that, as its quarters do.
 func (t *Trial) countWatched(o Objective, window []point) (j *Judgement, worse bool) {
 	if !o.Lower && !moved(window) {
 		return nil, false
 	}
 	t.rare = slices.Concat(t.rare, window)
-	before, after := sumOf(t.before), sumOf(t.rare)
-	same := append(neighbours(t.before), neighbours(t.rare)...)
-	c := newCounts([]stretches{{before, after}}, same, usualAmount(slices.Concat(t.before, t.rare)))
+	sides := []stretches{{sumOf(t.before), sumOf(t.rare)}}
+	size := usualAmount(slices.Concat(t.before, t.rare))
+	c := newCounts(sides, append(neighbours(t.before), neighbours(t.rare)...), size)
+	if long := newCounts(sides, quarters(t.rare), size); long.dispersion > c.dispersion {
+		c = long
+	}
 	j = c.findings(0, o.MinGain, o.Lower).judgement(c.off, c.on)
 	if len(t.rare) >= historySize-1 {
 		t.rare = nil
