@@ -66,17 +66,18 @@ func (s *siblings) kinOf(p *proposal) *kin {
 func (s *siblings) awaitTrial(p *proposal, now time.Duration) (refused string) {
 	p.awaits, p.follows = false, nil
 	k := s.kinOf(p)
-	if k == nil || k.first == p || k.first.spec.GetScope() == p.spec.GetScope() {
+	if k == nil || k.first == p {
 		return ""
 	}
 	first := k.first
 	switch {
+	case first.useless() && !p.returned && (now < first.doneAt+cooldown || k.useless >= p.tunlet.maxTries):
+		return "tried in another process of the program: " + first.reason
+	case first.spec.GetScope() == p.spec.GetScope(): // a node, or the same process: it is tried itself
 	case first.state == StateKept:
 		p.follows = first
 	case !first.final():
 		p.awaits, p.aheadUntil = true, now
-	case first.useless() && (now < first.doneAt+cooldown || k.useless >= p.tunlet.maxTries):
-		return "tried in another process of the program: " + first.reason
 	default:
 		k.first = p
 	}
@@ -91,7 +92,7 @@ func (s *siblings) noteVerdict(p *proposal) {
 	case p.useless():
 		k.first = p
 		k.useless++
-	case p.state == StateKept && k.first == p:
+	case p.state == StateKept:
 		k.useless = 0
 	}
 }
