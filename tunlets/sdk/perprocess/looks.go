@@ -13,9 +13,13 @@ const (
 	// 2 s with those from before the change, after the first one, which stands for the pause.
 	lookValues  = 14
 	lookLasting = 2500 * time.Millisecond
-	// lookLongest bounds a look that brings fewer values, and is how long the Analyzer takes
-	// over a turn of a comparison at most.
+	// lookLongest bounds a look that brings fewer values.
 	lookLongest = 10 * time.Second
+	// comparisonLongest is how long a comparison takes, and a turn of it at most: that begins
+	// anew after a pause of the program. A time in which the session stands still does not
+	// count, so the turn is bounded by comparisonValues, those of each 50 ms.
+	comparisonLongest = time.Minute
+	comparisonValues  = int(comparisonLongest / (50 * time.Millisecond))
 )
 
 // Looks are those that a tunlet takes at the objective of its change that was kept. The
@@ -70,7 +74,10 @@ func (l *Looks) Hear(now time.Time, c sdk.ProposalChange) (began, ended bool) {
 		l.lifted, l.compares, began = c.State == sdk.Lifted, true, !l.open
 		l.begin(now)
 		return began, false
-	case c.State == sdk.Kept || !c.State.Final():
+	case c.State == sdk.Kept: // the verdict, after a turn in which it was in force
+		l.compares = false
+		return false, false
+	case !c.State.Final():
 		return false, false
 	}
 	*l = Looks{undone: c.Proposal}
@@ -95,8 +102,13 @@ func (l *Looks) Reported() { l.values++ }
 // Over says whether the look has brought enough, or will not.
 func (l *Looks) Over(now time.Time) bool {
 	lasted := now.Sub(l.from)
-	enough := !l.compares && l.values >= lookValues && lasted >= lookLasting
-	return l.open && !l.lifted && (enough || lasted >= lookLongest)
+	switch {
+	case !l.open || l.lifted:
+		return false
+	case l.compares:
+		return l.values >= comparisonValues || l.values == 0 && lasted >= comparisonLongest
+	}
+	return l.values >= lookValues && lasted >= lookLasting || lasted >= lookLongest
 }
 
 // End ends the look, and has the next one wait.

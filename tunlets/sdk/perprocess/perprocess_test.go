@@ -219,10 +219,16 @@ func TestLooks(t *testing.T) {
 			t.Errorf("%d values in 20 s while it is lifted", n)
 		}
 		h.SetState(kept, attunev1.ProposalState_PROPOSAL_STATE_KEPT, "")
-		if n := reported(9 * time.Second); n < 175 {
-			t.Errorf("%d values in 9 s after it was made again, want some at each sample: the turn is to be compared", n)
+		if n := reported(55 * time.Second); n < 1050 {
+			t.Errorf("%d values in 55 s after it was made again, want some at each sample: a turn begins anew after a pause", n)
 		}
 	}
+	if n := reported(2 * time.Minute); n > 600 {
+		t.Errorf("%d values in 2 min after that, want no turn longer than the comparison", n)
+	}
+	h.SetState(kept, attunev1.ProposalState_PROPOSAL_STATE_LIFTED, "")
+	h.SetState(kept, attunev1.ProposalState_PROPOSAL_STATE_KEPT, "")
+	h.SetState(kept, attunev1.ProposalState_PROPOSAL_STATE_KEPT, "") // the verdict
 	if n := reported(80 * time.Second); n > 400 {
 		t.Errorf("%d values of the objective in 80 s after the comparison, not all of the time", n)
 	}
