@@ -113,10 +113,14 @@ func (a *admission) advise(p *proposal) {
 
 // giveBack proposes again what p took the knobs of, since p does not stay. It is
 // tried again like any other proposal. Its tunlet, which measures nothing any more, hears of
-// it at once: without a baseline it would be refused.
+// it at once, without a baseline it would be refused; but not before it has heard that what it
+// had kept is undone.
 func (a *admission) giveBack(p *proposal) {
+	if p.again != nil {
+		a.tellReturn(p.again)
+	}
 	displaced := p.displaced
-	p.displaced = nil
+	p.displaced, p.again = nil, nil
 	for _, o := range displaced {
 		if a.finishing || !o.tunlet.alive {
 			continue
@@ -129,9 +133,19 @@ func (a *admission) giveBack(p *proposal) {
 			a.emit(Record{Kind: "refused", Reason: "not tried again: " + reason, Proposal: again.view()})
 			continue
 		}
-		if a.admit(again); again.state == StateWaiting {
-			a.notify(again, "to be tried again")
+		a.admit(again)
+		if !o.final() {
+			o.again = again
+			continue
 		}
+		a.tellReturn(again)
+	}
+}
+
+// tellReturn tells the tunlet of p, which had to make room, that p waits to be tried again.
+func (a *admission) tellReturn(p *proposal) {
+	if p.state == StateWaiting {
+		a.notify(p, "to be tried again")
 	}
 }
 

@@ -50,6 +50,7 @@ type proposal struct {
 
 	displaced []*proposal // kept ones that had a knob of it
 	gaveUp    changes     // what it had when it made room, with its canary's
+	again     *proposal   // what it comes back as, of which its tunlet hears when it is undone; nil: nothing, or told
 	returned  bool        // it had been kept, and made room once: what was tried since does not forbid it
 
 	splits int // parts of it that were withdrawn alone
