@@ -22,10 +22,12 @@ const (
 type stop struct{ from, to time.Duration }
 
 // skip leaves a sample of h out, and says so, whose interval lies in the stop for more than
-// half of that: what was achieved in it was achieved in less time. The times of the stop are
-// those of the steps around it, and not exact.
+// half of that and a quarter of its own length: what was achieved in it was achieved in less
+// time. The times of the stop are those of the steps around it, and not exact. Of a long sample,
+// as of an owner's objective, a hiccup takes little: with one in each, none would be left.
 func (s stop) skip(h *trial.History, at time.Duration) bool {
-	spoilt := !h.Empty() && 2*(min(s.to, at)-max(s.from, h.Latest())) > s.to-s.from
+	within := min(s.to, at) - max(s.from, h.Latest())
+	spoilt := !h.Empty() && 2*within > s.to-s.from && 4*within > at-h.Latest()
 	if spoilt {
 		h.Skip(at)
 	}
