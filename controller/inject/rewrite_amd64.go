@@ -15,13 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/inject/tracer"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/proc"
 )
 
 const (
-	// holdTries is how often that is tried, and holdPause lies between two.
-	holdTries = 8
-	holdPause = 5 * time.Millisecond
+	// holdTries is how often that is tried, and holdPause lies between two. No try begins
+	// after holdPatience: each may wait long for threads that have no processor.
+	holdTries    = 8
+	holdPause    = 5 * time.Millisecond
+	holdPatience = time.Second
 )
 
 // Rewritten tells what changing code took.
@@ -48,10 +51,12 @@ type Rewritten struct {
 func Rewrite(ctx context.Context, process *proc.Handle, changes ...proc.Change) (result Rewritten, err error) {
 	w := &rewriting{process: process, left: slices.Clone(changes)}
 	slices.SortFunc(w.left, func(a, b proc.Change) int { return cmp.Compare(a.Address, b.Address) })
+	patience, cancel := context.WithTimeout(ctx, holdPatience)
+	defer cancel()
 	err = ErrBusy
-	for result.Tries < holdTries && errors.Is(err, ErrBusy) && ctx.Err() == nil {
-		if result.Tries > 0 {
-			time.Sleep(holdPause)
+	for result.Tries < holdTries && errors.Is(err, ErrBusy) && patience.Err() == nil {
+		if result.Tries > 0 && !beat.Pause(patience, holdPause) {
+			break
 		}
 		result.Tries++
 		err = tracer.Run(process, func(t *tracer.Tracer) error { return w.try(t, &result) })

@@ -5,6 +5,7 @@ package tracer
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -65,4 +66,30 @@ func TestLateWithoutLifeline(t *testing.T) {
 			target.Finish(t)
 		})
 	}
+}
+
+// TestSettleOnce: a thread that was told to stop and does not is waited for once, and no
+// longer when the tracer ends.
+func TestSettleOnce(t *testing.T) {
+	target := targets.StartProgram(t, "plain")
+	tids, err := procid.Threads(target.PID)
+	if err != nil || len(tids) != 2 {
+		t.Fatalf("threads %v, %v", tids, err)
+	}
+	computes := tids[1]
+	began := time.Now()
+	err = Run(mustOpen(t, target.PID), func(tracer *Tracer) error {
+		if err := (&Thread{ID: computes}).seize(0); err != nil {
+			return err
+		}
+		tracer.late[computes] = true
+		tracer.until = time.Now()
+		tracer.settle(0)
+		return nil
+	})
+	if err != nil || time.Since(began) > crowdPatience/2 {
+		t.Errorf("%v, after %v", err, time.Since(began))
+	}
+	target.Right(t)
+	target.Finish(t)
 }

@@ -20,8 +20,8 @@ const (
 	stopPatience = 20 * time.Millisecond
 	// queuePatience bounds it for one that could run and has no processor.
 	queuePatience = 300 * time.Millisecond
-	// crowdPatience bounds it for one that must not be let go before, since it may have hit a
-	// breakpoint, or its call has failed.
+	// crowdPatience bounds it for all that must not be let go before, since they may have hit
+	// a breakpoint, or their calls have failed.
 	crowdPatience = 10 * time.Second
 	// latePatience bounds it for those that sleep, where many were told to stop.
 	latePatience = 250 * time.Millisecond
@@ -35,6 +35,7 @@ type Tracer struct {
 	process     *proc.Handle
 	options     uintptr      // of ptrace, for threads that are taken hold of
 	late        map[int]bool // threads that it may still hold: they were told to stop, or not
+	until       time.Time    // when it waits for late threads no longer; zero: it has not begun to
 	lender      *lender      // of priority, while a thread is stopped; nil lends nothing
 	breakpoints []Breakpoint // whose signal no thread is let go with
 }
@@ -145,15 +146,18 @@ func (t *Tracer) sweep() {
 // stopped, altogether. One that was told to stop and has had no processor since is waited
 // for: the call that it was in has failed, and is to be made again. One that sleeps may be
 // in none of these; if it was told to stop it is waited for so long, and let go by the end
-// of this OS thread.
+// of this OS thread. However often it is called, it waits for crowdPatience altogether.
 func (t *Tracer) settle(sleepers time.Duration) (stopped time.Duration) {
 	began := time.Now()
+	if t.until.IsZero() {
+		t.until = began.Add(crowdPatience)
+	}
 	for pause := firstPause; ; pause = rest(pause) {
 		before := len(t.late)
 		t.sweep()
 		since := time.Since(began)
 		stopped += since * time.Duration(before-len(t.late))
-		if since > crowdPatience || !t.isAwaited(since < sleepers) {
+		if time.Now().After(t.until) || !t.isAwaited(since < sleepers) {
 			return stopped
 		}
 	}
