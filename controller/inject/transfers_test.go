@@ -34,9 +34,10 @@ func transferring(t *testing.T, target *targets.Target) (tids []int) {
 }
 
 // TestTransfersAreWhole: a system call that has done a part of its work is not cut short,
-// whatever threads are stopped for.
+// whatever threads are stopped for. A thread that waits with nothing done is stopped.
 func TestTransfersAreWhole(t *testing.T) {
 	const brief = 200 * time.Millisecond
+	idle := []string{"idle"}
 	execute := func(want error, o ExecuteOptions) func(*testing.T, *targets.Target, []int) {
 		return func(t *testing.T, target *targets.Target, tids []int) {
 			o.Patience = brief
@@ -50,39 +51,48 @@ func TestTransfersAreWhole(t *testing.T) {
 			if o.Thread != 0 {
 				o.Thread = tids[0]
 			}
+			if want == nil {
+				o = patiently(o)
+			}
 			if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(1), o); !errors.Is(err, want) {
 				t.Errorf("got %v, want %v", err, want)
 			}
 		}
 	}
+	rewrite := func(want error) func(*testing.T, *targets.Target, []int) {
+		return func(t *testing.T, target *targets.Target, _ []int) {
+			never, err := objfile.Resolve(target.PID, "transfers", "target_never", objfile.Function)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change := proc.Change{Address: never.Address, From: otherCode[:1], To: codeOfValue[:1]} // it is other code
+			(&rewritten{target, mustOpen(t, target.PID)}).unlessBusy(t, want, change)
+		}
+	}
 	unsuited := func(int64, uint64) bool { return false }
-	for name, stop := range map[string]func(*testing.T, *targets.Target, []int){
-		"search":             execute(ErrNoSafePoint, ExecuteOptions{Suits: unsuited}),
-		"search, anywhere":   execute(ErrNoSafePoint, ExecuteOptions{Suits: unsuited, Anywhere: true}),
-		"a thread is wanted": execute(ErrNoSafePoint, ExecuteOptions{Anywhere: true, Thread: 1}),
-		"watch":              execute(ErrNoSafePoint, ExecuteOptions{At: 1}),
-		"attach": func(t *testing.T, target *targets.Target, tids []int) {
+	for name, row := range map[string]struct {
+		calls []string // of the target
+		stop  func(*testing.T, *targets.Target, []int)
+	}{
+		"search":             {nil, execute(ErrNoSafePoint, ExecuteOptions{Suits: unsuited})},
+		"search, anywhere":   {nil, execute(ErrNoSafePoint, ExecuteOptions{Suits: unsuited, Anywhere: true})},
+		"a thread is wanted": {nil, execute(ErrNoSafePoint, ExecuteOptions{Anywhere: true, Thread: 1})},
+		"watch":              {nil, execute(ErrNoSafePoint, ExecuteOptions{At: 1})},
+		"attach": {nil, func(t *testing.T, target *targets.Target, tids []int) {
 			b := newBench(t)
 			b.options.patience = brief
 			b.options.among = func(tid int) bool { return slices.Contains(tids, tid) }
 			if _, err := Inject(t.Context(), mustOpen(t, target.PID), b.options); !errors.Is(err, ErrNoSafePoint) {
 				t.Errorf("got %v, want %v", err, ErrNoSafePoint)
 			}
-		},
-		"rewrite": func(t *testing.T, target *targets.Target, _ []int) {
-			never, err := objfile.Resolve(target.PID, "transfers", "target_never", objfile.Function)
-			if err != nil {
-				t.Fatal(err)
-			}
-			change := proc.Change{Address: never.Address, From: otherCode, To: codeOfValue} // it is other code
-			if _, err := Rewrite(t.Context(), mustOpen(t, target.PID), change); !errors.Is(err, ErrBusy) {
-				t.Errorf("got %v, want %v", err, ErrBusy)
-			}
-		},
+		}},
+		"rewrite":                             {nil, rewrite(ErrBusy)},
+		"a thread is wanted, nothing is done": {idle, execute(nil, ExecuteOptions{Anywhere: true, Thread: 1})},
+		"rewrite, nothing is done":            {idle, rewrite(ErrUnsuited)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target := targets.StartProgram(t, "transfers")
-			stop(t, target, transferring(t, target))
+			target := targets.StartProgram(t, "transfers", row.calls...)
+			row.stop(t, target, transferring(t, target))
 			target.Right(t)
 			target.Finish(t)
 		})

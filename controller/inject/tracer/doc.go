@@ -12,10 +12,10 @@
 // seccomp filters allow the system calls that are needed.
 //
 // Who is not stopped: a thread that sleeps in a system call which may have done a part of
-// its work, and would return that part after any stop (a blocking write(2), recv(2) with
-// MSG_WAITALL). The same calls are cut short nonetheless where the thread runs when it is
-// looked at, between two sleeps, and where a signal that the program discards comes to a
-// thread that is traced.
+// its work, and would return that part after any stop (recv(2) with MSG_WAITALL, a blocking
+// write(2) but of a page to a pipe). The same calls are cut short nonetheless where the
+// thread runs when it is looked at, between two sleeps, and where a signal that the program
+// discards comes to a thread that is traced.
 //
 // How a thread is let go: with the signal that it was about to take, and as if nobody
 // had looked. A system call that failed only because of the stop (EINTR) is made again,

@@ -13,19 +13,32 @@ import (
 // midway says whether a thread that sleeps in the call may have done a part of it: a stop
 // would have the call return that part, as a signal handler does, to a program that may
 // have no handlers and count on the whole. Nobody could tell afterwards that it was for us.
-func (c Call) midway() bool {
+func (c Call) midway(pid, tid int) bool {
 	a := &c.Arguments
 	switch c.Number {
 	case unix.SYS_RECVFROM:
 		return a[3]&unix.MSG_WAITALL != 0
 	case unix.SYS_RECVMSG:
 		return a[2]&unix.MSG_WAITALL != 0
-	case unix.SYS_WRITE, unix.SYS_SENDTO, unix.SYS_RECVMMSG:
-		return a[2] > 1 // bytes, or messages
+	case unix.SYS_RECVMMSG: // with MSG_WAITFORONE it waits for the first message only
+		return a[2] > 1 && a[3]&unix.MSG_WAITFORONE == 0 || a[3]&unix.MSG_WAITALL != 0
+	case unix.SYS_WRITE:
+		return a[2] > pipeBuf || a[2] > 1 && !isPipe(pid, tid, uint32(a[0]))
+	case unix.SYS_SENDTO:
+		return a[2] > 1
 	case unix.SYS_IO_URING_ENTER:
 		return a[1] != 0 // it has submitted so many requests, and waits for their end
 	}
 	return traits[c.Number]&partial != 0
+}
+
+// pipeBuf is PIPE_BUF: so many bytes are written to a pipe all at once (pipe(7)).
+const pipeBuf = 4096
+
+// isPipe says whether a descriptor of a thread is a pipe.
+func isPipe(pid, tid int, descriptor uint32) bool {
+	st, err := procid.FileOf(procid.Path(pid, fmt.Sprintf("task/%d/fd/%d", tid, descriptor)))
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
 }
 
 // stays says whether a thread is better let go without a stop, since it is about to take no
@@ -34,14 +47,14 @@ func (c Call) midway() bool {
 func stays(pid, tid int) bool {
 	call, ok := CurrentCall(pid, tid)
 	s, err := procid.ReadThread(pid, tid)
-	return err == nil && (s.State == 'D' || s.State == 'S' && ok && call.midway()) && !s.Pending.Has(unix.SIGTRAP)
+	return err == nil && (s.State == 'D' || s.State == 'S' && ok && call.midway(pid, tid)) && !s.Pending.Has(unix.SIGTRAP)
 }
 
 // allStop says why not all threads of a process may be stopped now.
 func allStop(pid int) error {
 	tids, err := procid.Threads(pid)
 	for _, tid := range tids {
-		if call, ok := CurrentCall(pid, tid); ok && call.midway() {
+		if call, ok := CurrentCall(pid, tid); ok && call.midway(pid, tid) {
 			return fmt.Errorf("%w: thread %d waits in a system call that a stop would cut short, to send or receive more", ErrBusy, tid)
 		}
 	}

@@ -123,7 +123,7 @@ func (s *Search) candidates() ([]int, error) {
 	var blocked, others []int
 	for _, tid := range tids {
 		switch call, ok := CurrentCall(pid, tid); {
-		case ok && call.midway():
+		case ok && call.midway(pid, tid):
 		case ok && traits[call.Number]&borrowable != 0:
 			blocked = append(blocked, tid)
 		default:
@@ -220,11 +220,12 @@ func (s *Search) try(t *Tracer, tid int, cost *Cost, use Use) (used bool, err er
 // a stop would cut short, or in which it could not do the job, or its timeout is to be
 // spared.
 func (s *Search) spares(tid int) bool {
-	call, ok := CurrentCall(s.borrower.process.PID(), tid)
+	pid := s.borrower.process.PID()
+	call, ok := CurrentCall(pid, tid)
 	if !ok {
 		return false
 	}
-	return call.midway() || traits[call.Number]&borrowable == 0 && !s.options.Anywhere ||
+	return call.midway(pid, tid) || traits[call.Number]&borrowable == 0 && !s.options.Anywhere ||
 		traits[call.Number]&interruptible != 0 && time.Since(s.seen[tid]) < againAfter
 }
 

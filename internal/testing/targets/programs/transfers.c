@@ -2,7 +2,8 @@
 /* Hard case: a thread for each of the system calls that may have done a part of what
  * they are to do when they are interrupted. Half of each is done when the program is
  * ready, and the rest when it is asked whether it is right: then all must come out whole,
- * as it does when nobody looks. */
+ * as it does when nobody looks. With "idle" the calls are some of those that wait only
+ * while they have done nothing: none of them is done when the program is ready. */
 #define _GNU_SOURCE
 #include "target.h"
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-enum { BYTES = 1 << 20, MESSAGES = 4, CALLS = 10 };
+enum { BYTES = 1 << 20, MESSAGES = 4, CALLS = 12, PAGE = 4096 };
 
 static char out[BYTES], in[CALLS][BYTES];
 static int file;
@@ -22,6 +23,7 @@ static struct way {
     const char *name;
     long (*call)(int fd, char *into);
     long want;
+    int idle;   /* nothing is done before the rest is due */
     int type;   /* of the sockets; 0: a pipe */
     int pieces; /* that the other side sends; 0: it receives */
     char *into; /* where this one receives */
@@ -29,6 +31,7 @@ static struct way {
     volatile int half;
     pthread_t caller, peer;
 } ways[CALLS];
+static int made;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
@@ -49,13 +52,19 @@ static long by_recvmsg(int fd, char *into) {
     return recvmsg(fd, &message, MSG_WAITALL);
 }
 
-static long by_recvmmsg(int fd, char *into) {
+static long receive_many(int fd, char *into, int flags) {
     struct iovec one = {into, BYTES};
     struct mmsghdr messages[MESSAGES];
     memset(messages, 0, sizeof(messages));
     for (int i = 0; i < MESSAGES; i++)
         messages[i].msg_hdr = (struct msghdr){.msg_iov = &one, .msg_iovlen = 1};
-    return recvmmsg(fd, messages, MESSAGES, 0, NULL);
+    return recvmmsg(fd, messages, MESSAGES, flags, NULL);
+}
+
+static long by_recvmmsg(int fd, char *into) { return receive_many(fd, into, 0); }
+
+static long by_recvmmsg_for_one(int fd, char *into) {
+    return receive_many(fd, into, MSG_WAITFORONE);
 }
 
 static long by_send(int fd, char *into) {
@@ -83,6 +92,14 @@ static long by_sendmmsg(int fd, char *into) {
 static long by_write(int fd, char *into) {
     (void)into;
     return write(fd, out, BYTES);
+}
+
+/* All that stdio writes to a pipe at a time, which has no room for it. */
+static long by_write_of_page(int fd, char *into) {
+    (void)into;
+    if (fcntl(fd, F_SETPIPE_SZ, PAGE) < 0 || write(fd, out, PAGE) != PAGE)
+        is_wrong();
+    return write(fd, out, PAGE);
 }
 
 static long by_writev(int fd, char *into) {
@@ -113,22 +130,21 @@ static void *calls(void *argument) {
     return NULL;
 }
 
-/* Sends, or receives, half of it, and the rest when that is due. */
+/* Sends, or receives, half of it, or nothing, and the rest when that is due. */
 static void *serves(void *argument) {
     static char taken[1 << 14];
     struct way *w = argument;
-    long half = w->pieces ? w->pieces / 2 : BYTES / 2;
-    for (long done = 0; done < 2 * half;) {
-        long now =
+    long all = w->pieces ? w->pieces : w->idle ? 2 * PAGE : BYTES;
+    for (long done = 0, now; done < all; done += now) {
+        if (!w->half && done >= (w->idle ? 0 : all / 2)) {
+            w->half = 1;
+            await_opening();
+        }
+        now =
             w->pieces ? write(w->other, out, BYTES / 64) > 0 : read(w->other, taken, sizeof(taken));
         if (now <= 0) {
             is_wrong();
             break;
-        }
-        done += now;
-        if (done >= half && !w->half) {
-            w->half = 1;
-            await_opening();
         }
     }
     return NULL;
@@ -150,7 +166,7 @@ static void finish(void) {
     open_all = 1;
     pthread_cond_broadcast(&opened);
     pthread_mutex_unlock(&lock);
-    for (int i = 0; i < CALLS; i++) {
+    for (int i = 0; i < made; i++) {
         pthread_join(ways[i].caller, NULL);
         close(ways[i].own); /* the other side of a call that was cut short need not wait */
         pthread_join(ways[i].peer, NULL);
@@ -162,34 +178,39 @@ int main(int argc, char **argv) {
         const char *name;
         long (*call)(int fd, char *into);
         long want;
-        int type, pieces;
+        int type, pieces, idle;
     } all[CALLS] = {
-        {"recv", by_recv, BYTES, SOCK_STREAM, 64},
-        {"recvmsg", by_recvmsg, BYTES, SOCK_STREAM, 64},
-        {"recvmmsg", by_recvmmsg, MESSAGES, SOCK_DGRAM, MESSAGES},
-        {"send", by_send, BYTES, SOCK_STREAM, 0},
-        {"sendmsg", by_sendmsg, BYTES, SOCK_STREAM, 0},
-        {"sendmmsg", by_sendmmsg, BYTES, SOCK_STREAM, 0},
-        {"write", by_write, BYTES, 0, 0},
-        {"writev", by_writev, BYTES, 0, 0},
-        {"pwritev2", by_pwritev2, BYTES, 0, 0},
-        {"sendfile", by_sendfile, BYTES, SOCK_STREAM, 0},
+        {"recv", by_recv, BYTES, SOCK_STREAM, 64, 0},
+        {"recvmsg", by_recvmsg, BYTES, SOCK_STREAM, 64, 0},
+        {"recvmmsg", by_recvmmsg, MESSAGES, SOCK_DGRAM, MESSAGES, 0},
+        {"send", by_send, BYTES, SOCK_STREAM, 0, 0},
+        {"sendmsg", by_sendmsg, BYTES, SOCK_STREAM, 0, 0},
+        {"sendmmsg", by_sendmmsg, BYTES, SOCK_STREAM, 0, 0},
+        {"write", by_write, BYTES, 0, 0, 0},
+        {"writev", by_writev, BYTES, 0, 0, 0},
+        {"pwritev2", by_pwritev2, BYTES, 0, 0, 0},
+        {"sendfile", by_sendfile, BYTES, SOCK_STREAM, 0, 0},
+        {"write of a page", by_write_of_page, PAGE, 0, 0, 1},
+        {"recvmmsg for one", by_recvmmsg_for_one, 1, SOCK_DGRAM, 1, 1},
     };
-    (void)argc;
+    int idle = argc > 1 && strcmp(argv[1], "idle") == 0;
     signal(SIGPIPE, SIG_IGN); /* of a call that was cut short */
     file = memfd_create("file", MFD_CLOEXEC);
     if (write(file, out, BYTES) != BYTES)
         is_wrong();
     for (int i = 0; i < CALLS; i++) {
-        ways[i] = (struct way){.name = all[i].name,
-                               .call = all[i].call,
-                               .want = all[i].want,
-                               .type = all[i].type,
-                               .pieces = all[i].pieces,
-                               .into = in[i]};
-        make(&ways[i]);
+        if (all[i].idle != idle)
+            continue;
+        ways[made] = (struct way){.name = all[i].name,
+                                  .call = all[i].call,
+                                  .want = all[i].want,
+                                  .idle = all[i].idle,
+                                  .type = all[i].type,
+                                  .pieces = all[i].pieces,
+                                  .into = in[made]};
+        make(&ways[made++]);
     }
-    for (int i = 0; i < CALLS; i++)
+    for (int i = 0; i < made; i++)
         while (!ways[i].half)
             usleep(1000);
     target_stands_still = 1;
