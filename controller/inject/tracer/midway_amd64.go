@@ -53,10 +53,19 @@ func stays(pid, tid int) bool {
 // allStop says why not all threads of a process may be stopped now.
 func allStop(pid int) error {
 	tids, err := procid.Threads(pid)
-	for _, tid := range tids {
-		if call, ok := CurrentCall(pid, tid); ok && call.midway(pid, tid) {
-			return fmt.Errorf("%w: thread %d waits in a system call that a stop would cut short, to send or receive more", ErrBusy, tid)
-		}
+	if why := transferOf(pid, tids...); why != nil {
+		return fmt.Errorf("%w: %w", ErrBusy, why)
 	}
 	return err
+}
+
+// transferOf says which of some threads waits in a call that a stop would cut short; nil:
+// none does.
+func transferOf(pid int, tids ...int) error {
+	for _, tid := range tids {
+		if call, ok := CurrentCall(pid, tid); ok && call.midway(pid, tid) {
+			return fmt.Errorf("thread %d waits in the middle of a transfer (write, send, recv), which a stop would cut short: try again when it goes on", tid)
+		}
+	}
+	return nil
 }

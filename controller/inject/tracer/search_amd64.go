@@ -106,8 +106,8 @@ func (s *Search) Find(ctx context.Context, t *Tracer, cost *Cost, use Use) error
 }
 
 // candidates lists threads to try, those first that block in a system call
-// which can be restarted as if nothing had been. Those that a stop would cut short are
-// none.
+// which can be restarted as if nothing had been. Those that a stop would cut short come
+// last: they are only looked at from outside.
 func (s *Search) candidates() ([]int, error) {
 	pid := s.borrower.process.PID()
 	if only := s.options.Thread; only != 0 {
@@ -120,10 +120,11 @@ func (s *Search) candidates() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	var blocked, others []int
+	var blocked, others, spared []int
 	for _, tid := range tids {
 		switch call, ok := CurrentCall(pid, tid); {
 		case ok && call.midway(pid, tid):
+			spared = append(spared, tid)
 		case ok && traits[call.Number]&borrowable != 0:
 			blocked = append(blocked, tid)
 		default:
@@ -133,7 +134,7 @@ func (s *Search) candidates() ([]int, error) {
 			break
 		}
 	}
-	all := slices.Concat(blocked, others)
+	all := slices.Concat(blocked, others, spared)
 	return all[:min(len(all), maxCandidates)], nil
 }
 
@@ -165,7 +166,12 @@ func (s *Search) noPlace() error {
 		return err
 	}
 	took := s.options.Patience + time.Since(s.until)
-	return fmt.Errorf("%w: %d looks in %v", ErrNoSafePoint, s.looks, took.Round(time.Millisecond))
+	err := fmt.Errorf("%w: %d looks in %v", ErrNoSafePoint, s.looks, took.Round(time.Millisecond))
+	tids, _ := s.candidates() // without them nothing more is to be said
+	if why := transferOf(s.borrower.process.PID(), tids...); why != nil {
+		return fmt.Errorf("%w; %w", err, why)
+	}
+	return err
 }
 
 // over says whether the search has had its time, and its looks.
