@@ -90,9 +90,7 @@ func TestSignalWhileLetGo(t *testing.T) {
 	if err := thread.ptrace(unix.PTRACE_DETACH, 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := target.Say("end"); err != nil {
-		t.Fatal(err)
-	}
+	_ = target.Say("end") // it has ended already if it was interrupted at once
 	target.Expect(t, "interrupted")
 	target.EndWell(t)
 }
