@@ -44,7 +44,8 @@ type Rewritten struct {
 // process is killed the kernel lets all of them go.
 //
 // Each change is made or not by itself, and those that a thread is in the way of are
-// tried again. If the error is not nil at least one was not made. It wraps [ErrBusy], or
+// tried again, for a second at most, within which threads may also end transfers that a stop
+// would cut short. If the error is not nil at least one was not made. It wraps [ErrBusy], or
 // [ErrUnsuited] for code that is not what it was, and a process that has more than
 // [tracer.MaxHeld] threads, is stopped or traced, or shares its memory with another one;
 // else [ErrDenied] or [proc.ErrImageGone] or procid.ErrGone.
@@ -56,6 +57,9 @@ func Rewrite(ctx context.Context, process *proc.Handle, changes ...proc.Change) 
 	err = ErrBusy
 	for result.Tries < holdTries && errors.Is(err, ErrBusy) && patience.Err() == nil {
 		if result.Tries > 0 && !beat.Pause(patience, holdPause) {
+			break
+		}
+		if err = tracer.AwaitTransfers(patience, process.PID()); err != nil {
 			break
 		}
 		result.Tries++

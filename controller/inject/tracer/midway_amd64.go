@@ -3,10 +3,14 @@
 package tracer
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -57,6 +61,35 @@ func allStop(pid int) error {
 		return fmt.Errorf("%w: %w", ErrBusy, why)
 	}
 	return err
+}
+
+// transferPause lies between two looks at threads that are in transfers, and quietLooks is
+// how many must find none then: one that runs may be between two sleeps of the same call.
+const (
+	transferPause = 5 * time.Millisecond
+	quietLooks    = 2
+)
+
+// AwaitTransfers waits, looking from outside only, until no thread of a process waits in
+// the middle of a transfer, so that all may be stopped. It says why not, wrapping [ErrBusy],
+// when ctx ends.
+func AwaitTransfers(ctx context.Context, pid int) (why error) {
+	for left := 1; ; {
+		switch err := allStop(pid); {
+		case errors.Is(err, ErrBusy):
+			left, why = quietLooks, err
+		case err != nil:
+			return err
+		default:
+			left--
+		}
+		if left == 0 {
+			return nil
+		}
+		if !beat.Pause(ctx, transferPause) {
+			return why
+		}
+	}
 }
 
 // transferOf says which of some threads waits in a call that a stop would cut short; nil:

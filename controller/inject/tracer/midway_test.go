@@ -3,6 +3,7 @@
 package tracer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // TestOnlyThreadInTransfer: a search among threads that are all left alone, since a stop would
@@ -47,4 +49,23 @@ func TestOnlyThreadInTransfer(t *testing.T) {
 	if search.looks == 0 || cost.Attempts != 0 {
 		t.Errorf("%d looks, %d of them with a stop", search.looks, cost.Attempts)
 	}
+}
+
+// TestAwaitTransfers: all threads may be stopped when their transfers have ended, and not
+// before.
+func TestAwaitTransfers(t *testing.T) {
+	target := targets.StartProgram(t, "transfers")
+	patience.Until(t, "a transfer", func() bool { return errors.Is(allStop(target.PID), ErrBusy) })
+	brief, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := AwaitTransfers(brief, target.PID); !errors.Is(err, ErrBusy) {
+		t.Errorf("got %v, want %v", err, ErrBusy)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- AwaitTransfers(t.Context(), target.PID) }()
+	target.Right(t)
+	if err := patience.Receive(t, "the end of the transfers", ended); err != nil {
+		t.Error(err)
+	}
+	target.Finish(t)
 }
