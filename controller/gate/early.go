@@ -164,7 +164,7 @@ func (g *Gate) take(l leaving) bool {
 
 // adopt maps the memory, whose file it owns.
 func (g *Gate) adopt(early earlyProcess) (*shm.Memory, error) {
-	memory, err := shm.Adopt(early.memory, g.options.geometry)
+	memory, err := shm.Adopt(early.memory)
 	if err != nil {
 		return nil, err
 	}

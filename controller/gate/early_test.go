@@ -93,9 +93,9 @@ func TestEarlyWithoutDescriptors(t *testing.T) {
 }
 
 // TestRealLibraryBeforeItsController: a program that starts first is taken over
-// when the gate is served.
+// when the gate is served, whatever machine the headers are of (attune pack).
 func TestRealLibraryBeforeItsController(t *testing.T) {
-	gate, early := mustPrepare(t, small())
+	gate, early := mustPrepare(t, shm.GeometryFor(64, 1))
 	p := mustStartAt(t, gate, mustBuild(t, "allocate"))
 	awaitLeft(t, early)
 	g := mustServe(t, Options{Path: gate, Early: early, geometry: small()})

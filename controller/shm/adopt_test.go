@@ -52,7 +52,7 @@ func TestAdoptWhatAProcessMade(t *testing.T) {
 		file := mustMake(t, header, g.Bytes(), seals)
 		app := dmtest.Map(t, file.Fd())
 		app.Ready(17)
-		m, err := Adopt(file, Geometry{})
+		m, err := Adopt(file)
 		if err != nil {
 			t.Fatalf("size %d: %v", i, err)
 		}
@@ -68,6 +68,56 @@ func TestAdoptWhatAProcessMade(t *testing.T) {
 			t.Error("the point is not in the process's memory")
 		}
 		g, _ = g.Smaller()
+	}
+}
+
+// TestAdoptOfAnotherMachine: a packed program brings the headers of the machine it was packed on.
+func TestAdoptOfAnotherMachine(t *testing.T) {
+	for _, packedOn := range []Geometry{
+		Fit(Limits{Locked: true}), GeometryFor(1, 1), GeometryFor(128, 1), GeometryFor(maxSlots, 1),
+	} {
+		g := packedOn
+		for i, header := range headersOf(packedOn) {
+			m, err := Adopt(mustMake(t, header, g.Bytes(), seals))
+			if err != nil {
+				t.Errorf("size %d of %+v: %v", i, packedOn, err)
+				continue
+			}
+			if m.Geometry() != g {
+				t.Errorf("size %d of %+v: %+v, want %+v", i, packedOn, m.Geometry(), g)
+			}
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+			g, _ = g.Smaller()
+		}
+	}
+}
+
+// TestAdoptRefusesSizes: a header that places everything as New would, in a file that is as long as it
+// says, is still no reason to map any size, or to compute with one.
+func TestAdoptRefusesSizes(t *testing.T) {
+	largest := GeometryFor(maxSlots, 1)
+	for name, change := range map[string]func(*Geometry){
+		"16 GiB of rings":           func(g *Geometry) { g.RingRecords = 1 << 17 },
+		"twice the rings' length":   func(g *Geometry) { g.RingRecords *= 2 },
+		"one more table":            func(g *Geometry) { g.Tables++ },
+		"more slots than any":       func(g *Geometry) { *g = small(); g.Slots = maxSlots + 1 },
+		"more rings than any":       func(g *Geometry) { *g = small(); g.Rings = maxRings + 1 },
+		"no slots":                  func(g *Geometry) { g.Slots = 0 },
+		"no rings":                  func(g *Geometry) { g.Rings = 0 },
+		"rings of nothing":          func(g *Geometry) { g.RingRecords = 0 },
+		"records no power of two":   func(g *Geometry) { g.RingRecords = 1000 },
+		"rings beyond what can be":  func(g *Geometry) { g.Rings, g.RingRecords = 1<<30, 1<<30 },
+		"tables beyond what can be": func(g *Geometry) { g.Tables = 1<<32 - 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := largest
+			change(&g)
+			if m, err := Adopt(mustMake(t, headerOf(g), int64(g.place().total), seals)); !errors.Is(err, ErrForeign) {
+				t.Errorf("got %v, %v", m, err)
+			}
+		})
 	}
 }
 
@@ -102,7 +152,7 @@ func TestAdoptRefuses(t *testing.T) {
 				tt.change(header)
 			}
 			header = header[:min(int64(len(header)), tt.size)]
-			m, err := Adopt(mustMake(t, header, tt.size, tt.seals), small())
+			m, err := Adopt(mustMake(t, header, tt.size, tt.seals))
 			if !errors.Is(err, ErrForeign) {
 				t.Errorf("got %v, %v", m, err)
 			}
@@ -113,7 +163,7 @@ func TestAdoptRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if _, err := Adopt(pipe, small()); !errors.Is(err, ErrForeign) {
+	if _, err := Adopt(pipe); !errors.Is(err, ErrForeign) {
 		t.Errorf("a pipe: %v", err)
 	}
 }
