@@ -51,23 +51,45 @@ func (p *Points) Aggregates(dst []Aggregate, s Scale) []Aggregate {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before, next := len(dst), p.nextInterval()
-	for i := range p.points {
-		pt := &p.points[i]
-		if !pt.inSlots() {
-			continue
-		}
-		a := Aggregate{Point: pt.control.Point, Duration: pt.control.Duration && pt.control.Program.own(), Signed: pt.control.Program.signed()}
-		a.Counts = p.sumSlots(i, next-1, next)
-		a.since(&pt.last)
-		a.Unreadable = p.programs.takeUnreadable(pt.use)
-		dst = append(dst, a)
-	}
+	before, counted := len(dst), p.countedInSlots(make([]int, 0, PointCount))
+	next := p.nextInterval(counted)
+	dst = p.slotAggregates(dst, counted, next)
 	dst = p.keyedAggregates(dst, next)
 	for i := range dst[before:] {
 		if a := &dst[before+i]; a.Duration {
 			a.toNanoseconds(s)
 		}
+	}
+	return dst
+}
+
+// countedInSlots appends the local points whose hits are counted in slots, in ascending order.
+func (p *Points) countedInSlots(points []int) []int {
+	for i := range p.points {
+		if p.points[i].inSlots() {
+			points = append(points, i)
+		}
+	}
+	return points
+}
+
+// slotAggregates appends what was counted in slots since the last call.
+func (p *Points) slotAggregates(dst []Aggregate, counted []int, next uint32) []Aggregate {
+	before := len(dst)
+	for _, local := range counted {
+		c := &p.points[local].control
+		dst = append(dst, Aggregate{Point: c.Point, Duration: c.Duration && c.Program.own(), Signed: c.Program.signed()})
+	}
+	read := dst[before:]
+	var one aggregate.Counts
+	p.eachAggregate(counted, func(i int, a *aggregate.Memory) {
+		a.Read(&one, next-1, next)
+		read[i].Add(&one)
+	})
+	for i, local := range counted {
+		pt := &p.points[local]
+		read[i].since(&pt.last)
+		read[i].Unreadable = p.programs.takeUnreadable(pt.use)
 	}
 	return dst
 }
@@ -83,17 +105,12 @@ func (a *Aggregate) since(last *aggregate.Counts) {
 }
 
 // nextInterval starts the next interval and returns its number.
-func (p *Points) nextInterval() uint32 {
+func (p *Points) nextInterval(counted []int) uint32 {
 	next := load32(p.data, abi.HeaderEpochAt) + 1
-	reset := func(a *aggregate.Memory) { a.Reset(next) }
-	for i := range p.points {
-		if p.points[i].inSlots() {
-			p.eachSlot(i, reset)
-		}
-	}
+	p.eachAggregate(counted, func(_ int, a *aggregate.Memory) { a.Reset(next) })
 	for _, u := range p.programs.inUse {
 		if u.keys != nil {
-			u.keys.each(reset)
+			u.keys.each(func(a *aggregate.Memory) { a.Reset(next) })
 		}
 	}
 	store32(p.data, abi.HeaderEpochAt, next)

@@ -61,8 +61,9 @@ func (rs *Rings) Drain(d *Drainer, emit func(batch []byte)) Drained {
 	}
 	d.begin(rs.owners, emit)
 	free := rs.geometry.Slots
+	l := rs.newLook()
 	for i := range d.owners.heads {
-		if rs.drainSlot(d, i) {
+		if rs.drainSlot(d, &l, i) {
 			free--
 		}
 	}
@@ -81,12 +82,12 @@ func (d *Drainer) begin(w *ownership, emit func([]byte)) {
 }
 
 // drainSlot empties one slot and reports whether it is occupied afterwards.
-func (rs *Rings) drainSlot(d *Drainer, index int) bool {
+func (rs *Rings) drainSlot(d *Drainer, l *look, index int) bool {
 	r, at := &rs.slots[index], rs.slotAt(index)
 	if r.corrupt {
 		return true
 	}
-	if !rs.slotPresent(index) {
+	if !rs.slotPresent(l, index) {
 		return false
 	}
 	state := load32(rs.data, at+abi.SlotStateAt)

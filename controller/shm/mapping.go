@@ -75,20 +75,27 @@ func (m *mapping) usedSlots() int {
 	return min(int(load32(m.data, abi.HeaderSlotsUsedAt)), m.geometry.Slots)
 }
 
+// newLook begins one.
+func (m *mapping) newLook() look { return look{presence: &m.presence} }
+
 // slotPresent says whether a slot may have been claimed, whatever the application says.
-func (m *mapping) slotPresent(index int) bool {
-	return m.anyPresent(m.slotAt(index), abi.SlotAggregatesAt)
+func (m *mapping) slotPresent(l *look, index int) bool {
+	return l.anyPresent(m.slotAt(index), abi.SlotAggregatesAt)
 }
 
-// eachSlot calls f with the aggregate of a local point in every slot that was ever in
-// use, and in the common one, to which threads without a slot add: a slot's counts stay
-// when it changes hands, so that nothing is counted twice or lost. What is not there has
-// counted nothing. The caller holds life.
-func (m *mapping) eachSlot(index int, f func(*aggregate.Memory)) {
-	at := abi.SlotAggregatesAt + index*abi.AggregateBytes
+// eachAggregate calls f with the aggregate of each of some local points, and its place among
+// them, in every slot that was ever in use, and in the common one, to which threads without a
+// slot add: a slot's counts stay when it changes hands, so that nothing is counted twice or
+// lost. What is not there has counted nothing. The points ascend: a hole is then asked for
+// once. The caller holds life.
+func (m *mapping) eachAggregate(points []int, f func(i int, a *aggregate.Memory)) {
+	l := m.newLook()
 	visit := func(slot int) {
-		if at := m.slotAt(slot) + at; m.anyPresent(at, abi.AggregateBytes) {
-			f(&m.aggregates(at, 1)[0])
+		for i, point := range points {
+			at := m.slotAt(slot) + abi.SlotAggregatesAt + point*abi.AggregateBytes
+			if l.anyPresent(at, abi.AggregateBytes) {
+				f(i, &m.aggregates(at, 1)[0])
+			}
 		}
 	}
 	for i := range m.usedSlots() {
@@ -97,16 +104,6 @@ func (m *mapping) eachSlot(index int, f func(*aggregate.Memory)) {
 	if load32(m.data, abi.HeaderCommonUsedAt) != 0 {
 		visit(m.geometry.Slots)
 	}
-}
-
-// sumSlots adds up one local point over all slots.
-func (m *mapping) sumSlots(index int, intervals ...uint32) (sum aggregate.Counts) {
-	var one aggregate.Counts
-	m.eachSlot(index, func(a *aggregate.Memory) {
-		a.Read(&one, intervals...)
-		sum.Add(&one)
-	})
-	return sum
 }
 
 // aggregates views so many aggregates at an offset of the mapping.

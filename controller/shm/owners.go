@@ -57,9 +57,10 @@ func (w *ownership) take(local int) {
 
 // readHeads appends where the records of each used slot end.
 func (w *ownership) readHeads(heads []uint64) []uint64 {
+	l := w.newLook()
 	for i := range w.usedSlots() {
 		var head uint64
-		if w.slotPresent(i) {
+		if w.slotPresent(&l, i) {
 			head = load64(w.data, w.slotAt(i)+abi.SlotHeadAt)
 		}
 		heads = append(heads, head)

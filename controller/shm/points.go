@@ -70,8 +70,7 @@ func (p *Points) setPoint(index int, c PointControl) error {
 	}
 	if !pt.control.Aggregate || pt.control.Duration != c.Duration || !pt.control.Program.equal(c.Program) {
 		// What earlier askers counted is not ours.
-		pt.last = p.sumSlots(index)
-		p.eachSlot(index, func(a *aggregate.Memory) { a.Reset(0); a.Reset(1) })
+		pt.last = p.restart(index)
 	}
 	before := *pt
 	pt.control, pt.use = c, use
@@ -80,6 +79,18 @@ func (p *Points) setPoint(index int, c PointControl) error {
 	p.programs.leave(before.use)
 	p.retime(index)
 	return nil
+}
+
+// restart clears the extremes of a local point, and returns what was counted so far.
+func (p *Points) restart(index int) (sum aggregate.Counts) {
+	var one aggregate.Counts
+	p.eachAggregate([]int{index}, func(_ int, a *aggregate.Memory) {
+		a.Read(&one)
+		sum.Add(&one)
+		a.Reset(0)
+		a.Reset(1)
+	})
+	return sum
 }
 
 // writeControl switches measuring off, writes the parameters and switches on,

@@ -21,7 +21,8 @@ import (
 // any goroutine; the caller holds life.
 type presence struct {
 	file  *os.File
-	known []atomic.Uint32 // a bit for each page that was there
+	seek  func(file *os.File, at int) (data int, err error) // seekData
+	known []atomic.Uint32                                   // a bit for each page that was there
 }
 
 // nonePresent is behind the end of any file.
@@ -33,7 +34,13 @@ var (
 )
 
 func newPresence(file *os.File, size int) presence {
-	return presence{file: file, known: make([]atomic.Uint32, size>>pageShift/32+1)}
+	return presence{file: file, seek: seekData, known: make([]atomic.Uint32, size>>pageShift/32+1)}
+}
+
+// seekData returns where the first byte from an offset on is whose page is there; ENXIO: nowhere.
+func seekData(file *os.File, at int) (int, error) {
+	data, err := unix.Seek(int(file.Fd()), int64(at), unix.SEEK_DATA)
+	return int(data), err
 }
 
 // nextPresent returns where the first byte from an offset on is whose page is there; nonePresent:
@@ -43,18 +50,14 @@ func (p *presence) nextPresent(at int) int {
 	if p.known[page/32].Load()&(1<<(page%32)) != 0 {
 		return at
 	}
-	data, err := unix.Seek(int(p.file.Fd()), int64(at), unix.SEEK_DATA)
+	data, err := p.seek(p.file, at)
 	if err != nil {
-		return nonePresent // ENXIO
+		return nonePresent
 	}
-	page = int(data) >> pageShift
+	page = data >> pageShift
 	p.known[page/32].Or(1 << (page % 32))
-	return int(data)
+	return data
 }
-
-// anyPresent says whether some page of a part of the file is there. Of what lies across pages the
-// application may have written into one only; the others cost no more than it has spent itself.
-func (p *presence) anyPresent(at, size int) bool { return p.nextPresent(at) < at+size }
 
 // allPresent says whether every page of a part of the file is there.
 func (p *presence) allPresent(at, size int) bool {
@@ -64,4 +67,21 @@ func (p *presence) allPresent(at, size int) bool {
 		}
 	}
 	return true
+}
+
+// look is one way through the file, which asks for each hole once: what has many parts in it,
+// such as the aggregates that a thread has never touched, would cost a system call for each.
+// Of a page that comes meanwhile only the next look knows. It belongs to one goroutine.
+type look struct {
+	presence *presence
+	from, to int // the last hole; from == to: none
+}
+
+// anyPresent says whether some page of a part of the file is there. Of what lies across pages the
+// application may have written into one only; the others cost no more than it has spent itself.
+func (l *look) anyPresent(at, size int) bool {
+	if at < l.from || at >= l.to {
+		l.from, l.to = at, l.presence.nextPresent(at)
+	}
+	return l.to < at+size
 }

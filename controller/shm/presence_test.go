@@ -3,6 +3,7 @@
 package shm
 
 import (
+	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -61,6 +62,60 @@ func TestNothingIsFilled(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHolesAreAskedForOnce: what threads have not touched costs no system call for each part
+// that could be there, however often it is read.
+func TestHolesAreAskedForOnce(t *testing.T) {
+	const threads, points = 64, 50
+	m, app := mustApp(t, Geometry{Slots: threads, Rings: 1, RingRecords: 64})
+	for local := range points {
+		mustSet(t, m, local, PointControl{Point: uint16(local + 1), Aggregate: true})
+	}
+	first := app.Claim(1, 0)
+	for i := 1; i < threads; i++ {
+		app.Claim(i+1, i)
+	}
+	asked := countQuestions(m)
+	for reading := range 3 {
+		for local := range points {
+			first.Count(local, 1)
+		}
+		*asked = 0
+		got := m.Aggregates(nil, Scale{})
+		// Before the next interval begins, and to read; the first time also for what the first has touched.
+		if most := 2 * threads; reading > 0 && *asked > most {
+			t.Errorf("asked %d times, want %d at most for %d threads", *asked, most, threads)
+		}
+		for i, a := range got {
+			if len(got) != points || a.Point != uint16(i+1) || a.Count != 1 {
+				t.Fatalf("%d of %d: %+v", i, len(got), a)
+			}
+		}
+	}
+}
+
+// TestUnclaimedSlotsAreAskedForOnce: an application that claims to have used all slots makes
+// a reading no dearer.
+func TestUnclaimedSlotsAreAskedForOnce(t *testing.T) {
+	m, app := mustApp(t, Geometry{Slots: maxSlots, Rings: 1, RingRecords: 64})
+	*app.U32(abi.HeaderSlotsUsedAt) = maxSlots
+	asked := countQuestions(m)
+	m.Drain(NewDrainer(steadyClock()), func([]byte) {})
+	m.Reclaim(func([]int) []int { return nil })
+	if *asked > 3 { // heads, slots and threads
+		t.Errorf("asked %d times, want 3 at most", *asked)
+	}
+}
+
+// countQuestions returns how often the kernel is asked from now on what is there.
+func countQuestions(m *Memory) *int {
+	asked := new(int)
+	m.seek = func(file *os.File, at int) (int, error) {
+		*asked++
+		return seekData(file, at)
+	}
+	return asked
 }
 
 // bytesOfFile is what a memory file takes of memory.

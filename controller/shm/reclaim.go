@@ -37,9 +37,10 @@ func (rs *Rings) Reclaim(ended func(tids []int) []int) int {
 // caller holds life and mu.
 func (rs *Rings) slotOwners() (tids []int, slots map[int][]int) {
 	slots = make(map[int][]int)
+	l := rs.newLook()
 	for i := range rs.usedSlots() {
 		at := rs.slotAt(i)
-		if rs.slots[i].corrupt || !rs.slotPresent(i) || load32(rs.data, at+abi.SlotStateAt) != abi.SlotUsed {
+		if rs.slots[i].corrupt || !rs.slotPresent(&l, i) || load32(rs.data, at+abi.SlotStateAt) != abi.SlotUsed {
 			continue
 		}
 		tid := int(int32(load32(rs.data, at+abi.SlotTIDAt)))
