@@ -94,14 +94,14 @@ func (l *limited) take(listener int) (net.Conn, error) {
 				leave()
 				return nil, err
 			}
-			return &counted{UnixConn: conn, leave: leave}, nil
+			return &counted{Text: conn, leave: leave}, nil
 		}
 		_ = unixmsg.CloseDescriptor(fd) // nothing was read yet
 	}
 }
 
 // connOf makes a connection of a descriptor, which is its own from then on.
-func connOf(fd int) (*net.UnixConn, error) {
+func connOf(fd int) (*unixmsg.Text, error) {
 	file := os.NewFile(uintptr(fd), "connection")
 	conn, err := net.FileConn(file)
 	if err != nil {
@@ -113,7 +113,7 @@ func connOf(fd int) (*net.UnixConn, error) {
 	if !is {
 		return nil, errors.Join(fmt.Errorf("%T is no connection of a Unix socket", conn), conn.Close())
 	}
-	return socket, nil
+	return unixmsg.NewText(socket)
 }
 
 // letIn asks whose a connection is, and counts it until leave is called.
@@ -142,15 +142,12 @@ func (l *limited) enter(uid uint32) (leave func(), ok bool) {
 
 // counted is a connection that counts until it is closed.
 type counted struct {
-	*net.UnixConn
+	*unixmsg.Text
 	leave func()
 }
-
-// Read reads text.
-func (c *counted) Read(b []byte) (int, error) { return unixmsg.ReadText(c.UnixConn, b) }
 
 // Close closes the connection, whatever it still holds.
 func (c *counted) Close() error {
 	defer c.leave() // who keeps closing busy holds a place of their own
-	return unixmsg.Close(c.UnixConn)
+	return c.Text.Close()
 }

@@ -4,7 +4,6 @@ package unixmsg
 
 import (
 	"errors"
-	"io"
 	"math"
 	"net"
 	"os"
@@ -36,31 +35,77 @@ func RefuseFiles(_, _ string, listener syscall.RawConn) error {
 	return errors.Join(err, os.NewSyscallError("setsockopt", failed))
 }
 
-// maxFiles is how many descriptors come with one message (SCM_MAX_FD).
-const maxFiles = 253
+// Text is the connection of a stranger, read as a stream of text: a descriptor in it ends it,
+// [ErrUnwanted]. Text never takes a descriptor: it may be of a file whose server is the stranger's,
+// who answers neither when this process closes it nor when Go's poller asks what is ready.
+// One goroutine reads at a time.
+type Text struct {
+	*net.UnixConn
+	refuses bool // the kernel refuses descriptors
+}
 
-// ReadText is a Read of a stream that has no descriptors, [ErrUnwanted]: they are closed, and
-// what has come with them is lost.
-func ReadText(conn *net.UnixConn, b []byte) (int, error) {
-	if len(b) == 0 {
-		return 0, nil // a message would lose its first byte
+// NewText owns the connection, also after an error.
+func NewText(conn *net.UnixConn) (*Text, error) {
+	t := &Text{UnixConn: conn}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
 	}
-	control := make([]byte, unix.CmsgSpace(maxFiles*descriptorSize))
-	n, controls, _, _, err := conn.ReadMsgUnix(b, control)
-	n = max(n, 0) // below with an error
-	if controls > 0 {
-		files, err := parse(control[:controls])
-		return 0, errors.Join(ErrUnwanted, err, WithoutLinger(func() (err error) {
-			for _, file := range files {
-				err = errors.Join(err, file.Close())
-			}
-			return err
-		}))
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		if t.refuses = refuses(int(fd)); !t.refuses {
+			// Urgent data (MSG_OOB) is a part of the text: a read would pass over it unseen, and
+			// close what has come with it.
+			failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_OOBINLINE, 1)
+		}
+	})
+	if err = errors.Join(err, os.NewSyscallError("setsockopt", failed)); err != nil {
+		return nil, errors.Join(err, Close(conn))
 	}
-	if errors.Is(err, io.EOF) {
-		err = io.EOF // as a Read says it
+	return t, nil
+}
+
+// Read reads text, as far as it is without descriptors: they stay in the connection until Close.
+func (t *Text) Read(b []byte) (int, error) {
+	if t.refuses || len(b) == 0 {
+		return t.UnixConn.Read(b)
 	}
-	return n, err
+	n, err := peekText(t.UnixConn, b)
+	if err != nil {
+		return 0, err
+	}
+	return t.UnixConn.Read(b[:max(n, 1)]) // no more than was looked at; the end is read again
+}
+
+// Close closes the connection, whatever it still holds.
+func (t *Text) Close() error { return Close(t.UnixConn) }
+
+// peekText waits for something to read, and returns how many bytes a read returns of it at most.
+// [ErrUnwanted] if descriptors come with them. Without room for control data the kernel only says
+// that there are some.
+func peekText(conn *net.UnixConn, b []byte) (n int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var flags int
+	var failed error
+	err = raw.Read(func(fd uintptr) bool {
+		failed = unix.EINTR
+		for errors.Is(failed, unix.EINTR) {
+			n, _, flags, _, failed = unix.Recvmsg(int(fd), b, nil, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		}
+		return !errors.Is(failed, unix.EAGAIN)
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case failed != nil:
+		return 0, os.NewSyscallError("recvmsg", failed)
+	case flags&unix.MSG_CTRUNC != 0:
+		return 0, ErrUnwanted
+	}
+	return n, nil
 }
 
 // Close closes a connection, whatever it still holds.
@@ -87,10 +132,16 @@ func CloseDescriptor(fd int) error {
 	return unix.Close(fd)
 }
 
+// refuses says whether the kernel refuses descriptors in a connection.
+func refuses(fd int) bool {
+	takes, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS)
+	return err == nil && takes == 0
+}
+
 // mayHold says whether there may be descriptors in a connection, to which no more come from
 // then on. A packet of no bytes may have some, a stream has no such packets.
 func mayHold(fd int) bool {
-	if takes, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS); err == nil && takes == 0 {
+	if refuses(fd) {
 		return false
 	}
 	_ = unix.Shutdown(fd, unix.SHUT_RD) // fails where the peer has gone, who sends no more

@@ -14,30 +14,36 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/testing/lingering"
+	"github.com/attune-hpc/attune/internal/testing/openfiles"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/unixmsg"
 )
 
 // TestLingeringDescriptors: whoever closes a connection with a socket in it that lingers for good,
-// or reads past it, does not wait.
+// or reads it, does not wait.
 func TestLingeringDescriptors(t *testing.T) {
 	for _, row := range []struct {
 		name, network string
+		send          func(t testing.TB, conn *net.UnixConn, text string) error
 		end           func(conn *net.UnixConn) error
 		want          error
 	}{
-		{"stream that is closed", "unix", unixmsg.Close, nil},
-		{"packets that are closed", "unixpacket", unixmsg.Close, nil},
-		{"stream that is closed by its descriptor", "unix", closeDescriptor, nil},
-		{"packets that are closed by their descriptor", "unixpacket", closeDescriptor, nil},
-		{"stream that is read", "unix", func(conn *net.UnixConn) error {
-			_, err := unixmsg.ReadText(conn, make([]byte, 4))
-			return err
-		}, unixmsg.ErrUnwanted},
+		{"stream that is closed", "unix", lingering.Send, unixmsg.Close, nil},
+		{"packets that are closed", "unixpacket", lingering.Send, unixmsg.Close, nil},
+		{"stream that is closed by its descriptor", "unix", lingering.Send, closeDescriptor, nil},
+		{"packets that are closed by their descriptor", "unixpacket", lingering.Send, closeDescriptor, nil},
+		{"stream that is read", "unix", lingering.Send, readAndClose, unixmsg.ErrUnwanted},
+		{"stream with urgent data that is closed", "unix", lingering.SendUrgent, unixmsg.Close, nil},
+		{"stream with urgent data that is read", "unix", lingering.SendUrgent, readAndClose, unixmsg.ErrUnwanted},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			from, to := mustConnect(t, row.network, net.ListenConfig{})
-			if err := lingering.Send(t, from, "text"); err != nil {
+			if err := row.send(t, from, "x"); errors.Is(err, unix.EOPNOTSUPP) {
+				t.Skip("this kernel has no urgent data on Unix sockets")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := from.Write([]byte("text")); err != nil {
 				t.Fatal(err)
 			}
 			ended := make(chan error, 1)
@@ -49,37 +55,85 @@ func TestLingeringDescriptors(t *testing.T) {
 	}
 }
 
-// TestReadText: a stream without descriptors is read as any.
-func TestReadText(t *testing.T) {
-	from, to := mustConnect(t, "unix", net.ListenConfig{})
-	if err := to.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
-		t.Fatal(err)
+func readAndClose(conn *net.UnixConn) error {
+	text, err := unixmsg.NewText(conn)
+	if err != nil {
+		return err
 	}
-	if n, err := unixmsg.ReadText(to, make([]byte, 8)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("beyond the deadline: %d bytes, %v", n, err)
+	_, err = text.Read(make([]byte, 4))
+	return errors.Join(err, text.Close())
+}
+
+// TestText: a stream without descriptors is read as any, whether the kernel refuses them or not.
+func TestText(t *testing.T) {
+	for name, listening := range map[string]net.ListenConfig{"looked for": {}, "refused": {Control: unixmsg.RefuseFiles}} {
+		t.Run(name, func(t *testing.T) {
+			from, to := mustConnectText(t, listening)
+			if err := to.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := to.Read(make([]byte, 8)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("beyond the deadline: %d bytes, %v", n, err)
+			}
+			if err := to.SetReadDeadline(time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := from.Write([]byte("text")); err != nil {
+				t.Fatal(err)
+			}
+			from.Close()
+			b := make([]byte, 8)
+			if n, err := to.Read(nil); n != 0 || err != nil {
+				t.Errorf("nothing: %d bytes, %v", n, err)
+			}
+			if n, err := to.Read(b); string(b[:n]) != "text" || err != nil {
+				t.Errorf("got %q, %v", b[:n], err)
+			}
+			if n, err := to.Read(b); n != 0 || err != io.EOF { //nolint:errorlint // a Read says just that
+				t.Errorf("at its end: %d bytes, %v", n, err)
+			}
+			for _, want := range []error{nil, net.ErrClosed} {
+				if err := to.Close(); !errors.Is(err, want) {
+					t.Errorf("close: got %v, want %v", err, want)
+				}
+			}
+		})
 	}
-	if err := to.SetReadDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+}
+
+// TestDescriptorsAreNotTaken: a stream is read up to a descriptor, which stays in it.
+func TestDescriptorsAreNotTaken(t *testing.T) {
+	from, to := mustConnectText(t, net.ListenConfig{})
 	if _, err := from.Write([]byte("text")); err != nil {
 		t.Fatal(err)
 	}
-	from.Close()
-	b := make([]byte, 8)
-	if n, err := unixmsg.ReadText(to, nil); n != 0 || err != nil {
-		t.Errorf("nothing: %d bytes, %v", n, err)
+	b := make([]byte, 4)
+	if n, err := to.Read(b); string(b[:n]) != "text" || err != nil {
+		t.Fatalf("got %q, %v", b[:n], err)
 	}
-	if n, err := unixmsg.ReadText(to, b); string(b[:n]) != "text" || err != nil {
-		t.Errorf("got %q, %v", b[:n], err)
+	if _, _, err := from.WriteMsgUnix([]byte("more"), unix.UnixRights(0), nil); err != nil {
+		t.Fatal(err)
 	}
-	if n, err := unixmsg.ReadText(to, b); n != 0 || err != io.EOF { //nolint:errorlint // a Read says just that
-		t.Errorf("at its end: %d bytes, %v", n, err)
+	if err := to.SetReadDeadline(time.Now().Add(patience.Limit)); err != nil {
+		t.Fatal(err)
 	}
-	for _, want := range []error{nil, net.ErrClosed} {
-		if err := unixmsg.Close(to); !errors.Is(err, want) {
-			t.Errorf("close: got %v, want %v", err, want)
+	openfiles.Limit(t, 0, func() {
+		for range 2 {
+			if n, err := to.Read(b); n != 0 || !errors.Is(err, unixmsg.ErrUnwanted) {
+				t.Errorf("got %q, %v", b[:n], err)
+			}
 		}
+	})
+}
+
+func mustConnectText(t *testing.T, listening net.ListenConfig) (from *net.UnixConn, to *unixmsg.Text) {
+	t.Helper()
+	from, conn := mustConnect(t, "unix", listening)
+	to, err := unixmsg.NewText(conn)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return from, to
 }
 
 // TestRefuseFiles: the kernel refuses descriptors, if it can, and nothing else.

@@ -18,10 +18,26 @@ import (
 // wait of whoever has closed it. The error is the kernel's, which may refuse descriptors.
 func Send(t testing.TB, conn *net.UnixConn, text string) error {
 	t.Helper()
+	return send(t, conn, text, 0)
+}
+
+// SendUrgent is Send of urgent data (MSG_OOB), for streams; a kernel may have none on Unix sockets.
+func SendUrgent(t testing.TB, conn *net.UnixConn, text string) error {
+	t.Helper()
+	return send(t, conn, text, unix.MSG_OOB)
+}
+
+func send(t testing.TB, conn *net.UnixConn, text string, flags int) error {
+	t.Helper()
 	fd := open(t)
 	defer func() { _ = unix.Close(fd) }() // if it was sent there is another one
-	_, _, err := conn.WriteMsgUnix([]byte(text), unix.UnixRights(fd), nil)
-	if err != nil { // this thread must not wait
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent error
+	err = raw.Control(func(to uintptr) { sent = unix.Sendmsg(int(to), []byte(text), unix.UnixRights(fd), nil, flags) })
+	if err = errors.Join(err, sent); err != nil { // this thread must not wait
 		err = errors.Join(err, unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{}))
 	}
 	return err
