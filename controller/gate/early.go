@@ -83,6 +83,8 @@ func (g *Gate) serveEarly() error {
 // look takes over who has left memory. It returns who is about to, and how many
 // came.
 func (g *Gate) look(slow []leaving) (left []leaving, came int, err error) {
+	var refused unixmsg.Refused
+	defer func() { _ = refused.Close() }() // nothing was read
 	for _, l := range slow {
 		if !g.take(l) {
 			left = append(left, l)
@@ -99,7 +101,7 @@ func (g *Gate) look(slow []leaving) (left []leaving, came int, err error) {
 		case err != nil:
 			return left, came, fmt.Errorf("socket for early processes: %w", err)
 		}
-		if l, ok := g.meet(fd); ok && !g.take(l) {
+		if l, ok := g.meet(fd, &refused); ok && !g.take(l) {
 			left = append(left, l)
 		}
 	}
@@ -108,13 +110,13 @@ func (g *Gate) look(slow []leaving) (left []leaving, came int, err error) {
 
 // meet asks who has connected, and refuses whom the gate does not serve, and whoever
 // is about to leave too much at a time: neither is waited for.
-func (g *Gate) meet(fd int) (l leaving, ok bool) {
+func (g *Gate) meet(fd int, refused *unixmsg.Refused) (l leaving, ok bool) {
 	peer, err := peercred.OfDescriptor(fd)
 	if err == nil {
 		err = g.options.Admit(peer)
 	}
 	if err != nil {
-		_ = unixmsg.CloseDescriptor(fd) // nothing was read
+		refused.AddDescriptor(fd)
 		g.strangers.tell(peer, err)
 		return leaving{}, false
 	}

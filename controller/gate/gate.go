@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/passing"
+	"github.com/attune-hpc/attune/internal/pending"
 	"github.com/attune-hpc/attune/internal/quota"
 	"github.com/attune-hpc/attune/internal/unixmsg"
 )
@@ -97,7 +98,12 @@ func (g *Gate) Serve(ctx context.Context) error {
 
 // serveAll serves those who come to the socket until the Gate is closed.
 func (g *Gate) serveAll() error {
+	var refused unixmsg.Refused
+	defer func() { _ = refused.Close() }() // nothing was read
 	for {
+		if refused.Waiting() && !pending.Input(g.listener) {
+			_ = refused.Close() // as above
+		}
 		select {
 		case <-g.closed:
 			return nil
@@ -107,7 +113,7 @@ func (g *Gate) serveAll() error {
 		if err != nil {
 			return err
 		}
-		if conn == nil || !g.strangers.admit(conn) || !g.enter(conn) {
+		if conn == nil || !g.strangers.admit(conn, &refused) || !g.enter(conn) {
 			<-g.places
 			continue
 		}

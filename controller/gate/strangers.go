@@ -15,7 +15,8 @@ import (
 
 const (
 	// strangersAtOnce and strangersEvery bound how many strangers anybody is told of: one who
-	// connects again and again costs an accept, a look at whose the connection is, and a close.
+	// connects again and again costs an accept, a look at whose the connection is, and a close, which
+	// before Linux 6.16 is made by a thread for many.
 	strangersAtOnce = 20
 	strangersEvery  = 3 * time.Second
 )
@@ -34,7 +35,7 @@ func newStrangers(o Options) strangers {
 
 // admit says whether the gate serves who has connected. It refuses others before a word is said:
 // who says nothing would keep a place that somebody of the session needs.
-func (s strangers) admit(conn *net.UnixConn) bool {
+func (s strangers) admit(conn *net.UnixConn, refused *unixmsg.Refused) bool {
 	peer, err := peercred.Of(conn)
 	if err == nil {
 		err = s.options.Admit(peer)
@@ -45,7 +46,7 @@ func (s strangers) admit(conn *net.UnixConn) bool {
 	if s.tell(peer, err) {
 		refuse(conn)
 	}
-	_ = unixmsg.Close(conn) // nothing was read
+	refused.Add(conn)
 	return false
 }
 

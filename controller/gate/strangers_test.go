@@ -66,25 +66,52 @@ func TestStrangersTakeNoPlaces(t *testing.T) {
 // times only, and others are served meanwhile.
 func TestManyStrangers(t *testing.T) {
 	const rounds, each = 4, 25
-	g, own := mustOpenToFriends(t)
-	g.serve(t)
-	for range rounds {
-		var strangers []*client
-		for range each {
-			strangers = append(strangers, mustDial(t, g), mustDialAt(t, g.options.Path+EarlySocket))
-		}
-		for _, c := range strangers {
-			for len(c.finish()) > 0 { // a refusal, then the end
+	for name, prepare := range kernels {
+		t.Run(name, func(t *testing.T) {
+			g, own := mustOpenToFriends(t)
+			prepare(t, g)
+			g.serve(t)
+			for range rounds {
+				var strangers []*client
+				for range each {
+					strangers = append(strangers, mustDial(t, g), mustDialAt(t, g.options.Path+EarlySocket))
+				}
+				for _, c := range strangers {
+					for len(c.finish()) > 0 { // a refusal, then the end
+					}
+				}
+				own.Store(true)
+				mustDial(t, g).join(Hello{})
+				released(t, patience.Receive(t, "process of the session", g.attached))
+				own.Store(false)
 			}
+			if told := len(g.refused); told > 2*strangersAtOnce {
+				t.Errorf("%d of %d strangers were told", told, 2*rounds*each)
+			}
+		})
+	}
+}
+
+// kernels make a gate what it is on a kernel: one before Linux 6.16 does not refuse descriptors.
+var kernels = map[string]func(t *testing.T, g *testGate){
+	"this kernel": func(*testing.T, *testGate) {},
+	"before Linux 6.16": func(t *testing.T, g *testGate) {
+		t.Helper()
+		raw, err := g.listener.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
 		}
-		own.Store(true)
-		mustDial(t, g).join(Hello{})
-		released(t, patience.Receive(t, "process of the session", g.attached))
-		own.Store(false)
-	}
-	if told := len(g.refused); told > 2*strangersAtOnce {
-		t.Errorf("%d of %d strangers were told", told, 2*rounds*each)
-	}
+		var failed error
+		err = raw.Control(func(fd uintptr) {
+			failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 1)
+		})
+		if errors.Is(failed, unix.ENOPROTOOPT) {
+			failed = nil // it is one
+		}
+		if err = errors.Join(err, failed); err != nil {
+			t.Fatal(err)
+		}
+	},
 }
 
 // TestRestOfStrangers: how many strangers were not told is told with the next one, or at the end.
@@ -115,20 +142,25 @@ func TestRestOfStrangers(t *testing.T) {
 
 // TestStrangersWithDescriptors: strangers who leave sockets that linger for good keep nobody waiting.
 func TestStrangersWithDescriptors(t *testing.T) {
-	g, own := mustOpenToFriends(t)
-	leaveLingering(t, g)
-	g.serve(t)
-	for range 2 {
-		if r := patience.Receive(t, "refusal of a stranger", g.refused); !errors.Is(r.Err, errStranger) {
-			t.Errorf("got %v", r.Err)
-		}
-	}
-	own.Store(true)
-	mustDial(t, g).join(Hello{})
-	mustAttach(t, g)
-	mustDialAt(t, g.options.Path+EarlySocket).send([]byte("no hello"))
-	if r := patience.Receive(t, "word of who leaves nonsense", g.refused); !errors.Is(r.Err, ErrProtocol) {
-		t.Errorf("got %v", r.Err)
+	for name, prepare := range kernels {
+		t.Run(name, func(t *testing.T) {
+			g, own := mustOpenToFriends(t)
+			prepare(t, g)
+			leaveLingering(t, g)
+			g.serve(t)
+			for range 2 {
+				if r := patience.Receive(t, "refusal of a stranger", g.refused); !errors.Is(r.Err, errStranger) {
+					t.Errorf("got %v", r.Err)
+				}
+			}
+			own.Store(true)
+			mustDial(t, g).join(Hello{})
+			mustAttach(t, g)
+			mustDialAt(t, g.options.Path+EarlySocket).send([]byte("no hello"))
+			if r := patience.Receive(t, "word of who leaves nonsense", g.refused); !errors.Is(r.Err, ErrProtocol) {
+				t.Errorf("got %v", r.Err)
+			}
+		})
 	}
 }
 

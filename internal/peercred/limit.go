@@ -78,8 +78,10 @@ func (l *limited) Accept() (net.Conn, error) {
 }
 
 // take accepts connections until one is let in. The others are known to nobody but the
-// kernel: a flood of them costs three system calls each.
+// kernel: a flood of them costs a few system calls each, and a thread now and then.
 func (l *limited) take(listener int) (net.Conn, error) {
+	var refused unixmsg.Refused
+	defer func() { _ = refused.Close() }() // nothing was read yet
 	for {
 		fd, _, err := unix.Accept4(listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 		switch {
@@ -96,7 +98,7 @@ func (l *limited) take(listener int) (net.Conn, error) {
 			}
 			return &counted{Text: conn, leave: leave}, nil
 		}
-		_ = unixmsg.CloseDescriptor(fd) // nothing was read yet
+		refused.AddDescriptor(fd)
 	}
 }
 

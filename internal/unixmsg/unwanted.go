@@ -110,26 +110,10 @@ func peekText(conn *net.UnixConn, b []byte) (n int, err error) {
 
 // Close closes a connection, whatever it still holds.
 func Close(conn *net.UnixConn) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	holds := false
-	if err := raw.Control(func(fd uintptr) { holds = mayHold(int(fd)) }); err != nil {
-		return err // it is closed
-	}
-	if holds {
+	if mayHoldConn(conn) {
 		return WithoutLinger(conn.Close)
 	}
 	return conn.Close()
-}
-
-// CloseDescriptor is Close for the descriptor of a connection.
-func CloseDescriptor(fd int) error {
-	if mayHold(fd) {
-		return WithoutLinger(func() error { return unix.Close(fd) })
-	}
-	return unix.Close(fd)
 }
 
 // refuses says whether the kernel refuses descriptors in a connection.
@@ -138,13 +122,21 @@ func refuses(fd int) bool {
 	return err == nil && takes == 0
 }
 
+// mayHoldConn is mayHold of a connection; one that is closed holds nothing.
+func mayHoldConn(conn *net.UnixConn) (holds bool) {
+	if raw, err := conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { holds = mayHold(int(fd)) })
+	}
+	return holds
+}
+
 // mayHold says whether there may be descriptors in a connection, to which no more come from
-// then on. A packet of no bytes may have some, a stream has no such packets.
+// then on: its peer sees the end. A packet of no bytes may have some, a stream has no such packets.
 func mayHold(fd int) bool {
 	if refuses(fd) {
 		return false
 	}
-	_ = unix.Shutdown(fd, unix.SHUT_RD) // fails where the peer has gone, who sends no more
+	_ = unix.Shutdown(fd, unix.SHUT_RDWR) // fails where the peer has gone, who sends no more
 	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil || kind != unix.SOCK_STREAM {
 		return true

@@ -30,8 +30,10 @@ func TestLingeringDescriptors(t *testing.T) {
 	}{
 		{"stream that is closed", "unix", lingering.Send, unixmsg.Close, nil},
 		{"packets that are closed", "unixpacket", lingering.Send, unixmsg.Close, nil},
-		{"stream that is closed by its descriptor", "unix", lingering.Send, closeDescriptor, nil},
-		{"packets that are closed by their descriptor", "unixpacket", lingering.Send, closeDescriptor, nil},
+		{"stream that is refused", "unix", lingering.Send, refuse, nil},
+		{"packets that are refused", "unixpacket", lingering.Send, refuse, nil},
+		{"stream that is refused by its descriptor", "unix", lingering.Send, refuseDescriptor, nil},
+		{"packets that are refused by their descriptor", "unixpacket", lingering.Send, refuseDescriptor, nil},
 		{"stream that is read", "unix", lingering.Send, readAndClose, unixmsg.ErrUnwanted},
 		{"stream with urgent data that is closed", "unix", lingering.SendUrgent, unixmsg.Close, nil},
 		{"stream with urgent data that is read", "unix", lingering.SendUrgent, readAndClose, unixmsg.ErrUnwanted},
@@ -159,7 +161,13 @@ func TestRefuseFiles(t *testing.T) {
 	}
 }
 
-func closeDescriptor(conn *net.UnixConn) error {
+func refuse(conn *net.UnixConn) error {
+	var refused unixmsg.Refused
+	refused.Add(conn)
+	return refused.Close()
+}
+
+func refuseDescriptor(conn *net.UnixConn) error {
 	file, err := conn.File()
 	if err != nil {
 		return err
@@ -168,7 +176,48 @@ func closeDescriptor(conn *net.UnixConn) error {
 	if err := errors.Join(err, file.Close(), conn.Close()); err != nil {
 		return err
 	}
-	return unixmsg.CloseDescriptor(fd)
+	var refused unixmsg.Refused
+	refused.AddDescriptor(fd)
+	return refused.Close()
+}
+
+// TestRefused: connections that may hold descriptors are closed together, some dozens at the most,
+// and their peers see the end before. Others are closed at once.
+func TestRefused(t *testing.T) {
+	var refused unixmsg.Refused
+	open := openfiles.Count(t)
+	for _, tt := range []struct {
+		name, text string
+		adds       int
+		most       int // connections of this many that are not closed yet
+	}{
+		{"empty ones", "", 1, 0},
+		{"one with a byte", "x", 1, 1},
+		{"many with a byte", "x", 40, 39},
+	} {
+		kept := 0
+		for range tt.adds {
+			from, to := mustConnect(t, "unix", net.ListenConfig{})
+			if _, err := from.Write([]byte(tt.text)); err != nil {
+				t.Fatal(err)
+			}
+			refused.Add(to)
+			if _, err := from.Read(make([]byte, 1)); err == nil {
+				t.Errorf("%s: the peer does not see the end", tt.name)
+			}
+			from.Close()
+			kept = max(kept, openfiles.Count(t)-open)
+		}
+		if kept > tt.most || tt.most > 0 && kept == 0 || refused.Waiting() != (tt.most > 0) {
+			t.Errorf("%s: %d are left open, waiting %v", tt.name, kept, refused.Waiting())
+		}
+		if err := refused.Close(); err != nil {
+			t.Error(err)
+		}
+		if left := openfiles.Count(t) - open; left != 0 || refused.Waiting() {
+			t.Errorf("%s: %d are open after the end", tt.name, left)
+		}
+	}
 }
 
 // mustConnect returns both ends of a connection to a listener.
