@@ -18,8 +18,9 @@ import (
 
 // conversation is one side of the talk between attuned and the process of a session.
 type conversation struct {
-	conn *net.UnixConn
-	most int // bytes of a message that comes
+	conn  *net.UnixConn
+	most  int // bytes of a message that comes
+	files int // descriptors that may come with it, at most
 
 	sending sync.Mutex // one message at a time; a leaf lock
 
@@ -35,15 +36,17 @@ type reply struct {
 	file    *os.File
 }
 
-func newConversation(conn *net.UnixConn, most int) *conversation {
-	return &conversation{conn: conn, most: most, waiting: make(map[uint64]chan reply)}
+// newConversation makes one in which messages of at most so many bytes come, with at most so
+// many descriptors. attuned takes none: the process of a session may have been taken over.
+func newConversation(conn *net.UnixConn, most, files int) *conversation {
+	return &conversation{conn: conn, most: most, files: files, waiting: make(map[uint64]chan reply)}
 }
 
 // listen calls handle with everything that is no answer, in order, until the other
 // side hangs up or handle returns an error. The descriptor is handle's.
 func (c *conversation) listen(handle func(message, *os.File) error) error {
 	for {
-		m, file, err := receive(c.conn, c.most)
+		m, file, err := receive(c.conn, c.most, c.files)
 		switch {
 		case err != nil:
 		case m.Answer:

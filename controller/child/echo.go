@@ -34,11 +34,7 @@ func newEcho(log *slog.Logger) *echo {
 }
 
 // handle takes messages of a process that is to do nothing but log.
-func (e *echo) handle(m message, file *os.File) error {
-	if file != nil {
-		_ = file.Close()
-		return fmt.Errorf("%w: a descriptor with %q", errWire, m.Kind)
-	}
+func (e *echo) handle(m message, _ *os.File) error {
 	if m.Kind != logged {
 		return fmt.Errorf("%w: %q is not for it", errWire, m.Kind)
 	}

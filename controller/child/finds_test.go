@@ -34,9 +34,9 @@ func TestFindsAgain(t *testing.T) {
 	}
 	attuned := mustNew(t, NewPool(Options{}), new(steady)).served
 	attuned.config.Analyzer = here{}
-	attuned.process = &process{conversation: newConversation(own, mostFromChild)}
+	attuned.process = &process{conversation: newConversation(own, mostFromChild, 0)}
 	asked := newRequests(attuned)
-	c := newConversation(conn, mostToChild)
+	c := newConversation(conn, mostToChild, 1)
 
 	var listening sync.WaitGroup
 	listening.Go(func() { attuned.cancel(attuned.process.listen(asked.handle)) }) // they end when both have hung up

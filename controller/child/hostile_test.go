@@ -53,7 +53,7 @@ func behave(how string) {
 	if err != nil {
 		panic(err)
 	}
-	c := newConversation(conn, mostToChild)
+	c := newConversation(conn, mostToChild, 1)
 	_ = c.listen(func(m message, _ *os.File) error {
 		file, reads := strings.CutPrefix(how, "reads ")
 		switch {
@@ -210,7 +210,7 @@ func TestHostileProcess(t *testing.T) {
 		"endless message": "a message of more than", "unknown kind": "is not for attuned",
 		"kind of attuned's": "is not for attuned", "answer to nothing": "an answer to nothing",
 		"finds without end": "before the last one was answered", "drains without end": "once more",
-		"descriptor": "a descriptor with", "no pid": "cannot unmarshal", "no result": "protocol",
+		"descriptor": "descriptors, which nobody asked for", "no pid": "cannot unmarshal", "no result": "protocol",
 	} {
 		t.Run(how, func(t *testing.T) {
 			source := new(steady)

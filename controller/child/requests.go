@@ -77,11 +77,7 @@ func (r *requests) tellEvents() {
 
 // handle does what the process asks for. What takes time has a goroutine: one of each
 // kind, and one more for a search while the answer to the one before is being sent.
-func (r *requests) handle(m message, file *os.File) error {
-	if file != nil {
-		_ = file.Close()
-		return fmt.Errorf("%w: a descriptor with %q", errWire, m.Kind)
-	}
+func (r *requests) handle(m message, _ *os.File) error {
 	switch m.Kind {
 	case add, remove:
 		pid, err := decode[int](m)

@@ -24,14 +24,14 @@ func TestRulesOfPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	attuned := mustNew(t, NewPool(Options{}), new(steady)).served
-	attuned.process = &process{conversation: newConversation(own, mostFromChild)}
+	attuned.process = &process{conversation: newConversation(own, mostFromChild, 0)}
 	asked := map[string]int{}
 	why := func(what string) func(string) string {
 		return func(program string) string { asked[what+" "+program]++; return what + " " + program }
 	}
 	attuned.config.Denied, attuned.config.Untouched = why("denied"), why("untouched")
 	requests := &requests{served: attuned, echo: newEcho(slog.New(slog.DiscardHandler))}
-	c := newConversation(conn, mostToChild)
+	c := newConversation(conn, mostToChild, 1)
 	var listening sync.WaitGroup
 	listening.Go(func() { _ = attuned.process.listen(requests.handle) }) // they end when both have hung up
 	listening.Go(func() { _ = c.listen((&session{conversation: c}).handle) })

@@ -33,7 +33,7 @@ func Serve(o ServeOptions, stderr io.Writer) int {
 		_, _ = fmt.Fprintf(stderr, "attuned %s is for attuned itself: %v\n", Word, err)
 		return exitcode.Usage
 	}
-	c := newConversation(conn, mostToChild)
+	c := newConversation(conn, mostToChild, 1)
 	lines := &lines{conversation: c, debug: new(atomic.Bool)}
 	s := &session{
 		conversation: c, options: o, lines: lines, log: slog.New(lines),

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/bounded"
+	"github.com/attune-hpc/attune/internal/unixmsg"
 )
 
 // Word is the argument with which attuned runs [Serve].
@@ -41,7 +42,7 @@ func startProcess(program []string) (*process, error) {
 		return nil, err
 	}
 	defer other.Close()
-	p := &process{conversation: newConversation(own, mostFromChild), errors: &bounded.Head{Most: maxSaid}, waited: make(chan struct{})}
+	p := &process{conversation: newConversation(own, mostFromChild, 0), errors: &bounded.Head{Most: maxSaid}, waited: make(chan struct{})}
 	p.command = exec.Command(program[0], program[1:]...)
 	p.command.ExtraFiles, p.command.Stderr = []*os.File{other}, p.errors
 	p.command.WaitDelay = time.Second // what it has started may have its stderr
@@ -67,7 +68,7 @@ var errLeftBehind = errors.New("the process does not end though it was killed, a
 // end hangs up, waits until the process has ended, by force when ctx ends, and returns
 // why it ended, nil if by itself and well; errLeftBehind if it has not.
 func (p *process) end(ctx context.Context) error {
-	_ = p.conn.Close() // the process ends when it sees that
+	_ = unixmsg.Close(p.conn) // the process ends when it sees that
 	if !p.endsBefore(ctx) {
 		_ = p.command.Process.Kill() // it has ended, or does now
 		killed, cancel := context.WithTimeout(context.WithoutCancel(ctx), killPatience)

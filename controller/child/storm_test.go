@@ -30,9 +30,9 @@ func TestStormInBothDirections(t *testing.T) {
 		t.Fatal(err)
 	}
 	attuned := mustNew(t, NewPool(Options{}), new(steady)).served
-	attuned.process = &process{conversation: newConversation(own, mostFromChild)}
+	attuned.process = &process{conversation: newConversation(own, mostFromChild, 0)}
 	asked := &requests{served: attuned, echo: newEcho(slog.New(slog.DiscardHandler))}
-	c := newConversation(conn, mostToChild)
+	c := newConversation(conn, mostToChild, 1)
 	s := &session{conversation: c, lines: &lines{conversation: c, debug: new(atomic.Bool)}, events: newSource(c), finder: &finder{conversation: c}}
 
 	var listening, storm sync.WaitGroup

@@ -67,9 +67,9 @@ func send(conn *net.UnixConn, m message, fd int) error {
 	return nil
 }
 
-// receive reads a message of at most so many bytes, with at most one descriptor, which
-// is the caller's.
-func receive(conn *net.UnixConn, most int) (m message, file *os.File, err error) {
+// receive reads a message of at most so many bytes, with one descriptor at most or, if maxFiles
+// is 0, none. The descriptor is the caller's.
+func receive(conn *net.UnixConn, most, maxFiles int) (m message, file *os.File, err error) {
 	defer func() {
 		if err != nil && file != nil {
 			_ = file.Close() // nobody wants it
@@ -78,7 +78,7 @@ func receive(conn *net.UnixConn, most int) (m message, file *os.File, err error)
 	}()
 	var text []byte
 	for {
-		packet, files, err := unixmsg.Read(conn, packetSize, 1)
+		packet, files, err := unixmsg.Read(conn, packetSize, maxFiles)
 		if err != nil {
 			return m, file, err
 		}
@@ -127,6 +127,19 @@ func socketPair(kind int) (own *net.UnixConn, other *os.File, err error) {
 	}
 	other = os.NewFile(uintptr(fds[1]), "socket")
 	if own, err = connOf(os.NewFile(uintptr(fds[0]), "socket")); err != nil {
+		return nil, nil, errors.Join(err, other.Close())
+	}
+	return own, other, nil
+}
+
+// textPair is a socketPair of streams, whose own end takes no descriptors: the process at the
+// other may have been taken over.
+func textPair() (own *unixmsg.Text, other *os.File, err error) {
+	conn, other, err := socketPair(unix.SOCK_STREAM)
+	if err != nil {
+		return nil, nil, err
+	}
+	if own, err = unixmsg.NewText(conn); err != nil {
 		return nil, nil, errors.Join(err, other.Close())
 	}
 	return own, other, nil

@@ -33,10 +33,10 @@ func TestWire(t *testing.T) {
 			defer conn.Close()
 			sent := make(chan error, 1)
 			go func() {
-				c := newConversation(own, mostToChild)
+				c := newConversation(own, mostToChild, 1)
 				sent <- c.send(message{Kind: find}, strings.Repeat("x", size), 0)
 			}()
-			m, file, err := receive(conn, mostFromChild)
+			m, file, err := receive(conn, mostFromChild, 1)
 			if err = errors.Join(err, <-sent); err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func FuzzReceive(f *testing.F) {
 			_, _ = conn.Write(packet[:min(len(packet), 2*packetSize)]) // an empty one is none
 		}
 		conn.Close()
-		_ = newConversation(own, mostFromChild).listen(func(m message, file *os.File) error {
+		_ = newConversation(own, mostFromChild, 0).listen(func(m message, file *os.File) error {
 			if m.Kind == add {
 				_, err := decode[int](m)
 				return err

@@ -20,13 +20,18 @@ const descriptorSize = 4 // bytes
 var ErrTooManyFiles = errors.New("too many descriptors in a message")
 
 // Read reads one packet of at most size bytes, and as many descriptors as may
-// come with it. The caller closes the files, which are close-on-exec; with an
+// come with it; if none may, they are not taken, [ErrUnwanted]. The caller closes the files, which are close-on-exec; with an
 // error there are none. A packet that is longer is returned with size + 1 bytes.
 // [io.EOF]: the other end hung up without a word. What has come is read though the
 // deadline has passed.
 func Read(conn *net.UnixConn, size, maxFiles int) (message []byte, files []*os.File, err error) {
 	message = make([]byte, size+1)
-	control := make([]byte, unix.CmsgSpace(maxFiles*descriptorSize))
+	var control []byte
+	if maxFiles > 0 {
+		control = make([]byte, unix.CmsgSpace(maxFiles*descriptorSize))
+	} else if err := lookForFiles(conn, message); err != nil {
+		return nil, nil, err
+	}
 	n, controls, flags, _, err := conn.ReadMsgUnix(message, control)
 	if pending.Late(conn, err) {
 		n, controls, flags, _, err = conn.ReadMsgUnix(message, control)
@@ -39,6 +44,16 @@ func Read(conn *net.UnixConn, size, maxFiles int) (message []byte, files []*os.F
 		return nil, nil, err
 	}
 	return message[:n], files, nil
+}
+
+// lookForFiles waits for a packet, which stays in the socket: [ErrUnwanted] if descriptors come
+// with it. It uses b.
+func lookForFiles(conn *net.UnixConn, b []byte) error {
+	_, err := peekText(conn, b)
+	if pending.Late(conn, err) {
+		_, err = peekText(conn, b)
+	}
+	return err
 }
 
 // Peek is Read for a descriptor, does not wait, [unix.EAGAIN], and leaves the packet in

@@ -35,6 +35,7 @@ func TestLingeringDescriptors(t *testing.T) {
 		{"stream that is refused by its descriptor", "unix", lingering.Send, refuseDescriptor, nil},
 		{"packets that are refused by their descriptor", "unixpacket", lingering.Send, refuseDescriptor, nil},
 		{"stream that is read", "unix", lingering.Send, readAndClose, unixmsg.ErrUnwanted},
+		{"packets that are read", "unixpacket", lingering.Send, readPacketAndClose, unixmsg.ErrUnwanted},
 		{"stream with urgent data that is closed", "unix", lingering.SendUrgent, unixmsg.Close, nil},
 		{"stream with urgent data that is read", "unix", lingering.SendUrgent, readAndClose, unixmsg.ErrUnwanted},
 	} {
@@ -55,6 +56,11 @@ func TestLingeringDescriptors(t *testing.T) {
 			}
 		})
 	}
+}
+
+func readPacketAndClose(conn *net.UnixConn) error {
+	_, _, err := unixmsg.Read(conn, 4, 0)
+	return errors.Join(err, unixmsg.Close(conn))
 }
 
 func readAndClose(conn *net.UnixConn) error {
