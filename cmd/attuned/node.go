@@ -34,6 +34,7 @@ import (
 	"github.com/attune-hpc/attune/internal/renew"
 	"github.com/attune-hpc/attune/internal/served"
 	"github.com/attune-hpc/attune/internal/turns"
+	"github.com/attune-hpc/attune/internal/unixmsg"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -115,6 +116,9 @@ func (a *service) open(ctx context.Context) error {
 	}
 	if a.listener, err = peercred.Listen(filepath.Join(s.runDir, node.SocketName)); err != nil {
 		return err
+	}
+	if err := unixmsg.CheckWithoutLinger(); err != nil {
+		a.log.Warn("users can keep this service and start gates waiting", "error", err)
 	}
 	a.export, err = a.metrics.Open(ctx, s.metricsListen, s.metricsFile, a.log)
 	return err

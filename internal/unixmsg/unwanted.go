@@ -4,6 +4,7 @@ package unixmsg
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"os"
@@ -158,4 +159,13 @@ func WithoutLinger(closeAll func() error) error {
 		<-closed
 	})
 	return errors.Join(<-held, closeAll())
+}
+
+// CheckWithoutLinger says why [WithoutLinger] has no thread with a table of its own, nil if it has:
+// a filter of system calls may refuse it. A service asks once, and tells.
+func CheckWithoutLinger() error {
+	if err := WithoutLinger(func() error { return nil }); err != nil {
+		return fmt.Errorf("descriptors that a user sends can keep closing waiting for good, unless filters of system calls allow close_range: %w", err)
+	}
+	return nil
 }

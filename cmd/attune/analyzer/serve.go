@@ -39,6 +39,7 @@ import (
 	"github.com/attune-hpc/attune/internal/rundir"
 	"github.com/attune-hpc/attune/internal/served"
 	"github.com/attune-hpc/attune/internal/turns"
+	"github.com/attune-hpc/attune/internal/unixmsg"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -204,6 +205,9 @@ func (a *analyzerService) listen(ctx context.Context) error {
 		return err
 	}
 	a.listeners = append(a.listeners, lis)
+	if err := unixmsg.CheckWithoutLinger(); err != nil {
+		a.log.Warn("users can keep this service waiting", "error", err)
+	}
 	for _, address := range a.settings.listen {
 		lis, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {
