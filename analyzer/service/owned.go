@@ -24,23 +24,20 @@ type owned struct {
 	// past are the sessions of this registration, by id, that run by their record:
 	// they are to be taken over when their controllers come.
 	past map[string]*attunev1.SessionRecord
-	// ended are others, by id, which is not given again.
-	ended map[string]endedSession
+	// ended says when others have ended, by id, which is not given again.
+	ended map[string]time.Time
+	// stopped are the executions that are to be left alone, and when their sessions ended:
+	// however many sessions each had before.
+	stopped map[key]time.Time
 	// asked is when a controller last asked for a session of it, at first when it became
 	// this Analyzer's.
 	asked time.Time
 }
 
-// endedSession is what is remembered of a session that has ended.
-type endedSession struct {
-	at      time.Time
-	stopped bool // its execution is to be left alone
-}
-
 func newOwned(id string, lease *registry.Lease) *owned {
 	return &owned{
-		id: id, lease: lease, past: make(map[string]*attunev1.SessionRecord), ended: make(map[string]endedSession),
-		asked: time.Now(),
+		id: id, lease: lease, past: make(map[string]*attunev1.SessionRecord), ended: make(map[string]time.Time),
+		stopped: make(map[key]time.Time), asked: time.Now(),
 	}
 }
 
@@ -50,31 +47,41 @@ func (o *owned) recall(records []*attunev1.SessionRecord) {
 		switch {
 		case r.GetRegistration() != o.id:
 		case r.GetEndedUnixNano() != 0:
-			o.end(r)
+			o.end(o.keyOf(r), r)
 		default:
 			o.past[r.GetId()] = r
+			if r.GetStopped() { // its Analyzer went while it ended
+				o.stopped[o.keyOf(r)] = time.Now()
+			}
 		}
 	}
 }
 
+// keyOf is what a session is known by that has only its record.
+func (o *owned) keyOf(r *attunev1.SessionRecord) key { return newKey(o.id, r.GetJob(), r.GetUser()) }
+
 // end notes that a session has ended.
-func (o *owned) end(r *attunev1.SessionRecord) {
+func (o *owned) end(k key, r *attunev1.SessionRecord) {
+	at := time.Unix(0, r.GetEndedUnixNano())
 	delete(o.past, r.GetId())
-	o.ended[r.GetId()] = endedSession{time.Unix(0, r.GetEndedUnixNano()), r.GetStopped()}
+	o.ended[r.GetId()] = at
+	if r.GetStopped() {
+		o.stopped[k] = at
+	}
 }
 
 // next returns the record with which an execution's session begins: that of one
 // that is to be taken over, or a new one. The error is errStopped if somebody has stopped
 // one of the execution.
 func (o *owned) next(r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (*attunev1.SessionRecord, error) {
+	if _, stopped := o.stopped[newKey(o.id, job, user)]; stopped {
+		return nil, errStopped
+	}
 	for number := 1; ; number++ {
 		id := sessionID(r, job, user, number)
-		ended, has := o.ended[id]
-		old := o.past[id]
-		switch {
-		case ended.stopped || old.GetStopped():
-			return nil, errStopped
-		case has:
+		_, ended := o.ended[id]
+		switch old := o.past[id]; {
+		case ended:
 		case old != nil:
 			return proto.CloneOf(old), nil
 		default:
@@ -93,7 +100,7 @@ func (o *owned) endPast(here map[string]bool) (orphans []*attunev1.SessionRecord
 		if !here[id] {
 			p = proto.CloneOf(p)
 			p.State, p.Running, p.EndedUnixNano = attunev1.SessionState_SESSION_STATE_ENDED, 0, time.Now().UnixNano()
-			o.end(p)
+			o.end(o.keyOf(p), p)
 			orphans = append(orphans, p)
 		}
 	}
@@ -102,5 +109,7 @@ func (o *owned) endPast(here map[string]bool) (orphans []*attunev1.SessionRecord
 
 // forget forgets sessions that ended long ago.
 func (o *owned) forget() {
-	maps.DeleteFunc(o.ended, func(_ string, e endedSession) bool { return time.Since(e.at) > endedKept })
+	old := func(at time.Time) bool { return time.Since(at) > endedKept }
+	maps.DeleteFunc(o.ended, func(_ string, at time.Time) bool { return old(at) })
+	maps.DeleteFunc(o.stopped, func(_ key, at time.Time) bool { return old(at) })
 }

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,7 +71,7 @@ func TestForgetsWhatHasEnded(t *testing.T) {
 		}
 		first := next()
 		first.EndedUnixNano = time.Now().UnixNano()
-		o.end(first)
+		o.end(newKey(r.Id, job, nil), first)
 		if second := next(); second.GetId() == first.GetId() {
 			t.Errorf("%s is given twice", second.GetId())
 		}
@@ -80,4 +81,50 @@ func TestForgetsWhatHasEnded(t *testing.T) {
 			t.Errorf("kept: %v, %v", o.ended, o.past)
 		}
 	})
+}
+
+// TestStopOutlivesEarlierSessions: an execution is left alone for a week after it was stopped,
+// also when its first session is forgotten by then, whose number is free again.
+func TestStopOutlivesEarlierSessions(t *testing.T) {
+	ann := &attunev1.Principal{Uid: annUID, Role: attunev1.Role_ROLE_USER}
+	record := func(number int, ended time.Time) *attunev1.SessionRecord {
+		r := &attunev1.SessionRecord{
+			Id: sessionID(&attunev1.Registration{Id: "r"}, job, ann, number), Registration: "r", Job: job, User: ann, Stopped: number > 1,
+		}
+		if !ended.IsZero() {
+			r.EndedUnixNano = ended.UnixNano()
+		}
+		return r
+	}
+	for name, stop := range map[string]func(*owned){
+		"here":                     func(o *owned) { o.end(newKey("r", job, ann), record(2, time.Now())) },
+		"at an Analyzer before":    func(o *owned) { o.recall([]*attunev1.SessionRecord{record(2, time.Now())}) },
+		"by an Analyzer that died": func(o *owned) { o.recall([]*attunev1.SessionRecord{record(2, time.Time{})}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, o := &attunev1.Registration{Id: "r"}, newOwned("r", nil)
+				next := func(j *attunev1.Job) error {
+					_, err := o.next(r, j, ann)
+					return err
+				}
+				o.end(newKey("r", job, ann), record(1, time.Now()))
+				time.Sleep(endedKept)
+				stop(o)
+				time.Sleep(time.Second)
+				o.forget()
+				if err := next(job); !errors.Is(err, errStopped) {
+					t.Errorf("the next session of the execution: %v", err)
+				}
+				if err := next(&attunev1.Job{Kind: job.GetKind(), Id: "another"}); err != nil {
+					t.Errorf("another execution: %v", err)
+				}
+				time.Sleep(endedKept + time.Second)
+				o.forget()
+				if err := next(job); err != nil {
+					t.Errorf("after more than a week: %v", err)
+				}
+			})
+		})
+	}
 }

@@ -206,7 +206,7 @@ func (t *table) remove(h *hosted, record *attunev1.SessionRecord) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if o := t.owned[h.key.registration]; o != nil && record != nil {
-		o.end(record)
+		o.end(h.key, record)
 	}
 	delete(t.hosted, h.key)
 }

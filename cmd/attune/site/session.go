@@ -212,7 +212,8 @@ func newSessionStop(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop [flags] ID",
 		Short: "End a session, or take a registration back with all of its sessions",
-		Long: `Stop ends a session: what was changed is undone, and its processes are left alone.
+		Long: `Stop ends a session: what was changed is undone, and its execution is left alone for a
+week, with what begins in it later, as when the job is requeued.
 ID may be that of a job of the batch system, as for attune session show.
 With the id of a registration it takes that back, and ends all of its sessions. With
 --keep, changes that were proven good stay in force; attune changes lists them on

@@ -1158,7 +1158,8 @@ type SessionRecord struct {
 	EndedUnixNano int64 `protobuf:"varint,14,opt,name=ended_unix_nano,json=endedUnixNano,proto3" json:"ended_unix_nano,omitempty"`
 	// Changes in force that were kept, for whoever takes the session over.
 	KeptChanges []*KeptChange `protobuf:"bytes,15,rep,name=kept_changes,json=keptChanges,proto3" json:"kept_changes,omitempty"`
-	// Somebody has stopped it: its execution has no session any more.
+	// Somebody has stopped it: its execution has no session any more, for as long as
+	// the record is kept, a week.
 	Stopped       bool `protobuf:"varint,16,opt,name=stopped,proto3" json:"stopped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
