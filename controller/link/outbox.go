@@ -33,6 +33,9 @@ type Outbox struct {
 	mu     sync.Mutex // guards what follows; taken before those of members
 	news   *queue.Queue[news]
 	silent bool // there is no Analyzer
+	// told are the members that the Analyzer knows of, and whose end it was not told. They
+	// are more than live: the end of some is on its way here.
+	told map[*member.Member]struct{}
 }
 
 // OutboxOptions say where news go.
@@ -53,7 +56,7 @@ type OutboxOptions struct {
 
 // NewOutbox returns an empty Outbox.
 func NewOutbox(options OutboxOptions) *Outbox {
-	return &Outbox{options: options, news: queue.New[news](maxNews), silent: options.Silent}
+	return &Outbox{options: options, news: queue.New[news](maxNews), silent: options.Silent, told: make(map[*member.Member]struct{})}
 }
 
 // news is that an image has started or, with ended, that it has ended.
@@ -123,9 +126,12 @@ func (o *Outbox) tellAll() {
 
 // tell sends news. The caller holds mu.
 func (o *Outbox) tell(batch []news) {
-	messages := make([]*attunev1.PublishRequest, len(batch))
-	for i, n := range batch {
-		messages[i] = n.message()
+	messages := make([]*attunev1.PublishRequest, 0, len(batch))
+	for _, n := range batch {
+		if n.ended != nil && n.member.Known() && !n.member.Told() { // it was ending as the Analyzer came
+			messages = append(messages, startOf(n.member))
+		}
+		messages = append(messages, n.message())
 	}
 	if len(messages) == 1 {
 		o.options.Send(messages[0])
@@ -133,11 +139,19 @@ func (o *Outbox) tell(batch []news) {
 		o.options.Send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_News{News: &attunev1.NewsBatch{News: messages}}})
 	}
 	for _, n := range batch {
-		if n.ended == nil {
-			n.member.Tell()
-			o.options.Heard(n.member)
+		if n.ended != nil {
+			delete(o.told, n.member)
+			continue
 		}
+		o.know(n.member)
+		o.options.Heard(n.member)
 	}
+}
+
+// know notes that the Analyzer knows of a process. The caller holds mu.
+func (o *Outbox) know(m *member.Member) {
+	m.Tell()
+	o.told[m] = struct{}{}
 }
 
 func (n news) message() *attunev1.PublishRequest {
@@ -167,9 +181,15 @@ func (o *Outbox) Hush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.silent = true
-	for _, m := range o.options.Living() {
+	o.forget()
+}
+
+// forget notes that the Analyzer knows of no process. The caller holds mu.
+func (o *Outbox) forget() {
+	for m := range o.told {
 		m.Hush()
 	}
+	clear(o.told)
 }
 
 // Retell tells an Analyzer of all that lives, and of what has ended since there
@@ -179,48 +199,52 @@ func (o *Outbox) Retell(send func(*attunev1.PublishRequest) error, open func()) 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	held := o.news.Drain()
-	told, err := retellAll(o.options.Living(), held, send)
+	heard, err := o.retellAll(held, send)
 	if err != nil {
-		for _, m := range told {
-			m.Hush()
-		}
+		o.forget()
 		o.news.Return(held)
 		return
 	}
 	o.silent = false
 	open()
-	for _, m := range told {
+	for _, m := range heard {
 		o.options.Heard(m)
+	}
+	for _, n := range held {
+		if n.ended != nil {
+			delete(o.told, n.member)
+		}
 	}
 }
 
 // retellAll sends what an Analyzer has to know, and returns whom it has told of. What
 // lives is told whole; of what has ended since, or is just ending, the news have the start.
-func retellAll(living []*member.Member, held []news, send func(*attunev1.PublishRequest) error) (told []*member.Member, err error) {
+// The caller holds mu.
+func (o *Outbox) retellAll(held []news, send func(*attunev1.PublishRequest) error) (heard []*member.Member, err error) {
 	tell := func(m *member.Member) error {
 		if err := send(startOf(m)); err != nil {
 			return err
 		}
-		m.Tell()
-		told = append(told, m)
+		o.know(m)
+		heard = append(heard, m)
 		return nil
 	}
-	for _, m := range living {
+	for _, m := range o.options.Living() {
 		if err := tell(m); err != nil {
-			return told, err
+			return nil, err
 		}
 	}
 	for _, n := range held {
 		if !n.member.Told() {
 			if err := tell(n.member); err != nil {
-				return told, err
+				return nil, err
 			}
 		}
 		if n.ended != nil {
 			if err := send(endOf(n.ended)); err != nil {
-				return told, err
+				return nil, err
 			}
 		}
 	}
-	return told, nil
+	return heard, nil
 }

@@ -104,6 +104,61 @@ func TestRetold(t *testing.T) {
 	}
 }
 
+// TestRetoldWhileItEnds: the next Analyzer hears of the start of a process before its end, wherever
+// the process stands on its way out when the one before goes and when the next one comes.
+func TestRetoldWhileItEnds(t *testing.T) {
+	for name, at := range map[string]struct{ removed, queued int }{
+		"queued before the loss":         {0, 0},
+		"queued while silent":            {0, 1},
+		"queued afterwards":              {0, 2},
+		"removed while silent":           {1, 1},
+		"removed, and queued afterwards": {1, 2},
+		"removed afterwards":             {2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ends := memberOf(1)
+			living := []*member.Member{ends}
+			var told []string
+			hear := func(m *attunev1.PublishRequest) {
+				for _, m := range append(m.GetNews().GetNews(), m) {
+					switch {
+					case m.GetProcessEnded() != nil:
+						told = append(told, "end")
+					case m.GetNews() == nil:
+						told = append(told, "start")
+					}
+				}
+			}
+			o := NewOutbox(OutboxOptions{
+				Heard: func(*member.Member) {}, Living: func() []*member.Member { return living }, Send: hear,
+			})
+			step := func(number int) {
+				if at.removed == number {
+					living = nil
+				}
+				if at.queued == number {
+					o.Ended(ends, &attunev1.ProcessEnded{Process: 1})
+				}
+			}
+			o.Started(ends)
+			o.Flush()
+			step(0)
+			o.Hush()
+			told = nil
+			step(1)
+			o.Retell(func(m *attunev1.PublishRequest) error {
+				hear(m)
+				return nil
+			}, func() {})
+			step(2)
+			o.Flush()
+			if want := []string{"start", "end"}; !slices.Equal(told, want) || len(o.told) > 0 {
+				t.Errorf("told %v, want %v; not let go of: %d", told, want, len(o.told))
+			}
+		})
+	}
+}
+
 func memberOf(handle uint64) *member.Member {
 	return member.New(&attunev1.Process{Handle: handle}, member.Options{})
 }
