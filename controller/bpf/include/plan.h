@@ -2,7 +2,9 @@
 /*
  * What a probe finds at the place where it stands. One plan serves all places
  * of a point whose parameters lie alike: all functions of a file, or one static
- * probe. The attach cookie of a probe is the number of its plan.
+ * probe. The lower half of a probe's attach cookie is the number of its plan; the upper half is
+ * the process whose hits it takes, or 0: without uprobe_multi the kernel runs the return probes
+ * of all processes at a return in one of them.
  */
 #ifndef ATTUNE_PLAN_H
 #define ATTUNE_PLAN_H

@@ -58,13 +58,16 @@ INLINE u64 attach_cookie(struct registers *ctx, struct task_struct *task) {
 INLINE bool begin(struct registers *ctx, struct hit *hit) {
     struct task_struct *task = bpf_get_current_task_btf();
     struct bpf_pidns_info ids;
-    u64 start;
+    u64 cookie = attach_cookie(ctx, task), start;
+    u32 holder = cookie >> 32;
 
-    hit->number = attach_cookie(ctx, task);
+    hit->number = cookie;
     hit->plan = bpf_map_lookup_elem(&plans, &hit->number);
     if (!hit->plan || !hit->plan->point)
         return false;
     ids = current_ids(task);
+    if (holder && holder != ids.tgid)
+        return false;
     hit->process = ids.tgid;
     hit->thread = ids.pid;
     hit->watch = find_watch(hit->process, hit->plan->point);

@@ -195,6 +195,7 @@ func (a *attacher) planAll(p *attached) ([]bpf.Spot, error) {
 
 // linkAll attaches all legs at all spots, or none.
 func (a *attacher) linkAll(executable *link.Executable, legs []bpf.Probe, spots []bpf.Spot, pid int) ([]io.Closer, error) {
+	spots = ofHolder(spots, pid)
 	var links []io.Closer
 	for _, leg := range legs {
 		attached, err := leg.Attach(executable, spots, pid, a.programs.multi)

@@ -34,7 +34,7 @@ const (
 // side has room for: 1,024, each file and each place of a static probe counted.
 var ErrTooManyPoints = errors.New("too many attached points")
 
-// planTable hands plans out to attachments. The cookie of a probe is the number
+// planTable hands plans out to attachments. The cookie of a probe has the number
 // of its plan, so a number is given away again only when no probe has it.
 type planTable struct {
 	mu     sync.Mutex // guards what follows
@@ -90,6 +90,16 @@ func (t *planTable) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.shared.Unmap()
+}
+
+// ofHolder are the spots with cookies by which hits of the process only are taken, or with 0
+// those of all (include/plan.h).
+func ofHolder(spots []bpf.Spot, pid int) []bpf.Spot {
+	spots = slices.Clone(spots)
+	for i := range spots {
+		spots[i].Cookie |= uint64(pid) << 32
+	}
+	return spots
 }
 
 // planOf says what a probe finds at a symbol. The error is the reason why the
