@@ -9,9 +9,10 @@ import (
 )
 
 // mustBeNarrow says whether a point is to stand in the spec's process only, and refuses it
-// where that has to be and is not possible, or of no use. A return probe always is to: it ends
-// a process that throws exceptions or switches stacks in the function, and of the others that
-// map the file nobody knows whether they do. The caller holds mu.
+// where that has to be and is not possible, or of no use. A return probe is to, if uprobe_multi
+// can: it ends a process that throws exceptions or switches stacks in the function, and of the
+// others that map the file nobody knows whether they do. One perf event for each process would
+// take the kernel 12 ms to attach, and all of them run at each return. The caller holds mu.
 func (a *attacher) mustBeNarrow(spec Spec, target *target) (bool, error) {
 	all, err := findTranslators()
 	if err != nil {
@@ -22,7 +23,7 @@ func (a *attacher) mustBeNarrow(spec Spec, target *target) (bool, error) {
 			return false, translated(spec, pid, tool)
 		}
 	}
-	return (len(all) > 0 || spec.changesReturns()) && spec.PID != 0 && a.canBeNarrow(), nil
+	return (len(all) > 0 || a.programs.multi && spec.changesReturns()) && spec.PID != 0 && a.canBeNarrow(), nil
 }
 
 // translated is why a point is kept out of a file.

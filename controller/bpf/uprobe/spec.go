@@ -52,7 +52,7 @@ type Spec struct {
 	// PID of the process for which the point is attached, in our pid namespace; 0: for
 	// all that map the file. Others that map it have the breakpoint as well, until
 	// one runs that would not survive it: then those only for which it is held. A return
-	// probe stands in these only from the beginning, if the kernel can have it so.
+	// probe stands in these only from the beginning, from Linux 6.10 on.
 	PID int
 	// Symbols to probe; at least one. Hits of all count as one point.
 	Symbols []Symbol
