@@ -6,6 +6,7 @@ package cpulist
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,15 @@ func Parse(text string) ([]int, error) {
 		}
 	}
 	return cpus, nil
+}
+
+// Online returns the CPUs that this machine uses at the moment.
+func Online() ([]int, error) {
+	text, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err != nil {
+		return nil, err
+	}
+	return Parse(strings.TrimSpace(string(text)))
 }
 
 // Format writes ascending numbers as a list.

@@ -65,3 +65,11 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestOnline: the machine that runs the test uses at least the CPUs that the test may use.
+func TestOnline(t *testing.T) {
+	cpus, err := Online()
+	if err != nil || len(cpus) < runtime.NumCPU() {
+		t.Errorf("online are %v (%v), want %d at least", cpus, err, runtime.NumCPU())
+	}
+}

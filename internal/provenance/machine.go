@@ -22,10 +22,8 @@ func Machine() account.Machine {
 	if unix.Uname(&names) == nil {
 		m.Architecture = unix.ByteSliceToString(names.Machine[:])
 	}
-	if text, err := os.ReadFile("/sys/devices/system/cpu/online"); err == nil {
-		if cpus, err := cpulist.Parse(strings.TrimSpace(string(text))); err == nil {
-			m.CPUs = len(cpus)
-		}
+	if cpus, err := cpulist.Online(); err == nil {
+		m.CPUs = len(cpus)
 	}
 	return m
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,11 +130,7 @@ func (s *threadSlot) Close() error { return nil }
 // onlineOnly refuses CPUs that there are not: the kernel would drop them
 // silently.
 func onlineOnly(_ *Target, _, asked string) (string, error) {
-	data, err := os.ReadFile("/sys/devices/system/cpu/online")
-	if err != nil {
-		return "", err
-	}
-	online, err := cpulist.Parse(strings.TrimSpace(string(data)))
+	online, err := cpulist.Online()
 	if err != nil {
 		return "", err
 	}
@@ -145,7 +140,7 @@ func onlineOnly(_ *Target, _, asked string) (string, error) {
 	}
 	for _, cpu := range cpus {
 		if !slices.Contains(online, cpu) {
-			return "", badValue("CPU %d is not online; there are %s", cpu, strings.TrimSpace(string(data)))
+			return "", badValue("CPU %d is not online; there are %s", cpu, cpulist.Format(online))
 		}
 	}
 	return asked, nil

@@ -22,8 +22,10 @@ type Options struct {
 	// MaxWatches bounds the pairs of process and point that are watched at
 	// one time; 0: 1,024. Each takes 650 bytes.
 	MaxWatches uint32
-	// MaxCalls bounds the calls under way at points with entry and exit; 0:
-	// 8,192. Beyond it the oldest are forgotten, and count as lost.
+	// MaxCalls is the size of the table of calls under way at points with entry
+	// and exit. Where it is full the oldest are forgotten, and count as lost. Each
+	// takes 144 bytes, and each CPU keeps up to 128 free places for itself; 0: 8,192,
+	// and 128 for each CPU that is online, but no more than 40,960.
 	MaxCalls uint32
 	// CloseTimeout bounds how long Close waits for the kernel to detach; 0:
 	// one second.

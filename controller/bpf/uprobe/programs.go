@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf/features"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/cpulist"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -32,6 +33,7 @@ type uprobePrograms struct {
 
 	options   Options
 	ringBytes uint32
+	calls     uint32 // places of their table, the same for all programs whatever CPU comes
 }
 
 // runContext has the attach cookie of a uprobe, from Linux 6.6 on.
@@ -71,6 +73,11 @@ func loadPrograms(options Options) (*uprobePrograms, error) {
 	if p.kernel, err = features.LinuxVersionCode(); err != nil {
 		return nil, fmt.Errorf("%s: %w", uprobes, err)
 	}
+	online, err := cpulist.Online()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", uprobes, err)
+	}
+	p.calls = callPlaces(options.MaxCalls, len(online))
 	if p.multi {
 		p.casts = bpf.FindCasts(runContext)
 	}
@@ -102,11 +109,7 @@ func (p *uprobePrograms) configure(spec *ebpf.CollectionSpec) error {
 	}
 	size(uprobesMapWatched, p.options.MaxWatches)
 	size(uprobesMapWatches, p.options.MaxWatches)
-	calls, err := callPlaces(p.options.MaxCalls)
-	if err != nil {
-		return err
-	}
-	size(uprobesMapCalls, calls)
+	size(uprobesMapCalls, p.calls)
 	bpf.Preallocate(spec, p.kernel)
 	// The kernel wants some inner map as a pattern.
 	spec.Maps[uprobesMapKeyTables].InnerMap = keyTableSpec(2)
@@ -129,12 +132,15 @@ const (
 	// callsOfCPU is how many free places of an LRU table a CPU takes for itself at a time
 	// (LOCAL_FREE_TARGET of the kernel). Others cannot have them.
 	callsOfCPU = 128
+	// maxCallsOfCPUs bounds what is added for them, since the kernel allocates the whole table,
+	// 144 bytes a place, for each controller. Of more CPUs that time calls the last find fewer
+	// places than defaultMaxCalls.
+	maxCallsOfCPUs = 256 * callsOfCPU
 )
 
-// callPlaces is how many places the table of calls has for that many, or with 0 for the default.
-func callPlaces(most uint32) (uint32, error) {
-	cpus, err := ebpf.PossibleCPU()
-	return cmp.Or(most, defaultMaxCalls) + callsOfCPU*uint32(cpus), err
+// callPlaces is how many places the table of calls has on a machine with so many CPUs.
+func callPlaces(asked uint32, cpus int) uint32 {
+	return cmp.Or(asked, defaultMaxCalls+min(callsOfCPU*uint32(cpus), maxCallsOfCPUs))
 }
 
 // legs lists the probes in the order of attaching. Of a pair the exit comes
