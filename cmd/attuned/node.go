@@ -117,7 +117,7 @@ func (a *service) open(ctx context.Context) error {
 	if a.listener, err = peercred.Listen(filepath.Join(s.runDir, node.SocketName)); err != nil {
 		return err
 	}
-	if err := unixmsg.CheckWithoutLinger(); err != nil {
+	if err := unixmsg.CheckCloseAll(); err != nil {
 		a.log.Warn("users can keep this service and start gates waiting", "error", err)
 	}
 	a.export, err = a.metrics.Open(ctx, s.metricsListen, s.metricsFile, a.log)

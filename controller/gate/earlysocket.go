@@ -118,6 +118,6 @@ func (s *earlySocket) close() {
 	}
 	_ = unix.Close(s.ended)
 	if s.fd >= 0 {
-		_ = unixmsg.WithoutLinger(func() error { return unix.Close(s.fd) })
+		_ = unixmsg.CloseNumber(s.fd)
 	}
 }

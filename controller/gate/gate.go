@@ -202,7 +202,7 @@ func (g *Gate) Close() error {
 func (g *Gate) shut() {
 	g.once.Do(func() {
 		close(g.closed)
-		_ = unixmsg.WithoutLinger(g.listener.Close) // its error would be that the socket is gone already
+		_ = unixmsg.CloseAll(g.listener) // its error would be that the socket is gone already
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		for conn := range g.conns {

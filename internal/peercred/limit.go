@@ -54,7 +54,7 @@ type limited struct {
 // Close makes Accept return [net.ErrClosed], and removes the socket.
 func (l *limited) Close() error {
 	l.closed.Store(true)
-	return unixmsg.WithoutLinger(func() error { return errors.Join(l.UnixListener.Close(), l.socket.Close()) })
+	return unixmsg.CloseAll(l.UnixListener, l.socket)
 }
 
 // Accept returns the next connection that is not beyond the limit.
@@ -107,7 +107,7 @@ func connOf(fd int) (*unixmsg.Text, error) {
 	file := os.NewFile(uintptr(fd), "connection")
 	conn, err := net.FileConn(file)
 	if err != nil {
-		_ = unixmsg.WithoutLinger(file.Close) // err is of a type that servers know
+		_ = unixmsg.CloseAll(file) // err is of a type that servers know
 		return nil, err
 	}
 	defer file.Close() // net has another one

@@ -17,8 +17,8 @@ import (
 // refusedCall has the process of a test refuse close_range to itself.
 const refusedCall = "ATTUNE_TEST_REFUSED_CALL"
 
-// TestCheckWithoutLinger: a filter that refuses the call is told of, with the call to allow.
-func TestCheckWithoutLinger(t *testing.T) {
+// TestCheckCloseAll: a filter that refuses the call is told of, with the call to allow.
+func TestCheckCloseAll(t *testing.T) {
 	if os.Getenv(refusedCall) != "" {
 		f := &confine.Filter{Calls: make(map[uint32][]confine.Case), Others: confine.Allow}
 		f.Set(confine.Refuse, unix.SYS_CLOSE_RANGE)
@@ -26,10 +26,10 @@ func TestCheckWithoutLinger(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := unixmsg.CheckWithoutLinger(); err != nil {
+	if err := unixmsg.CheckCloseAll(); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestCheckWithoutLinger$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestCheckCloseAll$")
 	cmd.Env = append(os.Environ(), refusedCall+"=1")
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "allow close_range: close_range: operation not permitted") {

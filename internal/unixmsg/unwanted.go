@@ -5,9 +5,11 @@ package unixmsg
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -111,8 +113,8 @@ func peekText(conn *net.UnixConn, b []byte) (n int, err error) {
 
 // Close closes a connection, whatever it still holds.
 func Close(conn *net.UnixConn) error {
-	if mayHoldConn(conn) {
-		return WithoutLinger(conn.Close)
+	if _, holds := mayHoldConn(conn); holds {
+		return CloseAll(conn)
 	}
 	return conn.Close()
 }
@@ -123,12 +125,12 @@ func refuses(fd int) bool {
 	return err == nil && takes == 0
 }
 
-// mayHoldConn is mayHold of a connection; one that is closed holds nothing.
-func mayHoldConn(conn *net.UnixConn) (holds bool) {
+// mayHoldConn is mayHold of a connection, with its number; one that is closed holds nothing.
+func mayHoldConn(conn *net.UnixConn) (number int, holds bool) {
 	if raw, err := conn.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { holds = mayHold(int(fd)) })
+		_ = raw.Control(func(fd uintptr) { number, holds = int(fd), mayHold(int(fd)) })
 	}
-	return holds
+	return number, holds
 }
 
 // mayHold says whether there may be descriptors in a connection, to which no more come from
@@ -146,25 +148,75 @@ func mayHold(fd int) bool {
 	return err != nil || unread > 0
 }
 
-// WithoutLinger calls a function that closes descriptors, such as a listener with connections
-// that nobody has accepted, while a thread has a table of its own with all descriptors of this
-// process. The last close of each happens when that thread ends: at an end the kernel waits for
+// Descriptor is a connection, a listener or a file.
+type Descriptor interface {
+	syscall.Conn
+	io.Closer
+}
+
+// CloseAll closes descriptors, whatever they still hold: a listener has connections that nobody
+// has accepted.
+func CloseAll(all ...Descriptor) error {
+	var numbers []int
+	for _, d := range all {
+		if raw, err := d.SyscallConn(); err == nil { // else it is closed
+			_ = raw.Control(func(fd uintptr) { numbers = append(numbers, int(fd)) })
+		}
+	}
+	return withoutLinger(numbers, func() (err error) {
+		for _, d := range all {
+			err = errors.Join(err, d.Close())
+		}
+		return err
+	})
+}
+
+// CloseNumber is CloseAll of one that has only its number.
+func CloseNumber(fd int) error {
+	return withoutLinger([]int{fd}, func() error { return unix.Close(fd) })
+}
+
+// withoutLinger calls a function that closes descriptors while a thread has them in a table of
+// its own. The last close of each happens when that thread ends: at an end the kernel waits for
 // no connection (inet_release in net/ipv4/af_inet.c). Nothing waits for the thread. Without a
 // table of its own, which is part of the error, closing waits as ever.
-func WithoutLinger(closeAll func() error) error {
+func withoutLinger(fds []int, closeAll func() error) error {
 	held, closed := make(chan error, 1), make(chan struct{})
 	defer close(closed)
 	go briefthread.Do(func() {
-		held <- os.NewSyscallError("close_range", unix.CloseRange(math.MaxUint32, math.MaxUint32, unix.CLOSE_RANGE_UNSHARE))
+		held <- os.NewSyscallError("close_range", haveOnly(fds))
 		<-closed
 	})
 	return errors.Join(<-held, closeAll())
 }
 
-// CheckWithoutLinger says why [WithoutLinger] has no thread with a table of its own, nil if it has:
-// a filter of system calls may refuse it. A service asks once, and tells.
-func CheckWithoutLinger() error {
-	if err := WithoutLinger(func() error { return nil }); err != nil {
+// haveOnly gives the thread a table of its own with some of the process' descriptors. The others
+// must not stay open with these, whoever closes them meanwhile: locks and pipes end with the last.
+func haveOnly(fds []int) error {
+	fds = slices.Sorted(slices.Values(fds))
+	begin := uint(0)
+	if len(fds) > 0 {
+		begin = uint(fds[len(fds)-1]) + 1
+	}
+	if err := unix.CloseRange(begin, math.MaxUint32, unix.CLOSE_RANGE_UNSHARE); err != nil {
+		return err
+	}
+	begin = 0
+	for _, fd := range fds {
+		if uint(fd) > begin {
+			if err := unix.CloseRange(begin, uint(fd)-1, 0); err != nil {
+				return err
+			}
+		}
+		begin = uint(fd) + 1
+	}
+	return nil
+}
+
+// CheckCloseAll says why [CloseAll] has no thread with a table of its own, nil if it has: a filter
+// of system calls may refuse it. A service asks once, and tells.
+func CheckCloseAll() error {
+	if err := CloseAll(); err != nil {
 		return fmt.Errorf("descriptors that a user sends can keep closing waiting for good, unless filters of system calls allow close_range: %w", err)
 	}
 	return nil

@@ -247,3 +247,31 @@ func mustConnect(t *testing.T, network string, listening net.ListenConfig) (from
 	t.Cleanup(func() { server.Close() })
 	return client.(*net.UnixConn), server.(*net.UnixConn)
 }
+
+// TestOthersAreNotKept: what is closed beside such a connection ends at once, as its locks do.
+func TestOthersAreNotKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	for range 50 {
+		first, second := mustOpen(t, path), mustOpen(t, path)
+		if err := unix.Flock(int(first.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			t.Fatal(err)
+		}
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err := errors.Join(err, unixmsg.CloseNumber(fd), first.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Flock(int(second.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			t.Fatalf("locked yet: %v", err)
+		}
+		second.Close()
+	}
+}
+
+func mustOpen(t *testing.T, path string) *os.File {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

@@ -205,7 +205,7 @@ func (a *analyzerService) listen(ctx context.Context) error {
 		return err
 	}
 	a.listeners = append(a.listeners, lis)
-	if err := unixmsg.CheckWithoutLinger(); err != nil {
+	if err := unixmsg.CheckCloseAll(); err != nil {
 		a.log.Warn("users can keep this service waiting", "error", err)
 	}
 	for _, address := range a.settings.listen {
