@@ -119,6 +119,31 @@ func TestTakenOfHandedOver(t *testing.T) {
 	}
 }
 
+// TestTakenOfRefused: what a member's children took that are not followed for want of a share is
+// the member's.
+func TestTakenOfRefused(t *testing.T) {
+	const room, slot, copied = 64, 5, 100 * 65536
+	shell := mustCopyOf(t, "/bin/sh", filepath.Join(t.TempDir(), "attune-wanted"))
+	p := mustProcessEvents(t, Options{NodeWide: true, Accounts: true, MaxProcesses: room})
+	if err := p.Want([]Name{{Text: "attune-wanted", UID: AnyUser}}); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(shell, "-c", `echo ready; read line; for i in 1 2; do dd if=/dev/zero of=/dev/null bs=64k count=100 2>/dev/null; done; exit 0`)
+	ready, goOn := mustConverse(t, command)
+	if err := errors.Join(ready(), p.AddTo(command.Process.Pid, slot)); err != nil {
+		t.Fatal(err)
+	}
+	p.shares.count(slot, room) // as if it had as many members
+	if err := errors.Join(goOn(), command.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	events := drainToEnd(t, p, command.Process.Pid)
+	taken := events[len(events)-1].Taken
+	if p.Refused(slot) != 2 || taken == nil || taken.Unseen != 2 || taken.WrittenChars < 2*copied {
+		t.Errorf("%d refused, of which %+v is told, want %d bytes of 2", p.Refused(slot), taken, 2*copied)
+	}
+}
+
 // TestNoAccounts: one that only wants names keeps no accounts, of whom nobody would tell
 // the end.
 func TestNoAccounts(t *testing.T) {

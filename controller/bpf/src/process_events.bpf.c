@@ -115,12 +115,25 @@ INLINE void emit(enum process_event_kind kind, u32 slot, struct task_struct *tas
     bpf_ringbuf_submit(event, 0);
 }
 
+/* Makes a child a member of a slot, if there is room. */
+INLINE bool follow_child(u32 slot, s32 tgid) {
+    if (!has_share(slot))
+        return false;
+    if (bpf_map_update_elem(&job_tgids, &tgid, &slot, BPF_ANY)) {
+        __sync_fetch_and_add(&lost_members, 1);
+        return false;
+    }
+    count_members(slot, 1);
+    return true;
+}
+
 SEC("raw_tp/sched_process_fork")
 int process_fork(u64 *ctx) {
     struct task_struct *parent = (struct task_struct *)ctx[0];
     struct task_struct *child = (struct task_struct *)ctx[1];
     struct accounted *known = account_of(parent);
-    u32 *found, slot;
+    u32 *found, slot = 0;
+    bool member;
     s32 tgid;
 
     if (READ(child, tgid) == READ(parent, tgid)) { /* a thread */
@@ -130,20 +143,14 @@ int process_fork(u64 *ctx) {
     }
     tgid = process_id(parent);
     found = bpf_map_lookup_elem(&job_tgids, &tgid);
-    if (known)
-        account_child(known, child, found != 0);
-    if (!found)
-        return 0;
-    slot = *found;
-    if (!has_share(slot))
-        return 0;
+    if (found)
+        slot = *found;
     tgid = process_id(child);
-    if (bpf_map_update_elem(&job_tgids, &tgid, &slot, BPF_ANY)) {
-        __sync_fetch_and_add(&lost_members, 1);
-        return 0;
-    }
-    count_members(slot, 1);
-    emit(PROCESS_FORK, slot, child, tgid, 0);
+    member = found && follow_child(slot, tgid);
+    if (known)
+        account_child(known, child, member);
+    if (member)
+        emit(PROCESS_FORK, slot, child, tgid, 0);
     return 0;
 }
 
