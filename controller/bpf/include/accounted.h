@@ -8,6 +8,7 @@
 
 #include "attune_bpf.h"
 #include "kernel_types.h"
+#include "member_shares.h"
 #include "taken.h"
 
 enum process_event_kind {
@@ -45,7 +46,8 @@ struct accounted {
     struct exit_event end; /* as it will be told */
     s32 of;                /* whose it is if it ends unseen; its own key: nobody's */
     s32 living;            /* threads that are not done with */
-    u32 ended;             /* its last thread has passed the exit tracepoint */
+    u16 share;             /* of the accounts, in which it is */
+    u16 ended;             /* its last thread has passed the exit tracepoint */
     u32 told;
 };
 
@@ -56,25 +58,66 @@ struct {
     __type(value, struct accounted);
 } accounts SEC(".maps");
 
+/* How many of the accounts came of users whose ids have the same remainder; behind them, how
+ * many there are. Children stay in the share of the process that they came of, whatever user they
+ * become: a user who has many ids has one share. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, MEMBER_SHARES + 1);
+    __type(key, u32);
+    __type(value, s64);
+} account_shares SEC(".maps");
+
+INLINE s64 *accounts_at(u32 index) { return bpf_map_lookup_elem(&account_shares, &index); }
+
+INLINE void count_accounts(u32 share, s64 more) {
+    s64 *own = accounts_at(share), *all = accounts_at(MEMBER_SHARES);
+
+    if (!own || !all)
+        return;
+    __sync_fetch_and_add(own, more);
+    __sync_fetch_and_add(all, more);
+}
+
 INLINE struct accounted *account_of(struct task_struct *task) {
     s32 key = READ(task, tgid);
 
     return accounting ? bpf_map_lookup_elem(&accounts, &key) : 0;
 }
 
-/* Accounts for a process that begins, or executes its first program here. */
-INLINE bool account_for(struct task_struct *task, s32 of) {
-    struct accounted fresh = {.of = of, .living = 1, .end.whole = 1};
+/* Accounts for a process, if its share of the accounts has room. */
+INLINE bool account_for(struct task_struct *task, s32 of, u32 share) {
+    struct accounted fresh = {.of = of, .living = 1, .share = share, .end.whole = 1};
+    s64 *own = accounts_at(share), *all = accounts_at(MEMBER_SHARES);
     s32 key = READ(task, tgid);
 
-    return bpf_map_update_elem(&accounts, &key, &fresh, BPF_NOEXIST) == 0;
+    if (!own || !all || !is_within_share(*own, *all))
+        return false;
+    if (bpf_map_update_elem(&accounts, &key, &fresh, BPF_NOEXIST))
+        return false;
+    count_accounts(share, 1);
+    return true;
+}
+
+/* Accounts for a process from the program on that it executes. */
+INLINE void account_founder(struct task_struct *task) {
+    u32 uid = READ(READ(task, cred), uid.val);
+
+    account_for(task, READ(task, tgid), uid % MEMBER_SHARES);
 }
 
 /* A child of a process that is accounted for is, too. As a member it stands for
  * itself, else for whom its parent does. */
 INLINE void account_child(struct accounted *parent, struct task_struct *child, bool member) {
-    if (!account_for(child, member ? READ(child, tgid) : parent->of) && !member)
+    s32 of = member ? READ(child, tgid) : parent->of;
+
+    if (!account_for(child, of, parent->share) && !member)
         parent->end.whole = 0;
+}
+
+INLINE void forget_account(s32 key, u32 share) {
+    if (!bpf_map_delete_elem(&accounts, &key))
+        count_accounts(share, -1);
 }
 
 /* Adds what a process took that nobody was told of. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * Who has how many of the members. An eighth of the room is everybody's for certain; more
- * than that are followed as long as half of the room is free, so that whoever forks without
- * end takes no room from others.
+ * Who has how many of the members. An eighth of the room is everybody's for certain, and more
+ * as long as half of the room is free: whoever forks without end has half of it at most, even
+ * alone on a node, and takes no room from others.
  */
 #ifndef ATTUNE_MEMBER_SHARES_H
 #define ATTUNE_MEMBER_SHARES_H
@@ -46,6 +46,11 @@ INLINE void count_members(u32 slot, s64 more) {
     __sync_fetch_and_add(&all->members, more);
 }
 
+/* Whether who has some of the room may have one more, of which all have some together. */
+INLINE bool is_within_share(s64 own, s64 all) {
+    return own < shared_room / 8 || all < shared_room / 2;
+}
+
 /* Whether a slot may have one more member. CPUs that ask at the same time may all be let. */
 INLINE bool has_share(u32 slot) {
     struct member_share *own, *all;
@@ -54,7 +59,7 @@ INLINE bool has_share(u32 slot) {
         return true;
     own = share_at(slot % MEMBER_SHARES);
     all = share_at(MEMBER_SHARES);
-    if (!own || !all || own->members < shared_room / 8 || all->members < shared_room / 2)
+    if (!own || !all || is_within_share(own->members, all->members))
         return true;
     __sync_fetch_and_add(&own->refused, 1);
     return false;

@@ -18,7 +18,8 @@ type processEventsAccounted struct {
 	End    processEventsExitEvent
 	Of     int32
 	Living int32
-	Ended  uint32
+	Share  uint16
+	Ended  uint16
 	Told   uint32
 }
 
@@ -96,6 +97,7 @@ const (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	processEventsMapAccountShares      = "account_shares"
 	processEventsMapAccounts           = "accounts"
 	processEventsMapHandedOver         = "handed_over"
 	processEventsMapJobTgids           = "job_tgids"
@@ -171,12 +173,13 @@ type processEventsProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type processEventsMapSpecs struct {
-	Accounts     *ebpf.MapSpec `ebpf:"accounts"`
-	HandedOver   *ebpf.MapSpec `ebpf:"handed_over"`
-	JobTgids     *ebpf.MapSpec `ebpf:"job_tgids"`
-	MemberShares *ebpf.MapSpec `ebpf:"member_shares"`
-	ProcessRing  *ebpf.MapSpec `ebpf:"process_ring"`
-	WantedNames  *ebpf.MapSpec `ebpf:"wanted_names"`
+	AccountShares *ebpf.MapSpec `ebpf:"account_shares"`
+	Accounts      *ebpf.MapSpec `ebpf:"accounts"`
+	HandedOver    *ebpf.MapSpec `ebpf:"handed_over"`
+	JobTgids      *ebpf.MapSpec `ebpf:"job_tgids"`
+	MemberShares  *ebpf.MapSpec `ebpf:"member_shares"`
+	ProcessRing   *ebpf.MapSpec `ebpf:"process_ring"`
+	WantedNames   *ebpf.MapSpec `ebpf:"wanted_names"`
 }
 
 // processEventsVariableSpecs contains global variables before they are loaded into the kernel.
@@ -214,16 +217,18 @@ func (o *processEventsObjects) Close() error {
 //
 // It can be passed to loadProcessEventsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type processEventsMaps struct {
-	Accounts     *ebpf.Map `ebpf:"accounts"`
-	HandedOver   *ebpf.Map `ebpf:"handed_over"`
-	JobTgids     *ebpf.Map `ebpf:"job_tgids"`
-	MemberShares *ebpf.Map `ebpf:"member_shares"`
-	ProcessRing  *ebpf.Map `ebpf:"process_ring"`
-	WantedNames  *ebpf.Map `ebpf:"wanted_names"`
+	AccountShares *ebpf.Map `ebpf:"account_shares"`
+	Accounts      *ebpf.Map `ebpf:"accounts"`
+	HandedOver    *ebpf.Map `ebpf:"handed_over"`
+	JobTgids      *ebpf.Map `ebpf:"job_tgids"`
+	MemberShares  *ebpf.Map `ebpf:"member_shares"`
+	ProcessRing   *ebpf.Map `ebpf:"process_ring"`
+	WantedNames   *ebpf.Map `ebpf:"wanted_names"`
 }
 
 func (m *processEventsMaps) Close() error {
 	return _ProcessEventsClose(
+		m.AccountShares,
 		m.Accounts,
 		m.HandedOver,
 		m.JobTgids,

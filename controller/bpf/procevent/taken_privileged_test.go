@@ -7,10 +7,12 @@ package procevent
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -142,6 +144,49 @@ func TestTakenOfRefused(t *testing.T) {
 	if p.Refused(slot) != 2 || taken == nil || taken.Unseen != 2 || taken.WrittenChars < 2*copied {
 		t.Errorf("%d refused, of which %+v is told, want %d bytes of 2", p.Refused(slot), taken, 2*copied)
 	}
+}
+
+// TestSharesOfAccounts: whoever forks without end takes no account from others, also by processes
+// that are not followed, and has accounts again when those have ended.
+func TestSharesOfAccounts(t *testing.T) {
+	const room, forks = 64, 100
+	shell := mustCopyOf(t, "/bin/sh", filepath.Join(t.TempDir(), "attune-wanted"))
+	p := mustProcessEvents(t, Options{NodeWide: true, Accounts: true, MaxProcesses: room})
+	if err := p.Want([]Name{{Text: "attune-wanted", UID: AnyUser}, {Text: "true", UID: AnyUser}}); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(shell, "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do sleep 1000 & i=$((i+1)); done; echo ready; read line; kill 0", forks))
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	ready, goOn := mustConverse(t, command)
+	if err := ready(); err != nil {
+		t.Fatal(err)
+	}
+	if accounts := mustCountAccounts(t, p); accounts != room/2 {
+		t.Errorf("%d accounts of %d processes, want half of the room for %d", accounts, forks, room)
+	}
+	modest := exec.Command("true")
+	modest.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	pid, events := mustFollow(t, p, 0, modest)
+	if !ended(events, pid) {
+		events = append(events, drainToEnd(t, p, pid)...)
+	}
+	if i := slices.IndexFunc(events, func(e Event) bool { return e.Kind == EventExit && e.PID == pid }); events[i].Taken == nil {
+		t.Errorf("no account of another user: %+v", events[i])
+	}
+	if err := goOn(); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait() // killed
+	patience.Until(t, "all accounts to be gone", func() bool { return mustCountAccounts(t, p) == 0 })
+}
+
+// mustCountAccounts is how many accounts there are, as the shares have it.
+func mustCountAccounts(t *testing.T, p *ProcessEvents) (accounts int64) {
+	t.Helper()
+	if err := p.objects.AccountShares.Lookup(uint32(Shares), &accounts); err != nil {
+		t.Fatal(err)
+	}
+	return accounts
 }
 
 // TestNoAccounts: one that only wants names keeps no accounts, of whom nobody would tell

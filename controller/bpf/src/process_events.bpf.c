@@ -240,7 +240,7 @@ int process_exec_named(u64 *ctx) {
         return 0;
     bpf_map_delete_elem(&handed_over, &tgid);
     if (accounting && !account_of(task))
-        account_for(task, READ(task, tgid));
+        account_founder(task);
     return 0;
 }
 
@@ -316,6 +316,6 @@ int process_switch(u64 *ctx) {
         if (founder)
             add_unseen(&founder->end, &known->end);
     }
-    bpf_map_delete_elem(&accounts, &key);
+    forget_account(key, known->share);
     return 0;
 }
