@@ -57,7 +57,8 @@ type Event struct {
 // Source tells what processes do, in the order in which it happened.
 type Source interface {
 	// Add asks to follow a process and what it forks from now on. [procid.ErrGone] if
-	// it is at its end, and Run will not tell of that.
+	// it is at its end, and Run will not tell of that. After another error it is asked for
+	// again at each scan.
 	Add(pid int) error
 	// Remove asks not to follow a process any more.
 	Remove(pid int) error

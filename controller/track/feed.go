@@ -12,11 +12,19 @@ import (
 // feed is the source of a tracker for as long as it tells what happens, and nothing
 // before and after that.
 type feed struct {
-	source Source
-	on     bool   // the source still tells
-	lost   uint64 // events, as logged
-	log    *slog.Logger
+	source  Source
+	on      bool         // the source still tells
+	refused map[int]bool // processes that the source does not follow; scans ask for these again
+	lost    uint64       // events, as logged
+	log     *slog.Logger
 }
+
+func newFeed(source Source, log *slog.Logger) *feed {
+	return &feed{source: source, on: source != nil, refused: make(map[int]bool), log: log}
+}
+
+// tells says whether what a process does is told.
+func (f *feed) tells(pid int) bool { return f.on && !f.refused[pid] }
 
 // follow asks for the events of a process. It returns false if it is at its end, of which
 // nobody will tell: what it took belongs to the process that it came of.
@@ -25,16 +33,20 @@ func (f *feed) follow(pid int) bool {
 		return true
 	}
 	err := f.source.Add(pid)
-	if errors.Is(err, procid.ErrGone) {
+	switch {
+	case errors.Is(err, procid.ErrGone):
 		return false
-	}
-	if err != nil {
-		f.log.Warn("source does not follow", "pid", pid, "error", err)
+	case err == nil:
+		delete(f.refused, pid)
+	case !f.refused[pid]:
+		f.refused[pid] = true
+		f.log.Warn("source does not follow; the process is looked at now and then", "pid", pid, "error", err)
 	}
 	return true
 }
 
 func (f *feed) unfollow(pid int) {
+	delete(f.refused, pid)
 	if !f.on {
 		return
 	}

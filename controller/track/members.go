@@ -47,13 +47,13 @@ func (l *members) add(pid int) *member {
 	return m
 }
 
-// foundOver remembers a process that was found to have ended. An end whose word is lost
+// foundOver remembers a process that was found to have ended, and of which the source tells. An end whose word is lost
 // for good leaves its trace, so there is a bound.
 func (l *members) foundOver(m *member) {
 	if len(l.over) >= l.max {
 		clear(l.over)
 	}
-	if start := m.message.GetIdentity().GetStartTicks(); l.feed.on && start != 0 {
+	if start := m.message.GetIdentity().GetStartTicks(); start != 0 {
 		l.over[m.pid] = start
 	}
 }

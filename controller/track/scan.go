@@ -5,6 +5,7 @@ package track
 import (
 	"errors"
 	"log/slog"
+	"maps"
 
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -57,22 +58,35 @@ func (s *scanner) scanNew(pids []int) (found bool) {
 
 func (s *scanner) scanMembers(there map[int]bool) {
 	for _, m := range s.members.byPID {
+		told := s.feed.tells(m.pid)
 		switch {
 		case s.alive(m, there):
 			m.suspected = false
-			if m.message != nil && (!s.feed.on || m.held == nil) {
-				s.checkImage(m)
-			}
-		case m.suspected || !s.feed.on && m.held == nil:
-			s.members.foundOver(m)
-			s.images.end(m)
-		default:
-			// The source may be about to tell; only at the second time its
-			// word counts as lost.
+			s.scanLiving(m, told)
+		case !m.suspected && (told || m.watched && m.held != nil):
+			// The source, or who waits for its end, may be about to tell; only at the
+			// second time their word counts as lost.
 			m.suspected = true
+		default:
+			if told {
+				s.members.foundOver(m)
+			}
+			s.images.end(m)
 		}
 	}
+	maps.DeleteFunc(s.feed.refused, func(pid int, _ bool) bool { return !s.members.has(pid) })
 	s.members.forgetSessions()
+}
+
+// scanLiving looks at a process of which nobody tells what it executes. The source may have
+// room for it by now: it is asked first, so that no exec falls in between.
+func (s *scanner) scanLiving(m *member, told bool) {
+	if !told {
+		s.feed.follow(m.pid)
+	}
+	if m.message != nil && (!told || m.held == nil) {
+		s.checkImage(m)
+	}
 }
 
 // endAll tells the ends that nobody has told when all is over.

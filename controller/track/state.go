@@ -34,7 +34,7 @@ type state struct {
 }
 
 func newState(o Options, log *slog.Logger, hurry *atomic.Bool, host, boot string, ownDevice, ownInode uint64) *state {
-	feed := &feed{source: o.Source, on: o.Source != nil, log: log}
+	feed := newFeed(o.Source, log)
 	outsiders := newOutsiders(feed, ownDevice, ownInode)
 	members := newMembers(o.MaxProcesses, feed, outsiders, log)
 	agenda, watchers, hasher := new(agenda), newWatchers(), newHasher(o.Readers, o.Digests, log)
