@@ -164,5 +164,6 @@ func (t *Trial) countWatched(o Objective, window []point) (j *Judgement, worse b
 	if len(t.rare) >= historySize-1 {
 		t.rare = nil
 	}
-	return j, j.loses(o.MinGain)
+	worse = j.loses(o.MinGain)
+	return j, worse
 }

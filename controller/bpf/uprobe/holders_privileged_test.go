@@ -17,8 +17,8 @@ import (
 // and wherever the kernel lets it stand.
 func TestReturnsAreTakenOnce(t *testing.T) {
 	for mechanism, opts := range mechanisms() {
-		for name, translated := range map[string]bool{"": false, " beside a translated program": true} {
-			t.Run(mechanism+name, func(t *testing.T) {
+		for name, translated := range map[string]bool{"": false, "beside a translated program": true} {
+			t.Run(mechanism+"/"+name, func(t *testing.T) {
 				binary := mustCompile(t, "target.c")
 				if translated {
 					mustStartTarget(t, mustTranslator(t))
