@@ -14,31 +14,28 @@ const mostRefused = 32
 
 // Refused closes connections of strangers, whatever they still hold. Those that may hold
 // descriptors are closed together, by Close at the latest: each by itself would have a thread and
-// a copy of the table of descriptors made ([CloseAll]). Their peers see the end at once. A Refused is
+// a copy of all descriptors made ([CloseAll]). Their peers see the end at once. A Refused is
 // one goroutine's; its zero value has no connections.
 type Refused struct {
-	numbers []int
 	closing []func() error
 }
 
 // Add closes a connection that nothing was read from, or leaves that to Close.
 func (r *Refused) Add(conn *net.UnixConn) {
-	fd, holds := mayHoldConn(conn)
-	r.add(fd, holds, conn.Close)
+	r.add(mayHoldConn(conn), conn.Close)
 }
 
 // AddDescriptor is Add for the descriptor of a connection.
 func (r *Refused) AddDescriptor(fd int) {
-	r.add(fd, mayHold(fd), func() error { return unix.Close(fd) })
+	r.add(mayHold(fd), func() error { return unix.Close(fd) })
 }
 
-func (r *Refused) add(fd int, holds bool, end func() error) {
+func (r *Refused) add(holds bool, end func() error) {
 	if !holds {
 		_ = end() // nothing was written that has to arrive
 		return
 	}
-	r.numbers, r.closing = append(r.numbers, fd), append(r.closing, end)
-	if len(r.closing) == mostRefused {
+	if r.closing = append(r.closing, end); len(r.closing) == mostRefused {
 		_ = r.Close() // Close says it again, if it is so again
 	}
 }
@@ -51,9 +48,9 @@ func (r *Refused) Close() error {
 	if len(r.closing) == 0 {
 		return nil
 	}
-	numbers, all := r.numbers, r.closing
-	r.numbers, r.closing = nil, nil
-	return withoutLinger(numbers, func() (err error) {
+	all := r.closing
+	r.closing = nil
+	return withoutLinger(func() (err error) {
 		for _, end := range all {
 			err = errors.Join(err, end())
 		}

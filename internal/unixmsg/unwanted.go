@@ -9,8 +9,8 @@ import (
 	"math"
 	"net"
 	"os"
-	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -113,7 +113,7 @@ func peekText(conn *net.UnixConn, b []byte) (n int, err error) {
 
 // Close closes a connection, whatever it still holds.
 func Close(conn *net.UnixConn) error {
-	if _, holds := mayHoldConn(conn); holds {
+	if mayHoldConn(conn) {
 		return CloseAll(conn)
 	}
 	return conn.Close()
@@ -125,12 +125,12 @@ func refuses(fd int) bool {
 	return err == nil && takes == 0
 }
 
-// mayHoldConn is mayHold of a connection, with its number; one that is closed holds nothing.
-func mayHoldConn(conn *net.UnixConn) (number int, holds bool) {
+// mayHoldConn is mayHold of a connection; one that is closed holds nothing.
+func mayHoldConn(conn *net.UnixConn) (holds bool) {
 	if raw, err := conn.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { number, holds = int(fd), mayHold(int(fd)) })
+		_ = raw.Control(func(fd uintptr) { holds = mayHold(int(fd)) })
 	}
-	return number, holds
+	return holds
 }
 
 // mayHold says whether there may be descriptors in a connection, to which no more come from
@@ -148,69 +148,46 @@ func mayHold(fd int) bool {
 	return err != nil || unread > 0
 }
 
-// Descriptor is a connection, a listener or a file.
-type Descriptor interface {
-	syscall.Conn
-	io.Closer
-}
-
-// CloseAll closes descriptors, whatever they still hold: a listener has connections that nobody
-// has accepted.
-func CloseAll(all ...Descriptor) error {
-	var numbers []int
-	for _, d := range all {
-		if raw, err := d.SyscallConn(); err == nil { // else it is closed
-			_ = raw.Control(func(fd uintptr) { numbers = append(numbers, int(fd)) })
-		}
-	}
-	return withoutLinger(numbers, func() (err error) {
-		for _, d := range all {
-			err = errors.Join(err, d.Close())
+// CloseAll closes connections, listeners or files, whatever they still hold: a listener has
+// connections that nobody has accepted.
+func CloseAll(all ...io.Closer) error {
+	return withoutLinger(func() (err error) {
+		for _, one := range all {
+			err = errors.Join(err, one.Close())
 		}
 		return err
 	})
 }
 
-// CloseNumber is CloseAll of one that has only its number.
-func CloseNumber(fd int) error {
-	return withoutLinger([]int{fd}, func() error { return unix.Close(fd) })
-}
+// CloseNumber is CloseAll of a descriptor by its number.
+func CloseNumber(fd int) error { return withoutLinger(func() error { return unix.Close(fd) }) }
 
-// withoutLinger calls a function that closes descriptors while a thread has them in a table of
-// its own. The last close of each happens when that thread ends: at an end the kernel waits for
-// no connection (inet_release in net/ipv4/af_inet.c). Nothing waits for the thread. Without a
-// table of its own, which is part of the error, closing waits as ever.
-func withoutLinger(fds []int, closeAll func() error) error {
-	held, closed := make(chan error, 1), make(chan struct{})
-	defer close(closed)
+// endPatience bounds the wait for the end of a thread that has descriptors.
+const endPatience = 100 * time.Millisecond
+
+// withoutLinger calls a function that closes descriptors while a thread has a table of its own
+// with all descriptors of this process. The last close of each happens when that thread ends: at
+// an end the kernel waits for no connection (inet_release in net/ipv4/af_inet.c). The thread must
+// close none before: it could be the last that has what another one closes just then. Nor can it
+// do without any, since Go's scheduler, which runs in it, wakes its poller by them.
+//
+// Whoever returns finds what else was closed meanwhile closed, locks and pipes as well, unless the
+// end of the thread waits for a file whose server does not answer. Without a table of its own,
+// which is part of the error, closing waits as ever.
+func withoutLinger(closeAll func() error) error {
+	begun, closed := make(chan error, 1), make(chan struct{})
+	var tid int
 	go briefthread.Do(func() {
-		held <- os.NewSyscallError("close_range", haveOnly(fds))
+		tid = unix.Gettid()
+		begun <- os.NewSyscallError("close_range", unix.CloseRange(math.MaxUint32, math.MaxUint32, unix.CLOSE_RANGE_UNSHARE))
 		<-closed
 	})
-	return errors.Join(<-held, closeAll())
-}
-
-// haveOnly gives the thread a table of its own with some of the process' descriptors. The others
-// must not stay open with these, whoever closes them meanwhile: locks and pipes end with the last.
-func haveOnly(fds []int) error {
-	fds = slices.Sorted(slices.Values(fds))
-	begin := uint(0)
-	if len(fds) > 0 {
-		begin = uint(fds[len(fds)-1]) + 1
+	err := errors.Join(<-begun, closeAll())
+	close(closed)
+	for until := time.Now().Add(endPatience); time.Now().Before(until) && unix.Tgkill(os.Getpid(), tid, 0) == nil; {
+		time.Sleep(20 * time.Microsecond)
 	}
-	if err := unix.CloseRange(begin, math.MaxUint32, unix.CLOSE_RANGE_UNSHARE); err != nil {
-		return err
-	}
-	begin = 0
-	for _, fd := range fds {
-		if uint(fd) > begin {
-			if err := unix.CloseRange(begin, uint(fd)-1, 0); err != nil {
-				return err
-			}
-		}
-		begin = uint(fd) + 1
-	}
-	return nil
+	return err
 }
 
 // CheckCloseAll says why [CloseAll] has no thread with a table of its own, nil if it has: a filter
