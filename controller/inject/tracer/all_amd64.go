@@ -81,15 +81,8 @@ func (a *All) Check() error { return errors.Join(a.alone(), a.tracer.process.Che
 
 // allowed refuses what must not be stopped, before anything is.
 func (a *All) allowed() error {
-	s, err := procid.ReadStatus(a.tracer.process.PID())
-	if err != nil {
+	if err := stoppable(a.tracer.process.PID()); err != nil {
 		return err
-	}
-	s.ShadowStack, s.Seccomp = false, 0 // nothing is executed in it
-	if why := refusal(s); why != "" && !ownTracer(s.Tracer) {
-		return fmt.Errorf("%w: %s", ErrUnsuited, why)
-	} else if why != "" {
-		return errOwnTracer
 	}
 	return a.alone()
 }

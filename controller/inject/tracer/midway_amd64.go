@@ -77,6 +77,9 @@ func AwaitTransfers(ctx context.Context, pid int) (why error) {
 	for left := 1; ; {
 		switch err := allStop(pid); {
 		case errors.Is(err, ErrBusy):
+			if unfit := stoppable(pid); errors.Is(unfit, ErrUnsuited) {
+				return unfit // a process that stands still ends no transfer
+			}
 			left, why = quietLooks, err
 		case err != nil:
 			return err
@@ -90,6 +93,21 @@ func AwaitTransfers(ctx context.Context, pid int) (why error) {
 			return why
 		}
 	}
+}
+
+// stoppable says why all threads of a process must not be stopped.
+func stoppable(pid int) error {
+	s, err := procid.ReadStatus(pid)
+	if err != nil {
+		return err
+	}
+	s.ShadowStack, s.Seccomp = false, 0 // nothing is executed in it
+	if why := refusal(s); why != "" && !ownTracer(s.Tracer) {
+		return fmt.Errorf("%w: %s", ErrUnsuited, why)
+	} else if why != "" {
+		return errOwnTracer
+	}
+	return nil
 }
 
 // transferOf says which of some threads waits in a call that a stop would cut short; nil:

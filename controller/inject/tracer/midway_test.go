@@ -61,6 +61,15 @@ func TestAwaitTransfers(t *testing.T) {
 	if err := AwaitTransfers(brief, target.PID); !errors.Is(err, ErrBusy) {
 		t.Errorf("got %v, want %v", err, ErrBusy)
 	}
+	stopped := targets.StartProgram(t, "transfers")
+	patience.Until(t, "a transfer", func() bool { return errors.Is(allStop(stopped.PID), ErrBusy) })
+	if err := unix.Kill(stopped.PID, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	patience.Until(t, "the stop", func() bool {
+		err := AwaitTransfers(patience.Context(t), stopped.PID)
+		return errors.Is(err, ErrUnsuited)
+	})
 	ended := make(chan error, 1)
 	go func() { ended <- AwaitTransfers(t.Context(), target.PID) }()
 	target.Right(t)
