@@ -115,10 +115,15 @@ func (r record) takeBack(ctx context.Context, write func(record) error, f *forks
 	if !r.Undone {
 		err = r.Undo.takeBack(ctx, in)
 	}
-	if r.over {
+	if r.over || err != nil && !final(err) {
 		return err
 	}
-	return errors.Join(err, f.takeBack(ctx, in, r.Undo, r.Lineage, wait))
+	inForks := f.takeBack(ctx, in, r.Undo, r.Lineage, wait)
+	if inForks != nil && !final(inForks) && !r.Undone {
+		r.Undone, r.Undo = true, r.Undo.inFork()
+		inForks = errors.Join(inForks, write(r))
+	}
+	return errors.Join(err, inForks)
 }
 
 // errNoWayBack says that another version made the change.
