@@ -32,8 +32,15 @@ func TestLookThatLacks(t *testing.T) {
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
 	}
-	self := living{pid: os.Getpid()}
-	self.done.cpu, _ = procid.CPUTime(self.pid) // it takes next to nothing from here on
+	idle := exec.Command("sleep", "infinity")
+	if err := idle.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = idle.Process.Kill()
+		_ = idle.Wait()
+	})
+	lives := living{pid: idle.Process.Pid}
 	for _, row := range []struct {
 		name  string
 		lacks func(n *now)
@@ -48,7 +55,7 @@ func TestLookThatLacks(t *testing.T) {
 			const ended, period = time.Minute, coresWindow + time.Millisecond
 			var from looks
 			for i := range 10 {
-				n := now{alive: []living{self}, done: taken{cpu: ended + time.Duration(i)*period}}
+				n := now{alive: []living{lives}, done: taken{cpu: ended + time.Duration(i)*period}}
 				if i == 5 {
 					n.done.cpu -= ended
 					row.lacks(&n)
@@ -89,6 +96,27 @@ func TestLookThatLacks(t *testing.T) {
 				t.Errorf("%d moments, %d rows, nothing ran for %v s", len(s.history.list), len(shows), idle)
 			}
 		})
+	}
+}
+
+// TestNoLookIsWhole: where threads end all the time, looks that are not whole have to do.
+func TestNoLookIsWhole(t *testing.T) {
+	const period = coresWindow + time.Millisecond
+	var from looks
+	for i := range 30 {
+		from.list = append(from.list, now{alive: []living{{pid: os.Getpid(), whole: true}}, moved: true, done: taken{cpu: time.Duration(i) * period}})
+	}
+	var options Options
+	begin := time.Now()
+	s := sampler{
+		options: options, source: &from, group: &group{}, started: begin, times: make(map[string]float64),
+		enforcer: newEnforcer(&options, &group{}), shown: newShown(t.Context(), &options, nil),
+	}
+	for i := range 30 {
+		s.sample(begin.Add(time.Duration(i) * period))
+	}
+	if s.cores == nil || len(s.history.list) == 0 {
+		t.Errorf("cores %v, history %v", s.cores, s.history.list)
 	}
 }
 

@@ -3,6 +3,7 @@
 package accountant
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"runtime"
@@ -28,6 +29,7 @@ type sampler struct {
 	shown    shown
 	// What follows is the loop's until it has ended.
 	last, window reading
+	whole        time.Time // of the last look that was whole, or had to do; zero: none yet
 	peaks        account.Memory
 	cores        *float64
 	times        map[string]float64
@@ -71,6 +73,10 @@ func (s *sampler) run(ctx context.Context) {
 	}
 }
 
+// wholePatience is how long no look has to be whole until one that is not has to do: where threads
+// end all the time none is, and what each lacks is little.
+const wholePatience = 5 * coresWindow
+
 // sample looks once. False if that cannot be done.
 func (s *sampler) sample(at time.Time) (now, bool) {
 	n, err := s.source.look()
@@ -81,6 +87,9 @@ func (s *sampler) sample(at time.Time) (now, bool) {
 		return n, false
 	}
 	r := read(n, s.options.needsBytes())
+	if !r.partial || at.Sub(cmp.Or(s.whole, s.started)) > wholePatience {
+		r.partial, s.whole = false, at
+	}
 	r.seconds = at.Sub(s.started).Seconds()
 	// A thread that ended between two files is in neither.
 	r.taken.cpu = max(r.taken.cpu, s.last.taken.cpu)
