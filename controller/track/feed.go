@@ -15,6 +15,7 @@ type feed struct {
 	source  Source
 	on      bool         // the source still tells
 	refused map[int]bool // processes that the source does not follow; scans ask for these again
+	full    bool         // it has refused one in this scan: the others would be asked for in vain
 	lost    uint64       // events, as logged
 	log     *slog.Logger
 }
@@ -38,7 +39,10 @@ func (f *feed) follow(pid int) bool {
 		return false
 	case err == nil:
 		delete(f.refused, pid)
-	case !f.refused[pid]:
+		return true
+	}
+	f.full = true
+	if !f.refused[pid] {
 		f.refused[pid] = true
 		f.log.Warn("source does not follow; the process is looked at now and then", "pid", pid, "error", err)
 	}

@@ -74,3 +74,19 @@ func TestRefusedEnds(t *testing.T) {
 		t.Errorf("ends %v, %v are still to be told, %v refused", h.ended, s.members.over, s.feed.refused)
 	}
 }
+
+// TestRefusedAreAskedForOnce: a scan asks no further where there is no room.
+func TestRefusedAreAskedForOnce(t *testing.T) {
+	source := new(full)
+	s, _ := mustState(t, Options{JobID: "refused", Source: source})
+	for range 3 {
+		if _, err := s.follow(targets.Launch(t, exec.Command("cat")).PID, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := source.added
+	s.scanner.scan()
+	if got := source.added - asked; got != 1 {
+		t.Errorf("asked %d times in a scan, want once", got)
+	}
+}

@@ -57,6 +57,7 @@ func (s *scanner) scanNew(pids []int) (found bool) {
 }
 
 func (s *scanner) scanMembers(there map[int]bool) {
+	s.feed.full = false
 	for _, m := range s.members.byPID {
 		told := s.feed.tells(m.pid)
 		switch {
@@ -81,7 +82,7 @@ func (s *scanner) scanMembers(there map[int]bool) {
 // scanLiving looks at a process of which nobody tells what it executes. The source may have
 // room for it by now: it is asked first, so that no exec falls in between.
 func (s *scanner) scanLiving(m *member, told bool) {
-	if !told {
+	if !told && !s.feed.full {
 		s.feed.follow(m.pid)
 	}
 	if m.message != nil && (!told || m.held == nil) {
