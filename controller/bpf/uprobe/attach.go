@@ -108,9 +108,6 @@ func (a *attacher) attachFirst(spec Spec, target *target) (*attached, error) {
 	if err != nil {
 		return nil, err
 	}
-	if narrow && spec.changesReturns() {
-		a.clearUnwatched(spec, target) // before price, for whose probes it need not wait
-	}
 	a.price()
 	return a.attach(spec, target, narrow)
 }

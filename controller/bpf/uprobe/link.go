@@ -53,9 +53,8 @@ type attacher struct {
 
 	translators translatorWatch
 
-	// mu guards what follows; held while the kernel attaches (8 ms), and while it
-	// detaches only for a return probe (clearUnwatched). It comes before the
-	// mutexes of plans, watches and ring.
+	// mu guards what follows; held while the kernel attaches (8 ms), never while
+	// it detaches. It comes before the mutexes of plans, watches and ring.
 	mu          sync.Mutex
 	programs    *uprobePrograms // nil before the first Attach
 	attached    map[attachKey]*attached

@@ -4,7 +4,6 @@ package uprobe
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/attune-hpc/attune/controller/bpf"
 )
@@ -13,8 +12,7 @@ import (
 // where that has to be and is not possible, or of no use. A return probe is to, if uprobe_multi
 // can: it ends a process that throws exceptions or switches stacks in the function, and of the
 // others that map the file nobody knows whether they do. One perf event for each process would
-// take the kernel 12 ms to attach, and all of them run at each return. With it what else is at
-// the function is to (clearUnwatched). The caller holds mu.
+// take the kernel 12 ms to attach, and all of them run at each return. The caller holds mu.
 func (a *attacher) mustBeNarrow(spec Spec, target *target) (bool, error) {
 	all, err := findTranslators()
 	if err != nil {
@@ -25,39 +23,7 @@ func (a *attacher) mustBeNarrow(spec Spec, target *target) (bool, error) {
 			return false, translated(spec, pid, tool)
 		}
 	}
-	if spec.PID == 0 || !a.canBeNarrow() {
-		return false, nil
-	}
-	ofReturns := func(p *attached) bool { return p.spec.changesReturns() }
-	spares := spec.changesReturns() || slices.ContainsFunc(a.meeting(spec, target), ofReturns)
-	return len(all) > 0 || a.programs.multi && spares, nil
-}
-
-// meeting are the points that have a probe where the spec is to have one.
-func (a *attacher) meeting(spec Spec, target *target) (points []*attached) {
-	for _, p := range a.attached {
-		if p.target.id == target.id && slices.ContainsFunc(spec.Symbols, func(s Symbol) bool { return p.standsAt(PlaceOf(target.file, s)) }) {
-			points = append(points, p)
-		}
-	}
-	return points
-}
-
-func (p *attached) standsAt(offset uint64) bool {
-	return slices.ContainsFunc(p.spots, func(s bpf.Spot) bool { return s.Offset == offset })
-}
-
-// clearUnwatched prepares for a narrow return probe: the kernel changes the return address in
-// each process that has a breakpoint at the function, whoever's it is. So it narrows the points
-// that stand there, and waits until the kernel has taken them out, and what was closed before,
-// 50 ms as a rule. The caller holds mu, so nothing else comes to be detached meanwhile.
-func (a *attacher) clearUnwatched(spec Spec, target *target) {
-	for _, p := range a.meeting(spec, target) {
-		if !p.narrow && p.holders[0] == nil {
-			a.narrow(p, fmt.Sprintf("a return probe for process %d comes to a function of the point", spec.PID))
-		}
-	}
-	<-a.detacher.settled()
+	return (len(all) > 0 || a.programs.multi && spec.changesReturns()) && spec.PID != 0 && a.canBeNarrow(), nil
 }
 
 // translated is why a point is kept out of a file.
@@ -90,25 +56,26 @@ func (a *attacher) narrowAll(pid int, tool string) {
 		if p.narrow || p.holders[0] != nil {
 			continue
 		}
-		a.narrow(p, fmt.Sprintf("process %d runs under %s", pid, tool))
+		err := a.narrow(p)
+		switch {
+		case a.options.Log == nil:
+		case err != nil:
+			a.options.Log.Warn("kernel probes are lost to a translated program", "file", p.spec.Path, "point", p.spec.Point, "pid", pid, "tool", tool, "error", err)
+		default:
+			a.options.Log.Info("kernel probes were moved for a translated program, some hits are missed", "file", p.spec.Path, "point", p.spec.Point, "pid", pid, "tool", tool)
+		}
 	}
 }
 
-// narrow takes a point out of the processes for which it is not held, and logs why. It has new
-// plans: of two probes at one place with one plan both would count.
-func (a *attacher) narrow(p *attached, why string) {
+// narrow takes a point out of the processes for which it is not held. It has new plans:
+// of two probes at one place with one plan both would count.
+func (a *attacher) narrow(p *attached) error {
 	wide, plans := p.links, p.plans
 	a.plans.retire(plans)
 	p.links, p.plans, p.narrow = nil, nil, true
 	err := a.link(p)
 	a.detacher.detach(wide, func() { a.plans.release(plans) })
-	switch {
-	case a.options.Log == nil:
-	case err != nil:
-		a.options.Log.Warn("kernel probes are lost, as they could not be moved to the watched processes", "file", p.spec.Path, "point", p.spec.Point, "why", why, "error", err)
-	default:
-		a.options.Log.Info("kernel probes were moved to the watched processes, some hits are missed", "file", p.spec.Path, "point", p.spec.Point, "why", why)
-	}
+	return err
 }
 
 // hold takes a hold on a point for a process, and refuses it for one that is translated.

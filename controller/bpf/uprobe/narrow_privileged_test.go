@@ -33,13 +33,7 @@ func mustTranslator(t *testing.T) string {
 // broken says whether the kernel's breakpoint stands in a target's starts_with_push.
 func (p *targetProcess) broken(t *testing.T) bool {
 	t.Helper()
-	return p.brokenAt(t, "starts_with_push")
-}
-
-// brokenAt says so of another function.
-func (p *targetProcess) brokenAt(t *testing.T, function string) bool {
-	t.Helper()
-	found, err := objfile.Resolve(p.PID, "*", function, objfile.Function)
+	found, err := objfile.Resolve(p.PID, "*", "starts_with_push", objfile.Function)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func callPlaces(asked uint32, cpus int) uint32 {
 
 // legs lists the probes in the order of attaching. Of a pair the exit comes
 // first: a call that begins in between then has an exit too many, which is
-// ignored, and not an entry that is remembered for ever.
+// lost, at most, and not an entry that is remembered for ever.
 func (p *uprobePrograms) legs(spec Spec) ([]bpf.Probe, error) {
 	var needed []leg
 	switch {

@@ -45,56 +45,5 @@ func TestReturnProbesSpareTheUnwatched(t *testing.T) {
 	}
 }
 
-// TestReturnProbesSpareTheUnwatchedOfOthers: the kernel changes return addresses wherever any probe
-// stands at a function with a return probe, so those of other points spare the process as well.
-func TestReturnProbesSpareTheUnwatchedOfOthers(t *testing.T) {
-	binary := targets.Build(t, "../../testdata/fibers.c", "-O2")
-	tests := map[string]func(t *testing.T, u *Uprobes, counted, timed Spec) *Attachment{
-		"a point that counts came before": func(t *testing.T, u *Uprobes, counted, timed Spec) *Attachment {
-			before := mustAttach(t, u, counted)
-			mustAttach(t, u, timed)
-			return before
-		},
-		"a point that counts comes later": func(t *testing.T, u *Uprobes, counted, timed Spec) *Attachment {
-			mustAttach(t, u, timed)
-			return mustAttach(t, u, counted)
-		},
-		"a point that counted was just closed": func(t *testing.T, u *Uprobes, counted, timed Spec) *Attachment {
-			mustAttach(t, u, counted).Close()
-			mustAttach(t, u, timed)
-			return nil
-		},
-	}
-	for name, attach := range tests {
-		t.Run(name, func(t *testing.T) {
-			u := mustUprobes(t, Options{})
-			watched, unwatched := mustStartTarget(t, binary), mustStartTarget(t, binary)
-			counted := Spec{Path: binary, Symbols: mustSymbols(t, binary, "passed"), Point: 1, PID: watched.PID}
-			timed := counted
-			timed.Point, timed.Place = 2, atBoth
-			first := timed // loads the programs, which gives the kernel time to detach
-			first.Point, first.Symbols = 4, mustSymbols(t, binary, "work")
-			mustAttach(t, u, first)
-			counts := attach(t, u, counted, timed)
-			if !u.spares() {
-				return // see the test above
-			}
-			if unwatched.brokenAt(t, "passed") {
-				t.Error("a process that nobody watches has a breakpoint")
-			}
-			if got := unwatched.Ask(t, "10"); got != "10 passed" {
-				t.Errorf("a process that nobody watches: %q", got)
-			}
-			if counts == nil {
-				return
-			}
-			elsewhere := mustAttach(t, u, Spec{Path: binary, Symbols: mustSymbols(t, binary, "step"), Point: 3, PID: watched.PID})
-			if counts.Everywhere() || !elsewhere.Everywhere() {
-				t.Error("a point stands everywhere that may not, or the other way round")
-			}
-		})
-	}
-}
-
 // spares says whether the kernel can have return probes in single processes.
 func (u *Uprobes) spares() bool { return u.programs.multi && u.canBeNarrow() }
