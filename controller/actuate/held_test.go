@@ -38,8 +38,8 @@ func mustHold(t *testing.T, until time.Duration, leased ...string) *heirs {
 	h.process, h.before = actuatetest.MustProcess(t, h.target.PID), h.target.Ask(t, "flag")
 	a, journal := h.controller()
 	actuatetest.MustApply(t, a, h.process, set("flag", 1, actuatetest.Truth(true), nil))
-	actuatetest.MustApply(t, a, h.process, &attunev1.Change{Id: "nice", Knob: "thread.nice", Action: &attunev1.Action{
-		Kind: &attunev1.Action_System{System: &attunev1.SystemSetting{Name: "thread.nice", Value: access.Integer(15)}},
+	actuatetest.MustApply(t, a, h.process, &attunev1.Change{Id: "limit", Knob: "limit.nofile", Action: &attunev1.Action{
+		Kind: &attunev1.Action_System{System: &attunev1.SystemSetting{Name: "limit.nofile", Value: access.TextValue("200")}},
 	}})
 	h.changed = h.target.Ask(t, "flag")
 	leases := map[string]time.Duration{}
@@ -97,7 +97,7 @@ const soon = time.Minute
 
 // What has a lease stays and is taken over with it; the rest is undone.
 func TestHold(t *testing.T) {
-	h := mustHold(t, clock.SinceBoot()+soon, "c-flag", "nice")
+	h := mustHold(t, clock.SinceBoot()+soon, "c-flag", "limit")
 	if restored, err := all.Restore(h.dir); err != nil || len(restored) != 0 {
 		t.Errorf("restored %v, %v", restored, err)
 	}
@@ -109,7 +109,7 @@ func TestHold(t *testing.T) {
 	if taken, err := h.takeOver(a, h.process, ""); err != nil || len(taken) != 2 || taken[0].Lease != time.Minute {
 		t.Errorf("taken over %v, %v", taken, err)
 	}
-	if in := a.InForce(); len(in) != 2 || in[0].ID != "c-flag" || in[1].New != "15" {
+	if in := a.InForce(); len(in) != 2 || in[0].ID != "c-flag" || !strings.HasPrefix(in[1].New, "200") {
 		t.Errorf("in force %+v", in)
 	}
 	if h.left() != 1 { // its own

@@ -54,8 +54,8 @@ func mustFindGuard(t *testing.T, dir string) int {
 	return found[0]
 }
 
-// executing lists the processes that execute this test program with some arguments. Those of
-// others are not read: another test's process may not answer.
+// executing lists the children of this process with some arguments. Those of others are not
+// read: another test's process may not answer.
 func executing(t *testing.T, arguments string) (found []int) {
 	t.Helper()
 	pids, err := procid.List()
@@ -63,7 +63,7 @@ func executing(t *testing.T, arguments string) (found []int) {
 		t.Fatal(err)
 	}
 	for _, pid := range pids {
-		if procid.Executable(pid) != procid.Executable(os.Getpid()) {
+		if stat, err := procid.ReadStat(pid); err != nil || stat.ParentPID != os.Getpid() {
 			continue
 		}
 		line, _ := os.ReadFile(procid.Path(pid, "cmdline")) // it may have ended
