@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
-	"github.com/attune-hpc/attune/controller/admit"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -237,7 +237,7 @@ func hasDMLib(pid int) func(*attunev1.PublishRequest) (*attunev1.Process, bool) 
 func aboutDMLib(m *attunev1.PublishRequest) (*attunev1.Process, *attunev1.Mechanism) {
 	p := cmp.Or(m.GetProcessChanged(), m.GetProcessStarted())
 	for _, way := range p.GetMechanisms() {
-		if way.GetName() == admit.MechanismDMLib {
+		if way.GetName() == member.MechanismDMLib {
 			return p, way
 		}
 	}

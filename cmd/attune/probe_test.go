@@ -287,7 +287,7 @@ func TestProbeUsage(t *testing.T) {
 		{"no number", "watch x libc.so.6:write", 2, "PID... POINT..."},
 		{"process 0", "watch 0 libc.so.6:write", 2, "no process id"},
 		{"nobody", "watch 2000000000 libc.so.6:write", 1, "attune ps"},
-		{"kernel thread or none", "add 2 libc.so.6:write", 1, "process 2: "},
+		{"kernel thread or none", "add 2 libc.so.6:write", 1, "process 2"},
 		{"no such process to list", "list 2000000000", 1, "attune ps"},
 		{"interval", "watch --interval 1ms $P libc.so.6:write", 2, "50ms"},
 		{"negative time", "watch --for -1s $P libc.so.6:write", 2, "10s"},

@@ -102,7 +102,7 @@ func (d *door) takeIn(a gate.Attachment, held bool) {
 // yet, that it had come to the gate.
 func (d *door) tooLate(pid int) {
 	if t := d.Members.OfPID(pid); t != nil && t.State() == member.Seen {
-		t.SetMechanism(MechanismDMLib, true, "")
+		t.SetMechanism(member.MechanismDMLib, true, "")
 		d.Outbox.Changed(t)
 	}
 }

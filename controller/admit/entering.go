@@ -136,7 +136,7 @@ func (e *entering) watchFromOutside(handle uint64, reason error) {
 		return // it has ended
 	}
 	if !e.outside(t, false, reason.Error()) {
-		t.SetMechanism(MechanismDMLib, false, reason.Error())
+		t.SetMechanism(member.MechanismDMLib, false, reason.Error())
 		e.Outbox.TellNow(t)
 	}
 }

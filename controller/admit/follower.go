@@ -99,7 +99,7 @@ func (f *follower) endAtGate(t *member.Member, before member.State, replaced boo
 		}
 	}
 	if came && t.Memory() == nil || before == member.Registered {
-		t.SetMechanism(MechanismDMLib, true, "")
+		t.SetMechanism(member.MechanismDMLib, true, "")
 		f.Outbox.Changed(t) // it may have been told of before
 	}
 }

@@ -24,7 +24,7 @@ func TestEndAfterTheNews(t *testing.T) {
 	outbox.Flush()
 	f.arrivals.greet(7)
 	f.endAtGate(m, m.End(), false)
-	if got := told[len(told)-1].GetProcessChanged().GetMechanisms(); len(got) != 1 || got[0].GetName() != MechanismDMLib || !got[0].GetAvailable() {
+	if got := told[len(told)-1].GetProcessChanged().GetMechanisms(); len(got) != 1 || got[0].GetName() != member.MechanismDMLib || !got[0].GetAvailable() {
 		t.Errorf("told: %v", told)
 	}
 }

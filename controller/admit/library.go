@@ -152,7 +152,7 @@ func (l *library) bringIn(ctx context.Context, t *member.Member) (done bool) {
 	}
 	if err != nil && t.Alive() {
 		l.Log.Info("DMLib is not brought in", "pid", t.PID(), "reason", err, "again", !bringing.done)
-		t.SetMechanism(MechanismDMLib, false, err.Error())
+		t.SetMechanism(member.MechanismDMLib, false, err.Error())
 		l.Outbox.TellNow(t)
 	}
 	return bringing.done

@@ -16,13 +16,6 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// Mechanisms of a process.
-const (
-	MechanismDMLib   = "dmlib"
-	MechanismUprobe  = "uprobe"
-	MechanismVMWrite = "vm_write"
-)
-
 // ways opens the ways into members, and has measure points placed by them.
 type ways struct{ *Options }
 
@@ -40,7 +33,7 @@ func (w ways) inside(ctx context.Context, t *member.Member, held bool) {
 	if !t.AdmitInside() {
 		return // it has ended
 	}
-	t.SetMechanism(MechanismDMLib, true, "")
+	t.SetMechanism(member.MechanismDMLib, true, "")
 	w.openWays(t)
 	w.Outbox.TellNow(t)
 	w.place(ctx, t, held)
@@ -52,7 +45,7 @@ func (w ways) outside(t *member.Member, late bool, reason string) bool {
 	if !t.AdmitOutside(late) {
 		return false
 	}
-	t.SetMechanism(MechanismDMLib, false, reason)
+	t.SetMechanism(member.MechanismDMLib, false, reason)
 	w.openWays(t)
 	w.Outbox.TellNow(t)
 	w.place(w.Context, t, false)
@@ -93,20 +86,20 @@ func preloaded(pid int) bool {
 
 func (w ways) openWays(t *member.Member) {
 	if _, err := w.Meter.Uprobes(); err != nil {
-		t.SetMechanism(MechanismUprobe, false, err.Error())
+		t.SetMechanism(member.MechanismUprobe, false, err.Error())
 	} else {
-		t.SetMechanism(MechanismUprobe, true, "")
+		t.SetMechanism(member.MechanismUprobe, true, "")
 	}
 	if err := canWrite(t.PID()); err != nil {
-		t.SetMechanism(MechanismVMWrite, false, err.Error())
+		t.SetMechanism(member.MechanismVMWrite, false, err.Error())
 	} else {
-		t.SetMechanism(MechanismVMWrite, true, "")
+		t.SetMechanism(member.MechanismVMWrite, true, "")
 	}
 }
 
 // closeWays notes that none of the ways into a process is open.
 func (w ways) closeWays(t *member.Member) {
-	for _, mechanism := range []string{MechanismDMLib, MechanismUprobe, MechanismVMWrite} {
+	for _, mechanism := range []string{member.MechanismDMLib, member.MechanismUprobe, member.MechanismVMWrite} {
 		t.SetMechanism(mechanism, false, t.OutOfReach().Error())
 	}
 }

@@ -27,7 +27,7 @@ func TestGuardOutlastsCollections(t *testing.T) {
 		t.Fatal(err)
 	}
 	guard := mustFindGuard(t, dir)
-	pipe, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", guard))
+	pipe, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", pool.guarding[0].(*os.File).Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,6 +169,13 @@ func (m *Member) Update(info *attunev1.Process) {
 	m.info.Mechanisms = mechanisms
 }
 
+// Mechanisms, the ways into a process.
+const (
+	MechanismDMLib   = "dmlib"
+	MechanismUprobe  = "uprobe"
+	MechanismVMWrite = "vm_write"
+)
+
 // SetMechanism notes whether a way into the process is open.
 func (m *Member) SetMechanism(name string, available bool, reason string) {
 	m.infoMu.Lock()
@@ -181,6 +188,18 @@ func (m *Member) SetMechanism(name string, available bool, reason string) {
 	}
 	m.info.Mechanisms = append(m.info.Mechanisms,
 		&attunev1.Mechanism{Name: name, Available: available, Reason: reason})
+}
+
+// WithoutDMLib is why DMLib is not in the process; "" where that is not known.
+func (m *Member) WithoutDMLib() string {
+	m.infoMu.Lock()
+	defer m.infoMu.Unlock()
+	for _, one := range m.info.GetMechanisms() {
+		if one.GetName() == MechanismDMLib && !one.GetAvailable() {
+			return one.GetReason()
+		}
+	}
+	return ""
 }
 
 // standing is what the Analyzer knows of a member. The zero value is unheard.

@@ -63,7 +63,7 @@ func (s *stubs) place(ctx context.Context, index uint16, spec *attunev1.MeasureP
 func (s *stubs) stubbable(spec *attunev1.MeasurePoint) error {
 	memory := s.process.Memory()
 	if memory == nil {
-		return errNoDMLib
+		return withoutDMLib(s.process)
 	}
 	app := memory.App()
 	switch place := spec.GetPlace(); {

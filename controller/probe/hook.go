@@ -34,7 +34,7 @@ func (h *hooks) place(ctx context.Context, index uint16, spec *attunev1.MeasureP
 		if p, ok := h.process.(latecomer); ok && p.Expected() {
 			return nil, errExpected
 		}
-		return nil, errNoDMLib
+		return nil, withoutDMLib(h.process)
 	}
 	delivery, captures, err := h.control(index, spec, MechanismHook)
 	if err != nil {

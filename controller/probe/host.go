@@ -37,6 +37,8 @@ type Process interface {
 	proc.Holder
 	// Memory is what DMLib shares with the controller; nil without DMLib.
 	Memory() *shm.Memory
+	// WithoutDMLib is why DMLib is not in the process; "" where that is not known.
+	WithoutDMLib() string
 	// Images returns the objects mapped at present.
 	Images() ([]objfile.Image, error)
 	// Sites owns the patches in the process.
@@ -59,6 +61,14 @@ var (
 	errExpected = errors.New("DMLib is not in the process yet")
 	errBusy     = errors.New("another measure point with other settings has it already")
 )
+
+// withoutDMLib is errNoDMLib, and why.
+func withoutDMLib(process Process) error {
+	if why := process.WithoutDMLib(); why != "" {
+		return fmt.Errorf("%w: %s", errNoDMLib, why)
+	}
+	return errNoDMLib
+}
 
 // ended says whether what could not be done failed because the process, or its
 // image, is no more.

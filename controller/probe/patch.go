@@ -66,7 +66,7 @@ func (q *patches) patchable(spec *attunev1.MeasurePoint) (*shm.Memory, error) {
 	memory := q.process.Memory()
 	switch {
 	case memory == nil:
-		return nil, errNoDMLib
+		return nil, withoutDMLib(q.process)
 	case spec.GetParameter() >= shm.Parameters:
 		return nil, fmt.Errorf("an entry patch takes one of the first %d integer parameters", shm.Parameters)
 	}

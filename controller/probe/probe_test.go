@@ -36,6 +36,7 @@ func (p *process) PID() int                                      { return 1 << 2
 func (p *process) Identity() procid.Identity                     { return procid.Identity{PID: p.PID()} }
 func (p *process) Hold() (*proc.Handle, error)                   { return proc.Open(p.PID()) }
 func (p *process) Memory() *shm.Memory                           { return p.memory }
+func (p *process) WithoutDMLib() string                          { return "it is sealed" }
 func (p *process) Started() time.Time                            { return p.started }
 func (p *process) Alive() bool                                   { return true }
 func (p *process) Images() ([]objfile.Image, error)              { return nil, p.unmapped }
@@ -192,7 +193,7 @@ func TestRefusals(t *testing.T) {
 		placer, heard := start(t)
 		placer.Add(1, hook("malloc"))
 		placer.Admit(context.Background(), &process{handle: 1}, false)
-		heard.expect(t, 1, attunev1.PointState_POINT_STATE_REFUSED, errNoDMLib.Error())
+		heard.expect(t, 1, attunev1.PointState_POINT_STATE_REFUSED, errNoDMLib.Error()+": it is sealed")
 	})
 }
 

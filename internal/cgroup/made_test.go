@@ -39,6 +39,9 @@ func TestLimitMemory(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			m := tt.made(dir)
+			for name := range tt.limits {
+				files.Write(t, filepath.Join(dir, name), "", 0o600)
+			}
 			if err := m.LimitMemory(1000); err != nil {
 				t.Fatal(err)
 			}

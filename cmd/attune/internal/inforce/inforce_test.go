@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/controller/actuate/kinds"
 	"github.com/attune-hpc/attune/controller/node"
@@ -22,9 +23,9 @@ func TestChangesOfTheServiceAreListed(t *testing.T) {
 	journal := actuatetest.MustJournal(t, filepath.Join(dir, node.JournalFolder))
 	defer journal.Close()
 	a := actuate.New(actuate.Options{Journal: journal, Kinds: kinds.All(kinds.Options{})})
-	change := &attunev1.Change{Id: "c1", Knob: "thread.nice", Action: &attunev1.Action{
+	change := &attunev1.Change{Id: "c1", Knob: "limit.nofile", Action: &attunev1.Action{
 		Kind: &attunev1.Action_System{System: &attunev1.SystemSetting{
-			Name: "thread.nice", Value: &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: 5}},
+			Name: "limit.nofile", Value: access.TextValue("200"),
 		}},
 	}}
 	if result := a.Apply(t.Context(), actuatetest.MustProcess(t, target.PID), change); result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
