@@ -12,16 +12,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/sites"
+	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -36,21 +39,28 @@ func (unmeasured) Finish(*member.Member, *attunev1.ProcessEnded) {}
 // mustAdmission returns one that works until the test ends.
 func mustAdmission(t *testing.T) *Admission {
 	t.Helper()
+	a, serve := mustNew(t, func(*Options) {})
+	serve(a.Serve, a.Settle, a.Track)
+	return a
+}
+
+// mustNew returns one, and what serves it until the test ends.
+func mustNew(t *testing.T, options func(*Options)) (a *Admission, serve func(...func(context.Context) error)) {
+	t.Helper()
 	dir := t.TempDir()
 	var work sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
 	placer := probe.New(probe.Options{Status: func(*attunev1.PointStatus) {}})
-	a, err := New(Options{
+	o := Options{
 		Members: member.NewSet(), Placer: placer, Meter: unmeasured{}, Cache: objfile.NewCache(), Functions: new(sites.Functions),
 		Outbox:   link.NewOutbox(link.OutboxOptions{Send: func(*attunev1.PublishRequest) {}, Heard: func(*member.Member) {}, Undelivered: func(link.Loss) {}}),
 		GatePath: filepath.Join(dir, "gate", "g.sock"), GateTimeout: longgate.Limit, Library: longgate.Install(t, dir), JobID: t.Name(),
 		Context: ctx, Go: func(f func()) { work.Go(f) }, Log: slog.New(slog.DiscardHandler), Entered: func(int) {},
-	})
+	}
+	options(&o)
+	a, err := New(o)
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, serve := range []func(context.Context) error{a.Serve, a.Settle, a.Track} {
-		work.Go(func() { _ = serve(ctx) })
 	}
 	t.Cleanup(func() {
 		cancel()
@@ -58,7 +68,32 @@ func mustAdmission(t *testing.T) *Admission {
 		placer.Close()
 		work.Wait()
 	})
-	return a
+	return a, func(loops ...func(context.Context) error) {
+		for _, loop := range loops {
+			work.Go(func() { _ = loop(ctx) })
+		}
+	}
+}
+
+// TestTrackerThatComesLate: a process that waits at the gate no longer when the tracker has
+// time for it, as on a crowded node, is taken in all the same.
+func TestTrackerThatComesLate(t *testing.T) {
+	const waits = 10 * time.Millisecond
+	library, err := dmlib.Install(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var socket string
+	a, serve := mustNew(t, func(o *Options) { o.Library, o.GateTimeout, socket = library, waits, o.GatePath })
+	serve(a.Serve, a.Settle)
+	target := targets.Start(t, targets.Build(t, "../testdata/settings.c"), "LD_PRELOAD="+library, "ATTUNE_SOCKET="+socket)
+	patience.Until(t, "the time that it takes to settle", func() bool { return !a.arrivals.waiting(target.PID) })
+	time.Sleep(10 * waits)
+	serve(a.Track)
+	patience.Until(t, "a process with DMLib", func() bool {
+		m := a.entering.Members.OfPID(target.PID)
+		return m != nil && m.Memory() != nil
+	})
 }
 
 // TestAttachDuringExec: a process that executes its program while it is being entered is

@@ -73,12 +73,11 @@ func (d *door) refused(r gate.Refusal) {
 }
 
 // takeIn makes a process with DMLib part of the job. held says that it waits
-// in the start gate meanwhile.
+// in the start gate meanwhile, for as long as it does: where it goes on before the
+// tracker has time for it, as on a crowded node, its points come later.
 func (d *door) takeIn(a gate.Attachment, held bool) {
 	defer func() { _ = a.Pidfd.Close() }() // the tracker holds its own
-	ctx, cancel := context.WithTimeout(d.Context, d.GateTimeout)
-	defer cancel()
-	t, err := d.register(ctx, a)
+	t, err := d.register(d.Context, a)
 	if err != nil {
 		d.Log.Info("process not followed", "pid", a.PID, "reason", err)
 		d.tooLate(a.PID)
@@ -107,9 +106,11 @@ func (d *door) tooLate(pid int) {
 	}
 }
 
+var errOtherImage = errors.New("it has ended, or runs another program by now")
+
 func (d *door) register(ctx context.Context, a gate.Attachment) (*member.Member, error) {
 	if !sameImage(a) {
-		return nil, errors.New("it has ended, or runs another program by now")
+		return nil, errOtherImage
 	}
 	if a.Hello.Flags&gate.Early != 0 && !d.follows(a.PID) {
 		d.early.strange()
@@ -117,6 +118,9 @@ func (d *door) register(ctx context.Context, a gate.Attachment) (*member.Member,
 	handle, err := d.tracker.Registered(ctx, a.PID)
 	if err != nil {
 		return nil, fmt.Errorf("track: %w", err)
+	}
+	if !sameImage(a) { // the tracker may have been busy for long
+		return nil, errOtherImage
 	}
 	t := d.Members.Get(handle)
 	if t == nil {
