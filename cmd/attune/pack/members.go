@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -186,6 +187,9 @@ func (m *members) admitNext(ctx context.Context, joined func(*procid.Process), w
 	}
 	_ = m.waiting.Close() // nothing is sent
 	m.waiting = nil
+	if errors.Is(err, io.EOF) {
+		return nil // who only looked whether the job is there
+	}
 	if err != nil {
 		m.log.Warn("a process that has joined is not followed", "reason", err)
 		return nil

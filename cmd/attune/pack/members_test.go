@@ -86,11 +86,12 @@ func TestJoinWithoutDescriptors(t *testing.T) {
 	said := make(chan string, 1)
 	m.log = slog.New(slog.NewTextHandler(lines(said), nil))
 	m.alive.Add(1)
-	mustJoin(t, path)
+	mustJoin(t, path) // and says nothing, as who looks whether the job is there
+	mustJoinAsThis(t, path)
 	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
+	served, joined := make(chan error, 1), make(chan *procid.Process, 1)
 	openfiles.Limit(t, 0, func() {
-		go func() { served <- m.serve(ctx, func(*procid.Process) {}) }()
+		go func() { served <- m.serve(ctx, func(p *procid.Process) { joined <- p }) }()
 		select {
 		case line := <-said:
 			if !strings.Contains(line, "have to wait") {
@@ -100,21 +101,15 @@ func TestJoinWithoutDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	for line := range said {
-		if strings.Contains(line, "is not followed") {
-			break
-		}
-	}
+	patience.Receive(t, "who has joined", joined)
 	cancel()
-	for {
-		select {
-		case <-said:
-		case err := <-served:
-			if err != nil {
-				t.Error(err)
-			}
-			return
-		}
+	if err := patience.Receive(t, "the end", served); err != nil {
+		t.Error(err)
+	}
+	select {
+	case line := <-said:
+		t.Error(line)
+	default:
 	}
 }
 
