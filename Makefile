@@ -134,7 +134,7 @@ breaking: ## Check that the protocol is still compatible with AGAINST (a git ref
 test: ## Set up, lint and test, in a quarter of an hour; says what this user cannot run
 	@MAKE='$(MAKE)' scripts/test
 
-test-full: ## All else: both kernels, races, fuzzing, shuffled runs, promises; PART=2/5 runs a fifth
+test-full: ## All else: both kernels, races, a user, fuzzing, shuffled runs, promises; PART=2/5 runs a fifth
 	@MAKE='$(MAKE)' scripts/test full $(PART)
 
 .PHONY: test-unit
