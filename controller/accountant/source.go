@@ -91,6 +91,13 @@ func (t *taken) add(more taken) {
 	t.majorFaults += more.majorFaults
 }
 
+// keep raises what never falls to what it was before.
+func (t *taken) keep(before taken) {
+	t.cpu = max(t.cpu, before.cpu)
+	t.read, t.written = max(t.read, before.read), max(t.written, before.written)
+	t.readCalls, t.writtenCalls = max(t.readCalls, before.readCalls), max(t.writtenCalls, before.writtenCalls)
+}
+
 // subtract takes away what is part of t.
 func (t *taken) subtract(part taken) {
 	t.cpu -= part.cpu
