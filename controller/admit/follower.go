@@ -113,7 +113,7 @@ func (f *follower) release(t *member.Member, before member.State) {
 			f.Log.Debug("let go of a process", "pid", t.PID(), "error", err)
 		}
 	}
-	if before == member.Seen && !t.Told() {
+	if before == member.Seen && !t.Known() {
 		leave()
 		return
 	}
