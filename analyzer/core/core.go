@@ -38,10 +38,17 @@ type Core struct {
 // Time never runs backwards: an earlier time than the last one counts as that. Time in which
 // nobody called it although a proposal was on its way is nobody's, see stop.
 func (c *Core) Step(at time.Duration, ev Event) []Command {
-	if passed := c.begin(at); passed >= longestBeat && c.Deciding() {
+	if passed := c.begin(at); passed >= longestBeat && c.line.deciding() {
 		c.stopped = stop{c.now - passed, c.now}
 		c.line.postpone(passed - usualBeat)
 	}
+	c.take(ev)
+	c.advance()
+	return c.out
+}
+
+// take takes in what happened.
+func (c *Core) take(ev Event) {
 	switch ev := ev.(type) {
 	case TunletReady:
 		c.tunletReady(ev.Info)
@@ -75,16 +82,7 @@ func (c *Core) Step(at time.Duration, ev Event) []Command {
 	case Finish:
 		c.finish(ev)
 	}
-	c.advance()
-	return c.out
 }
-
-// Busy reports whether a request to the controllers is unanswered.
-func (c *Core) Busy() bool { return c.requests.busy() }
-
-// Deciding reports whether a proposal waits for samples: its own baseline, or
-// those that judge it.
-func (c *Core) Deciding() bool { return c.line.deciding() }
 
 // advance does what time and order allow.
 func (c *Core) advance() {
@@ -228,22 +226,3 @@ func (c *Core) aftermath(p *proposal, to State, reason string) {
 	c.canaries.recallCanary(p, reason)
 	c.admission.giveBack(p)
 }
-
-// Held returns the changes that are to stay in force as things stand: those
-// that were kept, those that are being judged, and those that wait for the others of
-// their proposals to be made, in the order of their proposals.
-func (c *Core) Held() []Held { return c.line.held() }
-
-// Kept returns the ids of the changes that the end of the session leaves in force, if it
-// is to leave what was judged good: also those that are being compared again.
-func (c *Core) Kept() []string { return c.line.kept() }
-
-// Changed returns the proposals and refusals that may not be as they were at the
-// last call, and the numbers of those that have been forgotten since. They are not to be
-// modified.
-func (c *Core) Changed() (changed []*attunev1.RecordedProposal, forgotten []uint64) {
-	return c.changed()
-}
-
-// Forgotten returns how many proposals and refusals there was no room for.
-func (c *Core) Forgotten() int { return c.lost }

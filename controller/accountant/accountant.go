@@ -151,15 +151,21 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 		a.sampler.opened.fill(record, a.noFiles)
 	}
 	a.fillExit(record, exit)
-	if record.CPUSeconds != nil && record.WallSeconds > 0 {
-		record.CoresAverage = new(*record.CPUSeconds / record.WallSeconds)
-		record.Accuracy["cores_average"] = record.Accuracy["cpu_seconds"]
-		if record.CoresPeak != nil { // of spans between looks, of which one is above the average
-			record.CoresPeak = new(max(*record.CoresPeak, *record.CoresAverage))
-		}
-	}
+	fillCores(record)
 	record.Cost.CPUSeconds, record.Cost.MemoryPeakBytes = ownCost()
 	return record
+}
+
+// fillCores relates the CPU time to the time by the clock.
+func fillCores(record *account.Account) {
+	if record.CPUSeconds == nil || record.WallSeconds <= 0 {
+		return
+	}
+	record.CoresAverage = new(*record.CPUSeconds / record.WallSeconds)
+	record.Accuracy["cores_average"] = record.Accuracy["cpu_seconds"]
+	if record.CoresPeak != nil { // of spans between looks, of which one is above the average
+		record.CoresPeak = new(max(*record.CoresPeak, *record.CoresAverage))
+	}
 }
 
 // fillExit says how the command ended, and which limits were exceeded.

@@ -55,50 +55,72 @@ func Ended(a *Actuator, undone *attunev1.ActionResult) bool {
 func (f *force) apart(ids []string) (groups [][]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var apart partition
-	ofProcess := make(map[access.Process]int)
-	shared := make(map[int]Undos)     // with other processes, perhaps
-	ofImage := make(map[uint64][]int) // what forks have, too
-	sets := make([]int, len(ids))
-	for i, id := range ids {
-		var process access.Process
-		var undo Undos
-		change := f.applied[id]
-		if change != nil {
-			process, undo = change.process, change.plan.Undo
-		}
-		if _, known := ofProcess[process]; !known {
-			ofProcess[process] = apart.add()
-		}
-		sets[i] = ofProcess[process]
-		if change != nil && change.plan.lineage != (access.Lineage{}) {
-			image := process.Identity().Image
-			for _, earlier := range ofImage[image] {
-				if other := f.applied[ids[earlier]]; change.below(other) || other.below(change) {
-					apart.unite(sets[earlier], sets[i])
-				}
-			}
-			ofImage[image] = append(ofImage[image], i)
-		}
-		if !undo.bearsOn(undo) {
-			continue
-		}
-		for earlier, other := range shared {
-			if undo.bearsOn(other) {
-				apart.unite(sets[earlier], sets[i])
-			}
-		}
-		shared[i] = undo
+	all := grouping{ofProcess: make(map[access.Process]int), ofImage: make(map[uint64][]grouped)}
+	for _, id := range ids {
+		all.take(f.applied[id])
 	}
 	at := make(map[int]int)
 	for i, id := range ids {
-		set := apart.find(sets[i])
+		set := all.find(all.sets[i])
 		if _, known := at[set]; !known {
 			at[set], groups = len(groups), append(groups, nil)
 		}
 		groups[at[set]] = append(groups[at[set]], id)
 	}
 	return groups
+}
+
+// grouping unites changes that bear on each other. The lock of the force is held.
+type grouping struct {
+	partition
+	ofProcess map[access.Process]int
+	sets      []int                // of each change, in the order in which they were taken
+	shared    []grouped            // with other processes, perhaps
+	ofImage   map[uint64][]grouped // what forks have, too
+}
+
+// grouped is a change and its set.
+type grouped struct {
+	*appliedChange
+	set int
+}
+
+// take puts a change into the set of its process, with all that it bears on; nil: it is not in
+// force.
+func (g *grouping) take(change *appliedChange) {
+	var process access.Process
+	if change != nil {
+		process = change.process
+	}
+	set, known := g.ofProcess[process]
+	if !known {
+		set = g.add()
+		g.ofProcess[process] = set
+	}
+	g.sets = append(g.sets, set)
+	if change == nil {
+		return
+	}
+	taken, undo := grouped{change, set}, change.plan.Undo
+	if change.plan.lineage != (access.Lineage{}) {
+		image := process.Identity().Image
+		g.uniteWith(taken, g.ofImage[image], func(other grouped) bool {
+			return change.below(other.appliedChange) || other.below(change)
+		})
+		g.ofImage[image] = append(g.ofImage[image], taken)
+	}
+	if undo.bearsOn(undo) {
+		g.uniteWith(taken, g.shared, func(other grouped) bool { return undo.bearsOn(other.plan.Undo) })
+		g.shared = append(g.shared, taken)
+	}
+}
+
+func (g *grouping) uniteWith(taken grouped, others []grouped, bears func(grouped) bool) {
+	for _, other := range others {
+		if bears(other) {
+			g.unite(other.set, taken.set)
+		}
+	}
 }
 
 // bearsOn says whether the undo of a change is not to be made beside that of another process'.
