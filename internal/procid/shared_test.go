@@ -5,6 +5,7 @@ package procid
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -20,8 +21,13 @@ func TestSharesMemory(t *testing.T) {
 	if !same || err != nil {
 		t.Errorf("with itself: %v, %v", same, err)
 	}
-	if same, err := SharesMemory(os.Getpid(), os.Getppid()); same || err != nil {
-		t.Errorf("with its parent: %v, %v", same, err)
+	child := exec.Command("sleep", "600")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = child.Process.Kill(), child.Wait() })
+	if same, err := SharesMemory(os.Getpid(), child.Process.Pid); same || err != nil {
+		t.Errorf("with a child: %v, %v", same, err)
 	}
 	if same, err := SharesMemory(os.Getpid(), 1<<30); same || !errors.Is(err, unix.ESRCH) {
 		t.Errorf("with nobody: %v, %v", same, err)
