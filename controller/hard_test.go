@@ -128,6 +128,7 @@ func (h *hard) measured(t *testing.T, index uint32, p hardPoint) {
 // meanwhile and afterwards.
 func (h *hard) changed(t *testing.T, a hardAction) {
 	t.Helper()
+	t.Log("change by " + a.way)
 	before := h.Ask(t, a.question)
 	done := h.asking(t)
 	r := h.try(t, a)

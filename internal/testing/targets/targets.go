@@ -4,6 +4,7 @@ package targets
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -90,6 +91,9 @@ func (t *Target) Say(line string) error {
 func (t *Target) Line(tb testing.TB) string {
 	tb.Helper()
 	line, err := t.TryLine()
+	if errors.Is(err, io.EOF) {
+		tb.Fatalf("the target's output has ended after %q: %v", line, t.Wait())
+	}
 	if err != nil {
 		tb.Fatalf("read from target: %q, %v", line, err)
 	}
