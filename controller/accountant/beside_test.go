@@ -35,7 +35,7 @@ func TestBeside(t *testing.T) {
 	if err := r.close(); err != nil {
 		t.Error(err)
 	}
-	loader, _, _ := mustGrow(t, options, 0, 0, "waited")
+	loader := mustLoad(t, options)
 	a, _, want := mustGrow(t, options, 1, 60, "waited")
 	if a.Processes.Total == nil {
 		t.Skip("no process connector here: ", a.Missing)

@@ -85,6 +85,19 @@ func mustGrow(t *testing.T, options Options, seed, processes int, how string) (*
 	return a, exit, truth{word(0), word(1), word(2), word(3), word(4)}
 }
 
+// mustLoad is the account of a tree without branches, which may end before its io file is
+// opened; without root it cannot be opened afterwards.
+func mustLoad(t *testing.T, options Options) *account.Account {
+	t.Helper()
+	for range 20 {
+		if a, _, _ := mustGrow(t, options, 0, 0, "waited"); a.IO.Read != nil {
+			return a
+		}
+	}
+	t.Fatal("in no run of twenty was known what a single process read")
+	return nil
+}
+
 // checkBytes compares what was read and written with the truth. What the loader read
 // at the start of the one program that there is comes from a tree without branches.
 func checkBytes(t *testing.T, a, loader *account.Account, want truth) {

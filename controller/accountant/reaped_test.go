@@ -25,7 +25,7 @@ import (
 // process, sums are true to the byte; what is not known surely is called a bound.
 func TestReapedTruth(t *testing.T) {
 	options := Options{WithoutKernel: true, NoGroup: true, Wait: true}
-	loader, _, _ := mustGrow(t, options, 0, 0, "waited")
+	loader := mustLoad(t, options)
 	if loader.Accuracy["cpu_seconds"] != account.Exact || loader.Accuracy["io.read_bytes"] != account.Exact {
 		t.Errorf("of a single process: %v", loader.Accuracy)
 	}
