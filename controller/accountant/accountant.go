@@ -138,7 +138,7 @@ func (a *Accountant) End(ctx context.Context, args []string, exit launch.Exit) *
 	}
 	record.Directory, _ = os.Getwd() // absent if it was removed
 	fillAvailable(record, batch.Current(os.Getenv))
-	mark, all := a.source.fill(record, a.started, exit.Rusage)
+	mark, all := a.source.fill(record, a.started, exit.Rusage, a.sampler.last.taken)
 	a.sampler.fill(record, mark, all)
 	_, refused := procid.SharesMemory(os.Getpid(), os.Getpid())
 	fillDoubled(record, refused)

@@ -13,7 +13,7 @@ import (
 	"github.com/attune-hpc/attune/internal/account"
 )
 
-func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage) (mark uint64, all bool) {
+func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage, _ taken) (mark uint64, all bool) {
 	totals, n, still, err := k.atRest()
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -155,7 +155,7 @@ func (r *reaped) walk(dead map[int]bool) (alive []living, unwaited []int, again 
 	return alive, unwaited, again
 }
 
-func (r *reaped) fill(a *account.Account, start time.Time, usage unix.Rusage) (mark uint64, all bool) {
+func (r *reaped) fill(a *account.Account, start time.Time, usage unix.Rusage, seen taken) (mark uint64, all bool) {
 	if !r.beside {
 		r.reaper.reap()
 	}
@@ -167,8 +167,9 @@ func (r *reaped) fill(a *account.Account, start time.Time, usage unix.Rusage) (m
 		sum.add(took)
 	}
 	accuracy := r.fillProcesses(a, start, n)
-	if accuracy == account.Bound { // nobody may have waited for what looks saw
+	if accuracy == account.Bound { // nobody may have waited for what looks saw, or have told what it took
 		sum.cpu = max(sum.cpu, ownTimes(a.Tree))
+		sum.keep(seen)
 	}
 	fillTaken(a, sum, accuracy, reapedSource)
 	if blind != nil {

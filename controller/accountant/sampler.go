@@ -148,7 +148,6 @@ func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 	a.Memory, a.CoresPeak, a.PeakTimes = s.peaks, s.cores, s.times
 	a.Note(account.Sampled, sampledSource, slices.Collect(maps.Keys(s.times))...)
 	fillMark(a, mark, all)
-	s.fillSeen(a)
 	s.spans.fill(a)
 	s.fillHistory(a)
 	if s.options.Beside {
@@ -161,22 +160,6 @@ func (s *sampler) fill(a *account.Account, mark uint64, all bool) {
 		a.Missing["memory.cgroup_peak_bytes"] = s.group.reason()
 	}
 	s.shown.fill(a)
-}
-
-// fillSeen raises sums that are a bound to what looks saw: without root nothing tells what a
-// process took that lost its parent and was killed at once.
-func (s *sampler) fillSeen(a *account.Account) {
-	if a.Accuracy["io.read_bytes"] != account.Bound {
-		return
-	}
-	seen := s.last.taken.io()
-	for sum, seen := range map[*uint64]*uint64{
-		a.IO.Read: seen.Read, a.IO.Written: seen.Written, a.IO.ReadCalls: seen.ReadCalls, a.IO.WrittenCalls: seen.WrittenCalls,
-	} {
-		if sum != nil {
-			*sum = max(*sum, *seen)
-		}
-	}
 }
 
 // fillShared fills in what of the memory was shared and swapped out. It was asked of the most memory,

@@ -22,10 +22,11 @@ type source interface {
 	// look returns what there is now. It may be called beside the other functions.
 	look() (now, error)
 	// fill fills in what the source knows after the command's end. start is the
-	// account's; usage is what the kernel said of the command when it was reaped.
+	// account's; usage is what the kernel said of the command when it was reaped,
+	// seen what the last look saw of all.
 	// mark is the most resident memory that a single process had, 0 if that is not
 	// known; all says whether that of every process is.
-	fill(a *account.Account, start time.Time, usage unix.Rusage) (mark uint64, all bool)
+	fill(a *account.Account, start time.Time, usage unix.Rusage, seen taken) (mark uint64, all bool)
 	// close ends the source.
 	close() error
 }
