@@ -28,6 +28,7 @@ type kernel struct {
 	mu       sync.Mutex            // guards what follows
 	ends     []taskaccount.Process // that were read
 	left     leftOut               // of these
+	tried    map[int]bool          // pids of those before the command
 	err      error                 // of the first read that failed
 }
 
@@ -44,7 +45,7 @@ func newKernel(files, beside bool) (k *kernel, refused, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	k = &kernel{accounts: accounts, offset: time.Duration(offset), left: leftOut{wanted: beside}}
+	k = &kernel{accounts: accounts, offset: time.Duration(offset), left: leftOut{wanted: beside}, tried: make(map[int]bool)}
 	if files {
 		k.files, refused = accounts.NewFiles()
 	}
@@ -87,6 +88,19 @@ func (k *kernel) begin(pid int) {
 			k.began = p.Start
 		}
 	}
+	for _, p := range k.ends {
+		k.try(p)
+	}
+}
+
+// try takes note of a process that ended before the command began: its program was looked for in
+// several places, and not all could be executed. The parent does not tell: that of what the
+// command clones with CLONE_PARENT is this process.
+func (k *kernel) try(p taskaccount.Process) (tried bool) {
+	if tried = p.End != 0 && p.End <= k.began; tried {
+		k.tried[p.PID] = true
+	}
+	return tried
 }
 
 func (k *kernel) ended() {}
@@ -95,7 +109,10 @@ func (k *kernel) ended() {}
 func (k *kernel) drain() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.accounts.Read(func(p taskaccount.Process) { k.ends = append(k.ends, p) }); err != nil && k.err == nil {
+	if err := k.accounts.Read(func(p taskaccount.Process) {
+		k.ends = append(k.ends, p)
+		k.try(p)
+	}); err != nil && k.err == nil {
 		k.err = err
 	}
 	k.ends = leaveOut(&k.left, k.ends, func(a, b taskaccount.Process) int {
@@ -111,7 +128,6 @@ func (k *kernel) drain() {
 }
 
 func (k *kernel) look() (now, error) {
-	k.drain()
 	totals, err := k.accounts.Totals()
 	if err != nil {
 		return now{}, err
@@ -127,7 +143,7 @@ func (k *kernel) look() (now, error) {
 	if err != nil {
 		return now{}, err
 	}
-	n := now{total: totals.Processes, peak: totals.Peak, done: takenOf(totals.Taken), moved: after.Taken != totals.Taken}
+	n := now{total: totals.Processes - k.triedOf(list), peak: totals.Peak, done: takenOf(totals.Taken), moved: after.Taken != totals.Taken}
 	for _, p := range list {
 		l := living{
 			pid: p.PID, start: p.Start + k.offset, done: takenOf(p.Taken), firstDone: firstDone[p.PID], name: p.Name, parent: p.Parent, threads: p.Threads,
@@ -139,6 +155,18 @@ func (k *kernel) look() (now, error) {
 		}
 	}
 	return n, nil
+}
+
+// triedOf returns how many were tried, and are in the kernel's number of processes. list has
+// those that the kernel had not done with a moment ago; the others are in the ring.
+func (k *kernel) triedOf(list []taskaccount.Process) uint64 {
+	k.drain()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range list {
+		k.try(p)
+	}
+	return uint64(len(k.tried))
 }
 
 // firstsDone are the processes of which the first thread has ended before the others.

@@ -66,7 +66,7 @@ func TestForkstorm(t *testing.T) {
 }
 
 // TestSiblings: what the command clones as a child of its own parent, and ends before it, is its own, and what was
-// tried before it is not.
+// tried before it is not, in its limits neither.
 func TestSiblings(t *testing.T) {
 	program := targets.BuildText(t, "sibling", `
 		#define _GNU_SOURCE
@@ -92,7 +92,7 @@ func TestSiblings(t *testing.T) {
 	notExecutable := t.TempDir()
 	files.Write(t, filepath.Join(notExecutable, "sibling"), "#!/nowhere/at/all\n", 0o755)
 	t.Setenv("PATH", notExecutable+":"+filepath.Dir(program))
-	a, exit := mustRun(t, Options{}, "sibling")
+	a, exit := mustRun(t, Options{Limits: []Limit{{Field: "processes.total", Max: 2}}}, "sibling")
 	var status unix.WaitStatus
 	if _, err := unix.Wait4(-1, &status, 0, nil); err != nil || status.ExitStatus() != 0 || exit.Code != 0 {
 		t.Fatalf("the sibling ended with %d (%v), the command with %+v", status.ExitStatus(), err, exit)

@@ -23,13 +23,10 @@ func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage, _ take
 		}
 		return 0, false
 	}
-	sum, tried := takenOf(totals.Taken), uint64(0)
+	sum := takenOf(totals.Taken)
 	for _, p := range k.ends {
-		if p.End <= k.began {
-			// The program was looked for in several places, and not all could be executed.
-			// The parent does not tell: that of what the command clones with CLONE_PARENT is this process.
+		if k.try(p) {
 			sum.subtract(takenOf(p.Taken))
-			tried++
 			continue
 		}
 		a.Tree = append(a.Tree, ended(p, start.Add(-k.offset)))
@@ -41,7 +38,7 @@ func (k *kernel) fill(a *account.Account, start time.Time, _ unix.Rusage, _ take
 	}
 	sortTree(a.Tree, k.root)
 	a.Processes = account.Processes{
-		Total: new(totals.Processes - tried), Peak: new(totals.Peak), Left: new(uint64(len(n.alive))),
+		Total: new(totals.Processes - uint64(len(k.tried))), Peak: new(totals.Peak), Left: new(uint64(len(n.alive))),
 	}
 	fillKernelAccuracy(a, sum, totals, still)
 	if k.files != nil {
