@@ -45,9 +45,9 @@ type disk struct {
 	patience time.Duration
 	started  time.Time
 	pool     *readers.Pool
-	stop     chan struct{}
 	stopped  chan struct{}
-	cancel   context.CancelFunc
+	stop     context.CancelFunc // the walks but the last one
+	cancel   context.CancelFunc // that one, too
 
 	mu           sync.Mutex // guards what follows
 	now          footprint.Footprint
@@ -70,7 +70,7 @@ func newDisk(o *Options) (*disk, error) {
 	}
 	d := &disk{
 		every: o.Every, patience: cmp.Or(o.helperPatience, helperPatience),
-		stop: make(chan struct{}), stopped: make(chan struct{}), pool: readers.New(readers.Options{Command: o.helper, Own: true}),
+		stopped: make(chan struct{}), pool: readers.New(readers.Options{Command: o.helper, Own: true}),
 	}
 	directories := o.Directories
 	if len(directories) == 0 {
@@ -115,27 +115,29 @@ func (d *disk) begin(started time.Time) {
 	}
 	d.started = started
 	ctx, cancel := context.WithCancel(context.Background())
-	d.cancel = cancel
-	go d.run(ctx)
+	running, stop := context.WithCancel(ctx)
+	d.cancel, d.stop = cancel, stop
+	go d.run(ctx, running)
 }
 
-func (d *disk) run(ctx context.Context) {
+// run measures again and again until running ends, and then once more.
+func (d *disk) run(ctx, running context.Context) {
 	defer close(d.stopped)
-	for {
+	for running.Err() == nil {
 		begun := time.Now()
-		d.look(ctx, longestWalk)
+		if now, err := d.ask(running, longestWalk); running.Err() == nil { // else it was cut off
+			d.take(now, err)
+		}
 		select {
-		case <-d.stop:
-			d.look(ctx, lastWalk)
-			return
+		case <-running.Done():
 		case <-time.After(max(d.every, diskShare*time.Since(begun)) - time.Since(begun)):
 		}
 	}
+	d.take(d.ask(ctx, lastWalk))
 }
 
-// look measures once.
-func (d *disk) look(ctx context.Context, most time.Duration) {
-	now, err := d.ask(ctx, most)
+// take takes note of what was measured.
+func (d *disk) take(now footprint.Footprint, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
@@ -174,7 +176,7 @@ func (d *disk) end() {
 	if d == nil || d.cancel == nil {
 		return
 	}
-	close(d.stop)
+	d.stop()
 	select {
 	case <-d.stopped:
 	case <-time.After(lastWalk + d.patience):

@@ -69,13 +69,17 @@ func TestDiskOfShort(t *testing.T) {
 	}
 }
 
-// gatedHelper makes this program a helper whose last walk ends when somebody has opened a FIFO,
-// the next argument, for writing and has closed it again.
+// gatedHelper makes this program a helper whose walks of a length, the next argument, end when
+// somebody has opened a FIFO, the one after it, for writing and has closed it again.
 const gatedHelper = "gated-helper"
 
-func gatedMeasure(gate string) readers.Served {
+func gated(most time.Duration, gate string) []string {
+	return []string{"/proc/self/exe", gatedHelper, most.String(), gate}
+}
+
+func gatedMeasure(most, gate string) readers.Served {
 	return readers.NewOperation("measure", func(ctx context.Context, q footprint.Question) (footprint.Footprint, error) {
-		if q.Most == lastWalk {
+		if q.Most.String() == most {
 			if _, err := os.ReadFile(gate); err != nil {
 				return footprint.Footprint{}, err
 			}
@@ -96,7 +100,7 @@ func TestLimitsDuringTheLastWalk(t *testing.T) {
 	seen := sync.OnceFunc(func() { close(exceeded) })
 	a, child := mustBegin(t, Options{
 		WithoutKernel: true, NoGroup: true, Limits: []Limit{{Field: "wall_seconds", Max: most}},
-		Directories: []string{t.TempDir()}, helper: []string{"/proc/self/exe", gatedHelper, gate}, helperPatience: patience.Limit,
+		Directories: []string{t.TempDir()}, helper: gated(lastWalk, gate), helperPatience: patience.Limit,
 		Watch: func(row account.Row) {
 			if row.Seconds > most {
 				seen()
@@ -123,6 +127,36 @@ func TestLimitsDuringTheLastWalk(t *testing.T) {
 	}
 	if record.Exit.Type != account.ExitNormal || *record.Exit.Code != 0 || len(record.Exit.Limits) > 0 || record.Missing[diskBytes] != "" {
 		t.Errorf("the command ended with %+v, the account says %+v, missing %q", exit, record.Exit, record.Missing)
+	}
+}
+
+// TestEndWithinAWalk: a walk that the command's end cuts off is followed by the last one, which says
+// what there is.
+func TestEndWithinAWalk(t *testing.T) {
+	dir := t.TempDir()
+	gate, end := filepath.Join(dir, "gate"), filepath.Join(dir, "end")
+	for _, fifo := range []string{gate, end} {
+		if err := unix.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, child := mustBegin(t, Options{
+		WithoutKernel: true, NoGroup: true, Directories: []string{dir}, helper: gated(longestWalk, gate), helperPatience: patience.Limit,
+	}, "cat", end)
+	walking, err := os.OpenFile(gate, os.O_WRONLY, 0) // waits until the walk has begun
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer walking.Close()
+	if err := os.WriteFile(end, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	record := a.End(t.Context(), []string{"cat"}, child.Wait())
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	if record.Disk.Files == nil || *record.Disk.Files != 2 || record.Missing[diskFiles] != "" {
+		t.Errorf("%+v, missing %q", record.Disk, record.Missing)
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 // TestMain fails if a test leaves a goroutine, a child or a descriptor behind.
 func TestMain(m *testing.M) {
 	readers.ServeIfAsked(Operations()...)
-	if len(os.Args) == 3 && os.Args[1] == gatedHelper {
-		if err := readers.Serve(os.Stdin, os.Stdout, gatedMeasure(os.Args[2])); err != nil {
+	if len(os.Args) == 4 && os.Args[1] == gatedHelper {
+		if err := readers.Serve(os.Stdin, os.Stdout, gatedMeasure(os.Args[2], os.Args[3])); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
