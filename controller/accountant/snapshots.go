@@ -144,10 +144,17 @@ func (w *watched) read(tell func(string)) {
 		w.begin() // perhaps it is a file by now
 		return
 	}
-	news, err := w.file.Look()
-	if err != nil {
-		return // it is no file at present
+	for more := true; more; {
+		news, err := w.file.Look()
+		if err != nil {
+			return // it is no file at present
+		}
+		w.readNews(news, tell)
+		more = news.More
 	}
+}
+
+func (w *watched) readNews(news follow.News, tell func(string)) {
 	if news.Anew {
 		w.lines.Reset()
 	}

@@ -23,6 +23,7 @@ type File struct {
 	file   *os.File // nil: it is not there yet
 	path   string   // opened again where another file is there; empty: it never is
 	offset int64
+	left   bool // another file is there, and what was left of this one is read
 }
 
 // New follows an open file from its present end on; it takes the file over.
@@ -88,16 +89,39 @@ type News struct {
 	Left int64
 	// Anew says that the file was emptied, or is another one.
 	Anew bool
+	// More says that another file has taken its place, at which to look next.
+	More bool
 	// Written is when the last of it was written, by the file system's clock.
 	Written time.Time
 }
 
-// Look looks for what is new, at first of all for another file at the path. Nothing is new of
-// one that is not there.
+// Look looks for what is new: in what was followed, and when that is read, in another file at the
+// path. Nothing is new of one that is not there.
 func (f *File) Look() (n News, err error) {
-	if n.Anew, err = f.reopen(); err != nil || f.file == nil {
+	another, err := f.replaced()
+	if err != nil || f.file == nil && !another {
 		return News{}, err
 	}
+	if f.file != nil {
+		n, err = f.news()
+		if n.More = another; err != nil || !another || n.Left > 0 && !f.left { // once: it may go on to grow
+			f.left = another
+			return n, err
+		}
+	}
+	file, err := Open(f.path)
+	if err != nil {
+		return News{}, err
+	}
+	f.Close()
+	f.file, f.offset, f.left = file, 0, false
+	n, err = f.news()
+	n.Anew = true
+	return n, err
+}
+
+// news is what is new in the open file.
+func (f *File) news() (n News, err error) {
 	info, err := f.file.Stat()
 	if err != nil {
 		return News{}, err
@@ -122,8 +146,8 @@ func (f *File) Read(buffer []byte) (int, error) {
 // Skip passes over so many bytes.
 func (f *File) Skip(bytes int64) { f.offset += bytes }
 
-// reopen opens the file that is at the path, if another one is.
-func (f *File) reopen() (anew bool, err error) {
+// replaced says whether another file is at the path.
+func (f *File) replaced() (bool, error) {
 	if f.path == "" {
 		return false, nil
 	}
@@ -131,21 +155,11 @@ func (f *File) reopen() (anew bool, err error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil // not yet, or in the middle of a rotation
 	}
-	if err != nil {
-		return false, err
+	if err != nil || f.file == nil {
+		return err == nil, err
 	}
-	if f.file != nil {
-		if own, err := f.file.Stat(); err != nil || os.SameFile(own, info) {
-			return false, err
-		}
-	}
-	file, err := Open(f.path)
-	if err != nil {
-		return false, err
-	}
-	f.Close()
-	f.file, f.offset = file, 0
-	return true, nil
+	own, err := f.file.Stat()
+	return err == nil && !os.SameFile(own, info), err
 }
 
 // Close closes the file.

@@ -53,6 +53,13 @@ func TestFile(t *testing.T) {
 	read("", false)
 	write("3\n", 0)
 	read("3\n", true)
+	write("4\n", os.O_APPEND)
+	if err := os.Rename(path, path+".2"); err != nil {
+		t.Fatal(err)
+	}
+	write("5\n", 0)
+	read("4\n", false)
+	read("5\n", true)
 	if other, err := Path(path); err != nil || !f.Same(other) {
 		t.Errorf("the same file is taken for another one: %v", err)
 	}
