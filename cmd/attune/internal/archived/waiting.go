@@ -20,8 +20,9 @@ import (
 // is done. The error says what becomes of them.
 var ErrNotSent = errors.New("accounts that waited for the archive are not in it")
 
-// sentAtOnce bounds the tasks of one transaction.
-const sentAtOnce = 500
+// sentAtOnce bounds the tasks of one transaction, sentProcesses the processes of all before the
+// last of them: documents are mostly these.
+const sentAtOnce, sentProcesses = 500, 10_000
 
 // waitingFile is the archive of the accounts that another archive did not take: one for each
 // place.
@@ -88,16 +89,18 @@ func notSent(err error, path string) error {
 func sendAll(ctx context.Context, to, from *archive.Store) error {
 	var tasks []*archive.Task
 	var ids []string
+	processes := 0
 	move := func() error {
 		if _, err := to.Add(ctx, tasks...); err != nil {
 			return err
 		}
 		err := from.Remove(ctx, ids...)
-		tasks, ids = nil, nil
+		tasks, ids, processes = nil, nil, 0
 		return err
 	}
 	err := from.EachTask(ctx, archive.Filter{}, func(id string, t *archive.Task) error {
-		if tasks, ids = append(tasks, t), append(ids, id); len(tasks) < sentAtOnce {
+		tasks, ids = append(tasks, t), append(ids, id)
+		if processes += len(t.Account.Tree); len(tasks) < sentAtOnce && processes < sentProcesses {
 			return nil
 		}
 		return move()
