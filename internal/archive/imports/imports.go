@@ -67,6 +67,7 @@ func Formats() []string { return slices.Sorted(maps.Keys(formats)) }
 
 // Read reads a file in a format; empty: whatever it looks like.
 func Read(format string, f File) (Result, error) {
+	f.Text = bytes.TrimPrefix(f.Text, []byte("\ufeff"))
 	if format == "" {
 		if format = guess(f.Text); format == "" {
 			return Result{}, f.fail(0, "name it with --format: "+strings.Join(Formats(), ", "), "it looks like none of the formats")
@@ -93,7 +94,7 @@ func Read(format string, f File) (Result, error) {
 
 // guess returns the format that a file looks like; empty if none.
 func guess(text []byte) string {
-	beginning := string(bytes.TrimLeft(text[:min(len(text), 64<<10)], " \t\r\n\ufeff"))
+	beginning := string(bytes.TrimLeft(text[:min(len(text), 64<<10)], " \t\r\n"))
 	for _, name := range Formats() {
 		if formats[name].is(beginning) {
 			return name
