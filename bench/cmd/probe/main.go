@@ -73,9 +73,13 @@ func (d *document) measureFloors(ctx context.Context, repeats int) error {
 func (d *document) Print() {
 	fmt.Println()
 	var table present.Table
-	table.Row("at each call", "function", "mechanism", "ns", "watched", "added")
+	table.Row("at each call", "function", "mechanism", "ns", "watched", "added", "by hand")
 	for _, f := range d.Figures {
-		table.Row(f.Does, f.Function, f.Mechanism, present.Number(float64(f.Plain)), present.Number(float64(f.Watched)), present.Number(float64(f.Added)))
+		byHand := ""
+		if f.byHand != nil {
+			byHand = present.Number(float64(f.ByHand))
+		}
+		table.Row(f.Does, f.Function, f.Mechanism, present.Number(float64(f.Plain)), present.Number(float64(f.Watched)), present.Number(float64(f.Added)), byHand)
 	}
 	table.Print(os.Stdout)
 	fmt.Println()
