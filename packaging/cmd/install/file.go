@@ -47,15 +47,20 @@ func (f file) install(destdir string) error {
 		return err
 	}
 	if there, err := os.ReadFile(path); f.config && err == nil && !bytes.Equal(there, text) {
-		fmt.Printf("%s was changed and stays; the new one is %s\n", path, f.source)
+		fmt.Printf("%s is not as the new %s and stays: see whether that has what is needed now\n", path, f.source)
 		return nil
 	}
 	mode := fs.FileMode(0o644)
 	if info.Mode()&0o100 != 0 {
 		mode = 0o755
 	}
-	// Whatever the umask.
-	return errors.Join(os.WriteFile(next, text, mode), os.Chmod(next, mode), os.Rename(next, path))
+	if err = os.WriteFile(next, text, mode); err == nil {
+		err = os.Rename(next, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(next))
+	}
+	return nil
 }
 
 // text is what is in the file. Units and profiles name programs by their path.
@@ -64,6 +69,7 @@ func (f file) text() ([]byte, error) {
 	switch filepath.Base(filepath.Dir(f.destination)) {
 	case "system", "apparmor.d":
 		text = bytes.ReplaceAll(text, []byte("/usr/bin/attune"), []byte(filepath.Join(f.prefix, "bin/attune")))
+		text = bytes.ReplaceAll(text, []byte("/usr/{,local/}lib/attune"), []byte(filepath.Join(f.prefix, "lib/attune")))
 	}
 	return text, err
 }

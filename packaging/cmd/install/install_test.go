@@ -5,12 +5,14 @@ package main
 import (
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func TestPlace(t *testing.T) {
@@ -61,6 +63,7 @@ contents:
 func TestInstallAndUninstall(t *testing.T) {
 	list := mustSource(t)
 	o := options{prefix: "/usr/local", destdir: t.TempDir()}
+	defer unix.Umask(unix.Umask(0o077)) // as careful administrators have it
 	for range 2 { // the second time as an upgrade
 		must(t, run(o, []string{list}))
 	}
@@ -71,6 +74,9 @@ func TestInstallAndUninstall(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, below(t, o.destdir)); diff != "" {
 		t.Errorf("installed (-want +got):\n%s", diff)
+	}
+	if info, err := os.Stat(filepath.Join(o.destdir, "usr/local/lib/attune/tunlets")); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("tunlets for others: %v, %v", info, err)
 	}
 	unit, err := os.ReadFile(filepath.Join(o.destdir, "/usr/local/lib/systemd/system/attuned.service"))
 	if string(unit) != "ExecStart=/usr/local/bin/attuned\n" || err != nil {
@@ -85,6 +91,27 @@ func TestInstallAndUninstall(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(o.destdir, dir)); !os.IsNotExist(err) {
 			t.Errorf("left: %s, %v", dir, err)
 		}
+	}
+}
+
+// TestNoRoom: what cannot be written whole does not take the place of what is there.
+func TestNoRoom(t *testing.T) {
+	list := mustSource(t)
+	o := options{prefix: "/usr", destdir: t.TempDir()}
+	must(t, run(o, []string{list}))
+	must(t, os.WriteFile("bin/attuned", []byte("the next program"), 0o700))
+	signal.Ignore(unix.SIGXFSZ)
+	defer signal.Reset(unix.SIGXFSZ)
+	var limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &limit))
+	must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 10, Max: limit.Max}))
+	err := run(o, []string{list})
+	must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &limit))
+	if text, _ := os.ReadFile(filepath.Join(o.destdir, "usr/bin/attuned")); err == nil || string(text) != "program" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if left := strings.Join(below(t, o.destdir), "\n"); strings.Contains(left, ".new") {
+		t.Errorf("left: %s", left)
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+
+	"golang.org/x/sys/unix"
 )
 
 // options say where to, and whether things are removed.
@@ -44,6 +46,7 @@ func main() {
 }
 
 func run(o options, lists []string) error {
+	defer unix.Umask(unix.Umask(0o022)) // what is installed is for all
 	var packages []*pack
 	for _, list := range lists {
 		p, err := read(list)
