@@ -19,6 +19,7 @@ const (
 	// JoinSocket is where the processes of the job say that they are there.
 	JoinSocket = "join"
 	jobPrefix  = "job-"
+	hostDigits = 8 // after the prefix: those of one node
 )
 
 // jobLockTime is how long the lock is waited for; who enters has it for
@@ -75,9 +76,12 @@ func (j Job) lock(patience time.Duration) (*os.File, error) {
 	}
 }
 
-// RemoveDeadJobs removes the folders of the user's packed jobs on this node
-// whose controller was killed.
-func RemoveDeadJobs(u User) {
+// RemoveDeadJobs removes the folders of the user's packed jobs on the node of own whose
+// controller was killed. Of another one, with which it may share the file system, nobody
+// seems to be there.
+func RemoveDeadJobs(u User, own Job) {
+	name := filepath.Base(own.Path)
+	mine := name[:min(len(name), len(jobPrefix)+hostDigits)]
 	for _, base := range u.ownBases() {
 		entries, err := os.ReadDir(base)
 		if err != nil {
@@ -85,7 +89,7 @@ func RemoveDeadJobs(u User) {
 		}
 		for _, entry := range entries {
 			job := Job{Path: filepath.Join(base, entry.Name())}
-			if strings.HasPrefix(entry.Name(), jobPrefix) && u.checkOwn(job.Path) == nil {
+			if strings.HasPrefix(entry.Name(), mine) && u.checkOwn(job.Path) == nil {
 				job.removeIfDead()
 			}
 		}

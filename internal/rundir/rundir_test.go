@@ -78,6 +78,20 @@ func TestStaleDirectoriesAreRemovedAndLivingOnesKept(t *testing.T) {
 	}
 }
 
+// TestJobsOfAnotherNode: on a file system that nodes share only the own dead jobs are removed.
+func TestJobsOfAnotherNode(t *testing.T) {
+	u := userWith(map[string]string{"XDG_RUNTIME_DIR": shortTemp(t)})
+	base := filepath.Join(u.Env("XDG_RUNTIME_DIR"), "attune")
+	for name, want := range map[string]bool{"job-0123456700000001": false, "job-89abcdef00000001": true} {
+		path := filepath.Join(base, name)
+		must(t, os.MkdirAll(path, 0o700))
+		RemoveDeadJobs(u, Job{Path: filepath.Join(base, "job-0123456700000002")})
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s: %v, want there %v", path, err, want)
+		}
+	}
+}
+
 func TestPlacesThatAreNotOurs(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -110,7 +124,7 @@ func TestPlacesThatAreNotOurs(t *testing.T) {
 			runtime := tt.prepare(t, base)
 			u := userWith(map[string]string{"XDG_RUNTIME_DIR": runtime, "TMPDIR": fallback})
 			precious, held := prepareTraps(t, filepath.Join(runtime, "attune"))
-			RemoveDeadJobs(u)
+			RemoveDeadJobs(u, Job{Path: jobPrefix})
 			dir, err := Create(u)
 			if err != nil {
 				t.Fatal(err)

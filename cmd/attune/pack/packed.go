@@ -65,7 +65,7 @@ func controlPacked(ctx context.Context, p *cli.Env, job rundir.Job, id string, a
 		return err
 	}
 	defer members.close()
-	rundir.RemoveDeadJobs(rundir.Current())
+	rundir.RemoveDeadJobs(rundir.Current(), job)
 	err = unpackAndTune(ctx, p, members, id, args)
 	if err != nil {
 		_ = members.serve(ctx, func(*procid.Process) {}) // the first error is the one to be told
