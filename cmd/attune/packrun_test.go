@@ -20,6 +20,12 @@ import (
 func TestPackedProgramSeesNoDifference(t *testing.T) {
 	list := emptyPlaces(t)
 	packed := mustPackBash(t)
+	t.Setenv("REAPER", targets.BuildText(t, "reaper", `
+		#include <sys/prctl.h>
+		#include <unistd.h>
+		int main(int argc, char **argv) {
+			return argc < 2 || prctl(PR_SET_CHILD_SUBREAPER, 1) || execv(argv[1], argv + 1);
+		}`))
 	const visible = `grep -vE '^(ATTUNE|ATTUNE_JOB|ATTUNE_SOCKET|ATTUNE_FILTERS|LD_PRELOAD|ASAN_OPTIONS|_|PWD|XDG_.*)='`
 	tests := []struct{ name, script string }{
 		{"input and output", `printf 'x\ny' | $RUN -c 'cat; echo err >&2'`},
@@ -38,6 +44,7 @@ func TestPackedProgramSeesNoDifference(t *testing.T) {
 		{"umask and directory", `umask 027; mkdir d; cd d; $RUN -c 'umask; basename $PWD'`},
 		{"process group", `$RUN -c 'read -r a b c d pgrp sid rest </proc/self/stat; echo $((pgrp == '$$')) $((sid == '$$'))'`},
 		{"children", `$RUN -c 'for i in 1 2 3; do sh -c "exit $i"; echo $?; done; wait; echo $?'`},
+		{"children of a reaper", `$REAPER $RUN -c 'sleep 0.2 & wait $!; read -r c </proc/$$/task/$$/children; echo "[$c]"'`},
 		{"stopped and continued", `$RUN -c 'kill -STOP $$; exit 7' & p=$!; until grep -q '^State:.T' /proc/$p/status; do sleep 0.02; done; kill -CONT $p; wait $p; echo $?`},
 	}
 	for _, tt := range tests {

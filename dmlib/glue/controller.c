@@ -102,11 +102,19 @@ static bool released(int fd) {
     return size == 1;
 }
 
+/* What the program's own runtime is told: the controller is written in Go, too. */
+static void set_own(void) {
+    const char *const names[] = {"GOGC", "GOMEMLIMIT", "GODEBUG"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        unsetenv(names[i]);
+}
+
 static _Noreturn void run_controller(const struct start *start, int wait) {
     set_streams((start->pack->record.flags & PACK_QUIET) != 0);
     syscall(SYS_close_range, FD_FIRST_FREE, wait - 1, 0);
     syscall(SYS_close_range, wait + 1, ~0u, 0);
     set_free();
+    set_own();
     if (released(wait))
         become(start);
     _exit(1); /* the program runs without; the next run cleans up */

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -72,14 +73,14 @@ static void identify(char *text, size_t size) {
 }
 
 /* The same file, host and job: folders may lie on a file system that nodes
- * share. */
+ * share. The first half is the host's, by which it knows its own when it cleans up. */
 static uint64_t job_hash(const struct pack *pack) {
     char text[1280], job[768], host[256] = "";
     gethostname(host, sizeof(host) - 1);
     identify(job, sizeof(job));
     snprintf(text, sizeof(text), "%016lx %s %s", (unsigned long)pack->record.content_hash, host,
              job);
-    return xxh64(text, strlen(text));
+    return xxh64(host, strlen(host)) << 32 | (uint32_t)xxh64(text, strlen(text));
 }
 
 /* ---- which folder ---- */
@@ -279,6 +280,13 @@ static int remove_rest(const char *path, const struct stat *info, int type, stru
     return 0;
 }
 
+/* Whether what loses its parent becomes a child of this process: the first one of a
+ * container, as a rule. It would wait for the controller, or end it with itself. */
+static bool adopts(void) {
+    int reaper = 0;
+    return getpid() == 1 || (prctl(PR_GET_CHILD_SUBREAPER, &reaper) == 0 && reaper != 0);
+}
+
 void job_remove(const struct job *job) { nftw(job->folder, remove_all, 4, FTW_DEPTH | FTW_PHYS); }
 
 enum role job_enter(struct job *job, const struct pack *pack) {
@@ -294,7 +302,10 @@ enum role job_enter(struct job *job, const struct pack *pack) {
         return ROLE_NONE;
     if (join(job))
         return ROLE_OTHER;
-    if (!means_nobody(errno)) {
+    bool nobody = means_nobody(errno), adopting = adopts();
+    if (nobody && adopting)
+        job_remove(job);
+    if (!nobody || adopting) {
         job_unlock(job);
         return ROLE_NONE;
     }

@@ -29,7 +29,8 @@ knowledge.db in ~/.local/state/attune (root's: /var/lib/attune), as after attune
 Its report goes to the standard error of that process. The program does not wait for it: the
 controller comes up beside it and takes over what is there by then. Where nothing
 can be instrumented the program simply runs, and with ATTUNE=off in the
-environment too.
+environment too; so it does as the first process of a container, of which the
+controller would become a child: give the container an init (docker run --init).
 
 The packed file is about 24 MB larger than the program: pack says how much, and
 attune unpack --list where it goes. Every byte of it is checked at the start of the
