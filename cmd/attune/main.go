@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"runtime/debug"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/commands"
@@ -19,6 +21,9 @@ import (
 )
 
 func main() {
+	// What the program's own runtime is told: it may be written in Go, too.
+	debug.SetGCPercent(100)
+	debug.SetMemoryLimit(math.MaxInt64)
 	if launch.IsWaker(os.Args) {
 		os.Exit(launch.Waker(os.Args))
 	}
