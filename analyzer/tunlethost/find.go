@@ -41,10 +41,11 @@ func NameOf(file string) string {
 }
 
 // Find lists the tunlets of the directories by name; the first directory that
-// has a name wins, and in a directory the binary. With names, only these are
+// has a name wins, and in a directory the binary. A directory that cannot be read is
+// in the list, with an error. With names, only these are
 // returned, in that order, and those that are nowhere come with an error.
 func Find(dirs, names []string) []Candidate {
-	var found []Candidate
+	var found, unread []Candidate
 	have, places := map[string]bool{}, slices.Clone(dirs)
 	for i, dir := range dirs {
 		entries, err := os.ReadDir(dir)
@@ -53,6 +54,7 @@ func Find(dirs, names []string) []Candidate {
 			continue // it holds no tunlets
 		case err != nil:
 			places[i] = fmt.Sprintf("%s (%v)", dir, errors.Unwrap(err))
+			unread = append(unread, Candidate{Name: dir, Path: dir, Err: fmt.Errorf("its tunlets are not there for this user: %w", errors.Unwrap(err))})
 			continue
 		}
 		slices.SortStableFunc(entries, func(a, b os.DirEntry) int { return cmp.Compare(place(a), place(b)) })
@@ -67,7 +69,7 @@ func Find(dirs, names []string) []Candidate {
 	}
 	slices.SortStableFunc(found, func(a, b Candidate) int { return strings.Compare(a.Name, b.Name) })
 	if len(names) == 0 {
-		return found
+		return append(found, unread...)
 	}
 	return pick(found, names, places)
 }

@@ -20,4 +20,7 @@ func TestUnreadableDirectoryIsNamed(t *testing.T) {
 		strings.Contains(found[0].Err.Error(), "nowhere (") {
 		t.Errorf("%+v", found)
 	}
+	if found := Find([]string{file}, nil); len(found) != 1 || found[0].Name != file || found[0].Err == nil {
+		t.Errorf("of all tunlets: %+v", found)
+	}
 }
