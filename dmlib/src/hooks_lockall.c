@@ -49,13 +49,14 @@ static void unmap_inherited(void) {
     unmap(dm_parent.slots, end);
 }
 
-/* Another thread may be about to use what is unused: then all of it stays. */
+/* Another thread may be about to use what is unused: then all of it stays. Where some was
+ * unmapped before, the size is 0 and the place the program's by now. */
 DM_EXPORT int mlockall(int flags) {
-    if (&__libc_single_threaded != NULL && __libc_single_threaded &&
+    if (dm_parent.size != 0 && &__libc_single_threaded != NULL && __libc_single_threaded &&
         dm_thread.generation != DM_BUSY) {
         if (dm_live.generation != 0)
             unmap_unused(&dm_live.mapping);
-        else if (dm_parent.size != 0)
+        else
             unmap_inherited();
     }
     int result = dm_real_mlockall(flags);
