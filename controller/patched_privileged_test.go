@@ -6,10 +6,12 @@ package controller
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/budget"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -73,6 +75,52 @@ func TestPatchGivesWayToUprobe(t *testing.T) {
 	}
 	b.stop(t)
 	endRight(t, target)
+}
+
+// A point of which the budget leaves less in one of two processes gives way to a uprobe in
+// both, and records each call from then on.
+func TestDegradedPatchGivesWayToUprobe(t *testing.T) {
+	program := targets.Build(t, "testdata/patched.c", compilations[0].flags...)
+	b := start(t, func(c *Config) { c.UseBPF = true })
+	one := targets.Start(t, program, b.controller.Environment()...)
+	degraded := b.withDMLib(t, one.PID).GetHandle()
+	other := targets.Start(t, program, b.controller.Environment()...)
+	b.withDMLib(t, other.PID)
+	both := func(calls string) { one.Ask(t, calls); other.Ask(t, calls) }
+	point := call("p_static", false)
+	point.Delivery = attunev1.Delivery_DELIVERY_EVENT
+	b.addPoint(t, 1, point)
+	for seen := map[uint64]bool{}; len(seen) < 2; {
+		s := b.placedWhile(t, 1, func() { both("0") })
+		if seen[s.GetProcess()] = true; s.GetMechanism() != "patch" {
+			t.Fatalf("point: %v", s)
+		}
+	}
+	b.controller.placer.Degrade(degraded, budget.Step{Point: 1, To: budget.Aggregated, Reason: "too much"})
+	if s := b.placed(t, 1); s.GetDegradedTo() != attunev1.Delivery_DELIVERY_AGGREGATE {
+		t.Fatalf("point: %v", s)
+	}
+	b.requests <- b.adding(2, onlyKernel("p_static"))
+	for seen := map[uint64]bool{}; len(seen) < 2; {
+		s := b.placed(t, 1)
+		if seen[s.GetProcess()] = true; !strings.HasPrefix(s.GetMechanism(), "uprobe") || s.GetDegradedTo() != 0 {
+			t.Fatalf("point: %v", s)
+		}
+	}
+	const calls = 10
+	both(strconv.Itoa(calls))
+	b.requests <- b.removing(1)
+	for range 2 {
+		if s := b.placed(t, 1); s.GetState() != attunev1.PointState_POINT_STATE_REMOVED {
+			t.Fatalf("point: %v", s)
+		}
+	}
+	if got := b.delivered(t)[1]; got != 2*calls*patchedThreads {
+		t.Errorf("recorded %d calls of %d", got, 2*calls*patchedThreads)
+	}
+	b.stop(t)
+	endRight(t, one)
+	endRight(t, other)
 }
 
 // A jump of another controller is not known here: a uprobe in its place would

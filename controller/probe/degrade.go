@@ -41,6 +41,8 @@ func (t *tenant) degrade(ctx context.Context, spec *attunev1.MeasurePoint, step 
 		if !t.resume(ctx, d, index, known) {
 			return
 		}
+	case len(placed.attachments) > 0:
+		return // it has come to the kernel since, which serves it as it was asked for
 	default:
 		if !t.redeliver(d, index, placed, known) {
 			return
@@ -54,9 +56,9 @@ func (t *tenant) degrade(ctx context.Context, spec *attunev1.MeasurePoint, step 
 func (t *tenant) resume(ctx context.Context, d degradation, index uint16, known degradation) bool {
 	t.degraded[index] = d
 	var p *placement
-	now, err := t.named(t.degraded.effective(index, d.spec))
+	now, err := t.named(d.spec)
 	if err == nil {
-		p, err = t.serve(ctx, index, now, false)
+		p, err = t.serve(ctx, index, now, d.level, false)
 	}
 	if patched := (patchedError{}); errors.As(err, &patched) {
 		t.handOver(patched.numbers, func(kept *sites.Kept, err error) { // it is tried again

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/budget"
+	"github.com/attune-hpc/attune/controller/shm"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -64,4 +65,31 @@ func TestDegrade(t *testing.T) {
 	placer.Degrade(10, budget.Step{Point: 1, To: budget.Each})
 	placer.work.group.Wait()
 	heard.expect(t, 1, attunev1.PointState_POINT_STATE_REMOVED, "")
+}
+
+// What a kernel's probe serves it delivers as it was asked for, whatever the budget left of
+// the point before, and leaves of it by a step that comes too late. It tells what that costs.
+func TestKernelDeliversWhatWasAsked(t *testing.T) {
+	placer, heard := start(t)
+	placer.Admit(t.Context(), mustProcess(t, 10), false)
+	spec := &attunev1.MeasurePoint{Id: "f", Delivery: attunev1.Delivery_DELIVERY_EVENT}
+	placer.points.add(1, spec)
+	in := placer.tenants.at(10)
+	in.mu.Lock()
+	in.degraded[1] = degradation{spec: spec, level: budget.Aggregated, reason: "because"}
+	in.tell(1, spec, &placement{
+		mechanism: "uprobe_multi", cost: 1500, attachments: make([]heldAttachment, 1), locals: []int{shm.HookCount},
+	}, nil)
+	in.mu.Unlock()
+	for range 2 {
+		s, loads, costs := heard.of(1), placer.Loads(10), placer.Costs(10)
+		if s.GetDegradedTo() != 0 || s.GetDegradedReason() != "because" || len(in.view.Load().uprobed) > 0 {
+			t.Errorf("%v, read as sums: %v", s, in.view.Load().uprobed)
+		}
+		if len(loads) != 1 || loads[0].Now != budget.Each || loads[0].Costs != (budget.Costs{1500, 1500, 1500}) || costs[1] != 1500 {
+			t.Errorf("%+v, costs %v", loads, costs)
+		}
+		placer.Degrade(10, budget.Step{Point: 1, To: budget.Sampled, Reason: "late"})
+		placer.work.group.Wait()
+	}
 }

@@ -117,7 +117,7 @@ func affectedBy(tenants []*tenant, numbers []int) (affected map[uint16][]*tenant
 func handOverPoint(index uint16, tenants []*tenant) {
 	var watches []uprobe.Watch
 	for _, t := range tenants {
-		spec, err := t.named(t.degraded.effective(index, t.placed[index].spec))
+		spec, err := t.named(t.placed[index].spec)
 		if err != nil {
 			continue // yield says so
 		}
@@ -135,7 +135,7 @@ func handOverPoint(index uint16, tenants []*tenant) {
 // yield has the kernel serve a point that patches serve. The caller holds t.mu.
 func (t *tenant) yield(index uint16, watches []uprobe.Watch) {
 	before := t.placed[index]
-	now, err := t.named(t.degraded.effective(index, before.spec))
+	now, err := t.named(before.spec)
 	var p *placement
 	if err == nil {
 		p, err = t.uprobes.place(index, now, byKernel{why: whyHandedOver, yielding: true, watches: watches})

@@ -84,9 +84,13 @@ type view struct {
 	loads   []budget.Load
 }
 
-// keep notes a placement.
+// keep notes a placement. The kernel serves it as it was asked for.
 func (o *occupancy) keep(index uint16, spec *attunev1.MeasurePoint, p *placement) {
 	p.spec = spec
+	if d, touched := o.degraded[index]; touched && d.spec == spec && len(p.attachments) > 0 {
+		d.level = asked(spec)
+		o.degraded[index] = d
+	}
 	p.load = o.degraded.load(index, spec, p)
 	o.placed[index] = p
 	o.show()

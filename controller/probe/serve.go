@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/attune-hpc/attune/controller/budget"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/probe/symbols"
 	"github.com/attune-hpc/attune/controller/sites"
@@ -38,11 +39,14 @@ func newMechanisms(common *common, kernel *kernel, process Process) *mechanisms 
 	return m
 }
 
-// serve chooses the mechanism for a point that is not in the process.
-func (m *mechanisms) serve(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool) (*placement, error) {
+// serve chooses the mechanism for a point that is not in the process. DMLib delivers what
+// a level leaves of it. The kernel delivers what was asked for: all levels cost the same
+// there, and what it watches in a file has one delivery for all processes.
+func (m *mechanisms) serve(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, level budget.Level, held bool) (*placement, error) {
+	left := delivered(spec, level)
 	switch target := spec.GetTarget().(type) {
 	case *attunev1.MeasurePoint_Hook:
-		return m.hooks.place(ctx, index, spec, held)
+		return m.hooks.place(ctx, index, left, held)
 	case *attunev1.MeasurePoint_Function:
 		// Without images every mechanism says so itself.
 		if images, err := m.images(); err == nil {
@@ -51,7 +55,7 @@ func (m *mechanisms) serve(ctx context.Context, index uint16, spec *attunev1.Mea
 				return nil, err
 			}
 		}
-		return m.placeFunction(ctx, index, spec, held, target.Function.GetDynamicCallsOnly())
+		return m.placeFunction(ctx, index, spec, left, held)
 	case *attunev1.MeasurePoint_Usdt:
 		return m.uprobes.place(index, spec, byKernel{why: "a static probe stands within a function"})
 	}
@@ -60,7 +64,7 @@ func (m *mechanisms) serve(ctx context.Context, index uint16, spec *attunev1.Mea
 
 // placeFunction takes the first of GOT, entry patches and uprobes that serves
 // all that is asked for, and entry patches for some of it where none does.
-func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held, dynamic bool) (*placement, error) {
+func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec, left *attunev1.MeasurePoint, held bool) (*placement, error) {
 	captures, err := m.capturesOf(spec)
 	if err != nil {
 		return nil, err // whatever the mechanism
@@ -68,7 +72,7 @@ func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec *attu
 	if captures.kernelOnly() {
 		return m.placeInKernel(index, spec)
 	}
-	if captures.cost(spec) > costTrap {
+	if captures.cost(left) > costTrap {
 		p, err := m.uprobes.place(index, spec, byKernel{
 			why: "the kernel reads memory for less than DMLib, which would ask it at each hit", preferred: true,
 		})
@@ -77,14 +81,14 @@ func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec *attu
 		}
 	}
 	why := errors.New("by its GOT slots, calls within the object would be missed")
-	if dynamic {
-		p, err := m.stubs.place(ctx, index, spec, nil, held)
+	if spec.GetFunction().GetDynamicCallsOnly() {
+		p, err := m.stubs.place(ctx, index, left, nil, held)
 		if err == nil || ended(m.process, err) {
 			return p, err
 		}
 		why = err
 	}
-	p, err := m.patches.place(ctx, index, spec, nil, why.Error(), false)
+	p, err := m.patches.place(ctx, index, left, nil, why.Error(), false)
 	if err == nil || ended(m.process, err) {
 		return p, err
 	}
@@ -93,7 +97,7 @@ func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec *attu
 		by = byKernel{why: before}
 		delete(m.whyKernel, index)
 	}
-	return m.placeUnpatched(ctx, index, spec, by, why.Error(), err)
+	return m.placeUnpatched(ctx, index, spec, left, by, why.Error(), err)
 }
 
 // placeInKernel places what DMLib cannot take.
@@ -108,7 +112,7 @@ func (m *mechanisms) placeInKernel(index uint16, spec *attunev1.MeasurePoint) (*
 // placeUnpatched leaves a function to the kernel, or some of what is asked for to
 // patches, where the kernel cannot either. cheaper is why nothing cheaper than patches
 // serves, patching why they do not serve all.
-func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, by byKernel, cheaper string, patching error) (*placement, error) {
+func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec, left *attunev1.MeasurePoint, by byKernel, cheaper string, patching error) (*placement, error) {
 	p, err := m.uprobes.place(index, spec, by)
 	patched := patchedError{}
 	switch {
@@ -123,7 +127,7 @@ func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec *att
 		if isBusy(patching) { // that passes
 			reason = cheaper
 		}
-		if p, err = m.patches.place(ctx, index, spec, nil, reason, true); err == nil {
+		if p, err = m.patches.place(ctx, index, left, nil, reason, true); err == nil {
 			return p, nil
 		}
 	}

@@ -142,14 +142,15 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 		t.takeOut(ctx, index)
 	}
 	before, again := t.placed[index]
-	now, err := t.named(t.degraded.effective(index, spec))
+	now, err := t.named(spec)
+	level := t.degraded.level(index, spec)
 	p := before
 	switch {
 	case err != nil:
 	case !again:
-		p, err = t.serve(ctx, index, now, held)
+		p, err = t.serve(ctx, index, now, level, held)
 	default:
-		p, err = t.extend(ctx, index, now, before, held)
+		p, err = t.extend(ctx, index, delivered(now, level), before, held)
 	}
 	switch {
 	case err != nil && held && ctx.Err() != nil:
