@@ -123,6 +123,36 @@ func TestDegradedPatchGivesWayToUprobe(t *testing.T) {
 	endRight(t, other)
 }
 
+// A point that was off comes back by its uprobe, where a patch of another point is by now.
+func TestUprobeComesBackWhereAPatchIs(t *testing.T) {
+	b := start(t, func(c *Config) { c.UseBPF = true })
+	target := targets.Start(t, targets.Build(t, "testdata/patched.c", compilations[0].flags...), b.controller.Environment()...)
+	process := b.withDMLib(t, target.PID).GetHandle()
+	b.addPoint(t, 1, onlyKernel("p_static"))
+	b.placed(t, 1)
+	b.controller.placer.Degrade(process, budget.Step{Point: 1, To: budget.Off, Reason: "too much"})
+	if s := b.placed(t, 1); s.GetState() != attunev1.PointState_POINT_STATE_OFF {
+		t.Fatalf("point: %v", s)
+	}
+	b.addPoint(t, 2, call("p_static", false))
+	for s := b.placed(t, 2); s.GetMechanism() != "patch"; { // at first the function may still be the kernel's
+		s = b.placedWhile(t, 2, func() { target.Ask(t, "0") })
+	}
+	b.controller.placer.Degrade(process, budget.Step{Point: 1, To: budget.Aggregated, Reason: "affordable"})
+	for seen := map[uint32]bool{}; len(seen) < 2; {
+		s := b.anyPlaced(t)
+		if seen[s.GetPoint()] = true; !strings.HasPrefix(s.GetMechanism(), "uprobe") {
+			t.Errorf("point: %v", s)
+		}
+	}
+	target.Ask(t, "100")
+	if counted := b.removed(t, 1, 2); counted[1] != 100*patchedThreads || counted[2] != 100*patchedThreads {
+		t.Errorf("counted %v, want %d calls at each", counted, 100*patchedThreads)
+	}
+	b.stop(t)
+	endRight(t, target)
+}
+
 // A jump of another controller is not known here: a uprobe in its place would
 // have the kernel go on in the middle of it.
 func TestUprobeIsRefusedWhereCodeWasChanged(t *testing.T) {

@@ -61,8 +61,10 @@ func (t *tenant) resume(ctx context.Context, d degradation, index uint16, known 
 		p, err = t.serve(ctx, index, now, d.level, false)
 	}
 	if patched := (patchedError{}); errors.As(err, &patched) {
-		t.handOver(patched.numbers, func(kept *sites.Kept, err error) { // it is tried again
+		step := budget.Step{Point: index, To: d.level, Reason: d.reason}
+		t.makeWay(index, patched, func(kept *sites.Kept, err error) {
 			if err == nil {
+				t.degrade(t.work.ctx, d.spec, step)
 				t.uprobes.kernel.giveBack(kept)
 			}
 		})

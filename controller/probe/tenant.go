@@ -215,10 +215,7 @@ func (t *tenant) refuse(index uint16, spec *attunev1.MeasurePoint, err error) {
 		t.tell(index, spec, nil, err)
 		return
 	}
-	if patched.why != "" {
-		t.whyKernel[index] = patched.why
-	}
-	t.handOver(patched.numbers, func(kept *sites.Kept, err error) {
+	t.makeWay(index, patched, func(kept *sites.Kept, err error) {
 		if err == nil {
 			t.ask(wish{index: index, spec: spec, done: func() { t.uprobes.kernel.giveBack(kept) }})
 			return
@@ -229,6 +226,15 @@ func (t *tenant) refuse(index uint16, spec *attunev1.MeasurePoint, err error) {
 			t.tell(index, spec, nil, err)
 		}
 	})
+}
+
+// makeWay has patches give way to the uprobe of a point, which then places. The caller
+// holds t.mu.
+func (t *tenant) makeWay(index uint16, patched patchedError, then func(*sites.Kept, error)) {
+	if patched.why != "" {
+		t.whyKernel[index] = patched.why
+	}
+	t.handOver(patched.numbers, then)
 }
 
 func (t *tenant) removeAll(ctx context.Context) {
