@@ -75,6 +75,7 @@ func (t *tenant) resume(ctx context.Context, d degradation, index uint16, known 
 		t.degraded[index] = d
 		return false
 	}
+	p.late = known.before.late
 	t.keep(index, d.spec, p)
 	return true
 }

@@ -25,6 +25,7 @@ func TestDegrade(t *testing.T) {
 		loads[0].Costs[budget.Each] <= loads[0].Costs[budget.Sampled] {
 		t.Fatalf("%+v", loads)
 	}
+	late := heard.of(1).GetLateNanos() // it was asked for while the process ran
 	steps := []struct {
 		to     budget.Level
 		state  attunev1.PointState
@@ -48,6 +49,9 @@ func TestDegrade(t *testing.T) {
 		s := heard.of(1)
 		if s.GetState() != step.state || s.GetDegradedTo() != step.told || s.GetDegradedReason() != "because" || s.GetMechanism() != MechanismHook {
 			t.Errorf("level %d: %v", step.to, s)
+		}
+		if s.GetLateNanos() != late || late == 0 {
+			t.Errorf("level %d: late by %d ns, want %d", step.to, s.GetLateNanos(), late)
 		}
 		if got := len(enabled(p)); got != step.counts {
 			t.Errorf("level %d: DMLib aggregates %d points", step.to, got)
