@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/objfile"
 )
 
 // How long a process ran without a point that was asked for is told.
@@ -53,5 +55,27 @@ func TestLateByTheMoveOnly(t *testing.T) {
 	}
 	if !slices.Equal(left, []uint16{1}) {
 		t.Errorf("the counts of %v were asked for, want those of point 1", left)
+	}
+}
+
+// A point that its process would not survive as it is, by what it has loaded since, is late by
+// the moment in which something else comes to serve it.
+func TestLateByLeavingReturnProbesOnly(t *testing.T) {
+	placer, heard := start(t)
+	placer.Add(1, hook("malloc"))
+	placer.points.known[1] = wantedPoint{placer.points.known[1].spec, time.Now().Add(-time.Hour)}
+	p := mustProcess(t, 10)
+	p.started = time.Now().Add(-time.Hour)
+	placer.Admit(t.Context(), p, true) // in time
+	began := time.Now()
+	in := placer.tenants.at(10)
+	in.mu.Lock()
+	in.placed[1].atReturn = true
+	p.images, p.unmapped = []objfile.Image{{Path: "/nothing"}}, nil // nobody knows what it throws
+	in.mu.Unlock()
+	placer.Refresh(10)
+	placer.work.group.Wait()
+	if late, most := time.Duration(heard.of(1).GetLateNanos()), time.Since(began); late <= 0 || late > most {
+		t.Errorf("late by %v, want %v at most", late, most)
 	}
 }

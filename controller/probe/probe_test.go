@@ -28,6 +28,7 @@ type process struct {
 	handle   uint64
 	memory   *shm.Memory
 	started  time.Time
+	images   []objfile.Image
 	unmapped error // why there are no images
 }
 
@@ -39,7 +40,7 @@ func (p *process) Memory() *shm.Memory                           { return p.memo
 func (p *process) WithoutDMLib() string                          { return "it is sealed" }
 func (p *process) Started() time.Time                            { return p.started }
 func (p *process) Alive() bool                                   { return true }
-func (p *process) Images() ([]objfile.Image, error)              { return nil, p.unmapped }
+func (p *process) Images() ([]objfile.Image, error)              { return p.images, p.unmapped }
 func (p *process) Map(context.Context, uint64, uint64) error     { return errors.ErrUnsupported }
 func (p *process) Rewrite(context.Context, ...proc.Change) error { return errors.ErrUnsupported }
 func (p *process) Sites() *sites.Sites                           { return sites.NewSites(p, new(sites.Functions)) }

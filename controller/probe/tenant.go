@@ -139,6 +139,8 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 		return true
 	}
 	if t.endangered(index) {
+		absent := absence{spec: spec, since: time.Now(), late: t.placed[index].late}
+		t.recalled[index] = recalled{absence: absent, back: true}
 		t.takeOut(ctx, index)
 	}
 	before, again := t.placed[index]
