@@ -25,6 +25,7 @@ _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *format, ...
 
 /* When a process was started, clock ticks since boot; 0: unknown. */
 uint64_t start_ticks(pid_t pid);
+pid_t parent_of(pid_t pid); /* 0: unknown */
 /* How many seccomp filters this process is under; 0: unknown. */
 uint32_t own_filters(void);
 

@@ -55,21 +55,48 @@ struct join {
 
 /* ---- which job ---- */
 
+#define MAX_SCRIPTS 16 /* between a rank and its launcher */
+
+/* What a process has where PMI speaks with the launcher of this one. */
+static bool connection(pid_t pid, char name[64]) {
+    const char *number = getenv("PMI_FD");
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, number == NULL ? -1 : atoi(number));
+    ssize_t size = readlink(path, name, 63);
+    name[size > 0 ? size : 0] = '\0';
+    return strncmp(name, "socket:", 7) == 0;
+}
+
+/* The parent, or beyond scripts, which pass the rank's connection on, the launcher: its end
+ * is another one, as is the connection of a rank that has become a launcher. */
+static pid_t launcher(void) {
+    char own[64], other[64];
+    pid_t pid = getppid();
+    if (!connection(getpid(), own))
+        return pid;
+    for (int i = 0; i < MAX_SCRIPTS && connection(pid, other) && strcmp(own, other) == 0; i++)
+        pid = parent_of(pid);
+    return pid;
+}
+
+static void identify_by(char *text, size_t size, const char *what, pid_t pid) {
+    snprintf(text, size, "%s %d %lu", what, (int)pid, (unsigned long)start_ticks(pid));
+}
+
 /* What the processes of one execution on this node have in common, and no
  * others. Several executions may share a batch job, so its id is not enough; and
  * SLURM_STEP_ID is missing where mpirun starts ranks on the first node. */
 static void identify(char *text, size_t size) {
     const char *name_space = getenv("PMIX_NAMESPACE");
     const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
-    pid_t self = getpid(), parent = getppid();
     if (name_space != NULL)
         snprintf(text, size, "pmix %s", name_space);
     else if (job != NULL && step != NULL)
         snprintf(text, size, "slurm %s %s", job, step);
-    else if (getenv("PMI_RANK") != NULL) /* one launcher per node is parent of all */
-        snprintf(text, size, "pmi %d %lu", (int)parent, (unsigned long)start_ticks(parent));
+    else if (getenv("PMI_RANK") != NULL) /* one launcher per node has started all */
+        identify_by(text, size, "pmi", launcher());
     else
-        snprintf(text, size, "process %d %lu", (int)self, (unsigned long)start_ticks(self));
+        identify_by(text, size, "process", getpid());
 }
 
 /* The same file, host and job: folders may lie on a file system that nodes

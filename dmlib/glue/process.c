@@ -22,8 +22,8 @@ void die(const char *format, ...) {
     _exit(GLUE_CANNOT_EXECUTE);
 }
 
-/* Field 22 of /proc/PID/stat; the name before may hold anything. */
-uint64_t start_ticks(pid_t pid) {
+/* A field of /proc/PID/stat; the name before may hold anything. */
+static uint64_t stat_field(pid_t pid, int number) {
     char path[64], text[1024];
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -35,10 +35,13 @@ uint64_t start_ticks(pid_t pid) {
         return 0;
     text[size] = '\0';
     char *at = strrchr(text, ')');
-    for (int field = 2; at != NULL && field < 22; field++)
+    for (int field = 2; at != NULL && field < number; field++)
         at = strchr(at + 1, ' ');
     return at == NULL ? 0 : strtoull(at, NULL, 10);
 }
+
+uint64_t start_ticks(pid_t pid) { return stat_field(pid, 22); }
+pid_t parent_of(pid_t pid) { return (pid_t)stat_field(pid, 4); }
 
 uint32_t own_filters(void) {
     struct attune_filters filters = {0};

@@ -2,6 +2,7 @@
 /* The folder that the processes of a job share. */
 #include <dirent.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -87,6 +88,50 @@ static void check_names(void) {
     unsetenv("SLURM_STEP_ID");
 }
 
+/* The id of a rank that this process starts, directly or by scripts. In the place of the
+ * rank's end of their connection the launcher has its own, as one within a rank would. */
+static void id_of_rank(char id[32], int scripts) {
+    int ends[2], status;
+    EXPECT(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char number[16];
+        snprintf(number, sizeof(number), "%d", ends[1]);
+        EXPECT(read(ends[1], id, 1) == 1);
+        while (scripts-- > 0) {
+            pid_t rank = fork();
+            if (rank != 0)
+                _exit(waitpid(rank, &status, 0) != rank || status != 0);
+        }
+        id_with(id, "PMI_FD", number);
+        EXPECT(write(ends[1], id, 32) == 32);
+        _exit(0);
+    }
+    EXPECT(dup2(ends[0], ends[1]) == ends[1]);
+    EXPECT(write(ends[0], "", 1) == 1 && read(ends[0], id, 32) == 32);
+    EXPECT(waitpid(child, &status, 0) == child && status == 0);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* Under PMI a job is what one launcher has started, also by scripts. */
+static void check_scripts(void) {
+    char direct[32], by_script[32], by_scripts[32];
+    setenv("PMI_RANK", "0", 1);
+    id_of_rank(direct, 0);
+    id_of_rank(by_script, 1);
+    id_of_rank(by_scripts, 3);
+    EXPECT(strcmp(direct, by_script) == 0 && strcmp(direct, by_scripts) == 0);
+    pid_t other = fork();
+    int status;
+    if (other == 0) {
+        id_of_rank(by_script, 1);
+        _exit(strcmp(direct, by_script) == 0);
+    }
+    EXPECT(waitpid(other, &status, 0) == other && status == 0);
+    unsetenv("PMI_RANK");
+}
+
 /* A folder that somebody else may write to is not used, nor one that they have
  * prepared under the job's name. */
 static void check_strangers(void) {
@@ -121,6 +166,7 @@ static _Noreturn void check_job(void) {
     check_roles();
     check_strangers();
     check_names();
+    check_scripts();
     _exit(0);
 }
 
@@ -134,6 +180,7 @@ void test_job(void) {
     if (child == 0) {
         EXPECT(geteuid() != 0 ||
                (chown(base, NOBODY, NOBODY) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0));
+        prctl(PR_SET_DUMPABLE, 1); /* it reads what its processes have open */
         check_job();
     }
     EXPECT(waitpid(child, &status, 0) == child && status == 0);
