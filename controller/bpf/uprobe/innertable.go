@@ -9,7 +9,6 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/attune-hpc/attune/controller/bpf"
-	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // innerTable is an array that an array of maps holds, in the memory of this process.
@@ -20,33 +19,17 @@ type innerTable[T any] struct {
 }
 
 // innerTableSpec is that of an array that may have any size.
-func innerTableSpec(name string, valueBytes, count int) *ebpf.MapSpec {
+func innerTableSpec[T any](count int) *ebpf.MapSpec {
 	const mmapable, inner = 1 << 10, 1 << 12
 	return &ebpf.MapSpec{
-		Name: name, Type: ebpf.Array, KeySize: 4, ValueSize: uint32(valueBytes),
+		Name: "inner_table", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(unsafe.Sizeof(*new(T))),
 		MaxEntries: uint32(count), Flags: mmapable | inner,
 	}
 }
 
-func keyTableSpec(count int) *ebpf.MapSpec {
-	return innerTableSpec("key_table", abi.AggregateBytes, count)
-}
-
-func textTableSpec(count int) *ebpf.MapSpec {
-	return innerTableSpec("text_table", int(unsafe.Sizeof(uprobesKeyText{})), count)
-}
-
-func rowTableSpec(count int) *ebpf.MapSpec {
-	return innerTableSpec("row_table", int(unsafe.Sizeof(Row{})), count)
-}
-
-func objectTableSpec(count int) *ebpf.MapSpec {
-	return innerTableSpec("object_table", int(unsafe.Sizeof(uprobesUnwindObject{})), count)
-}
-
 // newInnerTable makes an array that begins with a content, and puts it into an outer one.
-func newInnerTable[T any](outer *ebpf.Map, number uint32, spec *ebpf.MapSpec, content ...T) (innerTable[T], error) {
-	table, err := newLooseTable(spec, content)
+func newInnerTable[T any](outer *ebpf.Map, number uint32, count int, content ...T) (innerTable[T], error) {
+	table, err := newLooseTable(count, content)
 	if err == nil {
 		err = table.put(outer, number)
 	}
@@ -54,8 +37,8 @@ func newInnerTable[T any](outer *ebpf.Map, number uint32, spec *ebpf.MapSpec, co
 }
 
 // newLooseTable makes an array that begins with a content, and that no outer one holds yet.
-func newLooseTable[T any](spec *ebpf.MapSpec, content []T) (table innerTable[T], err error) {
-	if table.array, err = ebpf.NewMap(spec); err != nil {
+func newLooseTable[T any](count int, content []T) (table innerTable[T], err error) {
+	if table.array, err = ebpf.NewMap(innerTableSpec[T](count)); err != nil {
 		return table, err
 	}
 	if table.shared, err = bpf.MapArray[T](table.array); err != nil {

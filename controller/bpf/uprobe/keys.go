@@ -68,7 +68,7 @@ func (k *keyTables) fill(table *keyTable, program capture.Program, mapped *mappe
 	count := program.Places()
 	if program.KeyText() {
 		table.names = make(map[int]hits.Key)
-		if table.texts, err = newInnerTable[uprobesKeyText](k.texts, table.number, textTableSpec(count)); err != nil {
+		if table.texts, err = newInnerTable[uprobesKeyText](k.texts, table.number, count); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (k *keyTables) fill(table *keyTable, program capture.Program, mapped *mappe
 			return err
 		}
 	}
-	table.places, err = newInnerTable[aggregate.Memory](k.outer, table.number, keyTableSpec(count))
+	table.places, err = newInnerTable[aggregate.Memory](k.outer, table.number, count)
 	return err
 }
 

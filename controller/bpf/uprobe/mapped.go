@@ -43,7 +43,7 @@ func newRowTable(o Object) *rowTable {
 		return nil
 	}
 	table := &rowTable{count: len(rows)}
-	if table.rows, err = newLooseTable(rowTableSpec(len(rows)), rows); err != nil {
+	if table.rows, err = newLooseTable(len(rows), rows); err != nil {
 		return nil
 	}
 	return table

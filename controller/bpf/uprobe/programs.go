@@ -14,6 +14,7 @@ import (
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/features"
 
+	"github.com/attune-hpc/attune/controller/aggregate"
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/cpulist"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -112,10 +113,10 @@ func (p *uprobePrograms) configure(spec *ebpf.CollectionSpec) error {
 	size(uprobesMapCalls, p.calls)
 	bpf.Preallocate(spec, p.kernel)
 	// The kernel wants some inner map as a pattern.
-	spec.Maps[uprobesMapKeyTables].InnerMap = keyTableSpec(2)
-	spec.Maps[uprobesMapTextTables].InnerMap = textTableSpec(2)
-	spec.Maps[uprobesMapRowTables].InnerMap = rowTableSpec(2)
-	spec.Maps[uprobesMapObjectTables].InnerMap = objectTableSpec(2)
+	spec.Maps[uprobesMapKeyTables].InnerMap = innerTableSpec[aggregate.Memory](2)
+	spec.Maps[uprobesMapTextTables].InnerMap = innerTableSpec[uprobesKeyText](2)
+	spec.Maps[uprobesMapRowTables].InnerMap = innerTableSpec[Row](2)
+	spec.Maps[uprobesMapObjectTables].InnerMap = innerTableSpec[uprobesUnwindObject](2)
 	ring := spec.Maps[uprobesMapRingMemory]
 	if p.options.RingBytes != 0 {
 		ring.ValueSize = p.options.RingBytes + ringGuard

@@ -119,7 +119,7 @@ func (t *objectTables) set(number uint32, of *stackObjects, mapped *mappedObject
 		elements = append(elements, one)
 	}
 	var err error
-	if now.table, err = newInnerTable(t.outer, number, objectTableSpec(len(elements)), elements...); err != nil {
+	if now.table, err = newInnerTable(t.outer, number, len(elements), elements...); err != nil {
 		t.release(now)
 		return err
 	}
