@@ -123,6 +123,32 @@ func TestDegradedPatchGivesWayToUprobe(t *testing.T) {
 	endRight(t, other)
 }
 
+// A point that patches would serve, had the process not been busy, does not stay with the kernel.
+func TestKernelWhileBusy(t *testing.T) {
+	b := start(t, func(c *Config) { c.UseBPF = true })
+	target := targets.Start(t, targets.Build(t, "testdata/patched.c", compilations[1].flags...), b.controller.Environment()...)
+	process := b.withDMLib(t, target.PID)
+	target.Ask(t, "share")
+	b.addPoint(t, 1, everyPatched(process.GetHandle()))
+	if s := b.placed(t, 1); !strings.HasPrefix(s.GetMechanism(), "uprobe") || !strings.Contains(s.GetReason(), "tried again") {
+		t.Fatalf("point: %v", s)
+	}
+	const calls = 100 * patchedThreads // of each function, of which some call themselves
+	target.Ask(t, "100")
+	target.Ask(t, "unshare")
+	for s := b.placed(t, 1); s.GetMechanism() != "patch"; s = b.placed(t, 1) {
+		if !strings.HasPrefix(s.GetMechanism(), "uprobe") {
+			t.Fatalf("point: %v", s)
+		}
+	}
+	target.Ask(t, "100")
+	if counted := b.removed(t, 1)[1]; counted < 2*calls || counted%(2*calls) != 0 {
+		t.Errorf("counted %d calls, want a multiple of %d", counted, 2*calls)
+	}
+	b.stop(t)
+	endRight(t, target)
+}
+
 // A point that was off comes back by its uprobe, where a patch of another point is by now.
 func TestUprobeComesBackWhereAPatchIs(t *testing.T) {
 	b := start(t, func(c *Config) { c.UseBPF = true })

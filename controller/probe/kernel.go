@@ -101,11 +101,26 @@ type kernel struct {
 	returning sync.Mutex // held while functions are taken back from the kernel
 }
 
+// byKernel says how the kernel comes to serve a point.
+type byKernel struct {
+	// why nothing cheaper serves.
+	why string
+	// yielding says that patches would serve, were it not for the uprobe of
+	// another point.
+	yielding bool
+	// busy says that patches would serve, were the process not busy.
+	busy bool
+	// preferred says that DMLib would serve for more, by what it captures.
+	preferred bool
+	// watches begin before anything is in place, where patches give way.
+	watches []uprobe.Watch
+}
+
 // patchedError means that functions which are to get a uprobe may be patched in
 // some process: the patches give way first.
 type patchedError struct {
 	numbers []int
-	why     string // why nothing cheaper serves the point; empty: that is found again
+	by      byKernel // how the point comes to the kernel then; without a reason: that is found again
 }
 
 func (patchedError) Error() string { return "entry patches of other points give way first" }

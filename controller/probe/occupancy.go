@@ -6,7 +6,6 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/attune-hpc/attune/controller/budget"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -146,7 +145,7 @@ func (o *occupancy) tellDegraded(index uint16) {
 // process is less busy.
 func (o *occupancy) busy(wanted *points) (wishes []wish) {
 	for index, p := range o.placed {
-		if p.partly {
+		if p.partly || p.busy {
 			wishes = append(wishes, wish{index: index, spec: p.spec})
 		}
 	}
@@ -208,37 +207,4 @@ func (o *occupancy) remove(ctx context.Context, gone []wish) {
 			Point: uint32(index), Process: o.process.Handle(), State: attunev1.PointState_POINT_STATE_REMOVED,
 		})
 	}
-}
-
-// leave takes a point out that the kernel serves, until it is placed again.
-func (o *occupancy) leave(ctx context.Context, index uint16) {
-	p := o.placed[index]
-	o.recalled[index] = recalled{absence: absence{spec: p.spec, since: time.Now(), late: p.late}}
-	o.uprobes.kernel.unstand(index)
-	o.takeOut(ctx, index)
-}
-
-// letGo notes that the kernel has let go of a point that was recalled.
-func (o *occupancy) letGo(index uint16) {
-	if r, was := o.recalled[index]; was {
-		r.back = true
-		o.recalled[index] = r
-	}
-}
-
-// leaves says whether the kernel has not let go yet of a point that was recalled.
-func (o *occupancy) leaves(w wish) bool {
-	r, was := o.recalled[w.index]
-	return was && r.spec == w.spec && !r.back
-}
-
-// settleRecalled ends the absence of a point that is placed again. One that the
-// kernel serves after all stays there, unless it still gives way to another one.
-func (o *occupancy) settleRecalled(index uint16, p *placement) (was bool) {
-	r, was := o.recalled[index]
-	if was {
-		delete(o.recalled, index)
-		p.late, p.preferred, p.yielding = r.now(), false, p.yielding && p.needed()
-	}
-	return was
 }

@@ -34,6 +34,7 @@ type placement struct {
 	attachments []heldAttachment
 	atReturn    bool // some of them are return probes
 	yielding    bool // patches would serve, were it not for another point's uprobe
+	busy        bool // patches would serve, had the process not been busy
 	partly      bool // some functions were not patched because the process was busy
 }
 

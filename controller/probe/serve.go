@@ -24,16 +24,15 @@ type mechanisms struct {
 	stubs   stubs
 	patches patches
 	uprobes uprobes
-	// whyKernel says why a point is to be the kernel's whose turn comes when
-	// patches have given way.
-	whyKernel map[uint16]string
+	// turns says how points come to the kernel whose turn it is when patches have given way.
+	turns map[uint16]byKernel
 }
 
 func newMechanisms(common *common, kernel *kernel, process Process) *mechanisms {
 	h := &host{common: common, process: process}
 	m := &mechanisms{
 		host: h, hooks: hooks{host: h, users: make(map[int][]uint16)}, stubs: stubs{host: h}, patches: patches{host: h, measured: make(map[int][]sites.Function)},
-		uprobes: uprobes{h, kernel}, whyKernel: make(map[uint16]string),
+		uprobes: uprobes{h, kernel}, turns: make(map[uint16]byKernel),
 	}
 	m.hooks.stubbed, m.stubs.hooked = &m.stubs.redirect, &m.hooks.redirect
 	return m
@@ -92,10 +91,10 @@ func (m *mechanisms) placeFunction(ctx context.Context, index uint16, spec, left
 	if err == nil || ended(m.process, err) {
 		return p, err
 	}
-	by := byKernel{why: fmt.Sprintf("%v; entry patch: %v", why, err), yielding: errors.Is(err, sites.ErrWatched)}
-	if before := m.whyKernel[index]; before != "" { // by now it is that the function is the kernel's
-		by = byKernel{why: before}
-		delete(m.whyKernel, index)
+	by := byKernel{why: fmt.Sprintf("%v; entry patch: %v", why, err), yielding: errors.Is(err, sites.ErrWatched), busy: isBusy(err)}
+	if turn, waited := m.turns[index]; waited { // by now it is that the function is the kernel's
+		by = turn
+		delete(m.turns, index)
 	}
 	return m.placeUnpatched(ctx, index, spec, left, by, why.Error(), err)
 }
@@ -117,9 +116,12 @@ func (m *mechanisms) placeUnpatched(ctx context.Context, index uint16, spec, lef
 	patched := patchedError{}
 	switch {
 	case err == nil:
+		if p.busy {
+			p.reason += whyAgain
+		}
 		return p, nil
 	case errors.As(err, &patched):
-		return nil, patchedError{patched.numbers, by.why}
+		return nil, patchedError{patched.numbers, by}
 	}
 	why := fmt.Errorf("%s; uprobe: %w", by.why, err)
 	if errors.Is(patching, patch.ErrUnpatchable) {

@@ -118,9 +118,12 @@ func (t *tenant) tryAgain() {
 	t.retry.after(t.work, func() {
 		t.mu.Lock()
 		t.retry.waiting = false
-		wishes := t.busy(t.points)
+		wishes, recalls := t.busy(t.points), t.recallBusy()
 		t.mu.Unlock()
 		t.fulfil(t.work.ctx, wishes, false)
+		if recalls {
+			t.uprobes.kernel.recall()
+		}
 	})
 }
 
@@ -233,8 +236,8 @@ func (t *tenant) refuse(index uint16, spec *attunev1.MeasurePoint, err error) {
 // makeWay has patches give way to the uprobe of a point, which then places. The caller
 // holds t.mu.
 func (t *tenant) makeWay(index uint16, patched patchedError, then func(*sites.Kept, error)) {
-	if patched.why != "" {
-		t.whyKernel[index] = patched.why
+	if patched.by.why != "" {
+		t.turns[index] = patched.by
 	}
 	t.handOver(patched.numbers, then)
 }

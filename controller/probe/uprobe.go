@@ -15,19 +15,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// byKernel says how the kernel comes to serve a point.
-type byKernel struct {
-	// why nothing cheaper serves.
-	why string
-	// yielding says that patches would serve, were it not for the uprobe of
-	// another point.
-	yielding bool
-	// preferred says that DMLib would serve for more, by what it captures.
-	preferred bool
-	// watches begin before anything is in place, where patches give way.
-	watches []uprobe.Watch
-}
-
 // uprobes has the kernel serve points of one process. It is guarded by tenant.mu.
 type uprobes struct {
 	*host
@@ -50,7 +37,7 @@ func (u *uprobes) place(index uint16, spec *attunev1.MeasurePoint, by byKernel) 
 	if err != nil {
 		return nil, err
 	}
-	p := &placement{reason: by.why, yielding: by.yielding, preferred: by.preferred, captured: captures}
+	p := &placement{reason: by.why, yielding: by.yielding, busy: by.busy, preferred: by.preferred, captured: captures}
 	a := attaching{uprobes: u, loaded: loaded, index: index, spec: spec, images: images, by: by, placement: p}
 	if err := a.all(); err != nil {
 		u.stop(index, p)
@@ -161,7 +148,7 @@ func (a attaching) one(image objfile.Image) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // read only; Attach keeps its own
-	kept, err := a.uprobes.kernel.leaveToKernel(image, file, spots, !a.by.yielding)
+	kept, err := a.uprobes.kernel.leaveToKernel(image, file, spots, !a.by.yielding && !a.by.busy)
 	if err != nil {
 		return err
 	}
