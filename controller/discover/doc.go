@@ -47,6 +47,7 @@
 //	decide                                who gets a process
 //	examine                               looks at what belongs to users, side by side
 //	hub                                   between the stream of the day and the views
+//	member                                one process of a view
 //	poll, kernel, view                    the streams, and who listens to them
 //	registered, gift, checksum            what is looked for, what was given, what is read
 //	registration, candidate, batch        one registration, one process

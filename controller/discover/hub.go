@@ -11,16 +11,10 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/clock"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/queue"
 )
-
-// member is a process of a view.
-type member struct {
-	view   uint32
-	start  uint64 // clock ticks since boot; 0 if unknown
-	number uint64 // of members so far
-}
 
 // candidatesQueued bounds the processes that wait to be looked at; more wait in
 // the stream, whose own buffer counts what does not fit.
@@ -179,7 +173,7 @@ func (h *hub) viewOf(e *event) *view {
 		delete(h.members, e.PID)
 	case e.Kind == track.Fork && v != nil:
 		h.join(e.PID, member{view: id, start: e.StartTicks})
-	case e.Kind == track.Fork:
+	case e.Kind == track.Fork && !h.members[e.PID].bornBy(*e):
 		delete(h.members, e.PID) // its number was somebody else's before
 	}
 	return v
@@ -197,7 +191,7 @@ func (h *hub) join(pid int, m member) {
 func (h *hub) add(pid int, view uint32) error {
 	m := member{view: view}
 	if stat, err := procid.ReadStat(pid); err == nil {
-		m.start = stat.StartTicks
+		m.start, m.known = stat.StartTicks, uint64(clock.Monotonic())
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
