@@ -43,7 +43,7 @@ type connection struct {
 	ready                 chan struct{} // closed when the event channel has said hello
 	opened                chan struct{} // closed when all but news of changes may leave
 	broken                chan struct{} // closed by serve when it returns
-	heard                 queue.Bell    // rung when the Analyzer said something
+	heard                 queue.Bell    // rung when the Analyzer shows that it is there
 	spoken                atomic.Bool   // it did
 }
 
@@ -91,6 +91,16 @@ func Connect(peer Peer) (*grpc.ClientConn, error) {
 		return nil, fmt.Errorf("connect to analyzer %s: %w", peer.Address, err)
 	}
 	return conn, nil
+}
+
+// telling has what was sent count as heard until the connection is open: what the Analyzer
+// says waits for that, and an Analyzer that is not there does not take much.
+func (l *connection) telling() {
+	select {
+	case <-l.opened:
+	default:
+		l.heard.Ring()
+	}
 }
 
 // finish lets no more messages in; those that wait are carried yet.

@@ -283,6 +283,47 @@ func TestSilentAnalyzerIsLeft(t *testing.T) {
 	}
 }
 
+// One that takes long to hear of everything is not silent.
+func TestSlowAnalyzerIsNotLeft(t *testing.T) {
+	const silence = 100 * time.Millisecond
+	a := big()
+	opened := make(chan struct{}, 100)
+	c, err := New(Options{
+		Finder: &finder{address: serve(t, a)},
+		Hello:  func() *attunev1.ControllerHello { return new(attunev1.ControllerHello) },
+		Opened: func(send func(*attunev1.PublishRequest) error, open func()) {
+			for began := time.Now(); time.Since(began) < 5*silence; {
+				if send(started()) != nil {
+					return
+				}
+				select {
+				case <-a.messages:
+				case <-time.After(silence):
+				}
+			}
+			for range 2 * eventQueue { // a connection that is given up takes no more than fits the queue
+				if send(started()) != nil {
+					return
+				}
+			}
+			open()
+			opened <- struct{}{}
+		},
+		Lost:  func() {},
+		pause: pauses{first: time.Millisecond, longest: 10 * time.Millisecond, silence: silence, refusal: time.Microsecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- c.Run(context.Background(), func(context.Context, *attunev1.ManageResponse) {}) }()
+	patience.Receive(t, "a connection that opens", opened)
+	c.Finish()
+	if err := patience.Receive(t, "the end", ran); err != nil {
+		t.Error(err)
+	}
+}
+
 // What waits for an Analyzer that goes is handed back, each message once, and so is what
 // was on its way, if the Analyzer says what it has taken.
 func TestConnectionThatBreaks(t *testing.T) {

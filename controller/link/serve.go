@@ -125,6 +125,7 @@ func (c *Client) pumpEvents(ctx context.Context, l *connection, stream attunev1.
 				return err
 			}
 			l.underway.send(LossOf(message))
+			l.telling()
 			return nil
 		})
 		if errors.Is(err, io.EOF) {
