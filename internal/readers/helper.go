@@ -95,6 +95,9 @@ func (h *helper) ask(ctx context.Context, asked request, patience time.Duration)
 	if err = send(h.in, asked); err == nil {
 		err = receive(h.out, &answer)
 	}
+	if err == nil && answer.Unfit {
+		err = answer.err()
+	}
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	}

@@ -25,7 +25,8 @@ type request struct {
 type reply struct {
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Error  string          `json:"error,omitempty"`
-	Gone   bool            `json:"gone,omitempty"` // the error is procid.ErrGone
+	Gone   bool            `json:"gone,omitempty"`  // the error is procid.ErrGone
+	Unfit  bool            `json:"unfit,omitempty"` // the error is why the helper reads nothing
 }
 
 func replyOf(answer json.RawMessage, err error) reply {

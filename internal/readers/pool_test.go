@@ -25,6 +25,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == unfit {
+		serveUnfit()
+	}
 	ServeIfAsked(echo(), hang(), die(), gone(), tell(), burn(), work(), attempt(), write())
 	leaktest.Main(m)
 }
@@ -240,6 +243,32 @@ func TestRefused(t *testing.T) {
 				t.Errorf("logged %q, refused %d", log.String(), p.Refused())
 			}
 		})
+	}
+}
+
+// unfit is the argument of a helper that may not make its filter.
+const unfit = "unfit"
+
+func serveUnfit() {
+	f := &confine.Filter{Calls: make(map[uint32][]confine.Case), Others: confine.Allow}
+	f.Set(confine.Refuse, unix.SYS_SECCOMP)
+	if err := f.Install(); err != nil {
+		panic(err)
+	}
+	if err := Serve(os.Stdin, os.Stdout, echo()); err == nil {
+		panic("it serves without a filter")
+	}
+	os.Exit(1)
+}
+
+// The log says why a helper cannot begin.
+func TestUnfit(t *testing.T) {
+	p, log := mustPool(t, Options{Patience: patience.Limit, Pause: time.Hour, Command: []string{"/proc/self/exe", unfit}})
+	if _, err := echo().Ask(t.Context(), p, harmless, ""); !errors.Is(err, ErrRefused) {
+		t.Errorf("echo: %v", err)
+	}
+	if remedy := "has to allow seccomp(2)"; !strings.Contains(log.String(), remedy) {
+		t.Errorf("logged %q, want what %s", log.String(), remedy)
 	}
 }
 

@@ -53,7 +53,8 @@ func Serve(in io.Reader, out io.Writer, operations ...Served) error {
 		err = filter(os.Getpid()).Install()
 	}
 	if err != nil {
-		return err
+		var asked request // else this process might have ended before it is asked
+		return errors.Join(err, receive(in, &asked), send(out, reply{Error: err.Error(), Unfit: true}))
 	}
 	known := make(map[string]Served, len(operations))
 	for _, o := range operations {
