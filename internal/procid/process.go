@@ -185,19 +185,26 @@ func (p *Process) watch() {
 }
 
 // ExitStatus returns the wait status of an ended process, as waitpid(2) would
-// give it, where the kernel tells: from the zombie while nobody has reaped
+// give it, where the kernel tells this process: from the zombie while nobody has reaped
 // it, and afterwards from the pidfd since Linux 6.15. Nothing is reaped.
 func (p *Process) ExitStatus() (status int32, ok bool) {
 	if p.Alive() {
 		return 0, false
 	}
 	stat, err := ReadStat(p.identity.PID)
-	if err == nil && stat.Zombie() && stat.StartTicks == p.identity.StartTicks {
+	if err == nil && stat.Zombie() && stat.StartTicks == p.identity.StartTicks && (stat.ExitCode != 0 || showsAll(stat.PID)) {
 		return stat.ExitCode, true
 	}
 	info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_EXIT}
 	err = p.withFD(func(fd int) error { return unix.IoctlPidfdInfo(fd, &info) })
 	return info.Exit_code, err == nil && info.Mask&unix.PIDFD_INFO_EXIT != 0
+}
+
+// showsAll says whether the kernel shows this process all of another one's stat file, of
+// which it shows some fields as 0 else: it goes by the same rule for namespaces.
+func showsAll(pid int) bool {
+	_, err := os.Readlink(Path(pid, "ns/user"))
+	return err == nil
 }
 
 // Close lets go of the process, which goes on. Waiting goroutines return.
