@@ -58,8 +58,10 @@ func (b barrier) text() string {
 		return fmt.Sprintf("it has capabilities that attune lacks (%s): %s", capabilityNames(missing), remedy)
 	case b.file != b.other.Users.Effective:
 		return "it cannot be dumped (PR_SET_DUMPABLE): " + remedy
-	case b.scope != "" && b.scope != "0":
-		return "kernel.yama.ptrace_scope is " + b.scope + ": start the program with `attune run`, run attune with CAP_SYS_PTRACE, or set it to 0"
+	case b.scope == "1":
+		return "kernel.yama.ptrace_scope is 1: start the program with `attune run`, run attune with CAP_SYS_PTRACE, or set it to 0"
+	case b.scope == "2": // nor are one's own children to be looked into
+		return "kernel.yama.ptrace_scope is 2: run attune with CAP_SYS_PTRACE, or set it to 0"
 	}
 	return remedy
 }

@@ -29,6 +29,7 @@ func TestBarrier(t *testing.T) {
 		"another group":       {barrier{other: Status{Groups: IDs{Saved: 7}}}, "another user or group"},
 		"not dumpable":        {barrier{own: user, other: user, scope: "1"}, "cannot be dumped"},
 		"Yama":                {barrier{own: user, other: user, file: 7, scope: "1"}, "kernel.yama.ptrace_scope is 1"},
+		"Yama for users":      {barrier{own: user, other: user, file: 7, scope: "2"}, "is 2: run attune with CAP_SYS_PTRACE"},
 		"Yama for all":        {barrier{own: with(root, tracer), other: root, scope: "3"}, "kernel.yama.ptrace_scope is 3"},
 		"another namespace":   {barrier{own: user, other: with(user, ^uint64(0)), file: 7, foreign: true}, "another user namespace"},
 		"one above":           {barrier{own: with(root, tracer), other: root, foreign: true}, "beyond the reach"},
