@@ -51,7 +51,7 @@ func catalogue() []probe {
 		{"process_madvise", nil, processMadvise},
 		quick("memfd_sealing", memfdSealing),
 		quick("wipe_on_fork", wipeOnFork),
-		quick("cgroup", cgroup),
+		quick("cgroup", controlGroups),
 		quick("lockdown", lockdown),
 		quick("scheduler_statistics", schedulerStatistics),
 		quick("clock", clockSource),

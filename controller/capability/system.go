@@ -11,39 +11,40 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/cgroup"
 	"github.com/attune-hpc/attune/internal/clock"
 )
 
-// cgroup reads which controllers govern this process, and whether its own
+// controlGroups reads which controllers govern this process, and whether its own
 // group of one of them may be written.
-func cgroup(n *node) finding {
+func controlGroups(n *node) finding {
 	text, err := n.read("/proc/self/cgroup")
 	if err != nil {
 		return unavailable("no control groups", "needs a kernel with CONFIG_CGROUPS")
 	}
-	groups := parseCgroups(text)
-	slices.SortFunc(groups, func(a, b cgroupLine) int { return strings.Compare(a.controllers, b.controllers) })
+	mounts, _ := n.read("/proc/self/mountinfo") // "" has no group
 	var old []string
 	unified := ""
 	writable := false
-	for _, group := range groups {
-		directory := "/sys/fs/cgroup"
+	for line := range strings.SplitSeq(text, "\n") {
+		_, group, _ := strings.Cut(line, ":")
+		controllers, path, _ := strings.Cut(group, ":")
+		directory, mounted := cgroup.Dir(mounts, controllers, path)
 		switch {
-		case group.controllers == "":
-			directory = n.unifiedMount()
-			offered, err := n.read(filepath.Join(directory, group.path, "cgroup.controllers"))
-			if err != nil {
-				continue // not mounted
+		case controllers == "":
+			offered, err := n.read(filepath.Join(directory, "cgroup.controllers"))
+			if !mounted || err != nil {
+				continue
 			}
 			unified = "version 2: " + listOrNone(strings.Fields(offered))
-		case strings.HasPrefix(group.controllers, "name="):
+		case strings.HasPrefix(controllers, "name="):
 			continue // groups only, governs nothing
 		default:
-			old = append(old, group.controllers)
-			directory = filepath.Join(directory, group.controllers)
+			old = append(old, controllers)
 		}
-		writable = writable || unix.Access(n.path(filepath.Join(directory, group.path, "cgroup.procs")), unix.W_OK) == nil
+		writable = writable || mounted && unix.Access(n.path(filepath.Join(directory, "cgroup.procs")), unix.W_OK) == nil
 	}
+	slices.Sort(old)
 	var detail []string
 	if len(old) > 0 {
 		detail = append(detail, "version 1: "+strings.Join(old, " "))
@@ -58,28 +59,6 @@ func cgroup(n *node) finding {
 		return degraded(strings.Join(detail, "; "), "own group may be read, not changed", "run as root, or have the group delegated (systemd: Delegate=yes)")
 	}
 	return available(strings.Join(detail, "; "))
-}
-
-type cgroupLine struct{ controllers, path string }
-
-// parseCgroups reads /proc/PID/cgroup: lines of ID:CONTROLLERS:PATH; version 2
-// has no controllers there.
-func parseCgroups(text string) []cgroupLine {
-	var groups []cgroupLine
-	for line := range strings.Lines(text) {
-		if parts := strings.SplitN(strings.TrimSpace(line), ":", 3); len(parts) == 3 {
-			groups = append(groups, cgroupLine{parts[1], parts[2]})
-		}
-	}
-	return groups
-}
-
-// unifiedMount is where version 2 lies: on its own, or beside version 1.
-func (n *node) unifiedMount() string {
-	if _, err := n.read("/sys/fs/cgroup/cgroup.controllers"); err == nil {
-		return "/sys/fs/cgroup"
-	}
-	return "/sys/fs/cgroup/unified"
 }
 
 func listOrNone(words []string) string {

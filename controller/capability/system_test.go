@@ -30,6 +30,8 @@ func fixture(t *testing.T, files map[string]string) *node {
 
 func TestSystemProbes(t *testing.T) {
 	const tsc = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+	const both = "24 1 0:21 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n25 1 0:22 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n" +
+		"26 1 0:23 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
 	tests := []struct {
 		name  string
 		look  func(*node) finding
@@ -59,21 +61,27 @@ func TestSystemProbes(t *testing.T) {
 		{"clock that stops when idle", clockSource, map[string]string{tsc: "tsc\n", "/proc/cpuinfo": "flags : constant_tsc\n"},
 			finding{state: Degraded, detail: "clock source tsc"}},
 		{"clock unknown", clockSource, nil, finding{state: Unavailable}},
-		{"cgroup 2", cgroup, map[string]string{
+		{"cgroup 2", controlGroups, map[string]string{
 			"/proc/self/cgroup":                     "0::/job\n",
-			"/sys/fs/cgroup/cgroup.controllers":     "cpu memory\n",
+			"/proc/self/mountinfo":                  "26 1 0:23 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
 			"/sys/fs/cgroup/job/cgroup.controllers": "cpu memory\n",
 			"/sys/fs/cgroup/job/cgroup.procs":       "",
 		}, available("version 2: cpu memory")},
-		{"cgroup both", cgroup, map[string]string{
+		{"cgroup both", controlGroups, map[string]string{
 			"/proc/self/cgroup":                         "3:memory:/a\n2:cpu:/\n1:name=systemd:/\n0::/\n",
+			"/proc/self/mountinfo":                      both,
 			"/sys/fs/cgroup/cpu/cgroup.procs":           "",
 			"/sys/fs/cgroup/unified/cgroup.controllers": "\n",
 		}, available("version 1: cpu memory; version 2: no controllers")},
-		{"cgroup not writable", cgroup, map[string]string{"/proc/self/cgroup": "3:memory:/a\n"},
+		{"cgroup of a container, by its path on the node", controlGroups, map[string]string{
+			"/proc/self/cgroup":                       "2:cpu,cpuacct:/docker/x\n",
+			"/proc/self/mountinfo":                    "24 1 0:21 /docker/x /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n",
+			"/sys/fs/cgroup/cpu,cpuacct/cgroup.procs": "",
+		}, available("version 1: cpu,cpuacct")},
+		{"cgroup not writable", controlGroups, map[string]string{"/proc/self/cgroup": "3:memory:/a\n", "/proc/self/mountinfo": both},
 			finding{state: Degraded, detail: "version 1: memory"}},
-		{"cgroup not mounted", cgroup, map[string]string{"/proc/self/cgroup": "0::/\n"}, finding{state: Unavailable}},
-		{"no cgroup", cgroup, nil, finding{state: Unavailable}},
+		{"cgroup not mounted", controlGroups, map[string]string{"/proc/self/cgroup": "0::/\n"}, finding{state: Unavailable}},
+		{"no cgroup", controlGroups, nil, finding{state: Unavailable}},
 		{"types", kernelTypes, map[string]string{typesFile: "\x9f\xeb\x01\x00"}, available("0 KiB")},
 		{"no types", kernelTypes, nil, finding{state: Unavailable}},
 		{"types garbled", kernelTypes, map[string]string{typesFile: "BTF"}, finding{state: Unavailable}},
