@@ -2,7 +2,10 @@
 
 package link
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // maxUnderway bounds the losses that are kept of one connection, some 70 kB. An Analyzer
 // that keeps up has some hundred messages to acknowledge at most.
@@ -12,17 +15,15 @@ const maxUnderway = 1024
 // acknowledged. It keeps the losses, not the messages. The zero value is ready; safe for
 // use by several goroutines.
 type underway struct {
-	mu     sync.Mutex // guards what follows; a leaf lock
-	sent   uint64     // messages
-	taken  uint64     // of them, as the Analyzer says
-	mute   bool       // it does not say
-	ring   []sending  // of messages with a loss, the oldest at first
-	first  int
-	length int
+	mu    sync.Mutex // guards what follows; a leaf lock
+	sent  uint64     // messages
+	taken uint64     // of them, as the Analyzer says
+	mute  bool       // it does not say
+	list  []sending  // of messages with a loss, the oldest at first
 }
 
 // sending is the loss of the messages up to one by number that the entry before it in the
-// ring does not have: one message, or several for which there was no room.
+// list does not have: one message, or several for which there was no room.
 type sending struct {
 	last uint64
 	loss Loss
@@ -35,16 +36,12 @@ func (u *underway) send(loss Loss) {
 	u.sent++
 	switch {
 	case u.mute, u.sent <= u.taken, loss == Loss{}:
-		return
-	case u.length == maxUnderway:
-		youngest := u.at(u.length - 1)
+	case len(u.list) == maxUnderway:
+		youngest := &u.list[maxUnderway-1]
 		youngest.last, youngest.loss = u.sent, youngest.loss.plus(loss)
-		return
-	case u.length == len(u.ring):
-		u.grow()
+	default:
+		u.list = append(u.list, sending{u.sent, loss})
 	}
-	u.length++
-	*u.at(u.length - 1) = sending{u.sent, loss}
 }
 
 // acknowledge notes how many messages the Analyzer has taken, the first ones.
@@ -52,9 +49,7 @@ func (u *underway) acknowledge(messages uint64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.taken = max(u.taken, messages)
-	for u.length > 0 && u.at(0).last <= u.taken {
-		u.first, u.length = (u.first+1)%len(u.ring), u.length-1
-	}
+	u.list = slices.DeleteFunc(u.list, func(s sending) bool { return s.last <= u.taken })
 }
 
 // trust notes that the Analyzer does not say what it has taken: what was sent counts as
@@ -62,27 +57,15 @@ func (u *underway) acknowledge(messages uint64) {
 func (u *underway) trust() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.mute, u.ring, u.first, u.length = true, nil, 0, 0
+	u.mute, u.list = true, nil
 }
 
 // losses returns what is lost if nothing more is acknowledged.
 func (u *underway) losses() (all []Loss) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for n := range u.length {
-		all = append(all, u.at(n).loss)
+	for _, s := range u.list {
+		all = append(all, s.loss)
 	}
 	return all
-}
-
-// at returns an entry by age. The caller holds mu.
-func (u *underway) at(n int) *sending { return &u.ring[(u.first+n)%len(u.ring)] }
-
-// grow makes room for as many entries again. The caller holds mu.
-func (u *underway) grow() {
-	ring := make([]sending, max(16, 2*len(u.ring)))
-	for n := range u.length {
-		ring[n] = *u.at(n)
-	}
-	u.ring, u.first = ring, 0
 }
