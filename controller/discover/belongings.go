@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/readers"
 )
@@ -37,33 +38,12 @@ func readStarted() readers.Operation[int, started] {
 		if err != nil {
 			return started{}, err
 		}
-		return started{startedAs(pid), track.ParseCommandLine(words)}, nil
+		return started{[]byte(proc.ExecutedAs(pid)), track.ParseCommandLine(words)}, nil
 	})
 }
 
 // maxPath bounds what is read of a path, and of the first arguments.
 const maxPath = 4096
-
-// startedAs returns the path that execve(2) was given for the present image, nothing
-// where it cannot be read. The kernel keeps it in the process' own memory.
-func startedAs(pid int) []byte {
-	address, err := procid.Auxiliary(pid, procid.AuxExecuted)
-	if err != nil {
-		return nil
-	}
-	memory, err := os.Open(procid.Path(pid, "mem"))
-	if err != nil {
-		return nil
-	}
-	defer memory.Close()
-	text := make([]byte, 256)
-	n, _ := memory.ReadAt(text, int64(address)) // it lies at the end of the stack: less is no error
-	text, _, whole := bytes.Cut(text[:n], []byte{0})
-	if !whole {
-		return nil
-	}
-	return text
-}
 
 // imageQuestion asks of what kind a program is that goes under names.
 type imageQuestion struct {

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -19,7 +17,7 @@ import (
 // of its file: the path that was executed, a symbolic link perhaps, and what ps(1)
 // shows.
 func knownAs(pid int) (names []string) {
-	if path, ok := executedAs(pid); ok {
+	if path := proc.ExecutedAs(pid); path != "" {
 		names = append(names, path, filepath.Base(path))
 	}
 	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil {
@@ -43,29 +41,6 @@ func ProgramNames(pid int) []string {
 		names = append(names, filepath.Base(path))
 	}
 	return names
-}
-
-// executedAs returns the path by which a process executed its program; false where
-// the process may not be read.
-func executedAs(pid int) (string, bool) {
-	process, err := proc.Open(pid)
-	if err != nil {
-		return "", false
-	}
-	defer process.Close()
-	address, err := procid.Auxiliary(pid, procid.AuxExecuted)
-	if err != nil || address == 0 {
-		return "", false
-	}
-	return stringAt(process, address)
-}
-
-// stringAt reads a string of a process that ends with a zero byte, and with it the
-// stack of the process at the latest.
-func stringAt(process *proc.Handle, address uint64) (string, bool) {
-	text := make([]byte, unix.PathMax)
-	head, _, ended := bytes.Cut(text[:process.ReadSome(address, text)], []byte{0})
-	return string(head), ended
 }
 
 // InspectExecuted is Inspect of the program that a process executes, whoever asks: what starting

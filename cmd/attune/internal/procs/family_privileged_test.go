@@ -31,6 +31,7 @@ func TestNamesOfOthers(t *testing.T) {
 	}
 	start := func(uid uint32) {
 		cmd := exec.Command(link, "1000")
+		cmd.Args[0] = "titled" // so that only its memory has the name
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
