@@ -55,11 +55,21 @@ func SameFilters(forked, by int) error {
 // Unfiltered says why a process may be under a seccomp filter; nil: none of its
 // threads is.
 func Unfiltered(pid int) error {
-	s, err := procid.ReadThread(pid, pid)
-	if err == nil && s.Seccomp != 0 {
-		err = fmt.Errorf("%w: it has some", ErrOtherFilters)
+	tids, _, err := procid.AllThreads(pid)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, checkFilters(pid))
+	for _, tid := range tids {
+		s, err := procid.ReadThread(pid, tid)
+		switch {
+		case errors.Is(err, procid.ErrGone): // the thread has ended
+		case err != nil:
+			return err
+		case s.Seccomp != 0:
+			return fmt.Errorf("%w: it has some", ErrOtherFilters)
+		}
+	}
+	return nil
 }
 
 // checkFilters refuses a process of whose threads some are under more seccomp

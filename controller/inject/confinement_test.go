@@ -75,6 +75,22 @@ func TestSeccompBefore(t *testing.T) {
 	h.Finish(t)
 }
 
+// TestUnfiltered: a filter counts, whenever it comes and of whichever thread it is.
+func TestUnfiltered(t *testing.T) {
+	for _, when := range []string{"before", "one", "later"} {
+		h := targets.StartProgram(t, "forbids", strconv.Itoa(unix.SYS_PRCTL), when)
+		bare := when == "later" && mustStatus(t, os.Getpid()).Seccomp == 0
+		if err := Unfiltered(h.PID); errors.Is(err, ErrOtherFilters) == bare || bare && err != nil {
+			t.Errorf("%s: error %v", when, err)
+		}
+		h.Right(t)
+		if err := Unfiltered(h.PID); !errors.Is(err, ErrOtherFilters) {
+			t.Errorf("%s: error %v, want %v", when, err, ErrOtherFilters)
+		}
+		h.Finish(t)
+	}
+}
+
 func mustStatus(t *testing.T, pid int) procid.Status {
 	t.Helper()
 	status, err := procid.ReadStatus(pid)

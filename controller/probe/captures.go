@@ -9,9 +9,9 @@ import (
 
 	"github.com/attune-hpc/attune/controller/budget"
 	"github.com/attune-hpc/attune/controller/capture"
+	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -163,28 +163,9 @@ func (h *host) control(index uint16, spec *attunev1.MeasurePoint, mechanism stri
 			return out, c, fmt.Errorf("capture %q: %w", one.Name, err)
 		}
 	}
-	if each, delivered := c.reads(false); each+delivered > 0 && filtered(h.process.PID()) {
+	if each, delivered := c.reads(false); each+delivered > 0 && inject.Unfiltered(h.process.PID()) != nil {
 		return out, c, errFiltered
 	}
 	out.Program, err = shm.NewProgram(c.program, c.globals)
 	return out, c, err
-}
-
-// filtered says whether some thread of a process has a seccomp filter, or
-// whether that cannot be known.
-func filtered(pid int) bool {
-	tids, _, err := procid.AllThreads(pid)
-	if err != nil {
-		return true
-	}
-	for _, tid := range tids {
-		status, err := procid.ReadThread(pid, tid)
-		if errors.Is(err, procid.ErrGone) {
-			continue // the thread has ended
-		}
-		if err != nil || status.Seccomp != 0 {
-			return true
-		}
-	}
-	return false
 }
