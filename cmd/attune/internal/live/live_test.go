@@ -78,6 +78,15 @@ func TestSizeChanges(t *testing.T) {
 	}
 }
 
+// TestUnknownSize: a terminal whose size nobody has set says that it has no rows.
+func TestUnknownSize(t *testing.T) {
+	term := newTerminal()
+	term.rows, term.columns = 0, 0
+	if got := term.shown(); got != "" {
+		t.Errorf("drawn: %q", got)
+	}
+}
+
 func TestNothingIsDrawnFromTheBackground(t *testing.T) {
 	term := newTerminal()
 	term.foreground = false

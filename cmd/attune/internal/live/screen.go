@@ -20,15 +20,14 @@ const small = 3 * height
 
 // resize takes the bottom lines of a terminal of this size. False: too small.
 func (s *screen) resize(rows, columns int) bool {
+	if rows < small || columns < 20 {
+		s.release()
+		return false
+	}
 	if rows == s.rows && columns == s.columns {
 		return true
 	}
-	if s.rows > 0 {
-		s.release()
-	}
-	if rows < small || columns < 20 {
-		return false
-	}
+	s.release()
 	s.rows, s.columns = rows, columns
 	// Scroll the program's last lines out of the way, go back up by as much,
 	// and keep the cursor there: setting the region moves it.
