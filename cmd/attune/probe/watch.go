@@ -96,7 +96,7 @@ func show(ctx context.Context, p *cli.Env, flags watchFlags, held []*holder, poi
 	}
 	asked := len(pids) * len(points)
 	printer := probeview.New(probeview.Options{
-		Output: p.Stdout, Notes: p.Stderr, Pids: pids, JSON: flags.json, Histogram: flags.histogram, Caller: name,
+		Output: p.Stdout, Notes: p.Stderr, Pids: pids, JSON: flags.json, Histogram: flags.histogram, Caller: name, Ended: from.forget,
 		Top: flags.top, Screen: flags.top > 0 && term.IsTerminal(unix.Stdout), Columns: columns,
 	})
 	until := newLimit(flags.duration, cancel)

@@ -111,7 +111,12 @@ func (p *Printer) rows(from, to time.Time) (out []row) {
 			p.gone = append(p.gone, at)
 		}
 	}
-	maps.DeleteFunc(p.points, func(_ place, at *point) bool { return at.ended })
+	maps.DeleteFunc(p.points, func(_ place, at *point) bool {
+		if at.ended && p.options.Ended != nil {
+			p.options.Ended(at.probe.GetPid())
+		}
+		return at.ended
+	})
 	return out
 }
 

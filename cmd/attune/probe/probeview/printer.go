@@ -43,6 +43,9 @@ type Options struct {
 	// Caller names the code of a process that a call returns to, as OBJECT:FUNCTION; empty: it
 	// is not known. Nil: none is.
 	Caller func(pid int32, address uint64) string
+	// Ended is called when a process has ended and Caller will not be asked of it any more;
+	// nil: not.
+	Ended func(pid int32)
 	// now tells the time; nil: time.Now.
 	now func() time.Time
 }

@@ -3,7 +3,9 @@
 package probeview
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +85,25 @@ func TestCallers(t *testing.T) {
 				t.Errorf("%s lacks %q", out, want)
 			}
 		})
+	}
+}
+
+// TestCallersOfTheLastInterval: of a process that has ended they are asked for once more.
+func TestCallersOfTheLastInterval(t *testing.T) {
+	var asked []string
+	p, _ := view(Options{
+		Caller: func(int32, uint64) string { asked = append(asked, "caller"); return "" },
+		Ended:  func(pid int32) { asked = append(asked, fmt.Sprint("ended ", pid)) },
+	}, "a:f by caller")
+	key := uint64(0x46af)
+	p.Event(0, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Hits{Hits: &attunev1.HandleEventsRequest{
+		Aggregates: []*attunev1.NamedAggregate{{PointId: "5", Aggregate: &attunev1.Aggregate{Point: 3, Count: 2, Key: &key}}},
+	}}})
+	p.Event(0, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Ended{Ended: 7}})
+	p.Flush(false)
+	p.Flush(false)
+	if want := []string{"caller", "ended 7"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
 	}
 }
 
