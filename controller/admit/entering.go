@@ -169,6 +169,12 @@ func (a *Attached) extend(t *member.Member) {
 	a.entering.Log.Debug("objects loaded later", "pid", t.PID(), "slots", len(led), "error", err)
 }
 
+// PID returns the process id, which is only safe to use while Alive.
+func (a *Attached) PID() int { return a.process.PID() }
+
+// Alive says whether any thread of the process still runs.
+func (a *Attached) Alive() bool { return a.process.Alive() }
+
 // Wait returns when the process has ended, or with the error of ctx.
 func (a *Attached) Wait(ctx context.Context) error { return a.process.Wait(ctx) }
 

@@ -87,6 +87,17 @@ func start(t *testing.T, pids, measured []int32) *session {
 	return s
 }
 
+// ownRunDir gives the test a directory of its own for sessions.
+func ownRunDir(t *testing.T) {
+	t.Helper()
+	base, err := os.MkdirTemp("", "a") //nolint:usetesting // that of the test is too long for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	t.Setenv("XDG_RUNTIME_DIR", base)
+}
+
 func (s *session) left() (pids []int32) {
 	for _, probe := range s.points {
 		pids = append(pids, probe.GetPid())
@@ -97,12 +108,7 @@ func (s *session) left() (pids []int32) {
 // TestProcessOfTwoSessions: each is asked for what it has itself in the processes that are named, and
 // for nothing in others.
 func TestProcessOfTwoSessions(t *testing.T) {
-	base, err := os.MkdirTemp("", "a") //nolint:usetesting // that of the test is too long for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(base) })
-	t.Setenv("XDG_RUNTIME_DIR", base)
+	ownRunDir(t)
 	const first, shared, second = 1<<30 + 1, 1<<30 + 2, 1<<30 + 3 // no process has such an id
 	a := start(t, []int32{first, shared}, []int32{first, shared})
 	b := start(t, []int32{shared, second}, []int32{second})

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -58,25 +59,36 @@ func newProbeSession(ctx context.Context, p *cli.Env, pids []int, flags holdFlag
 	return nil, err
 }
 
-// hold takes hold of processes, and returns when the session knows of them.
-func hold(ctx context.Context, s *tuner.Tuner, pids []int) ([]*controller.Attached, error) {
-	attached, err := s.AttachAll(ctx, pids)
-	if len(attached) < len(pids) {
-		return attached, err
+// hold takes hold of processes, and returns those that have not ended meanwhile when the
+// session knows of them.
+func hold(ctx context.Context, s *tuner.Tuner, pids []int) (attached []*controller.Attached, running []int32, err error) {
+	attached, err = s.AttachAll(ctx, pids)
+	if ctx.Err() != nil || err != nil && len(attached) < len(pids) {
+		return attached, nil, err
 	}
+	running, err = awaitKnown(ctx, s, attached, pids)
+	return attached, running, err
+}
+
+// awaitKnown returns the processes that run when they are those that the session knows of.
+func awaitKnown(ctx context.Context, s *tuner.Tuner, attached []*controller.Attached, pids []int) (running []int32, err error) {
 	h, err := dialSession(s.Dir.Socket(local.Socket))
 	if err != nil {
-		return attached, err
+		return nil, err
 	}
 	defer h.close()
 	ctx, cancel := context.WithTimeout(ctx, sessionPatience)
 	defer cancel()
+	differs := func(a *controller.Attached) bool { return a.Alive() != slices.Contains(h.pids, int32(a.PID())) }
 	for {
-		if err := h.look(ctx, pids); err != nil || len(h.pids) == len(pids) {
-			return attached, cli.Said(err)
+		if err := h.look(ctx, pids); err != nil {
+			return nil, cli.Said(err)
+		}
+		if len(h.pids) > 0 && !slices.ContainsFunc(attached, differs) {
+			return h.pids, nil
 		}
 		if !beat.Pause(ctx, time.Millisecond) {
-			return attached, errors.New("the processes have ended, or do not answer")
+			return nil, errors.New("the processes have ended, or do not answer")
 		}
 	}
 }
@@ -125,7 +137,7 @@ func holdProcesses(ctx context.Context, p *cli.Env, pids []int, flags holdFlags)
 		fmt.Fprintf(ready, "%v\n", err)
 		return err
 	}
-	attached, err := hold(ctx, s, pids)
+	attached, _, err := hold(ctx, s, pids)
 	defer letGo(ctx, s, attached)
 	if err != nil {
 		fmt.Fprintf(ready, "%v\n", err)

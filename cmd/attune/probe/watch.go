@@ -51,7 +51,7 @@ func watchProbes(ctx context.Context, p *cli.Env, flags watchFlags, pids []int, 
 		if err != nil {
 			return err
 		}
-		attached, err := hold(ctx, s, rest)
+		attached, running, err := hold(ctx, s, rest)
 		defer func() {
 			cli.EndAtNext(stop)
 			letGo(ctx, s, attached)
@@ -63,7 +63,7 @@ func watchProbes(ctx context.Context, p *cli.Env, flags watchFlags, pids []int, 
 		if err != nil {
 			return err
 		}
-		h.pids = ids(rest)
+		h.pids = running
 		held = append(held, h)
 	}
 	if len(points) == 0 {
