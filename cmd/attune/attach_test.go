@@ -5,10 +5,14 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/pty"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -34,6 +38,44 @@ func TestAttachToAFamily(t *testing.T) {
 				t.Errorf("%d entered: %+v", entered, got)
 			}
 		})
+	}
+}
+
+// TestStopOfAWatchedAttach: the live view gives its lines back before the shell has the terminal.
+func TestStopOfAWatchedAttach(t *testing.T) {
+	target := targets.Start(t, targets.Build(t, "testdata/steps.c"))
+	tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tty.Close()
+	if err := tty.Resize(40, 120); err != nil {
+		t.Fatal(err)
+	}
+	sh := exec.Command("bash", "--norc", "--noprofile", "-i")
+	sh.Env = append(os.Environ(), "PS1=% ", "TERM=dumb")
+	if err := tty.Start(sh); err != nil {
+		t.Fatal(err)
+	}
+	const taken, released = "\x1b[1;34r", "\x1b[r"
+	for _, step := range []struct{ keys, shown, before string }{
+		{"", "% ", ""},
+		{fmt.Sprintf("%s attach --watch %d\n", filepath.Join(bin, "attune"), target.PID), taken, ""},
+		{"\x1a", "Stopped", released},
+		{"fg\n", taken, ""},
+		{"\x03", "so far", released}, // the report
+		{"exit\n", "exit", ""},
+	} {
+		if err := tty.Type(step.keys); err != nil {
+			t.Fatal(err)
+		}
+		shown, err := tty.Expect(step.shown, patience.Limit)
+		if err != nil || !strings.Contains(shown, step.before) {
+			t.Fatalf("after %q: %q lacks %q, %v", step.keys, shown, step.before, err)
+		}
+	}
+	if err := sh.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

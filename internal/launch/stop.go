@@ -3,7 +3,9 @@
 package launch
 
 import (
+	"context"
 	"os"
+	"os/signal"
 	"strconv"
 	"syscall"
 	"time"
@@ -50,6 +52,28 @@ func (c *Child) stopToo(sig syscall.Signal) {
 		c.send(syscall.SIGCONT) // only we were continued
 	default:
 		c.group.got(syscall.SIGCONT)
+	}
+}
+
+// AnnounceStops calls stopping before the terminal's stop key stops this process, and
+// continued afterwards, until ctx ends. It is for a process without a [Child].
+func AnnounceStops(ctx context.Context, stopping, continued func()) {
+	if signal.Ignored(syscall.SIGTSTP) {
+		return
+	}
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGTSTP)
+	defer setDisposition(syscall.SIGTSTP, disposition{}) //nolint:errcheck // it cannot fail for this one
+	defer signal.Stop(caught)
+	for {
+		select {
+		case <-caught:
+			stopping()
+			_ = raise(syscall.SIGTSTP) // at worst it goes on
+			continued()
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/launch"
 )
 
 const attachLong = `Attach brings processes that are running already, with all that they have forked and
@@ -149,6 +150,7 @@ func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int
 	s.Say(err)
 	if s.Live != nil {
 		s.Work.Go(func() { s.Live.Run(s.Ctx) })
+		s.Work.Go(func() { launch.AnnounceStops(s.Ctx, s.Live.Pause, s.Live.Resume) })
 	}
 	tuner.AwaitAll(until, attached)
 	awaitForked(until, s.Joined.Controller)
