@@ -225,14 +225,7 @@ func existing(pids []int) error {
 	if err != nil {
 		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "`attune ps` shows processes"}
 	}
-	if err := procs.Permitted(pids); err != nil {
-		remedy := "run as that user, or as root; in a session of your site name it with --session"
-		if os.Geteuid() == 0 {
-			remedy = "something denies root that here: a container, Yama, or another security module"
-		}
-		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: remedy}
-	}
-	return nil
+	return procs.Permitted(pids)
 }
 
 // failedProbes is the error of points of which none could be placed.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/clock"
+	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/printable"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -62,15 +63,24 @@ func LetGo(processes []*procid.Process) {
 	}
 }
 
-// Permitted says in plain words why processes are not for this user to look into, if so.
+// Permitted says in plain words why processes are not for this user to look into, if so, and
+// what helps.
 func Permitted(pids []int) error {
 	for _, pid := range pids {
 		maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid)) // as ptrace(2) reads memory
 		if err == nil {
 			_ = maps.Close() // read only
 		}
-		if owner, ownerErr := Owner(pid); errors.Is(err, fs.ErrPermission) && ownerErr == nil {
-			return fmt.Errorf("process %d belongs to user %s: no permission to look into it", pid, UserName(owner))
+		owner, ownerErr := Owner(pid)
+		switch {
+		case !errors.Is(err, fs.ErrPermission) || ownerErr != nil:
+		case owner == os.Geteuid() || os.Geteuid() == 0:
+			return fmt.Errorf("no permission to look into process %d: %s", pid, procid.Barrier(pid))
+		default:
+			return &exitcode.Error{
+				Code: exitcode.Failure, Err: fmt.Errorf("process %d belongs to user %s: no permission to look into it", pid, UserName(owner)),
+				Remedy: "run as that user, or as root; in a session of your site name it with --session",
+			}
 		}
 	}
 	return nil
