@@ -164,7 +164,7 @@ func (a *analyzer) reports(ctx context.Context) (all []*report.Report, err error
 		return nil, err
 	}
 	for _, s := range list.GetSessions() {
-		shown, err := a.people.ShowSession(ctx, &attunev1.ShowSessionRequest{Id: s.GetId()}, grpc.MaxCallRecvMsgSize(64<<20))
+		shown, err := a.people.ShowSession(ctx, &attunev1.ShowSessionRequest{Id: s.GetId()}, grpc.MaxCallRecvMsgSize(attunev1.MaxAnswer))
 		if err != nil {
 			return nil, err
 		}

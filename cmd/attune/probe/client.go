@@ -29,6 +29,9 @@ import (
 // not is left out.
 const sessionPatience = 2 * time.Second
 
+// maxOfOthers bounds what a session of another user may answer, bytes.
+const maxOfOthers = 4 << 20
+
 // holder is a session, in this process or another one, with those processes of
 // its that are meant. The kernel vouches for who is at the other end: only the
 // user may write to the directory.
@@ -97,8 +100,9 @@ func (w probePlace) dial(ctx context.Context, pids []int) (*holder, error) {
 }
 
 // dialSession connects to a session by its socket.
-func dialSession(socket string) (*holder, error) {
-	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+func dialSession(socket string, more ...grpc.DialOption) (*holder, error) {
+	conn, err := grpc.NewClient("unix:"+socket, append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(attunev1.MaxAnswer))}, more...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +121,7 @@ func holders(ctx context.Context, pids []int) []*holder {
 // users' word: it is to be shown as that, and nothing is to be done by it.
 func othersHolders(ctx context.Context, pids []int) (found []*holder) {
 	for uid, dirs := range rundir.RunningOfOthers(rundir.Current()) {
-		of := holdersIn(ctx, dirs, pids)
+		of := holdersIn(ctx, dirs, pids, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxOfOthers)))
 		for _, h := range of {
 			h.uid = uid
 		}
@@ -126,10 +130,10 @@ func othersHolders(ctx context.Context, pids []int) (found []*holder) {
 	return found
 }
 
-func holdersIn(ctx context.Context, dirs []string, pids []int) []*holder {
+func holdersIn(ctx context.Context, dirs []string, pids []int, more ...grpc.DialOption) []*holder {
 	var found []*holder
 	for _, dir := range dirs {
-		h, err := dialSession(rundir.SocketIn(dir, local.Socket))
+		h, err := dialSession(rundir.SocketIn(dir, local.Socket), more...)
 		if err != nil {
 			continue
 		}

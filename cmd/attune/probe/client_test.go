@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +97,18 @@ func ownRunDir(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(base) })
 	t.Setenv("XDG_RUNTIME_DIR", base)
+}
+
+// TestSessionOfManyPoints: it is asked though its answer is larger than gRPC takes by itself.
+func TestSessionOfManyPoints(t *testing.T) {
+	ownRunDir(t)
+	s := start(t, []int32{1}, []int32{1})
+	s.points[0].Text = strings.Repeat("a", 5<<20)
+	held := holders(t.Context(), []int{1})
+	t.Cleanup(func() { closeHolders(held) })
+	if len(held) != 1 {
+		t.Errorf("%d sessions hold the process, want 1", len(held))
+	}
 }
 
 func (s *session) left() (pids []int32) {

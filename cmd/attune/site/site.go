@@ -125,7 +125,8 @@ func Dial(address string, more ...grpc.DialOption) (*Client, error) {
 			return nil, err
 		}
 	}
-	conn, err := grpc.NewClient(address, append(more, grpc.WithTransportCredentials(authn.New(o)), grpc.WithDisableServiceConfig())...)
+	conn, err := grpc.NewClient(address, append(more, grpc.WithTransportCredentials(authn.New(o)), grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(attunev1.MaxAnswer)))...)
 	if err != nil {
 		return nil, err
 	}

@@ -65,3 +65,34 @@ func TestAskedOnce(t *testing.T) {
 		t.Errorf("asked %d times, %v", n, err)
 	}
 }
+
+// talkative is an Analyzer with more than gRPC takes in an answer by itself.
+type talkative struct {
+	attunev1.UnimplementedSessionServiceServer
+}
+
+func (talkative) ShowSession(context.Context, *attunev1.ShowSessionRequest) (*attunev1.ShowSessionResponse, error) {
+	return &attunev1.ShowSessionResponse{Report: make([]byte, 5<<20)}, nil
+}
+
+// TestLargeAnswer: a report of thousands of processes arrives.
+func TestLargeAnswer(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.Creds(authn.New(authn.Options{})))
+	attunev1.RegisterSessionServiceServer(server, talkative{})
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	c, err := Dial("unix:" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	if _, err := c.ShowSession(t.Context(), &attunev1.ShowSessionRequest{}); err != nil {
+		t.Error(err)
+	}
+}

@@ -11,6 +11,10 @@ const FlowWindow = 4 << 20
 // MaxMessage bounds a message of the channels between controllers and Analyzer, bytes.
 const MaxMessage = 16 << 20
 
+// MaxAnswer bounds what people take as an answer, bytes: a list or a report comes as one
+// message, and gRPC's own bound of 4 MiB is a report of some 3,000 processes.
+const MaxAnswer = 64 << 20
+
 // Protocol numbers what the channels between controllers and Analyzer carry. A change
 // after which one end would not understand the other raises the number. 2: wants are
 // whole.
