@@ -36,6 +36,10 @@ const (
 	headerMore = "Attune-More"
 )
 
+// partBytes bounds the list in one part of an answer, bytes. What is in the list
+// may alone be larger.
+const partBytes = 256 << 10
+
 // NodeSubjects are the subjects of a node by its name in its certificate: where
 // it may publish, and where it may listen. It may answer what it hears.
 func NodeSubjects(name string) (publish, subscribe []string) {

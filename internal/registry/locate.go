@@ -13,9 +13,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// partProcesses are in one part of an answer.
-const partProcesses = 200
-
 // Locate asks all controllers for processes. It returns when all that are there
 // have answered, or after wait, with the answers by host names and the hosts
 // that did not answer. Each is asked where only its node can hear it, and
@@ -96,17 +93,22 @@ func (n *Node) answer(question *nats.Msg, a *attunev1.LocateResponse) {
 			m.Header.Set(headerMore, "1")
 		}
 		var err error
-		if m.Data, err = n.encode(&part); err == nil {
-			err = question.RespondMsg(m)
+		if m.Data, err = n.encode(&part); err != nil { // of one process that is too large by itself
+			n.log.Warn("a process is left out of an answer", "error", err)
 		}
-		if err != nil {
+		if err := question.RespondMsg(m); err != nil {
 			n.log.Warn("a question for processes remains without answer", "error", err)
 			return
 		}
 	}
 }
 
-func cut[T any](list []T) (part, rest []T) {
-	n := min(len(list), partProcesses)
+func cut[T proto.Message](list []T) (part, rest []T) {
+	n, size := 0, 0
+	for ; n < len(list); n++ {
+		if size += proto.Size(list[n]); n > 0 && size > partBytes {
+			break
+		}
+	}
 	return list[:n], list[n:]
 }

@@ -13,10 +13,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// partOrders bounds the records in one part of an answer, bytes. A record alone
-// may be larger: the store has taken it as one message.
-const partOrders = 256 << 10
-
 // storeNano is when the stream was made; 0: there is none.
 func (s stream) storeNano() int64 {
 	if s.created.IsZero() {
@@ -111,7 +107,7 @@ func (m *mirror) parts(q *attunev1.OrdersRequest) []*attunev1.OrdersResponse {
 		if e.missing {
 			continue
 		}
-		if size > partOrders {
+		if size > partBytes {
 			part, size = new(attunev1.OrdersResponse), 0
 			parts = append(parts, part)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -218,10 +219,12 @@ func testLocate(t *testing.T, server *process) {
 			}
 		})
 	}
-	const processes = 1001 // more than one message has
+	const processes = 101 // more than one message has
+	large := &attunev1.LocatedProcess{Process: &attunev1.Process{CommandLine: []string{strings.Repeat("a", 100<<10)}}}
+	tooLarge := &attunev1.LocatedProcess{Process: &attunev1.Process{CommandLine: []string{strings.Repeat("a", 2<<20)}}}
 	tasks.Go(func() {
 		err := node.ServeLocate(ctx, "c-one", func(*attunev1.LocateRequest) *attunev1.LocateResponse {
-			return &attunev1.LocateResponse{Processes: make([]*attunev1.LocatedProcess, processes)}
+			return &attunev1.LocateResponse{Processes: append([]*attunev1.LocatedProcess{tooLarge}, slices.Repeat([]*attunev1.LocatedProcess{large}, processes)...)}
 		})
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
