@@ -11,7 +11,9 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// maxOpen bounds the proposals of one tunlet that are not final.
+// maxOpen bounds the proposals of one tunlet that are tried or wait for their turn, together
+// with those in one process that were kept or wait for a sibling's trial: a process may have any
+// number of places.
 const maxOpen = 256
 
 // admission decides which proposals may go their way.
@@ -94,7 +96,7 @@ func (a *admission) forbidden(p *proposal) string {
 	if reason := a.restraints.exhausted(p); reason != "" {
 		return reason
 	}
-	if open := a.line.count(p.tunlet); open >= maxOpen {
+	if open := a.line.open(p); open >= maxOpen {
 		return fmt.Sprintf("%d proposals are open already", open)
 	}
 	return a.restraints.untouchable(p, a.now)

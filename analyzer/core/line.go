@@ -56,10 +56,11 @@ func (l *line) leave(p *proposal) {
 	}
 }
 
-// count counts the proposals of a tunlet.
-func (l *line) count(t *tunlet) (n int) {
-	for _, p := range l.active {
-		if p.tunlet == t {
+// open counts the proposals of p's tunlet that are tried or wait for their turn, and all of
+// them in its processes.
+func (l *line) open(p *proposal) (n int) {
+	for _, q := range l.active {
+		if q.tunlet == p.tunlet && (q.experiment() || q.inLine() || q.meets(p)) {
 			n++
 		}
 	}

@@ -123,9 +123,11 @@ func (p *proposal) inPlay() bool { return !p.final() && p.state != StateUndoing 
 // overlaps reports whether p and q would be measured as one: they share a
 // process, or a tunlet's scope.
 func (p *proposal) overlaps(q *proposal) bool {
-	if p.tunlet == q.tunlet && p.spec.GetScope() == q.spec.GetScope() {
-		return true
-	}
+	return p.tunlet == q.tunlet && p.spec.GetScope() == q.spec.GetScope() || p.meets(q)
+}
+
+// meets reports whether p and q share a process.
+func (p *proposal) meets(q *proposal) bool {
 	for _, a := range p.changes {
 		for _, b := range q.changes {
 			if a.spec.GetProcess() == b.spec.GetProcess() {
