@@ -222,7 +222,7 @@ func TestActionsOfForkedChild(t *testing.T) {
 	child := a.fork(t)
 	var names []string
 	if err := child.atHooks(t, func(ctx context.Context) (err error) {
-		names, err = child.sites.Inherited(ctx, child.function(t, "a_target"))
+		names, err = child.sites.Inherited(ctx, child.function(t, "a_target"), false)
 		return err
 	}); err != nil || len(names) != 1 || names[0] != "remove" {
 		t.Fatalf("inherited %q, %v", names, err)

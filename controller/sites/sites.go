@@ -60,6 +60,7 @@ func (s *Sites) Prepare(ctx context.Context, f Function, a patch.Action) ([]Byte
 	if err != nil {
 		return nil, err
 	}
+	atExit := patch.StepOf("", a).AtExit()
 	var code []Bytes
 	for _, p := range fn.spots(do) {
 		if _, err := c.program(ctx, p, do.at(p == fn.entry)); err != nil {
@@ -68,7 +69,9 @@ func (s *Sites) Prepare(ctx context.Context, f Function, a patch.Action) ([]Byte
 		if err := p.rehearse(ctx, c.writer); err != nil {
 			return nil, err
 		}
-		code = append(code, p.bytes(fn.Function))
+		if atExit == (p != fn.entry) {
+			code = append(code, p.bytes(fn.Function))
+		}
 	}
 	return code, nil
 }
@@ -147,9 +150,9 @@ func (s *Sites) Drop(ctx context.Context, name string) error {
 	return err
 }
 
-// Inherited returns the names of the actions that a process was born with on a
-// function, because its parent had them. They can be dropped.
-func (s *Sites) Inherited(ctx context.Context, f Function) (names []string, err error) {
+// Inherited returns the names of the actions that a process was born with at the entry
+// of a function, or at its exits, because its parent had them. They can be dropped.
+func (s *Sites) Inherited(ctx context.Context, f Function, atExit bool) (names []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, err := s.changer()
@@ -157,10 +160,10 @@ func (s *Sites) Inherited(ctx context.Context, f Function) (names []string, err 
 		return nil, err
 	}
 	fn := s.known.at(f)
-	if err := c.need(ctx, fn, true, false); err != nil {
+	if err := c.need(ctx, fn, !atExit, atExit); err != nil {
 		return nil, err
 	}
-	for _, step := range fn.do.steps {
+	for _, step := range fn.do.at(!atExit).Steps {
 		names = append(names, step.Name)
 	}
 	return names, nil

@@ -25,7 +25,9 @@ type patchedFunction struct {
 	Inode  uint64         `json:"inode"`
 	Bias   uint64         `json:"bias"`
 	Symbol objfile.Symbol `json:"symbol"`
-	// Bytes that are changed.
+	// AtExit says that it is done at the exits of the function, not at its entry.
+	AtExit bool `json:"at_exit,omitempty"`
+	// Bytes that are changed there.
 	Bytes []sites.Bytes `json:"bytes"`
 
 	fork bool // the process was born with it
@@ -78,7 +80,7 @@ func (e entryChange) prepare(ctx context.Context, p *actuate.Plan) error {
 	}
 	p.Undo = actuate.Undos{&patchedFunction{
 		Name: e.name, Device: e.found.Image.Device, Inode: e.found.Image.Inode, Bias: e.found.Image.Bias,
-		Symbol: e.found.Symbol, Bytes: bytes,
+		Symbol: e.found.Symbol, AtExit: patch.StepOf(e.name, e.action).AtExit(), Bytes: bytes,
 	}}
 	return nil
 }
@@ -124,15 +126,16 @@ func (p *patchedFunction) restore(ctx context.Context, process access.Process) e
 		return nil // unloaded
 	}
 	own, f := process.Sites(), sites.Function{Image: images[at], Symbol: p.Symbol}
-	names, err := own.Inherited(ctx, f)
-	if err == nil && slices.Contains(names, p.Name) {
+	names, err := own.Inherited(ctx, f, p.AtExit)
+	switch {
+	case err != nil:
+	case slices.Contains(names, p.Name):
 		return own.Drop(ctx, p.Name)
+	case len(names) > 0:
+		return nil // others are at work there, and this one is not any more
 	}
 	var errs []error
 	for _, b := range p.Bytes {
-		if err == nil && len(names) > 0 && b.Address == p.Bytes[0].Address {
-			continue // others are at work there, and this one is not any more
-		}
 		err := sites.Restore(ctx, access.Outside{Process: process}, b)
 		if errors.Is(err, sites.ErrTouched) {
 			err = fmt.Errorf("%w: %w", access.ErrChangedByOthers, err)

@@ -180,6 +180,46 @@ func TestFunctionsInJournal(t *testing.T) {
 	}
 }
 
+// Calls that were inserted at the entry and at the exits of a function end one by one
+// from the journal alone.
+func TestInsertedCallsInJournal(t *testing.T) {
+	insert := func(place attunev1.Place, n int64) *attunev1.Action {
+		return &attunev1.Action{Kind: &attunev1.Action_Insert{Insert: &attunev1.InsertCall{
+			Function: inTuned("plain"), Call: inTuned("notice"), Place: place,
+			Arguments: []*attunev1.Argument{{Kind: &attunev1.Argument_Constant{Constant: access.Integer(n)}}},
+		}}}
+	}
+	for _, others := range []struct {
+		place attunev1.Place
+		name  string
+	}{{attunev1.Place_PLACE_ENTRY, "entry"}, {attunev1.Place_PLACE_EXIT, "exits"}} {
+		t.Run("another one at the "+others.name, func(t *testing.T) {
+			i := startTuned(t)
+			code := i.code(t)
+			actuatetest.MustApply(t, i.Actuator, i.Process, &attunev1.Change{Id: "other", Knob: "other", Action: insert(others.place, 1)})
+			actuatetest.MustApply(t, i.Actuator, i.Process, &attunev1.Change{Id: "exit", Knob: "exit", Action: insert(attunev1.Place_PLACE_EXIT, 10)})
+			for _, row := range []struct {
+				undo string
+				want int // noticed in two calls
+			}{{"", 22}, {"exit", 2}, {"other", 0}} {
+				if row.undo != "" {
+					if err := i.TakeBackLeft(t, row.undo); err != nil {
+						t.Fatal(err)
+					}
+				}
+				before := i.noticed(t)
+				i.compute(t)
+				if n := i.noticed(t) - before; n != row.want {
+					t.Errorf("noticed %d after an undo of %q, want %d", n, row.undo, row.want)
+				}
+			}
+			if !bytes.Equal(code, i.code(t)) {
+				t.Error("the code is not what it was")
+			}
+		})
+	}
+}
+
 // A function that is chosen when it is loaded is replaced in the GOT slots.
 func TestReplaceByGOT(t *testing.T) {
 	i := startTuned(t)
