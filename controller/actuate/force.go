@@ -28,6 +28,8 @@ type appliedChange struct {
 	number  uint64    // in the order of execution
 	since   time.Time // when it was made
 	undone  bool      // in its process: only its forks may have it
+	// gone: nothing is left to read back; the lock of the process guards it.
+	gone bool
 	// tending is what the change needs for as long as it is in force.
 	tending *tending
 	// ending is held while a change of the process is undone, in its forks as well, or what an
@@ -137,11 +139,8 @@ func (f *force) later(id string, like func(u Undo, in access.Process) bool) (all
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	this := f.applied[id]
-	if this == nil {
-		return nil
-	}
 	for _, change := range f.applied {
-		if change.number > this.number && !change.undone && slices.ContainsFunc(change.plan.Undo, func(u Undo) bool { return like(u, change.process) }) {
+		if change.isLater(this, like) {
 			all = append(all, change)
 		}
 	}
@@ -149,9 +148,23 @@ func (f *force) later(id string, like func(u Undo, in access.Process) bool) (all
 	return all
 }
 
+// isLater says whether a change is after one, has an undo like that and is not undone in its
+// process; not, if the one is not in force yet, which is nil.
+func (c *appliedChange) isLater(this *appliedChange, like func(u Undo, in access.Process) bool) bool {
+	return this != nil && c.number > this.number && !c.undone && slices.ContainsFunc(c.plan.Undo, func(u Undo) bool { return like(u, c.process) })
+}
+
 // laterHas implements [others].
 func (f *force) laterHas(id string, like func(u Undo, in access.Process) bool) bool {
-	return len(f.later(id, like)) > 0
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	this := f.applied[id]
+	for _, change := range f.applied {
+		if change.isLater(this, like) {
+			return true
+		}
+	}
+	return false
 }
 
 // amendNext implements [others]. The caller holds the lock of the process.

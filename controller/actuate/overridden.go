@@ -3,6 +3,7 @@
 package actuate
 
 import (
+	"errors"
 	"slices"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -35,10 +36,12 @@ func (f *force) overridden(id string) (reason string, err error) {
 		return "", nil
 	}
 	defer change.process.Unlock()
-	if f.find(id) != change || change.undone || !change.process.Alive() {
+	if f.find(id) != change || change.undone || change.gone || !change.process.Alive() {
 		return "", nil
 	}
-	return f.otherValue(id, change)
+	reason, err = f.otherValue(id, change)
+	change.gone = errors.Is(err, ErrPlacesGone)
+	return reason, err
 }
 
 // Yielded answers for a change that was given up because somebody else has changed a value of

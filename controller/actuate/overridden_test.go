@@ -3,12 +3,14 @@
 package actuate_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -97,5 +99,48 @@ func TestChangedAgain(t *testing.T) {
 		if got := pipeSize(t, target); result.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE || got != undone.left {
 			t.Errorf("%v; the program has %s, want %s", result, got, undone.left)
 		}
+	}
+}
+
+// watched is a process that counts how often somebody looks which it is.
+type watched struct {
+	*actuatetest.Process
+	looks int
+}
+
+func (w *watched) Identity() procid.Identity {
+	w.looks++
+	return w.Process.Identity()
+}
+
+// What the program has closed for good is not looked for again.
+func TestNotLookedForWhenClosed(t *testing.T) {
+	target, process := mustKeeper(t)
+	a := mustActuator(t)
+	w := &watched{Process: process}
+	socket, _, _ := strings.Cut(target.Ask(t, "fds"), " ")
+	fd, err := strconv.ParseInt(socket, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change, on := systemChange("c1", "socket.tcp_nodelay", access.Integer(1)), int32(fd)
+	change.GetAction().GetSystem().On = &on
+	actuatetest.MustApply(t, a, w, change)
+	look := func() int {
+		w.looks = 0
+		if all := a.Overridden(); len(all) > 0 {
+			t.Errorf("overridden: %v", all)
+		}
+		return w.looks
+	}
+	if look() == 0 || look() == 0 {
+		t.Error("nobody looks at what is open")
+	}
+	target.Ask(t, "other "+socket)
+	if look() == 0 || look() > 0 {
+		t.Error("what is closed is not looked for, or again and again")
+	}
+	if result := a.Undo(t.Context(), "c1"); result.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+		t.Error(result)
 	}
 }

@@ -144,10 +144,15 @@ type About struct {
 // own: it is made once for all of them.
 type common interface{ SameAs(other Undo) bool }
 
+// ErrPlacesGone means that all that a change was made to is gone, for good: threads have ended,
+// or files were closed.
+var ErrPlacesGone = errors.New("all that was changed is gone")
+
 // readable is an undo of values that stay as they are unless somebody sets others.
 type readable interface {
 	// OtherValue says what has another value than the change gave it; empty:
-	// nothing. What a later change has as well is not looked at.
+	// nothing. What a later change has as well is not looked at. After [ErrPlacesGone] it is not
+	// asked again.
 	OtherValue(in Changed) (string, error)
 }
 

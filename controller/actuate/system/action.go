@@ -127,7 +127,11 @@ func (u *systemStates) About(in actuate.Changed) actuate.About {
 
 // OtherValue implements [readable].
 func (u *systemStates) OtherValue(in actuate.Changed) (string, error) {
-	return overridden(in.Process.Identity(), u.last(in))
+	text, lost, err := overridden(in.Process.Identity(), u.last(in))
+	if lost == len(*u) {
+		err = actuate.ErrPlacesGone
+	}
+	return text, err
 }
 
 // last leaves out the states that a later change in force has as well.

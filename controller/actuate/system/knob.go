@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/symname"
@@ -159,15 +160,16 @@ func Knobs() []Knob {
 	return list
 }
 
+// known are all knobs, made once: every look at a change finds its knob.
+var known = sync.OnceValue(knobs)
+
 // find returns the knob of a name, whatever its case.
 func find(name string) (knob, error) {
-	for _, k := range knobs() {
+	var names []string
+	for _, k := range known() {
 		if strings.EqualFold(k.Name, name) {
 			return k, nil
 		}
-	}
-	var names []string
-	for _, k := range knobs() {
 		names = append(names, k.Name)
 	}
 	return knob{}, UnknownKnob(name, names)

@@ -86,7 +86,7 @@ func laterSet(in actuate.Changed, s State, now string) bool {
 func (s State) sameAs(o State, sameProcess bool) bool {
 	sameFile := s.Place.Inode != 0 && s.Place.Inode == o.Place.Inode && s.Place.Device == o.Place.Device
 	samePlace := s.Place == o.Place || s.Place.createdSince(o.Place) || o.Place.createdSince(s.Place)
-	return plainName(s.Knob) == plainName(o.Knob) && (sameFile || sameProcess && samePlace)
+	return (sameFile || sameProcess && samePlace) && plainName(s.Knob) == plainName(o.Knob)
 }
 
 // createdSince says whether a place is one of the threads that the other stands for.
