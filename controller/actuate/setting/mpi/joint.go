@@ -20,12 +20,12 @@ import (
 // changedRanks is an MPI control variable that was changed in ranks of a job together, for
 // the journal: it is given back in all of them together.
 type changedRanks struct {
-	// Setting by its name, and what it was and was given.
+	// Setting by its name, and what it was given.
 	Setting string `json:"setting"`
-	Old     int64  `json:"old"`
 	New     int64  `json:"new"`
-	// Members are the ranks.
+	// Members are the ranks, and Olds what it was in each: one of local scope may differ.
 	Members []procid.Identity `json:"members"`
+	Olds    []int64           `json:"olds"`
 
 	mu     sync.Mutex // guards what follows
 	undone bool
@@ -36,7 +36,7 @@ func NewUndo() actuate.Undo { return new(changedRanks) }
 
 func (*changedRanks) Kind() string { return "ranks" }
 
-// TakeBack gives the old value back in all ranks together, once.
+// TakeBack gives the old values back in all ranks together, once.
 func (r *changedRanks) TakeBack(ctx context.Context, _ actuate.Changed) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +58,7 @@ func (*changedRanks) About(actuate.Changed) actuate.About { return actuate.About
 // SameAs implements [common].
 func (r *changedRanks) SameAs(other actuate.Undo) bool {
 	o, ok := other.(*changedRanks)
-	return ok && r.Setting == o.Setting && r.Old == o.Old && r.New == o.New && slices.Equal(r.Members, o.Members)
+	return ok && r.Setting == o.Setting && r.New == o.New && slices.Equal(r.Members, o.Members) && slices.Equal(r.Olds, o.Olds)
 }
 
 // Variables changes a control variable in all ranks of a job, before one call.
@@ -113,25 +113,30 @@ func (g *ranks) Meet(ctx context.Context, begin func(*actuate.Plan) error) (left
 func (g *ranks) Part(index int) actuate.Part {
 	m := g.members[index]
 	return actuate.Part{
-		Old: access.Integer(m.facts.old), New: access.Integer(g.value),
+		Old: access.Integer(m.facts.old), New: access.Integer(m.value),
 		How: access.Done{Where: g.where(), Way: access.WayStopped, Stopped: m.result.Stopped},
 	}
 }
 
 // plan is the change that all ranks have in common, for the journal and for undoing.
 func (g *ranks) plan() *actuate.Plan {
-	old := g.members[0].facts.old
-	r := &changedRanks{Setting: g.name, Old: old, New: g.value}
+	r := &changedRanks{Setting: g.name, New: g.members[0].value}
 	for _, m := range g.members {
-		r.Members = append(r.Members, m.process.Identity())
+		r.Members, r.Olds = append(r.Members, m.process.Identity()), append(r.Olds, m.facts.old)
 	}
-	return &actuate.Plan{
-		Undo: actuate.Undos{r}, Old: access.Integer(old), Way: access.WayStopped,
-		Told: actuate.Told{Where: g.where(), Old: attunev1.ValueText(access.Integer(old)), New: attunev1.ValueText(access.Integer(g.value))},
+	p := &actuate.Plan{
+		Undo: actuate.Undos{r}, Way: access.WayStopped,
+		Told: actuate.Told{Where: g.where(), New: attunev1.ValueText(access.Integer(r.New))},
 	}
+	if least, most := slices.Min(r.Olds), slices.Max(r.Olds); least == most {
+		p.Old, p.Told.Old = access.Integer(least), attunev1.ValueText(access.Integer(least))
+	} else {
+		p.Told.Old = fmt.Sprintf("%d to %d", least, most)
+	}
+	return p
 }
 
-// restoreRanks gives the old value back in all ranks together. The job has to be
+// restoreRanks gives the old values back in all ranks together. The job has to be
 // whole: without one rank the others come to no collective operation any more.
 func restoreRanks(ctx context.Context, r *changedRanks) error {
 	var processes []access.Process
@@ -152,6 +157,9 @@ func restoreRanks(ctx context.Context, r *changedRanks) error {
 		return nil
 	case len(processes) < len(r.Members):
 		return fmt.Errorf("%d of %d ranks have ended: the others meet at no call any more, and keep the value until they end", len(r.Members)-len(processes), len(r.Members))
+	}
+	if len(r.Olds) != len(r.Members) {
+		return errors.New("another version of Attune has written down what the ranks had before")
 	}
 	g, err := newRanks(processes, r.Setting)
 	if err != nil {

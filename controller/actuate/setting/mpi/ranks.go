@@ -22,11 +22,10 @@ type ranks struct {
 	name    string // of the variable
 	members []*member
 
-	// Of a change: what is asked for, as people write it. Of an undo: the value is
+	// Of a change: what is asked for, as people write it. Of an undo: the values are
 	// known.
-	text  string
-	value int64
-	undo  *changedRanks
+	text string
+	undo *changedRanks
 	// begin is called before the first rank is changed. nil: none is.
 	begin func() error
 	// patience is how long is waited for all ranks.
@@ -43,6 +42,7 @@ type member struct {
 	held    *proc.Handle
 	library *mpiLibrary
 	facts   mpiFacts
+	value   int64 // that it gets
 	result  tracer.Cost
 	came    bool // to a call of a collective operation
 	err     error
@@ -189,7 +189,7 @@ func (g *ranks) change(gathering *meeting, m *member, v *inject.Visit) error {
 	if err := gathering.step(v, stepLooked, err, g.decide); err != nil || g.begin == nil {
 		return err
 	}
-	err = gathering.step(v, stepWritten, c.write(g.value), nil)
+	err = gathering.step(v, stepWritten, c.write(m.value), nil)
 	if err == nil {
 		return nil
 	}
@@ -209,7 +209,9 @@ func (g *ranks) decide() error {
 		if err := g.mine(); err != nil {
 			return err
 		}
-		g.value = g.undo.Old
+		for i, m := range g.members {
+			m.value = g.undo.Olds[i]
+		}
 		return g.begin()
 	}
 	for _, m := range g.members {
@@ -224,7 +226,9 @@ func (g *ranks) decide() error {
 	if err != nil {
 		return err
 	}
-	g.value = value
+	for _, m := range g.members {
+		m.value = value
+	}
 	if g.begin == nil {
 		return nil
 	}
@@ -250,8 +254,8 @@ var errIncomplete = errors.New("not all ranks of the job")
 // mine says whether every rank has what was there before or after the change that is
 // undone: a controller that was killed may have left some with each.
 func (g *ranks) mine() error {
-	for _, m := range g.members {
-		if now := m.facts.old; now != g.undo.Old && now != g.undo.New {
+	for i, m := range g.members {
+		if now := m.facts.old; now != g.undo.Olds[i] && now != g.undo.New {
 			return fmt.Errorf("%s is %d in process %d: %w", g.name, now, m.process.PID(), access.ErrChangedByOthers)
 		}
 	}
