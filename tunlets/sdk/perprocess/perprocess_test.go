@@ -161,7 +161,8 @@ func TestSleeps(t *testing.T) {
 	}
 }
 
-// TestWatches: they are in the order of their handles, bounded, and who is beyond is told of once.
+// TestWatches: they are in the order of their handles, bounded, and who is beyond delivers nothing
+// and is told of once.
 func TestWatches(t *testing.T) {
 	var watches perprocess.Watches[sdk.Handle]
 	follow := func(h *sdk.Host, p sdk.Handle) bool {
@@ -186,8 +187,9 @@ func TestWatches(t *testing.T) {
 	for range 1030 {
 		h.StartProcess(writer(10))
 	}
-	if len(h.Remarks) != 1 || !strings.Contains(h.Remarks[0].GetText(), "more than 1024 processes") {
-		t.Errorf("remarks %v", h.Remarks)
+	h.Run(time.Second)
+	if len(h.Remarks) != 1 || !strings.Contains(h.Remarks[0].GetText(), "more than 1024 processes") || h.Delivered != 0 {
+		t.Errorf("remarks %v, and %d calls with samples", h.Remarks, h.Delivered)
 	}
 }
 
