@@ -130,11 +130,11 @@ func (po *population) end(p *process, ended *attunev1.ProcessEnded) {
 		told = &attunev1.ProcessEnded{}
 	}
 	po.emitEnd(p, told)
-	po.decider.step(core.ProcessEnded{Process: p.id})
 	if p.introduced {
 		po.teller.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessEnded{ProcessEnded: told}})
 		po.tunlets.processEnded(told)
 	}
+	po.decider.step(core.ProcessEnded{Process: p.id}) // which tells them what has ended with it
 	if !p.replaced {
 		po.askers.shrink(p)
 	}

@@ -132,6 +132,26 @@ func TestKeptIsToldAfterItsProcess(t *testing.T) {
 	}
 }
 
+// TestEndIsToldBeforeWhatItEnds: a tunlet knows of the end of a process when it hears of a proposal
+// that ended with it.
+func TestEndIsToldBeforeWhatItEnds(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.connect("ac1", 1)
+	r.grow()
+	a := newScripted(t, "a", &attunev1.Reaction{Proposals: []*attunev1.Proposal{{Id: "p", Changes: []*attunev1.Change{{
+		Knob: "k", Process: 1, Action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{Name: "k"}}},
+	}}}}})
+	r.session.TunletReady(a)
+	r.settle("a")
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: 1}}})
+	r.report()
+	r.settle("a")
+	want := []string{"application s1 tune", "process 1 pid 1 update false", "ended 1", "p PROPOSAL_STATE_REFUSED"}
+	if diff := cmp.Diff(want, get(a, func() []string { return a.told })); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestUnreachableController has a management channel that takes nothing.
 func TestUnreachableController(t *testing.T) {
 	r := newRig(t, core.ModeTune)

@@ -143,7 +143,7 @@ func (n *node) propose(h *sdk.Host) {
 	})
 }
 
-// ended hears what became of a proposal.
+// ended hears what became of a proposal. One whose processes have ended did not fail.
 func (n *node) ended(h *sdk.Host, c sdk.ProposalChange) {
 	if c.State != sdk.Kept {
 		n.forget(h, c.Proposal)
@@ -153,6 +153,9 @@ func (n *node) ended(h *sdk.Host, c sdk.ProposalChange) {
 	}
 	members, pairs := n.found.members, n.found.pairs
 	n.calm(h)
+	if len(members) == 0 {
+		return
+	}
 	if c.State == sdk.Kept {
 		if len(pairs) > 0 {
 			n.joined[c.Proposal] = newJoined(pairs, members)

@@ -356,3 +356,18 @@ func TestGivesUp(t *testing.T) {
 		})
 	}
 }
+
+// A proposal whose processes have ended says nothing of the next ones.
+func TestEndIsNoFailure(t *testing.T) {
+	h := tunlettest.Start(t, affinity.New, nil)
+	for n := 1; n <= 4; n++ {
+		a, b := h.StartProcess(bound("0")), h.StartProcess(bound("0"))
+		h.Run(3 * time.Second)
+		if len(h.Proposals) != n {
+			t.Fatalf("%d proposals in %d pairs of processes", len(h.Proposals), n)
+		}
+		h.EndProcess(a)
+		h.EndProcess(b)
+		h.SetState(h.Proposals[n-1].GetId(), undone, "the process ended before it could be judged")
+	}
+}

@@ -252,6 +252,20 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
+// A proposal whose processes have ended says nothing of the next ones.
+func TestEndIsNoFailure(t *testing.T) {
+	h := tunlettest.Start(t, ompthreads.New, nil)
+	for n := 1; n <= 4; n++ {
+		p := h.StartProcess(crowd())
+		h.Run(2 * time.Second)
+		if len(h.Proposals) != n {
+			t.Fatalf("%d proposals in %d processes", len(h.Proposals), n)
+		}
+		h.EndProcess(p)
+		h.SetState(h.Proposals[n-1].GetId(), undone, "the process ended before it could be judged")
+	}
+}
+
 func TestRefusedPoint(t *testing.T) {
 	h := tunlettest.Start(t, ompthreads.New, nil)
 	h.Refuse = func(*attunev1.MeasurePoint, *tunlettest.Process) string { return "static binary" }

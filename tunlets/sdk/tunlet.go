@@ -84,7 +84,8 @@ type Evaluator interface {
 
 // ProposalObserver hears what became of its proposals: Applying, Applied, then Lifted and
 // Applied in turn as often as it takes to compare, and how it ends. What was measured
-// between Lifted and Applied is of the program without the change. A kept one is compared
+// between Lifted and Applied is of the program without the change. One that ends with its processes
+// is Undone, or Refused if it was not applied yet, after their ends. A kept one is compared
 // again from time to time: it is Lifted, then Kept once more. One that was Undone because it had to
 // make room to another tunlet's may be tried again, Applying, Applied and so on.
 //

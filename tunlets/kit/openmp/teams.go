@@ -142,7 +142,8 @@ func (n *Teams[M]) TakeUp(h *sdk.Host, p *sdk.Proposal, c sdk.Change) {
 	h.Want(c.Process, sdk.AllSamples())
 }
 
-// Ended hears what became of a proposal; false if it is none of this node.
+// Ended hears what became of a proposal; false if it is none of this node. One whose processes have
+// ended did not fail.
 func (n *Teams[M]) Ended(h *sdk.Host, c sdk.ProposalChange) bool {
 	if n.proposal != c.Proposal && len(n.changedBy(c.Proposal)) == 0 {
 		return false
@@ -152,7 +153,7 @@ func (n *Teams[M]) Ended(h *sdk.Host, c sdk.ProposalChange) bool {
 	}
 	if c.Proposal == n.proposal { // not an earlier one, that had been kept
 		n.Calm(h)
-		if c.State != sdk.Kept {
+		if c.State != sdk.Kept && len(n.Members) > 0 {
 			n.failed(h, c)
 		}
 	}
