@@ -24,6 +24,11 @@ func (all changes) inForce() []string {
 	return ids
 }
 
+// someGone says whether a process of them has ended.
+func (all changes) someGone() bool {
+	return slices.ContainsFunc(all, func(ch *change) bool { return ch.outcome == attunev1.Outcome_OUTCOME_GONE })
+}
+
 // defaultSafePoint is the controller's own timeout of a safe point.
 const defaultSafePoint = 2 * time.Second
 

@@ -40,7 +40,7 @@ func (j *judge) startJudging(p *proposal, first time.Duration) {
 func (j *judge) objective(p *proposal) trial.Objective {
 	o := trial.Objective{
 		History: p.tunlet.scopes.Of(p.spec.GetScope()), Lower: p.tunlet.lower, MinGain: p.tunlet.minGain,
-		Promised: j.known.promised(p), Apart: j.apart,
+		Promised: j.known.promised(p), Apart: j.apart, Fewer: p.changes.someGone(),
 	}
 	return j.own.outrank(o)
 }

@@ -20,6 +20,9 @@ type Objective struct {
 	// Apart says that others tune parts of the same application and know nothing of
 	// this trial, so that there must be no turns.
 	Apart bool
+	// Fewer says that some of the processes with the change have ended: what was measured
+	// before is of more of them.
+	Fewer bool
 	// Name is how people call it, where it is not the tunlet's; empty: it is.
 	Name string
 	// Pace says how many times as long as usual a trial may take, because samples are

@@ -144,7 +144,7 @@ func (t *Trial) compare(o Objective, now time.Duration, before, after []float64,
 	whole := t.inAll(o, samples) // medians do not see what happens seldom
 	j.Low, j.High = min(j.Low, low, whole), max(j.High, high, whole)
 	gains, loses := j.shows()
-	proven := j.P <= significance && len(after) >= MinSamples
+	proven := j.P <= significance && len(after) >= MinSamples && !o.Fewer
 	switch {
 	case proven && loses && j.Gain <= 1/obviousGain:
 		return Ruling{UndoIt, "measured loss: " + j.Text()}

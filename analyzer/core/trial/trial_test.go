@@ -61,6 +61,19 @@ func (r *run) takeTurns(ruling Ruling, off, on float64) Ruling {
 	return ruling
 }
 
+// What fewer processes achieve is compared with what more did in turns, or where there are none not at all.
+func TestFewerProcesses(t *testing.T) {
+	for apart, want := range map[bool]Action{false: ChangeSides, true: DropIt} {
+		for _, speed := range []float64{20, 1200} {
+			r := begun(4, apart)
+			r.objective.Fewer = true
+			if got, n := r.lookOn(40, speed); got.Do != want || r.Watched(r.objective) == apart {
+				t.Errorf("apart %v, speed %v: %+v after %d samples, watched over later: %v", apart, speed, got, n, r.Watched(r.objective))
+			}
+		}
+	}
+}
+
 // Before and after decide what is plain; all else is left to turns, if there may be any.
 func TestBeforeAndAfter(t *testing.T) {
 	tests := []struct {

@@ -98,9 +98,9 @@ func (t *Trial) End() { *t = Trial{Judgement: t.Judgement} }
 func (t *Trial) WatchFrom(at time.Duration) { t.watchFrom, t.rare = at, nil }
 
 // Watched reports whether enough is known of the time before a kept change to watch
-// over it: less than no progress there is not.
+// over it: less than no progress there is not. Without turns it tells nothing of fewer processes.
 func (t *Trial) Watched(o Objective) bool {
-	return len(t.before) >= minWatched && (o.Lower || moved(t.before))
+	return len(t.before) >= minWatched && (o.Lower || moved(t.before)) && (!o.Apart || !o.Fewer)
 }
 
 // Watch looks after a kept change: over every window, is the objective worse
