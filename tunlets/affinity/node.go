@@ -237,17 +237,26 @@ func (n *node) calm(h *sdk.Host) {
 	}
 }
 
+// halfEnded is why pairs are set free that have lost a process.
+const halfEnded = "a thread that was put on a CPU with another one has ended"
+
 // left forgets a process that has ended.
 func (n *node) left(h *sdk.Host, p *process) {
 	delete(n.processes, p.handle)
 	maps.DeleteFunc(n.tasks, func(k taskKey, _ *task) bool { return k.process == p.handle })
-	if slices.Contains(n.found.members, p) && n.state == counting {
-		n.calm(h) // what was found is not so any more
+	if slices.Contains(n.found.members, p) {
+		switch {
+		case n.state == counting:
+			n.calm(h) // what was found is not so any more
+		case len(n.found.pairs) > 0:
+			h.Withdraw(n.proposal, halfEnded)
+			n.found.pairs = nil
+		}
 	}
 	n.found.members = slices.DeleteFunc(n.found.members, func(o *process) bool { return o == p })
 	for _, id := range slices.Sorted(maps.Keys(n.joined)) {
 		if slices.Contains(n.joined[id].members, p) {
-			h.Withdraw(id, "a thread that was put on a CPU with another one has ended")
+			h.Withdraw(id, halfEnded)
 			n.forget(h, id)
 		}
 	}

@@ -300,6 +300,20 @@ func TestJoinedPairIsSetFree(t *testing.T) {
 	}
 }
 
+// So is a pair that has lost it before the verdict.
+func TestHalfEndsDuringTrial(t *testing.T) {
+	b := talker(300, false, across(0))
+	h := tunlettest.Start(t, affinity.New, nil, talker(200, true, across(1)), b)
+	h.Run(3 * time.Second)
+	values(t, h)
+	h.EndProcess(b)
+	h.SetState(h.Proposals[0].GetId(), kept, "")
+	h.Run(3 * time.Second)
+	if len(h.Withdrawals) != 1 || h.Withdrawals[0].GetProposalId() != h.Proposals[0].GetId() {
+		t.Errorf("withdrawals %v, want that of the proposal", h.Withdrawals)
+	}
+}
+
 // startAgain starts the tunlet again, which is told what its only proposal changed, and where
 // the thread of each change could run before.
 func startAgain(t *testing.T, h *tunlettest.Harness, before ...string) {
