@@ -57,7 +57,7 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 		return
 	}
 	if len(t.processes) >= maxProcesses {
-		h.Want(p.Handle, sdk.NoSamples())
+		h.PassOver(p.Handle, maxProcesses)
 		return
 	}
 	if n = t.nodes[p.Host]; n == nil {

@@ -72,8 +72,12 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 		n.attend(h)
 		return
 	}
-	if l == noMPI || len(t.ranks) >= maxRanks {
+	if l == noMPI {
 		h.Want(p.Handle, sdk.NoSamples())
+		return
+	}
+	if len(t.ranks) >= maxRanks {
+		h.PassOver(p.Handle, maxRanks)
 		return
 	}
 	h.Want(p.Handle, sdk.AllSamples())

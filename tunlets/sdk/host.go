@@ -17,7 +17,7 @@ type Host struct {
 	reaction *attunev1.Reaction
 	ledger   *ledger
 	explains bool
-	said     map[string]bool // the server's: mistakes that people have been told of
+	said     map[string]bool // the server's: what people have been told once
 }
 
 // Now is the time of what the tunlet is being told, by the session's clock, which goes on
@@ -25,13 +25,13 @@ type Host struct {
 // that they behave the same live, in tests and in a replay. It never goes back.
 func (h *Host) Now() time.Time { return h.now }
 
-// maxMistakes bounds the mistakes that people are told of.
-const maxMistakes = 20
+// maxSaid bounds what people are told once, such as mistakes.
+const maxSaid = 20
 
-// mistake tells people, once, of a wish of the tunlet that is none.
-func (h *Host) mistake(process Handle, format string, arguments ...any) {
+// remarkOnce is Remark, unless it has said that already.
+func (h *Host) remarkOnce(process Handle, format string, arguments ...any) {
 	text := fmt.Sprintf(format, arguments...)
-	if len(h.said) < maxMistakes && !h.said[text] {
+	if len(h.said) < maxSaid && !h.said[text] {
 		h.said[text] = true
 		h.Remark(process, "%s", text)
 	}
@@ -41,7 +41,7 @@ func (h *Host) mistake(process Handle, format string, arguments ...any) {
 // says Placed. A point that says nothing sensible is not asked for; a remark says why.
 func (h *Host) AddPoint(p Point) {
 	if err := p.Check(); err != nil {
-		h.mistake(0, "measure point %q is not asked for: %v", p.ID, err)
+		h.remarkOnce(0, "measure point %q is not asked for: %v", p.ID, err)
 		return
 	}
 	spec := p.proto()
@@ -86,7 +86,7 @@ func (h *Host) WithdrawIn(proposal string, processes []Handle, reason string) {
 // remark says so.
 func (h *Host) Objective(scope string, value float64) {
 	if err := attunev1.CheckObjective(value); err != nil {
-		h.mistake(0, "the objective in scope %q: %v", scope, err)
+		h.remarkOnce(0, "the objective in scope %q: %v", scope, err)
 		return
 	}
 	h.reaction.Objectives = append(h.reaction.Objectives, &attunev1.ObjectiveSample{

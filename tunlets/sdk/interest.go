@@ -57,6 +57,13 @@ func (h *Host) Want(process Handle, i Interest) {
 	})
 }
 
+// PassOver leaves a process alone that is beyond the bound of those that a tunlet follows at one
+// time: no samples of it are wanted, and people are told of the bound once.
+func (h *Host) PassOver(process Handle, bound int) {
+	h.Want(process, NoSamples())
+	h.remarkOnce(0, "more than %d processes at one time: those that came later are not watched", bound)
+}
+
 // WantDetails says which details of a process are to be read from now on, in
 // place of what was asked for before; no kind: none. Details come with samples:
 // as long as some are wanted of a process, all of its samples are delivered. They

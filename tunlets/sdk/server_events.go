@@ -88,7 +88,7 @@ func (s *server) PointChanged(ctx context.Context, r *attunev1.PointChangedReque
 		case ok:
 			o.PointChanged(h, pointChangeFrom(r))
 		case st.GetState() == attunev1.PointState_POINT_STATE_REFUSED:
-			h.mistake(Handle(st.GetProcess()), "measure point %q cannot be placed: %s", r.GetPointId(), st.GetReason())
+			h.remarkOnce(Handle(st.GetProcess()), "measure point %q cannot be placed: %s", r.GetPointId(), st.GetReason())
 		}
 		return nil
 	})

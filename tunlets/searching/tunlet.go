@@ -77,7 +77,11 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 	m := t.members[p.Handle]
 	if m == nil {
 		h.Want(p.Handle, sdk.NoSamples())
-		if !t.tunes || !t.program.configured() || !objects.RunsOrMaps(p, t.program.Object) || len(t.members) >= maxMembers {
+		if !t.tunes || !t.program.configured() || !objects.RunsOrMaps(p, t.program.Object) {
+			return
+		}
+		if len(t.members) >= maxMembers {
+			h.PassOver(p.Handle, maxMembers)
 			return
 		}
 		m = &member{}

@@ -89,8 +89,12 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 		m.usable = p.CPUsUsable
 		return
 	}
-	if !t.configured() || !objects.RunsOrMaps(p, t.spec.Program.objectPattern()) || len(t.members) >= maxMembers {
+	if !t.configured() || !objects.RunsOrMaps(p, t.spec.Program.objectPattern()) {
 		h.Want(p.Handle, sdk.NoSamples())
+		return
+	}
+	if len(t.members) >= maxMembers {
+		h.PassOver(p.Handle, maxMembers)
 		return
 	}
 	t.members[p.Handle] = &member{

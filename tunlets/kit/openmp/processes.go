@@ -53,8 +53,12 @@ func (t *Processes) ProcessStarted(h *sdk.Host, p sdk.Process) {
 		return
 	}
 	runtime, ok := Of(p)
-	if !ok || !t.takes(runtime) || len(t.hosts) >= maxProcesses {
+	if !ok || !t.takes(runtime) {
 		h.Want(p.Handle, sdk.NoSamples())
+		return
+	}
+	if len(t.hosts) >= maxProcesses {
+		h.PassOver(p.Handle, maxProcesses)
 		return
 	}
 	n := t.nodes[p.Host]

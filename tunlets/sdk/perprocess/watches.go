@@ -17,22 +17,16 @@ const maxWatches = 1024
 type Watches[W any] struct {
 	byProcess map[sdk.Handle]W
 	order     []sdk.Handle // sorted
-	full      bool         // said that there are too many processes
 }
 
 // Follow begins to follow a process, with what begin makes for it. It returns false, and makes
-// nothing, of one that is followed already or is beyond the bound: of that it wants no samples,
-// and people are told once.
+// nothing, of one that is followed already or is beyond the bound, see [sdk.Host.PassOver].
 func (w *Watches[W]) Follow(h *sdk.Host, p sdk.Handle, begin func() W) (watch W, begun bool) {
 	if _, followed := w.byProcess[p]; followed {
 		return watch, false
 	}
 	if len(w.byProcess) >= maxWatches {
-		h.Want(p, sdk.NoSamples())
-		if !w.full {
-			w.full = true
-			h.Remark(0, "more than %d processes at one time: those that came later are not watched", maxWatches)
-		}
+		h.PassOver(p, maxWatches)
 		return watch, false
 	}
 	if w.byProcess == nil {
