@@ -205,6 +205,20 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// A tunlet has not run while it waited for a place and failed to come up: however long that takes,
+// it counts towards quarantine.
+func TestStartIsNotRun(t *testing.T) {
+	h := New(fast(testTunlet.Dir(t, "crashstart")), newObserver())
+	if err := h.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	defer h.Stop()
+	ran, err := h.runOnce(t.Context(), h.starter(Find(h.opts.Dirs, h.opts.Names)[0]), &Status{})
+	if ran != 0 || err == nil {
+		t.Errorf("ran %v: %v", ran, err)
+	}
+}
+
 // TestRestart kills a tunlet until it is put into quarantine.
 func TestRestart(t *testing.T) {
 	o := newObserver()

@@ -18,8 +18,7 @@ import (
 func (h *Host) supervise(ctx context.Context, s *starter, st *Status) {
 	var past ends
 	for {
-		began := time.Now()
-		err := h.runOnce(ctx, s, st)
+		ran, err := h.runOnce(ctx, s, st)
 		if errors.Is(err, errAsleep) {
 			return // what is known of it is somebody else's by now
 		}
@@ -27,7 +26,7 @@ func (h *Host) supervise(ctx context.Context, s *starter, st *Status) {
 			h.stopped(st)
 			return
 		}
-		past = past.with(err, time.Since(began))
+		past = past.with(err, ran)
 		if !h.again(ctx, st, s.log, past, err) {
 			if s.awaited && ctx.Err() == nil {
 				h.observer.TunletGone(s.Name, err.Error())
@@ -44,9 +43,9 @@ type ends struct {
 	failures int // of its own, and not of the process that it shares
 }
 
-// with adds an end after so long.
-func (e ends) with(reason error, after time.Duration) ends {
-	if after > stable {
+// with adds an end of one that ran for so long.
+func (e ends) with(reason error, ran time.Duration) ends {
+	if ran > stable {
 		e = ends{}
 	}
 	e.all++
@@ -95,12 +94,13 @@ func (h *Host) again(ctx context.Context, st *Status, log *slog.Logger, past end
 }
 
 // runOnce starts a tunlet when it is of use and returns when it has ended, with
-// the reason.
-func (h *Host) runOnce(ctx context.Context, s *starter, st *Status) error {
+// the reason and how long it ran: to wait for its start is not to run.
+func (h *Host) runOnce(ctx context.Context, s *starter, st *Status) (ran time.Duration, err error) {
 	t, err := h.rise(ctx, s, st)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	began := time.Now()
 	s.awaited = false
 	h.set(st, func() {
 		st.State, st.Version, st.Summary = StateRunning, t.info.GetVersion(), t.info.GetSummary()
@@ -111,7 +111,7 @@ func (h *Host) runOnce(ctx context.Context, s *starter, st *Status) error {
 	u, _ := t.life.measure()
 	h.set(st, func() { st.PeakResidentBytes = max(st.GetPeakResidentBytes(), u.peak) })
 	h.observer.TunletGone(s.Name, reason.Error())
-	return cmp.Or(over, reason)
+	return time.Since(began), cmp.Or(over, reason)
 }
 
 // watch waits for a tunlet's end, and causes it when ctx ends or the tunlet takes
