@@ -240,9 +240,12 @@ func (n *node) calm(h *sdk.Host) {
 // halfEnded is why pairs are set free that have lost a process.
 const halfEnded = "a thread that was put on a CPU with another one has ended"
 
-// left forgets a process that has ended.
+// left forgets a process that has ended. Of those that come after the last one nothing is known.
 func (n *node) left(h *sdk.Host, p *process) {
 	delete(n.processes, p.handle)
+	if len(n.processes) == 0 {
+		n.backoff.Reset()
+	}
 	maps.DeleteFunc(n.tasks, func(k taskKey, _ *task) bool { return k.process == p.handle })
 	if slices.Contains(n.found.members, p) {
 		switch {

@@ -157,6 +157,7 @@ func (n *node) ended(h *sdk.Host, c sdk.ProposalChange) {
 		return
 	}
 	if c.State == sdk.Kept {
+		n.backoff.Reset()
 		if len(pairs) > 0 {
 			n.joined[c.Proposal] = newJoined(pairs, members)
 			return

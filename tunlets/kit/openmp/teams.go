@@ -153,7 +153,9 @@ func (n *Teams[M]) Ended(h *sdk.Host, c sdk.ProposalChange) bool {
 	}
 	if c.Proposal == n.proposal { // not an earlier one, that had been kept
 		n.Calm(h)
-		if c.State != sdk.Kept && len(n.Members) > 0 {
+		if c.State == sdk.Kept {
+			n.backoff.Reset()
+		} else if len(n.Members) > 0 {
 			n.failed(h, c)
 		}
 	}
@@ -244,11 +246,15 @@ func (n *Teams[M]) changedBy(proposal string) []M {
 	return slices.DeleteFunc(n.Sorted(), func(m M) bool { return m.Common().Proposal != proposal })
 }
 
-// Leave forgets a team whose process has ended, and returns it.
+// Leave forgets a team whose process has ended, and returns it. Of those that come after the last
+// one nothing is known.
 func (n *Teams[M]) Leave(h *sdk.Host, p sdk.Handle) M {
 	gone := n.teams[p]
 	gone.Common().Unwatch(h)
 	delete(n.teams, p)
 	n.Members = slices.DeleteFunc(n.Members, func(m M) bool { return m == gone })
+	if len(n.teams) == 0 {
+		n.backoff.Reset()
+	}
 	return gone
 }
